@@ -1,0 +1,287 @@
+"""A directed graph, stored by target node: what a PageRank sweep reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from cpms.errors import InputError
+
+if TYPE_CHECKING:
+    import networkx as nx
+    import scipy.sparse
+
+Duplicates = Literal["keep", "drop", "sum"]
+SelfLoops = Literal["keep", "drop"]
+Ints = npt.NDArray[Any]
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """Directed graph; the in-edges of node ``j`` are ``sources[indptr[j]:indptr[j + 1]]``.
+
+    Make one with `from_edges`, `from_scipy`, `from_networkx` or `cpms.load`; the constructor
+    trusts its arguments.
+
+    Parameters
+    ----------
+    indptr : ndarray of int64, shape (nodes + 1,)
+        Where the in-edges of each node begin.
+    sources : ndarray of int32 (int64 from 2**31 nodes on), shape (edges,)
+        Source of each edge, ascending within a target.
+    weights : ndarray of float64, shape (edges,), optional
+        Positive edge weights; None for a graph of ones.
+    name : str
+        What results call this graph.
+    first_id : int
+        Id of node 0 in the user's numbering: 1 for Matrix Market files.
+    names : ndarray, shape (nodes,), optional
+        The user's own node ids, where they are not consecutive integers.
+    stand_in_for : str, optional
+        The published graph that this generated one replaces; figures label it so.
+
+    Examples
+    --------
+    >>> import cpms
+    >>> graph = cpms.Graph.from_edges([0, 0, 1], [1, 2, 2])
+    >>> graph.nodes, graph.edges, graph.out_degree.tolist(), graph.dangling_nodes.tolist()
+    (3, 3, [2, 1, 0], [2])
+    """
+
+    indptr: npt.NDArray[np.int64]
+    sources: Ints
+    weights: Floats | None = None
+    name: str = "graph"
+    first_id: int = 0
+    names: npt.NDArray[Any] | None = None
+    stand_in_for: str | None = field(default=None, kw_only=True)
+
+    @property
+    def nodes(self) -> int:
+        """Number of nodes."""
+        return len(self.indptr) - 1
+
+    @property
+    def edges(self) -> int:
+        """Number of stored edges, duplicates and self-loops included."""
+        return len(self.sources)
+
+    @cached_property
+    def out_degree(self) -> npt.NDArray[np.int64]:
+        """Stored edges that leave each node, int64, shape (nodes,)."""
+        return np.bincount(self.sources, minlength=self.nodes)
+
+    @cached_property
+    def in_degree(self) -> npt.NDArray[np.int64]:
+        """Stored edges that enter each node, int64, shape (nodes,)."""
+        return np.diff(self.indptr)
+
+    @cached_property
+    def out_weight(self) -> Floats:
+        """Sum of the weights that leave each node, float64, shape (nodes,)."""
+        if self.weights is None:
+            return self.out_degree.astype(np.float64)
+        return np.bincount(self.sources, weights=self.weights, minlength=self.nodes)
+
+    @cached_property
+    def dangling_nodes(self) -> npt.NDArray[np.int64]:
+        """Nodes that no edge leaves (the set S), ascending."""
+        return np.flatnonzero(self.out_degree == 0)
+
+    @property
+    def targets(self) -> Ints:
+        """Target of each edge, in stored order; made anew at each call, shape (edges,)."""
+        return np.repeat(np.arange(self.nodes, dtype=self.sources.dtype), self.in_degree)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the stored arrays."""
+        weights_bytes = 0 if self.weights is None else self.weights.nbytes
+        return self.indptr.nbytes + self.sources.nbytes + weights_bytes
+
+    def node_id(self, index: int) -> int | str:
+        """Return the user's id of node ``index`` (0-based).
+
+        Examples
+        --------
+        >>> Graph.from_edges([1], [2], first_id=1).node_id(0)
+        1
+        """
+        if self.names is not None:
+            name = self.names[index]
+            return int(name) if isinstance(name, (int, np.integer)) else str(name)
+        return int(index) + self.first_id
+
+    def index_of(self, node: int | str) -> int:
+        """Return the 0-based index of the node that the user calls ``node``.
+
+        Raises
+        ------
+        InputError
+            If the graph has no such node.
+        """
+        if self.names is not None:
+            found = np.flatnonzero(self.names.astype(str) == str(node))
+            if len(found):
+                return int(found[0])
+            raise InputError(f"node {node!r} is not in {self.name}; its ids look like {self.names[0]!r}")
+        try:
+            index = int(node) - self.first_id
+        except ValueError:
+            index = -1
+        if not 0 <= index < self.nodes:
+            last = self.nodes - 1 + self.first_id
+            raise InputError(f"node {node!r} is not in {self.name}; its ids are {self.first_id} to {last}")
+        return index
+
+    @classmethod
+    def from_edges(
+        cls,
+        sources: npt.ArrayLike,
+        targets: npt.ArrayLike,
+        weights: npt.ArrayLike | None = None,
+        *,
+        nodes: int | None = None,
+        duplicates: Duplicates = "keep",
+        self_loops: SelfLoops = "keep",
+        name: str = "graph",
+        first_id: int = 0,
+        names: npt.NDArray[Any] | None = None,
+        stand_in_for: str | None = None,
+    ) -> Graph:
+        """Build a graph from an edge list.
+
+        Parameters
+        ----------
+        sources, targets : array_like of integers, shape (edges,)
+            Edge k runs from ``sources[k]`` to ``targets[k]``, counted from ``first_id``.
+        weights : array_like of float64, shape (edges,), optional
+            Positive finite weights; None means 1 for every edge.
+        nodes : int, optional
+            Number of nodes; by default the largest id decides.
+        duplicates : {"keep", "drop", "sum"}
+            Repeated edges: keep each, keep the first, or add up their weights.
+        self_loops : {"keep", "drop"}
+            Edges from a node to itself.
+
+        Raises
+        ------
+        InputError
+            On unequal lengths, ids out of range, weights that are not positive and finite,
+            or a graph without nodes.
+        """
+        from cpms import compress
+
+        source_ids = _ids(sources, "sources", first_id)
+        target_ids = _ids(targets, "targets", first_id)
+        if len(source_ids) != len(target_ids):
+            raise InputError(f"{len(source_ids)} sources but {len(target_ids)} targets; give one of each an edge")
+        count = _node_count(source_ids, target_ids, nodes, first_id)
+        edge_weights = None if weights is None else _checked_weights(weights, len(source_ids))
+        dtype = np.int32 if count < 2**31 else np.int64
+        edge = compress.by_target(
+            source_ids.astype(dtype, copy=False), target_ids.astype(dtype, copy=False), edge_weights, count
+        )
+        if self_loops == "drop":
+            edge = compress.select(edge, ~compress.is_self_loop(edge))
+        elif self_loops != "keep":
+            raise InputError(f"self_loops is {self_loops!r}; it can be 'keep' or 'drop'")
+        if duplicates == "sum":
+            edge = compress.sum_duplicates(edge)
+        elif duplicates == "drop":
+            edge = compress.select(edge, ~compress.is_duplicate(edge))
+        elif duplicates != "keep":
+            raise InputError(f"duplicates is {duplicates!r}; it can be 'keep', 'drop' or 'sum'")
+        return cls(*edge, name, first_id, names, stand_in_for=stand_in_for)
+
+    @classmethod
+    def from_scipy(cls, matrix: scipy.sparse.sparray | scipy.sparse.spmatrix, **options: Any) -> Graph:
+        """Build a graph from a square SciPy matrix: entry (i, j) is the edge i -> j.
+
+        Boolean matrices give unweighted graphs, others weighted ones; ``options`` are those of
+        `from_edges`.
+
+        Examples
+        --------
+        >>> import scipy.sparse
+        >>> Graph.from_scipy(scipy.sparse.coo_array([[0, 2.0], [0, 0]])).weights.tolist()
+        [2.0]
+        """
+        coordinates: Any = matrix.tocoo()
+        rows, columns = coordinates.shape
+        if rows != columns:
+            raise InputError(f"the matrix is {rows} x {columns}; a graph needs a square one")
+        weights = None if coordinates.data.dtype == np.bool_ else coordinates.data
+        return cls.from_edges(coordinates.row, coordinates.col, weights, nodes=rows, **options)
+
+    @classmethod
+    def from_networkx(cls, graph: nx.Graph[Any], *, weight: str | None = "weight", **options: Any) -> Graph:
+        """Build a graph from a NetworkX one; undirected edges count in both directions.
+
+        Edge attribute ``weight`` is used where any edge has it, with 1 for the others.
+
+        Examples
+        --------
+        >>> import networkx as nx
+        >>> Graph.from_networkx(nx.DiGraph([("a", "b")])).node_id(1)
+        'b'
+        """
+        index = {node: i for i, node in enumerate(graph)}
+        edges = list(graph.to_directed(as_view=True).edges(data=True))
+        weights = None
+        if weight is not None and any(weight in data for _, _, data in edges):
+            weights = [data.get(weight, 1.0) for _, _, data in edges]
+        return cls.from_edges(
+            np.array([index[s] for s, _, _ in edges], dtype=np.int64),
+            np.array([index[t] for _, t, _ in edges], dtype=np.int64),
+            weights,
+            nodes=len(index),
+            names=np.array([str(node) for node in index]),
+            **options,
+        )
+
+    def to_scipy(self) -> scipy.sparse.csr_array:
+        """Return the adjacency matrix A as SciPy CSR: entry (i, j) is the edge i -> j."""
+        import scipy.sparse
+
+        data = np.ones(self.edges) if self.weights is None else self.weights
+        by_target = scipy.sparse.csc_array((data, self.sources, self.indptr), shape=(self.nodes, self.nodes))
+        return by_target.tocsr()
+
+
+def _ids(values: npt.ArrayLike, what: str, first_id: int) -> Ints:
+    ids = np.asarray(values)
+    if ids.ndim != 1:
+        raise InputError(f"{what} have {ids.ndim} dimensions; give a list of ids")
+    if len(ids) == 0:
+        return np.zeros(0, dtype=np.int32)
+    if ids.dtype.kind not in "iu":
+        raise InputError(f"{what} are {ids.dtype}; node ids are integers")
+    if ids.min() < first_id:
+        raise InputError(f"{what} hold the id {ids.min()}; the smallest possible is {first_id}")
+    return ids - first_id if first_id else ids
+
+
+def _node_count(sources: Ints, targets: Ints, nodes: int | None, first_id: int) -> int:
+    largest = max((int(ids.max()) for ids in (sources, targets) if len(ids)), default=-1)
+    count = largest + 1 if nodes is None else nodes
+    if count < 1:
+        raise InputError("the graph is empty; it needs at least one node")
+    if largest >= count:
+        raise InputError(f"an edge names node {largest + first_id}, but the last is {count - 1 + first_id}")
+    return count
+
+
+def _checked_weights(weights: npt.ArrayLike, edges: int) -> Floats:
+    values = np.asarray(weights, dtype=np.float64)
+    if values.shape != (edges,):
+        raise InputError(f"weights have shape {values.shape}; give one an edge, {edges}")
+    wrong = np.flatnonzero(~((values > 0) & np.isfinite(values)))
+    if len(wrong):
+        raise InputError(f"edge {wrong[0]} has weight {values[wrong[0]]}; weights must be positive and finite")
+    return values
