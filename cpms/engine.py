@@ -1,0 +1,135 @@
+"""The contract between algorithms and engines: problems, sweeps, operators."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from cpms.errors import InputError
+from cpms.format import Format
+from cpms.graph import Graph
+from cpms.precision import Level
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+DanglingRule: TypeAlias = Literal["teleport", "uniform"]
+Vector = TypeVar("Vector")
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """x = damping (P x + w s) + (1 - damping) v, with s the mass of x on dangling nodes.
+
+    P is the transposed adjacency matrix with each column divided by its sum, v the teleport
+    distribution, and w either v or uniform.
+
+    Parameters
+    ----------
+    graph : Graph
+    damping : float
+        Strictly between 0 and 1.
+    teleport : ndarray of float64, shape (nodes,), optional
+        v, of sum 1; None is uniform.
+    dangling : {"teleport", "uniform"}
+        Where the mass of dangling nodes goes: w = v, or w uniform.
+    """
+
+    graph: Graph
+    damping: float = 0.85
+    teleport: Floats | None = None
+    dangling: DanglingRule = "teleport"
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.damping < 1.0:
+            raise InputError(f"damping is {self.damping}; it must lie strictly between 0 and 1")
+        if self.dangling not in ("teleport", "uniform"):
+            raise InputError(f"dangling is {self.dangling!r}; it can be 'teleport' or 'uniform'")
+
+    @property
+    def teleport_or_scalar(self) -> Floats:
+        """v: shape (nodes,), or (1,) where every node has the same."""
+        return np.full(1, 1.0 / self.graph.nodes) if self.teleport is None else self.teleport
+
+    @property
+    def sink_or_scalar(self) -> Floats:
+        """w: shape (nodes,), or (1,) where every node has the same."""
+        return np.full(1, 1.0 / self.graph.nodes) if self.dangling == "uniform" else self.teleport_or_scalar
+
+
+class Sweep(NamedTuple):
+    """What one sweep found: norms of the change it made, and the mass of what it wrote."""
+
+    l1: float
+    l2: float
+    linf: float
+    mass: float
+
+
+class Operator(ABC, Generic[Vector]):
+    """A problem prepared for sweeps: matrix in a layout, values in a storage format.
+
+    Vectors are opaque to algorithms; only the operator that made one can use it.
+    """
+
+    storage: Format
+    nbytes: int
+
+    @abstractmethod
+    def load(self, values: Floats) -> Vector:
+        """Return float64 ``values``, shape (nodes,), as a vector with all its segments written."""
+
+    @abstractmethod
+    def empty(self) -> Vector:
+        """Return a vector to sweep into; its content is undefined."""
+
+    @abstractmethod
+    def sweep(self, x: Vector, out: Vector, level: Level, step: int) -> Sweep:
+        """Write one application of the PageRank operator to ``x`` into ``out``.
+
+        Values and ``x`` are read in their first ``level.read`` segments, ``level.write``
+        segments of ``out`` are written. The change is that of the stored values. ``step``
+        numbers the sweep: stochastic rounding depends on it.
+        """
+
+    @abstractmethod
+    def scale(self, x: Vector, factor: float, segments: int) -> None:
+        """Multiply ``x``, read and written in its first ``segments`` segments, by ``factor``."""
+
+    @abstractmethod
+    def to_float64(self, x: Vector, out: Vector) -> tuple[Operator[Any], Any, Any]:
+        """Convert matrix and vectors to plain float64, in place where the format allows it.
+
+        Returns the operator and vectors to go on with; the old ones must not be used again.
+        """
+
+    @abstractmethod
+    def read(self, x: Vector, segments: int) -> Floats:
+        """Return ``x``, read in its first ``segments`` segments, as float64, shape (nodes,)."""
+
+
+class Engine(ABC):
+    """What executes sweeps; an engine is a module in ``cpms/engines`` with one of these as ``ENGINE``."""
+
+    name: ClassVar[str]
+    layouts: ClassVar[tuple[str, ...]]
+    repeatable: ClassVar[bool]
+    """Whether the same call gives the same bits, on this machine, every time."""
+
+    @abstractmethod
+    def missing(self) -> str | None:
+        """Return what this machine lacks to run the engine, as a sentence; None if nothing."""
+
+    def unsupported(self, problem: Problem, storage: Format, layout: str) -> str | None:  # noqa: ARG002
+        """Return why the engine cannot do this, as a sentence; None if it can."""
+        if layout not in self.layouts:
+            return f"engine {self.name} has no layout {layout!r}; it has {', '.join(self.layouts)}"
+        if layout == "pattern" and problem.graph.weights is not None:
+            return f"layout 'pattern' stores no values, but {problem.graph.name} has weights; use csr, or ignore them"
+        return None
+
+    @abstractmethod
+    def prepare(self, problem: Problem, storage: Format, layout: str) -> Operator[Any]:
+        """Do the work that depends on the matrix alone, once for many sweeps."""

@@ -1,0 +1,238 @@
+"""Sweeps compiled for one storage format and read level; the arithmetic is float64 throughout.
+
+A factory captures integers only, so that compiled kernels are found again on disk, and the
+accessors live in this file, because code inlined from another one would go stale there.
+Indices are unsigned: Numba then leaves out the test for negative ones.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numba
+import numpy as np
+
+SUM_ROWS = 512
+"""Rows summed before their sum joins the total: keeps the rounding error of long sums small."""
+
+u64 = np.uint64
+inlined: Any = numba.njit(forceinline=True)
+
+
+@inlined
+def _load_segments(stored, index, length, pieces, read, block, units):  # type: ignore[no-untyped-def]
+    if block == 0:
+        lane, size, base = index, length, u64(0)
+    else:
+        begin = index // u64(block) * u64(block)
+        lane = index - begin
+        size = min(u64(block), length - begin)
+        base = begin * u64(units)
+    value = u64(0)
+    shift = 64
+    for k in range(read):
+        count = pieces[k]
+        shift -= count * (64 // units)
+        for piece in range(count):
+            unit = u64(stored[base + lane * u64(count) + u64(piece)])
+            value |= unit << u64(shift + piece * (64 // units))
+        base += size * u64(count)
+    return u64(value).view(np.float64)
+
+
+@inlined
+def _store_segments(stored, index, length, pieces, written, block, units, value, dropped, mask):  # type: ignore[no-untyped-def]
+    if block == 0:
+        lane, size, base = index, length, u64(0)
+    else:
+        begin = index // u64(block) * u64(block)
+        lane = index - begin
+        size = min(u64(block), length - begin)
+        base = begin * u64(units)
+    bits = np.float64(value).view(np.uint64)
+    if dropped > 0 and (bits >> u64(52)) & u64(0x7FF) != u64(0x7FF):
+        half = (u64(1) << u64(dropped - 1)) - u64(1) + ((bits >> u64(dropped)) & u64(1))
+        bits += half
+    bits &= mask
+    shift = 64
+    for k in range(written):
+        count = pieces[k]
+        shift -= count * (64 // units)
+        for piece in range(count):
+            unit = bits >> u64(shift + piece * (64 // units))
+            stored[base + lane * u64(count) + u64(piece)] = stored.dtype.type(unit)
+        base += size * u64(count)
+    return u64(bits).view(np.float64)
+
+
+@inlined
+def _load_float(stored, index, exponent_bits, mantissa_bits):  # type: ignore[no-untyped-def]
+    raw = u64(stored[index])
+    size = raw & u64((1 << (exponent_bits + mantissa_bits)) - 1)
+    bits = size << u64(52 - mantissa_bits)
+    if size >= u64(((1 << exponent_bits) - 1) << mantissa_bits):
+        value = u64(bits | u64(0x7FF0000000000000)).view(np.float64)
+    else:
+        value = u64(bits).view(np.float64) * 2.0 ** (1024 - (1 << (exponent_bits - 1)))
+    return -value if raw >> u64(exponent_bits + mantissa_bits) else value
+
+
+@inlined
+def _pack_float(value, exponent_bits, mantissa_bits, mode, noise):  # type: ignore[no-untyped-def]
+    # Sweeps write finite values of either sign; infinities and NaN stay what they are.
+    all_bits = np.float64(value).view(np.uint64)
+    sign = (all_bits >> u64(63)) << u64(exponent_bits + mantissa_bits)
+    bits = all_bits & u64(0x7FFFFFFFFFFFFFFF)
+    top = u64(((1 << exponent_bits) - 1) << mantissa_bits)
+    if bits >= u64(0x7FF0000000000000):
+        quiet = u64(1 << (mantissa_bits - 1)) if bits > u64(0x7FF0000000000000) else u64(0)
+        return sign | top | quiet
+    bias = (1 << (exponent_bits - 1)) - 1
+    exponent = np.int64(bits >> u64(52)) - 1023 + bias
+    if exponent_bits == 11 or exponent >= 1:
+        digits = bits - (u64(1023 - bias) << u64(52))
+        shift = u64(52 - mantissa_bits)
+    else:
+        digits = (bits & u64(0x000FFFFFFFFFFFFF)) | u64(0x0010000000000000)
+        shift = u64(min(53 - mantissa_bits - exponent, 62))
+        if 53 - mantissa_bits - exponent > 62:
+            digits = u64(0)
+    if mode == 1:
+        digits += (u64(1) << (shift - u64(1))) - u64(1) + ((digits >> shift) & u64(1))
+    elif mode == 2:
+        digits += noise & ((u64(1) << shift) - u64(1))
+    packed = digits >> shift
+    if packed >= top:
+        packed = top - u64(1) if mode == 0 else top
+    return sign | packed
+
+
+@inlined
+def _noise(seed, index):  # type: ignore[no-untyped-def]
+    z = seed + (index + u64(1)) * u64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> u64(30))) * u64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> u64(27))) * u64(0x94D049BB133111EB)
+    return z ^ (z >> u64(31))
+
+
+@lru_cache(maxsize=None)
+def sweep_kernel(layout: int, spec: tuple[int, ...], pieces: tuple[int, ...]) -> Any:
+    """Return the sweep over rows ``low`` to ``high`` for a layout, storage format and read level.
+
+    ``layout`` is 0 for CSR, 1 for ELL, 2 for the pattern. ``spec`` is (1, read, block, units) for
+    segments, with block 0 for planes, and (0, exponent bits, mantissa bits, rounding mode) for
+    packed floats. ``pieces`` are the segments' widths in units.
+
+    The kernel's ``scalars`` are: factor of the row sum, damping times dangling mass, 1 - damping,
+    factor from real to stored vector values, and from stored to real ones. ``runs`` repeats
+    ``pieces`` as an array: a loop whose length is not compiled in cannot index the tuple.
+    """
+    segmented, first, second, third = spec
+
+    @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
+    def sweep(  # type: ignore[no-untyped-def]
+        indptr,
+        sources,
+        values,
+        width,
+        divisor,
+        x,
+        out,
+        sink,
+        teleport,
+        scalars,
+        runs,
+        written,
+        dropped,
+        mask,
+        seed,
+        low,
+        high,
+    ):
+        rows = u64(len(divisor)) if layout == 2 else u64(width[0])
+        entries = u64(len(sources))
+        sink_step = u64(len(sink) > 1)
+        teleport_step = u64(len(teleport) > 1)
+        row_factor, dangling, rest, to_stored, to_real = scalars
+        l1 = l2 = linf = mass = 0.0
+        j = u64(low)
+        while j < u64(high):
+            stop = min(j + u64(SUM_ROWS), u64(high))
+            l1_part = l2_part = mass_part = 0.0
+            while j < stop:
+                total = 0.0
+                if layout == 1:
+                    for column in range(width[1]):
+                        k = u64(column) * rows + j
+                        if segmented:
+                            value = _load_segments(values, k, entries, pieces, first, second, third)
+                            total += value * _load_segments(
+                                x, u64(sources[k]), rows, pieces, first, second, third
+                            )
+                        else:
+                            value = _load_float(values, k, first, second)
+                            total += value * _load_float(x, u64(sources[k]), first, second)
+                else:
+                    for k in range(u64(indptr[j]), u64(indptr[j + u64(1)])):
+                        if segmented:
+                            gathered = _load_segments(x, u64(sources[k]), rows, pieces, first, second, third)
+                        else:
+                            gathered = _load_float(x, u64(sources[k]), first, second)
+                        if layout == 0:
+                            if segmented:
+                                gathered *= _load_segments(values, k, entries, pieces, first, second, third)
+                            else:
+                                gathered *= _load_float(values, k, first, second)
+                        total += gathered
+                new = row_factor * total + dangling * sink[j * sink_step] + rest * teleport[j * teleport_step]
+                back = to_real
+                new *= to_stored
+                if layout == 2:
+                    new /= divisor[j]
+                    back *= divisor[j]
+                if segmented:
+                    old = _load_segments(x, j, rows, pieces, first, second, third)
+                    new = _store_segments(out, j, rows, runs, written, second, third, new, dropped, mask)
+                else:
+                    old = _load_float(x, j, first, second)
+                    noise = _noise(seed, j) if third == 2 else u64(0)
+                    out[j] = out.dtype.type(_pack_float(new, first, second, third, noise))
+                    new = _load_float(out, j, first, second)
+                new *= back
+                change = abs(new - old * back)
+                l1_part += change
+                l2_part += change * change
+                mass_part += new
+                linf = max(linf, change)
+                j += u64(1)
+            l1 += l1_part
+            l2 += l2_part
+            mass += mass_part
+        return l1, l2, linf, mass
+
+    return sweep
+
+
+@lru_cache(maxsize=None)
+def selected_sum_kernel(spec: tuple[int, ...], pieces: tuple[int, ...]) -> Any:
+    """Return the sum of the stored values with the given indices; ``spec`` as in `sweep_kernel`.
+
+    Only dangling nodes are ever selected, whose divisor is 1 in the pattern layout.
+    """
+    segmented, first, second, third = spec
+
+    @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
+    def selected_sum(x, selected, length, low, high):  # type: ignore[no-untyped-def]
+        total = 0.0
+        for begin in range(low, high, SUM_ROWS):
+            part = 0.0
+            for k in range(begin, min(begin + SUM_ROWS, high)):
+                if segmented:
+                    part += _load_segments(x, u64(selected[k]), u64(length), pieces, first, second, third)
+                else:
+                    part += _load_float(x, u64(selected[k]), first, second)
+            total += part
+        return total
+
+    return selected_sum

@@ -1,0 +1,143 @@
+"""Obvious sweeps in NumPy, edge by edge; the twin that every fast engine is held against."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from cpms.engine import Engine, Floats, Operator, Problem, Sweep
+from cpms.errors import UnsupportedError
+from cpms.format import FP64, FloatFormat, Format
+from cpms.precision import FLOAT64, Level
+
+
+@dataclass(frozen=True, eq=False)
+class ReferenceOperator(Operator[Floats]):
+    """Edges as two index lists; a vector is a float64 array whose unread bits are cleared at each use."""
+
+    problem: Problem
+    storage: Format
+    layout: str
+
+    @property
+    def nbytes(self) -> int:  # type: ignore[override]
+        """Bytes of the edge lists and values."""
+        return 24 * self.problem.graph.edges
+
+    @property
+    def divisor(self) -> Floats:
+        """What x is divided by before it is stored: the out-degree in the pattern layout."""
+        graph = self.problem.graph
+        if self.layout == "pattern":
+            return np.maximum(graph.out_degree, 1).astype(np.float64)
+        return np.ones(graph.nodes)
+
+    def load(self, values: Floats) -> Floats:
+        """Return the values, divided as the layout asks and rounded to the format."""
+        return self._round(values / self.divisor, None)
+
+    def empty(self) -> Floats:
+        """Return a vector of NaN."""
+        return np.full(self.problem.graph.nodes, np.nan)
+
+    def sweep(self, x: Floats, out: Floats, level: Level, step: int) -> Sweep:  # noqa: ARG002
+        """Apply the operator with one weighted count over the edges."""
+        problem, graph = self.problem, self.problem.graph
+        read, write = (None, None) if level == FLOAT64 else (level.read, level.write)
+        old = self._cut(x, read)
+        products = self._edge_values(read) * old[graph.sources]
+        total = np.bincount(graph.targets, weights=products, minlength=graph.nodes)
+        dangling = old[graph.out_degree == 0].sum()
+        new = problem.damping * (total + dangling * problem.sink_or_scalar)
+        new += (1 - problem.damping) * problem.teleport_or_scalar
+        out[:] = self._round(new / self.divisor, write)
+        change = np.abs((out - old) * self.divisor)
+        mass = float((out * self.divisor).sum())
+        return Sweep(float(change.sum()), float(np.sqrt((change**2).sum())), float(change.max()), mass)
+
+    def scale(self, x: Floats, factor: float, segments: int) -> None:
+        """Multiply and round again."""
+        x[:] = self._round(self._cut(x, segments or None) * factor, segments or None)
+
+    def to_float64(self, x: Floats, out: Floats) -> tuple[ReferenceOperator, Floats, Floats]:
+        """Keep the values, change the format."""
+        return ReferenceOperator(self.problem, FP64, self.layout), x, out
+
+    def read(self, x: Floats, segments: int) -> Floats:
+        """Return the vector, multiplied back as the layout asks."""
+        return self._cut(x, segments or None) * self.divisor
+
+    def _edge_values(self, read: int | None) -> Floats:
+        graph = self.problem.graph
+        if self.layout == "pattern":
+            return np.ones(graph.edges)
+        weights = np.ones(graph.edges) if graph.weights is None else graph.weights
+        values = 1.0 / graph.out_weight[graph.sources] * weights
+        if isinstance(self.storage, FloatFormat) and self.storage.scaled and len(values):
+            scale = 2.0 ** (self.storage.bias - np.frexp(values.max())[1])
+            return round_to_float(values * scale, self.storage) / scale
+        return self._cut(self._round_fully(values), read)
+
+    def _round_fully(self, values: Floats) -> Floats:
+        return round_to_float(values, self.storage) if isinstance(self.storage, FloatFormat) else values
+
+    def _cut(self, values: Floats, read: int | None) -> Floats:
+        return values if isinstance(self.storage, FloatFormat) else keep_bits(values, self.storage.bits(read))
+
+    def _round(self, values: Floats, write: int | None) -> Floats:
+        if isinstance(self.storage, FloatFormat):
+            scale = 2.0 ** (self.storage.bias - 1) if self.storage.scaled else 1.0
+            return round_to_float(values * scale, self.storage) / scale
+        bits = self.storage.bits(write)
+        if self.storage.rounding == "nearest" and bits >= 12:
+            fraction, exponent = np.frexp(values)
+            return np.ldexp(np.rint(np.ldexp(fraction, bits - 11)), exponent + 11 - bits)
+        return keep_bits(values, bits)
+
+
+class ReferenceEngine(Engine):
+    """NumPy alone, one thread, no layout of its own."""
+
+    name: ClassVar[str] = "reference"
+    layouts: ClassVar[tuple[str, ...]] = ("csr", "ell", "pattern")
+    repeatable: ClassVar[bool] = True
+
+    def missing(self) -> str | None:
+        """Nothing."""
+        return None
+
+    def unsupported(self, problem: Problem, storage: Format, layout: str) -> str | None:
+        """Return why not: stochastic rounding has no obvious twin here."""
+        if isinstance(storage, FloatFormat) and storage.rounding == "stochastic":
+            return "engine reference does not round stochastically; use cpu"
+        return super().unsupported(problem, storage, layout)
+
+    def prepare(self, problem: Problem, storage: Format, layout: str) -> ReferenceOperator:
+        """Do nothing ahead of time."""
+        reason = self.unsupported(problem, storage, layout)
+        if reason:
+            raise UnsupportedError(reason)
+        return ReferenceOperator(problem, storage, layout)
+
+
+ENGINE = ReferenceEngine()
+
+
+def keep_bits(values: Floats, bits: int) -> Floats:
+    """Return the values with all but their first ``bits`` bits cleared."""
+    mask = np.uint64(2**64 - 2 ** (64 - bits))
+    kept: npt.NDArray[np.uint64] = values.view(np.uint64) & mask
+    return kept.view(np.float64)
+
+
+def round_to_float(values: Floats, storage: FloatFormat) -> Floats:
+    """Return finite values rounded to a packed float, as float64."""
+    _, exponent = np.frexp(values)
+    step = np.ldexp(1.0, np.maximum(exponent - 1, 1 - storage.bias) - storage.mantissa_bits)
+    rounder = np.rint if storage.rounding == "nearest" else np.trunc
+    rounded = rounder(values / step) * step
+    over = np.inf if storage.rounding == "nearest" else storage.max_finite
+    return np.where(np.abs(rounded) > storage.max_finite, np.copysign(over, rounded), rounded)

@@ -1,0 +1,252 @@
+"""Levels, and the controllers that choose them from the residuals alone."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from cpms.errors import InputError
+from cpms.format import Format
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """Segments that one sweep reads and writes.
+
+    Examples
+    --------
+    >>> Level(1, 2)
+    Level(read=1, write=2)
+    """
+
+    read: int
+    write: int
+
+
+FLOAT64 = Level(0, 0)
+"""The level after matrix and vector have been converted (back) to plain float64."""
+
+
+class Controller(ABC):
+    """A precision policy: maps the residuals seen so far to the next sweep's level.
+
+    A controller is a value. What it remembers between sweeps is the state it returns and is
+    handed again, so a residual history can be replayed without a device. When the level it
+    returns reads more than the last one did, the solver normalises the vector to mass 1 before
+    it goes on; when it returns `FLOAT64`, the solver also converts matrix and vector.
+    """
+
+    @abstractmethod
+    def init(self, storage: Format) -> tuple[Level, Any]:
+        """Return the first sweep's level and the state after it."""
+
+    @abstractmethod
+    def update(self, state: Any, residual: float) -> tuple[Level, Any]:
+        """Return the next sweep's level, and the state, given the last sweep's residual."""
+
+    def replay(self, storage: Format, residuals: list[float]) -> list[Level]:
+        """Return the level of each sweep of a residual history, first sweep first.
+
+        Examples
+        --------
+        >>> from cpms.format import CPMS2
+        >>> Threshold().replay(CPMS2, [0.5, 1e-5, 9e-6, 1e-6])[-3:]
+        [Level(read=1, write=1), Level(read=1, write=2), Level(read=2, write=2)]
+        """
+        level, state = self.init(storage)
+        levels = [level]
+        for residual in residuals:
+            level, state = self.update(state, residual)
+            levels.append(level)
+        return levels
+
+
+@dataclass(frozen=True)
+class Fixed(Controller):
+    """Read ``read`` segments from first to last (all by default).
+
+    Examples
+    --------
+    >>> from cpms.format import CPMS4
+    >>> Fixed(2).init(CPMS4)[0]
+    Level(read=2, write=2)
+    """
+
+    read: int | None = None
+
+    def init(self, storage: Format) -> tuple[Level, Any]:
+        """Return the one level there is."""
+        segments = storage.checked_read(self.read)
+        level = Level(segments, segments)
+        return level, level
+
+    def update(self, state: Any, residual: float) -> tuple[Level, Any]:  # noqa: ARG002
+        """Return the same level again."""
+        return state, state
+
+
+@dataclass(frozen=True)
+class _Rising:
+    storage: Format
+    level: Level
+    residual: float = float("inf")
+
+
+@dataclass(frozen=True)
+class Threshold(Controller):
+    """The rule of the CPMS paper: raise the precision when the residual comes near it.
+
+    With m explicit mantissa bits read, the precision rises when ``residual <= factor * 2**-m``
+    or, where ``stagnation`` is on, when the residual did not fall. The sweep after that reads the
+    old level and writes one segment more, and the one after reads what was written. One sweep
+    later than full precision is first read, everything is plain float64. Packed floats have one
+    level: theirs rises straight to float64.
+
+    Parameters
+    ----------
+    factor : float
+        10 in the authors' program.
+    stagnation : bool
+        Whether a residual that does not fall raises the precision, too.
+
+    Notes
+    -----
+    Source: Grützmacher et al., section IV.B; the numbers are those their program uses.
+    """
+
+    factor: float = 10.0
+    stagnation: bool = True
+
+    def init(self, storage: Format) -> tuple[Level, Any]:
+        """Return the lowest level."""
+        level = Level(1, 1)
+        return level, _Rising(storage, level)
+
+    def update(self, state: Any, residual: float) -> tuple[Level, Any]:
+        """Return the next level."""
+        level = self._next(state, residual)
+        return level, _Rising(state.storage, level, residual)
+
+    def _next(self, state: _Rising, residual: float) -> Level:
+        storage, level = state.storage, state.level
+        if level == FLOAT64:
+            return FLOAT64
+        if level.write > level.read:
+            return Level(level.write, level.write)
+        if level.read == storage.segments and storage.exact:
+            return FLOAT64 if storage.segments > 1 else level
+        near = residual <= self.factor * 2.0 ** -storage.mantissa_kept(level.read)
+        stuck = self.stagnation and residual >= state.residual
+        if not (near or stuck):
+            return level
+        return Level(level.read, level.read + 1) if level.read < storage.segments else FLOAT64
+
+
+@dataclass(frozen=True)
+class Schedule(Controller):
+    """Rise at fixed sweeps: ``rises[k] = read`` says that sweep k (from 0) reads ``read`` segments.
+
+    The sweep before a rise already writes what the next one reads.
+
+    Examples
+    --------
+    >>> from cpms.format import CPMS4
+    >>> Schedule({0: 1, 2: 3}).replay(CPMS4, [1.0, 0.9])
+    [Level(read=1, write=1), Level(read=1, write=3), Level(read=3, write=3)]
+    """
+
+    rises: Mapping[int, int] = field(default_factory=lambda: {0: 1})
+
+    def __post_init__(self) -> None:
+        steps = sorted(self.rises)
+        reads = [self.rises[step] for step in steps]
+        if not steps or steps[0] != 0 or reads != sorted(reads):
+            raise InputError(
+                f"schedule {dict(self.rises)} must begin at sweep 0 and never read fewer segments later"
+            )
+
+    def init(self, storage: Format) -> tuple[Level, Any]:
+        """Return the level of sweep 0."""
+        for read in self.rises.values():
+            storage.checked_read(read)
+        return self._level(0), 0
+
+    def update(self, state: Any, residual: float) -> tuple[Level, Any]:  # noqa: ARG002
+        """Return the level of the next sweep."""
+        return self._level(state + 1), state + 1
+
+    def _level(self, step: int) -> Level:
+        def read(at: int) -> int:
+            return self.rises[max(rise for rise in self.rises if rise <= at)]
+
+        return Level(read(step), read(step + 1))
+
+
+@dataclass(frozen=True)
+class WriteAhead(Controller):
+    """Wrap a controller so that each sweep writes ``by`` segments more than it reads.
+
+    The authors' program did so, by one; their timings include those bytes.
+
+    Examples
+    --------
+    >>> from cpms.format import CPMS4
+    >>> WriteAhead(Fixed(2)).init(CPMS4)[0]
+    Level(read=2, write=3)
+    """
+
+    inner: Controller
+    by: int = 1
+
+    def init(self, storage: Format) -> tuple[Level, Any]:
+        """Return the inner controller's first level, writing more."""
+        level, state = self.inner.init(storage)
+        return self._ahead(level, storage), (storage, state)
+
+    def update(self, state: Any, residual: float) -> tuple[Level, Any]:
+        """Return the inner controller's next level, writing more."""
+        storage, inner_state = state
+        level, inner_state = self.inner.update(inner_state, residual)
+        return self._ahead(level, storage), (storage, inner_state)
+
+    def _ahead(self, level: Level, storage: Format) -> Level:
+        if level == FLOAT64:
+            return level
+        return Level(level.read, max(level.write, min(level.read + self.by, storage.segments)))
+
+
+@dataclass(frozen=True)
+class StartAt(Controller):
+    """Wrap a controller so that no sweep reads fewer than ``read`` segments.
+
+    Examples
+    --------
+    >>> from cpms.format import CPMS4
+    >>> StartAt(Threshold(), 2).init(CPMS4)[0]
+    Level(read=2, write=2)
+    """
+
+    inner: Controller
+    read: int
+
+    def init(self, storage: Format) -> tuple[Level, Any]:
+        """Return the inner controller's first level, raised to the least."""
+        least = storage.checked_read(self.read)
+        level, state = self.inner.init(storage)
+        return self._raised(level, least), state
+
+    def update(self, state: Any, residual: float) -> tuple[Level, Any]:
+        """Return the inner controller's next level, raised to the least."""
+        level, state = self.inner.update(state, residual)
+        return self._raised(level, self.read), state
+
+    @staticmethod
+    def _raised(level: Level, least: int) -> Level:
+        return level if level == FLOAT64 else Level(max(level.read, least), max(level.write, least))
+
+
+def default_controller(storage: Format) -> Controller:
+    """Return `Fixed` for one exact segment, the paper's rule for every other format."""
+    return Fixed() if storage.exact and storage.segments == 1 else Threshold()

@@ -1,0 +1,128 @@
+"""What a solver returns: ranks, how it went, and bounds recomputed from the answer."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from cpms.graph import Graph
+from cpms.precision import Level
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Status(Enum):
+    """How a solve ended; the value says what to do next."""
+
+    CONVERGED = "converged: the residual, recomputed in float64 from the answer, is below tol"
+    FIXED = "ran the number of iterations asked for; look at the residual"
+    MAX_ITERATIONS = "not converged within max_iterations: raise it, or raise tol"
+    STAGNATED = "not converged: the residual stopped falling; read more bits, or raise tol"
+    UNVERIFIED = "not converged: stored values stopped changing above tol; read more bits, or raise tol"
+    NON_FINITE = "failed: the storage format overflowed or lost every value; use one with more exponent bits"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One iteration: norms of the change, bits and segments read and written, mass, seconds since the start."""
+
+    iteration: int
+    residual: float
+    level: Level
+    bits: int
+    mass: float
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """Ranks and how they came about.
+
+    Attributes
+    ----------
+    ranks : ndarray of float64, shape (nodes,)
+        Of sum 1.
+    status : Status
+    history : tuple of Step
+        One an iteration; ``residual`` is in the norm asked for.
+    residual_l1 : float
+        ||G(x) - x||_1 for the returned x and the exact operator G, recomputed in float64.
+    mass : float
+        Sum of the ranks.
+    prepare_s, solve_s : float
+        Seconds for matrix work, and for the iterations with all conversions.
+    matrix_bytes : int
+        Bytes of the prepared matrix.
+
+    Examples
+    --------
+    >>> import cpms
+    >>> result = cpms.pagerank(cpms.Graph.from_edges([0, 1, 2], [1, 2, 0]))
+    >>> result.converged, result.top(1)
+    (True, [(0, 0.3333333333333333)])
+    """
+
+    graph: Graph = field(repr=False)
+    ranks: npt.NDArray[np.float64] = field(repr=False)
+    status: Status
+    history: tuple[Step, ...] = field(repr=False)
+    method: str
+    storage: str
+    layout: str
+    engine: str
+    damping: float
+    tol: float
+    norm: str
+    residual_l1: float
+    mass: float
+    prepare_s: float
+    solve_s: float
+    matrix_bytes: int
+
+    @property
+    def converged(self) -> bool:
+        """Whether the recomputed residual is below tol."""
+        return self.status is Status.CONVERGED
+
+    @property
+    def iterations(self) -> int:
+        """Number of iterations at any precision."""
+        return len(self.history)
+
+    @property
+    def iterations_by_bits(self) -> dict[int, int]:
+        """Iterations by the bits they read of a value, fewest bits first."""
+        return dict(sorted(Counter(step.bits for step in self.history).items()))
+
+    @property
+    def error_bound(self) -> float:
+        """Bound of ||x - x*||_1: residual_l1 / (1 - damping).
+
+        From x - x* = (x - G(x)) + (G(x) - G(x*)) and ||G(x) - G(x*)||_1 <= damping ||x - x*||_1,
+        G being affine with a matrix whose columns sum to at most damping.
+        """
+        return self.residual_l1 / (1.0 - self.damping)
+
+    def top(self, k: int = 10) -> list[tuple[int | str, float]]:
+        """Return the ``k`` highest ranks as (node id, rank); of equal ranks the earlier node comes first."""
+        from cpms.ranking import top_k
+
+        return [(self.graph.node_id(int(i)), float(self.ranks[i])) for i in top_k(self.ranks, k)]
+
+    def trace(self) -> pd.DataFrame:
+        """Return the history as a table: iteration, residual, bits, read, write, mass, seconds."""
+        import pandas as pd
+
+        rows = [
+            (s.iteration, s.residual, s.bits, s.level.read, s.level.write, s.mass, s.seconds)
+            for s in self.history
+        ]
+        return pd.DataFrame(
+            rows, columns=["iteration", "residual", "bits", "read", "write", "mass", "seconds"]
+        )

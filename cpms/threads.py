@@ -1,0 +1,50 @@
+"""Work split over threads: compiled loops release the interpreter lock, so plain threads do."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from typing import TypeVar
+
+Part = TypeVar("Part")
+Answer = TypeVar("Answer")
+
+
+def available() -> int:
+    """Processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@lru_cache(maxsize=4)
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads, thread_name_prefix="cpms")
+
+
+def each(
+    work: Callable[[Part], Answer], parts: Sequence[Part], *, threads: int | None = None
+) -> list[Answer]:
+    """Apply ``work`` to each part, in threads, and return the answers in the order of the parts.
+
+    Examples
+    --------
+    >>> each(abs, [-1, 2])
+    [1, 2]
+    """
+    count = min(threads or available(), len(parts))
+    if count <= 1:
+        return [work(part) for part in parts]
+    return list(_pool(count).map(work, parts))
+
+
+def stretches(length: int, *, at_least: int, parts: int) -> list[tuple[int, int]]:
+    """Cut ``range(length)`` into at most ``parts`` stretches of at least ``at_least`` (but for the last).
+
+    Examples
+    --------
+    >>> stretches(10, at_least=4, parts=8)
+    [(0, 4), (4, 8), (8, 10)]
+    """
+    step = max(at_least, -(-length // parts))
+    return [(low, min(low + step, length)) for low in range(0, length, step)]
