@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, cast, get_args
 
 from cpms.errors import InputError
 
@@ -306,8 +306,10 @@ def _with_suffix(base: Format, suffix: str) -> Format:
         if suffix == "planes":
             return replace(base, block=None)
         if suffix in ("nearest", "zero"):
-            return replace(base, rounding=suffix)
+            return replace(base, rounding=cast(Rounding, suffix))
         raise InputError(f"{base.name} is made of segments; -{suffix} is for packed floats such as fp16")
     if suffix == "planes":
         raise InputError(f"{base.name} is a packed float; -planes is for segments such as cpms4")
-    return replace(base, scaled=True) if suffix == "scaled" else replace(base, rounding=suffix)
+    if suffix == "scaled":
+        return replace(base, scaled=True)
+    return replace(base, rounding=cast(Rounding, suffix))

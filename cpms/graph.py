@@ -19,6 +19,7 @@ Duplicates = Literal["keep", "drop", "sum"]
 SelfLoops = Literal["keep", "drop"]
 Ints = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
+_LARGEST_COUNT = 2**59  # nodes; far beyond any memory, and safe to add to in int64
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +87,8 @@ class Graph:
         """Sum of the weights that leave each node, float64, shape (nodes,)."""
         if self.weights is None:
             return self.out_degree.astype(np.float64)
-        return np.bincount(self.sources, weights=self.weights, minlength=self.nodes)
+        sums = np.bincount(self.sources, weights=self.weights, minlength=self.nodes)
+        return np.asarray(sums, dtype=np.float64)
 
     @cached_property
     def dangling_nodes(self) -> npt.NDArray[np.int64]:
@@ -126,14 +128,13 @@ class Graph:
             If the graph has no such node.
         """
         if self.names is not None:
-            found = np.flatnonzero(self.names.astype(str) == str(node))
-            if len(found):
-                return int(found[0])
-            raise InputError(f"node {node!r} is not in {self.name}; its ids look like {self.names[0]!r}")
-        try:
-            index = int(node) - self.first_id
-        except ValueError:
-            index = -1
+            wanted = _as_integer(node) if self.names.dtype.kind in "iu" else str(node)
+            matches = np.flatnonzero(np.equal(self.names, wanted)) if wanted is not None else np.empty(0)
+            if len(matches):
+                return int(matches[0])
+            raise InputError(f"node {node!r} is not in {self.name}; its ids look like {self.node_id(0)!r}")
+        number = _as_integer(node)
+        index = -1 if number is None else number - self.first_id
         if not 0 <= index < self.nodes:
             last = self.nodes - 1 + self.first_id
             raise InputError(f"node {node!r} is not in {self.name}; its ids are {self.first_id} to {last}")
@@ -184,6 +185,8 @@ class Graph:
                 f"{len(source_ids)} sources but {len(target_ids)} targets; give one of each an edge"
             )
         count = _node_count(source_ids, target_ids, nodes, first_id)
+        if names is not None and len(names) != count:
+            raise InputError(f"{len(names)} names for {count} nodes; give one of each a node")
         edge_weights = None if weights is None else _checked_weights(weights, len(source_ids))
         dtype = np.int32 if count < 2**31 else np.int64
         edge = compress.by_target(
@@ -214,18 +217,20 @@ class Graph:
         >>> Graph.from_scipy(scipy.sparse.coo_array([[0, 2.0], [0, 0]])).weights.tolist()
         [2.0]
         """
-        coordinates: Any = matrix.tocoo()
-        rows, columns = coordinates.shape
-        if rows != columns:
-            raise InputError(f"the matrix is {rows} x {columns}; a graph needs a square one")
+        given: Any = matrix
+        coordinates = given.tocoo()
+        if len(coordinates.shape) != 2 or coordinates.shape[0] != coordinates.shape[1]:
+            raise InputError(f"the matrix has shape {coordinates.shape}; a graph needs a square one")
+        nodes = coordinates.shape[0]
         weights = None if coordinates.data.dtype == np.bool_ else coordinates.data
-        return cls.from_edges(coordinates.row, coordinates.col, weights, nodes=rows, **options)
+        return cls.from_edges(coordinates.row, coordinates.col, weights, nodes=nodes, **options)
 
     @classmethod
     def from_networkx(cls, graph: nx.Graph[Any], *, weight: str | None = "weight", **options: Any) -> Graph:
         """Build a graph from a NetworkX one; undirected edges count in both directions.
 
-        Edge attribute ``weight`` is used where any edge has it, with 1 for the others.
+        Edge attribute ``weight`` is used where any edge has it, with 1 for the others. Nodes keep
+        their ids if all are integers; else their texts are their ids.
 
         Examples
         --------
@@ -243,7 +248,7 @@ class Graph:
             np.array([index[t] for _, t, _ in edges], dtype=np.int64),
             weights,
             nodes=len(index),
-            names=np.array([str(node) for node in index]),
+            names=_names_of(list(index)),
             **options,
         )
 
@@ -256,17 +261,40 @@ class Graph:
         return by_target.tocsr()
 
 
+def _as_integer(node: int | str) -> int | None:
+    try:
+        number = int(node)
+    except (ValueError, TypeError, OverflowError):
+        return None
+    return number if number == node or isinstance(node, str) else None
+
+
+def _names_of(nodes: list[Any]) -> npt.NDArray[Any] | None:
+    if nodes == list(range(len(nodes))):
+        return None
+    if all(isinstance(node, (int, np.integer)) and abs(int(node)) < 2**63 for node in nodes):
+        return np.array(nodes, dtype=np.int64)
+    names = np.empty(len(nodes), dtype=object)
+    names[:] = [str(node) for node in nodes]
+    return names
+
+
 def _ids(values: npt.ArrayLike, what: str, first_id: int) -> Ints:
-    ids = np.asarray(values)
+    try:
+        ids = np.asarray(values)
+    except ValueError as error:
+        raise InputError(f"{what} are no list of ids: {error}") from error
     if ids.ndim != 1:
         raise InputError(f"{what} have {ids.ndim} dimensions; give a list of ids")
     if len(ids) == 0:
         return np.zeros(0, dtype=np.int32)
     if ids.dtype.kind not in "iu":
         raise InputError(f"{what} are {ids.dtype}; node ids are integers")
+    if ids.max() >= _LARGEST_COUNT:
+        raise InputError(f"{what} hold the id {ids.max()}; ids must be below {_LARGEST_COUNT}")
     if ids.min() < first_id:
         raise InputError(f"{what} hold the id {ids.min()}; the smallest possible is {first_id}")
-    return ids - first_id if first_id else ids
+    return np.subtract(ids, first_id, dtype=np.int64) if first_id else ids
 
 
 def _node_count(sources: Ints, targets: Ints, nodes: int | None, first_id: int) -> int:
@@ -280,7 +308,13 @@ def _node_count(sources: Ints, targets: Ints, nodes: int | None, first_id: int) 
 
 
 def _checked_weights(weights: npt.ArrayLike, edges: int) -> Floats:
-    values = np.asarray(weights, dtype=np.float64)
+    try:
+        given = np.asarray(weights)
+        values = given.astype(np.float64, copy=False) if given.dtype.kind in "biuf" else None
+    except ValueError:
+        values = None
+    if values is None:
+        raise InputError("weights are no list of real numbers; give one an edge")
     if values.shape != (edges,):
         raise InputError(f"weights have shape {values.shape}; give one an edge, {edges}")
     wrong = np.flatnonzero(~((values > 0) & np.isfinite(values)))

@@ -214,7 +214,8 @@ def teleport_distribution(
     total = weights.sum()
     if not (np.isfinite(weights).all() and (weights >= 0).all() and total > 0):
         raise InputError("personalization weights must be finite, not negative, and not all zero")
-    return weights / total
+    weights /= total
+    return weights
 
 
 def resolved_layout(graph: Graph, layout: str) -> str:
@@ -230,7 +231,8 @@ def _start(graph: Graph, start: Floats | None) -> Floats:
     given = np.asarray(start, dtype=np.float64)
     if given.shape != (graph.nodes,) or not np.isfinite(given).all() or (given < 0).any() or given.sum() <= 0:
         raise InputError(f"start must hold {graph.nodes} finite values of at least 0 that are not all 0")
-    return given / given.sum()
+    scaled: Floats = given / given.sum()
+    return scaled
 
 
 def _check_level(level: Level, written: int) -> None:
@@ -244,7 +246,7 @@ def _norm(found: Sweep, norm: Norm) -> float:
 
 def _status(history: list[Step], change: float, stopping: Stopping) -> Status | None:
     done = len(history)
-    if not math.isfinite(change) or history[-1].mass <= 0:
+    if not (math.isfinite(change) and math.isfinite(history[-1].mass) and history[-1].mass > 0):
         return Status.NON_FINITE
     if stopping.iterations is not None:
         return Status.FIXED if done == stopping.iterations else None

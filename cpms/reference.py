@@ -47,7 +47,7 @@ def split(bits: int, widths: Sequence[int]) -> list[int]:
     left = 64
     for width in widths:
         left -= width
-        segments.append((bits >> left) % 2**width)
+        segments.append((bits >> left) % (1 << width))
     return segments
 
 
@@ -69,7 +69,7 @@ def join(segments: Sequence[int], widths: Sequence[int]) -> int:
 
 def cut(bits: int, kept: int) -> int:
     """Clear all but the first ``kept`` bits."""
-    return bits // 2 ** (64 - kept) * 2 ** (64 - kept)
+    return bits // (1 << (64 - kept)) * (1 << (64 - kept))
 
 
 def round_to_nearest(bits: int, kept: int) -> int:
@@ -82,7 +82,7 @@ def round_to_nearest(bits: int, kept: int) -> int:
     """
     if kept < 12 or not math.isfinite(value_of(bits)):
         return cut(bits, kept)
-    step = 2 ** (64 - kept)
+    step = (1 << (64 - kept))
     low = cut(bits, kept)
     above = Fraction(bits - low, step)
     odd = low // step % 2 == 1
@@ -143,8 +143,8 @@ def pack_float(value: float, exponent_bits: int, mantissa_bits: int, rounding: s
     >>> hex(pack_float(1.0, 5, 10, "nearest")), hex(pack_float(1e9, 5, 10, "zero"))
     ('0x3c00', '0x7bff')
     """
-    bias = 2 ** (exponent_bits - 1) - 1
-    top = (2**exponent_bits - 1) << mantissa_bits
+    bias = (1 << (exponent_bits - 1)) - 1
+    top = ((1 << exponent_bits) - 1) << mantissa_bits
     sign = (bits_of(value) >> 63) << (exponent_bits + mantissa_bits)
     if math.isnan(value):
         return sign | top | 1 << (mantissa_bits - 1)
@@ -172,16 +172,16 @@ def unpack_float(bits: int, exponent_bits: int, mantissa_bits: int) -> float:
     >>> unpack_float(0x3C00, 5, 10), unpack_float(1, 5, 10) == 2.0**-24
     (1.0, True)
     """
-    bias = 2 ** (exponent_bits - 1) - 1
+    bias = (1 << (exponent_bits - 1)) - 1
     negative = bits >> (exponent_bits + mantissa_bits)
-    exponent = bits >> mantissa_bits & (2**exponent_bits - 1)
-    mantissa = bits % 2**mantissa_bits
-    if exponent == 2**exponent_bits - 1:
+    exponent = bits >> mantissa_bits & ((1 << exponent_bits) - 1)
+    mantissa = bits % (1 << mantissa_bits)
+    if exponent == (1 << exponent_bits) - 1:
         size = math.nan if mantissa else math.inf
     elif exponent == 0:
         size = math.ldexp(mantissa, 1 - bias - mantissa_bits)
     else:
-        size = math.ldexp(2**mantissa_bits + mantissa, exponent - bias - mantissa_bits)
+        size = math.ldexp((1 << mantissa_bits) + mantissa, exponent - bias - mantissa_bits)
     return -size if negative else size
 
 

@@ -13,8 +13,8 @@ from typing import Any
 import numba
 import numpy as np
 
-SUM_ROWS = 512
-"""Rows summed before their sum joins the total: keeps the rounding error of long sums small."""
+BLOCK_ROWS = 1024
+"""Rows gathered before they are finished, and summed before their sum joins the total."""
 
 u64 = np.uint64
 inlined: Any = numba.njit(forceinline=True)
@@ -43,6 +43,9 @@ def _load_segments(stored, index, length, pieces, read, block, units):  # type: 
 
 @inlined
 def _store_segments(stored, index, length, pieces, written, block, units, value, dropped, mask):  # type: ignore[no-untyped-def]
+    if units == 1:
+        stored[index] = np.float64(value).view(np.uint64)
+        return value
     if block == 0:
         lane, size, base = index, length, u64(0)
     else:
@@ -69,6 +72,8 @@ def _store_segments(stored, index, length, pieces, written, block, units, value,
 @inlined
 def _load_float(stored, index, exponent_bits, mantissa_bits):  # type: ignore[no-untyped-def]
     raw = u64(stored[index])
+    if exponent_bits == 8:
+        return np.float64(np.uint32(raw << u64(23 - mantissa_bits)).view(np.float32))
     size = raw & u64((1 << (exponent_bits + mantissa_bits)) - 1)
     bits = size << u64(52 - mantissa_bits)
     if size >= u64(((1 << exponent_bits) - 1) << mantissa_bits):
@@ -116,6 +121,48 @@ def _noise(seed, index):  # type: ignore[no-untyped-def]
     return z ^ (z >> u64(31))
 
 
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
+def rows_by_length(indptr):  # type: ignore[no-untyped-def]
+    """Return each row's place within its block of `BLOCK_ROWS`, shortest row first.
+
+    Rows of one length in turn let the processor predict where their loops end.
+    """
+    rows = len(indptr) - 1
+    order = np.empty(rows, np.uint16)
+    for begin in range(0, rows, BLOCK_ROWS):
+        end = min(begin + BLOCK_ROWS, rows)
+        lengths = indptr[begin + 1 : end + 1] - indptr[begin:end]
+        order[begin:end] = np.argsort(lengths, kind="mergesort").astype(np.uint16)
+    return order
+
+
+@inlined
+def _load(stored, index, length, pieces, segmented, first, second, third):  # type: ignore[no-untyped-def]
+    if segmented:
+        return _load_segments(stored, index, length, pieces, first, second, third)
+    return _load_float(stored, index, first, second)
+
+
+@inlined
+def _term(values, entries, k, sources, x, rows, layout, pieces, segmented, first, second, third):  # type: ignore[no-untyped-def]
+    gathered = _load(x, u64(sources[k]), rows, pieces, segmented, first, second, third)
+    if layout == 2:
+        return gathered
+    return _load(values, k, entries, pieces, segmented, first, second, third) * gathered
+
+
+@numba.njit(forceinline=True, fastmath={"reassoc"})  # type: ignore[untyped-decorator, unused-ignore]
+def _sums(changes, values):  # type: ignore[no-untyped-def]
+    # Sums whose order the compiler chooses once: vectors of partial sums, the same at every call.
+    change_sum = square_sum = largest = value_sum = 0.0
+    for i in range(len(changes)):
+        change_sum += changes[i]
+        square_sum += changes[i] * changes[i]
+        value_sum += values[i]
+        largest = changes[i] if changes[i] > largest else largest
+    return change_sum, square_sum, largest, value_sum
+
+
 @lru_cache(maxsize=None)
 def sweep_kernel(layout: int, spec: tuple[int, ...], pieces: tuple[int, ...]) -> Any:
     """Return the sweep over rows ``low`` to ``high`` for a layout, storage format and read level.
@@ -124,7 +171,8 @@ def sweep_kernel(layout: int, spec: tuple[int, ...], pieces: tuple[int, ...]) ->
     segments, with block 0 for planes, and (0, exponent bits, mantissa bits, rounding mode) for
     packed floats. ``pieces`` are the segments' widths in units.
 
-    The kernel's ``scalars`` are: factor of the row sum, damping times dangling mass, 1 - damping,
+    ``order`` holds the places of `rows_by_length`, or any others; ``low`` begins a block. The
+    kernel's ``scalars`` are: factor of the row sum, damping times dangling mass, 1 - damping,
     factor from real to stored vector values, and from stored to real ones. ``runs`` repeats
     ``pieces`` as an array: a loop whose length is not compiled in cannot index the tuple.
     """
@@ -132,83 +180,72 @@ def sweep_kernel(layout: int, spec: tuple[int, ...], pieces: tuple[int, ...]) ->
 
     @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
     def sweep(  # type: ignore[no-untyped-def]
-        indptr,
-        sources,
-        values,
-        width,
-        divisor,
-        x,
-        out,
-        sink,
-        teleport,
-        scalars,
-        runs,
-        written,
-        dropped,
-        mask,
-        seed,
-        low,
-        high,
-    ):
-        rows = u64(len(divisor)) if layout == 2 else u64(width[0])
+        indptr, order, sources, values, width, divisor, x, out, sink, teleport, scalars, runs, written, dropped, mask,
+        seed, low, high,
+    ):  # fmt: skip
+        rows = u64(width[0])
         entries = u64(len(sources))
         sink_step = u64(len(sink) > 1)
         teleport_step = u64(len(teleport) > 1)
         row_factor, dangling, rest, to_stored, to_real = scalars
+        totals, changes = np.empty(BLOCK_ROWS), np.empty(BLOCK_ROWS)
         l1 = l2 = linf = mass = 0.0
-        j = u64(low)
-        while j < u64(high):
-            stop = min(j + u64(SUM_ROWS), u64(high))
-            l1_part = l2_part = mass_part = 0.0
-            while j < stop:
-                total = 0.0
-                if layout == 1:
-                    for column in range(width[1]):
-                        k = u64(column) * rows + j
-                        if segmented:
-                            value = _load_segments(values, k, entries, pieces, first, second, third)
-                            total += value * _load_segments(
-                                x, u64(sources[k]), rows, pieces, first, second, third
-                            )
-                        else:
-                            value = _load_float(values, k, first, second)
-                            total += value * _load_float(x, u64(sources[k]), first, second)
-                else:
-                    for k in range(u64(indptr[j]), u64(indptr[j + u64(1)])):
-                        if segmented:
-                            gathered = _load_segments(x, u64(sources[k]), rows, pieces, first, second, third)
-                        else:
-                            gathered = _load_float(x, u64(sources[k]), first, second)
-                        if layout == 0:
-                            if segmented:
-                                gathered *= _load_segments(values, k, entries, pieces, first, second, third)
-                            else:
-                                gathered *= _load_float(values, k, first, second)
-                        total += gathered
-                new = row_factor * total + dangling * sink[j * sink_step] + rest * teleport[j * teleport_step]
-                back = to_real
-                new *= to_stored
-                if layout == 2:
-                    new /= divisor[j]
-                    back *= divisor[j]
+        for begin in range(low, high, BLOCK_ROWS):
+            size = min(BLOCK_ROWS, high - begin)
+            base = u64(begin)
+            if layout == 1:
+                totals[:size] = 0.0
+                for column in range(width[1]):
+                    k = u64(column) * rows + base
+                    for i in range(size):
+                        totals[i] += _term(
+                            values, entries, k + u64(i), sources, x, rows, layout, pieces, *spec
+                        )
+            else:
+                starts = indptr[begin : begin + size + 1]
+                places = order[begin : begin + size]
+                for place in places:
+                    k, end = u64(starts[place]), u64(starts[place + 1])
+                    a = b = c = d = 0.0
+                    while k + u64(4) <= end:
+                        a += _term(values, entries, k, sources, x, rows, layout, pieces, *spec)
+                        b += _term(values, entries, k + u64(1), sources, x, rows, layout, pieces, *spec)
+                        c += _term(values, entries, k + u64(2), sources, x, rows, layout, pieces, *spec)
+                        d += _term(values, entries, k + u64(3), sources, x, rows, layout, pieces, *spec)
+                        k += u64(4)
+                    while k < end:
+                        a += _term(values, entries, k, sources, x, rows, layout, pieces, *spec)
+                        k += u64(1)
+                    totals[place] = (a + b) + (c + d)
+            if len(sink) > 1 or len(teleport) > 1:
+                for i in range(size):
+                    j = base + u64(i)
+                    added = dangling * sink[j * sink_step] + rest * teleport[j * teleport_step]
+                    totals[i] = (row_factor * totals[i] + added) * to_stored
+            else:
+                added = dangling * sink[0] + rest * teleport[0]
+                for i in range(size):
+                    totals[i] = (row_factor * totals[i] + added) * to_stored
+            if layout == 2:
+                for i in range(size):
+                    totals[i] /= divisor[base + u64(i)]
+            for i in range(size):
+                j = base + u64(i)
+                back = to_real * divisor[j] if layout == 2 else to_real
+                old = _load(x, j, rows, pieces, *spec)
                 if segmented:
-                    old = _load_segments(x, j, rows, pieces, first, second, third)
-                    new = _store_segments(out, j, rows, runs, written, second, third, new, dropped, mask)
+                    new = _store_segments(out, j, rows, runs, written, second, third, totals[i], dropped, mask)
                 else:
-                    old = _load_float(x, j, first, second)
                     noise = _noise(seed, j) if third == 2 else u64(0)
-                    out[j] = out.dtype.type(_pack_float(new, first, second, third, noise))
+                    out[j] = out.dtype.type(_pack_float(totals[i], first, second, third, noise))
                     new = _load_float(out, j, first, second)
-                new *= back
-                change = abs(new - old * back)
-                l1_part += change
-                l2_part += change * change
-                mass_part += new
-                linf = max(linf, change)
-                j += u64(1)
-            l1 += l1_part
-            l2 += l2_part
-            mass += mass_part
+                totals[i] = new * back
+                changes[i] = abs(new - old) * back
+            change_sum, square_sum, largest, total_sum = _sums(changes[:size], totals[:size])
+            l1 += change_sum
+            l2 += square_sum
+            mass += total_sum
+            linf = largest if largest > linf else linf
         return l1, l2, linf, mass
 
     return sweep
@@ -220,18 +257,14 @@ def selected_sum_kernel(spec: tuple[int, ...], pieces: tuple[int, ...]) -> Any:
 
     Only dangling nodes are ever selected, whose divisor is 1 in the pattern layout.
     """
-    segmented, first, second, third = spec
 
     @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
     def selected_sum(x, selected, length, low, high):  # type: ignore[no-untyped-def]
         total = 0.0
-        for begin in range(low, high, SUM_ROWS):
+        for begin in range(low, high, BLOCK_ROWS):
             part = 0.0
-            for k in range(begin, min(begin + SUM_ROWS, high)):
-                if segmented:
-                    part += _load_segments(x, u64(selected[k]), u64(length), pieces, first, second, third)
-                else:
-                    part += _load_float(x, u64(selected[k]), first, second)
+            for k in range(begin, min(begin + BLOCK_ROWS, high)):
+                part += _load(x, u64(selected[k]), u64(length), pieces, *spec)
             total += part
         return total
 

@@ -77,7 +77,7 @@ class ReferenceOperator(Operator[Floats]):
         weights = np.ones(graph.edges) if graph.weights is None else graph.weights
         values = 1.0 / graph.out_weight[graph.sources] * weights
         if isinstance(self.storage, FloatFormat) and self.storage.scaled and len(values):
-            scale = 2.0 ** (self.storage.bias - np.frexp(values.max())[1])
+            scale = 2.0 ** (self.storage.bias - int(np.frexp(values.max())[1]))
             return round_to_float(values * scale, self.storage) / scale
         return self._cut(self._round_fully(values), read)
 
@@ -94,7 +94,8 @@ class ReferenceOperator(Operator[Floats]):
         bits = self.storage.bits(write)
         if self.storage.rounding == "nearest" and bits >= 12:
             fraction, exponent = np.frexp(values)
-            return np.ldexp(np.rint(np.ldexp(fraction, bits - 11)), exponent + 11 - bits)
+            rounded: Floats = np.ldexp(np.rint(np.ldexp(fraction, bits - 11)), exponent + 11 - bits)
+            return rounded
         return keep_bits(values, bits)
 
 
@@ -138,6 +139,6 @@ def round_to_float(values: Floats, storage: FloatFormat) -> Floats:
     _, exponent = np.frexp(values)
     step = np.ldexp(1.0, np.maximum(exponent - 1, 1 - storage.bias) - storage.mantissa_bits)
     rounder = np.rint if storage.rounding == "nearest" else np.trunc
-    rounded = rounder(values / step) * step
+    rounded: Floats = rounder(values / step) * step
     over = np.inf if storage.rounding == "nearest" else storage.max_finite
     return np.where(np.abs(rounded) > storage.max_finite, np.copysign(over, rounded), rounded)

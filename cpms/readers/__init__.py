@@ -38,6 +38,20 @@ def module_for(path: Path) -> str | None:
     return next((module for suffix, module in MODULES.items() if name.endswith(suffix)), None)
 
 
+def is_file(path: Path | str) -> bool:
+    r"""Return whether there is a file of that name; False for names that no file can have.
+
+    Examples
+    --------
+    >>> is_file("no\0such")
+    False
+    """
+    try:
+        return Path(path).is_file()
+    except (OSError, ValueError):
+        return False
+
+
 def read(path: Path | str, options: ReadOptions | None = None) -> Graph:
     """Read a graph from a file; the ending of its name decides the format.
 
@@ -58,7 +72,7 @@ def read(path: Path | str, options: ReadOptions | None = None) -> Graph:
     module = module_for(path)
     if module is None:
         raise InputError(f"{path}: unknown kind of file; its name can end in {', '.join(MODULES)}")
-    if not path.is_file():
+    if not is_file(path):
         raise InputError(f"{path}: there is no such file")
     graph: Graph = import_module(f"cpms.readers.{module}").read(path, options or ReadOptions())
     return graph

@@ -75,7 +75,7 @@ def _read_members(
             if not is_wanted(name):
                 others.append(member.name)
             elif graphs:
-                raise InputError(f"{path}: a second graph, {member.name}; unpack it and give the .mtx that you want")
+                raise InputError(f"{path}: a second graph, {member.name}; unpack it and give one .mtx")
             else:
                 inner: Any = tar.extractfile(member)
                 part = stream.inside(inner, f"{path}, {member.name}")
@@ -89,9 +89,9 @@ def _members(stream: Stream) -> Iterator[tuple[tarfile.TarFile, tarfile.TarInfo]
     while member := _parsed(stream, tar.next):
         name = PurePosixPath(member.name)
         if name.is_absolute() or ".." in name.parts:
-            raise InputError(f"{stream.label}: member {member.name!r} points outside the archive; do not trust it")
+            raise InputError(f"{stream.label}: member {member.name!r} points outside the archive")
         if not (member.isreg() or member.isdir()):
-            raise InputError(f"{stream.label}: member {member.name!r} is a link or device; do not trust it")
+            raise InputError(f"{stream.label}: member {member.name!r} is a link or device, not a file")
         yield tar, member
     while stream.read(1 << 20):
         pass
@@ -105,4 +105,6 @@ def _parsed(stream: Stream, step: Callable[[], Any]) -> Any:
         except CpmsError as error:
             raise InputError(f"{stream.label}: corrupt archive, {error}") from error
         except (ValueError, ArithmeticError, LookupError, MemoryError) as error:
-            raise InputError(f"{stream.label}: corrupt archive near byte {stream.raw.tell()} ({error})") from error
+            raise InputError(
+                f"{stream.label}: corrupt archive near byte {stream.raw.tell()} ({error})"
+            ) from error

@@ -19,7 +19,7 @@ from cpms.errors import InputError
 from cpms.readers.stream import Stream
 
 _LF, _CR, _TAB, _SPACE, _COMMA, _POINT, _MINUS, _PLUS = b"\n\r\t ,.-+"
-_NUMBER = re.compile(r"-?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
+NUMBER = re.compile(r"-?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 _INTEGER = re.compile(r"-?\d+", re.ASCII)
 
 
@@ -147,7 +147,7 @@ def fault(line: str, form: LineForm) -> str | None:
             return f"node id {shown(node)} is negative; ids run from {form.low} to {form.high}"
         if len(node.lstrip("0")) > 18 or not form.low <= int(node) <= form.high:
             return f"node id {shown(node)} is out of range; ids run from {form.low} to {form.high}"
-    if form.valued and not _NUMBER.fullmatch(found[2]):
+    if form.valued and not NUMBER.fullmatch(found[2]):
         return f"{shown(found[2])} is not a finite decimal number"
     return None
 
@@ -204,6 +204,6 @@ def check_weights(weights: npt.NDArray[np.float64], block: Block, label: str) ->
     wrong = np.flatnonzero(~((weights > 0) & np.isfinite(weights)))
     if len(wrong):
         raise InputError(
-            f"{label}, line {block.line_of(int(wrong[0]))}: weight {weights[wrong[0]]}; weights must be positive "
-            "and finite (weights='ignore' uses the pattern alone)"
+            f"{label}, line {block.line_of(int(wrong[0]))}: weight {weights[wrong[0]]}; weights must be "
+            "positive and finite (weights='ignore' uses the pattern alone)"
         )

@@ -10,6 +10,7 @@ import io
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -109,7 +110,8 @@ def _read_banner(stream: Stream) -> tuple[bool, bool]:
         known = (possible,) if isinstance(possible, str) else possible
         if given not in known:
             raise InputError(
-                f"{where}: the matrix is declared {shown(given)}; only {' or '.join(map(repr, known))} can be read"
+                f"{where}: the matrix is declared {shown(given)}; "
+                f"only {' or '.join(map(repr, known))} can be read"
             )
     return found[3] != "pattern", found[4] == "symmetric"
 
@@ -151,7 +153,7 @@ def _parse(block: Block, header: _Header, label: str) -> tuple[Ints, Ints, Float
     sizes = b"%d %d %d\n" % (header.nodes, header.nodes, block.entries)
     text = b"%%MatrixMarket matrix coordinate " + field + b" general\n" + sizes + block.data
     try:
-        matrix = scipy.io.mmread(io.BytesIO(text))
+        matrix: Any = scipy.io.mmread(io.BytesIO(text))
     except (ValueError, OverflowError) as error:
         raise InputError(f"{label}, at or after line {block.first_line}: {error}") from error
     return matrix.row, matrix.col, matrix.data

@@ -51,7 +51,7 @@ class Stream:
         except BROKEN as error:
             reason = str(error).rstrip(".") or type(error).__name__
             raise InputError(
-                f"{self.label}: unreadable near byte {self.raw.tell()} ({reason}); fetch or write the file again"
+                f"{self.label}: unreadable near byte {self.raw.tell()} ({reason}); fetch the file again"
             ) from error
 
     def read(self, size: int) -> bytes:
@@ -85,8 +85,7 @@ class Stream:
     def too_long(self) -> InputError:
         """Return the error for a line beyond all reason."""
         return InputError(
-            f"{self.label}: a line is longer than {_LONGEST_LINE_BYTES:,} bytes, near byte {self.raw.tell()}; "
-            "this is not a text file of edges"
+            f"{self.label}: a line is longer than {_LONGEST_LINE_BYTES:,} bytes, near byte {self.raw.tell()}"
         )
 
 
@@ -133,4 +132,5 @@ def open_stream(path: Path, *, progress: bool = False) -> Iterator[Stream]:
             plain = _Metered(plain, stack.enter_context(bar))  # type: ignore[arg-type]
         raw = io.BufferedReader(plain)
         gzipped = path.suffix.lower() in (".gz", ".tgz")
-        yield Stream(raw, gzip.GzipFile(fileobj=raw) if gzipped else raw, str(path))
+        inner: Any = gzip.GzipFile(fileobj=raw) if gzipped else raw
+        yield Stream(raw, inner, str(path))

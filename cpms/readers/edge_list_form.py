@@ -1,0 +1,149 @@
+"""What an edge list looks like: separator, columns, header line, numbers or names as ids."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from cpms.errors import InputError
+from cpms.readers.stream import Stream
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_SAMPLE_LINES = 100
+_COMMENT_MARKS = (b"#", b"%", b"//")
+_COMMENT_LINE = re.compile(rb"^(?:#|%|//)[^\n]*", re.MULTILINE)
+_INTEGER = re.compile(r"[-+]?\d+", re.ASCII)
+_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|nan|[-+]?inf", re.ASCII | re.IGNORECASE)
+_HEADER_WORDS = {
+    "source",
+    "src",
+    "from",
+    "fromnodeid",
+    "u",
+    "i",
+    "target",
+    "dst",
+    "dest",
+    "to",
+    "tonodeid",
+    "v",
+    "j",
+}
+
+
+@dataclass(frozen=True)
+class EdgeListForm:
+    """How to read the lines of an edge list.
+
+    Parameters
+    ----------
+    separator : str or None
+        ``","``, a tab, or None for any run of blanks and tabs.
+    valued : bool
+        Whether a third column holds weights.
+    numbered : bool
+        Whether ids are integers.
+    header_lines : int
+        Lines before the first edge that must be skipped: up to the header line, if there is one.
+    """
+
+    separator: str | None
+    valued: bool
+    numbered: bool
+    header_lines: int
+
+
+def sniff(stream: Stream) -> EdgeListForm:
+    """Find out the form of an edge list from its first lines.
+
+    Raises
+    ------
+    InputError
+        If there is no line but comments.
+    """
+    skip_byte_order_mark(stream)
+    lines = _sample(stream)
+    if not lines:
+        raise InputError(f"{stream.label}: the graph is empty; it needs at least one edge")
+    separator = _separator([text for _, text in lines])
+    rows = [split(text, separator) for _, text in lines]
+    has_header = _is_header(rows)
+    body = rows[1:] if has_header else rows
+    return EdgeListForm(
+        separator=separator,
+        valued=_most([len(row) >= 3 for row in body]),
+        numbered=_most([_is_numbered(row) for row in body]),
+        header_lines=lines[0][0] if has_header else 0,
+    )
+
+
+def split(text: str, separator: str | None) -> list[str]:
+    """Split a line into fields without the blanks and quotes around them."""
+    return [field.strip(' \t\r"') for field in text.split(separator)]
+
+
+def without_comments(block: bytes) -> bytes:
+    """Return whole lines with the comment lines among them emptied."""
+    if block.startswith(_COMMENT_MARKS) or any(b"\n" + mark in block for mark in _COMMENT_MARKS):
+        return _COMMENT_LINE.sub(b"", block)
+    return block
+
+
+def skip_byte_order_mark(stream: Stream) -> None:
+    """Move past the mark with which some spreadsheets begin a UTF-8 file."""
+    inner: Any = stream.inner
+    with stream.reporting():
+        marked = inner.peek(3).startswith(_BYTE_ORDER_MARK)
+    if marked:
+        stream.read(3)
+
+
+def _sample(stream: Stream) -> list[tuple[int, str]]:
+    lines: list[tuple[int, str]] = []
+    number = 0
+    while len(lines) < _SAMPLE_LINES and (line := stream.readline()):
+        number += 1
+        text = without_comments(line).decode("utf-8", "replace").strip()
+        if text:
+            lines.append((number, text))
+    return lines
+
+
+def _separator(texts: list[str]) -> str | None:
+    def fitting(separator: str | None) -> int:
+        rows = [split(text, separator) for text in texts]
+        return sum(
+            len(row) in (2, 3) and all(row) and not any("," in (f[0], f[-1]) for f in row) for row in rows
+        )
+
+    # max takes the first of equals: commas inside the names of a blank-separated list come last
+    candidates: tuple[str | None, ...] = ("\t", None, ",")
+    return max(candidates, key=fitting)
+
+
+def _fits(row: list[str]) -> bool:
+    return len(row) in (2, 3) and all(field and "," not in (field[0], field[-1]) for field in row)
+
+
+def _is_numbered(row: list[str]) -> bool:
+    return len(row) >= 2 and all(_INTEGER.fullmatch(field) for field in row[:2])
+
+
+def _is_header(rows: list[list[str]]) -> bool:
+    first, rest = rows[0], rows[1:]
+    if any(_NUMBER.fullmatch(field) for field in first):
+        return False
+    if _most([_is_numbered(row) for row in rest]):
+        return True
+    if (
+        len(first) == 3
+        and rest
+        and _most([len(row) == 3 and bool(_NUMBER.fullmatch(row[2])) for row in rest])
+    ):
+        return True
+    return all(field.lower() in _HEADER_WORDS for field in first[:2])
+
+
+def _most(votes: list[bool]) -> bool:
+    return 2 * sum(votes) >= len(votes) > 0
