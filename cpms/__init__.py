@@ -55,7 +55,6 @@ if TYPE_CHECKING:
     from cpms.errors import InputError as InputError
     from cpms.errors import UnavailableError as UnavailableError
     from cpms.errors import UnsupportedError as UnsupportedError
-    from cpms.graph import Graph as Graph
     from cpms.format import BF16 as BF16
     from cpms.format import CPMS2 as CPMS2
     from cpms.format import CPMS2_PLANES as CPMS2_PLANES
@@ -72,9 +71,10 @@ if TYPE_CHECKING:
     from cpms.format import Format as Format
     from cpms.format import SegmentFormat as SegmentFormat
     from cpms.format import format_named as format_named
-    from cpms.segmented import SegmentedArray as SegmentedArray
-    from cpms.segmented import convert_inplace as convert_inplace
-    from cpms.segmented import encode as encode
+    from cpms.generators import generate as generate
+    from cpms.graph import Graph as Graph
+    from cpms.loading import load as load
+    from cpms.pagerank import pagerank as pagerank
     from cpms.precision import Controller as Controller
     from cpms.precision import Fixed as Fixed
     from cpms.precision import Level as Level
@@ -82,14 +82,14 @@ if TYPE_CHECKING:
     from cpms.precision import StartAt as StartAt
     from cpms.precision import Threshold as Threshold
     from cpms.precision import WriteAhead as WriteAhead
-    from cpms.pagerank import pagerank as pagerank
     from cpms.result import Result as Result
     from cpms.result import Status as Status
     from cpms.result import Step as Step
-    from cpms.loading import load as load
-    from cpms.generators import generate as generate
+    from cpms.segmented import SegmentedArray as SegmentedArray
+    from cpms.segmented import convert_inplace as convert_inplace
+    from cpms.segmented import encode as encode
 
-__all__ = ["__version__", *sorted(_HOMES)]  # noqa: PLE0604
+__all__ = ["__version__", *sorted(_HOMES)]
 
 
 def __getattr__(name: str) -> Any:

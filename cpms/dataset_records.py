@@ -50,9 +50,7 @@ class Dataset:
     note: str = ""
 
 
-def _known(
-    name: str, kind: str, counts: str, origin: str, *, sha256: str, collection: str | None = None
-) -> Dataset:
+def _known(name: str, kind: str, counts: str, origin: str, *, sha256: str, collection: str | None = None) -> Dataset:
     nodes, edges, empty_rows, self_loops, iterations = (int(part.replace(",", "")) for part in counts.split())
     return Dataset(
         name=name,

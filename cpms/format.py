@@ -62,9 +62,7 @@ class SegmentFormat:
                 "and must sum to 64"
             )
         if self.block is not None and self.block < 1:
-            raise InputError(
-                f"format {self.name!r} has a block of {self.block} values; give 1 or more, or None"
-            )
+            raise InputError(f"format {self.name!r} has a block of {self.block} values; give 1 or more, or None")
         if self.rounding not in ("zero", "nearest"):
             raise InputError(
                 f"format {self.name!r} rounds {self.rounding!r}; segments can round to 'zero' or 'nearest'"
@@ -112,9 +110,7 @@ class SegmentFormat:
         """Return ``read``, or all segments for None; refuse what the format does not have."""
         count = self.segments if read is None else read
         if not 1 <= count <= self.segments:
-            raise InputError(
-                f"{self.name} has {self.segments} segments; {read} of them cannot be read or written"
-            )
+            raise InputError(f"{self.name} has {self.segments} segments; {read} of them cannot be read or written")
         return count
 
 
@@ -160,9 +156,7 @@ class FloatFormat:
                 "bits; it needs 2 to 11 exponent bits, 1 or more mantissa bits, and 8, 16 or 32 with the sign"
             )
         if self.rounding not in get_args(Rounding):
-            raise InputError(
-                f"format {self.name!r} rounds {self.rounding!r}; it can be one of {get_args(Rounding)}"
-            )
+            raise InputError(f"format {self.name!r} rounds {self.rounding!r}; it can be one of {get_args(Rounding)}")
 
     @property
     def width(self) -> int:
@@ -276,9 +270,7 @@ def format_named(name: str) -> Format:
     """
     by_name = {known.name: known for known in NAMED}
     stem, suffixes = name, []
-    while stem not in by_name and (
-        match := re.fullmatch(r"(.+)-(planes|nearest|zero|stochastic|scaled)", stem)
-    ):
+    while stem not in by_name and (match := re.fullmatch(r"(.+)-(planes|nearest|zero|stochastic|scaled)", stem)):
         stem = match[1]
         suffixes.append(match[2])
     base = by_name.get(stem) or _spelled(stem)

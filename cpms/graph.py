@@ -181,9 +181,7 @@ class Graph:
         source_ids = _ids(sources, "sources", first_id)
         target_ids = _ids(targets, "targets", first_id)
         if len(source_ids) != len(target_ids):
-            raise InputError(
-                f"{len(source_ids)} sources but {len(target_ids)} targets; give one of each an edge"
-            )
+            raise InputError(f"{len(source_ids)} sources but {len(target_ids)} targets; give one of each an edge")
         count = _node_count(source_ids, target_ids, nodes, first_id)
         if names is not None and len(names) != count:
             raise InputError(f"{len(names)} names for {count} nodes; give one of each a node")
@@ -319,7 +317,5 @@ def _checked_weights(weights: npt.ArrayLike, edges: int) -> Floats:
         raise InputError(f"weights have shape {values.shape}; give one an edge, {edges}")
     wrong = np.flatnonzero(~((values > 0) & np.isfinite(values)))
     if len(wrong):
-        raise InputError(
-            f"edge {wrong[0]} has weight {values[wrong[0]]}; weights must be positive and finite"
-        )
+        raise InputError(f"edge {wrong[0]} has weight {values[wrong[0]]}; weights must be positive and finite")
     return values

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -58,6 +58,7 @@ def pagerank(
     dangling: DanglingRule = "teleport",
     start: Floats | None = None,
     controller: Controller | None = None,
+    on_step: Callable[[Step], None] | None = None,
 ) -> Result:
     """Compute PageRank and certify it.
 
@@ -85,6 +86,8 @@ def pagerank(
         First iterate, scaled to mass 1; uniform by default.
     controller : Controller, optional
         Precision policy; the paper's rule by default.
+    on_step : callable, optional
+        Called with each iteration's `Step`, for progress bars.
 
     Returns
     -------
@@ -125,7 +128,7 @@ def pagerank(
     began = time.perf_counter()
     operator = executor.prepare(problem, chosen, chosen_layout)
     prepared = time.perf_counter()
-    ranks, status, history = power(operator, first, controller or default_controller(chosen), stopping)
+    ranks, status, history = power(operator, first, controller or default_controller(chosen), stopping, on_step)
     solved = time.perf_counter()
     checked, residual_l1 = _verified(problem, ranks, status, stopping)
     return Result(
@@ -149,7 +152,11 @@ def pagerank(
 
 
 def power(
-    operator: Operator[Any], first: Floats, controller: Controller, stopping: Stopping
+    operator: Operator[Any],
+    first: Floats,
+    controller: Controller,
+    stopping: Stopping,
+    on_step: Callable[[Step], None] | None = None,
 ) -> tuple[Floats, Status, list[Step]]:
     """Iterate x = G(x) from ``first``, at the levels the controller chooses."""
     storage: Format = operator.storage
@@ -166,6 +173,8 @@ def power(
         bits = 64 if level == FLOAT64 else storage.bits(level.read)
         change = _norm(found, stopping.norm)
         history.append(Step(len(history) + 1, change, level, bits, found.mass, time.perf_counter() - began))
+        if on_step:
+            on_step(history[-1])
         status = _status(history, change, stopping)  # Line 9.
         if status is not None:
             return operator.read(x, written), status, history
@@ -197,17 +206,11 @@ def teleport_distribution(
     if isinstance(personalization, np.ndarray) and personalization.dtype.kind == "f":
         weights = personalization.astype(np.float64)
         if weights.shape != (graph.nodes,):
-            raise InputError(
-                f"personalization has shape {weights.shape}; give one weight a node, {graph.nodes}"
-            )
+            raise InputError(f"personalization has shape {weights.shape}; give one weight a node, {graph.nodes}")
     else:
-        named = (
-            personalization if isinstance(personalization, Mapping) else dict.fromkeys(personalization, 1.0)
-        )
+        named = personalization if isinstance(personalization, Mapping) else dict.fromkeys(personalization, 1.0)
         if len(named) < len(personalization):
-            raise InputError(
-                "personalization names a node twice; give each once, or a mapping of node to weight"
-            )
+            raise InputError("personalization names a node twice; give each once, or a mapping of node to weight")
         weights = np.zeros(graph.nodes)
         for node, weight in named.items():
             weights[graph.index_of(node)] += float(weight)

@@ -163,9 +163,7 @@ class Schedule(Controller):
         steps = sorted(self.rises)
         reads = [self.rises[step] for step in steps]
         if not steps or steps[0] != 0 or reads != sorted(reads):
-            raise InputError(
-                f"schedule {dict(self.rises)} must begin at sweep 0 and never read fewer segments later"
-            )
+            raise InputError(f"schedule {dict(self.rises)} must begin at sweep 0 and never read fewer segments later")
 
     def init(self, storage: Format) -> tuple[Level, Any]:
         """Return the level of sweep 0."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import numpy.typing as npt
 
@@ -87,7 +89,7 @@ def apply_operator(problem: Problem, x: Floats) -> Floats:
     sums = np.zeros(graph.nodes)
     filled = np.flatnonzero(graph.in_degree)
     cuts = np.searchsorted(graph.indptr[filled], np.arange(0, graph.edges + _CHUNK_EDGES, _CHUNK_EDGES))
-    for low, high in zip(cuts[:-1], cuts[1:], strict=True):
+    for low, high in itertools.pairwise(cuts):
         if low == high:
             continue
         rows = filled[low:high]

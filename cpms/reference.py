@@ -82,7 +82,7 @@ def round_to_nearest(bits: int, kept: int) -> int:
     """
     if kept < 12 or not math.isfinite(value_of(bits)):
         return cut(bits, kept)
-    step = (1 << (64 - kept))
+    step = 1 << (64 - kept)
     low = cut(bits, kept)
     above = Fraction(bits - low, step)
     odd = low // step % 2 == 1

@@ -119,10 +119,5 @@ class Result:
         """Return the history as a table: iteration, residual, bits, read, write, mass, seconds."""
         import pandas as pd
 
-        rows = [
-            (s.iteration, s.residual, s.bits, s.level.read, s.level.write, s.mass, s.seconds)
-            for s in self.history
-        ]
-        return pd.DataFrame(
-            rows, columns=["iteration", "residual", "bits", "read", "write", "mass", "seconds"]
-        )
+        rows = [(s.iteration, s.residual, s.bits, s.level.read, s.level.write, s.mass, s.seconds) for s in self.history]
+        return pd.DataFrame(rows, columns=["iteration", "residual", "bits", "read", "write", "mass", "seconds"])

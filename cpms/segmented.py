@@ -135,7 +135,7 @@ class SegmentedArray:
         return self.memory.view(np.float64)
 
 
-def encode(values: npt.ArrayLike, format: Format, *, segments: int | None = None) -> SegmentedArray:  # noqa: A002
+def encode(values: npt.ArrayLike, format: Format, *, segments: int | None = None) -> SegmentedArray:
     """Return ``values`` in a storage format.
 
     Parameters
@@ -169,7 +169,7 @@ def encode(values: npt.ArrayLike, format: Format, *, segments: int | None = None
     return stored
 
 
-def convert_inplace(values: Floats, format: SegmentFormat) -> SegmentedArray:  # noqa: A002
+def convert_inplace(values: Floats, format: SegmentFormat) -> SegmentedArray:
     """Re-order the segments of a float64 array within its own memory.
 
     Nothing outside the array is written and no second array is made: blocks pass through a
@@ -193,9 +193,7 @@ def convert_inplace(values: Floats, format: SegmentFormat) -> SegmentedArray:  #
         If the array is not contiguous, writable float64, or the format is a packed float.
     """
     if isinstance(format, FloatFormat):
-        raise InputError(
-            f"{format.name} is a packed float; only segment formats convert in place, use encode()"
-        )
+        raise InputError(f"{format.name} is a packed float; only segment formats convert in place, use encode()")
     if not isinstance(values, np.ndarray) or values.dtype != np.float64 or values.ndim != 1:
         raise InputError("conversion in place needs a one-dimensional NumPy array of float64")
     if not values.flags.c_contiguous or not values.flags.writeable:
@@ -208,7 +206,7 @@ def convert_inplace(values: Floats, format: SegmentFormat) -> SegmentedArray:  #
     return stored
 
 
-def shared_exponent(values: Floats, format: FloatFormat) -> int:  # noqa: A002
+def shared_exponent(values: Floats, format: FloatFormat) -> int:
     """Return the power of two that brings the largest finite size just below the format's largest binade.
 
     Examples
@@ -232,34 +230,30 @@ def _doubles(values: npt.ArrayLike) -> Floats:
     return given
 
 
-def _pieces(format: SegmentFormat) -> npt.NDArray[np.int64]:  # noqa: A002
+def _pieces(format: SegmentFormat) -> npt.NDArray[np.int64]:
     return np.array([width // format.unit for width in format.widths], dtype=np.int64)
 
 
-def _block(format: SegmentFormat, length: int) -> int:  # noqa: A002
+def _block(format: SegmentFormat, length: int) -> int:
     return max(1, length if format.block is None else min(format.block, length))
 
 
-def _buffered(format: SegmentFormat) -> SegmentFormat:  # noqa: A002
+def _buffered(format: SegmentFormat) -> SegmentFormat:
     """Return the format with its blocks cut to what conversion in place buffers."""
     if format.block is not None and format.block <= BUFFERED:
         return format
     return SegmentFormat(format.name, format.widths, BUFFERED, format.rounding)
 
 
-def _large_blocks(format: SegmentFormat, length: int) -> list[tuple[int, int]]:  # noqa: A002
+def _large_blocks(format: SegmentFormat, length: int) -> list[tuple[int, int]]:
     """Return (begin, size) of the blocks that are too large for the buffer."""
     block = _block(format, length)
     if block <= BUFFERED or format.segments == 1:
         return []
-    return [
-        (begin, min(block, length - begin)) for begin in range(0, length, block) if length - begin > BUFFERED
-    ]
+    return [(begin, min(block, length - begin)) for begin in range(0, length, block) if length - begin > BUFFERED]
 
 
-def _encode(
-    bits: npt.NDArray[np.uint64], units: npt.NDArray[Any], format: SegmentFormat, written: int
-) -> None:  # noqa: A002
+def _encode(bits: npt.NDArray[np.uint64], units: npt.NDArray[Any], format: SegmentFormat, written: int) -> None:
     from cpms import segment_kernels
 
     kept = format.bits(written)
@@ -282,7 +276,7 @@ def _encode(
         )
 
 
-def _decode(units: npt.NDArray[Any], bits: npt.NDArray[np.uint64], format: SegmentFormat, read: int) -> None:  # noqa: A002
+def _decode(units: npt.NDArray[Any], bits: npt.NDArray[np.uint64], format: SegmentFormat, read: int) -> None:
     from cpms import segment_kernels
 
     block, pieces = _block(format, len(bits)), _pieces(format)
@@ -307,7 +301,7 @@ def _block_stretches(length: int, block: int) -> list[tuple[int, int]]:
     return [(low * block, min(high * block, length)) for low, high in blocks]
 
 
-def _pack(values: Floats, units: npt.NDArray[Any], format: FloatFormat, exponent: int) -> None:  # noqa: A002
+def _pack(values: Floats, units: npt.NDArray[Any], format: FloatFormat, exponent: int) -> None:
     from cpms import segment_kernels
 
     scaled = np.ldexp(values, exponent) if exponent else values
@@ -326,7 +320,7 @@ def _pack(values: Floats, units: npt.NDArray[Any], format: FloatFormat, exponent
     )
 
 
-def _blocks_to_planes(bits: npt.NDArray[np.uint64], format: SegmentFormat) -> None:  # noqa: A002
+def _blocks_to_planes(bits: npt.NDArray[np.uint64], format: SegmentFormat) -> None:
     """Turn one large block, converted in blocks of `BUFFERED`, into planes."""
     from cpms import segment_kernels
 
@@ -344,7 +338,7 @@ def _blocks_to_planes(bits: npt.NDArray[np.uint64], format: SegmentFormat) -> No
         units[at : at + count * rest] = tail[before * rest : (before + count) * rest]
 
 
-def _planes_to_blocks(bits: npt.NDArray[np.uint64], format: SegmentFormat) -> None:  # noqa: A002
+def _planes_to_blocks(bits: npt.NDArray[np.uint64], format: SegmentFormat) -> None:
     """Undo `_blocks_to_planes`."""
     from cpms import segment_kernels
 

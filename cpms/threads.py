@@ -22,9 +22,7 @@ def _pool(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, thread_name_prefix="cpms")
 
 
-def each(
-    work: Callable[[Part], Answer], parts: Sequence[Part], *, threads: int | None = None
-) -> list[Answer]:
+def each(work: Callable[[Part], Answer], parts: Sequence[Part], *, threads: int | None = None) -> list[Answer]:
     """Apply ``work`` to each part, in threads, and return the answers in the order of the parts.
 
     Examples

@@ -7,7 +7,7 @@ Indices are unsigned: Numba then leaves out the test for negative ones.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import numba
@@ -154,16 +154,29 @@ def _term(values, entries, k, sources, x, rows, layout, pieces, segmented, first
 @numba.njit(forceinline=True, fastmath={"reassoc"})  # type: ignore[untyped-decorator, unused-ignore]
 def _sums(changes, values):  # type: ignore[no-untyped-def]
     # Sums whose order the compiler chooses once: vectors of partial sums, the same at every call.
-    change_sum = square_sum = largest = value_sum = 0.0
+    change_sum = square_sum = value_sum = 0.0
     for i in range(len(changes)):
         change_sum += changes[i]
         square_sum += changes[i] * changes[i]
         value_sum += values[i]
-        largest = changes[i] if changes[i] > largest else largest
-    return change_sum, square_sum, largest, value_sum
+    return change_sum, square_sum, value_sum
 
 
-@lru_cache(maxsize=None)
+@inlined
+def _largest(changes):  # type: ignore[no-untyped-def]
+    a = b = c = d = 0.0
+    whole = len(changes) // 4
+    for i in range(whole):
+        a = max(a, changes[4 * i])
+        b = max(b, changes[4 * i + 1])
+        c = max(c, changes[4 * i + 2])
+        d = max(d, changes[4 * i + 3])
+    for i in range(4 * whole, len(changes)):
+        a = max(a, changes[i])
+    return max(max(a, b), max(c, d))
+
+
+@cache
 def sweep_kernel(layout: int, spec: tuple[int, ...], pieces: tuple[int, ...]) -> Any:
     """Return the sweep over rows ``low`` to ``high`` for a layout, storage format and read level.
 
@@ -178,7 +191,7 @@ def sweep_kernel(layout: int, spec: tuple[int, ...], pieces: tuple[int, ...]) ->
     """
     segmented, first, second, third = spec
 
-    @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
+    @numba.njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator, unused-ignore]
     def sweep(  # type: ignore[no-untyped-def]
         indptr, order, sources, values, width, divisor, x, out, sink, teleport, scalars, runs, written, dropped, mask,
         seed, low, high,
@@ -198,9 +211,7 @@ def sweep_kernel(layout: int, spec: tuple[int, ...], pieces: tuple[int, ...]) ->
                 for column in range(width[1]):
                     k = u64(column) * rows + base
                     for i in range(size):
-                        totals[i] += _term(
-                            values, entries, k + u64(i), sources, x, rows, layout, pieces, *spec
-                        )
+                        totals[i] += _term(values, entries, k + u64(i), sources, x, rows, layout, pieces, *spec)
             else:
                 starts = indptr[begin : begin + size + 1]
                 places = order[begin : begin + size]
@@ -213,9 +224,12 @@ def sweep_kernel(layout: int, spec: tuple[int, ...], pieces: tuple[int, ...]) ->
                         c += _term(values, entries, k + u64(2), sources, x, rows, layout, pieces, *spec)
                         d += _term(values, entries, k + u64(3), sources, x, rows, layout, pieces, *spec)
                         k += u64(4)
-                    while k < end:
+                    if k + u64(2) <= end:
                         a += _term(values, entries, k, sources, x, rows, layout, pieces, *spec)
-                        k += u64(1)
+                        b += _term(values, entries, k + u64(1), sources, x, rows, layout, pieces, *spec)
+                        k += u64(2)
+                    if k < end:
+                        c += _term(values, entries, k, sources, x, rows, layout, pieces, *spec)
                     totals[place] = (a + b) + (c + d)
             if len(sink) > 1 or len(teleport) > 1:
                 for i in range(size):
@@ -227,8 +241,9 @@ def sweep_kernel(layout: int, spec: tuple[int, ...], pieces: tuple[int, ...]) ->
                 for i in range(size):
                     totals[i] = (row_factor * totals[i] + added) * to_stored
             if layout == 2:
+                divisors = divisor[begin : begin + size]
                 for i in range(size):
-                    totals[i] /= divisor[base + u64(i)]
+                    totals[i] /= divisors[i]
             for i in range(size):
                 j = base + u64(i)
                 back = to_real * divisor[j] if layout == 2 else to_real
@@ -241,17 +256,17 @@ def sweep_kernel(layout: int, spec: tuple[int, ...], pieces: tuple[int, ...]) ->
                     new = _load_float(out, j, first, second)
                 totals[i] = new * back
                 changes[i] = abs(new - old) * back
-            change_sum, square_sum, largest, total_sum = _sums(changes[:size], totals[:size])
+            change_sum, square_sum, total_sum = _sums(changes[:size], totals[:size])
             l1 += change_sum
             l2 += square_sum
             mass += total_sum
-            linf = largest if largest > linf else linf
+            linf = max(linf, _largest(changes[:size]))
         return l1, l2, linf, mass
 
     return sweep
 
 
-@lru_cache(maxsize=None)
+@cache
 def selected_sum_kernel(spec: tuple[int, ...], pieces: tuple[int, ...]) -> Any:
     """Return the sum of the stored values with the given indices; ``spec`` as in `sweep_kernel`.
 

@@ -13,7 +13,7 @@ from cpms.engine import Engine, Floats, Operator, Problem, Sweep
 from cpms.engines import _cpu_kernels
 from cpms.engines._cpu_kernels import BLOCK_ROWS
 from cpms.errors import UnsupportedError
-from cpms.format import DOUBLE_BITS, DOUBLE_HEAD_BITS, FP64, FloatFormat, Format, SegmentFormat
+from cpms.format import DOUBLE_BITS, DOUBLE_HEAD_BITS, FP64, FloatFormat, Format
 from cpms.graph import Graph
 from cpms.precision import FLOAT64, Level
 from cpms.segmented import ROUNDING_MODES, SegmentedArray, convert_inplace
@@ -91,9 +91,7 @@ class CpuOperator(Operator[SegmentedArray]):
         """Multiply the vector by a factor."""
         x.write(x.decode(segments or None) * factor, segments=segments or None)
 
-    def to_float64(
-        self, x: SegmentedArray, out: SegmentedArray
-    ) -> tuple[CpuOperator, SegmentedArray, SegmentedArray]:
+    def to_float64(self, x: SegmentedArray, out: SegmentedArray) -> tuple[CpuOperator, SegmentedArray, SegmentedArray]:
         """Convert to float64: in place for segments, into new memory for packed floats."""
         matrix = self.matrix
         if not isinstance(matrix, pattern.Pattern):
@@ -153,9 +151,7 @@ class CpuEngine(Engine):
             matrix = pattern.build(problem.graph)
         if isinstance(matrix, ell.Ell):
             return CpuOperator(problem, storage, layout, matrix, _NO_ORDER, _even_parts(matrix))
-        return CpuOperator(
-            problem, storage, layout, matrix, _row_order(problem.graph), _balanced_parts(problem.graph)
-        )
+        return CpuOperator(problem, storage, layout, matrix, _row_order(problem.graph), _balanced_parts(problem.graph))
 
 
 ENGINE = CpuEngine()
@@ -171,9 +167,7 @@ def _row_order(graph: Graph) -> npt.NDArray[np.uint16]:
 
 def _even_parts(matrix: ell.Ell) -> list[tuple[int, int]]:
     blocks = -(-matrix.rows // BLOCK_ROWS)
-    cuts = threads.stretches(
-        blocks, at_least=1 + _PART_COST // (BLOCK_ROWS * (matrix.width + 4)), parts=_MOST_PARTS
-    )
+    cuts = threads.stretches(blocks, at_least=1 + _PART_COST // (BLOCK_ROWS * (matrix.width + 4)), parts=_MOST_PARTS)
     return [(low * BLOCK_ROWS, min(high * BLOCK_ROWS, matrix.rows)) for low, high in cuts]
 
 

@@ -105,6 +105,4 @@ def _parsed(stream: Stream, step: Callable[[], Any]) -> Any:
         except CpmsError as error:
             raise InputError(f"{stream.label}: corrupt archive, {error}") from error
         except (ValueError, ArithmeticError, LookupError, MemoryError) as error:
-            raise InputError(
-                f"{stream.label}: corrupt archive near byte {stream.raw.tell()} ({error})"
-            ) from error
+            raise InputError(f"{stream.label}: corrupt archive near byte {stream.raw.tell()} ({error})") from error

@@ -57,11 +57,7 @@ def read(path: Path, options: ReadOptions) -> Graph:
         skip_byte_order_mark(stream)
         for _ in range(form.header_lines):
             stream.readline()
-        return (
-            _read_numbered(stream, form, name, options)
-            if form.numbered
-            else read_named(stream, form, name, options)
-        )
+        return _read_numbered(stream, form, name, options) if form.numbered else read_named(stream, form, name, options)
 
 
 def _read_numbered(stream: Stream, form: EdgeListForm, name: str, options: ReadOptions) -> Graph:
@@ -77,9 +73,7 @@ def _read_numbered(stream: Stream, form: EdgeListForm, name: str, options: ReadO
         sources.append(ends[0])
         targets.append(ends[1])
         edges += block.entries
-        require_memory(
-            graph_bytes(0, edges, weighted=use_weights), f"{stream.label}: a graph of over {edges:,} edges"
-        )
+        require_memory(graph_bytes(0, edges, weighted=use_weights), f"{stream.label}: a graph of over {edges:,} edges")
     if not sources:
         raise InputError(f"{stream.label}: the graph is empty; it needs at least one edge")
     return assemble(

@@ -110,8 +110,7 @@ def _read_banner(stream: Stream) -> tuple[bool, bool]:
         known = (possible,) if isinstance(possible, str) else possible
         if given not in known:
             raise InputError(
-                f"{where}: the matrix is declared {shown(given)}; "
-                f"only {' or '.join(map(repr, known))} can be read"
+                f"{where}: the matrix is declared {shown(given)}; only {' or '.join(map(repr, known))} can be read"
             )
     return found[3] != "pattern", found[4] == "symmetric"
 

@@ -101,9 +101,7 @@ def _rows(lines: list[str], separator: str | None, label: str, first: int) -> Ro
         for row in reader:
             number += 1
             if reader.line_num != number:
-                raise InputError(
-                    f"{label}, line {first + number - 1}: a quoted field runs past the end of its line"
-                )
+                raise InputError(f"{label}, line {first + number - 1}: a quoted field runs past the end of its line")
             yield first + number - 1, [field.strip(" \t") for field in row]
     except csv.Error as error:
         raise InputError(f"{label}, line {first + number}: {error}") from error

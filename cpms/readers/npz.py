@@ -117,15 +117,11 @@ def _array(archive: zipfile.ZipFile, member: str) -> npt.NDArray[Any]:
             raise InputError(f"array {member} has .npy version {version}; graphs use 1.0 or 2.0")
         shape, _, dtype = _HEADER_READERS[version](file)
         if dtype.kind not in "biufSU" or len(shape) > 1:
-            raise InputError(
-                f"array {member} is {len(shape)}-dimensional {dtype}; a graph has lists of numbers"
-            )
+            raise InputError(f"array {member} is {len(shape)}-dimensional {dtype}; a graph has lists of numbers")
         count = shape[0] if shape else 1
         stored_bytes = archive.getinfo(member).file_size - file.tell()
         if count < 0 or count * dtype.itemsize != stored_bytes:
-            raise InputError(
-                f"array {member} declares {count:,} items, but {stored_bytes:,} bytes are stored"
-            )
+            raise InputError(f"array {member} declares {count:,} items, but {stored_bytes:,} bytes are stored")
         require_memory(2 * stored_bytes, f"array {member}")
         if stored_bytes == 0:
             return np.zeros(0 if dtype.itemsize else 1, dtype)

@@ -126,9 +126,7 @@ def open_stream(path: Path, *, progress: bool = False) -> Iterator[Stream]:
             from tqdm import tqdm
 
             total_bytes = path.stat().st_size
-            bar = tqdm(
-                total=total_bytes, unit="B", unit_scale=True, desc=path.name, disable=None, leave=False
-            )
+            bar = tqdm(total=total_bytes, unit="B", unit_scale=True, desc=path.name, disable=None, leave=False)
             plain = _Metered(plain, stack.enter_context(bar))  # type: ignore[arg-type]
         raw = io.BufferedReader(plain)
         gzipped = path.suffix.lower() in (".gz", ".tgz")

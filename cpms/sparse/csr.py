@@ -57,7 +57,7 @@ def unsigned_indptr(graph: Graph) -> npt.NDArray[Any]:
 
 
 def unsigned_sources(graph: Graph) -> npt.NDArray[Any]:
-    """The sources as unsigned integers, without a copy."""
+    """Return the sources as unsigned integers, without a copy."""
     return graph.sources.view(f"uint{8 * graph.sources.itemsize}")
 
 

@@ -10,12 +10,11 @@ import numpy.typing as npt
 import psutil
 
 from cpms.errors import UnsupportedError
-from cpms.format import Format
+from cpms.format import FP64, Format
 from cpms.graph import Graph
 from cpms.segmented import SegmentedArray, convert_inplace, encode
 from cpms.sparse.csr import to_float64, unsigned_sources
 from cpms.sparse.edge_values import edge_values
-from cpms.format import FP64
 
 
 @dataclass(frozen=True, eq=False)

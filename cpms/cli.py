@@ -1,0 +1,61 @@
+"""The command line: parse, call one command, turn errors into one line and an exit code."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+import cpms
+from cpms.errors import CpmsError
+
+COMMANDS = ("rank", "run", "show", "convert", "inspect", "datasets", "formats", "engines", "doctor")
+INTERRUPTED = 130
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of all commands."""
+    top = argparse.ArgumentParser(
+        prog="cpms",
+        description="Customized precision for iterative solvers: mantissa segmentation, adaptive precision, "
+        "certified PageRank.",
+        epilog="exit codes: 0 converged or done, 1 not converged, 2 bad usage or input, 3 engine not available",
+    )
+    top.add_argument("--version", action="version", version=f"cpms {cpms.__version__}")
+    commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name in COMMANDS:
+        import_module(f"cpms.commands.{name}").add(commands)
+    return top
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code.
+
+    Examples
+    --------
+    >>> main(["inspect", "0.1", "--storage", "cpms2"])
+    0.1 = 0 01111111011 1001100110011001100110011001100110011001100110011010 (sign, exponent, mantissa)
+    <BLANKLINE>
+    read  bits  segment   value so far         relative error
+       1    32  3fb99999  0.09999990463256836  9.54e-07
+       2    64  9999999a  0.1                  0.00e+00
+    0
+    """
+    chosen = parser().parse_args(arguments)
+    try:
+        code: int = import_module(f"cpms.commands.{chosen.command}").call(chosen)
+        sys.stdout.flush()
+    except CpmsError as error:
+        print(f"cpms: error: {' '.join(str(error).split())}", file=sys.stderr)
+        return error.exit_code
+    except MemoryError as error:
+        print(f"cpms: error: out of memory: {error}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return code

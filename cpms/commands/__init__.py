@@ -1,0 +1,1 @@
+"""Commands of the command line, one a file; each module has ``add(parsers)`` and ``call(arguments)``."""

@@ -1,0 +1,54 @@
+"""``cpms convert``: arrays between float64 and storage formats, in files."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cpms.errors import InputError
+from cpms.format import FP64, SegmentFormat, format_named
+from cpms.writing import check_writable, replacing
+
+
+def add(parsers: Any) -> None:
+    """Describe the command."""
+    parser = parsers.add_parser(
+        "convert",
+        help="convert an array file",
+        description="Convert a float64 .npy file to a storage format (.npz), or such a file back (.npy).",
+        epilog="example: cpms convert ranks.npy ranks.npz --storage cpms4",
+    )
+    parser.add_argument("input", metavar="IN", type=Path, help=".npy of float64, or .npz that this command wrote")
+    parser.add_argument("output", metavar="OUT", type=Path, help=".npz, or .npy for --storage fp64")
+    parser.add_argument("--storage", required=True, metavar="NAME")
+    parser.add_argument("--inplace", action="store_true", help="re-order within one array in memory, without a second")
+
+
+def call(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    from cpms import segmented, stored_file
+
+    storage = format_named(arguments.storage)
+    suffix = ".npy" if storage == FP64 else ".npz"
+    if arguments.output.suffix != suffix:
+        raise InputError(f"{arguments.output}: {arguments.storage} is written as {suffix}")
+    check_writable(arguments.output)
+    if arguments.input.suffix == ".npz":
+        stored = stored_file.load(arguments.input)
+        values = stored.restore_inplace() if arguments.inplace else stored.decode()
+    else:
+        values = stored_file.load_values(arguments.input)
+    if storage == FP64:
+        with replacing(arguments.output) as temporary, temporary.open("wb") as file:
+            np.save(file, values, allow_pickle=False)
+    elif arguments.inplace:
+        if not isinstance(storage, SegmentFormat):
+            raise InputError(f"{storage.name} is a packed float; only segment formats convert in place")
+        stored_file.save(arguments.output, segmented.convert_inplace(values, storage))
+    else:
+        stored_file.save(arguments.output, segmented.encode(values, storage))
+    print(f"{arguments.output}: {len(values):,} values, {storage.nbytes(len(values)):,} bytes in {storage.name}")
+    return 0

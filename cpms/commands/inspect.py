@@ -1,0 +1,86 @@
+"""``cpms inspect``: the bits of a value by segment, and what each read gives."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from pathlib import Path
+from typing import Any
+
+from cpms import reference
+from cpms.errors import InputError
+from cpms.format import FloatFormat, Format, SegmentFormat, format_named
+from cpms.text_table import text_table
+
+
+def add(parsers: Any) -> None:
+    """Describe the command."""
+    parser = parsers.add_parser(
+        "inspect",
+        help="show a value's bits, or a stored file",
+        description="Show the bits of VALUE by segment and what each read gives, or the head of a stored FILE.",
+        epilog="example: cpms inspect 0.1 --storage cpms4",
+    )
+    parser.add_argument("what", metavar="VALUE|FILE")
+    parser.add_argument("--storage", metavar="NAME", default="cpms4")
+
+
+def call(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    if Path(arguments.what).is_file():
+        print(_file(Path(arguments.what)))
+        return 0
+    try:
+        value = float(arguments.what)
+    except ValueError:
+        raise InputError(f"{arguments.what!r} is neither a number nor a file") from None
+    print(_value(value, format_named(arguments.storage)))
+    return 0
+
+
+def _value(value: float, storage: Format) -> str:
+    bits = f"{reference.bits_of(value):064b}"
+    head = f"{value!r} = {bits[0]} {bits[1:12]} {bits[12:]} (sign, exponent, mantissa)"
+    if isinstance(storage, FloatFormat):
+        fields = storage.exponent_bits, storage.mantissa_bits
+        rounding = "zero" if storage.rounding == "zero" else "nearest"
+        packed = reference.pack_float(value, *fields, rounding)
+        rows = [
+            [
+                storage.width,
+                f"{packed:0{storage.width}b}",
+                *_error(value, reference.unpack_float(packed, *fields)),
+            ]
+        ]
+        return f"{head}\n\n" + text_table(["bits", "stored", "value", "relative error"], rows)
+    return f"{head}\n\n" + text_table(
+        ["read", "bits", "segment", "value so far", "relative error"], _reads(value, storage)
+    )
+
+
+def _reads(value: float, storage: SegmentFormat) -> list[list[object]]:
+    rows: list[list[object]] = []
+    segments = reference.split(reference.bits_of(value), storage.widths)
+    for read, segment in enumerate(segments, 1):
+        seen = reference.value_of(reference.join(segments[:read], storage.widths))
+        rows.append([read, storage.bits(read), f"{segment:0{storage.widths[read - 1] // 4}x}", *_error(value, seen)])
+    return rows
+
+
+def _error(value: float, seen: float) -> tuple[str, str]:
+    if not (math.isfinite(value) and math.isfinite(seen)) or value == 0:
+        return repr(seen), "-"
+    return repr(seen), f"{abs(seen - value) / abs(value):.2e}"
+
+
+def _file(path: Path) -> str:
+    from cpms import stored_file
+
+    if path.suffix == ".npy":
+        values = stored_file.load_values(path)
+        name, nbytes = "fp64", values.nbytes
+    else:
+        stored = stored_file.load(path)
+        values, name, nbytes = stored.decode(), stored.format.name, stored.nbytes
+    shown = ", ".join(repr(float(value)) for value in values[:5])
+    return f"{path}: {len(values):,} values in {name}, {nbytes:,} bytes: {shown}{', …' if len(values) > 5 else ''}"

@@ -1,0 +1,191 @@
+"""``cpms rank``: load a graph, solve, report."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cpms.errors import InputError, UnsupportedError
+from cpms.graph import Graph
+from cpms.result import Result, Step
+from cpms.text_table import text_table
+from cpms.writing import check_writable, replacing
+
+_OUTPUTS = (".npy", ".csv", ".parquet")
+
+
+def add(parsers: Any) -> None:
+    """Describe the command."""
+    parser = parsers.add_parser(
+        "rank",
+        help="compute a certified PageRank",
+        description="Compute PageRank, certify it in float64 and print the highest ranks.",
+        epilog="example: cpms rank rmat:scale=16,edge_factor=16,seed=1 --storage cpms4 --layout csr --top 5",
+    )
+    parser.add_argument("graph", metavar="GRAPH", help="file, dataset name, or generator such as rmat:scale=16")
+    parser.add_argument("--method", choices=("power", "refine"), default="power")
+    parser.add_argument("--storage", default="fp64", metavar="NAME", help="see 'cpms formats' (default: fp64)")
+    parser.add_argument("--layout", default="auto", metavar="NAME", help="csr, ell, pattern or auto (default)")
+    parser.add_argument("--engine", default="auto", metavar="NAME", help="see 'cpms engines' (default: auto)")
+    parser.add_argument("--damping", type=float, default=0.85)
+    parser.add_argument("--tol", type=float, default=1e-10)
+    parser.add_argument("--norm", choices=("l1", "l2", "linf"), default="l1")
+    parser.add_argument("--max-iterations", type=int, default=1000, metavar="N")
+    parser.add_argument("--personalize", metavar="NODE[,NODE…]", help="teleport to these nodes only")
+    parser.add_argument("--dangling", choices=("teleport", "uniform"), default="teleport")
+    parser.add_argument("--symmetric", choices=("lower", "expand"), default="lower", help="how to read symmetric files")
+    parser.add_argument("--weights", choices=("auto", "ignore"), default="auto", help="use the file's values or not")
+    parser.add_argument("--top", type=int, default=10, metavar="K", help="how many of the highest to list")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="write all ranks: .npy, .csv or .parquet")
+    parser.add_argument("--trace", type=Path, metavar="FILE.csv", help="write residual, bits and mass an iteration")
+    parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
+
+
+def call(arguments: argparse.Namespace) -> int:
+    """Run the command; 0 if it converged, else 1."""
+    from cpms.loading import load
+    from cpms.pagerank import Stopping, pagerank
+
+    _check(arguments)
+    Stopping(arguments.tol, arguments.norm, arguments.max_iterations)
+    began = time.perf_counter()
+    graph = load(arguments.graph, symmetric=arguments.symmetric, weights=arguments.weights, progress=True)
+    load_s = time.perf_counter() - began
+    with _progress(arguments.tol) as bar:
+        result = pagerank(
+            graph,
+            storage=arguments.storage,
+            layout=arguments.layout,
+            engine=arguments.engine,
+            damping=arguments.damping,
+            tol=arguments.tol,
+            norm=arguments.norm,
+            max_iterations=arguments.max_iterations,
+            personalization=arguments.personalize.split(",") if arguments.personalize else None,
+            dangling=arguments.dangling,
+            on_step=bar.step,
+        )
+    if arguments.output:
+        write_ranks(arguments.output, result)
+    if arguments.trace:
+        with replacing(arguments.trace) as temporary:
+            result.trace().to_csv(temporary, index=False)
+    report = summary(graph, result, load_s=load_s, top=arguments.top)
+    print(json.dumps(report) if arguments.json else _readable(report, graph))
+    return 0 if result.converged else 1
+
+
+def summary(graph: Graph, result: Result, *, load_s: float, top: int) -> dict[str, Any]:
+    """Return what ``--json`` prints."""
+    return {
+        "graph": graph.name,
+        "nodes": graph.nodes,
+        "edges": graph.edges,
+        "dangling": len(graph.dangling_nodes),
+        "method": result.method,
+        "storage": result.storage,
+        "layout": result.layout,
+        "engine": result.engine,
+        "damping": result.damping,
+        "tol": result.tol,
+        "converged": result.converged,
+        "status": result.status.value,
+        "iterations": result.iterations,
+        "iterations_by_bits": result.iterations_by_bits,
+        "residual_l1": _finite(result.residual_l1),
+        "error_bound": _finite(result.error_bound),
+        "mass": _finite(result.mass),
+        "solve_s": result.solve_s,
+        "load_s": load_s,
+        "top": [[node, _finite(score)] for node, score in result.top(top)],
+    }
+
+
+def write_ranks(path: Path, result: Result) -> None:
+    """Write all ranks, whole or not at all: ``.npy`` the vector, else columns node and rank."""
+    with replacing(path) as temporary:
+        if path.suffix == ".npy":
+            with temporary.open("wb") as file:
+                np.save(file, result.ranks, allow_pickle=False)
+            return
+        import pandas as pd
+
+        graph = result.graph
+        nodes = graph.names if graph.names is not None else np.arange(graph.nodes) + graph.first_id
+        table = pd.DataFrame({"node": nodes, "rank": result.ranks})
+        if path.suffix == ".csv":
+            table.to_csv(temporary, index=False, float_format="%.17g")
+        else:
+            table.to_parquet(temporary, index=False)
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    if arguments.method == "refine":
+        raise UnsupportedError("method 'refine' is not available yet; use --method power")
+    if arguments.top < 0:
+        raise InputError(f"--top is {arguments.top}; it must be 0 or more")
+    if not 0.0 < arguments.damping < 1.0:
+        raise InputError(f"damping is {arguments.damping}; it must lie strictly between 0 and 1")
+    if arguments.output:
+        if arguments.output.suffix not in _OUTPUTS:
+            raise InputError(f"{arguments.output}: cannot write {arguments.output.suffix!r}; end in {_OUTPUTS}")
+        check_writable(arguments.output)
+    if arguments.trace:
+        if arguments.trace.suffix != ".csv":
+            raise InputError(f"{arguments.trace}: a trace is written as .csv")
+        check_writable(arguments.trace)
+
+
+def _finite(value: float) -> float | None:
+    return value if np.isfinite(value) else None
+
+
+def _readable(report: dict[str, Any], graph: Graph) -> str:
+    bits = ", ".join(f"{count} at {bits} bits" for bits, count in report["iterations_by_bits"].items())
+    label = f" (stand-in for {graph.stand_in_for})" if graph.stand_in_for else ""
+    lines = [
+        f"{report['graph']}{label}: {report['nodes']:,} nodes, {report['edges']:,} edges, "
+        f"{report['dangling']:,} dangling",
+        f"{report['status']}",
+        f"{report['iterations']} iterations ({bits}) in {report['solve_s']:.3g} s, loaded in {report['load_s']:.3g} s",
+        f"residual {report['residual_l1'] or float('inf'):.3g}, so each rank is off by at most "
+        f"{report['error_bound'] or float('inf'):.3g} in sum",
+    ]
+    if report["top"]:
+        ranks = [[place, node, f"{score:.6g}"] for place, (node, score) in enumerate(report["top"], 1)]
+        lines += ["", text_table(["place", "node", "rank"], ranks)]
+    return "\n".join(lines)
+
+
+class _progress:  # noqa: N801
+    """A bar on a terminal's standard error that fills as the residual's exponent approaches tol's."""
+
+    def __init__(self, tol: float) -> None:
+        from tqdm import tqdm
+
+        self.digits = max(1.0, -float(np.log10(tol))) if tol > 0 else 1.0
+        self.bar = tqdm(
+            total=round(self.digits, 1),
+            disable=not sys.stderr.isatty(),
+            leave=False,
+            desc="residual",
+            bar_format="{desc} |{bar}| {elapsed}",
+        )
+
+    def __enter__(self) -> _progress:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bar.close()
+
+    def step(self, step: Step) -> None:
+        """Show one iteration."""
+        if step.residual > 0:
+            self.bar.n = round(min(self.digits, max(0.0, -float(np.log10(step.residual)))), 1)
+        self.bar.set_description(f"iteration {step.iteration}, {step.bits} bits, residual {step.residual:.1e}")

@@ -1,0 +1,34 @@
+"""``cpms run``: execute an experiment configuration."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+
+def add(parsers: Any) -> None:
+    """Describe the command."""
+    parser = parsers.add_parser(
+        "run",
+        help="run an experiment",
+        description="Run the cells of an experiment and append one JSON line for each to DIR. "
+        "What DIR already holds is not run again.",
+        epilog="example: cpms run quickstart --output out",
+    )
+    parser.add_argument("config", metavar="CONFIG.toml", help="a file, or the name of one that comes with cpms")
+    parser.add_argument("--output", type=Path, default=Path("out"), metavar="DIR", help="folder of the rows (out)")
+    parser.add_argument("--only", metavar="NAME", help="run only cells whose graph, storage or engine is NAME")
+    parser.add_argument("--dry-run", action="store_true", help="list the cells and stop")
+
+
+def call(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    from cpms.experiment.runner import run
+    from cpms.shipped import folder
+
+    named = folder("experiments") / f"{arguments.config}.toml"
+    config = named if named.is_file() else Path(arguments.config)
+    rows = run(config, output=arguments.output, only=arguments.only, dry_run=arguments.dry_run, echo=print)
+    print(rows)
+    return 0
