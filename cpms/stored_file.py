@@ -51,7 +51,7 @@ def load(path: Path) -> SegmentedArray:
         If the file is not such a file, or its parts do not fit together.
     """
     try:
-        with np.load(path, allow_pickle=False) as parts:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as parts:
             fields = {name: parts[name] for name in parts.files}
         format = _format(fields)
         length, exponent = int(fields["length"]), int(fields["exponent"])
@@ -72,7 +72,8 @@ def load_values(path: Path) -> npt.NDArray[np.float64]:
         If the file is not one.
     """
     try:
-        values = np.load(path, allow_pickle=False)
+        with path.open("rb") as file:
+            values = np.load(file, allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
         raise InputError(f"{path}: not a readable .npy file ({error})") from None
     if not isinstance(values, np.ndarray) or values.ndim != 1 or values.dtype != np.float64:

@@ -1,0 +1,179 @@
+// Words of device memory, loaded under a cache policy; on a host, plain C++.
+#pragma once
+
+#if defined(__CUDACC__)
+#define CPMS_DEVICE __device__ __forceinline__
+#define CPMS_CONSTANT __host__ __device__ constexpr
+#else
+#define CPMS_DEVICE inline
+#define CPMS_CONSTANT constexpr
+#endif
+
+namespace cpms {
+
+using u8 = unsigned char;
+using u16 = unsigned short;
+using u32 = unsigned int;
+using u64 = unsigned long long;
+
+struct alignas(8) Pair {
+    u32 word[2];
+};
+struct alignas(16) Quad {
+    u32 word[4];
+};
+
+// Where a load leaves what it read.
+struct Default {};    // in all caches
+struct ReadOnly {};   // in all caches, by the read-only path: nothing writes it during the kernel
+struct Streaming {};  // first to be evicted: it is read once
+struct LastUse {};    // not in the first-level cache: it will not be read again
+
+CPMS_DEVICE u64 bits_of(double value) {
+#if defined(__CUDA_ARCH__)
+    return (u64)__double_as_longlong(value);
+#else
+    u64 bits;
+    __builtin_memcpy(&bits, &value, 8);
+    return bits;
+#endif
+}
+
+CPMS_DEVICE double value_of(u64 bits) {
+#if defined(__CUDA_ARCH__)
+    return __longlong_as_double((long long)bits);
+#else
+    double value;
+    __builtin_memcpy(&value, &bits, 8);
+    return value;
+#endif
+}
+
+#if defined(__CUDA_ARCH__)
+#define CPMS_LOADS(POLICY, PTX)                                                                       \
+    CPMS_DEVICE u8 load_word(const u8* at, POLICY) {                                                  \
+        u16 word;                                                                                     \
+        asm("ld.global" PTX ".u8 %0, [%1];" : "=h"(word) : "l"(at));                                  \
+        return (u8)word;                                                                              \
+    }                                                                                                 \
+    CPMS_DEVICE u16 load_word(const u16* at, POLICY) {                                                \
+        u16 word;                                                                                     \
+        asm("ld.global" PTX ".u16 %0, [%1];" : "=h"(word) : "l"(at));                                 \
+        return word;                                                                                  \
+    }                                                                                                 \
+    CPMS_DEVICE u32 load_word(const u32* at, POLICY) {                                                \
+        u32 word;                                                                                     \
+        asm("ld.global" PTX ".u32 %0, [%1];" : "=r"(word) : "l"(at));                                 \
+        return word;                                                                                  \
+    }                                                                                                 \
+    CPMS_DEVICE u64 load_word(const u64* at, POLICY) {                                                \
+        u64 word;                                                                                     \
+        asm("ld.global" PTX ".u64 %0, [%1];" : "=l"(word) : "l"(at));                                 \
+        return word;                                                                                  \
+    }                                                                                                 \
+    CPMS_DEVICE Pair load_word(const Pair* at, POLICY) {                                              \
+        Pair p;                                                                                       \
+        asm("ld.global" PTX ".v2.u32 {%0, %1}, [%2];" : "=r"(p.word[0]), "=r"(p.word[1]) : "l"(at));  \
+        return p;                                                                                     \
+    }                                                                                                 \
+    CPMS_DEVICE Quad load_word(const Quad* at, POLICY) {                                              \
+        Quad q;                                                                                       \
+        asm("ld.global" PTX ".v4.u32 {%0, %1, %2, %3}, [%4];"                                         \
+            : "=r"(q.word[0]), "=r"(q.word[1]), "=r"(q.word[2]), "=r"(q.word[3])                      \
+            : "l"(at));                                                                               \
+        return q;                                                                                     \
+    }
+CPMS_LOADS(ReadOnly, ".nc")
+CPMS_LOADS(Streaming, ".cs")
+CPMS_LOADS(LastUse, ".nc.L1::no_allocate")
+#undef CPMS_LOADS
+
+template <class Word>
+CPMS_DEVICE Word load_word(const Word* at, Default) {
+    return *at;
+}
+#else
+template <class Word, class Policy>
+CPMS_DEVICE Word load_word(const Word* at, Policy) {
+    Word word;
+    __builtin_memcpy(&word, at, sizeof word);
+    return word;
+}
+#endif
+
+// A run of bytes as 32-bit words, by the widest loads its alignment (its own size, at most 16) allows.
+template <int Bytes>
+struct Run {
+    static constexpr int words = Bytes < 4 ? 1 : Bytes / 4;
+    u32 word[words];
+
+    // Field `index` of `Width` bits, counted from the run's first byte.
+    template <int Width>
+    CPMS_DEVICE u64 field(int index) const {
+        if constexpr (Width == 64) {
+            return (u64)word[2 * index + 1] << 32 | word[2 * index];
+        } else if constexpr (Width == 32) {
+            return word[index];
+        } else {
+            return word[index * Width / 32] >> (index * Width % 32) & ((1u << Width) - 1);
+        }
+    }
+
+    template <int Width>
+    CPMS_DEVICE void put(int index, u64 bits) {  // into a run of zeros
+        if constexpr (Width == 64) {
+            word[2 * index] = (u32)bits;
+            word[2 * index + 1] = (u32)(bits >> 32);
+        } else if constexpr (Width == 32) {
+            word[index] = (u32)bits;
+        } else {
+            word[index * Width / 32] |= (u32)(bits & ((1u << Width) - 1)) << (index * Width % 32);
+        }
+    }
+};
+
+template <int Bytes, class Policy>
+CPMS_DEVICE Run<Bytes> load_run_bytes(const u8* at, Policy policy) {
+    static_assert(Bytes == 1 || Bytes == 2 || Bytes == 4 || Bytes == 8 || Bytes % 16 == 0, "not a run");
+    Run<Bytes> run;
+    if constexpr (Bytes == 1) {
+        run.word[0] = load_word(at, policy);
+    } else if constexpr (Bytes == 2) {
+        run.word[0] = load_word((const u16*)at, policy);
+    } else if constexpr (Bytes == 4) {
+        run.word[0] = load_word((const u32*)at, policy);
+    } else if constexpr (Bytes == 8) {
+        const Pair p = load_word((const Pair*)at, policy);
+        run.word[0] = p.word[0];
+        run.word[1] = p.word[1];
+    } else {
+#pragma unroll
+        for (int q = 0; q < Bytes / 16; ++q) {
+            const Quad four = load_word((const Quad*)at + q, policy);
+#pragma unroll
+            for (int w = 0; w < 4; ++w) run.word[4 * q + w] = four.word[w];
+        }
+    }
+    return run;
+}
+
+template <int Bytes>
+CPMS_DEVICE void store_run_bytes(u8* at, const Run<Bytes>& run) {
+    if constexpr (Bytes == 1) {
+        *at = (u8)run.word[0];
+    } else if constexpr (Bytes == 2) {
+        *(u16*)at = (u16)run.word[0];
+    } else if constexpr (Bytes == 4) {
+        *(u32*)at = run.word[0];
+    } else if constexpr (Bytes == 8) {
+        *(Pair*)at = Pair{{run.word[0], run.word[1]}};
+    } else {
+#pragma unroll
+        for (int q = 0; q < Bytes / 16; ++q) {
+            const u32* w = run.word + 4 * q;
+            *((Quad*)at + q) = Quad{{w[0], w[1], w[2], w[3]}};
+        }
+    }
+}
+
+}  // namespace cpms

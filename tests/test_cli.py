@@ -1,0 +1,213 @@
+"""The command line is a contract: JSON fields, exit codes, one-line errors, no half-written files."""
+
+import gzip
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from cpms import cli
+
+FIELDS = [
+    *("graph", "nodes", "edges", "dangling", "method", "storage", "layout", "engine", "damping", "tol"),
+    *("converged", "status", "iterations", "iterations_by_bits", "residual_l1", "error_bound", "mass"),
+    *("solve_s", "load_s", "top"),
+]
+TRIANGLE = "%%MatrixMarket matrix coordinate pattern general\n3 3 4\n1 2\n2 3\n3 1\n1 3\n"
+
+
+@pytest.fixture()
+def triangle(tmp_path):
+    path = tmp_path / "triangle.mtx"
+    path.write_text(TRIANGLE)
+    return path
+
+
+def run(capsys, *arguments):
+    code = cli.main([str(argument) for argument in arguments])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def refused(capsys, *arguments, code=2):
+    given, out, err = run(capsys, *arguments)
+    assert given == code
+    assert out == ""
+    assert err.startswith("cpms: error: ")
+    assert err.count("\n") == 1
+    return err
+
+
+def test_json_is_one_object_with_the_contract_fields(capsys, triangle):
+    code, out, _ = run(capsys, "rank", triangle, "--json", "--top", 2)
+    report = json.loads(out)
+    assert code == 0
+    assert list(report) == FIELDS
+    assert report["converged"] is True
+    assert (report["nodes"], report["edges"], report["dangling"]) == (3, 4, 0)
+    assert [node for node, _ in report["top"]] == [3, 1]
+    assert sum(report["iterations_by_bits"].values()) == report["iterations"]
+    assert report["error_bound"] == pytest.approx(report["residual_l1"] / 0.15)
+
+
+def test_not_converged_is_exit_code_1(capsys, triangle):
+    code, out, _ = run(capsys, "rank", triangle, "--json", "--max-iterations", 3)
+    assert code == 1
+    assert json.loads(out)["converged"] is False
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".csv", ".parquet"])
+def test_output_holds_all_ranks(capsys, triangle, tmp_path, suffix):
+    path = tmp_path / f"ranks{suffix}"
+    assert run(capsys, "rank", triangle, "--output", path)[0] == 0
+    if suffix == ".npy":
+        ranks = np.load(path)
+    else:
+        table = pd.read_csv(path) if suffix == ".csv" else pd.read_parquet(path)
+        assert table.columns.tolist() == ["node", "rank"]
+        assert table.node.tolist() == [1, 2, 3]
+        ranks = table["rank"].to_numpy()
+    assert ranks.sum() == pytest.approx(1.0, abs=1e-15)
+
+
+def test_trace_has_a_line_an_iteration(capsys, triangle, tmp_path):
+    _, out, _ = run(capsys, "rank", triangle, "--json", "--trace", tmp_path / "t.csv", "--storage", "cpms4")
+    trace = pd.read_csv(tmp_path / "t.csv")
+    assert len(trace) == json.loads(out)["iterations"]
+    assert trace.columns.tolist() == ["iteration", "residual", "bits", "read", "write", "mass", "seconds"]
+
+
+def test_personalize_moves_mass_to_the_node(capsys, triangle):
+    plain = json.loads(run(capsys, "rank", triangle, "--json", "--top", 3)[1])
+    moved = json.loads(run(capsys, "rank", triangle, "--json", "--top", 3, "--personalize", "2")[1])
+    assert dict(moved["top"])[2] > dict(plain["top"])[2]
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--damping", "1"], "damping"),
+        (["--damping", "nan"], "damping"),
+        (["--tol", "0"], "tol"),
+        (["--tol", "nan"], "tol"),
+        (["--max-iterations", "0"], "max_iterations"),
+        (["--personalize", "9"], "9"),
+        (["--personalize", "1,1"], "twice"),
+        (["--storage", "fp63"], "fp63"),
+        (["--layout", "csc"], "csc"),
+        (["--engine", "abacus"], "abacus"),
+        (["--top", "-1"], "--top"),
+        (["--method", "refine"], "refine"),
+    ],
+)
+def test_bad_options_are_one_line_and_code_2(capsys, triangle, tmp_path, options, says):
+    output = tmp_path / "ranks.npy"
+    assert says in refused(capsys, "rank", triangle, "--output", output, *options)
+    assert not output.exists()
+
+
+@pytest.mark.parametrize("name", ["ranks.txt", "nowhere/ranks.npy", "."])
+def test_bad_output_is_refused_before_work(capsys, triangle, tmp_path, name):
+    refused(capsys, "rank", triangle, "--output", tmp_path / name)
+
+
+def test_bad_graph_names_file_and_line(capsys, tmp_path):
+    bad = tmp_path / "bad.mtx"
+    bad.write_text(TRIANGLE.replace("2 3\n", "2 x\n"))
+    error = refused(capsys, "rank", bad)
+    assert "bad.mtx" in error
+    assert "4" in error
+
+
+def test_truncated_gzip_is_code_2(capsys, tmp_path):
+    path = tmp_path / "g.mtx.gz"
+    path.write_bytes(gzip.compress(TRIANGLE.encode())[:-9])
+    assert "g.mtx.gz" in refused(capsys, "rank", path)
+
+
+def test_unknown_command_is_code_2():
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["fly"])
+    assert stop.value.code == 2
+
+
+@pytest.mark.parametrize("command", cli.COMMANDS)
+def test_help_has_an_example(capsys, command):
+    with pytest.raises(SystemExit) as stop:
+        cli.main([command, "--help"])
+    assert stop.value.code == 0
+    assert f"example: cpms {command}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("storage", ["cpms2", "cpms4-planes", "seg16-16-32", "fp32"])
+def test_convert_there_and_back(capsys, tmp_path, storage):
+    values = np.array([1.0, -0.5, 3.0, 0.0, 2.0**-20])
+    np.save(tmp_path / "x.npy", values)
+    assert run(capsys, "convert", tmp_path / "x.npy", tmp_path / "x.npz", "--storage", storage)[0] == 0
+    assert run(capsys, "convert", tmp_path / "x.npz", tmp_path / "y.npy", "--storage", "fp64")[0] == 0
+    assert np.load(tmp_path / "y.npy").tolist() == values.tolist()
+
+
+def test_convert_inplace_gives_the_same_bytes(capsys, tmp_path):
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=1000))
+    run(capsys, "convert", tmp_path / "x.npy", tmp_path / "a.npz", "--storage", "cpms4")
+    run(capsys, "convert", tmp_path / "x.npy", tmp_path / "b.npz", "--storage", "cpms4", "--inplace")
+    with np.load(tmp_path / "a.npz") as a, np.load(tmp_path / "b.npz") as b:
+        assert (a["memory"] == b["memory"]).all()
+    run(capsys, "convert", tmp_path / "b.npz", tmp_path / "y.npy", "--storage", "fp64", "--inplace")
+    assert (np.load(tmp_path / "y.npy") == np.load(tmp_path / "x.npy")).all()
+
+
+def test_convert_refuses_what_is_no_array(capsys, tmp_path):
+    (tmp_path / "x.npy").write_bytes(b"not numpy")
+    refused(capsys, "convert", tmp_path / "x.npy", tmp_path / "y.npz", "--storage", "cpms4")
+    (tmp_path / "x.npz").write_bytes(b"PK\x03\x04")
+    refused(capsys, "convert", tmp_path / "x.npz", tmp_path / "y.npy", "--storage", "fp64")
+    np.save(tmp_path / "x.npy", np.zeros((2, 2)))
+    refused(capsys, "convert", tmp_path / "x.npy", tmp_path / "y.npz", "--storage", "cpms4")
+    np.save(tmp_path / "x.npy", np.zeros(2))
+    refused(capsys, "convert", tmp_path / "x.npy", tmp_path / "y.npz", "--storage", "fp16", "--inplace")
+    refused(capsys, "convert", tmp_path / "x.npy", tmp_path / "y.txt", "--storage", "cpms4")
+    assert not (tmp_path / "y.npz").exists()
+
+
+def test_inspect_shows_segments_and_reads(capsys):
+    _, out, _ = run(capsys, "inspect", "0.1", "--storage", "cpms4")
+    assert "3fb9" in out
+    assert "0.09765625" in out
+    assert "e6m9" in refused(capsys, "inspect", "0.1", "--storage", "nonsense")
+    assert "neither" in refused(capsys, "inspect", "tenth")
+
+
+def test_inspect_shows_packed_floats_and_special_values(capsys):
+    assert "0.0999755859375" in run(capsys, "inspect", "0.1", "--storage", "fp16")[1]
+    assert "inf" in run(capsys, "inspect", "inf")[1]
+
+
+def test_lists_and_doctor_run(capsys):
+    for command in ("formats", "engines", "datasets", "doctor"):
+        code, out, _ = run(capsys, command)
+        assert code == 0
+        assert len(out.splitlines()) > 3
+
+
+def test_cuda_without_a_device_is_code_3(capsys, triangle):
+    from cpms import engines
+    from cpms.errors import UnavailableError
+
+    try:
+        engines.get("cuda")
+    except UnavailableError:
+        refused(capsys, "rank", triangle, "--engine", "cuda", code=3)
+    else:
+        pytest.skip("a CUDA device is here")
+
+
+def test_as_a_process(triangle):
+    done = subprocess.run([sys.executable, "-m", "cpms", "rank", str(triangle), "--json"], capture_output=True, text=True)
+    assert done.returncode == 0
+    assert done.stderr == ""
+    assert json.loads(done.stdout)["converged"]
