@@ -207,7 +207,9 @@ def test_cuda_without_a_device_is_code_3(capsys, triangle):
 
 
 def test_as_a_process(triangle):
-    done = subprocess.run([sys.executable, "-m", "cpms", "rank", str(triangle), "--json"], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "cpms", "rank", str(triangle), "--json"], capture_output=True, text=True
+    )
     assert done.returncode == 0
     assert done.stderr == ""
     assert json.loads(done.stdout)["converged"]

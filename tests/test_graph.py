@@ -76,9 +76,7 @@ def test_edges_are_those_of_the_oracle(case, duplicates, self_loops):
     for target in range(nodes):
         assert [s for s, _ in found[target]] == [s for s, _ in expected[target]]
         if has_weights or duplicates == "sum":
-            np.testing.assert_allclose(
-                [w for _, w in found[target]], [w for _, w in expected[target]], rtol=1e-14
-            )
+            np.testing.assert_allclose([w for _, w in found[target]], [w for _, w in expected[target]], rtol=1e-14)
         else:
             assert graph.weights is None
 

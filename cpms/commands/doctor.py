@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import platform
 from importlib import metadata
 from typing import Any
@@ -47,7 +48,7 @@ def call(arguments: argparse.Namespace) -> int:  # noqa: ARG001
         ["threads", threads.available()],
         ["memory", f"{memory.available / 2**30:.1f} of {memory.total / 2**30:.1f} GiB free"],
         *[[name, _version(name)] for name in _LIBRARIES],
-        ["data folder", datasets.data_folder() or "none; set CPMS_DATA to a folder of graphs"],
+        ["data folder", os.environ.get("CPMS_DATA") or "none; set CPMS_DATA to a folder of graphs"],
         ["cache folder", datasets.cache_folder()],
     ]
     print(text_table(["what", "found"], facts))

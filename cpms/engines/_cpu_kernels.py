@@ -13,8 +13,7 @@ from typing import Any
 import numba
 import numpy as np
 
-BLOCK_ROWS = 1024
-"""Rows gathered before they are finished, and summed before their sum joins the total."""
+from cpms.sparse.sliced import BLOCK_ROWS, SLICE
 
 u64 = np.uint64
 inlined: Any = numba.njit(forceinline=True)
@@ -121,21 +120,6 @@ def _noise(seed, index):  # type: ignore[no-untyped-def]
     return z ^ (z >> u64(31))
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
-def rows_by_length(indptr):  # type: ignore[no-untyped-def]
-    """Return each row's place within its block of `BLOCK_ROWS`, shortest row first.
-
-    Rows of one length in turn let the processor predict where their loops end.
-    """
-    rows = len(indptr) - 1
-    order = np.empty(rows, np.uint16)
-    for begin in range(0, rows, BLOCK_ROWS):
-        end = min(begin + BLOCK_ROWS, rows)
-        lengths = indptr[begin + 1 : end + 1] - indptr[begin:end]
-        order[begin:end] = np.argsort(lengths, kind="mergesort").astype(np.uint16)
-    return order
-
-
 @inlined
 def _load(stored, index, length, pieces, segmented, first, second, third):  # type: ignore[no-untyped-def]
     if segmented:
@@ -184,8 +168,8 @@ def sweep_kernel(layout: int, spec: tuple[int, ...], pieces: tuple[int, ...]) ->
     segments, with block 0 for planes, and (0, exponent bits, mantissa bits, rounding mode) for
     packed floats. ``pieces`` are the segments' widths in units.
 
-    ``order`` holds the places of `rows_by_length`, or any others; ``low`` begins a block. The
-    kernel's ``scalars`` are: factor of the row sum, damping times dangling mass, 1 - damping,
+    CSR and pattern are arranged as in `cpms.sparse.sliced`; ``low`` begins a block. The kernel's
+    ``scalars`` are: factor of the row sum, damping times dangling mass, 1 - damping,
     factor from real to stored vector values, and from stored to real ones. ``runs`` repeats
     ``pieces`` as an array: a loop whose length is not compiled in cannot index the tuple.
     """
@@ -201,7 +185,7 @@ def sweep_kernel(layout: int, spec: tuple[int, ...], pieces: tuple[int, ...]) ->
         sink_step = u64(len(sink) > 1)
         teleport_step = u64(len(teleport) > 1)
         row_factor, dangling, rest, to_stored, to_real = scalars
-        totals, changes = np.empty(BLOCK_ROWS), np.empty(BLOCK_ROWS)
+        totals, changes, sums = np.empty(BLOCK_ROWS), np.empty(BLOCK_ROWS), np.empty(SLICE)
         l1 = l2 = linf = mass = 0.0
         for begin in range(low, high, BLOCK_ROWS):
             size = min(BLOCK_ROWS, high - begin)
@@ -215,22 +199,31 @@ def sweep_kernel(layout: int, spec: tuple[int, ...], pieces: tuple[int, ...]) ->
             else:
                 starts = indptr[begin : begin + size + 1]
                 places = order[begin : begin + size]
-                for place in places:
-                    k, end = u64(starts[place]), u64(starts[place + 1])
+                k = u64(starts[0])
+                for lead in range(0, size, SLICE):
+                    count = min(SLICE, size - lead)
+                    shortest = places[lead]
+                    common = starts[shortest + 1] - starts[shortest] if count == SLICE else 0
                     a = b = c = d = 0.0
-                    while k + u64(4) <= end:
+                    for _ in range(common):
                         a += _term(values, entries, k, sources, x, rows, layout, pieces, *spec)
                         b += _term(values, entries, k + u64(1), sources, x, rows, layout, pieces, *spec)
                         c += _term(values, entries, k + u64(2), sources, x, rows, layout, pieces, *spec)
                         d += _term(values, entries, k + u64(3), sources, x, rows, layout, pieces, *spec)
                         k += u64(4)
-                    if k + u64(2) <= end:
-                        a += _term(values, entries, k, sources, x, rows, layout, pieces, *spec)
-                        b += _term(values, entries, k + u64(1), sources, x, rows, layout, pieces, *spec)
-                        k += u64(2)
-                    if k < end:
-                        c += _term(values, entries, k, sources, x, rows, layout, pieces, *spec)
-                    totals[place] = (a + b) + (c + d)
+                    sums[0], sums[1], sums[2], sums[3] = a, b, c, d
+                    for i in range(count):
+                        place = places[lead + i]
+                        end = k + u64(starts[place + 1] - starts[place] - common)
+                        a, b = sums[i], 0.0
+                        while k + u64(2) <= end:
+                            a += _term(values, entries, k, sources, x, rows, layout, pieces, *spec)
+                            b += _term(values, entries, k + u64(1), sources, x, rows, layout, pieces, *spec)
+                            k += u64(2)
+                        if k < end:
+                            a += _term(values, entries, k, sources, x, rows, layout, pieces, *spec)
+                            k += u64(1)
+                        totals[place] = a + b
             if len(sink) > 1 or len(teleport) > 1:
                 for i in range(size):
                     j = base + u64(i)

@@ -11,79 +11,73 @@ import numpy.typing as npt
 from cpms import threads
 from cpms.engine import Engine, Floats, Operator, Problem, Sweep
 from cpms.engines import _cpu_kernels
-from cpms.engines._cpu_kernels import BLOCK_ROWS
 from cpms.errors import UnsupportedError
 from cpms.format import DOUBLE_BITS, DOUBLE_HEAD_BITS, FP64, FloatFormat, Format
 from cpms.graph import Graph
 from cpms.precision import FLOAT64, Level
 from cpms.segmented import ROUNDING_MODES, SegmentedArray, convert_inplace
-from cpms.sparse import csr, ell, pattern
+from cpms.sparse import ell, pattern, sliced
+from cpms.sparse.sliced import BLOCK_ROWS
 
-Matrix = csr.Csr | ell.Ell | pattern.Pattern
 _LAYOUT_CODES = {"csr": 0, "ell": 1, "pattern": 2}
 _PART_COST = 400_000
 """Edges and rows that one piece of work holds at least."""
 _MOST_PARTS = 32
-_SHORT_ROWS = 8
-"""Mean row length up to which sorting rows by length pays (measured: web graphs gain, R-MAT of mean 16 loses)."""
 _NO_VALUES = np.zeros(0, np.uint8)
+_NO_INDPTR = np.zeros(1, np.uint32)
 _NO_ORDER = np.zeros(0, np.uint16)
-_NO_INTS = np.zeros(1, np.uint32)
+_NO_DIVISOR = np.zeros(1, np.uint32)
 
 
 @dataclass(frozen=True, eq=False)
 class CpuOperator(Operator[SegmentedArray]):
-    """A matrix in main memory and the cuts of its rows into pieces of equal work."""
+    """A matrix in main memory and the cuts of its rows into pieces of equal work.
+
+    In the pattern layout vectors hold x / ``divisor`` (see `cpms.sparse.pattern`).
+    """
 
     problem: Problem
     storage: Format
     layout: str
-    matrix: Matrix
-    order: npt.NDArray[np.uint16]
+    matrix: sliced.Sliced | ell.Ell
+    divisor: npt.NDArray[np.uint32] | None
     parts: list[tuple[int, int]]
 
     @property
     def nbytes(self) -> int:  # type: ignore[override]
         """Bytes of the matrix."""
-        return self.matrix.nbytes
+        return self.matrix.nbytes + (0 if self.divisor is None else self.divisor.nbytes)
 
     def load(self, values: Floats) -> SegmentedArray:
         """Return float64 values as a vector."""
         vector = self.empty()
-        vector.write(values / self.matrix.divisor if isinstance(self.matrix, pattern.Pattern) else values)
+        vector.write(values if self.divisor is None else values / self.divisor)
         return vector
 
     def empty(self) -> SegmentedArray:
         """Return a vector of zeros; entries of a distribution fit without a scale of their own."""
-        nodes = self.problem.graph.nodes
-        scaled = isinstance(self.storage, FloatFormat) and self.storage.scaled
-        exponent = self.storage.bias - 1 if isinstance(self.storage, FloatFormat) and scaled else 0
-        return SegmentedArray(np.zeros(self.storage.nbytes(nodes), np.uint8), nodes, self.storage, exponent)
+        nodes, storage = self.problem.graph.nodes, self.storage
+        exponent = storage.bias - 1 if isinstance(storage, FloatFormat) and storage.scaled else 0
+        return SegmentedArray(np.zeros(storage.nbytes(nodes), np.uint8), nodes, storage, exponent)
 
     def sweep(self, x: SegmentedArray, out: SegmentedArray, level: Level, step: int) -> Sweep:
         """Gather, scale, add teleport and dangling mass, round, write and take norms in one pass."""
-        read, write = self._checked(level)
-        problem, matrix = self.problem, self.matrix
-        values_exponent = 0 if isinstance(matrix, pattern.Pattern) else matrix.values.exponent
-        to_real = 2.0**-x.exponent
+        read, write = (1, 1) if level == FLOAT64 else (level.read, level.write)
+        problem, to_real = self.problem, 2.0**-x.exponent
         scalars = (
-            problem.damping * 2.0**-values_exponent * to_real,
+            problem.damping * 2.0**-self._values_exponent * to_real,
             problem.damping * self._dangling_mass(x, read),
             1.0 - problem.damping,
             2.0**x.exponent,
             to_real,
         )
-        kernel = _cpu_kernels.sweep_kernel(_LAYOUT_CODES[self.layout], *_spec(self.storage, read))
-        fixed = (
-            *_arrays(matrix, self.order),
-            x.units,
-            out.units,
-            problem.sink_or_scalar,
-            problem.teleport_or_scalar,
-            scalars,
+        arguments = (
+            *self._arrays(),
+            *(x.units, out.units, problem.sink_or_scalar, problem.teleport_or_scalar, scalars),
+            *_writing(self.storage, self.storage.checked_read(write), step),
         )
-        rounding = (_runs(self.storage), write, *_cut(self.storage, write), _seed(self.storage, step))
-        sums = threads.each(lambda part: kernel(*fixed, *rounding, *part), self.parts)
+        kernel = _cpu_kernels.sweep_kernel(_LAYOUT_CODES[self.layout], *_spec(self.storage, read))
+        sums = threads.each(lambda part: kernel(*arguments, *part), self.parts)
         l1, l2, linf, mass = np.array(sums).T
         return Sweep(float(l1.sum()), float(np.sqrt(l2.sum())), float(linf.max()), float(mass.sum()))
 
@@ -93,23 +87,30 @@ class CpuOperator(Operator[SegmentedArray]):
 
     def to_float64(self, x: SegmentedArray, out: SegmentedArray) -> tuple[CpuOperator, SegmentedArray, SegmentedArray]:
         """Convert to float64: in place for segments, into new memory for packed floats."""
-        matrix = self.matrix
-        if not isinstance(matrix, pattern.Pattern):
-            matrix = matrix.to_float64(self.problem.graph)
-        converted = CpuOperator(self.problem, FP64, self.layout, matrix, self.order, self.parts)
-        if self.storage.exact:
-            return converted, *(convert_inplace(v.restore_inplace(), FP64) for v in (x, out))  # type: ignore[return-value]
-        return converted, convert_inplace(x.decode(), FP64), converted.empty()
+        matrix = self.matrix.to_float64(self.problem.graph)
+        converted = CpuOperator(self.problem, FP64, self.layout, matrix, self.divisor, self.parts)
+        if not self.storage.exact:
+            return converted, convert_inplace(x.decode(), FP64), converted.empty()
+        restored, scratch = (convert_inplace(vector.restore_inplace(), FP64) for vector in (x, out))
+        return converted, restored, scratch
 
     def read(self, x: SegmentedArray, segments: int) -> Floats:
         """Return the vector as float64."""
         values = x.decode(segments or None)
-        return values * self.matrix.divisor if isinstance(self.matrix, pattern.Pattern) else values
+        return values if self.divisor is None else values * self.divisor
 
-    def _checked(self, level: Level) -> tuple[int, int]:
-        if level == FLOAT64:
-            return 1, 1
-        return self.storage.checked_read(level.read), self.storage.checked_read(level.write)
+    @property
+    def _values_exponent(self) -> int:
+        return 0 if self.matrix.values is None else self.matrix.values.exponent
+
+    def _arrays(self) -> tuple[Any, ...]:
+        """Return what a kernel reads of the matrix, with stand-ins for what its layout lacks."""
+        matrix = self.matrix
+        divisor = _NO_DIVISOR if self.divisor is None else self.divisor
+        values = _NO_VALUES if matrix.values is None else matrix.values.units
+        if isinstance(matrix, ell.Ell):
+            return _NO_INDPTR, _NO_ORDER, matrix.sources, values, (matrix.rows, matrix.width), divisor
+        return matrix.indptr, matrix.order, matrix.sources, values, (len(matrix.order), 0), divisor
 
     def _dangling_mass(self, x: SegmentedArray, read: int) -> float:
         selected = self.problem.graph.dangling_nodes
@@ -127,7 +128,7 @@ class CpuEngine(Engine):
     repeatable: ClassVar[bool] = True
 
     def missing(self) -> str | None:
-        """Nothing: Numba comes with the package."""
+        """Return nothing: Numba comes with the package."""
         return None
 
     def unsupported(self, problem: Problem, storage: Format, layout: str) -> str | None:
@@ -142,75 +143,45 @@ class CpuEngine(Engine):
         reason = self.unsupported(problem, storage, layout)
         if reason:
             raise UnsupportedError(reason)
-        matrix: Matrix
-        if layout == "csr":
-            matrix = csr.build(problem.graph, storage)
-        elif layout == "ell":
-            matrix = ell.build(problem.graph, storage)
-        else:
-            matrix = pattern.build(problem.graph)
-        if isinstance(matrix, ell.Ell):
-            return CpuOperator(problem, storage, layout, matrix, _NO_ORDER, _even_parts(matrix))
-        return CpuOperator(problem, storage, layout, matrix, _row_order(problem.graph), _balanced_parts(problem.graph))
+        graph = problem.graph
+        if layout == "ell":
+            padded = ell.build(graph, storage)
+            parts = _row_parts(np.arange(graph.nodes + 1) * padded.width)
+            return CpuOperator(problem, storage, layout, padded, None, parts)
+        without_values = layout == "pattern"
+        divisor = pattern.divisor(graph) if without_values else None
+        matrix = sliced.build(graph, None if without_values else storage)
+        return CpuOperator(problem, storage, layout, matrix, divisor, _row_parts(graph.indptr))
 
 
 ENGINE = CpuEngine()
 
 
-def _row_order(graph: Graph) -> npt.NDArray[np.uint16]:
-    """Return the places of rows within their block in which they are summed: by length where rows are short."""
-    if graph.edges <= _SHORT_ROWS * graph.nodes:
-        order: npt.NDArray[np.uint16] = _cpu_kernels.rows_by_length(graph.indptr)
-        return order
-    return (np.arange(graph.nodes) % BLOCK_ROWS).astype(np.uint16)
-
-
-def _even_parts(matrix: ell.Ell) -> list[tuple[int, int]]:
-    blocks = -(-matrix.rows // BLOCK_ROWS)
-    cuts = threads.stretches(blocks, at_least=1 + _PART_COST // (BLOCK_ROWS * (matrix.width + 4)), parts=_MOST_PARTS)
-    return [(low * BLOCK_ROWS, min(high * BLOCK_ROWS, matrix.rows)) for low, high in cuts]
-
-
-def _balanced_parts(graph: Graph) -> list[tuple[int, int]]:
-    """Cut rows, at block bounds, so that each piece has about as many edges plus four times its rows as any other."""
-    bounds = np.append(np.arange(0, graph.nodes, BLOCK_ROWS), graph.nodes)
-    cost = graph.indptr[bounds] + 4 * bounds
+def _row_parts(entries_before: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
+    """Cut rows, at block bounds, so that each piece has about as many entries plus four times its rows as any other."""
+    rows = len(entries_before) - 1
+    bounds = np.append(np.arange(0, rows, BLOCK_ROWS), rows)
+    cost = entries_before[bounds] + 4 * bounds
     count = int(np.clip(cost[-1] // _PART_COST, 1, _MOST_PARTS))
     chosen = np.unique(np.searchsorted(cost, np.linspace(0, cost[-1], count + 1)))
     return list(zip(bounds[chosen[:-1]].tolist(), bounds[chosen[1:]].tolist(), strict=True))
 
 
 def _spec(storage: Format, read: int) -> tuple[tuple[int, int, int, int], tuple[int, ...]]:
+    """Return what kernels are compiled for: see `cpms.engines._cpu_kernels.sweep_kernel`."""
     if isinstance(storage, FloatFormat):
         return (0, storage.exponent_bits, storage.mantissa_bits, ROUNDING_MODES[storage.rounding]), (1,)
-    units = DOUBLE_BITS // storage.unit
     pieces = tuple(width // storage.unit for width in storage.widths)
-    return (1, read, storage.block or 0, units), pieces
+    return (1, storage.checked_read(read), storage.block or 0, DOUBLE_BITS // storage.unit), pieces
 
 
-def _runs(storage: Format) -> npt.NDArray[np.int64]:
-    return np.array(_spec(storage, 1)[1], np.int64)
-
-
-def _cut(storage: Format, write: int) -> tuple[int, np.uint64]:
-    """Return how many low bits to round away (0 to cut them) and the mask of those that stay."""
+def _writing(storage: Format, write: int, step: int) -> tuple[npt.NDArray[np.int64], int, int, np.uint64, np.uint64]:
+    """Return pieces, segments to write, low bits to round away (0 to cut them), mask of the others, seed."""
+    pieces = np.array(_spec(storage, 1)[1], np.int64)
     if isinstance(storage, FloatFormat):
-        return 0, np.uint64(0)
+        seed = (storage.seed * 0x9E3779B97F4A7C15 + step * 0xD1B54A32D192ED03) % 2**64
+        return pieces, 1, 0, np.uint64(0), np.uint64(seed)
     dropped = DOUBLE_BITS - storage.bits(write)
     mask = np.uint64((2**DOUBLE_BITS - 1) >> dropped << dropped)
     rounds = storage.rounding == "nearest" and storage.bits(write) >= DOUBLE_HEAD_BITS
-    return (dropped if rounds else 0), mask
-
-
-def _seed(storage: Format, step: int) -> np.uint64:
-    seed = storage.seed if isinstance(storage, FloatFormat) else 0
-    return np.uint64((seed * 0x9E3779B97F4A7C15 + step * 0xD1B54A32D192ED03) % 2**64)
-
-
-def _arrays(matrix: Matrix, order: npt.NDArray[np.uint16]) -> tuple[Any, ...]:
-    """Return what a kernel reads of a matrix, with stand-ins for what its layout lacks."""
-    if isinstance(matrix, pattern.Pattern):
-        return matrix.indptr, order, matrix.sources, _NO_VALUES, (len(matrix.divisor), 0), matrix.divisor
-    if isinstance(matrix, ell.Ell):
-        return _NO_INTS, order, matrix.sources, matrix.values.units, (matrix.rows, matrix.width), _NO_INTS
-    return matrix.indptr, order, matrix.sources, matrix.values.units, (len(matrix.indptr) - 1, 0), _NO_INTS
+    return pieces, write, (dropped if rounds else 0), mask, np.uint64(0)

@@ -46,5 +46,15 @@ def build(graph: Graph) -> Pattern:
     """
     if graph.weights is not None:
         raise UnsupportedError(f"layout 'pattern' stores no values, but {graph.name} has weights; use csr")
-    divisor = np.maximum(graph.out_degree, 1).astype(np.uint32)
-    return Pattern(unsigned_indptr(graph), unsigned_sources(graph), divisor)
+    return Pattern(unsigned_indptr(graph), unsigned_sources(graph), divisor(graph))
+
+
+def divisor(graph: Graph) -> npt.NDArray[np.uint32]:
+    """Return the out-degree of each node, or 1 where it is 0, shape (nodes,).
+
+    Examples
+    --------
+    >>> divisor(Graph.from_edges([0, 0], [0, 1])).tolist()
+    [2, 1]
+    """
+    return np.maximum(graph.out_degree, 1).astype(np.uint32)

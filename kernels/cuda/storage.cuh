@@ -30,8 +30,13 @@ struct Widths {
     }
 };
 
-CPMS_CONSTANT int power_of_two_in(u64 number) { return number == 0 ? 64 : (int)(number & (~number + 1)); }
 CPMS_CONSTANT int least(int a, int b) { return a < b ? a : b; }
+
+// The largest power of two that divides the number, at most 64.
+CPMS_CONSTANT int power_of_two_in(u64 number) {
+    const u64 lowest = number & (~number + 1);
+    return lowest == 0 || lowest > 64 ? 64 : (int)lowest;
+}
 
 // A float64 cut into segments; Block is 0 for planes.
 template <class W, u64 Block, Rounding rounding, bool Whole>
@@ -44,17 +49,20 @@ struct Segments {
         static constexpr int width = W::width(K);
         static constexpr int shift = 64 - W::before(K) - width;
         static constexpr int before_bytes = W::before(K) / 8;
-        // Bytes that every address of the segment is a multiple of, whatever the block's size.
-        static constexpr int aligned =
-            least(power_of_two_in(Whole && Block ? before_bytes * Block : before_bytes), width / 8);
+        // Planes of whole arrays begin at multiples of 256 values.
+        static constexpr u64 start = (u64)before_bytes * (!Whole ? 1 : Block ? Block : 256);
+        // Bytes that every address of the segment is a multiple of.
+        static constexpr int aligned = least(power_of_two_in(start), width / 8);
     };
 
     template <int K, class Index>
     static CPMS_DEVICE u64 offset(Index i, Index n) {
         using S = Segment<K>;
+        // A block that no index can leave is a plane.
+        constexpr bool planes = Block == 0 || (u64)(Index)Block != Block;
         if constexpr (segments == 1) {
             return (u64)i * 8;
-        } else if constexpr (Block == 0) {
+        } else if constexpr (planes) {
             return (u64)n * S::before_bytes + (u64)i * (S::width / 8);
         } else {
             const Index lane = i % (Index)Block;
@@ -127,10 +135,8 @@ struct Segments {
         using S = Segment<K>;
         constexpr int bytes = Count * S::width / 8;
         constexpr int wanted = least(bytes, 16);
-        // Planes of whole arrays begin at multiples of 256 values.
-        constexpr u64 start = (u64)S::before_bytes * (Block ? Block : 256);
         constexpr bool fits = Whole && (Block == 0 || (Block % Count == 0 && Block * 8 % wanted == 0)) &&
-                              start % wanted == 0 && (bytes & (bytes - 1)) == 0;
+                              S::start % wanted == 0;
         if constexpr (!fits) {
             return false;
         } else if constexpr (K + 1 < segments) {

@@ -1,0 +1,1 @@
+"""CUDA kernels from Python: sources, variants, compilation, launchers, device arrays and layouts."""

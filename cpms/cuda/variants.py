@@ -1,0 +1,285 @@
+"""Every kernel variant that an engine or experiment can ask for: template arguments and symbol."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from cpms.cuda import source
+from cpms.format import FP64, NAMED, FloatFormat, Format, SegmentFormat, format_named
+
+_FILES = {
+    "spmv_csr_thread": "spmv_csr_thread.cu",
+    "spmv_csr_balanced": "spmv_csr_balanced.cu",
+    "split_rows": "spmv_csr_balanced.cu",
+    "spmv_ell": "spmv_ell.cu",
+    "difference": "norms.cu",
+    "selected_sum": "norms.cu",
+    "plain_norm": "norms.cu",
+    "scale": "scale.cu",
+    "encode": "convert.cu",
+    "decode": "convert.cu",
+    "convert_tiles": "convert.cu",
+    "convert_spans": "convert.cu",
+    "keep_first": "rotate.cu",
+    "rotate": "rotate.cu",
+    "place_edges": "arrange.cu",
+    "mark_ends": "arrange.cu",
+    "place_columns": "arrange.cu",
+    "fill_values": "arrange.cu",
+}
+WHOLE_VALUES = 256
+"""Device vectors and matrices hold a multiple of so many values."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A kernel and its template arguments, as C++ text.
+
+    Examples
+    --------
+    >>> scale(FP64, 1).symbol
+    'scale__w64_b0_zero_whole__1'
+    >>> scale(FP64, 1).instance
+    'CPMS_SCALE(scale__w64_b0_zero_whole__1, cpms::Segments<cpms::Widths<64>, 0, cpms::Rounding::zero, true>, 1)'
+    """
+
+    kernel: str
+    names: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
+
+    @property
+    def file(self) -> str:
+        """The file that defines the kernel."""
+        return _FILES[self.kernel]
+
+    @property
+    def symbol(self) -> str:
+        """The name of the compiled function."""
+        return "__".join([self.kernel, *self.names])
+
+    @property
+    def instance(self) -> str:
+        """The line of C++ that makes the function."""
+        return f"CPMS_{self.kernel.upper()}({', '.join([self.symbol, *self.arguments])})"
+
+
+def program(variants: Iterable[Variant]) -> str:
+    """Return one source text with these variants, each once.
+
+    Examples
+    --------
+    >>> text = program([scale(FP64, 1), scale(FP64, 1)])
+    >>> text.count("CPMS_SCALE(scale__w64")
+    1
+    """
+    wanted = list(dict.fromkeys(variants))
+    text = source.assemble(dict.fromkeys(variant.file for variant in wanted))
+    return text + '#line 1 "instances"\n' + "\n".join(variant.instance for variant in wanted) + "\n"
+
+
+def is_whole(storage: Format) -> bool:
+    """Return whether arrays of a multiple of 256 values hold whole blocks of the format.
+
+    Examples
+    --------
+    >>> from cpms.format import CPMS4
+    >>> is_whole(CPMS4), is_whole(SegmentFormat("odd", (32, 32), 3))
+    (True, False)
+    """
+    return isinstance(storage, FloatFormat) or storage.block is None or WHOLE_VALUES % storage.block == 0
+
+
+def storage_type(storage: Format, *, whole: bool) -> tuple[str, str]:
+    """Return a short name of the format and its C++ type.
+
+    Parameters
+    ----------
+    storage : SegmentFormat or FloatFormat
+    whole : bool
+        Whether arrays are known to be made of whole blocks.
+
+    Examples
+    --------
+    >>> from cpms.format import BF16
+    >>> storage_type(BF16, whole=True)
+    ('e8m7_nearest', 'cpms::Packed<8, 7, cpms::Rounding::nearest>')
+    """
+    rounding = f"cpms::Rounding::{storage.rounding}"
+    if isinstance(storage, FloatFormat):
+        split = f"{storage.exponent_bits}, {storage.mantissa_bits}"
+        name = f"e{storage.exponent_bits}m{storage.mantissa_bits}_{storage.rounding}"
+        return name, f"cpms::Packed<{split}, {rounding}>"
+    widths = ", ".join(map(str, storage.widths))
+    block = storage.block or 0
+    name = f"w{'_'.join(map(str, storage.widths))}_b{block}_{storage.rounding}_{'whole' if whole else 'ragged'}"
+    return name, f"cpms::Segments<cpms::Widths<{widths}>, {block}, {rounding}, {str(whole).lower()}>"
+
+
+def spmv(kernel: str, storage: Format, read: int, write: int, *, pattern: bool = False) -> Variant:
+    """Return a sparse product that reads ``read`` segments and writes ``write``."""
+    name, cpp = storage_type(storage, whole=is_whole(storage))
+    if kernel == "spmv_ell":
+        return Variant(kernel, (name, f"{read}_{write}"), (cpp, f"{read}", f"{write}"))
+    return Variant(kernel, (name, f"{read}_{write}", _what(pattern)), (cpp, f"{read}", f"{write}", _bool(pattern)))
+
+
+def split_rows(storage: Format, write: int, *, pattern: bool) -> Variant:
+    """Return the kernel that finishes rows that lie in several tasks."""
+    name, cpp = storage_type(storage, whole=is_whole(storage))
+    return Variant("split_rows", (name, f"{write}", _what(pattern)), (cpp, f"{write}", _bool(pattern)))
+
+
+def difference(storage: Format, write: int, read: int, *, pattern: bool) -> Variant:
+    """Return the norms of the change between a vector of ``write`` segments and one of ``read``."""
+    name, cpp = storage_type(storage, whole=is_whole(storage))
+    numbers = (f"{write}", f"{read}")
+    return Variant("difference", (name, "_".join(numbers), _what(pattern)), (cpp, *numbers, _bool(pattern)))
+
+
+def selected_sum(storage: Format, read: int) -> Variant:
+    """Return the sum over selected nodes."""
+    name, cpp = storage_type(storage, whole=is_whole(storage))
+    return Variant("selected_sum", (name, f"{read}"), (cpp, f"{read}"))
+
+
+def plain_norm(storage: Format, read: int, *, pattern: bool) -> Variant:
+    """Return the L1 norm of a vector."""
+    name, cpp = storage_type(storage, whole=is_whole(storage))
+    return Variant("plain_norm", (name, f"{read}", _what(pattern)), (cpp, f"{read}", _bool(pattern)))
+
+
+def scale(storage: Format, segments: int) -> Variant:
+    """Return the multiplication of a vector by a factor."""
+    name, cpp = storage_type(storage, whole=is_whole(storage))
+    return Variant("scale", (name, f"{segments}"), (cpp, f"{segments}"))
+
+
+def encode(storage: Format, segments: int) -> Variant:
+    """Return the conversion of any number of float64 values, out of place."""
+    name, cpp = storage_type(storage, whole=False)
+    return Variant("encode", (name, f"{segments}"), (cpp, f"{segments}"))
+
+
+def decode(storage: Format, read: int) -> Variant:
+    """Return the conversion of any number of values to float64, out of place."""
+    name, cpp = storage_type(storage, whole=False)
+    return Variant("decode", (name, f"{read}"), (cpp, f"{read}"))
+
+
+def convert_tiles(storage: SegmentFormat, *, to_segments: bool) -> Variant:
+    """Return the conversion in place of whole tiles (see `tile_values`)."""
+    name, cpp = storage_type(storage, whole=True)
+    return Variant("convert_tiles", (name, _way(to_segments)), (cpp, _bool(to_segments)))
+
+
+def convert_spans(storage: SegmentFormat, *, to_segments: bool) -> Variant:
+    """Return the conversion in place of any number of values."""
+    name, cpp = storage_type(storage, whole=False)
+    return Variant("convert_spans", (name, _way(to_segments)), (cpp, _bool(to_segments)))
+
+
+def tile_values(storage: SegmentFormat) -> int:
+    """Return how many values a warp converts at a time, or 0 where the format has no such tiles.
+
+    Examples
+    --------
+    >>> from cpms.format import CPMS2, CPMS4
+    >>> tile_values(CPMS2), tile_values(CPMS4), tile_values(FP64)
+    (128, 256, 0)
+    """
+    run = 128 // max(storage.widths)
+    block = storage.block
+    if block is None or storage.segments == 1 or (32 * run) % block or block % run or block * 8 % 16:
+        return 0
+    before = 0
+    for width in storage.widths:
+        if before // 8 * block % min(run * width // 8, 16):
+            return 0
+        before += width
+    return 32 * run
+
+
+def rotate(kernel: str, unit: int) -> Variant:
+    """Return a kernel of `rotate.cu` that moves words of ``unit`` bits."""
+    words = {8: "unsigned char", 16: "unsigned short", 32: "unsigned", 64: "unsigned long long"}
+    return Variant(kernel, (f"u{unit}",), (words[unit],))
+
+
+ARRANGING = tuple(map(Variant, ("place_edges", "mark_ends", "place_columns", "fill_values")))
+ROTATING = tuple(rotate(kernel, unit) for kernel in ("keep_first", "rotate") for unit in (8, 16, 32))
+PRODUCTS = {
+    "csr": ("spmv_csr_balanced", "spmv_csr_thread"),
+    "pattern": ("spmv_csr_balanced", "spmv_csr_thread"),
+    "ell": ("spmv_ell",),
+}
+"""The kernels that multiply in each layout."""
+
+
+def sweep(kernel: str, storage: Format, read: int, write: int, *, pattern: bool) -> Iterator[Variant]:
+    """Yield what one sweep launches."""
+    yield spmv(kernel, storage, read, write, pattern=pattern)
+    if kernel == "spmv_csr_balanced":
+        yield split_rows(storage, write, pattern=pattern)
+    yield difference(storage, write, read, pattern=pattern)
+    yield selected_sum(storage, read)
+
+
+def conversions(storage: Format) -> Iterator[Variant]:
+    """Yield what moves arrays between float64 and a format."""
+    for count in range(1, storage.segments + 1):
+        yield encode(storage, count)
+        yield decode(storage, count)
+    if isinstance(storage, SegmentFormat) and storage.segments > 1:
+        for to_segments in (True, False):
+            yield convert_spans(storage, to_segments=to_segments)
+            if tile_values(storage):
+                yield convert_tiles(storage, to_segments=to_segments)
+
+
+def of_format(storage: Format) -> Iterator[Variant]:
+    """Yield every variant of one format: all layouts, rows, and pairs of segments read and written."""
+    counts = range(1, storage.segments + 1)
+    for layout, kernels in PRODUCTS.items():
+        for kernel in kernels:
+            for read in counts:
+                for write in counts:
+                    yield from sweep(kernel, storage, read, write, pattern=layout == "pattern")
+    for count in counts:
+        yield scale(storage, count)
+        for pattern in (False, True):
+            yield plain_norm(storage, count, pattern=pattern)
+    yield from conversions(storage)
+
+
+def every() -> dict[str, list[Variant]]:
+    """Return all variants of the named formats, some more of each kind, and the helpers, by what they serve.
+
+    Examples
+    --------
+    >>> list(every())[:3]
+    ['fp64', 'cpms2', 'cpms4']
+    """
+    more = ("cpms2-nearest", "cpms4-nearest", "cpms4-planes-nearest", "seg16-16-32", "fp16-stochastic", "e5m2-zero")
+    odd = SegmentFormat("odd", (8, 16, 8, 32), 3)
+    formats = [*NAMED, *map(format_named, more), odd]
+    groups = {storage.name: list(dict.fromkeys(of_format(storage))) for storage in formats}
+    return {**groups, "helpers": [*ARRANGING, *ROTATING]}
+
+
+def float64_sweep(kernel: str, *, pattern: bool) -> Iterator[Variant]:
+    """Yield what a sweep launches after conversion to plain float64."""
+    yield from sweep(kernel, FP64, 1, 1, pattern=pattern)
+    yield scale(FP64, 1)
+
+
+def _what(pattern: bool) -> str:
+    return "pattern" if pattern else "values"
+
+
+def _way(to_segments: bool) -> str:
+    return "to_segments" if to_segments else "to_float64"
+
+
+def _bool(value: bool) -> str:
+    return str(value).lower()

@@ -1,0 +1,76 @@
+// What follows a row sum: damping, dangling mass, teleport, rounding to the written segments.
+#pragma once
+#include "storage.cuh"
+
+namespace cpms {
+
+// 1 / number, to the last bit or the one before: a division would show.
+CPMS_DEVICE double reciprocal(u32 number) {
+#if defined(__CUDA_ARCH__)
+    const double d = (double)number;
+    double r = (double)__frcp_rn((float)number);
+    r = fma(r, fma(-d, r, 1.0), r);
+    return fma(r, fma(-d, r, 1.0), r);
+#else
+    return 1.0 / number;
+#endif
+}
+
+// new = row_factor * sum + dangling_factor * (dangling mass) * sink + rest * teleport, in real units;
+// stored are to_stored times these, divided by the out-degree where the layout keeps no values.
+struct Update {
+    double row_factor, dangling_factor, rest, to_stored;
+    const double* dangling;                // one value, as stored
+    const double *sink, *teleport;         // one value, or one a row
+    u32 sink_step, teleport_step;          // 0 or 1
+    const u32* divisor;                    // one a row, or null
+    u8* out;
+    u32 length;                            // values in x and out, zeros behind the rows included
+    u64 seed;
+};
+
+// One update a row, with what is the same for all rows worked out once.
+template <class F, int W, bool Pattern>
+struct RowEnd {
+    const Update& update;
+    const double mass;    // damped, in real units
+    const double common;  // what every row gets where sink and teleport are uniform
+    const bool personal;
+
+    CPMS_DEVICE explicit RowEnd(const Update& u)
+        : update(u),
+          mass(u.dangling_factor * *u.dangling),
+          common(mass * *u.sink + u.rest * *u.teleport),
+          personal(u.sink_step + u.teleport_step > 0) {}
+
+    CPMS_DEVICE u32 divisor(u32 row) const {
+        return Pattern ? load_word(update.divisor + row, ReadOnly{}) : 1;
+    }
+
+    CPMS_DEVICE double added(u32 row) const {
+        if (!personal) return common;
+        return mass * update.sink[row * update.sink_step] +
+               update.rest * update.teleport[row * update.teleport_step];
+    }
+
+    CPMS_DEVICE double value(u32 row, double sum, u32 divided_by) const {
+        const double fresh = (update.row_factor * sum + added(row)) * update.to_stored;
+        return Pattern ? fresh * reciprocal(divided_by) : fresh;
+    }
+
+    CPMS_DEVICE void finish(u32 row, double sum, u32 divided_by) const {
+        store<F, W>(update.out, row, update.length, value(row, sum, divided_by), update.seed);
+    }
+};
+
+}  // namespace cpms
+
+#define CPMS_UPDATE_PARAMETERS                                                                        \
+    double row_factor, double dangling_factor, double rest, double to_stored, const double *dangling, \
+        const double *sink, const double *teleport, unsigned sink_step, unsigned teleport_step,       \
+        const unsigned *divisor, unsigned char *out, unsigned length, unsigned long long seed
+#define CPMS_UPDATE                                                                                  \
+    cpms::Update {                                                                                   \
+        row_factor, dangling_factor, rest, to_stored, dangling, sink, teleport, sink_step,           \
+            teleport_step, divisor, out, length, seed                                                \
+    }

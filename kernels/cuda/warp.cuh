@@ -1,0 +1,40 @@
+// Sums across the lanes of a warp and the threads of a block, in an order that never changes.
+#pragma once
+#include "memory.cuh"
+
+namespace cpms {
+
+constexpr u32 all_lanes = 0xFFFFFFFFu;
+constexpr int block_threads = 256;
+constexpr int block_warps = block_threads / 32;
+
+struct Add {
+    CPMS_DEVICE double operator()(double a, double b) const { return a + b; }
+};
+struct Larger {  // not fmax: a NaN must stay
+    CPMS_DEVICE double operator()(double a, double b) const { return a >= b || a != a ? a : b; }
+};
+
+template <class Join>
+CPMS_DEVICE double over_warp(double value, Join join) {
+#pragma unroll
+    for (int distance = 16; distance > 0; distance /= 2) {
+        value = join(value, __shfl_xor_sync(all_lanes, value, distance));
+    }
+    return value;
+}
+
+// Joined over the block's threads; thread 0 has the answer. `room` holds one value a warp.
+template <class Join>
+CPMS_DEVICE double over_block(double value, Join join, double* room) {
+    value = over_warp(value, join);
+    __syncthreads();  // room may still be read from the call before
+    if (threadIdx.x % 32 == 0) room[threadIdx.x / 32] = value;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        for (int warp = 1; warp < block_warps; ++warp) value = join(value, room[warp]);
+    }
+    return value;
+}
+
+}  // namespace cpms
