@@ -13,34 +13,46 @@ struct Totals {
     static constexpr int count = Sums + Largest;
     double value[count];
 
-    static CPMS_DEVICE double over_threads(int q, double mine, double* room) {
-        return Largest && q == Sums ? over_block(mine, Larger{}, room) : over_block(mine, Add{}, room);
+    static CPMS_DEVICE double join(int q, double a, double b) {
+        return Largest && q == Sums ? Larger{}(a, b) : a + b;
+    }
+
+    // Total q over the block's threads is thread q's answer.
+    CPMS_DEVICE double over_block(double (&room)[count][block_warps]) const {
+#pragma unroll
+        for (int q = 0; q < count; ++q) {
+            const bool largest = Largest && q == Sums;
+            const double joined = largest ? over_warp(value[q], Larger{}) : over_warp(value[q], Add{});
+            if (threadIdx.x % 32 == 0) room[q][threadIdx.x / 32] = joined;
+        }
+        __syncthreads();
+        const int mine = threadIdx.x < count ? threadIdx.x : 0;
+        double total = room[mine][0];
+        for (int warp = 1; warp < block_warps; ++warp) total = join(mine, total, room[mine][warp]);
+        return total;
     }
 
     CPMS_DEVICE void publish(double* partials, u32* counter, double* result) const {
-        __shared__ double room[block_warps];
+        __shared__ double room[count][block_warps];
         __shared__ bool last;
-        for (int q = 0; q < count; ++q) {
-            const double total = over_threads(q, value[q], room);
-            if (threadIdx.x == 0) partials[q * gridDim.x + blockIdx.x] = total;
-        }
-        if (threadIdx.x == 0) {
-            __threadfence();
-            last = atomicInc(counter, gridDim.x - 1) == gridDim.x - 1;  // back to 0 for the next launch
-        }
+        const double mine = over_block(room);
+        if (threadIdx.x < count) partials[blockIdx.x * count + threadIdx.x] = mine;
+        __threadfence();
+        __syncthreads();
+        // The counter comes back to 0 for the next launch.
+        if (threadIdx.x == 0) last = atomicInc(counter, gridDim.x - 1) == gridDim.x - 1;
         __syncthreads();
         if (!last) return;
         __threadfence();
-        const volatile double* all = partials;
-        for (int q = 0; q < count; ++q) {
-            double mine = 0.0;
-            for (u32 block = threadIdx.x; block < gridDim.x; block += blockDim.x) {
-                const double other = all[q * gridDim.x + block];
-                mine = Largest && q == Sums ? Larger{}(mine, other) : mine + other;
-            }
-            const double total = over_threads(q, mine, room);
-            if (threadIdx.x == 0) result[q] = total;
+        Totals all{};
+        const volatile double* others = partials;
+#pragma unroll 1
+        for (u32 block = threadIdx.x; block < gridDim.x; block += blockDim.x) {
+#pragma unroll
+            for (int q = 0; q < count; ++q) all.value[q] = join(q, all.value[q], others[block * count + q]);
         }
+        const double total = all.over_block(room);
+        if (threadIdx.x < count) result[threadIdx.x] = total;
     }
 };
 
@@ -60,6 +72,7 @@ CPMS_DEVICE void difference(const u8* fresh, const u8* old, const u32* divisor, 
                             double* partials, u32* counter, double* result) {
     double l1 = 0.0, squares = 0.0, mass = 0.0, largest = 0.0;
     const u32 threads = gridDim.x * blockDim.x;
+#pragma unroll 1
     for (u32 run = blockIdx.x * blockDim.x + threadIdx.x; run < length / run_values; run += threads) {
         const u32 first = run * run_values;
         double a[run_values], b[run_values];
@@ -99,6 +112,7 @@ CPMS_DEVICE void plain_norm(const u8* x, const u32* divisor, u32 length, double*
                             double* result) {
     double sum = 0.0;
     const u32 threads = gridDim.x * blockDim.x;
+#pragma unroll 1
     for (u32 run = blockIdx.x * blockDim.x + threadIdx.x; run < length / run_values; run += threads) {
         const u32 first = run * run_values;
         double value[run_values];

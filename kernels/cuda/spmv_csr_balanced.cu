@@ -46,6 +46,7 @@ CPMS_DEVICE double joined(double value, u32 lane, bool has_end) {
 template <class RowEnd>
 CPMS_DEVICE void finish_rows(const RowEnd& at_end, u32 first, const double* sums, u32 begin, u32 end, u32 lane) {
     constexpr int together = 4;
+#pragma unroll 1
     for (u32 base = begin; base < end; base += 32 * together) {
         double sum[together];
         u32 divisor[together];
@@ -80,6 +81,7 @@ CPMS_DEVICE void spmv_csr_balanced(const u32* sources, const u8* values, const u
     bool open = step > 0 && ends[step * 32 - 1] >> 7 == 0;  // its first row began in an earlier task
     double carry = 0.0;
     auto source = load_run_bytes<4 * slots_each>((const u8*)(sources + step * step_slots + lane * slots_each), Streaming{});
+#pragma unroll 1
     for (; step < last; ++step) {
         const u32 slot = step * step_slots + lane * slots_each;
         const auto now = source;

@@ -1,4 +1,4 @@
-// Sums across the lanes of a warp and the threads of a block, in an order that never changes.
+// Sums across the lanes of a warp, in an order that never changes.
 #pragma once
 #include "memory.cuh"
 
@@ -20,19 +20,6 @@ CPMS_DEVICE double over_warp(double value, Join join) {
 #pragma unroll
     for (int distance = 16; distance > 0; distance /= 2) {
         value = join(value, __shfl_xor_sync(all_lanes, value, distance));
-    }
-    return value;
-}
-
-// Joined over the block's threads; thread 0 has the answer. `room` holds one value a warp.
-template <class Join>
-CPMS_DEVICE double over_block(double value, Join join, double* room) {
-    value = over_warp(value, join);
-    __syncthreads();  // room may still be read from the call before
-    if (threadIdx.x % 32 == 0) room[threadIdx.x / 32] = value;
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        for (int warp = 1; warp < block_warps; ++warp) value = join(value, room[warp]);
     }
     return value;
 }
