@@ -42,7 +42,7 @@ _HOMES = {
     "StartAt": "precision",
     "Threshold": "precision",
     "WriteAhead": "precision",
-    "pagerank": "pagerank",
+    "pagerank": "solve",
     "Result": "result",
     "Status": "result",
     "Step": "result",
@@ -74,7 +74,6 @@ if TYPE_CHECKING:
     from cpms.generators import generate as generate
     from cpms.graph import Graph as Graph
     from cpms.loading import load as load
-    from cpms.pagerank import pagerank as pagerank
     from cpms.precision import Controller as Controller
     from cpms.precision import Fixed as Fixed
     from cpms.precision import Level as Level
@@ -88,6 +87,7 @@ if TYPE_CHECKING:
     from cpms.segmented import SegmentedArray as SegmentedArray
     from cpms.segmented import convert_inplace as convert_inplace
     from cpms.segmented import encode as encode
+    from cpms.solve import pagerank as pagerank
 
 __all__ = ["__version__", *sorted(_HOMES)]
 

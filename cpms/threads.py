@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
 from typing import TypeVar
 
@@ -12,9 +14,30 @@ Part = TypeVar("Part")
 Answer = TypeVar("Answer")
 
 
+_limit: ContextVar[int | None] = ContextVar("limit", default=None)
+
+
 def available() -> int:
-    """Processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """Return the number of threads to use: the processors of this process, or the limit set."""
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return _limit.get() or processors
+
+
+@contextmanager
+def limited(count: int | None) -> Iterator[None]:
+    """Use ``count`` threads within the block; None changes nothing.
+
+    Examples
+    --------
+    >>> with limited(1):
+    ...     available()
+    1
+    """
+    token = _limit.set(count or _limit.get())
+    try:
+        yield
+    finally:
+        _limit.reset(token)
 
 
 @lru_cache(maxsize=4)

@@ -47,10 +47,10 @@ def call(arguments: argparse.Namespace) -> int:  # noqa: ARG001
         ["python", f"{platform.python_version()} on {platform.system()} {platform.machine()}"],
         ["threads", threads.available()],
         ["memory", f"{memory.available / 2**30:.1f} of {memory.total / 2**30:.1f} GiB free"],
-        *[[name, _version(name)] for name in _LIBRARIES],
         ["data folder", os.environ.get("CPMS_DATA") or "none; set CPMS_DATA to a folder of graphs"],
         ["cache folder", datasets.cache_folder()],
     ]
+    facts += [[name, _version(name)] for name in _LIBRARIES]
     print(text_table(["what", "found"], facts))
     print()
     print(text_table(["engine", "layouts", "here"], [describe(name) for name in engines.names()]))

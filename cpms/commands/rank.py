@@ -50,7 +50,7 @@ def add(parsers: Any) -> None:
 def call(arguments: argparse.Namespace) -> int:
     """Run the command; 0 if it converged, else 1."""
     from cpms.loading import load
-    from cpms.pagerank import Stopping, pagerank
+    from cpms.solve import Stopping, pagerank
 
     _check(arguments)
     Stopping(arguments.tol, arguments.norm, arguments.max_iterations)

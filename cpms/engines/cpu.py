@@ -13,7 +13,6 @@ from cpms.engine import Engine, Floats, Operator, Problem, Sweep
 from cpms.engines import _cpu_kernels
 from cpms.errors import UnsupportedError
 from cpms.format import DOUBLE_BITS, DOUBLE_HEAD_BITS, FP64, FloatFormat, Format
-from cpms.graph import Graph
 from cpms.precision import FLOAT64, Level
 from cpms.segmented import ROUNDING_MODES, SegmentedArray, convert_inplace
 from cpms.sparse import ell, pattern, sliced

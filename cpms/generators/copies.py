@@ -45,10 +45,10 @@ def of_graph(graph: Graph, count: int, *, name: str, stand_in_for: str | None = 
         raise InputError(f"{name}: count is {count}; it must be 1 or more")
     check_size(name, count * graph.nodes, count * graph.edges)
     shift = np.arange(count, dtype=np.int64)[:, None]
-    dtype = np.int32 if count * graph.nodes < 2**31 else np.int64
+    dtype = np.dtype(np.int32 if count * graph.nodes < 2**31 else np.int64)
     sources = np.empty((count, graph.edges), dtype)
     for copy in range(count):
-        sources[copy] = graph.sources.astype(dtype) + dtype(copy * graph.nodes)
+        sources[copy] = graph.sources.astype(dtype) + np.array(copy * graph.nodes, dtype)
     starts = (graph.indptr[None, :-1] + shift * graph.edges).ravel()
     indptr = np.append(starts, count * graph.edges)
     weights = None if graph.weights is None else np.tile(graph.weights, count)

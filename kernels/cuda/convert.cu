@@ -31,7 +31,7 @@ CPMS_DEVICE void convert_tiles(u64* memory, u64 tiles) {
     constexpr int tile_values = 32 * run;
     constexpr int run_room = run + 2;  // two words apart, so that lanes meet different banks
     static_assert(F::template runs<run>(), "the format has no wide runs");
-    __shared__ alignas(16) u64 staged[block_warps][32 * run_room];
+    alignas(16) __shared__ u64 staged[block_warps][32 * run_room];
     u64* mine = staged[threadIdx.x / 32];
     const u32 lane = threadIdx.x % 32;
     const u64 warps = (u64)gridDim.x * block_warps;

@@ -95,9 +95,7 @@ CPMS_DEVICE Word load_word(const Word* at, Default) {
 #else
 template <class Word, class Policy>
 CPMS_DEVICE Word load_word(const Word* at, Policy) {
-    Word word;
-    __builtin_memcpy(&word, at, sizeof word);
-    return word;
+    return *at;
 }
 #endif
 

@@ -1,0 +1,95 @@
+"""Where kernels run: a GPU through CuPy, or for tests this machine's processor."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from cpms.cuda.variants import Variant
+from cpms.errors import UnsupportedError
+
+THREADS = 256
+"""Threads in a block, of every kernel."""
+
+
+class Backend(ABC):
+    """Memory and kernels of one device."""
+
+    arrays: Any
+    """Module that makes arrays: ``empty``, ``zeros``, ``asarray`` (a copy from host arrays)."""
+    out_of_memory: type[Exception]
+    processors: int
+    """Multiprocessors."""
+
+    @abstractmethod
+    def compile(self, variants: Iterable[Variant]) -> None:
+        """Make these variants ready, in one compilation; those that are ready cost nothing."""
+
+    @abstractmethod
+    def run(self, variant: Variant, blocks: int, arguments: tuple[Any, ...]) -> None:
+        """Run a variant in ``blocks`` blocks of `THREADS`, on arrays and NumPy scalars as they are."""
+
+    @abstractmethod
+    def to_host(self, array: Any) -> np.ndarray[Any, Any]:
+        """Return a copy in main memory, once all kernels before have run."""
+
+    @abstractmethod
+    def fetch(self, numbers: Any) -> list[float]:
+        """Return a few float64 numbers, at most 64: what a sweep found."""
+
+    @abstractmethod
+    def address(self, array: Any) -> int:
+        """Return where an array begins in device memory."""
+
+    @abstractmethod
+    def free_bytes(self) -> int:
+        """Return the bytes of device memory at hand."""
+
+    def spread(self, items: int, *, each: int = 1, per_processor: int = 8) -> int:
+        """Return how many blocks share ``items``, ``each`` a thread, when they loop over them."""
+        needed = -(-items // (THREADS * each))
+        return max(1, min(needed, self.processors * per_processor))
+
+    @contextmanager
+    def memory_for(self, what: str, needed_bytes: int) -> Iterator[None]:
+        """Turn running out of device memory into a sentence with the bytes needed and free."""
+        try:
+            yield
+        except self.out_of_memory:
+            free = self.free_bytes()
+            raise UnsupportedError(
+                f"{what} needs about {needed_bytes:,} bytes of device memory, but {free:,} are free; "
+                "use a smaller graph, fewer bits, or engine cpu"
+            ) from None
+
+
+_stack: list[Backend] = []
+
+
+def current() -> Backend:
+    """Return the backend that launches go to: the GPU, unless `using` says otherwise.
+
+    Raises
+    ------
+    UnavailableError
+        If there is no GPU, or CuPy is not installed.
+    """
+    if not _stack:
+        from cpms.cuda.compile import CudaBackend
+
+        _stack.append(CudaBackend())
+    return _stack[-1]
+
+
+@contextmanager
+def using(backend: Backend) -> Iterator[Backend]:
+    """Send launches to another backend for a while."""
+    _stack.append(backend)
+    try:
+        yield backend
+    finally:
+        _stack.remove(backend)

@@ -1,0 +1,99 @@
+"""Kernels compiled and run on a GPU through CuPy, which keeps the binaries on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from cpms.cuda import variants as kernels
+from cpms.cuda.backend import THREADS, Backend
+from cpms.cuda.variants import Variant
+from cpms.errors import CpmsError, UnavailableError
+
+OPTIONS = ("-std=c++17",)
+
+
+def missing() -> str | None:
+    """Return what this machine lacks to run CUDA kernels, as a sentence; None if nothing.
+
+    Examples
+    --------
+    >>> missing() is None or missing().endswith(".")
+    True
+    """
+    try:
+        import cupy
+    except ImportError:
+        return "CuPy is not installed; install cpms[cuda13] or cpms[cuda12]."
+    try:
+        count = cupy.cuda.runtime.getDeviceCount()
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        return f"CuPy finds no CUDA device ({error})."
+    return None if count else "there is no CUDA device."
+
+
+class CudaBackend(Backend):
+    """CuPy's current device and stream.
+
+    Raises
+    ------
+    UnavailableError
+        If CuPy or a device is missing.
+    """
+
+    def __init__(self) -> None:
+        reason = missing()
+        if reason:
+            raise UnavailableError(f"CUDA kernels cannot run here: {reason}")
+        import cupy
+
+        self.arrays = cupy
+        self.out_of_memory = cupy.cuda.memory.OutOfMemoryError
+        self.processors = cupy.cuda.Device().attributes["MultiProcessorCount"]
+        self._functions: dict[tuple[int, str], Any] = {}
+        # Copies into pinned memory need no staging of their own.
+        self._pinned = import_module("cupyx").empty_pinned(64, np.float64)
+
+    def compile(self, variants: Iterable[Variant]) -> None:
+        """Compile what is not ready yet, as one module."""
+        device = self.arrays.cuda.Device().id
+        wanted = [v for v in dict.fromkeys(variants) if (device, v.symbol) not in self._functions]
+        if not wanted:
+            return
+        module = self.arrays.RawModule(code=kernels.program(wanted), options=OPTIONS)
+        try:
+            module.compile()
+        except self.arrays.cuda.compiler.CompileException as error:
+            names = ", ".join(variant.symbol for variant in wanted[:3])
+            raise CpmsError(f"CUDA kernels {names} … do not compile:\n{error}") from None
+        for variant in wanted:
+            self._functions[device, variant.symbol] = module.get_function(variant.symbol)
+
+    def run(self, variant: Variant, blocks: int, arguments: tuple[Any, ...]) -> None:
+        """Launch on the current stream."""
+        key = (self.arrays.cuda.runtime.getDevice(), variant.symbol)
+        if key not in self._functions:
+            self.compile([variant])
+        self._functions[key]((blocks,), (THREADS,), arguments)
+
+    def to_host(self, array: Any) -> np.ndarray[Any, Any]:
+        """Copy and wait."""
+        host: np.ndarray[Any, Any] = self.arrays.asnumpy(array)
+        return host
+
+    def fetch(self, numbers: Any) -> list[float]:
+        """Copy through pinned memory and wait."""
+        found: list[float] = numbers.get(out=self._pinned[: numbers.size]).tolist()
+        return found
+
+    def address(self, array: Any) -> int:
+        """Return the device pointer."""
+        return int(array.data.ptr)
+
+    def free_bytes(self) -> int:
+        """Return what the driver and CuPy's pool have free."""
+        free, _ = self.arrays.cuda.runtime.memGetInfo()
+        return int(free) + int(self.arrays.get_default_memory_pool().free_bytes())

@@ -1,0 +1,124 @@
+"""Kernels compiled as C++ and run on this machine's processor: slow, for tests without a GPU."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from cpms.cuda import source
+from cpms.cuda import variants as kernels
+from cpms.cuda.backend import THREADS, Backend
+from cpms.cuda.variants import Variant
+from cpms.errors import CpmsError, UnavailableError
+
+_OPTIONS = ("-std=c++20", "-O1", "-shared", "-fPIC", "-Wno-unknown-pragmas")
+# A device faults on a misaligned word; x86 does not unless told to.
+_CHECKS = ("-fsanitize=alignment,bounds,shift,integer-divide-by-zero", "-fsanitize-undefined-trap-on-error")
+
+
+def compiler() -> str | None:
+    """Return a C++ compiler of this machine, or None."""
+    return next((found for name in ("g++", "clang++", "c++") if (found := shutil.which(name))), None)
+
+
+class HostBackend(Backend):
+    """Arrays in main memory, and each CUDA thread as a fiber of ``host.hpp``.
+
+    Parameters
+    ----------
+    folder : Path
+        Where shared libraries are built; a library that is there is not built again.
+
+    Raises
+    ------
+    UnavailableError
+        If there is no C++ compiler.
+    """
+
+    def __init__(self, folder: Path, *, processors: int = 2) -> None:
+        found = compiler()
+        if found is None:
+            raise UnavailableError("there is no C++ compiler; install g++")
+        self._compiler = found
+        self._folder = folder
+        self._functions: dict[str, Any] = {}
+        self._pointer_size = ctypes.sizeof(ctypes.c_void_p)
+        self.arrays = SimpleNamespace(
+            ndarray=np.ndarray,
+            empty=np.empty,
+            zeros=np.zeros,
+            asarray=np.array,
+            ascontiguousarray=np.ascontiguousarray,
+            where=np.where,
+            isfinite=np.isfinite,
+            absolute=np.absolute,
+        )
+        self.out_of_memory = MemoryError
+        self.processors = processors
+
+    def compile(self, variants: Iterable[Variant]) -> None:
+        """Build a shared library of what is not ready yet."""
+        wanted = [v for v in dict.fromkeys(variants) if v.symbol not in self._functions]
+        if not wanted:
+            return
+        library = ctypes.CDLL(str(self._built(self._program(wanted))))
+        for variant in wanted:
+            self._functions[variant.symbol] = getattr(library, f"launch_{variant.symbol}")
+
+    def run(self, variant: Variant, blocks: int, arguments: tuple[Any, ...]) -> None:
+        """Run the blocks one after the other."""
+        self.compile([variant])
+        held = [ctypes.c_void_p(a.ctypes.data) if isinstance(a, np.ndarray) else np.asarray(a) for a in arguments]
+        pointers = (ctypes.c_void_p * len(held))(
+            *(a.ctypes.data if isinstance(a, np.ndarray) else ctypes.addressof(a) for a in held)
+        )
+        self._functions[variant.symbol](ctypes.c_uint(blocks), ctypes.c_uint(THREADS), pointers)
+
+    def to_host(self, array: Any) -> np.ndarray[Any, Any]:
+        """Copy."""
+        return np.array(array)
+
+    def fetch(self, numbers: Any) -> list[float]:
+        """Return the numbers."""
+        found: list[float] = numbers.tolist()
+        return found
+
+    def address(self, array: Any) -> int:
+        """Return the address."""
+        return int(array.ctypes.data)
+
+    def free_bytes(self) -> int:
+        """Return nothing in particular: tests are small."""
+        return 1 << 40
+
+    def _program(self, wanted: list[Variant]) -> str:
+        shim = f'#include "{source.folder() / "host.hpp"}"\n'
+        launchers = "\n".join(
+            f'extern "C" void launch_{v.symbol}(unsigned blocks, unsigned threads, void** arguments) '
+            f"{{ host::launch({v.symbol}, blocks, threads, arguments); }}"
+            for v in wanted
+        )
+        return shim + kernels.program(wanted) + launchers + "\n"
+
+    def _built(self, text: str) -> Path:
+        shim = (source.folder() / "host.hpp").read_text()
+        library = self._folder / f"{source.digest(shim + text)}.so"
+        if not library.exists():
+            code = library.with_suffix(".cpp")
+            code.write_text(text)
+            done = subprocess.run(  # noqa: S603
+                [self._compiler, *_OPTIONS, *_CHECKS, str(code), "-o", str(library)],
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            if done.returncode:
+                raise CpmsError(f"the kernels do not compile as C++:\n{done.stderr[:4000]}")
+        return library

@@ -1,0 +1,156 @@
+"""Launchers of the sparse products: they cast and check, nothing more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cpms.cuda import variants
+from cpms.cuda.backend import THREADS, current
+from cpms.errors import InputError
+from cpms.segmented import SegmentedArray
+
+_NULL = np.uint64(0)
+
+
+@dataclass(frozen=True, eq=False)
+class Update:
+    """What follows a row sum, in device arrays of float64 and host numbers; see ``update.cuh``.
+
+    Parameters
+    ----------
+    row_factor, dangling_factor, rest, to_stored : float
+        Written are ``to_stored * (row_factor * sum + dangling_factor * dangling * sink + rest * teleport)``.
+    dangling : device array, first value
+    sink, teleport : device arrays, shape (1,) or (nodes,)
+    divisor : device array of uint32, shape (length,), or None
+    seed : int
+        Of stochastic rounding.
+    """
+
+    row_factor: float
+    dangling_factor: float
+    rest: float
+    to_stored: float
+    dangling: Any
+    sink: Any
+    teleport: Any
+    divisor: Any | None
+    seed: int
+
+    def arguments(self, out: SegmentedArray) -> tuple[Any, ...]:
+        """Return the kernel's arguments, ``CPMS_UPDATE_PARAMETERS`` in ``update.cuh``."""
+        return (
+            *map(np.float64, (self.row_factor, self.dangling_factor, self.rest, self.to_stored)),
+            *(self.dangling, self.sink, self.teleport),
+            *(np.uint32(self.sink.size > 1), np.uint32(self.teleport.size > 1)),
+            _NULL if self.divisor is None else self.divisor,
+            *(out.memory, np.uint32(out.length), np.uint64(self.seed)),
+        )
+
+
+def thread_rows(
+    starts: Any,
+    sources: Any,
+    values: SegmentedArray | None,
+    x: SegmentedArray,
+    out: SegmentedArray,
+    update: Update,
+    *,
+    read: int,
+    write: int,
+) -> None:
+    """Multiply CSR rows, one thread each, and update; ``starts`` has shape (nodes + 1,), uint32."""
+    _check(x, out, values, (starts, sources))
+    rows = len(starts) - 1
+    arguments = (
+        *(starts, sources, *_values(values), x.memory, np.uint32(rows)),
+        *update.arguments(out),
+    )
+    variant = variants.spmv("spmv_csr_thread", x.format, read, write, pattern=values is None)
+    current().run(variant, -(-rows // THREADS), arguments)
+
+
+def columns(
+    sources: Any,
+    values: SegmentedArray,
+    width: int,
+    rows: int,
+    x: SegmentedArray,
+    out: SegmentedArray,
+    update: Update,
+    *,
+    read: int,
+    write: int,
+) -> None:
+    """Multiply ELL columns, ``width`` of ``out.length`` entries, and update."""
+    _check(x, out, values, (sources,))
+    if values.length != width * out.length:
+        raise InputError(f"{width} columns of {out.length} entries need {width * out.length} values")
+    arguments = (
+        *(sources, values.memory, np.uint32(width), x.memory, np.uint32(rows)),
+        *update.arguments(out),
+    )
+    variant = variants.spmv("spmv_ell", x.format, read, write)
+    current().run(variant, -(-out.length // (2 * THREADS)), arguments)
+
+
+def balanced(
+    sources: Any,
+    values: SegmentedArray | None,
+    ends: Any,
+    first_rows: Any,
+    pieces: tuple[Any, Any],
+    x: SegmentedArray,
+    out: SegmentedArray,
+    update: Update,
+    *,
+    steps: int,
+    read: int,
+    write: int,
+) -> None:
+    """Multiply CSR in tasks of ``steps`` times 256 slots, and update the rows that end in one task."""
+    _check(x, out, values, (sources, first_rows))
+    all_steps = len(sources) // variants.WHOLE_VALUES
+    tasks = -(-all_steps // steps)
+    if len(first_rows) != tasks or len(ends) != len(sources) // 8 or min(map(len, pieces)) < tasks:
+        raise InputError(f"{all_steps} steps by {steps} make {tasks} tasks; the arrays are for others")
+    memory = _NULL if values is None else values.memory
+    arguments = (
+        *(sources, memory, ends, first_rows, np.uint32(all_steps), np.uint32(steps), x.memory, *pieces),
+        *update.arguments(out),
+    )
+    variant = variants.spmv("spmv_csr_balanced", x.format, read, write, pattern=values is None)
+    current().run(variant, -(-tasks * 32 // THREADS), arguments)
+
+
+def split_rows(
+    split: tuple[Any, Any, Any], pieces: tuple[Any, Any], out: SegmentedArray, update: Update, *, write: int
+) -> None:
+    """Add the pieces of rows that lie in several tasks, and update them.
+
+    ``split`` holds their numbers, first and last tasks; ``pieces`` what `balanced` left.
+    """
+    count = len(split[0])
+    if any(part.dtype != np.uint32 or len(part) != count for part in split):
+        raise InputError("split rows need three equally long arrays of uint32")
+    if count == 0:
+        return
+    arguments = (*split, np.uint32(count), *pieces, *update.arguments(out))
+    variant = variants.split_rows(out.format, write, pattern=update.divisor is not None)
+    current().run(variant, -(-count // THREADS), arguments)
+
+
+def _values(values: SegmentedArray | None) -> tuple[Any, Any]:
+    return (_NULL, np.uint32(0)) if values is None else (values.memory, np.uint32(values.length))
+
+
+def _check(x: SegmentedArray, out: SegmentedArray, values: SegmentedArray | None, indices: tuple[Any, ...]) -> None:
+    if x.length != out.length or x.format != out.format:
+        raise InputError("a sweep needs two vectors of one format and length")
+    if values is not None and values.format != x.format:
+        raise InputError(f"matrix values in {values.format.name} do not go with a vector in {x.format.name}")
+    if any(index.dtype != np.uint32 for index in indices):
+        raise InputError("indices must be uint32")

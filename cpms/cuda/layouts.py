@@ -1,0 +1,201 @@
+"""Matrices in device memory, built there from a graph's rows."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from cpms.cuda import arrange, launch_spmv, segmented
+from cpms.cuda.backend import current
+from cpms.cuda.launch_spmv import Update
+from cpms.cuda.variants import WHOLE_VALUES
+from cpms.cuda.vectors import padded
+from cpms.format import FP64, Format
+from cpms.graph import Graph
+from cpms.segmented import SegmentedArray
+
+
+@dataclass(frozen=True, eq=False)
+class Matrix(ABC):
+    """P, or its structure, in one layout.
+
+    Parameters
+    ----------
+    sources : device array of uint32
+        Column of each entry; the first node behind the rows where there is none.
+    values : SegmentedArray or None
+        In device memory, one for each entry; None for the structure alone.
+    """
+
+    sources: Any
+    values: SegmentedArray | None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes stored."""
+        return int(self.sources.nbytes) + (0 if self.values is None else self.values.nbytes)
+
+    @abstractmethod
+    def multiply(self, x: SegmentedArray, out: SegmentedArray, update: Update, *, read: int, write: int) -> None:
+        """Write the update of each row's sum into ``out``."""
+
+    def to_float64(self, graph: Graph) -> Matrix:
+        """Return the same matrix in plain float64; a segment format gives up its memory for it."""
+        if self.values is None:
+            return self
+        if self.values.format.exact:
+            values = segmented.restore_inplace(self.values)
+        else:
+            values = self._float64_values(graph)
+        return replace(self, values=segmented.convert_inplace(values, FP64))
+
+    @abstractmethod
+    def _float64_values(self, graph: Graph) -> Any:
+        """Return the entries' values, made anew from the graph."""
+
+
+@dataclass(frozen=True, eq=False)
+class ThreadRows(Matrix):
+    """CSR for one thread a row: ``starts`` of shape (nodes + 1,)."""
+
+    starts: Any
+
+    @classmethod
+    def build(cls, graph: Graph, storage: Format | None) -> ThreadRows:
+        """Return the rows as they are; ``storage`` is that of the values, None for the structure."""
+        arrays = current().arrays
+        starts = arrays.asarray(graph.indptr.astype(np.uint32))
+        sources = arrays.asarray(graph.sources.view(np.uint32))
+        made = cls(sources, None, starts)
+        return made if storage is None else replace(made, values=_stored(made._float64_values(graph), graph, storage))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes stored."""
+        return super().nbytes + int(self.starts.nbytes)
+
+    def multiply(self, x: SegmentedArray, out: SegmentedArray, update: Update, *, read: int, write: int) -> None:
+        """Launch one kernel."""
+        launch_spmv.thread_rows(self.starts, self.sources, self.values, x, out, update, read=read, write=write)
+
+    def _float64_values(self, graph: Graph) -> Any:
+        values = current().arrays.zeros(padded(graph.edges), np.float64)
+        if graph.weights is not None:
+            values[: graph.edges] = current().arrays.asarray(graph.weights)
+        arrange.fill_values(self.sources, graph, values)
+        return values
+
+
+@dataclass(frozen=True, eq=False)
+class BalancedRows(Matrix):
+    """CSR for equal shares of edges, whatever the rows; see ``spmv_csr_balanced.cu``.
+
+    Parameters
+    ----------
+    ends : device array of uint8
+        One bit a slot.
+    steps : int
+        Steps of 256 slots in a task.
+    first_rows : device array of uint32
+        Row of each task's first slot.
+    split : device arrays of uint32
+        Rows that lie in several tasks, and their first and last tasks.
+    pieces : device arrays of float64
+        Room for what tasks leave of those rows.
+    """
+
+    ends: Any
+    steps: int
+    first_rows: Any
+    split: tuple[Any, Any, Any]
+    pieces: tuple[Any, Any]
+
+    @classmethod
+    def build(cls, graph: Graph, storage: Format | None, *, steps: int | None = None) -> BalancedRows:
+        """Return the rows cut into tasks; by default as many steps each as keep the device busy."""
+        backend = current()
+        arrays = backend.arrays
+        slots = arrange.Slots.of(graph)
+        # Four times what the device holds at once, but no longer tasks than pay.
+        many = backend.processors * 128
+        chosen = steps or min(4, max(1, slots.steps // many))
+        sources, ends, weights = slots.place(graph)
+        first_rows, split = slots.tasks(chosen)
+        made = cls(
+            sources=sources,
+            values=None,
+            ends=ends,
+            steps=chosen,
+            first_rows=arrays.asarray(first_rows),
+            split=(arrays.asarray(split[0]), arrays.asarray(split[1]), arrays.asarray(split[2])),
+            pieces=(arrays.zeros(len(first_rows), np.float64), arrays.zeros(len(first_rows), np.float64)),
+        )
+        if storage is None:
+            return made
+        values = arrange.values_at(sources, graph, weights)
+        return replace(made, values=_stored(values, graph, storage))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes stored."""
+        rest = (self.ends, self.first_rows, *self.split, *self.pieces)
+        return super().nbytes + sum(int(part.nbytes) for part in rest)
+
+    def multiply(self, x: SegmentedArray, out: SegmentedArray, update: Update, *, read: int, write: int) -> None:
+        """Launch two kernels."""
+        parts = (self.sources, self.values, self.ends, self.first_rows, self.pieces)
+        launch_spmv.balanced(*parts, x, out, update, steps=self.steps, read=read, write=write)
+        launch_spmv.split_rows(self.split, self.pieces, out, update, write=write)
+
+    def _float64_values(self, graph: Graph) -> Any:
+        weights = None if graph.weights is None else arrange.Slots.of(graph).place(graph)[2]
+        return arrange.values_at(self.sources, graph, weights)
+
+
+@dataclass(frozen=True, eq=False)
+class Columns(Matrix):
+    """ELL: ``width`` columns of as many entries as a vector has values."""
+
+    width: int
+    rows: int
+
+    @classmethod
+    def build(cls, graph: Graph, storage: Format) -> Columns:
+        """Return every row padded to the longest."""
+        sources, weights = arrange.place_columns(graph)
+        made = cls(sources, None, int(graph.in_degree.max()), graph.nodes)
+        return replace(made, values=_stored(arrange.values_at(sources, graph, weights), graph, storage))
+
+    def multiply(self, x: SegmentedArray, out: SegmentedArray, update: Update, *, read: int, write: int) -> None:
+        """Launch one kernel."""
+        assert self.values is not None  # noqa: S101  # Columns are never made without.
+        launch_spmv.columns(self.sources, self.values, self.width, self.rows, x, out, update, read=read, write=write)
+
+    def _float64_values(self, graph: Graph) -> Any:
+        return arrange.values_at(self.sources, graph, arrange.place_columns(graph)[1])
+
+
+def most_bytes(graph: Graph, storage: Format, layout: str) -> int:
+    """Return about how many bytes of device memory a solve needs, that of building included."""
+    vectors = 2 * storage.nbytes(graph.nodes) + 20 * graph.nodes
+    if layout == "ell":
+        entries = padded(graph.nodes + 1) * int(graph.in_degree.max())
+    else:
+        entries = graph.edges + graph.nodes + WHOLE_VALUES
+    if layout == "pattern":
+        return vectors + 4 * (entries + graph.edges) + 12 * graph.nodes
+    stored = 0 if storage.exact else storage.nbytes(entries)
+    return vectors + 12 * entries + stored + 4 * graph.edges + 20 * graph.nodes
+
+
+def _stored(values: Any, graph: Graph, storage: Format) -> SegmentedArray:
+    """Return float64 edge values in a storage format, in place where the format allows it."""
+    if storage.exact:
+        return segmented.convert_inplace(values, storage)  # type: ignore[arg-type]
+    memory = current().arrays.zeros(storage.nbytes(len(values)), np.uint8)
+    stored = SegmentedArray(memory, len(values), storage, arrange.value_exponent(graph, storage))
+    segmented.write(stored, values)
+    return stored

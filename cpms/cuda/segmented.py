@@ -1,0 +1,153 @@
+"""`cpms.segmented` for arrays in device memory: the same functions, laws and bytes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cpms.cuda import launch_convert, planes
+from cpms.cuda.backend import current
+from cpms.cuda.launch_convert import MOST_STAGED
+from cpms.errors import InputError
+from cpms.format import FloatFormat, Format, SegmentFormat
+from cpms.segmented import SegmentedArray, shared_exponent
+
+
+def is_device_array(values: object) -> bool:
+    """Return whether an object's memory lies on a CUDA device.
+
+    Examples
+    --------
+    >>> is_device_array(np.zeros(3))
+    False
+    """
+    if hasattr(values, "__cuda_array_interface__"):
+        return True
+    device = getattr(values, "__dlpack_device__", None)
+    # 2 is DLPack's kDLCUDA; NumPy arrays answer 1, the processor.
+    return device is not None and int(device()[0]) == 2
+
+
+def adopted(values: Any) -> Any:
+    """Return a device object (``__cuda_array_interface__`` or DLPack) as a CuPy array on the same memory."""
+    arrays = current().arrays
+    if isinstance(values, arrays.ndarray):
+        return values
+    return arrays.asarray(values) if hasattr(values, "__cuda_array_interface__") else arrays.from_dlpack(values)
+
+
+def encode(values: Any, format: Format, *, segments: int | None = None) -> SegmentedArray:
+    """Return device values in a storage format, in device memory of its own; see `cpms.encode`.
+
+    Parameters
+    ----------
+    values : device array, shape (n,)
+        Read as float64.
+
+    Raises
+    ------
+    InputError
+        If the values have more than one dimension.
+    UnsupportedError
+        If device memory runs out.
+    """
+    given = _doubles(values)
+    exponent = _shared_exponent(given, format) if isinstance(format, FloatFormat) and format.scaled else 0
+    backend = current()
+    with backend.memory_for(f"{len(given):,} values of {format.name}", format.nbytes(len(given))):
+        memory = backend.arrays.zeros(format.nbytes(len(given)), np.uint8)
+    stored = SegmentedArray(memory, len(given), format, exponent)
+    write(stored, given, segments=segments)
+    return stored
+
+
+def write(stored: SegmentedArray, values: Any, *, segments: int | None = None) -> None:
+    """Overwrite the first ``segments`` segments of every value; see `SegmentedArray.write`."""
+    given = _doubles(values)
+    if given.shape != (stored.length,):
+        raise InputError(f"the array holds {stored.length} values; {given.shape} cannot be written into it")
+    launch_convert.encode(
+        given,
+        stored.memory,
+        stored.format,
+        length=stored.length,
+        segments=stored.format.checked_read(segments),
+        exponent=stored.exponent,
+        seed=stored.format.seed if isinstance(stored.format, FloatFormat) else 0,
+    )
+
+
+def decode(stored: SegmentedArray, read: int | None = None) -> Any:
+    """Return a device array of float64, shape (n,); see `SegmentedArray.decode`."""
+    count = stored.format.checked_read(read)
+    backend = current()
+    with backend.memory_for(f"{stored.length:,} float64 values", 8 * stored.length):
+        values = backend.arrays.empty(stored.length, np.float64)
+    launch_convert.decode(
+        stored.memory, values, stored.format, length=stored.length, read=count, exponent=-stored.exponent
+    )
+    return values
+
+
+def convert_inplace(values: Any, format: SegmentFormat) -> SegmentedArray:
+    """Re-order the segments of a device array within its own memory; see `cpms.convert_inplace`.
+
+    Blocks of up to 4096 values pass through shared memory. Larger ones, and planes, also need up to
+    64 MiB of device memory besides, whatever the length.
+
+    Parameters
+    ----------
+    values : device array of float64, shape (n,), contiguous
+
+    Raises
+    ------
+    InputError
+        If the array is not contiguous float64, or the format is a packed float.
+    """
+    if isinstance(format, FloatFormat):
+        raise InputError(f"{format.name} is a packed float; only segment formats convert in place, use encode()")
+    given = adopted(values)
+    if given.dtype != np.float64 or given.ndim != 1:
+        raise InputError("conversion in place needs a one-dimensional device array of float64")
+    if not given.flags.c_contiguous:
+        raise InputError("conversion in place needs a contiguous array; copy it first")
+    _convert(given.view(np.uint64), format, to_segments=True)
+    return SegmentedArray(given.view(np.uint8), len(given), format)
+
+
+def restore_inplace(stored: SegmentedArray) -> Any:
+    """Turn device memory back into float64, in place; see `SegmentedArray.restore_inplace`."""
+    if isinstance(stored.format, FloatFormat):
+        raise InputError(f"{stored.format.name} is a packed float; use decode(), it has no room in place")
+    _convert(stored.memory.view(np.uint64), stored.format, to_segments=False)
+    return stored.memory.view(np.float64)
+
+
+def _convert(bits: Any, format: SegmentFormat, *, to_segments: bool) -> None:
+    if format.segments == 1 or len(bits) == 0:
+        return
+    block = min(format.block or len(bits), len(bits))
+    if block > MOST_STAGED:
+        for begin in range(0, len(bits), block):
+            planes.convert(bits[begin : begin + block], format, to_segments=to_segments)
+        return
+    done = launch_convert.convert_tiles(bits, format, to_segments=to_segments)
+    launch_convert.convert_spans(bits[done:], format, to_segments=to_segments)
+
+
+def _doubles(values: Any) -> Any:
+    given = adopted(values)
+    if given.ndim != 1:
+        raise InputError(f"values have {given.ndim} dimensions; give one")
+    if given.dtype.kind not in "fiub":
+        raise InputError(f"values are {given.dtype}; they must be numbers that fit float64")
+    return current().arrays.ascontiguousarray(given, dtype=np.float64)
+
+
+def _shared_exponent(values: Any, format: FloatFormat) -> int:
+    if len(values) == 0:
+        return 0
+    arrays = current().arrays
+    sizes = arrays.where(arrays.isfinite(values), arrays.absolute(values), 0.0)
+    return shared_exponent(current().to_host(sizes.max().reshape(1)), format)

@@ -1,0 +1,251 @@
+"""Sweeps composed of CUDA kernels, as the CPMS paper splits them; balanced rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from cpms.cuda import launch_norms, segmented, variants, vectors
+from cpms.cuda.backend import current
+from cpms.cuda.compile import missing
+from cpms.cuda.launch_norms import Reduction
+from cpms.cuda.launch_spmv import Update
+from cpms.cuda.layouts import BalancedRows, Columns, Matrix, ThreadRows, most_bytes
+from cpms.engine import Engine, Floats, Operator, Problem, Sweep
+from cpms.errors import UnsupportedError
+from cpms.format import FP64, FloatFormat, Format
+from cpms.precision import FLOAT64, Level
+from cpms.segmented import SegmentedArray
+
+
+@dataclass(frozen=True, eq=False)
+class Work:
+    """Device arrays that sweeps share: what a sweep found, and what it needs besides matrix and vectors.
+
+    Parameters
+    ----------
+    found : device array of float64, shape (5,)
+        Dangling mass as stored, L1 norm of the change, its sum of squares, mass, largest change.
+    dangling_nodes : device array of uint32
+    divisor : device array of uint32, shape (vector length,), or None
+        Out-degrees in the pattern layout.
+    sink, teleport : device arrays of float64, shape (1,) or (nodes,)
+    """
+
+    found: Any
+    room: Reduction
+    dangling_nodes: Any
+    divisor: Any | None
+    sink: Any
+    teleport: Any
+
+    @classmethod
+    def of(cls, problem: Problem, layout: str) -> Work:
+        """Upload what a problem's sweeps need."""
+        arrays = current().arrays
+        divisor = None
+        if layout == "pattern":
+            filled = np.ones(vectors.vector_length(problem.graph.nodes), np.uint32)
+            filled[: problem.graph.nodes] = np.maximum(problem.graph.out_degree, 1)
+            divisor = arrays.asarray(filled)
+        return cls(
+            found=arrays.zeros(5, np.float64),
+            room=Reduction.make(),
+            dangling_nodes=arrays.asarray(problem.graph.dangling_nodes.astype(np.uint32)),
+            divisor=divisor,
+            sink=arrays.asarray(problem.sink_or_scalar),
+            teleport=arrays.asarray(problem.teleport_or_scalar),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class CudaOperator(Operator[SegmentedArray]):
+    """A matrix in device memory; vectors are device arrays in the storage format."""
+
+    problem: Problem
+    storage: Format
+    kernel: str
+    matrix: Matrix
+    work: Work
+
+    @property
+    def nbytes(self) -> int:  # type: ignore[override]
+        """Bytes of the matrix."""
+        divisor_bytes = 0 if self.work.divisor is None else int(self.work.divisor.nbytes)
+        return self.matrix.nbytes + divisor_bytes
+
+    def load(self, values: Floats) -> SegmentedArray:
+        """Return float64 values, of either memory, as a vector."""
+        given = segmented.adopted(values) if segmented.is_device_array(values) else current().arrays.asarray(values)
+        vector = self.empty()
+        vectors.write(vector, given if self.work.divisor is None else given / self._divisor())
+        return vector
+
+    def empty(self) -> SegmentedArray:
+        """Return a vector of zeros."""
+        nodes = self.problem.graph.nodes
+        with current().memory_for(f"a vector of {nodes:,} nodes", self.storage.nbytes(nodes)):
+            return vectors.zeros(nodes, self.storage)
+
+    def sweep(self, x: SegmentedArray, out: SegmentedArray, level: Level, step: int) -> Sweep:
+        """Launch dangling mass, product with update, and norms; then fetch five numbers."""
+        read, write = self._checked(level)
+        self.launch(x, out, read=read, write=write, step=step)
+        _, l1, squares, mass, linf = current().fetch(self.work.found)
+        return Sweep(l1, squares**0.5, linf, mass)
+
+    def launch(self, x: SegmentedArray, out: SegmentedArray, *, read: int, write: int, step: int) -> None:
+        """Queue one sweep's kernels and wait for none."""
+        work = self.work
+        if work.dangling_nodes.size:
+            launch_norms.selected_sum(x, work.dangling_nodes, read=read, room=work.room, result=work.found)
+        self.multiply(x, out, read=read, write=write, step=step)
+        launch_norms.difference(out, x, work.divisor, write=write, read=read, room=work.room, result=work.found[1:])
+
+    def multiply(self, x: SegmentedArray, out: SegmentedArray, *, read: int, write: int, step: int) -> None:
+        """Queue the product and update alone, with the dangling mass found last."""
+        self.matrix.multiply(x, out, self._update(x, step), read=read, write=write)
+
+    def scale(self, x: SegmentedArray, factor: float, segments: int) -> None:
+        """Multiply the vector by a factor."""
+        launch_norms.scale(x, factor, segments=segments or self.storage.segments)
+
+    def to_float64(self, x: SegmentedArray, out: SegmentedArray) -> tuple[CudaOperator, SegmentedArray, SegmentedArray]:
+        """Convert to float64: in place for segments, into new memory for packed floats."""
+        matrix = self.matrix.to_float64(self.problem.graph)
+        converted = CudaOperator(self.problem, FP64, self.kernel, matrix, self.work)
+        if not self.storage.exact:
+            vector = converted.empty()
+            vectors.write(vector, vectors.read(x, self.problem.graph.nodes, None))
+            return converted, vector, converted.empty()
+        segmented.restore_inplace(x)
+        # The content of the other vector is of no use, but the zeros behind its nodes are.
+        out.memory.view(np.float64)[self.problem.graph.nodes :] = 0.0
+        return (
+            converted,
+            SegmentedArray(x.memory, x.length, FP64),
+            SegmentedArray(out.memory, out.length, FP64),
+        )
+
+    def read(self, x: SegmentedArray, segments: int) -> Floats:
+        """Return the vector in main memory."""
+        return current().to_host(self.read_device(x, segments))
+
+    def read_device(self, x: SegmentedArray, segments: int) -> Any:
+        """Return the vector as a float64 device array, shape (nodes,)."""
+        values = vectors.read(x, self.problem.graph.nodes, segments or None)
+        return values if self.work.divisor is None else values * self._divisor()
+
+    def _divisor(self) -> Any:
+        assert self.work.divisor is not None  # noqa: S101  # Callers have looked.
+        return self.work.divisor[: self.problem.graph.nodes]
+
+    def _update(self, x: SegmentedArray, step: int) -> Update:
+        damping, work, values = self.problem.damping, self.work, self.matrix.values
+        to_real = 2.0**-x.exponent
+        return Update(
+            row_factor=damping * to_real * 2.0 ** -(0 if values is None else values.exponent),
+            dangling_factor=damping * to_real,
+            rest=1.0 - damping,
+            to_stored=2.0**x.exponent,
+            dangling=work.found,
+            sink=work.sink,
+            teleport=work.teleport,
+            divisor=work.divisor,
+            seed=_seed(self.storage, step),
+        )
+
+    def _checked(self, level: Level) -> tuple[int, int]:
+        if level == FLOAT64:
+            return 1, 1
+        return self.storage.checked_read(level.read), self.storage.checked_read(level.write)
+
+
+class CudaEngine(Engine):
+    """Composed CUDA kernels.
+
+    Parameters
+    ----------
+    name : str
+    thread_rows : bool
+        One thread a row, as in the paper, rather than equal shares of edges.
+    """
+
+    name: ClassVar[str] = "cuda"
+    layouts: ClassVar[tuple[str, ...]] = ("csr", "ell", "pattern")
+    repeatable: ClassVar[bool] = True
+    thread_rows: ClassVar[bool] = False
+
+    def missing(self) -> str | None:
+        """Return what is missing: CuPy or a device."""
+        return missing()
+
+    def unsupported(self, problem: Problem, storage: Format, layout: str) -> str | None:
+        """Return why not: a layout, 32-bit counts, or device memory."""
+        graph = problem.graph
+        reason = super().unsupported(problem, storage, layout)
+        if reason is not None:
+            return reason
+        if graph.nodes >= 2**31 or graph.edges + graph.nodes >= 2**32 - 2048:
+            return (
+                f"engine {self.name} counts nodes below 2^31 and edges and nodes below 2^32; {graph.name} has "
+                f"{graph.nodes:,} nodes and {graph.edges:,} edges"
+            )
+        needed, free = most_bytes(graph, storage, layout), current().free_bytes()
+        if needed <= free:
+            return None
+        advice = "use csr" if layout == "ell" else "use a smaller graph, the pattern layout, or engine cpu"
+        return (
+            f"engine {self.name} needs about {needed:,} bytes of device memory for {graph.name} in layout "
+            f"{layout!r}, but {free:,} are free; {advice}"
+        )
+
+    def kernel(self, layout: str) -> str:
+        """Return the kernel that multiplies in a layout."""
+        if layout == "ell":
+            return "spmv_ell"
+        return "spmv_csr_thread" if self.thread_rows else "spmv_csr_balanced"
+
+    def prepare(self, problem: Problem, storage: Format, layout: str) -> CudaOperator:
+        """Compile what the paper's precision rule asks for, and build the matrix on the device."""
+        reason = self.unsupported(problem, storage, layout)
+        if reason:
+            raise UnsupportedError(reason)
+        kernel = self.kernel(layout)
+        current().compile(needed_variants(kernel, storage, pattern=layout == "pattern"))
+        needed_bytes = most_bytes(problem.graph, storage, layout)
+        with current().memory_for(f"{problem.graph.name} in layout {layout!r}", needed_bytes):
+            matrix = _build(kernel, problem, None if layout == "pattern" else storage)
+            return CudaOperator(problem, storage, kernel, matrix, Work.of(problem, layout))
+
+
+ENGINE: Engine = CudaEngine()
+
+
+def needed_variants(kernel: str, storage: Format, *, pattern: bool) -> list[variants.Variant]:
+    """Return what solves with the precision policies of `cpms.precision` launch, mostly.
+
+    A sweep reads as many segments as it writes or one fewer; others are compiled when first asked for.
+    """
+    wanted = [*variants.ARRANGING, *variants.conversions(storage), *variants.conversions(FP64)]
+    for read in range(1, storage.segments + 1):
+        for write in {read, min(read + 1, storage.segments)}:
+            wanted.extend(variants.sweep(kernel, storage, read, write, pattern=pattern))
+        wanted.append(variants.scale(storage, read))
+    return [*wanted, *variants.float64_sweep(kernel, pattern=pattern)]
+
+
+def _build(kernel: str, problem: Problem, storage: Format | None) -> Matrix:
+    if kernel == "spmv_csr_thread":
+        return ThreadRows.build(problem.graph, storage)
+    if kernel == "spmv_csr_balanced":
+        return BalancedRows.build(problem.graph, storage)
+    assert storage is not None  # noqa: S101  # ELL stores values.
+    return Columns.build(problem.graph, storage)
+
+
+def _seed(storage: Format, step: int) -> int:
+    seed = storage.seed if isinstance(storage, FloatFormat) else 0
+    return (seed * 0x9E3779B97F4A7C15 + step * 0xD1B54A32D192ED03) % 2**64

@@ -1,0 +1,92 @@
+"""The SciPy loop that most Python code runs: one float64 CSR product an iteration, vectors in NumPy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from cpms.engine import Engine, Floats, Operator, Problem, Sweep
+from cpms.errors import UnsupportedError
+from cpms.format import FP64, Format
+from cpms.precision import Level
+from cpms.sparse.edge_values import edge_values
+
+
+@dataclass(frozen=True, eq=False)
+class ScipyOperator(Operator[Floats]):
+    """P as a SciPy CSR array, and scratch vectors made once."""
+
+    problem: Problem
+    storage: Format
+    matrix: Any
+    change: Floats
+
+    @property
+    def nbytes(self) -> int:  # type: ignore[override]
+        """Bytes of the matrix."""
+        return int(self.matrix.data.nbytes + self.matrix.indices.nbytes + self.matrix.indptr.nbytes)
+
+    def load(self, values: Floats) -> Floats:
+        """Return a copy."""
+        return values.copy()
+
+    def empty(self) -> Floats:
+        """Return a vector."""
+        return np.empty(self.problem.graph.nodes)
+
+    def sweep(self, x: Floats, out: Floats, level: Level, step: int) -> Sweep:  # noqa: ARG002
+        """Multiply, then finish the vector in place."""
+        problem, change = self.problem, self.change
+        np.multiply(self.matrix @ x, problem.damping, out=out)
+        dangling = problem.damping * x[problem.graph.dangling_nodes].sum()
+        out += dangling * problem.sink_or_scalar + (1.0 - problem.damping) * problem.teleport_or_scalar
+        np.abs(np.subtract(out, x, out=change), out=change)
+        return Sweep(float(change.sum()), float(np.sqrt(change @ change)), float(change.max()), float(out.sum()))
+
+    def scale(self, x: Floats, factor: float, segments: int) -> None:  # noqa: ARG002
+        """Multiply in place."""
+        x *= factor
+
+    def to_float64(self, x: Floats, out: Floats) -> tuple[ScipyOperator, Floats, Floats]:
+        """Return everything as it is: it is float64."""
+        return self, x, out
+
+    def read(self, x: Floats, segments: int) -> Floats:  # noqa: ARG002
+        """Return the vector."""
+        return x
+
+
+class ScipyEngine(Engine):
+    """A baseline: what one gets without this package."""
+
+    name: ClassVar[str] = "scipy"
+    layouts: ClassVar[tuple[str, ...]] = ("csr",)
+    repeatable: ClassVar[bool] = True
+
+    def missing(self) -> str | None:
+        """Return nothing: SciPy comes with the package."""
+        return None
+
+    def unsupported(self, problem: Problem, storage: Format, layout: str) -> str | None:
+        """Return why not: only float64 can be stored."""
+        if storage.segments > 1 or not storage.exact:
+            return f"engine scipy stores float64 alone, not {storage.name}; use cpu"
+        return super().unsupported(problem, storage, layout)
+
+    def prepare(self, problem: Problem, storage: Format, layout: str) -> ScipyOperator:
+        """Build the CSR array."""
+        import scipy.sparse
+
+        reason = self.unsupported(problem, storage, layout)
+        if reason:
+            raise UnsupportedError(reason)
+        graph = problem.graph
+        indptr = graph.indptr.astype(graph.sources.dtype) if graph.edges < 2**31 else graph.indptr
+        shape = (graph.nodes, graph.nodes)
+        matrix = scipy.sparse.csr_array((edge_values(graph), graph.sources, indptr), shape=shape)
+        return ScipyOperator(problem, FP64, matrix, np.empty(graph.nodes))
+
+
+ENGINE = ScipyEngine()

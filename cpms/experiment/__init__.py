@@ -1,0 +1,1 @@
+"""Experiments: configurations in, recorded rows out; tables and figures from rows alone."""

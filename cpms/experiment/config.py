@@ -1,0 +1,68 @@
+"""Experiment configurations: TOML, checked as a whole before anything runs."""
+
+from __future__ import annotations
+
+import tomllib
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from cpms.errors import InputError
+from cpms.experiment import kinds
+
+Cell = dict[str, Any]
+
+
+class Experiment(BaseModel):
+    """What every kind of experiment has; a kind adds its own fields and says which cells they make."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    name: str = Field(pattern=r"^[A-Za-z0-9_-]+$")
+    kind: str
+    repetitions: int = Field(default=1, ge=1)
+    warmup: int = Field(default=0, ge=0)
+    threads: int | None = Field(default=None, ge=1)
+
+    def cells(self) -> list[Cell]:
+        """Return the parameters of each cell, in the order in which they run."""
+        raise NotImplementedError
+
+
+def kind_names() -> list[str]:
+    """Return the kinds of experiments: the modules in ``cpms/experiment/kinds``.
+
+    Examples
+    --------
+    >>> "pagerank" in kind_names()
+    True
+    """
+    return sorted(module.name for module in iter_modules(kinds.__path__))
+
+
+def read(path: Path) -> Experiment:
+    """Read and check a configuration.
+
+    Raises
+    ------
+    InputError
+        Naming the file and every key that is wrong.
+    """
+    try:
+        given = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}); give the path of a .toml file") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: is not TOML: {error}") from None
+    kind = given.get("kind")
+    if kind not in kind_names():
+        raise InputError(f"{path}: kind is {kind!r}; it can be one of {', '.join(kind_names())}")
+    model: type[Experiment] = import_module(f"cpms.experiment.kinds.{kind}").Config
+    try:
+        return model.model_validate(given)
+    except ValidationError as error:
+        faults = [f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors()]
+        raise InputError(f"{path}: {'; '.join(faults)}") from None

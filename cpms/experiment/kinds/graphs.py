@@ -1,0 +1,58 @@
+"""Counts of graphs, as in the paper's Table I, and how entries are distributed over rows, as in its Figure 3."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import Field
+
+from cpms.experiment.config import Cell, Experiment
+from cpms.loading import load
+
+_QUANTILES = (0.0, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
+
+
+class Config(Experiment):
+    """What such an experiment may set."""
+
+    graphs: list[str] = Field(min_length=1)
+    symmetric: Literal["lower", "expand"] = "lower"
+
+    def cells(self) -> list[Cell]:
+        """Return one cell a graph."""
+        return [{"graph": graph, "symmetric": self.symmetric} for graph in self.graphs]
+
+
+class Context:
+    """Nothing is kept between graphs."""
+
+    def __init__(self, config: Config) -> None:
+        del config
+
+    def measure(self, cell: Cell) -> dict[str, Any]:
+        """Count one graph."""
+        graph = load(cell["graph"], symmetric=cell["symmetric"])
+        return {
+            "graph_name": graph.name,
+            "stand_in_for": graph.stand_in_for,
+            "nodes": graph.nodes,
+            "edges": graph.edges,
+            "empty_rows": len(graph.dangling_nodes),
+            "self_loops": int((graph.sources == graph.targets).sum()),
+            "row_quantiles": {str(q): float(v) for q, v in _quantiles(graph.out_degree)},
+            "row_histogram": _histogram(graph.out_degree),
+            "column_quantiles": {str(q): float(v) for q, v in _quantiles(graph.in_degree)},
+            "column_histogram": _histogram(graph.in_degree),
+        }
+
+
+def _quantiles(lengths: np.ndarray[Any, np.dtype[np.int64]]) -> list[tuple[float, float]]:
+    return list(zip(_QUANTILES, np.quantile(lengths, _QUANTILES).tolist(), strict=True))
+
+
+def _histogram(lengths: np.ndarray[Any, np.dtype[np.int64]]) -> dict[str, int]:
+    """Return how many rows have length 0, 1, 2 to 3, 4 to 7, …, by the least length of each class."""
+    classes = np.where(lengths > 0, np.frexp(np.maximum(lengths, 1))[1], 0)
+    counts = np.bincount(classes)
+    return {str(0 if k == 0 else 2 ** (k - 1)): int(count) for k, count in enumerate(counts)}

@@ -1,0 +1,189 @@
+"""Whole solves: graphs x methods x storages x layouts x engines x tolerances x repetitions."""
+
+from __future__ import annotations
+
+import itertools
+import resource
+import sys
+from collections import defaultdict
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+from cpms import ranking, solve
+from cpms.experiment.config import Cell, Experiment
+from cpms.format import format_named
+from cpms.graph import Graph
+from cpms.loading import load
+from cpms.precision import Controller, Fixed, StartAt, Threshold, WriteAhead, default_controller
+from cpms.result import Result
+
+_RECORDED_TOP = 20
+
+
+class Policy(BaseModel):
+    """A controller in a configuration; the defaults are the paper's rule."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    rule: Literal["default", "threshold", "fixed"] = "default"
+    factor: float = Field(default=10.0, gt=0)
+    stagnation: bool = True
+    read: int | None = Field(default=None, ge=1)
+    write_ahead: int = Field(default=0, ge=0)
+    start_at: int | None = Field(default=None, ge=1)
+
+    def controller(self, storage: str) -> Controller:
+        """Return the controller for a storage format."""
+        chosen: Controller
+        if self.rule == "default":
+            chosen = default_controller(format_named(storage))
+        elif self.rule == "fixed":
+            chosen = Fixed(self.read)
+        else:
+            chosen = Threshold(self.factor, self.stagnation)
+        if self.start_at:
+            chosen = StartAt(chosen, self.start_at)
+        return WriteAhead(chosen, self.write_ahead) if self.write_ahead else chosen
+
+
+class Config(Experiment):
+    """What such an experiment may set."""
+
+    graphs: list[str] = Field(min_length=1)
+    methods: list[Literal["power"]] = ["power"]
+    storages: list[str] = ["fp64"]
+    layouts: list[str] = ["csr"]
+    engines: list[str] = ["cpu"]
+    tolerances: list[Annotated[float, Field(gt=0)]] = [1e-10]
+    policies: list[Policy] = [Policy()]
+    damping: float = Field(default=0.85, gt=0, lt=1)
+    norm: Literal["l1", "l2", "linf"] = "l1"
+    symmetric: Literal["lower", "expand"] = "lower"
+    weights: Literal["auto", "ignore"] = "auto"
+    max_iterations: int = Field(default=1000, ge=1)
+    reference_tol: float | None = Field(default=None, gt=0)
+    record_history: bool = False
+
+    def cells(self) -> list[Cell]:
+        """Return the cells: repetitions outside the contestants, so that these take turns."""
+        fixed = {
+            "damping": self.damping,
+            "norm": self.norm,
+            "symmetric": self.symmetric,
+            "weights": self.weights,
+            "max_iterations": self.max_iterations,
+            "reference_tol": self.reference_tol,
+            "record_history": self.record_history,
+        }
+        axes = (self.methods, self.layouts, self.engines, self.storages, self.policies, self.tolerances)
+        return [
+            {
+                "graph": graph,
+                "method": method,
+                "storage": storage,
+                "layout": layout,
+                "engine": engine,
+                "policy": policy.model_dump(exclude_defaults=True),
+                "tol": tol,
+                "repetition": repetition,
+                **fixed,
+            }
+            for graph in self.graphs
+            for repetition in range(self.repetitions)
+            for method, layout, engine, storage, policy, tol in itertools.product(*axes)
+        ]
+
+
+class Context:
+    """Holds the graph of the cells at hand, and its reference solution."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._graph: tuple[str, Graph] | None = None
+        self._reference: tuple[str, np.ndarray[Any, np.dtype[np.float64]]] | None = None
+        self._warm: set[str] = set()
+
+    def measure(self, cell: Cell) -> dict[str, Any]:
+        """Solve one cell and return its columns."""
+        graph = self._load(cell)
+        contestant = str({key: cell[key] for key in ("graph", "storage", "layout", "engine", "policy", "method")})
+        if contestant not in self._warm:
+            for _ in range(self._config.warmup):
+                _solve(graph, cell)
+            self._warm.add(contestant)
+        result = _solve(graph, cell)
+        return {**_columns(graph, result, cell), **self._judged(graph, result, cell)}
+
+    def _load(self, cell: Cell) -> Graph:
+        if self._graph is None or self._graph[0] != cell["graph"]:
+            self._graph = None
+            self._graph = cell["graph"], load(cell["graph"], symmetric=cell["symmetric"], weights=cell["weights"])
+        return self._graph[1]
+
+    def _judged(self, graph: Graph, result: Result, cell: Cell) -> dict[str, Any]:
+        """Compare with a float64 solution at ``reference_tol``, made once a graph."""
+        if cell["reference_tol"] is None:
+            return {}
+        if self._reference is None or self._reference[0] != cell["graph"]:
+            exact = solve.pagerank(graph, damping=cell["damping"], tol=cell["reference_tol"], engine="cpu")
+            self._reference = cell["graph"], exact.ranks
+        reference = self._reference[1]
+        return {
+            "error_l1": float(np.abs(result.ranks - reference).sum()),
+            "top20_overlap": ranking.top_k_overlap(reference, result.ranks, 20),
+        }
+
+
+def _solve(graph: Graph, cell: Cell) -> Result:
+    return solve.pagerank(
+        graph,
+        storage=cell["storage"],
+        layout=cell["layout"],
+        engine=cell["engine"],
+        damping=cell["damping"],
+        tol=cell["tol"],
+        norm=cell["norm"],
+        max_iterations=cell["max_iterations"],
+        controller=Policy.model_validate(cell["policy"]).controller(cell["storage"]),
+    )
+
+
+def _columns(graph: Graph, result: Result, cell: Cell) -> dict[str, Any]:
+    seconds: dict[int, float] = defaultdict(float)
+    before = 0.0
+    for step in result.history:
+        seconds[step.bits] += step.seconds - before
+        before = step.seconds
+    columns = {
+        "graph_name": graph.name,
+        "stand_in_for": graph.stand_in_for,
+        "nodes": graph.nodes,
+        "edges": graph.edges,
+        "dangling": len(graph.dangling_nodes),
+        "layout": result.layout,
+        "engine": result.engine,
+        "converged": result.converged,
+        "solver_status": result.status.name.lower(),
+        "iterations": result.iterations,
+        "iterations_by_bits": {str(bits): count for bits, count in result.iterations_by_bits.items()},
+        "residual_l1": result.residual_l1 if np.isfinite(result.residual_l1) else None,
+        "error_bound": result.error_bound if np.isfinite(result.error_bound) else None,
+        "mass": result.mass if np.isfinite(result.mass) else None,
+        "solve_s": result.solve_s,
+        "prepare_s": result.prepare_s,
+        "seconds_by_bits_s": {str(bits): spent for bits, spent in seconds.items()},
+        "matrix_bytes": result.matrix_bytes,
+        "peak_memory_bytes": _peak_bytes(),
+        "top": [[node, score] for node, score in result.top(_RECORDED_TOP)],
+    }
+    if cell["record_history"]:
+        columns["history"] = [[step.residual, step.bits, step.mass] for step in result.history]
+    return columns
+
+
+def _peak_bytes() -> int:
+    """Return the largest memory the process has held so far."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else 1024 * peak

@@ -1,0 +1,199 @@
+"""Tables and figures from recorded rows, and from nothing else."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from cpms.errors import InputError
+from cpms.experiment import rows
+from cpms.shipped import folder
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+PALETTE = {
+    8: "#CC79A7",
+    16: "#D55E00",
+    24: "#8C564B",
+    32: "#E69F00",
+    40: "#999999",
+    48: "#009E73",
+    56: "#56B4E9",
+    64: "#0072B2",
+}
+"""Colours by bits read, told apart by the colour-blind (after Okabe and Ito)."""
+_STYLE = {
+    "font.family": "sans-serif",
+    "font.size": 8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.6,
+    "lines.linewidth": 1.0,
+    "legend.frameon": False,
+    "legend.fontsize": 7,
+    "figure.constrained_layout.use": True,
+    "savefig.dpi": 200,
+    "svg.hashsalt": "cpms",
+    "pdf.fonttype": 42,
+}
+
+
+class Output:
+    """Where a show program puts its tables and figures; the same rows always give the same bytes."""
+
+    def __init__(self, target: Path, name: str, echo: Callable[[str], None]) -> None:
+        self._target, self._name, self._echo = target, name, echo
+        self.written: list[Path] = []
+
+    def say(self, text: str) -> None:
+        """Pass a line on to the user."""
+        self._echo(text)
+
+    def table(self, table: pd.DataFrame, *, suffix: str = "", caption: str = "") -> None:
+        """Write a table as ``.csv``, ``.md`` and ``.tex``, and show it."""
+        stem = self._target / f"{self._name}{suffix}"
+        text = markdown(table)
+        self._write(stem.with_name(stem.name + ".csv"), table.to_csv(index=False))
+        self._write(stem.with_name(stem.name + ".md"), f"{caption}\n\n{text}\n" if caption else f"{text}\n")
+        latex = table.to_latex(index=False, escape=True, caption=caption or None, label=f"tab:{stem.name}")
+        self._write(stem.with_name(stem.name + ".tex"), latex)
+        self._echo(f"{caption}\n\n{text}\n" if caption else f"{text}\n")
+
+    def figure(self, figure: Figure, *, suffix: str = "") -> None:
+        """Write a figure as ``.pdf``, ``.svg`` and ``.png``."""
+        import matplotlib.pyplot as plt
+
+        undated: dict[str, dict[str, Any]] = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}, ".png": {}}
+        for ending, metadata in undated.items():
+            path = self._target / f"{self._name}{suffix}{ending}"
+            figure.savefig(path, metadata=metadata)
+            self.written.append(path)
+        plt.close(figure)
+
+    def _write(self, path: Path, text: str) -> None:
+        path.write_text(text, encoding="utf-8")
+        self.written.append(path)
+
+
+def show(
+    name: str,
+    *,
+    results: Path | None = None,
+    output: Path = Path("out"),
+    echo: Callable[[str], None] = lambda _: None,
+) -> list[Path]:
+    """Run the show program ``name``, or ``all`` that have rows, and return the files written.
+
+    Parameters
+    ----------
+    name : str
+        A program in ``experiments/show``.
+    results : Path, optional
+        Folder of the rows; those recorded with the package by default.
+    output : Path
+        Folder to draw into; made if need be.
+    echo : callable
+        Receives tables as text.
+
+    Raises
+    ------
+    InputError
+        If there is no such program, its rows are missing, or the output cannot be written.
+    """
+    import matplotlib
+
+    matplotlib.use("Agg")
+    source = results or folder("experiments") / "results"
+    known = programs()
+    if name != "all" and name not in known:
+        raise InputError(f"{name!r} cannot be shown; it can be all or one of {', '.join(known)}")
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{output}: cannot be made ({error.strerror}); give another --output") from None
+    written: list[Path] = []
+    for program in known if name == "all" else [name]:
+        module = _program(program)
+        recorded = recorded_rows(source, module.NEEDS)
+        if recorded.empty and name == "all":
+            continue
+        if recorded.empty:
+            raise InputError(
+                f"{source} holds no rows of {' or '.join(module.NEEDS)}; 'cpms run {module.NEEDS[0]}' first"
+            )
+        target = Output(output, program, echo)
+        with matplotlib.rc_context(_STYLE):  # type: ignore[arg-type]
+            module.show(recorded, target)
+        written += target.written
+    return written
+
+
+def programs() -> list[str]:
+    """Return the names of the show programs: the files in ``experiments/show``."""
+    return sorted(path.stem for path in (folder("experiments") / "show").glob("*.py") if path.stem[0] != "_")
+
+
+def recorded_rows(source: Path, experiments: Sequence[str]) -> pd.DataFrame:
+    """Return the rows of the named experiments in a folder, the last one of each cell."""
+    found = [
+        row for path in sorted(source.glob("*.jsonl")) for row in rows.read(path) if row["experiment"] in experiments
+    ]
+    latest = {(row["experiment"], row["cell"]): row for row in found}
+    return pd.DataFrame(list(latest.values()))
+
+
+def printed(name: str) -> pd.DataFrame:
+    """Return values that a paper prints, from ``experiments/paper/NAME.csv``."""
+    return pd.read_csv(folder("experiments") / "paper" / f"{name}.csv", comment="#")
+
+
+def label(row: Any) -> str:
+    """Return the name of a graph, marked where it is a stand-in."""
+    stand_in = row["stand_in_for"]
+    return str(row["graph_name"]) if pd.isna(stand_in) else f"{stand_in} (stand-in)"
+
+
+def markdown(table: pd.DataFrame) -> str:
+    """Return a table in Markdown, numbers to the right.
+
+    Examples
+    --------
+    >>> print(markdown(pd.DataFrame({"graph": ["a"], "nodes": [3]})))
+    | graph | nodes |
+    |:------|------:|
+    | a     |     3 |
+    """
+    cells = [[_text(value) for value in line] for line in table.itertuples(index=False)]
+    heads = [str(column) for column in table.columns]
+    widths = [max([len(head), 3, *(len(line[k]) for line in cells)]) for k, head in enumerate(heads)]
+    right = [pd.api.types.is_numeric_dtype(table[column]) for column in table.columns]
+    rule = [("-" * (w + 1) + ":") if r else (":" + "-" * (w + 1)) for w, r in zip(widths, right, strict=True)]
+    lines = [_line(heads, widths, right), "|" + "|".join(rule) + "|", *(_line(c, widths, right) for c in cells)]
+    return "\n".join(lines)
+
+
+def _line(cells: list[str], widths: list[int], right: list[bool]) -> str:
+    padded = [c.rjust(w) if r else c.ljust(w) for c, w, r in zip(cells, widths, right, strict=True)]
+    return "| " + " | ".join(padded) + " |"
+
+
+def _text(value: object) -> str:
+    if isinstance(value, float):
+        return "" if pd.isna(value) else f"{value:.4g}"
+    return str(value)
+
+
+def _program(name: str) -> ModuleType:
+    path = folder("experiments") / "show" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(f"cpms_show_{name}", path)
+    if spec is None or spec.loader is None:
+        raise InputError(f"{path}: cannot be loaded")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

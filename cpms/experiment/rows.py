@@ -1,0 +1,99 @@
+"""Rows of an experiment: one JSON line a finished cell, on disk before the next cell begins."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from cpms.errors import InputError
+
+Row = dict[str, Any]
+
+
+def cell_key(cell: dict[str, Any]) -> str:
+    """Return the name of a cell: a hash of its own parameters and nothing else.
+
+    A cell keeps its name when other parts of the configuration change, so what is recorded stays.
+
+    Examples
+    --------
+    >>> cell_key({"a": 1, "b": 2}) == cell_key({"b": 2, "a": 1})
+    True
+    """
+    text = json.dumps(cell, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+class RowFile:
+    """An open file of rows that only this process appends to; see `opened`."""
+
+    def __init__(self, descriptor: int, done: set[str]) -> None:
+        self._descriptor = descriptor
+        self.done = done
+
+    def append(self, row: Row) -> None:
+        """Write one row in one piece and wait until the disk has it."""
+        line = json.dumps(row, allow_nan=False).encode() + b"\n"
+        if os.write(self._descriptor, line) != len(line):
+            raise OSError("the disk is full: a row could not be written whole")
+        os.fsync(self._descriptor)
+        self.done.add(row["cell"])
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[RowFile]:
+    """Open a file of rows for appending, after cutting off a line that a killed run left unfinished.
+
+    Raises
+    ------
+    InputError
+        If the folder cannot be made or written, another run has the file open, or a line that is
+        not the last is no row.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
+    except OSError as error:
+        raise InputError(f"{path}: rows cannot be written there ({error.strerror}); give another --output") from None
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise InputError(f"{path}: another run is writing it; wait for that, or give another --output") from None
+        content = path.read_bytes()
+        whole = content[: content.rfind(b"\n") + 1]
+        if len(whole) < len(content):
+            os.ftruncate(descriptor, len(whole))
+        yield RowFile(descriptor, {row["cell"] for row in _parsed(path, whole)})
+    finally:
+        os.close(descriptor)
+
+
+def read(path: Path) -> list[Row]:
+    """Return the whole rows of a file.
+
+    Raises
+    ------
+    InputError
+        If a line is no row.
+    """
+    content = path.read_bytes()
+    return _parsed(path, content[: content.rfind(b"\n") + 1])
+
+
+def _parsed(path: Path, content: bytes) -> list[Row]:
+    parsed = []
+    for number, line in enumerate(content.splitlines(), 1):
+        try:
+            row = json.loads(line)
+            row["cell"]
+        except (ValueError, TypeError, KeyError):
+            raise InputError(f"{path}, line {number}: is not a row of an experiment; move the file away") from None
+        parsed.append(row)
+    return parsed

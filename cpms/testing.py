@@ -1,0 +1,239 @@
+"""Hypothesis strategies: raw bit patterns, storage formats and graphs, for testing cpms and what plugs into it.
+
+They need Hypothesis, which the extra ``test`` installs. Each strategy leans towards the values that
+break things: NaN payloads that lie in one segment only, infinities, both zeros, subnormals, powers
+of two, mantissas of ones; arrays that end within a block; graphs with hubs and without edges.
+
+Examples
+--------
+A law of one's own, over every bit pattern there is:
+
+>>> from hypothesis import given
+>>> from cpms import CPMS2, encode
+>>> @given(values=float_arrays(max_size=5))
+... def test_my_law(values):
+...     assert len(encode(values, CPMS2)) == len(values)
+>>> test_my_law()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cpms.errors import UnavailableError
+from cpms.format import FloatFormat, Rounding, SegmentFormat
+from cpms.graph import Graph
+
+try:
+    from hypothesis import strategies as st
+except ImportError as error:  # pragma: no cover
+    raise UnavailableError("cpms.testing needs Hypothesis; install it, or cpms with its extra 'test'") from error
+
+NAN_THAT_BECOMES_INF = 0x7FF0000000000001
+"""A NaN whose payload is its last bit: every partial read makes it an infinity."""
+_SIGN = 1 << 63
+_EXPONENT = 0x7FF << 52
+_ONES = (1 << 52) - 1
+Edges = tuple[list[int], list[int]]
+
+
+def bit_patterns() -> st.SearchStrategy[int]:
+    """Return a strategy of 64-bit patterns of float64 values, as integers.
+
+    Examples
+    --------
+    >>> from hypothesis import find
+    >>> hex(find(bit_patterns(), lambda bits: bits > 0x7FF0000000000000))
+    '0x7ff0000000000001'
+    """
+    exponent = st.integers(0, 0x7FE).map(lambda field: field << 52)
+    mantissa = st.integers(0, 51).map(lambda place: 1 << place)
+    size = st.one_of(
+        st.sampled_from([0, _EXPONENT, NAN_THAT_BECOMES_INF]),
+        mantissa.map(lambda bit: _EXPONENT | bit),
+        st.integers(1, _ONES).map(lambda payload: _EXPONENT | payload),
+        st.integers(1, _ONES),
+        mantissa,
+        exponent,
+        exponent.map(lambda field: field | _ONES),
+        st.builds(lambda field, bit: field | (_ONES ^ (bit - 1)), exponent, mantissa),
+        st.integers(0, _SIGN - 1),
+    )
+    return st.builds(lambda sign, rest: sign | rest, st.sampled_from([0, _SIGN]), size)
+
+
+def float_arrays(*, min_size: int = 0, max_size: int = 80) -> st.SearchStrategy[npt.NDArray[np.float64]]:
+    """Return a strategy of float64 arrays made of `bit_patterns`, shape (n,).
+
+    Examples
+    --------
+    >>> from hypothesis import find
+    >>> find(float_arrays(), lambda values: len(values) == 2).tolist()
+    [0.0, 0.0]
+    """
+    patterns = st.lists(bit_patterns(), min_size=min_size, max_size=max_size)
+    return patterns.map(lambda bits: np.array(bits, dtype=np.uint64).view(np.float64))
+
+
+def segment_widths() -> st.SearchStrategy[tuple[int, ...]]:
+    """Return a strategy of segment widths: 8, 16, 32 or 64 bits that sum to 64, in any order.
+
+    Examples
+    --------
+    >>> from hypothesis import find
+    >>> sum(find(segment_widths(), lambda widths: len(widths) == 3))
+    64
+    """
+    return st.composite(_widths)()
+
+
+def segment_formats(*, max_block: int = 300) -> st.SearchStrategy[SegmentFormat]:
+    """Return a strategy of segment formats: any widths, blocks of 1 to ``max_block`` or planes, both roundings.
+
+    Examples
+    --------
+    >>> from hypothesis import find
+    >>> find(segment_formats(), lambda format: format.block == 7).block
+    7
+    """
+    blocks = st.one_of(st.none(), st.sampled_from([1, 2, 16, 32, 64, 128]), st.integers(1, max_block))
+    rounding = st.sampled_from(["zero", "nearest"])
+    return st.builds(SegmentFormat, st.just("mine"), segment_widths(), blocks, rounding)
+
+
+def float_formats(
+    *, roundings: tuple[Rounding, ...] = ("nearest", "zero"), scaled: bool | None = None
+) -> st.SearchStrategy[FloatFormat]:
+    """Return a strategy of packed floats of 8, 16 or 32 bits with any split of exponent and mantissa.
+
+    Parameters
+    ----------
+    roundings : tuple of {"nearest", "zero", "stochastic"}
+        What to choose from.
+    scaled : bool, optional
+        Only formats with or without a shared scale; both by default.
+
+    Examples
+    --------
+    >>> from hypothesis import find
+    >>> find(float_formats(scaled=True), lambda format: format.exponent_bits == 5).scaled
+    True
+    """
+    splits = [(e, width - 1 - e) for width in (8, 16, 32) for e in range(2, 12) if width - 1 - e >= 1]
+    choices = st.booleans() if scaled is None else st.just(scaled)
+    return st.builds(
+        lambda split, rounding, scale: FloatFormat("mine", *split, rounding, scale and split[0] <= 9),
+        st.sampled_from(splits),
+        st.sampled_from(roundings),
+        choices,
+    )
+
+
+def graphs(*, max_nodes: int = 12, weighted: bool | None = None) -> st.SearchStrategy[Graph]:
+    """Return a strategy of small graphs of every awkward shape.
+
+    Any edges at all, with empty rows, duplicates and self-loops; hubs (stars inwards and outwards);
+    isolated nodes; two components; chains; all nodes dangling; none dangling.
+
+    Parameters
+    ----------
+    max_nodes : int
+        At least 2.
+    weighted : bool, optional
+        Only graphs with or without weights; both by default.
+
+    Examples
+    --------
+    >>> from hypothesis import find
+    >>> find(graphs(), lambda graph: len(graph.dangling_nodes) == graph.nodes == 2).edges
+    0
+    """
+    return st.composite(_graph)(max_nodes, weighted)
+
+
+def distributions(nodes: int) -> st.SearchStrategy[npt.NDArray[np.float64]]:
+    """Return a strategy of distributions: ``nodes`` numbers of at least 0 and of sum 1, some of them 0.
+
+    Examples
+    --------
+    >>> from hypothesis import find
+    >>> find(distributions(2), lambda x: x[0] == 0).tolist()
+    [0.0, 1.0]
+    """
+    counts = st.lists(st.integers(0, 1000), min_size=nodes, max_size=nodes).filter(any)
+    return counts.map(lambda given: np.array(given) / sum(given))
+
+
+def _widths(draw: st.DrawFn) -> tuple[int, ...]:
+    widths: list[int] = []
+    while sum(widths) < 64:
+        left = 64 - sum(widths)
+        widths.append(draw(st.sampled_from([width for width in (8, 16, 32, 64) if width <= left])))
+    return tuple(widths)
+
+
+def _graph(draw: st.DrawFn, max_nodes: int, weighted: bool | None) -> Graph:
+    nodes = draw(st.integers(1, max_nodes))
+    sources, targets = draw(st.sampled_from(_SHAPES))(draw, nodes)
+    has_weights = draw(st.booleans()) if weighted is None else weighted
+    weight = st.sampled_from([1.0, 2.0, 0.25]) | st.floats(1e-3, 1e3)
+    weights = draw(st.lists(weight, min_size=len(sources), max_size=len(sources))) if has_weights else None
+    return Graph.from_edges(sources, targets, weights, nodes=nodes)
+
+
+def _any_edges(draw: st.DrawFn, nodes: int) -> Edges:
+    node = st.integers(0, nodes - 1)
+    pairs = draw(st.lists(st.tuples(node, node), max_size=4 * nodes))
+    return [source for source, _ in pairs], [target for _, target in pairs]
+
+
+def _chain(draw: st.DrawFn, nodes: int) -> Edges:  # noqa: ARG001
+    return list(range(nodes - 1)), list(range(1, nodes))
+
+
+def _star_inwards(draw: st.DrawFn, nodes: int) -> Edges:  # noqa: ARG001
+    return list(range(1, nodes)), [0] * (nodes - 1)
+
+
+def _star_outwards(draw: st.DrawFn, nodes: int) -> Edges:  # noqa: ARG001
+    return [0] * (nodes - 1), list(range(1, nodes))
+
+
+def _hub(draw: st.DrawFn, nodes: int) -> Edges:
+    sources, targets = _any_edges(draw, nodes)
+    hub = draw(st.integers(0, nodes - 1))
+    return sources + list(range(nodes)) + [hub] * nodes, targets + [hub] * nodes + list(range(nodes))
+
+
+def _two_components(draw: st.DrawFn, nodes: int) -> Edges:
+    first = max(1, nodes // 2)
+    sources, targets = _any_edges(draw, first)
+    if nodes > first:
+        more_sources, more_targets = _any_edges(draw, nodes - first)
+        sources += [first + node for node in more_sources]
+        targets += [first + node for node in more_targets]
+    return sources, targets
+
+
+def _isolated_nodes(draw: st.DrawFn, nodes: int) -> Edges:
+    return _any_edges(draw, max(1, nodes // 3))
+
+
+def _all_dangling(draw: st.DrawFn, nodes: int) -> Edges:  # noqa: ARG001
+    return [], []
+
+
+def _none_dangling(draw: st.DrawFn, nodes: int) -> Edges:
+    sources, targets = _any_edges(draw, nodes)
+    node = st.integers(0, nodes - 1)
+    return sources + list(range(nodes)), targets + draw(st.lists(node, min_size=nodes, max_size=nodes))
+
+
+_SHAPES: list[Callable[[Any, int], Edges]] = [
+    *(_any_edges, _chain, _star_inwards, _star_outwards, _hub),
+    *(_two_components, _isolated_nodes, _all_dangling, _none_dangling),
+]

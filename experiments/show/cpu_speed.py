@@ -1,0 +1,31 @@
+"""Float64 power iteration on two threads against a SciPy loop, repetition by repetition."""
+
+import pandas as pd
+
+NEEDS = ["cpu_speed"]
+
+
+def show(rows, out):
+    rows = rows[rows.status == "ok"]
+    lines = []
+    for graph, cells in rows.groupby("graph", sort=False):
+        seconds = cells.pivot_table(index="repetition", columns=["engine", "layout"], values="solve_s")
+        baseline = seconds["scipy", "csr"]
+        for engine, layout in seconds.columns:
+            taken = seconds[engine, layout]
+            ratio = baseline / taken
+            lines.append(
+                {
+                    "graph": graph,
+                    "engine": engine,
+                    "layout": layout,
+                    "iterations": int(cells[(cells.engine == engine) & (cells.layout == layout)].iterations.iloc[0]),
+                    "solve_s median": taken.median(),
+                    "least": taken.min(),
+                    "most": taken.max(),
+                    "times SciPy (median of pairs)": ratio.median(),
+                    "least pair": ratio.min(),
+                    "most pair": ratio.max(),
+                }
+            )
+    out.table(pd.DataFrame(lines), caption="Whole solves to 1e-10, seconds")

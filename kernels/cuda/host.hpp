@@ -1,0 +1,204 @@
+// The kernels as C++ on a processor, for tests: a CUDA thread is a fiber, one runs at a time until it
+// meets a barrier or a warp operation. Finds wrong indices, wrong barriers and deadlocks, not races.
+#pragma once
+#include <ucontext.h>
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#define __global__
+#define __launch_bounds__(threads)
+#define __shared__ static
+
+namespace host {
+
+struct Index {
+    unsigned x = 0, y = 0, z = 0;
+};
+
+struct Barrier {
+    unsigned waiting = 0, generation = 0;
+};
+
+struct Warp {
+    Barrier barrier;
+    unsigned long long slot[2][32];
+    unsigned turn[32] = {}, alive = 0;
+};
+
+struct Fiber {
+    ucontext_t context;
+    std::unique_ptr<char[]> stack;
+    Index thread;
+    bool done = false;
+};
+
+inline constexpr std::size_t stack_bytes = 1 << 17;
+inline std::vector<Fiber> fibers;
+inline std::vector<Warp> warps;
+inline Barrier everyone;
+inline unsigned alive = 0;
+inline Fiber* now = nullptr;
+inline ucontext_t scheduler;
+inline Index block_index, block_size, grid_size;
+inline void (*body)(void*) = nullptr;
+inline void* body_data = nullptr;
+
+[[noreturn]] inline void fail(const char* what) {
+    std::fprintf(stderr, "CUDA kernel on the host: %s\n", what);
+    std::abort();
+}
+
+inline void pass() { swapcontext(&now->context, &scheduler); }
+
+inline void wait_at(Barrier& barrier, const unsigned& needed) {
+    const unsigned mine = barrier.generation;
+    ++barrier.waiting;
+    while (barrier.generation == mine) {
+        if (barrier.waiting == needed) {
+            barrier.waiting = 0;
+            ++barrier.generation;
+            break;
+        }
+        pass();
+    }
+}
+
+inline Warp& warp() { return warps[now->thread.x / 32]; }
+inline unsigned lane() { return now->thread.x % 32; }
+
+inline void wait_for_warp() {
+    // A lane that has left would hang a warp operation on a device.
+    if (warp().alive != 32) fail("warp operation after a lane has left");
+    wait_at(warp().barrier, warp().alive);
+}
+
+template <class Value>
+const unsigned long long* exchange(Value value) {
+    Warp& w = warp();
+    const unsigned side = w.turn[lane()]++ % 2;
+    std::memset(&w.slot[side][lane()], 0, 8);
+    std::memcpy(&w.slot[side][lane()], &value, sizeof value);
+    wait_for_warp();
+    return w.slot[side];
+}
+
+template <class Value>
+Value from_lane(Value value, unsigned source) {
+    const unsigned long long* slots = exchange(value);
+    Value other;
+    std::memcpy(&other, &slots[source], sizeof other);
+    return other;
+}
+
+inline void enter() {
+    body(body_data);
+    now->done = true;
+    --alive;
+    --warp().alive;
+    pass();
+}
+
+inline void run_block(unsigned threads) {
+    if (fibers.size() < threads) fibers.resize(threads);
+    warps.assign((threads + 31) / 32, Warp{});
+    everyone = Barrier{};
+    alive = threads;
+    for (unsigned t = 0; t < threads; ++t) {
+        Fiber& fiber = fibers[t];
+        if (!fiber.stack) fiber.stack.reset(new char[stack_bytes]);
+        fiber.thread = Index{t, 0, 0};
+        fiber.done = false;
+        ++warps[t / 32].alive;
+        getcontext(&fiber.context);
+        fiber.context.uc_stack.ss_sp = fiber.stack.get();
+        fiber.context.uc_stack.ss_size = stack_bytes;
+        fiber.context.uc_link = nullptr;
+        makecontext(&fiber.context, enter, 0);
+    }
+    // Rounds without progress: all wait, and nobody will come.
+    for (unsigned idle = 0; alive > 0; ++idle) {
+        const unsigned before = alive, generation = everyone.generation;
+        unsigned warp_generations = 0, after_generations = 0;
+        for (const Warp& w : warps) warp_generations += w.barrier.generation;
+        for (unsigned t = 0; t < threads; ++t) {
+            now = &fibers[t];
+            if (!now->done) swapcontext(&scheduler, &now->context);
+        }
+        for (const Warp& w : warps) after_generations += w.barrier.generation;
+        if (alive != before || everyone.generation != generation || after_generations != warp_generations) idle = 0;
+        if (idle > 4) fail("deadlock: some threads wait where others never come");
+    }
+}
+
+template <class... A, std::size_t... I>
+void launch(void (*kernel)(A...), unsigned blocks, unsigned threads, void** arguments, std::index_sequence<I...>) {
+    auto call = [&] { kernel(*static_cast<A*>(arguments[I])...); };
+    body = [](void* data) { (*static_cast<decltype(call)*>(data))(); };
+    body_data = &call;
+    grid_size = Index{blocks, 1, 1};
+    block_size = Index{threads, 1, 1};
+    for (unsigned b = 0; b < blocks; ++b) {
+        block_index = Index{b, 0, 0};
+        run_block(threads);
+    }
+}
+
+template <class... A>
+void launch(void (*kernel)(A...), unsigned blocks, unsigned threads, void** arguments) {
+    launch(kernel, blocks, threads, arguments, std::index_sequence_for<A...>{});
+}
+
+}  // namespace host
+
+#define threadIdx (host::now->thread)
+#define blockIdx (host::block_index)
+#define blockDim (host::block_size)
+#define gridDim (host::grid_size)
+
+inline void __syncthreads() { host::wait_at(host::everyone, host::alive); }
+inline void __syncwarp() { host::wait_for_warp(); }
+inline void __threadfence() {}
+
+inline unsigned __ballot_sync(unsigned, int predicate) {
+    const unsigned long long* slots = host::exchange(predicate != 0);
+    unsigned votes = 0;
+    for (unsigned l = 0; l < 32; ++l) votes |= (slots[l] ? 1u : 0u) << l;
+    return votes;
+}
+template <class Value>
+Value __shfl_sync(unsigned, Value value, int source) {
+    return host::from_lane(value, source % 32);
+}
+template <class Value>
+Value __shfl_xor_sync(unsigned, Value value, int mask) {
+    return host::from_lane(value, host::lane() ^ mask);
+}
+template <class Value>
+Value __shfl_up_sync(unsigned, Value value, unsigned distance) {
+    const unsigned lane = host::lane();
+    return host::from_lane(value, lane >= distance ? lane - distance : lane);
+}
+
+inline int __popc(unsigned word) { return __builtin_popcount(word); }
+inline int __ffs(int word) { return __builtin_ffs(word); }
+
+inline unsigned atomicInc(unsigned* at, unsigned limit) {
+    const unsigned old = *at;
+    *at = old >= limit ? 0 : old + 1;
+    return old;
+}
+inline unsigned atomicOr(unsigned* at, unsigned bits) {
+    const unsigned old = *at;
+    *at |= bits;
+    return old;
+}
+
+using std::fabs;
+using std::ldexp;
