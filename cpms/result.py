@@ -30,12 +30,13 @@ class Status(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One iteration: norms of the change, bits and segments read and written, mass, seconds since the start."""
+    """One iteration: norm of the change, segments and bits read and written, mass, seconds since the start."""
 
     iteration: int
     residual: float
     level: Level
     bits: int
+    bits_written: int
     mass: float
     seconds: float
 
@@ -99,6 +100,11 @@ class Result:
     def iterations_by_bits(self) -> dict[int, int]:
         """Iterations by the bits they read of a value, fewest bits first."""
         return dict(sorted(Counter(step.bits for step in self.history).items()))
+
+    @property
+    def iterations_by_bits_written(self) -> dict[int, int]:
+        """Iterations by the bits they wrote of a value: how the CPMS paper's Table II counts a rise."""
+        return dict(sorted(Counter(step.bits_written for step in self.history).items()))
 
     @property
     def error_bound(self) -> float:

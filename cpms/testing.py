@@ -8,9 +8,10 @@ Examples
 --------
 A law of one's own, over every bit pattern there is:
 
->>> from hypothesis import given
+>>> from hypothesis import given, settings
 >>> from cpms import CPMS2, encode
->>> @given(values=float_arrays(max_size=5))
+>>> @settings(deadline=None)
+... @given(values=float_arrays(max_size=5))
 ... def test_my_law(values):
 ...     assert len(encode(values, CPMS2)) == len(values)
 >>> test_my_law()
@@ -126,7 +127,7 @@ def float_formats(
     splits = [(e, width - 1 - e) for width in (8, 16, 32) for e in range(2, 12) if width - 1 - e >= 1]
     choices = st.booleans() if scaled is None else st.just(scaled)
     return st.builds(
-        lambda split, rounding, scale: FloatFormat("mine", *split, rounding, scale and split[0] <= 9),
+        lambda split, rounding, scale: FloatFormat("mine", split[0], split[1], rounding, scale and split[0] <= 9),
         st.sampled_from(splits),
         st.sampled_from(roundings),
         choices,

@@ -168,6 +168,7 @@ def _columns(graph: Graph, result: Result, cell: Cell) -> dict[str, Any]:
         "solver_status": result.status.name.lower(),
         "iterations": result.iterations,
         "iterations_by_bits": {str(bits): count for bits, count in result.iterations_by_bits.items()},
+        "iterations_by_bits_written": {str(b): count for b, count in result.iterations_by_bits_written.items()},
         "residual_l1": result.residual_l1 if np.isfinite(result.residual_l1) else None,
         "error_bound": result.error_bound if np.isfinite(result.error_bound) else None,
         "mass": result.mass if np.isfinite(result.mass) else None,

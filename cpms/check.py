@@ -1,0 +1,247 @@
+"""Laws of formats, engines and answers, to be run on one's own plug-ins.
+
+Each law returns None where it holds and raises `LawError`, whose sentence names the value that
+breaks it. A NaN counts as equal to a NaN of the same bits only. What is *not* a law: a NaN whose
+payload lies in bits that are not read becomes an infinity, and the bound on the relative error
+does not hold for subnormals.
+
+Examples
+--------
+>>> import cpms
+>>> mine = cpms.SegmentFormat("mine", (16, 48 - 16, 16), block=100)
+>>> values = [0.1, -3e-300, float("inf")]
+>>> for law in FORMAT_LAWS:
+...     law(mine, values)
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cpms.engine import DanglingRule, Engine, Floats, Operator, Problem, Sweep
+from cpms.engines.reference import ENGINE as REFERENCE
+from cpms.errors import CpmsError, UnsupportedError
+from cpms.format import DOUBLE_BITS, DOUBLE_HEAD_BITS, FloatFormat, Format, SegmentFormat
+from cpms.pagerank import teleport_distribution
+from cpms.precision import FLOAT64, Level
+from cpms.result import Result, Status
+from cpms.segmented import convert_inplace, encode
+
+_SUM_ERROR = 1e-12
+"""Relative difference that the order of a float64 sum may make."""
+_GUARD = 16
+
+
+class LawError(CpmsError, AssertionError):
+    """A law does not hold; the text names the law and the value that breaks it."""
+
+
+def round_trip(format: Format, values: npt.ArrayLike) -> None:
+    """Check that a full read returns the bits that were written.
+
+    Of a packed float, which cannot keep every float64, check instead that what it returns survives
+    a second round trip (not of a stochastic one, whose values are exact but for their scale).
+
+    Examples
+    --------
+    >>> from cpms import CPMS4
+    >>> round_trip(CPMS4, [0.1, float("nan")])
+    """
+    given = _doubles(values)
+    if isinstance(format, FloatFormat):
+        given = encode(given, format).decode()
+    _same_bits("a full read returns what was written", format, given, encode(given, format).decode(), given)
+
+
+def partial_read_is_mask(format: Format, values: npt.ArrayLike) -> None:
+    """Check that reading the first k segments gives the float64 with its other bits cleared, for each k.
+
+    Packed floats have no partial read; for them there is nothing to check.
+
+    Examples
+    --------
+    >>> from cpms import CPMS8
+    >>> partial_read_is_mask(CPMS8, [0.1, float("nan")])
+    """
+    if isinstance(format, FloatFormat):
+        return
+    given = _doubles(values)
+    stored = encode(given, format)
+    for read in range(1, format.segments + 1):
+        law = f"a read of {read} segments keeps the first {format.bits(read)} bits"
+        _same_bits(law, format, given, stored.decode(read), _masked(given, format.bits(read)))
+
+
+def reading_more_never_moves_away(format: Format, values: npt.ArrayLike) -> None:
+    """Check that a read of k + 1 segments is no farther from the value than one of k, for each k.
+
+    NaN has no distance and is left out; an infinity is as far from every number as from any other.
+
+    Examples
+    --------
+    >>> from cpms import CPMS8
+    >>> reading_more_never_moves_away(CPMS8, [0.1, -1e-310])
+    """
+    given = _doubles(values)
+    stored = encode(given, format)
+    nearest = np.full(len(given), np.inf)
+    for read in range(1, format.segments + 1):
+        distance = _distance(stored.decode(read), given)
+        law = f"a read of {read} segments is no farther from the value than one of {read - 1}"
+        _hold(law, format, given, stored.decode(read), distance <= nearest)
+        nearest = distance
+
+
+def truncation_is_idempotent(format: Format, values: npt.ArrayLike) -> None:
+    """Check that what a write of the first k segments stored is stored unchanged by a second such write.
+
+    Examples
+    --------
+    >>> from cpms import format_named
+    >>> truncation_is_idempotent(format_named("cpms4-nearest"), [0.1, 1 / 3])
+    """
+    given = _doubles(values)
+    for segments in range(1, format.segments + 1):
+        once = encode(given, format, segments=segments).decode(segments)
+        twice = encode(once, format, segments=segments).decode(segments)
+        _same_bits(f"a second write of {segments} segments changes nothing", format, given, twice, once)
+
+
+def relative_error(format: Format, values: npt.ArrayLike) -> None:
+    """Check that k written segments are within ``format.unit_roundoff(k)`` of each normal number, for each k.
+
+    The bound is 2^-m of the value for m mantissa bits, half of that where the format rounds to the
+    nearest. It is not claimed for subnormal numbers, of float64 or of the packed format, nor for
+    numbers that round to infinity.
+
+    Examples
+    --------
+    >>> from cpms import FP16, CPMS4
+    >>> relative_error(CPMS4, [0.1, 1 / 3]); relative_error(FP16, [0.1, 1 / 3])
+    """
+    given = _doubles(values)
+    for segments in range(1, format.segments + 1):
+        stored = encode(given, format, segments=segments)
+        least, largest = _normal_range(format, stored.exponent)
+        got = stored.decode(segments)
+        checked = (np.abs(given) >= least) & (np.abs(given) <= largest) & np.isfinite(got)
+        bound = format.unit_roundoff(segments)
+        holds = np.ones(len(given), dtype=bool)
+        for i in np.flatnonzero(checked):
+            exact = Fraction(float(given[i]))
+            holds[i] = abs(Fraction(float(got[i])) - exact) <= Fraction(bound) * abs(exact)
+        _hold(f"{segments} written segments are within {bound} of a normal number", format, given, got, holds)
+
+
+def inplace_equals_out_of_place(format: SegmentFormat, values: npt.ArrayLike) -> None:
+    """Check that conversion in place gives the bytes of `cpms.encode`, touches no other, and can be undone.
+
+    Examples
+    --------
+    >>> from cpms import CPMS4
+    >>> inplace_equals_out_of_place(CPMS4, [0.1, 1 / 3])
+    """
+    given = _doubles(values)
+    guarded = np.concatenate([np.full(_GUARD, -np.pi), given, np.full(_GUARD, -np.pi)])
+    inside = guarded[_GUARD : _GUARD + len(given)]
+    stored = convert_inplace(inside, format)
+    expected = encode(given, format).memory
+    _hold("conversion in place gives the bytes of encode", format, given, inside, _by_value(stored.memory, expected))
+    _same_bits("conversion back gives the values", format, given, stored.restore_inplace(), given)
+    outside = np.concatenate([guarded[:_GUARD], guarded[_GUARD + len(given) :]])
+    if (outside != -np.pi).any():
+        raise LawError(f"{format.name}: conversion in place of {len(given)} values wrote outside the array")
+
+
+FORMAT_LAWS = (
+    round_trip,
+    partial_read_is_mask,
+    reading_more_never_moves_away,
+    truncation_is_idempotent,
+    relative_error,
+)
+"""Laws of every format that rounds the same way each time; each takes a format and float64 values."""
+
+
+def sweeps_agree(engine: Engine, problem: Problem, storage: Format, layout: str, level: Level) -> None:
+    """Check an engine's sweeps at one level against those of the reference engine.
+
+    Three sweeps each from the uniform distribution and from a random one. After each, a value may
+    differ from the reference by one unit in the last place written, since sums in another order can
+    cross a rounding boundary; the norms and the mass must be those of the vectors that the engine
+    itself reads back. The next reference sweep starts from the engine's vector.
+
+    Raises
+    ------
+    LawError
+        If they differ; the sentence names the node.
+    UnsupportedError
+        If one of the engines cannot do the combination.
+
+    Examples
+    --------
+    >>> import cpms
+    >>> from cpms import engines
+    >>> problem = Problem(cpms.Graph.from_edges([0, 0, 1], [1, 2, 2]))
+    >>> sweeps_agree(engines.get("cpu"), problem, cpms.CPMS4, "csr", Level(2, 3))
+    """
+    for candidate in (engine, REFERENCE):
+        reason = candidate.unsupported(problem, storage, layout)
+        if reason:
+            raise UnsupportedError(reason)
+    random = np.random.default_rng(problem.graph.nodes).random(problem.graph.nodes)
+    for start in (np.full(len(random), 1.0 / len(random)), random / random.sum()):
+        # Both are prepared anew: conversion to float64 gives up the operator's memory.
+        operator, expected = (e.prepare(problem, storage, layout) for e in (engine, REFERENCE))
+        if level == FLOAT64:
+            operator, x, out = operator.to_float64(operator.load(start), operator.empty())
+            expected, _, _ = expected.to_float64(expected.load(start), expected.empty())
+        else:
+            x, out = operator.load(start), operator.empty()
+        for step in range(3):
+            before = operator.read(x, level.write if step else 0)
+            seen = operator.read(x, level.read)
+            found = operator.sweep(x, out, level, step)
+            got = operator.read(out, level.write)
+            _one_sweep(engine.name, expected, before, got, level, step)
+            _norms(engine.name, found, got - seen, got)
+            x, out = out, x
+
+
+def answer_is_certified(result: Result, *, personalization: Any = None, dangling: DanglingRule = "teleport") -> None:
+    """Check what a result claims of its own answer, by a sweep of the reference engine.
+
+    The ranks are a distribution; the residual is the change that one more sweep makes; and the
+    status says converged only if that change, in the norm asked for, is below the tolerance.
+
+    Parameters
+    ----------
+    result : Result
+    personalization, dangling
+        As they were given to `cpms.pagerank`.
+
+    Examples
+    --------
+    >>> import cpms
+    >>> answer_is_certified(cpms.pagerank(cpms.Graph.from_edges([0, 0, 1], [1, 2, 2])))
+    """
+    graph, ranks = result.graph, result.ranks
+    if result.status is Status.NON_FINITE:
+        return
+    if ranks.shape != (graph.nodes,) or not (np.isfinite(ranks).all() and (ranks >= 0).all()):
+        raise LawError(f"the ranks of {graph.name} are not {graph.nodes} finite numbers of at least 0")
+    if abs(ranks.sum() - 1.0) > _SUM_ERROR or abs(result.mass - 1.0) > _SUM_ERROR:
+        raise LawError(f"the ranks of {graph.name} sum to {ranks.sum()!r}, the result says {result.mass!r}, not 1")
+    teleport = None if personalization is None else teleport_distribution(graph, personalization)
+    problem = Problem(graph, result.damping, teleport, dangling)
+    operator = REFERENCE.prepare(problem, format_of_float64(), "csr")
+    change = operator.sweep(operator.load(ranks), operator.empty(), Level(1, 1), 0)
+    if abs(change.l1 - result.residual_l1) > _SUM_ERROR:
+        raise LawError(f"the residual is {change.l1!r}, but the result says {result.residual_l1!r}")
+    in_norm = {"l1": change.l1, "l2": change.l2, "linf": change.linf}[result.norm]
+    if result.status is Status.CONVERGED and in_norm >= result.tol + _SUM_ERROR:
+        raise LawError(f"the result says converged, but its residual {in_norm!r} is not below {result.tol!r}")
