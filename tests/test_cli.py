@@ -19,7 +19,7 @@ FIELDS = [
 TRIANGLE = "%%MatrixMarket matrix coordinate pattern general\n3 3 4\n1 2\n2 3\n3 1\n1 3\n"
 
 
-@pytest.fixture()
+@pytest.fixture
 def triangle(tmp_path):
     path = tmp_path / "triangle.mtx"
     path.write_text(TRIANGLE)

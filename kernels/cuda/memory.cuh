@@ -49,39 +49,40 @@ CPMS_DEVICE double value_of(u64 bits) {
 #endif
 }
 
+// Volatile: loads stay in the order they are written in, so that several are on their way together.
 #if defined(__CUDA_ARCH__)
-#define CPMS_LOADS(POLICY, PTX)                                                                       \
-    CPMS_DEVICE u8 load_word(const u8* at, POLICY) {                                                  \
-        u16 word;                                                                                     \
-        asm("ld.global" PTX ".u8 %0, [%1];" : "=h"(word) : "l"(at));                                  \
-        return (u8)word;                                                                              \
-    }                                                                                                 \
-    CPMS_DEVICE u16 load_word(const u16* at, POLICY) {                                                \
-        u16 word;                                                                                     \
-        asm("ld.global" PTX ".u16 %0, [%1];" : "=h"(word) : "l"(at));                                 \
-        return word;                                                                                  \
-    }                                                                                                 \
-    CPMS_DEVICE u32 load_word(const u32* at, POLICY) {                                                \
-        u32 word;                                                                                     \
-        asm("ld.global" PTX ".u32 %0, [%1];" : "=r"(word) : "l"(at));                                 \
-        return word;                                                                                  \
-    }                                                                                                 \
-    CPMS_DEVICE u64 load_word(const u64* at, POLICY) {                                                \
-        u64 word;                                                                                     \
-        asm("ld.global" PTX ".u64 %0, [%1];" : "=l"(word) : "l"(at));                                 \
-        return word;                                                                                  \
-    }                                                                                                 \
-    CPMS_DEVICE Pair load_word(const Pair* at, POLICY) {                                              \
-        Pair p;                                                                                       \
-        asm("ld.global" PTX ".v2.u32 {%0, %1}, [%2];" : "=r"(p.word[0]), "=r"(p.word[1]) : "l"(at));  \
-        return p;                                                                                     \
-    }                                                                                                 \
-    CPMS_DEVICE Quad load_word(const Quad* at, POLICY) {                                              \
-        Quad q;                                                                                       \
-        asm("ld.global" PTX ".v4.u32 {%0, %1, %2, %3}, [%4];"                                         \
-            : "=r"(q.word[0]), "=r"(q.word[1]), "=r"(q.word[2]), "=r"(q.word[3])                      \
-            : "l"(at));                                                                               \
-        return q;                                                                                     \
+#define CPMS_LOADS(POLICY, PTX)                                                                           \
+    CPMS_DEVICE u8 load_word(const u8* at, POLICY) {                                                      \
+        u16 word;                                                                                         \
+        asm volatile("ld.global" PTX ".u8 %0, [%1];" : "=h"(word) : "l"(at));                             \
+        return (u8)word;                                                                                  \
+    }                                                                                                     \
+    CPMS_DEVICE u16 load_word(const u16* at, POLICY) {                                                    \
+        u16 word;                                                                                         \
+        asm volatile("ld.global" PTX ".u16 %0, [%1];" : "=h"(word) : "l"(at));                            \
+        return word;                                                                                      \
+    }                                                                                                     \
+    CPMS_DEVICE u32 load_word(const u32* at, POLICY) {                                                    \
+        u32 word;                                                                                         \
+        asm volatile("ld.global" PTX ".u32 %0, [%1];" : "=r"(word) : "l"(at));                            \
+        return word;                                                                                      \
+    }                                                                                                     \
+    CPMS_DEVICE u64 load_word(const u64* at, POLICY) {                                                    \
+        u64 word;                                                                                         \
+        asm volatile("ld.global" PTX ".u64 %0, [%1];" : "=l"(word) : "l"(at));                            \
+        return word;                                                                                      \
+    }                                                                                                     \
+    CPMS_DEVICE Pair load_word(const Pair* at, POLICY) {                                                  \
+        Pair p;                                                                                           \
+        asm volatile("ld.global" PTX ".v2.u32 {%0, %1}, [%2];" : "=r"(p.word[0]), "=r"(p.word[1]) : "l"(at));\
+        return p;                                                                                         \
+    }                                                                                                     \
+    CPMS_DEVICE Quad load_word(const Quad* at, POLICY) {                                                  \
+        Quad q;                                                                                           \
+        asm volatile("ld.global" PTX ".v4.u32 {%0, %1, %2, %3}, [%4];"                                    \
+            : "=r"(q.word[0]), "=r"(q.word[1]), "=r"(q.word[2]), "=r"(q.word[3])                          \
+            : "l"(at));                                                                                   \
+        return q;                                                                                         \
     }
 CPMS_LOADS(ReadOnly, ".nc")
 CPMS_LOADS(Streaming, ".cs")

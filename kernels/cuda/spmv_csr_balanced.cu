@@ -48,18 +48,19 @@ CPMS_DEVICE void finish_rows(const RowEnd& at_end, u32 first, const double* sums
     constexpr int together = 4;
 #pragma unroll 1
     for (u32 base = begin; base < end; base += 32 * together) {
-        double sum[together];
+        double sum[together], added[together];
         u32 divisor[together];
 #pragma unroll
         for (int j = 0; j < together; ++j) {
             const u32 i = smaller(base + 32 * j + lane, end - 1);
             sum[j] = sums[i];
             divisor[j] = at_end.divisor(first + i);
+            added[j] = at_end.added(first + i);
         }
 #pragma unroll
         for (int j = 0; j < together; ++j) {
             const u32 i = base + 32 * j + lane;
-            if (i < end) at_end.finish(first + i, sum[j], divisor[j]);
+            if (i < end) at_end.finish(first + i, sum[j], added[j], divisor[j]);
         }
     }
 }
@@ -75,14 +76,17 @@ CPMS_DEVICE void spmv_csr_balanced(const u32* sources, const u8* values, const u
     if (step >= all_steps) return;  // the whole warp leaves, and warps never wait for each other
     const u32 last = smaller(step + steps, all_steps);
     double* sums = shared_sums[threadIdx.x / 32];
-    const RowEnd<F, W, Pattern> at_end(update);
+    constexpr int run_bytes = 4 * slots_each;
+    const u8* lane_sources = (const u8*)(sources + lane * slots_each);
+    const u64 step_bytes = 4 * step_slots;
 
-    u32 row = first_rows[task];
-    bool open = step > 0 && ends[step * 32 - 1] >> 7 == 0;  // its first row began in an earlier task
+    auto source = load_run_bytes<run_bytes>(lane_sources + step * step_bytes, Streaming{});
+    u32 row = load_word(first_rows + task, ReadOnly{});
+    const u8 end_before = load_word(ends + (step > 0 ? step * 32 - 1 : 0), ReadOnly{});
+    bool open = step > 0 && end_before >> 7 == 0;  // the first row began in an earlier task
+    const RowEnd<F, W, Pattern> at_end(update);
     double carry = 0.0;
-    auto source = load_run_bytes<4 * slots_each>((const u8*)(sources + step * step_slots + lane * slots_each), Streaming{});
-#pragma unroll 1
-    for (; step < last; ++step) {
+    do {
         const u32 slot = step * step_slots + lane * slots_each;
         const auto now = source;
         const u32 slot_ends = load_word(ends + step * 32 + lane, Streaming{});
@@ -91,7 +95,7 @@ CPMS_DEVICE void spmv_csr_balanced(const u32* sources, const u8* values, const u
 #pragma unroll
         for (int k = 0; k < slots_each; ++k) term[k] = load<F, R>(x, now.word[k], update.length, ReadOnly{});
         if (step + 1 < last) {
-            source = load_run_bytes<4 * slots_each>((const u8*)(sources + slot + step_slots), Streaming{});
+            source = load_run_bytes<run_bytes>(lane_sources + (step + 1) * step_bytes, Streaming{});
         }
         const Places places(slot_ends, lane);
         double sum = lane == 0 ? carry : 0.0;
@@ -119,7 +123,7 @@ CPMS_DEVICE void spmv_csr_balanced(const u32* sources, const u8* values, const u
         __syncwarp();
         open = open && places.total == 0;
         row += places.total;
-    }
+    } while (++step < last);
     if (lane == 0) tails[task] = carry;
 }
 
@@ -147,7 +151,10 @@ CPMS_DEVICE void split_rows(const u32* rows, const u32* from, const u32* to, u32
         long_lanes &= long_lanes - 1;
     }
     const RowEnd<F, W, Pattern> at_end(update);
-    if (i < count) at_end.finish(rows[i], sum + heads[last], at_end.divisor(rows[i]));
+    const u32 row = rows[at];
+    const double plus = at_end.added(row);
+    const u32 divided_by = at_end.divisor(row);
+    if (i < count) at_end.finish(row, sum + heads[last], plus, divided_by);
 }
 
 }  // namespace cpms

@@ -4,33 +4,58 @@
 
 namespace cpms {
 
+constexpr int rows_each = 2;
+
+// Add columns k to k + Columns - 1: all loads of a kind before the first use.
+template <class F, int R, int Columns>
+CPMS_DEVICE void add_columns(const u32* sources, const u8* values, u64 entries, u64 first, u32 length,
+                             const u8* x, double (&sum)[rows_each]) {
+    Run<4 * rows_each> source[Columns];
+    double value[Columns][rows_each], term[Columns][rows_each];
+#pragma unroll
+    for (int c = 0; c < Columns; ++c) {
+        source[c] = load_run_bytes<4 * rows_each>((const u8*)(sources + first + (u64)c * length), Streaming{});
+    }
+#pragma unroll
+    for (int c = 0; c < Columns; ++c) {
+        load_run<F, R>(values, first + (u64)c * length, entries, Streaming{}, value[c]);
+    }
+#pragma unroll
+    for (int c = 0; c < Columns; ++c) {
+#pragma unroll
+        for (int j = 0; j < rows_each; ++j) term[c][j] = load<F, R>(x, source[c].word[j], length, ReadOnly{});
+    }
+#pragma unroll
+    for (int c = 0; c < Columns; ++c) {
+#pragma unroll
+        for (int j = 0; j < rows_each; ++j) sum[j] += value[c][j] * term[c][j];
+    }
+}
+
 template <class F, int R, int W>
 CPMS_DEVICE void spmv_ell(const u32* sources, const u8* values, u32 width, const u8* x, u32 rows,
                           const Update& update) {
-    constexpr int rows_each = 2;
     const u32 length = update.length;
     const u32 row = (blockIdx.x * blockDim.x + threadIdx.x) * rows_each;
     if (row >= length) return;
     const u64 entries = (u64)length * width;
     double sum[rows_each] = {};
-#pragma unroll 4
-    for (u32 k = 0; k < width; ++k) {
-        const u64 first = (u64)k * length + row;
-        const auto source = load_run_bytes<4 * rows_each>((const u8*)(sources + first), Streaming{});
-        double value[rows_each];
-        load_run<F, R>(values, first, entries, Streaming{}, value);
-#pragma unroll
-        for (int j = 0; j < rows_each; ++j) {
-            sum[j] += value[j] * load<F, R>(x, source.word[j], length, ReadOnly{});
-        }
+    u32 k = 0;
+    for (; k + 4 <= width; k += 4) {
+        add_columns<F, R, 4>(sources, values, entries, (u64)k * length + row, length, x, sum);
     }
+    if (width & 2) {
+        add_columns<F, R, 2>(sources, values, entries, (u64)k * length + row, length, x, sum);
+        k += 2;
+    }
+    if (width & 1) add_columns<F, R, 1>(sources, values, entries, (u64)k * length + row, length, x, sum);
     const RowEnd<F, W, false> at_end(update);
     double fresh[rows_each];
 #pragma unroll
     for (u32 j = 0; j < rows_each; ++j) {
         // What lies behind the rows stays 0; the clamp keeps a personal teleport within its array.
         const u32 clamped = row + j < rows ? row + j : rows - 1;
-        const double value = at_end.value(clamped, sum[j], 1);
+        const double value = at_end.value(sum[j], at_end.added(clamped), 1);
         fresh[j] = row + j < rows ? value : 0.0;
     }
     store_run<F, W>(update.out, row, length, fresh, update.seed);

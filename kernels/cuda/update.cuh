@@ -29,19 +29,21 @@ struct Update {
     u64 seed;
 };
 
+CPMS_DEVICE double load_double(const double* at) { return value_of(load_word((const u64*)at, ReadOnly{})); }
+
 // One update a row, with what is the same for all rows worked out once.
 template <class F, int W, bool Pattern>
 struct RowEnd {
     const Update& update;
+    const bool personal;
     const double mass;    // damped, in real units
     const double common;  // what every row gets where sink and teleport are uniform
-    const bool personal;
 
     CPMS_DEVICE explicit RowEnd(const Update& u)
         : update(u),
-          mass(u.dangling_factor * *u.dangling),
-          common(mass * *u.sink + u.rest * *u.teleport),
-          personal(u.sink_step + u.teleport_step > 0) {}
+          personal(u.sink_step + u.teleport_step > 0),
+          mass(u.dangling_factor * load_double(u.dangling)),
+          common(mass * load_double(u.sink) + u.rest * load_double(u.teleport)) {}
 
     CPMS_DEVICE u32 divisor(u32 row) const {
         return Pattern ? load_word(update.divisor + row, ReadOnly{}) : 1;
@@ -49,17 +51,17 @@ struct RowEnd {
 
     CPMS_DEVICE double added(u32 row) const {
         if (!personal) return common;
-        return mass * update.sink[row * update.sink_step] +
-               update.rest * update.teleport[row * update.teleport_step];
+        return mass * load_double(update.sink + row * update.sink_step) +
+               update.rest * load_double(update.teleport + row * update.teleport_step);
     }
 
-    CPMS_DEVICE double value(u32 row, double sum, u32 divided_by) const {
-        const double fresh = (update.row_factor * sum + added(row)) * update.to_stored;
+    CPMS_DEVICE double value(double sum, double plus, u32 divided_by) const {
+        const double fresh = (update.row_factor * sum + plus) * update.to_stored;
         return Pattern ? fresh * reciprocal(divided_by) : fresh;
     }
 
-    CPMS_DEVICE void finish(u32 row, double sum, u32 divided_by) const {
-        store<F, W>(update.out, row, update.length, value(row, sum, divided_by), update.seed);
+    CPMS_DEVICE void finish(u32 row, double sum, double plus, u32 divided_by) const {
+        store<F, W>(update.out, row, update.length, value(sum, plus, divided_by), update.seed);
     }
 };
 

@@ -1,0 +1,117 @@
+"""Rows: whole or absent, one writer, resumed after kill -9 at any moment."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cpms.errors import CpmsError, InputError
+from cpms.experiment import rows
+from cpms.experiment.runner import run
+
+CONFIG = """
+name = "killed"
+kind = "pagerank"
+graphs = ["uniform:nodes=400,edges=2000,seed=1", "uniform:nodes=400,edges=2000,seed=2"]
+storages = ["fp64", "cpms2", "cpms4"]
+layouts = ["csr", "pattern"]
+engines = ["reference"]
+repetitions = 3
+tolerances = [1e-6]
+weights = "auto"
+max_iterations = 50
+"""
+
+
+def test_cells_keep_their_name_whatever_else_changes(tmp_path):
+    path = tmp_path / "killed.toml"
+    path.write_text(CONFIG.replace('"cpms2", "cpms4"', '"cpms2"').replace("repetitions = 3", "repetitions = 1"))
+    target = run(path, output=tmp_path)
+    first = {row["cell"] for row in rows.read(target)}
+    path.write_text(CONFIG)
+    run(path, output=tmp_path)
+    found = [row["cell"] for row in rows.read(target)]
+    assert len(found) == len(set(found)) == 36
+    assert first < set(found)
+
+
+def test_kill_minus_nine_ten_times_leaves_thirty_distinct_whole_rows(tmp_path):
+    path = tmp_path / "killed.toml"
+    path.write_text(CONFIG.replace("repetitions = 3", "repetitions = 5").replace('"cpms2", "cpms4"', '"cpms2"')
+                    .replace('graphs = ["uniform:nodes=400,edges=2000,seed=1", ',
+                             'graphs = ["uniform:nodes=400,edges=2000,seed=3", "uniform:nodes=400,edges=2000,seed=1", ')
+                    .replace('layouts = ["csr", "pattern"]', 'layouts = ["csr"]'))  # fmt: skip
+    program = f"from pathlib import Path; from cpms.experiment.runner import run; run(Path({str(path)!r}), output=Path({str(tmp_path)!r}))"
+    target = tmp_path / "killed.jsonl"
+    draw = random.Random(5)
+    kills = 0
+    while kills < 10:
+        started = subprocess.Popen(
+            [sys.executable, "-c", program], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        before = target.stat().st_size if target.exists() else 0
+        give_up = time.monotonic() + 60
+        while started.poll() is None and time.monotonic() < give_up:
+            if target.exists() and target.stat().st_size > before + draw.randrange(1, 3000):
+                break
+            time.sleep(0.001)
+        if started.poll() is None:
+            os.kill(started.pid, signal.SIGKILL)
+        started.wait()
+        kills += 1
+    subprocess.run([sys.executable, "-c", program], check=True)
+    lines = target.read_bytes().split(b"\n")
+    assert lines.pop() == b""
+    found = [json.loads(line)["cell"] for line in lines]
+    assert len(found) == len(set(found)) == 30
+
+
+@given(cut=st.integers(0, 200))
+def test_a_torn_last_line_is_cut_off_and_nothing_else(tmp_path_factory, cut):
+    path = tmp_path_factory.mktemp("rows") / "x.jsonl"
+    line = json.dumps({"cell": "a" * 16, "text": "é\\n"}).encode() + b"\n"
+    whole = line + line.replace(b"aaaa", b"bbbb")
+    path.write_bytes(whole[: max(len(line), len(whole) - cut)])
+    with rows.opened(path) as file:
+        file.append({"cell": "c" * 16})
+    cells = [row["cell"][0] for row in rows.read(path)]
+    assert cells in (["a", "b", "c"], ["a", "c"])
+    assert path.read_bytes().endswith(b"\n")
+
+
+def test_a_second_writer_is_refused(tmp_path):
+    path = tmp_path / "x.jsonl"
+    with rows.opened(path), pytest.raises(InputError, match="another run"), rows.opened(path):
+        pass
+
+
+def test_a_broken_line_in_the_middle_names_file_and_line(tmp_path):
+    path = tmp_path / "x.jsonl"
+    path.write_text('{"cell": "a"}\n{"cell":\n{"cell": "b"}\n')
+    before = path.read_bytes()
+    with pytest.raises(InputError, match=r"x\.jsonl, line 2"), rows.opened(path):
+        pass
+    assert path.read_bytes() == before
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_give_rows_or_a_cpms_error(tmp_path_factory, content):
+    path = tmp_path_factory.mktemp("rows") / "x.jsonl"
+    path.write_bytes(content)
+    try:
+        rows.read(path)
+    except CpmsError:
+        pass
+
+
+def test_rows_cannot_go_where_a_file_is(tmp_path):
+    (tmp_path / "out").write_text("")
+    with pytest.raises(InputError, match="cannot be written"), rows.opened(tmp_path / "out" / "x.jsonl"):
+        pass

@@ -1,0 +1,125 @@
+"""Runs end to end, and show programs: from rows alone, to the same bytes every time."""
+
+import json
+
+import pandas as pd
+import pytest
+
+from cpms.errors import InputError
+from cpms.experiment import present, rows
+from cpms.experiment.runner import run
+from cpms.shipped import folder
+
+PROVENANCE = ["git_commit", "git_dirty", "cpms_version", "version_numpy", "cpu", "threads", "config_sha256", "time_utc"]
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
+    """Rows of every experiment that a show program needs, on tiny graphs."""
+    output = tmp_path_factory.mktemp("rows")
+    graphs = 'graphs = ["standin:adaptive,size=3", "rgg:scale=8", "weblike:nodes=500,edges=2000"]\n'
+    solve = 'kind = "pagerank"\n' + graphs + "record_history = true\nreference_tol = 1e-14\n"
+    three = 'storages = ["fp64", "cpms2", "cpms4"]\n'
+    texts = {
+        "quickstart": 'kind = "pagerank"\ngraphs = ["weblike:nodes=500,edges=2000"]\n' + three
+        + "record_history = true\nreference_tol = 1e-14\n",
+        "table2": solve + three,
+        "table1": 'kind = "graphs"\n' + graphs,
+        "cpu_speed": solve + 'layouts = ["pattern", "csr"]\nengines = ["scipy", "cpu"]\nrepetitions = 2\nwarmup = 1\n',
+        "conversion_cpu": 'kind = "conversion"\nstorages = ["cpms4", "cpms2-planes", "fp16"]\nsizes = [5000]\nsamples = 2\n',
+    }  # fmt: skip
+    for name, text in texts.items():
+        path = output / f"{name}.toml"
+        path.write_text(f'name = "{name}"\n{text}')
+        run(path, output=output)
+    return output
+
+
+def test_rows_have_provenance_units_and_a_referee(recorded):
+    for row in rows.read(recorded / "table2.jsonl"):
+        assert set(PROVENANCE) <= set(row)
+        assert row["status"] == "ok"
+        assert row["converged"]
+        assert row["error_l1"] <= row["error_bound"] * (1 + 1e-3) + 1e-13
+        assert sum(row["iterations_by_bits"].values()) == row["iterations"] == len(row["history"])
+        assert sum(row["iterations_by_bits_written"].values()) == row["iterations"]
+
+
+def test_unsupported_cells_are_recorded_with_their_reason(recorded):
+    speed = pd.DataFrame(rows.read(recorded / "cpu_speed.jsonl"))
+    refused = speed[(speed.engine == "scipy") & (speed.layout == "pattern")]
+    assert (refused.status == "unsupported").all()
+    assert refused.reason.str.contains("pattern").all()
+    assert (speed[speed.engine == "cpu"].status == "ok").all()
+    assert (
+        "packed"
+        in [row for row in rows.read(recorded / "conversion_cpu.jsonl") if row["storage"] == "fp16"][0]["reason"]
+    )
+
+
+@pytest.mark.parametrize("name", present.programs())
+def test_show_writes_the_same_bytes_twice(recorded, tmp_path, name):
+    needs = present._program(name).NEEDS
+    if not any((recorded / f"{need}.jsonl").exists() for need in needs):
+        pytest.skip(f"{name} draws rows of {needs}, which need a GPU or real graphs")
+    said = []
+    first = present.show(name, results=recorded, output=tmp_path / "a", echo=said.append)
+    second = present.show(name, results=recorded, output=tmp_path / "b")
+    assert len(first) >= 3
+    for one, other in zip(first, second, strict=True):
+        assert one.read_bytes() == other.read_bytes(), one.name
+        assert one.stat().st_size > 100
+
+
+def test_all_shows_what_has_rows(recorded, tmp_path):
+    written = {path.name for path in present.show("all", results=recorded, output=tmp_path)}
+    assert {"table1.tex", "table2.md", "fig3.pdf", "convergence.svg", "quickstart.png"} <= written
+
+
+def test_stand_ins_are_labelled(recorded, tmp_path):
+    present.show("table1", results=recorded, output=tmp_path)
+    assert "adaptive (stand-in)" in (tmp_path / "table1.md").read_text()
+
+
+def test_impossible_totals_of_the_paper_are_marked():
+    table2 = present._program("table2")
+    assert table2._parts([18, 34], 52) == "18+34 = 52"
+    assert table2._parts([48, 64], 113) == "48+64 = 112 (printed 113)"
+
+
+def test_unknown_program_missing_rows_and_bad_output_are_refused(recorded, tmp_path):
+    with pytest.raises(InputError, match="table2"):
+        present.show("table9", results=recorded, output=tmp_path)
+    with pytest.raises(InputError, match="no rows"):
+        present.show("table2", results=tmp_path, output=tmp_path / "out")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="file"):
+        present.show("table2", results=recorded, output=tmp_path / "file")
+
+
+def test_dry_run_lists_cells_and_writes_nothing(tmp_path):
+    said = []
+    run(folder("experiments") / "quickstart.toml", output=tmp_path / "out", dry_run=True, echo=said.append)
+    assert len(said) == 3
+    assert not (tmp_path / "out").exists()
+
+
+def test_only_keeps_matching_cells(tmp_path):
+    path = tmp_path / "x.toml"
+    path.write_text('name = "x"\nkind = "graphs"\ngraphs = ["grid:rows=2,columns=2", "grid:rows=3,columns=3"]\n')
+    run(path, output=tmp_path, only="grid:rows=3,columns=3")
+    assert [row["nodes"] for row in rows.read(tmp_path / "x.jsonl")] == [9]
+
+
+def test_a_graph_that_does_not_exist_stops_the_run_and_names_the_cell(tmp_path):
+    path = tmp_path / "x.toml"
+    path.write_text('name = "x"\nkind = "graphs"\ngraphs = ["grid:rows=2,columns=2", "atlantis.mtx"]\n')
+    with pytest.raises(InputError, match=r"atlantis"):
+        run(path, output=tmp_path)
+    assert len(rows.read(tmp_path / "x.jsonl")) == 1
+
+
+def test_recorded_rows_that_ship_are_whole():
+    for path in (folder("experiments") / "results").glob("*.jsonl"):
+        for line in path.read_bytes().splitlines():
+            assert len(json.loads(line)["cell"]) == 16
