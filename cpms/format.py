@@ -131,9 +131,10 @@ class FloatFormat:
         To the nearest (ties to even), cut, or up with the probability of the part cut off.
     scaled : bool
         Multiply an array by one shared power of two, so that its largest value comes near the
-        largest of the format and small values keep their bits.
+        largest of the format and small values keep their bits. Not with 11 exponent bits.
     seed : int
-        Of stochastic rounding; the bits depend on it and on the index alone.
+        Of stochastic rounding; the bits depend on it and on the index alone. Parts below 2^-10 of the
+        smallest subnormal number never round up.
 
     Examples
     --------
@@ -157,6 +158,10 @@ class FloatFormat:
             )
         if self.rounding not in get_args(Rounding):
             raise InputError(f"format {self.name!r} rounds {self.rounding!r}; it can be one of {get_args(Rounding)}")
+        if self.scaled and self.exponent_bits == DOUBLE_HEAD_BITS - 1:
+            raise InputError(f"format {self.name!r} has the range of float64 and takes no scale; leave 'scaled' out")
+        if not 0 <= self.seed < 2**DOUBLE_BITS:
+            raise InputError(f"format {self.name!r} has the seed {self.seed}; give an integer from 0 to 2**64 - 1")
 
     @property
     def width(self) -> int:
@@ -279,7 +284,7 @@ def format_named(name: str) -> Format:
             f"storage {name!r} is not known; it can be one of {', '.join(by_name)}, a form such as seg16-16-32 "
             "or e6m9, and end in -planes, -nearest, -zero, -stochastic or -scaled"
         )
-    for suffix in suffixes:
+    for suffix in reversed(suffixes):
         base = _with_suffix(base, suffix)
     return replace(base, name=name)
 

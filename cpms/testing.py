@@ -127,7 +127,7 @@ def float_formats(
     splits = [(e, width - 1 - e) for width in (8, 16, 32) for e in range(2, 12) if width - 1 - e >= 1]
     choices = st.booleans() if scaled is None else st.just(scaled)
     return st.builds(
-        lambda split, rounding, scale: FloatFormat("mine", split[0], split[1], rounding, scale and split[0] <= 9),
+        lambda split, rounding, scale: FloatFormat("mine", split[0], split[1], rounding, scale and split[0] < 11),
         st.sampled_from(splits),
         st.sampled_from(roundings),
         choices,

@@ -66,7 +66,7 @@ def test_named_formats_are_those_of_the_paper_and_of_ieee():
 
 @pytest.mark.parametrize("known", NAMED, ids=lambda known: known.name)
 def test_every_named_format_is_found_by_its_name(known):
-    assert format_named(known.name) is known
+    assert format_named(known.name) == known
 
 
 @given(segment_formats())
@@ -113,7 +113,20 @@ def test_a_format_is_called_what_it_was_asked_for_by(name):
 @pytest.mark.parametrize(
     "name",
     [
-        *("", "fp65", "CPMS4", "cpms3", "seg", "seg16-16", "seg16-16-16-24", "seg0-64", "seg-64", "seg64-", "e5", "m10"),
+        *(
+            "",
+            "fp65",
+            "CPMS4",
+            "cpms3",
+            "seg",
+            "seg16-16",
+            "seg16-16-16-24",
+            "seg0-64",
+            "seg-64",
+            "seg64-",
+            "e5",
+            "m10",
+        ),
         *("e5m9", "e1m6", "e12m19", "e15m0", "e5m-10", "fp16-planes", "cpms4-scaled", "cpms4-stochastic", "fp64-x"),
         *("-nearest", "cpms4 ", "seg99999999999999999999", "e5m10-scaled-planes"),
     ],
@@ -153,10 +166,9 @@ def test_packed_floats_round_in_one_of_three_ways(rounding):
         FloatFormat("bad", 5, 10, rounding)
 
 
-@pytest.mark.parametrize("exponent_bits", [10, 11])
-def test_formats_of_wide_range_take_no_scale(exponent_bits):
+def test_the_range_of_float64_takes_no_scale():
     with pytest.raises(InputError, match="scale"):
-        FloatFormat("bad", exponent_bits, 15 - exponent_bits, scaled=True)
+        FloatFormat("bad", 11, 4, scaled=True)
 
 
 @pytest.mark.parametrize("seed", [-1, 2**64])

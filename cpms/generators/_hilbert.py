@@ -16,7 +16,7 @@ def insertion_order(points: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
     """Return a biased randomised insertion order of points that are already in random order.
 
     Rounds [n/4, n), [n/16, n/4), … keep their places; within a round points follow a Hilbert curve
-    whose cells are split at medians, down to leaves of 4 points, which stay as they are.
+    whose cells are split at medians, down to leaves of 4 points, which stay in their random order.
 
     Parameters
     ----------
@@ -107,6 +107,7 @@ def _median_hilbert(points, order, begin, end):  # type: ignore[no-untyped-def]
     while len(stack) > 0:
         m0, m4, axis, along, across = stack.pop()
         if m4 - m0 <= _LEAF:
+            order[m0:m4].sort()
             continue
         other = 1 - axis
         m2 = m0 + (m4 - m0) // 2

@@ -68,13 +68,13 @@ def _dataset(name: str) -> Graph:
 
 
 def _road_usa(copies: int) -> Graph:
-    """Return copies of usroads with the numbers shuffled within blocks of 1024."""
-    graph = of_graph(_dataset("usroads"), copies, name="road_usa")
-    generator = np.random.default_rng(1)
+    """Return copies of usroads, its numbers shuffled within blocks of 1024."""
+    graph = _dataset("usroads")
+    generator = np.random.default_rng(7)
     label = np.arange(graph.nodes, dtype=np.int32)
     for begin in range(0, graph.nodes, _SHUFFLED_BLOCK):
         generator.shuffle(label[begin : begin + _SHUFFLED_BLOCK])
-    return _lower(label[graph.sources], label[graph.targets], graph.nodes)
+    return of_graph(_lower(label[graph.sources], label[graph.targets], graph.nodes), copies, name="road_usa")
 
 
 def _hugebubbles(rows: int) -> Graph:

@@ -160,7 +160,7 @@ CPMS_DEVICE void split_rows(const u32* rows, const u32* from, const u32* to, u32
 }  // namespace cpms
 
 #define CPMS_SPMV_CSR_BALANCED(NAME, ...)                                                             \
-    extern "C" __global__ void __launch_bounds__(256)                                                 \
+    extern "C" __global__ void __launch_bounds__(256, 4)                                                 \
         NAME(const unsigned* sources, const unsigned char* values, const unsigned char* ends,         \
              const unsigned* first_rows, unsigned all_steps, unsigned steps, const unsigned char* x,  \
              double* heads, double* tails, CPMS_UPDATE_PARAMETERS) {                                  \
