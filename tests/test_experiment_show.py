@@ -26,7 +26,8 @@ def recorded(tmp_path_factory):
         "table2": solve + three,
         "table1": 'kind = "graphs"\n' + graphs,
         "cpu_speed": solve + 'layouts = ["pattern", "csr"]\nengines = ["scipy", "cpu"]\nrepetitions = 2\nwarmup = 1\n',
-        "conversion_cpu": 'kind = "conversion"\nstorages = ["cpms4", "cpms2-planes", "fp16"]\nsizes = [5000]\nsamples = 2\n',
+        "conversion_cpu": 'kind = "conversion"\nstorages = ["cpms4", "cpms2-planes", "fp16"]\n'
+        + "sizes = [5000]\nsamples = 2\n",
     }  # fmt: skip
     for name, text in texts.items():
         path = output / f"{name}.toml"
@@ -53,7 +54,7 @@ def test_unsupported_cells_are_recorded_with_their_reason(recorded):
     assert (speed[speed.engine == "cpu"].status == "ok").all()
     assert (
         "packed"
-        in [row for row in rows.read(recorded / "conversion_cpu.jsonl") if row["storage"] == "fp16"][0]["reason"]
+        in next(row for row in rows.read(recorded / "conversion_cpu.jsonl") if row["storage"] == "fp16")["reason"]
     )
 
 
