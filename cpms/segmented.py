@@ -85,7 +85,7 @@ class SegmentedArray:
                 lambda part: segment_kernels.unpack_floats(self.units, values, *split, *part),
                 threads.stretches(self.length, at_least=_STRETCH, parts=64),
             )
-            return np.ldexp(values, -self.exponent) if self.exponent else values
+            return _times_power_of_two(values, -self.exponent)
         _decode(self.units, values.view(np.uint64), self.format, self.format.checked_read(read))
         return values
 
@@ -128,10 +128,10 @@ class SegmentedArray:
         """
         if isinstance(self.format, FloatFormat):
             raise InputError(f"{self.format.name} is a packed float; use decode(), it has no room in place")
-        bits = self.memory.view(np.uint64)
-        for begin, size in _large_blocks(self.format, self.length):
-            _planes_to_blocks(bits[begin : begin + size], self.format)
-        _decode(self.units, bits, _buffered(self.format), self.format.segments)
+        for part, large in _converted_apart(self.memory.view(np.uint64), self.format):
+            if large:
+                _planes_to_blocks(part, self.format)
+            _decode(part.view(f"uint{self.format.unit}"), part, _buffered(self.format), self.format.segments)
         return self.memory.view(np.float64)
 
 
@@ -198,12 +198,11 @@ def convert_inplace(values: Floats, format: SegmentFormat) -> SegmentedArray:
         raise InputError("conversion in place needs a one-dimensional NumPy array of float64")
     if not values.flags.c_contiguous or not values.flags.writeable:
         raise InputError("conversion in place needs a contiguous, writable array; copy it first")
-    bits = values.view(np.uint64)
-    stored = SegmentedArray(values.view(np.uint8), len(values), format)
-    _encode(bits, stored.units, _buffered(format), format.segments)
-    for begin, size in _large_blocks(format, len(values)):
-        _blocks_to_planes(bits[begin : begin + size], format)
-    return stored
+    for part, large in _converted_apart(values.view(np.uint64), format):
+        _encode(part, part.view(f"uint{format.unit}"), _buffered(format), format.segments)
+        if large:
+            _blocks_to_planes(part, format)
+    return SegmentedArray(values.view(np.uint8), len(values), format)
 
 
 def shared_exponent(values: Floats, format: FloatFormat) -> int:
@@ -245,12 +244,12 @@ def _buffered(format: SegmentFormat) -> SegmentFormat:
     return SegmentFormat(format.name, format.widths, BUFFERED, format.rounding)
 
 
-def _large_blocks(format: SegmentFormat, length: int) -> list[tuple[int, int]]:
-    """Return (begin, size) of the blocks that are too large for the buffer."""
-    block = _block(format, length)
+def _converted_apart(bits: npt.NDArray[np.uint64], format: SegmentFormat) -> list[tuple[npt.NDArray[np.uint64], bool]]:
+    """Return each block that is too large for the buffer, and True; or all of the array, and False."""
+    block = _block(format, len(bits))
     if block <= BUFFERED or format.segments == 1:
-        return []
-    return [(begin, min(block, length - begin)) for begin in range(0, length, block) if length - begin > BUFFERED]
+        return [(bits, False)]
+    return [(bits[begin : begin + block], True) for begin in range(0, len(bits), block)]
 
 
 def _encode(bits: npt.NDArray[np.uint64], units: npt.NDArray[Any], format: SegmentFormat, written: int) -> None:
@@ -304,7 +303,7 @@ def _block_stretches(length: int, block: int) -> list[tuple[int, int]]:
 def _pack(values: Floats, units: npt.NDArray[Any], format: FloatFormat, exponent: int) -> None:
     from cpms import segment_kernels
 
-    scaled = np.ldexp(values, exponent) if exponent else values
+    scaled = _times_power_of_two(values, exponent)
     mode = ROUNDING_MODES[format.rounding]
     threads.each(
         lambda part: segment_kernels.pack_floats(
@@ -313,11 +312,16 @@ def _pack(values: Floats, units: npt.NDArray[Any], format: FloatFormat, exponent
             format.exponent_bits,
             format.mantissa_bits,
             mode,
-            format.seed,
+            np.uint64(format.seed),
             *part,
         ),
         threads.stretches(len(values), at_least=_STRETCH, parts=64),
     )
+
+
+def _times_power_of_two(values: Floats, exponent: int) -> Floats:
+    with np.errstate(over="ignore", invalid="ignore"):  # Infinities and NaN are values like others.
+        return np.ldexp(values, exponent) if exponent else values
 
 
 def _blocks_to_planes(bits: npt.NDArray[np.uint64], format: SegmentFormat) -> None:

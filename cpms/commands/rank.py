@@ -41,6 +41,7 @@ def add(parsers: Any) -> None:
     parser.add_argument("--dangling", choices=("teleport", "uniform"), default="teleport")
     parser.add_argument("--symmetric", choices=("lower", "expand"), default="lower", help="how to read symmetric files")
     parser.add_argument("--weights", choices=("auto", "ignore"), default="auto", help="use the file's values or not")
+    parser.add_argument("--ids", choices=("keep", "compact"), default="keep", help="drop ids that no edge names or not")
     parser.add_argument("--top", type=int, default=10, metavar="K", help="how many of the highest to list")
     parser.add_argument("--output", type=Path, metavar="FILE", help="write all ranks: .npy, .csv or .parquet")
     parser.add_argument("--trace", type=Path, metavar="FILE.csv", help="write residual, bits and mass an iteration")
@@ -55,7 +56,13 @@ def call(arguments: argparse.Namespace) -> int:
     _check(arguments)
     Stopping(arguments.tol, arguments.norm, arguments.max_iterations)
     began = time.perf_counter()
-    graph = load(arguments.graph, symmetric=arguments.symmetric, weights=arguments.weights, progress=True)
+    graph = load(
+        arguments.graph,
+        symmetric=arguments.symmetric,
+        weights=arguments.weights,
+        ids=arguments.ids,
+        progress=sys.stderr.isatty(),
+    )
     load_s = time.perf_counter() - began
     with _progress(arguments.tol) as bar:
         result = pagerank(

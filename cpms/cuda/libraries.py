@@ -1,0 +1,231 @@
+"""cuSPARSE's product and cuBLAS's vector operations on CuPy arrays, without copies or waits."""
+
+from __future__ import annotations
+
+import ctypes
+import weakref
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from cpms.errors import UnavailableError
+
+CSR_ALGORITHMS = {"csr_alg1": 2, "csr_alg2": 3}
+"""``CUSPARSE_SPMV_CSR_ALG1`` and ``ALG2`` of ``cusparse.h``, which CuPy does not name."""
+_ROWS = 1024
+_TRIALS = 5
+
+
+def padded(values: int) -> int:
+    """Return ``values`` rounded up to whole columns of the matrix that `Blas.subtract` takes vectors for.
+
+    Examples
+    --------
+    >>> padded(1), padded(1025)
+    (1024, 2048)
+    """
+    return -(-values // _ROWS) * _ROWS
+
+
+class Blas:
+    """cuBLAS of one element type; results and the scalars of `subtract` stay on the device.
+
+    Parameters
+    ----------
+    dtype : float64 or float32
+    """
+
+    def __init__(self, dtype: Any) -> None:
+        import cupy
+
+        self._blas = import_module("cupy_backends.cuda.libs.cublas")
+        self._letter = "d" if dtype == np.float64 else "s"
+        self._dtype = np.dtype(dtype)
+        self._signs = cupy.asarray(np.array([1.0, -1.0], self._dtype))
+        self._device = cupy.cuda.device
+
+    def _call(self, name: str, *arguments: Any, on_device: bool) -> None:
+        handle = self._device.get_cublas_handle()
+        mode = self._blas.CUBLAS_POINTER_MODE_DEVICE if on_device else self._blas.CUBLAS_POINTER_MODE_HOST
+        self._blas.setPointerMode(handle, mode)
+        try:
+            getattr(self._blas, name)(handle, *arguments)
+        finally:
+            self._blas.setPointerMode(handle, self._blas.CUBLAS_POINTER_MODE_HOST)
+
+    def add(self, factor: float, x: Any, y: Any) -> None:
+        """y += factor * x."""
+        host = np.array(factor, self._dtype)
+        self._call(self._letter + "axpy", y.size, host.ctypes.data, x.data.ptr, 1, y.data.ptr, 1, on_device=False)
+
+    def scale(self, factor: float, x: Any) -> None:
+        """x *= factor."""
+        host = np.array(factor, self._dtype)
+        self._call(self._letter + "scal", x.size, host.ctypes.data, x.data.ptr, 1, on_device=False)
+
+    def subtract(self, x: Any, y: Any, out: Any) -> None:
+        """out = x - y, of sizes that `padded` returns."""
+        one, minus = self._signs.data.ptr, self._signs.data.ptr + self._dtype.itemsize
+        shape = (_ROWS, x.size // _ROWS)
+        self._call(
+            self._letter + "geam",
+            *(0, 0, *shape, one, x.data.ptr, _ROWS, minus, y.data.ptr, _ROWS, out.data.ptr, _ROWS),
+            on_device=True,
+        )
+
+    def abs_sum(self, x: Any, result: Any) -> None:
+        """result[0] = sum of sizes."""
+        self._call(self._letter + "asum", x.size, x.data.ptr, 1, result.data.ptr, on_device=True)
+
+    def norm(self, x: Any, result: Any) -> None:
+        """result[0] = Euclidean norm."""
+        self._call(self._letter + "nrm2", x.size, x.data.ptr, 1, result.data.ptr, on_device=True)
+
+    def dot(self, x: Any, y: Any, result: Any) -> None:
+        """result[0] = x . y."""
+        pointers = (x.data.ptr, 1, y.data.ptr, 1, result.data.ptr)
+        self._call(self._letter + "dot", x.size, *pointers, on_device=True)
+
+    def largest(self, x: Any, result: Any) -> None:
+        """result[0] = index, from 1, of the largest size; ``result`` holds an int32."""
+        self._call("i" + self._letter + "amax", x.size, x.data.ptr, 1, result.data.ptr, on_device=True)
+
+
+class DenseVector:
+    """A device array with the descriptor that cuSPARSE wants, of its first ``length`` values."""
+
+    def __init__(self, values: Any, length: int) -> None:
+        sparse = _cusparse()
+        self.values = values
+        self.descriptor = sparse.createDnVec(length, values.data.ptr, _data_type(values.dtype))
+        weakref.finalize(self, sparse.destroyDnVec, self.descriptor)
+
+
+@dataclass(frozen=True, eq=False)
+class _Plan:
+    """One way to multiply: descriptor, algorithm and buffer."""
+
+    name: str
+    matrix: Any
+    algorithm: int
+    buffer: Any
+
+
+class CsrProduct:
+    """y = factor * P x by cuSPARSE, in the fastest of the ways it offers for this matrix.
+
+    Parameters
+    ----------
+    starts, sources : device arrays of int32
+    values : device array of float64 or float32
+    factor : float
+    """
+
+    def __init__(self, starts: Any, sources: Any, values: Any, factor: float) -> None:
+        import cupy
+
+        self.starts, self.sources, self.values = starts, sources, values
+        self._alpha = np.array(factor, values.dtype)
+        self._beta = np.zeros(1, values.dtype)
+        self._type = _data_type(values.dtype)
+        self._sparse = _cusparse()
+        self._device = cupy.cuda.device
+        self._rows = len(starts) - 1
+        self.plan: _Plan | None = None
+        self.trial_ms: dict[str, float] = {}
+        if values.size:
+            self._choose(cupy)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the matrix and of the buffer cuSPARSE works with."""
+        buffer_bytes = 0 if self.plan is None else int(self.plan.buffer.nbytes)
+        return int(self.starts.nbytes + self.sources.nbytes + self.values.nbytes) + buffer_bytes
+
+    def multiply(self, x: DenseVector, y: DenseVector) -> None:
+        """Queue one product."""
+        if self.plan is None:
+            y.values.fill(0)
+        else:
+            self._run(self.plan, x, y)
+
+    def _run(self, plan: _Plan, x: DenseVector, y: DenseVector) -> None:
+        self._sparse.spMV(*self._arguments(plan.matrix, plan.algorithm, x, y), plan.buffer.data.ptr)
+
+    def _arguments(self, matrix: Any, algorithm: int, x: DenseVector, y: DenseVector) -> tuple[Any, ...]:
+        operation = self._sparse.CUSPARSE_OPERATION_NON_TRANSPOSE
+        alpha, beta = self._alpha.ctypes.data, self._beta.ctypes.data
+        handle = self._device.get_cusparse_handle()
+        return (handle, operation, alpha, matrix, x.descriptor, beta, y.descriptor, self._type, algorithm)
+
+    def _choose(self, cupy: Any) -> None:
+        """Time each algorithm, with and without cuSPARSE's analysis of the matrix ahead of it."""
+        x, y = (DenseVector(cupy.zeros(self._rows, self.values.dtype), self._rows) for _ in range(2))
+        best_ms = np.inf
+        for name, algorithm in CSR_ALGORITHMS.items():
+            for analysed in (False, True):
+                plan = self._planned(name, algorithm, analysed, x, y, cupy)
+                if plan is None:
+                    continue
+                taken_ms = self._timed_ms(plan, x, y, cupy)
+                self.trial_ms[plan.name] = taken_ms
+                if taken_ms < best_ms:
+                    self.plan, best_ms = plan, taken_ms
+
+    def _planned(
+        self, name: str, algorithm: int, analysed: bool, x: DenseVector, y: DenseVector, cupy: Any
+    ) -> _Plan | None:
+        sparse, index = self._sparse, self._sparse.CUSPARSE_INDEX_32I
+        matrix = sparse.createCsr(
+            *(self._rows, self._rows, self.values.size),
+            *(self.starts.data.ptr, self.sources.data.ptr, self.values.data.ptr),
+            *(index, index, sparse.CUSPARSE_INDEX_BASE_ZERO, self._type),
+        )
+        weakref.finalize(self, sparse.destroySpMat, matrix)
+        arguments = self._arguments(matrix, algorithm, x, y)
+        buffer = cupy.empty(max(1, sparse.spMV_bufferSize(*arguments)), np.int8)
+        if analysed and not _analyse(arguments, buffer.data.ptr):
+            return None
+        return _Plan(name + ("_analysed" if analysed else ""), matrix, algorithm, buffer)
+
+    def _timed_ms(self, plan: _Plan, x: DenseVector, y: DenseVector, cupy: Any) -> float:
+        self._run(plan, x, y)
+        begin, end = cupy.cuda.Event(), cupy.cuda.Event()
+        taken_ms = []
+        for _ in range(_TRIALS):
+            begin.record()
+            self._run(plan, x, y)
+            end.record()
+            end.synchronize()
+            taken_ms.append(float(cupy.cuda.get_elapsed_time(begin, end)))
+        return sorted(taken_ms)[_TRIALS // 2]
+
+
+def _analyse(arguments: tuple[Any, ...], buffer: int) -> bool:
+    """Call ``cusparseSpMV_preprocess``, which CuPy does not wrap; False where the library lacks it."""
+    try:
+        library = ctypes.CDLL("libcusparse.so.12")
+        function = library.cusparseSpMV_preprocess
+    except (OSError, AttributeError):
+        return False
+    handle, operation, alpha, matrix, x, beta, y, data_type, algorithm = arguments
+    status: int = function(
+        *(ctypes.c_void_p(handle), ctypes.c_int(operation), ctypes.c_void_p(alpha), ctypes.c_void_p(matrix)),
+        *(ctypes.c_void_p(x), ctypes.c_void_p(beta), ctypes.c_void_p(y), ctypes.c_int(data_type)),
+        *(ctypes.c_int(algorithm), ctypes.c_void_p(buffer)),
+    )
+    return status == 0
+
+
+def _cusparse() -> Any:
+    try:
+        return import_module("cupy_backends.cuda.libs.cusparse")
+    except ImportError as error:
+        raise UnavailableError(f"cuSPARSE cannot be loaded: {error}") from None
+
+
+def _data_type(dtype: Any) -> int:
+    runtime = import_module("cupy_backends.cuda.api.runtime")
+    return int(runtime.CUDA_R_64F if dtype == np.float64 else runtime.CUDA_R_32F)
