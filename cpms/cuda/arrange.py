@@ -72,8 +72,7 @@ class Slots:
         count = self.steps * WHOLE_VALUES
         if count >= 2**32:
             raise UnsupportedError(f"{graph.name} has {graph.edges:,} edges; engine cuda counts fewer than 2^32")
-        sources = arrays.zeros(count, np.uint32)
-        sources += np.uint32(graph.nodes)
+        sources = arrays.full(count, graph.nodes, np.uint32)
         ends = arrays.zeros(count // 32, np.uint32)
         weights = None if graph.weights is None else arrays.zeros(count, np.float64)
         starts, gaps = arrays.asarray(graph.indptr.astype(np.uint32)), arrays.asarray(self.gaps)
@@ -139,8 +138,6 @@ def value_exponent(graph: Graph, storage: Format) -> int:
     """
     if not (isinstance(storage, FloatFormat) and storage.scaled) or graph.edges == 0:
         return 0
-    if graph.weights is None:
-        largest = 1.0 / graph.out_weight[graph.out_weight > 0].min()
-    else:
-        largest = edge_values(graph).max()
+    weighted = graph.weights is not None
+    largest = edge_values(graph).max() if weighted else 1.0 / graph.out_weight[graph.out_weight > 0].min()
     return shared_exponent(np.array([largest]), storage)

@@ -39,7 +39,7 @@ class Backend(ABC):
 
     @abstractmethod
     def fetch(self, numbers: Any) -> list[float]:
-        """Return a few float64 numbers, at most 64: what a sweep found."""
+        """Return a few floating-point numbers, at most 64: what a sweep found."""
 
     @abstractmethod
     def address(self, array: Any) -> int:

@@ -86,7 +86,8 @@ class CudaBackend(Backend):
 
     def fetch(self, numbers: Any) -> list[float]:
         """Copy through pinned memory and wait."""
-        found: list[float] = numbers.get(out=self._pinned[: numbers.size]).tolist()
+        room = self._pinned.view(numbers.dtype)[: numbers.size]
+        found: list[float] = numbers.get(out=room).tolist()
         return found
 
     def address(self, array: Any) -> int:

@@ -54,6 +54,7 @@ class HostBackend(Backend):
             ndarray=np.ndarray,
             empty=np.empty,
             zeros=np.zeros,
+            full=np.full,
             asarray=np.array,
             ascontiguousarray=np.ascontiguousarray,
             where=np.where,

@@ -46,10 +46,8 @@ class Matrix(ABC):
         """Return the same matrix in plain float64; a segment format gives up its memory for it."""
         if self.values is None:
             return self
-        if self.values.format.exact:
-            values = segmented.restore_inplace(self.values)
-        else:
-            values = self._float64_values(graph)
+        exact = self.values.format.exact
+        values = segmented.restore_inplace(self.values) if exact else self._float64_values(graph)
         return replace(self, values=segmented.convert_inplace(values, FP64))
 
     @abstractmethod

@@ -56,17 +56,17 @@ class Blas:
             self._blas.setPointerMode(handle, self._blas.CUBLAS_POINTER_MODE_HOST)
 
     def add(self, factor: float, x: Any, y: Any) -> None:
-        """y += factor * x."""
+        """Do y += factor * x."""
         host = np.array(factor, self._dtype)
         self._call(self._letter + "axpy", y.size, host.ctypes.data, x.data.ptr, 1, y.data.ptr, 1, on_device=False)
 
     def scale(self, factor: float, x: Any) -> None:
-        """x *= factor."""
+        """Do x *= factor."""
         host = np.array(factor, self._dtype)
         self._call(self._letter + "scal", x.size, host.ctypes.data, x.data.ptr, 1, on_device=False)
 
     def subtract(self, x: Any, y: Any, out: Any) -> None:
-        """out = x - y, of sizes that `padded` returns."""
+        """Do out = x - y, of sizes that `padded` returns."""
         one, minus = self._signs.data.ptr, self._signs.data.ptr + self._dtype.itemsize
         shape = (_ROWS, x.size // _ROWS)
         self._call(
@@ -76,20 +76,20 @@ class Blas:
         )
 
     def abs_sum(self, x: Any, result: Any) -> None:
-        """result[0] = sum of sizes."""
+        """Do result[0] = sum of sizes."""
         self._call(self._letter + "asum", x.size, x.data.ptr, 1, result.data.ptr, on_device=True)
 
     def norm(self, x: Any, result: Any) -> None:
-        """result[0] = Euclidean norm."""
+        """Do result[0] = Euclidean norm."""
         self._call(self._letter + "nrm2", x.size, x.data.ptr, 1, result.data.ptr, on_device=True)
 
     def dot(self, x: Any, y: Any, result: Any) -> None:
-        """result[0] = x . y."""
+        """Do result[0] = x . y."""
         pointers = (x.data.ptr, 1, y.data.ptr, 1, result.data.ptr)
         self._call(self._letter + "dot", x.size, *pointers, on_device=True)
 
     def largest(self, x: Any, result: Any) -> None:
-        """result[0] = index, from 1, of the largest size; ``result`` holds an int32."""
+        """Do result[0] = index, from 1, of the largest size; ``result`` holds an int32."""
         self._call("i" + self._letter + "amax", x.size, x.data.ptr, 1, result.data.ptr, on_device=True)
 
 
@@ -186,6 +186,7 @@ class CsrProduct:
         weakref.finalize(self, sparse.destroySpMat, matrix)
         arguments = self._arguments(matrix, algorithm, x, y)
         buffer = cupy.empty(max(1, sparse.spMV_bufferSize(*arguments)), np.int8)
+        sparse.setStream(arguments[0], cupy.cuda.get_current_stream().ptr)
         if analysed and not _analyse(arguments, buffer.data.ptr):
             return None
         return _Plan(name + ("_analysed" if analysed else ""), matrix, algorithm, buffer)

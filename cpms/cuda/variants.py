@@ -237,15 +237,29 @@ def conversions(storage: Format) -> Iterator[Variant]:
                 yield convert_tiles(storage, to_segments=to_segments)
 
 
-def of_format(storage: Format) -> Iterator[Variant]:
-    """Yield every variant of one format: all layouts, rows, and pairs of segments read and written."""
+def levels(storage: Format) -> list[tuple[int, int]]:
+    """Return the segments read and written by the sweeps of `cpms.precision`'s policies.
+
+    A sweep writes what it reads or, before a rise, one segment more. A schedule that skips levels, or
+    a policy of the user's own, has its kernels compiled when it first asks for them.
+
+    Examples
+    --------
+    >>> from cpms.format import CPMS2
+    >>> levels(CPMS2)
+    [(1, 1), (1, 2), (2, 2)]
+    """
     counts = range(1, storage.segments + 1)
+    return [(read, write) for read in counts for write in (read, read + 1) if write in counts]
+
+
+def of_format(storage: Format) -> Iterator[Variant]:
+    """Yield the variants of one format: all layouts, rows and `levels`, reductions and conversions."""
     for layout, kernels in PRODUCTS.items():
         for kernel in kernels:
-            for read in counts:
-                for write in counts:
-                    yield from sweep(kernel, storage, read, write, pattern=layout == "pattern")
-    for count in counts:
+            for read, write in levels(storage):
+                yield from sweep(kernel, storage, read, write, pattern=layout == "pattern")
+    for count in range(1, storage.segments + 1):
         yield scale(storage, count)
         for pattern in (False, True):
             yield plain_norm(storage, count, pattern=pattern)
@@ -260,7 +274,7 @@ def every() -> dict[str, list[Variant]]:
     >>> list(every())[:3]
     ['fp64', 'cpms2', 'cpms4']
     """
-    more = ("cpms2-nearest", "cpms4-nearest", "cpms4-planes-nearest", "seg16-16-32", "fp16-stochastic", "e5m2-zero")
+    more = ("cpms2-nearest", "cpms4-nearest", "seg16-16-32", "fp16-stochastic", "e5m2-zero")
     odd = SegmentFormat("odd", (8, 16, 8, 32), 3)
     formats = [*NAMED, *map(format_named, more), odd]
     groups = {storage.name: list(dict.fromkeys(of_format(storage))) for storage in formats}

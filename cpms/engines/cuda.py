@@ -225,15 +225,11 @@ ENGINE: Engine = CudaEngine()
 
 
 def needed_variants(kernel: str, storage: Format, *, pattern: bool) -> list[variants.Variant]:
-    """Return what solves with the precision policies of `cpms.precision` launch, mostly.
-
-    A sweep reads as many segments as it writes or one fewer; others are compiled when first asked for.
-    """
+    """Return what solves with the policies of `cpms.precision` launch; see `variants.levels`."""
     wanted = [*variants.ARRANGING, *variants.conversions(storage), *variants.conversions(FP64)]
-    for read in range(1, storage.segments + 1):
-        for write in {read, min(read + 1, storage.segments)}:
-            wanted.extend(variants.sweep(kernel, storage, read, write, pattern=pattern))
-        wanted.append(variants.scale(storage, read))
+    for read, write in variants.levels(storage):
+        wanted.extend(variants.sweep(kernel, storage, read, write, pattern=pattern))
+    wanted.extend(variants.scale(storage, count) for count in range(1, storage.segments + 1))
     return [*wanted, *variants.float64_sweep(kernel, pattern=pattern)]
 
 

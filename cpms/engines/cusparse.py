@@ -1,4 +1,4 @@
-"""cuSPARSE's product with cuBLAS's sums and updates: the baseline, as seed programs compose it."""
+"""cuSPARSE's product with cuBLAS's sums and updates: what Agrawal, Shendre and Goka compose; the baseline."""
 
 from __future__ import annotations
 
@@ -87,8 +87,8 @@ class CusparseOperator(Operator[Vector]):
         self.launch(x, out)
         l1, dangling, mass = current().fetch(self.found)
         out.dangling = dangling
-        # Columns of P and the distributions sum to 1, in float64 to its last bits.
-        out.mass = mass if self.storage.segments == 1 and not self.storage.exact else (damping * x.mass + 1.0 - damping)
+        # Columns of P and the distributions sum to 1, in float64 to the last bits.
+        out.mass = damping * x.mass + 1.0 - damping if self.storage.exact else mass
         lazy = LazySweep(l1, np.nan, np.nan, out.mass)
         lazy.rest = self._rest
         return lazy
