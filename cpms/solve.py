@@ -170,9 +170,9 @@ def power(
         found = operator.sweep(x, out, level, len(history))  # Lines 5 to 7.
         x, out = out, x
         written = level.write
-        bits = [64 if level == FLOAT64 else storage.bits(segments) for segments in (level.read, level.write)]
+        read, wrote = (64 if level == FLOAT64 else storage.bits(segments) for segments in (level.read, level.write))
         change = _norm(found, stopping.norm)
-        history.append(Step(len(history) + 1, change, level, *bits, found.mass, time.perf_counter() - began))
+        history.append(Step(len(history) + 1, change, level, read, wrote, found.mass, time.perf_counter() - began))
         if on_step:
             on_step(history[-1])
         status = _status(history, change, stopping)  # Line 9.

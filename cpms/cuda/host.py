@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from types import SimpleNamespace
@@ -49,7 +50,6 @@ class HostBackend(Backend):
         self._compiler = found
         self._folder = folder
         self._functions: dict[str, Any] = {}
-        self._pointer_size = ctypes.sizeof(ctypes.c_void_p)
         self.arrays = SimpleNamespace(
             ndarray=np.ndarray,
             empty=np.empty,
@@ -111,15 +111,15 @@ class HostBackend(Backend):
     def _built(self, text: str) -> Path:
         shim = (source.folder() / "host.hpp").read_text()
         library = self._folder / f"{source.digest(shim + text)}.so"
-        if not library.exists():
-            code = library.with_suffix(".cpp")
+        if library.exists():
+            return library
+        # Other processes may build the same library: each in a folder of its own, and the last one stays.
+        with tempfile.TemporaryDirectory(dir=self._folder) as own:
+            code, built = Path(own) / "kernels.cpp", Path(own) / library.name
             code.write_text(text)
-            done = subprocess.run(  # noqa: S603
-                [self._compiler, *_OPTIONS, *_CHECKS, str(code), "-o", str(library)],
-                capture_output=True,
-                text=True,
-                check=False,
-            )
+            command = [self._compiler, *_OPTIONS, *_CHECKS, str(code), "-o", str(built)]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
             if done.returncode:
                 raise CpmsError(f"the kernels do not compile as C++:\n{done.stderr[:4000]}")
+            built.replace(library)
         return library

@@ -1,6 +1,7 @@
 // The kernels as C++ on a processor, for tests: a CUDA thread is a fiber, one runs at a time until it
 // meets a barrier or a warp operation. Finds wrong indices, wrong barriers and deadlocks, not races.
 #pragma once
+#include <setjmp.h>
 #include <ucontext.h>
 
 #include <cmath>
@@ -13,7 +14,7 @@
 #include <vector>
 
 #define __global__
-#define __launch_bounds__(threads)
+#define __launch_bounds__(...)
 #define __shared__ static
 
 namespace host {
@@ -33,10 +34,11 @@ struct Warp {
 };
 
 struct Fiber {
-    ucontext_t context;
+    ucontext_t start;
+    jmp_buf place;  // jumps, unlike contexts, make no system calls
     std::unique_ptr<char[]> stack;
     Index thread;
-    bool done = false;
+    bool started = false, done = false;
 };
 
 inline constexpr std::size_t stack_bytes = 1 << 17;
@@ -45,7 +47,7 @@ inline std::vector<Warp> warps;
 inline Barrier everyone;
 inline unsigned alive = 0;
 inline Fiber* now = nullptr;
-inline ucontext_t scheduler;
+inline jmp_buf scheduler;
 inline Index block_index, block_size, grid_size;
 inline void (*body)(void*) = nullptr;
 inline void* body_data = nullptr;
@@ -55,7 +57,16 @@ inline void* body_data = nullptr;
     std::abort();
 }
 
-inline void pass() { swapcontext(&now->context, &scheduler); }
+inline void pass() {
+    if (!_setjmp(now->place)) _longjmp(scheduler, 1);
+}
+
+inline void resume() {
+    if (_setjmp(scheduler)) return;
+    if (now->started) _longjmp(now->place, 1);
+    now->started = true;
+    setcontext(&now->start);
+}
 
 inline void wait_at(Barrier& barrier, const unsigned& needed) {
     const unsigned mine = barrier.generation;
@@ -114,13 +125,13 @@ inline void run_block(unsigned threads) {
         Fiber& fiber = fibers[t];
         if (!fiber.stack) fiber.stack.reset(new char[stack_bytes]);
         fiber.thread = Index{t, 0, 0};
-        fiber.done = false;
+        fiber.started = fiber.done = false;
         ++warps[t / 32].alive;
-        getcontext(&fiber.context);
-        fiber.context.uc_stack.ss_sp = fiber.stack.get();
-        fiber.context.uc_stack.ss_size = stack_bytes;
-        fiber.context.uc_link = nullptr;
-        makecontext(&fiber.context, enter, 0);
+        getcontext(&fiber.start);
+        fiber.start.uc_stack.ss_sp = fiber.stack.get();
+        fiber.start.uc_stack.ss_size = stack_bytes;
+        fiber.start.uc_link = nullptr;
+        makecontext(&fiber.start, enter, 0);
     }
     // Rounds without progress: all wait, and nobody will come.
     for (unsigned idle = 0; alive > 0; ++idle) {
@@ -129,7 +140,7 @@ inline void run_block(unsigned threads) {
         for (const Warp& w : warps) warp_generations += w.barrier.generation;
         for (unsigned t = 0; t < threads; ++t) {
             now = &fibers[t];
-            if (!now->done) swapcontext(&scheduler, &now->context);
+            if (!now->done) resume();
         }
         for (const Warp& w : warps) after_generations += w.barrier.generation;
         if (alive != before || everyone.generation != generation || after_generations != warp_generations) idle = 0;

@@ -1,0 +1,47 @@
+"""`import cpms` is light: heavy libraries load when they are first used."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import cpms
+
+HEAVY = ["numba", "cupy", "pandas", "matplotlib", "scipy", "pydantic", "hypothesis", "pyopencl", "mpi4py", "networkx"]
+
+
+def loaded_after(statement):
+    program = f"import sys\n{statement}\nprint(' '.join(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+def test_import_loads_no_heavy_library():
+    assert loaded_after("import cpms").isdisjoint([*HEAVY, "numpy"])
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "from cpms import CPMS4, format_named, Level, Threshold",
+        "from cpms import CpmsError, Result, Status, encode, convert_inplace",
+        "from cpms import Graph",
+        "from cpms import pagerank",
+        "import cpms.ranking, cpms.engines; cpms.engines.names()",
+    ],
+)
+def test_names_load_no_more_than_they_need(statement):
+    assert loaded_after(statement).isdisjoint(HEAVY)
+
+
+@pytest.mark.parametrize("name", cpms.__all__)
+def test_every_public_name_exists(name):
+    assert getattr(cpms, name) is not None
+    assert name in dir(cpms)
+
+
+def test_a_name_that_does_not_exist_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="nothing_of_the_kind"):
+        _ = cpms.nothing_of_the_kind

@@ -1,0 +1,57 @@
+"""Threads: parts cover the work once, answers keep their order, errors come out."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cpms import threads
+
+
+@given(st.integers(0, 10_000), st.integers(1, 500), st.integers(1, 64))
+def test_stretches_cover_the_range_once(length, at_least, parts):
+    cuts = threads.stretches(length, at_least=at_least, parts=parts)
+    assert [place for low, high in cuts for place in range(low, high)] == list(range(length))
+    assert len(cuts) <= parts
+    assert all(high - low >= at_least for low, high in cuts[:-1])
+
+
+@pytest.mark.parametrize("count", [1, 2, 7, None])
+def test_answers_come_in_the_order_of_the_parts(count):
+    assert threads.each(lambda part: part * part, range(50), threads=count) == [part * part for part in range(50)]
+
+
+def test_no_parts_give_no_answers():
+    assert threads.each(abs, []) == []
+
+
+def test_work_really_runs_in_as_many_threads_as_asked_for():
+    meeting = threading.Barrier(3)
+    assert sorted(threads.each(lambda _: meeting.wait(60), range(3), threads=3)) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_an_error_in_a_part_comes_out(count):
+    with pytest.raises(ZeroDivisionError):
+        threads.each(lambda part: 1 // part, [1, 0, 2], threads=count)
+
+
+def test_a_limit_holds_within_its_block_and_for_this_thread():
+    before = threads.available()
+    assert before >= 1
+    with threads.limited(3):
+        assert threads.available() == 3
+        with threads.limited(None):
+            assert threads.available() == 3
+        with threads.limited(1):
+            assert threads.available() == 1
+        assert threads.available() == 3
+        seen = []
+        other = threading.Thread(target=lambda: seen.append(threads.available()))
+        other.start()
+        other.join()
+        assert seen == [before]
+    assert threads.available() == before
