@@ -233,7 +233,7 @@ def answer_is_certified(result: Result, *, personalization: Any = None, dangling
     if ranks.shape != (graph.nodes,) or not (np.isfinite(ranks).all() and (ranks >= 0).all()):
         raise LawError(f"the ranks of {graph.name} are not {graph.nodes} finite numbers of at least 0")
     if abs(ranks.sum() - 1.0) > _SUM_ERROR or abs(result.mass - 1.0) > _SUM_ERROR:
-        raise LawError(f"the ranks of {graph.name} sum to {ranks.sum()!r}, the result says {result.mass!r}, not 1")
+        raise LawError(f"the ranks of {graph.name} sum to {float(ranks.sum())}, the result says {result.mass!r}, not 1")
     teleport = None if personalization is None else teleport_distribution(graph, personalization)
     problem = Problem(graph, result.damping, teleport, dangling)
     operator = REFERENCE.prepare(problem, FP64, "csr")
@@ -257,8 +257,8 @@ def _hold(law: str, format: Format, given: Floats, got: Floats, holds: npt.NDArr
     """Raise unless the law holds for every value; name the first for which it does not."""
     if not holds.all():
         i = int(np.argmin(holds))
-        bits = int(given.view(np.uint64)[i])
-        raise LawError(f"{format.name}: {law}, but value {i}, {given[i]!r} (bits {bits:#018x}), gives {got[i]!r}")
+        value, bits, answer = float(given[i]), int(given.view(np.uint64)[i]), float(got[i])
+        raise LawError(f"{format.name}: {law}, but value {i}, {value} (bits {bits:#018x}), gives {answer}")
 
 
 def _masked(values: Floats, bits: int) -> Floats:
@@ -305,8 +305,8 @@ def _same_vector(name: str, twin: ReferenceOperator, seen: Floats, got: Floats, 
     if wrong.any():
         node = int(np.argmax(wrong))
         raise LawError(
-            f"engine {name} at {level} of {twin.storage.name} gives node {node} the value {got[node]!r}; "
-            f"the reference gives {right[node]!r}"
+            f"engine {name} at {level} of {twin.storage.name} gives node {node} the value {float(got[node])}; "
+            f"the reference gives {float(right[node])}"
         )
 
 

@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     0.1 = 0 01111111011 1001100110011001100110011001100110011001100110011010 (sign, exponent, mantissa)
     <BLANKLINE>
     read  bits  segment   value so far         relative error
-       1    32  3fb99999  0.09999990463256836  9.54e-07
+       1    32  3fb99999  0.09999996423721313  3.58e-07
        2    64  9999999a  0.1                  0.00e+00
     0
     """

@@ -80,7 +80,7 @@ def apply_operator(problem: Problem, x: Floats) -> Floats:
     Examples
     --------
     >>> from cpms import Graph
-    >>> apply_operator(Problem(Graph.from_edges([0], [1])), np.array([0.5, 0.5])).tolist()
+    >>> apply_operator(Problem(Graph.from_edges([0], [1])), np.array([0.5, 0.5])).round(4).tolist()
     [0.2875, 0.7125]
     """
     graph = problem.graph

@@ -159,7 +159,7 @@ def encode(values: npt.ArrayLike, format: Format, *, segments: int | None = None
     --------
     >>> from cpms.format import CPMS2
     >>> encode([0.1], CPMS2).decode(read=1).tolist()
-    [0.09999990463256836]
+    [0.09999996423721313]
     """
     given = _doubles(values)
     exponent = shared_exponent(given, format) if isinstance(format, FloatFormat) and format.scaled else 0

@@ -123,11 +123,13 @@ inline void run_block(unsigned threads) {
     alive = threads;
     for (unsigned t = 0; t < threads; ++t) {
         Fiber& fiber = fibers[t];
-        if (!fiber.stack) fiber.stack.reset(new char[stack_bytes]);
+        if (!fiber.stack) {
+            fiber.stack.reset(new char[stack_bytes]);
+            getcontext(&fiber.start);
+        }
         fiber.thread = Index{t, 0, 0};
         fiber.started = fiber.done = false;
         ++warps[t / 32].alive;
-        getcontext(&fiber.start);
         fiber.start.uc_stack.ss_sp = fiber.stack.get();
         fiber.start.uc_stack.ss_size = stack_bytes;
         fiber.start.uc_link = nullptr;

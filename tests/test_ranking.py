@@ -1,0 +1,109 @@
+"""The referee: top-k with its ties, agreement of rankings, and the operator in plain and in exact arithmetic."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+import scipy.stats
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from cpms import Graph, InputError, ranking
+from cpms.engine import Problem
+from cpms.testing import distributions, graphs
+
+scores = st.lists(st.sampled_from([0.0, 0.125, 0.25, 0.5, 1e-300, 1e300, -1.0]) | st.floats(0, 1), max_size=40).map(
+    np.array
+)
+
+
+def exact_sweep(problem, x):
+    """G(x) in rational numbers, edge by edge, as its definition reads."""
+    graph = problem.graph
+    x = [Fraction(value) for value in x.tolist()]
+    weights = [Fraction(1)] * graph.edges if graph.weights is None else [Fraction(w) for w in graph.weights.tolist()]
+    leaving = [Fraction(0)] * graph.nodes
+    for source, weight in zip(graph.sources.tolist(), weights, strict=True):
+        leaving[source] += weight
+    dangling = sum((x[node] for node in range(graph.nodes) if leaving[node] == 0), Fraction(0))
+    uniform = [Fraction(1, graph.nodes)] * graph.nodes
+    teleport = uniform if problem.teleport is None else [Fraction(value) for value in problem.teleport.tolist()]
+    sink = uniform if problem.dangling == "uniform" else teleport
+    damping = Fraction(problem.damping)
+    swept = [damping * dangling * w + (1 - damping) * v for w, v in zip(sink, teleport, strict=True)]
+    for source, target, weight in zip(graph.sources.tolist(), graph.targets.tolist(), weights, strict=True):
+        swept[target] += damping * x[source] * weight / leaving[source]
+    return swept
+
+
+@st.composite
+def problems(draw):
+    graph = draw(graphs(max_nodes=8))
+    teleport = draw(st.none() | distributions(graph.nodes))
+    damping = draw(st.sampled_from([0.85, 0.5, 0.99, 1e-6]))
+    problem = Problem(graph, damping, teleport, draw(st.sampled_from(["teleport", "uniform"])))
+    return problem, draw(distributions(graph.nodes))
+
+
+@given(scores, st.integers(0, 45))
+@example(np.zeros(5), 3)
+def test_top_k_is_the_head_of_the_sorted_list_with_ties_by_index(given_scores, k):
+    expected = sorted(range(len(given_scores)), key=lambda i: (-given_scores[i], i))[:k]
+    assert ranking.top_k(given_scores, k).tolist() == expected
+
+
+def test_the_top_minus_one_is_refused():
+    with pytest.raises(InputError, match="-1"):
+        ranking.top_k(np.ones(3), -1)
+
+
+@given(scores, st.integers(0, 45))
+def test_overlap_counts_common_members_of_the_tops(a, k):
+    b = a[::-1].copy()
+    tops = [set(sorted(range(len(x)), key=lambda i, x=x: (-x[i], i))[:k]) for x in (a, b)]
+    expected = len(tops[0] & tops[1]) / len(tops[0]) if tops[0] else 1.0
+    assert ranking.top_k_overlap(a, b, k) == expected
+    assert ranking.top_k_overlap(a, a, k) == 1.0
+
+
+def test_kendall_tau_is_that_of_scipy_over_the_top():
+    random = np.random.default_rng(6)
+    a, b = random.random(50), random.random(50)
+    assert ranking.kendall_tau(a, b) == pytest.approx(scipy.stats.kendalltau(a, b).statistic)
+    assert ranking.kendall_tau(a, a) == pytest.approx(1.0)
+    assert ranking.kendall_tau(a, -a) == pytest.approx(-1.0)
+    top = np.argsort(-a)[:10]
+    assert ranking.kendall_tau(a, b, 10) == pytest.approx(scipy.stats.kendalltau(a[top], b[top]).statistic)
+
+
+@given(problems(), st.sampled_from([1, 2, 3, 7, 1 << 22]))
+def test_the_operator_is_its_definition_in_exact_arithmetic(given_problem, chunk):
+    problem, x = given_problem
+    with patch.object(ranking, "_CHUNK_EDGES", chunk):
+        swept = ranking.apply_operator(problem, x)
+    expected = exact_sweep(problem, x)
+    np.testing.assert_allclose(swept, [float(value) for value in expected], rtol=1e-13, atol=1e-17)
+
+
+@given(problems())
+def test_the_operator_keeps_mass(given_problem):
+    problem, x = given_problem
+    assert ranking.apply_operator(problem, x).sum() == pytest.approx(1.0, abs=1e-13)
+
+
+@given(problems())
+def test_the_residual_is_a_norm_of_the_change(given_problem):
+    problem, x = given_problem
+    change = [abs(after - Fraction(before)) for after, before in zip(exact_sweep(problem, x), x.tolist(), strict=True)]
+    assert ranking.residual(problem, x) == pytest.approx(float(sum(change)), abs=1e-14)
+    assert ranking.residual(problem, x, "linf") == pytest.approx(float(max(change)), abs=1e-14)
+    squares = float(sum(one**2 for one in change))
+    assert ranking.residual(problem, x, "l2") == pytest.approx(squares**0.5, abs=1e-14)
+
+
+def test_a_solution_has_no_residual():
+    circle = Problem(Graph.from_edges([0, 1, 2], [1, 2, 0]))
+    assert ranking.residual(circle, np.full(3, 1 / 3)) < 1e-16
