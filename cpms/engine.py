@@ -17,6 +17,8 @@ from cpms.precision import Level
 Floats: TypeAlias = npt.NDArray[np.float64]
 DanglingRule: TypeAlias = Literal["teleport", "uniform"]
 Vector = TypeVar("Vector")
+_LEAST_SUM = float(np.finfo(np.float64).smallest_normal)
+"""Least total weight that leaves a node: the reciprocal of a smaller one may be infinite."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +49,15 @@ class Problem:
             raise InputError(f"damping is {self.damping}; it must lie strictly between 0 and 1")
         if self.dangling not in ("teleport", "uniform"):
             raise InputError(f"dangling is {self.dangling!r}; it can be 'teleport' or 'uniform'")
+        if self.graph.weights is not None:
+            sums = self.graph.out_weight
+            wrong = np.flatnonzero((self.graph.out_degree > 0) & ~((sums >= _LEAST_SUM) & np.isfinite(sums)))
+            if len(wrong):
+                node = self.graph.node_id(int(wrong[0]))
+                raise InputError(
+                    f"the weights of the edges that leave node {node!r} sum to {float(sums[wrong[0]])}, which cannot be "
+                    "divided by in float64; multiply all weights by a power of two"
+                )
 
     @property
     def teleport_or_scalar(self) -> Floats:

@@ -1,4 +1,7 @@
-"""Arrays in a storage format: encode, decode, partial writes, conversion in place."""
+"""Arrays in a storage format: encode, decode, partial writes, conversion in place.
+
+NumPy arrays are worked on here, CuPy arrays and other device memory in `cpms.cuda.segmented`.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,7 @@ Floats = npt.NDArray[np.float64]
 BUFFERED = 16384
 """Values that conversion in place buffers: 128 KiB, which stays in a core's cache."""
 _STRETCH = 1 << 16
+_DLPACK_CUDA = 2
 ROUNDING_MODES = {"zero": 0, "nearest": 1, "stochastic": 2}
 
 
@@ -75,6 +79,9 @@ class SegmentedArray:
         InputError
             If the format does not have that many segments.
         """
+        if on_device(self.memory):
+            decoded: Floats = _device().decode(self, read)
+            return decoded
         from cpms import segment_kernels
 
         self.format.checked_read(read)
@@ -99,6 +106,9 @@ class SegmentedArray:
             Segments to write (all by default). The format's rounding decides what happens to the
             bits that do not fit; a scaled array keeps its exponent.
         """
+        if on_device(self.memory):
+            _device().write(self, values, segments=segments)
+            return
         given = _doubles(values)
         if given.shape != (self.length,):
             raise InputError(f"the array holds {self.length} values; {given.shape} cannot be written into it")
@@ -128,6 +138,9 @@ class SegmentedArray:
         """
         if isinstance(self.format, FloatFormat):
             raise InputError(f"{self.format.name} is a packed float; use decode(), it has no room in place")
+        if on_device(self.memory):
+            restored: Floats = _device().restore_inplace(self)
+            return restored
         for part, large in _converted_apart(self.memory.view(np.uint64), self.format):
             if large:
                 _planes_to_blocks(part, self.format)
@@ -161,6 +174,9 @@ def encode(values: npt.ArrayLike, format: Format, *, segments: int | None = None
     >>> encode([0.1], CPMS2).decode(read=1).tolist()
     [0.09999996423721313]
     """
+    if on_device(values):
+        encoded: SegmentedArray = _device().encode(values, format, segments=segments)
+        return encoded
     given = _doubles(values)
     exponent = shared_exponent(given, format) if isinstance(format, FloatFormat) and format.scaled else 0
     memory = np.zeros(format.nbytes(len(given)), dtype=np.uint8)
@@ -194,6 +210,9 @@ def convert_inplace(values: Floats, format: SegmentFormat) -> SegmentedArray:
     """
     if isinstance(format, FloatFormat):
         raise InputError(f"{format.name} is a packed float; only segment formats convert in place, use encode()")
+    if on_device(values):
+        converted: SegmentedArray = _device().convert_inplace(values, format)
+        return converted
     if not isinstance(values, np.ndarray) or values.dtype != np.float64 or values.ndim != 1:
         raise InputError("conversion in place needs a one-dimensional NumPy array of float64")
     if not values.flags.c_contiguous or not values.flags.writeable:
@@ -217,6 +236,29 @@ def shared_exponent(values: Floats, format: FloatFormat) -> int:
     sizes = np.abs(values[np.isfinite(values)])
     largest = sizes.max(initial=0.0)
     return 0 if largest == 0 else int(format.bias - np.frexp(largest)[1])
+
+
+def on_device(values: object) -> bool:
+    """Return whether an object's memory lies on a CUDA device.
+
+    Examples
+    --------
+    >>> on_device(np.zeros(3))
+    False
+    """
+    if isinstance(values, np.ndarray):
+        return False
+    if hasattr(values, "__cuda_array_interface__"):
+        return True
+    # 2 is DLPack's kDLCUDA; NumPy arrays answer 1, the processor.
+    device = getattr(values, "__dlpack_device__", None)
+    return device is not None and int(device()[0]) == _DLPACK_CUDA
+
+
+def _device() -> Any:
+    from cpms.cuda import segmented
+
+    return segmented
 
 
 def _doubles(values: npt.ArrayLike) -> Floats:

@@ -163,6 +163,9 @@ def power(
     level, state = controller.init(storage)
     x, out = operator.load(first), operator.empty()
     written = storage.segments
+    if level == FLOAT64:
+        operator, x, out = operator.to_float64(x, out)
+        written = 0
     history: list[Step] = []
     began = time.perf_counter()
     while True:  # Line 4.
@@ -208,17 +211,31 @@ def teleport_distribution(
         if weights.shape != (graph.nodes,):
             raise InputError(f"personalization has shape {weights.shape}; give one weight a node, {graph.nodes}")
     else:
-        named = personalization if isinstance(personalization, Mapping) else dict.fromkeys(personalization, 1.0)
-        if len(named) < len(personalization):
-            raise InputError("personalization names a node twice; give each once, or a mapping of node to weight")
         weights = np.zeros(graph.nodes)
-        for node, weight in named.items():
-            weights[graph.index_of(node)] += float(weight)
-    total = weights.sum()
-    if not (np.isfinite(weights).all() and (weights >= 0).all() and total > 0):
-        raise InputError("personalization weights must be finite, not negative, and not all zero")
+        named = _weights_by_node(personalization)
+        indices = [graph.index_of(node) for node in named]
+        if len(set(indices)) < len(personalization):
+            raise InputError("personalization names a node twice; give each once, or a mapping of node to weight")
+        weights[indices] = list(named.values())
+    with np.errstate(over="ignore"):
+        total = weights.sum()
+    if not ((weights >= 0).all() and 0 < total < math.inf):
+        raise InputError("personalization weights must be not negative, not all zero, and of finite sum")
     weights /= total
     return weights
+
+
+def _weights_by_node(personalization: Sequence[int | str] | Mapping[int | str, float]) -> Mapping[int | str, float]:
+    try:
+        if isinstance(personalization, Mapping):
+            return {node: float(weight) for node, weight in personalization.items()}
+        if not isinstance(personalization, str):
+            return dict.fromkeys(personalization, 1.0)
+    except (TypeError, ValueError):
+        pass
+    raise InputError(
+        f"personalization is {personalization!r}; give a list of node ids, a mapping of node id to weight, or an array"
+    )
 
 
 def resolved_layout(graph: Graph, layout: str) -> str:
@@ -231,15 +248,24 @@ def resolved_layout(graph: Graph, layout: str) -> str:
 def _start(graph: Graph, start: Floats | None) -> Floats:
     if start is None:
         return np.full(graph.nodes, 1.0 / graph.nodes)  # Line 1.
-    given = np.asarray(start, dtype=np.float64)
-    if given.shape != (graph.nodes,) or not np.isfinite(given).all() or (given < 0).any() or given.sum() <= 0:
-        raise InputError(f"start must hold {graph.nodes} finite values of at least 0 that are not all 0")
-    scaled: Floats = given / given.sum()
+    try:
+        given = np.asarray(start, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"start is no array of numbers; give {graph.nodes}") from None
+    with np.errstate(over="ignore"):
+        total = given.sum()
+    if given.shape != (graph.nodes,) or not ((given >= 0).all() and 0 < total < math.inf):
+        raise InputError(f"start must hold {graph.nodes} values of at least 0, of a finite sum above 0")
+    scaled: Floats = given / total
     return scaled
 
 
 def _check_level(level: Level, written: int) -> None:
-    if written and level != FLOAT64 and level.read > written:
+    if level == FLOAT64:
+        return
+    if not written:
+        raise InputError(f"the controller asks for {level} after float64; what was converted stays float64")
+    if level.read > written:
         raise InputError(f"the controller reads {level.read} segments where only {written} were written")
 
 

@@ -33,7 +33,7 @@ SWEPT = [
     EIGHTS,
 ]
 
-quickly = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+quickly = settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 patterns = st.lists(st.integers(0, 2**64 - 1), max_size=40)
 SPECIAL = [
     *(0x7FF0000000000001, 0x7FF0000000000000, 0xFFF0000000000000, 0x8000000000000000, 0, 1),
@@ -84,8 +84,9 @@ def as_bytes(backend, stored):
 @quickly
 @given(bits=patterns)
 @example(bits=SPECIAL)
-@example(bits=SPECIAL * 40)
+@example(bits=SPECIAL * 17)
 def test_segments_are_the_oracles(backend, storage, bits):
+    backend.compile(variants.conversions(storage))
     values = of_bits(bits)
     block = storage.block
     for count in range(1, storage.segments + 1):
@@ -107,16 +108,18 @@ def test_segments_are_the_oracles(backend, storage, bits):
 @given(bits=patterns)
 @example(bits=SPECIAL)
 def test_packed_floats_are_the_oracles(backend, storage, bits):
+    backend.compile(variants.conversions(storage))
     values = of_bits(bits)
     split = storage.exponent_bits, storage.mantissa_bits
     stored = segmented.encode(upload(backend, values), storage)
     exponent = shared_exponent(values, storage) if storage.scaled else 0
     assert stored.exponent == exponent
     raw = np.frombuffer(as_bytes(backend, stored), f"u{storage.width // 8}").tolist()
-    scaled = np.ldexp(values, exponent)
-    assert raw == [reference.pack_float(float(v), *split, storage.rounding) for v in scaled]
     decoded = backend.to_host(segmented.decode(stored))
-    expected = np.ldexp([reference.unpack_float(r, *split) for r in raw], -exponent) if raw else np.zeros(0)
+    with np.errstate(all="ignore"):
+        scaled = np.ldexp(values, exponent)
+        expected = np.ldexp(np.array([reference.unpack_float(r, *split) for r in raw]), -exponent)
+    assert raw == [reference.pack_float(float(v), *split, storage.rounding) for v in scaled]
     np.testing.assert_array_equal(decoded, expected)
 
 
@@ -133,6 +136,7 @@ LONG = [4095, 4096, 4097, 5000, 8192, 13000]
 
 @pytest.mark.parametrize("storage", SEGMENTED, ids=lambda storage: storage.name)
 def test_in_place_is_out_of_place_and_its_own_inverse(backend, storage):
+    backend.compile(variants.conversions(storage))
     rng = np.random.default_rng(7)
     planar = storage.block is None or storage.block > 4096
     for length in LENGTHS + (LONG if planar else []):
@@ -216,6 +220,11 @@ def problems(graph):
     yield Problem(graph, teleport=teleport / teleport.sum(), dangling="uniform", damping=0.6)
 
 
+def graphs_of(layout):
+    """All graphs, but for ELL those whose longest row is not out of all proportion."""
+    return [graph for name, graph in GRAPHS.items() if layout != "ell" or name != "hub"]
+
+
 def close(mine, theirs, storage, write):
     """Whether stored values agree but for rounding of sums, which may move a few of them by one place."""
     np.testing.assert_allclose(mine, theirs, rtol=4 * storage.unit_roundoff(write) + 1e-13, atol=1e-300)
@@ -223,14 +232,20 @@ def close(mine, theirs, storage, write):
     assert different.sum() <= 1 + len(mine) // 200
 
 
-CASES = [(e, layout) for e in (cuda.ENGINE, cuda_thread_rows.ENGINE) for layout in e.layouts][:5]
+CASES = [
+    *((cuda.ENGINE, layout, storage) for layout in cuda.ENGINE.layouts for storage in SWEPT),
+    *((cuda_thread_rows.ENGINE, layout, storage) for layout in ("csr", "pattern") for storage in SWEPT[:3]),
+]
 
 
-@pytest.mark.parametrize(("engine", "layout"), CASES, ids=lambda case: getattr(case, "name", case))
-@pytest.mark.parametrize("storage", SWEPT, ids=lambda storage: storage.name)
-def test_sweeps_agree_with_the_reference_engine(backend, storage, engine, layout):
+def case_name(case):
+    return getattr(case, "name", case)
+
+
+@pytest.mark.parametrize(("engine", "layout", "storage"), CASES, ids=case_name)
+def test_sweeps_agree_with_the_reference_engine(backend, engine, layout, storage):
     rng = np.random.default_rng(9)
-    for graph in GRAPHS.values():
+    for graph in graphs_of(layout):
         for problem in problems(graph):
             if engine.unsupported(problem, storage, layout):
                 assert layout == "pattern"
@@ -253,11 +268,10 @@ def test_sweeps_agree_with_the_reference_engine(backend, storage, engine, layout
                 close(operator.read(out, write), twin.read(out_twin, write), storage, write)
 
 
-@pytest.mark.parametrize(("engine", "layout"), CASES, ids=lambda case: getattr(case, "name", case))
-@pytest.mark.parametrize("storage", SWEPT, ids=lambda storage: storage.name)
-def test_conversion_to_float64_keeps_values(backend, storage, engine, layout):
+@pytest.mark.parametrize(("engine", "layout", "storage"), CASES, ids=case_name)
+def test_conversion_to_float64_keeps_values(backend, engine, layout, storage):
     rng = np.random.default_rng(10)
-    for graph in GRAPHS.values():
+    for graph in graphs_of(layout):
         problem = Problem(graph)
         if engine.unsupported(problem, storage, layout):
             continue
@@ -300,8 +314,8 @@ def test_nothing_is_written_behind_the_rows(backend):
 
 def test_a_sweep_repeats_bit_for_bit(backend):
     for layout in ("csr", "ell", "pattern"):
-        operator = cuda.ENGINE.prepare(Problem(GRAPHS["hub"]), format_named("cpms4"), layout)
-        x = operator.load(np.random.default_rng(12).random(50))
+        operator = cuda.ENGINE.prepare(Problem(GRAPHS["skewed"]), format_named("cpms4"), layout)
+        x = operator.load(np.random.default_rng(12).random(300))
         outs = [operator.empty() for _ in range(3)]
         found = [operator.sweep(x, out, Level(2, 3), 0) for out in outs]
         assert found[0] == found[1] == found[2]
@@ -310,7 +324,8 @@ def test_a_sweep_repeats_bit_for_bit(backend):
 
 def test_stochastic_sweeps_are_the_processors(backend):
     storage, problem = format_named("fp32-stochastic"), Problem(GRAPHS["skewed"])
-    mine, twin = (e.prepare(problem, storage, "csr") for e in (cuda.ENGINE, cpu.ENGINE))
+    # The pattern: values in matrices of different order are rounded by different numbers.
+    mine, twin = (e.prepare(problem, storage, "pattern") for e in (cuda.ENGINE, cpu.ENGINE))
     values = np.random.default_rng(13).random(300)
     x, out, x_twin, out_twin = mine.load(values), mine.empty(), twin.load(values), twin.empty()
     mine.sweep(x, out, Level(1, 1), 17)

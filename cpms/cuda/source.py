@@ -7,29 +7,20 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from cpms.errors import UnavailableError
+from cpms import shipped
 
 _INCLUDE = re.compile(r'^#include "([^"]+)"$')
 
 
 def folder() -> Path:
-    """Return the folder of the CUDA sources: inside an installed package, or beside an editable one.
-
-    Raises
-    ------
-    UnavailableError
-        If the sources are in neither place.
+    """Return the folder of the CUDA sources.
 
     Examples
     --------
     >>> (folder() / "storage.cuh").exists()
     True
     """
-    package = Path(__file__).resolve().parent.parent
-    for candidate in (package / "_shipped" / "kernels" / "cuda", package.parent / "kernels" / "cuda"):
-        if candidate.is_dir():
-            return candidate
-    raise UnavailableError("the CUDA sources are missing from this installation; install cpms again")
+    return shipped.folder("kernels") / "cuda"
 
 
 def assemble(files: Iterable[str]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -33,6 +33,10 @@ class LazySweep(Sweep):
     """A sweep whose L2 and largest change are worked out when they are asked for, before the next sweep."""
 
     rest: Callable[[str], float]
+
+    def __iter__(self) -> Iterator[float]:
+        """Iterate as a tuple does, over the four numbers."""
+        return iter((self.l1, self.l2, self.linf, self.mass))
 
     @cached_property
     def l2(self) -> float:  # type: ignore[override]

@@ -32,7 +32,7 @@ def _lasting() -> dict[str, Any]:
     versions = {f"version_{name.replace('-', '_')}": _version(name) for name in _LIBRARIES}
     return {
         "cpms_version": cpms.__version__,
-        "git_commit": _git("rev-parse", "HEAD"),
+        "git_commit": _git("rev-parse", "HEAD") or _noted_commit(),
         "git_dirty": _dirty(),
         "version_python": platform.python_version(),
         **{key: version for key, version in versions.items() if version},
@@ -57,6 +57,12 @@ def _git(*arguments: str) -> str | None:
     except (OSError, subprocess.CalledProcessError):
         return None
     return done.stdout.strip()
+
+
+def _noted_commit() -> str | None:
+    """Return the commit that whoever copied the sources without their history noted beside them."""
+    note = Path(cpms.__file__).parent / "_shipped" / "commit"
+    return note.read_text(encoding="utf-8").strip() if note.is_file() else None
 
 
 def _dirty() -> bool | None:

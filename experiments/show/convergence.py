@@ -14,7 +14,7 @@ def show(rows, out):
     rows = rows[(rows.storage == "cpms4") & (rows.status == "ok")].set_index("graph", drop=False)
     figure, axes = plt.subplots(2, 3, figsize=(7, 4), sharey=True)
     for panel, graph in zip(axes.flat, [g for g in SHOWN if g in rows.index], strict=False):
-        history = pd.DataFrame(rows.loc[graph].history, columns=["residual", "bits", "mass"])
+        history = pd.DataFrame(rows.loc[graph].history, columns=["residual", "bits", "mass", "seconds"])
         history["iteration"] = range(1, len(history) + 1)
         for bits, part in history.groupby("bits"):
             panel.semilogy(part.iteration, part.residual, ".", markersize=3, color=PALETTE[bits], label=f"{bits} bits")

@@ -17,7 +17,7 @@ def show(rows, out):
     out.table(_by_precision(rows), caption="Iterations by bits read, and the error certified in float64")
     figure, axes = plt.subplots(1, len(rows), figsize=(7, 2.3), sharey=True)
     for panel, (_, row) in zip(axes, rows.iterrows(), strict=True):
-        history = pd.DataFrame(row.history, columns=["residual", "bits", "mass"])
+        history = pd.DataFrame(row.history, columns=["residual", "bits", "mass", "seconds"])
         history["iteration"] = range(1, len(history) + 1)
         for bits, part in history.groupby("bits"):
             panel.semilogy(part.iteration, part.residual, ".", markersize=3, color=PALETTE[bits], label=f"{bits} bits")

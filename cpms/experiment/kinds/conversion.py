@@ -5,13 +5,13 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from cpms import threads
+from cpms import engines, threads
 from cpms.errors import UnsupportedError
 from cpms.experiment.config import Cell, Experiment
 from cpms.format import SegmentFormat, format_named
@@ -26,11 +26,18 @@ class Config(Experiment):
     storages: list[str] = Field(min_length=1)
     sizes: list[Annotated[int, Field(ge=1)]] = Field(min_length=1)
     samples: int = Field(default=9, ge=1)
+    device: Literal["cpu", "cuda"] = "cpu"
 
     def cells(self) -> list[Cell]:
         """Return one cell a size, format and repetition."""
         return [
-            {"values": size, "storage": storage, "samples": self.samples, "repetition": repetition}
+            {
+                "values": size,
+                "storage": storage,
+                "samples": self.samples,
+                "repetition": repetition,
+                **({} if self.device == "cpu" else {"device": self.device}),
+            }
             for size in self.sizes
             for repetition in range(self.repetitions)
             for storage in self.storages
@@ -48,6 +55,8 @@ class Context:
         storage = format_named(cell["storage"])
         if not isinstance(storage, SegmentFormat):
             raise UnsupportedError(f"{storage.name} is a packed float; it does not convert in place")
+        if cell.get("device") == "cuda":
+            return _on_device(cell, storage)
         values: Floats = np.random.default_rng(1).random(int(cell["values"]))
         copy = np.empty_like(values)
         seconds: dict[str, list[float]] = {"copy": [], "convert": [], "restore": []}
@@ -56,15 +65,43 @@ class Context:
             if sample:
                 for name, value in spent.items():
                     seconds[name].append(value)
-        moved = 2 * values.nbytes / 1e9
-        columns: dict[str, Any] = {"bytes": values.nbytes}
-        for name, taken in seconds.items():
-            columns |= {
-                f"{name}_gbps": moved / statistics.median(taken),
-                f"{name}_least_gbps": moved / max(taken),
-                f"{name}_most_gbps": moved / min(taken),
-            }
-        return columns
+        return _columns(values.nbytes, seconds)
+
+
+def _columns(nbytes: int, seconds: dict[str, list[float]]) -> dict[str, Any]:
+    """Return gigabytes a second, read plus written, from the seconds each took."""
+    columns: dict[str, Any] = {"bytes": nbytes}
+    for name, taken in seconds.items():
+        columns |= {
+            f"{name}_gbps": 2e-9 * nbytes / statistics.median(taken),
+            f"{name}_least_gbps": 2e-9 * nbytes / max(taken),
+            f"{name}_most_gbps": 2e-9 * nbytes / min(taken),
+        }
+    return columns
+
+
+def _on_device(cell: Cell, storage: SegmentFormat) -> dict[str, Any]:
+    """Time the same on a GPU, by device events."""
+    engines.get("cuda")
+    import cupy
+
+    values = cupy.random.default_rng(1).random(cell["values"])
+    copy = cupy.empty_like(values)
+    events = [cupy.cuda.Event() for _ in range(4)]
+    seconds: dict[str, list[float]] = {"copy": [], "convert": [], "restore": []}
+    for sample in range(cell["samples"] + 2):
+        events[0].record()
+        cupy.copyto(copy, values)
+        events[1].record()
+        stored = convert_inplace(values, storage)
+        events[2].record()
+        stored.restore_inplace()
+        events[3].record()
+        events[3].synchronize()
+        if sample > 1:
+            for name, begin, end in zip(seconds, events, events[1:], strict=False):
+                seconds[name].append(cupy.cuda.get_elapsed_time(begin, end) / 1e3)
+    return _columns(int(values.nbytes), seconds)
 
 
 def _turn(values: Floats, copy: Floats, storage: SegmentFormat) -> dict[str, float]:

@@ -180,7 +180,7 @@ def _columns(graph: Graph, result: Result, cell: Cell) -> dict[str, Any]:
         "top": [[node, score] for node, score in result.top(_RECORDED_TOP)],
     }
     if cell["record_history"]:
-        columns["history"] = [[step.residual, step.bits, step.mass] for step in result.history]
+        columns["history"] = [[step.residual, step.bits, step.mass, step.seconds] for step in result.history]
     return columns
 
 

@@ -1,0 +1,103 @@
+"""Times by device events: short work is captured as a CUDA graph, so that launching it costs nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import statistics
+from collections.abc import Callable
+from typing import Any
+
+Work = Callable[[], object]
+_SHORT_MS = 1.0
+_GRAPH_LENGTH = 10
+
+
+class Timer:
+    """Times one piece of work again and again."""
+
+    def __init__(self, work: Work) -> None:
+        import cupy
+
+        self._cupy = cupy
+        self._work = work
+        self._repeats = 1
+        work()
+        work()
+        if self._measure(work) < _SHORT_MS:
+            self._work, self._repeats = self._captured(work)
+        self._measure(self._work)
+        self.samples_ms: list[float] = []
+
+    def turn(self) -> None:
+        """Take one sample."""
+        self.samples_ms.append(self._measure(self._work) / self._repeats)
+
+    def columns(self) -> dict[str, Any]:
+        """Return median, least and most, in milliseconds, and whether a graph was replayed."""
+        return {
+            "median_ms": statistics.median(self.samples_ms),
+            "least_ms": min(self.samples_ms),
+            "most_ms": max(self.samples_ms),
+            "captured": self._repeats > 1,
+        }
+
+    def _measure(self, work: Work) -> float:
+        begin, end = self._cupy.cuda.Event(), self._cupy.cuda.Event()
+        begin.record()
+        work()
+        end.record()
+        end.synchronize()
+        return float(self._cupy.cuda.get_elapsed_time(begin, end))
+
+    def _captured(self, work: Work) -> tuple[Work, int]:
+        """Return the replay of several runs as a graph; where work cannot be captured, several plain runs."""
+        stream = self._cupy.cuda.Stream(non_blocking=True)
+        stream_before = self._cupy.cuda.get_current_stream()
+        stream_before.synchronize()
+        try:
+            with stream:
+                stream.begin_capture()
+                for _ in range(_GRAPH_LENGTH):
+                    work()
+                graph = stream.end_capture()
+        except RuntimeError:
+            with contextlib.suppress(RuntimeError):
+                stream.end_capture()
+
+            def plain() -> None:
+                for _ in range(_GRAPH_LENGTH):
+                    work()
+
+            return plain, _GRAPH_LENGTH
+        return lambda: graph.launch(stream=stream_before), _GRAPH_LENGTH
+
+
+def in_turn(timers: list[Timer], samples: int) -> None:
+    """Take ``samples`` samples of each, one after the other, round by round."""
+    for _ in range(samples):
+        for timer in timers:
+            timer.turn()
+
+
+def ceilings() -> dict[str, float]:
+    """Return what this device reaches now: copying, and gathering random words of 2, 4 and 8 bytes."""
+    import cupy
+
+    length, words = 1 << 27, 1 << 22
+    source, target = cupy.full(length, 1.0), cupy.empty(length)
+    copy = Timer(lambda: cupy.copyto(target, source))
+    place = cupy.random.default_rng(1).integers(0, words, 1 << 26, dtype=cupy.int32)
+    gathers = {}
+    kept = []
+    for name in ("uint16", "uint32", "float64"):
+        values, out = cupy.ones(words, name), cupy.empty(place.size, name)
+        kept.append((values, out))
+        gathers[values.itemsize] = Timer(lambda values=values, out=out: cupy.take(values, place, out=out))  # type: ignore[misc]
+    in_turn([copy, *gathers.values()], 9)
+    return {
+        "copy_gbps": 16 * length / statistics.median(copy.samples_ms) / 1e6,
+        **{
+            f"gather_{size}_byte_giga_per_s": place.size / statistics.median(timer.samples_ms) / 1e6
+            for size, timer in gathers.items()
+        },
+    }

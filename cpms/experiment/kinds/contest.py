@@ -1,0 +1,125 @@
+"""Whole solves, contestants in turn round by round, each prepared anew and certified once."""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+from typing import Annotated, Any
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+from cpms import engines, ranking
+from cpms.engine import Problem
+from cpms.errors import UnavailableError, UnsupportedError
+from cpms.experiment.config import Cell, Experiment
+from cpms.format import format_named
+from cpms.graph import Graph
+from cpms.loading import load
+from cpms.precision import WriteAhead, default_controller
+from cpms.result import Step
+from cpms.solve import Stopping, power
+
+
+class Contestant(BaseModel):
+    """An engine and a storage format; ``write_ahead`` writes so many segments more than are read."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    engine: str
+    storage: str = "fp64"
+    layout: str | None = None
+    write_ahead: int = Field(default=0, ge=0)
+
+
+class Config(Experiment):
+    """What such an experiment may set."""
+
+    graphs: list[str] = Field(min_length=1)
+    layouts: list[str] = ["csr"]
+    contestants: list[Contestant] = Field(min_length=2)
+    tolerances: list[Annotated[float, Field(gt=0)]] = [1e-10]
+    rounds: int = Field(default=5, ge=1)
+    certify: bool = True
+
+    def cells(self) -> list[Cell]:
+        """Return one cell a graph, layout and tolerance."""
+        return [
+            {
+                "graph": graph,
+                "layout": layout,
+                "tol": tol,
+                "rounds": self.rounds,
+                "certify": self.certify,
+                "contestants": [contestant.model_dump() for contestant in self.contestants],
+                "repetition": repetition,
+            }
+            for graph in self.graphs
+            for repetition in range(self.repetitions)
+            for layout, tol in itertools.product(self.layouts, self.tolerances)
+        ]
+
+
+class Context:
+    """Holds the graph of the cells at hand."""
+
+    def __init__(self, config: Config) -> None:
+        del config
+        self._graph: tuple[str, Graph] | None = None
+
+    def measure(self, cell: Cell) -> dict[str, Any]:
+        """Solve round by round; the first round warms up and certifies."""
+        if self._graph is None or self._graph[0] != cell["graph"]:
+            self._graph = None
+            self._graph = cell["graph"], load(cell["graph"])
+        graph = self._graph[1]
+        problem = Problem(graph)
+        columns = [_first_round(problem, given, cell) for given in cell["contestants"]]
+        for _ in range(cell["rounds"]):
+            for given, column in zip(cell["contestants"], columns, strict=True):
+                if column["status"] == "ok":
+                    _, _, history, solve_s = _solve(problem, given, cell)
+                    column["solve_samples_s"].append(solve_s)
+                    column["step_samples_s"].append([step.seconds for step in history])
+        for column in columns:
+            if column["status"] == "ok":
+                column["solve_s"] = statistics.median(column["solve_samples_s"])
+                column["step_s"] = np.median(column.pop("step_samples_s"), axis=0).tolist()
+        return {
+            "graph_name": graph.name,
+            "stand_in_for": graph.stand_in_for,
+            "nodes": graph.nodes,
+            "edges": graph.edges,
+            "results": columns,
+        }
+
+
+def _solve(problem: Problem, given: dict[str, Any], cell: Cell) -> tuple[Any, Any, list[Step], float]:
+    """Prepare, solve and return ranks, status, history and the seconds of the solve alone."""
+    storage = format_named(given["storage"])
+    operator = engines.get(given["engine"]).prepare(problem, storage, given["layout"] or cell["layout"])
+    controller = default_controller(storage)
+    if given["write_ahead"]:
+        controller = WriteAhead(controller, given["write_ahead"])
+    first = np.full(problem.graph.nodes, 1.0 / problem.graph.nodes)
+    ranks, status, history = power(operator, first, controller, Stopping(cell["tol"]))
+    # The history's times leave out bringing vectors to and from a device, which a caller may not need.
+    return ranks, status, history, history[-1].seconds
+
+
+def _first_round(problem: Problem, given: dict[str, Any], cell: Cell) -> dict[str, Any]:
+    try:
+        ranks, status, history, _ = _solve(problem, given, cell)
+    except (UnsupportedError, UnavailableError, MemoryError) as error:
+        return {**given, "status": "unsupported", "reason": str(error) or "out of memory"}
+    residual_l1 = ranking.residual(problem, ranks / ranks.sum()) if cell["certify"] else None
+    return {
+        **given,
+        "status": "ok",
+        "solver_status": status.name.lower(),
+        "iterations": len(history),
+        "bits": [step.bits for step in history],
+        "residual_l1": residual_l1,
+        "solve_samples_s": [],
+        "step_samples_s": [],
+    }

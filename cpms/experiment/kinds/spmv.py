@@ -1,0 +1,125 @@
+"""One sweep's product on a GPU, read level by read level, contestants in turn: the paper's Figure 4."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from pydantic import Field
+
+from cpms import engines
+from cpms.engine import Operator, Problem
+from cpms.errors import UnavailableError, UnsupportedError
+from cpms.experiment.config import Cell, Experiment
+from cpms.experiment.device_time import Timer, ceilings, in_turn
+from cpms.format import Format, format_named
+from cpms.graph import Graph
+from cpms.loading import load
+
+
+class Config(Experiment):
+    """What such an experiment may set."""
+
+    graphs: list[str] = Field(min_length=1)
+    layouts: list[str] = ["csr"]
+    engines: list[str] = ["cuda"]
+    storages: list[str] = ["fp64", "cpms2", "cpms4"]
+    samples: int = Field(default=11, ge=1)
+
+    def cells(self) -> list[Cell]:
+        """Return one cell a graph and layout: its contestants take turns within it."""
+        return [
+            {
+                "graph": graph,
+                "layout": layout,
+                "engines": self.engines,
+                "storages": self.storages,
+                "samples": self.samples,
+                "repetition": repetition,
+            }
+            for graph in self.graphs
+            for repetition in range(self.repetitions)
+            for layout in self.layouts
+        ]
+
+
+class Context:
+    """Holds the graph at hand, and the ceilings of the device, measured once in the run."""
+
+    def __init__(self, config: Config) -> None:
+        del config
+        self._graph: tuple[str, Graph] | None = None
+        self._ceilings: dict[str, float] = {}
+
+    def measure(self, cell: Cell) -> dict[str, Any]:
+        """Time every engine, storage and read level of a cell in turn; cuSPARSE in CSR is always among them."""
+        engines.get("cusparse")
+        self._ceilings = self._ceilings or ceilings()
+        if self._graph is None or self._graph[0] != cell["graph"]:
+            self._graph = None
+            self._graph = cell["graph"], load(cell["graph"])
+        graph = self._graph[1]
+        contestants, timers, refused = _contestants(Problem(graph), cell)
+        in_turn(timers, cell["samples"])
+        return {
+            "graph_name": graph.name,
+            "stand_in_for": graph.stand_in_for,
+            "nodes": graph.nodes,
+            "edges": graph.edges,
+            "contestants": [
+                {**contestant, **timer.columns()} for contestant, timer in zip(contestants, timers, strict=True)
+            ],
+            "refused": refused,
+            **self._ceilings,
+        }
+
+
+def _contestants(problem: Problem, cell: Cell) -> tuple[list[dict[str, Any]], list[Timer], dict[str, str]]:
+    found: list[dict[str, Any]] = []
+    timers: list[Timer] = []
+    refused: dict[str, str] = {}
+    wanted = [("cusparse", "fp64", "csr")]
+    wanted += [(engine, storage, cell["layout"]) for engine in cell["engines"] for storage in cell["storages"]]
+    for engine, name, layout in wanted:
+        storage = format_named(name)
+        try:
+            operator = engines.get(engine).prepare(problem, storage, layout)
+        except (UnsupportedError, UnavailableError) as error:
+            refused[f"{engine} {name}"] = str(error)
+            continue
+        x, out = operator.load(np.full(problem.graph.nodes, 1.0 / problem.graph.nodes)), operator.empty()
+        for read in range(1, storage.segments + 1):
+            timers.append(Timer(_product(operator, x, out, read)))
+            found.append(
+                {
+                    "engine": engine,
+                    "storage": name,
+                    "layout": layout,
+                    "read": read,
+                    "bits": storage.bits(read),
+                    "least_bytes": least_bytes(problem.graph, storage, layout, read),
+                }
+            )
+    return found, timers, refused
+
+
+def _product(operator: Operator[Any], x: Any, out: Any, read: int) -> Any:
+    if hasattr(operator, "product"):
+        return lambda: operator.product.multiply(x.dense, out.dense)
+    return lambda: operator.multiply(x, out, read=read, write=read, step=0)  # type: ignore[attr-defined]
+
+
+def least_bytes(graph: Graph, storage: Format, layout: str, read: int) -> int:
+    """Return the bytes a sweep must move: every stored entry, every row, and each vector value once.
+
+    Examples
+    --------
+    >>> from cpms.format import FP64
+    >>> least_bytes(Graph.from_edges([0, 1], [1, 0]), FP64, "csr", 1)
+    64
+    """
+    value_bytes = storage.bytes_read(read)
+    entries = graph.nodes * int(graph.in_degree.max()) if layout == "ell" else graph.edges
+    entry_bytes = 4 if layout == "pattern" else 4 + value_bytes
+    row_bytes = {"csr": 4, "ell": 0, "pattern": 8}[layout]
+    return entries * entry_bytes + graph.nodes * (row_bytes + 2 * value_bytes)

@@ -1,0 +1,48 @@
+"""Figure 5: time by bits read and in precision changes, as shares of the float64 solve."""
+
+import numpy as np
+
+from cpms.experiment.present import PALETTE, label
+
+NEEDS = ["gpu_speedup"]
+STORAGES = ["fp64", "cpms2", "cpms4"]
+
+
+def show(rows, out):
+    import matplotlib.pyplot as plt
+
+    rows = rows[(rows.status == "ok") & (rows.layout == "csr") & (rows.tol == 1e-10)]
+    figure, axes = plt.subplots(figsize=(7, 0.6 + 0.42 * len(rows)))
+    seen = set()
+    for place, (_, row) in enumerate(rows.iterrows()):
+        results = {r["storage"]: r for r in row.results if r["engine"] == "cuda" and r["status"] == "ok"}
+        whole = results["fp64"]["solve_s"]
+        for k, storage in enumerate(STORAGES):
+            if storage not in results:
+                continue
+            left = 0.0
+            for name, spent in _parts(results[storage]):
+                colour = "#222222" if name == "precision change" else PALETTE[name]
+                text = name if name == "precision change" else f"{name} bits"
+                axes.barh(place + (k - 1) * 0.27, spent / whole, left=left, height=0.25, color=colour,
+                          label=None if text in seen else text)  # fmt: skip
+                seen.add(text)
+                left += spent / whole
+    axes.set_yticks(range(len(rows)), [label(row) for _, row in rows.iterrows()])
+    axes.set_xlabel("time over float64 solve, same kernels (bars: fp64, cpms2, cpms4)")
+    axes.invert_yaxis()
+    figure.legend(loc="outside upper center", ncols=6)
+    out.figure(figure)
+
+
+def _parts(result):
+    """Split a solve: sweeps at their level's median; what a rise takes beyond that is precision change."""
+    steps, bits = np.diff([0.0, *result["step_s"]]), np.array(result["bits"])
+    change, parts = 0.0, []
+    for level in sorted(set(bits.tolist())):
+        spent = steps[bits == level]
+        usual = np.median(spent)
+        first = spent[0] - usual if level != bits[0] else 0.0
+        change += max(first, 0.0)
+        parts.append((level, spent.sum() - max(first, 0.0)))
+    return [*parts, ("precision change", change)]

@@ -1,0 +1,59 @@
+"""Figure 6: whole solves, against float64 in the same kernels and against cuSPARSE with cuBLAS."""
+
+import numpy as np
+import pandas as pd
+
+from cpms.experiment.present import label, printed
+
+NEEDS = ["gpu_speedup"]
+
+
+def show(rows, out):
+    import matplotlib.pyplot as plt
+
+    rows = rows[rows.status == "ok"]
+    paper = printed("v100").set_index("graph")
+    table = pd.DataFrame([line for _, row in rows.iterrows() for line in _lines(row, paper)])
+    out.table(table, caption=f"Whole solves on {rows.gpu.iloc[0]}, medians; the V100 columns are the authors' timings")
+    out.table(_means(table), suffix="_means", caption="Geometric means over the graphs")
+    figure, axes = plt.subplots(1, 2, figsize=(7, 3), sharey=True)
+    for panel, layout in zip(axes, ("csr", "ell"), strict=True):
+        part = table[(table.layout == layout) & (table.engine == "cuda") & (table.tol == 1e-10)]
+        graphs = list(dict.fromkeys(part.graph))
+        for storage, colour, offset in (("cpms2", "#E69F00", -0.17), ("cpms4", "#D55E00", 0.17)):
+            line = part[part.storage == storage].set_index("graph").reindex(graphs)
+            panel.barh(np.arange(len(graphs)) + offset, line["over own fp64"], height=0.32, color=colour, label=storage)
+        panel.axvline(1, color="#222222", linewidth=0.6)
+        panel.set_yticks(range(len(graphs)), graphs)
+        panel.set(title=layout, xlabel="times faster than float64, same kernels")
+        panel.invert_yaxis()
+    handles, names = axes[0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside upper center", ncols=2)
+    out.figure(figure)
+
+
+def _lines(row, paper):
+    solved = [result for result in row.results if result["status"] == "ok"]
+    own = {result["engine"]: result["solve_s"] for result in solved if result["storage"] == "fp64"}
+    for result in solved:
+        known = paper.loc[row.stand_in_for] if row.stand_in_for in paper.index else None
+        key = f"total_{result['storage']}_ms"
+        yield {
+            "graph": label(row),
+            "layout": row.layout,
+            "tol": row.tol,
+            "engine": result["engine"],
+            "storage": result["storage"],
+            "iterations": result["iterations"],
+            "solve ms": 1e3 * result["solve_s"],
+            "over own fp64": own[result["engine"]] / result["solve_s"],
+            "over cuSPARSE": own["cusparse"] / result["solve_s"] if "cusparse" in own else np.nan,
+            "V100 over fp64": known["total_fp64_ms"] / known[key] if known is not None and key in known else np.nan,
+        }
+
+
+def _means(table):
+    table = table.assign(**{c: np.log(table[c]) for c in ("over own fp64", "over cuSPARSE", "V100 over fp64")})
+    grouped = table.groupby(["layout", "tol", "engine", "storage"], sort=False)
+    means = np.exp(grouped[["over own fp64", "over cuSPARSE", "V100 over fp64"]].mean())
+    return means.assign(graphs=grouped.size()).reset_index()

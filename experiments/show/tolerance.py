@@ -1,0 +1,38 @@
+"""Speed-up against the tolerance."""
+
+import numpy as np
+import pandas as pd
+
+from cpms.experiment.present import label
+
+NEEDS = ["gpu_tolerance"]
+
+
+def show(rows, out):
+    import matplotlib.pyplot as plt
+
+    rows = rows[rows.status == "ok"]
+    lines = []
+    for _, row in rows.iterrows():
+        solved = {(r["engine"], r["storage"]): r["solve_s"] for r in row.results if r["status"] == "ok"}
+        for storage in ("cpms2", "cpms4"):
+            lines.append(
+                {
+                    "graph": label(row),
+                    "tol": row.tol,
+                    "storage": storage,
+                    "over own fp64": solved["cuda", "fp64"] / solved.get(("cuda", storage), np.nan),
+                    "over cuSPARSE": solved["cusparse", "fp64"] / solved.get(("cuda", storage), np.nan),
+                }
+            )
+    table = pd.DataFrame(lines)
+    out.table(table, caption=f"Whole solves on {rows.gpu.iloc[0]} against the tolerance: times faster")
+    figure, axes = plt.subplots(figsize=(3.5, 2.6))
+    for (graph, storage), part in table.groupby(["graph", "storage"], sort=False):
+        style = "-o" if storage == "cpms2" else "--s"
+        axes.semilogx(part.tol, part["over own fp64"], style, markersize=3, label=f"{graph}, {storage}")
+    axes.axhline(1, color="#999999", linewidth=0.6)
+    axes.set(xlabel="tolerance", ylabel="times faster than float64")
+    axes.invert_xaxis()
+    axes.legend(fontsize=5)
+    out.figure(figure)
