@@ -55,8 +55,8 @@ class Problem:
             if len(wrong):
                 node = self.graph.node_id(int(wrong[0]))
                 raise InputError(
-                    f"the weights of the edges that leave node {node!r} sum to {float(sums[wrong[0]])}, which cannot be "
-                    "divided by in float64; multiply all weights by a power of two"
+                    f"the weights of the edges that leave node {node!r} sum to {float(sums[wrong[0]])}, "
+                    "which float64 cannot divide by; multiply all weights by a power of two"
                 )
 
     @property

@@ -225,7 +225,7 @@ def teleport_distribution(
     return weights
 
 
-def _weights_by_node(personalization: Sequence[int | str] | Mapping[int | str, float]) -> Mapping[int | str, float]:
+def _weights_by_node(personalization: Any) -> dict[int | str, float]:
     try:
         if isinstance(personalization, Mapping):
             return {node: float(weight) for node, weight in personalization.items()}

@@ -65,9 +65,9 @@ class HostBackend(Backend):
         self.processors = processors
 
     def compile(self, variants: Iterable[Variant]) -> None:
-        """Build a shared library of what is not ready yet."""
-        wanted = [v for v in dict.fromkeys(variants) if v.symbol not in self._functions]
-        if not wanted:
+        """Build a shared library with all of these, unless all are ready."""
+        wanted = list(dict.fromkeys(variants))
+        if all(variant.symbol in self._functions for variant in wanted):
             return
         library = ctypes.CDLL(str(self._built(self._program(wanted))))
         for variant in wanted:

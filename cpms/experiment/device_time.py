@@ -1,15 +1,14 @@
-"""Times by device events: short work is captured as a CUDA graph, so that launching it costs nothing."""
+"""Times by device events; short work is launched several times between two of them."""
 
 from __future__ import annotations
 
-import contextlib
 import statistics
 from collections.abc import Callable
 from typing import Any
 
 Work = Callable[[], object]
 _SHORT_MS = 1.0
-_GRAPH_LENGTH = 10
+_SHORT_REPEATS = 10
 
 
 class Timer:
@@ -23,53 +22,32 @@ class Timer:
         self._repeats = 1
         work()
         work()
-        if self._measure(work) < _SHORT_MS:
-            self._work, self._repeats = self._captured(work)
-        self._measure(self._work)
+        if self._measure() < _SHORT_MS:
+            self._repeats = _SHORT_REPEATS
+        self._measure()
         self.samples_ms: list[float] = []
 
     def turn(self) -> None:
         """Take one sample."""
-        self.samples_ms.append(self._measure(self._work) / self._repeats)
+        self.samples_ms.append(self._measure() / self._repeats)
 
     def columns(self) -> dict[str, Any]:
-        """Return median, least and most, in milliseconds, and whether a graph was replayed."""
+        """Return median, least and most, in milliseconds, and how often the work ran in a sample."""
         return {
             "median_ms": statistics.median(self.samples_ms),
             "least_ms": min(self.samples_ms),
             "most_ms": max(self.samples_ms),
-            "captured": self._repeats > 1,
+            "launches_a_sample": self._repeats,
         }
 
-    def _measure(self, work: Work) -> float:
+    def _measure(self) -> float:
         begin, end = self._cupy.cuda.Event(), self._cupy.cuda.Event()
         begin.record()
-        work()
+        for _ in range(self._repeats):
+            self._work()
         end.record()
         end.synchronize()
         return float(self._cupy.cuda.get_elapsed_time(begin, end))
-
-    def _captured(self, work: Work) -> tuple[Work, int]:
-        """Return the replay of several runs as a graph; where work cannot be captured, several plain runs."""
-        stream = self._cupy.cuda.Stream(non_blocking=True)
-        stream_before = self._cupy.cuda.get_current_stream()
-        stream_before.synchronize()
-        try:
-            with stream:
-                stream.begin_capture()
-                for _ in range(_GRAPH_LENGTH):
-                    work()
-                graph = stream.end_capture()
-        except RuntimeError:
-            with contextlib.suppress(RuntimeError):
-                stream.end_capture()
-
-            def plain() -> None:
-                for _ in range(_GRAPH_LENGTH):
-                    work()
-
-            return plain, _GRAPH_LENGTH
-        return lambda: graph.launch(stream=stream_before), _GRAPH_LENGTH
 
 
 def in_turn(timers: list[Timer], samples: int) -> None:

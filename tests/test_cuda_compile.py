@@ -1,0 +1,128 @@
+"""Every kernel variant compiles through NVRTC, which needs no GPU."""
+
+import shutil
+
+import pytest
+
+from cpms.cuda import compile as compiling
+from cpms.cuda import source, variants
+from cpms.cuda.backend import Backend, using
+from cpms.engines import cuda
+from cpms.errors import CpmsError
+from cpms.format import CPMS2, FP64, SegmentFormat
+
+nvrtc = pytest.importorskip("cuda.bindings.nvrtc", reason="cuda-bindings is not installed", exc_type=ImportError)
+
+ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
+GROUPS = variants.every()
+# The architecture of the committed measurements is compiled as it will run, the others faster.
+FASTER = {"sm_80": (b"--Ofast-compile=max",), "sm_90": (), "sm_100": (b"--Ofast-compile=max",)}
+
+
+def compiled(text, architecture, *options):
+    """Return NVRTC's status, its log and the binary."""
+    try:
+        status, program = nvrtc.nvrtcCreateProgram(text.encode(), b"kernels.cu", 0, [], [])
+    except RuntimeError as error:
+        pytest.skip(f"nvidia-cuda-nvrtc is not installed: {error}")
+    given = [f"-arch={architecture}".encode(), *(o.encode() for o in compiling.OPTIONS), b"-default-device", *options]
+    (status,) = nvrtc.nvrtcCompileProgram(program, len(given), given)
+    log = b" " * nvrtc.nvrtcGetProgramLogSize(program)[1]
+    nvrtc.nvrtcGetProgramLog(program, log)
+    binary = b" " * nvrtc.nvrtcGetCUBINSize(program)[1]
+    if binary:
+        nvrtc.nvrtcGetCUBIN(program, binary)
+    nvrtc.nvrtcDestroyProgram(program)
+    return int(status), log.rstrip(b"\0").decode(), binary
+
+
+@pytest.mark.parametrize("group", GROUPS)
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_every_variant_compiles(architecture, group):
+    status, log, binary = compiled(variants.program(GROUPS[group]), architecture, *FASTER[architecture])
+    assert status == 0, log
+    assert "warning" not in log
+    for variant in GROUPS[group]:
+        assert variant.symbol.encode() in binary
+
+
+def test_engines_ask_for_nothing_else():
+    known = {variant.symbol for group in GROUPS.values() for variant in group}
+    for storage in (FP64, CPMS2):
+        for layout in cuda.ENGINE.layouts:
+            kernel, pattern = cuda.ENGINE.kernel(layout), layout == "pattern"
+            assert {v.symbol for v in cuda.needed_variants(kernel, storage, pattern=pattern)} <= known
+
+
+def test_symbols_tell_variants_apart():
+    instances = {}
+    for group in GROUPS.values():
+        for variant in group:
+            assert instances.setdefault(variant.symbol, variant.instance) == variant.instance
+
+
+def test_an_edited_header_is_another_source(tmp_path, monkeypatch):
+    edited = tmp_path / "cuda"
+    shutil.copytree(source.folder(), edited)
+    wanted = [variants.scale(FP64, 1)]
+    before = variants.program(wanted)
+    monkeypatch.setattr(source, "folder", lambda: edited)
+    assert variants.program(wanted) == before
+    with (edited / "memory.cuh").open("a") as header:
+        header.write("// one more line\n")
+    assert source.digest(variants.program(wanted)) != source.digest(before)
+
+
+def test_compile_errors_name_file_and_line(tmp_path, monkeypatch):
+    edited = tmp_path / "cuda"
+    shutil.copytree(source.folder(), edited)
+    text = (edited / "storage.cuh").read_text()
+    line = text[: text.index("CPMS_CONSTANT int least")].count("\n") + 1
+    (edited / "storage.cuh").write_text(text.replace("CPMS_CONSTANT int least", "CPMS_CONSTANT what least", 1))
+    monkeypatch.setattr(source, "folder", lambda: edited)
+    status, log, _ = compiled(variants.program([variants.scale(FP64, 1)]), "sm_90")
+    assert status != 0
+    assert f"storage.cuh({line}): error" in log
+
+
+class BrokenModule:
+    def compile(self):
+        raise FakeCuPy.CompileError('storage.cuh(7): error: identifier "what" is undefined')
+
+
+class FakeCuPy:
+    class CompileError(Exception):
+        pass
+
+    class cuda:  # noqa: N801
+        class compiler:  # noqa: N801
+            pass
+
+        class Device:
+            id = 0
+
+    @staticmethod
+    def RawModule(**_):  # noqa: N802
+        return BrokenModule()
+
+
+def test_a_kernel_that_does_not_compile_is_a_sentence_with_the_log():
+    FakeCuPy.cuda.compiler.CompileException = FakeCuPy.CompileError
+    backend = compiling.CudaBackend.__new__(compiling.CudaBackend)
+    backend.arrays, backend._functions = FakeCuPy, {}
+    with using(backend), pytest.raises(CpmsError, match=r"scale__w64.*do not compile:\nstorage.cuh\(7\)"):
+        backend.compile([variants.scale(FP64, 1)])
+    assert isinstance(backend, Backend)
+
+
+def test_tiles_are_only_for_formats_with_wide_runs():
+    for widths, block, tile in (
+        ((32, 32), 32, 128),
+        ((16, 16, 32), 64, 128),
+        ((8,) * 8, 128, 512),
+        ((32, 32), 33, 0),
+        ((32, 32), None, 0),
+        ((32, 32), 256, 0),
+        ((64,), None, 0),
+    ):
+        assert variants.tile_values(SegmentFormat("tried", widths, block)) == tile
