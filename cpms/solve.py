@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -128,9 +129,11 @@ def pagerank(
     began = time.perf_counter()
     operator = executor.prepare(problem, chosen, chosen_layout)
     prepared = time.perf_counter()
-    ranks, status, history = power(operator, first, controller or default_controller(chosen), stopping, on_step)
-    solved = time.perf_counter()
-    checked, residual_l1 = _verified(problem, ranks, status, stopping)
+    referee = _Referee(problem, stopping)
+    policy = controller or default_controller(chosen)
+    ranks, status, history = power(operator, first, policy, stopping, on_step, confirmed=referee.confirms)
+    solved = time.perf_counter() - referee.seconds
+    checked, residual_l1 = referee.verdict(ranks, status)
     return Result(
         graph=graph,
         ranks=ranks,
@@ -157,8 +160,14 @@ def power(
     controller: Controller,
     stopping: Stopping,
     on_step: Callable[[Step], None] | None = None,
+    *,
+    confirmed: Callable[[Floats], bool] | None = None,
 ) -> tuple[Floats, Status, list[Step]]:
-    """Iterate x = G(x) from ``first``, at the levels the controller chooses."""
+    """Iterate x = G(x) from ``first``, at the levels the controller chooses.
+
+    A change below the tolerance ends the solve if ``confirmed`` says so of the answer, since values
+    cut short also stop changing; else it goes on as long as the level rises or the change falls.
+    """
     storage: Format = operator.storage
     level, state = controller.init(storage)
     x, out = operator.load(first), operator.empty()
@@ -179,9 +188,14 @@ def power(
         if on_step:
             on_step(history[-1])
         status = _status(history, change, stopping)  # Line 9.
-        if status is not None:
+        if status not in (None, Status.CONVERGED):
             return operator.read(x, written), status, history
         following, state = controller.update(state, change)
+        if status is Status.CONVERGED:
+            ranks = operator.read(x, written)
+            moves = following != level or 0.0 < change < history[-2].residual
+            if confirmed is None or confirmed(ranks) or not moves or len(history) >= stopping.max_iterations:
+                return ranks, status, history
         converts = following == FLOAT64 and level != FLOAT64
         if converts:
             operator, x, out = operator.to_float64(x, out)
@@ -283,12 +297,34 @@ def _status(history: list[Step], change: float, stopping: Stopping) -> Status | 
         return Status.CONVERGED
     if done >= stopping.max_iterations:
         return Status.MAX_ITERATIONS
-    recent = history[-STALLED_ITERATIONS:]
-    if done > STALLED_ITERATIONS and len({step.bits for step in recent}) == 1:
-        best_before = min(step.residual for step in history[:-STALLED_ITERATIONS])
-        if min(step.residual for step in recent) >= best_before:
-            return Status.STAGNATED
-    return None
+    bits = history[-1].bits
+    here = [step.residual for step in itertools.takewhile(lambda step: step.bits == bits, reversed(history))]
+    recent, before = here[:STALLED_ITERATIONS], here[STALLED_ITERATIONS:]
+    return Status.STAGNATED if before and min(recent) >= min(before) else None
+
+
+class _Referee:
+    """Recomputes residuals in float64; the ``seconds`` that takes are no part of a solve."""
+
+    def __init__(self, problem: Problem, stopping: Stopping) -> None:
+        self.seconds = 0.0
+        self._problem = problem
+        self._stopping = stopping
+        self._confirmed: tuple[Floats, float] | None = None
+
+    def confirms(self, ranks: Floats) -> bool:
+        """Return whether the residual of an answer is below the tolerance; scale the answer to mass 1."""
+        began = time.perf_counter()
+        status, residual_l1 = _verified(self._problem, ranks, Status.CONVERGED, self._stopping)
+        self._confirmed = (ranks, residual_l1) if status is Status.CONVERGED else None
+        self.seconds += time.perf_counter() - began
+        return self._confirmed is not None
+
+    def verdict(self, ranks: Floats, status: Status) -> tuple[Status, float]:
+        """Return what is left of a status, and the residual of the answer in L1."""
+        if self._confirmed is not None and self._confirmed[0] is ranks:
+            return status, self._confirmed[1]
+        return _verified(self._problem, ranks, status, self._stopping)
 
 
 def _verified(problem: Problem, ranks: Floats, status: Status, stopping: Stopping) -> tuple[Status, float]:
