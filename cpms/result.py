@@ -111,7 +111,8 @@ class Result:
         """Bound of ||x - x*||_1: residual_l1 / (1 - damping).
 
         From x - x* = (x - G(x)) + (G(x) - G(x*)) and ||G(x) - G(x*)||_1 <= damping ||x - x*||_1,
-        G being affine with a matrix whose columns sum to at most damping.
+        G being affine with a matrix whose columns sum to at most damping. The residual itself is
+        computed in float64: a bound near 1e-15 / (1 - damping) is as good as zero.
         """
         return self.residual_l1 / (1.0 - self.damping)
 

@@ -48,32 +48,29 @@ class Slots:
         """Steps of 256 slots, the last of them perhaps not full."""
         return -(-int(self.starts[-1]) // WHOLE_VALUES)
 
-    def tasks(self, steps: int) -> tuple[Numbers, tuple[Numbers, Numbers, Numbers]]:
-        """Return each task's first row, and of rows in several tasks number, first and last task.
+    def tasks(self, steps: int) -> tuple[Numbers, Numbers]:
+        """Return each task's first row, and the task in which that row begins.
 
         Examples
         --------
         >>> slots = Slots.of(Graph.from_edges(np.zeros(600, int), np.zeros(600, int), nodes=2))
-        >>> first_rows, split = slots.tasks(1)
-        >>> first_rows.tolist(), [part.tolist() for part in split]
-        ([0, 0, 0], [[0], [0], [2]])
+        >>> [part.tolist() for part in slots.tasks(1)]
+        [[0, 0, 0], [0, 0, 0]]
         """
         size = steps * WHOLE_VALUES
         bounds = np.arange(0, int(self.starts[-1]), size)
         rows = np.searchsorted(self.starts, bounds, side="right") - 1
-        split = np.unique(rows[self.starts[rows] < bounds])
-        first, last = self.starts[split] // size, (self.starts[split + 1] - 1) // size
-        return rows.astype(np.uint32), (split.astype(np.uint32), first.astype(np.uint32), last.astype(np.uint32))
+        return rows.astype(np.uint32), (self.starts[rows] // size).astype(np.uint32)
 
     def place(self, graph: Graph) -> tuple[Any, Any, Any | None]:
-        """Return sources and weights (None without) by slot, and the bits of row ends, on the device."""
+        """Return sources, marks and weights (None without) by slot, on the device."""
         backend = current()
         arrays = backend.arrays
         count = self.steps * WHOLE_VALUES
         if count >= 2**32:
             raise UnsupportedError(f"{graph.name} has {graph.edges:,} edges; engine cuda counts fewer than 2^32")
         sources = arrays.full(count, graph.nodes, np.uint32)
-        ends = arrays.zeros(count // 32, np.uint32)
+        marks = arrays.zeros(count // 16, np.uint32)
         weights = None if graph.weights is None else arrays.zeros(count, np.float64)
         starts, gaps = arrays.asarray(graph.indptr.astype(np.uint32)), arrays.asarray(self.gaps)
         arguments = (
@@ -83,8 +80,10 @@ class Slots:
         )
         if graph.edges:
             backend.run(Variant("place_edges"), backend.spread(graph.edges), arguments)
-        backend.run(Variant("mark_ends"), backend.spread(graph.nodes), (starts, gaps, np.uint32(graph.nodes), ends))
-        return sources, ends.view(np.uint8), weights
+        rows = np.uint32(graph.nodes)
+        backend.run(Variant("mark_ends"), backend.spread(graph.nodes), (starts, gaps, rows, marks))
+        backend.run(Variant("count_ends"), backend.spread(self.steps), (marks, np.uint32(self.steps)))
+        return sources, marks.view(np.uint16), weights
 
 
 def place_columns(graph: Graph) -> tuple[Any, Any | None]:

@@ -93,22 +93,19 @@ class BalancedRows(Matrix):
 
     Parameters
     ----------
-    ends : device array of uint8
-        One bit a slot.
+    marks : device array of uint16
+        Of each eight slots, where rows end, and how many ended before.
     steps : int
         Steps of 256 slots in a task.
-    first_rows : device array of uint32
-        Row of each task's first slot.
-    split : device arrays of uint32
-        Rows that lie in several tasks, and their first and last tasks.
-    pieces : device arrays of float64
-        Room for what tasks leave of those rows.
+    tasks : device arrays of uint32
+        Row of each task's first slot, and the task in which that row begins.
+    pieces : device arrays of float64 and uint32
+        Room for what tasks leave of rows that go on in the next, and flags that are 0 between launches.
     """
 
-    ends: Any
+    marks: Any
     steps: int
-    first_rows: Any
-    split: tuple[Any, Any, Any]
+    tasks: tuple[Any, Any]
     pieces: tuple[Any, Any]
 
     @classmethod
@@ -118,18 +115,17 @@ class BalancedRows(Matrix):
         arrays = backend.arrays
         slots = arrange.Slots.of(graph)
         # Four times what the device holds at once, but no longer tasks than pay.
-        many = backend.processors * 128
-        chosen = steps or min(4, max(1, slots.steps // many))
-        sources, ends, weights = slots.place(graph)
-        first_rows, split = slots.tasks(chosen)
+        chosen = steps or min(4, max(1, slots.steps // (backend.processors * 128)))
+        sources, marks, weights = slots.place(graph)
+        first_rows, first_tasks = slots.tasks(chosen)
+        count = len(first_rows)
         made = cls(
             sources=sources,
             values=None,
-            ends=ends,
+            marks=marks,
             steps=chosen,
-            first_rows=arrays.asarray(first_rows),
-            split=(arrays.asarray(split[0]), arrays.asarray(split[1]), arrays.asarray(split[2])),
-            pieces=(arrays.zeros(len(first_rows), np.float64), arrays.zeros(len(first_rows), np.float64)),
+            tasks=(arrays.asarray(first_rows), arrays.asarray(first_tasks)),
+            pieces=(arrays.zeros(count, np.float64), arrays.zeros(count, np.uint32)),
         )
         if storage is None:
             return made
@@ -139,14 +135,12 @@ class BalancedRows(Matrix):
     @property
     def nbytes(self) -> int:
         """Bytes stored."""
-        rest = (self.ends, self.first_rows, *self.split, *self.pieces)
-        return super().nbytes + sum(int(part.nbytes) for part in rest)
+        return super().nbytes + sum(int(part.nbytes) for part in (self.marks, *self.tasks, *self.pieces))
 
     def multiply(self, x: SegmentedArray, out: SegmentedArray, update: Update, *, read: int, write: int) -> None:
-        """Launch two kernels."""
-        parts = (self.sources, self.values, self.ends, self.first_rows, self.pieces)
+        """Launch one kernel."""
+        parts = (self.sources, self.values, self.marks, self.tasks, self.pieces)
         launch_spmv.balanced(*parts, x, out, update, steps=self.steps, read=read, write=write)
-        launch_spmv.split_rows(self.split, self.pieces, out, update, write=write)
 
     def _float64_values(self, graph: Graph) -> Any:
         weights = None if graph.weights is None else arrange.Slots.of(graph).place(graph)[2]

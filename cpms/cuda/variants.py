@@ -11,7 +11,6 @@ from cpms.format import FP64, NAMED, FloatFormat, Format, SegmentFormat, format_
 _FILES = {
     "spmv_csr_thread": "spmv_csr_thread.cu",
     "spmv_csr_balanced": "spmv_csr_balanced.cu",
-    "split_rows": "spmv_csr_balanced.cu",
     "spmv_ell": "spmv_ell.cu",
     "difference": "norms.cu",
     "selected_sum": "norms.cu",
@@ -25,6 +24,7 @@ _FILES = {
     "rotate": "rotate.cu",
     "place_edges": "arrange.cu",
     "mark_ends": "arrange.cu",
+    "count_ends": "arrange.cu",
     "place_columns": "arrange.cu",
     "fill_values": "arrange.cu",
 }
@@ -124,12 +124,6 @@ def spmv(kernel: str, storage: Format, read: int, write: int, *, pattern: bool =
     return Variant(kernel, (name, f"{read}_{write}", _what(pattern)), (cpp, f"{read}", f"{write}", _bool(pattern)))
 
 
-def split_rows(storage: Format, write: int, *, pattern: bool) -> Variant:
-    """Return the kernel that finishes rows that lie in several tasks."""
-    name, cpp = storage_type(storage, whole=is_whole(storage))
-    return Variant("split_rows", (name, f"{write}", _what(pattern)), (cpp, f"{write}", _bool(pattern)))
-
-
 def difference(storage: Format, write: int, read: int, *, pattern: bool) -> Variant:
     """Return the norms of the change between a vector of ``write`` segments and one of ``read``."""
     name, cpp = storage_type(storage, whole=is_whole(storage))
@@ -206,7 +200,7 @@ def rotate(kernel: str, unit: int) -> Variant:
     return Variant(kernel, (f"u{unit}",), (words[unit],))
 
 
-ARRANGING = tuple(map(Variant, ("place_edges", "mark_ends", "place_columns", "fill_values")))
+ARRANGING = tuple(map(Variant, ("place_edges", "mark_ends", "count_ends", "place_columns", "fill_values")))
 ROTATING = tuple(rotate(kernel, unit) for kernel in ("keep_first", "rotate") for unit in (8, 16, 32))
 PRODUCTS = {
     "csr": ("spmv_csr_balanced", "spmv_csr_thread"),
@@ -219,8 +213,6 @@ PRODUCTS = {
 def sweep(kernel: str, storage: Format, read: int, write: int, *, pattern: bool) -> Iterator[Variant]:
     """Yield what one sweep launches."""
     yield spmv(kernel, storage, read, write, pattern=pattern)
-    if kernel == "spmv_csr_balanced":
-        yield split_rows(storage, write, pattern=pattern)
     yield difference(storage, write, read, pattern=pattern)
     yield selected_sum(storage, read)
 

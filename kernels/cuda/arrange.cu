@@ -22,12 +22,26 @@ CPMS_DEVICE void place_edges(const u32* starts, const u32* gaps, const u32* sour
     }
 }
 
-// One bit a slot: set where a row ends. Bits are set once each, so their order does not matter.
-CPMS_DEVICE void mark_ends(const u32* starts, const u32* gaps, u32 rows, u32* ends) {
+// One bit a slot, in the low half of each word: set where a row ends, once each, in any order.
+CPMS_DEVICE void mark_ends(const u32* starts, const u32* gaps, u32 rows, u32* marks) {
     const u32 threads = gridDim.x * blockDim.x;
     for (u64 row = blockIdx.x * blockDim.x + threadIdx.x; row < rows; row += threads) {
         const u32 slot = starts[row + 1] + gaps[row + 1] - 1;
-        atomicOr(ends + slot / 32, 1u << (slot % 32));
+        // Two marks of 16 bits, of eight slots each, make a word.
+        atomicOr(marks + slot / 16, 1u << (slot % 8 + slot % 16 / 8 * 16));
+    }
+}
+
+// Above the bits of each eight slots, how many rows ended before them in their step of 256.
+CPMS_DEVICE void count_ends(u16* marks, u32 steps) {
+    const u32 threads = gridDim.x * blockDim.x;
+    for (u32 step = blockIdx.x * blockDim.x + threadIdx.x; step < steps; step += threads) {
+        u32 before = 0;
+        for (u32 i = 0; i < 32; ++i) {
+            const u32 ends = marks[step * 32 + i] & 0xFF;
+            marks[step * 32 + i] = (u16)(ends | before << 8);
+            before += __popc(ends);
+        }
     }
 }
 
@@ -65,8 +79,12 @@ CPMS_DEVICE void fill_values(const u32* sources, const double* shares, u64 entri
     }
 #define CPMS_MARK_ENDS(NAME)                                                                          \
     extern "C" __global__ void __launch_bounds__(256)                                                 \
-        NAME(const unsigned* starts, const unsigned* gaps, unsigned rows, unsigned* ends) {           \
-        cpms::mark_ends(starts, gaps, rows, ends);                                                    \
+        NAME(const unsigned* starts, const unsigned* gaps, unsigned rows, unsigned* marks) {          \
+        cpms::mark_ends(starts, gaps, rows, marks);                                                   \
+    }
+#define CPMS_COUNT_ENDS(NAME)                                                                         \
+    extern "C" __global__ void __launch_bounds__(256) NAME(unsigned short* marks, unsigned steps) {   \
+        cpms::count_ends(marks, steps);                                                               \
     }
 #define CPMS_PLACE_COLUMNS(NAME)                                                                      \
     extern "C" __global__ void __launch_bounds__(256)                                                 \
