@@ -27,13 +27,15 @@ def compiled(text, architecture, *options):
         pytest.skip(f"nvidia-cuda-nvrtc is not installed: {error}")
     given = [f"-arch={architecture}".encode(), *(o.encode() for o in compiling.OPTIONS), b"-default-device", *options]
     (status,) = nvrtc.nvrtcCompileProgram(program, len(given), given)
-    log = b" " * nvrtc.nvrtcGetProgramLogSize(program)[1]
+    # NVRTC writes into these: at least two bytes, since Python shares bytes objects of length 1.
+    log = bytes(nvrtc.nvrtcGetProgramLogSize(program)[1] + 2)
     nvrtc.nvrtcGetProgramLog(program, log)
-    binary = b" " * nvrtc.nvrtcGetCUBINSize(program)[1]
-    if binary:
+    binary_size = nvrtc.nvrtcGetCUBINSize(program)[1]
+    binary = bytes(binary_size + 2)
+    if binary_size:
         nvrtc.nvrtcGetCUBIN(program, binary)
     nvrtc.nvrtcDestroyProgram(program)
-    return int(status), log.rstrip(b"\0").decode(), binary
+    return int(status), log.rstrip(b"\0").decode(), binary[:binary_size]
 
 
 @pytest.mark.parametrize("group", GROUPS)

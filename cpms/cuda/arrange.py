@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cpms.cuda.backend import THREADS, current
+from cpms.cuda.numbering import Numbering
 from cpms.cuda.variants import WHOLE_VALUES, Variant
 from cpms.cuda.vectors import vector_length
 from cpms.errors import UnsupportedError
@@ -27,21 +28,22 @@ class Slots:
 
     Parameters
     ----------
-    gaps : ndarray of uint32, shape (nodes + 1,)
-        Empty rows before each row.
     starts : ndarray of int64, shape (nodes + 1,)
-        First slot of each row.
+        First slot of the row in each place.
+    numbering : Numbering or None
+        Another order of the rows, and of the nodes they name.
     """
 
-    gaps: Numbers
     starts: npt.NDArray[np.int64]
+    numbering: Numbering | None
 
     @classmethod
-    def of(cls, graph: Graph) -> Slots:
+    def of(cls, graph: Graph, numbering: Numbering | None = None) -> Slots:
         """Count the slots of a graph."""
-        gaps = np.zeros(graph.nodes + 1, np.uint32)
-        np.cumsum(graph.indptr[1:] == graph.indptr[:-1], out=gaps[1:])
-        return cls(gaps, graph.indptr + gaps)
+        lengths = np.maximum(graph.in_degree if numbering is None else graph.in_degree[numbering.order], 1)
+        starts = np.zeros(graph.nodes + 1, np.int64)
+        np.cumsum(lengths, out=starts[1:])
+        return cls(starts, numbering)
 
     @property
     def steps(self) -> int:
@@ -70,20 +72,27 @@ class Slots:
         if count >= 2**32:
             raise UnsupportedError(f"{graph.name} has {graph.edges:,} edges; engine cuda counts fewer than 2^32")
         sources = arrays.full(count, graph.nodes, np.uint32)
-        marks = arrays.zeros(count // 16, np.uint32)
         weights = None if graph.weights is None else arrays.zeros(count, np.float64)
-        starts, gaps = arrays.asarray(graph.indptr.astype(np.uint32)), arrays.asarray(self.gaps)
+        if graph.edges:
+            self._place_edges(graph, sources, weights)
+        marks, rows = arrays.zeros(count // 16, np.uint32), np.uint32(graph.nodes)
+        slots = arrays.asarray(self.starts.astype(np.uint32))
+        backend.run(Variant("mark_ends"), backend.spread(graph.nodes), (slots, rows, marks))
+        backend.run(Variant("count_ends"), backend.spread(self.steps), (marks, np.uint32(self.steps)))
+        return sources, marks.view(np.uint16), weights
+
+    def _place_edges(self, graph: Graph, sources: Any, weights: Any | None) -> None:
+        arrays = current().arrays
+        begins, place = self.starts[:-1], _NULL
+        if self.numbering is not None:
+            begins, place = begins[self.numbering.place], arrays.asarray(self.numbering.place.view(np.uint32))
         arguments = (
-            *(starts, gaps, arrays.asarray(graph.sources.view(np.uint32))),
+            *(arrays.asarray(graph.indptr.astype(np.uint32)), arrays.asarray(begins.astype(np.uint32)), place),
+            arrays.asarray(graph.sources.view(np.uint32)),
             _NULL if graph.weights is None else arrays.asarray(graph.weights),
             *(np.uint32(graph.nodes), np.uint32(graph.edges), sources, _NULL if weights is None else weights),
         )
-        if graph.edges:
-            backend.run(Variant("place_edges"), backend.spread(graph.edges), arguments)
-        rows = np.uint32(graph.nodes)
-        backend.run(Variant("mark_ends"), backend.spread(graph.nodes), (starts, gaps, rows, marks))
-        backend.run(Variant("count_ends"), backend.spread(self.steps), (marks, np.uint32(self.steps)))
-        return sources, marks.view(np.uint16), weights
+        current().run(Variant("place_edges"), current().spread(graph.edges), arguments)
 
 
 def place_columns(graph: Graph) -> tuple[Any, Any | None]:
@@ -104,21 +113,21 @@ def place_columns(graph: Graph) -> tuple[Any, Any | None]:
     return sources, weights
 
 
-def values_at(sources: Any, graph: Graph, weights: Any | None) -> Any:
+def values_at(sources: Any, graph: Graph, weights: Any | None, numbering: Numbering | None = None) -> Any:
     """Return the float64 value of each entry: its source's share, times its weight."""
     values = current().arrays.empty(sources.size, np.float64) if weights is None else weights
-    fill_values(sources, graph, values)
+    fill_values(sources, graph, values, numbering)
     return values
 
 
-def fill_values(sources: Any, graph: Graph, values: Any) -> None:
+def fill_values(sources: Any, graph: Graph, values: Any, numbering: Numbering | None = None) -> None:
     """Put the share of each source into ``values``, times the weight that is there in weighted graphs."""
     if sources.size == 0:
         return
     backend = current()
     shares = np.zeros(vector_length(graph.nodes))
     with np.errstate(divide="ignore"):
-        shares[: graph.nodes] = 1.0 / graph.out_weight
+        shares[: graph.nodes] = 1.0 / (graph.out_weight if numbering is None else graph.out_weight[numbering.order])
     arguments = (
         *(sources, backend.arrays.asarray(shares), np.uint64(sources.size)),
         *(np.uint32(graph.weights is not None), values),

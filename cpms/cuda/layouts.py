@@ -11,6 +11,7 @@ import numpy as np
 from cpms.cuda import arrange, launch_spmv, segmented
 from cpms.cuda.backend import current
 from cpms.cuda.launch_spmv import Update
+from cpms.cuda.numbering import Numbering
 from cpms.cuda.variants import WHOLE_VALUES
 from cpms.cuda.vectors import padded
 from cpms.format import FP64, Format
@@ -101,6 +102,8 @@ class BalancedRows(Matrix):
         Row of each task's first slot, and the task in which that row begins.
     pieces : device arrays of float64 and uint32
         Room for what tasks leave of rows that go on in the next, and flags that are 0 between launches.
+    numbering : Numbering or None
+        The order of rows, and of nodes in vectors.
     """
 
     marks: Any
@@ -108,12 +111,21 @@ class BalancedRows(Matrix):
     tasks: tuple[Any, Any]
     pieces: tuple[Any, Any]
 
+    numbering: Numbering | None
+
     @classmethod
-    def build(cls, graph: Graph, storage: Format | None, *, steps: int | None = None) -> BalancedRows:
+    def build(
+        cls,
+        graph: Graph,
+        storage: Format | None,
+        *,
+        numbering: Numbering | None = None,
+        steps: int | None = None,
+    ) -> BalancedRows:
         """Return the rows cut into tasks; by default as many steps each as keep the device busy."""
         backend = current()
         arrays = backend.arrays
-        slots = arrange.Slots.of(graph)
+        slots = arrange.Slots.of(graph, numbering)
         # Four times what the device holds at once, but no longer tasks than pay.
         chosen = steps or min(4, max(1, slots.steps // (backend.processors * 128)))
         sources, marks, weights = slots.place(graph)
@@ -126,10 +138,11 @@ class BalancedRows(Matrix):
             steps=chosen,
             tasks=(arrays.asarray(first_rows), arrays.asarray(first_tasks)),
             pieces=(arrays.zeros(count, np.float64), arrays.zeros(count, np.uint32)),
+            numbering=numbering,
         )
         if storage is None:
             return made
-        values = arrange.values_at(sources, graph, weights)
+        values = arrange.values_at(sources, graph, weights, numbering)
         return replace(made, values=_stored(values, graph, storage))
 
     @property
@@ -143,8 +156,8 @@ class BalancedRows(Matrix):
         launch_spmv.balanced(*parts, x, out, update, steps=self.steps, read=read, write=write)
 
     def _float64_values(self, graph: Graph) -> Any:
-        weights = None if graph.weights is None else arrange.Slots.of(graph).place(graph)[2]
-        return arrange.values_at(self.sources, graph, weights)
+        weights = None if graph.weights is None else arrange.Slots.of(graph, self.numbering).place(graph)[2]
+        return arrange.values_at(self.sources, graph, weights, self.numbering)
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,7 +185,7 @@ class Columns(Matrix):
 
 def most_bytes(graph: Graph, storage: Format, layout: str) -> int:
     """Return about how many bytes of device memory a solve needs, that of building included."""
-    vectors = 2 * storage.nbytes(graph.nodes) + 20 * graph.nodes
+    vectors = 2 * storage.nbytes(graph.nodes) + 28 * graph.nodes
     if layout == "ell":
         entries = padded(graph.nodes + 1) * int(graph.in_degree.max())
     else:

@@ -21,6 +21,7 @@ def assemble(
     *,
     nodes: int,
     name: str,
+    label: str,
     first_id: int = 0,
     names: npt.NDArray[Any] | None = None,
 ) -> Graph:
@@ -34,8 +35,10 @@ def assemble(
         Positive finite weights; None for a graph of ones.
     nodes : int
         Number of nodes before ``ids="compact"`` removes those that no edge touches.
-    first_id, names
-        The user's numbering, as in `cpms.Graph`.
+    name, first_id, names
+        What the graph and its nodes are called, as in `cpms.Graph`.
+    label : str
+        What errors call the source of the edges: a path.
 
     Raises
     ------
@@ -51,7 +54,7 @@ def assemble(
         nodes, first_id = len(used), 0
     needed_bytes = graph_bytes(nodes, len(sources), weighted=weights is not None)
     require_memory(
-        needed_bytes, f"{name}: a graph of {nodes:,} nodes", "ids='compact' drops nodes that no edge touches"
+        needed_bytes, f"{label}: a graph of {nodes:,} nodes", "ids='compact' drops nodes that no edge touches"
     )
     graph = Graph.from_edges(
         sources,
@@ -85,6 +88,7 @@ def apply(graph: Graph, options: ReadOptions) -> Graph:
         options,
         nodes=graph.nodes,
         name=graph.name,
+        label=graph.name,
         first_id=graph.first_id,
         names=graph.names,
     )

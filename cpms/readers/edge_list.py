@@ -83,6 +83,7 @@ def _read_numbered(stream: Stream, form: EdgeListForm, name: str, options: ReadO
         options,
         nodes=1 + max(int(ids.max()) for ids in (*sources, *targets)),
         name=name,
+        label=stream.label,
     )
 
 

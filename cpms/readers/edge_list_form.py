@@ -15,21 +15,9 @@ _COMMENT_MARKS = (b"#", b"%", b"//")
 _COMMENT_LINE = re.compile(rb"^(?:#|%|//)[^\n]*", re.MULTILINE)
 _INTEGER = re.compile(r"[-+]?\d+", re.ASCII)
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|nan|[-+]?inf", re.ASCII | re.IGNORECASE)
-_HEADER_WORDS = {
-    "source",
-    "src",
-    "from",
-    "fromnodeid",
-    "u",
-    "i",
-    "target",
-    "dst",
-    "dest",
-    "to",
-    "tonodeid",
-    "v",
-    "j",
-}
+_HEADER_WORDS = frozenset(
+    ["source", "src", "from", "fromnodeid", "u", "i", "target", "dst", "dest", "to", "tonodeid", "v", "j"]
+)
 
 
 @dataclass(frozen=True)
@@ -112,8 +100,7 @@ def _sample(stream: Stream) -> list[tuple[int, str]]:
 
 def _separator(texts: list[str]) -> str | None:
     def fitting(separator: str | None) -> int:
-        rows = [split(text, separator) for text in texts]
-        return sum(len(row) in (2, 3) and all(row) and not any("," in (f[0], f[-1]) for f in row) for row in rows)
+        return sum(_fits(split(text, separator)) for text in texts)
 
     # max takes the first of equals: commas inside the names of a blank-separated list come last
     candidates: tuple[str | None, ...] = ("\t", None, ",")
@@ -134,7 +121,7 @@ def _is_header(rows: list[list[str]]) -> bool:
         return False
     if _most([_is_numbered(row) for row in rest]):
         return True
-    if len(first) == 3 and rest and _most([len(row) == 3 and bool(_NUMBER.fullmatch(row[2])) for row in rest]):
+    if len(first) == 3 and _most([len(row) == 3 and bool(_NUMBER.fullmatch(row[2])) for row in rest]):
         return True
     return all(field.lower() in _HEADER_WORDS for field in first[:2])
 

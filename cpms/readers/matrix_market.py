@@ -64,14 +64,15 @@ def read_stream(stream: Stream, name: str, options: ReadOptions) -> Graph:
     """Read a Matrix Market file from an open stream, to its end; as `read`."""
     header = _read_header(stream)
     edges = header.entries * (2 if header.symmetric and options.symmetric == "expand" else 1)
-    needed_bytes = graph_bytes(header.nodes, edges, weighted=header.valued)
+    nodes = header.nodes if options.ids == "keep" else 0
+    needed_bytes = graph_bytes(nodes, edges, weighted=header.valued)
     require_memory(needed_bytes, f"{stream.label}: {header.nodes:,} nodes and {header.entries:,} entries")
     rows, columns, values = _read_body(stream, header, use_values=options.weights == "auto")
     if header.symmetric and options.symmetric == "expand":
         mirrored = np.flatnonzero(rows != columns)
         rows, columns = np.concatenate([rows, columns[mirrored]]), np.concatenate([columns, rows[mirrored]])
         values = None if values is None else np.concatenate([values, values[mirrored]])
-    return assemble(rows, columns, values, options, nodes=header.nodes, name=name, first_id=1)
+    return assemble(rows, columns, values, options, nodes=header.nodes, name=name, label=stream.label, first_id=1)
 
 
 def _read_header(stream: Stream) -> _Header:

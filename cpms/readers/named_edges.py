@@ -63,6 +63,7 @@ def read_named(stream: Stream, form: EdgeListForm, name: str, options: ReadOptio
         options,
         nodes=len(index),
         name=name,
+        label=stream.label,
         names=names,
     )
 

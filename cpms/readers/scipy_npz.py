@@ -51,7 +51,7 @@ def from_scipy_arrays(arrays: Arrays, name: str, options: ReadOptions) -> Graph:
     if len(data) != len(rows):
         raise InputError(f"{len(data)} values for {len(rows)} entries")
     weights = None if data.dtype.kind == "b" else data.astype(np.float64)
-    return assemble(rows, columns, weights, options, nodes=nodes, name=name)
+    return assemble(rows, columns, weights, options, nodes=nodes, name=name, label=f"graph {name}")
 
 
 def integers(arrays: Arrays, key: str) -> npt.NDArray[Any]:
