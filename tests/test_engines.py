@@ -68,12 +68,7 @@ def levels_of(storage):
     return [Level(*pair) for pair in pairs if storage.segments <= 4 or pair[1] - pair[0] <= 1] + [FLOAT64]
 
 
-# A kernel is compiled for a layout and format: tests of one pair go to one worker.
-COMBINATIONS = [
-    pytest.param(layout, name, marks=pytest.mark.xdist_group(f"{layout}-{name}"), id=f"{layout}-{name}")
-    for layout in LAYOUTS
-    for name in FORMATS
-]
+COMBINATIONS = [(layout, name) for layout in LAYOUTS for name in FORMATS]
 
 
 @pytest.mark.parametrize(("layout", "name"), COMBINATIONS)

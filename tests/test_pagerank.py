@@ -218,11 +218,7 @@ def test_igraph_agrees(graph, damping, data):
 # Every format, layout and engine
 
 FORMATS = [*(known.name for known in NAMED), "seg16-16-32", "cpms4-nearest", "fp16-scaled", "e4m3-scaled", "bf16-zero"]
-COMBINATIONS = [
-    pytest.param(layout, name, marks=pytest.mark.xdist_group(f"{layout}-{name}"), id=f"{layout}-{name}")
-    for layout in LAYOUTS
-    for name in FORMATS
-]
+COMBINATIONS = [(layout, name) for layout in LAYOUTS for name in FORMATS]
 
 
 @pytest.fixture(scope="module")

@@ -27,6 +27,7 @@ _FILES = {
     "count_ends": "arrange.cu",
     "place_columns": "arrange.cu",
     "fill_values": "arrange.cu",
+    "affine": "affine.cu",
 }
 WHOLE_VALUES = 256
 """Device vectors and matrices hold a multiple of so many values."""
@@ -194,14 +195,12 @@ def tile_values(storage: SegmentFormat) -> int:
     return 32 * run
 
 
-def rotate(kernel: str, unit: int) -> Variant:
-    """Return a kernel of `rotate.cu` that moves words of ``unit`` bits."""
-    words = {8: "unsigned char", 16: "unsigned short", 32: "unsigned", 64: "unsigned long long"}
-    return Variant(kernel, (f"u{unit}",), (words[unit],))
-
-
 ARRANGING = tuple(map(Variant, ("place_edges", "mark_ends", "count_ends", "place_columns", "fill_values")))
-ROTATING = tuple(rotate(kernel, unit) for kernel in ("keep_first", "rotate") for unit in (8, 16, 32))
+ROTATING = tuple(map(Variant, ("keep_first", "rotate")))
+AFFINE = {
+    "float64": Variant("affine", ("float64",), ("double",)),
+    "float32": Variant("affine", ("float32",), ("float",)),
+}
 PRODUCTS = {
     "csr": ("spmv_csr_balanced", "spmv_csr_thread"),
     "pattern": ("spmv_csr_balanced", "spmv_csr_thread"),
@@ -270,7 +269,7 @@ def every() -> dict[str, list[Variant]]:
     odd = SegmentFormat("odd", (8, 16, 8, 32), 3)
     formats = [*NAMED, *map(format_named, more), odd]
     groups = {storage.name: list(dict.fromkeys(of_format(storage))) for storage in formats}
-    return {**groups, "helpers": [*ARRANGING, *ROTATING]}
+    return {**groups, "helpers": [*ARRANGING, *ROTATING, *AFFINE.values()]}
 
 
 def float64_sweep(kernel: str, *, pattern: bool) -> Iterator[Variant]:
