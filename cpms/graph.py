@@ -196,7 +196,7 @@ class Graph:
             raise InputError(f"self_loops is {self_loops!r}; it can be 'keep' or 'drop'")
         if duplicates == "sum":
             edge = compress.sum_duplicates(edge)
-            if not np.isfinite(edge.weights).all():
+            if edge.weights is not None and not np.isfinite(edge.weights).all():
                 raise InputError("the weights of a repeated edge add up to infinity; scale them down")
         elif duplicates == "drop":
             edge = compress.select(edge, ~compress.is_duplicate(edge))

@@ -6,6 +6,7 @@ import contextlib
 import gzip
 import io
 import tarfile
+import zipfile
 
 import numpy as np
 import pytest
@@ -308,7 +309,7 @@ BAD_ARCHIVES = {
     "absolute": ([("/g/g.mtx", WHOLE)], "member '/g/g.mtx' points outside"),
     "upward": ([("g/../../g.mtx", WHOLE)], "points outside"),
     "outside after the matrix": ([("g/g.mtx", WHOLE), ("../x", "")], "member '../x' points outside"),
-    "bad matrix": ([("g/g.mtx", WHOLE + "1 1\n")], r"bad\.tgz, g/g\.mtx, line 6: more entries"),
+    "bad matrix": ([("g/g.mtx", WHOLE + "1 1\n")], r", g/g\.mtx, line 6: more entries"),
 }
 
 
@@ -347,10 +348,10 @@ def test_a_wrong_checksum_behind_the_matrix_is_found(folder):
 
 def test_an_extended_header_cannot_claim_the_memory(folder):
     header = tarfile.TarInfo("././@PaxHeader")
-    header.type, header.size = tarfile.XHDTYPE, 1 << 33
+    header.type, header.size = tarfile.XHDTYPE, 1 << 32
     path = folder / "claim.tar.gz"
     path.write_bytes(gzip.compress(header.tobuf() + bytes(1 << 16)))
-    with pytest.raises(InputError, match="an extended header claims 8,589,934,592 bytes"):
+    with pytest.raises(InputError, match="an extended header claims 4,294,967,296 bytes"):
         readers.read(path)
 
 
@@ -526,10 +527,13 @@ def test_npz_that_cannot_be_written_leaves_nothing(folder, tmp_path):
 
 
 def test_npz_array_sizes_are_checked_before_allocation(folder):
-    npz.save_npz(Graph.from_edges([0], [1]), folder / "claim.npz")
-    data = (folder / "claim.npz").read_bytes().replace(b"'shape': (3,), }    ", b"'shape': (3333,), } ")
-    (folder / "claim.npz").write_bytes(data)
-    with pytest.raises(InputError, match=r"claim\.npz: array indptr\.npy declares 3,333 items, but holds 24 bytes"):
+    with zipfile.ZipFile(folder / "claim.npz", "w") as archive, archive.open("indptr.npy", "w") as member:
+        header = {"descr": "<i8", "fortran_order": False, "shape": (10**15,)}
+        np.lib.format.write_array_header_1_0(member, header)
+        member.write(bytes(24))
+    with pytest.raises(
+        InputError, match=r"claim\.npz: array indptr\.npy declares 1(,000){5} items, but holds 24 bytes"
+    ):
         readers.read(folder / "claim.npz")
 
 
@@ -537,7 +541,7 @@ def test_npz_array_sizes_are_checked_before_allocation(folder):
     ("matrix", "message"),
     [
         (scipy.sparse.coo_array((2, 3)), "shape .2, 3.; a graph needs a square one"),
-        (scipy.sparse.dia_array(np.eye(2)), "stored as 'dia'; convert it to csr, csc or coo"),
+        (scipy.sparse.dia_array(np.eye(2)), "SciPy's csr, csc or coo"),
         (scipy.sparse.coo_array(np.array([[1j]])), "complex128"),
         (scipy.sparse.coo_array(np.array([[-1.0]])), "weight -1.0; weights must be positive"),
     ],

@@ -74,7 +74,7 @@ class CusparseOperator(Operator[Vector]):
     indicator: Any | None
     change: Any
     found: Any
-    graphs: dict[tuple[int, int], Any] = field(default_factory=dict)
+    graphs: dict[tuple[int, ...], Any] = field(default_factory=dict)
 
     @property
     def nbytes(self) -> int:  # type: ignore[override]
@@ -127,12 +127,17 @@ class CusparseOperator(Operator[Vector]):
     def _launch_again(self, x: Vector, out: Vector) -> None:
         """`launch`, from the third time on for these vectors as one CUDA graph."""
         backend: Any = current()
-        key = (backend.address(x.dense.values), backend.address(out.dense.values))
+        parts = (x.dense.values, x.extra, out.dense.values, out.extra)
+        key = tuple(backend.address(part) for part in parts)
         if len(self.graphs) > _MOST_GRAPHS:
             self.graphs.clear()
         known = self.graphs.setdefault(key, 0)
         if known == _LAUNCHES_BEFORE_GRAPH:
-            known = self.graphs[key] = backend.captured(lambda: self.launch(x, out))
+            try:
+                known = self.graphs[key] = backend.captured(lambda: self.launch(x, out))
+            except RuntimeError:
+                # A library version that cannot be captured goes on call by call.
+                known = self.graphs[key] = _LAUNCHES_BEFORE_GRAPH + 1
         if isinstance(known, int):
             self.graphs[key] += 1
             self.launch(x, out)

@@ -60,7 +60,7 @@ def sniff(stream: Stream) -> EdgeListForm:
     body = rows[1:] if has_header else rows
     return EdgeListForm(
         separator=separator,
-        valued=_most([len(row) >= 3 for row in body]),
+        valued=not _most([len(row) < 3 for row in rows]),
         numbered=_most([_is_numbered(row) for row in body]),
         header_lines=lines[0][0] if has_header else 0,
     )

@@ -19,10 +19,10 @@ def show(rows, out):
         out.table(
             _table(chosen), suffix=suffix, caption=f"Product on {rows.gpu.iloc[0]}, engine {engine}: times faster"
         )
-    figure, axes = plt.subplots(1, 2, figsize=(7, 3.4), sharey=True)
+    graphs = list(dict.fromkeys(times.graph))
+    figure, axes = plt.subplots(1, 2, figsize=(7, 1.2 + 0.3 * len(graphs)), sharey=True)
     for panel, layout in zip(axes, ("csr", "ell"), strict=True):
         part = times[(times.engine == "cuda") & (times.layout == layout)]
-        graphs = list(dict.fromkeys(part.graph))
         for k, (storage, read) in enumerate(SHOWN):
             line = part[(part.storage == storage) & (part.read == read)].set_index("graph").reindex(graphs)
             marker, offset = ("o" if storage == "cpms2" else "s"), (k - 2.5) * 0.11
@@ -32,9 +32,9 @@ def show(rows, out):
                 label=f"{storage}, {int(line.bits.dropna().iloc[0])} bits" if len(line.dropna()) else None,
             )  # fmt: skip
         panel.axvline(1, color="#999999", linewidth=0.6)
-        panel.set_yticks(range(len(graphs)), graphs)
         panel.set(title=layout, xlabel="times faster than float64, same layout")
-        panel.invert_yaxis()
+    axes[0].set_yticks(range(len(graphs)), graphs)
+    axes[0].invert_yaxis()
     handles, names = axes[0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside upper center", ncols=3)
     out.figure(figure)

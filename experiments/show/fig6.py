@@ -16,17 +16,17 @@ def show(rows, out):
     table = pd.DataFrame([line for _, row in rows.iterrows() for line in _lines(row, paper)])
     out.table(table, caption=f"Whole solves on {rows.gpu.iloc[0]}, medians; the V100 columns are the authors' timings")
     out.table(_means(table), suffix="_means", caption="Geometric means over the graphs")
+    graphs = list(dict.fromkeys(table.graph))
     figure, axes = plt.subplots(1, 2, figsize=(7, 3), sharey=True)
     for panel, layout in zip(axes, ("csr", "ell"), strict=True):
         part = table[(table.layout == layout) & (table.engine == "cuda") & (table.tol == 1e-10)]
-        graphs = list(dict.fromkeys(part.graph))
         for storage, colour, offset in (("cpms2", "#E69F00", -0.17), ("cpms4", "#D55E00", 0.17)):
             line = part[part.storage == storage].set_index("graph").reindex(graphs)
             panel.barh(np.arange(len(graphs)) + offset, line["over own fp64"], height=0.32, color=colour, label=storage)
         panel.axvline(1, color="#222222", linewidth=0.6)
-        panel.set_yticks(range(len(graphs)), graphs)
         panel.set(title=layout, xlabel="times faster than float64, same kernels")
-        panel.invert_yaxis()
+    axes[0].set_yticks(range(len(graphs)), graphs)
+    axes[0].invert_yaxis()
     handles, names = axes[0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside upper center", ncols=2)
     out.figure(figure)
