@@ -412,6 +412,11 @@ def test_named_edge_lists(folder, data, size, separator):
     assert (graph.weights is None) == (weights is None)
 
 
+@pytest.mark.parametrize("line", ["u v", "i j", "a b", "target source", "from a"])
+def test_short_names_are_no_header(folder, line):
+    assert readers.read(write(folder / "names.txt", f"{line}\n")).edges == 1
+
+
 def test_quoted_names_of_a_table(folder):
     text = '\ufeff"from","to","weight"\r\n"Rome, IT","Oslo",2\r\nOslo, "a ""b""",1\r\n'
     graph = readers.read(write(folder / "towns.csv", text))
@@ -531,9 +536,7 @@ def test_npz_array_sizes_are_checked_before_allocation(folder):
         header = {"descr": "<i8", "fortran_order": False, "shape": (10**15,)}
         np.lib.format.write_array_header_1_0(member, header)
         member.write(bytes(24))
-    with pytest.raises(
-        InputError, match=r"claim\.npz: array indptr\.npy declares 1(,000){5} items, but holds 24 bytes"
-    ):
+    with pytest.raises(InputError, match=r"claim\.npz: array indptr\.npy declares 1(,000){5} items, but 24 bytes"):
         readers.read(folder / "claim.npz")
 
 

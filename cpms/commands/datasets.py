@@ -25,7 +25,7 @@ def call(arguments: argparse.Namespace) -> int:
     from cpms import datasets
 
     for name in arguments.names:
-        print(datasets.fetch(name))
+        print(datasets.locate(name) or datasets.fetch(name))
     if not arguments.names:
         rows = [
             [known.name, known.kind, known.nodes, known.edges, datasets.locate(known.name) or "not here yet"]

@@ -15,9 +15,8 @@ _COMMENT_MARKS = (b"#", b"%", b"//")
 _COMMENT_LINE = re.compile(rb"^(?:#|%|//)[^\n]*", re.MULTILINE)
 _INTEGER = re.compile(r"[-+]?\d+", re.ASCII)
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|nan|[-+]?inf", re.ASCII | re.IGNORECASE)
-_HEADER_WORDS = frozenset(
-    ["source", "src", "from", "fromnodeid", "u", "i", "target", "dst", "dest", "to", "tonodeid", "v", "j"]
-)
+_SOURCE_WORDS = {"source", "src", "from", "fromnodeid"}
+_TARGET_WORDS = {"target", "dst", "dest", "to", "tonodeid"}
 
 
 @dataclass(frozen=True)
@@ -123,7 +122,7 @@ def _is_header(rows: list[list[str]]) -> bool:
         return True
     if len(first) == 3 and _most([len(row) == 3 and bool(_NUMBER.fullmatch(row[2])) for row in rest]):
         return True
-    return all(field.lower() in _HEADER_WORDS for field in first[:2])
+    return first[0].lower() in _SOURCE_WORDS and len(first) > 1 and first[1].lower() in _TARGET_WORDS
 
 
 def _most(votes: list[bool]) -> bool:

@@ -117,9 +117,8 @@ def _array(archive: zipfile.ZipFile, member: str) -> npt.NDArray[Any]:
             raise InputError(f"array {member} has .npy version {version}; graphs use 1.0 or 2.0")
         shape, _, dtype = _HEADER_READERS[version](file)
         if dtype.kind not in "biufSU" or len(shape) > 1:
-            raise InputError(
-                f"array {member} is {len(shape)}-dimensional {dtype}; a graph has lists of numbers (SciPy's csr, csc or coo)"
-            )
+            given = f"{len(shape)}-dimensional {dtype}"
+            raise InputError(f"array {member} is {given}; a graph has lists of numbers (SciPy's csr, csc or coo)")
         count = shape[0] if shape else 1
         stored_bytes = archive.getinfo(member).file_size - file.tell()
         if count < 0 or count * dtype.itemsize != stored_bytes:
