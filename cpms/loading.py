@@ -95,14 +95,22 @@ def _is_generator(text: str) -> bool:
     return text in generators.names()
 
 
+def _is_folder(text: str) -> bool:
+    try:
+        return bool(text) and Path(text).is_dir()
+    except (OSError, ValueError):
+        return False
+
+
 def _unknown(text: str) -> InputError:
-    if Path(text).is_dir():
+    if _is_folder(text):
         return InputError(f"{text} is a folder; give a file, or set CPMS_DATA to it and give a name")
     if readers.module_for(Path(text)) or os.sep in text:
         return InputError(f"{text}: there is no such file")
+    shown = repr(text if len(text) <= 80 else text[:77] + "...")
     near = difflib.get_close_matches(text, datasets.DATASETS, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(near)}" if near else "'cpms datasets' lists the names"
     return InputError(
-        f"{text!r} is no file, no data set and no generator; {hint}; "
+        f"{shown} is no file, no data set and no generator; {hint}; "
         f"files end in {', '.join(readers.MODULES)}, generators look like rmat:scale=16"
     )
