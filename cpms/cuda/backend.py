@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,15 +16,6 @@ THREADS = 256
 """Threads in a block, of every kernel."""
 
 
-@dataclass(eq=False)
-class Recording:
-    """Launches to be repeated as they were, on arrays that are not kept alive for it."""
-
-    calls: list[tuple[Variant, int, tuple[Any, ...]]] = field(default_factory=list)
-    repeats: int = 0
-    graph: Any = None
-
-
 class Backend(ABC):
     """Memory and kernels of one device."""
 
@@ -34,7 +24,6 @@ class Backend(ABC):
     out_of_memory: type[Exception]
     processors: int
     """Multiprocessors."""
-    _recording: Recording | None = None
 
     @abstractmethod
     def compile(self, variants: Iterable[Variant]) -> None:
@@ -43,31 +32,6 @@ class Backend(ABC):
     @abstractmethod
     def run(self, variant: Variant, blocks: int, arguments: tuple[Any, ...]) -> None:
         """Run a variant in ``blocks`` blocks of `THREADS`, on arrays and NumPy scalars as they are."""
-
-    def record(self, work: Callable[[], None]) -> Recording:
-        """Do ``work``, which launches kernels and nothing else, and return its launches."""
-        recording = Recording()
-        self._recording = recording
-        try:
-            work()
-        finally:
-            self._recording = None
-        return recording
-
-    def repeat(self, recording: Recording) -> None:
-        """Launch what was recorded."""
-        for variant, blocks, arguments in recording.calls:
-            self.run(variant, blocks, arguments)
-
-    def _note(self, variant: Variant, blocks: int, arguments: tuple[Any, ...]) -> None:
-        """Keep a launch if one records; each backend's `run` calls it."""
-        if self._recording is not None:
-            plain = tuple(np.uint64(self.address(a)) if isinstance(a, self.arrays.ndarray) else a for a in arguments)
-            self._recording.calls.append((variant, blocks, plain))
-
-    @abstractmethod
-    def synchronize(self) -> None:
-        """Wait for all launches."""
 
     @abstractmethod
     def to_host(self, array: Any) -> np.ndarray[Any, Any]:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from cpms.cuda import variants as kernels
-from cpms.cuda.backend import THREADS, Backend, Recording
+from cpms.cuda.backend import THREADS, Backend
 from cpms.cuda.variants import Variant
 from cpms.errors import CpmsError, UnavailableError
 
 OPTIONS = ("-std=c++17",)
-_REPEATS_BEFORE_GRAPH = 2
-"""Making a graph costs about as much as it saves in a few launches."""
 
 
 def missing() -> str | None:
@@ -76,36 +74,10 @@ class CudaBackend(Backend):
 
     def run(self, variant: Variant, blocks: int, arguments: tuple[Any, ...]) -> None:
         """Launch on the current stream."""
-        self._note(variant, blocks, arguments)
         key = (self.arrays.cuda.runtime.getDevice(), variant.symbol)
         if key not in self._functions:
             self.compile([variant])
         self._functions[key]((blocks,), (THREADS,), arguments)
-
-    def repeat(self, recording: Recording) -> None:
-        """Launch what was recorded, from the second repeat on as one CUDA graph."""
-        recording.repeats += 1
-        if recording.graph is None and recording.repeats < _REPEATS_BEFORE_GRAPH:
-            super().repeat(recording)
-            return
-        if recording.graph is None:
-            recording.graph = self.captured(lambda: super(CudaBackend, self).repeat(recording))
-        recording.graph.launch()
-
-    def captured(self, work: Callable[[], None]) -> Any:
-        """Return the launches of ``work`` as a CUDA graph; none of them runs."""
-        stream = self.arrays.cuda.Stream(non_blocking=True)
-        with stream:
-            stream.begin_capture()
-            try:
-                work()
-            finally:
-                graph = stream.end_capture()
-        return graph
-
-    def synchronize(self) -> None:
-        """Wait for the current stream."""
-        self.arrays.cuda.get_current_stream().synchronize()
 
     def to_host(self, array: Any) -> np.ndarray[Any, Any]:
         """Copy and wait."""

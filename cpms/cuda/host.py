@@ -75,16 +75,12 @@ class HostBackend(Backend):
 
     def run(self, variant: Variant, blocks: int, arguments: tuple[Any, ...]) -> None:
         """Run the blocks one after the other."""
-        self._note(variant, blocks, arguments)
         self.compile([variant])
         held = [ctypes.c_void_p(a.ctypes.data) if isinstance(a, np.ndarray) else np.asarray(a) for a in arguments]
         pointers = (ctypes.c_void_p * len(held))(
             *(a.ctypes.data if isinstance(a, np.ndarray) else ctypes.addressof(a) for a in held)
         )
         self._functions[variant.symbol](ctypes.c_uint(blocks), ctypes.c_uint(THREADS), pointers)
-
-    def synchronize(self) -> None:
-        """Do nothing: launches wait."""
 
     def to_host(self, array: Any) -> np.ndarray[Any, Any]:
         """Copy."""

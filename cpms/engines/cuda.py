@@ -2,27 +2,62 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from cpms.cuda import launch_norms, segmented, variants, vectors
-from cpms.cuda import numbering as numbers
-from cpms.cuda.backend import Recording, current
+from cpms.cuda.backend import current
 from cpms.cuda.compile import missing
+from cpms.cuda.launch_norms import Reduction
 from cpms.cuda.launch_spmv import Update
 from cpms.cuda.layouts import BalancedRows, Columns, Matrix, ThreadRows, most_bytes
-from cpms.cuda.numbering import Numbering
-from cpms.cuda.work import Work
 from cpms.engine import Engine, Floats, Operator, Problem, Sweep
 from cpms.errors import UnsupportedError
 from cpms.format import FP64, FloatFormat, Format
-from cpms.graph import Graph
 from cpms.precision import FLOAT64, Level
 from cpms.segmented import SegmentedArray
 
-_MOST_RECORDINGS = 64
+
+@dataclass(frozen=True, eq=False)
+class Work:
+    """Device arrays that sweeps share: what a sweep found, and what it needs besides matrix and vectors.
+
+    Parameters
+    ----------
+    found : device array of float64, shape (5,)
+        Dangling mass as stored, L1 norm of the change, its sum of squares, mass, largest change.
+    dangling_nodes : device array of uint32
+    divisor : device array of uint32, shape (vector length,), or None
+        Out-degrees in the pattern layout.
+    sink, teleport : device arrays of float64, shape (1,) or (nodes,)
+    """
+
+    found: Any
+    room: Reduction
+    dangling_nodes: Any
+    divisor: Any | None
+    sink: Any
+    teleport: Any
+
+    @classmethod
+    def of(cls, problem: Problem, layout: str) -> Work:
+        """Upload what a problem's sweeps need."""
+        arrays = current().arrays
+        divisor = None
+        if layout == "pattern":
+            filled = np.ones(vectors.vector_length(problem.graph.nodes), np.uint32)
+            filled[: problem.graph.nodes] = np.maximum(problem.graph.out_degree, 1)
+            divisor = arrays.asarray(filled)
+        return cls(
+            found=arrays.zeros(5, np.float64),
+            room=Reduction.make(),
+            dangling_nodes=arrays.asarray(problem.graph.dangling_nodes.astype(np.uint32)),
+            divisor=divisor,
+            sink=arrays.asarray(problem.sink_or_scalar),
+            teleport=arrays.asarray(problem.teleport_or_scalar),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,19 +69,18 @@ class CudaOperator(Operator[SegmentedArray]):
     kernel: str
     matrix: Matrix
     work: Work
-    recordings: dict[tuple[int, ...], Recording] = field(default_factory=dict)
 
     @property
     def nbytes(self) -> int:  # type: ignore[override]
         """Bytes of the matrix."""
-        return self.matrix.nbytes + self.work.nbytes
+        divisor_bytes = 0 if self.work.divisor is None else int(self.work.divisor.nbytes)
+        return self.matrix.nbytes + divisor_bytes
 
     def load(self, values: Floats) -> SegmentedArray:
         """Return float64 values, of either memory, as a vector."""
         given = segmented.adopted(values) if segmented.is_device_array(values) else current().arrays.asarray(values)
         vector = self.empty()
-        vectors.write(vector, self.work.to_stored(given))
-        current().synchronize()
+        vectors.write(vector, given if self.work.divisor is None else given / self._divisor())
         return vector
 
     def empty(self) -> SegmentedArray:
@@ -58,7 +92,7 @@ class CudaOperator(Operator[SegmentedArray]):
     def sweep(self, x: SegmentedArray, out: SegmentedArray, level: Level, step: int) -> Sweep:
         """Launch dangling mass, product with update, and norms; then fetch five numbers."""
         read, write = self._checked(level)
-        self._launch_again(x, out, read, write, step)
+        self.launch(x, out, read=read, write=write, step=step)
         _, l1, squares, mass, linf = current().fetch(self.work.found)
         return Sweep(l1, squares**0.5, linf, mass)
 
@@ -69,20 +103,6 @@ class CudaOperator(Operator[SegmentedArray]):
             launch_norms.selected_sum(x, work.dangling_nodes, read=read, room=work.room, result=work.found)
         self.multiply(x, out, read=read, write=write, step=step)
         launch_norms.difference(out, x, work.divisor, write=write, read=read, room=work.room, result=work.found[1:])
-
-    def _launch_again(self, x: SegmentedArray, out: SegmentedArray, read: int, write: int, step: int) -> None:
-        """`launch`, or the same launches as the last time it was asked for these vectors and segments."""
-        backend = current()
-        if isinstance(self.storage, FloatFormat) and self.storage.rounding == "stochastic":
-            self.launch(x, out, read=read, write=write, step=step)  # Each step has a seed of its own.
-            return
-        key = (backend.address(x.memory), backend.address(out.memory), read, write)
-        if key in self.recordings:
-            backend.repeat(self.recordings[key])
-            return
-        if len(self.recordings) == _MOST_RECORDINGS:
-            self.recordings.clear()
-        self.recordings[key] = backend.record(lambda: self.launch(x, out, read=read, write=write, step=step))
 
     def multiply(self, x: SegmentedArray, out: SegmentedArray, *, read: int, write: int, step: int) -> None:
         """Queue the product and update alone, with the dangling mass found last."""
@@ -115,7 +135,12 @@ class CudaOperator(Operator[SegmentedArray]):
 
     def read_device(self, x: SegmentedArray, segments: int) -> Any:
         """Return the vector as a float64 device array, shape (nodes,)."""
-        return self.work.to_real(vectors.read(x, self.problem.graph.nodes, segments or None))
+        values = vectors.read(x, self.problem.graph.nodes, segments or None)
+        return values if self.work.divisor is None else values * self._divisor()
+
+    def _divisor(self) -> Any:
+        assert self.work.divisor is not None  # noqa: S101  # Callers have looked.
+        return self.work.divisor[: self.problem.graph.nodes]
 
     def _update(self, x: SegmentedArray, step: int) -> Update:
         damping, work, values = self.problem.damping, self.work, self.matrix.values
@@ -192,10 +217,8 @@ class CudaEngine(Engine):
         current().compile(needed_variants(kernel, storage, pattern=layout == "pattern"))
         needed_bytes = most_bytes(problem.graph, storage, layout)
         with current().memory_for(f"{problem.graph.name} in layout {layout!r}", needed_bytes):
-            numbering = numbers.chosen(problem.graph) if kernel == "spmv_csr_balanced" else None
-            matrix = _build(kernel, problem.graph, None if layout == "pattern" else storage, numbering)
-            work = Work.of(problem, pattern=layout == "pattern", numbering=numbering)
-            return CudaOperator(problem, storage, kernel, matrix, work)
+            matrix = _build(kernel, problem, None if layout == "pattern" else storage)
+            return CudaOperator(problem, storage, kernel, matrix, Work.of(problem, layout))
 
 
 ENGINE: Engine = CudaEngine()
@@ -210,13 +233,13 @@ def needed_variants(kernel: str, storage: Format, *, pattern: bool) -> list[vari
     return [*wanted, *variants.float64_sweep(kernel, pattern=pattern)]
 
 
-def _build(kernel: str, graph: Graph, storage: Format | None, numbering: Numbering | None) -> Matrix:
+def _build(kernel: str, problem: Problem, storage: Format | None) -> Matrix:
     if kernel == "spmv_csr_thread":
-        return ThreadRows.build(graph, storage)
+        return ThreadRows.build(problem.graph, storage)
     if kernel == "spmv_csr_balanced":
-        return BalancedRows.build(graph, storage, numbering=numbering)
+        return BalancedRows.build(problem.graph, storage)
     assert storage is not None  # noqa: S101  # ELL stores values.
-    return Columns.build(graph, storage)
+    return Columns.build(problem.graph, storage)
 
 
 def _seed(storage: Format, step: int) -> int:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
-from cpms.cuda import segmented, variants
+from cpms.cuda import segmented
 from cpms.cuda.backend import current
 from cpms.cuda.compile import missing
 from cpms.cuda.libraries import Blas, CsrProduct, DenseVector, padded
@@ -19,21 +19,14 @@ from cpms.format import FP64, FloatFormat, Format
 from cpms.precision import Level
 from cpms.sparse.edge_values import edge_values
 
-_LAUNCHES_BEFORE_GRAPH = 2
-_MOST_GRAPHS = 64
-
 
 @dataclass(eq=False)
 class Vector:
-    """Values on the device, and what the next sweep of them needs.
-
-    ``extra`` holds, on the device, their mass on dangling nodes and the factor by which a sweep adds
-    the distribution that this mass goes to; ``mass`` is that of all nodes, in host memory.
-    """
+    """Values on the device; their sum over all nodes and over dangling ones, in host memory."""
 
     dense: DenseVector
-    extra: Any
     mass: float = 0.0
+    dangling: float = 0.0
 
 
 class LazySweep(Sweep):
@@ -60,8 +53,7 @@ class LazySweep(Sweep):
 class CusparseOperator(Operator[Vector]):
     """P in CSR for cuSPARSE, and what the updates need: teleport, sink, indicator of dangling nodes.
 
-    Nothing but the norm comes back to the host: the dangling mass of the next sweep stays on the
-    device, and launches that repeat are made one CUDA graph.
+    The dangling mass of the next sweep comes with the norm of this one, so that each sweep waits once.
     """
 
     problem: Problem
@@ -70,11 +62,9 @@ class CusparseOperator(Operator[Vector]):
     blas: Blas
     teleport: Any
     sink: Any | None
-    rest: Any
     indicator: Any | None
     change: Any
     found: Any
-    graphs: dict[tuple[int, ...], Any] = field(default_factory=dict)
 
     @property
     def nbytes(self) -> int:  # type: ignore[override]
@@ -86,25 +76,21 @@ class CusparseOperator(Operator[Vector]):
         nodes, vector = self.problem.graph.nodes, self.empty()
         given = segmented.adopted(values) if segmented.is_device_array(values) else current().arrays.asarray(values)
         vector.dense.values[:nodes] = given
-        self._measure(vector)
-        self.blas.abs_sum(vector.dense.values, self.found[1:])
-        vector.mass = current().fetch(self.found)[1]
-        return vector
+        return self._measured(vector)
 
     def empty(self) -> Vector:
         """Return a vector of zeros."""
-        nodes, arrays = self.problem.graph.nodes, current().arrays
+        nodes = self.problem.graph.nodes
         with current().memory_for(f"a vector of {nodes:,} nodes", 8 * nodes):
-            values = arrays.zeros(padded(nodes), self.change.dtype)
-        extra = arrays.zeros(2, self.change.dtype)
-        extra[1:] = self.rest
-        return Vector(DenseVector(values, nodes), extra)
+            values = current().arrays.zeros(padded(nodes), self.change.dtype)
+        return Vector(DenseVector(values, nodes))
 
     def sweep(self, x: Vector, out: Vector, level: Level, step: int) -> Sweep:  # noqa: ARG002
         """Multiply, add teleport and dangling mass, take the norm of the change."""
         damping = self.problem.damping
-        self._launch_again(x, out)
-        l1, mass = current().fetch(self.found)
+        self.launch(x, out)
+        l1, dangling, mass = current().fetch(self.found)
+        out.dangling = dangling
         # Columns of P and the distributions sum to 1, in float64 to the last bits.
         out.mass = damping * x.mass + 1.0 - damping if self.storage.exact else mass
         lazy = LazySweep(l1, np.nan, np.nan, out.mass)
@@ -113,52 +99,30 @@ class CusparseOperator(Operator[Vector]):
 
     def launch(self, x: Vector, out: Vector) -> None:
         """Queue one sweep's calls and wait for none."""
-        blas, x_values, out_values = self.blas, x.dense.values, out.dense.values
+        damping, blas = self.problem.damping, self.blas
+        x_values, out_values = x.dense.values, out.dense.values
         self.product.multiply(x.dense, out.dense)
-        if self.sink is not None:
-            blas.add(self.rest, self.teleport, out_values)
-        blas.add(x.extra[1:], self.teleport if self.sink is None else self.sink, out_values)
+        if self.sink is None:
+            blas.add(1.0 - damping + damping * x.dangling, self.teleport, out_values)
+        else:
+            blas.add(1.0 - damping, self.teleport, out_values)
+            blas.add(damping * x.dangling, self.sink, out_values)
         blas.subtract(out_values, x_values, self.change)
         blas.abs_sum(self.change, self.found)
-        if not self.storage.exact:
-            blas.abs_sum(out_values, self.found[1:])
         self._measure(out)
-
-    def _launch_again(self, x: Vector, out: Vector) -> None:
-        """`launch`, from the third time on for these vectors as one CUDA graph."""
-        backend: Any = current()
-        parts = (x.dense.values, x.extra, out.dense.values, out.extra)
-        key = tuple(backend.address(part) for part in parts)
-        if len(self.graphs) > _MOST_GRAPHS:
-            self.graphs.clear()
-        known = self.graphs.setdefault(key, 0)
-        if known == _LAUNCHES_BEFORE_GRAPH:
-            try:
-                known = self.graphs[key] = backend.captured(lambda: self.launch(x, out))
-            except RuntimeError:
-                # A library version that cannot be captured goes on call by call.
-                known = self.graphs[key] = _LAUNCHES_BEFORE_GRAPH + 1
-        if isinstance(known, int):
-            self.graphs[key] += 1
-            self.launch(x, out)
-        else:
-            known.launch()
 
     def scale(self, x: Vector, factor: float, segments: int) -> None:  # noqa: ARG002
         """Multiply the vector by a factor."""
         self.blas.scale(factor, x.dense.values)
-        self._measure(x)
         x.mass *= factor
+        x.dangling *= factor
 
     def to_float64(self, x: Vector, out: Vector) -> tuple[CusparseOperator, Vector, Vector]:
         """Build the float64 matrix; plain float64 stays as it is."""
         if self.storage.exact:
             return self, x, out
         converted = prepared(self.problem, FP64)
-        vector = converted.load(x.dense.values[: self.problem.graph.nodes])
-        # What the sweep said of its mass was a float32 sum, and callers go by it.
-        converted.scale(vector, x.mass / vector.mass, 1)
-        return converted, vector, converted.empty()
+        return converted, converted.load(x.dense.values[: self.problem.graph.nodes]), converted.empty()
 
     def read(self, x: Vector, segments: int) -> Floats:
         """Return the vector in main memory."""
@@ -169,14 +133,16 @@ class CusparseOperator(Operator[Vector]):
         return x.dense.values[: self.problem.graph.nodes]
 
     def _measure(self, x: Vector) -> None:
-        """Find a vector's dangling mass and what a sweep makes of it."""
-        if self.indicator is None:
-            return
-        self.blas.dot(x.dense.values, self.indicator, x.extra)
-        damping = self.problem.damping
-        constant = 1.0 - damping if self.sink is None else 0.0
-        arguments = (x.extra, np.float64(damping), np.float64(constant), x.extra[1:])
-        current().run(variants.AFFINE[str(self.change.dtype)], 1, arguments)
+        if self.indicator is not None:
+            self.blas.dot(x.dense.values, self.indicator, self.found[1:])
+        if not self.storage.exact:
+            self.blas.abs_sum(x.dense.values, self.found[2:])
+
+    def _measured(self, x: Vector) -> Vector:
+        self._measure(x)
+        self.blas.abs_sum(x.dense.values, self.found[2:])
+        _, x.dangling, x.mass = current().fetch(self.found)
+        return x
 
     def _rest(self, norm: str) -> float:
         if norm == "l2":
@@ -238,7 +204,6 @@ def prepared(problem: Problem, storage: Format) -> CusparseOperator:
         filled[: graph.nodes] = values
         return arrays.asarray(filled)
 
-    current().compile(variants.AFFINE.values())
     needed_bytes = 16 * graph.edges + 64 * graph.nodes
     with current().memory_for(f"{graph.name} for cuSPARSE", needed_bytes):
         product = CsrProduct(
@@ -256,10 +221,9 @@ def prepared(problem: Problem, storage: Format) -> CusparseOperator:
             blas=Blas(dtype),
             teleport=vector(problem.teleport_or_scalar),
             sink=None if one_target or not dangling else vector(problem.sink_or_scalar),
-            rest=arrays.full(1, 1.0 - problem.damping, dtype),
             indicator=vector((graph.out_degree == 0).astype(np.float64)) if dangling else None,
             change=arrays.zeros(length, dtype),
-            found=arrays.zeros(2, dtype),
+            found=arrays.zeros(3, dtype),
         )
 
 
