@@ -189,6 +189,12 @@ def test_networkx_weight_defaults_to_one_and_can_be_ignored():
     assert Graph.from_networkx(source, weight="length").weights is None
 
 
+def test_narrow_ids_do_not_wrap():
+    ids = np.array([-100, 100], dtype=np.int8)
+    graph = Graph.from_edges(ids, ids[::-1], first_id=-100)
+    assert (graph.nodes, graph.index_of(100), np.flatnonzero(graph.in_degree).tolist()) == (201, 200, [0, 200])
+
+
 def test_names_answer_for_nodes():
     graph = Graph.from_edges([0], [1], names=np.array(["b.org", "a.org"], dtype=object), name="web")
     assert [graph.node_id(i) for i in range(2)] == ["b.org", "a.org"]

@@ -219,8 +219,8 @@ def test_bad_matrices_are_refused_with_file_and_line(folder, case):
 
 @pytest.mark.parametrize("size", [10, 30])
 def test_line_numbers_hold_across_blocks(folder, size):
-    path = write(folder / "far.mtx", HEAD + "9 9 99\n" + "1 2\n" * 50 + "1 x\n")
-    with block_bytes(size), pytest.raises(InputError, match="line 53: 'x' is not a node id"):
+    path = write(folder / "far.mtx", HEAD + "9 9 99\n" + "1 2\n\n" * 50 + "1 x\n")
+    with block_bytes(size), pytest.raises(InputError, match="line 103: 'x' is not a node id"):
         readers.read(path)
 
 
@@ -365,7 +365,8 @@ def test_numbered_edge_lists(folder, data, case, size, suffix):
     if not edges:
         return
     separators = st.sampled_from([",", " ,", ", "]) if suffix == ".csv" else BLANKS
-    header = data.draw(st.sampled_from(["", "source,target\n", "# c\nFrom, To, kg\n"])) if suffix == ".csv" else ""
+    title = "source,target\n" if weights is None else "# c\nFrom, To, kg\n"
+    header = data.draw(st.sampled_from(["", title])) if suffix == ".csv" else ""
     comments = data.draw(st.sampled_from(["", "# c\n", "% 3 4\n\n", "// x\n"]))
     middle = data.draw(st.sampled_from(["", "# 1 2\n", "%\n"]))
     whole = lines_of(data.draw, edges, weights, separators)
@@ -422,6 +423,11 @@ def test_quoted_names_of_a_table(folder):
     graph = readers.read(write(folder / "towns.csv", text))
     assert [graph.node_id(i) for i in range(3)] == ["Rome, IT", "Oslo", 'a "b"']
     assert graph.weights.tolist() == [2, 1]
+
+
+@pytest.mark.parametrize("name", ["marked.csv", "marked.csv.gz"])
+def test_a_byte_order_mark_is_passed_over(folder, name):
+    assert readers.read(write(folder / name, "\ufeff0,1\n1,2\n")).edges == 2
 
 
 def test_names_may_hold_blanks_between_tabs(folder):
@@ -523,6 +529,36 @@ def test_scipy_npz(folder, case, layout, compressed, boolean):
     scipy.sparse.save_npz(folder / "scipy.npz", matrix, compressed=compressed)
     if np.isfinite(matrix.data).all():  # CSR and CSC add up repeated entries
         same(readers.read(folder / "scipy.npz"), Graph.from_scipy(matrix))
+
+
+OWN = {"cpms_graph": 1, "indptr": [0, 1, 3], "sources": [1, 0, 1], "name": "own", "first_id": 0}
+BAD_OWN = {
+    "missing": ({"sources": None}, "there is no array 'sources'"),
+    "version": ({"cpms_graph": 2}, "format version 2; this program reads 1"),
+    "short rows": ({"indptr": [0, 1, 2]}, "row starts do not ascend from 0 to 3"),
+    "falling rows": ({"indptr": [0, 4, 3]}, "row starts do not ascend"),
+    "no nodes": ({"indptr": [0], "sources": []}, "it holds float64|1 row starts|array sources"),
+    "above": ({"sources": [1, 0, 2]}, "node indices are out of range; the graph has 2 nodes"),
+    "below": ({"sources": [-1, 0, 1]}, "node indices are out of range"),
+    "order": ({"sources": [1, 1, 0]}, "sources do not ascend within a target"),
+    "fractions": ({"sources": [1.0, 0.0, 1.0]}, "array sources holds float64; it needs integers"),
+    "few weights": ({"weights": [1.0]}, "weights must be float64, one an edge"),
+    "zero weight": ({"weights": [1.0, 0.0, 1.0]}, "weights must be positive and finite"),
+    "nan weight": ({"weights": [1.0, np.nan, 1.0]}, "weights must be positive and finite"),
+    "names": ({"names": [4, 5, 6]}, "3 names for 2 nodes"),
+    "two names": ({"name": ["a", "b"]}, "a field holds 2 values where one belongs"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_OWN)
+def test_own_npz_whose_arrays_do_not_fit_together(folder, case):
+    changes, message = BAD_OWN[case]
+    np.savez(folder / "ownbad.npz", **OWN)
+    assert readers.read(folder / "ownbad.npz").edges == 3
+    arrays = {key: value for key, value in (OWN | changes).items() if value is not None}
+    np.savez(folder / "ownbad.npz", **arrays)
+    with pytest.raises(InputError, match=rf"ownbad\.npz: .*({message})"):
+        readers.read(folder / "ownbad.npz")
 
 
 def test_npz_that_cannot_be_written_leaves_nothing(folder, tmp_path):
