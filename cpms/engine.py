@@ -9,13 +9,14 @@ from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeAlias, TypeV
 import numpy as np
 import numpy.typing as npt
 
-from cpms.errors import InputError
-from cpms.format import Format
+from cpms.errors import InputError, UnsupportedError
+from cpms.format import FloatFormat, Format
 from cpms.graph import Graph
 from cpms.precision import Level
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 DanglingRule: TypeAlias = Literal["teleport", "uniform"]
+Norm: TypeAlias = Literal["l1", "l2", "linf"]
 Vector = TypeVar("Vector")
 _LEAST_SUM = float(np.finfo(np.float64).smallest_normal)
 """Least total weight that leaves a node: the reciprocal of a smaller one may be infinite."""
@@ -78,6 +79,10 @@ class Sweep(NamedTuple):
     linf: float
     mass: float
 
+    def of(self, norm: Norm) -> float:
+        """Return one of the norms by name."""
+        return {"l1": self.l1, "l2": self.l2, "linf": self.linf}[norm]
+
 
 class Operator(ABC, Generic[Vector]):
     """A problem prepared for sweeps: matrix in a layout, values in a storage format.
@@ -121,11 +126,60 @@ class Operator(ABC, Generic[Vector]):
         """Return ``x``, read in its first ``segments`` segments, as float64, shape (nodes,)."""
 
 
+class Round(NamedTuple):
+    """What a round found: its full sweep, and the low sweeps after it.
+
+    Parameters
+    ----------
+    found : Sweep
+        Norms of r = G(x) - x, and the mass of G(x).
+    low : list of float
+        ||r||_1 after each low sweep.
+    sums : list of float
+        The sum of r after each sweep, the full one first.
+    seconds : list of float
+        When each of them ended, since the round began.
+    """
+
+    found: Sweep
+    low: list[float]
+    sums: list[float]
+    seconds: list[float]
+
+
+class Refinement(ABC):
+    """A problem prepared for method ``refine``; it holds x, and c, what x lacks (see `cpms.refine`)."""
+
+    nbytes: int
+
+    @abstractmethod
+    def start(self, values: Floats) -> None:
+        """Begin at float64 ``values``, shape (nodes,)."""
+
+    def guess(self) -> Floats | None:
+        """Return values to begin at where the graph allows more than a guess; None if not."""
+        return None
+
+    @abstractmethod
+    def round(self, storage: FloatFormat | None, *, gain: float, tol: float, norm: Norm, most_low: int) -> Round:
+        """Correct x by c, sweep in float64, and go on with low sweeps unless ``norm`` of r is below ``tol``.
+
+        Low sweeps read r / out-degree in ``storage`` and end when ||r||_1 is at most ``gain`` times
+        what the full sweep found, or half of what meets ``tol``, or after ``most_low`` of them;
+        without a storage there are none.
+        """
+
+    @abstractmethod
+    def read(self) -> Floats:
+        """Return x, shape (nodes,)."""
+
+
 class Engine(ABC):
     """What executes sweeps; an engine is a module in ``cpms/engines`` with one of these as ``ENGINE``."""
 
     name: ClassVar[str]
     layouts: ClassVar[tuple[str, ...]]
+    methods: ClassVar[tuple[str, ...]] = ("power",)
     repeatable: ClassVar[bool]
     """Whether the same call gives the same bits, on this machine, every time."""
 
@@ -144,3 +198,7 @@ class Engine(ABC):
     @abstractmethod
     def prepare(self, problem: Problem, storage: Format, layout: str) -> Operator[Any]:
         """Do the work that depends on the matrix alone, once for many sweeps."""
+
+    def refinement(self, problem: Problem) -> Refinement:  # noqa: ARG002
+        """Prepare for method ``refine``, in the pattern layout; engines that list the method have it."""
+        raise UnsupportedError(f"engine {self.name} has no method 'refine'; use cpu or cuda")

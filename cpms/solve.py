@@ -1,53 +1,35 @@
-"""PageRank by power iteration, on sweeps only; line numbers are those of the paper's Algorithm 1."""
+"""PageRank of a graph: what was asked for, solved by a method on an engine, and certified."""
 
 from __future__ import annotations
 
-import itertools
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
 
-from cpms import engines, ranking
-from cpms.engine import DanglingRule, Operator, Problem, Sweep
+from cpms import engines
+from cpms.certify import Referee
+from cpms.engine import DanglingRule, Floats, Norm, Problem
 from cpms.errors import InputError, UnsupportedError
-from cpms.format import FP64, Format, format_named
+from cpms.format import FP16, FP64, Format, format_named
 from cpms.graph import Graph
-from cpms.precision import FLOAT64, Controller, Level, default_controller
-from cpms.result import Result, Status, Step
+from cpms.power import power
+from cpms.precision import Controller, default_controller
+from cpms.refine import Refining, default_policy, refine
+from cpms.result import Result, Step
+from cpms.stopping import Stopping
 
-Floats = npt.NDArray[np.float64]
-Norm = Literal["l1", "l2", "linf"]
-STALLED_ITERATIONS = 50
-"""Iterations without a new smallest residual after which a solve at a fixed level is given up."""
-
-
-@dataclass(frozen=True)
-class Stopping:
-    """When to stop: ``norm`` of the change below ``tol``, or after so many iterations."""
-
-    tol: float = 1e-10
-    norm: Norm = "l1"
-    max_iterations: int = 1000
-    iterations: int | None = None
-
-    def __post_init__(self) -> None:
-        if not (math.isfinite(self.tol) and self.tol > 0):
-            raise InputError(f"tol is {self.tol}; it must be a positive number")
-        if self.norm not in ("l1", "l2", "linf"):
-            raise InputError(f"norm is {self.norm!r}; it can be l1, l2 or linf")
-        if self.max_iterations < 1 or (self.iterations is not None and self.iterations < 1):
-            raise InputError("max_iterations and iterations must be 1 or more")
+Method = Literal["power", "refine"]
+METHODS: tuple[str, ...] = get_args(Method)
 
 
 def pagerank(
     graph: Graph,
     *,
-    storage: str | Format = FP64,
+    method: Method = "power",
+    storage: str | Format = "auto",
     layout: str = "auto",
     engine: str = "auto",
     damping: float = 0.85,
@@ -58,7 +40,7 @@ def pagerank(
     personalization: Sequence[int | str] | Mapping[int | str, float] | Floats | None = None,
     dangling: DanglingRule = "teleport",
     start: Floats | None = None,
-    controller: Controller | None = None,
+    controller: Controller | Refining | None = None,
     on_step: Callable[[Step], None] | None = None,
 ) -> Result:
     """Compute PageRank and certify it.
@@ -66,8 +48,12 @@ def pagerank(
     Parameters
     ----------
     graph : Graph
+    method : {"power", "refine"}
+        Power iteration, or sweeps on the residual that read few bits; see `cpms.refine`.
     storage : str or Format
-        Storage format of the iterate and, in layouts that store them, of the matrix values.
+        Of ``power``: format of the iterate and, in layouts that store them, of the matrix values;
+        ``auto`` is fp64. Of ``refine``: format of the residual, fp16 by default; of a segment format
+        its first segment.
     layout : {"auto", "csr", "ell", "pattern"}
         ``auto`` is the pattern, or csr for weighted graphs.
     engine : str
@@ -85,8 +71,8 @@ def pagerank(
         Where the mass of dangling nodes goes.
     start : ndarray of float64, shape (nodes,), optional
         First iterate, scaled to mass 1; uniform by default.
-    controller : Controller, optional
-        Precision policy; the paper's rule by default.
+    controller : Controller or Refining, optional
+        Precision policy of the method: the paper's rule, or `cpms.refine.AdaptiveGain`.
     on_step : callable, optional
         Called with each iteration's `Step`, for progress bars.
 
@@ -116,30 +102,42 @@ def pagerank(
     >>> result.converged, sum(result.iterations_by_bits.values()) == result.iterations
     (True, True)
     """
-    chosen = format_named(storage) if isinstance(storage, str) else storage
+    chosen = _storage(storage, method)
     teleport = None if personalization is None else teleport_distribution(graph, personalization)
     problem = Problem(graph, damping, teleport, dangling)
     stopping = Stopping(tol, norm, max_iterations, iterations)
     first = _start(graph, start)
-    chosen_layout = resolved_layout(graph, layout)
     executor = engines.get(engine)
-    reason = executor.unsupported(problem, chosen, chosen_layout)
-    if reason:
-        raise UnsupportedError(reason)
+    if method not in executor.methods:
+        raise UnsupportedError(f"engine {executor.name} has no method {method!r}; it has {', '.join(executor.methods)}")
+    referee = Referee(problem, stopping)
     began = time.perf_counter()
-    operator = executor.prepare(problem, chosen, chosen_layout)
-    prepared = time.perf_counter()
-    referee = _Referee(problem, stopping)
-    policy = controller or default_controller(chosen)
-    ranks, status, history = power(operator, first, policy, stopping, on_step, confirmed=referee.confirms)
-    solved = time.perf_counter() - referee.seconds
+    if method == "refine":
+        policy = _refining(controller, chosen)
+        chosen_layout = _refine_layout(graph, layout)
+        refinement = executor.refinement(problem)
+        prepared, matrix_bytes = time.perf_counter(), refinement.nbytes
+        guessed = refinement.guess() if start is None else None
+        first = first if guessed is None else guessed
+        solved = refine(refinement, first, policy, stopping, on_step, confirmed=referee.confirms)
+    else:
+        chosen_layout = resolved_layout(graph, layout)
+        reason = executor.unsupported(problem, chosen, chosen_layout)
+        if reason:
+            raise UnsupportedError(reason)
+        rule = _controller(controller, chosen)
+        operator = executor.prepare(problem, chosen, chosen_layout)
+        prepared, matrix_bytes = time.perf_counter(), operator.nbytes
+        solved = power(operator, first, rule, stopping, on_step, confirmed=referee.confirms)
+    solve_s = time.perf_counter() - prepared - referee.seconds
+    ranks, status, history = solved
     checked, residual_l1 = referee.verdict(ranks, status)
     return Result(
         graph=graph,
         ranks=ranks,
         status=checked,
         history=tuple(history),
-        method="power",
+        method=method,
         storage=chosen.name,
         layout=chosen_layout,
         engine=executor.name,
@@ -149,60 +147,39 @@ def pagerank(
         residual_l1=residual_l1,
         mass=float(ranks.sum()),
         prepare_s=prepared - began,
-        solve_s=solved - prepared,
-        matrix_bytes=operator.nbytes,
+        solve_s=solve_s,
+        matrix_bytes=matrix_bytes,
     )
 
 
-def power(
-    operator: Operator[Any],
-    first: Floats,
-    controller: Controller,
-    stopping: Stopping,
-    on_step: Callable[[Step], None] | None = None,
-    *,
-    confirmed: Callable[[Floats], bool] | None = None,
-) -> tuple[Floats, Status, list[Step]]:
-    """Iterate x = G(x) from ``first``, at the levels the controller chooses.
+def _storage(storage: str | Format, method: str) -> Format:
+    if method not in METHODS:
+        raise InputError(f"method is {method!r}; it can be {' or '.join(METHODS)}")
+    if storage == "auto":
+        return FP16 if method == "refine" else FP64
+    return format_named(storage) if isinstance(storage, str) else storage
 
-    A change below the tolerance ends the solve if ``confirmed`` says so of the answer, since values
-    cut short also stop changing; else it goes on as long as the level rises or the change falls.
-    """
-    storage: Format = operator.storage
-    level, state = controller.init(storage)
-    x, out = operator.load(first), operator.empty()
-    written = storage.segments
-    if level == FLOAT64:
-        operator, x, out = operator.to_float64(x, out)
-        written = 0
-    history: list[Step] = []
-    began = time.perf_counter()
-    while True:  # Line 4.
-        _check_level(level, written)
-        found = operator.sweep(x, out, level, len(history))  # Lines 5 to 7.
-        x, out = out, x
-        written = level.write
-        read, wrote = (64 if level == FLOAT64 else storage.bits(segments) for segments in (level.read, level.write))
-        change = _norm(found, stopping.norm)
-        history.append(Step(len(history) + 1, change, level, read, wrote, found.mass, time.perf_counter() - began))
-        if on_step:
-            on_step(history[-1])
-        status = _status(history, change, stopping)  # Line 9.
-        if status not in (None, Status.CONVERGED):
-            return operator.read(x, written), status, history
-        following, state = controller.update(state, change)
-        if status is Status.CONVERGED:
-            ranks = operator.read(x, written)
-            moves = following != level or 0.0 < change < history[-2].residual
-            if confirmed is None or confirmed(ranks) or not moves or len(history) >= stopping.max_iterations:
-                return ranks, status, history
-        converts = following == FLOAT64 and level != FLOAT64
-        if converts:
-            operator, x, out = operator.to_float64(x, out)
-            written = 0
-        if converts or following.read > level.read:
-            operator.scale(x, 1.0 / found.mass, written)
-        level = following
+
+def _controller(controller: Controller | Refining | None, storage: Format) -> Controller:
+    if isinstance(controller, Refining):
+        raise InputError("this controller plans rounds of method 'refine'; give a Controller, or method='refine'")
+    return controller or default_controller(storage)
+
+
+def _refining(controller: Controller | Refining | None, storage: Format) -> Refining:
+    if isinstance(controller, Controller):
+        raise InputError("this controller raises levels of method 'power'; give a Refining policy, or method='power'")
+    return controller or default_policy(storage)
+
+
+def _refine_layout(graph: Graph, layout: str) -> str:
+    if graph.weights is not None:
+        raise UnsupportedError(
+            f"method 'refine' stores no values, but {graph.name} has weights; use power, or ignore them"
+        )
+    if layout not in ("auto", "pattern"):
+        raise UnsupportedError(f"method 'refine' has the layout 'pattern', not {layout!r}; use auto")
+    return "pattern"
 
 
 def teleport_distribution(
@@ -272,71 +249,3 @@ def _start(graph: Graph, start: Floats | None) -> Floats:
         raise InputError(f"start must hold {graph.nodes} values of at least 0, of a finite sum above 0")
     scaled: Floats = given / total
     return scaled
-
-
-def _check_level(level: Level, written: int) -> None:
-    if level == FLOAT64:
-        return
-    if not written:
-        raise InputError(f"the controller asks for {level} after float64; what was converted stays float64")
-    if level.read > written:
-        raise InputError(f"the controller reads {level.read} segments where only {written} were written")
-
-
-def _norm(found: Sweep, norm: Norm) -> float:
-    return {"l1": found.l1, "l2": found.l2, "linf": found.linf}[norm]
-
-
-def _status(history: list[Step], change: float, stopping: Stopping) -> Status | None:
-    done = len(history)
-    if not (math.isfinite(change) and math.isfinite(history[-1].mass) and history[-1].mass > 0):
-        return Status.NON_FINITE
-    if stopping.iterations is not None:
-        return Status.FIXED if done == stopping.iterations else None
-    if done >= 2 and change < stopping.tol:
-        return Status.CONVERGED
-    if done >= stopping.max_iterations:
-        return Status.MAX_ITERATIONS
-    bits = history[-1].bits
-    here = [step.residual for step in itertools.takewhile(lambda step: step.bits == bits, reversed(history))]
-    recent, before = here[:STALLED_ITERATIONS], here[STALLED_ITERATIONS:]
-    return Status.STAGNATED if before and min(recent) >= min(before) else None
-
-
-class _Referee:
-    """Recomputes residuals in float64; the ``seconds`` that takes are no part of a solve."""
-
-    def __init__(self, problem: Problem, stopping: Stopping) -> None:
-        self.seconds = 0.0
-        self._problem = problem
-        self._stopping = stopping
-        self._confirmed: tuple[Floats, float] | None = None
-
-    def confirms(self, ranks: Floats) -> bool:
-        """Return whether the residual of an answer is below the tolerance; scale the answer to mass 1."""
-        began = time.perf_counter()
-        status, residual_l1 = _verified(self._problem, ranks, Status.CONVERGED, self._stopping)
-        self._confirmed = (ranks, residual_l1) if status is Status.CONVERGED else None
-        self.seconds += time.perf_counter() - began
-        return self._confirmed is not None
-
-    def verdict(self, ranks: Floats, status: Status) -> tuple[Status, float]:
-        """Return what is left of a status, and the residual of the answer in L1."""
-        if self._confirmed is not None and self._confirmed[0] is ranks:
-            return status, self._confirmed[1]
-        return _verified(self._problem, ranks, status, self._stopping)
-
-
-def _verified(problem: Problem, ranks: Floats, status: Status, stopping: Stopping) -> tuple[Status, float]:
-    """Return the status that the recomputed residual confirms, and that residual in L1."""
-    if status is Status.NON_FINITE:
-        return status, math.inf
-    total = ranks.sum()
-    if not 0.5 < total < 2.0:
-        return Status.NON_FINITE, math.inf
-    ranks /= total
-    residual_l1 = ranking.residual(problem, ranks)
-    in_norm = residual_l1 if stopping.norm == "l1" else ranking.residual(problem, ranks, stopping.norm)
-    if status is Status.CONVERGED and in_norm >= stopping.tol:
-        return Status.UNVERIFIED, residual_l1
-    return status, residual_l1

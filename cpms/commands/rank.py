@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from cpms.errors import InputError, UnsupportedError
+from cpms.errors import InputError
 from cpms.graph import Graph
 from cpms.result import Result, Step
 from cpms.text_table import text_table
@@ -29,8 +29,15 @@ def add(parsers: Any) -> None:
         epilog="example: cpms rank rmat:scale=16,edge_factor=16,seed=1 --storage cpms4 --layout csr --top 5",
     )
     parser.add_argument("graph", metavar="GRAPH", help="file, dataset name, or generator such as rmat:scale=16")
-    parser.add_argument("--method", choices=("power", "refine"), default="power")
-    parser.add_argument("--storage", default="fp64", metavar="NAME", help="see 'cpms formats' (default: fp64)")
+    parser.add_argument(
+        "--method",
+        choices=("power", "refine"),
+        default="power",
+        help="power iteration, or refine: sweeps on the residual in few bits",
+    )
+    parser.add_argument(
+        "--storage", default="auto", metavar="NAME", help="see 'cpms formats' (default: fp64; refine: fp16)"
+    )
     parser.add_argument("--layout", default="auto", metavar="NAME", help="csr, ell, pattern or auto (default)")
     parser.add_argument("--engine", default="auto", metavar="NAME", help="see 'cpms engines' (default: auto)")
     parser.add_argument("--damping", type=float, default=0.85)
@@ -51,7 +58,8 @@ def add(parsers: Any) -> None:
 def call(arguments: argparse.Namespace) -> int:
     """Run the command; 0 if it converged, else 1."""
     from cpms.loading import load
-    from cpms.solve import Stopping, pagerank
+    from cpms.solve import pagerank
+    from cpms.stopping import Stopping
 
     _check(arguments)
     Stopping(arguments.tol, arguments.norm, arguments.max_iterations)
@@ -67,6 +75,7 @@ def call(arguments: argparse.Namespace) -> int:
     with _progress(arguments.tol) as bar:
         result = pagerank(
             graph,
+            method=arguments.method,
             storage=arguments.storage,
             layout=arguments.layout,
             engine=arguments.engine,
@@ -133,8 +142,6 @@ def write_ranks(path: Path, result: Result) -> None:
 
 
 def _check(arguments: argparse.Namespace) -> None:
-    if arguments.method == "refine":
-        raise UnsupportedError("method 'refine' is not available yet; use --method power")
     if arguments.top < 0:
         raise InputError(f"--top is {arguments.top}; it must be 0 or more")
     if not 0.0 < arguments.damping < 1.0:

@@ -16,9 +16,10 @@ from cpms.experiment.config import Cell, Experiment
 from cpms.format import format_named
 from cpms.graph import Graph
 from cpms.loading import load
+from cpms.power import power
 from cpms.precision import WriteAhead, default_controller
 from cpms.result import Step
-from cpms.solve import Stopping, power
+from cpms.stopping import Stopping
 
 
 class Contestant(BaseModel):

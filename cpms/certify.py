@@ -1,0 +1,50 @@
+"""What an answer is worth: residuals recomputed in float64, by code that no engine shares."""
+
+from __future__ import annotations
+
+import math
+import time
+
+from cpms import ranking
+from cpms.engine import Floats, Problem
+from cpms.result import Status
+from cpms.stopping import Stopping
+
+
+class Referee:
+    """Recomputes residuals in float64; the ``seconds`` that takes are no part of a solve."""
+
+    def __init__(self, problem: Problem, stopping: Stopping) -> None:
+        self.seconds = 0.0
+        self._problem = problem
+        self._stopping = stopping
+        self._confirmed: tuple[Floats, float] | None = None
+
+    def confirms(self, ranks: Floats) -> bool:
+        """Return whether the residual of an answer is below the tolerance; scale the answer to mass 1."""
+        began = time.perf_counter()
+        status, residual_l1 = _verified(self._problem, ranks, Status.CONVERGED, self._stopping)
+        self._confirmed = (ranks, residual_l1) if status is Status.CONVERGED else None
+        self.seconds += time.perf_counter() - began
+        return self._confirmed is not None
+
+    def verdict(self, ranks: Floats, status: Status) -> tuple[Status, float]:
+        """Return what is left of a status, and the residual of the answer in L1."""
+        if self._confirmed is not None and self._confirmed[0] is ranks:
+            return status, self._confirmed[1]
+        return _verified(self._problem, ranks, status, self._stopping)
+
+
+def _verified(problem: Problem, ranks: Floats, status: Status, stopping: Stopping) -> tuple[Status, float]:
+    """Return the status that the recomputed residual confirms, and that residual in L1."""
+    if status is Status.NON_FINITE:
+        return status, math.inf
+    total = ranks.sum()
+    if not 0.5 < total < 2.0:
+        return Status.NON_FINITE, math.inf
+    ranks /= total
+    residual_l1 = ranking.residual(problem, ranks)
+    in_norm = residual_l1 if stopping.norm == "l1" else ranking.residual(problem, ranks, stopping.norm)
+    if status is Status.CONVERGED and in_norm >= stopping.tol:
+        return Status.UNVERIFIED, residual_l1
+    return status, residual_l1

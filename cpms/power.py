@@ -1,0 +1,92 @@
+"""PageRank by power iteration, on sweeps only; line numbers are those of the paper's Algorithm 1."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+from cpms.engine import Floats, Operator
+from cpms.errors import InputError
+from cpms.format import Format
+from cpms.precision import FLOAT64, Controller, Level
+from cpms.result import Status, Step
+from cpms.stopping import STALLED_ITERATIONS, Stopping
+
+
+def power(
+    operator: Operator[Any],
+    first: Floats,
+    controller: Controller,
+    stopping: Stopping,
+    on_step: Callable[[Step], None] | None = None,
+    *,
+    confirmed: Callable[[Floats], bool] | None = None,
+) -> tuple[Floats, Status, list[Step]]:
+    """Iterate x = G(x) from ``first``, at the levels the controller chooses.
+
+    A change below the tolerance ends the solve if ``confirmed`` says so of the answer, since values
+    cut short also stop changing; else it goes on as long as the level rises or the change falls.
+    """
+    storage: Format = operator.storage
+    level, state = controller.init(storage)
+    x, out = operator.load(first), operator.empty()
+    written = storage.segments
+    if level == FLOAT64:
+        operator, x, out = operator.to_float64(x, out)
+        written = 0
+    history: list[Step] = []
+    began = time.perf_counter()
+    while True:  # Line 4.
+        _check_level(level, written)
+        found = operator.sweep(x, out, level, len(history))  # Lines 5 to 7.
+        x, out = out, x
+        written = level.write
+        read, wrote = (64 if level == FLOAT64 else storage.bits(segments) for segments in (level.read, level.write))
+        change = found.of(stopping.norm)
+        history.append(Step(len(history) + 1, change, level, read, wrote, found.mass, time.perf_counter() - began))
+        if on_step:
+            on_step(history[-1])
+        status = _status(history, change, stopping)  # Line 9.
+        if status not in (None, Status.CONVERGED):
+            return operator.read(x, written), status, history
+        following, state = controller.update(state, change)
+        if status is Status.CONVERGED:
+            ranks = operator.read(x, written)
+            moves = following != level or 0.0 < change < history[-2].residual
+            if confirmed is None or confirmed(ranks) or not moves or len(history) >= stopping.max_iterations:
+                return ranks, status, history
+        converts = following == FLOAT64 and level != FLOAT64
+        if converts:
+            operator, x, out = operator.to_float64(x, out)
+            written = 0
+        if converts or following.read > level.read:
+            operator.scale(x, 1.0 / found.mass, written)
+        level = following
+
+
+def _check_level(level: Level, written: int) -> None:
+    if level == FLOAT64:
+        return
+    if not written:
+        raise InputError(f"the controller asks for {level} after float64; what was converted stays float64")
+    if level.read > written:
+        raise InputError(f"the controller reads {level.read} segments where only {written} were written")
+
+
+def _status(history: list[Step], change: float, stopping: Stopping) -> Status | None:
+    done = len(history)
+    if not (math.isfinite(change) and math.isfinite(history[-1].mass) and history[-1].mass > 0):
+        return Status.NON_FINITE
+    if stopping.iterations is not None:
+        return Status.FIXED if done == stopping.iterations else None
+    if done >= 2 and change < stopping.tol:
+        return Status.CONVERGED
+    if done >= stopping.max_iterations:
+        return Status.MAX_ITERATIONS
+    bits = history[-1].bits
+    here = [step.residual for step in itertools.takewhile(lambda step: step.bits == bits, reversed(history))]
+    recent, before = here[:STALLED_ITERATIONS], here[STALLED_ITERATIONS:]
+    return Status.STAGNATED if before and min(recent) >= min(before) else None
