@@ -11,6 +11,7 @@ import numpy.typing as npt
 from cpms import threads
 from cpms.engine import Engine, Floats, Operator, Problem, Sweep
 from cpms.engines import _cpu_kernels
+from cpms.engines._cpu_refinement import CpuRefinement
 from cpms.errors import UnsupportedError
 from cpms.format import DOUBLE_BITS, DOUBLE_HEAD_BITS, FP64, FloatFormat, Format
 from cpms.precision import FLOAT64, Level
@@ -124,6 +125,7 @@ class CpuEngine(Engine):
 
     name: ClassVar[str] = "cpu"
     layouts: ClassVar[tuple[str, ...]] = ("csr", "ell", "pattern")
+    methods: ClassVar[tuple[str, ...]] = ("power", "refine")
     repeatable: ClassVar[bool] = True
 
     def missing(self) -> str | None:
@@ -151,6 +153,10 @@ class CpuEngine(Engine):
         divisor = pattern.divisor(graph) if without_values else None
         matrix = sliced.build(graph, None if without_values else storage)
         return CpuOperator(problem, storage, layout, matrix, divisor, _row_parts(graph.indptr))
+
+    def refinement(self, problem: Problem) -> CpuRefinement:
+        """Build the pattern and cut its rows into pieces of equal work."""
+        return CpuRefinement(problem, _row_parts(problem.graph.indptr))
 
 
 ENGINE = CpuEngine()
