@@ -12,6 +12,8 @@ from cpms import engines, reference
 from cpms.cuda import backend as backends
 from cpms.cuda import compile as compiling
 from cpms.cuda import host, layouts, planes, segmented, variants
+from cpms.cuda import numbering as numbering_module
+from cpms.cuda.numbering import Numbering
 from cpms.engine import Problem
 from cpms.engines import cpu, cuda, cuda_thread_rows
 from cpms.engines import reference as obvious
@@ -301,13 +303,46 @@ def test_rows_may_lie_in_any_number_of_tasks(backend, steps):
         problem = Problem(graph)
         values = np.random.default_rng(11).random(graph.nodes)
         matrix = layouts.BalancedRows.build(graph, FP64, steps=steps)
-        work = cuda.Work.of(problem, "csr")
+        work = cuda.Work.of(problem, pattern=False, numbering=None)
         operator = cuda.CudaOperator(problem, FP64, "spmv_csr_balanced", matrix, work)
         twin = obvious.ENGINE.prepare(problem, FP64, "csr")
         x, out, out_twin = operator.load(values), operator.empty(), twin.empty()
         operator.sweep(x, out, FLOAT64, 0)
         twin.sweep(values, out_twin, FLOAT64, 0)
         np.testing.assert_allclose(operator.read(out, 0), out_twin, rtol=1e-12)
+
+
+@pytest.mark.parametrize("layout", ["csr", "pattern"])
+def test_nodes_may_lie_in_any_order(backend, monkeypatch, layout):
+    storage = format_named("cpms4")
+    for graph in GRAPHS.values():
+        shuffled = Numbering.of_order(np.random.default_rng(14).permutation(graph.nodes).astype(np.int32))
+        for problem in problems(graph):
+            if cuda.ENGINE.unsupported(problem, storage, layout):
+                continue
+            values = np.random.default_rng(15).random(graph.nodes)
+            answers = []
+            for numbering in (None, shuffled):
+                monkeypatch.setattr(numbering_module, "chosen", lambda _, numbering=numbering: numbering)
+                operator = cuda.ENGINE.prepare(problem, storage, layout)
+                x, out = operator.load(values), operator.empty()
+                found = operator.sweep(x, out, Level(4, 4), 0)
+                answers.append((found, operator.read(out, 0)))
+                np.testing.assert_allclose(operator.read(x, 0), values, rtol=1e-15)
+            np.testing.assert_allclose(answers[0][0], answers[1][0], rtol=1e-12)
+            np.testing.assert_allclose(answers[0][1], answers[1][1], rtol=1e-12)
+
+
+def test_only_skewed_graphs_are_renumbered(monkeypatch):
+    monkeypatch.setattr(numbering_module, "_LEAST_EDGES", 1 << 15)
+    rng = np.random.default_rng(16)
+    sources = rng.permutation(60_000)[(60_000 * rng.random(200_000) ** 8).astype(np.int64)]
+    skewed = Graph.from_edges(sources, rng.integers(0, 60_000, 200_000), nodes=60_000)
+    even = Graph.from_edges(*rng.integers(0, 60_000, (2, 200_000)), nodes=60_000)
+    assert numbering_module.chosen(even) is None
+    found = numbering_module.chosen(skewed)
+    assert (np.diff(skewed.out_degree[found.order]) <= 0).all()
+    assert (found.order[found.place] == np.arange(60_000)).all()
 
 
 def test_nothing_is_written_behind_the_rows(backend):

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from cpms.cuda.backend import THREADS, current
+from cpms.cuda.numbering import Numbering
 from cpms.cuda.variants import WHOLE_VALUES, Variant
 from cpms.cuda.vectors import vector_length
 from cpms.errors import UnsupportedError
@@ -17,7 +17,6 @@ from cpms.graph import Graph
 from cpms.segmented import shared_exponent
 from cpms.sparse.edge_values import edge_values
 
-Numbers = npt.NDArray[np.uint32]
 _NULL = np.uint64(0)
 
 
@@ -27,64 +26,76 @@ class Slots:
 
     Parameters
     ----------
-    gaps : ndarray of uint32, shape (nodes + 1,)
-        Empty rows before each row.
-    starts : ndarray of int64, shape (nodes + 1,)
-        First slot of each row.
+    starts : device array of uint32, shape (nodes + 1,)
+        First slot of the row in each place.
+    count : int
+        Slots in all.
+    indptr : device array of uint32, shape (nodes + 1,)
+        First edge of each row.
+    numbering : Numbering or None
+        Another order of the rows, and of the nodes they name.
     """
 
-    gaps: Numbers
-    starts: npt.NDArray[np.int64]
+    starts: Any
+    count: int
+    indptr: Any
+    numbering: Numbering | None
 
     @classmethod
-    def of(cls, graph: Graph) -> Slots:
+    def of(cls, graph: Graph, numbering: Numbering | None = None) -> Slots:
         """Count the slots of a graph."""
-        gaps = np.zeros(graph.nodes + 1, np.uint32)
-        np.cumsum(graph.indptr[1:] == graph.indptr[:-1], out=gaps[1:])
-        return cls(gaps, graph.indptr + gaps)
+        arrays = current().arrays
+        indptr = arrays.asarray(graph.indptr)
+        lengths = arrays.maximum(indptr[1:] - indptr[:-1], 1)
+        if numbering is not None:
+            lengths = lengths[arrays.asarray(numbering.order)]
+        ends = arrays.cumsum(lengths)
+        count = int(current().to_host(ends[-1:])[0]) if graph.nodes else 0
+        if count >= 2**32 - WHOLE_VALUES:
+            raise UnsupportedError(f"{graph.name} has {graph.edges:,} edges; engine cuda counts fewer than 2^32")
+        starts = arrays.zeros(graph.nodes + 1, np.uint32)
+        starts[1:] = ends
+        return cls(starts, count, indptr.astype(np.uint32), numbering)
 
     @property
     def steps(self) -> int:
         """Steps of 256 slots, the last of them perhaps not full."""
-        return -(-int(self.starts[-1]) // WHOLE_VALUES)
+        return -(-self.count // WHOLE_VALUES)
 
-    def tasks(self, steps: int) -> tuple[Numbers, tuple[Numbers, Numbers, Numbers]]:
-        """Return each task's first row, and of rows in several tasks number, first and last task.
-
-        Examples
-        --------
-        >>> slots = Slots.of(Graph.from_edges(np.zeros(600, int), np.zeros(600, int), nodes=2))
-        >>> first_rows, split = slots.tasks(1)
-        >>> first_rows.tolist(), [part.tolist() for part in split]
-        ([0, 0, 0], [[0], [0], [2]])
-        """
-        size = steps * WHOLE_VALUES
-        bounds = np.arange(0, int(self.starts[-1]), size)
-        rows = np.searchsorted(self.starts, bounds, side="right") - 1
-        split = np.unique(rows[self.starts[rows] < bounds])
-        first, last = self.starts[split] // size, (self.starts[split + 1] - 1) // size
-        return rows.astype(np.uint32), (split.astype(np.uint32), first.astype(np.uint32), last.astype(np.uint32))
+    def tasks(self, steps: int) -> tuple[Any, Any]:
+        """Return each task's first row, and the task in which that row begins; device arrays of uint32."""
+        arrays, size = current().arrays, steps * WHOLE_VALUES
+        bounds = arrays.arange(0, self.count, size, dtype=np.uint32)
+        rows = arrays.searchsorted(self.starts, bounds, side="right") - 1
+        return rows.astype(np.uint32), self.starts[rows] // np.uint32(size)
 
     def place(self, graph: Graph) -> tuple[Any, Any, Any | None]:
-        """Return sources and weights (None without) by slot, and the bits of row ends, on the device."""
+        """Return sources, marks and weights (None without) by slot, on the device."""
         backend = current()
         arrays = backend.arrays
         count = self.steps * WHOLE_VALUES
-        if count >= 2**32:
-            raise UnsupportedError(f"{graph.name} has {graph.edges:,} edges; engine cuda counts fewer than 2^32")
         sources = arrays.full(count, graph.nodes, np.uint32)
-        ends = arrays.zeros(count // 32, np.uint32)
         weights = None if graph.weights is None else arrays.zeros(count, np.float64)
-        starts, gaps = arrays.asarray(graph.indptr.astype(np.uint32)), arrays.asarray(self.gaps)
+        if graph.edges:
+            self._place_edges(graph, sources, weights)
+        marks, rows = arrays.zeros(count // 16, np.uint32), np.uint32(graph.nodes)
+        backend.run(Variant("mark_ends"), backend.spread(graph.nodes), (self.starts, rows, marks))
+        backend.run(Variant("count_ends"), backend.spread(self.steps), (marks, np.uint32(self.steps)))
+        return sources, marks.view(np.uint16), weights
+
+    def _place_edges(self, graph: Graph, sources: Any, weights: Any | None) -> None:
+        arrays = current().arrays
+        begins, place = self.starts[:-1], _NULL
+        if self.numbering is not None:
+            place = arrays.asarray(self.numbering.place)
+            begins, place = begins[place], place.view(np.uint32)
         arguments = (
-            *(starts, gaps, arrays.asarray(graph.sources.view(np.uint32))),
+            *(self.indptr, begins, place),
+            arrays.asarray(graph.sources.view(np.uint32)),
             _NULL if graph.weights is None else arrays.asarray(graph.weights),
             *(np.uint32(graph.nodes), np.uint32(graph.edges), sources, _NULL if weights is None else weights),
         )
-        if graph.edges:
-            backend.run(Variant("place_edges"), backend.spread(graph.edges), arguments)
-        backend.run(Variant("mark_ends"), backend.spread(graph.nodes), (starts, gaps, np.uint32(graph.nodes), ends))
-        return sources, ends.view(np.uint8), weights
+        current().run(Variant("place_edges"), current().spread(graph.edges), arguments)
 
 
 def place_columns(graph: Graph) -> tuple[Any, Any | None]:
@@ -105,21 +116,21 @@ def place_columns(graph: Graph) -> tuple[Any, Any | None]:
     return sources, weights
 
 
-def values_at(sources: Any, graph: Graph, weights: Any | None) -> Any:
+def values_at(sources: Any, graph: Graph, weights: Any | None, numbering: Numbering | None = None) -> Any:
     """Return the float64 value of each entry: its source's share, times its weight."""
     values = current().arrays.empty(sources.size, np.float64) if weights is None else weights
-    fill_values(sources, graph, values)
+    fill_values(sources, graph, values, numbering)
     return values
 
 
-def fill_values(sources: Any, graph: Graph, values: Any) -> None:
+def fill_values(sources: Any, graph: Graph, values: Any, numbering: Numbering | None = None) -> None:
     """Put the share of each source into ``values``, times the weight that is there in weighted graphs."""
     if sources.size == 0:
         return
     backend = current()
     shares = np.zeros(vector_length(graph.nodes))
     with np.errstate(divide="ignore"):
-        shares[: graph.nodes] = 1.0 / graph.out_weight
+        shares[: graph.nodes] = 1.0 / (graph.out_weight if numbering is None else graph.out_weight[numbering.order])
     arguments = (
         *(sources, backend.arrays.asarray(shares), np.uint64(sources.size)),
         *(np.uint32(graph.weights is not None), values),

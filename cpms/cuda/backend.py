@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,7 +13,9 @@ from cpms.cuda.variants import Variant
 from cpms.errors import UnsupportedError
 
 THREADS = 256
-"""Threads in a block, of every kernel."""
+"""Threads in a block, of every kernel but the resident ones."""
+RESIDENT_THREADS = 512
+"""Threads in a block of kernels that stay for many sweeps; ``resident.cuh`` has the same number."""
 
 
 class Backend(ABC):
@@ -32,6 +34,24 @@ class Backend(ABC):
     @abstractmethod
     def run(self, variant: Variant, blocks: int, arguments: tuple[Any, ...]) -> None:
         """Run a variant in ``blocks`` blocks of `THREADS`, on arrays and NumPy scalars as they are."""
+
+    def captured(self, work: Callable[[], None]) -> Any | None:  # noqa: ARG002
+        """Return the launches of ``work`` as an object whose ``launch`` does them again; None if it cannot be.
+
+        None of them runs. What they touch must outlive the object.
+        """
+        return None
+
+    @abstractmethod
+    def synchronize(self) -> None:
+        """Wait for all launches."""
+
+    resident_blocks: int
+    """Blocks of `RESIDENT_THREADS` that the device holds at once, of kernels that wait for each other."""
+
+    @abstractmethod
+    def run_resident(self, variant: Variant, blocks: int, arguments: tuple[Any, ...]) -> None:
+        """Run a variant in at most `resident_blocks` blocks of `RESIDENT_THREADS`, all of them at once."""
 
     @abstractmethod
     def to_host(self, array: Any) -> np.ndarray[Any, Any]:

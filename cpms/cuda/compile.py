@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from cpms.cuda import variants as kernels
-from cpms.cuda.backend import THREADS, Backend
+from cpms.cuda.backend import RESIDENT_THREADS, THREADS, Backend
 from cpms.cuda.variants import Variant
 from cpms.errors import CpmsError, UnavailableError
 
@@ -53,7 +54,10 @@ class CudaBackend(Backend):
         self.arrays = cupy
         self.out_of_memory = cupy.cuda.memory.OutOfMemoryError
         self.processors = cupy.cuda.Device().attributes["MultiProcessorCount"]
+        self.resident_blocks = 2 * self.processors
         self._functions: dict[tuple[int, str], Any] = {}
+        # Libraries keep the last stream they were given, so it must not go away.
+        self._capturing = cupy.cuda.Stream(non_blocking=True)
         # Copies into pinned memory need no staging of their own.
         self._pinned = import_module("cupyx").empty_pinned(64, np.float64)
 
@@ -78,6 +82,36 @@ class CudaBackend(Backend):
         if key not in self._functions:
             self.compile([variant])
         self._functions[key]((blocks,), (THREADS,), arguments)
+
+    def captured(self, work: Callable[[], None]) -> Any | None:
+        """Return the launches of ``work`` as a CUDA graph; None if a library refuses."""
+        graph = None
+        with self._capturing:
+            self._capturing.begin_capture()
+            try:
+                work()
+            except RuntimeError:
+                self._abandon()
+            else:
+                graph = self._capturing.end_capture()
+        return graph
+
+    def _abandon(self) -> None:
+        """End a capture in which something failed."""
+        with suppress(RuntimeError):
+            self._capturing.end_capture()
+
+    def synchronize(self) -> None:
+        """Wait for the current stream."""
+        self.arrays.cuda.get_current_stream().synchronize()
+
+    def run_resident(self, variant: Variant, blocks: int, arguments: tuple[Any, ...]) -> None:
+        """Launch cooperatively: refused rather than hung where the device cannot hold all blocks."""
+        key = (self.arrays.cuda.runtime.getDevice(), variant.symbol)
+        if key not in self._functions:
+            self.compile([variant])
+        function = self._functions[key].kernel
+        function((blocks,), (RESIDENT_THREADS,), arguments, enable_cooperative_groups=True)
 
     def to_host(self, array: Any) -> np.ndarray[Any, Any]:
         """Copy and wait."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from cpms.cuda import source
 from cpms.cuda import variants as kernels
-from cpms.cuda.backend import THREADS, Backend
+from cpms.cuda.backend import RESIDENT_THREADS, THREADS, Backend
 from cpms.cuda.variants import Variant
 from cpms.errors import CpmsError, UnavailableError
 
@@ -60,9 +60,14 @@ class HostBackend(Backend):
             where=np.where,
             isfinite=np.isfinite,
             absolute=np.absolute,
+            maximum=np.maximum,
+            cumsum=np.cumsum,
+            arange=np.arange,
+            searchsorted=np.searchsorted,
         )
         self.out_of_memory = MemoryError
         self.processors = processors
+        self.resident_blocks = 1
 
     def compile(self, variants: Iterable[Variant]) -> None:
         """Build a shared library with all of these, unless all are ready."""
@@ -75,12 +80,22 @@ class HostBackend(Backend):
 
     def run(self, variant: Variant, blocks: int, arguments: tuple[Any, ...]) -> None:
         """Run the blocks one after the other."""
+        self._run(variant, blocks, THREADS, arguments)
+
+    def run_resident(self, variant: Variant, blocks: int, arguments: tuple[Any, ...]) -> None:
+        """Run the one block that may wait for all."""
+        self._run(variant, blocks, RESIDENT_THREADS, arguments)
+
+    def _run(self, variant: Variant, blocks: int, threads: int, arguments: tuple[Any, ...]) -> None:
         self.compile([variant])
         held = [ctypes.c_void_p(a.ctypes.data) if isinstance(a, np.ndarray) else np.asarray(a) for a in arguments]
         pointers = (ctypes.c_void_p * len(held))(
             *(a.ctypes.data if isinstance(a, np.ndarray) else ctypes.addressof(a) for a in held)
         )
-        self._functions[variant.symbol](ctypes.c_uint(blocks), ctypes.c_uint(THREADS), pointers)
+        self._functions[variant.symbol](ctypes.c_uint(blocks), ctypes.c_uint(threads), pointers)
+
+    def synchronize(self) -> None:
+        """Do nothing: launches wait."""
 
     def to_host(self, array: Any) -> np.ndarray[Any, Any]:
         """Copy."""

@@ -100,9 +100,9 @@ def columns(
 def balanced(
     sources: Any,
     values: SegmentedArray | None,
-    ends: Any,
-    first_rows: Any,
-    pieces: tuple[Any, Any],
+    marks: Any,
+    tasks: tuple[Any, Any],
+    pieces: Any,
     x: SegmentedArray,
     out: SegmentedArray,
     update: Update,
@@ -111,36 +111,23 @@ def balanced(
     read: int,
     write: int,
 ) -> None:
-    """Multiply CSR in tasks of ``steps`` times 256 slots, and update the rows that end in one task."""
-    _check(x, out, values, (sources, first_rows))
+    """Multiply CSR in tasks of ``steps`` times 256 slots, and update.
+
+    ``tasks`` holds each task's first row, and the task in which that row began; ``pieces`` one uint64
+    each, all bits 1 between launches.
+    """
+    _check(x, out, values, (sources, *tasks))
     all_steps = len(sources) // variants.WHOLE_VALUES
-    tasks = -(-all_steps // steps)
-    if len(first_rows) != tasks or len(ends) != len(sources) // 8 or min(map(len, pieces)) < tasks:
-        raise InputError(f"{all_steps} steps by {steps} make {tasks} tasks; the arrays are for others")
+    count = -(-all_steps // steps)
+    if len(marks) != 32 * all_steps or any(len(part) != count for part in (*tasks, pieces)):
+        raise InputError(f"{all_steps} steps by {steps} make {count} tasks; the arrays are for others")
     memory = _NULL if values is None else values.memory
     arguments = (
-        *(sources, memory, ends, first_rows, np.uint32(all_steps), np.uint32(steps), x.memory, *pieces),
+        *(sources, memory, marks, *tasks, np.uint32(all_steps), np.uint32(steps), x.memory, pieces),
         *update.arguments(out),
     )
     variant = variants.spmv("spmv_csr_balanced", x.format, read, write, pattern=values is None)
-    current().run(variant, -(-tasks * 32 // THREADS), arguments)
-
-
-def split_rows(
-    split: tuple[Any, Any, Any], pieces: tuple[Any, Any], out: SegmentedArray, update: Update, *, write: int
-) -> None:
-    """Add the pieces of rows that lie in several tasks, and update them.
-
-    ``split`` holds their numbers, first and last tasks; ``pieces`` what `balanced` left.
-    """
-    count = len(split[0])
-    if any(part.dtype != np.uint32 or len(part) != count for part in split):
-        raise InputError("split rows need three equally long arrays of uint32")
-    if count == 0:
-        return
-    arguments = (*split, np.uint32(count), *pieces, *update.arguments(out))
-    variant = variants.split_rows(out.format, write, pattern=update.divisor is not None)
-    current().run(variant, -(-count // THREADS), arguments)
+    current().run(variant, -(-count * 32 // THREADS), arguments)
 
 
 def _values(values: SegmentedArray | None) -> tuple[Any, Any]:

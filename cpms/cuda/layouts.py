@@ -11,6 +11,7 @@ import numpy as np
 from cpms.cuda import arrange, launch_spmv, segmented
 from cpms.cuda.backend import current
 from cpms.cuda.launch_spmv import Update
+from cpms.cuda.numbering import Numbering
 from cpms.cuda.variants import WHOLE_VALUES
 from cpms.cuda.vectors import padded
 from cpms.format import FP64, Format
@@ -93,64 +94,69 @@ class BalancedRows(Matrix):
 
     Parameters
     ----------
-    ends : device array of uint8
-        One bit a slot.
+    marks : device array of uint16
+        Of each eight slots, where rows end, and how many ended before.
     steps : int
         Steps of 256 slots in a task.
-    first_rows : device array of uint32
-        Row of each task's first slot.
-    split : device arrays of uint32
-        Rows that lie in several tasks, and their first and last tasks.
-    pieces : device arrays of float64
-        Room for what tasks leave of those rows.
+    tasks : device arrays of uint32
+        Row of each task's first slot, and the task in which that row begins.
+    pieces : device array of uint64
+        Room for what tasks leave of rows that go on in the next; all bits 1 between launches.
+    numbering : Numbering or None
+        The order of rows, and of nodes in vectors.
     """
 
-    ends: Any
+    marks: Any
     steps: int
-    first_rows: Any
-    split: tuple[Any, Any, Any]
-    pieces: tuple[Any, Any]
+    tasks: tuple[Any, Any]
+    pieces: Any
+    numbering: Numbering | None
 
     @classmethod
-    def build(cls, graph: Graph, storage: Format | None, *, steps: int | None = None) -> BalancedRows:
+    def build(
+        cls,
+        graph: Graph,
+        storage: Format | None,
+        *,
+        numbering: Numbering | None = None,
+        steps: int | None = None,
+    ) -> BalancedRows:
         """Return the rows cut into tasks; by default as many steps each as keep the device busy."""
         backend = current()
         arrays = backend.arrays
-        slots = arrange.Slots.of(graph)
+        slots = arrange.Slots.of(graph, numbering)
         # Four times what the device holds at once, but no longer tasks than pay.
-        many = backend.processors * 128
-        chosen = steps or min(4, max(1, slots.steps // many))
-        sources, ends, weights = slots.place(graph)
-        first_rows, split = slots.tasks(chosen)
+        chosen = steps or min(4, max(1, slots.steps // (backend.processors * 128)))
+        sources, marks, weights = slots.place(graph)
+        first_rows, first_tasks = slots.tasks(chosen)
+        count = len(first_rows)
         made = cls(
             sources=sources,
             values=None,
-            ends=ends,
+            marks=marks,
             steps=chosen,
-            first_rows=arrays.asarray(first_rows),
-            split=(arrays.asarray(split[0]), arrays.asarray(split[1]), arrays.asarray(split[2])),
-            pieces=(arrays.zeros(len(first_rows), np.float64), arrays.zeros(len(first_rows), np.float64)),
+            tasks=(first_rows, first_tasks),
+            pieces=arrays.full(count, ~np.uint64(0), np.uint64),
+            numbering=numbering,
         )
         if storage is None:
             return made
-        values = arrange.values_at(sources, graph, weights)
+        values = arrange.values_at(sources, graph, weights, numbering)
         return replace(made, values=_stored(values, graph, storage))
 
     @property
     def nbytes(self) -> int:
         """Bytes stored."""
-        rest = (self.ends, self.first_rows, *self.split, *self.pieces)
-        return super().nbytes + sum(int(part.nbytes) for part in rest)
+        return super().nbytes + sum(int(part.nbytes) for part in (self.marks, *self.tasks, self.pieces))
 
     def multiply(self, x: SegmentedArray, out: SegmentedArray, update: Update, *, read: int, write: int) -> None:
-        """Launch two kernels."""
-        parts = (self.sources, self.values, self.ends, self.first_rows, self.pieces)
+        """Launch one kernel."""
+        parts = (self.sources, self.values, self.marks, self.tasks, self.pieces)
         launch_spmv.balanced(*parts, x, out, update, steps=self.steps, read=read, write=write)
-        launch_spmv.split_rows(self.split, self.pieces, out, update, write=write)
 
     def _float64_values(self, graph: Graph) -> Any:
-        weights = None if graph.weights is None else arrange.Slots.of(graph).place(graph)[2]
-        return arrange.values_at(self.sources, graph, weights)
+        weights = None if graph.weights is None else arrange.Slots.of(graph, self.numbering).place(graph)[2]
+        return arrange.values_at(self.sources, graph, weights, self.numbering)
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,7 +184,7 @@ class Columns(Matrix):
 
 def most_bytes(graph: Graph, storage: Format, layout: str) -> int:
     """Return about how many bytes of device memory a solve needs, that of building included."""
-    vectors = 2 * storage.nbytes(graph.nodes) + 20 * graph.nodes
+    vectors = 2 * storage.nbytes(graph.nodes) + 28 * graph.nodes
     if layout == "ell":
         entries = padded(graph.nodes + 1) * int(graph.in_degree.max())
     else:

@@ -30,7 +30,7 @@ def padded(values: int) -> int:
 
 
 class Blas:
-    """cuBLAS of one element type; results and the scalars of `subtract` stay on the device.
+    """cuBLAS of one element type; results and factors, but that of `scale`, stay on the device.
 
     Parameters
     ----------
@@ -55,10 +55,9 @@ class Blas:
         finally:
             self._blas.setPointerMode(handle, self._blas.CUBLAS_POINTER_MODE_HOST)
 
-    def add(self, factor: float, x: Any, y: Any) -> None:
-        """Do y += factor * x."""
-        host = np.array(factor, self._dtype)
-        self._call(self._letter + "axpy", y.size, host.ctypes.data, x.data.ptr, 1, y.data.ptr, 1, on_device=False)
+    def add(self, factor: Any, x: Any, y: Any) -> None:
+        """Do y += factor[0] * x."""
+        self._call(self._letter + "axpy", y.size, factor.data.ptr, x.data.ptr, 1, y.data.ptr, 1, on_device=True)
 
     def scale(self, factor: float, x: Any) -> None:
         """Do x *= factor."""
@@ -185,8 +184,8 @@ class CsrProduct:
         )
         weakref.finalize(self, sparse.destroySpMat, matrix)
         arguments = self._arguments(matrix, algorithm, x, y)
-        buffer = cupy.empty(max(1, sparse.spMV_bufferSize(*arguments)), np.int8)
         sparse.setStream(arguments[0], cupy.cuda.get_current_stream().ptr)
+        buffer = cupy.empty(max(1, sparse.spMV_bufferSize(*arguments)), np.int8)
         if analysed and not _analyse(arguments, buffer.data.ptr):
             return None
         return _Plan(name + ("_analysed" if analysed else ""), matrix, algorithm, buffer)

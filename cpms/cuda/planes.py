@@ -10,13 +10,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+import numba
 import numpy as np
 import numpy.typing as npt
 
-from cpms.cuda import launch_convert, variants
+from cpms.cuda import launch_convert
 from cpms.cuda.backend import current
 from cpms.cuda.launch_convert import MOST_STAGED
-from cpms.format import SegmentFormat
+from cpms.cuda.variants import Variant
+from cpms.format import DOUBLE_BITS, SegmentFormat
 
 _STRETCHES = 1024
 _MOVED_BYTES = 1 << 25
@@ -89,43 +91,62 @@ def stretches(target: npt.NDArray[np.int64], parts: int) -> list[Stretches]:
     >>> [[part.tolist() for part in batch] for batch in stretches(np.array([0, 2, 1]), 8)]
     [[[1, 2, 1], [0, 1], [1, 1]]]
     """
-    followed = target.tolist()
-    longest = max(1, -(-len(followed) // parts))
+    path, begins, counts, ends = _cycles(target, max(1, -(-len(target) // parts)))
+    # A batch ends with the first cycle that brings it to `parts` stretches.
     batches: list[Stretches] = []
-    path: list[int] = []
-    begins: list[int] = []
-    counts: list[int] = []
-    for start in range(len(followed)):
-        if followed[start] < 0 or followed[start] == start:
+    done = 0
+    while done < len(begins):
+        cycle = np.searchsorted(ends, done + parts)
+        last = int(ends[min(cycle, len(ends) - 1)])
+        first_place = int(begins[done])
+        after = int(begins[last]) if last < len(begins) else len(path)
+        batches.append(
+            Stretches(path[first_place:after], begins[done:last] - np.uint32(first_place), counts[done:last])
+        )
+        done = last
+    return batches
+
+
+@numba.njit(cache=True)  # type: ignore[untyped-decorator, unused-ignore]
+def _cycles(target, longest):  # type: ignore[no-untyped-def]
+    """Return the path of all cycles, its stretches, and after how many stretches each cycle ends."""
+    count = len(target)
+    seen = np.zeros(count, np.uint8)
+    path = np.empty(2 * count, np.uint32)
+    begins = np.empty(count, np.uint32)
+    counts = np.empty(count, np.uint32)
+    ends = np.empty(count, np.int64)
+    length = cut = cycles = 0
+    for start in range(count):
+        if seen[start] or target[start] == start:
             continue
-        first, at = len(path), start
-        while followed[at] >= 0:
-            path.append(at)
-            followed[at], at = -1, followed[at]
-        moves = len(path) - first
-        path.append(start)
-        begins.extend(range(first, first + moves, longest))
-        counts.extend(min(longest, moves - done) for done in range(0, moves, longest))
-        if len(begins) >= parts:
-            batches.append(_as_arrays(path, begins, counts))
-            path, begins, counts = [], [], []
-    return [*batches, _as_arrays(path, begins, counts)] if begins else batches
-
-
-def _as_arrays(path: list[int], begins: list[int], counts: list[int]) -> Stretches:
-    return Stretches(np.array(path, np.uint32), np.array(begins, np.uint32), np.array(counts, np.uint32))
+        first, at = length, start
+        while not seen[at]:
+            seen[at] = 1
+            path[length] = at
+            length += 1
+            at = target[at]
+        for begin in range(first, length, longest):
+            begins[cut] = begin
+            counts[cut] = min(longest, length - begin)
+            cut += 1
+        path[length] = start
+        length += 1
+        ends[cycles] = cut
+        cycles += 1
+    return path[:length], begins[:cut], counts[:cut], ends[:cycles]
 
 
 def _permute(bits: Any, storage: SegmentFormat, count: int, *, inverse: bool) -> None:
     backend = current()
     target = places([width // storage.unit for width in storage.widths], count)
-    units = bits.view(f"uint{storage.unit}")
-    chunk = np.uint32(MOST_STAGED)
+    words = MOST_STAGED * storage.unit // DOUBLE_BITS
     for batch in stretches(np.argsort(target) if inverse else target, _STRETCHES):
-        kept = backend.arrays.empty(len(batch.begins) * MOST_STAGED, units.dtype)
+        kept = backend.arrays.empty(len(batch.begins) * words, np.uint64)
         path, begins, counts = map(backend.arrays.asarray, batch)
-        backend.run(variants.rotate("keep_first", storage.unit), len(begins), (units, path, begins, chunk, kept))
-        backend.run(variants.rotate("rotate", storage.unit), len(begins), (units, path, begins, counts, chunk, kept))
+        blocks, chunk = len(batch.begins), np.uint32(words)
+        backend.run(Variant("keep_first"), blocks, (bits, path, begins, chunk, kept))
+        backend.run(Variant("rotate"), blocks, (bits, path, begins, counts, chunk, kept))
 
 
 def _join_tail(bits: Any, storage: SegmentFormat, main: int) -> None:

@@ -11,7 +11,6 @@ from cpms.format import FP64, NAMED, FloatFormat, Format, SegmentFormat, format_
 _FILES = {
     "spmv_csr_thread": "spmv_csr_thread.cu",
     "spmv_csr_balanced": "spmv_csr_balanced.cu",
-    "split_rows": "spmv_csr_balanced.cu",
     "spmv_ell": "spmv_ell.cu",
     "difference": "norms.cu",
     "selected_sum": "norms.cu",
@@ -25,8 +24,12 @@ _FILES = {
     "rotate": "rotate.cu",
     "place_edges": "arrange.cu",
     "mark_ends": "arrange.cu",
+    "count_ends": "arrange.cu",
     "place_columns": "arrange.cu",
     "fill_values": "arrange.cu",
+    "refine": "refine.cu",
+    "fused_power": "fused_power.cu",
+    "affine": "affine.cu",
 }
 WHOLE_VALUES = 256
 """Device vectors and matrices hold a multiple of so many values."""
@@ -124,12 +127,6 @@ def spmv(kernel: str, storage: Format, read: int, write: int, *, pattern: bool =
     return Variant(kernel, (name, f"{read}_{write}", _what(pattern)), (cpp, f"{read}", f"{write}", _bool(pattern)))
 
 
-def split_rows(storage: Format, write: int, *, pattern: bool) -> Variant:
-    """Return the kernel that finishes rows that lie in several tasks."""
-    name, cpp = storage_type(storage, whole=is_whole(storage))
-    return Variant("split_rows", (name, f"{write}", _what(pattern)), (cpp, f"{write}", _bool(pattern)))
-
-
 def difference(storage: Format, write: int, read: int, *, pattern: bool) -> Variant:
     """Return the norms of the change between a vector of ``write`` segments and one of ``read``."""
     name, cpp = storage_type(storage, whole=is_whole(storage))
@@ -179,6 +176,12 @@ def convert_spans(storage: SegmentFormat, *, to_segments: bool) -> Variant:
     return Variant("convert_spans", (name, _way(to_segments)), (cpp, _bool(to_segments)))
 
 
+def refine(storage: FloatFormat) -> Variant:
+    """Return a round of method ``refine`` whose low sweeps read this format."""
+    name, cpp = storage_type(storage, whole=True)
+    return Variant("refine", (name,), (cpp,))
+
+
 def tile_values(storage: SegmentFormat) -> int:
     """Return how many values a warp converts at a time, or 0 where the format has no such tiles.
 
@@ -200,14 +203,12 @@ def tile_values(storage: SegmentFormat) -> int:
     return 32 * run
 
 
-def rotate(kernel: str, unit: int) -> Variant:
-    """Return a kernel of `rotate.cu` that moves words of ``unit`` bits."""
-    words = {8: "unsigned char", 16: "unsigned short", 32: "unsigned", 64: "unsigned long long"}
-    return Variant(kernel, (f"u{unit}",), (words[unit],))
-
-
-ARRANGING = tuple(map(Variant, ("place_edges", "mark_ends", "place_columns", "fill_values")))
-ROTATING = tuple(rotate(kernel, unit) for kernel in ("keep_first", "rotate") for unit in (8, 16, 32))
+ARRANGING = tuple(map(Variant, ("place_edges", "mark_ends", "count_ends", "place_columns", "fill_values")))
+ROTATING = tuple(map(Variant, ("keep_first", "rotate")))
+AFFINE = {
+    "float64": Variant("affine", ("float64",), ("double",)),
+    "float32": Variant("affine", ("float32",), ("float",)),
+}
 PRODUCTS = {
     "csr": ("spmv_csr_balanced", "spmv_csr_thread"),
     "pattern": ("spmv_csr_balanced", "spmv_csr_thread"),
@@ -219,8 +220,6 @@ PRODUCTS = {
 def sweep(kernel: str, storage: Format, read: int, write: int, *, pattern: bool) -> Iterator[Variant]:
     """Yield what one sweep launches."""
     yield spmv(kernel, storage, read, write, pattern=pattern)
-    if kernel == "spmv_csr_balanced":
-        yield split_rows(storage, write, pattern=pattern)
     yield difference(storage, write, read, pattern=pattern)
     yield selected_sum(storage, read)
 
@@ -278,7 +277,7 @@ def every() -> dict[str, list[Variant]]:
     odd = SegmentFormat("odd", (8, 16, 8, 32), 3)
     formats = [*NAMED, *map(format_named, more), odd]
     groups = {storage.name: list(dict.fromkeys(of_format(storage))) for storage in formats}
-    return {**groups, "helpers": [*ARRANGING, *ROTATING]}
+    return {**groups, "helpers": [*ARRANGING, *ROTATING, *AFFINE.values()]}
 
 
 def float64_sweep(kernel: str, *, pattern: bool) -> Iterator[Variant]:

@@ -2,62 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 
 from cpms.cuda import launch_norms, segmented, variants, vectors
+from cpms.cuda import numbering as numbers
 from cpms.cuda.backend import current
 from cpms.cuda.compile import missing
-from cpms.cuda.launch_norms import Reduction
 from cpms.cuda.launch_spmv import Update
 from cpms.cuda.layouts import BalancedRows, Columns, Matrix, ThreadRows, most_bytes
+from cpms.cuda.numbering import Numbering
+from cpms.cuda.replay import Replays
+from cpms.cuda.work import Work
 from cpms.engine import Engine, Floats, Operator, Problem, Sweep
 from cpms.errors import UnsupportedError
 from cpms.format import FP64, FloatFormat, Format
+from cpms.graph import Graph
 from cpms.precision import FLOAT64, Level
 from cpms.segmented import SegmentedArray
-
-
-@dataclass(frozen=True, eq=False)
-class Work:
-    """Device arrays that sweeps share: what a sweep found, and what it needs besides matrix and vectors.
-
-    Parameters
-    ----------
-    found : device array of float64, shape (5,)
-        Dangling mass as stored, L1 norm of the change, its sum of squares, mass, largest change.
-    dangling_nodes : device array of uint32
-    divisor : device array of uint32, shape (vector length,), or None
-        Out-degrees in the pattern layout.
-    sink, teleport : device arrays of float64, shape (1,) or (nodes,)
-    """
-
-    found: Any
-    room: Reduction
-    dangling_nodes: Any
-    divisor: Any | None
-    sink: Any
-    teleport: Any
-
-    @classmethod
-    def of(cls, problem: Problem, layout: str) -> Work:
-        """Upload what a problem's sweeps need."""
-        arrays = current().arrays
-        divisor = None
-        if layout == "pattern":
-            filled = np.ones(vectors.vector_length(problem.graph.nodes), np.uint32)
-            filled[: problem.graph.nodes] = np.maximum(problem.graph.out_degree, 1)
-            divisor = arrays.asarray(filled)
-        return cls(
-            found=arrays.zeros(5, np.float64),
-            room=Reduction.make(),
-            dangling_nodes=arrays.asarray(problem.graph.dangling_nodes.astype(np.uint32)),
-            divisor=divisor,
-            sink=arrays.asarray(problem.sink_or_scalar),
-            teleport=arrays.asarray(problem.teleport_or_scalar),
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,18 +33,19 @@ class CudaOperator(Operator[SegmentedArray]):
     kernel: str
     matrix: Matrix
     work: Work
+    replays: Replays = field(default_factory=Replays)
 
     @property
     def nbytes(self) -> int:  # type: ignore[override]
         """Bytes of the matrix."""
-        divisor_bytes = 0 if self.work.divisor is None else int(self.work.divisor.nbytes)
-        return self.matrix.nbytes + divisor_bytes
+        return self.matrix.nbytes + self.work.nbytes
 
     def load(self, values: Floats) -> SegmentedArray:
         """Return float64 values, of either memory, as a vector."""
         given = segmented.adopted(values) if segmented.is_device_array(values) else current().arrays.asarray(values)
         vector = self.empty()
-        vectors.write(vector, given if self.work.divisor is None else given / self._divisor())
+        vectors.write(vector, self.work.to_stored(given))
+        current().synchronize()
         return vector
 
     def empty(self) -> SegmentedArray:
@@ -92,7 +57,13 @@ class CudaOperator(Operator[SegmentedArray]):
     def sweep(self, x: SegmentedArray, out: SegmentedArray, level: Level, step: int) -> Sweep:
         """Launch dangling mass, product with update, and norms; then fetch five numbers."""
         read, write = self._checked(level)
-        self.launch(x, out, read=read, write=write, step=step)
+        if isinstance(self.storage, FloatFormat) and self.storage.rounding == "stochastic":
+            self.launch(x, out, read=read, write=write, step=step)  # Each step has a seed of its own.
+        else:
+            vectors_used = (x.memory, out.memory)
+            self.replays.run(
+                vectors_used, (read, write), lambda: self.launch(x, out, read=read, write=write, step=step)
+            )
         _, l1, squares, mass, linf = current().fetch(self.work.found)
         return Sweep(l1, squares**0.5, linf, mass)
 
@@ -114,6 +85,7 @@ class CudaOperator(Operator[SegmentedArray]):
 
     def to_float64(self, x: SegmentedArray, out: SegmentedArray) -> tuple[CudaOperator, SegmentedArray, SegmentedArray]:
         """Convert to float64: in place for segments, into new memory for packed floats."""
+        self.replays.clear()
         matrix = self.matrix.to_float64(self.problem.graph)
         converted = CudaOperator(self.problem, FP64, self.kernel, matrix, self.work)
         if not self.storage.exact:
@@ -135,12 +107,7 @@ class CudaOperator(Operator[SegmentedArray]):
 
     def read_device(self, x: SegmentedArray, segments: int) -> Any:
         """Return the vector as a float64 device array, shape (nodes,)."""
-        values = vectors.read(x, self.problem.graph.nodes, segments or None)
-        return values if self.work.divisor is None else values * self._divisor()
-
-    def _divisor(self) -> Any:
-        assert self.work.divisor is not None  # noqa: S101  # Callers have looked.
-        return self.work.divisor[: self.problem.graph.nodes]
+        return self.work.to_real(vectors.read(x, self.problem.graph.nodes, segments or None))
 
     def _update(self, x: SegmentedArray, step: int) -> Update:
         damping, work, values = self.problem.damping, self.work, self.matrix.values
@@ -217,8 +184,10 @@ class CudaEngine(Engine):
         current().compile(needed_variants(kernel, storage, pattern=layout == "pattern"))
         needed_bytes = most_bytes(problem.graph, storage, layout)
         with current().memory_for(f"{problem.graph.name} in layout {layout!r}", needed_bytes):
-            matrix = _build(kernel, problem, None if layout == "pattern" else storage)
-            return CudaOperator(problem, storage, kernel, matrix, Work.of(problem, layout))
+            numbering = numbers.chosen(problem.graph) if kernel == "spmv_csr_balanced" else None
+            matrix = _build(kernel, problem.graph, None if layout == "pattern" else storage, numbering)
+            work = Work.of(problem, pattern=layout == "pattern", numbering=numbering)
+            return CudaOperator(problem, storage, kernel, matrix, work)
 
 
 ENGINE: Engine = CudaEngine()
@@ -233,13 +202,13 @@ def needed_variants(kernel: str, storage: Format, *, pattern: bool) -> list[vari
     return [*wanted, *variants.float64_sweep(kernel, pattern=pattern)]
 
 
-def _build(kernel: str, problem: Problem, storage: Format | None) -> Matrix:
+def _build(kernel: str, graph: Graph, storage: Format | None, numbering: Numbering | None) -> Matrix:
     if kernel == "spmv_csr_thread":
-        return ThreadRows.build(problem.graph, storage)
+        return ThreadRows.build(graph, storage)
     if kernel == "spmv_csr_balanced":
-        return BalancedRows.build(problem.graph, storage)
+        return BalancedRows.build(graph, storage, numbering=numbering)
     assert storage is not None  # noqa: S101  # ELL stores values.
-    return Columns.build(problem.graph, storage)
+    return Columns.build(graph, storage)
 
 
 def _seed(storage: Format, step: int) -> int:

@@ -3,30 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
-from cpms.cuda import segmented
+from cpms.cuda import launch_norms, segmented, variants
 from cpms.cuda.backend import current
 from cpms.cuda.compile import missing
+from cpms.cuda.launch_norms import Reduction
 from cpms.cuda.libraries import Blas, CsrProduct, DenseVector, padded
+from cpms.cuda.replay import Replays
 from cpms.engine import Engine, Floats, Operator, Problem, Sweep
 from cpms.errors import UnsupportedError
 from cpms.format import FP64, FloatFormat, Format
 from cpms.precision import Level
+from cpms.segmented import SegmentedArray
 from cpms.sparse.edge_values import edge_values
 
 
 @dataclass(eq=False)
 class Vector:
-    """Values on the device; their sum over all nodes and over dangling ones, in host memory."""
+    """Values on the device, and what the next sweep of them needs.
+
+    Parameters
+    ----------
+    dense : DenseVector
+    dangling : device array of float64, shape (1,)
+        Mass on dangling nodes.
+    factor : device array, shape (1,)
+        By which a sweep adds the distribution that this mass goes to.
+    mass : float
+        Of all nodes, in host memory.
+    """
 
     dense: DenseVector
+    dangling: Any
+    factor: Any
     mass: float = 0.0
-    dangling: float = 0.0
 
 
 class LazySweep(Sweep):
@@ -53,7 +68,9 @@ class LazySweep(Sweep):
 class CusparseOperator(Operator[Vector]):
     """P in CSR for cuSPARSE, and what the updates need: teleport, sink, indicator of dangling nodes.
 
-    The dangling mass of the next sweep comes with the norm of this one, so that each sweep waits once.
+    Nothing but the norm comes back to the host: the dangling mass of the next sweep stays on the
+    device, and launches that repeat are made one CUDA graph. cuBLAS adds float32 values in float32,
+    too roughly for a norm to stop at; vectors of float32 are summed by `cpms.cuda.launch_norms`.
     """
 
     problem: Problem
@@ -62,9 +79,13 @@ class CusparseOperator(Operator[Vector]):
     blas: Blas
     teleport: Any
     sink: Any | None
-    indicator: Any | None
+    rest: Any
+    dangling_nodes: Any
+    indicator: Any
     change: Any
     found: Any
+    room: Reduction
+    replays: Replays = field(default_factory=Replays)
 
     @property
     def nbytes(self) -> int:  # type: ignore[override]
@@ -76,46 +97,55 @@ class CusparseOperator(Operator[Vector]):
         nodes, vector = self.problem.graph.nodes, self.empty()
         given = segmented.adopted(values) if segmented.is_device_array(values) else current().arrays.asarray(values)
         vector.dense.values[:nodes] = given
-        return self._measured(vector)
+        self._measure(vector)
+        if self.storage.exact:
+            self.blas.abs_sum(vector.dense.values, self.found)
+        else:
+            launch_norms.plain_norm(self._stored(vector), None, read=1, room=self.room, result=self.found)
+        vector.mass = current().fetch(self.found)[0]
+        return vector
 
     def empty(self) -> Vector:
         """Return a vector of zeros."""
-        nodes = self.problem.graph.nodes
+        nodes, arrays = self.problem.graph.nodes, current().arrays
         with current().memory_for(f"a vector of {nodes:,} nodes", 8 * nodes):
-            values = current().arrays.zeros(padded(nodes), self.change.dtype)
-        return Vector(DenseVector(values, nodes))
+            values = arrays.zeros(padded(nodes), self.rest.dtype)
+        return Vector(DenseVector(values, nodes), arrays.zeros(1, np.float64), self.rest.copy())
 
     def sweep(self, x: Vector, out: Vector, level: Level, step: int) -> Sweep:  # noqa: ARG002
         """Multiply, add teleport and dangling mass, take the norm of the change."""
-        damping = self.problem.damping
-        self.launch(x, out)
-        l1, dangling, mass = current().fetch(self.found)
-        out.dangling = dangling
+        self.replays.run((x, out), (), lambda: self.launch(x, out))
+        found = current().fetch(self.found)
+        if not self.storage.exact:
+            l1, squares, out.mass, linf = found
+            return Sweep(l1, squares**0.5, linf, out.mass)
         # Columns of P and the distributions sum to 1, in float64 to the last bits.
-        out.mass = damping * x.mass + 1.0 - damping if self.storage.exact else mass
-        lazy = LazySweep(l1, np.nan, np.nan, out.mass)
+        out.mass = self.problem.damping * x.mass + 1.0 - self.problem.damping
+        lazy = LazySweep(found[0], np.nan, np.nan, out.mass)
         lazy.rest = self._rest
         return lazy
 
     def launch(self, x: Vector, out: Vector) -> None:
         """Queue one sweep's calls and wait for none."""
-        damping, blas = self.problem.damping, self.blas
-        x_values, out_values = x.dense.values, out.dense.values
+        blas, x_values, out_values = self.blas, x.dense.values, out.dense.values
         self.product.multiply(x.dense, out.dense)
-        if self.sink is None:
-            blas.add(1.0 - damping + damping * x.dangling, self.teleport, out_values)
+        if self.sink is not None:
+            blas.add(self.rest, self.teleport, out_values)
+        blas.add(x.factor, self.teleport if self.sink is None else self.sink, out_values)
+        if self.storage.exact:
+            blas.subtract(out_values, x_values, self.change)
+            blas.abs_sum(self.change, self.found)
         else:
-            blas.add(1.0 - damping, self.teleport, out_values)
-            blas.add(damping * x.dangling, self.sink, out_values)
-        blas.subtract(out_values, x_values, self.change)
-        blas.abs_sum(self.change, self.found)
+            launch_norms.difference(
+                *(self._stored(out), self._stored(x), None), write=1, read=1, room=self.room, result=self.found
+            )
         self._measure(out)
 
     def scale(self, x: Vector, factor: float, segments: int) -> None:  # noqa: ARG002
         """Multiply the vector by a factor."""
         self.blas.scale(factor, x.dense.values)
+        self._measure(x)
         x.mass *= factor
-        x.dangling *= factor
 
     def to_float64(self, x: Vector, out: Vector) -> tuple[CusparseOperator, Vector, Vector]:
         """Build the float64 matrix; plain float64 stays as it is."""
@@ -132,22 +162,27 @@ class CusparseOperator(Operator[Vector]):
         """Return the vector as a device array, shape (nodes,)."""
         return x.dense.values[: self.problem.graph.nodes]
 
-    def _measure(self, x: Vector) -> None:
-        if self.indicator is not None:
-            self.blas.dot(x.dense.values, self.indicator, self.found[1:])
-        if not self.storage.exact:
-            self.blas.abs_sum(x.dense.values, self.found[2:])
+    def _stored(self, x: Vector) -> SegmentedArray:
+        values = x.dense.values
+        return SegmentedArray(values.view(np.uint8), values.size, self.storage)
 
-    def _measured(self, x: Vector) -> Vector:
-        self._measure(x)
-        self.blas.abs_sum(x.dense.values, self.found[2:])
-        _, x.dangling, x.mass = current().fetch(self.found)
-        return x
+    def _measure(self, x: Vector) -> None:
+        """Find a vector's dangling mass and what a sweep makes of it."""
+        if self.dangling_nodes.size == 0:
+            return
+        if self.storage.exact:
+            self.blas.dot(x.dense.values, self.indicator, x.dangling)
+        else:
+            launch_norms.selected_sum(self._stored(x), self.dangling_nodes, read=1, room=self.room, result=x.dangling)
+        damping = self.problem.damping
+        constant = 1.0 - damping if self.sink is None else 0.0
+        arguments = (x.dangling, np.float64(damping), np.float64(constant), x.factor)
+        current().run(variants.AFFINE[str(self.rest.dtype)], 1, arguments)
 
     def _rest(self, norm: str) -> float:
         if norm == "l2":
             self.blas.norm(self.change, self.found)
-            return current().fetch(self.found[:1])[0]
+            return current().fetch(self.found)[0]
         place = current().arrays.zeros(1, np.int32)
         self.blas.largest(self.change, place)
         index = int(current().to_host(place)[0]) - 1
@@ -197,13 +232,14 @@ ENGINE: Engine = CusparseEngine()
 def prepared(problem: Problem, storage: Format) -> CusparseOperator:
     """Return an operator of plain floats in ``storage``."""
     arrays, graph, dtype = current().arrays, problem.graph, _element_type(storage)
-    length = padded(graph.nodes)
+    length, exact = padded(graph.nodes), storage.exact
 
     def vector(values: Floats) -> Any:
         filled = np.zeros(length, dtype)
         filled[: graph.nodes] = values
         return arrays.asarray(filled)
 
+    current().compile([variants.AFFINE[np.dtype(dtype).name], *([] if exact else _sums(storage))])
     needed_bytes = 16 * graph.edges + 64 * graph.nodes
     with current().memory_for(f"{graph.name} for cuSPARSE", needed_bytes):
         product = CsrProduct(
@@ -221,10 +257,21 @@ def prepared(problem: Problem, storage: Format) -> CusparseOperator:
             blas=Blas(dtype),
             teleport=vector(problem.teleport_or_scalar),
             sink=None if one_target or not dangling else vector(problem.sink_or_scalar),
-            indicator=vector((graph.out_degree == 0).astype(np.float64)) if dangling else None,
-            change=arrays.zeros(length, dtype),
-            found=arrays.zeros(3, dtype),
+            rest=arrays.full(1, 1.0 - problem.damping, dtype),
+            dangling_nodes=arrays.asarray(graph.dangling_nodes.astype(np.uint32)),
+            indicator=vector((graph.out_degree == 0).astype(np.float64)) if dangling and exact else None,
+            change=arrays.zeros(length, dtype) if exact else None,
+            found=arrays.zeros(1 if exact else 4, np.float64),
+            room=Reduction.make(),
         )
+
+
+def _sums(storage: Format) -> list[variants.Variant]:
+    return [
+        variants.difference(storage, 1, 1, pattern=False),
+        variants.plain_norm(storage, 1, pattern=False),
+        variants.selected_sum(storage, 1),
+    ]
 
 
 def _element_type(storage: Format) -> Any:

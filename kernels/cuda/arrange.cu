@@ -3,9 +3,9 @@
 
 namespace cpms {
 
-// Edge k of row j goes to slot k + gaps[j]; gaps[j] counts the empty rows before j, a slot each.
-CPMS_DEVICE void place_edges(const u32* starts, const u32* gaps, const u32* sources, const double* weights,
-                             u32 rows, u32 edges, u32* out_sources, double* out_weights) {
+// Edge k of row j goes to slot begins[j] + its place in the row; its source is renumbered by `place`.
+CPMS_DEVICE void place_edges(const u32* starts, const u32* begins, const u32* place, const u32* sources,
+                             const double* weights, u32 rows, u32 edges, u32* out_sources, double* out_weights) {
     const u32 threads = gridDim.x * blockDim.x;
     for (u64 k = blockIdx.x * blockDim.x + threadIdx.x; k < edges; k += threads) {
         u32 low = 0, high = rows;  // starts[low] <= k < starts[high]
@@ -17,17 +17,32 @@ CPMS_DEVICE void place_edges(const u32* starts, const u32* gaps, const u32* sour
                 high = middle;
             }
         }
-        out_sources[k + gaps[low]] = sources[k];
-        if (weights) out_weights[k + gaps[low]] = weights[k];
+        const u64 slot = begins[low] + (k - starts[low]);
+        out_sources[slot] = place ? place[sources[k]] : sources[k];
+        if (weights) out_weights[slot] = weights[k];
     }
 }
 
-// One bit a slot: set where a row ends. Bits are set once each, so their order does not matter.
-CPMS_DEVICE void mark_ends(const u32* starts, const u32* gaps, u32 rows, u32* ends) {
+// One bit a slot, in the low half of each word: set where a row ends, once each, in any order.
+CPMS_DEVICE void mark_ends(const u32* slots, u32 rows, u32* marks) {
     const u32 threads = gridDim.x * blockDim.x;
     for (u64 row = blockIdx.x * blockDim.x + threadIdx.x; row < rows; row += threads) {
-        const u32 slot = starts[row + 1] + gaps[row + 1] - 1;
-        atomicOr(ends + slot / 32, 1u << (slot % 32));
+        const u32 slot = slots[row + 1] - 1;
+        // Two marks of 16 bits, of eight slots each, make a word.
+        atomicOr(marks + slot / 16, 1u << (slot % 8 + slot % 16 / 8 * 16));
+    }
+}
+
+// Above the bits of each eight slots, how many rows ended before them in their step of 256.
+CPMS_DEVICE void count_ends(u16* marks, u32 steps) {
+    const u32 threads = gridDim.x * blockDim.x;
+    for (u32 step = blockIdx.x * blockDim.x + threadIdx.x; step < steps; step += threads) {
+        u32 before = 0;
+        for (u32 i = 0; i < 32; ++i) {
+            const u32 ends = marks[step * 32 + i] & 0xFF;
+            marks[step * 32 + i] = (u16)(ends | before << 8);
+            before += __popc(ends);
+        }
     }
 }
 
@@ -58,15 +73,20 @@ CPMS_DEVICE void fill_values(const u32* sources, const double* shares, u64 entri
 
 #define CPMS_PLACE_EDGES(NAME)                                                                        \
     extern "C" __global__ void __launch_bounds__(256)                                                 \
-        NAME(const unsigned* starts, const unsigned* gaps, const unsigned* sources,                   \
-             const double* weights, unsigned rows, unsigned edges, unsigned* out_sources,             \
-             double* out_weights) {                                                                   \
-        cpms::place_edges(starts, gaps, sources, weights, rows, edges, out_sources, out_weights);     \
+        NAME(const unsigned* starts, const unsigned* begins, const unsigned* place,                   \
+             const unsigned* sources, const double* weights, unsigned rows, unsigned edges,           \
+             unsigned* out_sources, double* out_weights) {                                            \
+        cpms::place_edges(starts, begins, place, sources, weights, rows, edges, out_sources,          \
+                          out_weights);                                                               \
     }
 #define CPMS_MARK_ENDS(NAME)                                                                          \
     extern "C" __global__ void __launch_bounds__(256)                                                 \
-        NAME(const unsigned* starts, const unsigned* gaps, unsigned rows, unsigned* ends) {           \
-        cpms::mark_ends(starts, gaps, rows, ends);                                                    \
+        NAME(const unsigned* slots, unsigned rows, unsigned* marks) {                                 \
+        cpms::mark_ends(slots, rows, marks);                                                          \
+    }
+#define CPMS_COUNT_ENDS(NAME)                                                                         \
+    extern "C" __global__ void __launch_bounds__(256) NAME(unsigned short* marks, unsigned steps) {   \
+        cpms::count_ends(marks, steps);                                                               \
     }
 #define CPMS_PLACE_COLUMNS(NAME)                                                                      \
     extern "C" __global__ void __launch_bounds__(256)                                                 \

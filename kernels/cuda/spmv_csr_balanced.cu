@@ -2,174 +2,166 @@
 //
 // Edges are counted in slots, 256 a step, and a warp takes `steps` steps, its task. Every row has at
 // least one slot: an empty row's holds value 0 and points at a value of x that is always 0, behind the
-// rows. One bit a slot tells whether a row ends there. Each lane sums its eight slots, lanes are joined
-// by a segmented scan, and finished rows leave through shared memory so that they are written side by
-// side. A row that crosses tasks leaves a piece in each, and `split_rows` adds the pieces in order.
+// rows. For each eight slots, `marks` has one bit a slot where a row ends, and above these bits the
+// number of rows that ended in the step before. Lanes read slots side by side, so that neighbouring
+// edges share a transaction, and turn them over in shared memory; then each lane sums eight slots that
+// follow one another, lanes are joined by a segmented scan, and finished rows leave through shared
+// memory so that they are written side by side.
+//
+// A row that crosses tasks leaves a piece in each; the task in which it ends waits for the others'
+// pieces and adds them in order. Tasks wait only for earlier ones, which started before them.
+#include "pieces.cuh"
 #include "update.cuh"
-#include "warp.cuh"
 
 namespace cpms {
 
-constexpr int slots_each = 8;
-constexpr int step_slots = 32 * slots_each;
+// Room for a step's products, a word left free after each lane's eight: lanes then meet different banks.
+constexpr int step_room = step_slots + 32;
 
-CPMS_DEVICE u32 smaller(u32 a, u32 b) { return a < b ? a : b; }
+CPMS_DEVICE u32 turned(u32 slot) { return slot + slot / slots_each; }
 
-// Count of earlier lanes' row ends, and of all lanes': from the bits of numbers up to 8.
-struct Places {
-    u32 before, total;
+// Slots of a step that a lane reads one after the other: what fills wide loads of values.
+template <class F>
+CPMS_CONSTANT int run_slots() {
+    return 1;
+}
 
-    CPMS_DEVICE Places(u32 ends, u32 lane) : before(0), total(0) {
-        const u32 count = __popc(ends);
+template <int Run>
+CPMS_DEVICE u32 first_slot(int round, u32 lane) {
+    return (32 * round + lane) * Run;
+}
+
+template <int Run>
+CPMS_DEVICE void load_sources(const u32* sources, u32 step, u32 lane, u32 (&source)[slots_each]) {
 #pragma unroll
-        for (int bit = 0; bit < 4; ++bit) {
-            const u32 lanes = __ballot_sync(all_lanes, count >> bit & 1);
-            before += __popc(lanes & ((1u << lane) - 1)) << bit;
-            total += __popc(lanes) << bit;
-        }
+    for (int round = 0; round < slots_each / Run; ++round) {
+        const u8* at = (const u8*)(sources + ((u64)step * step_slots + first_slot<Run>(round, lane)));
+        const auto loaded = load_run_bytes<4 * Run>(at, Streaming{});
+#pragma unroll
+        for (int j = 0; j < Run; ++j) source[round * Run + j] = loaded.word[j];
     }
-};
+}
 
-// Sum of a lane's value and those of the lanes before it, back to the last one where a row ended.
-CPMS_DEVICE double joined(double value, u32 lane, bool has_end) {
-    // Bit L of `inside`: lanes L - distance + 1 to L are in one row with the lane before them.
-    u32 inside = ~__ballot_sync(all_lanes, has_end) & ~1u;
-    for (u32 distance = 1; inside; distance *= 2) {
-        const double earlier = __shfl_up_sync(all_lanes, value, distance);
-        if (inside >> lane & 1) value += earlier;
-        inside &= inside << distance;
+// From the slots that a lane has read to the eight that follow one another.
+template <int Run>
+CPMS_DEVICE void turn_over(double (&term)[slots_each], double* room, u32 lane) {
+    if constexpr (Run < slots_each) {
+#pragma unroll
+        for (int k = 0; k < slots_each; ++k) room[turned(first_slot<Run>(k / Run, lane) + k % Run)] = term[k];
+        __syncwarp();
+#pragma unroll
+        for (int k = 0; k < slots_each; ++k) term[k] = room[turned(slots_each * lane) + k];
+        __syncwarp();
     }
-    return value;
 }
 
 // Rows `first` and on from their sums; four a lane at a time, loads before stores.
-template <class RowEnd>
+template <bool Personal, class RowEnd>
 CPMS_DEVICE void finish_rows(const RowEnd& at_end, u32 first, const double* sums, u32 begin, u32 end, u32 lane) {
     constexpr int together = 4;
 #pragma unroll 1
     for (u32 base = begin; base < end; base += 32 * together) {
-        double sum[together], added[together];
-        u32 divisor[together];
+        double fresh[together];
 #pragma unroll
         for (int j = 0; j < together; ++j) {
             const u32 i = smaller(base + 32 * j + lane, end - 1);
-            sum[j] = sums[i];
-            divisor[j] = at_end.divisor(first + i);
-            added[j] = at_end.added(first + i);
+            fresh[j] = at_end.template value<Personal>(first + i, sums[i]);
         }
 #pragma unroll
         for (int j = 0; j < together; ++j) {
             const u32 i = base + 32 * j + lane;
-            if (i < end) at_end.finish(first + i, sum[j], added[j], divisor[j]);
+            if (i < end) at_end.write(first + i, fresh[j]);
         }
     }
 }
 
 template <class F, int R, int W, bool Pattern>
-CPMS_DEVICE void spmv_csr_balanced(const u32* sources, const u8* values, const u8* ends, const u32* first_rows,
-                                   u32 all_steps, u32 steps, const u8* x, double* heads, double* tails,
-                                   const Update& update) {
-    __shared__ double shared_sums[block_warps][step_slots];
+CPMS_DEVICE void spmv_csr_balanced(const u32* sources, const u8* values, const u16* marks, const u32* first_rows,
+                                   const u32* first_tasks, u32 all_steps, u32 steps, const u8* x,
+                                   const TaskPieces& pieces, const Update& update) {
+    __shared__ double shared_room[block_warps][step_room];
     const u32 lane = threadIdx.x % 32;
     const u32 task = blockIdx.x * block_warps + threadIdx.x / 32;
     u32 step = task * steps;
-    if (step >= all_steps) return;  // the whole warp leaves, and warps never wait for each other
+    if (step >= all_steps) return;  // the whole warp leaves, and no barrier waits for it
     const u32 last = smaller(step + steps, all_steps);
-    double* sums = shared_sums[threadIdx.x / 32];
-    constexpr int run_bytes = 4 * slots_each;
-    const u8* lane_sources = (const u8*)(sources + lane * slots_each);
-    const u64 step_bytes = 4 * step_slots;
+    double* const room = shared_room[threadIdx.x / 32];
+    constexpr int Run = run_slots<F>();
 
-    auto source = load_run_bytes<run_bytes>(lane_sources + step * step_bytes, Streaming{});
+    u32 source[slots_each];
+    load_sources<Run>(sources, step, lane, source);
     u32 row = load_word(first_rows + task, ReadOnly{});
-    const u8 end_before = load_word(ends + (step > 0 ? step * 32 - 1 : 0), ReadOnly{});
-    bool open = step > 0 && end_before >> 7 == 0;  // the first row began in an earlier task
+    const u32 first_task = load_word(first_tasks + task, ReadOnly{});
+    bool open = first_task < task;  // its first row began in an earlier task
     const RowEnd<F, W, Pattern> at_end(update);
-    double carry = 0.0;
+    double carry = 0.0, head = 0.0;
+    u32 open_row = row;
+    bool ends_open;
     do {
-        const u32 slot = step * step_slots + lane * slots_each;
-        const auto now = source;
-        const u32 slot_ends = load_word(ends + step * 32 + lane, Streaming{});
-        double term[slots_each], factor[slots_each];
-        if constexpr (!Pattern) load_run<F, R>(values, slot, all_steps * step_slots, Streaming{}, factor);
+        const u32 mark = load_word(marks + step * 32 + lane, Streaming{});
+        double term[slots_each], factor[slots_each / Run][Run];
+        if constexpr (!Pattern) {
 #pragma unroll
-        for (int k = 0; k < slots_each; ++k) term[k] = load<F, R>(x, now.word[k], update.length, ReadOnly{});
-        if (step + 1 < last) {
-            source = load_run_bytes<run_bytes>(lane_sources + (step + 1) * step_bytes, Streaming{});
+            for (int round = 0; round < slots_each / Run; ++round) {
+                const u32 first = step * step_slots + first_slot<Run>(round, lane);
+                load_run<F, R>(values, first, all_steps * step_slots, Streaming{}, factor[round]);
+            }
         }
-        const Places places(slot_ends, lane);
+#pragma unroll
+        for (int k = 0; k < slots_each; ++k) term[k] = load<F, R>(x, source[k], update.length, ReadOnly{});
+        if (step + 1 < last) load_sources<Run>(sources, step + 1, lane, source);
+        if constexpr (!Pattern) {
+#pragma unroll
+            for (int k = 0; k < slots_each; ++k) term[k] *= factor[k / Run][k % Run];
+        }
+        turn_over<Run>(term, room, lane);
+        const u32 slot_ends = mark & 0xFF;
+        double* const mine = room + (mark >> 8);
+        double* put = mine;
         double sum = lane == 0 ? carry : 0.0;
-        u32 place = places.before;
 #pragma unroll
         for (int k = 0; k < slots_each; ++k) {
-            if constexpr (Pattern) {
-                sum += term[k];
-            } else {
-                sum += factor[k] * term[k];
-            }
+            sum += term[k];
             if (slot_ends >> k & 1) {
-                sums[place++] = sum;
+                *put++ = sum;
                 sum = 0.0;
             }
         }
         sum = joined(sum, lane, slot_ends != 0);
         const double from_left = __shfl_up_sync(all_lanes, sum, 1);
-        if (lane > 0 && slot_ends != 0) sums[places.before] += from_left;
+        if (lane > 0 && slot_ends != 0) *mine += from_left;
         carry = __shfl_sync(all_lanes, sum, 31);
+        const u32 ended = __shfl_sync(all_lanes, (mark >> 8) + __popc(slot_ends), 31);
+        ends_open = __shfl_sync(all_lanes, slot_ends >> 7, 31) == 0;
         __syncwarp();
-        const u32 skipped = open && places.total > 0 ? 1 : 0;
-        if (skipped && lane == 0) heads[task] = sums[0];
-        finish_rows(at_end, row, sums, skipped, places.total, lane);
+        const bool completes = open && ended > 0;
+        if (completes) head = room[0];
+        if (at_end.personal) {
+            finish_rows<true>(at_end, row, room, completes, ended, lane);
+        } else {
+            finish_rows<false>(at_end, row, room, completes, ended, lane);
+        }
         __syncwarp();
-        open = open && places.total == 0;
-        row += places.total;
+        open = open && ended == 0;
+        row += ended;
     } while (++step < last);
-    if (lane == 0) tails[task] = carry;
-}
-
-// Row rows[i] began in task from[i] and ended in task to[i]: a thread adds its pieces, a warp if many.
-template <class F, int W, bool Pattern>
-CPMS_DEVICE void split_rows(const u32* rows, const u32* from, const u32* to, u32 count, const double* heads,
-                            const double* tails, const Update& update) {
-    constexpr u32 many = 16;
-    const u32 i = blockIdx.x * blockDim.x + threadIdx.x;
-    const u32 lane = threadIdx.x % 32;
-    const u32 at = smaller(i, count - 1);
-    const u32 first = from[at], last = to[at];
-    double sum = 0.0;
-    if (last - first <= many) {
-        for (u32 task = first; task < last; ++task) sum += tails[task];
+    // Before it waits for others it leaves its own piece, so that chains of tasks do not add up.
+    if (ends_open && lane == 0) pieces.leave(task, carry);
+    if (first_task < task && !open) {
+        const double sum = head + pieces.collect(first_task, task, lane);
+        if (lane == 0) at_end.write(open_row, at_end.template value<true>(open_row, sum));
     }
-    u32 long_lanes = __ballot_sync(all_lanes, last - first > many);
-    while (long_lanes) {
-        const u32 owner = __ffs(long_lanes) - 1;
-        const u32 begin = __shfl_sync(all_lanes, first, owner), end = __shfl_sync(all_lanes, last, owner);
-        double part = 0.0;
-        for (u32 task = begin + lane; task < end; task += 32) part += tails[task];
-        part = over_warp(part, Add{});
-        if (lane == owner) sum = part;
-        long_lanes &= long_lanes - 1;
-    }
-    const RowEnd<F, W, Pattern> at_end(update);
-    const u32 row = rows[at];
-    const double plus = at_end.added(row);
-    const u32 divided_by = at_end.divisor(row);
-    if (i < count) at_end.finish(row, sum + heads[last], plus, divided_by);
 }
 
 }  // namespace cpms
 
 #define CPMS_SPMV_CSR_BALANCED(NAME, ...)                                                             \
-    extern "C" __global__ void __launch_bounds__(256, 4)                                                 \
-        NAME(const unsigned* sources, const unsigned char* values, const unsigned char* ends,         \
-             const unsigned* first_rows, unsigned all_steps, unsigned steps, const unsigned char* x,  \
-             double* heads, double* tails, CPMS_UPDATE_PARAMETERS) {                                  \
-        cpms::spmv_csr_balanced<__VA_ARGS__>(sources, values, ends, first_rows, all_steps, steps, x,  \
-                                             heads, tails, CPMS_UPDATE);                              \
-    }
-#define CPMS_SPLIT_ROWS(NAME, ...)                                                                    \
-    extern "C" __global__ void __launch_bounds__(256)                                                 \
-        NAME(const unsigned* rows, const unsigned* from, const unsigned* to, unsigned count,          \
-             const double* heads, const double* tails, CPMS_UPDATE_PARAMETERS) {                      \
-        cpms::split_rows<__VA_ARGS__>(rows, from, to, count, heads, tails, CPMS_UPDATE);              \
+    extern "C" __global__ void __launch_bounds__(256, 4)                                              \
+        NAME(const unsigned* sources, const unsigned char* values, const unsigned short* marks,       \
+             const unsigned* first_rows, const unsigned* first_tasks, unsigned all_steps,             \
+             unsigned steps, const unsigned char* x, unsigned long long* pieces,                      \
+             CPMS_UPDATE_PARAMETERS) {                                                                \
+        cpms::spmv_csr_balanced<__VA_ARGS__>(sources, values, marks, first_rows, first_tasks,         \
+                                             all_steps, steps, x, cpms::TaskPieces{pieces},           \
+                                             CPMS_UPDATE);                                            \
     }

@@ -20,7 +20,7 @@ CPMS_DEVICE void spmv_csr_thread(const u32* starts, const u32* sources, const u8
         }
     }
     const RowEnd<F, W, Pattern> at_end(update);
-    at_end.finish(row, sum, at_end.added(row), at_end.divisor(row));
+    at_end.write(row, at_end.template value<true>(row, sum));
 }
 
 }  // namespace cpms

@@ -55,7 +55,7 @@ CPMS_DEVICE void spmv_ell(const u32* sources, const u8* values, u32 width, const
     for (u32 j = 0; j < rows_each; ++j) {
         // What lies behind the rows stays 0; the clamp keeps a personal teleport within its array.
         const u32 clamped = row + j < rows ? row + j : rows - 1;
-        const double value = at_end.value(sum[j], at_end.added(clamped), 1);
+        const double value = at_end.template value<true>(clamped, sum[j]);
         fresh[j] = row + j < rows ? value : 0.0;
     }
     store_run<F, W>(update.out, row, length, fresh, update.seed);

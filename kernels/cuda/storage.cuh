@@ -42,6 +42,7 @@ CPMS_CONSTANT int power_of_two_in(u64 number) {
 template <class W, u64 Block, Rounding rounding, bool Whole>
 struct Segments {
     static constexpr int segments = W::count;
+    static constexpr bool scalable = false;  // by a power of two
     static constexpr int widest = W::widest();
 
     template <int K>
@@ -64,11 +65,15 @@ struct Segments {
             return (u64)i * 8;
         } else if constexpr (planes) {
             return (u64)n * S::before_bytes + (u64)i * (S::width / 8);
+        } else if constexpr (Whole) {
+            // The same as below, in two multiply-adds.
+            const int lane = (int)(i % (Index)Block);
+            return (u64)i * 8 + (u64)((long long)lane * (S::width / 8 - 8)) + Block * S::before_bytes;
         } else {
             const Index lane = i % (Index)Block;
             const Index begin = i - lane;
             const Index left = n - begin;
-            const Index size = Whole || left > (Index)Block ? (Index)Block : left;
+            const Index size = left > (Index)Block ? (Index)Block : left;
             return (u64)begin * 8 + (u64)size * S::before_bytes + (u64)lane * (S::width / 8);
         }
     }
@@ -189,6 +194,7 @@ struct Segments {
 template <int ExponentBits, int MantissaBits, Rounding rounding>
 struct Packed {
     static constexpr int segments = 1;
+    static constexpr bool scalable = true;
     static constexpr int width = 1 + ExponentBits + MantissaBits;
     static constexpr int bytes = width / 8;
 

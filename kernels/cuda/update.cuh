@@ -45,23 +45,21 @@ struct RowEnd {
           mass(u.dangling_factor * load_double(u.dangling)),
           common(mass * load_double(u.sink) + u.rest * load_double(u.teleport)) {}
 
-    CPMS_DEVICE u32 divisor(u32 row) const {
-        return Pattern ? load_word(update.divisor + row, ReadOnly{}) : 1;
+    // What a row becomes; Personal reads its sink and teleport, which are the same for all rows otherwise.
+    template <bool Personal>
+    CPMS_DEVICE double value(u32 row, double sum) const {
+        double plus = common;
+        if constexpr (Personal) {
+            plus = mass * load_double(update.sink + row * update.sink_step) +
+                   update.rest * load_double(update.teleport + row * update.teleport_step);
+        }
+        double fresh = update.row_factor * sum + plus;
+        if constexpr (F::scalable) fresh *= update.to_stored;
+        return Pattern ? fresh * reciprocal(load_word(update.divisor + row, ReadOnly{})) : fresh;
     }
 
-    CPMS_DEVICE double added(u32 row) const {
-        if (!personal) return common;
-        return mass * load_double(update.sink + row * update.sink_step) +
-               update.rest * load_double(update.teleport + row * update.teleport_step);
-    }
-
-    CPMS_DEVICE double value(double sum, double plus, u32 divided_by) const {
-        const double fresh = (update.row_factor * sum + plus) * update.to_stored;
-        return Pattern ? fresh * reciprocal(divided_by) : fresh;
-    }
-
-    CPMS_DEVICE void finish(u32 row, double sum, double plus, u32 divided_by) const {
-        store<F, W>(update.out, row, update.length, value(sum, plus, divided_by), update.seed);
+    CPMS_DEVICE void write(u32 row, double fresh) const {
+        store<F, W>(update.out, row, update.length, fresh, update.seed);
     }
 };
 

@@ -8,6 +8,15 @@ constexpr u32 all_lanes = 0xFFFFFFFFu;
 constexpr int block_threads = 256;
 constexpr int block_warps = block_threads / 32;
 
+// In a loop that waits for another warp.
+CPMS_DEVICE void wait_a_little() {
+#if defined(__CUDA_ARCH__)
+    __nanosleep(32);
+#else
+    host::pass();
+#endif
+}
+
 struct Add {
     CPMS_DEVICE double operator()(double a, double b) const { return a + b; }
 };

@@ -89,7 +89,7 @@ def _contestants(problem: Problem, cell: Cell) -> tuple[list[dict[str, Any]], li
             continue
         x, out = operator.load(np.full(problem.graph.nodes, 1.0 / problem.graph.nodes)), operator.empty()
         for read in range(1, storage.segments + 1):
-            timers.append(Timer(_product(operator, x, out, read)))
+            timers.append(Timer(_product(operator, x, out, read), same=True))
             found.append(
                 {
                     "engine": engine,

@@ -1,0 +1,54 @@
+"""Launches that come again on the same vectors, as one CUDA graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from cpms.cuda.backend import current
+
+_LAUNCHES_BEFORE_GRAPH = 2
+"""Making a graph costs about as much as it saves in a few launches."""
+
+
+class Replays:
+    """What has been launched on a pair of vectors, and the graphs made of it.
+
+    A graph holds addresses, so the vectors whose addresses these are stay alive as long as it does;
+    what else it touches must belong to the owner of the replays. Other vectors end the graphs.
+    """
+
+    def __init__(self) -> None:
+        self._vectors: tuple[Any, ...] = ()
+        self._known: dict[tuple[int, ...], Any] = {}
+
+    def run(self, vectors: tuple[Any, ...], level: tuple[int, ...], launch: Callable[[], None]) -> None:
+        """Do ``launch``, which launches kernels on ``vectors`` and nothing else, or what it did before.
+
+        Parameters
+        ----------
+        vectors : device arrays, or objects that own some
+        level : ints
+            What tells launches on the same vectors apart.
+        launch : callable
+            Always the same launches for the same vectors and level.
+        """
+        if not all(any(vector is held for held in self._vectors) for vector in vectors):
+            self._known.clear()
+            self._vectors = vectors
+        key = (*map(id, vectors), *level)
+        known = self._known.get(key, 0)
+        if known == _LAUNCHES_BEFORE_GRAPH:
+            known = current().captured(launch) or _LAUNCHES_BEFORE_GRAPH + 1
+            self._known[key] = known
+        if not isinstance(known, int):
+            known.launch()
+            return
+        if known < _LAUNCHES_BEFORE_GRAPH:
+            self._known[key] = known + 1
+        launch()
+
+    def clear(self) -> None:
+        """Let go of vectors and graphs."""
+        self._vectors = ()
+        self._known.clear()
