@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeAlias, TypeVar
@@ -84,6 +85,13 @@ class Sweep(NamedTuple):
         return {"l1": self.l1, "l2": self.l2, "linf": self.linf}[norm]
 
 
+class Sweeps(NamedTuple):
+    """What sweeps one after the other found, and when each ended, in seconds since the first began."""
+
+    found: list[Sweep]
+    seconds: list[float]
+
+
 class Operator(ABC, Generic[Vector]):
     """A problem prepared for sweeps: matrix in a layout, values in a storage format.
 
@@ -109,6 +117,15 @@ class Operator(ABC, Generic[Vector]):
         segments of ``out`` are written. The change is that of the stored values. ``step``
         numbers the sweep: stochastic rounding depends on it.
         """
+
+    def sweeps(self, x: Vector, out: Vector, level: Level, step: int, *, norm: Norm, tol: float, most: int) -> Sweeps:
+        """Sweep at most ``most`` times, ``x`` and ``out`` taking turns, until ``norm`` falls below ``tol``.
+
+        Engines that stay on the device for many sweeps do; the others return after one.
+        """
+        del norm, tol, most
+        began = time.perf_counter()
+        return Sweeps([self.sweep(x, out, level, step)], [time.perf_counter() - began])
 
     @abstractmethod
     def scale(self, x: Vector, factor: float, segments: int) -> None:
@@ -168,6 +185,17 @@ class Refinement(ABC):
         what the full sweep found, or half of what meets ``tol``, or after ``most_low`` of them;
         without a storage there are none.
         """
+
+    def rounds(
+        self, storage: FloatFormat | None, *, gain: float, trust: float, tol: float, norm: Norm, most: int
+    ) -> list[Round]:
+        """Do rounds of at most ``most`` sweeps in all, as long as they go as planned; at least one.
+
+        They do while a full sweep finds at most ``trust`` times the ||r||_1 that low sweeps ended with.
+        Engines that stay on the device go on that long; the others return after one round.
+        """
+        del trust
+        return [self.round(storage, gain=gain, tol=tol, norm=norm, most_low=most - 1)]
 
     @abstractmethod
     def read(self) -> Floats:

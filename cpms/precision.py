@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from cpms.errors import InputError
 from cpms.format import Format
@@ -37,6 +37,9 @@ class Controller(ABC):
     returns reads more than the last one did, the solver normalises the vector to mass 1 before
     it goes on; when it returns `FLOAT64`, the solver also converts matrix and vector.
     """
+
+    constant: ClassVar[bool] = False
+    """Whether the first level is also the last, whatever the residuals."""
 
     @abstractmethod
     def init(self, storage: Format) -> tuple[Level, Any]:
@@ -75,6 +78,7 @@ class Fixed(Controller):
     """
 
     read: int | None = None
+    constant: ClassVar[bool] = True
 
     def init(self, storage: Format) -> tuple[Level, Any]:
         """Return the one level there is."""

@@ -1,13 +1,41 @@
-"""How low sweeps of method ``refine`` scale what they store: the same rule in every engine."""
+"""What low sweeps of method ``refine`` store, and by what scale: the same rule in every engine."""
 
 from __future__ import annotations
 
 import math
 
-from cpms.format import FloatFormat
+from cpms.errors import UnsupportedError
+from cpms.format import FloatFormat, Format
 
 WIDE_EXPONENT_BITS = 11
+HEAD_BITS = (16, 32)
+"""Widths of a first segment that has an exponent and some of the mantissa."""
 _MOST = 1000
+
+
+def quantiser(storage: Format) -> FloatFormat:
+    """Return what low sweeps store: the packed float itself, or the first segment of a segment format.
+
+    Raises
+    ------
+    UnsupportedError
+        If the first segment has no mantissa bits, or all.
+
+    Examples
+    --------
+    >>> from cpms.format import CPMS4
+    >>> quantiser(CPMS4).mantissa_bits
+    4
+    """
+    if isinstance(storage, FloatFormat):
+        return storage
+    width = storage.widths[0]
+    if width not in HEAD_BITS:
+        raise UnsupportedError(
+            f"method 'refine' reads one segment of 16 or 32 bits, and the first of {storage.name} has {width}; "
+            "use cpms2, cpms4, or a packed float such as fp16 or e5m2"
+        )
+    return FloatFormat(storage.name, WIDE_EXPONENT_BITS, width - 1 - WIDE_EXPONENT_BITS, storage.rounding)
 
 
 def headroom(storage: FloatFormat) -> int:

@@ -20,10 +20,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from cpms.engine import Floats, Refinement, Round
-from cpms.errors import InputError, UnsupportedError
+from cpms.errors import InputError
 from cpms.format import FP16, FP32, FloatFormat, Format
 from cpms.precision import FLOAT64, Level
-from cpms.quantising import WIDE_EXPONENT_BITS
+from cpms.quantising import quantiser
 from cpms.result import Status, Step
 from cpms.stopping import STALLED_ITERATIONS, Stopping
 
@@ -51,6 +51,9 @@ class Plan:
 class Refining(ABC):
     """Policy that plans rounds from residuals; state is returned, not kept."""
 
+    trust: float
+    """The plan stays as long as a full sweep finds at most so many times what low sweeps promised."""
+
     @abstractmethod
     def init(self) -> tuple[Plan, Any]:
         """Return the first plan and a state."""
@@ -75,6 +78,7 @@ class FixedGain(Refining):
 
     storage: FloatFormat
     gain: float | None = None
+    trust = math.inf
 
     def init(self) -> tuple[Plan, Any]:
         """Return the one plan there is."""
@@ -104,6 +108,7 @@ class AdaptiveGain(Refining):
     """
 
     ladder: tuple[FloatFormat, ...]
+    trust = _NOISE
 
     def init(self) -> tuple[Plan, Any]:
         """Return the first format's plan."""
@@ -141,31 +146,6 @@ def default_gain(storage: FloatFormat) -> float:
     return float(0.2 * min(1.0, 8.0 * storage.unit_roundoff()) ** 0.7)
 
 
-def quantiser(storage: Format) -> FloatFormat:
-    """Return what low sweeps store: the packed float itself, or the first segment of a segment format.
-
-    Raises
-    ------
-    UnsupportedError
-        If the first segment has no mantissa bits, or all.
-
-    Examples
-    --------
-    >>> from cpms.format import CPMS4
-    >>> quantiser(CPMS4).mantissa_bits
-    4
-    """
-    if isinstance(storage, FloatFormat):
-        return storage
-    width = storage.widths[0]
-    if width not in (16, 32):
-        raise UnsupportedError(
-            f"method 'refine' reads one segment of 16 or 32 bits, and the first of {storage.name} has {width}; "
-            "use cpms2, cpms4, or a packed float such as fp16 or e5m2"
-        )
-    return FloatFormat(storage.name, WIDE_EXPONENT_BITS, width - 1 - WIDE_EXPONENT_BITS, storage.rounding)
-
-
 def default_policy(storage: Format) -> Refining:
     """Return the adaptive policy that begins with a format and widens it up to 32 bits.
 
@@ -192,37 +172,40 @@ def refine(
 
     Steps of full sweeps hold the norm asked for, those of low sweeps the L1 norm of r.
     """
-    began = time.perf_counter()
     operator.start(first)
+    began = time.perf_counter()
     plan, state = policy.init()
     history: list[Step] = []
     residuals: list[float] = []
-    before = l1_before = math.inf
-    promised = 1.0
+    following, l1_before, promised = plan, math.inf, 1.0
     while True:
-        done_s = time.perf_counter() - began
-        left = (stopping.iterations or stopping.max_iterations) - len(history) - 1
-        found = operator.round(
+        found = operator.rounds(
             plan.storage,
             gain=plan.gain,
+            trust=policy.trust,
             tol=0.0 if stopping.iterations else stopping.tol,
             norm=stopping.norm,
-            most_low=left,
+            most=(stopping.iterations or stopping.max_iterations) - len(history),
         )
-        _record(history, found, plan, stopping, done_s, on_step)
-        residual, l1 = found.found.of(stopping.norm), found.found.l1
-        residuals.append(residual)
-        status = _status(residuals, found, plan, stopping, len(history))
+        # On a clock of their own rounds took less than they did with their launch.
+        ended_s = time.perf_counter() - began - sum(made.seconds[-1] for made in found)
+        for made in found:
+            _record(history, made, plan, stopping, ended_s, on_step)
+            ended_s += made.seconds[-1]
+            residual, l1 = made.found.of(stopping.norm), made.found.l1
+            residuals.append(residual)
+            if 0.0 < l1_before < math.inf:
+                following, state = policy.update(state, promised, l1 / l1_before)
+            promised, l1_before = made.low[-1] / l1 if made.low else 1.0, l1
+        status = _status(residuals, found[-1], plan, stopping, len(history))
         if status is Status.CONVERGED:
             ranks = operator.read()
-            if confirmed is None or confirmed(ranks) or residual >= before or len(history) >= stopping.max_iterations:
+            falls = len(residuals) < 2 or residuals[-1] < residuals[-2]
+            if confirmed is None or confirmed(ranks) or not falls or len(history) >= stopping.max_iterations:
                 return ranks, status, history
         elif status is not None:
             return operator.read(), status, history
-        if l1_before < math.inf and l1_before > 0.0:
-            plan, state = policy.update(state, promised, l1 / l1_before)
-        promised = found.low[-1] / l1 if found.low else 1.0
-        before, l1_before = residual, l1
+        plan = following
 
 
 def _record(
@@ -230,7 +213,7 @@ def _record(
     found: Round,
     plan: Plan,
     stopping: Stopping,
-    done_s: float,
+    began_s: float,
     on_step: Callable[[Step], None] | None,
 ) -> None:
     for place, ended_s in enumerate(found.seconds):
@@ -238,7 +221,7 @@ def _record(
         bits = 64 if full or plan.storage is None else plan.storage.width
         residual = found.found.of(stopping.norm) if full else found.low[place - 1]
         level = FLOAT64 if full else Level(1, 1)
-        history.append(Step(len(history) + 1, residual, level, bits, bits, found.found.mass, done_s + ended_s))
+        history.append(Step(len(history) + 1, residual, level, bits, bits, found.found.mass, began_s + ended_s))
         if on_step:
             on_step(history[-1])
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from cpms.cuda import source
 from cpms.format import FP64, NAMED, FloatFormat, Format, SegmentFormat, format_named
+from cpms.quantising import HEAD_BITS, quantiser
 
 _FILES = {
     "spmv_csr_thread": "spmv_csr_thread.cu",
@@ -176,10 +177,15 @@ def convert_spans(storage: SegmentFormat, *, to_segments: bool) -> Variant:
     return Variant("convert_spans", (name, _way(to_segments)), (cpp, _bool(to_segments)))
 
 
-def refine(storage: FloatFormat) -> Variant:
-    """Return a round of method ``refine`` whose low sweeps read this format."""
+def refine(storage: FloatFormat, *, personal: bool) -> Variant:
+    """Return rounds of method ``refine`` whose low sweeps read this format."""
     name, cpp = storage_type(storage, whole=True)
-    return Variant("refine", (name,), (cpp,))
+    return Variant("refine", (name, _whose(personal)), (cpp, _bool(personal)))
+
+
+def fused_power(*, personal: bool) -> Variant:
+    """Return power iteration in float64 that stays on the device."""
+    return Variant("fused_power", (_whose(personal),), (_bool(personal),))
 
 
 def tile_values(storage: SegmentFormat) -> int:
@@ -265,6 +271,15 @@ def of_format(storage: Format) -> Iterator[Variant]:
     yield from conversions(storage)
 
 
+def resident(formats: Iterable[Format]) -> Iterator[Variant]:
+    """Yield the kernels that stay for many sweeps, for packed floats and the heads of segment formats."""
+    for personal in (False, True):
+        yield fused_power(personal=personal)
+        for storage in formats:
+            if isinstance(storage, FloatFormat) or storage.widths[0] in HEAD_BITS:
+                yield refine(quantiser(storage), personal=personal)
+
+
 def every() -> dict[str, list[Variant]]:
     """Return all variants of the named formats, some more of each kind, and the helpers, by what they serve.
 
@@ -277,7 +292,7 @@ def every() -> dict[str, list[Variant]]:
     odd = SegmentFormat("odd", (8, 16, 8, 32), 3)
     formats = [*NAMED, *map(format_named, more), odd]
     groups = {storage.name: list(dict.fromkeys(of_format(storage))) for storage in formats}
-    return {**groups, "helpers": [*ARRANGING, *ROTATING, *AFFINE.values()]}
+    return {**groups, "resident": list(resident(formats)), "helpers": [*ARRANGING, *ROTATING, *AFFINE.values()]}
 
 
 def float64_sweep(kernel: str, *, pattern: bool) -> Iterator[Variant]:
@@ -288,6 +303,10 @@ def float64_sweep(kernel: str, *, pattern: bool) -> Iterator[Variant]:
 
 def _what(pattern: bool) -> str:
     return "pattern" if pattern else "values"
+
+
+def _whose(personal: bool) -> str:
+    return "personal" if personal else "uniform"
 
 
 def _way(to_segments: bool) -> str:

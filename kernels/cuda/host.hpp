@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <memory>
 #include <tuple>
 #include <utility>
@@ -42,7 +43,7 @@ struct Fiber {
 };
 
 inline constexpr std::size_t stack_bytes = 1 << 17;
-inline std::vector<Fiber> fibers;
+inline std::deque<Fiber> fibers;  // a context points into itself, so fibers must not move
 inline std::vector<Warp> warps;
 inline Barrier everyone;
 inline unsigned alive = 0;
@@ -214,4 +215,5 @@ inline unsigned atomicOr(unsigned* at, unsigned bits) {
 }
 
 using std::fabs;
+using std::fma;
 using std::ldexp;

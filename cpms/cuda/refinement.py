@@ -1,0 +1,105 @@
+"""Method ``refine`` in one launch a round; see ``refine.cu``."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from cpms.cuda import variants
+from cpms.cuda.backend import current
+from cpms.cuda.resident import ResidentGraph
+from cpms.cuda.vectors import vector_length
+from cpms.engine import Floats, Norm, Problem, Refinement, Round, Sweep
+from cpms.format import FP32, FloatFormat
+from cpms.quantising import WIDE_EXPONENT_BITS, headroom
+
+NORMS: tuple[Norm, ...] = ("l1", "l2", "linf")
+"""In the order in which kernels number them."""
+_EACH = 6
+_MOST = 512
+"""Sweeps in a launch; a round that needs more goes on in the next."""
+
+
+class CudaRefinement(Refinement):
+    """x as shares and c, in device memory.
+
+    Parameters
+    ----------
+    problem : Problem
+        Of a graph without weights.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        arrays, length = current().arrays, vector_length(problem.graph.nodes)
+        self._graph = ResidentGraph.of(problem)
+        self.nbytes = self._graph.nbytes
+        self._shares, self._fresh, self._change = (arrays.zeros(length, np.float64) for _ in range(3))
+        self._c = arrays.zeros(length, np.float32)
+        self._z: tuple[Any, ...] = ()
+        self._storage: FloatFormat | None = None
+        self._report = current().report(2 + _EACH * _MOST)
+        self._has_c = False
+
+    def start(self, values: Floats) -> None:
+        """Upload the values."""
+        self._shares = self._graph.shares(values)
+        self._has_c = False
+
+    def round(self, storage: FloatFormat | None, *, gain: float, tol: float, norm: Norm, most_low: int) -> Round:
+        """Launch one round."""
+        return self.rounds(storage, gain=gain, trust=0.0, tol=tol, norm=norm, most=most_low + 1)[0]
+
+    def rounds(
+        self, storage: FloatFormat | None, *, gain: float, trust: float, tol: float, norm: Norm, most: int
+    ) -> list[Round]:
+        """Launch once and read what was found."""
+        kept = storage or self._storage or FP32
+        self._use(kept)
+        arguments = (
+            *self._graph.arguments,
+            *(np.float64(gain), np.float64(tol), np.float64(trust), np.uint32(NORMS.index(norm))),
+            *(np.uint32(min(most, _MOST)), np.uint32(storage is not None)),
+            *(np.uint32(kept.exponent_bits != WIDE_EXPONENT_BITS), np.int32(kept.bias - headroom(kept))),
+            *(np.uint64(kept.seed), self._shares, self._fresh, self._change, self._c, np.uint32(self._has_c)),
+            *(*self._z, self._graph.partials, self._graph.sync, self._report[1]),
+        )
+        variant = variants.refine(kept, personal=self._graph.personal)
+        current().run_resident(variant, self._graph.edges.blocks, arguments)
+        current().synchronize()
+        count, begin_ns = self._report[0][:2].tolist()
+        rows = self._report[0][2:][: _EACH * int(count)].reshape(-1, _EACH)
+        found = list(_as_rounds(rows, begin_ns))
+        if len(found) % 2:
+            self._shares, self._fresh = self._fresh, self._shares
+        self._has_c = bool(found[-1].low)
+        return found
+
+    def read(self) -> Floats:
+        """Return x, in main memory."""
+        return self._graph.values(self._shares)
+
+    def _use(self, storage: FloatFormat) -> None:
+        """Have room for z in a format; what lies behind the nodes is zero."""
+        if storage == self._storage:
+            return
+        arrays, length = current().arrays, vector_length(self._graph.problem.graph.nodes)
+        self._z = tuple(arrays.zeros(storage.nbytes(length), np.uint8) for _ in range(2))
+        self._storage = storage
+
+
+def _as_rounds(rows: Floats, began_ns: float) -> Iterator[Round]:
+    """Cut what a launch reported into rounds, at full sweeps."""
+    cuts = [*np.flatnonzero(rows[:, 1] >= 0.0), len(rows)]
+    for first, last in itertools.pairwise(cuts):
+        l1, squares, mass, _, linf, _ = rows[first].tolist()
+        part = rows[first:last]
+        yield Round(
+            found=Sweep(l1, squares**0.5, linf, mass),
+            low=part[1:, 0].tolist(),
+            sums=part[:, 3].tolist(),
+            seconds=((part[:, 5] - began_ns) * 1e-9).tolist(),
+        )
+        began_ns = part[-1, 5]

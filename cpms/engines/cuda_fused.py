@@ -1,0 +1,143 @@
+"""Float64 power iteration that stays on the device for many sweeps: what fewer bits have to beat."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from cpms.cuda.backend import current
+from cpms.cuda.compile import missing
+from cpms.cuda.refinement import NORMS, CudaRefinement
+from cpms.cuda.resident import ResidentGraph
+from cpms.cuda.variants import fused_power
+from cpms.cuda.vectors import vector_length
+from cpms.engine import Engine, Floats, Norm, Operator, Problem, Refinement, Sweep, Sweeps
+from cpms.errors import UnsupportedError
+from cpms.format import FP64, Format
+from cpms.precision import Level
+
+_EACH = 5
+_MOST = 512
+"""Sweeps in a launch."""
+
+
+@dataclass(frozen=True, eq=False)
+class FusedOperator(Operator[Any]):
+    """The 0/1 structure in device memory; vectors are float64 shares."""
+
+    problem: Problem
+    graph: ResidentGraph
+    report: Any
+    storage: Format = FP64
+
+    @property
+    def nbytes(self) -> int:  # type: ignore[override]
+        """Bytes of edges and degrees."""
+        return self.graph.nbytes
+
+    def load(self, values: Floats) -> Any:
+        """Upload the values as shares."""
+        return self.graph.shares(values)
+
+    def empty(self) -> Any:
+        """Return a vector of zeros."""
+        return current().arrays.zeros(vector_length(self.problem.graph.nodes), np.float64)
+
+    def sweep(self, x: Any, out: Any, level: Level, step: int) -> Sweep:
+        """Launch one sweep."""
+        return self.sweeps(x, out, level, step, norm="l1", tol=0.0, most=1).found[0]
+
+    def sweeps(self, x: Any, out: Any, level: Level, step: int, *, norm: Norm, tol: float, most: int) -> Sweeps:  # noqa: ARG002
+        """Launch many sweeps at once."""
+        numbers, taken = self.report
+        arguments = (
+            *self.graph.arguments,
+            *(np.float64(tol), np.uint32(NORMS.index(norm)), np.uint32(min(most, _MOST)), x, out),
+            *(self.graph.partials, self.graph.sync, taken),
+        )
+        current().run_resident(fused_power(personal=self.graph.personal), self.graph.edges.blocks, arguments)
+        current().synchronize()
+        count, begin_ns = int(numbers[0]), numbers[1]
+        rows = numbers[2:][: _EACH * count].reshape(-1, _EACH).tolist()
+        found = [Sweep(l1, squares**0.5, linf, mass) for l1, squares, mass, linf, _ in rows]
+        return Sweeps(found, [float(row[-1] - begin_ns) * 1e-9 for row in rows])
+
+    def scale(self, x: Any, factor: float, segments: int) -> None:  # noqa: ARG002
+        """Multiply the vector by a factor."""
+        x *= factor
+
+    def to_float64(self, x: Any, out: Any) -> tuple[FusedOperator, Any, Any]:
+        """Return everything as it is."""
+        return self, x, out
+
+    def read(self, x: Any, segments: int) -> Floats:  # noqa: ARG002
+        """Return the vector in main memory."""
+        return self.graph.values(x)
+
+
+class FusedEngine(Engine):
+    """Resident CUDA kernels, in the pattern layout."""
+
+    name: ClassVar[str] = "cuda_fused"
+    layouts: ClassVar[tuple[str, ...]] = ("pattern",)
+    methods: ClassVar[tuple[str, ...]] = ("power", "refine")
+    repeatable: ClassVar[bool] = True
+
+    def missing(self) -> str | None:
+        """Return what is missing: CuPy or a device."""
+        return missing()
+
+    def unsupported(self, problem: Problem, storage: Format, layout: str) -> str | None:
+        """Return why not: power iteration is in float64 here, and memory is that of a device."""
+        if storage != FP64:
+            return f"engine {self.name} iterates in fp64, not {storage.name}; use engine cuda, or method refine"
+        return super().unsupported(problem, storage, layout) or too_large(problem, self.name)
+
+    def prepare(self, problem: Problem, storage: Format, layout: str) -> FusedOperator:
+        """Arrange the graph on the device."""
+        reason = self.unsupported(problem, storage, layout)
+        if reason:
+            raise UnsupportedError(reason)
+        current().compile([fused_power(personal=problem.teleport is not None)])
+        with current().memory_for(problem.graph.name, needed_bytes(problem)):
+            return FusedOperator(problem, ResidentGraph.of(problem), current().report(2 + _EACH * _MOST))
+
+    def refinement(self, problem: Problem) -> Refinement:
+        """Arrange the graph on the device."""
+        return refinement(problem, self.name)
+
+
+ENGINE: Engine = FusedEngine()
+
+
+def needed_bytes(problem: Problem) -> int:
+    """Return about how many bytes of device memory a solve needs, that of arranging included."""
+    graph = problem.graph
+    return 9 * (graph.edges + graph.nodes) + 64 * graph.nodes
+
+
+def too_large(problem: Problem, engine: str) -> str | None:
+    """Return a sentence if a graph does not fit."""
+    graph, needed, free = problem.graph, needed_bytes(problem), current().free_bytes()
+    if graph.nodes >= 2**31 or graph.edges + graph.nodes >= 2**32 - 2048:
+        return (
+            f"engine {engine} counts nodes below 2^31 and edges and nodes below 2^32; {graph.name} has "
+            f"{graph.nodes:,} nodes and {graph.edges:,} edges"
+        )
+    if needed > free:
+        return (
+            f"engine {engine} needs about {needed:,} bytes of device memory for {graph.name}, but {free:,} are free; "
+            "use a smaller graph, or engine cpu"
+        )
+    return None
+
+
+def refinement(problem: Problem, engine: str) -> CudaRefinement:
+    """Return a problem prepared for method ``refine`` on the device."""
+    reason = too_large(problem, engine)
+    if reason:
+        raise UnsupportedError(reason)
+    with current().memory_for(problem.graph.name, needed_bytes(problem)):
+        return CudaRefinement(problem)

@@ -1,0 +1,123 @@
+// Rounds of method refine in one launch: correct x, sweep in float64, then low sweeps; and again.
+#include "rounds.cuh"
+
+namespace cpms {
+
+struct Plan {
+    double gain, tol, trust;
+    u32 norm;    // 0, 1, 2: l1, l2, linf
+    u32 most;    // sweeps in all
+    u32 lows;    // whether there are low sweeps
+    u32 scaled;  // whether Q is stored by a power of two
+    int top;     // its bias less the headroom
+    u64 seed;
+};
+
+// What a launch writes for the host: how many sweeps and when it began, in ns; then of each sweep ||r||_1,
+// sum of squares (-1 for a low sweep), mass, sum of r, largest |r|, and when it ended.
+struct Report {
+    double* to;
+    bool writes;
+    u32 count = 0;
+
+    CPMS_DEVICE void sweep(double l1, double squares, double mass, double sum, double linf) {
+        if (writes) {
+            const double row[6] = {l1, squares, mass, sum, linf, nanoseconds()};
+            for (int q = 0; q < 6; ++q) to[2 + 6 * count + q] = row[q];
+            to[0] = (double)(count + 1);
+        }
+        ++count;
+    }
+};
+
+struct LowState {
+    double largest, lost;
+    int exponent;
+};
+
+// The first z of a round; only now is the largest share known. c begins at 0.
+template <class Q>
+CPMS_DEVICE LowState quantised(const Nodes& nodes, const Plan& plan, const double* change, double largest, float* c,
+                               u8* z, Grid& grid) {
+    const int exponent = shared_scale(plan.scaled, plan.top, largest);
+    const double up = power_of_two(exponent), back = power_of_two(-exponent) * Raw<Q>::unit();
+    Totals<1, 0> lost{{0.0}};
+    each_node(
+        nodes.count, [&](u32 i) { return NodeShare{load_word(nodes.degree + i, ReadOnly{}), 0.0f, change[i]}; },
+        [&](u32 i, const NodeShare& node) {
+            c[i] = 0.0f;
+            const double kept = QuantiserOf<Q>::Type::store(z, i, node.degree ? node.share * up : 0.0, plan.seed);
+            lost.value[0] += node.degree ? (double)node.degree * (node.share - kept * back) : node.share;
+        });
+    lost.over_grid(grid);
+    return LowState{largest, lost.value[0], exponent};
+}
+
+template <class Q, bool Personal>
+CPMS_DEVICE void refine(const Edges& edges, const Nodes& nodes, const Plan& plan, double* shares, double* fresh,
+                        double* change, float* c, u32 has_c, u8* z, u8* z_other, Grid grid, double* report_to) {
+    __shared__ Room room;
+    const Stretch stretch(edges);
+    Report report{report_to, blockIdx.x == 0 && threadIdx.x == 0};
+    if (report.writes) report_to[1] = nanoseconds();
+    double before = value_of(0x7FF0000000000000ull), promised = before;
+    bool again;
+    do {
+        Totals<2, 0> whole = corrected(nodes, shares, has_c ? c : nullptr);
+        whole.over_grid(grid);
+        auto full = full_end<true, Personal>(nodes, whole.value[0], whole.value[1], shares, fresh, change);
+        walk<double>(edges, stretch, (const u8*)shares, room, full);
+        Totals<6, 2> norms{{full.l1, full.squares, full.mass, full.other, full.linf, full.largest}};
+        norms.over_grid(grid);
+        const double l1 = norms.value[0], size = norm_of(plan.norm, l1, norms.value[1], norms.value[4]);
+        report.sweep(l1, norms.value[1], norms.value[2], norms.value[3], norms.value[4]);
+        double* const older = shares;
+        shares = fresh;
+        fresh = older;
+        if (!plan.lows || !(size >= plan.tol) || !(size < value_of(0x7FF0000000000000ull))) return;
+        if (report.count >= plan.most) return;
+
+        LowState state = quantised<Q>(nodes, plan, change, norms.value[5], c, z, grid);
+        const double half = 0.5 * plan.tol * l1 / size, until = plan.gain * l1 > half ? plan.gain * l1 : half;
+        double now;
+        do {
+            const int next = shared_scale(plan.scaled, plan.top, state.largest);
+            LowEnd<Q, Personal> end(nodes, state.exponent, next, state.lost, c, z_other,
+                                    plan.seed + report.count * 0xD1B54A32D192ED03ull);
+            walk<Q>(edges, stretch, z, room, end);
+            Totals<4, 1> totals{{end.l1, end.sum, end.lost, (double)end.largest * power_of_two(-next)}};
+            totals.over_grid(grid);
+            now = totals.value[0];
+            state = LowState{totals.value[3], totals.value[2], next};
+            report.sweep(now, -1.0, 0.0, totals.value[1], 0.0);
+            u8* const read = z;
+            z = z_other;
+            z_other = read;
+        } while (now > until && report.count < plan.most);
+        has_c = 1;
+        // Goes on as long as full sweeps find about what low sweeps promised; else the host has to think.
+        again = l1 < before && l1 <= plan.trust * promised && report.count < plan.most;
+        before = l1;
+        promised = now;
+    } while (again);
+}
+
+}  // namespace cpms
+
+#define CPMS_REFINE(NAME, ...)                                                                        \
+    extern "C" __global__ void __launch_bounds__(512, 2)                                              \
+        NAME(const unsigned* sources, const unsigned short* marks, const unsigned* begins,            \
+             const unsigned* first_rows, const unsigned* first_warps, double* piece, unsigned* ready, \
+             const unsigned* degree, const double* sink, const double* teleport, unsigned sink_step,  \
+             unsigned teleport_step, unsigned count, double damping, double gain, double tol,         \
+             double trust, unsigned norm, unsigned most, unsigned lows, unsigned scaled, int top,     \
+             unsigned long long seed, double* shares, double* fresh, double* change, float* c,        \
+             unsigned has_c, unsigned char* z, unsigned char* z_other, double* partials,              \
+             unsigned* sync, double* report) {                                                        \
+        cpms::refine<__VA_ARGS__>(                                                                    \
+            cpms::Edges{sources, marks, begins, first_rows, first_warps, count,                       \
+                        cpms::Pieces{piece, ready}},                                                  \
+            cpms::Nodes{degree, sink, teleport, sink_step, teleport_step, count, damping},            \
+            cpms::Plan{gain, tol, trust, norm, most, lows, scaled, top, seed}, shares, fresh, change, \
+            c, has_c, z, z_other, cpms::Grid{partials, sync}, report);                                \
+    }

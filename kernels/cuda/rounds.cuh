@@ -1,0 +1,269 @@
+// What becomes of a row in the sweeps of method refine and of fused power iteration.
+#pragma once
+#include "update.cuh"
+#include "walk.cuh"
+
+namespace cpms {
+
+// Per node; what lies behind the nodes is never touched.
+struct Nodes {
+    const u32* degree;        // out-degree, 0 for dangling nodes
+    const double *sink, *teleport;
+    u32 sink_step, teleport_step;  // 0 where one number serves all
+    u32 count;
+    double damping;
+
+    CPMS_DEVICE double inverse(u32 degree_of_node) const { return degree_of_node ? reciprocal(degree_of_node) : 1.0; }
+};
+
+// What a node alone gets of lost or dangling mass and of teleport; nothing but what all get unless Personal.
+template <bool Personal>
+struct Own {
+    CPMS_DEVICE Own() {}
+    CPMS_DEVICE Own(const Nodes&, u32) {}
+    CPMS_DEVICE double plus(double, double, double common) const { return common; }
+};
+template <>
+struct Own<true> {
+    double sink, teleport;
+    CPMS_DEVICE Own() {}
+    CPMS_DEVICE Own(const Nodes& nodes, u32 row)
+        : sink(load_double(nodes.sink + row * nodes.sink_step)),
+          teleport(load_double(nodes.teleport + row * nodes.teleport_step)) {}
+    CPMS_DEVICE double plus(double mass, double rest, double) const { return mass * sink + rest * teleport; }
+};
+
+// 2^exponent, for normal numbers.
+CPMS_DEVICE double power_of_two(int exponent) { return value_of((u64)(1023 + exponent) << 52); }
+
+// The exponent by which values are stored; cpms/quantising.py says why. `top` is bias - headroom.
+CPMS_DEVICE int shared_scale(bool scaled, int top, double largest) {
+    const int field = (int)(bits_of(largest) >> 52 & 0x7FF);
+    if (!scaled || field == 0 || field == 0x7FF) return 0;
+    const int exponent = top - (field - 1022);
+    return exponent < -1000 ? -1000 : exponent > 1000 ? 1000 : exponent;
+}
+
+CPMS_DEVICE u32 bits_of_single(float value) {
+#if defined(__CUDA_ARCH__)
+    return __float_as_uint(value);
+#else
+    u32 bits;
+    __builtin_memcpy(&bits, &value, 4);
+    return bits;
+#endif
+}
+
+CPMS_DEVICE float about_one_over(u32 number) {
+#if defined(__CUDA_ARCH__)
+    float inverse;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"((float)number));
+    return inverse;
+#else
+    return 1.0f / (float)number;
+#endif
+}
+
+// Q: the bits of a scaled value, of the largest finite number where it does not fit. What is stored is
+// taken for what it is, so a value may be rounded twice; that of formats up to 32 bits goes by float32.
+template <int E, int M, Rounding rounding>
+struct Quantiser {
+    using F = Packed<E, M, rounding>;
+    static constexpr int bias = (1 << (E - 1)) - 1;
+    static constexpr bool by_float32 =
+        E <= 8 && (rounding == Rounding::nearest || (rounding == Rounding::zero && M < 23));
+
+    static CPMS_DEVICE double most() {  // one step below infinity
+        return value_of(((u64)(1023 + bias) << 52) | (((1ull << M) - 1) << (52 - M)));
+    }
+
+    static CPMS_DEVICE u32 by_single(float value) {
+        constexpr u32 limit = ((u32)(127 + bias) << 23) | (((1u << M) - 1) << (23 - M));
+        const u32 bits = bits_of_single(value), sign = bits >> 31 << (E + M);
+        u32 size = bits & 0x7FFFFFFFu;
+        size = size < limit ? size : limit;
+        if constexpr (E == 8 && M == 23) return size | sign;
+#if defined(__CUDA_ARCH__)
+        if constexpr (E == 5 && M == 10 && rounding == Rounding::nearest) {
+            u16 half;
+            asm("cvt.rn.f16.f32 %0, %1;" : "=h"(half) : "f"(__uint_as_float(size)));
+            return half | sign;
+        }
+#endif
+        const int exponent = (int)(size >> 23) - 127 + bias;
+        u32 digits = size - ((u32)(127 - bias) << 23);
+        int shift = 23 - M;
+        if (E < 8 && exponent < 1) {  // subnormal there
+            shift = 24 - M - exponent;
+            digits = shift > 30 ? 0 : (size & 0x007FFFFFu) | 0x00800000u;
+            shift = shift > 30 ? 30 : shift;
+        }
+        if constexpr (rounding == Rounding::nearest) digits += (1u << (shift - 1)) - 1 + (digits >> shift & 1);
+        return digits >> shift | sign;
+    }
+
+    static CPMS_DEVICE u32 packed(double value, u64 seed, u32 i) {
+        if constexpr (rounding != Rounding::stochastic && E == 11) {
+            return (u32)pack<E, M, rounding>(bits_of(value), 0);
+        } else if constexpr (by_float32) {
+            return by_single((float)value);
+        } else {
+            const double limit = most();
+            return F::packed(value > limit ? limit : value < -limit ? -limit : value, seed, i);
+        }
+    }
+
+    // Returns the raw value of what was stored.
+    static CPMS_DEVICE double store(u8* out, u32 i, double value, u64 seed) {
+        Run<F::bytes> run;
+        run.word[0] = packed(value, seed, i);
+        store_run_bytes<F::bytes>(out + (u64)i * F::bytes, run);
+        return Raw<F>::value(run.word[0]);
+    }
+};
+
+template <class F>
+struct QuantiserOf;
+template <int E, int M, Rounding rounding>
+struct QuantiserOf<Packed<E, M, rounding>> {
+    using Type = Quantiser<E, M, rounding>;
+};
+
+// Low sweep: r = damping (2^-e sum + lost w); c += r; z = Q(r / degree). Raw values times `back` are real.
+template <class Q, bool Personal>
+struct LowEnd {
+    struct Loaded {
+        u32 degree;
+        float c;
+        Own<Personal> own;
+    };
+    const Nodes& nodes;
+    double factor, lost_damped, common;
+    double up, back;
+    float* c;
+    u8* out;
+    u64 seed;
+    double l1 = 0.0, sum = 0.0, lost = 0.0;
+    float largest = 0.0f;  // of r / degree * up
+
+    CPMS_DEVICE LowEnd(const Nodes& all, int read, int written, double mass_lost, float* correction, u8* z, u64 noise)
+        : nodes(all),
+          factor(all.damping * power_of_two(-read) * Raw<Q>::unit()),
+          lost_damped(all.damping * mass_lost),
+          common(lost_damped * load_double(all.sink)),
+          up(power_of_two(written)),
+          back(power_of_two(-written) * Raw<Q>::unit()),
+          c(correction),
+          out(z),
+          seed(noise) {}
+
+    CPMS_DEVICE Loaded load(u32 row) const {
+        return Loaded{load_word(nodes.degree + row, ReadOnly{}), c[row], Own<Personal>(nodes, row)};
+    }
+    CPMS_DEVICE void finish(u32 row, double total, const Loaded& with) {
+        const double r = fma(total, factor, with.own.plus(lost_damped, 0.0, common));
+        const double share = with.degree ? r * (double)about_one_over(with.degree) * up : 0.0;
+        c[row] = with.c + (float)r;
+        const double z = QuantiserOf<Q>::Type::store(out, row, share, seed) * back;
+        l1 += fabs(r);
+        sum += r;
+        lost += fma(-(double)with.degree, z, r);
+        largest = fmaxf(largest, fabsf((float)share));
+    }
+};
+
+// Full sweep: y = G(x); r = y - x; shares are x / degree, or x itself on dangling nodes.
+template <bool Refines, bool Personal>
+struct FullEnd {
+    struct Loaded {
+        u32 degree;
+        double share;
+        Own<Personal> own;
+    };
+    const Nodes& nodes;
+    double to_mass_one, factor, dangling_damped, rest, common;
+    const double* shares;
+    double* fresh;
+    double* change;  // r / degree, where Refines
+    double l1 = 0.0, squares = 0.0, mass = 0.0, other = 0.0, linf = 0.0, largest = 0.0;  // other: see finish
+
+    CPMS_DEVICE Loaded load(u32 row) const {
+        return Loaded{load_word(nodes.degree + row, ReadOnly{}), shares[row], Own<Personal>(nodes, row)};
+    }
+    CPMS_DEVICE void finish(u32 row, double total, const Loaded& with) {
+        const double plus = with.own.plus(dangling_damped, rest, common);
+        const double y = total * factor + plus;
+        const double by = with.degree ? (double)with.degree : 1.0, inverse = nodes.inverse(with.degree);
+        const double r = y - with.share * by * to_mass_one;
+        fresh[row] = y * inverse;
+        l1 += fabs(r);
+        squares += r * r;
+        mass += y;
+        linf = Larger{}(linf, fabs(r));
+        if constexpr (Refines) {
+            change[row] = r * inverse;
+            other += r;
+            largest = Larger{}(largest, with.degree ? fabs(r * inverse) : 0.0);
+        } else {
+            other += with.degree ? 0.0 : y;  // the next sweep's dangling mass
+        }
+    }
+};
+
+// Calls work(i, loaded) for every node, some a thread at a time: load(i) of all before work on any.
+template <class Load, class Work>
+CPMS_DEVICE void each_node(u32 count, Load load, Work work) {
+    constexpr u32 together = 4;
+    const u32 threads = gridDim.x * blockDim.x;
+    for (u32 base = blockIdx.x * blockDim.x + threadIdx.x; base < count; base += together * threads) {
+        decltype(load(0u)) loaded[together];
+#pragma unroll
+        for (u32 j = 0; j < together; ++j) loaded[j] = load(smaller(base + j * threads, count - 1));
+#pragma unroll
+        for (u32 j = 0; j < together; ++j) {
+            const u32 i = base + j * threads;
+            if (i < count) work(i, loaded[j]);
+        }
+    }
+}
+
+struct NodeShare {
+    u32 degree;
+    float c;
+    double share;
+};
+
+// Mass and dangling mass of x = degree * shares, after c / degree is added to the shares if there is c.
+CPMS_DEVICE Totals<2, 0> corrected(const Nodes& nodes, double* shares, const float* c) {
+    Totals<2, 0> found{{0.0, 0.0}};
+    each_node(
+        nodes.count,
+        [&](u32 i) { return NodeShare{load_word(nodes.degree + i, ReadOnly{}), c ? c[i] : 0.0f, shares[i]}; },
+        [&](u32 i, const NodeShare& node) {
+            double share = node.share;
+            if (c) {
+                share += (double)node.c * nodes.inverse(node.degree);
+                shares[i] = share;
+            }
+            found.value[0] += node.degree ? share * node.degree : share;
+            found.value[1] += node.degree ? 0.0 : share;
+        });
+    return found;
+}
+
+template <bool Refines, bool Personal>
+CPMS_DEVICE FullEnd<Refines, Personal> full_end(const Nodes& nodes, double mass, double dangling, const double* shares,
+                                      double* fresh, double* change) {
+    const double to_mass_one = 1.0 / mass, rest = 1.0 - nodes.damping;
+    const double dangling_damped = nodes.damping * dangling * to_mass_one;
+    const double common = dangling_damped * load_double(nodes.sink) + rest * load_double(nodes.teleport);
+    return FullEnd<Refines, Personal>{nodes, to_mass_one, nodes.damping * to_mass_one, dangling_damped, rest, common,
+                            shares, fresh, change};
+}
+
+// One of the norms of a full sweep.
+CPMS_DEVICE double norm_of(u32 norm, double l1, double squares, double linf) {
+    return norm == 0 ? l1 : norm == 1 ? sqrt(squares) : linf;
+}
+
+}  // namespace cpms

@@ -1,0 +1,201 @@
+// A sweep over the edges by warps that stay: each has one stretch of steps of 256 slots.
+//
+// Slots and marks are those of spmv_csr_balanced.cu. Lanes gather slots side by side, so that edges of
+// neighbours share a transaction, and turn the words over in shared memory; then a lane sums eight slots
+// that follow one another. A value is kept as the bits of a float64 that is the real value times a power
+// of two that depends on the format alone, 1 / Raw::unit: sums of these are exact up to 53 bits.
+#pragma once
+#include "resident.cuh"
+#include "slots.cuh"
+#include "storage.cuh"
+
+namespace cpms {
+
+// How values of a format are gathered and summed.
+template <class F>
+struct Raw;
+
+template <int Width>
+struct WordOf {
+    using Type = u32;
+};
+template <>
+struct WordOf<16> {
+    using Type = u16;
+};
+template <>
+struct WordOf<8> {
+    using Type = u8;
+};
+
+template <int E, int M, Rounding rounding>
+struct Raw<Packed<E, M, rounding>> {
+    static constexpr int width = 1 + E + M;
+    using Word = typename WordOf<width>::Type;
+
+    static CPMS_DEVICE Word load(const u8* z, u32 i) { return ((const Word*)z)[i]; }
+    static CPMS_DEVICE double value(u32 word) {
+        const u64 size = word & ((1u << (width - 1)) - 1);
+        const double raw = value_of((u64)(word >> (width - 1)) << 63 | size << (52 - M));
+        return E == 2 ? raw * 1024.0 : raw;
+    }
+    template <int Bytes>
+    static CPMS_DEVICE double value(const Run<Bytes>& words, int k) {
+        return value((u32)words.template field<Bytes * 8 / slots_each>(k));
+    }
+    static CPMS_DEVICE double unit() {
+        // Small enough to be multiplied by a power of two of a scale.
+        constexpr u64 exponent = 1023 + 1023 - ((1 << (E - 1)) - 1) - (E == 2 ? 10 : 0);
+        return value_of(exponent << 52);
+    }
+};
+
+template <>
+struct Raw<double> {
+    using Word = double;
+
+    static CPMS_DEVICE Word load(const u8* z, u32 i) { return ((const double*)z)[i]; }
+    template <int Bytes>
+    static CPMS_DEVICE double value(const Run<Bytes>& words, int k) {
+        return value_of(words.template field<64>(k));
+    }
+    static CPMS_DEVICE double unit() { return 1.0; }
+};
+
+// The edges, and which of them each warp walks. Within a step, sources lie so that a lane's eight loads
+// are two wide ones: the four from 128 * half + 4 * lane are slots 32 * (4 * half + k) + lane.
+struct Edges {
+    const u32* sources;
+    const u16* marks;
+    const u32* begins;       // first step of each warp, and behind the last
+    const u32* first_rows;   // row of its first slot
+    const u32* first_warps;  // warp in which that row begins
+    u32 rows;
+    Pieces pieces;
+};
+
+// What a warp walks in every sweep.
+struct Stretch {
+    u32 warp, lane, begin, last, row, first_warp;
+
+    CPMS_DEVICE explicit Stretch(const Edges& edges)
+        : warp(blockIdx.x * resident_warps + threadIdx.x / 32),
+          lane(threadIdx.x % 32),
+          begin(edges.begins[warp]),
+          last(edges.begins[warp + 1]),
+          row(edges.first_rows[warp]),
+          first_warp(edges.first_warps[warp]) {}
+};
+
+// A step's words in shared memory, put down slot by slot and taken up eight a lane, by 16 bytes.
+// Lanes' eights are so far apart that these meet different banks.
+template <class Word>
+struct Turn {
+    using Kept = Word;
+    static constexpr int stride = sizeof(Word) == 8 ? slots_each + 2 : slots_each + 4;
+};
+template <>
+struct Turn<u8> {
+    using Kept = u16;
+    static constexpr int stride = slots_each;
+};
+template <>
+struct Turn<u16> {
+    using Kept = u16;
+    static constexpr int stride = slots_each;
+};
+
+// Shared memory of a warp: a step's words, or the sums of rows that ended in it.
+constexpr int room_bytes = 32 * (slots_each + 2) * 8;
+struct alignas(16) Room {
+    u8 of_warp[resident_warps][room_bytes];
+};
+
+CPMS_DEVICE void load_slots(const u32* sources, u32 step, u32 lane, u32 (&source)[slots_each]) {
+    const Quad* const at = (const Quad*)(sources + (u64)step * step_slots) + lane;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+        const Quad four = load_word(at + 32 * half, Streaming{});
+#pragma unroll
+        for (int k = 0; k < 4; ++k) source[4 * half + k] = four.word[k];
+    }
+}
+
+// at_end.load(row) is called early for the rows of a step, at_end.finish(row, sum, loaded) once a row.
+// Three steps are under way: one is summed, the next is gathered, the sources of a third are read.
+template <class F, class AtEnd>
+CPMS_DEVICE void walk(const Edges& edges, const Stretch& at, const u8* z, Room& room, AtEnd& at_end) {
+    using Word = typename Raw<F>::Word;
+    using Turned = Turn<Word>;
+    using Kept = typename Turned::Kept;
+    constexpr int early = sizeof(Word) == 8 ? 1 : 2;  // rows a lane whose loads do not wait for sums
+    const u32 lane = at.lane, final = at.last - 1;
+    if (at.begin >= at.last) return;  // the whole warp
+    Kept* const words = (Kept*)room.of_warp[threadIdx.x / 32];
+    double* const sums = (double*)room.of_warp[threadIdx.x / 32];
+
+    u32 source[slots_each];
+    Word word[slots_each];
+    u32 mark = load_word(edges.marks + (u64)at.begin * 32 + lane, Streaming{});
+    load_slots(edges.sources, at.begin, lane, source);
+#pragma unroll
+    for (int k = 0; k < slots_each; ++k) word[k] = Raw<F>::load(z, source[k]);
+    load_slots(edges.sources, smaller(at.begin + 1, final), lane, source);
+    u32 row = at.row;
+    bool open = at.first_warp < at.warp;  // its first row began in an earlier warp
+    double carry = 0.0, head = 0.0;
+    bool ends_open;
+    for (u32 step = at.begin; step < at.last; ++step) {
+        const u32 slot_ends = mark & 0xFF, before = mark >> 8;
+        const u32 ended = __shfl_sync(all_lanes, before + __popc(slot_ends), 31);
+        ends_open = __shfl_sync(all_lanes, slot_ends >> 7, 31) == 0;
+#pragma unroll
+        for (int k = 0; k < slots_each; ++k) words[(4 * k + lane / 8) * Turned::stride + lane % 8] = (Kept)word[k];
+        typename AtEnd::Loaded loaded[early];
+#pragma unroll
+        for (int j = 0; j < early; ++j) loaded[j] = at_end.load(smaller(row + 32 * j + lane, edges.rows - 1));
+        mark = load_word(edges.marks + (u64)smaller(step + 1, final) * 32 + lane, Streaming{});
+#pragma unroll
+        for (int k = 0; k < slots_each; ++k) word[k] = Raw<F>::load(z, source[k]);
+        load_slots(edges.sources, smaller(step + 2, final), lane, source);
+        __syncwarp();
+        const auto mine_all = *(const Run<slots_each * sizeof(Kept)>*)(words + lane * Turned::stride);
+        __syncwarp();
+        double* const mine = sums + before;
+        double* put = mine;
+        double sum = lane == 0 ? carry : 0.0;
+#pragma unroll
+        for (int k = 0; k < slots_each; ++k) {
+            sum += Raw<F>::value(mine_all, k);
+            if (slot_ends >> k & 1) {
+                *put++ = sum;
+                sum = 0.0;
+            }
+        }
+        sum = joined(sum, lane, slot_ends != 0);
+        const double from_left = __shfl_up_sync(all_lanes, sum, 1);
+        if (lane > 0 && slot_ends != 0) *mine += from_left;
+        carry = __shfl_sync(all_lanes, sum, 31);
+        __syncwarp();
+        const bool completes = open && ended > 0;
+        if (completes) head = sums[0];
+#pragma unroll
+        for (int j = 0; j < early; ++j) {
+            const u32 i = 32 * j + lane;
+            if (i >= completes && i < ended) at_end.finish(row + i, sums[i], loaded[j]);
+        }
+#pragma unroll 1
+        for (u32 i = 32 * early + lane; i < ended; i += 32) at_end.finish(row + i, sums[i], at_end.load(row + i));
+        __syncwarp();
+        open = open && ended == 0;
+        row += ended;
+    }
+    // It leaves its own piece before it waits for others, so that chains of warps do not add up.
+    if (ends_open && lane == 0) edges.pieces.leave(at.warp, carry);
+    if (at.first_warp < at.warp && !open) {
+        const double sum = head + edges.pieces.collect(at.first_warp, at.warp, lane);
+        if (lane == 0) at_end.finish(at.row, sum, at_end.load(at.row));
+    }
+}
+
+}  // namespace cpms
