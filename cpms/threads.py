@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
+from threading import Lock
 from typing import TypeVar
 
 Part = TypeVar("Part")
@@ -57,6 +58,30 @@ def each(work: Callable[[Part], Answer], parts: Sequence[Part], *, threads: int 
     if count <= 1:
         return [work(part) for part in parts]
     return list(_pool(count).map(work, parts))
+
+
+_together = Lock()
+
+
+def together(work: Callable[[int, int], Answer], most: int) -> list[Answer]:
+    """Call ``work(lane, lanes)`` for each lane at the same time, so that lanes may wait for each other.
+
+    There are ``most`` lanes; or one, where another call of this function is under way, since two that
+    share threads could wait for each other for ever.
+
+    Examples
+    --------
+    >>> together(lambda lane, lanes: lane < lanes, 2)
+    [True, True]
+    """
+    if most > 1 and _together.acquire(blocking=False):
+        try:
+            others = [_pool(most).submit(work, lane, most) for lane in range(1, most)]
+            first = work(0, most)
+            return [first, *(other.result() for other in others)]
+        finally:
+            _together.release()
+    return [work(0, 1)]
 
 
 def stretches(length: int, *, at_least: int, parts: int) -> list[tuple[int, int]]:

@@ -9,68 +9,131 @@ for any number of threads. Loops without a branch over one block's rows become v
 from __future__ import annotations
 
 import math
+import os
 from functools import cache
 from typing import Any
 
 import numba
 import numpy as np
+from llvmlite import ir  # type: ignore[import-untyped, unused-ignore]
+from numba.core import cgutils, types
+from numba.extending import intrinsic
 
 from cpms.quantising import WIDE_EXPONENT_BITS
-from cpms.sparse.sliced import BLOCK_ROWS, SLICE
+from cpms.sparse.jagged import BLOCK_ROWS, FEWEST_ROWS
 
 u64 = np.uint64
 inlined: Any = numba.njit(forceinline=True)
+_instruction: Any = intrinsic
+_declared: Any = cgutils.get_or_insert_function
 _compiled: Any = numba.njit(cache=True, nogil=True, error_model="numpy")
 _ONE_IN_BITS = 1 << 52
 """Added to a float64 below 2^52 that holds an integer, as 2.0**52: its low bits are that integer."""
+COLUMNS = 6
+"""Sums that a piece leaves at most."""
+_SPINS = 2000
+"""Looks at a counter before a waiting lane lets other threads run: some microseconds."""
 
-LOW_COLUMNS = 4
-FULL_COLUMNS = 6
+
+@_instruction
+def _arrive(typing_context, control):  # type: ignore[no-untyped-def]  # noqa: ARG001
+    """Add 1 to ``control[0]``, an int64, as one step that all threads see."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        counter = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        builder.atomic_rmw("add", counter, ir.Constant(ir.IntType(64), 1), "seq_cst")
+        return context.get_dummy_value()
+
+    return types.none(control), generate
+
+
+@_instruction
+def _arrived(typing_context, control):  # type: ignore[no-untyped-def]  # noqa: ARG001
+    """Return ``control[0]``; what other threads wrote before they arrived is seen after it."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        counter = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        return builder.load_atomic(counter, "seq_cst", 8)
+
+    return types.int64(control), generate
+
+
+@_instruction
+def _give_way(typing_context):  # type: ignore[no-untyped-def]  # noqa: ARG001
+    """Let another thread run on this processor, where the system has a call for it."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]  # noqa: ARG001
+        if os.name == "posix":
+            signature_of_call = ir.FunctionType(ir.IntType(32), [])
+            builder.call(_declared(builder.module, signature_of_call, "sched_yield"), [])
+        return context.get_dummy_value()
+
+    return types.none(), generate
 
 
 @inlined
 def _raised(stored, index, exponent_bits, mantissa_bits):  # type: ignore[no-untyped-def]
-    # The stored bits at the head of a float64: the value times 2^(bias - 1023), subnormal numbers included.
-    raw = u64(stored[index])
+    # Stored values are signed integers, whose sign bit is the number's. Widths with the exponent of float32
+    # or float64 become one by a shift; others, head of a float64, stay 2^(bias - 1023) times too small.
     if exponent_bits == 0:
-        return u64(raw).view(np.float64)
-    head = raw << u64(52 - mantissa_bits)
+        return stored[index]
+    if exponent_bits == 8:
+        return np.float64(np.uint32(np.int32(stored[index]) << (23 - mantissa_bits)).view(np.float32))
+    head = np.int64(stored[index]) << np.int64(52 - mantissa_bits)
     if exponent_bits < 11:
-        size_bits = exponent_bits + mantissa_bits
-        head = (head & u64(((1 << size_bits) - 1) << (52 - mantissa_bits))) | ((raw >> u64(size_bits)) << u64(63))
-    return u64(head).view(np.float64)
+        kept = ((1 << (exponent_bits + mantissa_bits)) - 1) << (52 - mantissa_bits)
+        head &= np.int64(kept - (1 << 63))
+    return np.int64(head).view(np.float64)
 
 
 @inlined
-def _gather(indptr, order, sources, z, begin, size, totals, first, exponent_bits, mantissa_bits):  # type: ignore[no-untyped-def]
-    # The walk over a block's rows of `cpms.sparse.sliced`.
-    starts = indptr[begin : begin + size + 1]
-    places = order[begin : begin + size]
-    k = u64(starts[0])
-    for lead in range(0, size, SLICE):
-        count = min(SLICE, size - lead)
-        shortest = places[lead]
-        common = starts[shortest + 1] - starts[shortest] if count == SLICE else 0
+def _gather(lengths, starts, sources, z, block, begin, size, totals, exponent_bits, mantissa_bits):  # type: ignore[no-untyped-def]
+    # The walk over a block's entries of `cpms.sparse.jagged`.
+    k = starts[block]
+    rows = size
+    column = u64(0)
+    totals[:size] = 0.0
+    while True:
+        while rows > 0 and u64(lengths[begin + rows - 1]) <= column:
+            rows -= 1
+        if rows < FEWEST_ROWS:
+            break
+        whole = rows // 8 * 8
+        for i in range(0, whole, 8):
+            a = _raised(z, u64(sources[k]), exponent_bits, mantissa_bits)
+            b = _raised(z, u64(sources[k + u64(1)]), exponent_bits, mantissa_bits)
+            c = _raised(z, u64(sources[k + u64(2)]), exponent_bits, mantissa_bits)
+            d = _raised(z, u64(sources[k + u64(3)]), exponent_bits, mantissa_bits)
+            e = _raised(z, u64(sources[k + u64(4)]), exponent_bits, mantissa_bits)
+            f = _raised(z, u64(sources[k + u64(5)]), exponent_bits, mantissa_bits)
+            g = _raised(z, u64(sources[k + u64(6)]), exponent_bits, mantissa_bits)
+            h = _raised(z, u64(sources[k + u64(7)]), exponent_bits, mantissa_bits)
+            totals[i] += a
+            totals[i + 1] += b
+            totals[i + 2] += c
+            totals[i + 3] += d
+            totals[i + 4] += e
+            totals[i + 5] += f
+            totals[i + 6] += g
+            totals[i + 7] += h
+            k += u64(8)
+        for i in range(whole, rows):
+            totals[i] += _raised(z, u64(sources[k]), exponent_bits, mantissa_bits)
+            k += u64(1)
+        column += u64(1)
+    for i in range(rows):
+        end = k + (u64(lengths[begin + i]) - column)
         a = b = c = d = 0.0
-        for _ in range(common):
+        while k + u64(4) <= end:
             a += _raised(z, u64(sources[k]), exponent_bits, mantissa_bits)
             b += _raised(z, u64(sources[k + u64(1)]), exponent_bits, mantissa_bits)
             c += _raised(z, u64(sources[k + u64(2)]), exponent_bits, mantissa_bits)
             d += _raised(z, u64(sources[k + u64(3)]), exponent_bits, mantissa_bits)
             k += u64(4)
-        first[0], first[1], first[2], first[3] = a, b, c, d
-        for i in range(count):
-            place = places[lead + i]
-            end = k + u64(starts[place + 1] - starts[place] - common)
-            a, b = first[i], 0.0
-            while k + u64(2) <= end:
-                a += _raised(z, u64(sources[k]), exponent_bits, mantissa_bits)
-                b += _raised(z, u64(sources[k + u64(1)]), exponent_bits, mantissa_bits)
-                k += u64(2)
-            if k < end:
-                a += _raised(z, u64(sources[k]), exponent_bits, mantissa_bits)
-                k += u64(1)
-            totals[place] = a + b
+        while k < end:
+            a += _raised(z, u64(sources[k]), exponent_bits, mantissa_bits)
+            k += u64(1)
+        totals[i] += (a + b) + (c + d)
 
 
 @inlined
@@ -152,81 +215,114 @@ def _largest(values):  # type: ignore[no-untyped-def]
     return most
 
 
-@_compiled
-def correct(x, c, degree, share, bounds, first, last, sums):  # type: ignore[no-untyped-def]
-    """Add ``c`` to ``x`` and write x / degree; sums: of x, of x on dangling nodes."""
-    for piece in range(first, last):
-        total = dangling = 0.0
-        for begin in range(bounds[piece], bounds[piece + 1], BLOCK_ROWS):
-            part = part_dangling = 0.0
-            for j in range(begin, min(begin + BLOCK_ROWS, bounds[piece + 1])):
-                value = x[j] + np.float64(c[j])
-                count = np.float64(degree[j])
-                x[j] = value
-                share[j] = value / max(count, 1.0)
-                part += value
-                part_dangling += value if count == 0.0 else 0.0
-            total += part
-            dangling += part_dangling
-        sums[piece, 0], sums[piece, 1] = total, dangling
+@inlined
+def _wait(control, arrivals):  # type: ignore[no-untyped-def]
+    # All lanes have come this far when the counter has grown to ``arrivals``.
+    spins = 0
+    _arrive(control)
+    while _arrived(control) < arrivals:
+        spins += 1
+        if spins > _SPINS:
+            _give_way()
+
+
+@inlined
+def _correct_piece(x, c, degree, share, low, high, line):  # type: ignore[no-untyped-def]
+    total = dangling = 0.0
+    for begin in range(low, high, BLOCK_ROWS):
+        end = min(begin + BLOCK_ROWS, high)
+        part, part_dangling = _corrected(x[begin:end], c[begin:end], degree[begin:end], share[begin:end])
+        total += part
+        dangling += part_dangling
+    line[0], line[1] = total, dangling
+
+
+@numba.njit(forceinline=True, fastmath={"reassoc"})  # type: ignore[untyped-decorator, unused-ignore]
+def _corrected(x, c, degree, share):  # type: ignore[no-untyped-def]
+    total = dangling = 0.0
+    for i in range(len(x)):
+        value = x[i] + np.float64(c[i])
+        count = np.float64(degree[i])
+        x[i] = value
+        share[i] = value / max(count, 1.0)
+        total += value
+        dangling += value if count == 0.0 else 0.0
+    return total, dangling
+
+
+@inlined
+def _full_piece(  # type: ignore[no-untyped-def]
+    lengths, starts, sources, degree, share, x, c, r, sink, teleport, scalars, low, high, line, totals
+):
+    row_factor, dangling, rest, to_unit = scalars
+    sink_step, teleport_step = u64(len(sink) > 1), u64(len(teleport) > 1)
+    l1 = squares = linf = mass = total = largest = 0.0
+    for begin in range(low, high, BLOCK_ROWS):
+        size = min(BLOCK_ROWS, high - begin)
+        _gather(lengths, starts, sources, share, begin // BLOCK_ROWS, begin, size, totals, 0, 0)
+        base = u64(begin)
+        block_x, block_c = x[begin : begin + size], c[begin : begin + size]
+        block_r, counts = r[begin : begin + size], degree[begin : begin + size]
+        for i in range(size):
+            j = base + u64(i)
+            y = row_factor * totals[i] + (dangling * sink[j * sink_step] + rest * teleport[j * teleport_step])
+            block_r[i] = y - block_x[i] * to_unit
+            block_x[i] = y
+            block_c[i] = 0.0
+        for i in range(size):
+            count = np.float64(counts[i])
+            totals[i] = block_r[i] / count if count > 0.0 else 0.0
+        part_l1, part_squares, part_total, part_mass = _full_sums(block_r, block_x)
+        l1 += part_l1
+        squares += part_squares
+        total += part_total
+        mass += part_mass
+        linf = max(linf, _largest(block_r))
+        largest = max(largest, _largest(totals[:size]))
+    line[0], line[1], line[2], line[3], line[4], line[5] = l1, squares, linf, mass, total, largest
 
 
 @_compiled
 def full(  # type: ignore[no-untyped-def]
-    indptr, order, sources, degree, share, x, c, r, sink, teleport, scalars, bounds, first, last, sums
+    lane, cuts, control, lengths, starts, sources, degree, share, x, c, r, sink, teleport, damping, bounds, sums
 ):
-    """Sweep in float64: x = G(x / mass), r its change, c = 0; sums: norms of r, mass of x, sum of r, largest |r| / o.
+    """Add ``c`` to ``x``, scale that to mass 1 and sweep in float64: x = G(x), r its change, c = 0.
 
-    ``scalars`` are damping / mass, damping times dangling mass / mass, 1 - damping, and 1 / mass.
+    Lane ``lane`` takes the pieces between two of the ``cuts``. A piece leaves six sums: the norms of r (the
+    square of the second), the mass of x, the sum of r, and the largest |r| / degree.
     """
-    row_factor, dangling, rest, to_unit = scalars
-    sink_step, teleport_step = u64(len(sink) > 1), u64(len(teleport) > 1)
-    totals, slice_sums = np.empty(BLOCK_ROWS), np.empty(SLICE)
-    raised = share.view(np.uint64)
-    for piece in range(first, last):
-        l1 = squares = linf = mass = total = largest = 0.0
-        for begin in range(bounds[piece], bounds[piece + 1], BLOCK_ROWS):
-            size = min(BLOCK_ROWS, bounds[piece + 1] - begin)
-            _gather(indptr, order, sources, raised, begin, size, totals, slice_sums, 0, 0)
-            base = u64(begin)
-            block_x, block_c = x[begin : begin + size], c[begin : begin + size]
-            block_r, counts = r[begin : begin + size], degree[begin : begin + size]
-            for i in range(size):
-                j = base + u64(i)
-                y = row_factor * totals[i] + (dangling * sink[j * sink_step] + rest * teleport[j * teleport_step])
-                block_r[i] = y - block_x[i] * to_unit
-                block_x[i] = y
-                block_c[i] = 0.0
-            for i in range(size):
-                count = np.float64(counts[i])
-                totals[i] = block_r[i] / count if count > 0.0 else 0.0
-            part_l1, part_squares, part_total, part_mass = _full_sums(block_r, block_x)
-            l1 += part_l1
-            squares += part_squares
-            total += part_total
-            mass += part_mass
-            linf = max(linf, _largest(block_r))
-            largest = max(largest, _largest(totals[:size]))
-        line = sums[piece]
-        line[0], line[1], line[2], line[3], line[4], line[5] = l1, squares, linf, mass, total, largest
+    totals = np.empty(BLOCK_ROWS)
+    for piece in range(cuts[lane], cuts[lane + 1]):
+        _correct_piece(x, c, degree, share, bounds[piece], bounds[piece + 1], sums[0, piece])
+    _wait(control, len(cuts) - 1)
+    mass = dangling = 0.0
+    for piece in range(len(bounds) - 1):
+        mass += sums[0, piece, 0]
+        dangling += sums[0, piece, 1]
+    scalars = damping / mass, damping * dangling / mass, 1.0 - damping, 1.0 / mass
+    for piece in range(cuts[lane], cuts[lane + 1]):
+        _full_piece(
+            lengths, starts, sources, degree, share, x, c, r, sink, teleport, scalars,
+            bounds[piece], bounds[piece + 1], sums[1, piece], totals,
+        )  # fmt: skip
 
 
 @inlined
 def _low_piece(  # type: ignore[no-untyped-def]
-    indptr, order, sources, degree, z, out, c, sink, factor, added, scale, seed, low, high, line, scratch,
+    lengths, starts, sources, degree, z, out, c, sink, factor, added, scale, seed, low, high, line, scratch,
     exponent_bits, mantissa_bits, mode,
 ):  # fmt: skip
-    totals, share, loss, slice_sums = scratch
+    totals, share, loss = scratch
     sink_step = u64(len(sink) > 1)
-    bias = (1 << (exponent_bits - 1)) - 1
+    raised = 1.0 if exponent_bits in (8, 11) else 2.0 ** (1024 - (1 << (exponent_bits - 1)))
     l1 = total = lost = largest = 0.0
     for begin in range(low, high, BLOCK_ROWS):
         size = min(BLOCK_ROWS, high - begin)
         base = u64(begin)
-        _gather(indptr, order, sources, z, begin, size, totals, slice_sums, exponent_bits, mantissa_bits)
+        _gather(lengths, starts, sources, z, begin // BLOCK_ROWS, begin, size, totals, exponent_bits, mantissa_bits)
         block_c = c[begin : begin + size]
         for i in range(size):
-            r = factor * (totals[i] * 2.0 ** (1023 - bias)) + added * sink[(base + u64(i)) * sink_step]
+            r = factor * (totals[i] * raised) + added * sink[(base + u64(i)) * sink_step]
             totals[i] = r
             block_c[i] += c.dtype.type(r)
         counts, stored = degree[begin : begin + size], out[begin : begin + size]
@@ -240,6 +336,21 @@ def _low_piece(  # type: ignore[no-untyped-def]
 
 
 @inlined
+def _quantise_piece(r, degree, out, scale, seed, low, high, line, scratch, exponent_bits, mantissa_bits, mode):  # type: ignore[no-untyped-def]
+    _, share, loss = scratch
+    lost = 0.0
+    for begin in range(low, high, BLOCK_ROWS):
+        end = min(begin + BLOCK_ROWS, high)
+        size, values = end - begin, r[begin:end]
+        _quantise(
+            values, degree[begin:end], out[begin:end], begin, size, share, loss, scale, seed,
+            exponent_bits, mantissa_bits, mode,
+        )  # fmt: skip
+        lost += _sums(values, loss[:size])[2]
+    line[2] = lost
+
+
+@inlined
 def _shared_scale(largest, exponent_bits):  # type: ignore[no-untyped-def]
     # The rule of `cpms.quantising.shared_scale`.
     if exponent_bits == WIDE_EXPONENT_BITS or not 0.0 < largest < np.inf:
@@ -249,41 +360,64 @@ def _shared_scale(largest, exponent_bits):  # type: ignore[no-untyped-def]
 
 
 @cache
-def quantise_kernel(exponent_bits: int, mantissa_bits: int, mode: int) -> Any:
-    """Return the pass that writes z = Q(r / degree) after a full sweep; its sum is the mass lost."""
+def low_kernel(exponent_bits: int, mantissa_bits: int, mode: int) -> Any:
+    """Return what quantises r and sweeps on until ||r||_1 is at most ``until``, or ``most`` times.
+
+    All lanes go through the same sweeps and add up the sums of all pieces alike; those of one sweep and
+    of the next lie apart, so that one barrier a sweep is enough. ``done`` counts sweeps since the full
+    one: at 0, r is quantised first. ``state`` holds the scale of what ``z[done % 2]`` holds, the largest
+    |r| / degree, and the lost mass; the first lane writes there and into ``low`` and ``total``.
+    """
 
     @_compiled
-    def quantise(r, degree, out, scale, seed, bounds, first, last, sums):  # type: ignore[no-untyped-def]
-        share, loss = np.empty(BLOCK_ROWS), np.empty(BLOCK_ROWS)
-        for piece in range(first, last):
-            lost = 0.0
-            for begin in range(bounds[piece], bounds[piece + 1], BLOCK_ROWS):
-                end = min(begin + BLOCK_ROWS, bounds[piece + 1])
-                size, values = end - begin, r[begin:end]
-                _quantise(
-                    values, degree[begin:end], out[begin:end], begin, size, share, loss, scale, seed,
+    def low_sweeps(  # type: ignore[no-untyped-def]
+        lane, cuts, control, lengths, starts, sources, degree, r, even, odd, c, sink, damping, done, until, most,
+        seed, state, bounds, sums, low, total,
+    ):  # fmt: skip
+        pieces, lanes = len(bounds) - 1, len(cuts) - 1
+        scratch = np.empty(BLOCK_ROWS), np.empty(BLOCK_ROWS), np.empty(BLOCK_ROWS)
+        scale, largest, lost = np.int64(state[0]), state[1], state[2]
+        barriers = 0
+        if done == 0:
+            scale = np.int64(_shared_scale(largest, exponent_bits))
+            for piece in range(cuts[lane], cuts[lane + 1]):
+                _quantise_piece(
+                    r, degree, even, scale, seed, bounds[piece], bounds[piece + 1], sums[1, piece], scratch,
                     exponent_bits, mantissa_bits, mode,
                 )  # fmt: skip
-                lost += _sums(values, loss[:size])[2]
-            sums[piece, 0] = lost
+            barriers += 1
+            _wait(control, barriers * lanes)
+            lost = 0.0
+            for piece in range(pieces):
+                lost += sums[1, piece, 2]
+        count = 0
+        size = np.inf
+        while size > until and count < most:
+            here = (done + count) % 2
+            z, out = (odd, even) if here else (even, odd)
+            following = np.int64(_shared_scale(largest, exponent_bits))
+            sweep_seed = seed + u64(done + count + 1) * u64(0xD1B54A32D192ED03)
+            for piece in range(cuts[lane], cuts[lane + 1]):
+                _low_piece(
+                    lengths, starts, sources, degree, z, out, c, sink, damping * 2.0**-scale, damping * lost,
+                    following, sweep_seed, bounds[piece], bounds[piece + 1], sums[here, piece], scratch,
+                    exponent_bits, mantissa_bits, mode,
+                )  # fmt: skip
+            barriers += 1
+            _wait(control, barriers * lanes)
+            size = whole = lost = largest = 0.0
+            for piece in range(pieces):
+                line = sums[here, piece]
+                size += line[0]
+                whole += line[1]
+                lost += line[2]
+                largest = max(largest, line[3])
+            scale = following
+            if lane == 0:
+                low[count], total[count] = size, whole
+            count += 1
+        if lane == 0:
+            state[0], state[1], state[2] = np.float64(scale), largest, lost
+        return count
 
-    return quantise
-
-
-@cache
-def low_kernel(exponent_bits: int, mantissa_bits: int, mode: int) -> Any:
-    """Return one low sweep over pieces; sums: ||r||_1, sum of r, lost mass, largest |r| / degree."""
-
-    @_compiled
-    def low(  # type: ignore[no-untyped-def]
-        indptr, order, sources, degree, z, out, c, sink, factor, added, scale, seed, bounds, first, last, sums
-    ):
-        scratch = np.empty(BLOCK_ROWS), np.empty(BLOCK_ROWS), np.empty(BLOCK_ROWS), np.empty(SLICE)
-        for piece in range(first, last):
-            _low_piece(
-                indptr, order, sources, degree, z, out, c, sink, factor, added, scale, seed,
-                bounds[piece], bounds[piece + 1], sums[piece], scratch,
-                exponent_bits, mantissa_bits, mode,
-            )  # fmt: skip
-
-    return low
+    return low_sweeps

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,44 +12,58 @@ from cpms import threads
 from cpms.engine import Floats, Norm, Problem, Refinement, Round, Sweep
 from cpms.engines import _cpu_refine_kernels as kernels
 from cpms.format import FloatFormat
-from cpms.quantising import shared_scale
 from cpms.segmented import ROUNDING_MODES
-from cpms.sparse import sliced
+from cpms.sparse import jagged
+from cpms.sparse.jagged import BLOCK_ROWS
 
-_C_TYPE = np.float32
-_SEED_STEP = 0xD1B54A32D192ED03
+_ROW_COST = 4
+"""What a row costs beside its entries, in entries."""
+_PIECE_COST = 10_000
+"""Entries and rows that a piece of the matrix holds at least: far more than what a barrier costs."""
+_MOST_PIECES = 64
+_CALL_COST = 500_000_000
+"""Entries and rows that one call into compiled code sweeps over: about a second, so that Ctrl-C is heard."""
 
 
 class CpuRefinement(Refinement):
-    """A pattern matrix in main memory, cut into pieces of rows, and the vectors of a refinement.
+    """The pattern in main memory, cut into pieces of rows, and the vectors of a refinement.
 
-    ``c`` is kept in float32: what it loses is found by the next full sweep, like what Q loses.
+    Vectors are numbered as the matrix is (`cpms.sparse.jagged`). ``c`` is kept in float32: what that
+    loses is found by the next full sweep, like what Q loses.
     """
 
-    def __init__(self, problem: Problem, parts: list[tuple[int, int]]) -> None:
+    def __init__(self, problem: Problem) -> None:
         graph = problem.graph
         self.problem = problem
-        self._matrix = sliced.build(graph, None)
-        self._degree = graph.out_degree.astype(np.uint32)
-        self._bounds = np.array([low for low, _ in parts] + [graph.nodes])
-        self._x, self._share, self._r = np.zeros(graph.nodes), np.empty(graph.nodes), np.empty(graph.nodes)
-        self._c = np.zeros(graph.nodes, _C_TYPE)
-        self._z: dict[int, list[npt.NDArray[Any]]] = {}
+        self._matrix = jagged.build(graph)
+        nodes = self._matrix.nodes
+        self._degree = graph.out_degree[nodes].astype(np.uint32)
+        self._sink, self._teleport = (
+            vector[nodes] if len(vector) > 1 else vector
+            for vector in (problem.sink_or_scalar, problem.teleport_or_scalar)
+        )
+        self._bounds, self._cost = _pieces(graph.indptr)
+        self._sums = np.zeros((2, len(self._bounds) - 1, kernels.COLUMNS))
+        self._x, self._share, self._r = (np.zeros(graph.nodes) for _ in range(3))
+        self._c = np.zeros(graph.nodes, np.float32)
+        self._z: tuple[npt.NDArray[Any], npt.NDArray[Any]] | None = None
         self._sweeps = 0
         self.nbytes = self._matrix.nbytes + self._degree.nbytes
 
     def start(self, values: Floats) -> None:
         """Begin at a copy of the values."""
-        self._x[:] = values
+        self._x[:] = values[self._matrix.nodes]
         self._c[:] = 0.0
         self._sweeps = 0
 
     def read(self) -> Floats:
-        """Return a copy of x."""
-        return self._x.copy()
+        """Return x in the graph's numbering."""
+        x = np.empty_like(self._x)
+        x[self._matrix.nodes] = self._x
+        return x
 
     def round(self, storage: FloatFormat | None, *, gain: float, tol: float, norm: Norm, most_low: int) -> Round:
-        """Correct, sweep in full, quantise, and sweep on in few bits."""
+        """Correct and sweep in full; then quantise and sweep in few bits."""
         began = time.perf_counter()
         found, total, largest = self._full()
         low: list[float] = []
@@ -58,63 +71,73 @@ class CpuRefinement(Refinement):
         if storage is None or not tol <= found.of(norm) < np.inf:
             return Round(found, low, sums, seconds)
         until = max(gain * found.l1, 0.5 * tol * found.l1 / found.of(norm))
-        size, damping = found.l1, self.problem.damping
-        spec = (storage.exponent_bits, storage.mantissa_bits, ROUNDING_MODES[storage.rounding])
-        kernel = kernels.low_kernel(*spec)
-        z, out = self._stored(storage.width)
-        scale = shared_scale(storage, largest)
-        arrays = (*self._arrays(), self._degree)
-        if most_low:
-            lost = float(
-                self._each(kernels.quantise_kernel(*spec), 1, self._r, self._degree, z, scale, self._seed(storage))[
-                    0
-                ].sum()
-            )
+        state = np.array([0.0, largest, 0.0])
+        size = found.l1
         while size > until and len(low) < most_low:
-            following = shared_scale(storage, largest)
-            columns = self._each(
-                kernel, kernels.LOW_COLUMNS,
-                *arrays, z, out, self._c, self.problem.sink_or_scalar, damping * 2.0**-scale, damping * lost, following,
-                self._seed(storage),
-            )  # fmt: skip
-            size, total, lost = (float(column.sum()) for column in columns[:3])
-            largest, scale = float(columns[3].max()), following
-            z, out = out, z
-            low.append(size)
-            sums.append(total)
-            seconds.append(time.perf_counter() - began)
+            most = min(most_low - len(low), max(1, _CALL_COST // int(self._cost[-1])))
+            sizes, totals = self._low(storage, state, len(low), until, most)
+            size = sizes[-1]
+            share = (time.perf_counter() - began - seconds[-1]) / len(sizes)
+            seconds += [seconds[-1] + share * (place + 1) for place in range(len(sizes))]
+            low += sizes
+            sums += totals
         return Round(found, low, sums, seconds)
 
     def _full(self) -> tuple[Sweep, float, float]:
-        """Correct x by c and sweep in float64; return norms and mass, the sum of r, and the largest |r| / degree."""
-        corrected = self._each(kernels.correct, 2, self._x, self._c, self._degree, self._share)
-        mass, dangling = (float(column.sum()) for column in corrected)
-        problem = self.problem
-        scalars = (problem.damping / mass, problem.damping * dangling / mass, 1.0 - problem.damping, 1.0 / mass)
-        vectors = (self._degree, self._share, self._x, self._c, self._r)
-        sources = (problem.sink_or_scalar, problem.teleport_or_scalar)
-        columns = self._each(kernels.full, kernels.FULL_COLUMNS, *self._arrays(), *vectors, *sources, scalars)
-        l1, squares, _, total_mass, total, _ = (float(column.sum()) for column in columns)
-        found = Sweep(l1, float(np.sqrt(squares)), float(columns[2].max()), total_mass)
-        return found, total, float(columns[5].max())
+        """Return norms and mass, the sum of r, and the largest |r| / degree."""
+        matrix, problem = self._matrix, self.problem
+        arrays = (matrix.lengths, matrix.starts, matrix.sources, self._degree, self._share, self._x, self._c, self._r)
+        control = np.zeros(1, np.int64)
 
-    def _each(self, kernel: Callable[..., None], columns: int, *arguments: Any) -> npt.NDArray[np.float64]:
-        """Run a kernel over all pieces, in threads, and return its sums, shape (columns, pieces)."""
-        pieces = len(self._bounds) - 1
-        sums = np.empty((pieces, columns))
-        cuts = threads.stretches(pieces, at_least=1, parts=4 * threads.available())
-        threads.each(lambda cut: kernel(*arguments, self._bounds, *cut, sums), cuts)
-        return sums.T
+        def lane(lane: int, lanes: int) -> None:
+            cuts = self._cuts(lanes)
+            rest = (self._sink, self._teleport, problem.damping, self._bounds, self._sums)
+            kernels.full(lane, cuts, control, *arrays, *rest)
 
-    def _arrays(self) -> tuple[Any, ...]:
-        return self._matrix.indptr, self._matrix.order, self._matrix.sources
+        threads.together(lane, self._lanes())
+        columns = self._sums[1].T
+        l1, squares, mass, total = (float(columns[k].sum()) for k in (0, 1, 3, 4))
+        return Sweep(l1, float(np.sqrt(squares)), float(columns[2].max()), mass), total, float(columns[5].max())
 
-    def _stored(self, width: int) -> list[npt.NDArray[Any]]:
-        """Return two vectors of unsigned integers of so many bits, made once."""
-        if width not in self._z:
-            self._z = {width: [np.zeros(self.problem.graph.nodes, f"uint{width}") for _ in range(2)]}
-        return self._z[width]
+    def _low(
+        self, storage: FloatFormat, state: Floats, done: int, until: float, most: int
+    ) -> tuple[list[float], list[float]]:
+        """Do at least one low sweep; return ||r||_1 and the sum of r after each."""
+        matrix, (even, odd) = self._matrix, self._stored(storage.width)
+        kernel = kernels.low_kernel(storage.exponent_bits, storage.mantissa_bits, ROUNDING_MODES[storage.rounding])
+        arrays = (matrix.lengths, matrix.starts, matrix.sources, self._degree, self._r, even, odd, self._c, self._sink)
+        seed = np.uint64((storage.seed * 0x9E3779B97F4A7C15 + self._sweeps) % 2**64)
+        control, low, total = np.zeros(1, np.int64), np.empty(most), np.empty(most)
 
-    def _seed(self, storage: FloatFormat) -> np.uint64:
-        self._sweeps += 1
-        return np.uint64((storage.seed * 0x9E3779B97F4A7C15 + self._sweeps * _SEED_STEP) % 2**64)
+        def lane(lane: int, lanes: int) -> int:
+            cuts = self._cuts(lanes)
+            rest = (self.problem.damping, done, until, most, seed, state, self._bounds, self._sums, low, total)
+            return int(kernel(lane, cuts, control, *arrays, *rest))
+
+        count = threads.together(lane, self._lanes())[0]
+        self._sweeps += count
+        return low[:count].tolist(), total[:count].tolist()
+
+    def _lanes(self) -> int:
+        return min(threads.available(), len(self._bounds) - 1)
+
+    def _cuts(self, lanes: int) -> npt.NDArray[np.int64]:
+        """Return where each lane's pieces begin, for about the same work in each."""
+        inner = np.searchsorted(self._cost, np.linspace(0, self._cost[-1], lanes + 1)[1:-1])
+        return np.concatenate([[0], inner, [len(self._bounds) - 1]]).astype(np.int64)
+
+    def _stored(self, width: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """Return two vectors of integers of so many bits; those of one width are kept."""
+        if self._z is None or 8 * self._z[0].itemsize != width:
+            self._z = np.zeros(len(self._x), f"int{width}"), np.zeros(len(self._x), f"int{width}")
+        return self._z
+
+
+def _pieces(indptr: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Cut rows, at block bounds, into pieces of about equal cost; return their bounds and the cost before each."""
+    rows = len(indptr) - 1
+    bounds = np.append(np.arange(0, rows, BLOCK_ROWS), rows)
+    cost = indptr[bounds] + _ROW_COST * bounds
+    count = int(np.clip(cost[-1] // _PIECE_COST, 1, _MOST_PIECES))
+    chosen = np.unique(np.searchsorted(cost, np.linspace(0, cost[-1], count + 1)))
+    return bounds[chosen], cost[chosen]

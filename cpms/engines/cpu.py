@@ -156,7 +156,7 @@ class CpuEngine(Engine):
 
     def refinement(self, problem: Problem) -> CpuRefinement:
         """Build the pattern and cut its rows into pieces of equal work."""
-        return CpuRefinement(problem, _row_parts(problem.graph.indptr))
+        return CpuRefinement(problem)
 
 
 ENGINE = CpuEngine()

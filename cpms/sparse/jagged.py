@@ -1,0 +1,99 @@
+"""The pattern of P for a processor, as jagged diagonals within blocks of rows.
+
+Within a block, rows go by length, longest first, and nodes are renumbered so. Then come the first entries of
+all rows, the second ones of all rows that have two, and so on (Saad, SIAM J. Sci. Stat. Comput. 10,
+1989): sums of many rows are in flight, in loops long enough to be predicted, without padding. Where
+fewer than `FEWEST_ROWS` rows go on, each of them follows whole. A row's entries keep their order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from cpms import threads
+from cpms.graph import Graph
+from cpms.sparse.csr import unsigned_sources
+
+BLOCK_ROWS = 2048
+"""Rows sorted together; their sums stay in a core's first cache."""
+FEWEST_ROWS = 4
+"""Rows that a diagonal has at least."""
+
+
+@dataclass(frozen=True, eq=False)
+class Jagged:
+    """The 0/1 structure of P, its nodes renumbered within blocks.
+
+    ``nodes[i]`` is the graph's number of the node that is ``i`` here, ``lengths[i]`` its in-degree, and a
+    block's entries begin at ``starts[block]``. ``sources`` are numbers here.
+    """
+
+    nodes: npt.NDArray[Any]
+    lengths: npt.NDArray[np.uint32]
+    starts: npt.NDArray[np.uint64]
+    sources: npt.NDArray[Any]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes stored."""
+        return self.nodes.nbytes + self.lengths.nbytes + self.starts.nbytes + self.sources.nbytes
+
+
+def build(graph: Graph) -> Jagged:
+    """Return the structure of P.
+
+    Examples
+    --------
+    >>> matrix = build(Graph.from_edges([0, 0, 1], [1, 2, 2]))
+    >>> matrix.nodes.tolist(), matrix.lengths.tolist(), matrix.sources.tolist()
+    ([2, 1, 0], [2, 1, 0], [2, 1, 2])
+    """
+    sources = unsigned_sources(graph)
+    nodes, places, moved = (np.empty(length, sources.dtype) for length in (graph.nodes, graph.nodes, graph.edges))
+    _each_block(graph.nodes, lambda low, high: _sort_rows(graph.indptr, nodes, places, low, high))
+    _each_block(graph.nodes, lambda low, high: _move(graph.indptr, nodes, places, sources, moved, low, high))
+    lengths = graph.in_degree[nodes].astype(np.uint32)
+    starts = np.append(graph.indptr[: graph.nodes : BLOCK_ROWS], graph.edges).astype(np.uint64)
+    return Jagged(nodes, lengths, starts, moved)
+
+
+def _each_block(rows: int, work: Any) -> None:
+    cuts = threads.stretches(-(-rows // BLOCK_ROWS), at_least=8, parts=64)
+    threads.each(lambda cut: work(cut[0] * BLOCK_ROWS, min(cut[1] * BLOCK_ROWS, rows)), cuts)
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
+def _sort_rows(indptr, nodes, places, low, high):  # type: ignore[no-untyped-def]
+    for begin in range(low, high, BLOCK_ROWS):
+        end = min(begin + BLOCK_ROWS, high)
+        order = np.argsort(indptr[begin:end] - indptr[begin + 1 : end + 1], kind="mergesort")
+        for i in range(end - begin):
+            nodes[begin + i] = begin + order[i]
+            places[begin + order[i]] = begin + i
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
+def _move(indptr, nodes, places, sources, moved, low, high):  # type: ignore[no-untyped-def]
+    for begin in range(low, high, BLOCK_ROWS):
+        at = indptr[begin]
+        rows = min(BLOCK_ROWS, high - begin)
+        column = 0
+        while True:
+            while rows > 0 and indptr[nodes[begin + rows - 1] + 1] - indptr[nodes[begin + rows - 1]] <= column:
+                rows -= 1
+            if rows < FEWEST_ROWS:
+                break
+            for i in range(rows):
+                moved[at] = places[sources[indptr[nodes[begin + i]] + column]]
+                at += 1
+            column += 1
+        for i in range(rows):
+            node = nodes[begin + i]
+            for k in range(indptr[node] + column, indptr[node + 1]):
+                moved[at] = places[sources[k]]
+                at += 1
