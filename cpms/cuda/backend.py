@@ -54,10 +54,6 @@ class Backend(ABC):
         """Run a variant in at most `resident_blocks` blocks of `RESIDENT_THREADS`, all of them at once."""
 
     @abstractmethod
-    def report(self, count: int) -> tuple[np.ndarray[Any, Any], Any]:
-        """Return float64 numbers in main memory that kernels write, and what kernels take for them."""
-
-    @abstractmethod
     def to_host(self, array: Any) -> np.ndarray[Any, Any]:
         """Return a copy in main memory, once all kernels before have run."""
 

@@ -118,11 +118,6 @@ class CudaBackend(Backend):
         function = self._functions[key].kernel
         function((blocks,), (RESIDENT_THREADS,), arguments, enable_cooperative_groups=True)
 
-    def report(self, count: int) -> tuple[np.ndarray[Any, Any], Any]:
-        """Return pinned memory, which the device sees at the same address."""
-        numbers: np.ndarray[Any, Any] = import_module("cupyx").zeros_pinned(count, np.float64)
-        return numbers, np.uint64(numbers.ctypes.data)
-
     def to_host(self, array: Any) -> np.ndarray[Any, Any]:
         """Copy and wait."""
         host: np.ndarray[Any, Any] = self.arrays.asnumpy(array)

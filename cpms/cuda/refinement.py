@@ -40,7 +40,7 @@ class CudaRefinement(Refinement):
         self._c = arrays.zeros(length, np.float32)
         self._z: tuple[Any, ...] = ()
         self._storage: FloatFormat | None = None
-        self._report = current().report(2 + _EACH * _MOST)
+        self._report = arrays.zeros(2 + _EACH * _MOST, np.float64)
         self._has_c = False
 
     def start(self, values: Floats) -> None:
@@ -64,13 +64,13 @@ class CudaRefinement(Refinement):
             *(np.uint32(min(most, _MOST)), np.uint32(storage is not None)),
             *(np.uint32(kept.exponent_bits != WIDE_EXPONENT_BITS), np.int32(kept.bias - headroom(kept))),
             *(np.uint64(kept.seed), self._shares, self._fresh, self._change, self._c, np.uint32(self._has_c)),
-            *(*self._z, self._graph.partials, self._graph.sync, self._report[1]),
+            *(*self._z, self._graph.partials, self._graph.came, self._report),
         )
         variant = variants.refine(kept, personal=self._graph.personal)
-        current().run_resident(variant, self._graph.edges.blocks, arguments)
-        current().synchronize()
-        count, begin_ns = self._report[0][:2].tolist()
-        rows = self._report[0][2:][: _EACH * int(count)].reshape(-1, _EACH)
+        self._graph.launch(variant, arguments)
+        report = current().to_host(self._report)
+        count, begin_ns = report[:2].tolist()
+        rows = report[2:][: _EACH * int(count)].reshape(-1, _EACH)
         found = list(_as_rounds(rows, begin_ns))
         if len(found) % 2:
             self._shares, self._fresh = self._fresh, self._shares

@@ -6,15 +6,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from cpms.cuda import arrange, numbering
 from cpms.cuda.backend import RESIDENT_THREADS, current
-from cpms.cuda.variants import WHOLE_VALUES
+from cpms.cuda.variants import WHOLE_VALUES, Variant
 from cpms.cuda.vectors import vector_length
 from cpms.engine import Floats, Problem
 from cpms.graph import Graph
 
 _WARPS = RESIDENT_THREADS // 32
+_STEP_COST = 100
+"""What 256 edges cost, in rows."""
 _MOST_TOTALS = 6
 """``most_totals`` of ``resident.cuh``."""
 
@@ -30,8 +33,8 @@ class Stretches:
         See `cpms.cuda.arrange.Slots.place`.
     begins, first_rows, first_warps : device arrays of uint32
         First step of each warp and behind the last; row of its first slot; warp in which that begins.
-    pieces : device arrays of float64 and uint32
-        What warps leave of rows that go on in the next, and flags that are 0 between launches.
+    pieces : device array of uint64
+        What warps leave of rows that go on in the next; all ones where there is nothing.
     """
 
     blocks: int
@@ -40,7 +43,7 @@ class Stretches:
     begins: Any
     first_rows: Any
     first_warps: Any
-    pieces: tuple[Any, Any]
+    pieces: Any
 
     @classmethod
     def of(cls, slots: arrange.Slots, graph: Graph) -> Stretches:
@@ -53,7 +56,7 @@ class Stretches:
         warps = blocks * _WARPS
         used = min(warps, slots.steps)
         begins = np.full(warps + 1, slots.steps, np.uint32)
-        begins[:used] = np.arange(used) * slots.steps // max(used, 1)
+        begins[:used] = _cuts(slots, used)
         first_slots = arrays.asarray((begins[:used].astype(np.int64) * WHOLE_VALUES).astype(np.uint32))
         rows = arrays.searchsorted(slots.starts, first_slots, side="right") - 1
         first = arrays.searchsorted(first_slots, slots.starts[rows], side="right") - 1
@@ -66,13 +69,25 @@ class Stretches:
             begins=arrays.asarray(begins),
             first_rows=first_rows,
             first_warps=first_warps,
-            pieces=(arrays.zeros(warps, np.float64), arrays.zeros(warps, np.uint32)),
+            pieces=arrays.full(warps, np.uint64(2**64 - 1), np.uint64),
         )
 
     @property
     def arrays(self) -> tuple[Any, ...]:
         """What a kernel takes, in its order."""
-        return self.sources, self.marks, self.begins, self.first_rows, self.first_warps, *self.pieces
+        return self.sources, self.marks, self.begins, self.first_rows, self.first_warps, self.pieces
+
+
+def _cuts(slots: arrange.Slots, warps: int) -> npt.NDArray[np.int64]:
+    """Return the first step of each warp: stretches of about equal cost, none of them empty."""
+    arrays = current().arrays
+    steps = arrays.arange(slots.steps, dtype=np.int64)
+    rows_before = arrays.searchsorted(slots.starts, (steps * WHOLE_VALUES).astype(np.uint32), side="left")
+    wanted = np.arange(warps, dtype=np.int64) * (slots.steps * _STEP_COST + len(slots.starts)) // max(warps, 1)
+    cuts = arrays.searchsorted(steps * _STEP_COST + rows_before, arrays.asarray(wanted), side="left")
+    places = np.arange(warps, dtype=np.int64)
+    ascending = np.maximum.accumulate(current().to_host(cuts) - places) + places
+    return np.minimum(ascending, slots.steps - warps + places)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +104,7 @@ class ResidentGraph:
     teleport: Any
     numbering: numbering.Numbering | None
     partials: Any
-    sync: Any
+    came: Any
 
     @classmethod
     def of(cls, problem: Problem) -> ResidentGraph:
@@ -109,7 +124,7 @@ class ResidentGraph:
             teleport=placed(problem.teleport_or_scalar),
             numbering=chosen,
             partials=arrays.zeros(2 * _MOST_TOTALS * edges.blocks, np.float64),
-            sync=arrays.zeros(2, np.uint32),
+            came=arrays.zeros(1, np.uint32),
         )
 
     @property
@@ -131,6 +146,11 @@ class ResidentGraph:
             *(np.uint32(self.sink.size > 1), np.uint32(self.teleport.size > 1)),
             *(np.uint32(self.problem.graph.nodes), np.float64(self.problem.damping)),
         )
+
+    def launch(self, variant: Variant, arguments: tuple[Any, ...]) -> None:
+        """Run a resident kernel; blocks begin to count each other from 0."""
+        self.came.fill(0)
+        current().run_resident(variant, self.edges.blocks, arguments)
 
     def shares(self, values: Floats) -> Any:
         """Return float64 values of the nodes as shares, zeros behind them."""

@@ -51,14 +51,13 @@ class FusedOperator(Operator[Any]):
 
     def sweeps(self, x: Any, out: Any, level: Level, step: int, *, norm: Norm, tol: float, most: int) -> Sweeps:  # noqa: ARG002
         """Launch many sweeps at once."""
-        numbers, taken = self.report
         arguments = (
             *self.graph.arguments,
             *(np.float64(tol), np.uint32(NORMS.index(norm)), np.uint32(min(most, _MOST)), x, out),
-            *(self.graph.partials, self.graph.sync, taken),
+            *(self.graph.partials, self.graph.came, self.report),
         )
-        current().run_resident(fused_power(personal=self.graph.personal), self.graph.edges.blocks, arguments)
-        current().synchronize()
+        self.graph.launch(fused_power(personal=self.graph.personal), arguments)
+        numbers = current().to_host(self.report)
         count, begin_ns = int(numbers[0]), numbers[1]
         rows = numbers[2:][: _EACH * count].reshape(-1, _EACH).tolist()
         found = [Sweep(l1, squares**0.5, linf, mass) for l1, squares, mass, linf, _ in rows]
@@ -102,7 +101,7 @@ class FusedEngine(Engine):
             raise UnsupportedError(reason)
         current().compile([fused_power(personal=problem.teleport is not None)])
         with current().memory_for(problem.graph.name, needed_bytes(problem)):
-            return FusedOperator(problem, ResidentGraph.of(problem), current().report(2 + _EACH * _MOST))
+            return FusedOperator(problem, ResidentGraph.of(problem), current().arrays.zeros(2 + _EACH * _MOST))
 
     def refinement(self, problem: Problem) -> Refinement:
         """Arrange the graph on the device."""

@@ -39,14 +39,14 @@ CPMS_DEVICE void fused_power(const Edges& edges, const Nodes& nodes, double tol,
 #define CPMS_FUSED_POWER(NAME, PERSONAL)                                                              \
     extern "C" __global__ void __launch_bounds__(512, 2)                                              \
         NAME(const unsigned* sources, const unsigned short* marks, const unsigned* begins,            \
-             const unsigned* first_rows, const unsigned* first_warps, double* piece, unsigned* ready, \
+             const unsigned* first_rows, const unsigned* first_warps, unsigned long long* pieces,      \
              const unsigned* degree, const double* sink, const double* teleport, unsigned sink_step,  \
              unsigned teleport_step, unsigned count, double damping, double tol, unsigned norm,       \
-             unsigned most, double* shares, double* fresh, double* partials, unsigned* sync,          \
+             unsigned most, double* shares, double* fresh, double* partials, unsigned* came,          \
              double* report) {                                                                        \
         cpms::fused_power<PERSONAL>(                                                                  \
             cpms::Edges{sources, marks, begins, first_rows, first_warps, count,                       \
-                        cpms::Pieces{piece, ready}},                                                  \
+                        cpms::TaskPieces{pieces}},                                                    \
             cpms::Nodes{degree, sink, teleport, sink_step, teleport_step, count, damping}, tol, norm, \
-            most, shares, fresh, cpms::Grid{partials, sync}, report);                                 \
+            most, shares, fresh, cpms::Grid{partials, came}, report);                                 \
     }

@@ -107,17 +107,17 @@ CPMS_DEVICE void refine(const Edges& edges, const Nodes& nodes, const Plan& plan
 #define CPMS_REFINE(NAME, ...)                                                                        \
     extern "C" __global__ void __launch_bounds__(512, 2)                                              \
         NAME(const unsigned* sources, const unsigned short* marks, const unsigned* begins,            \
-             const unsigned* first_rows, const unsigned* first_warps, double* piece, unsigned* ready, \
+             const unsigned* first_rows, const unsigned* first_warps, unsigned long long* pieces,      \
              const unsigned* degree, const double* sink, const double* teleport, unsigned sink_step,  \
              unsigned teleport_step, unsigned count, double damping, double gain, double tol,         \
              double trust, unsigned norm, unsigned most, unsigned lows, unsigned scaled, int top,     \
              unsigned long long seed, double* shares, double* fresh, double* change, float* c,        \
              unsigned has_c, unsigned char* z, unsigned char* z_other, double* partials,              \
-             unsigned* sync, double* report) {                                                        \
+             unsigned* came, double* report) {                                                        \
         cpms::refine<__VA_ARGS__>(                                                                    \
             cpms::Edges{sources, marks, begins, first_rows, first_warps, count,                       \
-                        cpms::Pieces{piece, ready}},                                                  \
+                        cpms::TaskPieces{pieces}},                                                    \
             cpms::Nodes{degree, sink, teleport, sink_step, teleport_step, count, damping},            \
             cpms::Plan{gain, tol, trust, norm, most, lows, scaled, top, seed}, shares, fresh, change, \
-            c, has_c, z, z_other, cpms::Grid{partials, sync}, report);                                \
+            c, has_c, z, z_other, cpms::Grid{partials, came}, report);                                \
     }

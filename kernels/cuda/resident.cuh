@@ -8,53 +8,46 @@ namespace cpms {
 constexpr int resident_threads = 512;
 constexpr int resident_warps = resident_threads / 32;
 
-// A word by which blocks order what they have written: all before `released` or `came` is seen by threads
-// that have `acquired` the word after it, and by those that met one of them at a barrier since.
 #if defined(__CUDA_ARCH__)
-CPMS_DEVICE u32 came(u32* count, u32 last) {
-    u32 before;
-    asm volatile("atom.acq_rel.gpu.global.inc.u32 %0, [%1], %2;" : "=r"(before) : "l"(count), "r"(last) : "memory");
-    return before;
+CPMS_DEVICE void order_memory() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
+CPMS_DEVICE void count_one(u32* count) {
+    asm volatile("red.relaxed.gpu.global.add.u32 [%0], 1;" ::"l"(count) : "memory");
 }
-CPMS_DEVICE u32 acquired(const u32* word) {
-    u32 found;
-    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(found) : "l"(word) : "memory");
-    return found;
-}
-// For waiting: it empties no cache.
 CPMS_DEVICE u32 glimpsed(const u32* word) {
     u32 found;
     asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(found) : "l"(word) : "memory");
     return found;
 }
-CPMS_DEVICE void released(u32* word, u32 value) {
-    asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(word), "r"(value) : "memory");
-}
 #else
-CPMS_DEVICE u32 came(u32* count, u32 last) { return atomicInc(count, last); }
-CPMS_DEVICE u32 acquired(const u32* word) { return *word; }
+CPMS_DEVICE void order_memory() {}
+CPMS_DEVICE void count_one(u32* count) { ++*count; }
 CPMS_DEVICE u32 glimpsed(const u32* word) {
     host::pass();
     return *word;
 }
-CPMS_DEVICE void released(u32* word, u32 value) { *word = value; }
 #endif
 
-// `sync` is two words that are 0 before the first launch: how many have come, and how often all had.
-CPMS_DEVICE void wait_for_grid(u32* sync) {
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        const u32 turn = glimpsed(sync + 1);
-        if (came(sync, gridDim.x - 1) == gridDim.x - 1) {
-            released(sync + 1, turn + 1);
-        } else {
-            while (glimpsed(sync + 1) == turn) {
+// What blocks tell each other. `turn` counts the waits; its parity says which half of `partials` is in use,
+// so that a block that is ahead does not write what another still reads.
+struct Grid {
+    double* partials;  // twice most_totals a block
+    u32* came;         // 0 before the launch
+    u32 turn = 0;
+
+    // What any thread of the grid wrote before is seen by all after.
+    CPMS_DEVICE void wait() {
+        ++turn;
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            order_memory();
+            count_one(came);
+            while (glimpsed(came) < turn * gridDim.x) {
             }
-            acquired(sync + 1);
+            order_memory();
         }
+        __syncthreads();
     }
-    __syncthreads();
-}
+};
 
 // Nanoseconds on a clock of the device.
 CPMS_DEVICE double nanoseconds() {
@@ -66,14 +59,6 @@ CPMS_DEVICE double nanoseconds() {
     return 0.0;
 #endif
 }
-
-// What blocks tell each other; `turn` says which half of `partials` is in use, so that a block that is
-// ahead does not write what another still reads.
-struct Grid {
-    double* partials;  // twice most_totals a block
-    u32* sync;
-    u32 turn = 0;
-};
 
 constexpr int most_totals = 6;
 
@@ -93,7 +78,7 @@ struct Totals {
         __shared__ double room[most_totals][resident_warps];
         __shared__ double total[most_totals];
         const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-        double* const partials = grid.partials + (grid.turn++ % 2) * most_totals * gridDim.x;
+        double* const partials = grid.partials + (grid.turn % 2) * most_totals * gridDim.x;
 #pragma unroll
         for (u32 q = 0; q < K; ++q) {
             const double mine = joined(q, value[q]);
@@ -102,12 +87,12 @@ struct Totals {
         __syncthreads();
         if (warp < K) {
             const double mine = joined(warp, lane < resident_warps ? room[warp][lane] : 0.0);
-            if (lane == 0) partials[blockIdx.x * K + warp] = mine;
+            if (lane == 0) partials[warp * gridDim.x + blockIdx.x] = mine;
         }
-        wait_for_grid(grid.sync);
+        grid.wait();
         if (warp < K) {
             double mine = 0.0;
-            for (u32 block = lane; block < gridDim.x; block += 32) mine = join(warp, mine, partials[block * K + warp]);
+            for (u32 block = lane; block < gridDim.x; block += 32) mine = join(warp, mine, partials[warp * gridDim.x + block]);
             mine = joined(warp, mine);
             if (lane == 0) total[warp] = mine;
         }

@@ -5,8 +5,8 @@
 // that follow one another. A value is kept as the bits of a float64 that is the real value times a power
 // of two that depends on the format alone, 1 / Raw::unit: sums of these are exact up to 53 bits.
 #pragma once
+#include "pieces.cuh"
 #include "resident.cuh"
-#include "slots.cuh"
 #include "storage.cuh"
 
 namespace cpms {
@@ -35,8 +35,11 @@ struct Raw<Packed<E, M, rounding>> {
 
     static CPMS_DEVICE Word load(const u8* z, u32 i) { return ((const Word*)z)[i]; }
     static CPMS_DEVICE double value(u32 word) {
-        const u64 size = word & ((1u << (width - 1)) - 1);
-        const double raw = value_of((u64)(word >> (width - 1)) << 63 | size << (52 - M));
+        // The sign stays on top while the other bits move to where a float64 has them.
+        constexpr u32 kept = 0x80000000u | ((1u << (20 + E)) - (1u << (20 - (M > 20 ? 20 : M))));
+        const u32 high = (u32)((int)(word << (32 - width)) >> (11 - E)) & kept;
+        const u32 low = M > 20 ? word << (52 - M) : 0;
+        const double raw = value_of((u64)high << 32 | low);
         return E == 2 ? raw * 1024.0 : raw;
     }
     template <int Bytes>
@@ -71,7 +74,7 @@ struct Edges {
     const u32* first_rows;   // row of its first slot
     const u32* first_warps;  // warp in which that row begins
     u32 rows;
-    Pieces pieces;
+    TaskPieces pieces;       // one a warp
 };
 
 // What a warp walks in every sweep.
@@ -93,16 +96,42 @@ template <class Word>
 struct Turn {
     using Kept = Word;
     static constexpr int stride = sizeof(Word) == 8 ? slots_each + 2 : slots_each + 4;
+    static CPMS_DEVICE u32 place(u32 slot) { return slot / slots_each * stride + slot % slots_each; }
 };
-template <>
-struct Turn<u8> {
+struct NarrowTurn {
     using Kept = u16;
     static constexpr int stride = slots_each;
+    static CPMS_DEVICE u32 place(u32 slot) { return slot; }
 };
 template <>
-struct Turn<u16> {
-    using Kept = u16;
-    static constexpr int stride = slots_each;
+struct Turn<u8> : NarrowTurn {};
+template <>
+struct Turn<u16> : NarrowTurn {};
+
+// Where the sums of rows go, one after the other.
+struct Sums {
+#if defined(__CUDA_ARCH__)
+    u32 at;
+    CPMS_DEVICE explicit Sums(double* first) : at((u32)__cvta_generic_to_shared(first)) {}
+    // One predicate for all that a row's end asks for.
+    CPMS_DEVICE void end(u32 ends, double& sum) {
+        asm volatile(
+            "{.reg .pred p;\n setp.ne.u32 p, %2, 0;\n @p st.shared.f64 [%0], %1;\n @p add.u32 %0, %0, 8;\n"
+            " @p mov.f64 %1, 0d0000000000000000;}"
+            : "+r"(at), "+d"(sum)
+            : "r"(ends)
+            : "memory");
+    }
+#else
+    double* at;
+    explicit Sums(double* first) : at(first) {}
+    void end(u32 ends, double& sum) {
+        if (ends) {
+            *at++ = sum;
+            sum = 0.0;
+        }
+    }
+#endif
 };
 
 // Shared memory of a warp: a step's words, or the sums of rows that ended in it.
@@ -150,10 +179,12 @@ CPMS_DEVICE void walk(const Edges& edges, const Stretch& at, const u8* z, Room& 
         const u32 ended = __shfl_sync(all_lanes, before + __popc(slot_ends), 31);
         ends_open = __shfl_sync(all_lanes, slot_ends >> 7, 31) == 0;
 #pragma unroll
-        for (int k = 0; k < slots_each; ++k) words[(4 * k + lane / 8) * Turned::stride + lane % 8] = (Kept)word[k];
+        for (int k = 0; k < slots_each; ++k) words[Turned::place(32 * k + lane)] = (Kept)word[k];
         typename AtEnd::Loaded loaded[early];
 #pragma unroll
-        for (int j = 0; j < early; ++j) loaded[j] = at_end.load(smaller(row + 32 * j + lane, edges.rows - 1));
+        for (int j = 0; j < early; ++j) {
+            if (32 * j < ended) loaded[j] = at_end.load(smaller(row + 32 * j + lane, edges.rows - 1));
+        }
         mark = load_word(edges.marks + (u64)smaller(step + 1, final) * 32 + lane, Streaming{});
 #pragma unroll
         for (int k = 0; k < slots_each; ++k) word[k] = Raw<F>::load(z, source[k]);
@@ -162,15 +193,12 @@ CPMS_DEVICE void walk(const Edges& edges, const Stretch& at, const u8* z, Room& 
         const auto mine_all = *(const Run<slots_each * sizeof(Kept)>*)(words + lane * Turned::stride);
         __syncwarp();
         double* const mine = sums + before;
-        double* put = mine;
+        Sums put(mine);
         double sum = lane == 0 ? carry : 0.0;
 #pragma unroll
         for (int k = 0; k < slots_each; ++k) {
             sum += Raw<F>::value(mine_all, k);
-            if (slot_ends >> k & 1) {
-                *put++ = sum;
-                sum = 0.0;
-            }
+            put.end(slot_ends & 1u << k, sum);
         }
         sum = joined(sum, lane, slot_ends != 0);
         const double from_left = __shfl_up_sync(all_lanes, sum, 1);
@@ -185,7 +213,15 @@ CPMS_DEVICE void walk(const Edges& edges, const Stretch& at, const u8* z, Room& 
             if (i >= completes && i < ended) at_end.finish(row + i, sums[i], loaded[j]);
         }
 #pragma unroll 1
-        for (u32 i = 32 * early + lane; i < ended; i += 32) at_end.finish(row + i, sums[i], at_end.load(row + i));
+        for (u32 first = 32 * early; first < ended; first += 32 * early) {
+#pragma unroll
+            for (int j = 0; j < early; ++j) loaded[j] = at_end.load(row + smaller(first + 32 * j + lane, ended - 1));
+#pragma unroll
+            for (int j = 0; j < early; ++j) {
+                const u32 i = first + 32 * j + lane;
+                if (i < ended) at_end.finish(row + i, sums[i], loaded[j]);
+            }
+        }
         __syncwarp();
         open = open && ended == 0;
         row += ended;
