@@ -142,6 +142,11 @@ class Operator(ABC, Generic[Vector]):
     def read(self, x: Vector, segments: int) -> Floats:
         """Return ``x``, read in its first ``segments`` segments, as float64, shape (nodes,)."""
 
+    def read_device(self, x: Vector, segments: int) -> Any | None:
+        """Return what `read` does as a CuPy array, or None where vectors are in main memory."""
+        del x, segments
+        return None
+
 
 class Round(NamedTuple):
     """What a round found: its full sweep, and the low sweeps after it.
@@ -208,6 +213,8 @@ class Engine(ABC):
     name: ClassVar[str]
     layouts: ClassVar[tuple[str, ...]]
     methods: ClassVar[tuple[str, ...]] = ("power",)
+    takes_device_arrays: ClassVar[bool] = False
+    """Whether operators load arrays in device memory as they are."""
     repeatable: ClassVar[bool]
     """Whether the same call gives the same bits, on this machine, every time."""
 
@@ -222,6 +229,10 @@ class Engine(ABC):
         if layout == "pattern" and problem.graph.weights is not None:
             return f"layout 'pattern' stores no values, but {problem.graph.name} has weights; use csr, or ignore them"
         return None
+
+    def sum_roundoff(self, storage: Format) -> float:  # noqa: ARG002
+        """Return the unit roundoff in which rows are summed, where that is rougher than float64's; else 0."""
+        return 0.0
 
     @abstractmethod
     def prepare(self, problem: Problem, storage: Format, layout: str) -> Operator[Any]:

@@ -16,6 +16,10 @@ from cpms.result import Status, Step
 from cpms.stopping import STALLED_ITERATIONS, Stopping
 
 
+def _read(operator: Operator[Any], x: Any, segments: int) -> Floats:
+    return operator.read(x, segments)
+
+
 def power(
     operator: Operator[Any],
     first: Floats,
@@ -24,11 +28,13 @@ def power(
     on_step: Callable[[Step], None] | None = None,
     *,
     confirmed: Callable[[Floats], bool] | None = None,
+    answer: Callable[[Operator[Any], Any, int], Floats] = _read,
 ) -> tuple[Floats, Status, list[Step]]:
     """Iterate x = G(x) from ``first``, at the levels the controller chooses.
 
     A change below the tolerance ends the solve if ``confirmed`` says so of the answer, since values
     cut short also stop changing; else it goes on as long as the level rises or the change falls.
+    Answers are what ``answer`` makes of an operator's vector and the segments written.
     """
     storage: Format = operator.storage
     level, state = controller.init(storage)
@@ -59,10 +65,10 @@ def power(
                 on_step(history[-1])
         status = _status(history, change, stopping)  # Line 9.
         if status not in (None, Status.CONVERGED):
-            return operator.read(x, written), status, history
+            return answer(operator, x, written), status, history
         following, state = controller.update(state, change)
         if status is Status.CONVERGED:
-            ranks = operator.read(x, written)
+            ranks = answer(operator, x, written)
             moves = following != level or 0.0 < change < history[-2].residual
             if confirmed is None or confirmed(ranks) or not moves or len(history) >= stopping.max_iterations:
                 return ranks, status, history

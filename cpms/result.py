@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -60,6 +60,8 @@ class Result:
         Seconds for matrix work, and for the iterations with all conversions.
     matrix_bytes : int
         Bytes of the prepared matrix.
+    device_ranks : CuPy array of float64, shape (nodes,), or None
+        The ranks in device memory, of engines that have them there.
 
     Examples
     --------
@@ -85,6 +87,7 @@ class Result:
     prepare_s: float
     solve_s: float
     matrix_bytes: int
+    device_ranks: Any | None = field(default=None, repr=False)
 
     @property
     def converged(self) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 
 from cpms import engines
 from cpms.certify import Referee
-from cpms.engine import DanglingRule, Floats, Norm, Problem
+from cpms.engine import DanglingRule, Floats, Norm, Operator, Problem
 from cpms.errors import InputError, UnsupportedError
 from cpms.format import FP16, FP64, Format, format_named
 from cpms.graph import Graph
@@ -19,6 +19,7 @@ from cpms.power import power
 from cpms.precision import Controller, default_controller
 from cpms.refine import Refining, default_policy, refine
 from cpms.result import Result, Step
+from cpms.segmented import on_device
 from cpms.stopping import Stopping
 
 Method = Literal["power", "refine"]
@@ -57,7 +58,8 @@ def pagerank(
     layout : {"auto", "csr", "ell", "pattern"}
         ``auto`` is the pattern, or csr for weighted graphs.
     engine : str
-        One of `cpms.engines.names`, or ``auto``.
+        One of `cpms.engines.names`, or ``auto``: a CUDA device where there is one with room for the
+        graph, else ``cpu``.
     damping : float
     tol : float
         Stop when the norm of the change falls below it; first looked at after two iterations.
@@ -65,12 +67,14 @@ def pagerank(
     max_iterations : int
     iterations : int, optional
         Do exactly so many, whatever the residual.
-    personalization : sequence of node ids, mapping of node id to weight, or ndarray, optional
-        Teleport distribution; scaled to sum 1. An array has one weight a node.
+    personalization : sequence of node ids, mapping of node id to weight, or array, optional
+        Teleport distribution; scaled to sum 1. An array has one weight a node; one in device memory
+        is brought to main memory, where answers are certified.
     dangling : {"teleport", "uniform"}
         Where the mass of dangling nodes goes.
-    start : ndarray of float64, shape (nodes,), optional
-        First iterate, scaled to mass 1; uniform by default.
+    start : array of float64, shape (nodes,), optional
+        First iterate, scaled to mass 1; uniform by default. One in device memory, known by
+        ``__cuda_array_interface__`` or DLPack, stays there if the engine works there.
     controller : Controller or Refining, optional
         Precision policy of the method: the paper's rule, or `cpms.refine.AdaptiveGain`.
     on_step : callable, optional
@@ -106,11 +110,15 @@ def pagerank(
     teleport = None if personalization is None else teleport_distribution(graph, personalization)
     problem = Problem(graph, damping, teleport, dangling)
     stopping = Stopping(tol, norm, max_iterations, iterations)
-    first = _start(graph, start)
-    executor = engines.get(engine)
+    if engine == "auto":
+        executor = engines.automatic(problem, chosen, resolved_layout(graph, layout), method)
+    else:
+        executor = engines.get(engine)
     if method not in executor.methods:
         raise UnsupportedError(f"engine {executor.name} has no method {method!r}; it has {', '.join(executor.methods)}")
-    referee = Referee(problem, stopping)
+    stays = method == "power" and executor.takes_device_arrays
+    first = _start(graph, start if stays else _in_main_memory(start))
+    referee, kept = Referee(problem, stopping), _Kept()
     began = time.perf_counter()
     if method == "refine":
         policy = _refining(controller, chosen)
@@ -128,7 +136,7 @@ def pagerank(
         rule = _controller(controller, chosen)
         operator = executor.prepare(problem, chosen, chosen_layout)
         prepared, matrix_bytes = time.perf_counter(), operator.nbytes
-        solved = power(operator, first, rule, stopping, on_step, confirmed=referee.confirms)
+        solved = power(operator, first, rule, stopping, on_step, confirmed=referee.confirms, answer=kept.read)
     solve_s = time.perf_counter() - prepared - referee.seconds
     ranks, status, history = solved
     checked, residual_l1 = referee.verdict(ranks, status)
@@ -149,7 +157,38 @@ def pagerank(
         prepare_s=prepared - began,
         solve_s=solve_s,
         matrix_bytes=matrix_bytes,
+        device_ranks=kept.scaled(),
     )
+
+
+class _Kept:
+    """Keeps the last answer in device memory, if it was there."""
+
+    def __init__(self) -> None:
+        self.answer: Any | None = None
+
+    def read(self, operator: Operator[Any], x: Any, segments: int) -> Floats:
+        self.answer = operator.read_device(x, segments)
+        if self.answer is None:
+            return operator.read(x, segments)
+        return _to_host(self.answer)
+
+    def scaled(self) -> Any | None:
+        return None if self.answer is None else self.answer / self.answer.sum()
+
+
+def _in_main_memory(values: Any) -> Any:
+    if not on_device(values):
+        return values
+    from cpms.cuda import segmented
+
+    return _to_host(segmented.doubles(values))
+
+
+def _to_host(values: Any) -> Floats:
+    from cpms.cuda.backend import current
+
+    return current().to_host(values)
 
 
 def _storage(storage: str | Format, method: str) -> Format:
@@ -197,6 +236,7 @@ def teleport_distribution(
     >>> teleport_distribution(Graph.from_edges([0], [1]), [1]).tolist()
     [0.0, 1.0]
     """
+    personalization = _in_main_memory(personalization)
     if isinstance(personalization, np.ndarray) and personalization.dtype.kind == "f":
         weights = personalization.astype(np.float64)
         if weights.shape != (graph.nodes,):
@@ -239,13 +279,21 @@ def resolved_layout(graph: Graph, layout: str) -> str:
 def _start(graph: Graph, start: Floats | None) -> Floats:
     if start is None:
         return np.full(graph.nodes, 1.0 / graph.nodes)  # Line 1.
-    try:
-        given = np.asarray(start, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"start is no array of numbers; give {graph.nodes}") from None
+    given = _numbers(start, graph.nodes)
     with np.errstate(over="ignore"):
         total = given.sum()
     if given.shape != (graph.nodes,) or not ((given >= 0).all() and 0 < total < math.inf):
         raise InputError(f"start must hold {graph.nodes} values of at least 0, of a finite sum above 0")
     scaled: Floats = given / total
     return scaled
+
+
+def _numbers(start: Any, nodes: int) -> Any:
+    if on_device(start):
+        from cpms.cuda import segmented
+
+        return segmented.doubles(start)
+    try:
+        return np.asarray(start, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"start is no array of numbers; give {nodes}") from None

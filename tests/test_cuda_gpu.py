@@ -11,10 +11,11 @@ from cpms.cuda.backend import current
 from cpms.engine import Problem
 from cpms.engines import cpu, cuda, cuda_thread_rows, cusparse
 from cpms.engines import reference as obvious
-from cpms.errors import UnavailableError, UnsupportedError
+from cpms.errors import InputError, UnavailableError, UnsupportedError
 from cpms.format import CPMS4, FP32, FP64, NAMED, format_named
 from cpms.graph import Graph
 from cpms.precision import FLOAT64, Level
+from cpms.segmented import on_device
 
 needs_gpu = pytest.mark.skipif(compiling.missing() is not None, reason=f"no GPU: {compiling.missing()}")
 gpu = [pytest.mark.gpu, needs_gpu]
@@ -184,9 +185,9 @@ class TestDeviceArrays:
         cupy = pytest.importorskip("cupy")
         array = cupy.arange(7.0)
         for given in (array, Interface(array), Capsule(array)):
-            assert segmented.is_device_array(given)
+            assert on_device(given)
             assert segmented.adopted(given).data.ptr == array.data.ptr
-        assert not segmented.is_device_array(np.zeros(3))
+        assert not on_device(np.zeros(3))
 
     def test_they_convert_within_their_own_memory(self):
         cupy = pytest.importorskip("cupy")
@@ -207,6 +208,83 @@ class TestDeviceArrays:
             x = operator.load(Interface(cupy.asarray(values)))
             assert isinstance(operator.read_device(x, 0), cupy.ndarray)
             np.testing.assert_array_equal(operator.read(x, 0), operator.read(operator.load(values), 0))
+
+    @pytest.mark.parametrize(("engine", "layout"), [("cuda", "csr"), ("cuda", "pattern"), ("cusparse", "csr")])
+    def test_solves_take_and_give_them(self, graphs, engine, layout):
+        cupy = pytest.importorskip("cupy")
+        graph = graphs["few"]
+        start, teleport = np.random.default_rng(26).random((2, graph.nodes))
+        given = {"start": start, "personalization": teleport}
+        for wrap in (lambda array: array, Interface, Capsule):
+            there = {name: wrap(cupy.asarray(values)) for name, values in given.items()}
+            mine = cpms.pagerank(graph, layout=layout, engine=engine, **there)
+            assert isinstance(mine.device_ranks, cupy.ndarray)
+            np.testing.assert_allclose(cupy.asnumpy(mine.device_ranks), mine.ranks, rtol=1e-14)
+            on_host = cpms.pagerank(graph, layout=layout, engine=engine, **given)
+            np.testing.assert_allclose(mine.ranks, on_host.ranks, rtol=1e-9)
+            of_processor = cpms.pagerank(graph, engine="cpu", **there)
+            assert of_processor.device_ranks is None
+            np.testing.assert_allclose(mine.ranks, of_processor.ranks, rtol=1e-6)
+
+    def test_an_iterate_in_device_memory_stays_there(self, graphs, monkeypatch):
+        cupy = pytest.importorskip("cupy")
+        graph = graphs["few"]
+        start = cupy.random.default_rng(27).random(graph.nodes)
+        seen = []
+        monkeypatch.setattr(cuda.CudaOperator, "load", lambda _, values: seen.append(values) or 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            cpms.pagerank(graph, engine="cuda", start=start)
+        assert isinstance(seen[0], cupy.ndarray)
+
+    def test_bad_ones_are_refused(self, graphs):
+        cupy = pytest.importorskip("cupy")
+        graph = graphs["few"]
+        for bad in (cupy.zeros(graph.nodes), cupy.ones(3), -cupy.ones(graph.nodes)):
+            with pytest.raises(InputError, match="start must hold"):
+                cpms.pagerank(graph, engine="cuda", start=bad)
+
+
+class TestChoice:
+    pytestmark = gpu
+
+    def test_auto_is_the_device_where_the_graph_fits(self, graphs, monkeypatch):
+        assert engines.get("auto").name == "cuda"
+        assert cpms.pagerank(graphs["few"]).engine == "cuda"
+        monkeypatch.setattr(type(current()), "free_bytes", lambda _: 1000)
+        assert cpms.pagerank(graphs["few"]).engine == "cpu"
+        with pytest.raises(UnsupportedError, match=r"needs about [\d,]+ bytes of device memory .* but 1,000 are free"):
+            cpms.pagerank(graphs["few"], engine="cuda")
+
+
+class TestReplays:
+    pytestmark = gpu
+
+    @pytest.mark.parametrize("name", ["fp64", "cpms4"])
+    def test_sweeps_replayed_are_those_launched(self, graphs, name):
+        problem, storage = Problem(graphs["skewed"]), format_named(name)
+        operator, twin = (cuda.ENGINE.prepare(problem, storage, "csr") for _ in range(2))
+        values = np.random.default_rng(28).random(problem.graph.nodes)
+        x, out, y, there = operator.load(values), operator.empty(), twin.load(values), twin.empty()
+        for step in range(9):
+            found = operator.sweep(x, out, Level(1, 1), step)
+            twin.launch(y, there, read=1, write=1, step=step)
+            assert found.l1 == current().fetch(twin.work.found)[1]
+            np.testing.assert_array_equal(operator.read(out, 1), twin.read(there, 1))
+            x, out, y, there = out, x, there, y
+
+    def test_vectors_live_as_long_as_their_graphs(self, graphs):
+        operator = cuda.ENGINE.prepare(Problem(graphs["mesh"]), FP64, "csr")
+        values = np.random.default_rng(29).random(graphs["mesh"].nodes)
+        expected = None
+        for _ in range(6):
+            x, out = operator.load(values), operator.empty()
+            for step in range(6):
+                found = operator.sweep(x, out, Level(1, 1), step)
+                x, out = out, x
+            expected = expected or found
+            assert found == expected
+            del x, out
+            current().arrays.get_default_memory_pool().free_all_blocks()
 
 
 class TestMemory:

@@ -18,6 +18,8 @@ from cpms.format import FP64, Format
 from cpms.graph import Graph
 from cpms.segmented import SegmentedArray
 
+_MOST_STEPS = 8
+
 
 @dataclass(frozen=True, eq=False)
 class Matrix(ABC):
@@ -125,8 +127,8 @@ class BalancedRows(Matrix):
         backend = current()
         arrays = backend.arrays
         slots = arrange.Slots.of(graph, numbering)
-        # Four times what the device holds at once, but no longer tasks than pay.
-        chosen = steps or min(4, max(1, slots.steps // (backend.processors * 128)))
+        # As many tasks as warps that the device holds at once, but no longer ones than pay.
+        chosen = steps or min(_MOST_STEPS, max(1, slots.steps // (backend.processors * 32)))
         sources, marks, weights = slots.place(graph)
         first_rows, first_tasks = slots.tasks(chosen)
         count = len(first_rows)

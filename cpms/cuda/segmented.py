@@ -14,21 +14,6 @@ from cpms.format import FloatFormat, Format, SegmentFormat
 from cpms.segmented import SegmentedArray, shared_exponent
 
 
-def is_device_array(values: object) -> bool:
-    """Return whether an object's memory lies on a CUDA device.
-
-    Examples
-    --------
-    >>> is_device_array(np.zeros(3))
-    False
-    """
-    if hasattr(values, "__cuda_array_interface__"):
-        return True
-    device = getattr(values, "__dlpack_device__", None)
-    # 2 is DLPack's kDLCUDA; NumPy arrays answer 1, the processor.
-    return device is not None and int(device()[0]) == 2
-
-
 def adopted(values: Any) -> Any:
     """Return a device object (``__cuda_array_interface__`` or DLPack) as a CuPy array on the same memory."""
     arrays = current().arrays
@@ -52,7 +37,7 @@ def encode(values: Any, format: Format, *, segments: int | None = None) -> Segme
     UnsupportedError
         If device memory runs out.
     """
-    given = _doubles(values)
+    given = doubles(values)
     exponent = _shared_exponent(given, format) if isinstance(format, FloatFormat) and format.scaled else 0
     backend = current()
     with backend.memory_for(f"{len(given):,} values of {format.name}", format.nbytes(len(given))):
@@ -64,7 +49,7 @@ def encode(values: Any, format: Format, *, segments: int | None = None) -> Segme
 
 def write(stored: SegmentedArray, values: Any, *, segments: int | None = None) -> None:
     """Overwrite the first ``segments`` segments of every value; see `SegmentedArray.write`."""
-    given = _doubles(values)
+    given = doubles(values)
     if given.shape != (stored.length,):
         raise InputError(f"the array holds {stored.length} values; {given.shape} cannot be written into it")
     launch_convert.encode(
@@ -136,7 +121,14 @@ def _convert(bits: Any, format: SegmentFormat, *, to_segments: bool) -> None:
     launch_convert.convert_spans(bits[done:], format, to_segments=to_segments)
 
 
-def _doubles(values: Any) -> Any:
+def doubles(values: Any) -> Any:
+    """Return a device object of one dimension as a contiguous CuPy array of float64; no copy if it is one.
+
+    Raises
+    ------
+    InputError
+        If it has other dimensions, or holds no numbers.
+    """
     given = adopted(values)
     if given.ndim != 1:
         raise InputError(f"values have {given.ndim} dimensions; give one")

@@ -5,8 +5,12 @@ from __future__ import annotations
 from importlib import import_module
 from pkgutil import iter_modules
 
-from cpms.engine import Engine
+from cpms.engine import Engine, Problem
 from cpms.errors import InputError, UnavailableError
+from cpms.format import FP64, Format
+
+PREFERRED = ("cuda", "cuda_fused", "cpu")
+"""What ``auto`` looks at, in this order."""
 
 
 def names() -> list[str]:
@@ -21,7 +25,7 @@ def names() -> list[str]:
 
 
 def get(name: str) -> Engine:
-    """Return an engine by name; ``auto`` is the fastest that runs here.
+    """Return an engine by name; ``auto`` is ``cuda`` where a device is there, else ``cpu``.
 
     Raises
     ------
@@ -31,11 +35,38 @@ def get(name: str) -> Engine:
         If this machine cannot run it.
     """
     if name == "auto":
-        return get("cpu")
+        return get("cpu" if get_any("cuda").missing() else "cuda")
     if name not in names():
         raise InputError(f"engine {name!r} is not known; it can be auto or one of {', '.join(names())}")
-    engine: Engine = import_module(f"cpms.engines.{name}").ENGINE
+    engine = get_any(name)
     missing = engine.missing()
     if missing:
         raise UnavailableError(f"engine {name} cannot run here: {missing}")
     return engine
+
+
+def get_any(name: str) -> Engine:
+    """Return an engine by name, whether this machine can run it or not."""
+    engine: Engine = import_module(f"cpms.engines.{name}").ENGINE
+    return engine
+
+
+def automatic(problem: Problem, storage: Format, layout: str, method: str) -> Engine:
+    """Return the engine that ``auto`` stands for: the first of `PREFERRED` that can do this here.
+
+    That is one of a CUDA device, where there is one, it has the method, and the graph fits in its
+    memory; else ``cpu``.
+
+    Examples
+    --------
+    >>> from cpms import CPMS2, Graph
+    >>> automatic(Problem(Graph.from_edges([0], [1])), CPMS2, "csr", "power").name in PREFERRED
+    True
+    """
+    if method == "refine":  # It keeps its matrix as float64 power iteration does.
+        storage, layout = FP64, "pattern"
+    for name in PREFERRED[:-1]:
+        engine = get_any(name)
+        if method in engine.methods and not engine.missing() and not engine.unsupported(problem, storage, layout):
+            return engine
+    return get(PREFERRED[-1])

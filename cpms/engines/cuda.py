@@ -21,7 +21,7 @@ from cpms.errors import UnsupportedError
 from cpms.format import FP64, FloatFormat, Format
 from cpms.graph import Graph
 from cpms.precision import FLOAT64, Level
-from cpms.segmented import SegmentedArray
+from cpms.segmented import SegmentedArray, on_device
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +42,7 @@ class CudaOperator(Operator[SegmentedArray]):
 
     def load(self, values: Floats) -> SegmentedArray:
         """Return float64 values, of either memory, as a vector."""
-        given = segmented.adopted(values) if segmented.is_device_array(values) else current().arrays.asarray(values)
+        given = segmented.adopted(values) if on_device(values) else current().arrays.asarray(values)
         vector = self.empty()
         vectors.write(vector, self.work.to_stored(given))
         current().synchronize()
@@ -143,6 +143,7 @@ class CudaEngine(Engine):
     name: ClassVar[str] = "cuda"
     layouts: ClassVar[tuple[str, ...]] = ("csr", "ell", "pattern")
     repeatable: ClassVar[bool] = True
+    takes_device_arrays: ClassVar[bool] = True
     thread_rows: ClassVar[bool] = False
 
     def missing(self) -> str | None:

@@ -19,7 +19,7 @@ from cpms.engine import Engine, Floats, Operator, Problem, Sweep
 from cpms.errors import UnsupportedError
 from cpms.format import FP64, FloatFormat, Format
 from cpms.precision import Level
-from cpms.segmented import SegmentedArray
+from cpms.segmented import SegmentedArray, on_device
 from cpms.sparse.edge_values import edge_values
 
 
@@ -95,7 +95,7 @@ class CusparseOperator(Operator[Vector]):
     def load(self, values: Floats) -> Vector:
         """Return float64 values, of either memory, as a vector."""
         nodes, vector = self.problem.graph.nodes, self.empty()
-        given = segmented.adopted(values) if segmented.is_device_array(values) else current().arrays.asarray(values)
+        given = segmented.adopted(values) if on_device(values) else current().arrays.asarray(values)
         vector.dense.values[:nodes] = given
         self._measure(vector)
         if self.storage.exact:
@@ -156,11 +156,11 @@ class CusparseOperator(Operator[Vector]):
 
     def read(self, x: Vector, segments: int) -> Floats:
         """Return the vector in main memory."""
-        return current().to_host(self.read_device(x, segments)).astype(np.float64, copy=False)
+        return current().to_host(self.read_device(x, segments))
 
     def read_device(self, x: Vector, segments: int) -> Any:  # noqa: ARG002
-        """Return the vector as a device array, shape (nodes,)."""
-        return x.dense.values[: self.problem.graph.nodes]
+        """Return the vector as a float64 device array, shape (nodes,)."""
+        return x.dense.values[: self.problem.graph.nodes].astype(np.float64)
 
     def _stored(self, x: Vector) -> SegmentedArray:
         values = x.dense.values
@@ -196,6 +196,7 @@ class CusparseEngine(Engine):
     layouts: ClassVar[tuple[str, ...]] = ("csr",)
     repeatable: ClassVar[bool] = False
     """Which algorithm is fastest may differ from run to run, and cuSPARSE's first adds in any order."""
+    takes_device_arrays: ClassVar[bool] = True
 
     def missing(self) -> str | None:
         """Return what is missing: CuPy or a device."""
@@ -217,6 +218,10 @@ class CusparseEngine(Engine):
                 f"engine cusparse needs about {needed:,} bytes of device memory for {graph.name}, but {free:,} are free"
             )
         return None
+
+    def sum_roundoff(self, storage: Format) -> float:
+        """Return that of float32 where cuSPARSE adds in it."""
+        return 0.0 if storage.exact else 2.0**-24
 
     def prepare(self, problem: Problem, storage: Format, layout: str) -> CusparseOperator:
         """Upload the matrix and find the fastest way to multiply with it."""

@@ -20,10 +20,10 @@ constexpr int step_room = step_slots + 32;
 
 CPMS_DEVICE u32 turned(u32 slot) { return slot + slot / slots_each; }
 
-// Slots of a step that a lane reads one after the other: what fills wide loads of values.
+// Slots of a step that a lane reads one after the other: what fills its loads of values, of 16 bytes.
 template <class F>
 CPMS_CONSTANT int run_slots() {
-    return 1;
+    return 128 / F::widest < slots_each ? 128 / F::widest : slots_each;
 }
 
 template <int Run>

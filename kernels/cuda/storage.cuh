@@ -196,6 +196,7 @@ struct Packed {
     static constexpr int segments = 1;
     static constexpr bool scalable = true;
     static constexpr int width = 1 + ExponentBits + MantissaBits;
+    static constexpr int widest = width;
     static constexpr int bytes = width / 8;
 
     static CPMS_DEVICE u32 packed(double value, u64 seed, u64 i) {
