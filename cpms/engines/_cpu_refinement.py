@@ -11,6 +11,7 @@ import numpy.typing as npt
 from cpms import threads
 from cpms.engine import Floats, Norm, Problem, Refinement, Round, Sweep
 from cpms.engines import _cpu_refine_kernels as kernels
+from cpms.engines._cpu_topological import acyclic
 from cpms.format import FloatFormat
 from cpms.segmented import ROUNDING_MODES
 from cpms.sparse import jagged
@@ -48,11 +49,16 @@ class CpuRefinement(Refinement):
         self._c = np.zeros(graph.nodes, np.float32)
         self._z: tuple[npt.NDArray[Any], npt.NDArray[Any]] | None = None
         self._sweeps = 0
+        self._acyclic = acyclic(problem)
         self.nbytes = self._matrix.nbytes + self._degree.nbytes
+
+    def guess(self) -> Floats | None:
+        """Return the solution where no edges form a cycle, from one pass over the nodes; else None."""
+        return None if self._acyclic is None else self._acyclic.solution()
 
     def start(self, values: Floats) -> None:
         """Begin at a copy of the values."""
-        self._x[:] = values[self._matrix.nodes]
+        np.take(values, self._matrix.nodes, out=self._x, mode="clip")
         self._c[:] = 0.0
         self._sweeps = 0
 

@@ -33,7 +33,7 @@ class Jagged:
     block's entries begin at ``starts[block]``. ``sources`` are numbers here.
     """
 
-    nodes: npt.NDArray[Any]
+    nodes: npt.NDArray[np.int64]
     lengths: npt.NDArray[np.uint32]
     starts: npt.NDArray[np.uint64]
     sources: npt.NDArray[Any]
@@ -54,7 +54,7 @@ def build(graph: Graph) -> Jagged:
     ([2, 1, 0], [2, 1, 0], [2, 1, 2])
     """
     sources = unsigned_sources(graph)
-    nodes, places, moved = (np.empty(length, sources.dtype) for length in (graph.nodes, graph.nodes, graph.edges))
+    nodes, places, moved = np.empty(graph.nodes, np.int64), np.empty(graph.nodes, sources.dtype), np.empty_like(sources)
     _each_block(graph.nodes, lambda low, high: _sort_rows(graph.indptr, nodes, places, low, high))
     _each_block(graph.nodes, lambda low, high: _move(graph.indptr, nodes, places, sources, moved, low, high))
     lengths = graph.in_degree[nodes].astype(np.uint32)
