@@ -1,4 +1,4 @@
-"""Whole solves, contestants in turn round by round, each prepared anew and certified once."""
+"""Whole solves, contestants in turn round by round, certified once."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from cpms import engines, ranking
-from cpms.engine import Problem
+from cpms.engine import Operator, Problem
 from cpms.errors import UnavailableError, UnsupportedError
 from cpms.experiment.config import Cell, Experiment
-from cpms.format import format_named
+from cpms.format import FP64, Format, format_named
 from cpms.graph import Graph
 from cpms.loading import load
 from cpms.power import power
@@ -74,12 +74,12 @@ class Context:
             self._graph = None
             self._graph = cell["graph"], load(cell["graph"])
         graph = self._graph[1]
-        problem = Problem(graph)
-        columns = [_first_round(problem, given, cell) for given in cell["contestants"]]
+        solver = _Solver(Problem(graph), cell)
+        columns = [_first_round(solver, given, cell) for given in cell["contestants"]]
         for _ in range(cell["rounds"]):
             for given, column in zip(cell["contestants"], columns, strict=True):
                 if column["status"] == "ok":
-                    _, _, history, solve_s = _solve(problem, given, cell)
+                    _, _, history, solve_s = solver.solve(given)
                     column["solve_samples_s"].append(solve_s)
                     column["step_samples_s"].append([step.seconds for step in history])
         for column in columns:
@@ -95,25 +95,41 @@ class Context:
         }
 
 
-def _solve(problem: Problem, given: dict[str, Any], cell: Cell) -> tuple[Any, Any, list[Step], float]:
-    """Prepare, solve and return ranks, status, history and the seconds of the solve alone."""
-    storage = format_named(given["storage"])
-    operator = engines.get(given["engine"]).prepare(problem, storage, given["layout"] or cell["layout"])
-    controller = default_controller(storage)
-    if given["write_ahead"]:
-        controller = WriteAhead(controller, given["write_ahead"])
-    first = np.full(problem.graph.nodes, 1.0 / problem.graph.nodes)
-    ranks, status, history = power(operator, first, controller, Stopping(cell["tol"]))
-    # The history's times leave out bringing vectors to and from a device, which a caller may not need.
-    return ranks, status, history, history[-1].seconds
+class _Solver:
+    """Solves a cell's problem; operators in float64, which a solve leaves as they were, are prepared once."""
+
+    def __init__(self, problem: Problem, cell: Cell) -> None:
+        self.problem = problem
+        self._cell = cell
+        self._kept: dict[tuple[str, str], Operator[Any]] = {}
+
+    def solve(self, given: dict[str, Any]) -> tuple[Any, Any, list[Step], float]:
+        """Return ranks, status, history and the seconds of the solve alone."""
+        storage, nodes = format_named(given["storage"]), self.problem.graph.nodes
+        controller = default_controller(storage)
+        if given["write_ahead"]:
+            controller = WriteAhead(controller, given["write_ahead"])
+        first = np.full(nodes, 1.0 / nodes)
+        ranks, status, history = power(self._operator(given, storage), first, controller, Stopping(self._cell["tol"]))
+        # The history's times leave out bringing vectors to and from a device, which a caller may not need.
+        return ranks, status, history, history[-1].seconds
+
+    def _operator(self, given: dict[str, Any], storage: Format) -> Operator[Any]:
+        key = given["engine"], given["layout"] or self._cell["layout"]
+        if storage == FP64 and key in self._kept:
+            return self._kept[key]
+        operator = engines.get(key[0]).prepare(self.problem, storage, key[1])
+        if storage == FP64:
+            self._kept[key] = operator
+        return operator
 
 
-def _first_round(problem: Problem, given: dict[str, Any], cell: Cell) -> dict[str, Any]:
+def _first_round(solver: _Solver, given: dict[str, Any], cell: Cell) -> dict[str, Any]:
     try:
-        ranks, status, history, _ = _solve(problem, given, cell)
+        ranks, status, history, _ = solver.solve(given)
     except (UnsupportedError, UnavailableError, MemoryError) as error:
         return {**given, "status": "unsupported", "reason": str(error) or "out of memory"}
-    residual_l1 = ranking.residual(problem, ranks / ranks.sum()) if cell["certify"] else None
+    residual_l1 = ranking.residual(solver.problem, ranks / ranks.sum()) if cell["certify"] else None
     return {
         **given,
         "status": "ok",

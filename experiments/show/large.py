@@ -1,0 +1,31 @@
+"""Large random graphs on one GPU beside the times that Agrawal, Shendre and Goka print for graphs of that size."""
+
+import pandas as pd
+
+from cpms.experiment.present import printed
+
+NEEDS = ["gpu_large"]
+
+
+def show(rows, out):
+    rows = rows[rows.status == "ok"]
+    paper = printed("agrawal")
+    lines = []
+    for graph, cells in rows.groupby("graph_name", sort=False):
+        theirs = paper[paper.nodes == cells.nodes.iloc[0]].iloc[0]
+        whole_s = cells.prepare_s + cells.solve_s
+        lines.append(
+            {
+                "graph": graph,
+                "layout": cells.layout.iloc[0],
+                "iterations": int(cells.iterations.iloc[0]),
+                "residual": cells.residual_l1.max(),
+                "prepare_s": cells.prepare_s.median(),
+                "solve_s": cells.solve_s.median(),
+                "prepare and solve, s": whole_s.median(),
+                "theirs, CUDA, s": theirs.cuda_ms / 1e3,
+                "theirs, serial, s": theirs.serial_ms / 1e3,
+                "times their CUDA": theirs.cuda_ms / 1e3 / whole_s.median(),
+            }
+        )
+    out.table(pd.DataFrame(lines), caption=f"Large random graphs on {rows.gpu.iloc[0]}, float64 to 1e-10, medians")
