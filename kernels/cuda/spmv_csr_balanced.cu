@@ -36,7 +36,7 @@ CPMS_DEVICE void load_sources(const u32* sources, u32 step, u32 lane, u32 (&sour
 #pragma unroll
     for (int round = 0; round < slots_each / Run; ++round) {
         const u8* at = (const u8*)(sources + ((u64)step * step_slots + first_slot<Run>(round, lane)));
-        const auto loaded = load_run_bytes<4 * Run>(at, Streaming{});
+        const auto loaded = load_run_bytes<4 * Run>(at, LastUse{});
 #pragma unroll
         for (int j = 0; j < Run; ++j) source[round * Run + j] = loaded.word[j];
     }
@@ -98,13 +98,13 @@ CPMS_DEVICE void spmv_csr_balanced(const u32* sources, const u8* values, const u
     u32 open_row = row;
     bool ends_open;
     do {
-        const u32 mark = load_word(marks + step * 32 + lane, Streaming{});
+        const u32 mark = load_word(marks + step * 32 + lane, LastUse{});
         double term[slots_each], factor[slots_each / Run][Run];
         if constexpr (!Pattern) {
 #pragma unroll
             for (int round = 0; round < slots_each / Run; ++round) {
                 const u32 first = step * step_slots + first_slot<Run>(round, lane);
-                load_run<F, R>(values, first, all_steps * step_slots, Streaming{}, factor[round]);
+                load_run<F, R>(values, first, all_steps * step_slots, LastUse{}, factor[round]);
             }
         }
 #pragma unroll
