@@ -15,6 +15,7 @@ Examples
 
 from __future__ import annotations
 
+import itertools
 from fractions import Fraction
 from typing import Any
 
@@ -33,6 +34,7 @@ from cpms.solve import teleport_distribution
 
 _SUM_ERROR = 1e-12
 """Relative difference that the order of a float64 sum may make."""
+_MASS_ERROR = 1e-14
 _GUARD = 16
 
 
@@ -211,6 +213,48 @@ def sweeps_agree(engine: Engine, problem: Problem, storage: Format, layout: str,
             x, out = out, x
 
 
+def refinement_is_sound(engine: Engine, problem: Problem, storage: FloatFormat, *, low: int = 12) -> None:
+    """Check what method ``refine`` rests on, of an engine's rounds with a format Q.
+
+    Two rounds of a full sweep and ``low`` low ones, from a random distribution, and a third full sweep.
+    The norms of each full sweep are those of the vector that the engine reads back, by the reference; the mass
+    is 1 after every correction; and each low sweep multiplies the sum of r by the damping, whatever Q loses:
+    to 1e-14 and the rounding of the longest row's sum.
+
+    Raises
+    ------
+    LawError
+        If one of them does not hold; the sentence gives the numbers.
+
+    Examples
+    --------
+    >>> import cpms
+    >>> from cpms import engines
+    >>> problem = Problem(cpms.Graph.from_edges([0, 0, 1], [1, 2, 2]))
+    >>> refinement_is_sound(engines.get("cpu"), problem, cpms.E5M2)
+    """
+    rounds = engine.refinement(problem)
+    allowed = _MASS_ERROR + 2.0**-53 * int(problem.graph.in_degree.max())
+    start = np.random.default_rng(problem.graph.nodes).random(problem.graph.nodes)
+    rounds.start(start / start.sum())
+    seen: Floats | None = start / start.sum()
+    for low_sweeps in (low, 0, low, 0, 0):
+        found = rounds.round(storage if low_sweeps else None, gain=1e-300, tol=1e-300, norm="l1", most_low=low_sweeps)
+        if seen is not None:
+            _same_residual(engine.name, problem, found.found, seen / seen.sum())
+        if abs(found.found.mass - 1.0) > allowed:
+            raise LawError(f"engine {engine.name} corrects to mass {found.found.mass!r}, not 1")
+        sizes = [found.found.l1, *found.low]
+        for place, (before, after) in enumerate(itertools.pairwise(found.sums)):
+            if not abs(after - problem.damping * before) <= allowed * sizes[place]:
+                raise LawError(
+                    f"engine {engine.name}, {storage.name}: low sweep {place + 1} takes the sum of r from {before!r} "
+                    f"to {after!r}, not to {problem.damping} times that"
+                )
+        # After low sweeps the engine holds a correction that only the next round adds.
+        seen = None if low_sweeps else np.array(rounds.read())
+
+
 def answer_is_certified(result: Result, *, personalization: Any = None, dangling: DanglingRule = "teleport") -> None:
     """Check what a result claims of its own answer, by a sweep of the reference engine.
 
@@ -334,3 +378,14 @@ def _same_norms(name: str, found: Sweep, seen: Floats, got: Floats) -> None:
     for norm, given, recomputed in zip(Sweep._fields, found, right, strict=True):
         if not abs(given - recomputed) <= allowed:
             raise LawError(f"engine {name} says {norm} is {given!r}; from the vectors it is {recomputed!r}")
+
+
+def _same_residual(name: str, problem: Problem, found: Sweep, x: Floats) -> None:
+    """Compare the norms that a full sweep found with those of a reference sweep of the same vector."""
+    operator = REFERENCE.prepare(problem, FP64, "csr")
+    right = operator.sweep(operator.load(x), operator.empty(), Level(1, 1), 0)
+    for norm, given, recomputed in zip(Sweep._fields, found, right, strict=True):
+        if not abs(given - recomputed) <= _SUM_ERROR:
+            raise LawError(
+                f"engine {name} says {norm} of a full sweep is {given!r}; by the reference it is {recomputed!r}"
+            )

@@ -242,6 +242,7 @@ def _corrected(x, c, degree, share):  # type: ignore[no-untyped-def]
     total = dangling = 0.0
     for i in range(len(x)):
         value = x[i] + np.float64(c[i])
+        value = 0.0 if value < 0.0 else value
         count = np.float64(degree[i])
         x[i] = value
         share[i] = value / max(count, 1.0)
@@ -286,8 +287,9 @@ def _full_piece(  # type: ignore[no-untyped-def]
 def full(  # type: ignore[no-untyped-def]
     lane, cuts, control, lengths, starts, sources, degree, share, x, c, r, sink, teleport, damping, bounds, sums
 ):
-    """Add ``c`` to ``x``, scale that to mass 1 and sweep in float64: x = G(x), r its change, c = 0.
+    """Correct x by c and sweep in float64: x = G(x), r its change, c = 0.
 
+    Before the sweep x + c is cut to 0 where rounding left less, and scaled to mass 1.
     Lane ``lane`` takes the pieces between two of the ``cuts``. A piece leaves six sums: the norms of r (the
     square of the second), the mass of x, the sum of r, and the largest |r| / degree.
     """

@@ -129,7 +129,7 @@ class ReferenceRefinement(Refinement):
         """Do what `cpms.refine` says, line by line."""
         began = time.perf_counter()
         damping, w, v = self.problem.damping, self.problem.sink_or_scalar, self.problem.teleport_or_scalar
-        x = self._x + self._c
+        x = np.maximum(self._x + self._c, 0.0)
         x /= x.sum()
         share = x / np.maximum(self._degree, 1)
         y = damping * (self._gathered(share) + x[self._degree == 0].sum() * w) + (1 - damping) * v

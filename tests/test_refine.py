@@ -1,0 +1,409 @@
+"""Method refine: laws on any graph and any format, answers within their bound, bad Q noticed, policies replayed."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+import scipy.sparse
+import scipy.sparse.linalg
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cpms
+from cpms import Graph, InputError, Status, UnsupportedError, check, cli, engines, format_named, loading
+from cpms.check import LawError
+from cpms.engine import Problem, Refinement
+from cpms.engines.reference import ReferenceRefinement
+from cpms.format import BF16, E4M3, E5M2, FP16, FP32, FloatFormat
+from cpms.precision import Threshold
+from cpms.refine import AdaptiveGain, FixedGain, Plan, Refining, default_gain, default_policy, quantiser
+from cpms.testing import distributions, float_formats, graphs
+
+ENGINES = ["reference", "cpu"]
+FORMATS = ["fp32", "fp16", "bf16", "e4m3", "e5m2", "cpms4", "cpms4-nearest", "cpms2", "cpms2-nearest", "e5m2-zero"]
+TINY = FloatFormat("tiny", 2, 5)
+
+
+@pytest.fixture(params=ENGINES, scope="module")
+def engine(request):
+    return engines.get(request.param)
+
+
+def random_graph(nodes, edges, **options):
+    random = np.random.default_rng(nodes)
+    sources, targets = random.integers(0, nodes, edges), random.geometric(20 / nodes, edges) % nodes
+    return Graph.from_edges(sources, targets, nodes=nodes, **options)
+
+
+def with_cycle(nodes):
+    random = np.random.default_rng(3)
+    sources = np.concatenate([np.arange(nodes), random.integers(0, nodes, 3 * nodes)])
+    return Graph.from_edges(sources, np.append((np.arange(nodes) + 1) % nodes, random.integers(0, nodes, 3 * nodes)))
+
+
+HUB = 3000
+ADVERSARIAL = {
+    "one node": Graph.from_edges([], [], nodes=1),
+    "one loop": Graph.from_edges([0], [0]),
+    "star inwards": Graph.from_edges(np.arange(1, HUB), np.zeros(HUB - 1, int)),
+    "star outwards": Graph.from_edges(np.zeros(HUB - 1, int), np.arange(1, HUB)),
+    "star both ways": Graph.from_edges(
+        np.append(np.arange(1, HUB), np.zeros(HUB - 1, int)), np.append(np.zeros(HUB - 1, int), np.arange(1, HUB))
+    ),
+    "chain": Graph.from_edges(np.arange(2999), np.arange(1, 3000)),
+    "ring": Graph.from_edges(np.arange(3000), (np.arange(3000) + 1) % 3000),
+    "two components": Graph.from_edges(
+        [*range(500), *range(500, 1000), 500], [*[(k + 1) % 500 for k in range(500)], *[500] * 500, 700]
+    ),
+    "all dangling": Graph.from_edges([], [], nodes=3000),
+    "none dangling": with_cycle(5000),
+    "giant hub": Graph.from_edges(
+        np.concatenate([np.arange(20_000), np.full(20_000, 7), np.arange(20_000)]),
+        np.concatenate([np.full(20_000, 7), np.arange(20_000), (np.arange(20_000) * 31) % 20_000]),
+    ),
+    "isolated nodes": Graph.from_edges([0, 1, 2, 50_000], [1, 2, 0, 0], nodes=100_000),
+    "repeated edges and loops": Graph.from_edges([0] * 40 + [1, 1, 2, 2], [1] * 40 + [1, 0, 2, 2], nodes=4),
+    "random": random_graph(6000, 30_000),
+}
+
+
+def exact(problem):
+    """Return the solution from a sparse factorisation: x is a sum of (I - damping P)^-1 v and the same of w."""
+    graph, n = problem.graph, problem.graph.nodes
+    share = problem.damping / np.maximum(graph.out_degree, 1)[graph.sources]
+    p = scipy.sparse.csc_array(scipy.sparse.coo_array((share, (graph.targets, graph.sources)), shape=(n, n)))
+    factors = scipy.sparse.linalg.splu(scipy.sparse.csc_matrix(scipy.sparse.eye_array(n, format="csc") - p))
+    of_v = factors.solve(np.broadcast_to(problem.teleport_or_scalar, n).copy())
+    of_w = factors.solve(np.broadcast_to(problem.sink_or_scalar, n).copy())
+    nodes, damping = graph.dangling_nodes, problem.damping
+    x = of_v + damping * of_v[nodes].sum() / (1 - damping * of_w[nodes].sum()) * of_w
+    return x / x.sum()
+
+
+def solve(graph, engine, **options):
+    return cpms.pagerank(graph, method="refine", engine=engine.name, **options)
+
+
+# Laws
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@given(graph=graphs(weighted=False), data=st.data())
+@settings(max_examples=25)
+def test_rounds_are_sound_on_any_graph(engine, name, graph, data):
+    teleport = data.draw(st.none() | distributions(graph.nodes))
+    rule = data.draw(st.sampled_from(["teleport", "uniform"]))
+    problem = Problem(graph, data.draw(st.floats(0.01, 0.99)), teleport, rule)
+    check.refinement_is_sound(engine, problem, quantiser(format_named(name)))
+
+
+@pytest.mark.parametrize("graph", ADVERSARIAL)
+@pytest.mark.parametrize("name", FORMATS)
+def test_rounds_are_sound_on_adversarial_graphs(engine, name, graph):
+    check.refinement_is_sound(engine, Problem(ADVERSARIAL[graph]), quantiser(format_named(name)))
+
+
+@given(graph=graphs(weighted=False), storage=float_formats())
+@settings(max_examples=100)
+def test_rounds_are_sound_in_formats_of_any_shape(graph, storage):
+    check.refinement_is_sound(engines.get("reference"), Problem(graph), storage)
+
+
+class Wrong(ReferenceRefinement):
+    """Loses mass: dangling nodes keep theirs."""
+
+    def _quantised(self, r, storage, largest):
+        return super()._quantised(r, storage, largest) * (1 + 1e-9)
+
+
+class Leaking(ReferenceRefinement):
+    def _gathered(self, share):
+        return super()._gathered(share) * (1 - 1e-9)
+
+
+class Uncorrected(ReferenceRefinement):
+    def round(self, storage, **options):
+        found = super().round(storage, **options)
+        self._x = self._x * (1 + 1e-12)
+        return found
+
+
+@pytest.mark.parametrize(("fault", "said"), [(Leaking, "sum of r|says|mass"), (Uncorrected, None), (Wrong, None)])
+def test_the_law_finds_faults(fault, said, monkeypatch):
+    reference = engines.get("reference")
+    monkeypatch.setattr(type(reference), "refinement", lambda _, problem: fault(problem))
+    problem = Problem(ADVERSARIAL["random"])
+    if said is None:  # Mass that Q invents or that x has too much is mended by construction: no fault.
+        check.refinement_is_sound(reference, problem, FP16)
+    else:
+        with pytest.raises(LawError, match=said):
+            check.refinement_is_sound(reference, problem, FP16)
+
+
+# Answers
+
+
+@pytest.mark.parametrize("graph", ADVERSARIAL)
+@pytest.mark.parametrize("name", FORMATS)
+def test_the_bound_holds_against_the_exact_solution(engine, name, graph):
+    result = solve(ADVERSARIAL[graph], engine, storage=name)
+    assert result.converged
+    assert np.abs(result.ranks - exact(Problem(ADVERSARIAL[graph]))).sum() <= result.error_bound + 1e-13
+    check.answer_is_certified(result)
+
+
+@pytest.mark.parametrize("graph", ["two components", "star inwards", "random", "isolated nodes"])
+@pytest.mark.parametrize("rule", ["teleport", "uniform"])
+@pytest.mark.parametrize("damping", [0.1, 0.85, 0.99])
+def test_personalised_answers_are_within_their_bound(engine, rule, damping, graph):
+    chosen = {0: 1.0, 3: 2.0, 700: 0.5}
+    options = {"personalization": chosen, "dangling": rule, "damping": damping}
+    result = solve(ADVERSARIAL[graph], engine, max_iterations=5000, **options)
+    teleport = cpms.solve.teleport_distribution(ADVERSARIAL[graph], chosen)
+    right = exact(Problem(ADVERSARIAL[graph], damping, teleport, rule))
+    assert result.converged
+    assert np.abs(result.ranks - right).sum() <= result.error_bound + 1e-13
+    check.answer_is_certified(result, personalization=chosen, dangling=rule)
+
+
+@given(graph=graphs(weighted=False), name=st.sampled_from(FORMATS), tol=st.sampled_from([1e-2, 1e-6, 1e-10, 1e-13]))
+@settings(max_examples=60)
+def test_any_graph_is_solved_within_its_bound(engine, graph, name, tol):
+    result = solve(graph, engine, storage=name, tol=tol)
+    assert result.converged
+    assert result.residual_l1 < tol
+    assert np.abs(result.ranks - exact(Problem(graph))).sum() <= result.error_bound + 1e-13
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+def test_the_norm_asked_for_decides(engine, norm):
+    result = solve(ADVERSARIAL["random"], engine, norm=norm, tol=1e-8)
+    assert result.converged
+    check.answer_is_certified(result)
+    strictest = solve(ADVERSARIAL["random"], engine, tol=1e-8)
+    assert norm == "l1" or result.iterations < strictest.iterations
+
+
+@pytest.mark.parametrize("start", ["one node", "random"])
+def test_any_start_leads_to_the_same_answer(engine, start):
+    graph = ADVERSARIAL["two components"]
+    first = np.eye(graph.nodes)[3] if start == "one node" else np.random.default_rng(1).random(graph.nodes)
+    assert np.abs(solve(graph, engine, start=first).ranks - exact(Problem(graph))).sum() < 1e-9
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 5, 8, 13, 14, 15, 40])
+def test_iterations_are_exactly_those_asked_for(engine, count):
+    seen = []
+    result = solve(ADVERSARIAL["none dangling"], engine, iterations=count, on_step=seen.append)
+    assert (result.status, result.iterations) == (Status.FIXED, count)
+    assert seen == list(result.history)
+    assert [step.iteration for step in seen] == list(range(1, count + 1))
+    check.answer_is_certified(result)
+
+
+@pytest.mark.parametrize("most", [1, 2, 4, 7, 12])
+def test_max_iterations_ends_in_the_middle_of_a_round(engine, most):
+    result = solve(ADVERSARIAL["none dangling"], engine, max_iterations=most, tol=1e-14)
+    assert (result.status, result.iterations) == (Status.MAX_ITERATIONS, most)
+    check.answer_is_certified(result)
+
+
+def test_the_history_tells_full_sweeps_from_low_ones(engine):
+    result = solve(ADVERSARIAL["none dangling"], engine, storage="e5m2")
+    bits = [step.bits for step in result.history]
+    assert (bits[0], bits[-1], set(bits)) == (64, 64, {8, 64})
+    assert all(abs(step.mass - 1) < 1e-12 for step in result.history)
+    seconds = [step.seconds for step in result.history]
+    assert seconds == sorted(seconds)
+
+
+# Bad Q
+
+
+@pytest.mark.parametrize("storage", [TINY, FloatFormat("shallow", 2, 5, "zero"), FloatFormat("flat", 3, 12, "zero")])
+@pytest.mark.parametrize("graph", ["giant hub", "two components", "random", "isolated nodes"])
+def test_bad_formats_are_noticed_and_the_answer_is_right(engine, storage, graph):
+    result = solve(ADVERSARIAL[graph], engine, storage=storage)
+    assert result.converged
+    assert np.abs(result.ranks - exact(Problem(ADVERSARIAL[graph]))).sum() <= result.error_bound + 1e-13
+
+
+def test_a_format_too_poor_for_the_graph_gives_way_to_a_wider_one(engine):
+    poor = FloatFormat("poor", 2, 5, "zero")
+    result = solve(ADVERSARIAL["giant hub"], engine, controller=AdaptiveGain((poor, FP16, FP32)), tol=1e-13)
+    assert result.converged
+    assert set(result.iterations_by_bits) > {64}
+
+
+@pytest.mark.parametrize("storage", [TINY, E5M2])
+def test_a_gain_out_of_reach_is_never_a_wrong_answer(engine, storage):
+    result = solve(ADVERSARIAL["giant hub"], engine, controller=FixedGain(storage, 1e-9), max_iterations=300)
+    check.answer_is_certified(result)
+
+
+class Nothing(ReferenceRefinement):
+    """Every value rounds to zero."""
+
+    def _quantised(self, r, *_):
+        return np.zeros_like(r)
+
+
+class Broken(ReferenceRefinement):
+    """Sweeps overflow."""
+
+    def round(self, storage, **options):
+        self._c = self._c + np.inf
+        return super().round(storage, **options)
+
+
+def test_a_quantiser_that_loses_everything_ends_in_full_sweeps(monkeypatch):
+    reference = engines.get("reference")
+    monkeypatch.setattr(type(reference), "refinement", lambda _, problem: Nothing(problem))
+    result = solve(ADVERSARIAL["random"], reference)
+    assert result.converged
+    assert np.abs(result.ranks - exact(Problem(ADVERSARIAL["random"]))).sum() <= result.error_bound + 1e-13
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_what_is_not_finite_is_said(monkeypatch):
+    reference = engines.get("reference")
+    monkeypatch.setattr(type(reference), "refinement", lambda _, problem: Broken(problem))
+    assert solve(ADVERSARIAL["random"], reference).status is Status.NON_FINITE
+
+
+# Policies, without any engine
+
+
+def replay(policy, rounds):
+    """Return the plans of a history of (promised, found)."""
+    plan, state = policy.init()
+    plans = [plan]
+    for promised, found in rounds:
+        plan, state = policy.update(state, promised, found)
+        plans.append(plan)
+    return plans
+
+
+def test_a_fixed_gain_stays():
+    assert set(replay(FixedGain(FP16), [(0.01, 0.01), (0.01, 3.0)])) == {Plan(FP16, default_gain(FP16))}
+    assert FixedGain(FP16, 0.5).init()[0] == Plan(FP16, 0.5)
+
+
+@given(rounds=st.lists(st.tuples(st.floats(1e-9, 1.0), st.floats(0.0, 1e3)), max_size=40))
+def test_an_adaptive_policy_only_ever_widens(rounds):
+    ladder = (E5M2, FP16, FP32, None)
+    plans = replay(AdaptiveGain(ladder[:-1]), rounds)
+    places = [ladder.index(plan.storage) for plan in plans]
+    assert places == sorted(places)
+    assert all(after - before <= 1 for before, after in itertools.pairwise(places))
+    assert all(0.0 < plan.gain <= 1.0 for plan in plans)
+
+
+def test_noise_lowers_the_gain_to_what_was_reached():
+    first, second, third = replay(AdaptiveGain((E5M2, FP16)), [(0.02, 0.3), (0.3, 0.31)])
+    assert (first.storage, second, third) == (E5M2, Plan(E5M2, 0.3), Plan(E5M2, 0.3))
+
+
+def test_no_progress_asks_for_the_next_format_and_after_the_last_for_full_sweeps():
+    plans = replay(AdaptiveGain((E5M2, FP16)), [(0.1, 0.6), (0.01, 2.0), (1.0, 0.85)])
+    assert [plan.storage for plan in plans] == [E5M2, FP16, None, None]
+
+
+@pytest.mark.parametrize("gain", [0.0, -0.1, 1.1, float("nan")])
+def test_a_gain_lies_above_0_and_up_to_1(gain):
+    with pytest.raises(InputError, match="gain"):
+        Plan(FP16, gain)
+
+
+def test_policies_are_chosen_from_the_storage():
+    ladders = {name: [q.name for q in default_policy(format_named(name)).ladder] for name in FORMATS[:6]}
+    assert ladders["fp32"] == ["fp32"]
+    assert ladders["bf16"] == ["bf16", "fp32"]
+    assert ladders["e4m3"] == ["e4m3", "fp16", "fp32"]
+    assert ladders["cpms4"] == ["cpms4", "fp32"]
+    assert default_gain(E4M3) > default_gain(BF16) > default_gain(FP16) > default_gain(FP32)
+
+
+class Mine(Refining):
+    """A policy of the user's own: full sweeps and bf16 ones in turn."""
+
+    trust = 0.0
+
+    def init(self):
+        return Plan(None, 1.0), False
+
+    def update(self, state, *_):
+        return Plan(None if state else BF16, 0.1), not state
+
+
+def test_a_policy_of_ones_own_plans_the_rounds(engine):
+    result = solve(ADVERSARIAL["random"], engine, controller=Mine())
+    assert result.converged
+    assert set(result.iterations_by_bits) == {16, 64}
+    assert np.abs(result.ranks - exact(Problem(ADVERSARIAL["random"]))).sum() <= result.error_bound + 1e-13
+
+
+# Bad input
+
+
+def test_what_refine_cannot_do_is_said(engine):
+    weighted = Graph.from_edges([0, 1], [1, 0], [1.0, 2.0])
+    with pytest.raises(UnsupportedError, match="weights"):
+        solve(weighted, engine)
+    for layout in ("csr", "ell"):
+        with pytest.raises(UnsupportedError, match="layout 'pattern'"):
+            solve(ADVERSARIAL["ring"], engine, layout=layout)
+    with pytest.raises(InputError, match="method 'power'"):
+        solve(ADVERSARIAL["ring"], engine, controller=Threshold())
+    with pytest.raises(InputError, match="method 'refine'"):
+        cpms.pagerank(ADVERSARIAL["ring"], engine=engine.name, controller=FixedGain(FP16))
+    for name in ("fp64", "cpms8", "seg64"):
+        with pytest.raises(UnsupportedError, match="16 or 32 bits"):
+            solve(ADVERSARIAL["ring"], engine, storage=name)
+
+
+@pytest.mark.parametrize("name", engines.names())
+def test_engines_without_the_method_say_so(name):
+    try:
+        executor = engines.get(name)
+    except cpms.UnavailableError as error:
+        pytest.skip(str(error))
+    if "refine" in executor.methods:
+        assert isinstance(executor.refinement(Problem(ADVERSARIAL["ring"])), Refinement)
+    else:
+        with pytest.raises(UnsupportedError, match="refine"):
+            solve(ADVERSARIAL["ring"], executor)
+
+
+def test_the_command_line_refines(tmp_path, capsys):
+    graph = tmp_path / "ring.txt"
+    graph.write_text("".join(f"{k} {(k + 1) % 50}\n{k} {k * k % 50}\n" for k in range(50)))
+    assert cli.main(["rank", str(graph), "--method", "refine", "--storage", "e5m2", "--engine", "cpu", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert (report["method"], report["storage"], report["layout"]) == ("refine", "e5m2", "pattern")
+    assert set(report["iterations_by_bits"]) == {"8", "64"}
+    assert report["residual_l1"] < 1e-10
+
+
+# Real graphs: sweeps of Q with a fixed gain, full and low, where float64 power iteration needs ``power``
+
+COUNTS = {
+    "web-Google-scc": {"fp32": (3, 107), "fp16": (6, 106), "cpms4-nearest": (10, 102), "cpms4": (13, 121)},
+    "web-NotreDame": {"fp32": (3, 113), "fp16": (6, 110), "cpms4-nearest": (10, 106), "cpms4": (13, 127)},
+    "wiki-Vote": {"fp32": (3, 28), "fp16": (5, 25), "cpms4-nearest": (8, 24), "cpms4": (9, 25)},
+}
+GAINS = {"fp32": 1e-5, "fp16": 1e-2, "cpms4-nearest": 0.1, "cpms4": 0.1}
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_real_graphs_need_the_sweeps_measured_before(cpms_data, name):
+    graph = loading.load(name)
+    for storage, (full, low) in COUNTS[name].items():
+        policy = FixedGain(quantiser(format_named(storage)), GAINS[storage])
+        result = cpms.pagerank(graph, method="refine", engine="cpu", storage=storage, controller=policy)
+        assert result.converged
+        assert abs(result.iterations_by_bits[64] - full) <= 2
+        assert abs(result.iterations - (full + low)) <= 5
