@@ -128,11 +128,15 @@ def fill_values(sources: Any, graph: Graph, values: Any, numbering: Numbering | 
     if sources.size == 0:
         return
     backend = current()
-    shares = np.zeros(vector_length(graph.nodes))
+    left = graph.out_degree.astype(np.uint32) if graph.weights is None else graph.out_weight
+    divisors = backend.arrays.asarray(left)
+    if numbering is not None:
+        divisors = divisors[backend.arrays.asarray(numbering.order)]
+    shares = backend.arrays.zeros(vector_length(graph.nodes), np.float64)
     with np.errstate(divide="ignore"):
-        shares[: graph.nodes] = 1.0 / (graph.out_weight if numbering is None else graph.out_weight[numbering.order])
+        shares[: graph.nodes] = 1.0 / divisors
     arguments = (
-        *(sources, backend.arrays.asarray(shares), np.uint64(sources.size)),
+        *(sources, shares, np.uint64(sources.size)),
         *(np.uint32(graph.weights is not None), values),
     )
     backend.run(Variant("fill_values"), backend.spread(sources.size), arguments)
