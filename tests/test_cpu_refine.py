@@ -1,0 +1,303 @@
+"""Method refine on the processor: its twin, any number of threads, jagged diagonals, acyclic graphs in one pass."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cpms
+from cpms import Graph, check, engines, format_named, threads
+from cpms.engine import Problem
+from cpms.engines import _cpu_refinement
+from cpms.engines._cpu_topological import acyclic
+from cpms.format import FP16, FloatFormat
+from cpms.refine import quantiser
+from cpms.sparse import jagged
+from cpms.testing import distributions, graphs
+
+CPU, REFERENCE = engines.get("cpu"), engines.get("reference")
+FORMATS = [
+    *("fp32", "fp16", "bf16", "e4m3", "e5m2", "cpms4", "cpms4-nearest", "cpms2", "cpms2-nearest"),
+    *("fp16-zero", "bf16-zero", "e4m3-zero", "fp32-zero", "e3m12", "e2m5", "e11m20", "e6m25"),
+]
+
+
+def random_graph(nodes, edges, seed=5):
+    random = np.random.default_rng(seed)
+    sources, targets = random.integers(0, nodes, edges), random.geometric(30 / nodes, edges) % nodes
+    return Graph.from_edges(sources, targets, nodes=nodes)
+
+
+LARGE = random_graph(9000, 60_000)
+WEIGHTS = np.random.default_rng(6).random(9000)
+PROBLEMS = {
+    "plain": Problem(LARGE),
+    "personalised": Problem(LARGE, 0.9, WEIGHTS / WEIGHTS.sum()),
+    "uniform": Problem(LARGE, 0.5, WEIGHTS / WEIGHTS.sum(), "uniform"),
+    "hub": Problem(Graph.from_edges(np.arange(1, 9000), np.zeros(8999, int))),
+    "dangling": Problem(Graph.from_edges([], [], nodes=5000)),
+}
+
+
+def rounds_of(engine, problem, storage, *, low=20, rounds=2):
+    refinement = engine.refinement(problem)
+    start = np.random.default_rng(1).random(problem.graph.nodes)
+    refinement.start(start / start.sum())
+    found = [refinement.round(storage, gain=1e-300, tol=1e-300, norm="l1", most_low=low) for _ in range(rounds)]
+    return found, refinement.read()
+
+
+# The twin
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+@pytest.mark.parametrize("name", FORMATS)
+def test_rounds_agree_with_the_reference(problem, name):
+    storage = quantiser(format_named(name))
+    mine, x = rounds_of(CPU, PROBLEMS[problem], storage)
+    right, y = rounds_of(REFERENCE, PROBLEMS[problem], storage)
+    for a, b in zip(mine[:1], right[:1], strict=True):
+        np.testing.assert_allclose(a.found, b.found, rtol=1e-12, atol=1e-15)
+        np.testing.assert_allclose(a.low, b.low, rtol=1e-7, atol=1e-15)
+        np.testing.assert_allclose(a.sums, b.sums, rtol=0, atol=1e-14 * b.found.l1)
+    # c is float32 here: the second round's start may differ by that much of what the first one corrected.
+    assert np.abs(x - y).sum() <= 1e-6 * right[0].found.l1
+
+
+@given(graph=graphs(weighted=False, max_nodes=40), data=st.data())
+@settings(max_examples=60)
+def test_full_sweeps_agree_on_any_graph(graph, data):
+    teleport = data.draw(st.none() | distributions(graph.nodes))
+    problem = Problem(
+        graph, data.draw(st.floats(0.01, 0.99)), teleport, data.draw(st.sampled_from(["teleport", "uniform"]))
+    )
+    mine, right = (rounds_of(engine, problem, None, rounds=3) for engine in (CPU, REFERENCE))
+    for a, b in zip(mine[0], right[0], strict=True):
+        np.testing.assert_allclose(a.found, b.found, rtol=1e-9, atol=1e-15)
+    np.testing.assert_allclose(mine[1], right[1], rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize("name", ["fp16", "e5m2", "cpms4-nearest", "cpms2"])
+def test_ranks_and_counts_are_those_of_the_reference(name):
+    a, b = (cpms.pagerank(LARGE, method="refine", storage=name, engine=engine) for engine in ("cpu", "reference"))
+    assert a.iterations_by_bits == b.iterations_by_bits
+    assert np.abs(a.ranks - b.ranks).sum() <= a.error_bound + b.error_bound
+
+
+# Threads
+
+
+def bits(problem, storage, count):
+    with threads.limited(count):
+        found, x = rounds_of(CPU, problem, storage, rounds=3)
+        return [(a.found, a.low, a.sums) for a in found], x.tobytes()
+
+
+@pytest.mark.parametrize("name", ["fp16", "e5m2", "cpms4", "fp32", "bf16-stochastic"])
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_any_number_of_threads_gives_the_same_bits(problem, name, monkeypatch):
+    monkeypatch.setattr(_cpu_refinement, "_PIECE_COST", 1000)
+    storage = quantiser(format_named(name))
+    first = bits(PROBLEMS[problem], storage, 1)
+    assert all(bits(PROBLEMS[problem], storage, count) == first for count in (1, 2, 3, 7))
+
+
+def test_the_test_of_threads_splits_the_work(monkeypatch):
+    monkeypatch.setattr(_cpu_refinement, "_PIECE_COST", 1000)
+    with threads.limited(7):
+        assert CPU.refinement(PROBLEMS["plain"])._lanes() > 2
+
+
+@pytest.mark.parametrize("lanes", [1, 2, 3, 64, 100])
+def test_every_piece_has_one_lane_and_every_row_one_piece(lanes, monkeypatch):
+    monkeypatch.setattr(_cpu_refinement, "_PIECE_COST", 1)
+    for problem in PROBLEMS.values():
+        refinement = CPU.refinement(problem)
+        cuts, bounds = refinement._cuts(lanes).tolist(), refinement._bounds.tolist()
+        assert cuts == sorted(cuts)
+        assert (cuts[0], cuts[-1], len(cuts)) == (0, len(bounds) - 1, lanes + 1)
+        assert bounds == sorted(set(bounds))
+        assert (bounds[0], bounds[-1]) == (0, problem.graph.nodes)
+        assert all(bound % jagged.BLOCK_ROWS == 0 for bound in bounds[:-1])
+
+
+def test_low_sweeps_go_on_where_a_call_into_compiled_code_ended(monkeypatch):
+    whole = bits(PROBLEMS["plain"], FP16, 2)
+    monkeypatch.setattr(_cpu_refinement, "_CALL_COST", 1)
+    assert bits(PROBLEMS["plain"], FP16, 2) == whole
+
+
+def test_solves_in_several_threads_at_once_do_not_wait_for_each_other():
+    right = cpms.pagerank(LARGE, method="refine", engine="cpu").ranks
+    found = []
+    workers = [
+        threading.Thread(target=lambda: found.append(cpms.pagerank(LARGE, method="refine", engine="cpu").ranks))
+        for _ in range(6)
+    ]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(timeout=120)
+    assert len(found) == 6
+    assert all((ranks == right).all() for ranks in found)
+
+
+def test_lanes_run_together_and_one_alone_where_others_do():
+    met = threading.Barrier(3)
+
+    def lane(lane, lanes):
+        met.wait(timeout=60)
+        # The lock is held: a call from within has one lane.
+        return lane, lanes, threads.together(lambda k, n: (k, n), 2)
+
+    assert threads.together(lane, 3) == [(k, 3, [(0, 1)]) for k in range(3)]
+    assert threads.together(lambda lane, lanes: (lane, lanes), 2) == [(0, 2), (1, 2)]
+
+
+def test_a_lane_that_fails_sets_the_others_free_for_the_next_call():
+    def fails(lane, lanes):
+        raise ValueError(lane)
+
+    with pytest.raises(ValueError, match="0"):
+        threads.together(fails, 2)
+    assert threads.together(lambda _, lanes: lanes, 2) == [2, 2]
+
+
+# Stochastic rounding
+
+
+@pytest.mark.parametrize("base", ["fp16", "bf16", "e5m2", "e4m3"])
+def test_stochastic_rounding_is_seeded_and_sound(base):
+    storage = quantiser(format_named(f"{base}-stochastic"))
+    other = FloatFormat(storage.name, storage.exponent_bits, storage.mantissa_bits, "stochastic", seed=1)
+    problem = PROBLEMS["personalised"]
+    first, again, differs = (bits(problem, chosen, 2) for chosen in (storage, storage, other))
+    assert first == again
+    assert first != differs
+    check.refinement_is_sound(CPU, problem, storage)
+    result = cpms.pagerank(LARGE, method="refine", storage=storage, engine="cpu")
+    assert result.converged
+    check.answer_is_certified(result)
+
+
+@pytest.mark.parametrize("base", ["fp16", "e5m2"])
+def test_stochastic_rounding_loses_less_than_cutting(base):
+    def lost(name):
+        (found,), _ = rounds_of(CPU, PROBLEMS["plain"], quantiser(format_named(name)), low=12, rounds=1)
+        return found.low[-1]
+
+    (exact,), _ = rounds_of(CPU, PROBLEMS["plain"], quantiser(format_named("fp32")), low=12, rounds=1)
+    assert abs(lost(f"{base}-stochastic") - exact.low[-1]) < abs(lost(f"{base}-zero") - exact.low[-1])
+
+
+# Jagged diagonals
+
+
+def in_rows(matrix, low, high):
+    """Return each row's entries of one block, by walking its diagonals."""
+    rows = [[] for _ in range(high - low)]
+    at, column = int(matrix.starts[low // jagged.BLOCK_ROWS]), 0
+    lengths = matrix.lengths[low:high].tolist()
+    while (going := sum(length > column for length in lengths)) >= jagged.FEWEST_ROWS:
+        for i in range(going):
+            rows[i].append(int(matrix.sources[at + i]))
+        at, column = at + going, column + 1
+    for i in range(going):
+        rows[i] += matrix.sources[at : at + lengths[i] - column].tolist()
+        at += lengths[i] - column
+    assert at == int(matrix.starts[low // jagged.BLOCK_ROWS + 1])
+    return rows
+
+
+def same_structure(graph):
+    matrix = jagged.build(graph)
+    assert sorted(matrix.nodes.tolist()) == list(range(graph.nodes))
+    for low in range(0, graph.nodes, jagged.BLOCK_ROWS):
+        high = min(low + jagged.BLOCK_ROWS, graph.nodes)
+        assert set(matrix.nodes[low:high].tolist()) == set(range(low, high))
+        assert (np.diff(matrix.lengths[low:high].astype(int)) <= 0).all()
+        for i, row in enumerate(in_rows(matrix, low, high)):
+            node = matrix.nodes[low + i]
+            stored = graph.sources[graph.indptr[node] : graph.indptr[node + 1]]
+            assert matrix.nodes[row].tolist() == stored.tolist()
+
+
+@given(graph=graphs(weighted=False, max_nodes=30))
+def test_jagged_diagonals_hold_each_row_in_its_order(graph):
+    same_structure(graph)
+
+
+@pytest.mark.parametrize("nodes", [2047, 2048, 2049, 5000])
+def test_jagged_diagonals_of_several_blocks(nodes):
+    same_structure(random_graph(nodes, 4 * nodes))
+
+
+# Acyclic graphs
+
+
+def some_acyclic_graph(draw):
+    nodes = draw(st.integers(1, 25))
+    numbering = draw(st.permutations(range(nodes)))
+    node = st.integers(0, nodes - 1)
+    pairs = [sorted(pair) for pair in draw(st.lists(st.tuples(node, node), max_size=60))]
+    kind = draw(st.sampled_from(["mixed", "upwards", "downwards"]))
+    named = {"mixed": numbering, "upwards": range(nodes), "downwards": range(nodes)[::-1]}[kind]
+    return Graph.from_edges([named[a] for a, _ in pairs], [named[b] for _, b in pairs], nodes=nodes)
+
+
+ACYCLIC = st.composite(some_acyclic_graph)()
+
+
+@given(graph=ACYCLIC, data=st.data())
+def test_acyclic_graphs_are_solved_by_one_pass_and_certified_by_one_sweep(graph, data):
+    teleport = data.draw(st.none() | distributions(graph.nodes))
+    rule = data.draw(st.sampled_from(["teleport", "uniform"]))
+    damping = data.draw(st.floats(0.01, 0.99))
+    result = cpms.pagerank(
+        graph, method="refine", engine="cpu", damping=damping, personalization=teleport, dangling=rule, tol=1e-12
+    )
+    assert (result.converged, result.iterations) == (True, 1)
+    check.answer_is_certified(result, personalization=teleport, dangling=rule)
+
+
+@given(graph=ACYCLIC, data=st.data())
+def test_one_edge_that_closes_a_cycle_is_noticed(graph, data):
+    assert acyclic(Problem(graph)) is not None
+    if not graph.edges:
+        return
+    k = data.draw(st.integers(0, graph.edges - 1))
+    source, target = int(graph.sources[k]), int(graph.targets[k])
+    if source != target:
+        closed = Graph.from_edges(np.append(graph.sources, target), np.append(graph.targets, source), nodes=graph.nodes)
+        assert acyclic(Problem(closed)) is None
+        assert CPU.refinement(Problem(closed)).guess() is None
+
+
+def test_a_long_cycle_and_a_deep_path_need_no_deep_stack():
+    random = np.random.default_rng(2)
+    path = random.permutation(100_000)
+    edges = list(itertools.pairwise(path.tolist()))
+    chain = Graph.from_edges([a for a, _ in edges], [b for _, b in edges])
+    result = cpms.pagerank(chain, method="refine", engine="cpu", tol=1e-13)
+    assert (result.converged, result.iterations) == (True, 1)
+    ring = Graph.from_edges(np.append(chain.sources, path[-1]), np.append(chain.targets, path[0]))
+    assert acyclic(Problem(ring)) is None
+
+
+def test_a_start_of_ones_own_is_kept_on_acyclic_graphs():
+    chain = Graph.from_edges(np.arange(99), np.arange(1, 100))
+    result = cpms.pagerank(chain, method="refine", engine="cpu", start=np.eye(100)[0])
+    assert result.converged
+    assert result.iterations > 1
+
+
+def test_real_lower_triangles_are_acyclic(cpms_data):
+    for name in ("luxembourg_osm", "usroads", "delaunay_n15"):
+        result = cpms.pagerank(cpms.load(name), method="refine", engine="cpu")
+        assert (result.converged, result.iterations) == (True, 1)
+        assert result.residual_l1 < 1e-12
