@@ -1,0 +1,163 @@
+"""Whole solves on a processor, ours and other programs' in turn, round by round, at the same verified error."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from importlib import metadata
+from typing import Any
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+from cpms import solve
+from cpms.engine import Floats
+from cpms.errors import UnavailableError, UnsupportedError
+from cpms.experiment.config import Cell, Experiment
+from cpms.experiment.peers import PEERS, Variant
+from cpms.graph import Graph
+from cpms.loading import load
+
+_TOLERANCES = tuple(float(f"{digit}e{exponent}") for exponent in range(-8, -14, -1) for digit in (3, 1))
+
+
+class Ours(BaseModel):
+    """A method and a storage format on engine ``cpu``."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    method: str
+    storage: str = "auto"
+
+
+class Config(Experiment):
+    """What such an experiment may set.
+
+    ``error`` is the L1 distance from a solution at ``reference_tol`` that every peer must keep; of the
+    tolerances that do, each has the loosest. Ours stop at ``tol``.
+    """
+
+    graphs: list[str] = Field(min_length=1)
+    ours: list[Ours] = Field(min_length=1)
+    peers: list[str] = Field(default=list(PEERS))
+    rounds: int = Field(default=5, ge=1)
+    tol: float = Field(default=1e-10, gt=0)
+    error: float = Field(default=1e-9, gt=0)
+    reference_tol: float = Field(default=1e-14, gt=0)
+
+    def cells(self) -> list[Cell]:
+        """Return one cell a graph: its contestants take turns within."""
+        fixed = self.model_dump(include={"peers", "rounds", "tol", "error", "reference_tol"})
+        ours = [given.model_dump() for given in self.ours]
+        return [
+            {"graph": graph, "repetition": repetition, "ours": ours, **fixed}
+            for graph in self.graphs
+            for repetition in range(self.repetitions)
+        ]
+
+
+class Context:
+    """Nothing is kept from cell to cell."""
+
+    def __init__(self, config: Config) -> None:
+        del config
+
+    def measure(self, cell: Cell) -> dict[str, Any]:
+        """Tune each peer, then solve round by round."""
+        graph = load(cell["graph"])
+        exact = solve.pagerank(graph, tol=cell["reference_tol"], engine="cpu").ranks
+        contestants: list[_Contestant] = [_Ours(graph, given, cell["tol"]) for given in cell["ours"]]
+        contestants += [_Peer(graph, name, exact, cell) for name in cell["peers"]]
+        for _ in range(cell["rounds"]):
+            for contestant in contestants:
+                contestant.run(exact)
+        return {
+            "graph_name": graph.name,
+            "stand_in_for": graph.stand_in_for,
+            "nodes": graph.nodes,
+            "edges": graph.edges,
+            "dangling": len(graph.dangling_nodes),
+            "results": [contestant.columns() for contestant in contestants],
+        }
+
+
+class _Contestant:
+    """Columns of one contestant; ``reason`` says why it cannot take part."""
+
+    def __init__(self, name: str) -> None:
+        self.head: dict[str, Any] = {"name": name}
+        self.reason: str | None = None
+        self.samples: list[float] = []
+        self.error = 0.0
+
+    def solve(self) -> tuple[Floats, float]:
+        """Return ranks and seconds."""
+        raise NotImplementedError
+
+    def run(self, exact: Floats) -> None:
+        """Solve once and record time and error."""
+        if self.reason is None:
+            ranks, seconds = self.solve()
+            self.samples.append(seconds)
+            self.error = max(self.error, _distance(ranks, exact))
+
+    def columns(self) -> dict[str, Any]:
+        """Return what a row records."""
+        if self.reason is not None:
+            return {**self.head, "status": "unsupported", "reason": self.reason}
+        measured = {"solve_s": statistics.median(self.samples), "solve_samples_s": self.samples, "error_l1": self.error}
+        return {**self.head, "status": "ok", **measured}
+
+
+class _Ours(_Contestant):
+    def __init__(self, graph: Graph, given: dict[str, Any], tol: float) -> None:
+        super().__init__(f"cpms {given['method']} {given['storage']}")
+        self._graph, self._given, self._tol = graph, given, tol
+        self.solve()
+
+    def solve(self) -> tuple[Floats, float]:
+        result = solve.pagerank(self._graph, engine="cpu", tol=self._tol, **self._given)
+        self.head.update(
+            build_s=result.prepare_s,
+            tol=self._tol,
+            iterations_by_bits={str(bits): count for bits, count in result.iterations_by_bits.items()},
+            solver_status=result.status.name.lower(),
+        )
+        return result.ranks, result.solve_s
+
+
+class _Peer(_Contestant):
+    def __init__(self, graph: Graph, name: str, exact: Floats, cell: Cell) -> None:
+        super().__init__(name)
+        self._peer = PEERS[name]
+        try:
+            began = time.perf_counter()
+            self._built = self._peer.build(graph)
+            self.head["build_s"] = time.perf_counter() - began
+        except (UnavailableError, UnsupportedError, MemoryError) as error:
+            self.reason = str(error) or "out of memory"
+            return
+        if self._peer.version_of:
+            self.head["version"] = metadata.version(self._peer.version_of)
+        tuned = [found for variant in self._peer.variants if (found := self._loosest(variant, exact, cell))]
+        if not tuned:
+            self.reason = f"does not reach an error of {cell['error']} in L1"
+            return
+        _, self._variant, self._tol = min(tuned, key=lambda found: found[0])
+        self.head.update(variant=self._variant, tol=self._tol)
+
+    def _loosest(self, variant: Variant, exact: Floats, cell: Cell) -> tuple[float, Variant, float] | None:
+        """Return time, variant and tolerance of the loosest setting that is right enough."""
+        for tol in _TOLERANCES if self._peer.takes_tolerance else (0.0,):
+            ranks, seconds = self._peer.solve(self._built, variant, tol)
+            if _distance(ranks, exact) <= cell["error"]:
+                # Again, now that everything is compiled and in memory.
+                return min(seconds, self._peer.solve(self._built, variant, tol)[1]), variant, tol
+        return None
+
+    def solve(self) -> tuple[Floats, float]:
+        return self._peer.solve(self._built, self._variant, self._tol)
+
+
+def _distance(a: Floats, b: Floats) -> float:
+    return float(np.abs(a - b).sum())
