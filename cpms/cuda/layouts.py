@@ -19,6 +19,9 @@ from cpms.graph import Graph
 from cpms.segmented import SegmentedArray
 
 _MOST_STEPS = 8
+_MOST_STEPS_OF_SHORT_ROWS = 4
+_SHORT_ROW = 4
+"""Where rows are this short on average, more tasks pay: writing them takes as long as reading edges."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +131,8 @@ class BalancedRows(Matrix):
         arrays = backend.arrays
         slots = arrange.Slots.of(graph, numbering)
         # As many tasks as warps that the device holds at once, but no longer ones than pay.
-        chosen = steps or min(_MOST_STEPS, max(1, slots.steps // (backend.processors * 32)))
+        most = _MOST_STEPS if graph.edges >= _SHORT_ROW * graph.nodes else _MOST_STEPS_OF_SHORT_ROWS
+        chosen = steps or min(most, max(1, slots.steps // (backend.processors * 32)))
         sources, marks, weights = slots.place(graph)
         first_rows, first_tasks = slots.tasks(chosen)
         count = len(first_rows)

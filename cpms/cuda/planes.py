@@ -8,6 +8,7 @@ chunk it begins with aside. What is left over beyond whole chunks is moved last.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numba
@@ -137,11 +138,21 @@ def _cycles(target, longest):  # type: ignore[no-untyped-def]
     return path[:length], begins[:cut], counts[:cut], ends[:cycles]
 
 
+@lru_cache(maxsize=16)
+def _batches(pieces: tuple[int, ...], count: int, inverse: bool) -> list[Stretches]:
+    """Return the moves of `places`, or those back; kept, since a solve asks for the same again."""
+    target = places(list(pieces), count)
+    if not inverse:
+        return stretches(target, _STRETCHES)
+    back = np.empty_like(target)
+    back[target] = np.arange(len(target))
+    return stretches(back, _STRETCHES)
+
+
 def _permute(bits: Any, storage: SegmentFormat, count: int, *, inverse: bool) -> None:
     backend = current()
-    target = places([width // storage.unit for width in storage.widths], count)
     words = MOST_STAGED * storage.unit // DOUBLE_BITS
-    for batch in stretches(np.argsort(target) if inverse else target, _STRETCHES):
+    for batch in _batches(tuple(width // storage.unit for width in storage.widths), count, inverse):
         kept = backend.arrays.empty(len(batch.begins) * words, np.uint64)
         path, begins, counts = map(backend.arrays.asarray, batch)
         blocks, chunk = len(batch.begins), np.uint32(words)
