@@ -176,7 +176,7 @@ class Refinement(ABC):
 
     @abstractmethod
     def start(self, values: Floats) -> None:
-        """Begin at float64 ``values``, shape (nodes,)."""
+        """Begin at float64 ``values``, shape (nodes,), of the memory that the engine takes."""
 
     def guess(self) -> Floats | None:
         """Return values to begin at where the graph allows more than a guess; None if not."""
@@ -205,6 +205,10 @@ class Refinement(ABC):
     @abstractmethod
     def read(self) -> Floats:
         """Return x, shape (nodes,)."""
+
+    def read_device(self) -> Any | None:
+        """Return what `read` does as a CuPy array, or None where x is in main memory."""
+        return None
 
 
 class Engine(ABC):

@@ -159,6 +159,11 @@ def default_policy(storage: Format) -> Refining:
     return AdaptiveGain((first, *(wider for wider in (FP16, FP32) if wider.width > first.width)))
 
 
+def read(operator: Refinement) -> Floats:
+    """Return x in main memory."""
+    return operator.read()
+
+
 def refine(
     operator: Refinement,
     first: Floats,
@@ -167,10 +172,12 @@ def refine(
     on_step: Callable[[Step], None] | None = None,
     *,
     confirmed: Callable[[Floats], bool] | None = None,
+    answer: Callable[[Refinement], Any] = read,
 ) -> tuple[Floats, Status, list[Step]]:
     """Solve x = G(x) from ``first``, in rounds that the policy plans.
 
-    Steps of full sweeps hold the norm asked for, those of low sweeps the L1 norm of r.
+    Answers are what ``answer`` makes of the operator. Steps of full sweeps hold the norm asked for, those of
+    low sweeps the L1 norm of r.
     """
     operator.start(first)
     began = time.perf_counter()
@@ -199,12 +206,12 @@ def refine(
             promised, l1_before = made.low[-1] / l1 if made.low else 1.0, l1
         status = _status(residuals, found[-1], plan, stopping, len(history))
         if status is Status.CONVERGED:
-            ranks = operator.read()
+            ranks = answer(operator)
             falls = len(residuals) < 2 or residuals[-1] < residuals[-2]
             if confirmed is None or confirmed(ranks) or not falls or len(history) >= stopping.max_iterations:
                 return ranks, status, history
         elif status is not None:
-            return operator.read(), status, history
+            return answer(operator), status, history
         plan = following
 
 

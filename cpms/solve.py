@@ -11,7 +11,7 @@ import numpy as np
 
 from cpms import engines
 from cpms.certify import Referee
-from cpms.engine import DanglingRule, Floats, Norm, Operator, Problem
+from cpms.engine import DanglingRule, Floats, Norm, Operator, Problem, Refinement
 from cpms.errors import InputError, UnsupportedError
 from cpms.format import FP16, FP64, Format, format_named
 from cpms.graph import Graph
@@ -116,8 +116,7 @@ def pagerank(
         executor = engines.get(engine)
     if method not in executor.methods:
         raise UnsupportedError(f"engine {executor.name} has no method {method!r}; it has {', '.join(executor.methods)}")
-    stays = method == "power" and executor.takes_device_arrays
-    first = _start(graph, start if stays else _in_main_memory(start))
+    first = _start(graph, start if executor.takes_device_arrays else _in_main_memory(start))
     referee, kept = Referee(problem, stopping), _Kept()
     began = time.perf_counter()
     if method == "refine":
@@ -127,7 +126,7 @@ def pagerank(
         prepared, matrix_bytes = time.perf_counter(), refinement.nbytes
         guessed = refinement.guess() if start is None else None
         first = first if guessed is None else guessed
-        solved = refine(refinement, first, policy, stopping, on_step, confirmed=referee.confirms)
+        solved = refine(refinement, first, policy, stopping, on_step, confirmed=referee.confirms, answer=kept.x_of)
     else:
         chosen_layout = resolved_layout(graph, layout)
         reason = executor.unsupported(problem, chosen, chosen_layout)
@@ -172,6 +171,10 @@ class _Kept:
         if self.answer is None:
             return operator.read(x, segments)
         return _to_host(self.answer)
+
+    def x_of(self, operator: Refinement) -> Floats:
+        self.answer = operator.read_device()
+        return operator.read() if self.answer is None else _to_host(self.answer)
 
     def scaled(self) -> Any | None:
         return None if self.answer is None else self.answer / self.answer.sum()

@@ -13,7 +13,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cpms
-from cpms import Graph, InputError, Status, UnsupportedError, check, cli, engines, format_named, loading
+from cpms import (
+    Graph,
+    InputError,
+    Status,
+    UnavailableError,
+    UnsupportedError,
+    check,
+    cli,
+    engines,
+    format_named,
+    loading,
+)
 from cpms.check import LawError
 from cpms.engine import Problem, Refinement
 from cpms.engines.reference import ReferenceRefinement
@@ -22,14 +33,17 @@ from cpms.precision import Threshold
 from cpms.refine import AdaptiveGain, FixedGain, Plan, Refining, default_gain, default_policy, quantiser
 from cpms.testing import distributions, float_formats, graphs
 
-ENGINES = ["reference", "cpu"]
+ENGINES = ["reference", "cpu", pytest.param("cuda_fused", marks=pytest.mark.gpu)]
 FORMATS = ["fp32", "fp16", "bf16", "e4m3", "e5m2", "cpms4", "cpms4-nearest", "cpms2", "cpms2-nearest", "e5m2-zero"]
 TINY = FloatFormat("tiny", 2, 5)
 
 
 @pytest.fixture(params=ENGINES, scope="module")
 def engine(request):
-    return engines.get(request.param)
+    try:
+        return engines.get(request.param)
+    except UnavailableError as error:
+        pytest.skip(str(error))
 
 
 def random_graph(nodes, edges, **options):

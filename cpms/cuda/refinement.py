@@ -13,6 +13,7 @@ from cpms.cuda.backend import current
 from cpms.cuda.resident import ResidentGraph
 from cpms.cuda.vectors import vector_length
 from cpms.engine import Floats, Norm, Problem, Refinement, Round, Sweep
+from cpms.errors import UnsupportedError
 from cpms.format import FP32, FloatFormat
 from cpms.quantising import WIDE_EXPONENT_BITS, headroom
 
@@ -44,7 +45,7 @@ class CudaRefinement(Refinement):
         self._has_c = False
 
     def start(self, values: Floats) -> None:
-        """Upload the values."""
+        """Begin at values of either memory."""
         self._shares = self._graph.shares(values)
         self._has_c = False
 
@@ -79,6 +80,10 @@ class CudaRefinement(Refinement):
 
     def read(self) -> Floats:
         """Return x, in main memory."""
+        return current().to_host(self.read_device())
+
+    def read_device(self) -> Any:
+        """Return x, on the device."""
         return self._graph.values(self._shares)
 
     def _use(self, storage: FloatFormat) -> None:
@@ -103,3 +108,40 @@ def _as_rounds(rows: Floats, began_ns: float) -> Iterator[Round]:
             seconds=((part[:, 5] - began_ns) * 1e-9).tolist(),
         )
         began_ns = part[-1, 5]
+
+
+def needed_bytes(problem: Problem) -> int:
+    """Return about how many bytes of device memory resident kernels need, that of arranging included."""
+    graph = problem.graph
+    return 9 * (graph.edges + graph.nodes) + 64 * graph.nodes
+
+
+def too_large(problem: Problem, engine: str) -> str | None:
+    """Return a sentence if a graph does not fit in device memory or in 32-bit counts."""
+    graph, needed, free = problem.graph, needed_bytes(problem), current().free_bytes()
+    if graph.nodes >= 2**31 or graph.edges + graph.nodes >= 2**32 - 2048:
+        return (
+            f"engine {engine} counts nodes below 2^31 and edges and nodes below 2^32; {graph.name} has "
+            f"{graph.nodes:,} nodes and {graph.edges:,} edges"
+        )
+    if needed > free:
+        return (
+            f"engine {engine} needs about {needed:,} bytes of device memory for {graph.name}, but {free:,} are free; "
+            "use a smaller graph, or engine cpu"
+        )
+    return None
+
+
+def prepared(problem: Problem, engine: str) -> CudaRefinement:
+    """Return a problem prepared for method ``refine`` on the device.
+
+    Raises
+    ------
+    UnsupportedError
+        If it does not fit.
+    """
+    reason = too_large(problem, engine)
+    if reason:
+        raise UnsupportedError(reason)
+    with current().memory_for(problem.graph.name, needed_bytes(problem)):
+        return CudaRefinement(problem)

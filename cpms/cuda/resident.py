@@ -10,10 +10,12 @@ import numpy.typing as npt
 
 from cpms.cuda import arrange, numbering
 from cpms.cuda.backend import RESIDENT_THREADS, current
+from cpms.cuda.segmented import adopted
 from cpms.cuda.variants import WHOLE_VALUES, Variant
 from cpms.cuda.vectors import vector_length
-from cpms.engine import Floats, Problem
+from cpms.engine import Problem
 from cpms.graph import Graph
+from cpms.segmented import on_device
 
 _WARPS = RESIDENT_THREADS // 32
 _STEP_COST = 100
@@ -56,7 +58,9 @@ class Stretches:
         warps = blocks * _WARPS
         used = min(warps, slots.steps)
         begins = np.full(warps + 1, slots.steps, np.uint32)
-        begins[:used] = _cuts(slots, used)
+        bounds = (arrays.arange(slots.steps + 1, dtype=np.int64) * WHOLE_VALUES).clip(0, slots.count)
+        rows_before = arrays.searchsorted(slots.starts[1:], bounds.astype(np.uint32), side="right")
+        begins[:used] = _cuts(current().to_host(rows_before), used)
         first_slots = arrays.asarray((begins[:used].astype(np.int64) * WHOLE_VALUES).astype(np.uint32))
         rows = arrays.searchsorted(slots.starts, first_slots, side="right") - 1
         first = arrays.searchsorted(first_slots, slots.starts[rows], side="right") - 1
@@ -78,23 +82,28 @@ class Stretches:
         return self.sources, self.marks, self.begins, self.first_rows, self.first_warps, self.pieces
 
 
-def _cuts(slots: arrange.Slots, warps: int) -> npt.NDArray[np.int64]:
-    """Return the first step of each warp: stretches of about equal cost, none of them empty."""
-    arrays = current().arrays
-    steps = arrays.arange(slots.steps, dtype=np.int64)
-    rows_before = arrays.searchsorted(slots.starts, (steps * WHOLE_VALUES).astype(np.uint32), side="left")
-    wanted = np.arange(warps, dtype=np.int64) * (slots.steps * _STEP_COST + len(slots.starts)) // max(warps, 1)
-    cuts = arrays.searchsorted(steps * _STEP_COST + rows_before, arrays.asarray(wanted), side="left")
-    places = np.arange(warps, dtype=np.int64)
-    ascending = np.maximum.accumulate(current().to_host(cuts) - places) + places
-    return np.minimum(ascending, slots.steps - warps + places)
+def _cuts(rows_before: npt.NDArray[np.int64], warps: int) -> npt.NDArray[np.int64]:
+    """Return the first step of each warp: stretches of about equal cost, none of them empty.
+
+    Examples
+    --------
+    >>> _cuts(np.array([0, 1, 2, 3, 256]), 2).tolist()
+    [0, 3]
+    """
+    steps = len(rows_before) - 1
+    cost = np.arange(steps + 1) * _STEP_COST + rows_before
+    places = np.arange(warps)
+    cuts = np.searchsorted(cost[:-1], places * cost[-1] // max(warps, 1))
+    ascending: npt.NDArray[np.int64] = np.maximum.accumulate(cuts - places) + places
+    return np.minimum(ascending, steps - warps + places)
 
 
 @dataclass(frozen=True, eq=False)
 class ResidentGraph:
     """Edges and nodes of a problem, and what blocks tell each other.
 
-    Shares, by which values are kept, are x / out-degree, or x itself on dangling nodes.
+    Shares, by which values are kept, are x / out-degree, or x itself on dangling nodes. Where another order of
+    the nodes is better for gathers, ``order`` holds the node in each place and ``place`` the place of each node.
     """
 
     problem: Problem
@@ -102,7 +111,8 @@ class ResidentGraph:
     degree: Any
     sink: Any
     teleport: Any
-    numbering: numbering.Numbering | None
+    order: Any | None
+    place: Any | None
     partials: Any
     came: Any
 
@@ -122,7 +132,8 @@ class ResidentGraph:
             degree=placed(graph.out_degree.astype(np.uint32)),
             sink=placed(problem.sink_or_scalar),
             teleport=placed(problem.teleport_or_scalar),
-            numbering=chosen,
+            order=None if chosen is None else arrays.asarray(chosen.order),
+            place=None if chosen is None else arrays.asarray(chosen.place),
             partials=arrays.zeros(2 * _MOST_TOTALS * edges.blocks, np.float64),
             came=arrays.zeros(1, np.uint32),
         )
@@ -152,16 +163,16 @@ class ResidentGraph:
         self.came.fill(0)
         current().run_resident(variant, self.edges.blocks, arguments)
 
-    def shares(self, values: Floats) -> Any:
-        """Return float64 values of the nodes as shares, zeros behind them."""
+    def shares(self, values: Any) -> Any:
+        """Return float64 values of the nodes, of either memory, as shares, zeros behind them."""
         arrays, nodes = current().arrays, self.problem.graph.nodes
-        moved = values if self.numbering is None else values[self.numbering.order]
+        given = adopted(values) if on_device(values) else arrays.asarray(values)
+        moved = given if self.order is None else given[self.order]
         made = arrays.zeros(vector_length(nodes), np.float64)
-        made[:nodes] = arrays.asarray(moved) / arrays.maximum(self.degree, 1)
+        made[:nodes] = moved / arrays.maximum(self.degree, 1)
         return made
 
-    def values(self, shares: Any) -> Floats:
-        """Return the nodes' values, in main memory."""
-        nodes = self.problem.graph.nodes
-        found = current().to_host(shares[:nodes] * current().arrays.maximum(self.degree, 1))
-        return found if self.numbering is None else found[self.numbering.place]
+    def values(self, shares: Any) -> Any:
+        """Return the nodes' values, on the device."""
+        found = shares[: self.problem.graph.nodes] * current().arrays.maximum(self.degree, 1)
+        return found if self.place is None else found[self.place]

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from cpms.cuda import launch_norms, segmented, variants, vectors
+from cpms.cuda import launch_norms, refinement, segmented, variants, vectors
 from cpms.cuda import numbering as numbers
 from cpms.cuda.backend import current
 from cpms.cuda.compile import missing
@@ -16,7 +16,7 @@ from cpms.cuda.layouts import BalancedRows, Columns, Matrix, ThreadRows, most_by
 from cpms.cuda.numbering import Numbering
 from cpms.cuda.replay import Replays
 from cpms.cuda.work import Work
-from cpms.engine import Engine, Floats, Operator, Problem, Sweep
+from cpms.engine import Engine, Floats, Operator, Problem, Refinement, Sweep
 from cpms.errors import UnsupportedError
 from cpms.format import FP64, FloatFormat, Format
 from cpms.graph import Graph
@@ -142,6 +142,7 @@ class CudaEngine(Engine):
 
     name: ClassVar[str] = "cuda"
     layouts: ClassVar[tuple[str, ...]] = ("csr", "ell", "pattern")
+    methods: ClassVar[tuple[str, ...]] = ("power", "refine")
     repeatable: ClassVar[bool] = True
     takes_device_arrays: ClassVar[bool] = True
     thread_rows: ClassVar[bool] = False
@@ -189,6 +190,10 @@ class CudaEngine(Engine):
             matrix = _build(kernel, problem.graph, None if layout == "pattern" else storage, numbering)
             work = Work.of(problem, pattern=layout == "pattern", numbering=numbering)
             return CudaOperator(problem, storage, kernel, matrix, work)
+
+    def refinement(self, problem: Problem) -> Refinement:
+        """Arrange the graph for kernels that stay on the device."""
+        return refinement.prepared(problem, self.name)
 
 
 ENGINE: Engine = CudaEngine()

@@ -9,7 +9,7 @@ import numpy as np
 
 from cpms.cuda.backend import current
 from cpms.cuda.compile import missing
-from cpms.cuda.refinement import NORMS, CudaRefinement
+from cpms.cuda.refinement import NORMS, needed_bytes, prepared, too_large
 from cpms.cuda.resident import ResidentGraph
 from cpms.cuda.variants import fused_power
 from cpms.cuda.vectors import vector_length
@@ -71,8 +71,12 @@ class FusedOperator(Operator[Any]):
         """Return everything as it is."""
         return self, x, out
 
-    def read(self, x: Any, segments: int) -> Floats:  # noqa: ARG002
+    def read(self, x: Any, segments: int) -> Floats:
         """Return the vector in main memory."""
+        return current().to_host(self.read_device(x, segments))
+
+    def read_device(self, x: Any, segments: int) -> Any:  # noqa: ARG002
+        """Return the vector on the device."""
         return self.graph.values(x)
 
 
@@ -83,6 +87,7 @@ class FusedEngine(Engine):
     layouts: ClassVar[tuple[str, ...]] = ("pattern",)
     methods: ClassVar[tuple[str, ...]] = ("power", "refine")
     repeatable: ClassVar[bool] = True
+    takes_device_arrays: ClassVar[bool] = True
 
     def missing(self) -> str | None:
         """Return what is missing: CuPy or a device."""
@@ -105,38 +110,7 @@ class FusedEngine(Engine):
 
     def refinement(self, problem: Problem) -> Refinement:
         """Arrange the graph on the device."""
-        return refinement(problem, self.name)
+        return prepared(problem, self.name)
 
 
 ENGINE: Engine = FusedEngine()
-
-
-def needed_bytes(problem: Problem) -> int:
-    """Return about how many bytes of device memory a solve needs, that of arranging included."""
-    graph = problem.graph
-    return 9 * (graph.edges + graph.nodes) + 64 * graph.nodes
-
-
-def too_large(problem: Problem, engine: str) -> str | None:
-    """Return a sentence if a graph does not fit."""
-    graph, needed, free = problem.graph, needed_bytes(problem), current().free_bytes()
-    if graph.nodes >= 2**31 or graph.edges + graph.nodes >= 2**32 - 2048:
-        return (
-            f"engine {engine} counts nodes below 2^31 and edges and nodes below 2^32; {graph.name} has "
-            f"{graph.nodes:,} nodes and {graph.edges:,} edges"
-        )
-    if needed > free:
-        return (
-            f"engine {engine} needs about {needed:,} bytes of device memory for {graph.name}, but {free:,} are free; "
-            "use a smaller graph, or engine cpu"
-        )
-    return None
-
-
-def refinement(problem: Problem, engine: str) -> CudaRefinement:
-    """Return a problem prepared for method ``refine`` on the device."""
-    reason = too_large(problem, engine)
-    if reason:
-        raise UnsupportedError(reason)
-    with current().memory_for(problem.graph.name, needed_bytes(problem)):
-        return CudaRefinement(problem)

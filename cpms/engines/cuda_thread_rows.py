@@ -12,6 +12,7 @@ class ThreadRowsEngine(CudaEngine):
     """Composed CUDA kernels, a thread a row."""
 
     name: ClassVar[str] = "cuda_thread_rows"
+    methods: ClassVar[tuple[str, ...]] = ("power",)
     thread_rows: ClassVar[bool] = True
 
 

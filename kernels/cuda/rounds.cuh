@@ -243,6 +243,7 @@ CPMS_DEVICE Totals<2, 0> corrected(const Nodes& nodes, double* shares, const flo
             double share = node.share;
             if (c) {
                 share += (double)node.c * nodes.inverse(node.degree);
+                share = share < 0.0 ? 0.0 : share;  // rounding left less
                 shares[i] = share;
             }
             found.value[0] += node.degree ? share * node.degree : share;

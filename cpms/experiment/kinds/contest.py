@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 import statistics
 from importlib import import_module
-from typing import Annotated, Any
+from operator import methodcaller
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from cpms import engines, ranking
-from cpms.engine import Operator, Problem
+from cpms.engine import Operator, Problem, Refinement
 from cpms.errors import UnavailableError, UnsupportedError
 from cpms.experiment.config import Cell, Experiment
 from cpms.format import FP64, Format, format_named
@@ -19,12 +20,13 @@ from cpms.graph import Graph
 from cpms.loading import load
 from cpms.power import power
 from cpms.precision import WriteAhead, default_controller
+from cpms.refine import default_policy, refine
 from cpms.result import Step
 from cpms.stopping import Stopping
 
 
 class Contestant(BaseModel):
-    """An engine and a storage format; ``write_ahead`` writes so many segments more than are read."""
+    """An engine, a storage format and a method; ``write_ahead`` writes so many segments more than are read."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -32,6 +34,11 @@ class Contestant(BaseModel):
     storage: str = "fp64"
     layout: str | None = None
     write_ahead: int = Field(default=0, ge=0)
+    method: Literal["power", "refine"] = "power"
+
+    def parameters(self) -> dict[str, Any]:
+        """Return what a cell holds; the first method goes without saying, so that older cells keep their names."""
+        return self.model_dump(exclude={"method"} if self.method == "power" else None)
 
 
 class Config(Experiment):
@@ -53,7 +60,7 @@ class Config(Experiment):
                 "tol": tol,
                 "rounds": self.rounds,
                 "certify": self.certify,
-                "contestants": [contestant.model_dump() for contestant in self.contestants],
+                "contestants": [contestant.parameters() for contestant in self.contestants],
                 "repetition": repetition,
             }
             for graph in self.graphs
@@ -80,7 +87,7 @@ class Context:
         for _ in range(cell["rounds"]):
             for given, column in zip(cell["contestants"], columns, strict=True):
                 if column["status"] == "ok":
-                    _, _, history, solve_s = solver.solve(given, answer=_left_where_it_is)
+                    _, _, history, solve_s = solver.solve(given, leave=True)
                     column["solve_samples_s"].append(solve_s)
                     column["step_samples_s"].append([step.seconds for step in history])
         for column in columns:
@@ -103,21 +110,38 @@ class _Solver:
         self.problem = problem
         self._cell = cell
         self._kept: dict[tuple[str, str], Operator[Any]] = {}
+        self._refinements: dict[str, Refinement] = {}
         self._firsts: dict[bool, Any] = {False: np.full(problem.graph.nodes, 1.0 / problem.graph.nodes)}
 
-    def solve(self, given: dict[str, Any], **options: Any) -> tuple[Any, Any, list[Step], float]:
-        """Return ranks, status, history and the seconds of the solve alone."""
+    def solve(self, given: dict[str, Any], *, leave: bool = False) -> tuple[Any, Any, list[Step], float]:
+        """Return ranks, status, history and the seconds of the solve alone; ranks may be left on their device."""
+        if given.get("method") == "refine":
+            return self._refined(given, leave=leave)
         storage = format_named(given["storage"])
         controller = default_controller(storage)
         if given["write_ahead"]:
             controller = WriteAhead(controller, given["write_ahead"])
+        operator, stopping = self._operator(given, storage), Stopping(self._cell["tol"])
+        options: dict[str, Any] = {"answer": _left_where_it_is} if leave else {}
+        ranks, status, history = power(operator, self._first(given), controller, stopping, **options)
+        # The history's times leave out bringing vectors to and from a device, which a caller may not need.
+        return ranks, status, history, history[-1].seconds
+
+    def _refined(self, given: dict[str, Any], *, leave: bool) -> tuple[Any, Any, list[Step], float]:
+        if given["engine"] not in self._refinements:
+            self._refinements[given["engine"]] = engines.get(given["engine"]).refinement(self.problem)
+        policy, stopping = default_policy(format_named(given["storage"])), Stopping(self._cell["tol"])
+        answer = methodcaller("read_device" if leave else "read")
+        ranks, status, history = refine(
+            self._refinements[given["engine"]], self._first(given), policy, stopping, answer=answer
+        )
+        return ranks, status, history, history[-1].seconds
+
+    def _first(self, given: dict[str, Any]) -> Any:
         there = engines.get(given["engine"]).takes_device_arrays
         if there not in self._firsts:
             self._firsts[there] = import_module("cupy").asarray(self._firsts[False])
-        operator, stopping = self._operator(given, storage), Stopping(self._cell["tol"])
-        ranks, status, history = power(operator, self._firsts[there], controller, stopping, **options)
-        # The history's times leave out bringing vectors to and from a device, which a caller may not need.
-        return ranks, status, history, history[-1].seconds
+        return self._firsts[there]
 
     def _operator(self, given: dict[str, Any], storage: Format) -> Operator[Any]:
         key = given["engine"], given["layout"] or self._cell["layout"]

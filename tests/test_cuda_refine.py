@@ -1,0 +1,271 @@
+"""Resident kernels: method refine and fused power iteration, emulated on this machine and on a GPU."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import cpms
+from cpms import Graph, UnsupportedError, check, format_named
+from cpms.cuda import backend as backends
+from cpms.cuda import compile as compiling
+from cpms.cuda import host, resident, variants
+from cpms.cuda.refinement import CudaRefinement
+from cpms.engine import Problem
+from cpms.engines import cpu, cuda_fused, reference
+from cpms.format import E5M2, FP16, FP32, FP64, FloatFormat
+from cpms.power import power
+from cpms.precision import FLOAT64, Fixed
+from cpms.quantising import quantiser
+from cpms.refine import FixedGain, refine
+from cpms.stopping import Stopping
+from cpms.testing import distributions, graphs
+
+FORMATS = [quantiser(format_named(name)) for name in ("fp16", "e5m2", "fp32", "cpms4")]
+MORE = [quantiser(format_named(name)) for name in ("bf16", "e4m3", "cpms2-nearest", "fp16-zero", "fp16-stochastic")]
+TINY = FloatFormat("tiny", 2, 5)
+few = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@pytest.fixture(scope="session")
+def host_backend(tmp_path_factory):
+    if host.compiler() is None:
+        pytest.skip("there is no C++ compiler")
+    folder = tmp_path_factory.getbasetemp().parent / "resident-kernels-on-host"
+    folder.mkdir(exist_ok=True)
+    made = host.HostBackend(folder)
+    kernels = [variants.refine(storage, personal=personal) for storage in FORMATS for personal in (False, True)]
+    made.compile([*kernels, *(variants.fused_power(personal=personal) for personal in (False, True))])
+    return made
+
+
+@pytest.fixture(scope="session")
+def gpu_backend():
+    reason = compiling.missing()
+    if reason:
+        pytest.skip(reason)
+    return compiling.CudaBackend()
+
+
+@pytest.fixture(params=["host", pytest.param("gpu", marks=pytest.mark.gpu)])
+def engine(request, monkeypatch):
+    monkeypatch.setattr(cuda_fused, "missing", lambda: None)
+    with backends.using(request.getfixturevalue(f"{request.param}_backend")):
+        yield cuda_fused.ENGINE
+
+
+def spread(nodes, edges, power_of_targets, seed=1):
+    random = np.random.default_rng(seed)
+    targets = (nodes * random.random(edges) ** power_of_targets).astype(np.int64)
+    return Graph.from_edges(random.integers(0, nodes, edges), targets, nodes=nodes)
+
+
+GRAPHS = {
+    "one node": Graph.from_edges([], [], nodes=1),
+    "no edges": Graph.from_edges([], [], nodes=700),
+    "hub": Graph.from_edges(np.arange(1, 9000), np.zeros(8999, int)),
+    "two hubs": Graph.from_edges(np.arange(12_000) % 3000, np.arange(12_000) % 2 * 2999, nodes=3000),
+    "skewed": spread(900, 12_000, 4),
+    "few edges": spread(4000, 900, 1),
+    "exactly one step": Graph.from_edges(np.arange(256), (np.arange(256) * 7) % 256),
+    "rows that end with steps": Graph.from_edges(np.arange(2048) % 512, np.arange(2048) // 256, nodes=512),
+}
+
+
+def problems(graph):
+    teleport = np.random.default_rng(2).random(graph.nodes)
+    return [Problem(graph), Problem(graph, 0.6, teleport / teleport.sum(), "uniform")]
+
+
+@pytest.mark.parametrize("storage", FORMATS, ids=lambda storage: storage.name)
+@given(graph=graphs(weighted=False), data=st.data())
+@few
+def test_rounds_are_sound_on_any_graph(engine, storage, graph, data):
+    teleport = data.draw(st.none() | distributions(graph.nodes))
+    rule = data.draw(st.sampled_from(["teleport", "uniform"]))
+    problem = Problem(graph, data.draw(st.floats(0.01, 0.99)), teleport, rule)
+    check.refinement_is_sound(engine, problem, storage)
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("storage", FORMATS, ids=lambda storage: storage.name)
+def test_rounds_are_those_of_the_reference(engine, name, storage):
+    for problem in problems(GRAPHS[name]):
+        mine, twin = engine.refinement(problem), reference.ENGINE.refinement(problem)
+        for rounds in (mine, twin):
+            rounds.start(np.full(problem.graph.nodes, 1 / problem.graph.nodes))
+        options = {"gain": 0.1, "tol": 1e-11, "norm": "l1", "most_low": 30}
+        found, expected = mine.round(storage, **options), twin.round(storage, **options)
+        np.testing.assert_allclose(found.found, expected.found, rtol=1e-9, atol=1e-14)
+        # A value that lies between two of Q's may go either way, and c is kept in float32.
+        noise = max(2.0**-23, storage.unit_roundoff())
+        np.testing.assert_allclose(found.low, expected.low, rtol=noise, atol=1e-12)
+        mine.round(None, **options)
+        twin.round(None, **options)
+        assert np.abs(mine.read() - twin.read()).sum() <= noise * expected.found.l1 + 1e-14
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_float64_sweeps_are_those_of_the_reference(engine, name):
+    for problem in problems(GRAPHS[name]):
+        operator = engine.prepare(problem, FP64, "pattern")
+        twin = reference.ENGINE.prepare(problem, FP64, "pattern")
+        values = np.random.default_rng(3).random(problem.graph.nodes)
+        x, out, out_twin = operator.load(values), operator.empty(), twin.empty()
+        found = operator.sweep(x, out, FLOAT64, 0)
+        expected = twin.sweep(twin.load(values), out_twin, FLOAT64, 0)
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+        np.testing.assert_allclose(operator.read(out, 0), twin.read(out_twin, 0), rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["hub", "skewed", "few edges"])
+def test_many_sweeps_in_a_launch_are_as_many_launches(engine, name):
+    problem = Problem(GRAPHS[name])
+    operator = engine.prepare(problem, FP64, "pattern")
+    first = np.full(problem.graph.nodes, 1 / problem.graph.nodes)
+    x, out = operator.load(first), operator.empty()
+    together = operator.sweeps(x, out, FLOAT64, 0, norm="l2", tol=1e-5, most=20)
+    last = out if len(together.found) % 2 else x
+    a, b = operator.load(first), operator.empty()
+    singly = []
+    for _ in together.found:
+        singly.append(operator.sweep(a, b, FLOAT64, 0))
+        a, b = b, a
+    np.testing.assert_allclose(together.found, singly, rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(operator.read(last, 0), operator.read(a, 0), rtol=1e-12)
+    assert len(together.found) == 20 or together.found[-1].l2 < 1e-5
+    assert all(found.l2 >= 1e-5 for found in together.found[:-1])
+
+
+@pytest.mark.parametrize("storage", [FP16, E5M2], ids=lambda storage: storage.name)
+def test_rounds_in_one_launch_are_those_of_many(engine, storage):
+    problem = Problem(GRAPHS["skewed"])
+    first = np.full(problem.graph.nodes, 1 / problem.graph.nodes)
+    together, singly = engine.refinement(problem), engine.refinement(problem)
+    together.start(first)
+    singly.start(first)
+    found = together.rounds(storage, gain=0.05, trust=3.0, tol=1e-10, norm="l1", most=200)
+    assert len(found) > 2
+    for a in found:
+        b = singly.round(storage, gain=0.05, tol=1e-10, norm="l1", most_low=199)
+        assert (a.found, a.low, a.sums) == (b.found, b.low, b.sums)
+    np.testing.assert_array_equal(together.read(), singly.read())
+
+
+def test_a_launch_ends_when_rounds_do_not_go_as_planned(engine):
+    rounds = engine.refinement(Problem(GRAPHS["skewed"]))
+    rounds.start(np.full(900, 1 / 900))
+    found = rounds.rounds(E5M2, gain=1e-6, trust=3.0, tol=1e-10, norm="l1", most=400)
+    assert len(found) == 2
+    assert found[1].found.l1 > 3.0 * found[0].low[-1]
+
+
+@pytest.mark.parametrize("most", [1, 2, 5, 9])
+def test_no_more_sweeps_than_asked_for(engine, most):
+    rounds = engine.refinement(Problem(GRAPHS["skewed"]))
+    rounds.start(np.full(900, 1 / 900))
+    found = rounds.rounds(FP16, gain=0.3, trust=3.0, tol=1e-12, norm="l1", most=most)
+    assert sum(1 + len(made.low) for made in found) == most
+
+
+def test_formats_may_change_between_rounds(engine):
+    problem = Problem(GRAPHS["skewed"])
+    rounds = engine.refinement(problem)
+    rounds.start(np.full(900, 1 / 900))
+    sizes = []
+    for storage in (FP32, E5M2, None, FP16, E5M2):
+        found = rounds.round(storage, gain=0.2, tol=1e-13, norm="linf", most_low=20)
+        sizes.append(found.found.l1)
+        np.testing.assert_allclose(found.sums[1:], 0.85 * np.array(found.sums[:-1]), atol=1e-14)
+    assert all(after < 0.9 * before for before, after in itertools.pairwise(sizes))
+
+
+def test_answers_are_certified(engine):
+    for name in ("hub", "skewed", "few edges"):
+        for problem in problems(GRAPHS[name]):
+            first = np.full(problem.graph.nodes, 1 / problem.graph.nodes)
+            expected, _, _ = power(
+                reference.ENGINE.prepare(problem, FP64, "pattern"), first, Fixed(), Stopping(1e-14, max_iterations=400)
+            )
+            found, _, history = refine(engine.refinement(problem), first, FixedGain(FP16), Stopping(1e-10))
+            assert np.abs(found - expected).sum() <= history[-1].residual / (1 - problem.damping)
+            mine, _, _ = power(engine.prepare(problem, FP64, "pattern"), first, Fixed(), Stopping(1e-10))
+            assert np.abs(mine - expected).sum() <= 1e-10 / (1 - problem.damping)
+
+
+def test_what_does_not_fit_is_a_sentence(engine, monkeypatch):
+    monkeypatch.setattr(type(backends.current()), "free_bytes", lambda _: 1000)
+    problem = Problem(GRAPHS["skewed"])
+    for ask in (lambda: engine.refinement(problem), lambda: engine.prepare(problem, FP64, "pattern")):
+        with pytest.raises(UnsupportedError, match=r"needs about [\d,]+ bytes of device memory .* but 1,000 are free"):
+            ask()
+
+
+def test_power_iteration_is_in_float64_only(engine):
+    assert "fp64" in engine.unsupported(Problem(GRAPHS["skewed"]), FP16, "pattern")
+    assert "no layout 'csr'" in engine.unsupported(Problem(GRAPHS["skewed"]), FP64, "csr")
+
+
+@given(
+    ended=st.lists(st.integers(0, 256), min_size=1, max_size=60),
+    warps=st.integers(1, 60),
+)
+@few
+def test_stretches_are_in_order_and_none_is_empty(ended, warps):
+    before = np.append(0, np.cumsum(ended))
+    used = min(warps, len(ended))
+    cuts = resident._cuts(before, used)
+    assert cuts[0] == 0
+    assert (np.diff(np.append(cuts, len(ended))) >= 1).all()
+
+
+class TestOnAGpu:
+    """What one block cannot show: rows across blocks, many blocks that wait for each other."""
+
+    pytestmark = pytest.mark.gpu
+
+    @pytest.fixture(autouse=True)
+    def on_gpu(self, gpu_backend):
+        with backends.using(gpu_backend):
+            yield
+
+    @pytest.fixture(scope="class")
+    def large(self):
+        return {
+            "skewed": spread(300_000, 3_000_000, 6),
+            "hub": Graph.from_edges(np.arange(400_000), np.arange(400_000) % 3, nodes=400_000),
+            "few": spread(700_000, 200_000, 1),
+            "mesh": Graph.from_edges(np.repeat(np.arange(200_000), 4), np.arange(800_000) % 199_999, nodes=200_000),
+        }
+
+    @pytest.mark.parametrize("storage", [*FORMATS, *MORE], ids=lambda storage: storage.name)
+    def test_solves_are_those_of_the_processor(self, large, storage):
+        for graph in large.values():
+            for problem in problems(graph):
+                first = np.full(graph.nodes, 1 / graph.nodes)
+                found, _, history = refine(CudaRefinement(problem), first, FixedGain(storage), Stopping(1e-10))
+                twin, _, expected = refine(cpu.ENGINE.refinement(problem), first, FixedGain(storage), Stopping(1e-10))
+                assert np.abs(found - twin).sum() <= 2e-10 / (1 - problem.damping)
+                assert abs(len(history) - len(expected)) <= 3
+                check.refinement_is_sound(cuda_fused.ENGINE, problem, storage)
+
+    def test_float64_solves_are_those_of_the_processor(self, large):
+        for graph in large.values():
+            mine = cpms.pagerank(graph, engine="cuda_fused", tol=1e-13)
+            twin = cpms.pagerank(graph, engine="cpu", tol=1e-13)
+            assert mine.converged
+            assert mine.iterations == twin.iterations
+            assert np.abs(mine.ranks - twin.ranks).sum() < 1e-13
+
+    @pytest.mark.parametrize("engine", ["cuda", "cuda_fused"])
+    def test_solves_repeat_bit_for_bit(self, large, engine):
+        for graph in large.values():
+            answers = [cpms.pagerank(graph, method="refine", engine=engine).ranks.tobytes() for _ in range(4)]
+            assert len(set(answers)) == 1
+
+    def test_bad_formats_are_noticed(self, large):
+        result = cpms.pagerank(large["skewed"], method="refine", storage=TINY, engine="cuda_fused")
+        assert result.converged
+        assert len(result.iterations_by_bits) > 2
