@@ -13,17 +13,19 @@ from hypothesis import strategies as st
 import cpms
 from cpms import Graph, check, engines, format_named, threads
 from cpms.engine import Problem
-from cpms.engines import _cpu_refinement
+from cpms.engines import _cpu_refine_kernels, _cpu_refinement
 from cpms.engines._cpu_topological import acyclic
+from cpms.engines.reference import round_to_float
 from cpms.format import FP16, FloatFormat
 from cpms.refine import quantiser
+from cpms.segmented import SegmentedArray
 from cpms.sparse import jagged
-from cpms.testing import distributions, graphs
+from cpms.testing import distributions, float_arrays, float_formats, graphs
 
 CPU, REFERENCE = engines.get("cpu"), engines.get("reference")
 FORMATS = [
     *("fp32", "fp16", "bf16", "e4m3", "e5m2", "cpms4", "cpms4-nearest", "cpms2", "cpms2-nearest"),
-    *("fp16-zero", "bf16-zero", "e4m3-zero", "fp32-zero", "e3m12", "e2m5", "e11m20", "e6m25"),
+    *("fp16-zero", "e4m3-zero", "e3m12", "e2m5", "e6m25"),
 ]
 
 
@@ -40,6 +42,8 @@ PROBLEMS = {
     "personalised": Problem(LARGE, 0.9, WEIGHTS / WEIGHTS.sum()),
     "uniform": Problem(LARGE, 0.5, WEIGHTS / WEIGHTS.sum(), "uniform"),
     "hub": Problem(Graph.from_edges(np.arange(1, 9000), np.zeros(8999, int))),
+    # What leaves reach the hub with grows a thousandfold in one sweep: more than any headroom.
+    "growing": Problem(Graph.from_edges(np.append(np.arange(1, 9000), 0), np.append(np.zeros(8999, int), 5))),
     "dangling": Problem(Graph.from_edges([], [], nodes=5000)),
 }
 
@@ -59,12 +63,13 @@ def rounds_of(engine, problem, storage, *, low=20, rounds=2):
 @pytest.mark.parametrize("name", FORMATS)
 def test_rounds_agree_with_the_reference(problem, name):
     storage = quantiser(format_named(name))
+    allowed = 1e-14 + 2.0**-53 * PROBLEMS[problem].graph.in_degree.max()
     mine, x = rounds_of(CPU, PROBLEMS[problem], storage)
     right, y = rounds_of(REFERENCE, PROBLEMS[problem], storage)
     for a, b in zip(mine[:1], right[:1], strict=True):
         np.testing.assert_allclose(a.found, b.found, rtol=1e-12, atol=1e-15)
         np.testing.assert_allclose(a.low, b.low, rtol=1e-7, atol=1e-15)
-        np.testing.assert_allclose(a.sums, b.sums, rtol=0, atol=1e-14 * b.found.l1)
+        np.testing.assert_allclose(a.sums, b.sums, rtol=0, atol=allowed * b.found.l1)
     # c is float32 here: the second round's start may differ by that much of what the first one corrected.
     assert np.abs(x - y).sum() <= 1e-6 * right[0].found.l1
 
@@ -87,6 +92,27 @@ def test_ranks_and_counts_are_those_of_the_reference(name):
     a, b = (cpms.pagerank(LARGE, method="refine", storage=name, engine=engine) for engine in ("cpu", "reference"))
     assert a.iterations_by_bits == b.iterations_by_bits
     assert np.abs(a.ranks - b.ranks).sum() <= a.error_bound + b.error_bound
+
+
+@given(values=float_arrays(min_size=1), storage=float_formats(scaled=False), data=st.data())
+@settings(max_examples=300)
+def test_values_are_stored_as_the_reference_rounds_them(values, storage, data):
+    values = np.where(np.isfinite(values), values, 0.0)
+    values = np.clip(values, -1e290, 1e290) if storage.exponent_bits == 11 else np.ldexp(np.frexp(values)[0], 3)
+    # Halves of the last bit kept are ties.
+    step = 2.0 ** -(storage.mantissa_bits + data.draw(st.integers(0, 3)))
+    values = np.where(data.draw(st.booleans()), np.rint(values / step) * step, values)
+    scale = 0 if storage.exponent_bits == 11 else data.draw(st.integers(-8, min(storage.bias, 60)))
+    z, share, loss = np.zeros(len(values), f"int{storage.width}"), np.empty(len(values)), np.empty(len(values))
+    degree, mode = np.ones(len(values), np.uint32), {"zero": 0, "nearest": 1}[storage.rounding]
+    arrays = (values, degree, z, 0, len(values), share, loss)
+    _cpu_refine_kernels._quantise(*arrays, scale, np.uint64(0), storage.exponent_bits, storage.mantissa_bits, mode)
+    fitting = np.clip(values * 2.0**scale, -storage.max_finite, storage.max_finite)
+    right = round_to_float(fitting, storage)
+    stored = SegmentedArray(z.view(np.uint8), len(z), storage, 0).decode()
+    np.testing.assert_array_equal(stored, right)
+    np.testing.assert_array_equal(share, np.abs(values))
+    np.testing.assert_array_equal(loss, values - right * 2.0**-scale)
 
 
 # Threads

@@ -29,8 +29,11 @@ _declared: Any = cgutils.get_or_insert_function
 _compiled: Any = numba.njit(cache=True, nogil=True, error_model="numpy")
 _ONE_IN_BITS = 1 << 52
 """Added to a float64 below 2^52 that holds an integer, as 2.0**52: its low bits are that integer."""
+L1, SQUARES, LINF, MASS, TOTAL, LARGEST = range(6)
+"""What a full sweep's sums are: norms of r, mass of x, sum of r, largest |r| / degree."""
+LOST = MASS
+"""Low sweeps tell instead of the mass of x what Q and dangling nodes take from r; their SQUARES are below 0."""
 COLUMNS = 6
-"""Sums that a piece leaves at most."""
 _SPINS = 2000
 """Looks at a counter before a waiting lane lets other threads run: some microseconds."""
 
@@ -280,33 +283,8 @@ def _full_piece(  # type: ignore[no-untyped-def]
         mass += part_mass
         linf = max(linf, _largest(block_r))
         largest = max(largest, _largest(totals[:size]))
-    line[0], line[1], line[2], line[3], line[4], line[5] = l1, squares, linf, mass, total, largest
-
-
-@_compiled
-def full(  # type: ignore[no-untyped-def]
-    lane, cuts, control, lengths, starts, sources, degree, share, x, c, r, sink, teleport, damping, bounds, sums
-):
-    """Correct x by c and sweep in float64: x = G(x), r its change, c = 0.
-
-    Before the sweep x + c is cut to 0 where rounding left less, and scaled to mass 1.
-    Lane ``lane`` takes the pieces between two of the ``cuts``. A piece leaves six sums: the norms of r (the
-    square of the second), the mass of x, the sum of r, and the largest |r| / degree.
-    """
-    totals = np.empty(BLOCK_ROWS)
-    for piece in range(cuts[lane], cuts[lane + 1]):
-        _correct_piece(x, c, degree, share, bounds[piece], bounds[piece + 1], sums[0, piece])
-    _wait(control, len(cuts) - 1)
-    mass = dangling = 0.0
-    for piece in range(len(bounds) - 1):
-        mass += sums[0, piece, 0]
-        dangling += sums[0, piece, 1]
-    scalars = damping / mass, damping * dangling / mass, 1.0 - damping, 1.0 / mass
-    for piece in range(cuts[lane], cuts[lane + 1]):
-        _full_piece(
-            lengths, starts, sources, degree, share, x, c, r, sink, teleport, scalars,
-            bounds[piece], bounds[piece + 1], sums[1, piece], totals,
-        )  # fmt: skip
+    line[L1], line[SQUARES], line[LINF] = l1, squares, linf
+    line[MASS], line[TOTAL], line[LARGEST] = mass, total, largest
 
 
 @inlined
@@ -334,7 +312,8 @@ def _low_piece(  # type: ignore[no-untyped-def]
         total += part_total
         lost += part_lost
         largest = max(largest, _largest(share[:size]))
-    line[0], line[1], line[2], line[3] = l1, total, lost, largest
+    line[L1], line[SQUARES], line[LINF] = l1, -1.0, 0.0
+    line[LOST], line[TOTAL], line[LARGEST] = lost, total, largest
 
 
 @inlined
@@ -349,7 +328,7 @@ def _quantise_piece(r, degree, out, scale, seed, low, high, line, scratch, expon
             exponent_bits, mantissa_bits, mode,
         )  # fmt: skip
         lost += _sums(values, loss[:size])[2]
-    line[2] = lost
+    line[LOST] = lost
 
 
 @inlined
@@ -361,65 +340,98 @@ def _shared_scale(largest, exponent_bits):  # type: ignore[no-untyped-def]
     return max(-1000, min(1000, bias - (3 if exponent_bits > 4 else 1) - math.frexp(largest)[1]))
 
 
-@cache
-def low_kernel(exponent_bits: int, mantissa_bits: int, mode: int) -> Any:
-    """Return what quantises r and sweeps on until ||r||_1 is at most ``until``, or ``most`` times.
+@inlined
+def _norm(sums, norm):  # type: ignore[no-untyped-def]
+    return sums[0] if norm == 0 else math.sqrt(sums[1]) if norm == 1 else sums[2]
 
-    All lanes go through the same sweeps and add up the sums of all pieces alike; those of one sweep and
-    of the next lie apart, so that one barrier a sweep is enough. ``done`` counts sweeps since the full
-    one: at 0, r is quantised first. ``state`` holds the scale of what ``z[done % 2]`` holds, the largest
-    |r| / degree, and the lost mass; the first lane writes there and into ``low`` and ``total``.
+
+@inlined
+def _added_up(lines, total):  # type: ignore[no-untyped-def]
+    # The third sum of a full sweep and the last of any are maxima.
+    total[:] = 0.0
+    for piece in range(len(lines)):
+        for column in range(COLUMNS):
+            if column in (LINF, LARGEST):
+                total[column] = max(total[column], lines[piece, column])
+            else:
+                total[column] += lines[piece, column]
+
+
+@cache
+def rounds_kernel(exponent_bits: int, mantissa_bits: int, mode: int) -> Any:
+    """Return what does rounds on end, each a correction, a full sweep and low sweeps.
+
+    All lanes go through the same sweeps, each over its own pieces, wait for each other after each pass, and
+    add up the sums of all pieces alike, so that all decide alike. Sums that some lanes may still read
+    and others already write lie apart: those of even and odd low sweeps, of corrections and of full sweeps.
+
+    The first lane writes a line of ``report`` a sweep. A round is followed by another if fewer than ``enough``
+    sweeps are done and its full sweep found at most ``trust`` times what was promised. The
+    ``norm`` is 0, 1 or 2 for l1, l2, linf. Returns the number of sweeps.
     """
 
     @_compiled
-    def low_sweeps(  # type: ignore[no-untyped-def]
-        lane, cuts, control, lengths, starts, sources, degree, r, even, odd, c, sink, damping, done, until, most,
-        seed, state, bounds, sums, low, total,
+    def rounds(  # type: ignore[no-untyped-def]
+        lane, cuts, control, lengths, starts, sources, degree, share, x, c, r, even, odd, sink, teleport, damping,
+        low, gain, trust, tol, norm, most, enough, seed, bounds, sums, report,
     ):  # fmt: skip
-        pieces, lanes = len(bounds) - 1, len(cuts) - 1
+        first, last, lanes = cuts[lane], cuts[lane + 1], len(cuts) - 1
         scratch = np.empty(BLOCK_ROWS), np.empty(BLOCK_ROWS), np.empty(BLOCK_ROWS)
-        scale, largest, lost = np.int64(state[0]), state[1], state[2]
-        barriers = 0
-        if done == 0:
-            scale = np.int64(_shared_scale(largest, exponent_bits))
-            for piece in range(cuts[lane], cuts[lane + 1]):
-                _quantise_piece(
-                    r, degree, even, scale, seed, bounds[piece], bounds[piece + 1], sums[1, piece], scratch,
-                    exponent_bits, mantissa_bits, mode,
+        total = np.empty(COLUMNS)
+        count = barriers = 0
+        promised = 0.0
+        while True:
+            for piece in range(first, last):
+                _correct_piece(x, c, degree, share, bounds[piece], bounds[piece + 1], sums[2, piece])
+            barriers += lanes
+            _wait(control, barriers)
+            _added_up(sums[2], total)
+            scalars = damping / total[0], damping * total[1] / total[0], 1.0 - damping, 1.0 / total[0]
+            for piece in range(first, last):
+                _full_piece(
+                    lengths, starts, sources, degree, share, x, c, r, sink, teleport, scalars,
+                    bounds[piece], bounds[piece + 1], sums[3, piece], scratch[0],
                 )  # fmt: skip
-            barriers += 1
-            _wait(control, barriers * lanes)
-            lost = 0.0
-            for piece in range(pieces):
-                lost += sums[1, piece, 2]
-        count = 0
-        size = np.inf
-        while size > until and count < most:
-            here = (done + count) % 2
-            z, out = (odd, even) if here else (even, odd)
-            following = np.int64(_shared_scale(largest, exponent_bits))
-            sweep_seed = seed + u64(done + count + 1) * u64(0xD1B54A32D192ED03)
-            for piece in range(cuts[lane], cuts[lane + 1]):
-                _low_piece(
-                    lengths, starts, sources, degree, z, out, c, sink, damping * 2.0**-scale, damping * lost,
-                    following, sweep_seed, bounds[piece], bounds[piece + 1], sums[here, piece], scratch,
-                    exponent_bits, mantissa_bits, mode,
-                )  # fmt: skip
-            barriers += 1
-            _wait(control, barriers * lanes)
-            size = whole = lost = largest = 0.0
-            for piece in range(pieces):
-                line = sums[here, piece]
-                size += line[0]
-                whole += line[1]
-                lost += line[2]
-                largest = max(largest, line[3])
-            scale = following
+            barriers += lanes
+            _wait(control, barriers)
+            _added_up(sums[3], total)
             if lane == 0:
-                low[count], total[count] = size, whole
+                report[count] = total
             count += 1
-        if lane == 0:
-            state[0], state[1], state[2] = np.float64(scale), largest, lost
+            size, found, largest = total[L1], _norm(total, norm), total[LARGEST]
+            if not (low and tol <= found < np.inf and count < most and (count == 1 or size <= trust * promised)):
+                break
+            scale = np.int64(_shared_scale(largest, exponent_bits))
+            for piece in range(first, last):
+                _quantise_piece(
+                    r, degree, even, scale, seed + u64(count), bounds[piece], bounds[piece + 1], sums[1, piece],
+                    scratch, exponent_bits, mantissa_bits, mode,
+                )  # fmt: skip
+            barriers += lanes
+            _wait(control, barriers)
+            _added_up(sums[1], total)
+            until = max(gain * size, 0.5 * tol * size / found)
+            here = 0
+            while size > until and count < most:
+                z, out = (odd, even) if here else (even, odd)
+                following = np.int64(_shared_scale(largest, exponent_bits))
+                factor, added = damping * 2.0**-scale, damping * total[LOST]
+                for piece in range(first, last):
+                    _low_piece(
+                        lengths, starts, sources, degree, z, out, c, sink, factor, added, following,
+                        seed + u64(count + 1), bounds[piece], bounds[piece + 1], sums[here, piece], scratch,
+                        exponent_bits, mantissa_bits, mode,
+                    )  # fmt: skip
+                barriers += lanes
+                _wait(control, barriers)
+                _added_up(sums[here], total)
+                if lane == 0:
+                    report[count] = total
+                count += 1
+                size, largest, scale, here = total[L1], total[LARGEST], following, 1 - here
+            promised = size
+            if count >= min(most, enough):
+                break
         return count
 
-    return low_sweeps
+    return rounds

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,7 +15,7 @@ from cpms import threads
 from cpms.engine import Floats, Norm, Problem, Refinement, Round, Sweep
 from cpms.engines import _cpu_refine_kernels as kernels
 from cpms.engines._cpu_topological import acyclic
-from cpms.format import FloatFormat
+from cpms.format import FP32, FloatFormat
 from cpms.segmented import ROUNDING_MODES
 from cpms.sparse import jagged
 from cpms.sparse.jagged import BLOCK_ROWS
@@ -22,8 +25,11 @@ _ROW_COST = 4
 _PIECE_COST = 10_000
 """Entries and rows that a piece of the matrix holds at least: far more than what a barrier costs."""
 _MOST_PIECES = 64
+_MOST_SWEEPS = 10_000
+"""Sweeps of one call at most: what its report has room for."""
+_NORMS: dict[Norm, int] = {"l1": 0, "l2": 1, "linf": 2}
 _CALL_COST = 500_000_000
-"""Entries and rows that one call into compiled code sweeps over: about a second, so that Ctrl-C is heard."""
+"""Entries and rows after whose sweeps a call into compiled code ends with its round: so that Ctrl-C is heard."""
 
 
 class CpuRefinement(Refinement):
@@ -44,10 +50,11 @@ class CpuRefinement(Refinement):
             for vector in (problem.sink_or_scalar, problem.teleport_or_scalar)
         )
         self._bounds, self._cost = _pieces(graph.indptr)
-        self._sums = np.zeros((2, len(self._bounds) - 1, kernels.COLUMNS))
+        self._sums = np.zeros((4, len(self._bounds) - 1, kernels.COLUMNS))
         self._x, self._share, self._r = (np.zeros(graph.nodes) for _ in range(3))
         self._c = np.zeros(graph.nodes, np.float32)
-        self._z: tuple[npt.NDArray[Any], npt.NDArray[Any]] | None = None
+        self._z: list[npt.NDArray[Any]] = []
+        self._storage = FP32
         self._sweeps = 0
         self._acyclic = acyclic(problem)
         self.nbytes = self._matrix.nbytes + self._degree.nbytes
@@ -69,60 +76,35 @@ class CpuRefinement(Refinement):
         return x
 
     def round(self, storage: FloatFormat | None, *, gain: float, tol: float, norm: Norm, most_low: int) -> Round:
-        """Correct and sweep in full; then quantise and sweep in few bits."""
+        """Do one round."""
+        return self._rounds(storage, gain, 0.0, tol, norm, min(most_low + 1, _MOST_SWEEPS), 1)[0]
+
+    def rounds(
+        self, storage: FloatFormat | None, *, gain: float, trust: float, tol: float, norm: Norm, most: int
+    ) -> list[Round]:
+        """Do rounds in one call into compiled code, until about a second has passed."""
+        enough = 1 + _CALL_COST // int(self._cost[-1])
+        return self._rounds(storage, gain, trust, tol, norm, min(most, _MOST_SWEEPS), enough)
+
+    def _rounds(
+        self, storage: FloatFormat | None, gain: float, trust: float, tol: float, norm: Norm, most: int, enough: int
+    ) -> list[Round]:
         began = time.perf_counter()
-        found, total, largest = self._full()
-        low: list[float] = []
-        sums, seconds = [total], [time.perf_counter() - began]
-        if storage is None or not tol <= found.of(norm) < np.inf:
-            return Round(found, low, sums, seconds)
-        until = max(gain * found.l1, 0.5 * tol * found.l1 / found.of(norm))
-        state = np.array([0.0, largest, 0.0])
-        size = found.l1
-        while size > until and len(low) < most_low:
-            most = min(most_low - len(low), max(1, _CALL_COST // int(self._cost[-1])))
-            sizes, totals = self._low(storage, state, len(low), until, most)
-            size = sizes[-1]
-            share = (time.perf_counter() - began - seconds[-1]) / len(sizes)
-            seconds += [seconds[-1] + share * (place + 1) for place in range(len(sizes))]
-            low += sizes
-            sums += totals
-        return Round(found, low, sums, seconds)
-
-    def _full(self) -> tuple[Sweep, float, float]:
-        """Return norms and mass, the sum of r, and the largest |r| / degree."""
-        matrix, problem = self._matrix, self.problem
-        arrays = (matrix.lengths, matrix.starts, matrix.sources, self._degree, self._share, self._x, self._c, self._r)
-        control = np.zeros(1, np.int64)
-
-        def lane(lane: int, lanes: int) -> None:
-            cuts = self._cuts(lanes)
-            rest = (self._sink, self._teleport, problem.damping, self._bounds, self._sums)
-            kernels.full(lane, cuts, control, *arrays, *rest)
-
-        threads.together(lane, self._lanes())
-        columns = self._sums[1].T
-        l1, squares, mass, total = (float(columns[k].sum()) for k in (0, 1, 3, 4))
-        return Sweep(l1, float(np.sqrt(squares)), float(columns[2].max()), mass), total, float(columns[5].max())
-
-    def _low(
-        self, storage: FloatFormat, state: Floats, done: int, until: float, most: int
-    ) -> tuple[list[float], list[float]]:
-        """Do at least one low sweep; return ||r||_1 and the sum of r after each."""
-        matrix, (even, odd) = self._matrix, self._stored(storage.width)
-        kernel = kernels.low_kernel(storage.exponent_bits, storage.mantissa_bits, ROUNDING_MODES[storage.rounding])
-        arrays = (matrix.lengths, matrix.starts, matrix.sources, self._degree, self._r, even, odd, self._c, self._sink)
-        seed = np.uint64((storage.seed * 0x9E3779B97F4A7C15 + self._sweeps) % 2**64)
-        control, low, total = np.zeros(1, np.int64), np.empty(most), np.empty(most)
-
-        def lane(lane: int, lanes: int) -> int:
-            cuts = self._cuts(lanes)
-            rest = (self.problem.damping, done, until, most, seed, state, self._bounds, self._sums, low, total)
-            return int(kernel(lane, cuts, control, *arrays, *rest))
-
-        count = threads.together(lane, self._lanes())[0]
+        kept = storage or self._storage
+        even, odd = self._stored(kept)
+        kernel = kernels.rounds_kernel(kept.exponent_bits, kept.mantissa_bits, ROUNDING_MODES[kept.rounding])
+        seed = np.uint64((kept.seed * 0x9E3779B97F4A7C15 + self._sweeps * 0xD1B54A32D192ED03) % 2**64)
+        matrix, control = self._matrix, np.zeros(1, np.int64)
+        report = np.empty((most, kernels.COLUMNS))
+        arguments = (
+            *(control, matrix.lengths, matrix.starts, matrix.sources, self._degree, self._share, self._x, self._c),
+            *(self._r, even, odd, self._sink, self._teleport, self.problem.damping),
+            *(storage is not None, gain, trust, tol, _NORMS[norm], most, enough, seed),
+            *(self._bounds, self._sums, report),
+        )
+        count = threads.together(lambda lane, lanes: int(kernel(lane, self._cuts(lanes), *arguments)), self._lanes())[0]
         self._sweeps += count
-        return low[:count].tolist(), total[:count].tolist()
+        return list(_as_rounds(report[:count], (time.perf_counter() - began) / count))
 
     def _lanes(self) -> int:
         return min(threads.available(), len(self._bounds) - 1)
@@ -132,11 +114,25 @@ class CpuRefinement(Refinement):
         inner = np.searchsorted(self._cost, np.linspace(0, self._cost[-1], lanes + 1)[1:-1])
         return np.concatenate([[0], inner, [len(self._bounds) - 1]]).astype(np.int64)
 
-    def _stored(self, width: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-        """Return two vectors of integers of so many bits; those of one width are kept."""
-        if self._z is None or 8 * self._z[0].itemsize != width:
-            self._z = np.zeros(len(self._x), f"int{width}"), np.zeros(len(self._x), f"int{width}")
-        return self._z
+    def _stored(self, storage: FloatFormat) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """Return two vectors of integers of as many bits, made once."""
+        if not self._z or self._storage.width != storage.width:
+            self._z = [np.zeros(len(self._x), f"int{storage.width}") for _ in range(2)]
+        self._storage = storage
+        return self._z[0], self._z[1]
+
+
+def _as_rounds(report: Floats, each_s: float) -> Iterator[Round]:
+    """Cut what compiled code reported into rounds, at full sweeps; sweeps share the time evenly."""
+    cuts = [*np.flatnonzero(~(report[:, kernels.SQUARES] < 0.0)), len(report)]
+    for first, last in itertools.pairwise(cuts):
+        l1, squares, linf, mass, _, _ = report[first].tolist()
+        yield Round(
+            found=Sweep(l1, math.sqrt(squares), linf, mass),
+            low=report[first + 1 : last, kernels.L1].tolist(),
+            sums=report[first:last, kernels.TOTAL].tolist(),
+            seconds=[each_s * (place + 1) for place in range(last - first)],
+        )
 
 
 def _pieces(indptr: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

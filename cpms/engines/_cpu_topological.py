@@ -134,6 +134,7 @@ def _fill_order(indptr, sources, order):  # type: ignore[no-untyped-def]
 
 @_compiled
 def _pass(indptr, sources, right, damping, direction, order, inverse, factor, share, y):  # type: ignore[no-untyped-def]
+    # A node's share takes one multiplication and one addition from its sum on: neighbours in the order wait for it.
     nodes = len(y)
     right_step, factor_step = np.uint64(len(right) > 1), np.uint64(len(factor) > 1)
     for i in range(nodes):
@@ -143,9 +144,11 @@ def _pass(indptr, sources, right, damping, direction, order, inverse, factor, sh
         elif direction < 0:
             node = np.uint64(nodes - 1 - i)
         share[node] = 0.0
+        scale = factor[node * factor_step]
+        given, taken = right[node * right_step] * scale, damping * scale
+        given_share, taken_share = given * inverse[node], taken * inverse[node]
         total = 0.0
         for k in range(indptr[node], indptr[node + np.uint64(1)]):
             total += share[np.uint64(sources[k])]
-        value = (damping * total + right[node * right_step]) * factor[node * factor_step]
-        y[node] = value
-        share[node] = value * inverse[node]
+        share[node] = taken_share * total + given_share
+        y[node] = taken * total + given
