@@ -1,0 +1,87 @@
+"""Whole solves on two threads: ours against other programs at the same verified error."""
+
+import numpy as np
+import pandas as pd
+
+from cpms.experiment.present import label
+
+NEEDS = ["cpu_peers"]
+
+
+def show(rows, out):
+    rows = rows[rows.status == "ok"]
+    table = pd.DataFrame([_line(row) for _, row in rows.iterrows()])
+    threads, cpu = rows.threads.iloc[0], rows.cpu.iloc[0]
+    out.table(
+        table,
+        caption=f"Whole solves on {threads} threads ({cpu}), milliseconds, medians of solves in turn; every peer is "
+        f"tuned to an error of {rows.error.iloc[0]:g} in L1, ours stop at a residual of {rows.tol.iloc[0]:g}",
+    )
+    out.table(_means(table), suffix="_means", caption="Fastest peer over ours")
+    out.table(
+        pd.DataFrame([line for _, row in rows.iterrows() for line in _details(row)]),
+        suffix="_details",
+        caption="Every contestant: times, verified errors, settings",
+    )
+    out.figure(_figure(table))
+
+
+def _line(row):
+    solved = {result["name"]: 1e3 * result["solve_s"] for result in row.results if result["status"] == "ok"}
+    ours = {name: taken for name, taken in solved.items() if name.startswith("cpms")}
+    peers = {name: taken for name, taken in solved.items() if name not in ours}
+    fastest = min(peers, key=peers.get)
+    line = {"graph": label(row), "nodes": row.nodes, "edges": row.edges}
+    line |= {name.removeprefix("cpms "): taken for name, taken in ours.items()} | peers
+    line["fastest peer"] = fastest
+    line["over refine auto"] = peers[fastest] / ours["cpms refine auto"]
+    line["over the best of ours"] = peers[fastest] / min(ours.values())
+    return line
+
+
+def _means(table):
+    ratios = table[["over refine auto", "over the best of ours"]]
+    return pd.DataFrame(
+        {
+            "ours": ratios.columns,
+            "geometric mean": np.exp(np.log(ratios).mean()).to_numpy(),
+            "least": ratios.min().to_numpy(),
+            "graphs where ours is faster": (ratios > 1).sum().to_numpy(),
+            "graphs": len(table),
+        }
+    )
+
+
+def _details(row):
+    for result in row.results:
+        line = {"graph": label(row), "name": result["name"], "status": result["status"]}
+        if result["status"] != "ok":
+            yield line | {"setting": result["reason"]}
+            continue
+        samples = result["solve_samples_s"]
+        setting = {**result.get("variant", {}), **result.get("iterations_by_bits", {})}
+        yield line | {
+            "solve ms": 1e3 * result["solve_s"],
+            "least ms": 1e3 * min(samples),
+            "most ms": 1e3 * max(samples),
+            "error": result["error_l1"],
+            "tol": result["tol"],
+            "build s": result["build_s"],
+            "setting": ", ".join(f"{key}: {value}" for key, value in setting.items()),
+        }
+
+
+def _figure(table):
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(5, 0.25 * len(table) + 1))
+    places = np.arange(len(table))
+    axes.barh(places, table["over the best of ours"], color="#D55E00", height=0.6)
+    axes.axvline(1, color="#222222", linewidth=0.6)
+    for place, name, ratio in zip(places, table["fastest peer"], table["over the best of ours"], strict=True):
+        axes.text(ratio, place, f" {name}", va="center", fontsize=6)
+    axes.set_yticks(places, table.graph)
+    axes.invert_yaxis()
+    axes.set_xscale("log")
+    axes.set_xlabel("time of the fastest peer over ours")
+    return figure
