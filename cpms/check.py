@@ -241,7 +241,7 @@ def refinement_is_sound(engine: Engine, problem: Problem, storage: FloatFormat, 
     for low_sweeps in (low, 0, low, 0, 0):
         found = rounds.round(storage if low_sweeps else None, gain=1e-300, tol=1e-300, norm="l1", most_low=low_sweeps)
         if seen is not None:
-            _same_residual(engine.name, problem, found.found, seen / seen.sum())
+            _same_residual(engine.name, problem, found.found, seen / seen.sum(), allowed)
         if abs(found.found.mass - 1.0) > allowed:
             raise LawError(f"engine {engine.name} corrects to mass {found.found.mass!r}, not 1")
         sizes = [found.found.l1, *found.low]
@@ -380,12 +380,12 @@ def _same_norms(name: str, found: Sweep, seen: Floats, got: Floats) -> None:
             raise LawError(f"engine {name} says {norm} is {given!r}; from the vectors it is {recomputed!r}")
 
 
-def _same_residual(name: str, problem: Problem, found: Sweep, x: Floats) -> None:
+def _same_residual(name: str, problem: Problem, found: Sweep, x: Floats, allowed: float) -> None:
     """Compare the norms that a full sweep found with those of a reference sweep of the same vector."""
     operator = REFERENCE.prepare(problem, FP64, "csr")
     right = operator.sweep(operator.load(x), operator.empty(), Level(1, 1), 0)
     for norm, given, recomputed in zip(Sweep._fields, found, right, strict=True):
-        if not abs(given - recomputed) <= _SUM_ERROR:
+        if not abs(given - recomputed) <= _SUM_ERROR + allowed:
             raise LawError(
                 f"engine {name} says {norm} of a full sweep is {given!r}; by the reference it is {recomputed!r}"
             )
