@@ -52,7 +52,7 @@ class Config(Experiment):
     """What such an experiment may set."""
 
     graphs: list[str] = Field(min_length=1)
-    methods: list[Literal["power"]] = ["power"]
+    methods: list[Literal["power", "refine"]] = ["power"]
     storages: list[str] = ["fp64"]
     layouts: list[str] = ["csr"]
     engines: list[str] = ["cpu"]
@@ -137,8 +137,10 @@ class Context:
 
 
 def _solve(graph: Graph, cell: Cell) -> Result:
+    power = cell["method"] == "power"
     return solve.pagerank(
         graph,
+        method=cell["method"],
         storage=cell["storage"],
         layout=cell["layout"],
         engine=cell["engine"],
@@ -146,7 +148,7 @@ def _solve(graph: Graph, cell: Cell) -> Result:
         tol=cell["tol"],
         norm=cell["norm"],
         max_iterations=cell["max_iterations"],
-        controller=Policy.model_validate(cell["policy"]).controller(cell["storage"]),
+        controller=Policy.model_validate(cell["policy"]).controller(cell["storage"]) if power else None,
     )
 
 

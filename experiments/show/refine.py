@@ -1,0 +1,112 @@
+"""Method refine on a GPU: sweeps by the bits they read, and whole solves against float64 and libraries."""
+
+import numpy as np
+import pandas as pd
+
+from cpms.experiment.present import PALETTE, label, printed
+
+NEEDS = ["gpu_refine"]
+DAMPING = 0.85
+COLOURS = {"fp16": "#D55E00", "cpms4-nearest": "#E69F00", "e5m2": "#CC79A7", "fp32": "#999999"}
+
+
+def show(rows, out):
+    rows = rows[rows.status == "ok"]
+    table = pd.DataFrame([line for _, row in rows.iterrows() for line in _lines(row, printed("cugraph"))])
+    gpu = rows.gpu.iloc[0]
+    out.table(
+        table,
+        caption=f"Whole solves on {gpu}, medians, contestants in turn: full sweeps read 64 bits, low ones those of the "
+        "storage; 'bound' is of the L1 error, from the residual that NumPy recomputed; cuGraph's are of another run",
+    )
+    out.table(_means(table), suffix="_means", caption="Geometric means over the graphs, and the worst graph")
+    out.figure(_speedups(table), suffix="_speedup")
+    out.figure(_sweeps(table), suffix="_sweeps")
+
+
+def _lines(row, cugraph):
+    known = cugraph[cugraph.graph == row.graph]
+    solved = [result for result in row.results if result["status"] == "ok"]
+    power = {result["engine"]: result for result in solved if result.get("method", "power") == "power"}
+    for result in solved:
+        if result.get("method") != "refine":
+            continue
+        bits = np.array(result["bits"])
+        yield {
+            "graph": _short(label(row)),
+            "nodes": row.nodes,
+            "edges": row.edges,
+            "storage": result["storage"],
+            "power": power["cuda_fused"]["iterations"],
+            "full": int((bits == 64).sum()),
+            "low": int((bits != 64).sum()),
+            "low bits": int(bits.min()),
+            "low %": 100 * float((bits != 64).mean()),
+            "bound": result["residual_l1"] / (1 - DAMPING),
+            "solve ms": 1e3 * result["solve_s"],
+            "fused fp64 ms": 1e3 * power["cuda_fused"]["solve_s"],
+            "over fused fp64": power["cuda_fused"]["solve_s"] / result["solve_s"],
+            "over cuSPARSE": power["cusparse"]["solve_s"] / result["solve_s"] if "cusparse" in power else np.nan,
+            "over cuGraph fp64": known["fp64_1e-10_ms"].iloc[0] / (1e3 * result["solve_s"]) if len(known) else np.nan,
+        }
+
+
+def _short(name):
+    """Return a generator's name with its first parameters only: figures have little room."""
+    kind, _, parameters = name.partition(":")
+    given = dict(part.split("=") for part in parameters.split(",")) if parameters else {}
+    if kind == "copies":
+        return f"{given['count']} x {given['of']}"
+    if "edges" in given:
+        return f"{kind}, {int(given['edges']) / 1e6:.0f}M edges"
+    return f"{kind} {given['scale']}" if "scale" in given else name
+
+
+def _means(table):
+    columns = ["over fused fp64", "over cuSPARSE", "over cuGraph fp64"]
+    grouped = table.groupby("storage", sort=False)[columns]
+    means = grouped.agg(lambda ratios: float(np.exp(np.log(ratios.dropna()).mean())))
+    worst = grouped.min().rename(columns={column: f"least {column}" for column in columns})
+    return means.join(worst).assign(graphs=table.groupby("storage", sort=False).size()).reset_index()
+
+
+def _speedups(table):
+    import matplotlib.pyplot as plt
+
+    graphs = list(dict.fromkeys(table.graph))
+    figure, panels = plt.subplots(1, 2, figsize=(7, 4.2), sharey=True)
+    for panel, column in zip(panels, ("over fused fp64", "over cuSPARSE"), strict=True):
+        for place, (storage, colour) in enumerate(COLOURS.items()):
+            part = table[table.storage == storage].set_index("graph").reindex(graphs)
+            panel.plot(
+                part[column], np.arange(len(graphs)) + 0.15 * (place - 1.5), "o", ms=3, color=colour, label=storage
+            )
+        panel.axvline(1, color="#222222", linewidth=0.6)
+        panel.set(xscale="log", xlabel=f"times faster {column}")
+        panel.set_xticks([0.7, 1, 2, 4] if "fused" in column else [1, 2, 5, 10, 30])
+        panel.xaxis.set_major_formatter("{x:g}")
+        panel.xaxis.set_minor_formatter("")
+    panels[0].set_yticks(range(len(graphs)), graphs)
+    panels[0].invert_yaxis()
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=4)
+    return figure
+
+
+def _sweeps(table):
+    import matplotlib.pyplot as plt
+
+    graphs = list(dict.fromkeys(table.graph))
+    figure, panels = plt.subplots(1, 4, figsize=(7, 3.6), sharey=True, sharex=True)
+    places = np.arange(len(graphs))
+    power = table[table.storage == "fp16"].set_index("graph").reindex(graphs)
+    panels[0].barh(places, power.power, color=PALETTE[64])
+    panels[0].set_title("power, fp64", fontsize=8)
+    for panel, storage in zip(panels[1:], ("fp16", "cpms4-nearest", "e5m2"), strict=True):
+        part = table[table.storage == storage].set_index("graph").reindex(graphs)
+        panel.barh(places, part.low, color=PALETTE[8 if storage == "e5m2" else 16])
+        panel.barh(places, part.full, left=part.low, color=PALETTE[64])
+        panel.set_title(f"refine, {storage}", fontsize=8)
+    panels[0].set_yticks(places, graphs)
+    panels[0].invert_yaxis()
+    figure.supxlabel("sweeps; blue ones read 64 bits, the others 16 or 8", fontsize=8)
+    return figure
