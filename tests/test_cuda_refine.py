@@ -13,6 +13,7 @@ from cpms.cuda import backend as backends
 from cpms.cuda import compile as compiling
 from cpms.cuda import host, resident, variants
 from cpms.cuda.refinement import CudaRefinement
+from cpms.cuda.resident import Arrangement
 from cpms.engine import Problem
 from cpms.engines import cpu, cuda_fused, reference
 from cpms.format import E5M2, FP16, FP32, FP64, FloatFormat
@@ -105,6 +106,19 @@ def test_rounds_are_those_of_the_reference(engine, name, storage):
         mine.round(None, **options)
         twin.round(None, **options)
         assert np.abs(mine.read() - twin.read()).sum() <= noise * expected.found.l1 + 1e-14
+
+
+@pytest.mark.parametrize("arrangement", [Arrangement(stretch_steps=1), Arrangement(False, 3)], ids=str)
+@pytest.mark.parametrize("name", ["hub", "two hubs", "skewed", "rows that end with steps"])
+def test_stretches_may_be_short(engine, name, arrangement):
+    problem = Problem(GRAPHS[name])
+    one_each, short = CudaRefinement(problem), CudaRefinement(problem, arrangement)
+    for rounds in (one_each, short):
+        rounds.start(np.full(problem.graph.nodes, 1 / problem.graph.nodes))
+    options = {"gain": 0.1, "tol": 1e-11, "norm": "l1", "most_low": 30}
+    found, expected = short.round(FP16, **options), one_each.round(FP16, **options)
+    np.testing.assert_allclose(found.found, expected.found, rtol=1e-9, atol=1e-14)
+    np.testing.assert_allclose(found.low, expected.low, rtol=2.0**-11, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", GRAPHS)

@@ -10,7 +10,7 @@ import numpy as np
 
 from cpms.cuda import variants
 from cpms.cuda.backend import current
-from cpms.cuda.resident import ResidentGraph
+from cpms.cuda.resident import DEFAULT, Arrangement, ResidentGraph
 from cpms.cuda.vectors import vector_length
 from cpms.engine import Floats, Norm, Problem, Refinement, Round, Sweep
 from cpms.errors import UnsupportedError
@@ -31,11 +31,12 @@ class CudaRefinement(Refinement):
     ----------
     problem : Problem
         Of a graph without weights.
+    arrangement : Arrangement
     """
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, arrangement: Arrangement = DEFAULT) -> None:
         arrays, length = current().arrays, vector_length(problem.graph.nodes)
-        self._graph = ResidentGraph.of(problem)
+        self._graph = ResidentGraph.of(problem, arrangement)
         self.nbytes = self._graph.nbytes
         self._shares, self._fresh, self._change = (arrays.zeros(length, np.float64) for _ in range(3))
         self._c = arrays.zeros(length, np.float32)

@@ -24,19 +24,39 @@ _MOST_TOTALS = 6
 """``most_totals`` of ``resident.cuh``."""
 
 
+@dataclass(frozen=True)
+class Arrangement:
+    """How a graph lies in device memory; what each choice buys is for experiments to tell.
+
+    Parameters
+    ----------
+    renumber : bool
+        Order nodes by out-degree where samples of the edges promise fewer memory transactions.
+    stretch_steps : int, optional
+        Steps of 256 edges in a stretch, which warps take in turn, so that all work near each other;
+        by default each warp has one long stretch of its own.
+    """
+
+    renumber: bool = True
+    stretch_steps: int | None = None
+
+
+DEFAULT = Arrangement()
+
+
 @dataclass(frozen=True, eq=False)
 class Stretches:
-    """Edges in slots, an equal stretch for each warp that stays.
+    """Edges in slots, cut into stretches of steps for warps that stay.
 
     Parameters
     ----------
     blocks : int
     sources, marks : device arrays
         See `cpms.cuda.arrange.Slots.place`.
-    begins, first_rows, first_warps : device arrays of uint32
-        First step of each warp and behind the last; row of its first slot; warp in which that begins.
+    begins, first_rows, first_stretches : device arrays of uint32
+        First step of each stretch and behind the last; row of its first slot; stretch in which that begins.
     pieces : device array of uint64
-        What warps leave of rows that go on in the next; all ones where there is nothing.
+        What stretches leave of rows that go on in the next; all ones where there is nothing.
     """
 
     blocks: int
@@ -44,42 +64,47 @@ class Stretches:
     marks: Any
     begins: Any
     first_rows: Any
-    first_warps: Any
+    first_stretches: Any
     pieces: Any
 
     @classmethod
-    def of(cls, slots: arrange.Slots, graph: Graph) -> Stretches:
-        """Cut a graph's slots into one stretch a warp; small graphs take fewer blocks."""
+    def of(cls, slots: arrange.Slots, graph: Graph, stretch_steps: int | None = None) -> Stretches:
+        """Cut a graph's slots; small graphs take fewer blocks."""
         arrays = current().arrays
         sources, marks, _ = slots.place(graph)
         # A lane's eight loads are two of four words; see `Edges` in walk.cuh.
         sources = arrays.ascontiguousarray(sources.reshape(-1, 2, 4, 32).transpose(0, 1, 3, 2)).reshape(-1)
-        blocks = max(1, min(current().resident_blocks, -(-slots.steps // _WARPS)))
-        warps = blocks * _WARPS
-        used = min(warps, slots.steps)
-        begins = np.full(warps + 1, slots.steps, np.uint32)
-        bounds = (arrays.arange(slots.steps + 1, dtype=np.int64) * WHOLE_VALUES).clip(0, slots.count)
-        rows_before = arrays.searchsorted(slots.starts[1:], bounds.astype(np.uint32), side="right")
-        begins[:used] = _cuts(current().to_host(rows_before), used)
-        first_slots = arrays.asarray((begins[:used].astype(np.int64) * WHOLE_VALUES).astype(np.uint32))
+        if stretch_steps is None:
+            most = current().resident_blocks * _WARPS
+            bounds = (arrays.arange(slots.steps + 1, dtype=np.int64) * WHOLE_VALUES).clip(0, slots.count)
+            rows_before = arrays.searchsorted(slots.starts[1:], bounds.astype(np.uint32), side="right")
+            begins = _cuts(current().to_host(rows_before), min(most, slots.steps))
+        else:
+            begins = np.arange(0, slots.steps, stretch_steps)
+        count = len(begins)
+        first_slots = arrays.asarray((begins * WHOLE_VALUES).astype(np.uint32))
         rows = arrays.searchsorted(slots.starts, first_slots, side="right") - 1
         first = arrays.searchsorted(first_slots, slots.starts[rows], side="right") - 1
-        first_rows, first_warps = arrays.zeros(warps, np.uint32), arrays.zeros(warps, np.uint32)
-        first_rows[:used], first_warps[:used] = rows, first
         return cls(
-            blocks=blocks,
+            blocks=max(1, min(current().resident_blocks, -(-count // _WARPS))),
             sources=sources,
             marks=marks,
-            begins=arrays.asarray(begins),
-            first_rows=first_rows,
-            first_warps=first_warps,
-            pieces=arrays.full(warps, np.uint64(2**64 - 1), np.uint64),
+            begins=arrays.asarray(np.append(begins, slots.steps).astype(np.uint32)),
+            first_rows=rows.astype(np.uint32),
+            first_stretches=first.astype(np.uint32),
+            pieces=arrays.full(count, np.uint64(2**64 - 1), np.uint64),
         )
 
     @property
-    def arrays(self) -> tuple[Any, ...]:
+    def arguments(self) -> tuple[Any, ...]:
         """What a kernel takes, in its order."""
-        return self.sources, self.marks, self.begins, self.first_rows, self.first_warps, self.pieces
+        rows = self.first_rows, self.first_stretches
+        return self.sources, self.marks, self.begins, *rows, np.uint32(len(self.pieces)), self.pieces
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays."""
+        return sum(int(part.nbytes) for part in self.arguments)
 
 
 def _cuts(rows_before: npt.NDArray[np.int64], warps: int) -> npt.NDArray[np.int64]:
@@ -117,15 +142,15 @@ class ResidentGraph:
     came: Any
 
     @classmethod
-    def of(cls, problem: Problem) -> ResidentGraph:
+    def of(cls, problem: Problem, arrangement: Arrangement = DEFAULT) -> ResidentGraph:
         """Arrange a problem's graph on the device."""
         arrays, graph = current().arrays, problem.graph
-        chosen = numbering.chosen(graph)
+        chosen = numbering.chosen(graph) if arrangement.renumber else None
 
         def placed(values: Any) -> Any:
             return arrays.asarray(values if chosen is None or len(values) == 1 else values[chosen.order])
 
-        edges = Stretches.of(arrange.Slots.of(graph, chosen), graph)
+        edges = Stretches.of(arrange.Slots.of(graph, chosen), graph, arrangement.stretch_steps)
         return cls(
             problem=problem,
             edges=edges,
@@ -141,7 +166,7 @@ class ResidentGraph:
     @property
     def nbytes(self) -> int:
         """Bytes of edges and degrees."""
-        return sum(int(part.nbytes) for part in (*self.edges.arrays, self.degree))
+        return self.edges.nbytes + int(self.degree.nbytes)
 
     @property
     def personal(self) -> bool:
@@ -152,7 +177,7 @@ class ResidentGraph:
     def arguments(self) -> tuple[Any, ...]:
         """The arguments with which every resident kernel begins."""
         return (
-            *self.edges.arrays,
+            *self.edges.arguments,
             *(self.degree, self.sink, self.teleport),
             *(np.uint32(self.sink.size > 1), np.uint32(self.teleport.size > 1)),
             *(np.uint32(self.problem.graph.nodes), np.float64(self.problem.damping)),

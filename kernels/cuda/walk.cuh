@@ -1,4 +1,4 @@
-// A sweep over the edges by warps that stay: each has one stretch of steps of 256 slots.
+// A sweep over the edges by warps that stay: each has stretches of steps of 256 slots.
 //
 // Slots and marks are those of spmv_csr_balanced.cu. Lanes gather slots side by side, so that edges of
 // neighbours share a transaction, and turn the words over in shared memory; then a lane sums eight slots
@@ -65,29 +65,16 @@ struct Raw<double> {
     static CPMS_DEVICE double unit() { return 1.0; }
 };
 
-// The edges, and which of them each warp walks. Within a step, sources lie so that a lane's eight loads
-// are two wide ones: the four from 128 * half + 4 * lane are slots 32 * (4 * half + k) + lane.
+// The edges, and their stretches: warp w walks stretches w, w + warps, … Within a step, sources lie so that a
+// lane's eight loads are two wide ones: the four from 128 * half + 4 * lane are slots 32 * (4 * half + k) + lane.
 struct Edges {
     const u32* sources;
     const u16* marks;
-    const u32* begins;       // first step of each warp, and behind the last
-    const u32* first_rows;   // row of its first slot
-    const u32* first_warps;  // warp in which that row begins
-    u32 rows;
-    TaskPieces pieces;       // one a warp
-};
-
-// What a warp walks in every sweep.
-struct Stretch {
-    u32 warp, lane, begin, last, row, first_warp;
-
-    CPMS_DEVICE explicit Stretch(const Edges& edges)
-        : warp(blockIdx.x * resident_warps + threadIdx.x / 32),
-          lane(threadIdx.x % 32),
-          begin(edges.begins[warp]),
-          last(edges.begins[warp + 1]),
-          row(edges.first_rows[warp]),
-          first_warp(edges.first_warps[warp]) {}
+    const u32* begins;            // first step of each stretch, and behind the last
+    const u32* first_rows;        // row of its first slot
+    const u32* first_stretches;   // stretch in which that row begins
+    u32 stretches, rows;
+    TaskPieces pieces;            // one a stretch
 };
 
 // A step's words in shared memory, put down slot by slot and taken up eight a lane, by 16 bytes.
@@ -153,28 +140,28 @@ CPMS_DEVICE void load_slots(const u32* sources, u32 step, u32 lane, u32 (&source
 // at_end.load(row) is called early for the rows of a step, at_end.finish(row, sum, loaded) once a row.
 // Three steps are under way: one is summed, the next is gathered, the sources of a third are read.
 template <class F, class AtEnd>
-CPMS_DEVICE void walk(const Edges& edges, const Stretch& at, const u8* z, Room& room, AtEnd& at_end) {
+CPMS_DEVICE void walk_stretch(const Edges& edges, u32 stretch, const u8* z, Room& room, AtEnd& at_end) {
     using Word = typename Raw<F>::Word;
     using Turned = Turn<Word>;
     using Kept = typename Turned::Kept;
     constexpr int early = sizeof(Word) == 8 ? 1 : 2;  // rows a lane whose loads do not wait for sums
-    const u32 lane = at.lane, final = at.last - 1;
-    if (at.begin >= at.last) return;  // the whole warp
+    const u32 lane = threadIdx.x % 32, begin = edges.begins[stretch], final = edges.begins[stretch + 1] - 1;
+    const u32 open_row = edges.first_rows[stretch], first_stretch = edges.first_stretches[stretch];
     Kept* const words = (Kept*)room.of_warp[threadIdx.x / 32];
     double* const sums = (double*)room.of_warp[threadIdx.x / 32];
 
     u32 source[slots_each];
     Word word[slots_each];
-    u32 mark = load_word(edges.marks + (u64)at.begin * 32 + lane, Streaming{});
-    load_slots(edges.sources, at.begin, lane, source);
+    u32 mark = load_word(edges.marks + (u64)begin * 32 + lane, Streaming{});
+    load_slots(edges.sources, begin, lane, source);
 #pragma unroll
     for (int k = 0; k < slots_each; ++k) word[k] = Raw<F>::load(z, source[k]);
-    load_slots(edges.sources, smaller(at.begin + 1, final), lane, source);
-    u32 row = at.row;
-    bool open = at.first_warp < at.warp;  // its first row began in an earlier warp
+    load_slots(edges.sources, smaller(begin + 1, final), lane, source);
+    u32 row = open_row;
+    bool open = first_stretch < stretch;  // its first row began in an earlier one
     double carry = 0.0, head = 0.0;
     bool ends_open;
-    for (u32 step = at.begin; step < at.last; ++step) {
+    for (u32 step = begin; step <= final; ++step) {
         const u32 slot_ends = mark & 0xFF, before = mark >> 8;
         const u32 ended = __shfl_sync(all_lanes, before + __popc(slot_ends), 31);
         ends_open = __shfl_sync(all_lanes, slot_ends >> 7, 31) == 0;
@@ -226,11 +213,20 @@ CPMS_DEVICE void walk(const Edges& edges, const Stretch& at, const u8* z, Room& 
         open = open && ended == 0;
         row += ended;
     }
-    // It leaves its own piece before it waits for others, so that chains of warps do not add up.
-    if (ends_open && lane == 0) edges.pieces.leave(at.warp, carry);
-    if (at.first_warp < at.warp && !open) {
-        const double sum = head + edges.pieces.collect(at.first_warp, at.warp, lane);
-        if (lane == 0) at_end.finish(at.row, sum, at_end.load(at.row));
+    // It leaves its own piece before it waits for others, so that chains of stretches do not add up.
+    if (ends_open && lane == 0) edges.pieces.leave(stretch, carry);
+    if (first_stretch < stretch && !open) {
+        const double sum = head + edges.pieces.collect(first_stretch, stretch, lane);
+        if (lane == 0) at_end.finish(open_row, sum, at_end.load(open_row));
+    }
+}
+
+// One wait is never for a later stretch, and all warps are there, so every wait ends.
+template <class F, class AtEnd>
+CPMS_DEVICE void walk(const Edges& edges, const u8* z, Room& room, AtEnd& at_end) {
+    const u32 warp = blockIdx.x * resident_warps + threadIdx.x / 32, warps = gridDim.x * resident_warps;
+    for (u32 stretch = warp; stretch < edges.stretches; stretch += warps) {
+        walk_stretch<F>(edges, stretch, z, room, at_end);
     }
 }
 
