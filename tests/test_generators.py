@@ -192,3 +192,45 @@ def test_bad_specifications_say_what_is_possible(spec, says):
 def test_any_text_gives_a_graph_or_a_cpms_error(text):
     with contextlib.suppress(CpmsError):
         generate("grid:" + text)
+
+
+ABSURD = [
+    "uniform:scale=2000",
+    "uniform:nodes=99999999999999999999999,edges=3",
+    "delaunay:scale=2000",
+    "rgg:scale=5000",
+    "grid:rows=70000,columns=70000",
+    "weblike:nodes=100,edges=300,reach=-1",
+    "weblike:nodes=100,edges=300,reach=nan",
+    "rmat:scale=4,seed=-1",
+    "uniform:scale=4,seed=-1",
+    "weblike:nodes=100,edges=300,seed=-1",
+    "rgg:scale=4,seed=-1",
+    "delaunay:scale=4,seed=-1",
+    "standin:adaptive,size=600",
+]
+
+
+@pytest.mark.parametrize("spec", ABSURD)
+def test_absurd_parameters_are_refused_in_a_sentence(spec):
+    with pytest.raises(InputError, match=r"must|would have|needs|free"):
+        generate(spec)
+
+
+def test_tiny_radii_leave_no_edges():
+    assert generate("rgg:nodes=50,radius=1e-320").edges == 0
+
+
+@pytest.mark.parametrize(
+    ("spec", "other"),
+    [
+        ("rgg:scale=8", "rgg:scale=8,radius=0.2"),
+        ("rmat:scale=6", "rmat:scale=6,permute=0"),
+        ("rmat:scale=6", "rmat:scale=6,a=0.6"),
+        ("uniform:scale=6", "uniform:scale=6,simple=1"),
+        ("weblike:nodes=300,edges=900", "weblike:nodes=300,edges=900,hubs=0.1"),
+        ("weblike:nodes=300,edges=900", "weblike:nodes=300,edges=900,site=50"),
+    ],
+)
+def test_different_graphs_have_different_names(spec, other):
+    assert generate(spec).name != generate(other).name

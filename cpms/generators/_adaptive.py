@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from cpms.generators._limits import check_size
+from cpms.generators._limits import MOST_NODES, check_size, power_of_two
 from cpms.graph import Graph
 
 Ints = npt.NDArray[np.int64]
@@ -30,7 +30,8 @@ def adaptive(refinements: int, *, name: str, stand_in_for: str | None) -> Graph:
     >>> graph.nodes, graph.edges, len(graph.dangling_nodes)
     (1664, 3216, 104)
     """
-    check_size(name, 26 * 4.0**refinements, 52 * 4.0**refinements)
+    cells = 26 * power_of_two(name, 2 * refinements)
+    check_size(name, cells, 2 * cells, most_nodes=MOST_NODES)
     side = 2**refinements
     within = _numbers(refinements)
     rows, columns = _COARSE_ROWS * side, _COARSE_COLUMNS * side

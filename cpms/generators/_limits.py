@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+import numpy as np
 import psutil
 
 from cpms.errors import InputError
@@ -11,7 +14,55 @@ _BYTES_AN_EDGE = 20
 _BYTES_A_NODE = 40
 
 
-def check_size(name: str, nodes: float, edges: float) -> None:
+MOST_NODES = 2**31 - 1
+"""Of generators that count nodes in 32 bits."""
+_MOST_SCALE = 40
+
+
+def power_of_two(name: str, scale: int) -> int:
+    """Return 2**scale, for scales that a graph can have.
+
+    Raises
+    ------
+    InputError
+        If the scale is out of range.
+
+    Examples
+    --------
+    >>> power_of_two("rmat", 4)
+    16
+    """
+    if not 0 <= scale <= _MOST_SCALE:
+        raise InputError(f"{name}: scale is {scale}; it must lie between 0 and {_MOST_SCALE}")
+    return int(2**scale)
+
+
+def random_numbers(name: str, seed: int) -> np.random.Generator:
+    """Return the generator of random numbers that belongs to a seed.
+
+    Raises
+    ------
+    InputError
+        If the seed is negative.
+    """
+    if seed < 0:
+        raise InputError(f"{name}: seed is {seed}; it must be 0 or more")
+    return np.random.default_rng(seed)
+
+
+def spelled(name: str, always: Mapping[str, object], **unusual: tuple[object, object]) -> str:
+    """Return a graph's name: its generator, the parameters that always stand in it, and others if not the default.
+
+    Examples
+    --------
+    >>> spelled("rmat", {"scale": 3}, a=(0.6, 0.57), b=(0.19, 0.19))
+    'rmat:scale=3,a=0.6'
+    """
+    others = {key: value for key, (value, default) in unusual.items() if value != default}
+    return f"{name}:" + ",".join(f"{key}={value}" for key, value in ({**always, **others}).items())
+
+
+def check_size(name: str, nodes: float, edges: float, *, most_nodes: float = float("inf")) -> None:
     """Refuse a graph that is empty or would not fit in the memory at hand.
 
     Raises
@@ -21,7 +72,9 @@ def check_size(name: str, nodes: float, edges: float) -> None:
     """
     if nodes < 1 or edges < 0:
         raise InputError(f"{name} would have {nodes:g} nodes and {edges:g} edges; it needs at least one node")
-    needed = _BYTES_A_NODE * nodes + _BYTES_AN_EDGE * edges
+    if nodes > most_nodes:
+        raise InputError(f"{name} would have {float(nodes):,.0f} nodes; it counts up to {most_nodes:,.0f}")
+    needed = _BYTES_A_NODE * float(nodes) + _BYTES_AN_EDGE * float(edges)
     free = psutil.virtual_memory().available
     if needed > free:
         raise InputError(

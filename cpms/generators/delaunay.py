@@ -6,7 +6,7 @@ import numpy as np
 
 from cpms.errors import InputError
 from cpms.generators._hilbert import insertion_order
-from cpms.generators._limits import check_size
+from cpms.generators._limits import MOST_NODES, check_size, power_of_two, random_numbers
 from cpms.graph import Graph
 
 _QHULL_BYTES_A_POINT = 2000
@@ -43,11 +43,11 @@ def delaunay(*, scale: int | None = None, nodes: int | None = None, seed: int = 
 
     if (scale is None) == (nodes is None):
         raise InputError("delaunay: give either scale or nodes")
-    count = 2**scale if scale is not None else int(nodes or 0)
+    count = power_of_two("delaunay", scale) if scale is not None else int(nodes or 0)
     if count < 4:
         raise InputError(f"delaunay: {count} points are too few; give 4 or more")
-    check_size("delaunay", count * (1 + _QHULL_BYTES_A_POINT / 40), 3 * count)
-    points = np.random.default_rng(seed).random((2, count))
+    check_size("delaunay", count * (1 + _QHULL_BYTES_A_POINT / 40), 3 * count, most_nodes=MOST_NODES)
+    points = random_numbers("delaunay", seed).random((2, count))
     points = points[:, insertion_order(points)]
     starts, neighbours = Delaunay(points.T).vertex_neighbor_vertices
     ends = np.repeat(np.arange(count, dtype=np.int32), np.diff(starts))

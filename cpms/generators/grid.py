@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cpms.generators._limits import check_size
+from cpms.generators._limits import MOST_NODES, check_size
 from cpms.graph import Graph
 
 
@@ -23,7 +23,8 @@ def grid(*, rows: int, columns: int) -> Graph:
     >>> grid(rows=2, columns=2).targets.tolist()
     [0, 0, 1, 2]
     """
-    check_size("grid", min(rows, columns, rows * columns), 2 * rows * columns)
+    check_size("grid", min(rows, columns), 0)
+    check_size("grid", rows * columns, 2 * rows * columns, most_nodes=MOST_NODES)
     place = np.arange(rows * columns, dtype=np.int32).reshape(rows, columns)
     sources = np.concatenate([place[:, 1:].ravel(), place[1:].ravel()])
     targets = np.concatenate([place[:, :-1].ravel(), place[:-1].ravel()])

@@ -7,7 +7,7 @@ import numpy as np
 
 from cpms import threads
 from cpms.errors import InputError
-from cpms.generators._limits import check_size
+from cpms.generators._limits import MOST_NODES, check_size, power_of_two, random_numbers, spelled
 from cpms.graph import Graph
 
 DIMACS10_FACTOR = 0.55
@@ -44,15 +44,15 @@ def rgg(*, scale: int | None = None, nodes: int | None = None, radius: float | N
     """
     if (scale is None) == (nodes is None):
         raise InputError("rgg: give either scale or nodes")
-    count = 2**scale if scale is not None else int(nodes or 0)
+    count = power_of_two("rgg", scale) if scale is not None else int(nodes or 0)
     if count < 2 or (radius is not None and not 0 < radius <= 1):
         raise InputError(f"rgg: {count} points and radius {radius} are out of range; give 2 or more, and 0 to 1")
     reach = DIMACS10_FACTOR * np.sqrt(np.log(count) / count) if radius is None else radius
-    check_size("rgg", count, count**2 * np.pi * reach**2 / 2)
-    generator = np.random.default_rng(seed)
+    check_size("rgg", count, count**2 * np.pi * reach**2 / 2, most_nodes=MOST_NODES)
+    generator = random_numbers("rgg", seed)
     points = generator.random((2, count))
     points = points[:, np.argsort(points[0], kind="stable")]
-    side = max(1, min(int(1 / reach), int(np.sqrt(count))))
+    side = max(1, int(min(1 / max(reach, 1e-9), np.sqrt(count))))
     cell = (points * side).astype(np.int32)
     cell_of = cell[0].astype(np.int64) * side + cell[1]
     by_cell = np.argsort(cell_of, kind="stable").astype(np.int32)
@@ -63,7 +63,7 @@ def rgg(*, scale: int | None = None, nodes: int | None = None, radius: float | N
     np.cumsum(indptr, out=indptr)
     sources = np.empty(indptr[-1], np.int32)
     threads.each(lambda part: _fill(points, cell, side, starts, by_cell, reach, indptr, sources, *part), parts)
-    return Graph(indptr, sources, None, f"rgg:nodes={count},seed={seed}")
+    return Graph(indptr, sources, None, spelled("rgg", {"nodes": count, "seed": seed}, radius=(radius, None)))
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]

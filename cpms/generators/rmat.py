@@ -6,7 +6,7 @@ import numba
 import numpy as np
 
 from cpms.errors import InputError
-from cpms.generators._limits import check_share, check_size
+from cpms.generators._limits import check_share, check_size, random_numbers, spelled
 from cpms.graph import Graph
 
 _CHUNK = 1 << 22
@@ -48,7 +48,7 @@ def rmat(
     check_share("rmat", a=a, b=b, c=c, d=1.0 - a - b - c)
     nodes, edges = 2**scale, edge_factor * 2**scale
     check_size(f"rmat of scale {scale}", nodes, edges)
-    generator = np.random.default_rng(seed)
+    generator = random_numbers("rmat", seed)
     sources, targets = np.zeros(edges, np.int32), np.zeros(edges, np.int32)
     for begin in range(0, edges, _CHUNK):
         part = slice(begin, min(begin + _CHUNK, edges))
@@ -57,9 +57,9 @@ def rmat(
     if permute:
         label = generator.permutation(nodes).astype(np.int32)
         sources, targets = label[sources], label[targets]
-    return Graph.from_edges(
-        sources, targets, nodes=nodes, name=f"rmat:scale={scale},edge_factor={edge_factor},seed={seed}"
-    )
+    always = {"scale": scale, "edge_factor": edge_factor, "seed": seed}
+    name = spelled("rmat", always, a=(a, 0.57), b=(b, 0.19), c=(c, 0.19), permute=(permute, 1))
+    return Graph.from_edges(sources, targets, nodes=nodes, name=name)
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]

@@ -10,7 +10,7 @@ import numpy as np
 from cpms.errors import InputError
 from cpms.generators._adaptive import adaptive
 from cpms.generators._hilbert import curve_index
-from cpms.generators._limits import check_size
+from cpms.generators._limits import MOST_NODES, check_size
 from cpms.generators.copies import of_graph
 from cpms.generators.delaunay import delaunay
 from cpms.generators.rgg import rgg
@@ -80,7 +80,7 @@ def _road_usa(copies: int) -> Graph:
 def _hugebubbles(rows: int) -> Graph:
     """Return a brick-wall lattice whose cells follow a Hilbert curve, one in five moved at random."""
     columns = max(2, rows * 4431 // 4784)
-    check_size("hugebubbles", rows * columns, 3 * rows * columns)
+    check_size("hugebubbles", rows * columns, 3 * rows * columns, most_nodes=MOST_NODES)
     y, x = np.divmod(np.arange(rows * columns, dtype=np.int64), columns)
     order = np.argsort(curve_index(x, y, max(rows, columns).bit_length()))
     place = np.empty(rows * columns, np.int32)

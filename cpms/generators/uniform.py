@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cpms.errors import InputError
-from cpms.generators._limits import check_size
+from cpms.generators._limits import check_size, power_of_two, random_numbers, spelled
 from cpms.graph import Graph
 
 _CHUNK = 1 << 24
@@ -39,7 +39,7 @@ def uniform(
         raise InputError(f"uniform: simple is {simple}; it is 0 or 1")
     count, drawn = _sizes(nodes, edges, scale, edge_factor)
     check_size("uniform", count, drawn)
-    generator = np.random.default_rng(seed)
+    generator = random_numbers("uniform", seed)
     ends = np.empty((2, drawn), np.int32 if count < 2**31 else np.int64)
     for begin in range(0, drawn, _CHUNK):
         stop = min(begin + _CHUNK, drawn)
@@ -50,13 +50,14 @@ def uniform(
         nodes=count,
         duplicates="drop" if simple else "keep",
         self_loops="drop" if simple else "keep",
-        name=f"uniform:nodes={count},edges={drawn},seed={seed}",
+        name=spelled("uniform", {"nodes": count, "edges": drawn, "seed": seed}, simple=(simple, 0)),
     )
 
 
 def _sizes(nodes: int | None, edges: int | None, scale: int | None, edge_factor: int) -> tuple[int, int]:
     if scale is not None and nodes is None and edges is None:
-        return 2**scale, edge_factor * 2**scale
+        count = power_of_two("uniform", scale)
+        return count, edge_factor * count
     if scale is None and nodes is not None and edges is not None:
         return nodes, edges
     raise InputError("uniform: give nodes and edges, or scale and edge_factor")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from cpms.generators._limits import check_share, check_size
+from cpms.errors import InputError
+from cpms.generators._limits import MOST_NODES, check_share, check_size, random_numbers, spelled
 from cpms.graph import Graph
 
 _CHUNK = 1 << 22
@@ -58,8 +61,10 @@ def weblike(
     """
     check_share("weblike", dangling=dangling, hubs=hubs, top_hub=top_hub)
     check_size("weblike", min(nodes, site), edges)
-    check_size("weblike", nodes, edges * 1.5)
-    generator = np.random.default_rng(seed)
+    check_size("weblike", nodes, edges * 1.5, most_nodes=MOST_NODES)
+    if not 0.0 < reach < math.inf:
+        raise InputError(f"weblike: reach is {reach}; it must be a positive number of pages")
+    generator = random_numbers("weblike", seed)
     activity = generator.lognormal(sigma=1.0, size=nodes)
     activity[generator.random(nodes) < dangling] = 0.0
     activity[0] = 1.0
@@ -81,7 +86,10 @@ def weblike(
         targets[part] = np.where(generator.random(count) < hubs, popular, near)
     sources[drawn:] = np.sort(generator.choice(np.flatnonzero(activity), edges - drawn))
     targets[drawn:] = 0
-    return Graph.from_edges(sources, targets, nodes=nodes, name=f"weblike:nodes={nodes},edges={edges},seed={seed}")
+    shares = {"dangling": (dangling, 0.15), "hubs": (hubs, 0.2), "top_hub": (top_hub, 0.0)}
+    always = {"nodes": nodes, "edges": edges, "seed": seed}
+    name = spelled("weblike", always, **shares, reach=(reach, 8.0), site=(site, 200))
+    return Graph.from_edges(sources, targets, nodes=nodes, name=name)
 
 
 def _within_site(
