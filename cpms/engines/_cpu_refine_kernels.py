@@ -264,15 +264,21 @@ def _full_piece(  # type: ignore[no-untyped-def]
     for begin in range(low, high, BLOCK_ROWS):
         size = min(BLOCK_ROWS, high - begin)
         _gather(lengths, starts, sources, share, begin // BLOCK_ROWS, begin, size, totals, 0, 0)
-        base = u64(begin)
         block_x, block_c = x[begin : begin + size], c[begin : begin + size]
         block_r, counts = r[begin : begin + size], degree[begin : begin + size]
+        if len(sink) > 1 or len(teleport) > 1:
+            for i in range(size):
+                j = u64(begin + i)
+                given = dangling * sink[j * sink_step] + rest * teleport[j * teleport_step]
+                totals[i] = row_factor * totals[i] + given
+        else:
+            given = dangling * sink[0] + rest * teleport[0]
+            for i in range(size):
+                totals[i] = row_factor * totals[i] + given
         for i in range(size):
-            j = base + u64(i)
-            y = row_factor * totals[i] + (dangling * sink[j * sink_step] + rest * teleport[j * teleport_step])
-            block_r[i] = y - block_x[i] * to_unit
-            block_x[i] = y
-            block_c[i] = 0.0
+            block_r[i] = totals[i] - block_x[i] * to_unit
+            block_x[i] = totals[i]
+        block_c[:] = 0.0
         for i in range(size):
             count = np.float64(counts[i])
             totals[i] = block_r[i] / count if count > 0.0 else 0.0
@@ -293,18 +299,21 @@ def _low_piece(  # type: ignore[no-untyped-def]
     exponent_bits, mantissa_bits, mode,
 ):  # fmt: skip
     totals, share, loss = scratch
-    sink_step = u64(len(sink) > 1)
     raised = 1.0 if exponent_bits in (8, 11) else 2.0 ** (1024 - (1 << (exponent_bits - 1)))
     l1 = total = lost = largest = 0.0
     for begin in range(low, high, BLOCK_ROWS):
         size = min(BLOCK_ROWS, high - begin)
-        base = u64(begin)
         _gather(lengths, starts, sources, z, begin // BLOCK_ROWS, begin, size, totals, exponent_bits, mantissa_bits)
+        if len(sink) > 1:
+            for i in range(size):
+                totals[i] = factor * (totals[i] * raised) + added * sink[begin + i]
+        else:
+            given = added * sink[0]
+            for i in range(size):
+                totals[i] = factor * (totals[i] * raised) + given
         block_c = c[begin : begin + size]
         for i in range(size):
-            r = factor * (totals[i] * raised) + added * sink[(base + u64(i)) * sink_step]
-            totals[i] = r
-            block_c[i] += c.dtype.type(r)
+            block_c[i] += c.dtype.type(totals[i])
         counts, stored = degree[begin : begin + size], out[begin : begin + size]
         _quantise(totals, counts, stored, begin, size, share, loss, scale, seed, exponent_bits, mantissa_bits, mode)
         part_l1, part_total, part_lost = _sums(totals[:size], loss[:size])

@@ -22,7 +22,7 @@ from cpms.sparse.jagged import BLOCK_ROWS
 
 _ROW_COST = 4
 """What a row costs beside its entries, in entries."""
-_PIECE_COST = 10_000
+_PIECE_COST = 5_000
 """Entries and rows that a piece of the matrix holds at least: far more than what a barrier costs."""
 _MOST_PIECES = 64
 _MOST_SWEEPS = 10_000
@@ -51,8 +51,9 @@ class CpuRefinement(Refinement):
         )
         self._bounds, self._cost = _pieces(graph.indptr)
         self._sums = np.zeros((4, len(self._bounds) - 1, kernels.COLUMNS))
-        self._x, self._share, self._r = (np.zeros(graph.nodes) for _ in range(3))
-        self._c = np.zeros(graph.nodes, np.float32)
+        # Filled, not merely promised to be zero: the memory is there when a solve begins.
+        self._x, self._share, self._r = (np.full(graph.nodes, 0.0) for _ in range(3))
+        self._c = np.full(graph.nodes, 0.0, np.float32)
         self._z: list[npt.NDArray[Any]] = []
         self._storage = FP32
         self._sweeps = 0
