@@ -285,3 +285,25 @@ class TestOnAGpu:
         result = cpms.pagerank(large["skewed"], method="refine", storage=TINY, engine="cuda_fused")
         assert result.converged
         assert len(result.iterations_by_bits) > 2
+
+
+@pytest.mark.parametrize("bits", variants.GATHERS)
+def test_gathers_alone_read_every_edge_once(engine, bits):
+    backend = backends.current()
+    graph = resident.ResidentGraph.of(Problem(GRAPHS["skewed"]))
+    values = backend.arrays.asarray(np.arange(1024, dtype=f"uint{bits}") % 200)
+    sums = backend.arrays.zeros(2 * 256, np.uint64)
+    sources = graph.edges.sources
+    backend.run(variants.GATHERS[bits], 2, (sources, np.uint64(sources.size), values, sums))
+    expected = backend.to_host(values)[backend.to_host(sources)].astype(np.uint64).sum()
+    assert backend.to_host(sums).sum() == expected
+    assert engine.name == "cuda_fused"
+
+
+def test_an_experiment_times_sweeps(engine):
+    from cpms.experiment.kinds import sweeps
+
+    problem = Problem(GRAPHS["skewed"])
+    first = np.full(900, 1 / 900)
+    assert len(sweeps.low_seconds(engine.refinement(problem), first, FP16, 7)) == 6
+    assert len(sweeps.full_seconds(engine.prepare(problem, FP64, "pattern"), first, 7)) == 6

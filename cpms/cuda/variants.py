@@ -23,6 +23,7 @@ _FILES = {
     "convert_spans": "convert.cu",
     "keep_first": "rotate.cu",
     "rotate": "rotate.cu",
+    "gather": "gather.cu",
     "place_edges": "arrange.cu",
     "mark_ends": "arrange.cu",
     "count_ends": "arrange.cu",
@@ -210,6 +211,13 @@ def tile_values(storage: SegmentFormat) -> int:
 
 
 ARRANGING = tuple(map(Variant, ("place_edges", "mark_ends", "count_ends", "place_columns", "fill_values")))
+GATHERS = {
+    8: Variant("gather", ("u8",), ("unsigned char",)),
+    16: Variant("gather", ("u16",), ("unsigned short",)),
+    32: Variant("gather", ("u32",), ("unsigned",)),
+    64: Variant("gather", ("u64",), ("unsigned long long",)),
+}
+"""Gathers and nothing else, by the bits of a value."""
 ROTATING = tuple(map(Variant, ("keep_first", "rotate")))
 AFFINE = {
     "float64": Variant("affine", ("float64",), ("double",)),
@@ -292,7 +300,11 @@ def every() -> dict[str, list[Variant]]:
     odd = SegmentFormat("odd", (8, 16, 8, 32), 3)
     formats = [*NAMED, *map(format_named, more), odd]
     groups = {storage.name: list(dict.fromkeys(of_format(storage))) for storage in formats}
-    return {**groups, "resident": list(resident(formats)), "helpers": [*ARRANGING, *ROTATING, *AFFINE.values()]}
+    return {
+        **groups,
+        "resident": list(resident(formats)),
+        "helpers": [*ARRANGING, *ROTATING, *AFFINE.values(), *GATHERS.values()],
+    }
 
 
 def float64_sweep(kernel: str, *, pattern: bool) -> Iterator[Variant]:

@@ -106,7 +106,7 @@ class FusedEngine(Engine):
             raise UnsupportedError(reason)
         current().compile([fused_power(personal=problem.teleport is not None)])
         with current().memory_for(problem.graph.name, needed_bytes(problem)):
-            return FusedOperator(problem, ResidentGraph.of(problem), current().arrays.zeros(2 + _EACH * _MOST))
+            return operator(problem, ResidentGraph.of(problem))
 
     def refinement(self, problem: Problem) -> Refinement:
         """Arrange the graph on the device."""
@@ -114,3 +114,8 @@ class FusedEngine(Engine):
 
 
 ENGINE: Engine = FusedEngine()
+
+
+def operator(problem: Problem, graph: ResidentGraph) -> FusedOperator:
+    """Return the operator of a problem whose graph is on the device, however that is arranged."""
+    return FusedOperator(problem, graph, current().arrays.zeros(2 + _EACH * _MOST))

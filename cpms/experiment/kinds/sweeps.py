@@ -1,0 +1,166 @@
+"""Sweeps that stay on a GPU, by what they read and how the graph lies, beside what bytes and gathers alone take."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+from cpms import engines
+from cpms.cuda.backend import current
+from cpms.cuda.refinement import CudaRefinement
+from cpms.cuda.resident import Arrangement, ResidentGraph
+from cpms.cuda.variants import GATHERS
+from cpms.cuda.vectors import vector_length
+from cpms.engine import Problem
+from cpms.engines import cuda_fused
+from cpms.experiment.config import Cell, Experiment
+from cpms.experiment.device_time import Timer, ceilings, in_turn
+from cpms.format import FloatFormat, format_named
+from cpms.graph import Graph
+from cpms.loading import load
+from cpms.precision import FLOAT64
+from cpms.quantising import quantiser
+
+_NEVER = 1e-300
+_SLOT_BYTES = 4.25
+"""Source and mark of an edge."""
+
+
+class Lie(BaseModel):
+    """How a graph lies in device memory; see `cpms.cuda.resident.Arrangement`."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    renumber: bool = True
+    stretch_steps: int | None = Field(default=None, ge=1)
+
+
+class Config(Experiment):
+    """What such an experiment may set."""
+
+    graphs: list[str] = Field(min_length=1)
+    storages: list[str] = ["fp16", "e5m2", "fp32"]
+    arrangements: list[Lie] = [Lie()]
+    sweeps: int = Field(default=30, ge=2)
+    samples: int = Field(default=5, ge=1)
+
+    def cells(self) -> list[Cell]:
+        """Return one cell a graph: arrangements and storages take turns within it."""
+        return [
+            {
+                "graph": graph,
+                "storages": self.storages,
+                "arrangements": [lie.model_dump() for lie in self.arrangements],
+                "sweeps": self.sweeps,
+                "samples": self.samples,
+                "repetition": repetition,
+            }
+            for graph in self.graphs
+            for repetition in range(self.repetitions)
+        ]
+
+
+class Context:
+    """Holds the ceilings of the device, measured once in the run."""
+
+    def __init__(self, config: Config) -> None:
+        del config
+        self._ceilings: dict[str, float] = {}
+
+    def measure(self, cell: Cell) -> dict[str, Any]:
+        """Time a graph in each arrangement."""
+        engines.get("cuda_fused")
+        self._ceilings = self._ceilings or ceilings()
+        graph = load(cell["graph"])
+        results = []
+        for lie in cell["arrangements"]:
+            results += _arranged(Problem(graph), lie, cell)
+        return {
+            "graph_name": graph.name,
+            "stand_in_for": graph.stand_in_for,
+            "nodes": graph.nodes,
+            "edges": graph.edges,
+            "ceilings": self._ceilings,
+            "results": results,
+        }
+
+
+def _arranged(problem: Problem, lie: dict[str, Any], cell: Cell) -> list[dict[str, Any]]:
+    arrangement = Arrangement(**lie)
+    rounds = CudaRefinement(problem, arrangement)
+    resident = ResidentGraph.of(problem, arrangement)
+    first = np.full(problem.graph.nodes, 1.0 / problem.graph.nodes)
+    storages = [quantiser(format_named(name)) for name in cell["storages"]]
+    contestants: list[tuple[str, int, Callable[[], list[float]]]] = [
+        (storage.name, storage.width, lambda storage=storage: low_seconds(rounds, first, storage, cell["sweeps"]))  # type: ignore[misc]
+        for storage in storages
+    ]
+    operator = cuda_fused.operator(problem, resident)
+    contestants.append(("fp64", 64, lambda: full_seconds(operator, first, cell["sweeps"])))
+    samples: dict[str, list[float]] = {name: [] for name, _, _ in contestants}
+    for turn in range(cell["samples"] + 1):
+        for name, _, seconds in contestants:
+            found = seconds()
+            if turn:
+                samples[name] += found
+    gathers = {bits: _gather_timer(resident, bits) for bits in {bits for _, bits, _ in contestants}}
+    in_turn(list(gathers.values()), 9)
+    return [
+        {
+            "arrangement": lie,
+            "renumbered": resident.order is not None,
+            "storage": name,
+            "bits": bits,
+            "sweep_us": 1e6 * statistics.median(samples[name]),
+            "least_us": 1e6 * min(samples[name]),
+            "most_us": 1e6 * max(samples[name]),
+            "bytes": bytes_moved(problem.graph, bits),
+            "gather_us": 1e3 * statistics.median(gathers[bits].samples_ms),
+        }
+        for name, bits, _ in contestants
+    ]
+
+
+def low_seconds(rounds: CudaRefinement, first: Any, storage: FloatFormat, sweeps: int) -> list[float]:
+    """Return the seconds of each of many low sweeps."""
+    rounds.start(first)
+    found = rounds.round(storage, gain=_NEVER, tol=_NEVER, norm="l1", most_low=sweeps)
+    seconds: list[float] = np.diff(found.seconds)[1:].tolist()
+    return seconds
+
+
+def full_seconds(operator: cuda_fused.FusedOperator, first: Any, sweeps: int) -> list[float]:
+    """Return the seconds of each of many float64 sweeps."""
+    x, out = operator.load(first), operator.empty()
+    found = operator.sweeps(x, out, FLOAT64, 0, norm="l1", tol=0.0, most=sweeps)
+    seconds: list[float] = np.diff(found.seconds).tolist()
+    return seconds
+
+
+def bytes_moved(graph: Graph, bits: int) -> float:
+    """Return the bytes that a sweep must move at least, values gathered not counted.
+
+    An edge: its source and mark. A row of a low sweep: out-degree, correction read and written, value
+    written; of a float64 sweep: out-degree, value read and written.
+
+    Examples
+    --------
+    >>> bytes_moved(Graph.from_edges([0, 1], [1, 0]), 16)
+    36.5
+    """
+    row = 4 + (16 if bits == 64 else 8 + bits / 8)
+    return _SLOT_BYTES * graph.edges + row * graph.nodes
+
+
+def _gather_timer(resident: ResidentGraph, bits: int) -> Timer:
+    backend = current()
+    values = backend.arrays.zeros(vector_length(resident.problem.graph.nodes), f"uint{bits}")
+    blocks = backend.processors * 8
+    sums = backend.arrays.zeros(blocks * 256, np.uint64)
+    sources = resident.edges.sources
+    arguments = (sources, np.uint64(sources.size), values, sums)
+    return Timer(lambda: backend.run(GATHERS[bits], blocks, arguments))
