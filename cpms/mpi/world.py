@@ -1,0 +1,52 @@
+"""The ranks that this program was started with, and what happens to them when one fails."""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+from types import TracebackType
+from typing import Any
+
+
+def missing() -> str | None:
+    """Return what this machine lacks for message passing, as a sentence; None if nothing."""
+    try:
+        from mpi4py import MPI  # noqa: F401
+    except ImportError:
+        return "mpi4py is not installed; pip install 'cpms[mpi]', which brings an MPI library along"
+    except RuntimeError as error:
+        return f"mpi4py finds no MPI library ({' '.join(str(error).split())}); pip install mpich, or load one"
+    return None
+
+
+@cache
+def world() -> Any:
+    """Return the communicator of all ranks: one, where the program was not started by ``mpiexec``.
+
+    From now on an exception that nothing catches ends the program on every rank; the others would
+    wait for the failed one for ever.
+    """
+    from mpi4py import MPI
+
+    communicator = MPI.COMM_WORLD
+    if communicator.size > 1:
+        shown = sys.excepthook
+
+        def end_all(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+            shown(kind, error, trace)
+            sys.stderr.flush()
+            communicator.Abort(1)
+
+        sys.excepthook = end_all
+    return communicator
+
+
+@cache
+def ranks_here() -> int:
+    """Return how many of the ranks share this machine's memory, and so its processors."""
+    from mpi4py import MPI
+
+    here = world().Split_type(MPI.COMM_TYPE_SHARED)
+    count = int(here.size)
+    here.Free()
+    return count
