@@ -1,0 +1,26 @@
+// What a sweep adds to before its edges: damping * mass on dangling nodes * w + (1 - damping) * v.
+
+// v and w hold a value a node, or one for all, and then their step is 0.
+sum rest(size_t i, sum damping, global const sum *found, global const sum *v, uint v_step, global const sum *w,
+         uint w_step) {
+    return damping * found[DANGLING] * w[i * w_step] + (1 - damping) * v[i * v_step];
+}
+
+kernel void begin(uint nodes, sum damping, global const sum *found, global const sum *v, uint v_step,
+                  global const sum *w, uint w_step, global real *out) {
+    const size_t i = get_global_id(0);
+    if (i < nodes) {
+        out[i] = TO_REAL(rest(i, damping, found, v, v_step, w, w_step));
+    }
+}
+
+// The same, and each node's contribution to all nodes that it points to. x stays: the ranks are there in the end.
+kernel void exchange(uint nodes, sum damping, global const sum *found, global const sum *v, uint v_step,
+                     global const sum *w, uint w_step, global const real *x, global const uint *out_degree,
+                     global real *contribution, global real *out) {
+    const size_t i = get_global_id(0);
+    if (i < nodes) {
+        contribution[i] = out_degree[i] ? TO_REAL(damping * x[i] / out_degree[i]) : 0;
+        out[i] = TO_REAL(rest(i, damping, found, v, v_step, w, w_step));
+    }
+}

@@ -1,0 +1,55 @@
+// What a sweep found, in two steps: each work-group sums a stretch of STRETCH nodes, one work-group the stretches.
+// Both have WIDTH work-items, so that sums do not depend on the work-groups of other kernels, nor on the cores.
+
+// Reduces WIDTH values of each of the numbers; the first work-item writes them to out.
+void reduce(const sum *mine, local sum *shared, global sum *out) {
+    const uint item = get_local_id(0);
+    for (uint number = 0; number < NUMBERS; ++number) {
+        shared[number * WIDTH + item] = mine[number];
+    }
+    for (uint half_width = WIDTH / 2; half_width > 0; half_width /= 2) {
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (item < half_width) {
+            for (uint number = 0; number < NUMBERS; ++number) {
+                local sum *here = shared + number * WIDTH + item;
+                const sum other = here[half_width];
+                *here = number == LARGEST ? fmax(*here, other) : *here + other;
+            }
+        }
+    }
+    if (item == 0) {
+        for (uint number = 0; number < NUMBERS; ++number) {
+            out[number] = shared[number * WIDTH];
+        }
+    }
+}
+
+kernel void norms_of_stretches(uint nodes, global const real *x, global const real *out,
+                               global const uint *out_degree, global sum *stretches) {
+    local sum shared[NUMBERS * WIDTH];
+    sum mine[NUMBERS] = {0, 0, 0, 0, 0};
+    const size_t first = get_group_id(0) * (size_t)STRETCH;
+    const size_t end = min(first + STRETCH, (size_t)nodes);
+    for (size_t i = first + get_local_id(0); i < end; i += WIDTH) {
+        const sum now = out[i];
+        const sum change = fabs(now - (sum)x[i]);
+        mine[L1] += change;
+        mine[SQUARES] += change * change;
+        mine[LARGEST] = fmax(mine[LARGEST], change);
+        mine[MASS] += now;
+        mine[DANGLING] += out_degree[i] ? 0 : now;
+    }
+    reduce(mine, shared, stretches + get_group_id(0) * NUMBERS);
+}
+
+kernel void norms_in_all(uint count, global const sum *stretches, global sum *found) {
+    local sum shared[NUMBERS * WIDTH];
+    sum mine[NUMBERS] = {0, 0, 0, 0, 0};
+    for (size_t k = get_local_id(0); k < count; k += WIDTH) {
+        for (uint number = 0; number < NUMBERS; ++number) {
+            const sum part = stretches[k * NUMBERS + number];
+            mine[number] = number == LARGEST ? fmax(mine[number], part) : mine[number] + part;
+        }
+    }
+    reduce(mine, shared, found);
+}
