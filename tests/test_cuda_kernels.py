@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 import cpms
 from cpms import engines, reference
 from cpms.cuda import backend as backends
-from cpms.cuda import compile as compiling
-from cpms.cuda import host, layouts, planes, segmented, variants
+from cpms.cuda import layouts, planes, segmented, variants
 from cpms.cuda import numbering as numbering_module
 from cpms.cuda.numbering import Numbering
 from cpms.engine import Problem
@@ -40,23 +39,6 @@ SPECIAL = [
     *(0x000FFFFFFFFFFFFF, 0x0010000000000000, 0x7FEFFFFFFFFFFFFF, 0x3FF0000000000000, 0x3FF8000000000000),
     *(0x3FF0000080000000, 0x3FF0800000000000, 0x3FF1800000000000, 0x3FFFFFFFFFFFFFFF, 0x40F0000000000000),
 ]
-
-
-@pytest.fixture(scope="session")
-def host_backend(tmp_path_factory):
-    if host.compiler() is None:
-        pytest.skip("there is no C++ compiler")
-    folder = tmp_path_factory.getbasetemp().parent / "cuda-kernels-on-host"
-    folder.mkdir(exist_ok=True)
-    return host.HostBackend(folder)
-
-
-@pytest.fixture(scope="session")
-def gpu_backend():
-    reason = compiling.missing()
-    if reason:
-        pytest.skip(reason)
-    return compiling.CudaBackend()
 
 
 @pytest.fixture(params=["host", pytest.param("gpu", marks=pytest.mark.gpu)])

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 import cpms
 from cpms import Graph, Status, UnsupportedError, check, format_named
 from cpms.cuda import backend as backends
-from cpms.cuda import compile as compiling
 from cpms.cuda import host, resident, variants
 from cpms.cuda.refinement import CudaRefinement
 from cpms.cuda.resident import Arrangement
@@ -30,24 +29,13 @@ TINY = FloatFormat("tiny", 2, 5)
 few = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
-@pytest.fixture(scope="session")
-def host_backend(tmp_path_factory):
-    if host.compiler() is None:
-        pytest.skip("there is no C++ compiler")
-    folder = tmp_path_factory.getbasetemp().parent / "resident-kernels-on-host"
-    folder.mkdir(exist_ok=True)
-    made = host.HostBackend(folder)
-    kernels = [variants.refine(storage, personal=personal) for storage in FORMATS for personal in (False, True)]
-    made.compile([*kernels, *(variants.fused_power(personal=personal) for personal in (False, True))])
-    return made
-
-
-@pytest.fixture(scope="session")
-def gpu_backend():
-    reason = compiling.missing()
-    if reason:
-        pytest.skip(reason)
-    return compiling.CudaBackend()
+@pytest.fixture(scope="session", autouse=True)
+def compiled_together(request):
+    """Compile what these tests launch on this machine at once: one by one it takes longer."""
+    if host.compiler() is not None:
+        kernels = [variants.refine(storage, personal=personal) for storage in FORMATS for personal in (False, True)]
+        powers = [variants.fused_power(personal=personal) for personal in (False, True)]
+        request.getfixturevalue("host_backend").compile([*kernels, *powers])
 
 
 @pytest.fixture(params=["host", pytest.param("gpu", marks=pytest.mark.gpu)])
