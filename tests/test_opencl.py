@@ -79,17 +79,20 @@ def test_no_edge_is_lost_where_many_meet(device, graph, stage, storage):
     check.sweeps_agree(Staged(stage), Problem(graph), format_named(storage), "csr", FULL)
 
 
-def test_without_atomics_edges_are_lost_or_the_device_has_one_core(device):
-    lost = [_mass_of_a_star(device, add) for add in ("add_atomically", "add_plainly", "add_nothing")]
-    assert lost[0] == pytest.approx(1.0, abs=1e-12)
-    assert lost[1] <= 1.0 + 1e-12
-    assert lost[2] < 0.5
+def test_cores_lose_edges_unless_they_add_atomically(device):
+    problem = Problem(star(1000000))
+    assert masses(device, problem, "add_atomically") == pytest.approx(np.ones(20), abs=1e-10)
+    assert (masses(device, problem, "add_nothing") < 0.5).all()
+    if masses(device, problem, "add_plainly").min() > 1 - 1e-10:
+        pytest.skip("one core ran every work-group of twenty sweeps")
 
 
-def _mass_of_a_star(device, add):
-    operator = opencl.prepared(Problem(star(100000)), FP64, "coo", device, 64, add)
-    x, out = operator.load(np.full(100001, 1 / 100001)), operator.empty()
-    return operator.sweep(x, out, FULL, 0).mass
+def masses(device, problem, add):
+    """Return the mass after each of twenty sweeps, which is 1 if no edge is lost."""
+    nodes = problem.graph.nodes
+    operator = opencl.prepared(problem, FP64, "coo", device, 64, add)
+    x, out = operator.load(np.full(nodes, 1 / nodes)), operator.empty()
+    return np.array([operator.sweep(x, out, FULL, 0).mass for _ in range(20)])
 
 
 @pytest.mark.parametrize("layout", [*STAGES, "csr"])

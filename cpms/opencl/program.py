@@ -120,6 +120,12 @@ class Program:
         pyopencl.enqueue_copy(self.queue, values, buffer)
         return values
 
+    def copy(self, source: Any, target: Any) -> None:
+        """Queue a copy of a buffer into another."""
+        import pyopencl
+
+        pyopencl.enqueue_copy(self.queue, target, source)
+
 
 def source() -> str:
     """Return the text of all kernels; a compiler's messages name file and line.

@@ -1,0 +1,229 @@
+"""Stages of engine ``opencl`` by work-group size, cores and size of graph, in turn with other engines."""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+import time
+from collections.abc import Callable
+from importlib import metadata
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+from cpms import engines
+from cpms.engine import Floats, Operator, Problem
+from cpms.engines.opencl import OpenclOperator, prepared
+from cpms.errors import UnavailableError, UnsupportedError
+from cpms.experiment.config import Cell, Experiment
+from cpms.format import FP64, format_named
+from cpms.graph import Graph
+from cpms.loading import load
+from cpms.opencl import Choice, chosen, device
+from cpms.precision import Level
+
+_FULL = Level(1, 1)
+Count = Annotated[int, Field(ge=1)]
+
+
+class Run(BaseModel):
+    """One graph, or the sub-graphs of its first nodes, and what takes turns on it.
+
+    Work-group size 0 lets the driver choose. ``adds`` are functions of ``atomic_add.cl``; others than the
+    first give wrong ranks and show what atomicity costs.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    purpose: str
+    graph: str
+    nodes: list[Count] | None = None
+    iterations: int = Field(default=10, ge=1)
+    stages: list[Literal["coo", "coo_exchange", "pattern", "csr"]] = ["coo", "coo_exchange", "pattern"]
+    storages: list[Literal["fp32", "fp64"]] = ["fp32"]
+    work_groups: list[Annotated[int, Field(ge=0)]] = [64]
+    cores: list[Count] = []
+    adds: list[Literal["add_atomically", "add_plainly", "add_nothing"]] = ["add_atomically"]
+    others: list[str] = []
+
+
+class Config(Experiment):
+    """What such an experiment may set; ``device`` is that of `cpms.opencl.Choice`."""
+
+    runs: list[Run] = Field(min_length=1)
+    samples: int = Field(default=7, ge=1)
+    device: str | None = None
+
+    def cells(self) -> list[Cell]:
+        """Return one cell a graph or sub-graph: its contestants take turns within."""
+        return [
+            {
+                **given.model_dump(),
+                "nodes": nodes,
+                "samples": self.samples,
+                "device": self.device,
+                "repetition": repetition,
+            }
+            for given in self.runs
+            for repetition in range(self.repetitions)
+            for nodes in [*(given.nodes or ()), *(() if given.nodes else (None,))]
+        ]
+
+
+class Context:
+    """Holds the graph at hand."""
+
+    def __init__(self, config: Config) -> None:
+        del config
+        self._graph: tuple[str, Graph] | None = None
+
+    def measure(self, cell: Cell) -> dict[str, Any]:
+        """Let contestants do their iterations in turn, then time the parts of each alone."""
+        if self._graph is None or self._graph[0] != cell["graph"]:
+            self._graph = None
+            self._graph = cell["graph"], load(cell["graph"])
+        graph = first_nodes(self._graph[1], cell["nodes"]) if cell["nodes"] else self._graph[1]
+        problem = Problem(graph)
+        contestants, refused = _contestants(problem, cell)
+        right = _after(problem, cell["iterations"])
+        for _ in range(cell["samples"]):
+            for contestant in contestants:
+                contestant.sample(cell["iterations"])
+        root = device.device(Choice(cell["device"]))
+        return {
+            "graph_name": graph.name,
+            "stand_in_for": graph.stand_in_for,
+            "nodes": graph.nodes,
+            "edges": graph.edges,
+            "dangling": len(graph.dangling_nodes),
+            "opencl_device": root.name,
+            "opencl_platform": root.platform.version.strip(),
+            "opencl_cores": root.max_compute_units,
+            "version_pyopencl": metadata.version("pyopencl"),
+            "results": [contestant.columns(right) for contestant in contestants],
+            "refused": refused,
+        }
+
+
+def first_nodes(graph: Graph, nodes: int) -> Graph:
+    """Return the sub-graph of the first nodes, as the report cut its sub-graphs.
+
+    Examples
+    --------
+    >>> first_nodes(Graph.from_edges([0, 1, 2], [1, 2, 0]), 2).edges
+    1
+    """
+    targets = graph.targets
+    inside = (graph.sources < nodes) & (targets < nodes)
+    return Graph.from_edges(graph.sources[inside], targets[inside], nodes=nodes, name=f"{graph.name}[:{nodes}]")
+
+
+class _Contestant:
+    """An operator that does iterations from the uniform distribution."""
+
+    def __init__(self, head: dict[str, Any], operator: Operator[Any], nodes: int) -> None:
+        self.head, self.operator = head, operator
+        self.samples: list[float] = []
+        self.first = self.ranks = np.full(nodes, 1.0 / nodes)
+
+    def run(self, iterations: int) -> tuple[float, Floats]:
+        """Return the seconds of the iterations alone, and the ranks."""
+        x, out = self.operator.load(self.first), self.operator.empty()
+        began = time.perf_counter()
+        for step in range(iterations):
+            self.operator.sweep(x, out, _FULL, step)
+            x, out = out, x
+        seconds = time.perf_counter() - began
+        return seconds, self.operator.read(x, 1)
+
+    def sample(self, iterations: int) -> None:
+        """Run once more; the first time, warm up before."""
+        if not self.samples:
+            self.run(2)
+        seconds, self.ranks = self.run(iterations)
+        self.samples.append(seconds)
+
+    def columns(self, right: Floats) -> dict[str, Any]:
+        """Return what a row records; the error is the distance from SciPy's ranks."""
+        return {
+            **self.head,
+            "run_s": statistics.median(self.samples),
+            "run_samples_s": self.samples,
+            "error_l1": float(np.abs(self.ranks - right).sum()),
+            **(self._parts() if isinstance(self.operator, OpenclOperator) else {}),
+        }
+
+    def _parts(self) -> dict[str, float]:
+        """Return the seconds of each part of a sweep, and those of ways to copy a vector."""
+        operator: OpenclOperator = self.operator  # type: ignore[assignment]
+        x, out = operator.load(self.first), operator.empty()
+        host = operator.read(x, 1).astype(operator.program.types.real_dtype)
+        other = host.copy()
+
+        def through_host() -> None:
+            operator.program.copy(x.values, host)
+            operator.program.copy(host, out.values)
+
+        parts: dict[str, Callable[[], object]] = {
+            "begin": lambda: operator.begin(x, out),
+            "add": lambda: operator.add(x, out),
+            "norms": lambda: operator.measure(x, out),
+            "copy_on_device": lambda: operator.program.copy(x.values, out.values),
+            "copy_through_host": through_host,
+            "copy_in_memory": lambda: np.copyto(other, host),
+        }
+        spent: dict[str, list[float]] = {name: [] for name in parts}
+        for _ in range(11):
+            for name, work in parts.items():
+                began = time.perf_counter()
+                work()
+                operator.program.queue.finish()
+                spent[name].append(time.perf_counter() - began)
+        return {f"{name}_s": statistics.median(taken) for name, taken in spent.items()}
+
+
+def _after(problem: Problem, iterations: int) -> Floats:
+    """Return the ranks after so many iterations, by another engine."""
+    return _Contestant({}, engines.get("scipy").prepare(problem, FP64, "csr"), problem.graph.nodes).run(iterations)[1]
+
+
+def _contestants(problem: Problem, cell: Cell) -> tuple[list[_Contestant], dict[str, str]]:
+    found: list[_Contestant] = []
+    refused: dict[str, str] = {}
+    for stage, storage, size, cores, add in itertools.product(
+        cell["stages"], cell["storages"], cell["work_groups"], cell["cores"] or [None], cell["adds"]
+    ):
+        if add != "add_atomically" and not stage.startswith("coo"):
+            continue
+        head: dict[str, Any] = {
+            "engine": "opencl",
+            "layout": stage,
+            "storage": storage,
+            "work_group": size,
+            "cores": cores,
+            "add": add,
+        }
+        choice = Choice(cell["device"], size or None, cores)
+        try:
+            with chosen(choice):
+                reason = engines.get("opencl").unsupported(problem, format_named(storage), stage)
+                if reason:
+                    raise UnsupportedError(reason)
+                made = prepared(problem, format_named(storage), stage, device.device(choice), choice.work_group, add)
+        except (UnavailableError, UnsupportedError) as error:
+            refused[str(head)] = str(error)
+            continue
+        head["cores"] = made.program.device.max_compute_units
+        found.append(_Contestant(head, made, problem.graph.nodes))
+    for name in cell["others"]:
+        try:
+            engine = engines.get(name)
+            layout = "pattern" if "pattern" in engine.layouts else "csr"
+            operator = engine.prepare(problem, FP64, layout)
+        except (UnavailableError, UnsupportedError) as error:
+            refused[name] = str(error)
+            continue
+        head = {"engine": name, "layout": layout, "storage": "fp64"}
+        found.append(_Contestant(head, operator, problem.graph.nodes))
+    return found, refused

@@ -1,0 +1,189 @@
+"""Jiang's stages in OpenCL: Figures 1 to 7, work-group sizes, and the table of sub-graphs beside the report's."""
+
+import numpy as np
+import pandas as pd
+
+from cpms.experiment.present import printed
+
+NEEDS = ["opencl_stages"]
+STAGES = {"coo": "edges, atomic", "coo_exchange": "edges, exchange", "pattern": "rows"}
+ADDS = {"add_atomically": "atomic sum", "add_plainly": "plain sum (wrong)", "add_nothing": "no sum (wrong)"}
+
+
+def show(rows, out):
+    rows = rows[rows.status == "ok"]
+    results = pd.DataFrame(
+        [
+            {"purpose": row.purpose, "graph": row.graph_name, "nodes": row.nodes, "edges": row.edges,
+             "iterations": row.iterations, "place": f"{row.opencl_cores} cores", **result}
+            for row in rows.itertuples() for result in row.results
+        ]
+    )  # fmt: skip
+    results["ms an iteration"] = 1e3 * results.run_s / results.iterations
+    first = rows.iloc[0]
+    where = f"{first.opencl_platform} on {first.opencl_cores} shared cores, {first.cpu}"
+    _stages(results[results.purpose == "stages"], where, out)
+    _work_groups(results[results.purpose == "work_groups"], where, out)
+    _scaling(results[results.purpose == "scaling"], where, out)
+    _figures(results, out)
+
+
+def _stages(results, where, out):
+    table = pd.DataFrame(
+        {
+            "graph": results.graph,
+            "what": [_name(result) for _, result in results.iterrows()],
+            "storage": results.storage,
+            "cores": _cores(results),
+            "edges add by": results["add"].map(ADDS).where(results.layout.isin(["coo", "coo_exchange"]), ""),
+            "ms an iteration": results["ms an iteration"],
+            "calc, ms": 1e3 * results.add_s,
+            "begin or exchange, ms": 1e3 * results.begin_s,
+            "norms, ms": 1e3 * results.norms_s,
+            "copy on device, ms": 1e3 * results.copy_on_device_s,
+            "copy through host, ms": 1e3 * results.copy_through_host_s,
+            "memcpy, ms": 1e3 * results.copy_in_memory_s,
+            "error": results.error_l1,
+        }
+    )
+    out.table(table, suffix="_parts", caption=f"Figures 1 to 5: {where}; medians")
+
+
+def _work_groups(results, where, out):
+    table = results.pivot_table(index="work_group", columns="layout", values="ms an iteration")
+    table = table.reindex(columns=list(STAGES)).rename(columns=STAGES).reset_index()
+    # The driver's choice last.
+    table = table.sort_values("work_group", key=lambda sizes: sizes.replace(0, np.inf))
+    table["work_group"] = table["work_group"].astype(int).astype(str).replace("0", "driver's choice")
+    out.table(
+        table,
+        suffix="_work_groups",
+        caption=f"Milliseconds an iteration by work-items in a work-group, {results.graph.iloc[0]}: {where}; medians",
+    )
+
+
+def _scaling(results, where, out):
+    table = _speedups(results)
+    paper = printed("jiang").set_index("nodes")
+    for column, name in (("cpu_4_cores_s", "theirs, CPU 4 cores, s"), ("gpu_280_cores_s", "theirs, GPU 280 cores, s"),
+                         ("speedup", "theirs, GPU / CPU")):  # fmt: skip
+        table[name] = table.nodes.map(paper[column])
+    table["theirs, CPU time against first"] = table["theirs, CPU 4 cores, s"] / table["theirs, CPU 4 cores, s"].iloc[0]
+    caption = (
+        f"Sub-graphs: {where}; medians, float32 (serial: float64). The report used sub-graphs of Wikipedia's links "
+        "and does not state its iterations, so only ratios compare"
+    )
+    out.table(table, caption=caption)
+
+
+def _speedups(results):
+    """Return a line a sub-graph: milliseconds of one core, all cores and the serial program, and their ratios."""
+    lines = []
+    for nodes, cells in results.groupby("nodes"):
+        ours = cells[cells.engine == "opencl"].set_index("cores")["ms an iteration"]
+        serial = cells[cells.engine == "serial"]["ms an iteration"].iloc[0]
+        lines.append(
+            {
+                "nodes": nodes,
+                "edges": cells.edges.iloc[0],
+                "1 core, ms an iteration": ours.iloc[0],
+                "all cores, ms": ours.iloc[-1],
+                "serial program, ms": serial,
+                "all cores / 1 core": ours.iloc[0] / ours.iloc[-1],
+                "all cores / serial": serial / ours.iloc[-1],
+                "all cores' time against first": ours.iloc[-1],
+            }
+        )
+    table = pd.DataFrame(lines)
+    table["all cores' time against first"] /= table["all cores' time against first"].iloc[0]
+    return table
+
+
+def _figures(results, out):
+    import matplotlib.pyplot as plt
+
+    figure, grid = plt.subplots(2, 4, figsize=(11, 5))
+    panels = iter(grid.flat)
+    stages = results[results.purpose == "stages"]
+    small = stages[stages.graph == stages.graph.iloc[0]]
+    atomic = small[(small["add"] == "add_atomically") & (small.storage == "fp32")]
+    naive, serial = atomic[atomic.layout == "coo"], small[small.engine == "serial"]
+    _bars(
+        next(panels), "Figure 1: ten iterations, naive", pd.concat([naive, serial]), lambda r: 10 * r["ms an iteration"]
+    )
+    _bars(next(panels), "Figure 2: calc", naive, lambda r: 1e3 * r.add_s)
+    _copies(next(panels), naive.iloc[-1], atomic[atomic.layout == "coo_exchange"].iloc[-1])
+    both = atomic[atomic.layout.isin(["coo", "coo_exchange"])]
+    _bars(next(panels), "Figure 4: exchange, ten iterations", both, lambda r: 10 * r["ms an iteration"])
+    large = stages[(stages.graph == stages.graph.iloc[-1]) & (stages.layout == "coo") & (stages.storage == "fp32")]
+    _bars(next(panels), f"Figure 5: calc by sum, {large.graph.iloc[0]}", large, lambda r: 1e3 * r.add_s, by_sum=True)
+    long = results[results.purpose == "long"]
+    _bars(next(panels), f"Figure 6: {long.iterations.iloc[0]:,} iterations", long, lambda r: 1e3 * r.run_s)
+    _speedup_panel(next(panels), results)
+    _work_group_panel(next(panels), results[results.purpose == "work_groups"])
+    out.figure(figure)
+
+
+def _bars(axes, title, chosen, value, *, by_sum=False):
+    values = [value(result) for _, result in chosen.iterrows()]
+    names = [
+        f"{ADDS[result['add']] if by_sum else _name(result)}{_cores_text(result)}" for _, result in chosen.iterrows()
+    ]
+    axes.barh(range(len(values)), values, color="#0072B2")
+    axes.set_yticks(range(len(values)), names)
+    axes.invert_yaxis()
+    axes.set_title(title, fontsize=8)
+    axes.set_xlabel("ms")
+
+
+def _copies(axes, naive, exchanged):
+    values = {
+        "through the host": naive.copy_through_host_s,
+        "on the device": naive.copy_on_device_s,
+        "exchange": exchanged.begin_s,
+        "memcpy": naive.copy_in_memory_s,
+    }
+    axes.barh(list(values), [1e3 * value for value in values.values()], color="#009E73")
+    axes.invert_yaxis()
+    axes.set_title("Figure 3: copy", fontsize=8)
+    axes.set_xlabel("ms")
+
+
+def _speedup_panel(axes, results):
+    table, paper = _speedups(results[results.purpose == "scaling"]), printed("jiang")
+    axes.plot(paper.nodes, paper.speedup, "o-", color="#999999", label="report: GPU 280 / CPU 4 cores")
+    axes.plot(table.nodes, table["all cores / 1 core"], "s-", color="#0072B2", label="all cores / 1 core")
+    axes.plot(table.nodes, table["all cores / serial"], "^-", color="#D55E00", label="all cores / serial")
+    axes.set_title("Figure 7: speedup", fontsize=8)
+    axes.set_yscale("log")
+    axes.set_xlabel("nodes")
+    axes.legend(fontsize=6)
+
+
+def _work_group_panel(axes, results):
+    sized = results[results.work_group > 0]
+    for (stage, cells), colour in zip(
+        sized.groupby("layout", sort=False), ("#D55E00", "#E69F00", "#0072B2"), strict=True
+    ):
+        axes.plot(cells.work_group, cells["ms an iteration"], "o-", color=colour, label=STAGES[stage])
+        driver = results[(results.work_group == 0) & (results.layout == stage)]
+        axes.axhline(driver["ms an iteration"].iloc[0], color=colour, linestyle=":", linewidth=0.7)
+    axes.set_xscale("log", base=2)
+    axes.set_title(f"Work-groups, {results.graph.iloc[0]} (dots: driver's)", fontsize=8)
+    axes.set_xlabel("work-items in a work-group")
+    axes.set_ylabel("ms an iteration")
+    axes.legend(fontsize=6)
+
+
+def _name(result):
+    return STAGES[result.layout] if result.engine == "opencl" else result.engine
+
+
+def _cores(results):
+    return results.cores.fillna(1).astype(int)
+
+
+def _cores_text(result):
+    if result.engine != "opencl":
+        return ""
+    return f", {int(result.cores)} core{'s' if result.cores > 1 else ''}"
