@@ -99,10 +99,12 @@ def masses(device, problem, add):
 def test_ranks_are_there_in_the_end_and_dangling_mass_is_kept(device, layout):
     graph = random_graph()
     assert len(graph.dangling_nodes) > 0
-    right = cpms.pagerank(graph, engine="reference", tol=1e-13).ranks
-    result = cpms.pagerank(graph, engine="opencl", layout=layout, tol=1e-12)
+    options = {"personalization": [0, 7], "dangling": "uniform"}
+    right = cpms.pagerank(graph, engine="reference", tol=1e-13, **options).ranks
+    result = cpms.pagerank(graph, engine="opencl", layout=layout, tol=1e-12, **options)
     assert result.converged
-    check.answer_is_certified(result)
+    assert [step.mass for step in result.history] == pytest.approx([1.0] * result.iterations, abs=1e-13)
+    check.answer_is_certified(result, **options)
     np.testing.assert_allclose(result.ranks, right, rtol=1e-9)
 
 
