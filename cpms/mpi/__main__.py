@@ -1,0 +1,161 @@
+"""``mpiexec -n RANKS python -m cpms.mpi GRAPH``: rank a graph of which each rank holds a share.
+
+Exit codes are those of ``cpms``: 0 converged, 1 not converged, 2 bad usage or input, 3 no MPI. On an
+error every rank ends, with that code where ``mpiexec`` passes it on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cpms.engine import Problem
+from cpms.errors import CpmsError, InputError, UnavailableError
+from cpms.mpi import reading, world
+from cpms.mpi.product import LOCAL
+from cpms.mpi.rows import GraphRows
+from cpms.mpi.solve import Solved, solve
+from cpms.ranking import top_k
+from cpms.result import Status
+from cpms.solve import resolved_layout, teleport_distribution
+from cpms.stopping import Stopping
+from cpms.writing import check_writable, replacing
+
+_PATIENCE_S = 1.0
+"""How long a rank with an error waits for rank 0 to report the same one."""
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m cpms.mpi",
+        description="Compute PageRank of a graph over MPI ranks, each of which reads and holds its own share.",
+        epilog="example: mpiexec -n 2 python -m cpms.mpi uniform:scale=20,edge_factor=8 --top 5",
+    )
+    parser.add_argument("graph", metavar="GRAPH", help="edge list, .npz, or uniform:nodes=N,edges=M")
+    parser.add_argument("--whole", action="store_true", help="let every rank load all of it, whatever it is")
+    parser.add_argument("--local", choices=LOCAL, default="cpu", help="the engine that multiplies a rank's rows")
+    parser.add_argument("--layout", choices=("auto", "csr", "pattern"), default="auto")
+    parser.add_argument("--damping", type=float, default=0.85)
+    parser.add_argument("--tol", type=float, default=1e-10)
+    parser.add_argument("--norm", choices=("l1", "l2", "linf"), default="l1")
+    parser.add_argument("--max-iterations", type=int, default=1000, metavar="N")
+    parser.add_argument("--personalize", metavar="NODE[,NODE…]", help="teleport to these nodes only")
+    parser.add_argument("--dangling", choices=("teleport", "uniform"), default="teleport")
+    parser.add_argument("--top", type=int, default=10, metavar="K", help="how many of the highest to list")
+    parser.add_argument("--output", type=Path, metavar="FILE.npy", help="write all ranks")
+    parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
+    parser.add_argument("--repeat", type=int, default=1, metavar="N", help="solve so often, to time it")
+    return parser
+
+
+def main() -> int:
+    """Run this rank; only rank 0 prints and writes."""
+    arguments = parser().parse_args()
+    try:
+        lacking = world.missing()
+        if lacking:
+            raise UnavailableError(f"ranks cannot run here: {lacking}")
+        return _ranked(arguments)
+    except (CpmsError, MemoryError) as error:
+        return _ended(error)
+
+
+def _ranked(arguments: argparse.Namespace) -> int:
+    communicator = world.world()
+    if arguments.top < 0 or arguments.repeat < 1:
+        raise InputError("--top must be 0 or more, --repeat 1 or more")
+    stopping = Stopping(arguments.tol, arguments.norm, arguments.max_iterations)
+    if arguments.output and communicator.rank == 0:
+        if arguments.output.suffix != ".npy":
+            raise InputError(f"{arguments.output}: ranks are written as .npy")
+        check_writable(arguments.output)
+    began = time.perf_counter()
+    rows = reading.read(arguments.graph, communicator, whole=arguments.whole)
+    load_s = time.perf_counter() - began
+    teleport = teleport_distribution(rows, arguments.personalize.split(",")) if arguments.personalize else None
+    problem = Problem(rows, arguments.damping, teleport, arguments.dangling)
+    layout = resolved_layout(rows, arguments.layout)
+    solved = [
+        solve(problem, rows, communicator, stopping, layout=layout, local=arguments.local)
+        for _ in range(arguments.repeat)
+    ]
+    held = communicator.allgather((rows.edges, solved[-1].matrix_bytes))
+    if communicator.rank == 0:
+        report = _report(arguments, rows, solved, held)
+        report |= {"layout": layout, "load_s": load_s}
+        if arguments.output:
+            with replacing(arguments.output) as temporary, temporary.open("wb") as file:
+                np.save(file, solved[-1].ranks, allow_pickle=False)
+        print(json.dumps(report) if arguments.json else _readable(report), flush=True)  # noqa: T201
+    communicator.Barrier()
+    return 0 if solved[-1].status is Status.CONVERGED else 1
+
+
+def _report(
+    arguments: argparse.Namespace, rows: GraphRows, solved: list[Solved], held: list[tuple[int, int]]
+) -> dict[str, Any]:
+    last = solved[-1]
+    factor = 1.0 / (1.0 - arguments.damping)
+    return {
+        "graph": rows.name,
+        "nodes": rows.nodes,
+        "edges": sum(edges for edges, _ in held),
+        "dangling": int((rows.leaving == 0).sum()),
+        "method": "power",
+        "storage": "fp64",
+        "engine": "mpi",
+        "local": arguments.local,
+        "ranks": len(held),
+        "edges_by_rank": [edges for edges, _ in held],
+        "matrix_bytes_by_rank": [nbytes for _, nbytes in held],
+        "damping": arguments.damping,
+        "tol": arguments.tol,
+        "converged": last.status is Status.CONVERGED,
+        "status": last.status.value,
+        "iterations": len(last.history),
+        "residual_l1": last.residual_l1 if np.isfinite(last.residual_l1) else None,
+        "error_bound": factor * last.residual_l1 if np.isfinite(last.residual_l1) else None,
+        "mass": float(last.ranks.sum()),
+        "solve_s": min(each.solve_s for each in solved),
+        "solve_samples_s": [each.solve_s for each in solved],
+        "waited_samples_s": [each.waited_s for each in solved],
+        "top": [[rows.node_id(int(node)), float(last.ranks[node])] for node in top_k(last.ranks, arguments.top)],
+    }
+
+
+def _readable(report: dict[str, Any]) -> str:
+    lines = [
+        f"{report['graph']}: {report['nodes']:,} nodes, {report['edges']:,} edges, {report['dangling']:,} dangling",
+        f"{report['ranks']} ranks with {', '.join(f'{edges:,}' for edges in report['edges_by_rank'])} edges",
+        f"{report['status']}",
+        f"{report['iterations']} iterations in {report['solve_s']:.3g} s, loaded in {report['load_s']:.3g} s",
+        f"residual {report['residual_l1']}, so each rank is off by at most {report['error_bound']} in sum",
+    ]
+    return "\n".join([*lines, *(f"{node} {score:.6g}" for node, score in report["top"])])
+
+
+def _ended(error: Exception) -> int:
+    """Report an error once, and end all ranks."""
+    code = error.exit_code if isinstance(error, CpmsError) else 2
+    text = f"cpms: error: {' '.join(str(error).split()) or 'out of memory'}"
+    if world.missing():
+        print(text, file=sys.stderr)  # noqa: T201
+        return code
+    communicator = world.world()
+    if communicator.rank > 0:
+        time.sleep(_PATIENCE_S)
+    print(text, file=sys.stderr, flush=True)  # noqa: T201
+    if communicator.size > 1:
+        communicator.Abort(code)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

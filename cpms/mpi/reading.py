@@ -1,0 +1,55 @@
+"""Graphs of which each rank reads or makes its own share; the slow way, by which each loads all, is there too."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from cpms import readers
+from cpms.errors import InputError
+from cpms.loading import load
+from cpms.mpi import edge_list_share, npz_share, uniform_share
+from cpms.mpi.rows import GraphRows, of_graph
+from cpms.mpi.sharing import Share, exchanged
+
+
+def read(source: str, communicator: Any, *, whole: bool = False) -> GraphRows:
+    """Return this rank's rows of a graph; every rank calls this.
+
+    Parameters
+    ----------
+    source : str
+        An edge list (``.txt``, ``.el``, ``.csv``, ``.tsv``) of numbered nodes, of which each rank reads a
+        range of bytes; an ``.npz`` file of `cpms.readers.npz.save_npz`, of which it maps a range of edges; or
+        ``uniform:…``, of which it keeps a range of the edges drawn. What they hold then goes to the
+        ranks whose rows it is in.
+    communicator : mpi4py communicator
+    whole : bool
+        Let every rank load all of the graph, which may be anything that `cpms.load` takes.
+
+    Raises
+    ------
+    InputError
+        If the graph cannot be read, or not in shares.
+    """
+    if whole:
+        return of_graph(load(source), communicator.rank, communicator.size)
+    return exchanged(share(source, communicator), communicator)
+
+
+def share(source: str, communicator: Any) -> Share:
+    """Return the edges that this rank reads; every rank calls this."""
+    if source.startswith("uniform:"):
+        return uniform_share.make(source, communicator.rank, communicator.size)
+    path = Path(source)
+    kind = readers.module_for(path)
+    if kind in ("edge_list", "npz") and not source.lower().endswith(".gz"):
+        if not readers.is_file(path):
+            raise InputError(f"{source}: there is no such file")
+        if kind == "edge_list":
+            return edge_list_share.read(path, communicator)
+        return npz_share.read(path, communicator.rank, communicator.size)
+    raise InputError(
+        f"{source}: ranks read shares of uncompressed edge lists, of .npz files of cpms.readers.npz.save_npz, and "
+        "of uniform:… graphs; convert it to one of these, or let every rank load all of it with --whole"
+    )

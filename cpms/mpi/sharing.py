@@ -1,0 +1,104 @@
+"""From edges as ranks happened to read them to rows: each rank is sent the edges into its own nodes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cpms import compress
+from cpms.graph import Floats, Ints
+from cpms.mpi.rows import GraphRows, cut
+from cpms.sparse.sliced import BLOCK_ROWS
+
+
+@dataclass
+class Share:
+    """Some edges of a graph, those that one rank has read; ranks in order have them in the file's order.
+
+    Parameters
+    ----------
+    sources, targets : ndarray of int32 (int64 from 2**31 nodes on)
+        Ids from 0.
+    weights : ndarray of float64, optional
+        On every rank or on none.
+    nodes : int
+        Of the whole graph.
+    name : str
+    first_id : int
+    """
+
+    sources: Ints
+    targets: Ints
+    weights: Floats | None
+    nodes: int
+    name: str
+    first_id: int = 0
+
+
+def exchanged(share: Share, communicator: Any) -> GraphRows:
+    """Return this rank's rows; every rank calls this, and none ever holds more than its share twice.
+
+    The share's arrays are given up on the way.
+    """
+    from mpi4py import MPI
+
+    nodes = share.nodes
+    block_edges = np.bincount(share.targets // BLOCK_ROWS, minlength=-(-nodes // BLOCK_ROWS))
+    communicator.Allreduce(MPI.IN_PLACE, block_edges, MPI.SUM)
+    bounds = cut(block_edges, nodes, communicator.size)
+    owner = np.searchsorted(bounds[1:-1], share.targets, side="right").astype(np.int32)
+    order = np.argsort(owner, kind="stable")
+    counts = np.bincount(owner, minlength=communicator.size)
+    del owner
+    sources = _sent(share.sources[order], counts, communicator)
+    share.sources = share.sources[:0]
+    targets = _sent(share.targets[order], counts, communicator)
+    share.targets = share.targets[:0]
+    weights = None if share.weights is None else _sent(share.weights[order], counts, communicator)
+    share.weights = None
+    indptr, grouped, grouped_weights = compress.by_target(sources, targets, weights, nodes)
+    return GraphRows(
+        indptr,
+        grouped,
+        grouped_weights,
+        share.name,
+        share.first_id,
+        bounds=bounds,
+        rank=communicator.rank,
+        leaving=_summed(np.bincount(grouped, minlength=nodes), communicator),
+        leaving_weight=_out_weight(grouped, grouped_weights, nodes, communicator),
+    )
+
+
+def _sent(values: npt.NDArray[Any], counts: Ints, communicator: Any) -> npt.NDArray[Any]:
+    """Send each rank its stretch of ``values``, and return what all have sent, in the order of ranks."""
+    arriving = np.empty_like(counts)
+    communicator.Alltoall(counts, arriving)
+    received = np.empty(int(arriving.sum()), values.dtype)
+    communicator.Alltoallv([values, counts], [received, arriving])
+    return received
+
+
+def _summed(values: npt.NDArray[Any], communicator: Any) -> npt.NDArray[Any]:
+    from mpi4py import MPI
+
+    communicator.Allreduce(MPI.IN_PLACE, values, MPI.SUM)
+    return values
+
+
+def _out_weight(sources: Ints, weights: Floats | None, nodes: int, communicator: Any) -> Floats | None:
+    """Return the weight that leaves each node; ranks add to it in turn, so that no order of sums depends on them."""
+    if weights is None:
+        return None
+    sums = np.zeros(nodes)
+    rank, size = communicator.rank, communicator.size
+    if rank > 0:
+        communicator.Recv(sums, source=rank - 1)
+    np.add.at(sums, sources, weights)
+    if rank < size - 1:
+        communicator.Send(sums, dest=rank + 1)
+    communicator.Bcast(sums, root=size - 1)
+    return sums

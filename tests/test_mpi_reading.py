@@ -1,0 +1,267 @@
+"""Each rank reads its own share, and what all hold is the graph, bit by bit; corrupt shares are refused."""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import cpms
+from cpms import Graph, InputError
+from cpms.mpi import edge_list_share, npz_share, reading, uniform_share, world
+from cpms.readers.npz import save_npz
+
+_spec = importlib.util.spec_from_file_location("mpi_runs", Path(__file__).with_name("mpi_runs.py"))
+mpi_runs = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(mpi_runs)
+
+needs_mpi = pytest.mark.skipif(world.missing() is not None, reason=str(world.missing()))
+
+SAME = """
+import sys
+import cpms
+from cpms.mpi.reading import read
+from cpms.mpi.rows import of_graph
+from cpms.mpi.world import world
+
+me = world()
+for source in sys.argv[1:]:
+    held, right = read(source, me), of_graph(cpms.load(source), me.rank, me.size)
+    assert (held.name, held.first_id, held.nodes, held.rank) == (right.name, right.first_id, right.nodes, right.rank)
+    for name in ("bounds", "indptr", "sources", "weights", "leaving", "out_weight"):
+        mine, its = getattr(held, name), getattr(right, name)
+        assert (mine is None) == (its is None), (source, name)
+        assert mine is None or (mine.dtype == its.dtype and mine.tobytes() == its.tobytes()), (source, name)
+"""
+
+
+def weighted(graph):
+    return Graph(graph.indptr, graph.sources, np.random.default_rng(1).random(graph.edges) + 0.1, "w", 1)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Graphs in all files that ranks read shares of, with what such files may hold besides edges."""
+    folder = tmp_path_factory.mktemp("graphs")
+    graph = cpms.load("rmat:scale=12,edge_factor=5,seed=4")
+    save_npz(graph, folder / "plain.npz")
+    save_npz(weighted(graph), folder / "weighted.npz")
+    save_npz(Graph.from_edges([], [], nodes=3), folder / "empty.npz")
+    lines = [f"{s} {t}" for s, t in zip(graph.sources.tolist(), graph.targets.tolist(), strict=True)]
+    middle = [*lines[:50], "", "# a comment in between", *lines[50:]]
+    (folder / "long.txt").write_text("# a comment\nsource target\n" + "\n".join(middle))
+    (folder / "marked.csv").write_bytes(b"\xef\xbb\xbf0,1,0.5\r\n1,2,2\r\n5,5,1e-3\r\n0,1,4\r\n")
+    (folder / "one.el").write_text("7 3\n")
+    return sorted(map(str, folder.iterdir()))
+
+
+@needs_mpi
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_shares_are_those_of_the_whole_graph(files, ranks):
+    generated = ["uniform:nodes=5000,edges=40000,seed=3", "uniform:scale=12,edge_factor=3", "uniform:nodes=2,edges=0"]
+    code, _, errors = mpi_runs.run(ranks, "-c", SAME, *files, *generated)
+    assert code == 0, errors
+
+
+def test_uniform_shares_agree_across_the_chunks_of_the_generator(monkeypatch):
+    from cpms.generators import uniform
+
+    monkeypatch.setattr(uniform, "_CHUNK", 700)
+    monkeypatch.setattr(uniform_share, "_DRAWN", 64)
+    spec = "uniform:nodes=50,edges=2000,seed=9"
+    shares = [uniform_share.make(spec, rank, 3) for rank in range(3)]
+    joined = [np.concatenate([getattr(share, end) for share in shares]) for end in ("sources", "targets")]
+    whole = cpms.load(spec)
+    assert (Graph.from_edges(*joined, nodes=50).sources == whole.sources).all()
+    assert max(len(share.sources) for share in shares) <= 2000 / 3 + 3
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 7, 40])
+def test_ranges_of_bytes_cut_an_edge_list_at_lines(tmp_path, ranks):
+    path = tmp_path / "x.txt"
+    path.write_text("source target\n" + "".join(f"{k} {k * k}\n" for k in range(30)))
+    form = edge_list_share.EdgeListForm(separator=None, valued=False, numbered=True, header_lines=1)
+    ends = [edge_list_share._range(path, form, rank, ranks) for rank in range(ranks)]
+    assert [begin for begin, _ in ends[1:]] == [end for _, end in ends[:-1]]
+    found = [edge_list_share._edges(path, form, *each)[0].tolist() for each in ends]
+    assert list(itertools.chain(*found)) == list(range(30))
+
+
+PEAK = """
+import sys
+import tracemalloc
+import pandas
+from cpms.mpi.reading import read
+from cpms.mpi.world import world
+
+read("uniform:nodes=9000,edges=9", world())
+tracemalloc.start()
+held = read(sys.argv[1], world())
+peaks = world().allgather(tracemalloc.get_traced_memory()[1])
+if world().rank == 0:
+    print(max(peaks))
+"""
+
+
+@needs_mpi
+@pytest.mark.parametrize("kind", ["uniform", "npz", "txt"])
+def test_no_rank_holds_more_than_its_share(tmp_path, kind):
+    spec = "uniform:nodes=40000,edges=2000000"
+    if kind != "uniform":
+        graph = cpms.load(spec)
+        spec = str(tmp_path / f"graph.{kind}")
+        if kind == "npz":
+            save_npz(graph, spec)
+        else:
+            np.savetxt(spec, np.column_stack([graph.sources, graph.targets]), fmt="%d")
+    peaks = {}
+    for ranks in (1, 3):
+        code, output, errors = mpi_runs.run(ranks, "-c", PEAK, spec)
+        assert code == 0, errors
+        peaks[ranks] = int(output)
+    # Vectors, a block of text and the numbers drawn at a time are held whatever the share.
+    assert peaks[3] < 0.4 * peaks[1] + 15e6, peaks
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("spec", "told"),
+    [
+        ("uniform:nodes=3", "nodes and edges"),
+        ("uniform:nodes=3,edges=x", "edges=x"),
+        ("uniform:nodes=3,edges=4,simple=1", "simple=1"),
+        ("uniform:nodes=3,nodes=3,edges=4", "each once"),
+        ("uniform:nodes=0,edges=0", "at least one node"),
+        ("uniform:nodes=10,edges=999999999999999", "bytes"),
+        ("rmat:scale=4", "--whole"),
+        ("graph.mtx", "--whole"),
+        ("graph.txt.gz", "--whole"),
+        ("missing.txt", "no such file"),
+        ("missing.npz", "no such file"),
+    ],
+)
+def test_what_ranks_cannot_share_is_refused_in_a_sentence(spec, told):
+    class Alone:
+        rank, size = 0, 1
+
+    with pytest.raises(InputError, match=told):
+        reading.share(spec, Alone())
+
+
+def test_an_edge_list_that_is_wrong_in_a_later_share_names_the_line(tmp_path):
+    path = tmp_path / "x.txt"
+    path.write_text("0 1\n" * 99 + "0 x\n")
+
+    class Last:
+        rank, size = 1, 2
+
+    with pytest.raises(InputError, match=r"x\.txt, line 100"):
+        edge_list_share.read(path, Last())
+    path.write_text("a b\nc d\n")
+    with pytest.raises(InputError, match="names"):
+        edge_list_share.read(path, Last())
+
+
+def npz(folder, **changed):
+    graph = weighted(cpms.load("uniform:nodes=50,edges=300"))
+    arrays = {
+        "cpms_graph": np.int64(1),
+        "indptr": graph.indptr,
+        "sources": graph.sources,
+        "name": np.str_("g"),
+        "first_id": np.int64(0),
+        "weights": graph.weights,
+    } | changed
+    np.savez(folder / "x.npz", **{name: array for name, array in arrays.items() if array is not None})
+    return folder / "x.npz"
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"cpms_graph": None}, "did not write it"),
+        ({"cpms_graph": np.int64(9)}, "did not write it"),
+        ({"names": np.arange(50)}, "names"),
+        ({"sources": np.full(300, 50, np.int32)}, "no node"),
+        ({"sources": np.full(300, -1, np.int32)}, "no node"),
+        ({"sources": np.zeros(299, np.int32)}, "row starts"),
+        ({"indptr": np.r_[0, 300, np.zeros(48, int), 300]}, "row starts"),
+        ({"indptr": None}, "corrupt"),
+        ({"weights": np.zeros(300)}, "weights"),
+        ({"weights": np.ones(7)}, "weights"),
+        ({"sources": np.array(["a"] * 300)}, "not the numbers"),
+    ],
+)
+def test_corrupt_npz_files_are_refused(tmp_path, changed, told):
+    path = npz(tmp_path, **changed)
+    with pytest.raises(InputError, match=told):
+        [npz_share.read(path, rank, 2) for rank in range(2)]
+
+
+def test_compressed_and_broken_npz_files_are_refused(tmp_path):
+    path = tmp_path / "x.npz"
+    np.savez_compressed(path, indptr=np.zeros(3))
+    with pytest.raises(InputError, match="compressed"):
+        npz_share.read(path, 0, 1)
+    whole = npz(tmp_path).read_bytes()
+    for length in (0, 10, len(whole) // 2):
+        path.write_bytes(whole[:length])
+        with pytest.raises(InputError, match=r"x\.npz"):
+            npz_share.read(path, 0, 1)
+
+
+# The command
+
+
+def ranked(ranks, *arguments):
+    return mpi_runs.run(ranks, "-m", "cpms.mpi", *arguments)
+
+
+@needs_mpi
+def test_the_command_ranks_as_cpms_rank_does(files, tmp_path):
+    source = next(file for file in files if file.endswith("weighted.npz"))
+    answers = []
+    for ranks, local in ((1, "serial"), (2, "serial"), (2, "cpu")):
+        target = tmp_path / f"{ranks}_{local}.npy"
+        options = ("--json", "--local", local, "--output", target, "--personalize", "3,77", "--repeat", "2")
+        code, output, errors = ranked(ranks, source, *options)
+        assert code == 0, errors
+        report = json.loads(output)
+        assert report["converged"]
+        assert report["ranks"] == ranks == len(report["edges_by_rank"])
+        assert sum(report["edges_by_rank"]) == report["edges"]
+        assert len(report["solve_samples_s"]) == 2
+        answers.append(np.load(target))
+    assert (answers[0] == answers[1]).all()
+    graph = cpms.load(source)
+    right = cpms.pagerank(graph, engine="cpu", personalization=[3, 77], tol=1e-13).ranks
+    for answer in answers:
+        assert np.abs(answer - right).sum() < report["error_bound"] + 1e-12
+    assert report["top"][0][0] == graph.node_id(int(np.argmax(right)))
+
+
+@needs_mpi
+def test_exit_codes_of_two_ranks():
+    assert ranked(2, "uniform:scale=8", "--max-iterations", "2")[0] == 1
+    code, _, errors = ranked(2, "missing.txt")
+    assert code == 2
+    assert errors.count("no such file") == 1
+    code, _, errors = ranked(2, "uniform:scale=8", "--damping", "2")
+    assert code == 2
+    assert "damping is 2.0" in errors
+
+
+def test_without_mpi_the_command_exits_with_3(tmp_path):
+    (tmp_path / "mpi4py.py").write_text("raise ImportError('none')\n")
+    program = "import sys; sys.path.insert(0, sys.argv.pop(1)); import runpy; runpy.run_module('cpms.mpi', None, '__main__', True)"  # fmt: skip  # noqa: E501
+    done = subprocess.run([sys.executable, "-c", program, tmp_path, "uniform:scale=4"], capture_output=True, text=True)
+    assert done.returncode == 3
+    assert "cpms[mpi]" in done.stderr
