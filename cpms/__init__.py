@@ -43,6 +43,8 @@ _HOMES = {
     "Threshold": "precision",
     "WriteAhead": "precision",
     "pagerank": "solve",
+    "personalized_pagerank": "batch",
+    "penalised_start": "batch",
     "Result": "result",
     "Status": "result",
     "Step": "result",
@@ -51,6 +53,8 @@ _HOMES = {
 }
 
 if TYPE_CHECKING:
+    from cpms.batch import penalised_start as penalised_start
+    from cpms.batch import personalized_pagerank as personalized_pagerank
     from cpms.errors import CpmsError as CpmsError
     from cpms.errors import InputError as InputError
     from cpms.errors import UnavailableError as UnavailableError

@@ -30,7 +30,7 @@ from cpms.format import DOUBLE_BITS, FP64, FloatFormat, Format, SegmentFormat
 from cpms.precision import FLOAT64, Level
 from cpms.result import Result, Status
 from cpms.segmented import convert_inplace, encode
-from cpms.solve import teleport_distribution
+from cpms.teleport import teleport_distribution
 
 _SUM_ERROR = 1e-12
 """Relative difference that the order of a float64 sum may make."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,9 @@ from cpms.graph import Graph
 from cpms.precision import Level
 
 Floats: TypeAlias = npt.NDArray[np.float64]
+if TYPE_CHECKING:
+    from cpms.batch import Batch
+
 DanglingRule: TypeAlias = Literal["teleport", "uniform"]
 Norm: TypeAlias = Literal["l1", "l2", "linf"]
 Vector = TypeVar("Vector")
@@ -241,6 +244,10 @@ class Engine(ABC):
     @abstractmethod
     def prepare(self, problem: Problem, storage: Format, layout: str) -> Operator[Any]:
         """Do the work that depends on the matrix alone, once for many sweeps."""
+
+    def batch(self, problem: Problem) -> Batch:  # noqa: ARG002
+        """Prepare for many teleport distributions at once, in the pattern layout; the problem's own is not used."""
+        raise UnsupportedError(f"engine {self.name} takes no batches of queries; use cpu")
 
     def refinement(self, problem: Problem) -> Refinement:  # noqa: ARG002
         """Prepare for method ``refine``, in the pattern layout; engines that list the method have it."""

@@ -15,12 +15,14 @@ from cpms.engine import DanglingRule, Floats, Norm, Operator, Problem, Refinemen
 from cpms.errors import InputError, UnsupportedError
 from cpms.format import FP16, FP64, Format, format_named
 from cpms.graph import Graph
+from cpms.main_memory import in_main_memory, to_host
 from cpms.power import power
 from cpms.precision import Controller, default_controller
 from cpms.refine import Refining, default_policy, refine
 from cpms.result import Result, Step
 from cpms.segmented import on_device
 from cpms.stopping import Stopping
+from cpms.teleport import teleport_distribution as teleport_distribution
 
 Method = Literal["power", "refine"]
 METHODS: tuple[str, ...] = get_args(Method)
@@ -116,7 +118,7 @@ def pagerank(
         executor = engines.get(engine)
     if method not in executor.methods:
         raise UnsupportedError(f"engine {executor.name} has no method {method!r}; it has {', '.join(executor.methods)}")
-    first = _start(graph, start if executor.takes_device_arrays else _in_main_memory(start))
+    first = _start(graph, start if executor.takes_device_arrays else in_main_memory(start))
     referee, kept = Referee(problem, stopping), _Kept()
     began = time.perf_counter()
     if method == "refine":
@@ -170,28 +172,14 @@ class _Kept:
         self.answer = operator.read_device(x, segments)
         if self.answer is None:
             return operator.read(x, segments)
-        return _to_host(self.answer)
+        return to_host(self.answer)
 
     def x_of(self, operator: Refinement) -> Floats:
         self.answer = operator.read_device()
-        return operator.read() if self.answer is None else _to_host(self.answer)
+        return operator.read() if self.answer is None else to_host(self.answer)
 
     def scaled(self) -> Any | None:
         return None if self.answer is None else self.answer / self.answer.sum()
-
-
-def _in_main_memory(values: Any) -> Any:
-    if not on_device(values):
-        return values
-    from cpms.cuda import segmented
-
-    return _to_host(segmented.doubles(values))
-
-
-def _to_host(values: Any) -> Floats:
-    from cpms.cuda.backend import current
-
-    return current().to_host(values)
 
 
 def _storage(storage: str | Format, method: str) -> Format:
@@ -222,54 +210,6 @@ def _refine_layout(graph: Graph, layout: str) -> str:
     if layout not in ("auto", "pattern"):
         raise UnsupportedError(f"method 'refine' has the layout 'pattern', not {layout!r}; use auto")
     return "pattern"
-
-
-def teleport_distribution(
-    graph: Graph, personalization: Sequence[int | str] | Mapping[int | str, float] | Floats
-) -> Floats:
-    """Return the teleport distribution v of sum 1, shape (nodes,).
-
-    Raises
-    ------
-    InputError
-        If a node does not exist or is named twice, or a weight is not finite and at least 0.
-
-    Examples
-    --------
-    >>> teleport_distribution(Graph.from_edges([0], [1]), [1]).tolist()
-    [0.0, 1.0]
-    """
-    personalization = _in_main_memory(personalization)
-    if isinstance(personalization, np.ndarray) and personalization.dtype.kind == "f":
-        weights = personalization.astype(np.float64)
-        if weights.shape != (graph.nodes,):
-            raise InputError(f"personalization has shape {weights.shape}; give one weight a node, {graph.nodes}")
-    else:
-        weights = np.zeros(graph.nodes)
-        named = _weights_by_node(personalization)
-        indices = [graph.index_of(node) for node in named]
-        if len(set(indices)) < len(personalization):
-            raise InputError("personalization names a node twice; give each once, or a mapping of node to weight")
-        weights[indices] = list(named.values())
-    with np.errstate(over="ignore"):
-        total = weights.sum()
-    if not ((weights >= 0).all() and 0 < total < math.inf):
-        raise InputError("personalization weights must be not negative, not all zero, and of finite sum")
-    weights /= total
-    return weights
-
-
-def _weights_by_node(personalization: Any) -> dict[int | str, float]:
-    try:
-        if isinstance(personalization, Mapping):
-            return {node: float(weight) for node, weight in personalization.items()}
-        if not isinstance(personalization, str):
-            return dict.fromkeys(personalization, 1.0)
-    except (TypeError, ValueError):
-        pass
-    raise InputError(
-        f"personalization is {personalization!r}; give a list of node ids, a mapping of node id to weight, or an array"
-    )
 
 
 def resolved_layout(graph: Graph, layout: str) -> str:

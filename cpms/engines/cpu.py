@@ -11,6 +11,7 @@ import numpy.typing as npt
 from cpms import threads
 from cpms.engine import Engine, Floats, Operator, Problem, Sweep
 from cpms.engines import _cpu_kernels
+from cpms.engines._cpu_batch import CpuBatch
 from cpms.engines._cpu_refinement import CpuRefinement
 from cpms.errors import UnsupportedError
 from cpms.format import DOUBLE_BITS, DOUBLE_HEAD_BITS, FP64, FloatFormat, Format
@@ -157,6 +158,10 @@ class CpuEngine(Engine):
     def refinement(self, problem: Problem) -> CpuRefinement:
         """Build the pattern and cut its rows into pieces of equal work."""
         return CpuRefinement(problem)
+
+    def batch(self, problem: Problem) -> CpuBatch:
+        """Keep the rows as they are: what is gathered is a line of memory for every edge."""
+        return CpuBatch(problem)
 
 
 ENGINE = CpuEngine()

@@ -1,0 +1,119 @@
+"""Batches of personalised queries: the same answers as one at a time, each certified."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cpms
+from cpms import Graph, InputError, Status, UnsupportedError, check, engines, penalised_start, personalized_pagerank
+from cpms.engine import Problem
+from cpms.testing import graphs
+
+
+def web(nodes=2000, edges=9000):
+    random = np.random.default_rng(1)
+    return Graph.from_edges(
+        (nodes * random.random(edges) ** 2).astype(int), random.integers(0, nodes, edges), nodes=nodes
+    )
+
+
+@given(graph=graphs(weighted=False), data=st.data())
+@settings(max_examples=60)
+def test_queries_are_answered_as_if_alone(graph, data):
+    nodes = st.integers(0, graph.nodes - 1)
+    several = st.lists(nodes, min_size=1, max_size=3, unique=True)
+    weighted = st.dictionaries(nodes, st.floats(0.1, 3.0), min_size=1, max_size=3)
+    queries = data.draw(st.lists(nodes | several | weighted, min_size=1, max_size=7))
+    rule = data.draw(st.sampled_from(["teleport", "uniform"]))
+    damping = data.draw(st.floats(0.05, 0.95))
+    found = personalized_pagerank(graph, queries, damping=damping, dangling=rule, width=data.draw(st.integers(1, 8)))
+    for query, result in zip(queries, found, strict=True):
+        given_as = [query] if isinstance(query, int) else query
+        alone = cpms.pagerank(graph, personalization=given_as, damping=damping, dangling=rule, engine="reference")
+        assert result.converged
+        assert abs(result.iterations - alone.iterations) <= 1
+        assert np.abs(result.ranks - alone.ranks).sum() <= result.error_bound + alone.error_bound + 1e-13
+        check.answer_is_certified(result, personalization=given_as, dangling=rule)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+def test_each_query_stops_by_itself(norm):
+    graph = web()
+    found = personalized_pagerank(graph, [0, 1999, [5, 6]], norm=norm, tol=1e-8)
+    assert len({result.iterations for result in found}) > 1
+    for result in found:
+        assert result.status is Status.CONVERGED
+        assert [step.residual < 1e-8 for step in result.history].count(True) == 1
+
+
+def test_answers_do_not_depend_on_the_width_or_the_threads():
+    graph = web()
+    queries = list(range(0, 2000, 97))
+    wide = personalized_pagerank(graph, queries, width=32)
+    for width, count in ((1, 2), (5, 1), (32, 1)):
+        with cpms.threads.limited(count):
+            found = personalized_pagerank(graph, queries, width=width)
+        for a, b in zip(wide, found, strict=True):
+            np.testing.assert_array_equal(a.ranks, b.ranks)
+            assert a.iterations == b.iterations
+
+
+def test_a_limit_of_iterations_is_kept():
+    found = personalized_pagerank(web(), [3, 4], max_iterations=4)
+    assert [(result.status, result.iterations) for result in found] == [(Status.MAX_ITERATIONS, 4)] * 2
+
+
+def test_no_queries_no_answers():
+    assert personalized_pagerank(web(), []) == []
+
+
+def test_names_are_queries_too():
+    graph = Graph.from_edges([0, 1], [1, 0], names=np.array(["b.org", "a.org"], dtype=object))
+    assert [result.top(1)[0][0] for result in personalized_pagerank(graph, ["a.org", ["b.org"]])] == ["a.org", "b.org"]
+
+
+def test_a_penalised_start_leads_to_the_same_answer():
+    graph = web()
+    first = penalised_start(graph)
+    assert first.sum() == pytest.approx(1.0)
+    assert set(np.unique(first[graph.in_degree == 0])) == {first.min()}
+    (plain,), (penalised,) = personalized_pagerank(graph, [7]), personalized_pagerank(graph, [7], start=first)
+    assert np.abs(plain.ranks - penalised.ranks).sum() <= plain.error_bound + penalised.error_bound
+
+
+@pytest.mark.parametrize(
+    ("queries", "message"),
+    [
+        ([0, [1, 1]], "query 1: personalization names a node twice"),
+        ([2000], "query 0: .*2000"),
+        ([{}], "query 0: personalization"),
+        ([[3], None], "query 1: personalization"),
+    ],
+)
+def test_bad_queries_are_named(queries, message):
+    with pytest.raises(InputError, match=message):
+        personalized_pagerank(web(), queries)
+
+
+def test_bad_arguments_are_refused():
+    weighted = Graph.from_edges([0], [1], weights=[2.0])
+    for arguments, error, message in (
+        ((weighted, [0]), UnsupportedError, "stores? no values"),
+        ((web(), [0], {"width": 0}), InputError, "width is 0"),
+        ((web(), [0], {"start": np.ones(3)}), InputError, "start must hold 2000 values"),
+        ((web(), [0], {"engine": "scipy"}), UnsupportedError, "takes no batches"),
+    ):
+        with pytest.raises(error, match=message):
+            personalized_pagerank(*arguments[:2], **(arguments[2] if len(arguments) > 2 else {}))
+    with pytest.raises(InputError, match="penalty is 1"):
+        penalised_start(web(), 1.0)
+
+
+def test_every_engine_takes_batches_or_says_so():
+    problem = Problem(web())
+    for name in engines.names():
+        executor = engines.get_any(name)
+        if name != "cpu" and not executor.missing():
+            with pytest.raises(UnsupportedError, match=f"engine {name} takes no batches"):
+                executor.batch(problem)
