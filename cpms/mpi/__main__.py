@@ -41,6 +41,7 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("graph", metavar="GRAPH", help="edge list, .npz, or uniform:nodes=N,edges=M")
     parser.add_argument("--whole", action="store_true", help="let every rank load all of it, whatever it is")
     parser.add_argument("--local", choices=LOCAL, default="cpu", help="the engine that multiplies a rank's rows")
+    parser.add_argument("--threads", type=int, metavar="N", help="of a rank (default: its share of the processors)")
     parser.add_argument("--layout", choices=("auto", "csr", "pattern"), default="auto")
     parser.add_argument("--damping", type=float, default=0.85)
     parser.add_argument("--tol", type=float, default=1e-10)
@@ -69,8 +70,8 @@ def main() -> int:
 
 def _ranked(arguments: argparse.Namespace) -> int:
     communicator = world.world()
-    if arguments.top < 0 or arguments.repeat < 1:
-        raise InputError("--top must be 0 or more, --repeat 1 or more")
+    if arguments.top < 0 or arguments.repeat < 1 or (arguments.threads or 1) < 1:
+        raise InputError("--top must be 0 or more, --repeat and --threads 1 or more")
     stopping = Stopping(arguments.tol, arguments.norm, arguments.max_iterations)
     if arguments.output and communicator.rank == 0:
         if arguments.output.suffix != ".npy":
@@ -83,7 +84,7 @@ def _ranked(arguments: argparse.Namespace) -> int:
     problem = Problem(rows, arguments.damping, teleport, arguments.dangling)
     layout = resolved_layout(rows, arguments.layout)
     solved = [
-        solve(problem, rows, communicator, stopping, layout=layout, local=arguments.local)
+        solve(problem, rows, communicator, stopping, layout=layout, local=arguments.local, lanes=arguments.threads)
         for _ in range(arguments.repeat)
     ]
     held = communicator.allgather((rows.edges, solved[-1].matrix_bytes))

@@ -52,6 +52,8 @@ class MpiOperator(Operator[Vector]):
     divisor : ndarray of uint32
         Of every node, or empty where values are stored.
     sums : ndarray of float64, shape (blocks, COLUMNS)
+    lanes : int
+        Threads that this rank uses.
     waited : list of float
         Seconds in which this rank waited for others, sweep by sweep.
     """
@@ -63,6 +65,7 @@ class MpiOperator(Operator[Vector]):
     product: Product
     divisor: npt.NDArray[np.uint32]
     sums: Floats
+    lanes: int
     waited: list[float] = field(default_factory=list)
 
     @property
@@ -82,7 +85,7 @@ class MpiOperator(Operator[Vector]):
     def sweep(self, x: Vector, out: Vector, level: Level, step: int) -> Sweep:  # noqa: ARG002
         """Multiply piece by piece, send each piece on its way, and add up what all ranks found."""
         problem, rows, under_way = self.problem, self.rows, []
-        with threads.limited(max(1, threads.available() // ranks_here())):
+        with threads.limited(self.lanes):
             for piece in self._pieces():
                 low, high = int(piece[rows.rank, 0]), int(piece[rows.rank, 1])
                 self.product.multiply(x.values, out.values, low, high)
@@ -132,9 +135,15 @@ class MpiOperator(Operator[Vector]):
         return [self.communicator.Iallgatherv(MPI.IN_PLACE, [values, (ends - begins, begins), MPI.DOUBLE])]
 
 
-def prepare(problem: Problem, rows: GraphRows, layout: str, local: str, communicator: Any) -> MpiOperator:
-    """Prepare sweeps of a problem from this rank's rows; every rank calls this."""
+def prepare(
+    problem: Problem, rows: GraphRows, layout: str, local: str, communicator: Any, lanes: int | None = None
+) -> MpiOperator:
+    """Prepare sweeps of a problem from this rank's rows; every rank calls this.
+
+    A rank uses ``lanes`` threads, by default its share of the processors.
+    """
+    lanes = lanes or max(1, threads.available() // ranks_here())
     multiplied = product(local, rows, problem.damping, layout)
     divisor = pattern.divisor(rows) if layout == "pattern" else np.empty(0, np.uint32)
     sums = np.zeros((-(-rows.nodes // BLOCK_ROWS), COLUMNS))
-    return MpiOperator(replace(problem, graph=rows), FP64, rows, communicator, multiplied, divisor, sums)
+    return MpiOperator(replace(problem, graph=rows), FP64, rows, communicator, multiplied, divisor, sums, lanes)

@@ -45,9 +45,16 @@ class Solved:
 
 
 def solve(
-    problem: Problem, rows: GraphRows, communicator: Any, stopping: Stopping, *, layout: str, local: str
+    problem: Problem,
+    rows: GraphRows,
+    communicator: Any,
+    stopping: Stopping,
+    *,
+    layout: str,
+    local: str,
+    lanes: int | None = None,
 ) -> Solved:
-    """Iterate from the uniform distribution; every rank calls this with its rows.
+    """Iterate from the uniform distribution; every rank calls this with its rows, to use ``lanes`` threads.
 
     Examples
     --------
@@ -60,7 +67,7 @@ def solve(
     >>> "CONVERGED" if missing() else ranked().status.name
     'CONVERGED'
     """
-    operator = prepare(problem, rows, layout, local, communicator)
+    operator = prepare(problem, rows, layout, local, communicator, lanes)
     referee = _Referee(problem, rows, communicator, stopping)
     first = np.full(rows.nodes, 1.0 / rows.nodes)
     ranks, status, history = power(operator, first, Fixed(), stopping, confirmed=referee.confirms)

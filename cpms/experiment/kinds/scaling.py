@@ -1,0 +1,123 @@
+"""Strong scaling over MPI ranks of this machine, beside the serial program, in turn."""
+
+from __future__ import annotations
+
+import statistics
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from cpms import solve
+from cpms.experiment.config import Cell, Experiment
+from cpms.graph import Graph
+from cpms.loading import load
+from cpms.mpi import launch
+
+Count = Annotated[int, Field(ge=1)]
+
+
+class Config(Experiment):
+    """What such an experiment may set.
+
+    In each of ``rounds`` every contestant is started anew and solves ``solves`` times. Ranks have
+    ``threads_a_rank`` threads and multiply by each of the engines ``local``.
+    """
+
+    graphs: list[str] = Field(min_length=1)
+    ranks: list[Count] = Field(min_length=1)
+    local: list[str] = ["serial", "cpu"]
+    threads_a_rank: Count = 1
+    rounds: Count = 3
+    solves: Count = 3
+    tol: float = Field(default=1e-10, gt=0)
+    timeout_s: float = Field(default=600, gt=0)
+
+    def cells(self) -> list[Cell]:
+        """Return one cell a graph: its contestants take turns within."""
+        fixed = self.model_dump(exclude={"graphs", *Experiment.model_fields})
+        return [
+            {"graph": graph, "repetition": repetition, **fixed}
+            for graph in self.graphs
+            for repetition in range(self.repetitions)
+        ]
+
+
+class Context:
+    """Nothing is kept from cell to cell."""
+
+    def __init__(self, config: Config) -> None:
+        del config
+
+    def measure(self, cell: Cell) -> dict[str, Any]:
+        """Time the serial program and each number of ranks."""
+        launch.mpiexec()
+        graph = load(cell["graph"])
+        contestants: list[_Contestant] = [_Serial(graph, cell)]
+        contestants += [_Ranks(cell, local, ranks) for local in cell["local"] for ranks in cell["ranks"]]
+        for _ in range(cell["rounds"]):
+            for contestant in contestants:
+                contestant.run()
+        return {
+            "graph_name": graph.name,
+            "stand_in_for": graph.stand_in_for,
+            "nodes": graph.nodes,
+            "edges": graph.edges,
+            "results": [contestant.columns() for contestant in contestants],
+        }
+
+
+class _Contestant:
+    """Columns of one contestant, and its times."""
+
+    def __init__(self, **head: Any) -> None:
+        self.head = head
+        self.samples: list[float] = []
+
+    def run(self) -> None:
+        """Add samples."""
+        raise NotImplementedError
+
+    def columns(self) -> dict[str, Any]:
+        """Return what a row records."""
+        return {**self.head, "solve_s": statistics.median(self.samples), "solve_samples_s": self.samples}
+
+
+class _Serial(_Contestant):
+    def __init__(self, graph: Graph, cell: Cell) -> None:
+        super().__init__(engine="serial", ranks=1)
+        self._graph, self._cell = graph, cell
+        solve.pagerank(graph, engine="serial", iterations=2)
+
+    def run(self) -> None:
+        for _ in range(self._cell["solves"]):
+            result = solve.pagerank(self._graph, engine="serial", tol=self._cell["tol"])
+            self.samples.append(result.solve_s)
+        self.head |= {
+            "iterations": result.iterations,
+            "converged": result.converged,
+            "residual_l1": result.residual_l1,
+            "matrix_bytes_by_rank": [result.matrix_bytes],
+        }
+
+
+class _Ranks(_Contestant):
+    def __init__(self, cell: Cell, local: str, ranks: int) -> None:
+        super().__init__(engine="mpi", local=local, ranks=ranks)
+        self._cell = cell
+        self._waited: list[float] = []
+
+    def run(self) -> None:
+        # The first solve compiles; it is thrown away.
+        options = {
+            "--local": self.head["local"],
+            "--threads": self._cell["threads_a_rank"],
+            "--repeat": self._cell["solves"] + 1,
+            "--tol": self._cell["tol"],
+            "--top": 0,
+        }
+        texts = [str(text) for pair in options.items() for text in pair]
+        found = launch.report(self.head["ranks"], self._cell["graph"], texts, timeout_s=self._cell["timeout_s"])
+        self.samples += found["solve_samples_s"][1:]
+        self._waited += found["waited_samples_s"][1:]
+        kept = ("iterations", "converged", "residual_l1", "edges_by_rank", "matrix_bytes_by_rank", "load_s")
+        self.head |= {key: found[key] for key in kept} | {"waited_s": statistics.median(self._waited)}

@@ -1,0 +1,56 @@
+"""Start ranks from a program that is none of them, and take their report."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from cpms.errors import CpmsError, InputError, UnavailableError
+from cpms.mpi import world
+
+
+def mpiexec() -> str:
+    """Return the path of ``mpiexec``: the one beside this Python, or the first on the path.
+
+    Raises
+    ------
+    UnavailableError
+        If MPI or its launcher is missing.
+    """
+    lacking = world.missing()
+    if lacking:
+        raise UnavailableError(f"ranks cannot run here: {lacking}")
+    beside = Path(sys.executable).with_name("mpiexec")
+    found = str(beside) if beside.is_file() else shutil.which("mpiexec")
+    if not found:
+        raise UnavailableError("there is no mpiexec to start ranks with; pip install mpich, or load an MPI module")
+    return found
+
+
+def report(ranks: int, source: str, options: list[str], *, timeout_s: float) -> dict[str, Any]:
+    """Run ``python -m cpms.mpi`` on so many ranks and return the JSON object that it prints.
+
+    Raises
+    ------
+    InputError
+        If the ranks refuse what they were given.
+    UnavailableError
+        If MPI is missing, or the ranks failed otherwise or took longer than ``timeout_s``.
+    """
+    command = [mpiexec(), "-n", str(ranks), sys.executable, "-m", "cpms.mpi", source, "--json", *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:  # noqa: S603
+        try:
+            output, errors = process.communicate(timeout=timeout_s)
+        except subprocess.TimeoutExpired:
+            process.terminate()
+            raise UnavailableError(f"{ranks} ranks took longer than {timeout_s:g} s on {source}") from None
+    if process.returncode not in (0, 1) or not output.strip():
+        kind: type[CpmsError] = InputError if process.returncode == InputError.exit_code else UnavailableError
+        told = [line for line in errors.splitlines() if line.strip()]
+        raise kind(f"{ranks} ranks on {source}: {told[0] if told else f'exit code {process.returncode}'}")
+    found: dict[str, Any] = json.loads(output)
+    return found

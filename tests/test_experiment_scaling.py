@@ -1,0 +1,95 @@
+"""Scaling over ranks: rows hold every contestant, the metric is the defined one, printed tables are shown beside."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from cpms import UnavailableError
+from cpms.errors import InputError
+from cpms.experiment import present, rows
+from cpms.experiment.karp_flatt import karp_flatt
+from cpms.experiment.kinds import scaling
+from cpms.experiment.runner import run
+from cpms.mpi import launch, world
+
+CONFIG = """
+name = "scaling_cpu"
+kind = "scaling"
+graphs = ["uniform:nodes=10000,edges=38598"]
+ranks = [1, 2]
+local = ["serial"]
+rounds = 1
+solves = 2
+"""
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
+    try:
+        launch.mpiexec()
+    except UnavailableError as error:
+        pytest.skip(str(error))
+    output = tmp_path_factory.mktemp("rows")
+    (output / "scaling_cpu.toml").write_text(CONFIG)
+    return run(output / "scaling_cpu.toml", output=output)
+
+
+def test_rows_hold_all_contestants_at_the_same_residual(recorded):
+    (row,) = rows.read(recorded)
+    assert row["status"] == "ok"
+    assert [(r["engine"], r["ranks"]) for r in row["results"]] == [("serial", 1), ("mpi", 1), ("mpi", 2)]
+    assert len({r["iterations"] for r in row["results"]}) == 1
+    for result in row["results"]:
+        assert result["converged"]
+        assert len(result["solve_samples_s"]) == 2
+    assert sum(row["results"][2]["edges_by_rank"]) == row["edges"]
+
+
+def test_rows_are_shown_beside_the_report(recorded, tmp_path):
+    first, second = (present.show("scaling", results=recorded.parent, output=tmp_path / name) for name in "ab")
+    assert {path.name for path in first} >= {"scaling.md", "scaling_table1.csv", "scaling_table2.tex", "scaling.pdf"}
+    for one, other in zip(first, second, strict=True):
+        assert one.read_bytes() == other.read_bytes(), one.name
+    assert "two shared CPU cores" in (tmp_path / "a" / "scaling.md").read_text()
+
+
+def test_the_report_divides_wrongly_where_it_should_divide():
+    table = present._program("scaling")._table2()
+    for _, row in table[table.p > 1].iterrows():
+        share = 1 - 1 / row.p
+        assert row["psi"] == pytest.approx(row["psi, printed"], rel=1e-9)
+        assert row["e, printed"] == pytest.approx((1 / row.psi - 1 / row.p) * share, rel=1e-7)
+        assert row["e"] == pytest.approx((1 / row.psi - 1 / row.p) / share, rel=1e-12)
+
+
+@pytest.mark.parametrize(("serial_share", "processes"), [(0.0, 2), (0.1, 4), (0.5, 20), (1.0, 3)])
+def test_the_metric_finds_the_serial_share_of_amdahl(serial_share, processes):
+    speedup = 1 / (serial_share + (1 - serial_share) / processes)
+    assert karp_flatt(speedup, processes) == pytest.approx(serial_share, abs=1e-12)
+    assert math.isnan(karp_flatt(speedup, 1))
+
+
+def test_what_ranks_refuse_is_passed_on():
+    if world.missing():
+        pytest.skip(world.missing())
+    with pytest.raises(InputError, match="no such file"):
+        launch.report(2, "missing.txt", [], timeout_s=60)
+    with pytest.raises(UnavailableError, match="longer than"):
+        launch.report(1, "uniform:scale=16", [], timeout_s=0.01)
+
+
+def test_without_mpi_cells_are_recorded_with_the_reason(tmp_path, monkeypatch):
+    monkeypatch.setattr(world, "missing", lambda: "mpi4py is not installed")
+    (tmp_path / "x.toml").write_text(CONFIG)
+    (row,) = rows.read(run(tmp_path / "x.toml", output=tmp_path))
+    assert row["status"] == "unsupported"
+    assert "mpi4py is not installed" in row["reason"]
+
+
+def test_cells_do_not_depend_on_the_number_of_graphs():
+    given = {"name": "x", "kind": "scaling", "ranks": [1, 2]}
+    one = scaling.Config(graphs=["uniform:scale=4"], **given).cells()
+    two = scaling.Config(graphs=["uniform:scale=5", "uniform:scale=4"], **given).cells()
+    assert one[0] == two[1]
