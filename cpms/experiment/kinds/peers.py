@@ -18,7 +18,7 @@ from cpms.experiment.peers import PEERS, Variant
 from cpms.graph import Graph
 from cpms.loading import load
 
-_TOLERANCES = tuple(float(f"{digit}e{exponent}") for exponent in range(-8, -14, -1) for digit in (3, 1))
+_TOLERANCES = tuple(float(f"{digit}e{exponent}") for exponent in range(-9, -14, -1) for digit in (3, 1))
 
 
 class Ours(BaseModel):
