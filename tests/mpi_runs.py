@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-from cpms.mpi import world
+from cpms import UnavailableError
+from cpms.mpi import launch
 
 TIMEOUT_S = 120
 
 
-def mpiexec():
-    """Return the path of ``mpiexec``; the test is skipped where it or MPI is missing."""
-    if world.missing():
-        pytest.skip(world.missing())
-    beside = Path(sys.executable).with_name("mpiexec")
-    found = str(beside) if beside.exists() else shutil.which("mpiexec")
-    if not found:
-        pytest.skip("there is no mpiexec; pip install mpich")
-    return found
-
-
 def start(ranks, *arguments):
-    """Start so many ranks of Python with these arguments."""
-    command = [mpiexec(), "-n", str(ranks), sys.executable, *map(str, arguments)]
+    """Start so many ranks of Python with these arguments; the test is skipped where MPI is missing."""
+    try:
+        launcher = launch.mpiexec()
+    except UnavailableError as error:
+        pytest.skip(str(error))
+    command = [launcher, "-n", str(ranks), sys.executable, *map(str, arguments)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 

@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -54,3 +55,11 @@ def report(ranks: int, source: str, options: list[str], *, timeout_s: float) -> 
         raise kind(f"{ranks} ranks on {source}: {told[0] if told else f'exit code {process.returncode}'}")
     found: dict[str, Any] = json.loads(output)
     return found
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of mpi4py and of the MPI library, as rows record them."""
+    from mpi4py import MPI
+
+    library = " ".join(MPI.Get_library_version().split("\n")[0].split())
+    return {"version_mpi4py": metadata.version("mpi4py"), "mpi_library": library.strip("\x00")}

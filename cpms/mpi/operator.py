@@ -39,7 +39,8 @@ class MpiOperator(Operator[Vector]):
 
     A sweep's only communication is ``Allgatherv``, of the rows in `PIECES` and of sums over blocks of rows.
     These are added up in the same order everywhere, and blocks are the same for any number of
-    ranks; so is each bit of what a sweep writes and finds.
+    ranks; so is each bit of what a sweep writes and finds. Columns in place of rows would need
+    ``Reduce_scatter``, of as many bytes, whose sums depend on the number of ranks.
 
     Parameters
     ----------

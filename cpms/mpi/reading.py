@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,9 @@ def read(source: str, communicator: Any, *, whole: bool = False) -> GraphRows:
         If the graph cannot be read, or not in shares.
     """
     if whole:
-        return of_graph(load(source), communicator.rank, communicator.size)
+        rows = of_graph(load(source), communicator.rank, communicator.size)
+        # Views would keep the rest of the edges in memory.
+        return replace(rows, sources=rows.sources.copy(), weights=None if rows.weights is None else rows.weights.copy())
     return exchanged(share(source, communicator), communicator)
 
 

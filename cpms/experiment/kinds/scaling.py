@@ -62,6 +62,7 @@ class Context:
             "stand_in_for": graph.stand_in_for,
             "nodes": graph.nodes,
             "edges": graph.edges,
+            **launch.versions(),
             "results": [contestant.columns() for contestant in contestants],
         }
 
