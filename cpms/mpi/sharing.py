@@ -49,7 +49,9 @@ def exchanged(share: Share, communicator: Any) -> GraphRows:
     block_edges = np.bincount(share.targets // BLOCK_ROWS, minlength=-(-nodes // BLOCK_ROWS))
     communicator.Allreduce(MPI.IN_PLACE, block_edges, MPI.SUM)
     bounds = cut(block_edges, nodes, communicator.size)
-    owner = np.searchsorted(bounds[1:-1], share.targets, side="right").astype(np.int32)
+    # NumPy sorts numbers of 16 bits in linear time.
+    ids = np.uint16 if communicator.size <= 2**16 else np.int64
+    owner = np.searchsorted(bounds[1:-1], share.targets, side="right").astype(ids)
     order = np.argsort(owner, kind="stable")
     counts = np.bincount(owner, minlength=communicator.size)
     del owner
