@@ -16,6 +16,8 @@ THREADS = 256
 """Threads in a block, of every kernel but the resident ones."""
 RESIDENT_THREADS = 512
 """Threads in a block of kernels that stay for many sweeps; ``resident.cuh`` has the same number."""
+RESIDENT_REGISTERS, RESIDENT_SHARED_BYTES = 64, 46 << 10
+"""What a thread and a block of them take; kernels declare two blocks a multiprocessor."""
 
 
 class Backend(ABC):

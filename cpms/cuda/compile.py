@@ -10,7 +10,13 @@ from typing import Any
 import numpy as np
 
 from cpms.cuda import variants as kernels
-from cpms.cuda.backend import RESIDENT_THREADS, THREADS, Backend
+from cpms.cuda.backend import (
+    RESIDENT_REGISTERS,
+    RESIDENT_SHARED_BYTES,
+    RESIDENT_THREADS,
+    THREADS,
+    Backend,
+)
 from cpms.cuda.variants import Variant
 from cpms.errors import CpmsError, UnavailableError
 
@@ -38,6 +44,23 @@ def missing() -> str | None:
     return None if count else "there is no CUDA device."
 
 
+def _resident_each(attributes: dict[str, int]) -> int:
+    """Return how many resident blocks a multiprocessor holds, by what each of them takes.
+
+    Examples
+    --------
+    >>> _resident_each({"MaxRegistersPerMultiprocessor": 65536, "MaxSharedMemoryPerMultiprocessor": 65536})
+    1
+    """
+    limits = {
+        "MaxRegistersPerMultiprocessor": RESIDENT_REGISTERS * RESIDENT_THREADS,
+        "MaxSharedMemoryPerMultiprocessor": RESIDENT_SHARED_BYTES,
+        "MaxThreadsPerMultiProcessor": RESIDENT_THREADS,
+    }
+    held = [attributes[name] // taken for name, taken in limits.items() if name in attributes]
+    return max(1, min([2, *held]))
+
+
 class CudaBackend(Backend):
     """CuPy's current device and stream.
 
@@ -56,7 +79,7 @@ class CudaBackend(Backend):
         self.arrays = cupy
         self.out_of_memory = cupy.cuda.memory.OutOfMemoryError
         self.processors = cupy.cuda.Device().attributes["MultiProcessorCount"]
-        self.resident_blocks = 2 * self.processors
+        self.resident_blocks = self.processors * _resident_each(cupy.cuda.Device().attributes)
         self._functions: dict[tuple[int, str], Any] = {}
         # Libraries keep the last stream they were given, so it must not go away.
         self._capturing = cupy.cuda.Stream(non_blocking=True)
