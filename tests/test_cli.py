@@ -100,7 +100,7 @@ def test_personalize_moves_mass_to_the_node(capsys, triangle):
         (["--layout", "csc"], "csc"),
         (["--engine", "abacus"], "abacus"),
         (["--top", "-1"], "--top"),
-        (["--method", "refine"], "refine"),
+        (["--method", "refine", "--layout", "csr"], "refine"),
     ],
 )
 def test_bad_options_are_one_line_and_code_2(capsys, triangle, tmp_path, options, says):

@@ -38,8 +38,8 @@ def call(arguments: argparse.Namespace) -> int:  # noqa: ARG001
     import psutil
 
     import cpms
-    from cpms import datasets, engines, threads
-    from cpms.commands.engines import describe
+    from cpms import datasets, threads
+    from cpms.commands.engines import table
 
     memory = psutil.virtual_memory()
     facts: list[list[object]] = [
@@ -53,7 +53,7 @@ def call(arguments: argparse.Namespace) -> int:  # noqa: ARG001
     facts += [[name, _version(name)] for name in _LIBRARIES]
     print(text_table(["what", "found"], facts))
     print()
-    print(text_table(["engine", "layouts", "here"], [describe(name) for name in engines.names()]))
+    print(table())
     return 0
 
 

@@ -6,7 +6,6 @@ import argparse
 from typing import Any
 
 from cpms import engines
-from cpms.errors import UnavailableError
 from cpms.text_table import text_table
 
 
@@ -15,20 +14,21 @@ def add(parsers: Any) -> None:
     parsers.add_parser(
         "engines",
         help="list the engines",
-        description="List the engines, their layouts, and what this machine lacks for those that cannot run.",
+        description="List the engines, their methods and layouts, and what this machine lacks for those that cannot run.",
         epilog="example: cpms engines",
     )
 
 
 def call(arguments: argparse.Namespace) -> int:  # noqa: ARG001
     """Run the command."""
-    print(text_table(["engine", "layouts", "here"], [describe(name) for name in engines.names()]))
+    print(table())
     return 0
 
 
-def describe(name: str) -> list[str]:
-    """Return name, layouts and availability of an engine."""
-    try:
-        return [name, ", ".join(engines.get(name).layouts), "yes"]
-    except UnavailableError as error:
-        return [name, "", str(error)]
+def table() -> str:
+    """Return all engines: name, methods, layouts and whether they run here."""
+    lines = []
+    for name in engines.names():
+        engine = engines.get_any(name)
+        lines.append([name, ", ".join(engine.methods), ", ".join(engine.layouts), engine.missing() or "yes"])
+    return text_table(["engine", "methods", "layouts", "here"], lines)
