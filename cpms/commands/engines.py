@@ -14,7 +14,7 @@ def add(parsers: Any) -> None:
     parsers.add_parser(
         "engines",
         help="list the engines",
-        description="List the engines, their methods and layouts, and what this machine lacks for those that cannot run.",
+        description="List the engines, their methods and layouts, and what this machine lacks to run them.",
         epilog="example: cpms engines",
     )
 
