@@ -350,6 +350,7 @@ def _same_vector(engine: Engine, twin: ReferenceOperator, seen: Floats, got: Flo
     # more belong to the product, damping and teleport.
     additions = twin.problem.graph.in_degree + 3
     allowed += engine.sum_roundoff(twin.storage) * additions * np.abs(right)
+    allowed += engine.mass_roundoff * seen.sum() * twin.problem.sink_or_scalar
     wrong = ~(np.abs(got - right) <= allowed)
     if wrong.any():
         node = int(np.argmax(wrong))

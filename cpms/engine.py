@@ -222,6 +222,8 @@ class Engine(ABC):
     methods: ClassVar[tuple[str, ...]] = ("power",)
     takes_device_arrays: ClassVar[bool] = False
     """Whether operators load arrays in device memory as they are."""
+    mass_roundoff: ClassVar[float] = 0.0
+    """Error of the dangling mass as a share of all, where it is the difference of two sums and no sum of its own."""
     repeatable: ClassVar[bool]
     """Whether the same call gives the same bits, on this machine, every time."""
 

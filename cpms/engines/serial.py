@@ -94,6 +94,7 @@ class SerialEngine(Engine):
 
     name: ClassVar[str] = "serial"
     layouts: ClassVar[tuple[str, ...]] = ("csr", "pattern")
+    mass_roundoff: ClassVar[float] = 2.0**-51
     repeatable: ClassVar[bool] = True
 
     def missing(self) -> str | None:
