@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import statistics
 from typing import Annotated, Any
 
@@ -51,6 +52,7 @@ class Context:
     def measure(self, cell: Cell) -> dict[str, Any]:
         """Time the serial program and each number of ranks."""
         launch.mpiexec()
+        load_average = os.getloadavg()[0]
         graph = load(cell["graph"])
         contestants: list[_Contestant] = [_Serial(graph, cell)]
         contestants += [_Ranks(cell, local, ranks) for local in cell["local"] for ranks in cell["ranks"]]
@@ -62,6 +64,7 @@ class Context:
             "stand_in_for": graph.stand_in_for,
             "nodes": graph.nodes,
             "edges": graph.edges,
+            "load_average_before": load_average,
             **launch.versions(),
             "results": [contestant.columns() for contestant in contestants],
         }
