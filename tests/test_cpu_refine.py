@@ -118,6 +118,11 @@ def test_values_are_stored_as_the_reference_rounds_them(values, storage, data):
 # Threads
 
 
+def split_finely(monkeypatch):
+    monkeypatch.setattr(_cpu_refinement, "_PIECE_COST", 1000)
+    monkeypatch.setattr(_cpu_refinement, "_LANE_COST", 1000)
+
+
 def bits(problem, storage, count):
     with threads.limited(count):
         found, x = rounds_of(CPU, problem, storage, rounds=3)
@@ -127,14 +132,14 @@ def bits(problem, storage, count):
 @pytest.mark.parametrize("name", ["fp16", "e5m2", "cpms4", "fp32", "bf16-stochastic"])
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_any_number_of_threads_gives_the_same_bits(problem, name, monkeypatch):
-    monkeypatch.setattr(_cpu_refinement, "_PIECE_COST", 1000)
+    split_finely(monkeypatch)
     storage = quantiser(format_named(name))
     first = bits(PROBLEMS[problem], storage, 1)
     assert all(bits(PROBLEMS[problem], storage, count) == first for count in (1, 2, 3, 7))
 
 
 def test_the_test_of_threads_splits_the_work(monkeypatch):
-    monkeypatch.setattr(_cpu_refinement, "_PIECE_COST", 1000)
+    split_finely(monkeypatch)
     with threads.limited(7):
         assert CPU.refinement(PROBLEMS["plain"])._lanes() > 2
 
@@ -153,12 +158,14 @@ def test_every_piece_has_one_lane_and_every_row_one_piece(lanes, monkeypatch):
 
 
 def test_low_sweeps_go_on_where_a_call_into_compiled_code_ended(monkeypatch):
+    split_finely(monkeypatch)
     whole = bits(PROBLEMS["plain"], FP16, 2)
     monkeypatch.setattr(_cpu_refinement, "_CALL_COST", 1)
     assert bits(PROBLEMS["plain"], FP16, 2) == whole
 
 
-def test_solves_in_several_threads_at_once_do_not_wait_for_each_other():
+def test_solves_in_several_threads_at_once_do_not_wait_for_each_other(monkeypatch):
+    split_finely(monkeypatch)
     right = cpms.pagerank(LARGE, method="refine", engine="cpu").ranks
     found = []
     workers = [

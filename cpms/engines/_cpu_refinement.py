@@ -25,6 +25,8 @@ _ROW_COST = 4
 _PIECE_COST = 5_000
 """Entries and rows that a piece of the matrix holds at least: far more than what a barrier costs."""
 _MOST_PIECES = 64
+_LANE_COST = 60_000
+"""Entries and rows for which one more thread pays: lanes wait for each other, also for one that does not run."""
 _MOST_SWEEPS = 10_000
 """Sweeps of one call at most: what its report has room for."""
 _NORMS: dict[Norm, int] = {"l1": 0, "l2": 1, "linf": 2}
@@ -108,7 +110,7 @@ class CpuRefinement(Refinement):
         return list(_as_rounds(report[:count], (time.perf_counter() - began) / count))
 
     def _lanes(self) -> int:
-        return min(threads.available(), len(self._bounds) - 1)
+        return max(1, min(threads.available(), len(self._bounds) - 1, int(self._cost[-1]) // _LANE_COST))
 
     def _cuts(self, lanes: int) -> npt.NDArray[np.int64]:
         """Return where each lane's pieces begin, for about the same work in each."""
