@@ -35,6 +35,7 @@ def _stages(results, where, out):
             "what": [_name(result) for _, result in results.iterrows()],
             "storage": results.storage,
             "cores": _cores(results),
+            "busy": results.busy_cores,
             "edges add by": results["add"].map(ADDS).where(results.layout.isin(["coo", "coo_exchange"]), ""),
             "ms an iteration": results["ms an iteration"],
             "calc, ms": 1e3 * results.add_s,
@@ -88,6 +89,7 @@ def _speedups(results):
                 "edges": cells.edges.iloc[0],
                 "1 core, ms an iteration": ours.iloc[0],
                 "all cores, ms": ours.iloc[-1],
+                "of them busy": cells[cells.engine == "opencl"].set_index("cores").busy_cores.iloc[-1],
                 "serial program, ms": serial,
                 "all cores / 1 core": ours.iloc[0] / ours.iloc[-1],
                 "all cores / serial": serial / ours.iloc[-1],
@@ -102,21 +104,19 @@ def _speedups(results):
 def _figures(results, out):
     import matplotlib.pyplot as plt
 
-    figure, grid = plt.subplots(2, 4, figsize=(11, 5))
+    figure, grid = plt.subplots(2, 4, figsize=(14, 5.5))
     panels = iter(grid.flat)
     stages = results[results.purpose == "stages"]
     small = stages[stages.graph == stages.graph.iloc[0]]
     atomic = small[(small["add"] == "add_atomically") & (small.storage == "fp32")]
     naive, serial = atomic[atomic.layout == "coo"], small[small.engine == "serial"]
-    _bars(
-        next(panels), "Figure 1: ten iterations, naive", pd.concat([naive, serial]), lambda r: 10 * r["ms an iteration"]
-    )
+    _bars(next(panels), "Figure 1: ten iterations", pd.concat([naive, serial]), lambda r: 10 * r["ms an iteration"])
     _bars(next(panels), "Figure 2: calc", naive, lambda r: 1e3 * r.add_s)
     _copies(next(panels), naive.iloc[-1], atomic[atomic.layout == "coo_exchange"].iloc[-1])
     both = atomic[atomic.layout.isin(["coo", "coo_exchange"])]
-    _bars(next(panels), "Figure 4: exchange, ten iterations", both, lambda r: 10 * r["ms an iteration"])
+    _bars(next(panels), "Figure 4: with exchange", both, lambda r: 10 * r["ms an iteration"])
     large = stages[(stages.graph == stages.graph.iloc[-1]) & (stages.layout == "coo") & (stages.storage == "fp32")]
-    _bars(next(panels), f"Figure 5: calc by sum, {large.graph.iloc[0]}", large, lambda r: 1e3 * r.add_s, by_sum=True)
+    _bars(next(panels), f"Figure 5: calc, {large.graph.iloc[0]}", large, lambda r: 1e3 * r.add_s, by_sum=True)
     long = results[results.purpose == "long"]
     _bars(next(panels), f"Figure 6: {long.iterations.iloc[0]:,} iterations", long, lambda r: 1e3 * r.run_s)
     _speedup_panel(next(panels), results)
@@ -151,13 +151,14 @@ def _copies(axes, naive, exchanged):
 
 def _speedup_panel(axes, results):
     table, paper = _speedups(results[results.purpose == "scaling"]), printed("jiang")
-    axes.plot(paper.nodes, paper.speedup, "o-", color="#999999", label="report: GPU 280 / CPU 4 cores")
-    axes.plot(table.nodes, table["all cores / 1 core"], "s-", color="#0072B2", label="all cores / 1 core")
-    axes.plot(table.nodes, table["all cores / serial"], "^-", color="#D55E00", label="all cores / serial")
+    axes.plot(paper.nodes / 1e6, paper.speedup, "o-", color="#999999", label="report: GPU 280 / CPU 4 cores")
+    axes.plot(table.nodes / 1e6, table["all cores / 1 core"], "s-", color="#0072B2", label="all cores / 1 core")
+    axes.plot(table.nodes / 1e6, table["all cores / serial"], "^-", color="#D55E00", label="all cores / serial")
     axes.set_title("Figure 7: speedup", fontsize=8)
     axes.set_yscale("log")
-    axes.set_xlabel("nodes")
-    axes.legend(fontsize=6)
+    axes.set_xlabel("million nodes")
+    axes.set_ylim(0.5, 200)
+    axes.legend(fontsize=6, loc="upper left")
 
 
 def _work_group_panel(axes, results):
@@ -169,9 +170,9 @@ def _work_group_panel(axes, results):
         driver = results[(results.work_group == 0) & (results.layout == stage)]
         axes.axhline(driver["ms an iteration"].iloc[0], color=colour, linestyle=":", linewidth=0.7)
     axes.set_xscale("log", base=2)
-    axes.set_title(f"Work-groups, {results.graph.iloc[0]} (dots: driver's)", fontsize=8)
+    axes.set_title("Work-groups (dotted: driver's)", fontsize=8)
     axes.set_xlabel("work-items in a work-group")
-    axes.set_ylabel("ms an iteration")
+    axes.set_ylabel(f"ms an iteration, {results.graph.iloc[0]}", fontsize=7)
     axes.legend(fontsize=6)
 
 

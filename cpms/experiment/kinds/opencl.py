@@ -125,31 +125,34 @@ class _Contestant:
     def __init__(self, head: dict[str, Any], operator: Operator[Any], nodes: int) -> None:
         self.head, self.operator = head, operator
         self.samples: list[float] = []
+        self.busy: list[float] = []
         self.first = self.ranks = np.full(nodes, 1.0 / nodes)
 
-    def run(self, iterations: int) -> tuple[float, Floats]:
-        """Return the seconds of the iterations alone, and the ranks."""
+    def run(self, iterations: int) -> tuple[float, float, Floats]:
+        """Return the seconds of the iterations alone, those of all cores together, and the ranks."""
         x, out = self.operator.load(self.first), self.operator.empty()
-        began = time.perf_counter()
+        began, busy = time.perf_counter(), time.process_time()
         for step in range(iterations):
             self.operator.sweep(x, out, _FULL, step)
             x, out = out, x
-        seconds = time.perf_counter() - began
-        return seconds, self.operator.read(x, 1)
+        seconds, busy = time.perf_counter() - began, time.process_time() - busy
+        return seconds, busy, self.operator.read(x, 1)
 
     def sample(self, iterations: int) -> None:
         """Run once more; the first time, warm up before."""
         if not self.samples:
             self.run(2)
-        seconds, self.ranks = self.run(iterations)
+        seconds, busy, self.ranks = self.run(iterations)
         self.samples.append(seconds)
+        self.busy.append(busy / seconds)
 
     def columns(self, right: Floats) -> dict[str, Any]:
-        """Return what a row records; the error is the distance from SciPy's ranks."""
+        """Return what a row records: of shared cores, also how many worked for us on average; the error is the distance from SciPy's ranks."""
         return {
             **self.head,
             "run_s": statistics.median(self.samples),
             "run_samples_s": self.samples,
+            "busy_cores": statistics.median(self.busy),
             "error_l1": float(np.abs(self.ranks - right).sum()),
             **(self._parts() if isinstance(self.operator, OpenclOperator) else {}),
         }
@@ -185,7 +188,7 @@ class _Contestant:
 
 def _after(problem: Problem, iterations: int) -> Floats:
     """Return the ranks after so many iterations, by another engine."""
-    return _Contestant({}, engines.get("scipy").prepare(problem, FP64, "csr"), problem.graph.nodes).run(iterations)[1]
+    return _Contestant({}, engines.get("scipy").prepare(problem, FP64, "csr"), problem.graph.nodes).run(iterations)[2]
 
 
 def _contestants(problem: Problem, cell: Cell) -> tuple[list[_Contestant], dict[str, str]]:
