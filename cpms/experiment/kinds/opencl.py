@@ -147,7 +147,7 @@ class _Contestant:
         self.busy.append(busy / seconds)
 
     def columns(self, right: Floats) -> dict[str, Any]:
-        """Return what a row records: of shared cores, also how many worked for us on average; the error is the distance from SciPy's ranks."""
+        """Return what a row records: times, how many of the shared cores worked, the distance from SciPy's ranks."""
         return {
             **self.head,
             "run_s": statistics.median(self.samples),
