@@ -25,7 +25,8 @@ class Choice:
         default what the environment variable ``PYOPENCL_CTX`` says in the same form; without it
         the first GPU, or else the first device.
     work_group : int, optional
-        Work-items in a work-group, for the kernels of the three stages; None lets the driver choose.
+        Work-items in a work-group, for the kernels of the three stages. None lets the driver choose, of
+        the divisors of the number of nodes or edges: of a prime number that is 1, and slow.
     cores : int, optional
         Use so many compute units, by a sub-device. By default all, or of a processor as many as
         `cpms.threads` allows, where its driver makes sub-devices.
