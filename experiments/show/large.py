@@ -9,7 +9,7 @@ NEEDS = ["gpu_large"]
 
 def show(rows, out):
     rows = rows[rows.status == "ok"]
-    paper = printed("agrawal")
+    paper = printed("agrawal_table1")
     lines = []
     for graph, cells in rows.groupby("graph_name", sort=False):
         theirs = paper[paper.nodes == cells.nodes.iloc[0]].iloc[0]
