@@ -19,7 +19,7 @@ _LIBRARIES = (
     "pyarrow",
     "cupy-cuda13x",
     "cupy-cuda12x",
-    "pyopencl",
+    "mpi4py", "pyopencl",
 )
 
 
