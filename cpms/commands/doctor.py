@@ -19,7 +19,8 @@ _LIBRARIES = (
     "pyarrow",
     "cupy-cuda13x",
     "cupy-cuda12x",
-    "mpi4py", "pyopencl",
+    "mpi4py",
+    "pyopencl",
 )
 
 
