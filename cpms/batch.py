@@ -6,7 +6,6 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +15,10 @@ from cpms.certify import Referee
 from cpms.engine import DanglingRule, Floats, Norm, Problem, Sweep
 from cpms.errors import InputError, UnsupportedError
 from cpms.graph import Graph
+from cpms.main_memory import in_main_memory
 from cpms.precision import FLOAT64
 from cpms.result import Result, Status, Step
+from cpms.start import first_iterate
 from cpms.stopping import Stopping
 from cpms.teleport import teleport_distribution
 
@@ -106,7 +107,7 @@ def personalized_pagerank(
             f"batches store no values, but {graph.name} has weights; use cpms.pagerank, or ignore them"
         )
     distributions = [_distribution(graph, query, place) for place, query in enumerate(queries)]
-    first = np.full(graph.nodes, 1.0 / graph.nodes) if start is None else _checked(start, graph.nodes)
+    first = first_iterate(graph, in_main_memory(start))
     executor = engines.get("cpu" if engine == "auto" else engine)
     began = time.perf_counter()
     batch = executor.batch(Problem(graph, damping, None, dangling))
@@ -202,11 +203,3 @@ def _distribution(graph: Graph, query: Personalization, place: int) -> Floats:
 def _sparse(values: Floats) -> tuple[npt.NDArray[np.int64], Floats]:
     nodes = np.flatnonzero(values)
     return nodes, values[nodes]
-
-
-def _checked(start: Any, nodes: int) -> Floats:
-    given = np.asarray(start, dtype=np.float64)
-    if given.shape != (nodes,) or not ((given >= 0).all() and 0 < given.sum() < np.inf):
-        raise InputError(f"start must hold {nodes} values of at least 0, of a finite sum above 0")
-    first: Floats = given / given.sum()
-    return first

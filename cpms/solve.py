@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, get_args
-
-import numpy as np
 
 from cpms import engines
 from cpms.certify import Referee
@@ -20,9 +17,9 @@ from cpms.power import power
 from cpms.precision import Controller, default_controller
 from cpms.refine import Refining, default_policy, refine
 from cpms.result import Result, Step
-from cpms.segmented import on_device
+from cpms.start import first_iterate
 from cpms.stopping import Stopping
-from cpms.teleport import teleport_distribution as teleport_distribution
+from cpms.teleport import teleport_distribution
 
 Method = Literal["power", "refine"]
 METHODS: tuple[str, ...] = get_args(Method)
@@ -118,7 +115,7 @@ def pagerank(
         executor = engines.get(engine)
     if method not in executor.methods:
         raise UnsupportedError(f"engine {executor.name} has no method {method!r}; it has {', '.join(executor.methods)}")
-    first = _start(graph, start if executor.takes_device_arrays else in_main_memory(start))
+    first = first_iterate(graph, start if executor.takes_device_arrays else in_main_memory(start))
     referee, kept = Referee(problem, stopping), _Kept()
     began = time.perf_counter()
     if method == "refine":
@@ -217,26 +214,3 @@ def resolved_layout(graph: Graph, layout: str) -> str:
     if layout != "auto":
         return layout
     return "pattern" if graph.weights is None else "csr"
-
-
-def _start(graph: Graph, start: Floats | None) -> Floats:
-    if start is None:
-        return np.full(graph.nodes, 1.0 / graph.nodes)  # Line 1.
-    given = _numbers(start, graph.nodes)
-    with np.errstate(over="ignore"):
-        total = given.sum()
-    if given.shape != (graph.nodes,) or not ((given >= 0).all() and 0 < total < math.inf):
-        raise InputError(f"start must hold {graph.nodes} values of at least 0, of a finite sum above 0")
-    scaled: Floats = given / total
-    return scaled
-
-
-def _numbers(start: Any, nodes: int) -> Any:
-    if on_device(start):
-        from cpms.cuda import segmented
-
-        return segmented.doubles(start)
-    try:
-        return np.asarray(start, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"start is no array of numbers; give {nodes}") from None

@@ -298,7 +298,7 @@ def test_personalisation_takes_ids_weights_or_an_array(personalization, weights,
 
 def test_personalisation_goes_by_name_where_nodes_have_names():
     graph = Graph.from_edges([0], [1], names=np.array(["a", "b"], dtype=object))
-    assert cpms.solve.teleport_distribution(graph, ["b"]).tolist() == [0.0, 1.0]
+    assert cpms.teleport.teleport_distribution(graph, ["b"]).tolist() == [0.0, 1.0]
 
 
 def test_the_two_rules_for_dangling_mass_differ():

@@ -183,7 +183,7 @@ def test_personalised_answers_are_within_their_bound(engine, rule, damping, grap
     chosen = {0: 1.0, 3: 2.0, 700: 0.5}
     options = {"personalization": chosen, "dangling": rule, "damping": damping}
     result = solve(ADVERSARIAL[graph], engine, max_iterations=5000, **options)
-    teleport = cpms.solve.teleport_distribution(ADVERSARIAL[graph], chosen)
+    teleport = cpms.teleport.teleport_distribution(ADVERSARIAL[graph], chosen)
     right = exact(Problem(ADVERSARIAL[graph], damping, teleport, rule))
     assert result.converged
     assert np.abs(result.ranks - right).sum() <= result.error_bound + 1e-13

@@ -1,4 +1,4 @@
-"""Method ``refine`` in one launch a round; see ``refine.cu``."""
+"""Method ``refine``, many rounds a launch; see ``refine.cu``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cpms.cuda import variants
+from cpms.cuda import room, variants
 from cpms.cuda.backend import current
 from cpms.cuda.resident import DEFAULT, Arrangement, ResidentGraph
 from cpms.cuda.vectors import vector_length
@@ -119,18 +119,8 @@ def needed_bytes(problem: Problem) -> int:
 
 def too_large(problem: Problem, engine: str) -> str | None:
     """Return a sentence if a graph does not fit in device memory or in 32-bit counts."""
-    graph, needed, free = problem.graph, needed_bytes(problem), current().free_bytes()
-    if graph.nodes >= 2**31 or graph.edges + graph.nodes >= 2**32 - 2048:
-        return (
-            f"engine {engine} counts nodes below 2^31 and edges and nodes below 2^32; {graph.name} has "
-            f"{graph.nodes:,} nodes and {graph.edges:,} edges"
-        )
-    if needed > free:
-        return (
-            f"engine {engine} needs about {needed:,} bytes of device memory for {graph.name}, but {free:,} are free; "
-            "use a smaller graph, or engine cpu"
-        )
-    return None
+    graph, advice = problem.graph, "use a smaller graph, or engine cpu"
+    return room.refusal(engine, graph, needed_bytes(problem), what=graph.name, advice=advice)
 
 
 def prepared(problem: Problem, engine: str) -> CudaRefinement:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from cpms.cuda import launch_norms, refinement, segmented, variants, vectors
+from cpms.cuda import launch_norms, refinement, room, segmented, variants, vectors
 from cpms.cuda import numbering as numbers
 from cpms.cuda.backend import current
 from cpms.cuda.compile import missing
@@ -157,19 +157,9 @@ class CudaEngine(Engine):
         reason = super().unsupported(problem, storage, layout)
         if reason is not None:
             return reason
-        if graph.nodes >= 2**31 or graph.edges + graph.nodes >= 2**32 - 2048:
-            return (
-                f"engine {self.name} counts nodes below 2^31 and edges and nodes below 2^32; {graph.name} has "
-                f"{graph.nodes:,} nodes and {graph.edges:,} edges"
-            )
-        needed, free = most_bytes(graph, storage, layout), current().free_bytes()
-        if needed <= free:
-            return None
         advice = "use csr" if layout == "ell" else "use a smaller graph, the pattern layout, or engine cpu"
-        return (
-            f"engine {self.name} needs about {needed:,} bytes of device memory for {graph.name} in layout "
-            f"{layout!r}, but {free:,} are free; {advice}"
-        )
+        what = f"{graph.name} in layout {layout!r}"
+        return room.refusal(self.name, graph, most_bytes(graph, storage, layout), what=what, advice=advice)
 
     def kernel(self, layout: str) -> str:
         """Return the kernel that multiplies in a layout."""

@@ -23,8 +23,9 @@ from cpms.mpi.rows import GraphRows
 from cpms.mpi.solve import Solved, solve
 from cpms.ranking import top_k
 from cpms.result import Status
-from cpms.solve import resolved_layout, teleport_distribution
+from cpms.solve import resolved_layout
 from cpms.stopping import Stopping
+from cpms.teleport import teleport_distribution
 from cpms.writing import check_writable, replacing
 
 _PATIENCE_S = 1.0

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from cpms.errors import InputError
 from cpms.mpi.sharing import Share
+from cpms.readers.edge_list import parsed_lines
 from cpms.readers.edge_list_form import EdgeListForm, skip_byte_order_mark, sniff, without_comments
 from cpms.readers.entries import LineForm, check_weights, checked_blocks
 from cpms.readers.memory import require_memory
@@ -98,22 +99,12 @@ def _edges(path: Path, form: EdgeListForm, begin: int, end: int) -> _Edges:
 
 
 def _parsed(path: Path, form: EdgeListForm, begin: int, end: int, *, first_line: int) -> Iterator[_Edges]:
-    import pandas as pd
-
     line_form = LineForm(valued=form.valued, comma=form.separator == ",", low=0, high=_LARGEST_ID)
     with path.open("rb", buffering=0) as file:
         file.seek(begin)
         stream = Stream(file, io.BufferedReader(_Range(file, end)), str(path))  # type: ignore[arg-type]
         for block in checked_blocks(stream, line_form, first_line, clean=without_comments):
-            frame = pd.read_csv(
-                io.BytesIO(block.data),
-                sep="," if line_form.comma else r"\s+",
-                skipinitialspace=True,
-                header=None,
-                dtype={0: np.int64, 1: np.int64, 2: np.float64} if form.valued else np.int64,
-                engine="c",
-                na_filter=False,
-            )
+            frame = parsed_lines(block, line_form)
             weights = frame[2].to_numpy() if form.valued else np.zeros(0)
             if form.valued:
                 check_weights(weights, block, stream.label)

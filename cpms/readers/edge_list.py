@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,6 +22,9 @@ from cpms.readers.memory import graph_bytes, require_memory
 from cpms.readers.named_edges import read_named
 from cpms.readers.options import ReadOptions
 from cpms.readers.stream import Stream, open_stream
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _LARGEST_ID = 2**59 - 1
 
@@ -87,11 +91,11 @@ def _read_numbered(stream: Stream, form: EdgeListForm, name: str, options: ReadO
     )
 
 
-def _parse(block: Block, form: LineForm) -> tuple[tuple[Ints, Ints], Ints]:
-    """Parse checked lines with the C engine of pandas."""
+def parsed_lines(block: Block, form: LineForm) -> pd.DataFrame:
+    """Parse checked lines with the C engine of pandas: columns 0 and 1 are ids, 2 the value where lines have one."""
     import pandas as pd
 
-    frame = pd.read_csv(
+    return pd.read_csv(
         io.BytesIO(block.data),
         sep="," if form.comma else r"\s+",
         skipinitialspace=True,
@@ -100,6 +104,10 @@ def _parse(block: Block, form: LineForm) -> tuple[tuple[Ints, Ints], Ints]:
         engine="c",
         na_filter=False,
     )
+
+
+def _parse(block: Block, form: LineForm) -> tuple[tuple[Ints, Ints], Ints]:
+    frame = parsed_lines(block, form)
     ids = frame[0].to_numpy(), frame[1].to_numpy()
     index_type = np.int32 if max(ids[0].max(), ids[1].max()) < 2**31 else np.int64
     values = frame[2].to_numpy() if form.valued else np.empty(0)

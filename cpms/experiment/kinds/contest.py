@@ -15,9 +15,8 @@ from cpms import engines, ranking
 from cpms.engine import Operator, Problem, Refinement
 from cpms.errors import UnavailableError, UnsupportedError
 from cpms.experiment.config import Cell, Experiment
+from cpms.experiment.last_graph import LastGraph
 from cpms.format import FP64, Format, format_named
-from cpms.graph import Graph
-from cpms.loading import load
 from cpms.power import power
 from cpms.precision import WriteAhead, default_controller
 from cpms.refine import default_policy, refine
@@ -74,14 +73,11 @@ class Context:
 
     def __init__(self, config: Config) -> None:
         del config
-        self._graph: tuple[str, Graph] | None = None
+        self._graph = LastGraph()
 
     def measure(self, cell: Cell) -> dict[str, Any]:
         """Solve round by round; the first round warms up and certifies."""
-        if self._graph is None or self._graph[0] != cell["graph"]:
-            self._graph = None
-            self._graph = cell["graph"], load(cell["graph"])
-        graph = self._graph[1]
+        graph = self._graph.load(cell["graph"])
         solver = _Solver(Problem(graph), cell)
         columns = [_first_round(solver, given, cell) for given in cell["contestants"]]
         for _ in range(cell["rounds"]):

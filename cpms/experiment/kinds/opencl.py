@@ -17,9 +17,9 @@ from cpms.engine import Floats, Operator, Problem
 from cpms.engines.opencl import OpenclOperator, prepared
 from cpms.errors import UnavailableError, UnsupportedError
 from cpms.experiment.config import Cell, Experiment
+from cpms.experiment.last_graph import LastGraph
 from cpms.format import FP64, format_named
 from cpms.graph import Graph
-from cpms.loading import load
 from cpms.opencl import Choice, chosen, device
 from cpms.precision import Level
 
@@ -76,14 +76,12 @@ class Context:
 
     def __init__(self, config: Config) -> None:
         del config
-        self._graph: tuple[str, Graph] | None = None
+        self._graph = LastGraph()
 
     def measure(self, cell: Cell) -> dict[str, Any]:
         """Let contestants do their iterations in turn, then time the parts of each alone."""
-        if self._graph is None or self._graph[0] != cell["graph"]:
-            self._graph = None
-            self._graph = cell["graph"], load(cell["graph"])
-        graph = first_nodes(self._graph[1], cell["nodes"]) if cell["nodes"] else self._graph[1]
+        graph = self._graph.load(cell["graph"])
+        graph = first_nodes(graph, cell["nodes"]) if cell["nodes"] else graph
         problem = Problem(graph)
         contestants, refused = _contestants(problem, cell)
         right = _after(problem, cell["iterations"])

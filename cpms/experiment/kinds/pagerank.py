@@ -13,9 +13,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from cpms import ranking, solve
 from cpms.experiment.config import Cell, Experiment
+from cpms.experiment.last_graph import LastGraph
 from cpms.format import format_named
 from cpms.graph import Graph
-from cpms.loading import load
 from cpms.precision import Controller, Fixed, StartAt, Threshold, WriteAhead, default_controller
 from cpms.result import Result
 
@@ -101,7 +101,7 @@ class Context:
 
     def __init__(self, config: Config) -> None:
         self._config = config
-        self._graph: tuple[str, Graph] | None = None
+        self._graph = LastGraph()
         self._reference: tuple[str, np.ndarray[Any, np.dtype[np.float64]]] | None = None
         self._warm: set[str] = set()
 
@@ -117,10 +117,7 @@ class Context:
         return {**_columns(graph, result, cell), **self._judged(graph, result, cell)}
 
     def _load(self, cell: Cell) -> Graph:
-        if self._graph is None or self._graph[0] != cell["graph"]:
-            self._graph = None
-            self._graph = cell["graph"], load(cell["graph"], symmetric=cell["symmetric"], weights=cell["weights"])
-        return self._graph[1]
+        return self._graph.load(cell["graph"], symmetric=cell["symmetric"], weights=cell["weights"])
 
     def _judged(self, graph: Graph, result: Result, cell: Cell) -> dict[str, Any]:
         """Compare with a float64 solution at ``reference_tol``, made once a graph."""

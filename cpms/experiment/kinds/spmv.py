@@ -12,9 +12,9 @@ from cpms.engine import Operator, Problem
 from cpms.errors import UnavailableError, UnsupportedError
 from cpms.experiment.config import Cell, Experiment
 from cpms.experiment.device_time import Timer, ceilings, in_turn
+from cpms.experiment.last_graph import LastGraph
 from cpms.format import Format, format_named
 from cpms.graph import Graph
-from cpms.loading import load
 
 
 class Config(Experiment):
@@ -48,17 +48,14 @@ class Context:
 
     def __init__(self, config: Config) -> None:
         del config
-        self._graph: tuple[str, Graph] | None = None
+        self._graph = LastGraph()
         self._ceilings: dict[str, float] = {}
 
     def measure(self, cell: Cell) -> dict[str, Any]:
         """Time every engine, storage and read level of a cell in turn; cuSPARSE in CSR is always among them."""
         engines.get("cusparse")
         self._ceilings = self._ceilings or ceilings()
-        if self._graph is None or self._graph[0] != cell["graph"]:
-            self._graph = None
-            self._graph = cell["graph"], load(cell["graph"])
-        graph = self._graph[1]
+        graph = self._graph.load(cell["graph"])
         contestants, timers, refused = _contestants(Problem(graph), cell)
         in_turn(timers, cell["samples"])
         return {

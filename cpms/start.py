@@ -1,0 +1,48 @@
+"""Where a solve begins."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from cpms.engine import Floats
+from cpms.errors import InputError
+from cpms.graph import Graph
+from cpms.segmented import on_device
+
+
+def first_iterate(graph: Graph, start: Any | None) -> Floats:
+    """Return ``start`` scaled to mass 1, in the memory where it is, or the uniform distribution for None.
+
+    Raises
+    ------
+    InputError
+        If it is not an array of one number a node, none below 0, of a finite sum above 0.
+
+    Examples
+    --------
+    >>> first_iterate(Graph.from_edges([0], [1]), [1, 3]).tolist()
+    [0.25, 0.75]
+    """
+    if start is None:
+        return np.full(graph.nodes, 1.0 / graph.nodes)  # Line 1.
+    given = _numbers(start, graph.nodes)
+    with np.errstate(over="ignore"):
+        total = given.sum()
+    if given.shape != (graph.nodes,) or not ((given >= 0).all() and 0 < total < math.inf):
+        raise InputError(f"start must hold {graph.nodes} values of at least 0, of a finite sum above 0")
+    scaled: Floats = given / total
+    return scaled
+
+
+def _numbers(start: Any, nodes: int) -> Any:
+    if on_device(start):
+        from cpms.cuda import segmented
+
+        return segmented.doubles(start)
+    try:
+        return np.asarray(start, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"start is no array of numbers; give {nodes}") from None
