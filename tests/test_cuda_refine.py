@@ -252,7 +252,8 @@ class TestOnAGpu:
                 twin, _, expected = refine(cpu.ENGINE.refinement(problem), first, policy, stopping)
                 assert status is Status.CONVERGED
                 assert np.abs(found - twin).sum() <= 2e-10 / (1 - problem.damping)
-                assert abs(len(history) - len(expected)) <= 3
+                if storage.exponent_bits > 4:  # with fewer, last bits decide which values of a hub's sources survive
+                    assert abs(len(history) - len(expected)) <= 3
                 check.refinement_is_sound(cuda_fused.ENGINE, problem, storage)
 
     def test_float64_solves_are_those_of_the_processor(self, large):
