@@ -20,7 +20,7 @@ CPMS_DEVICE void fused_power(const Edges& edges, const Nodes& nodes, double tol,
         auto end = full_end<false, Personal>(nodes, 1.0, dangling, shares, fresh, nullptr);
         walk<double>(edges, ahead, (const u8*)shares, room, end);
         Totals<5, 1> totals{{end.l1, end.squares, end.mass, end.other, end.linf}};
-        totals.over_grid(grid);
+        totals.over_grid(grid, [&] { ahead.begin(edges); });
         dangling = totals.value[3];
         size = norm_of(norm, totals.value[0], totals.value[1], totals.value[4]);
         if (reports) {

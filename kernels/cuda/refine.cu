@@ -69,7 +69,7 @@ CPMS_DEVICE void refine(const Edges& edges, const Nodes& nodes, const Plan& plan
         auto full = full_end<true, Personal>(nodes, whole.value[0], whole.value[1], shares, fresh, change);
         walk<double>(edges, ahead, (const u8*)shares, room, full);
         Totals<6, 2> norms{{full.l1, full.squares, full.mass, full.other, full.linf, full.largest}};
-        norms.over_grid(grid);
+        norms.over_grid(grid, [&] { ahead.begin(edges); });
         const double l1 = norms.value[0], size = norm_of(plan.norm, l1, norms.value[1], norms.value[4]);
         report.sweep(l1, norms.value[1], norms.value[2], norms.value[3], norms.value[4]);
         double* const older = shares;
@@ -87,7 +87,7 @@ CPMS_DEVICE void refine(const Edges& edges, const Nodes& nodes, const Plan& plan
                                     plan.seed + report.count * 0xD1B54A32D192ED03ull);
             walk<Q>(edges, ahead, z, room, end);
             Totals<4, 1> totals{{end.l1, end.sum, end.lost, (double)end.largest * power_of_two(-next)}};
-            totals.over_grid(grid);
+            totals.over_grid(grid, [&] { ahead.begin(edges); });
             now = totals.value[0];
             state = LowState{totals.value[3], totals.value[2], next};
             report.sweep(now, -1.0, 0.0, totals.value[1], 0.0);

@@ -34,13 +34,17 @@ struct Grid {
     u32* came;         // 0 before the launch
     u32 turn = 0;
 
-    // What any thread of the grid wrote before is seen by all after.
-    CPMS_DEVICE void wait() {
+    // What any thread of the grid wrote before is seen by all after. What goes on `meanwhile` must not need that.
+    template <class Meanwhile>
+    CPMS_DEVICE void wait(Meanwhile meanwhile) {
         ++turn;
         __syncthreads();
         if (threadIdx.x == 0) {
             order_memory();
             count_one(came);
+        }
+        meanwhile();
+        if (threadIdx.x == 0) {
             while (glimpsed(came) < turn * gridDim.x) {
             }
             order_memory();
@@ -74,6 +78,10 @@ struct Totals {
 
     // Every thread of the grid brings its own, waits for all, and gets the totals.
     CPMS_DEVICE void over_grid(Grid& grid) {
+        over_grid(grid, [] {});
+    }
+    template <class Meanwhile>
+    CPMS_DEVICE void over_grid(Grid& grid, Meanwhile meanwhile) {
         static_assert(K <= most_totals, "too many totals");
         __shared__ double room[most_totals][resident_warps];
         __shared__ double total[most_totals][4];
@@ -89,7 +97,7 @@ struct Totals {
             const double mine = joined(warp, lane < resident_warps ? room[warp][lane] : 0.0);
             if (lane == 0) partials[warp * gridDim.x + blockIdx.x] = mine;
         }
-        grid.wait();
+        grid.wait(meanwhile);
         // Several warps a total, several loads on their way: a grid has hundreds of blocks.
         constexpr u32 parts = resident_warps / K < 4 ? resident_warps / K : 4, together = 4;
         const u32 q = warp / parts, part = warp % parts;

@@ -180,9 +180,10 @@ CPMS_DEVICE void settle(const Edges& edges, Room& room, AtEnd& at_end) {
     if (lane == 0) at_end.finish(row, sum, at_end.load(row));
 }
 
-// at_end.load(row) is called early for the rows of a step, at_end.finish(row, sum, loaded) once a row.
+// at_end.load(row) is called early for the rows of a step, wanted or not (where a branch ends, its loads
+// are waited for), at_end.finish(row, sum, loaded) once a row.
 // Three steps are under way: one is summed, the next is gathered, the sources of a third are read.
-// `ahead` has begun before, and begins again for the next sweep.
+// `ahead` has begun.
 template <class F, class AtEnd>
 CPMS_DEVICE void walk(const Edges& edges, Ahead& ahead, const u8* z, Room& room, AtEnd& at_end) {
     using Word = typename Raw<F>::Word;
@@ -215,7 +216,8 @@ CPMS_DEVICE void walk(const Edges& edges, Ahead& ahead, const u8* z, Room& room,
             typename AtEnd::Loaded loaded[early];
 #pragma unroll
             for (int j = 0; j < early; ++j) {
-                if (32 * j < ended) loaded[j] = at_end.load(smaller(row + 32 * j + lane, edges.rows - 1));
+                const u32 i = 32 * j + lane;
+                loaded[j] = at_end.load(smaller(row + (i < ended ? i : 0), edges.rows - 1));
             }
             ahead.load_mark(edges);
             mark = ahead.mark;
@@ -272,7 +274,6 @@ CPMS_DEVICE void walk(const Edges& edges, Ahead& ahead, const u8* z, Room& room,
         __syncwarp();
     }
     settle(edges, room, at_end);
-    ahead.begin(edges);
 }
 
 }  // namespace cpms
