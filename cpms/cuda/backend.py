@@ -28,6 +28,8 @@ class Backend(ABC):
     out_of_memory: type[Exception]
     processors: int
     """Multiprocessors."""
+    cache_bytes: int
+    """Size of the cache that they share."""
 
     @abstractmethod
     def compile(self, variants: Iterable[Variant]) -> None:

@@ -79,6 +79,7 @@ class CudaBackend(Backend):
         self.arrays = cupy
         self.out_of_memory = cupy.cuda.memory.OutOfMemoryError
         self.processors = cupy.cuda.Device().attributes["MultiProcessorCount"]
+        self.cache_bytes = cupy.cuda.Device().attributes["L2CacheSize"]
         self.resident_blocks = self.processors * _resident_each(cupy.cuda.Device().attributes)
         self._functions: dict[tuple[int, str], Any] = {}
         # Libraries keep the last stream they were given, so it must not go away.

@@ -67,6 +67,7 @@ class HostBackend(Backend):
         )
         self.out_of_memory = MemoryError
         self.processors = processors
+        self.cache_bytes = 1 << 20
         self.resident_blocks = 1
 
     def compile(self, variants: Iterable[Variant]) -> None:

@@ -180,8 +180,7 @@ CPMS_DEVICE void settle(const Edges& edges, Room& room, AtEnd& at_end) {
     if (lane == 0) at_end.finish(row, sum, at_end.load(row));
 }
 
-// at_end.load(row) is called early for the rows of a step, wanted or not (where a branch ends, its loads
-// are waited for), at_end.finish(row, sum, loaded) once a row.
+// at_end.load(row) is called early for the rows of a step, at_end.finish(row, sum, loaded) once a row.
 // Three steps are under way: one is summed, the next is gathered, the sources of a third are read.
 // `ahead` has begun.
 template <class F, class AtEnd>
@@ -217,7 +216,8 @@ CPMS_DEVICE void walk(const Edges& edges, Ahead& ahead, const u8* z, Room& room,
 #pragma unroll
             for (int j = 0; j < early; ++j) {
                 const u32 i = 32 * j + lane;
-                loaded[j] = at_end.load(smaller(row + (i < ended ? i : 0), edges.rows - 1));
+                // Where a branch ends its loads are waited for; but float64 has no registers for more.
+                if (early > 1 || ended > 0) loaded[j] = at_end.load(smaller(row + (i < ended ? i : 0), edges.rows - 1));
             }
             ahead.load_mark(edges);
             mark = ahead.mark;
