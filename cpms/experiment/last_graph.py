@@ -32,7 +32,7 @@ class LastGraph:
         return self._held[1]
 
     def exact(self, tol: float, damping: float = 0.85) -> Floats:
-        """Return the ranks of the graph loaded last, in float64 at ``tol``, worked out once: what errors are held against.
+        """Return the ranks of the graph loaded last, in float64 at ``tol``; they are worked out once.
 
         Examples
         --------
