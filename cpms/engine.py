@@ -181,6 +181,9 @@ class Refinement(ABC):
     def start(self, values: Floats) -> None:
         """Begin at float64 ``values``, shape (nodes,), of the memory that the engine takes."""
 
+    def expect(self, storage: FloatFormat | None) -> None:  # noqa: B027
+        """Do what the first round in a format would do but once, such as compiling."""
+
     def guess(self) -> Floats | None:
         """Return values to begin at where the graph allows more than a guess; None if not."""
         return None

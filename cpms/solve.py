@@ -119,6 +119,7 @@ def pagerank(
         policy = _refining(controller, chosen)
         chosen_layout = _refine_layout(graph, layout)
         refinement = executor.refinement(problem)
+        refinement.expect(policy.init()[0].storage)
         prepared, matrix_bytes = time.perf_counter(), refinement.nbytes
         guessed = refinement.guess() if start is None else None
         first = first if guessed is None else guessed

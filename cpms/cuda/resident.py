@@ -33,8 +33,8 @@ class Arrangement:
     renumber : bool
         Order nodes by out-degree where samples of the edges promise fewer memory transactions.
     stretch_steps : int, optional
-        Steps of 256 edges in a stretch, which warps take in turn, so that all work near each other;
-        by default each warp has one long stretch of its own.
+        Steps of 256 edges in a stretch, 2 or more, which warps take in turn, so that all work near each
+        other; by default each warp has one long stretch of its own.
     """
 
     renumber: bool = True
@@ -50,7 +50,7 @@ class Stretches:
 
     Parameters
     ----------
-    blocks : int
+    blocks, steps : int
     sources, marks : device arrays
         See `cpms.cuda.arrange.Slots.place`.
     begins, first_rows, first_stretches : device arrays of uint32
@@ -60,6 +60,7 @@ class Stretches:
     """
 
     blocks: int
+    steps: int
     sources: Any
     marks: Any
     begins: Any
@@ -87,6 +88,7 @@ class Stretches:
         first = arrays.searchsorted(first_slots, slots.starts[rows], side="right") - 1
         return cls(
             blocks=max(1, min(current().resident_blocks, -(-count // _WARPS))),
+            steps=slots.steps,
             sources=sources,
             marks=marks,
             begins=arrays.asarray(np.append(begins, slots.steps).astype(np.uint32)),
@@ -99,7 +101,8 @@ class Stretches:
     def arguments(self) -> tuple[Any, ...]:
         """What a kernel takes, in its order."""
         rows = self.first_rows, self.first_stretches
-        return self.sources, self.marks, self.begins, *rows, np.uint32(len(self.pieces)), self.pieces
+        counts = np.uint32(len(self.pieces)), np.uint32(self.steps)
+        return self.sources, self.marks, self.begins, *rows, *counts, self.pieces
 
     @property
     def nbytes(self) -> int:

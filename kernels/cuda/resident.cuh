@@ -76,7 +76,7 @@ struct Totals {
     CPMS_DEVICE void over_grid(Grid& grid) {
         static_assert(K <= most_totals, "too many totals");
         __shared__ double room[most_totals][resident_warps];
-        __shared__ double total[most_totals];
+        __shared__ double total[most_totals][4];
         const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
         double* const partials = grid.partials + (grid.turn % 2) * most_totals * gridDim.x;
 #pragma unroll
@@ -90,15 +90,31 @@ struct Totals {
             if (lane == 0) partials[warp * gridDim.x + blockIdx.x] = mine;
         }
         grid.wait();
-        if (warp < K) {
+        // Several warps a total, several loads on their way: a grid has hundreds of blocks.
+        constexpr u32 parts = resident_warps / K < 4 ? resident_warps / K : 4, together = 4;
+        const u32 q = warp / parts, part = warp % parts;
+        if (q < K) {
             double mine = 0.0;
-            for (u32 block = lane; block < gridDim.x; block += 32) mine = join(warp, mine, partials[warp * gridDim.x + block]);
-            mine = joined(warp, mine);
-            if (lane == 0) total[warp] = mine;
+            for (u32 first = 32 * part + lane; first < gridDim.x; first += together * parts * 32) {
+                double found[together];
+#pragma unroll
+                for (u32 j = 0; j < together; ++j) {
+                    const u32 block = first + j * parts * 32;
+                    found[j] = block < gridDim.x ? partials[q * gridDim.x + block] : 0.0;
+                }
+#pragma unroll
+                for (u32 j = 0; j < together; ++j) mine = join(q, mine, found[j]);
+            }
+            mine = joined(q, mine);
+            if (lane == 0) total[q][part] = mine;
         }
         __syncthreads();
 #pragma unroll
-        for (u32 q = 0; q < K; ++q) value[q] = total[q];
+        for (u32 q = 0; q < K; ++q) {
+            value[q] = total[q][0];
+#pragma unroll
+            for (u32 part = 1; part < parts; ++part) value[q] = join(q, value[q], total[q][part]);
+        }
     }
 };
 

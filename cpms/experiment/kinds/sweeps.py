@@ -36,7 +36,7 @@ class Lie(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     renumber: bool = True
-    stretch_steps: int | None = Field(default=None, ge=1)
+    stretch_steps: int | None = Field(default=None, ge=2)
 
 
 class Config(Experiment):
