@@ -7,11 +7,12 @@ import math
 import numpy as np
 import pytest
 
+import cpms
 from cpms import FP64, Graph, InputError, UnavailableError, engines
 from cpms.cuda.backend import using
 from cpms.engine import Problem
 from cpms.engines import opencl
-from cpms.experiment import config, present, rows
+from cpms.experiment import config, contestants, present, rows
 from cpms.experiment.contestants import Contestant, Solver
 from cpms.experiment.held import held_bytes
 from cpms.experiment.runner import run
@@ -171,8 +172,25 @@ def test_memory_that_is_held_is_counted_once_and_graphs_are_not():
     assert held_bytes(operator) == operator.nbytes
 
 
-@pytest.mark.parametrize(("name", "layout"), [("cuda", "csr"), ("cuda", "pattern"), ("cuda_fused", "pattern")])
-def test_engines_of_a_device_hold_at_least_their_matrix(host_backend, name, layout):
+DEVICE = [
+    {"engine": "cuda", "storage": "cpms4", "layout": "csr"},
+    {"engine": "cuda", "storage": "fp32", "layout": "pattern", "fixed": True, "tol": 1e-6},
+    {"engine": "cuda_fused", "layout": "pattern"},
+    {"engine": "cuda_fused", "layout": "pattern", "method": "refine", "storage": "fp16"},
+]
+
+
+@pytest.mark.parametrize("given", DEVICE, ids=lambda given: " ".join(map(str, given.values())))
+def test_contestants_of_a_device_solve_and_hold_at_least_their_matrix(host_backend, monkeypatch, given):
+    graph = Graph.from_edges([0, 1, 2, 3, 4, 5], [1, 2, 0, 0, 5, 0])
+    exact = cpms.pagerank(graph, tol=1e-14, engine="cpu").ranks
+    monkeypatch.setattr(type(engines.get_any(given["engine"])), "missing", lambda _: None)
+    monkeypatch.setattr(contestants, "import_module", lambda _: host_backend.arrays)
+    solver = Solver(Problem(graph), "none", layout="csr", tol=1e-9)
     with using(host_backend):
-        operator = engines.get_any(name).prepare(Problem(Graph.from_edges([0, 1, 2], [1, 2, 0])), FP64, layout)
-        assert held_bytes(operator) >= operator.nbytes > 0
+        solved = solver.solve(Contestant(**given))
+        again = solver.solve(Contestant(**given), leave=True)
+    assert np.abs(solved.ranks - exact).sum() < 10 * given.get("tol", 1e-9)
+    assert again.bits == solved.bits
+    assert again.sizes == {}
+    assert solved.sizes["held_bytes"] >= solved.sizes["matrix_bytes"] > 0
