@@ -250,6 +250,10 @@ class Engine(ABC):
     def prepare(self, problem: Problem, storage: Format, layout: str) -> Operator[Any]:
         """Do the work that depends on the matrix alone, once for many sweeps."""
 
+    def does(self, work: str) -> bool:
+        """Say whether the engine has a method, or for ``batch`` whether it takes many queries at once."""
+        return type(self).batch is not Engine.batch if work == "batch" else work in self.methods
+
     def batch(self, problem: Problem) -> Batch:  # noqa: ARG002
         """Prepare for many teleport distributions at once, in the pattern layout; the problem's own is not used."""
         raise UnsupportedError(f"engine {self.name} takes no batches of queries; use cpu")

@@ -109,10 +109,7 @@ def pagerank(
     teleport = None if personalization is None else teleport_distribution(graph, personalization)
     problem = Problem(graph, damping, teleport, dangling)
     stopping = Stopping(tol, norm, max_iterations, iterations)
-    if engine == "auto":
-        executor = engines.automatic(problem, chosen, resolved_layout(graph, layout), method)
-    else:
-        executor = engines.get(engine)
+    executor = engines.chosen(engine, problem, method, storage=chosen, layout=resolved_layout(graph, layout))
     if method not in executor.methods:
         raise UnsupportedError(f"engine {executor.name} has no method {method!r}; it has {', '.join(executor.methods)}")
     first = first_iterate(graph, start if executor.takes_device_arrays else in_main_memory(start))

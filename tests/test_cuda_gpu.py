@@ -248,7 +248,7 @@ class TestChoice:
     pytestmark = gpu
 
     def test_auto_is_the_device_where_the_graph_fits(self, graphs, monkeypatch):
-        assert engines.get("auto").name == "cuda"
+        assert engines.chosen("auto", Problem(graphs["few"]), "power").name == "cuda"
         assert cpms.pagerank(graphs["few"]).engine == "cuda"
         monkeypatch.setattr(type(current()), "free_bytes", lambda _: 1000)
         assert cpms.pagerank(graphs["few"]).engine == "cpu"

@@ -130,7 +130,8 @@ def test_sweeps_of_the_default_engine_agree_on_any_graph(layout, name, graph, da
     problem, storage = Problem(graph, data.draw(st.floats(0.01, 0.99)), teleport, rule), format_named(name)
     if not (layout == "pattern" and graph.weights is not None):
         level = data.draw(st.sampled_from(levels_of(storage)))
-        check.sweeps_agree(engines.get("auto"), problem, storage, layout, level)
+        executor = engines.chosen("auto", problem, "power", storage=storage, layout=layout)
+        check.sweeps_agree(executor, problem, storage, layout, level)
 
 
 def results(executor, storage, layout, threads_used):
@@ -221,7 +222,39 @@ def test_no_engine_ranks_weights_by_the_pattern_alone(engine):
 def test_core_engines_need_nothing_more():
     assert engines.get("cpu").missing() is None
     assert engines.get("reference").missing() is None
-    assert engines.get("auto").name in engines.names()
+
+
+@pytest.mark.parametrize("work", ["power", "refine", "batch"])
+def test_auto_is_the_first_engine_that_does_the_work_here(monkeypatch, work):
+    problem, devices = PROBLEMS["small"], [engines.get_any(name) for name in engines.PREFERRED[:-1]]
+    asked = []
+
+    def room(*given):
+        asked.append(given[-2:])
+        return
+
+    for engine in devices:
+        monkeypatch.setattr(type(engine), "missing", lambda _: None)
+        monkeypatch.setattr(type(engine), "unsupported", room)
+    able = [engine.name for engine in devices if engine.does(work)]
+    storage = format_named("cpms4")
+    assert engines.chosen("auto", problem, work, storage=storage, layout="csr").name == [*able, "cpu"][0]
+    # Only power iteration stores what was asked for.
+    assert set(asked) <= {(storage, "csr") if work == "power" else (FP64, "pattern")}
+    for engine in devices:
+        monkeypatch.setattr(type(engine), "unsupported", lambda *_: "there is no room")
+    assert engines.chosen("auto", problem, work).name == "cpu"
+    assert engines.chosen("serial", problem, work).name == "serial"
+
+
+def test_engines_do_what_they_list_and_batches_where_they_have_them():
+    for name in engines.names():
+        engine = engines.get_any(name)
+        assert engine.does("power")
+        assert engine.does("refine") == ("refine" in engine.methods)
+        assert not engine.does("laundry")
+    assert engines.get("cpu").does("batch")
+    assert not engines.get("scipy").does("batch")
 
 
 @pytest.mark.parametrize("name", ["", "gpu", "_cpu_kernels", "CPU", "cpu.py", "__init__", "../cpu"])
