@@ -14,10 +14,11 @@ from cpms.cuda.backend import current
 from cpms.cuda.compile import missing
 from cpms.cuda.launch_norms import Reduction
 from cpms.cuda.libraries import Blas, CsrProduct, DenseVector, padded
+from cpms.cuda.plain import element_type
 from cpms.cuda.replay import Replays
 from cpms.engine import Engine, Floats, Operator, Problem, Sweep
 from cpms.errors import UnsupportedError
-from cpms.format import FP64, FloatFormat, Format
+from cpms.format import FP64, Format
 from cpms.precision import Level
 from cpms.segmented import SegmentedArray, on_device
 from cpms.sparse.edge_values import edge_values
@@ -208,7 +209,7 @@ class CusparseEngine(Engine):
         reason = super().unsupported(problem, storage, layout)
         if reason is not None:
             return reason
-        if _element_type(storage) is None:
+        if element_type(storage) is None:
             return f"engine cusparse stores fp64 and fp32, not {storage.name}; use engine cuda"
         if graph.edges >= 2**31 or graph.nodes >= 2**31:
             return f"engine cusparse counts nodes and edges below 2^31; {graph.name} has {graph.edges:,} edges"
@@ -236,7 +237,7 @@ ENGINE: Engine = CusparseEngine()
 
 def prepared(problem: Problem, storage: Format) -> CusparseOperator:
     """Return an operator of plain floats in ``storage``."""
-    arrays, graph, dtype = current().arrays, problem.graph, _element_type(storage)
+    arrays, graph, dtype = current().arrays, problem.graph, element_type(storage)
     length, exact = padded(graph.nodes), storage.exact
 
     def vector(values: Floats) -> Any:
@@ -244,7 +245,7 @@ def prepared(problem: Problem, storage: Format) -> CusparseOperator:
         filled[: graph.nodes] = values
         return arrays.asarray(filled)
 
-    current().compile([variants.AFFINE[np.dtype(dtype).name], *([] if exact else _sums(storage))])
+    current().compile([variants.AFFINE[str(dtype)], *([] if exact else _sums(storage))])
     needed_bytes = 16 * graph.edges + 64 * graph.nodes
     with current().memory_for(f"{graph.name} for cuSPARSE", needed_bytes):
         product = CsrProduct(
@@ -277,10 +278,3 @@ def _sums(storage: Format) -> list[variants.Variant]:
         variants.plain_norm(storage, 1, pattern=False),
         variants.selected_sum(storage, 1),
     ]
-
-
-def _element_type(storage: Format) -> Any:
-    if isinstance(storage, FloatFormat):
-        is_single = (storage.exponent_bits, storage.mantissa_bits) == (8, 23) and not storage.scaled
-        return np.float32 if is_single and storage.rounding == "nearest" else None
-    return np.float64 if storage.segments == 1 else None
