@@ -22,7 +22,7 @@ gpu = [pytest.mark.gpu, needs_gpu]
 
 
 @pytest.mark.skipif(compiling.missing() is None, reason="there is a GPU")
-@pytest.mark.parametrize("name", ["cuda", "cuda_thread_rows", "cusparse"])
+@pytest.mark.parametrize("name", ["cuda", "cuda_thread_rows", "cusparse", "coo_streams", "coo_basic", "reduce_by_key"])
 def test_without_a_device_the_engine_says_what_is_missing(name):
     with pytest.raises(UnavailableError, match=f"engine {name} cannot run here: .*(CuPy|device)"):
         engines.get(name)

@@ -575,7 +575,7 @@ def test_arguments_that_cannot_be_are_refused(options, message):
         pagerank(SMALL, **options)
 
 
-@pytest.mark.parametrize("layout", ["coo", "", "CSR"])
+@pytest.mark.parametrize("layout", ["dia", "", "CSR"])
 @pytest.mark.parametrize("engine", ["cpu", "reference"])
 def test_unknown_layouts_are_refused_with_the_names_of_the_others(layout, engine):
     with pytest.raises(UnsupportedError, match="csr, ell, pattern"):

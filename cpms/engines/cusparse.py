@@ -13,7 +13,7 @@ from cpms.cuda import launch_norms, segmented, variants
 from cpms.cuda.backend import current
 from cpms.cuda.compile import missing
 from cpms.cuda.launch_norms import Reduction
-from cpms.cuda.libraries import Blas, CsrProduct, DenseVector, padded
+from cpms.cuda.libraries import Blas, DenseVector, SparseProduct, padded
 from cpms.cuda.plain import element_type
 from cpms.cuda.replay import Replays
 from cpms.engine import Engine, Floats, Operator, Problem, Sweep
@@ -67,7 +67,7 @@ class LazySweep(Sweep):
 
 @dataclass(frozen=True, eq=False)
 class CusparseOperator(Operator[Vector]):
-    """P in CSR for cuSPARSE, and what the updates need: teleport, sink, indicator of dangling nodes.
+    """P for cuSPARSE, and what the updates need: teleport, sink, indicator of dangling nodes.
 
     Nothing but the norm comes back to the host: the dangling mass of the next sweep stays on the
     device, and launches that repeat are made one CUDA graph. cuBLAS adds float32 values in float32,
@@ -76,7 +76,7 @@ class CusparseOperator(Operator[Vector]):
 
     problem: Problem
     storage: Format
-    product: CsrProduct
+    product: SparseProduct
     blas: Blas
     teleport: Any
     sink: Any | None
@@ -152,7 +152,7 @@ class CusparseOperator(Operator[Vector]):
         """Build the float64 matrix; plain float64 stays as it is."""
         if self.storage.exact:
             return self, x, out
-        converted = prepared(self.problem, FP64)
+        converted = prepared(self.problem, FP64, self.product.layout)
         return converted, converted.load(x.dense.values[: self.problem.graph.nodes]), converted.empty()
 
     def read(self, x: Vector, segments: int) -> Floats:
@@ -194,7 +194,7 @@ class CusparseEngine(Engine):
     """cuSPARSE and cuBLAS, in float64 or float32."""
 
     name: ClassVar[str] = "cusparse"
-    layouts: ClassVar[tuple[str, ...]] = ("csr",)
+    layouts: ClassVar[tuple[str, ...]] = ("csr", "coo")
     repeatable: ClassVar[bool] = False
     """Which algorithm is fastest may differ from run to run, and cuSPARSE's first adds in any order."""
     takes_device_arrays: ClassVar[bool] = True
@@ -213,7 +213,7 @@ class CusparseEngine(Engine):
             return f"engine cusparse stores fp64 and fp32, not {storage.name}; use engine cuda"
         if graph.edges >= 2**31 or graph.nodes >= 2**31:
             return f"engine cusparse counts nodes and edges below 2^31; {graph.name} has {graph.edges:,} edges"
-        needed, free = 16 * graph.edges + 64 * graph.nodes, current().free_bytes()
+        needed, free = _needed_bytes(problem), current().free_bytes()
         if needed > free:
             return (
                 f"engine cusparse needs about {needed:,} bytes of device memory for {graph.name}, but {free:,} are free"
@@ -229,14 +229,14 @@ class CusparseEngine(Engine):
         reason = self.unsupported(problem, storage, layout)
         if reason:
             raise UnsupportedError(reason)
-        return prepared(problem, storage)
+        return prepared(problem, storage, layout)
 
 
 ENGINE: Engine = CusparseEngine()
 
 
-def prepared(problem: Problem, storage: Format) -> CusparseOperator:
-    """Return an operator of plain floats in ``storage``."""
+def prepared(problem: Problem, storage: Format, layout: str) -> CusparseOperator:
+    """Return an operator of plain floats in ``storage``; cuSPARSE takes the matrix in ``layout``."""
     arrays, graph, dtype = current().arrays, problem.graph, element_type(storage)
     length, exact = padded(graph.nodes), storage.exact
 
@@ -246,10 +246,11 @@ def prepared(problem: Problem, storage: Format) -> CusparseOperator:
         return arrays.asarray(filled)
 
     current().compile([variants.AFFINE[str(dtype)], *([] if exact else _sums(storage))])
-    needed_bytes = 16 * graph.edges + 64 * graph.nodes
-    with current().memory_for(f"{graph.name} for cuSPARSE", needed_bytes):
-        product = CsrProduct(
-            arrays.asarray(graph.indptr.astype(np.int32)),
+    with current().memory_for(f"{graph.name} for cuSPARSE", _needed_bytes(problem)):
+        product = SparseProduct(
+            layout,
+            graph.nodes,
+            arrays.asarray((graph.targets if layout == "coo" else graph.indptr).astype(np.int32)),
             arrays.asarray(graph.sources.astype(np.int32, copy=False)),
             arrays.asarray(edge_values(graph).astype(dtype, copy=False)),
             problem.damping,
@@ -270,6 +271,10 @@ def prepared(problem: Problem, storage: Format) -> CusparseOperator:
             found=arrays.zeros(1 if exact else 4, np.float64),
             room=Reduction.make(),
         )
+
+
+def _needed_bytes(problem: Problem) -> int:
+    return 20 * problem.graph.edges + 64 * problem.graph.nodes
 
 
 def _sums(storage: Format) -> list[variants.Variant]:
