@@ -1,25 +1,25 @@
 """Experiment kind spmv: who takes part, what a product must move, and the table of products in COO."""
 
-import json
 from types import SimpleNamespace
 
+import pandas as pd
 import pytest
 
 from cpms import engines
 from cpms.cuda import backend as backends
-from cpms.errors import UnavailableError
+from cpms.errors import UnsupportedError
 from cpms.experiment import config, present
 from cpms.experiment.kinds import spmv
 from cpms.format import FP32, FP64
 from cpms.graph import Graph
 from cpms.shipped import folder
 
-GRAPH = "weblike:nodes=300,edges=1200,seed=1"
 ENGINES = ["cusparse", "coo_streams", "coo_basic", "reduce_by_key"]
+ALSO = [{"engine": "cusparse", "storage": "fp32", "layout": "csr"}]
 
 
 class Timer:
-    """Runs the work and says that it took as long as there are timers."""
+    """Runs the work, and says that the first of all took 1 ms, the second 2 ms, and so on."""
 
     made = 0
 
@@ -33,61 +33,50 @@ class Timer:
         """Take no time."""
 
     def columns(self):
-        return {"median_ms": self.taken_ms, "least_ms": self.taken_ms, "most_ms": self.taken_ms}
+        return {"median_ms": self.taken_ms}
 
 
-@pytest.fixture
-def row(host_backend, monkeypatch):
-    """A cell of experiment gpu_coo, measured on this machine; of cuSPARSE, with the times of others."""
+class Refusing:
+    def prepare(self, problem, storage, layout):
+        raise UnsupportedError(f"no {problem.graph.name} in {storage.name}, {layout}")
 
-    def get(name):
-        if name == "cusparse" and not may_be_missing:
-            raise UnavailableError("engine cusparse cannot run here: there is no CUDA device.")
-        return engines.get_any(name)
 
-    may_be_missing = [True]
-    monkeypatch.setattr(spmv, "Timer", Timer)
-    monkeypatch.setattr(spmv, "ceilings", lambda: {"copy_gbps": 4000.0})
-    monkeypatch.setattr(spmv.engines, "get", get)
+def cell():
     given = spmv.Config(
-        name="gpu_coo",
+        name="x",
         kind="spmv",
-        graphs=[GRAPH],
+        graphs=["weblike:nodes=300,edges=1200,seed=1"],
         layouts=["coo"],
         engines=ENGINES,
         storages=["fp64", "fp32"],
-        also=[{"engine": "cusparse", "storage": "fp32", "layout": "csr"}],
-        samples=2,
+        also=ALSO,
     )
-    (cell,) = given.cells()
-    context = spmv.Context(given)
+    (only,) = given.cells()
+    return only
+
+
+@pytest.fixture
+def measured(host_backend, monkeypatch):
+    """A cell, measured on this machine, where cuSPARSE refuses everything."""
+    known = SimpleNamespace(get=lambda name: Refusing() if name == "cusparse" else engines.get_any(name))
+    monkeypatch.setattr(spmv, "engines", known)
+    monkeypatch.setattr(spmv, "Timer", Timer)
+    monkeypatch.setattr(spmv, "ceilings", lambda: {"copy_gbps": 4000.0})
     with backends.using(host_backend):
-        may_be_missing.clear()
-        monkeypatch.setattr(spmv.engines, "get", lambda name: None if name == "cusparse" else get(name))
-        monkeypatch.setattr(spmv, "_contestants", without_cusparse(spmv._contestants, get, monkeypatch))
-        measured = context.measure(cell)
-    return cell, measured
+        return spmv.Context(None).measure(cell())
 
 
-def without_cusparse(contestants, get, monkeypatch):
-    def found(problem, cell):
-        monkeypatch.setattr(spmv.engines, "get", get)
-        return contestants(problem, cell)
-
-    return found
-
-
-def test_contestants_are_all_that_can_run_and_the_others_are_named(row):
-    cell, measured = row
-    ran = [(c["engine"], c["storage"], c["layout"]) for c in measured["contestants"]]
-    assert ran == [(engine, storage, "coo") for engine in ENGINES[1:] for storage in ("fp64", "fp32")]
+def test_contestants_are_all_that_can_run_and_the_others_are_named(measured):
+    ran = [(c["engine"], c["storage"], c["layout"], c["bits"]) for c in measured["contestants"]]
+    bits = {"fp64": 64, "fp32": 32}
+    assert ran == [(engine, storage, "coo", bits[storage]) for engine in ENGINES[1:] for storage in bits]
     assert set(measured["refused"]) == {"cusparse fp64", "cusparse fp32"}
-    assert cell["also"] == [{"engine": "cusparse", "storage": "fp32", "layout": "csr"}]
 
 
 def test_cells_without_more_contestants_keep_their_names():
-    plain = config.load(folder("experiments") / "gpu_spmv.toml")
-    assert all("also" not in cell for cell in plain.cells())
+    plain = config.read(folder("experiments") / "gpu_spmv.toml")
+    assert all("also" not in each for each in plain.cells())
+    assert cell()["also"] == ALSO
 
 
 def test_edges_in_coo_are_16_and_12_bytes():
@@ -97,26 +86,27 @@ def test_edges_in_coo_are_16_and_12_bytes():
 
 
 def test_the_algorithm_that_a_library_chose_is_recorded():
-    assert spmv._algorithm(SimpleNamespace(product=SimpleNamespace(plan=SimpleNamespace(name="coo_alg2")))) == {
-        "algorithm": "coo_alg2"
-    }
+    chosen = SimpleNamespace(product=SimpleNamespace(plan=SimpleNamespace(name="coo_alg2")))
+    assert spmv._algorithm(chosen) == {"algorithm": "coo_alg2"}
+    assert spmv._algorithm(SimpleNamespace(product=SimpleNamespace(plan=None))) == {}
     assert spmv._algorithm(SimpleNamespace()) == {}
 
 
-def test_the_table_divides_by_cusparse_in_coo(row, tmp_path):
-    _, measured = row
-    for k, (storage, layout) in enumerate([("fp64", "csr"), ("fp32", "csr"), ("fp64", "coo"), ("fp32", "coo")]):
-        library = {"engine": "cusparse", "storage": storage, "layout": layout, "median_ms": 0.5 + k, "least_bytes": 9e6}
-        measured["contestants"].append({**library, "algorithm": "coo_alg1"})
-    line = {"experiment": "gpu_coo", "status": "ok", "gpu": "a GPU", **measured}
-    (tmp_path / "gpu_coo.jsonl").write_text(json.dumps(line) + "\n")
-    present.show("coo", results=tmp_path, output=tmp_path / "out")
-    text = (tmp_path / "out" / "coo.csv").read_text().splitlines()
-    header = text[0].split(",")
-    assert len(text) == 3
-    for line, storage, library_ms in ((text[1], "fp64", 2.5), (text[2], "fp32", 3.5)):
-        found = dict(zip(header, line.split(","), strict=True)) if '"' not in line else None
-        took = {c["engine"]: c["median_ms"] for c in measured["contestants"] if c["storage"] == storage}
-        if found:
-            assert found["storage"] == storage
-            assert float(found["coo_streams, times"]) == pytest.approx(took["coo_streams"] / library_ms, rel=1e-3)
+def test_the_table_divides_by_cusparse_in_coo(measured):
+    combinations = [(storage, layout) for layout in ("csr", "coo") for storage in ("fp64", "fp32")]
+    for k, (storage, layout) in enumerate(combinations):
+        library = {"engine": "cusparse", "storage": storage, "layout": layout, "median_ms": 0.5 + k}
+        measured["contestants"].append({**library, "least_bytes": 7e6, "algorithm": f"{layout}_alg1"})
+    rows = pd.DataFrame([{**measured, "status": "ok", "gpu": "a GPU"}, {"status": "failed"}])
+    tables = []
+    out = SimpleNamespace(table=lambda table, caption: tables.append((table, caption)))
+    present._program("coo").show(rows, out)
+    (table, caption) = tables[0]
+    assert "a GPU" in caption
+    assert table.storage.tolist() == ["fp64", "fp32"]
+    assert table.algorithm.tolist() == ["coo_alg1"] * 2
+    for (_, line), library_ms in zip(table.iterrows(), (2.5, 3.5), strict=True):
+        took_ms = {c["engine"]: c["median_ms"] for c in measured["contestants"] if c["storage"] == line.storage}
+        for engine in ENGINES[1:]:
+            assert line[f"{engine}, times"] == took_ms[engine] / library_ms
+        assert line["coo_streams, GB/s"] == pytest.approx(7 / took_ms["coo_streams"])

@@ -582,6 +582,13 @@ def test_unknown_layouts_are_refused_with_the_names_of_the_others(layout, engine
         pagerank(SMALL, layout=layout, engine=engine)
 
 
+def test_an_engine_without_the_automatic_layout_takes_its_own():
+    assert pagerank(SMALL, engine="scipy").layout == "csr"
+    assert pagerank(SMALL, engine="cpu").layout == "pattern"
+    with pytest.raises(UnsupportedError, match="no layout 'pattern'"):
+        pagerank(SMALL, engine="scipy", layout="pattern")
+
+
 @pytest.mark.parametrize("engine", ["cpu", "reference"])
 def test_weights_are_not_dropped_silently(engine):
     with pytest.raises(UnsupportedError, match="weights"):
