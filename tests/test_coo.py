@@ -1,5 +1,7 @@
 """Engines on edges in COO: products whose rows cross lanes, steps, tiles and blocks, emulated here and on a GPU."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -8,6 +10,7 @@ from hypothesis import strategies as st
 import cpms
 from cpms import Graph, UnsupportedError, check, format_named
 from cpms.cuda import backend as backends
+from cpms.cuda import compile as compiling
 from cpms.cuda import coo, host, variants
 from cpms.engine import Problem
 from cpms.engines import coo_basic, coo_streams, cpu, reduce_by_key
@@ -209,6 +212,43 @@ def test_dangling_mass_is_summed_beside_the_product(backend, monkeypatch):
     operator.sweep(operator.load(np.full(900, 1 / 900)), operator.empty(), FULL, 0)
     stages = ["coo_dangling", "coo_product", "coo_mend", "rejoin", "coo_finish", "coo_distance"]
     assert [name for name in told if name in stages] == stages
+
+
+class Stream:
+    """Tells what is done to it; entered, it is where launches go."""
+
+    def __init__(self, name, told):
+        self.name, self.told = name, told
+
+    def wait_event(self, event):
+        self.told.append(f"{self.name} waits for {event.name}")
+
+    def __enter__(self):
+        self.told.append(f"to {self.name}")
+
+    def __exit__(self, *_):
+        self.told.append("back")
+
+
+class Event:
+    def __init__(self, name):
+        self.name = name
+
+    def record(self, stream):
+        stream.told.append(f"{stream.name} records {self.name}")
+
+
+def test_streams_fork_and_join_by_events():
+    told = []
+    first, device = Stream("first", told), compiling.CudaBackend.__new__(compiling.CudaBackend)
+    device.arrays = SimpleNamespace(cuda=SimpleNamespace(get_current_stream=lambda: first))
+    device._second, device._forked, device._joined = Stream("second", told), Event("fork"), Event("join")
+    with device.beside():
+        told.append("launch")
+    device.rejoin()
+    fork = ["first records fork", "second waits for fork"]
+    aside = ["to second", "launch", "back", "second records join"]
+    assert told == [*fork, *aside, "first waits for join"]
 
 
 def test_the_atomic_engine_says_that_it_is_rougher():

@@ -14,7 +14,9 @@ struct Room {
     }
 };
 
-template <class Value, int Threads>
+enum BlockScanAlgorithm { BLOCK_SCAN_WARP_SCANS };
+
+template <class Value, int Threads, BlockScanAlgorithm>
 struct BlockScan {
     using TempStorage = Room<Value, Threads>;
     TempStorage& room;

@@ -25,7 +25,7 @@ struct Append {
 template <class Real>
 CPMS_DEVICE void reduce_by_key(const Coo<Real>& coo) {
     using Exchange = cub::BlockExchange<double, block_threads, key_edges>;
-    using Scan = cub::BlockScan<Open, block_threads>;
+    using Scan = cub::BlockScan<Open, block_threads, cub::BLOCK_SCAN_WARP_SCANS>;
     __shared__ union {
         typename Exchange::TempStorage exchange;
         typename Scan::TempStorage scan;
