@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from cpms import engines
 from cpms.cuda import compile as compiling
 from cpms.cuda import source, variants
 from cpms.cuda.backend import Backend, using
@@ -72,6 +73,13 @@ def test_engines_ask_for_nothing_else():
         for layout in cuda.ENGINE.layouts:
             kernel, pattern = cuda.ENGINE.kernel(layout), layout == "pattern"
             assert {v.symbol for v in cuda.needed_variants(kernel, storage, pattern=pattern)} <= known
+
+
+@pytest.mark.parametrize("engine", ["coo_streams", "coo_basic", "reduce_by_key"])
+def test_engines_in_coo_ask_for_nothing_else(engine):
+    known = {variant.symbol for name in ("coo", "reduce_by_key") for variant in GROUPS[name]}
+    for real in variants.AFFINE:
+        assert {v.symbol for v in engines.get_any(engine).system.needed_variants(real)} <= known
 
 
 def test_symbols_tell_variants_apart():
