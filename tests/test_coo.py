@@ -13,7 +13,7 @@ from cpms.cuda import backend as backends
 from cpms.cuda import compile as compiling
 from cpms.cuda import coo, host, variants
 from cpms.engine import Problem
-from cpms.engines import coo_basic, coo_streams, cpu, reduce_by_key
+from cpms.engines import coo_basic, coo_streams, cpu, reduce_by_key, reference
 from cpms.format import CPMS2, FP32, FP64
 from cpms.precision import FLOAT64, Level
 from cpms.sparse.edge_values import edge_values
@@ -188,6 +188,30 @@ def test_repeatable_engines_give_the_same_bits(engine, storage):
         found.add(found_now)
         kept.add(operator.read(out, 0).tobytes())
     assert len(found) == len(kept) == 1
+
+
+@pytest.mark.parametrize("storage", [FP64, FP32], ids=lambda storage: storage.name)
+def test_vectors_are_kept_scaled_and_converted(engine, storage):
+    problem = Problem(GRAPHS["weighted"])
+    operator = engine.prepare(problem, storage, "coo")
+    values = np.random.default_rng(18).random(300)
+    x, unit = operator.load(values), storage.unit_roundoff() + 1e-15
+    kept = operator.read(x, 0)
+    np.testing.assert_allclose(kept, values, rtol=unit)
+    operator.scale(x, 1.3, 1)
+    np.testing.assert_allclose(operator.read(x, 0), 1.3 * kept, rtol=2 * unit)
+    # The matrix, and what kernels meet in the padding.
+    assert operator.nbytes >= problem.graph.edges * (8 + storage.bytes_read())
+    assert not backends.current().to_host(x[300:]).any()
+    converted, x, out = operator.to_float64(x, operator.empty())
+    assert (converted is operator) == (storage == FP64)
+    assert converted.storage == FP64
+    np.testing.assert_allclose(converted.read(x, 0), 1.3 * kept, rtol=2 * unit)
+    found, twin = converted.sweep(x, out, FLOAT64, 0), reference.ENGINE.prepare(problem, FP64, "coo")
+    right = twin.empty()
+    twin.sweep(twin.load(converted.read(x, 0)), right, FULL, 0)
+    np.testing.assert_allclose(converted.read(out, 0), right, rtol=1e-13)
+    assert found.mass == pytest.approx(right.sum(), rel=1e-13)
 
 
 def test_blocks_change_no_product(backend, monkeypatch):
