@@ -54,8 +54,8 @@ def pagerank(
         Of ``power``: format of the iterate and, in layouts that store them, of the matrix values;
         ``auto`` is fp64. Of ``refine``: format of the residual, fp16 by default; of a segment format
         its first segment.
-    layout : {"auto", "csr", "ell", "pattern"}
-        ``auto`` is the pattern, or csr for weighted graphs.
+    layout : {"auto", "csr", "ell", "pattern", "coo"}
+        ``auto`` is the pattern, or csr for weighted graphs; with an engine that has neither, its own.
     engine : str
         One of `cpms.engines.names`, or ``auto``: a CUDA device where there is one with room for the
         graph, else ``cpu``.
@@ -126,6 +126,8 @@ def pagerank(
         solved = refine(refinement, first, policy, stopping, on_step, confirmed=referee.confirms, answer=kept.x_of)
     else:
         chosen_layout = resolved_layout(graph, layout)
+        if layout == "auto" and chosen_layout not in executor.layouts:
+            chosen_layout = executor.layouts[0]
         reason = executor.unsupported(problem, chosen, chosen_layout)
         if reason:
             raise UnsupportedError(reason)

@@ -38,7 +38,7 @@ def add(parsers: Any) -> None:
     parser.add_argument(
         "--storage", default="auto", metavar="NAME", help="see 'cpms formats' (default: fp64; refine: fp16)"
     )
-    parser.add_argument("--layout", default="auto", metavar="NAME", help="csr, ell, pattern or auto (default)")
+    parser.add_argument("--layout", default="auto", metavar="NAME", help="csr, ell, pattern, coo or auto (default)")
     parser.add_argument("--engine", default="auto", metavar="NAME", help="see 'cpms engines' (default: auto)")
     parser.add_argument("--damping", type=float, default=0.85)
     parser.add_argument("--tol", type=float, default=1e-10)

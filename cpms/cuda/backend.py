@@ -46,6 +46,17 @@ class Backend(ABC):
         """
         return None
 
+    @contextmanager
+    def beside(self) -> Iterator[None]:
+        """Send launches to a second stream, which begins behind all launches before; `rejoin` must follow.
+
+        Where there is one stream, launches run in order.
+        """
+        yield
+
+    def rejoin(self) -> None:  # noqa: B027
+        """Let all launches after this wait for those of `beside`."""
+
     @abstractmethod
     def synchronize(self) -> None:
         """Wait for all launches."""

@@ -32,6 +32,15 @@ _FILES = {
     "refine": "refine.cu",
     "fused_power": "fused_power.cu",
     "affine": "affine.cu",
+    "coo_product": "coo.cu",
+    "coo_mend": "coo.cu",
+    "coo_atomic": "coo.cu",
+    "coo_finish": "coo.cu",
+    "coo_dangling": "coo_sums.cu",
+    "coo_distance": "coo_sums.cu",
+    "reduce_by_key": "reduce_by_key.cu",
+    "key_dangling": "reduce_by_key.cu",
+    "key_distance": "reduce_by_key.cu",
 }
 WHOLE_VALUES = 256
 """Device vectors and matrices hold a multiple of so many values."""
@@ -189,6 +198,17 @@ def fused_power(*, personal: bool) -> Variant:
     return Variant("fused_power", (_whose(personal),), (_bool(personal),))
 
 
+def of_plain(kernel: str, real: str) -> Variant:
+    """Return a kernel of ``coo.cu`` and its neighbours, for vectors and edge values of ``float64`` or ``float32``.
+
+    Examples
+    --------
+    >>> of_plain("coo_mend", "float32").instance
+    'CPMS_COO_MEND(coo_mend__float32, float)'
+    """
+    return Variant(kernel, (real,), ({"float64": "double", "float32": "float"}[real],))
+
+
 def tile_values(storage: SegmentFormat) -> int:
     """Return how many values a warp converts at a time, or 0 where the format has no such tiles.
 
@@ -223,6 +243,9 @@ AFFINE = {
     "float64": Variant("affine", ("float64",), ("double",)),
     "float32": Variant("affine", ("float32",), ("float",)),
 }
+COO = ("coo_product", "coo_mend", "coo_atomic", "coo_finish", "coo_dangling", "coo_distance")
+KEYS = ("reduce_by_key", "key_dangling", "key_distance")
+"""What needs the headers of CUB."""
 PRODUCTS = {
     "csr": ("spmv_csr_balanced", "spmv_csr_thread"),
     "pattern": ("spmv_csr_balanced", "spmv_csr_thread"),
@@ -303,6 +326,8 @@ def every() -> dict[str, list[Variant]]:
     return {
         **groups,
         "resident": list(resident(formats)),
+        "coo": [of_plain(kernel, real) for kernel in COO for real in AFFINE],
+        "reduce_by_key": [of_plain(kernel, real) for kernel in KEYS for real in AFFINE],
         "helpers": [*ARRANGING, *ROTATING, *AFFINE.values(), *GATHERS.values()],
     }
 

@@ -208,6 +208,12 @@ inline unsigned atomicInc(unsigned* at, unsigned limit) {
     *at = old >= limit ? 0 : old + 1;
     return old;
 }
+template <class Real>
+Real atomicAdd(Real* at, Real value) {
+    const Real old = *at;
+    *at += value;
+    return old;
+}
 inline unsigned atomicOr(unsigned* at, unsigned bits) {
     const unsigned old = *at;
     *at |= bits;
