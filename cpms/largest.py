@@ -17,7 +17,7 @@ Places = npt.NDArray[np.int64]
 
 _FEW_VALUES = 1 << 16
 """Of fewer values NumPy finds the largest before a compiled loop is loaded."""
-_VALUES_EACH = 64
+_VALUES_EACH = 128
 """Where there are fewer values for each that is wanted, most would be kept anyway."""
 
 
