@@ -15,8 +15,8 @@ jit: Any = numba.njit(cache=True, nogil=True)
 
 _TILE = 4096
 _SIGN = np.uint64(1 << 63)
-_NOTHING, _NAN, _LOWEST = np.uint64(0), np.uint64(1), np.uint64(0x000FFFFFFFFFFFFF)
-"""Below all values; of NaN; of -inf."""
+_NOTHING, _LOWEST = np.uint64(0), np.uint64(0x000FFFFFFFFFFFFF)
+"""Of NaN, and of no value at all, which has no place either; of -inf."""
 
 
 @numba.njit(inline="always")  # type: ignore[untyped-decorator, unused-ignore]
@@ -24,7 +24,7 @@ def _key(value):  # type: ignore[no-untyped-def]
     number = np.float64(value) + 0.0  # -0 becomes +0
     bits = np.float64(number).view(np.uint64)
     if number != number:
-        return _NAN
+        return _NOTHING
     return ~bits if bits & _SIGN else bits | _SIGN
 
 
@@ -74,7 +74,7 @@ def select(values, first, last, k):  # type: ignore[no-untyped-def]
     """Return keys and places of the ``k`` largest of ``values[first:last]``, best first.
 
     Tiles are taken in an order that jumps about, so that values which rise do not all enter the list;
-    what is not there has key 0.
+    what is not there has the last of all places.
     """
     keys = np.full(k, _NOTHING)
     places = np.full(k, np.iinfo(np.int64).max)
@@ -84,7 +84,7 @@ def select(values, first, last, k):  # type: ignore[no-untyped-def]
         low = first + i * stride % tiles * _TILE
         tile = values[low : min(low + _TILE, last)]
         least = keys[0] + np.uint64(low > places[0])
-        if least > _NAN:
+        if least > _NOTHING:
             bound = _least_number(least)
             passing = 0
             for j in range(len(tile)):

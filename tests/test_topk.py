@@ -179,10 +179,20 @@ def test_order_of_reading_does_not_matter_and_a_room_serves_again(device):
             np.testing.assert_array_equal(current().to_host(room.values), shown[expected])
 
 
+@pytest.mark.parametrize("blocks", [1, 2, 3])
+def test_what_is_read_late_is_not_lost(way, blocks):
+    tile = np.arange(20_480) // 2048
+    with patch.object(launch_topk, "_MOST_BLOCKS", blocks):
+        for begin in range(10):
+            agree(way, np.where(tile >= begin, 0.25, 0.0), 32)
+            agree(way, np.where(tile == begin, -np.inf, np.nan), 32)
+
+
 @given(st.integers(1, 5000))
+@example(10)
 def test_a_stride_meets_every_tile_once(tiles):
-    stride = launch_topk._stride(tiles)
-    assert len({i * stride % tiles for i in range(tiles)}) == tiles
+    for stride in (launch_topk._stride(tiles), largest_kernels._stride.py_func(tiles)):
+        assert len({i * stride % tiles for i in range(tiles)}) == tiles
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@
 
 namespace cpms {
 
-// Values as integers in the same order. Both zeros are alike; NaN is below all numbers, `nothing` below NaN.
+// Values as integers in the same order. Both zeros are alike; NaN is `nothing`, below all numbers.
 template <class Real>
 struct Order;
 
@@ -36,17 +36,17 @@ struct Order<float> {
 #endif
 };
 
-constexpr int nothing = 0, not_a_number = 1;
+constexpr u32 nothing = 0;
 constexpr u32 nowhere = 0xFFFFFFFFu;
 
 template <class Real, class Key = typename Order<Real>::Key>
 CPMS_DEVICE Key key_of(Real value) {
     const Key sign = (Key)1 << (8 * sizeof(Key) - 1);
     const Key bits = Order<Real>::bits(value + (Real)0);  // -0 becomes +0
-    return value != value ? (Key)not_a_number : bits & sign ? ~bits : bits | sign;
+    return value != value ? (Key)nothing : bits & sign ? ~bits : bits | sign;
 }
 
-// The least number whose key is at least `key`, which is above `not_a_number`; a NaN if there is none.
+// The least number whose key is at least `key`, which is not `nothing`; a NaN if there is none.
 template <class Real, class Key = typename Order<Real>::Key>
 CPMS_DEVICE Real least_number(Key key) {
     const Key sign = (Key)1 << (8 * sizeof(Key) - 1);

@@ -107,7 +107,7 @@ CPMS_DEVICE void select_tiles(const Real* aligned, u32 begin, u32 tiles, u32 str
         if (i + gridDim.x < tiles) next.load((const u8*)(aligned + (u64)number * Values::values));
         const Entry<Key> last = selection.best.at(k - 1);
         const Key own = last.key + (Key)(first > last.place), seen = selection.seen, least = own > seen ? own : seen;
-        const bool all = least <= (Key)not_a_number;
+        const bool all = least == nothing;
         const Real least_value = least_number<Real>(least);
         u32 mask = 0;
 #pragma unroll
