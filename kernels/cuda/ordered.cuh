@@ -65,6 +65,16 @@ struct Entry {
     }
 };
 
+// Work on each of 0 to Count - 1, by the threads of a block.
+template <u32 Count, class Work>
+CPMS_DEVICE void shared_out(Work work) {
+#pragma unroll
+    for (u32 base = 0; base < Count; base += block_threads) {
+        const u32 i = base + threadIdx.x;
+        if (Count % block_threads == 0 || i < Count) work(i);
+    }
+}
+
 template <class Key, int Length>
 struct Entries {
     Key key[Length];
@@ -76,19 +86,21 @@ struct Entries {
         place[i] = entry.place;
     }
     CPMS_DEVICE void clear(u32 from) {
-        for (u32 i = from + threadIdx.x; i < Length; i += block_threads) put(i, {nothing, nowhere});
+        shared_out<Length>([&](u32 i) {
+            if (i >= from) put(i, {nothing, nowhere});
+        });
     }
 
     // One step of a bitonic network: each pair at that distance in order, best first in stretches of `size`
     // entries, last first in those between. A warp has the same 64 entries at all distances up to 32.
     CPMS_DEVICE void exchange(u32 size, u32 distance) {
-        for (u32 pair = threadIdx.x; pair < Length / 2; pair += block_threads) {
+        shared_out<Length / 2>([&](u32 pair) {
             const u32 low = (pair & ~(distance - 1)) * 2 | (pair & (distance - 1)), high = low | distance;
             const Entry<Key> a = at(low), b = at(high);
             const bool swaps = b.beats(a) == ((low & size) == 0);
             put(low, swaps ? b : a);
             put(high, swaps ? a : b);
-        }
+        });
         if (distance > 32) {
             __syncthreads();
         } else {
@@ -99,11 +111,13 @@ struct Entries {
     // From `size` entries that first rise and then fall, or the other way round.
     CPMS_DEVICE void clean(u32 size) {
         if (size > 64) __syncthreads();
+#pragma unroll 1
         for (u32 distance = size / 2; distance > 0; distance /= 2) exchange(size, distance);
     }
 
     CPMS_DEVICE void sort() {
         __syncthreads();
+#pragma unroll 1
         for (u32 size = 2; size <= Length; size *= 2) clean(size);
         __syncthreads();
     }
@@ -112,10 +126,10 @@ struct Entries {
     template <int More>
     CPMS_DEVICE void merge(const Entries<Key, More>& other) {
         static_assert(More >= Length, "the other list must be as long");
-        for (u32 i = threadIdx.x; i < Length; i += block_threads) {
+        shared_out<Length>([&](u32 i) {
             const Entry<Key> a = at(i), b = other.at(Length - 1 - i);
             put(i, b.beats(a) ? b : a);
-        }
+        });
         __syncthreads();
         clean(Length);
         __syncthreads();

@@ -100,7 +100,7 @@ CPMS_DEVICE void select_tiles(const Real* aligned, u32 begin, u32 tiles, u32 str
     next.load((const u8*)(aligned + (u64)number * Values::values));
     u64 bar = 0;
 #pragma unroll 1
-    for (u64 i = blockIdx.x; i < tiles; i += gridDim.x) {
+    for (u32 i = blockIdx.x; i < tiles; i += gridDim.x) {
         const Values tile = next;
         const u32 first = begin + number * Values::values;
         number = number + step >= tiles ? number + step - tiles : number + step;
@@ -127,6 +127,7 @@ template <class Real, int K, class Key>
 CPMS_DEVICE void select_rest(const Real* values, u32 begin, u32 end, u32 count, u32 k, const Shelf& shelf,
                              Selection<Key, K>& selection) {
     const u32 rest = begin + (count - end);
+#pragma unroll 1
     for (u32 base = 0; base < rest; base += block_threads) {
         const u32 i = base + threadIdx.x, at = i < rest ? i : rest - 1, place = at < begin ? at : at - begin + end;
         const Entry<Key> entry{key_of(values[place]), place};
@@ -145,6 +146,7 @@ CPMS_DEVICE void select_of_lists(const Key* keys, const u32* places, u32 k, cons
     const u32 entries = k * gridDim.x;
     const Key bar = (Key) * (const volatile u64*)shelf.bar;
     bool any = true;
+#pragma unroll 1
     for (u32 base = 0; any && base < entries; base += each * block_threads) {  // at least gridDim.x at a time
         Entry<Key> entry[each];
         u32 mask = 0;
@@ -174,6 +176,7 @@ CPMS_DEVICE void topk(const Real* values, u32 count, u32 stride, u32 k, typename
     }
     __syncthreads();
     selection.merge(k, shelf);
+#pragma unroll 1
     for (u32 i = threadIdx.x; i < k; i += block_threads) {
         keys[i * gridDim.x + blockIdx.x] = selection.best.key[i];
         places[i * gridDim.x + blockIdx.x] = selection.best.place[i];
@@ -188,6 +191,7 @@ CPMS_DEVICE void topk(const Real* values, u32 count, u32 stride, u32 k, typename
     select_of_lists(keys, places, k, shelf, selection);
     __syncthreads();
     selection.merge(k, shelf);
+#pragma unroll 1
     for (u32 i = threadIdx.x; i < k; i += block_threads) {
         const u32 place = selection.best.place[i];
         top[i] = values[place];
