@@ -49,7 +49,7 @@ def add(parsers: Any) -> None:
     parser.add_argument("--symmetric", choices=("lower", "expand"), default="lower", help="how to read symmetric files")
     parser.add_argument("--weights", choices=("auto", "ignore"), default="auto", help="use the file's values or not")
     parser.add_argument("--ids", choices=("keep", "compact"), default="keep", help="drop ids that no edge names or not")
-    parser.add_argument("--top", type=int, default=10, metavar="K", help="how many of the highest to list")
+    parser.add_argument("--top", type=int, default=10, metavar="K", help="how many of the highest to list, at most all")
     parser.add_argument("--output", type=Path, metavar="FILE", help="write all ranks: .npy, .csv or .parquet")
     parser.add_argument("--trace", type=Path, metavar="FILE.csv", help="write residual, bits and mass an iteration")
     parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")

@@ -64,6 +64,8 @@ class HostBackend(Backend):
             cumsum=np.cumsum,
             arange=np.arange,
             searchsorted=np.searchsorted,
+            argsort=np.argsort,
+            concatenate=np.concatenate,
         )
         self.out_of_memory = MemoryError
         self.processors = processors

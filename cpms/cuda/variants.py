@@ -41,6 +41,7 @@ _FILES = {
     "reduce_by_key": "reduce_by_key.cu",
     "key_dangling": "reduce_by_key.cu",
     "key_distance": "reduce_by_key.cu",
+    "topk": "topk.cu",
 }
 WHOLE_VALUES = 256
 """Device vectors and matrices hold a multiple of so many values."""
@@ -230,6 +231,20 @@ def tile_values(storage: SegmentFormat) -> int:
     return 32 * run
 
 
+def topk(real: str, most: int) -> Variant:
+    """Return the selection of up to ``most`` largest of float64 or float32 values.
+
+    Examples
+    --------
+    >>> topk("float32", 16).instance
+    'CPMS_TOPK(topk__float32__16, float, unsigned, 16)'
+    """
+    cpp = {"float64": ("double", "unsigned long long"), "float32": ("float", "unsigned")}[real]
+    return Variant("topk", (real, f"{most}"), (*cpp, f"{most}"))
+
+
+TOPK_SIZES = (16, 32, 64, 128, 256, 512, 1024)
+"""Lengths of the lists that `topk` merges; shorter ones would save nothing."""
 ARRANGING = tuple(map(Variant, ("place_edges", "mark_ends", "count_ends", "place_columns", "fill_values")))
 GATHERS = {
     8: Variant("gather", ("u8",), ("unsigned char",)),
@@ -328,6 +343,7 @@ def every() -> dict[str, list[Variant]]:
         "resident": list(resident(formats)),
         "coo": [of_plain(kernel, real) for kernel in COO for real in AFFINE],
         "reduce_by_key": [of_plain(kernel, real) for kernel in KEYS for real in AFFINE],
+        "topk": [topk(real, most) for real in ("float64", "float32") for most in TOPK_SIZES],
         "helpers": [*ARRANGING, *ROTATING, *AFFINE.values(), *GATHERS.values()],
     }
 
