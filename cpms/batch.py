@@ -15,8 +15,8 @@ from cpms import engines
 from cpms.certify_batch import BatchReferee
 from cpms.engine import DanglingRule, Engine, Floats, Norm, Problem, Sweep
 from cpms.errors import InputError, UnsupportedError
-from cpms.graph import Graph
 from cpms.format import FP16, FP64, Format, format_named
+from cpms.graph import Graph
 from cpms.main_memory import in_main_memory
 from cpms.precision import FLOAT64
 from cpms.refine import Refining, default_policy
@@ -134,7 +134,7 @@ def personalized_pagerank(
     problem = Problem(graph, damping, None, dangling)
     executor = engines.automatic(problem, FP64, "pattern", method) if engine == "auto" else engines.get(engine)
     began = time.perf_counter()
-    run = _prepared(executor, problem, method, chosen, policy)
+    run = prepared(executor, problem, method, chosen, policy)
     prepare_s = time.perf_counter() - began
     referee = BatchReferee(problem, stopping)
     results: list[Result] = []
@@ -172,19 +172,25 @@ Solved = list[tuple[Any, Status, list[Step]]]
 
 
 @dataclass(frozen=True, eq=False)
-class _Power:
+class PowerRun:
+    """Batches of power iteration on a prepared problem."""
+
     batch: Batch
 
     def solve(self, queries: list[Query], first: Floats, stopping: Stopping) -> Solved:
+        """Answer queries together; ranks stay where the engine has them."""
         return solve(self.batch, queries, first, stopping)
 
 
 @dataclass(frozen=True, eq=False)
-class _Refine:
+class RefineRun:
+    """Batches of method ``refine`` on a prepared problem."""
+
     batch: RefiningBatch
     policy: Refining
 
     def solve(self, queries: list[Query], first: Floats, stopping: Stopping) -> Solved:
+        """Answer queries together; ranks stay where the engine has them."""
         from cpms.batch_refine import refine_all
 
         return refine_all(self.batch, queries, first, self.policy, stopping)
@@ -203,17 +209,16 @@ def _storage(method: str, storage: str | Format, policy: Refining | None) -> For
     return chosen
 
 
-def _prepared(
-    executor: Engine, problem: Problem, method: str, storage: Format, policy: Refining | None
-) -> _Power | _Refine:
+def prepared(
+    executor: Engine, problem: Problem, method: str, storage: Format, policy: Refining | None = None
+) -> PowerRun | RefineRun:
+    """Return an engine's batches of a method; the storage is that of ``refine``."""
     if method == "power":
-        return _Power(executor.batch(problem))
-    return _Refine(executor.refining_batch(problem), policy or default_policy(storage))
+        return PowerRun(executor.batch(problem))
+    return RefineRun(executor.refining_batch(problem), policy or default_policy(storage))
 
 
-def solve(
-    batch: Batch, queries: list[Query], first: Floats, stopping: Stopping
-) -> Solved:
+def solve(batch: Batch, queries: list[Query], first: Floats, stopping: Stopping) -> Solved:
     """Iterate all queries from ``first``, each until its own change is small; a query that is done leaves."""
     batch.start(queries, first)
     began = time.perf_counter()

@@ -57,9 +57,7 @@ class BatchReferee:
             found += self._block(queries[here], answers[here], statuses[here])
         return found
 
-    def _block(
-        self, queries: list[Query], answers: list[Floats], statuses: list[Status]
-    ) -> list[tuple[Status, float]]:
+    def _block(self, queries: list[Query], answers: list[Floats], statuses: list[Status]) -> list[tuple[Status, float]]:
         usable = []
         for place, (ranks, status) in enumerate(zip(answers, statuses, strict=True)):
             total = ranks.sum()

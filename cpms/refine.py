@@ -234,9 +234,7 @@ def record(
             on_step(history[-1])
 
 
-def round_status(
-    residuals: list[float], found: Round, plan: Plan, stopping: Stopping, done: int
-) -> Status | None:
+def round_status(residuals: list[float], found: Round, plan: Plan, stopping: Stopping, done: int) -> Status | None:
     """Return how a solve ends after a round, None if it goes on; ``residuals`` are those of its full sweeps."""
     if not (math.isfinite(residuals[-1]) and math.isfinite(found.found.mass) and found.found.mass > 0):
         return Status.NON_FINITE

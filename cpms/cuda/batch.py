@@ -25,6 +25,11 @@ class CudaBatch(Batch):
     A query that leaves goes on to be swept until so many have left that the others fit in fewer columns.
     """
 
+    _places: Places
+    _shares: Any
+    _fresh: Any
+    _dangling: Floats
+
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self._graph = BatchGraph.of(problem)
@@ -62,6 +67,12 @@ class CudaBatch(Batch):
 class Places:
     """In which column each query lies, and what its teleport brings to single nodes."""
 
+    queries: list[Query]
+    columns: list[int]
+    stride: int
+    """Columns of a node."""
+    own: Own
+
     def __init__(self, queries: list[Query], nodes: int) -> None:
         self._nodes = nodes
         self._begin(queries)
@@ -87,10 +98,12 @@ class Places:
 
 def full_options(problem: Problem, mass: Floats, dangling: Floats) -> Floats:
     """Return what a float64 sweep asks of each query: 1 / mass, what all nodes get, what teleport brings."""
-    damped = problem.damping * dangling / mass
-    spread = problem.dangling == "uniform"
+    to_mass_one = 1.0 / np.where(mass > 0, mass, 1.0)  # Columns without a query may have come to nothing.
+    damped = problem.damping * dangling * to_mass_one
     rest = np.full(len(mass), 1.0 - problem.damping)
-    return np.stack([1.0 / mass, damped / problem.graph.nodes if spread else 0.0 * damped, rest + (0.0 if spread else damped)])
+    if problem.dangling == "uniform":
+        return np.stack([to_mass_one, damped / problem.graph.nodes, rest])
+    return np.stack([to_mass_one, np.zeros(len(mass)), rest + damped])
 
 
 def full_sweep(

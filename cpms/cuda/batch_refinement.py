@@ -44,6 +44,13 @@ _SURE = 0.9
 class CudaRefiningBatch(RefiningBatch):
     """x as shares and c of all queries, node by node, in device memory."""
 
+    _places: Places
+    _shares: Any
+    _fresh: Any
+    _c: Any
+    _z: tuple[Any, ...]
+    _storage: FloatFormat | None
+
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self._graph = BatchGraph.of(problem)
@@ -98,8 +105,16 @@ class CudaRefiningBatch(RefiningBatch):
         ]
 
     def take(self, places: list[int]) -> list[Any]:
-        """Return the ranks of some queries, in device memory; they leave the batch."""
-        taken = ranks_of(self._graph, self._shares, [self._places.columns[place] for place in places])
+        """Return the ranks of some queries, in device memory; they leave the batch.
+
+        What low sweeps found counts where a limit of sweeps ends a solve before it is added.
+        """
+        columns = [self._places.columns[place] for place in places]
+        taken = ranks_of(self._graph, self._shares, columns)
+        for ranks, column in zip(taken, columns, strict=True):
+            if self._has_c[column]:
+                ranks += self._c[:-1, column]
+                ranks *= ranks > 0
         kept = self._places.without(places)
         if kept is not None:
             self._shares, c = self._shares.take(kept, axis=1), self._c.take(kept, axis=1)
@@ -113,8 +128,8 @@ class CudaRefiningBatch(RefiningBatch):
         arrays, shape = current().arrays, self._shares.shape
         self._fresh = arrays.zeros(shape, np.float64)
         self._c = arrays.zeros(shape, np.float32)
-        self._z: tuple[Any, ...] = ()
-        self._storage: FloatFormat | None = None
+        self._z = ()
+        self._storage = None
 
     def _use(self, storage: FloatFormat) -> None:
         """Have room for z in a format, a row of zeros behind the nodes."""

@@ -45,6 +45,11 @@ class CudaRefinement(Refinement):
         self._report = arrays.zeros(2 + _EACH * _MOST, np.float64)
         self._has_c = False
 
+    @property
+    def graph(self) -> ResidentGraph:
+        """The problem's graph on the device."""
+        return self._graph
+
     def start(self, values: Floats) -> None:
         """Begin at values of either memory."""
         self._shares = self._graph.shares(values)
