@@ -135,7 +135,7 @@ class BatchGraph:
         return self.sources, self.marks, self.first_rows, self.first_tasks, *task, self.pieces
 
     def nodes(self, own: Own, first: int, used: int, stride: int) -> tuple[Any, ...]:
-        """What all kernels take of the nodes, and of ``used`` columns from ``first`` on."""
+        """Return what all kernels take of the nodes, and of ``used`` columns from ``first`` on."""
         own_of = own.starts, own.columns, own.weights, np.uint32(first)
         return self.degree, *own_of, np.uint32(self.problem.graph.nodes), np.uint32(stride), np.uint32(used)
 

@@ -155,7 +155,10 @@ class CudaRefiningBatch(RefiningBatch):
             )
             self._graph.launch(variants.batch_correct(values_a_lane(used)), arguments)
 
-        self._mass, self._dangling = self._graph.totals(2, 2, places.stride, FULL_COLUMNS, launch)
+        mass, dangling = self._graph.totals(2, 2, places.stride, FULL_COLUMNS, launch)
+        # Others keep what their last sweep found, bit for bit what it would be without these.
+        self._mass = np.where(self._has_c > 0, mass, self._mass)
+        self._dangling = np.where(self._has_c > 0, dangling, self._dangling)
 
     def _low(
         self, storage: FloatFormat, found: Floats, until: Floats, limits: npt.NDArray[np.int64], began: float
