@@ -6,21 +6,27 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from cpms import engines
-from cpms.certify import Referee
-from cpms.engine import DanglingRule, Floats, Norm, Problem, Sweep
+from cpms.certify_batch import BatchReferee
+from cpms.engine import DanglingRule, Engine, Floats, Norm, Problem, Sweep
 from cpms.errors import InputError, UnsupportedError
+from cpms.format import FP16, FP64, Format, format_named
 from cpms.graph import Graph
 from cpms.main_memory import in_main_memory
 from cpms.precision import FLOAT64
+from cpms.refine import Refining, default_policy
 from cpms.result import Result, Status, Step
 from cpms.start import first_iterate
 from cpms.stopping import Stopping
 from cpms.teleport import teleport_distribution
+
+if TYPE_CHECKING:
+    from cpms.batch_refine import RefiningBatch
 
 Personalization = int | str | Sequence[int | str] | Mapping[int | str, float]
 
@@ -37,6 +43,8 @@ class Batch(ABC):
     """A problem prepared for queries that are swept together; it holds their iterates."""
 
     nbytes: int
+    width: int
+    """Queries that it pays to sweep together, and that there is room for."""
 
     @abstractmethod
     def start(self, queries: list[Query], first: Floats) -> None:
@@ -47,14 +55,19 @@ class Batch(ABC):
         """Sweep all queries once; return what was found of each."""
 
     @abstractmethod
-    def take(self, places: list[int]) -> list[Floats]:
-        """Return the ranks of the queries at these places; the others close up in their order."""
+    def take(self, places: list[int]) -> list[Any]:
+        """Return the ranks of the queries at these places; the others close up in their order.
+
+        They are arrays of float64, shape (nodes,), of the memory in which the engine works.
+        """
 
 
 def personalized_pagerank(
     graph: Graph,
     queries: Sequence[Personalization],
     *,
+    method: str = "power",
+    storage: str | Format = "auto",
     damping: float = 0.85,
     tol: float = 1e-10,
     norm: Norm = "l1",
@@ -62,7 +75,8 @@ def personalized_pagerank(
     dangling: DanglingRule = "teleport",
     start: Floats | None = None,
     engine: str = "auto",
-    width: int = 16,
+    width: int | None = None,
+    policy: Refining | None = None,
 ) -> list[Result]:
     """Compute one personalised PageRank a query, ``width`` of them at a time.
 
@@ -72,26 +86,34 @@ def personalized_pagerank(
         Without weights.
     queries : sequence
         Each a node id, a list of node ids, or a mapping of node id to weight: where its teleport goes.
+    method : {"power", "refine"}
+        Power iteration in float64, or sweeps on the residual that read few bits; see `cpms.refine`.
+    storage : str or Format
+        Of ``refine``: format of the residual, fp16 by default. Power iteration is in fp64.
     damping, tol, norm, max_iterations, dangling
         As in `cpms.pagerank`.
     start : ndarray of float64, shape (nodes,), optional
         First iterate of every query, of sum 1; uniform by default. See `penalised_start`.
     engine : str
         An engine that takes batches, or ``auto``.
-    width : int
-        Queries that share a sweep. More save reads of the matrix, and need 16 bytes a node each.
+    width : int, optional
+        Queries that share a sweep; more save reads of the matrix, and need 16 to 36 bytes a node each.
+        By default what pays on the engine and fits.
+    policy : Refining, optional
+        Precision policy of ``refine``, the same for each query by itself.
 
     Returns
     -------
     list of Result
-        In the order of the queries; ``solve_s`` is the time from the start of a query's batch to its end.
+        In the order of the queries; ``solve_s`` is the time from the start of a query's batch to its end,
+        without bringing ranks to main memory.
 
     Raises
     ------
     InputError
         If a query names a node twice or one that does not exist; its place is said.
     UnsupportedError
-        If the engine takes no batches, or the graph has weights.
+        If the engine takes no batches, or none of this method, or the graph has weights.
 
     Examples
     --------
@@ -100,33 +122,37 @@ def personalized_pagerank(
     [0, 2, 0]
     """
     stopping = Stopping(tol, norm, max_iterations)
-    if width < 1:
+    if width is not None and width < 1:
         raise InputError(f"width is {width}; it must be 1 or more")
     if graph.weights is not None:
         raise UnsupportedError(
             f"batches store no values, but {graph.name} has weights; use cpms.pagerank, or ignore them"
         )
-    distributions = [_distribution(graph, query, place) for place, query in enumerate(queries)]
+    chosen = _storage(method, storage, policy)
+    named = [_query(graph, query, place) for place, query in enumerate(queries)]
     first = first_iterate(graph, in_main_memory(start))
-    executor = engines.get("cpu" if engine == "auto" else engine)
+    problem = Problem(graph, damping, None, dangling)
+    executor = engines.chosen(engine, problem, "batch")
     began = time.perf_counter()
-    batch = executor.batch(Problem(graph, damping, None, dangling))
+    run = prepared(executor, problem, method, chosen, policy)
     prepare_s = time.perf_counter() - began
+    referee = BatchReferee(problem, stopping)
     results: list[Result] = []
-    for begin in range(0, len(distributions), width):
-        chosen = distributions[begin : begin + width]
-        solved = solve(batch, [Query(*_sparse(values)) for values in chosen], first, stopping)
-        for values, (ranks, status, history) in zip(chosen, solved, strict=True):
-            referee = Referee(Problem(graph, damping, values, dangling), stopping)
-            checked, residual_l1 = referee.verdict(ranks, status)
+    share = width or run.batch.width
+    for begin in range(0, len(named), share):
+        here = named[begin : begin + share]
+        solved = run.solve(here, first, stopping)
+        answers = [in_main_memory(ranks) for ranks, _, _ in solved]
+        verdicts = referee.verdicts(here, answers, [status for _, status, _ in solved])
+        for ranks, (_, _, history), (checked, residual_l1) in zip(answers, solved, verdicts, strict=True):
             results.append(
                 Result(
                     graph=graph,
                     ranks=ranks,
                     status=checked,
                     history=tuple(history),
-                    method="power",
-                    storage="fp64",
+                    method=method,
+                    storage=chosen.name,
                     layout="pattern",
                     engine=executor.name,
                     damping=damping,
@@ -136,20 +162,68 @@ def personalized_pagerank(
                     mass=float(ranks.sum()),
                     prepare_s=prepare_s,
                     solve_s=history[-1].seconds,
-                    matrix_bytes=batch.nbytes,
+                    matrix_bytes=run.batch.nbytes,
                 )
             )
     return results
 
 
-def solve(
-    batch: Batch, queries: list[Query], first: Floats, stopping: Stopping
-) -> list[tuple[Floats, Status, list[Step]]]:
+Solved = list[tuple[Any, Status, list[Step]]]
+
+
+@dataclass(frozen=True, eq=False)
+class PowerRun:
+    """Batches of power iteration on a prepared problem."""
+
+    batch: Batch
+
+    def solve(self, queries: list[Query], first: Floats, stopping: Stopping) -> Solved:
+        """Answer queries together; ranks stay where the engine has them."""
+        return solve(self.batch, queries, first, stopping)
+
+
+@dataclass(frozen=True, eq=False)
+class RefineRun:
+    """Batches of method ``refine`` on a prepared problem."""
+
+    batch: RefiningBatch
+    policy: Refining
+
+    def solve(self, queries: list[Query], first: Floats, stopping: Stopping) -> Solved:
+        """Answer queries together; ranks stay where the engine has them."""
+        from cpms.batch_refine import refine_all
+
+        return refine_all(self.batch, queries, first, self.policy, stopping)
+
+
+def _storage(method: str, storage: str | Format, policy: Refining | None) -> Format:
+    if method not in ("power", "refine"):
+        raise InputError(f"method is {method!r}; it can be power or refine")
+    if policy is not None and method == "power":
+        raise InputError("this policy plans rounds of method 'refine'; leave it out, or give method='refine'")
+    if storage == "auto":
+        return FP16 if method == "refine" else FP64
+    chosen = format_named(storage) if isinstance(storage, str) else storage
+    if method == "power" and chosen != FP64:
+        raise UnsupportedError(f"batches iterate in fp64, not {chosen.name}; use method refine, or one at a time")
+    return chosen
+
+
+def prepared(
+    executor: Engine, problem: Problem, method: str, storage: Format, policy: Refining | None = None
+) -> PowerRun | RefineRun:
+    """Return an engine's batches of a method; the storage is that of ``refine``."""
+    if method == "power":
+        return PowerRun(executor.batch(problem))
+    return RefineRun(executor.refining_batch(problem), policy or default_policy(storage))
+
+
+def solve(batch: Batch, queries: list[Query], first: Floats, stopping: Stopping) -> Solved:
     """Iterate all queries from ``first``, each until its own change is small; a query that is done leaves."""
     batch.start(queries, first)
     began = time.perf_counter()
     histories: list[list[Step]] = [[] for _ in queries]
-    answers: dict[int, tuple[Floats, Status]] = {}
+    answers: dict[int, tuple[Any, Status]] = {}
     active = list(range(len(queries)))
     while active:
         found = batch.sweep()
@@ -193,13 +267,10 @@ def penalised_start(graph: Graph, penalty: float = 0.1) -> Floats:
     return first
 
 
-def _distribution(graph: Graph, query: Personalization, place: int) -> Floats:
+def _query(graph: Graph, query: Personalization, place: int) -> Query:
     try:
-        return teleport_distribution(graph, [query] if isinstance(query, int | str | np.integer) else query)
+        values = teleport_distribution(graph, [query] if isinstance(query, int | str | np.integer) else query)
     except InputError as error:
         raise InputError(f"query {place}: {error}") from None
-
-
-def _sparse(values: Floats) -> tuple[npt.NDArray[np.int64], Floats]:
     nodes = np.flatnonzero(values)
-    return nodes, values[nodes]
+    return Query(nodes, values[nodes])

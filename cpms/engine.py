@@ -18,6 +18,7 @@ from cpms.precision import Level
 Floats: TypeAlias = npt.NDArray[np.float64]
 if TYPE_CHECKING:
     from cpms.batch import Batch
+    from cpms.batch_refine import RefiningBatch
 
 DanglingRule: TypeAlias = Literal["teleport", "uniform"]
 Norm: TypeAlias = Literal["l1", "l2", "linf"]
@@ -256,7 +257,11 @@ class Engine(ABC):
 
     def batch(self, problem: Problem) -> Batch:  # noqa: ARG002
         """Prepare for many teleport distributions at once, in the pattern layout; the problem's own is not used."""
-        raise UnsupportedError(f"engine {self.name} takes no batches of queries; use cpu")
+        raise UnsupportedError(f"engine {self.name} takes no batches of queries; use cpu or cuda")
+
+    def refining_batch(self, problem: Problem) -> RefiningBatch:  # noqa: ARG002
+        """Prepare for many teleport distributions at once by method ``refine``."""
+        raise UnsupportedError(f"engine {self.name} takes no batches of queries by method 'refine'; use cuda, or power")
 
     def refinement(self, problem: Problem) -> Refinement:  # noqa: ARG002
         """Prepare for method ``refine``, in the pattern layout; engines that list the method have it."""

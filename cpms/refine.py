@@ -197,14 +197,14 @@ def refine(
         # On a clock of their own rounds took less than they did with their launch.
         ended_s = time.perf_counter() - began - sum(made.seconds[-1] for made in found)
         for made in found:
-            _record(history, made, plan, stopping, ended_s, on_step)
+            record(history, made, plan, stopping, ended_s, on_step)
             ended_s += made.seconds[-1]
             residual, l1 = made.found.of(stopping.norm), made.found.l1
             residuals.append(residual)
             if 0.0 < l1_before < math.inf:
                 following, state = policy.update(state, promised, l1 / l1_before)
             promised, l1_before = made.low[-1] / l1 if made.low else 1.0, l1
-        status = _status(residuals, found[-1], plan, stopping, len(history))
+        status = round_status(residuals, found[-1], plan, stopping, len(history))
         if status is Status.CONVERGED:
             ranks = answer(operator)
             falls = len(residuals) < 2 or residuals[-1] < residuals[-2]
@@ -215,14 +215,15 @@ def refine(
         plan = following
 
 
-def _record(
+def record(
     history: list[Step],
     found: Round,
     plan: Plan,
     stopping: Stopping,
     began_s: float,
-    on_step: Callable[[Step], None] | None,
+    on_step: Callable[[Step], None] | None = None,
 ) -> None:
+    """Add the steps of a round, which began so many seconds after the solve did."""
     for place, ended_s in enumerate(found.seconds):
         full = place == 0
         bits = 64 if full or plan.storage is None else plan.storage.width
@@ -233,7 +234,8 @@ def _record(
             on_step(history[-1])
 
 
-def _status(residuals: list[float], found: Round, plan: Plan, stopping: Stopping, done: int) -> Status | None:
+def round_status(residuals: list[float], found: Round, plan: Plan, stopping: Stopping, done: int) -> Status | None:
+    """Return how a solve ends after a round, None if it goes on; ``residuals`` are those of its full sweeps."""
     if not (math.isfinite(residuals[-1]) and math.isfinite(found.found.mass) and found.found.mass > 0):
         return Status.NON_FINITE
     if stopping.iterations is not None:

@@ -49,6 +49,11 @@ class CudaRefinement(Refinement):
         """Compile."""
         current().compile([self._variant(storage or FP32)])
 
+    @property
+    def graph(self) -> ResidentGraph:
+        """The problem's graph on the device."""
+        return self._graph
+
     def start(self, values: Floats) -> None:
         """Begin at values of either memory."""
         self._shares = self._graph.shares(values)

@@ -42,6 +42,12 @@ _FILES = {
     "key_dangling": "reduce_by_key.cu",
     "key_distance": "reduce_by_key.cu",
     "topk": "topk.cu",
+    "batch_full": "batch.cu",
+    "batch_low": "batch.cu",
+    "batch_quantise": "batch.cu",
+    "batch_correct": "batch.cu",
+    "batch_totals": "batch.cu",
+    "batch_low_next": "batch.cu",
 }
 WHOLE_VALUES = 256
 """Device vectors and matrices hold a multiple of so many values."""
@@ -210,6 +216,23 @@ def of_plain(kernel: str, real: str) -> Variant:
     return Variant(kernel, (real,), ({"float64": "double", "float32": "float"}[real],))
 
 
+def batch_full(each: int, *, refines: bool) -> Variant:
+    """Return the float64 sweep of a batch, ``each`` queries a lane; it keeps the change where it refines."""
+    name = "refines" if refines else "power"
+    return Variant("batch_full", (f"{each}", name), (f"{each}", _bool(refines)))
+
+
+def batch_low(storage: FloatFormat, each: int) -> list[Variant]:
+    """Return a batch's first values of a round in few bits, and its low sweep."""
+    name, cpp = storage_type(storage, whole=True)
+    return [Variant(kernel, (name, f"{each}"), (cpp, f"{each}")) for kernel in ("batch_quantise", "batch_low")]
+
+
+def batch_correct(each: int) -> Variant:
+    """Return the correction of a batch's iterates."""
+    return Variant("batch_correct", (f"{each}",), (f"{each}",))
+
+
 def tile_values(storage: SegmentFormat) -> int:
     """Return how many values a warp converts at a time, or 0 where the format has no such tiles.
 
@@ -326,6 +349,23 @@ def resident(formats: Iterable[Format]) -> Iterator[Variant]:
                 yield refine(quantiser(storage), personal=personal)
 
 
+BATCH_TOTALS = Variant("batch_totals")
+BATCH_LOW_NEXT = Variant("batch_low_next")
+
+
+def batches() -> Iterator[Variant]:
+    """Yield what batches of queries launch, for the named packed floats and some more."""
+    yield from (BATCH_TOTALS, BATCH_LOW_NEXT)
+    for each in (1, 2):
+        yield from (batch_full(each, refines=refines) for refines in (False, True))
+        yield batch_correct(each)
+    for name in ("fp32", "fp16", "bf16", "e5m2", "e4m3", "fp16-zero"):
+        for each in (1, 2, 4):
+            storage = format_named(name)
+            if isinstance(storage, FloatFormat):
+                yield from batch_low(storage, each)
+
+
 def every() -> dict[str, list[Variant]]:
     """Return all variants of the named formats, some more of each kind, and the helpers, by what they serve.
 
@@ -344,6 +384,7 @@ def every() -> dict[str, list[Variant]]:
         "coo": [of_plain(kernel, real) for kernel in COO for real in AFFINE],
         "reduce_by_key": [of_plain(kernel, real) for kernel in KEYS for real in AFFINE],
         "topk": [topk(real, most) for real in ("float64", "float32") for most in TOPK_SIZES],
+        "batches": list(batches()),
         "helpers": [*ARRANGING, *ROTATING, *AFFINE.values(), *GATHERS.values()],
     }
 

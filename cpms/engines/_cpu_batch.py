@@ -18,6 +18,8 @@ _MOST_PARTS = 64
 class CpuBatch(Batch):
     """Shares x / out-degree (x itself on dangling nodes) of all queries, node by node."""
 
+    width = 16
+
     def __init__(self, problem: Problem) -> None:
         graph = problem.graph
         self.problem = problem

@@ -7,9 +7,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from cpms.cuda import launch_norms, refinement, room, segmented, variants, vectors
+from cpms.cuda import batch, batch_refinement, launch_norms, refinement, room, segmented, variants, vectors
 from cpms.cuda import numbering as numbers
 from cpms.cuda.backend import current
+from cpms.cuda.batch import CudaBatch
+from cpms.cuda.batch_refinement import CudaRefiningBatch
 from cpms.cuda.compile import missing
 from cpms.cuda.launch_spmv import Update
 from cpms.cuda.layouts import BalancedRows, Columns, Matrix, ThreadRows, most_bytes
@@ -180,6 +182,14 @@ class CudaEngine(Engine):
             matrix = _build(kernel, problem.graph, None if layout == "pattern" else storage, numbering)
             work = Work.of(problem, pattern=layout == "pattern", numbering=numbering)
             return CudaOperator(problem, storage, kernel, matrix, work)
+
+    def batch(self, problem: Problem) -> CudaBatch:
+        """Arrange the graph for queries that share its edges."""
+        return batch.prepared(problem, self.name)
+
+    def refining_batch(self, problem: Problem) -> CudaRefiningBatch:
+        """Arrange the graph for queries that share its edges, by method ``refine``."""
+        return batch_refinement.prepared(problem, self.name)
 
     def refinement(self, problem: Problem) -> Refinement:
         """Arrange the graph for kernels that stay on the device."""

@@ -1,0 +1,104 @@
+"""What the answers of a batch are worth: residuals of many at once, recomputed in float64."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array
+
+from cpms import threads
+from cpms.engine import Floats, Problem
+from cpms.result import Status
+from cpms.stopping import Stopping
+
+if TYPE_CHECKING:
+    from cpms.batch import Query
+
+_BLOCK_BYTES = 1 << 28
+_MOST_COLUMNS = 16
+_PART_EDGES = 1 << 18
+_MOST_PARTS = 64
+
+
+class BatchReferee:
+    """Recomputes G(x) - x of many queries with SciPy's product, which no engine of batches shares.
+
+    A read of the matrix serves up to 16 queries, so that this costs a fraction of what as many calls of
+    `cpms.ranking.residual` would.
+
+    Parameters
+    ----------
+    problem : Problem
+        Its own teleport distribution is not used.
+    stopping : Stopping
+    """
+
+    def __init__(self, problem: Problem, stopping: Stopping) -> None:
+        graph = problem.graph
+        self._problem, self._stopping = problem, stopping
+        parts = int(np.clip(graph.edges // _PART_EDGES, 1, _MOST_PARTS))
+        wanted = np.linspace(0, graph.edges + graph.nodes, parts + 1)
+        bounds = np.unique(np.searchsorted(graph.indptr + np.arange(graph.nodes + 1), wanted))
+        self._parts = list(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True))
+        longest = max(int(graph.indptr[high] - graph.indptr[low]) for low, high in self._parts)
+        self._ones = np.ones(longest)
+
+    def verdicts(
+        self, queries: list[Query], answers: list[Floats], statuses: list[Status]
+    ) -> list[tuple[Status, float]]:
+        """Return what is left of each status, and each residual in L1; scale the answers to mass 1."""
+        width = int(np.clip(_BLOCK_BYTES // (8 * self._problem.graph.nodes), 1, _MOST_COLUMNS))
+        found: list[tuple[Status, float]] = []
+        for begin in range(0, len(queries), width):
+            here = slice(begin, begin + width)
+            found += self._block(queries[here], answers[here], statuses[here])
+        return found
+
+    def _block(self, queries: list[Query], answers: list[Floats], statuses: list[Status]) -> list[tuple[Status, float]]:
+        usable = []
+        for place, (ranks, status) in enumerate(zip(answers, statuses, strict=True)):
+            total = ranks.sum()
+            if status is not Status.NON_FINITE and 0.5 < total < 2.0:
+                ranks /= total
+                usable.append(place)
+        verdicts = [(Status.NON_FINITE, math.inf)] * len(queries)
+        if not usable:
+            return verdicts
+        norms = self._residuals([queries[place] for place in usable], np.stack([answers[p] for p in usable], axis=1))
+        for place, norm in zip(usable, norms, strict=True):
+            misses = statuses[place] is Status.CONVERGED and norm[self._stopping.norm] >= self._stopping.tol
+            verdicts[place] = (Status.UNVERIFIED if misses else statuses[place]), norm["l1"]
+        return verdicts
+
+    def _residuals(self, queries: list[Query], x: npt.NDArray[np.float64]) -> list[dict[str, float]]:
+        """Return the norms of G(x) - x of each column of ``x``, shape (nodes, queries)."""
+        graph, damping = self._problem.graph, self._problem.damping
+        degree = graph.out_degree[:, None]
+        share = np.where(degree > 0, x / np.maximum(degree, 1), 0.0)
+        damped = damping * x[graph.dangling_nodes].sum(axis=0)
+        spread = self._problem.dangling == "uniform"
+        to_all = damped / graph.nodes if spread else np.zeros(len(queries))
+        to_teleport = np.full(len(queries), 1.0 - damping) + (0.0 if spread else damped)
+
+        def norms(part: tuple[int, int]) -> npt.NDArray[np.float64]:
+            low, high = part
+            first, last = int(graph.indptr[low]), int(graph.indptr[high])
+            rows = (graph.indptr[low : high + 1] - first).astype(graph.sources.dtype)
+            matrix = csr_array(
+                (self._ones[: last - first], graph.sources[first:last], rows), shape=(high - low, graph.nodes)
+            )
+            change = damping * (matrix @ share)
+            change += to_all - x[low:high]
+            for column, query in enumerate(queries):
+                a, b = np.searchsorted(query.nodes, (low, high))
+                change[query.nodes[a:b] - low, column] += to_teleport[column] * query.weights[a:b]
+            np.abs(change, out=change)
+            return np.stack([change.sum(axis=0), (change**2).sum(axis=0), change.max(axis=0)])
+
+        found = np.array(threads.each(norms, self._parts))
+        l1, squares = found[:, :2].sum(axis=0)
+        together = zip(l1.tolist(), np.sqrt(squares).tolist(), found[:, 2].max(axis=0).tolist(), strict=True)
+        return [dict(zip(("l1", "l2", "linf"), each, strict=True)) for each in together]

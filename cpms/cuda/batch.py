@@ -1,0 +1,200 @@
+"""Batches of personalised queries on a device, in float64; see ``batch.cu``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cpms.batch import Batch, Query
+from cpms.cuda import room, variants
+from cpms.cuda.backend import current
+from cpms.cuda.batch_graph import FULL_COLUMNS, BatchGraph, Own, padded_columns, values_a_lane
+from cpms.engine import Floats, Problem, Sweep
+from cpms.errors import UnsupportedError
+
+_SUMS, _FOUND = 4, 5
+"""L1, squares, mass and dangling mass; and the largest change."""
+_POWER_BYTES, REFINE_BYTES = 24, 36
+"""Of a node and query: iterates and answers, and what low sweeps of up to 32 bits need besides."""
+
+
+class CudaBatch(Batch):
+    """Shares x / out-degree (x itself on dangling nodes) of all queries, node by node, in device memory.
+
+    A query that leaves goes on to be swept until so many have left that the others fit in fewer columns.
+    """
+
+    _places: Places
+    _shares: Any
+    _fresh: Any
+    _dangling: Floats
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self._graph = BatchGraph.of(problem)
+        self.nbytes = self._graph.nbytes
+        self.width = fitting_width(problem, FULL_COLUMNS, _POWER_BYTES)
+
+    def start(self, queries: list[Query], first: Floats) -> None:
+        """Begin all queries at the same first iterate."""
+        nodes = self.problem.graph.nodes
+        with memory_for(self.problem, len(queries), _POWER_BYTES):
+            self._places = Places(queries, nodes)
+            self._shares = first_shares(self._graph, first, self._places.stride)
+            self._fresh = current().arrays.zeros(self._shares.shape, np.float64)
+        self._dangling = np.full(self._places.stride, first[self.problem.graph.dangling_nodes].sum())
+
+    def sweep(self) -> list[Sweep]:
+        """Sweep once."""
+        options = full_options(self.problem, np.ones(self._places.stride), self._dangling)
+        found = full_sweep(self._graph, self._places, options, self._shares, self._fresh, None)
+        self._shares, self._fresh = self._fresh, self._shares
+        self._dangling = found[3]
+        return [Sweep(*sweep) for sweep in sweeps_of(found, self._places.columns)]
+
+    def take(self, places: list[int]) -> list[Any]:
+        """Return the ranks of some queries, in device memory; they leave the batch."""
+        taken = ranks_of(self._graph, self._shares, [self._places.columns[place] for place in places])
+        kept = self._places.without(places)
+        if kept is not None:
+            self._shares = self._shares.take(kept, axis=1)
+            self._fresh = current().arrays.zeros(self._shares.shape, np.float64)
+            self._dangling = self._dangling[current().to_host(kept)]
+        return taken
+
+
+class Places:
+    """In which column each query lies, and what its teleport brings to single nodes."""
+
+    queries: list[Query]
+    columns: list[int]
+    stride: int
+    """Columns of a node."""
+    own: Own
+
+    def __init__(self, queries: list[Query], nodes: int) -> None:
+        self._nodes = nodes
+        self._begin(queries)
+
+    def without(self, places: list[int]) -> Any | None:
+        """Let queries go; where the others then need fewer columns, return those they lie in, on the device."""
+        left = [place for place in range(len(self.queries)) if place not in places]
+        columns = [self.columns[place] for place in left]
+        self.queries, self.columns = [self.queries[place] for place in left], columns
+        if not left or padded_columns(len(left)) == self.stride:
+            return None
+        self._begin(self.queries)
+        # Columns without a query repeat one: what they hold is of no use.
+        filled = columns + [columns[0]] * (self.stride - len(columns))
+        return current().arrays.asarray(np.array(filled))
+
+    def _begin(self, queries: list[Query]) -> None:
+        self.queries = queries
+        self.columns = list(range(len(queries)))
+        self.stride = padded_columns(len(queries))
+        self.own = Own.of(queries, self._nodes)
+
+
+def full_options(problem: Problem, mass: Floats, dangling: Floats) -> Floats:
+    """Return what a float64 sweep asks of each query: 1 / mass, what all nodes get, what teleport brings."""
+    to_mass_one = 1.0 / np.where(mass > 0, mass, 1.0)  # Columns without a query may have come to nothing.
+    damped = problem.damping * dangling * to_mass_one
+    rest = np.full(len(mass), 1.0 - problem.damping)
+    if problem.dangling == "uniform":
+        return np.stack([to_mass_one, damped / problem.graph.nodes, rest])
+    return np.stack([to_mass_one, np.zeros(len(mass)), rest + damped])
+
+
+def full_sweep(
+    graph: BatchGraph, places: Places, options: Floats, shares: Any, fresh: Any, change: Any | None
+) -> Floats:
+    """Sweep all columns in float64, and return what was found of each, shape (5 or 6, columns).
+
+    These are L1 and sum of squares of the change, mass, dangling mass and largest change; with a ``change``,
+    which then holds that divided by the out-degree, also the largest of its values.
+    """
+    given = current().arrays.asarray(options)
+
+    def launch(first: int, used: int) -> None:
+        arguments = (
+            *(*graph.edges, *graph.nodes(places.own, first, used, places.stride), np.float64(graph.problem.damping)),
+            *(given.reshape(-1)[first:], shares.reshape(-1)[first:], fresh.reshape(-1)[first:]),
+            np.uint64(0) if change is None else change.reshape(-1)[first:],
+        )
+        graph.launch(variants.batch_full(values_a_lane(used), refines=change is not None), arguments)
+
+    count = _FOUND + (change is not None)
+    return graph.totals(count, _SUMS, places.stride, FULL_COLUMNS, launch)
+
+
+def sweeps_of(found: Floats, columns: list[int]) -> list[tuple[float, float, float, float]]:
+    """Return the parts of a `Sweep` of each of these columns."""
+    return [(l1, squares**0.5, linf, mass) for l1, squares, mass, _, linf in found[:_FOUND, columns].T.tolist()]
+
+
+def first_shares(graph: BatchGraph, first: Floats, stride: int) -> Any:
+    """Return the shares of one iterate in all columns, a row of zeros behind the nodes."""
+    arrays, nodes = current().arrays, graph.problem.graph.nodes
+    shares = arrays.zeros((nodes + 1, stride), np.float64)
+    shares[:nodes] = (arrays.asarray(first) / arrays.maximum(graph.degree, 1))[:, None]
+    return shares
+
+
+def ranks_of(graph: BatchGraph, shares: Any, columns: list[int]) -> list[Any]:
+    """Return the values in some columns, each an array of its own in device memory."""
+    degree = current().arrays.maximum(graph.degree, 1)
+    return [shares[: len(degree), column] * degree for column in columns]
+
+
+def needed_bytes(problem: Problem, queries: int, each: int) -> int:
+    """Return about how many bytes of device memory a batch needs, ``each`` a node and query, the graph included."""
+    graph = problem.graph
+    return 9 * (graph.edges + graph.nodes) + 32 * graph.nodes + each * (graph.nodes + 1) * padded_columns(queries)
+
+
+def memory_for(problem: Problem, queries: int, each: int) -> Any:
+    """Turn running out of memory into a sentence."""
+    what = f"a batch of {queries} queries on {problem.graph.name}"
+    return current().memory_for(f"{what} (fewer at a time need less: width)", needed_bytes(problem, queries, each))
+
+
+def fitting_width(problem: Problem, most: int, each: int) -> int:
+    """Return how many queries pay together and fit in the memory that is free.
+
+    Raises
+    ------
+    UnsupportedError
+        If not even the fewest fit.
+    """
+    free = current().free_bytes()
+    beside_graph = needed_bytes(problem, 0, each)
+    for width in range(most, 0, -padded_columns(1)):
+        if needed_bytes(problem, width, each) - beside_graph <= free:
+            return width
+    raise UnsupportedError(
+        f"a batch on {problem.graph.name} needs at least {needed_bytes(problem, 1, each) - beside_graph:,} bytes of "
+        f"device memory beside the graph, but {free:,} are free; use engine cpu"
+    )
+
+
+def prepared(problem: Problem, engine: str) -> CudaBatch:
+    """Return a problem prepared for batches on the device.
+
+    Raises
+    ------
+    UnsupportedError
+        If it does not fit.
+    """
+    refuse_too_large(problem, engine, _POWER_BYTES)
+    with memory_for(problem, 0, 0):
+        return CudaBatch(problem)
+
+
+def refuse_too_large(problem: Problem, engine: str, each: int) -> None:
+    """Raise a sentence if not even one query fits."""
+    graph = problem.graph
+    needed = needed_bytes(problem, 1, each)
+    reason = room.refusal(engine, graph, needed, what=f"a batch on {graph.name}", advice="use engine cpu")
+    if reason:
+        raise UnsupportedError(reason)

@@ -1,0 +1,171 @@
+"""A graph in device memory for batches of queries, and the launchers of ``batch.cu``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cpms.batch import Query
+from cpms.cuda import variants
+from cpms.cuda.arrange import Slots
+from cpms.cuda.backend import RESIDENT_THREADS, current
+from cpms.cuda.variants import Variant
+from cpms.engine import Floats, Problem
+
+MOST_COLUMNS = 128
+"""Queries that one launch serves; float64 sweeps take `FULL_COLUMNS` of them at a time."""
+FULL_COLUMNS = 64
+_WARPS = RESIDENT_THREADS // 32
+_TASK_STEPS = 2
+"""Steps of 256 slots that a warp takes before the warps of its block join their rows."""
+_COLUMNS_TOGETHER = 16
+"""Columns fill whole sectors of 32 bytes, of 16-bit values and wider ones."""
+_MOST_TOTALS = 6
+_LIMITS = {1: 32, 2: 64, 4: 128}
+"""Columns up to which a lane takes so many."""
+
+
+def padded_columns(queries: int) -> int:
+    """Return the columns in which so many queries lie.
+
+    Examples
+    --------
+    >>> padded_columns(1), padded_columns(100)
+    (16, 112)
+    """
+    return -(-queries // _COLUMNS_TOGETHER) * _COLUMNS_TOGETHER
+
+
+def values_a_lane(columns: int) -> int:
+    """Return how many columns each lane of a warp takes.
+
+    Examples
+    --------
+    >>> [values_a_lane(columns) for columns in (16, 48, 112)]
+    [1, 2, 4]
+    """
+    return next(each for each, most in _LIMITS.items() if columns <= most)
+
+
+@dataclass(frozen=True, eq=False)
+class Own:
+    """What single nodes get of teleport, sorted by node: node i has entries ``starts[i]`` to ``starts[i + 1]``."""
+
+    starts: Any
+    columns: Any
+    weights: Any
+
+    @classmethod
+    def of(cls, queries: list[Query], nodes: int) -> Own:
+        """Sort the teleports of queries, whose columns are their places."""
+        arrays = current().arrays
+        named = np.concatenate([query.nodes for query in queries])
+        columns = np.repeat(np.arange(len(queries), dtype=np.uint32), [len(query.nodes) for query in queries])
+        order = np.argsort(named, kind="stable")
+        starts = arrays.searchsorted(arrays.asarray(named[order]), arrays.arange(nodes + 1))
+        weights = np.concatenate([query.weights for query in queries])[order]
+        return cls(starts.astype(np.uint32), arrays.asarray(columns[order]), arrays.asarray(weights))
+
+
+@dataclass(frozen=True, eq=False)
+class BatchGraph:
+    """Edges in slots, degrees, and what blocks leave for each other.
+
+    Parameters
+    ----------
+    problem : Problem
+        Its own teleport distribution is not used.
+    sources, marks : device arrays
+        See `cpms.cuda.arrange.Slots.place`.
+    first_rows, first_tasks : device arrays of uint32
+        Row of each task's first slot, and the task in which that row begins.
+    steps : int
+    degree : device array of uint32, shape (nodes,)
+    pieces : device array of uint64
+        All ones where there is nothing.
+    partials : device array of float64
+    """
+
+    problem: Problem
+    sources: Any
+    marks: Any
+    first_rows: Any
+    first_tasks: Any
+    steps: int
+    degree: Any
+    pieces: Any
+    partials: Any
+    blocks: int
+
+    @classmethod
+    def of(cls, problem: Problem) -> BatchGraph:
+        """Arrange a problem's graph on the device."""
+        arrays, graph = current().arrays, problem.graph
+        slots = Slots.of(graph)
+        sources, marks, _ = slots.place(graph)
+        first_rows, first_tasks = slots.tasks(_TASK_STEPS)
+        turns = -(-slots.steps // (_WARPS * _TASK_STEPS))
+        blocks = max(1, min(current().resident_blocks, max(turns, graph.nodes // (4 * _WARPS))))
+        return cls(
+            problem=problem,
+            sources=sources,
+            marks=marks,
+            first_rows=first_rows,
+            first_tasks=first_tasks,
+            steps=slots.steps,
+            degree=arrays.asarray(graph.out_degree.astype(np.uint32)),
+            pieces=arrays.full(turns * MOST_COLUMNS, np.uint64(2**64 - 1), np.uint64),
+            partials=arrays.zeros(_MOST_TOTALS * MOST_COLUMNS * blocks, np.float64),
+            blocks=blocks,
+        )
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of edges and degrees."""
+        parts = (self.sources, self.marks, self.first_rows, self.first_tasks, self.degree)
+        return sum(int(part.nbytes) for part in parts)
+
+    @property
+    def edges(self) -> tuple[Any, ...]:
+        """What kernels that walk edges take first."""
+        task = np.uint32(self.steps), np.uint32(_TASK_STEPS)
+        return self.sources, self.marks, self.first_rows, self.first_tasks, *task, self.pieces
+
+    def nodes(self, own: Own, first: int, used: int, stride: int) -> tuple[Any, ...]:
+        """Return what all kernels take of the nodes, and of ``used`` columns from ``first`` on."""
+        own_of = own.starts, own.columns, own.weights, np.uint32(first)
+        return self.degree, *own_of, np.uint32(self.problem.graph.nodes), np.uint32(stride), np.uint32(used)
+
+    def launch(self, variant: Variant, arguments: tuple[Any, ...]) -> None:
+        """Run a kernel of which all blocks are there at once."""
+        current().run_resident(variant, self.blocks, (*arguments, self.partials))
+
+    def totals(self, count: int, sums: int, stride: int, most: int, launch: Callable[[int, int], None]) -> Floats:
+        """Call ``launch(first, used)`` for groups of at most ``most`` columns; return totals, shape (count, stride).
+
+        The first ``sums`` of them are sums over the nodes, the others largest values.
+        """
+        found = current().arrays.zeros(count * stride, np.float64)
+        for first, used in groups_of(stride, most):
+            launch(first, used)
+            arguments = (
+                *(self.partials, np.uint32(self.blocks), np.uint32(stride), np.uint32(used)),
+                *(np.uint32(count), np.uint32(sums), found[first:]),
+            )
+            current().run(variants.BATCH_TOTALS, -(-count * used // 8), arguments)
+        values: Floats = current().to_host(found).reshape(count, stride)
+        return values
+
+
+def groups_of(stride: int, most: int) -> list[tuple[int, int]]:
+    """Return the first column and the number of columns of each launch.
+
+    Examples
+    --------
+    >>> groups_of(112, 64)
+    [(0, 64), (64, 48)]
+    """
+    return [(first, min(most, stride - first)) for first in range(0, stride, most)]

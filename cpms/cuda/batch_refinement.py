@@ -1,0 +1,263 @@
+"""Method ``refine`` for batches of personalised queries on a device; see ``batch.cu``."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cpms.batch import Query
+from cpms.batch_refine import RefiningBatch
+from cpms.cuda import variants
+from cpms.cuda.backend import current
+from cpms.cuda.batch import (
+    REFINE_BYTES,
+    Places,
+    first_shares,
+    fitting_width,
+    full_options,
+    full_sweep,
+    memory_for,
+    ranks_of,
+    refuse_too_large,
+    sweeps_of,
+)
+from cpms.cuda.batch_graph import FULL_COLUMNS, MOST_COLUMNS, BatchGraph, values_a_lane
+from cpms.engine import Floats, Norm, Problem, Round, Sweep
+from cpms.errors import UnsupportedError
+from cpms.format import FloatFormat
+from cpms.quantising import headroom, shared_scale
+from cpms.refine import Plan
+
+_MOST_EXPONENT = 100
+"""Scales are powers of two that float32 has; ``batch_low_next`` has the same limit."""
+_SINGLE_EXPONENT_BITS = 8
+_MOST_AHEAD = 16
+"""Low sweeps that are launched before the host looks at what they found."""
+_SURE = 0.9
+"""Share of the low sweeps that seem to be left that is launched at once."""
+
+
+class CudaRefiningBatch(RefiningBatch):
+    """x as shares and c of all queries, node by node, in device memory."""
+
+    _places: Places
+    _shares: Any
+    _fresh: Any
+    _c: Any
+    _z: tuple[Any, ...]
+    _storage: FloatFormat | None
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self._graph = BatchGraph.of(problem)
+        self.nbytes = self._graph.nbytes
+        self.width = fitting_width(problem, MOST_COLUMNS, REFINE_BYTES)
+
+    def start(self, queries: list[Query], first: Floats) -> None:
+        """Begin all queries at the same first iterate."""
+        with memory_for(self.problem, len(queries), REFINE_BYTES):
+            self._places = Places(queries, self.problem.graph.nodes)
+            self._shares = first_shares(self._graph, first, self._places.stride)
+            self._make_room()
+        stride = self._places.stride
+        # Mass and dangling mass of the next round's x, until low sweeps change it.
+        self._mass = np.ones(stride)
+        self._dangling = np.full(stride, first[self.problem.graph.dangling_nodes].sum())
+        self._has_c = np.zeros(stride)
+
+    def round(self, plans: list[Plan], *, tol: float, norm: Norm, most: list[int]) -> list[Round]:
+        """Correct and sweep in float64, then in few bits, one format after the other."""
+        began = time.perf_counter()
+        if self._has_c.any():
+            self._correct()
+        options = full_options(self.problem, self._mass, self._dangling)
+        found = full_sweep(self._graph, self._places, options, self._shares, self._fresh, self._c)
+        self._shares, self._fresh = self._fresh, self._shares
+        self._mass, self._dangling = found[2], found[3]
+        self._has_c = np.zeros(self._places.stride)
+        full_s = time.perf_counter() - began
+        columns = self._places.columns
+        sweeps = [Sweep(*sweep) for sweep in sweeps_of(found, columns)]
+        low: list[list[float]] = [[] for _ in plans]
+        seconds = [[full_s] for _ in plans]
+        for storage in dict.fromkeys(plan.storage for plan in plans):
+            until, limits = np.full(self._places.stride, np.inf), np.zeros(self._places.stride, np.int64)
+            for place, (plan, sweep) in enumerate(zip(plans, sweeps, strict=True)):
+                size = sweep.of(norm)
+                if plan.storage == storage and tol <= size < math.inf:
+                    until[columns[place]] = max(plan.gain * sweep.l1, 0.5 * tol * sweep.l1 / size)
+                    limits[columns[place]] = most[place] - 1
+            until[limits == 0] = np.inf
+            if storage is None or not limits.any():
+                continue
+            norms, counts, ended_s = self._low(storage, found, until, limits, began)
+            for place, column in enumerate(columns):
+                low[place] += norms[: counts[column], column].tolist()
+                seconds[place] += ended_s[: counts[column]]
+        # Sums of r are not looked at here; mass is that of x.
+        return [
+            Round(found=sweep, low=own, sums=[], seconds=times)
+            for sweep, own, times in zip(sweeps, low, seconds, strict=True)
+        ]
+
+    def take(self, places: list[int]) -> list[Any]:
+        """Return the ranks of some queries, in device memory; they leave the batch.
+
+        What low sweeps found counts where a limit of sweeps ends a solve before it is added.
+        """
+        columns = [self._places.columns[place] for place in places]
+        taken = ranks_of(self._graph, self._shares, columns)
+        for ranks, column in zip(taken, columns, strict=True):
+            if self._has_c[column]:
+                ranks += self._c[:-1, column]
+                ranks *= ranks > 0
+        kept = self._places.without(places)
+        if kept is not None:
+            self._shares, c = self._shares.take(kept, axis=1), self._c.take(kept, axis=1)
+            self._make_room()
+            self._c = c
+            here = current().to_host(kept)
+            self._mass, self._dangling, self._has_c = self._mass[here], self._dangling[here], self._has_c[here]
+        return taken
+
+    def _make_room(self) -> None:
+        arrays, shape = current().arrays, self._shares.shape
+        self._fresh = arrays.zeros(shape, np.float64)
+        self._c = arrays.zeros(shape, np.float32)
+        self._z = ()
+        self._storage = None
+
+    def _use(self, storage: FloatFormat) -> None:
+        """Have room for z in a format, a row of zeros behind the nodes."""
+        if storage.exponent_bits > _SINGLE_EXPONENT_BITS or storage.rounding == "stochastic":
+            raise UnsupportedError(
+                f"batches of method 'refine' read {storage.name} as float32, which needs at most "
+                f"{_SINGLE_EXPONENT_BITS} exponent bits and no stochastic rounding; use fp16, bf16, e5m2 or fp32"
+            )
+        if storage == self._storage:
+            return
+        self._z = ()
+        arrays, (rows, stride) = current().arrays, self._shares.shape
+        self._z = tuple(arrays.zeros((rows, stride * storage.width // 8), np.uint8) for _ in range(2))
+        self._storage = storage
+
+    def _correct(self) -> None:
+        places, has = self._places, current().arrays.asarray(self._has_c)
+
+        def launch(first: int, used: int) -> None:
+            arguments = (
+                *(*self._graph.nodes(places.own, first, used, places.stride), has[first:]),
+                *(self._shares.reshape(-1)[first:], self._c.reshape(-1)[first:]),
+            )
+            self._graph.launch(variants.batch_correct(values_a_lane(used)), arguments)
+
+        mass, dangling = self._graph.totals(2, 2, places.stride, FULL_COLUMNS, launch)
+        # Others keep what their last sweep found, bit for bit what it would be without these.
+        self._mass = np.where(self._has_c > 0, mass, self._mass)
+        self._dangling = np.where(self._has_c > 0, dangling, self._dangling)
+
+    def _low(
+        self, storage: FloatFormat, found: Floats, until: Floats, limits: npt.NDArray[np.int64], began: float
+    ) -> tuple[Floats, npt.NDArray[np.int64], list[float]]:
+        """Do low sweeps of each query until its r is small, or as many as its limit; 0 leaves it as it is.
+
+        Return ||r||_1 after each sweep, shape (sweeps, columns), how many of them each query did, and when
+        each sweep ended.
+        """
+        arrays, damping = current().arrays, self.problem.damping
+        self._use(storage)
+        options = self._first_options(storage, found[5], limits)
+        lost = damping * self._quantised(storage, options)
+        spread = 1.0 / self.problem.graph.nodes if self.problem.dangling == "uniform" else 0.0
+        options[1 if spread else 2] = lost * (spread or 1.0)
+        given, until_there = arrays.asarray(options), arrays.asarray(until)
+        goes_on = limits > 0
+        self._has_c[goes_on] = 1.0
+        counts = np.zeros(len(until), np.int64)
+        norms = found[:1]
+        ended_s = [time.perf_counter() - began]
+        while goes_on.any():
+            done = len(norms) - 1
+            count = min(_ahead(norms[-2:, goes_on], until[goes_on]), int(limits[goes_on].min()) - done)
+            report = arrays.zeros((count, len(until)), np.float64)
+            for step in range(count):
+                self._low_sweep(storage, given, until_there, report[step], spread)
+            norms = np.concatenate([norms, current().to_host(report)])
+            ended_s += np.linspace(ended_s[-1], time.perf_counter() - began, count + 1)[1:].tolist()
+            for step in range(done + 1, done + count + 1):
+                ends = goes_on & (~(norms[step] > until) | (limits == step))
+                counts[ends] = step
+                goes_on &= ~ends
+            for column in np.flatnonzero((counts == done + count) & (norms[-1] > until)):
+                # It has come to its limit: it rests from now on.
+                given[:3, column] = 0.0
+                until_there[column] = np.inf
+        return norms[1:], counts, ended_s[1:]
+
+    def _first_options(
+        self, storage: FloatFormat, largest: Floats, limits: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.float32]:
+        """Return what low sweeps ask of each query: factor, two shares of lost mass, scale, one over it."""
+        options = np.zeros((5, len(limits)), np.float32)
+        for column in np.flatnonzero(limits):
+            exponent = shared_scale(storage, float(largest[column]))
+            scale = 2.0 ** max(-_MOST_EXPONENT, min(_MOST_EXPONENT, exponent))
+            options[:, column] = self.problem.damping / scale, 0.0, 0.0, scale, 1.0 / scale
+        return options
+
+    def _quantised(self, storage: FloatFormat, options: npt.NDArray[np.float32]) -> Floats:
+        places, given = self._places, current().arrays.asarray(options)
+        quantise, _ = variants.batch_low(storage, values_a_lane(places.stride))
+
+        def launch(first: int, used: int) -> None:
+            arguments = (*self._graph.nodes(places.own, first, used, places.stride), given, self._c, self._z[0])
+            self._graph.launch(quantise, arguments)
+
+        lost: Floats = self._graph.totals(1, 1, places.stride, MOST_COLUMNS, launch)[0]
+        return lost
+
+    def _low_sweep(self, storage: FloatFormat, options: Any, until: Any, report: Any, spread: float) -> None:
+        graph, places = self._graph, self._places
+        _, low = variants.batch_low(storage, values_a_lane(places.stride))
+        nodes = graph.nodes(places.own, 0, places.stride, places.stride)
+        graph.launch(low, (*graph.edges, *nodes, options, self._z[0], self._c, self._z[1]))
+        arguments = (
+            *(graph.partials, np.uint32(graph.blocks), np.uint32(places.stride), np.uint32(places.stride)),
+            *(np.float64(self.problem.damping), np.float64(spread), np.uint32(1)),
+            *(np.int32(storage.bias - headroom(storage)), until, options, report),
+        )
+        current().run(variants.BATCH_LOW_NEXT, -(-places.stride // 8), arguments)
+        self._z = self._z[::-1]
+
+
+def _ahead(norms: Floats, until: Floats) -> int:
+    """Return how many low sweeps to launch at once: fewer than seem to be left, by the last two norms of each query.
+
+    Examples
+    --------
+    >>> _ahead(np.array([[1.0], [0.5]]), np.array([0.01])), _ahead(np.array([[1.0]]), np.array([0.01]))
+    (5, 1)
+    """
+    if len(norms) < 2:
+        return 1
+    before, now = norms
+    with np.errstate(divide="ignore", invalid="ignore"):
+        left = np.log(until / now) / np.log(now / before)
+    return int(np.clip(_SURE * left[np.isfinite(left)].max(initial=0.0), 1, _MOST_AHEAD))
+
+
+def prepared(problem: Problem, engine: str) -> CudaRefiningBatch:
+    """Return a problem prepared for batches of method ``refine`` on the device.
+
+    Raises
+    ------
+    UnsupportedError
+        If it does not fit.
+    """
+    refuse_too_large(problem, engine, REFINE_BYTES)
+    with memory_for(problem, 0, 0):
+        return CudaRefiningBatch(problem)

@@ -1,0 +1,246 @@
+"""Personalised PageRank of random nodes: one at a time and in batches, judged by the top 20 of a float64 solution."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import BaseModel, ConfigDict, Field
+
+from cpms import batch, engines, ranking, threads
+from cpms.certify_batch import BatchReferee
+from cpms.engine import Floats, Problem
+from cpms.errors import UnsupportedError
+from cpms.experiment.config import Cell, Experiment
+from cpms.experiment.last_graph import LastGraph
+from cpms.experiment.one_query import OneQuery
+from cpms.format import FloatFormat, format_named
+from cpms.graph import Graph
+from cpms.main_memory import in_main_memory
+from cpms.result import Status, Step
+from cpms.start import first_iterate
+from cpms.stopping import Stopping
+
+_TOP = 20
+
+
+class Contestant(BaseModel):
+    """An engine, and how it works; ``batch`` is how many queries share a sweep, 0 for one at a time.
+
+    ``queries`` limits how many it answers, ``least_tol`` the tolerances it is asked for.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    engine: str
+    storage: str = "fp64"
+    layout: str = "pattern"
+    method: Literal["power", "refine"] = "power"
+    batch: int = Field(default=0, ge=0)
+    queries: int | None = Field(default=None, ge=1)
+    least_tol: float = Field(default=0.0, ge=0)
+
+
+class Setting(BaseModel):
+    """When solves stop, where they begin, and how many answers are certified of each contestant."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    tol: float = Field(gt=0)
+    norm: Literal["l1", "l2", "linf"] = "l2"
+    max_iterations: int = Field(default=30, ge=1)
+    starts: list[Literal["uniform", "penalised"]] = ["uniform"]
+    certified: int = Field(default=5, ge=1)
+
+
+class Config(Experiment):
+    """What such an experiment may set."""
+
+    graphs: list[str] = Field(min_length=1)
+    contestants: list[Contestant] = Field(min_length=1)
+    settings: list[Setting] = Field(min_length=1)
+    queries: int = Field(default=100, ge=1)
+    seed: int = 1
+    damping: float = Field(default=0.85, gt=0, lt=1)
+    dangling: Literal["teleport", "uniform"] = "uniform"
+    penalty: float = Field(default=0.1, gt=0, lt=1)
+    reference_tol: float = Field(default=1e-12, gt=0)
+
+    def cells(self) -> list[Cell]:
+        """Return one cell a graph, setting, start and contestant."""
+        fixed = self.model_dump(
+            include={"queries", "seed", "damping", "dangling", "penalty", "reference_tol", "warmup"}
+        )
+        return [
+            {
+                "graph": graph,
+                "start": start,
+                **setting.model_dump(exclude={"starts"}),
+                **contestant.model_dump(exclude={"queries", "least_tol"}),
+                "limit": contestant.queries,
+                **fixed,
+                "repetition": repetition,
+            }
+            for graph in self.graphs
+            for repetition in range(self.repetitions)
+            for setting in self.settings
+            for start in setting.starts
+            for contestant in self.contestants
+            if setting.tol >= contestant.least_tol
+        ]
+
+
+class Context:
+    """Holds the graph of the cells at hand, its queries and what their answers should be."""
+
+    def __init__(self, config: Config) -> None:
+        del config
+        self._graph = LastGraph()
+        self._asked: _Asked | None = None
+
+    def measure(self, cell: Cell) -> dict[str, Any]:
+        """Answer a cell's queries and judge the answers."""
+        if cell["engine"] not in engines.names():
+            raise UnsupportedError(f"engine {cell['engine']!r} is not there; it can be {', '.join(engines.names())}")
+        engines.get(cell["engine"])
+        graph = self._graph.load(cell["graph"])
+        if self._asked is None or self._asked.graph is not graph:
+            self._asked = None
+            self._asked = _Asked(graph, cell)
+        first = batch.penalised_start(graph, cell["penalty"]) if cell["start"] == "penalised" else None
+        solve = _in_batches if cell["batch"] else _one_at_a_time
+        answers, columns = solve(self._asked, cell, first_iterate(graph, first))
+        return {
+            "graph_name": graph.name,
+            "stand_in_for": graph.stand_in_for,
+            "nodes": graph.nodes,
+            "edges": graph.edges,
+            **columns,
+            **_judged(self._asked, cell, answers),
+        }
+
+
+class _Asked:
+    """Random nodes with out-edges, each a query, and the top 20 of each by a float64 solution."""
+
+    def __init__(self, graph: Graph, cell: Cell) -> None:
+        self.graph = graph
+        random = np.random.default_rng(cell["seed"])
+        linked = np.flatnonzero(graph.out_degree > 0)
+        count = min(cell["queries"] + cell["warmup"], len(linked))
+        nodes = random.choice(linked, count, replace=False)
+        self.warmup = min(cell["warmup"], count - 1)
+        self.queries = [batch.Query(np.array([node]), np.ones(1)) for node in nodes]
+        method = "power" if engines.get_any("cuda").missing() else "refine"
+        solved = batch.personalized_pagerank(
+            graph,
+            [graph.node_id(int(node)) for node in nodes[self.warmup :]],
+            method=method,
+            damping=cell["damping"],
+            dangling=cell["dangling"],
+            tol=cell["reference_tol"],
+        )
+        self.top = [set(top.tolist()) for top in threads.each(lambda result: ranking.top_k(result.ranks, _TOP), solved)]
+        self.exact = [result.ranks for result in solved[:_TOP]]
+        self.reference_residual_l1 = max(result.residual_l1 for result in solved)
+
+
+Answers = list[tuple[Floats, Status, list[Step]]]
+
+
+def _one_at_a_time(asked: _Asked, cell: Cell, first: Floats) -> tuple[Answers, dict[str, Any]]:
+    """Solve query after query on one prepared matrix."""
+    queries = asked.queries[: None if cell["limit"] is None else asked.warmup + cell["limit"]]
+    solver = OneQuery(asked.graph, cell, first)
+    answers: Answers = []
+    solve_s, reset_s = [], []
+    for query in queries:
+        began = time.perf_counter()
+        solver.aim(query)
+        reset_s.append(time.perf_counter() - began)
+        ranks, status, history = solver.solve()
+        solve_s.append(history[-1].seconds)
+        answers.append((in_main_memory(ranks), status, history))
+    del answers[: asked.warmup], solve_s[: asked.warmup], reset_s[: asked.warmup]
+    return answers, {
+        "prepare_s": solver.prepare_s,
+        "matrix_bytes": solver.matrix_bytes,
+        "reset_s": statistics.median(reset_s),
+        "query_samples_s": solve_s,
+        "query_s": statistics.fmean(solve_s),
+    }
+
+
+def _in_batches(asked: _Asked, cell: Cell, first: Floats) -> tuple[Answers, dict[str, Any]]:
+    """Solve all queries, some together; what a query takes is its share of a batch."""
+    queries = asked.queries[asked.warmup :][: cell["limit"]]
+    problem = Problem(asked.graph, cell["damping"], None, cell["dangling"])
+    stopping = Stopping(cell["tol"], cell["norm"], cell["max_iterations"])
+    began = time.perf_counter()
+    run = batch.prepared(engines.get(cell["engine"]), problem, cell["method"], format_named(cell["storage"]))
+    prepare_s = time.perf_counter() - began
+    together = [queries[begin : begin + cell["batch"]] for begin in range(0, len(queries), cell["batch"])]
+    run.solve(together[0], first, stopping)
+    answers: Answers = []
+    batch_s = []
+    for some in together:
+        solved = run.solve(some, first, stopping)
+        batch_s.append(max(history[-1].seconds for _, _, history in solved))
+        answers += [(in_main_memory(ranks), status, history) for ranks, status, history in solved]
+    return answers, {
+        "prepare_s": prepare_s,
+        "matrix_bytes": run.batch.nbytes,
+        "reset_s": None,
+        "query_samples_s": batch_s,
+        "query_s": sum(batch_s) / len(queries),
+    }
+
+
+def _judged(asked: _Asked, cell: Cell, answers: Answers) -> dict[str, Any]:
+    """Compare with the float64 solutions; certify the first answers by residuals recomputed in float64."""
+    ranks = [values for values, _, _ in answers]
+    tops = threads.each(lambda values: ranking.top_k(values, _TOP), ranks)
+    overlap = [len(found & set(top.tolist())) / len(found) for found, top in zip(asked.top, tops, strict=False)]
+    count = min(cell["certified"], len(answers))
+    problem = Problem(asked.graph, cell["damping"], None, cell["dangling"])
+    referee = BatchReferee(problem, Stopping(cell["tol"], cell["norm"]))
+    sample = [values.copy() for values in ranks[:count]]
+    queries = asked.queries[asked.warmup :][:count]
+    verdicts = referee.verdicts(queries, sample, [status for _, status, _ in answers[:count]])
+    errors = [float(np.abs(a - b).sum()) for a, b in zip(sample, asked.exact, strict=False)]
+    residuals = [residual for _, residual in verdicts if np.isfinite(residual)]
+    return {
+        "answered": len(answers),
+        "iterations": [len(history) for _, _, history in answers],
+        "bits": {
+            str(bits): sum(step.bits == bits for _, _, h in answers for step in h) / len(answers)
+            for bits in _bits(answers)
+        },
+        "solver_converged": sum(status is Status.CONVERGED for _, status, _ in answers),
+        "certified_answers": count,
+        "certified_converged": sum(status is Status.CONVERGED for status, _ in verdicts),
+        "residual_l1": max(residuals, default=None),
+        "error_l1": max(errors, default=None) if np.isfinite(errors).all() else None,
+        "reference_residual_l1": asked.reference_residual_l1,
+        "top20_accuracy": statistics.fmean(overlap),
+        **_narrow(cell, ranks),
+    }
+
+
+def _bits(answers: Answers) -> list[int]:
+    return sorted({step.bits for _, _, history in answers for step in history})
+
+
+def _narrow(cell: Cell, answers: list[npt.NDArray[np.float64]]) -> dict[str, Any]:
+    """Return the shares of the ranks that a packed float of power iteration has lost: zeros, and subnormal numbers."""
+    storage = format_named(cell["storage"])
+    if not isinstance(storage, FloatFormat) or cell["method"] == "refine":
+        return {}
+    least = storage.min_normal * 2.0 ** -(storage.bias - 1 if storage.scaled else 0)
+    return {
+        "zero_share": statistics.fmean(float((ranks == 0).mean()) for ranks in answers),
+        "subnormal_share": statistics.fmean(float(((ranks > 0) & (ranks < least)).mean()) for ranks in answers),
+    }

@@ -1,0 +1,314 @@
+// Sweeps of batches of personalised queries: in float64, and for method refine in few bits; see batch.cuh.
+#include "batch.cuh"
+
+namespace cpms {
+
+struct BatchNodes {
+    const u32* degree;  // out-degree, 0 for dangling nodes
+    BatchOwn own;
+    u32 count;
+    Columns columns;
+
+    CPMS_DEVICE double inverse(u32 of) const { return of ? reciprocal(of) : 1.0; }
+    CPMS_DEVICE u64 at(u32 row, u32 column) const { return (u64)row * columns.stride + column; }
+};
+
+// What a row's end needs besides its sum and its queries' numbers.
+struct RowOf {
+    u32 degree, own_begin, own_end;
+    CPMS_DEVICE RowOf(const BatchNodes& nodes, u32 row)
+        : degree(load_word(nodes.degree + row, ReadOnly{})),
+          own_begin(load_word(nodes.own.starts + row, ReadOnly{})),
+          own_end(load_word(nodes.own.starts + row + 1, ReadOnly{})) {}
+};
+
+template <int Each>
+CPMS_DEVICE Run<4 * Each> load_singles(const float* at) {
+    return load_run_bytes<4 * Each>((const u8*)at, Default{});
+}
+
+template <int Each>
+CPMS_DEVICE void store_singles(float* at, const float (&values)[Each]) {
+    Run<4 * Each> run{};
+#pragma unroll
+    for (int k = 0; k < Each; ++k) run.template put<32>(k, bits_of_single(values[k]));
+    store_run_bytes((u8*)at, run);
+}
+
+// y = damping (sum / mass + dangling w) + rest v; r = y - x / mass; shares are x / degree, or x on dangling nodes.
+// options, of each query: 1 / mass, what all nodes get, what teleport brings in all.
+template <int Each, bool Refines>
+struct BatchFullEnd {
+    struct Loaded {
+        RowOf row;
+        double share[Each];
+    };
+    const BatchNodes& nodes;
+    double damping;
+    const double* options;
+    const double* shares;
+    double* fresh;
+    float* change;  // r / degree, or r on dangling nodes, where Refines
+    // L1, squares, mass, dangling mass; largest |r|, largest |r / degree| of others
+    BatchTotals<Each, 5 + Refines, 4> totals;
+
+    CPMS_DEVICE double option(u32 which, u32 column) const {
+        return load_double(options + which * nodes.columns.stride + column);
+    }
+    CPMS_DEVICE Loaded load(u32 row, const Lane<Each>& mine) const {
+        Loaded loaded{RowOf(nodes, row), {}};
+        const auto run = load_columns<double, Each>((const u8*)shares, row, nodes.columns.stride, mine.first);
+#pragma unroll
+        for (int k = 0; k < Each; ++k) loaded.share[k] = value_of(run.template field<64>(k));
+        return loaded;
+    }
+    CPMS_DEVICE void finish(u32 row, const double (&sum)[Each], const Loaded& with, const Lane<Each>& mine) {
+        const u32 degree = with.row.degree;
+        const double by = degree ? (double)degree : 1.0, inverse = nodes.inverse(degree);
+        double y[Each], to_mass_one[Each];
+        float left[Each];
+        Run<8 * Each> run{};
+#pragma unroll
+        for (int k = 0; k < Each; ++k) {
+            to_mass_one[k] = option(0, mine.first + k);
+            y[k] = sum[k] * (damping * to_mass_one[k]) + option(1, mine.first + k);
+        }
+        add_own(nodes.own, with.row.own_begin, with.row.own_end, mine.first, y,
+                [&](int k) { return option(2, mine.first + k); });
+#pragma unroll
+        for (int k = 0; k < Each; ++k) {
+            const double r = y[k] - with.share[k] * by * to_mass_one[k];
+            run.template put<64>(k, bits_of(y[k] * inverse));
+            totals.add(0, k, fabs(r));
+            totals.add(1, k, r * r);
+            totals.add(2, k, y[k]);
+            totals.add(3, k, degree ? 0.0 : y[k]);
+            totals.add(4, k, fabs(r));
+            if constexpr (Refines) {
+                left[k] = (float)(r * inverse);
+                totals.add(5, k, degree ? fabs((double)left[k]) : 0.0);
+            }
+        }
+        if (!mine.writes) return;
+        store_run_bytes((u8*)(fresh + nodes.at(row, mine.first)), run);
+        if constexpr (Refines) store_singles<Each>(change + nodes.at(row, mine.first), left);
+    }
+    CPMS_DEVICE void turn_done() const {}
+};
+
+template <int Each, bool Refines>
+CPMS_DEVICE void batch_full(const BatchEdges& edges, const BatchNodes& nodes, double damping, const double* options,
+                            const double* shares, double* fresh, float* change, double* partials) {
+    BatchFullEnd<Each, Refines> end{nodes, damping, options, shares, fresh, change, {}};
+    walk_batch<double, Each>(edges, (const u8*)shares, nodes.columns, end);
+    end.totals.leave(partials, nodes.columns);
+}
+
+// Low sweep: r = factor sum + what lost mass brings; c += r; z = Q(r / degree).
+// options, of each query: factor, what all nodes get, what teleport brings, scale of what is written, one over it.
+template <class Q, int Each>
+struct BatchLowEnd {
+    using Store = typename QuantiserOf<Q>::Type;
+    struct Loaded {
+        RowOf row;
+        Run<4 * Each> c;
+    };
+    const BatchNodes& nodes;
+    const float* options;
+    float* c;
+    u8* out;
+    float l1[Each] = {}, lost[Each] = {}, largest[Each] = {};  // since the last turn; of r / degree, scaled
+    BatchTotals<Each, 3, 2> totals;
+
+    CPMS_DEVICE float option(u32 which, u32 column) const {
+        return single_of(load_word((const u32*)options + which * nodes.columns.stride + column, ReadOnly{}));
+    }
+    CPMS_DEVICE Loaded load(u32 row, const Lane<Each>& mine) const {
+        return Loaded{RowOf(nodes, row), load_singles<Each>(c + nodes.at(row, mine.first))};
+    }
+    CPMS_DEVICE void finish(u32 row, const float (&sum)[Each], const Loaded& with, const Lane<Each>& mine) {
+        const u32 degree = with.row.degree;
+        const float inverse = degree ? about_one_over(degree) : 0.0f;
+        float r[Each], corrected[Each];
+        Run<Each * Narrow<Q>::width / 8> run{};
+#pragma unroll
+        for (int k = 0; k < Each; ++k) r[k] = fmaf(sum[k], option(0, mine.first + k), option(1, mine.first + k));
+        add_own(nodes.own, with.row.own_begin, with.row.own_end, mine.first, r,
+                [&](int k) { return (double)option(2, mine.first + k); });
+#pragma unroll
+        for (int k = 0; k < Each; ++k) {
+            const float share = r[k] * inverse * option(3, mine.first + k);
+            const u32 bits = Store::by_single(share);
+            run.template put<Narrow<Q>::width>(k, bits);
+            corrected[k] = single_of(with.c.word[k]) + r[k];
+            l1[k] += fabsf(r[k]);
+            lost[k] += fmaf(-(float)degree, Narrow<Q>::value(bits) * option(4, mine.first + k), r[k]);
+            largest[k] = fmaxf(largest[k], fabsf(share));
+        }
+        if (!mine.writes) return;
+        store_singles<Each>(c + nodes.at(row, mine.first), corrected);
+        store_run_bytes(out + nodes.at(row, mine.first) * (Narrow<Q>::width / 8), run);
+    }
+    CPMS_DEVICE void turn_done() {
+#pragma unroll
+        for (int k = 0; k < Each; ++k) {
+            totals.add(0, k, l1[k]);
+            totals.add(1, k, lost[k]);
+            totals.add(2, k, largest[k]);
+            l1[k] = lost[k] = largest[k] = 0.0f;
+        }
+    }
+};
+
+template <class Q, int Each>
+CPMS_DEVICE void batch_low(const BatchEdges& edges, const BatchNodes& nodes, const float* options, const u8* z, float* c,
+                           u8* out, double* partials) {
+    BatchLowEnd<Q, Each> end{nodes, options, c, out};
+    walk_batch<Q, Each>(edges, z, nodes.columns, end);
+    end.totals.leave(partials, nodes.columns);
+}
+
+// Calls work(row, lane) for all rows, a warp a row, and leaves what it adds up.
+template <int Each, int Count, int Sums, class Work>
+CPMS_DEVICE void each_row(const BatchNodes& nodes, double* partials, Work work) {
+    const Lane<Each> mine(nodes.columns);
+    BatchTotals<Each, Count, Sums> totals;
+    const u32 warps = gridDim.x * resident_warps;
+#pragma unroll 2
+    for (u32 row = blockIdx.x * resident_warps + threadIdx.x / 32; row < nodes.count; row += warps) {
+        work(row, mine, totals);
+    }
+    totals.leave(partials, nodes.columns);
+}
+
+// The first z of a round, for queries whose scale is above 0; of these c, which held the change, begins at 0.
+template <class Q, int Each>
+CPMS_DEVICE void batch_quantise(const BatchNodes& nodes, const float* options, float* c, u8* z, double* partials) {
+    each_row<Each, 1, 1>(nodes, partials, [&](u32 row, const Lane<Each>& mine, BatchTotals<Each, 1, 1>& lost) {
+        const u32 degree = load_word(nodes.degree + row, ReadOnly{});
+        const auto change = load_singles<Each>(c + nodes.at(row, mine.first));
+        float kept[Each];
+        Run<Each * Narrow<Q>::width / 8> run{};
+#pragma unroll
+        for (int k = 0; k < Each; ++k) {
+            const float up = options[3 * nodes.columns.stride + mine.first + k];
+            const float back = options[4 * nodes.columns.stride + mine.first + k], share = single_of(change.word[k]);
+            const u32 bits = QuantiserOf<Q>::Type::by_single(degree ? share * up : 0.0f);
+            const float left = fmaf(-Narrow<Q>::value(bits), back, share);
+            run.template put<Narrow<Q>::width>(k, bits);
+            lost.add(0, k, up > 0.0f ? (double)left * (degree ? degree : 1u) : 0.0);
+            kept[k] = up > 0.0f ? 0.0f : share;
+        }
+        if (!mine.writes) return;
+        store_singles<Each>(c + nodes.at(row, mine.first), kept);
+        store_run_bytes(z + nodes.at(row, mine.first) * (Narrow<Q>::width / 8), run);
+    });
+}
+
+// x = x + c, not below 0, for queries that have a c (1, else 0); mass and dangling mass of all.
+template <int Each>
+CPMS_DEVICE void batch_correct(const BatchNodes& nodes, const double* has, double* shares, const float* c,
+                               double* partials) {
+    each_row<Each, 2, 2>(nodes, partials, [&](u32 row, const Lane<Each>& mine, BatchTotals<Each, 2, 2>& found) {
+        const u32 degree = load_word(nodes.degree + row, ReadOnly{});
+        const double inverse = nodes.inverse(degree), by = degree ? (double)degree : 1.0;
+        double* const at = shares + nodes.at(row, mine.first);
+        const auto old = load_run_bytes<8 * Each>((const u8*)at, Default{});
+        const auto change = load_singles<Each>(c + nodes.at(row, mine.first));
+        Run<8 * Each> run{};
+#pragma unroll
+        for (int k = 0; k < Each; ++k) {
+            double share = value_of(old.template field<64>(k));
+            if (has[mine.first + k] > 0.0) share += (double)single_of(change.word[k]) * inverse;
+            share = share < 0.0 ? 0.0 : share;  // rounding left less
+            run.template put<64>(k, bits_of(share));
+            found.add(0, k, share * by);
+            found.add(1, k, degree ? 0.0 : share);
+        }
+        if (mine.writes) store_run_bytes((u8*)at, run);
+    });
+}
+
+// found[q * stride + column] from what blocks left; a warp a total and column.
+CPMS_DEVICE void batch_totals(const double* partials, u32 blocks, const Columns& columns, u32 count, u32 sums,
+                              double* found) {
+    const u32 index = blockIdx.x * block_warps + threadIdx.x / 32;
+    if (index >= count * columns.used) return;
+    const u32 which = index / columns.used;
+    const double total = joined_totals(partials, index, blocks, which >= sums);
+    if (threadIdx.x % 32 == 0) found[which * columns.stride + index % columns.used] = total;
+}
+
+// What a low sweep found decides how each query goes on: a warp a query. `until` is infinite for those that rest.
+CPMS_DEVICE void batch_low_next(const double* partials, u32 blocks, const Columns& columns, double damping, double spread,
+                                u32 scaled, int top, double* until, float* options, double* report) {
+    const u32 column = blockIdx.x * block_warps + threadIdx.x / 32, stride = columns.stride;
+    if (column >= columns.used) return;
+    const double l1 = joined_totals(partials, column, blocks, false);
+    const double lost = joined_totals(partials, columns.used + column, blocks, false);
+    const double largest = joined_totals(partials, 2 * columns.used + column, blocks, true);
+    if (threadIdx.x % 32) return;
+    const bool goes_on = l1 > until[column];
+    const double back = options[4 * stride + column], mass = goes_on ? damping * lost : 0.0;
+    int exponent = shared_scale(scaled, top, largest * back);
+    exponent = exponent < -100 ? -100 : exponent > 100 ? 100 : exponent;
+    report[column] = l1;
+    if (!goes_on) until[column] = value_of(0x7FF0000000000000ull);
+    options[column] = goes_on ? (float)(damping * back) : 0.0f;
+    options[stride + column] = (float)(mass * spread);
+    options[2 * stride + column] = spread > 0.0 ? 0.0f : (float)mass;
+    options[3 * stride + column] = (float)power_of_two(exponent);
+    options[4 * stride + column] = (float)power_of_two(-exponent);
+}
+
+}  // namespace cpms
+
+#define CPMS_BATCH_EDGES                                                                              \
+    const unsigned *sources, const unsigned short *marks, const unsigned *first_rows,                 \
+        const unsigned *first_tasks, unsigned steps, unsigned task_steps, unsigned long long *pieces
+#define CPMS_BATCH_NODES                                                                              \
+    const unsigned *degree, const unsigned *own_starts, const unsigned *own_column,                   \
+        const double *own_weight, unsigned own_first, unsigned count, unsigned stride, unsigned used
+#define CPMS_BATCH_EDGES_GIVEN \
+    cpms::BatchEdges { sources, marks, first_rows, first_tasks, steps, task_steps, count, pieces }
+#define CPMS_BATCH_NODES_GIVEN                                                                        \
+    cpms::BatchNodes {                                                                                \
+        degree, cpms::BatchOwn{own_starts, own_column, own_weight, own_first}, count, cpms::Columns { stride, used } \
+    }
+#define CPMS_BATCH_FULL(NAME, ...)                                                                    \
+    extern "C" __global__ void __launch_bounds__(512, 2)                                              \
+        NAME(CPMS_BATCH_EDGES, CPMS_BATCH_NODES, double damping, const double* options,               \
+             const double* shares, double* fresh, float* change, double* partials) {                  \
+        cpms::batch_full<__VA_ARGS__>(CPMS_BATCH_EDGES_GIVEN, CPMS_BATCH_NODES_GIVEN, damping,        \
+                                      options, shares, fresh, change, partials);                      \
+    }
+#define CPMS_BATCH_LOW(NAME, ...)                                                                     \
+    extern "C" __global__ void __launch_bounds__(512, 2)                                              \
+        NAME(CPMS_BATCH_EDGES, CPMS_BATCH_NODES, const float* options, const unsigned char* z,        \
+             float* c, unsigned char* out, double* partials) {                                        \
+        cpms::batch_low<__VA_ARGS__>(CPMS_BATCH_EDGES_GIVEN, CPMS_BATCH_NODES_GIVEN, options, z, c,   \
+                                     out, partials);                                                  \
+    }
+#define CPMS_BATCH_QUANTISE(NAME, ...)                                                                \
+    extern "C" __global__ void __launch_bounds__(512, 2)                                              \
+        NAME(CPMS_BATCH_NODES, const float* options, float* c, unsigned char* z, double* partials) {  \
+        cpms::batch_quantise<__VA_ARGS__>(CPMS_BATCH_NODES_GIVEN, options, c, z, partials);           \
+    }
+#define CPMS_BATCH_CORRECT(NAME, EACH)                                                                \
+    extern "C" __global__ void __launch_bounds__(512, 2)                                              \
+        NAME(CPMS_BATCH_NODES, const double* has, double* shares, const float* c, double* partials) { \
+        cpms::batch_correct<EACH>(CPMS_BATCH_NODES_GIVEN, has, shares, c, partials);                  \
+    }
+#define CPMS_BATCH_TOTALS(NAME)                                                                       \
+    extern "C" __global__ void __launch_bounds__(256)                                                 \
+        NAME(const double* partials, unsigned blocks, unsigned stride, unsigned used, unsigned count, \
+             unsigned sums, double* found) {                                                          \
+        cpms::batch_totals(partials, blocks, cpms::Columns{stride, used}, count, sums, found);        \
+    }
+#define CPMS_BATCH_LOW_NEXT(NAME)                                                                     \
+    extern "C" __global__ void __launch_bounds__(256)                                                 \
+        NAME(const double* partials, unsigned blocks, unsigned stride, unsigned used, double damping, \
+             double spread, unsigned scaled, int top, double* until, float* options, double* report) { \
+        cpms::batch_low_next(partials, blocks, cpms::Columns{stride, used}, damping, spread, scaled,  \
+                             top, until, options, report);                                            \
+    }

@@ -1,0 +1,125 @@
+"""Experiment ``ppr``: every contestant answers the same queries, and is judged by a float64 solution."""
+
+import numpy as np
+import pytest
+
+from cpms import Graph
+from cpms.batch import Query
+from cpms.cuda import backend as backends
+from cpms.engine import Problem
+from cpms.engines import cuda, cuda_fused
+from cpms.experiment import present, rows
+from cpms.experiment.kinds import ppr
+from cpms.experiment.one_query import OneQuery
+from cpms.experiment.runner import run
+from cpms.ranking import residual
+
+CONFIG = """
+name = "ppr_cpu"
+kind = "ppr"
+graphs = ["weblike:nodes=3000,edges=20000"]
+queries = 4
+warmup = 1
+settings = [
+    { tol = 1e-6, starts = ["uniform", "penalised"] },
+    { tol = 1e-10, norm = "l1", max_iterations = 1000, certified = 100 },
+]
+contestants = [
+    { engine = "cpu" },
+    { engine = "cpu", batch = 3 },
+    { engine = "cpu", method = "refine", storage = "fp16", queries = 2 },
+    { engine = "reference", storage = "fp16", layout = "csr", queries = 2, least_tol = 1e-6 },
+    { engine = "reference", storage = "fp16-scaled", layout = "csr", queries = 2, least_tol = 1e-6 },
+    { engine = "atlantis", storage = "fp32", layout = "coo", least_tol = 1e-6 },
+    { engine = "scipy", batch = 4 },
+]
+"""
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
+    output = tmp_path_factory.mktemp("rows")
+    (output / "ppr_cpu.toml").write_text(CONFIG)
+    return run(output / "ppr_cpu.toml", output=output)
+
+
+def test_rows_hold_what_was_found(recorded):
+    found = [row for row in rows.read(recorded) if row["status"] == "ok"]
+    assert len(found) == 13
+    for row in found:
+        assert row["answered"] == min(4, row["limit"] or 4)
+        assert row["top20_accuracy"] > 0.8
+        assert row["query_s"] > 0
+        assert len(row["iterations"]) == row["answered"]
+        if row["tol"] == 1e-10:
+            assert row["certified_answers"] == row["certified_converged"] == row["answered"]
+            assert row["residual_l1"] < 1e-10
+            assert row["error_l1"] < row["residual_l1"] / 0.15 + 1e-11
+        else:
+            assert max(row["iterations"]) <= 30
+
+
+def test_one_at_a_time_and_batches_take_the_same_iterations(recorded):
+    found = [r for r in rows.read(recorded) if r["status"] == "ok" and r["engine"] == "cpu" and r["method"] == "power"]
+    for alone, together in zip(found[::2], found[1::2], strict=True):
+        assert (alone["batch"], together["batch"]) == (0, 3)
+        assert np.abs(np.subtract(alone["iterations"], together["iterations"])).max() <= 1
+
+
+def test_scaled_halves_keep_what_halves_lose(recorded):
+    half, scaled = (
+        next(row for row in rows.read(recorded) if row["storage"] == name and row["method"] == "power")
+        for name in ("fp16", "fp16-scaled")
+    )
+    assert half["zero_share"] + half["subnormal_share"] > 0.1
+    assert scaled["zero_share"] + scaled["subnormal_share"] < 0.01
+    assert scaled["error_l1"] < half["error_l1"]
+
+
+def test_engines_that_cannot_are_recorded_with_their_reason(recorded):
+    reasons = {row["engine"]: row["reason"] for row in rows.read(recorded) if row["status"] == "unsupported"}
+    assert "engine 'atlantis' is not there" in reasons["atlantis"]
+    assert "takes no batches" in reasons["scipy"]
+
+
+def test_rows_are_shown_beside_the_report(recorded, tmp_path):
+    said = []
+    first = present.show("ppr", results=recorded.parent, output=tmp_path / "a", echo=said.append)
+    second = present.show("ppr", results=recorded.parent, output=tmp_path / "b")
+    names = {path.name for path in first}
+    assert {"ppr_table1.md", "ppr_table1_printed.csv", "ppr_table2.tex", "ppr_batches.md", "ppr_half.md"} <= names
+    for one, other in zip(first, second, strict=True):
+        assert one.read_bytes() == other.read_bytes(), one.name
+    assert any(text.startswith("left out: atlantis fp32") for text in said)
+    assert "10.54" in (tmp_path / "a" / "ppr_table1_printed.md").read_text()
+
+
+@pytest.mark.parametrize("where", ["host", pytest.param("gpu", marks=pytest.mark.gpu)])
+@pytest.mark.parametrize(
+    ("engine", "method", "storage"),
+    [("cuda", "power", "fp64"), ("cuda_fused", "power", "fp64"), ("cuda_fused", "refine", "fp16")],
+)
+def test_solvers_on_devices_are_aimed_in_place(request, monkeypatch, where, engine, method, storage):
+    for module in (cuda, cuda_fused):
+        monkeypatch.setattr(module, "missing", lambda: None)
+    random = np.random.default_rng(1)
+    graph = Graph.from_edges(random.integers(0, 60, 300), random.integers(0, 70, 300), nodes=70)
+    contestant = {"engine": engine, "method": method, "storage": storage, "layout": "pattern"}
+    cell = {**contestant, "damping": 0.5, "dangling": "uniform", "tol": 1e-8, "norm": "l1", "max_iterations": 200}
+    with backends.using(request.getfixturevalue(f"{where}_backend")) as backend:
+        solver = OneQuery(graph, cell, np.full(70, 1 / 70))
+        for node in (3, 69):
+            solver.aim(Query(np.array([node]), np.ones(1)))
+            ranks, _, _ = solver.solve()
+            teleport = np.zeros(70)
+            teleport[node] = 1.0
+            assert residual(Problem(graph, 0.5, teleport, "uniform"), backend.to_host(ranks)) < 2e-8
+
+
+def test_queries_are_the_same_for_all():
+    graph = Graph.from_edges(np.arange(50), np.arange(50) // 2, nodes=60)
+    cell = {"queries": 9, "warmup": 2, "seed": 3, "damping": 0.85, "dangling": "uniform", "reference_tol": 1e-9}
+    one, other = ppr._Asked(graph, cell), ppr._Asked(graph, cell)
+    assert [query.nodes.tolist() for query in one.queries] == [query.nodes.tolist() for query in other.queries]
+    assert (len(one.queries), len(one.top), one.warmup) == (11, 9, 2)
+    assert all(query.nodes[0] < 50 for query in one.queries)
