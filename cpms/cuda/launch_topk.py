@@ -90,7 +90,8 @@ def launch(values: Any, k: int, room: Room, *, in_order: bool = False) -> None:
 
 
 def _by_sorting(values: Any, k: int) -> tuple[Any, Any]:
-    places = current().arrays.argsort(-values, kind="stable")[:k].copy()
+    negated = 0.0 - values  # with zeros of one sign
+    places = current().arrays.argsort(negated, kind="stable")[:k].copy()
     return values[places], places
 
 
