@@ -124,8 +124,11 @@ def test_every_list_length_on_a_device(device, size):
 
 def test_longer_lists_are_sorted_on_the_device(device):
     values = np.random.default_rng(3).integers(0, 900, 3000).astype(np.float64)
+    special = np.random.default_rng(4).choice(SPECIAL_32, 3000)
     for k in (1025, 3000):
         agree(device, values, k)
+        agree(device, special, k)
+        agree(device, special.astype(np.float32), k)
 
 
 @given(values=value_lists(60), cuts=st.lists(st.integers(0, 60), max_size=6), data=st.data())

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from cpms.cuda import variants
-from cpms.cuda.backend import current
+from cpms.cuda.backend import THREADS, current
 from cpms.cuda.segmented import adopted
 from cpms.largest import check
 
@@ -19,6 +19,7 @@ MOST_KEPT = variants.TOPK_SIZES[-1]
 _LOADS_BYTES = 64
 _BLOCKS_EACH = 4
 _MOST_BLOCKS = 1024
+"""What a thread of ``topk.cu`` loads at a time, how many blocks a multiprocessor holds, and how many may be."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,16 +76,22 @@ def launch(values: Any, k: int, room: Room, *, in_order: bool = False) -> None:
     ``in_order`` reads the values from first to last, which is slow where they rise.
     """
     size = next(size for size in variants.TOPK_SIZES if size >= k)
-    stride = 1 if in_order else _stride(len(values) // _tile(values))
+    item_bytes = int(values.dtype.itemsize)
+    blocks = _blocks(values)
+    begin = min(len(values), -current().address(values) % 16 // item_bytes)
+    tiles = (len(values) - begin) // (THREADS * _LOADS_BYTES // item_bytes)
+    stride = 1 if in_order else _stride(tiles)
+    numbers = (len(values), begin, tiles, stride, blocks * stride % max(1, tiles), k)
     arguments = (
-        *(values, np.uint32(len(values)), np.uint32(stride), np.uint32(k), room.keys, room.places),
+        *(values, *map(np.uint32, numbers), room.keys, room.places),
         *(room.bar, room.done, room.values, room.found),
     )
-    current().run(variants.topk(values.dtype.name, size), _blocks(values), arguments)
+    current().run(variants.topk(values.dtype.name, size), blocks, arguments)
 
 
 def _by_sorting(values: Any, k: int) -> tuple[Any, Any]:
-    places = current().arrays.argsort(-values, kind="stable")[:k].copy()
+    negated = 0.0 - values  # with zeros of one sign
+    places = current().arrays.argsort(negated, kind="stable")[:k].copy()
     return values[places], places
 
 
@@ -102,11 +109,6 @@ def _by_reduction(values: Any, k: int) -> tuple[Any, Any]:
     places = arrays.concatenate([places + i * MOST_VALUES for i, (_, places) in enumerate(found)])
     largest, of_them = _by_reduction(arrays.concatenate([largest for largest, _ in found]), k)
     return largest, places[of_them]
-
-
-def _tile(values: Any) -> int:
-    """Return how many values a block of ``topk.cu`` loads at a time."""
-    return 256 * _LOADS_BYTES // int(values.dtype.itemsize)
 
 
 def _blocks(values: Any) -> int:

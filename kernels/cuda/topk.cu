@@ -87,24 +87,31 @@ struct Tile {
     static CPMS_DEVICE u32 place(int j) { return (j / wide * block_threads + threadIdx.x) * wide + j % wide; }
 };
 
-// Whole tiles from `aligned` on, each block every gridDim.x-th in an order that jumps about (tile i comes as
-// i * stride mod tiles), so that the first ones are a sample of all, whatever order the values are in.
+// Which values are in whole tiles, of which a block takes every gridDim.x-th in an order that jumps about: tile
+// i comes as i * stride mod count, so that the first ones are a sample of all, whatever order the values are in.
+struct Tiles {
+    u32 begin;   // the first value at a multiple of 16 bytes
+    u32 count;
+    u32 stride;  // without a divisor in common with count
+    u32 step;    // gridDim.x * stride mod count
+};
+
 template <class Real, int K, class Key>
-CPMS_DEVICE void select_tiles(const Real* aligned, u32 begin, u32 tiles, u32 stride, u32 k, const Shelf& shelf,
+CPMS_DEVICE void select_tiles(const Real* values, const Tiles& tiles, u32 k, const Shelf& shelf,
                               Selection<Key, K>& selection) {
     using Values = Tile<Real>;
-    if (blockIdx.x >= tiles) return;
-    const u32 step = (u32)((u64)gridDim.x * stride % tiles);
-    u32 number = (u32)((u64)blockIdx.x * stride % tiles);
+    if (blockIdx.x >= tiles.count) return;
+    const Real* const aligned = values + tiles.begin;
+    u32 number = (u32)((u64)blockIdx.x * tiles.stride % tiles.count);
     Values next;
     next.load((const u8*)(aligned + (u64)number * Values::values));
     u64 bar = 0;
 #pragma unroll 1
-    for (u32 i = blockIdx.x; i < tiles; i += gridDim.x) {
+    for (u32 i = blockIdx.x; i < tiles.count; i += gridDim.x) {
         const Values tile = next;
-        const u32 first = begin + number * Values::values;
-        number = number + step >= tiles ? number + step - tiles : number + step;
-        if (i + gridDim.x < tiles) next.load((const u8*)(aligned + (u64)number * Values::values));
+        const u32 first = tiles.begin + number * Values::values;
+        number += number + tiles.step >= tiles.count ? tiles.step - tiles.count : tiles.step;
+        if (i + gridDim.x < tiles.count) next.load((const u8*)(aligned + (u64)number * Values::values));
         const Entry<Key> last = selection.best.at(k - 1);
         const Key own = last.key + (Key)(first > last.place), seen = selection.seen, least = own > seen ? own : seen;
         const bool all = least == nothing;
@@ -124,8 +131,9 @@ CPMS_DEVICE void select_tiles(const Real* aligned, u32 begin, u32 tiles, u32 str
 
 // The few values before and behind whole tiles.
 template <class Real, int K, class Key>
-CPMS_DEVICE void select_rest(const Real* values, u32 begin, u32 end, u32 count, u32 k, const Shelf& shelf,
+CPMS_DEVICE void select_rest(const Real* values, u32 count, const Tiles& tiles, u32 k, const Shelf& shelf,
                              Selection<Key, K>& selection) {
+    const u32 begin = tiles.begin, end = begin + tiles.count * Tile<Real>::values;
     const u32 rest = begin + (count - end);
 #pragma unroll 1
     for (u32 base = 0; base < rest; base += block_threads) {
@@ -161,19 +169,15 @@ CPMS_DEVICE void select_of_lists(const Key* keys, const u32* places, u32 k, cons
 }
 
 template <class Real, int K>
-CPMS_DEVICE void topk(const Real* values, u32 count, u32 stride, u32 k, typename Order<Real>::Key* keys, u32* places,
-                      const Shelf& shelf, Real* top, long long* top_places) {
+CPMS_DEVICE void topk(const Real* values, u32 count, const Tiles& tiles, u32 k, typename Order<Real>::Key* keys,
+                      u32* places, const Shelf& shelf, Real* top, long long* top_places) {
     using Key = typename Order<Real>::Key;
     __shared__ Selection<Key, K> selection;
     __shared__ bool last;
-    const u32 before = (u32)(-(u64)values % 16 / sizeof(Real)), begin = before < count ? before : count;
-    const u32 tiles = (count - begin) / Tile<Real>::values;
     if (threadIdx.x == 0) selection.seen = nothing;
     selection.begin();
-    select_tiles(values + begin, begin, tiles, stride, k, shelf, selection);
-    if (blockIdx.x == gridDim.x - 1) {
-        select_rest(values, begin, begin + tiles * Tile<Real>::values, count, k, shelf, selection);
-    }
+    select_tiles(values, tiles, k, shelf, selection);
+    if (blockIdx.x == gridDim.x - 1) select_rest(values, count, tiles, k, shelf, selection);
     __syncthreads();
     selection.merge(k, shelf);
 #pragma unroll 1
@@ -202,9 +206,11 @@ CPMS_DEVICE void topk(const Real* values, u32 count, u32 stride, u32 k, typename
 
 }  // namespace cpms
 
-#define CPMS_TOPK(NAME, REAL, KEY, K)                                                                        \
-    extern "C" __global__ void __launch_bounds__(256, 4)                                                     \
-        NAME(const REAL* values, unsigned count, unsigned stride, unsigned k, KEY* keys, unsigned* places,   \
-             unsigned long long* bar, unsigned* done, REAL* top, long long* top_places) {                    \
-        cpms::topk<REAL, K>(values, count, stride, k, keys, places, cpms::Shelf{bar, done}, top, top_places); \
+#define CPMS_TOPK(NAME, REAL, KEY, K)                                                                     \
+    extern "C" __global__ void __launch_bounds__(256, 4)                                                  \
+        NAME(const REAL* values, unsigned count, unsigned begin, unsigned tiles, unsigned stride,         \
+             unsigned step, unsigned k, KEY* keys, unsigned* places, unsigned long long* bar,             \
+             unsigned* done, REAL* top, long long* top_places) {                                          \
+        cpms::topk<REAL, K>(values, count, cpms::Tiles{begin, tiles, stride, step}, k, keys, places,      \
+                            cpms::Shelf{bar, done}, top, top_places);                                     \
     }
