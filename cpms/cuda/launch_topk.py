@@ -90,9 +90,20 @@ def launch(values: Any, k: int, room: Room, *, in_order: bool = False) -> None:
 
 
 def _by_sorting(values: Any, k: int) -> tuple[Any, Any]:
-    negated = 0.0 - values  # with zeros of one sign
-    places = current().arrays.argsort(negated, kind="stable")[:k].copy()
+    arrays = current().arrays
+    places = arrays.argsort(~_keys(values), kind="stable")[:k].copy()
     return values[places], places
+
+
+def _keys(values: Any) -> Any:
+    """Return integers in the order of the values, as ``ordered.cuh`` has them: NaN is 0, both zeros are alike."""
+    arrays, item_bytes = current().arrays, values.dtype.itemsize
+    word = np.dtype(f"uint{8 * item_bytes}").type
+    sign, infinity = word(1 << (8 * item_bytes - 1)), np.array(np.inf, values.dtype).view(word)[()]
+    bits = values.view(word)
+    size = bits & ~sign
+    ordered = arrays.where((bits & sign != 0) & (size != 0), ~bits, size | sign)
+    return arrays.where(size > infinity, word(0), ordered)
 
 
 def _by_reduction(values: Any, k: int) -> tuple[Any, Any]:

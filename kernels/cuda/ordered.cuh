@@ -41,9 +41,11 @@ constexpr u32 nowhere = 0xFFFFFFFFu;
 
 template <class Real, class Key = typename Order<Real>::Key>
 CPMS_DEVICE Key key_of(Real value) {
-    const Key sign = (Key)1 << (8 * sizeof(Key) - 1);
-    const Key bits = Order<Real>::bits(value + (Real)0);  // -0 becomes +0
-    return value != value ? (Key)nothing : bits & sign ? ~bits : bits | sign;
+    // By bits alone: CuPy compiles so that arithmetic takes small float32 numbers for 0.
+    constexpr Key sign = (Key)1 << (8 * sizeof(Key) - 1);
+    constexpr Key infinity = sizeof(Key) == 8 ? (Key)(0x7FFull << 52) : (Key)(0xFFu << 23);
+    const Key bits = Order<Real>::bits(value), size = bits & ~sign;
+    return size > infinity ? (Key)nothing : bits & sign && size ? ~bits : size | sign;
 }
 
 // The least number whose key is at least `key`, which is not `nothing`; a NaN if there is none.

@@ -17,8 +17,8 @@ struct Selection {
     static constexpr u32 room = K > block_threads ? K : block_threads;
     Entries<Key, K> best;
     Entries<Key, room> fresh;
-    volatile Key seen;  // the grid's bar, a while ago
-    u32 count;          // of fresh ones
+    Key seen[2];  // the grid's bar, a while ago: one is read while the other is written
+    u32 count;    // of fresh ones
 
     CPMS_DEVICE void begin() {
         best.clear(0);
@@ -32,7 +32,7 @@ struct Selection {
         best.merge(fresh);
         if (threadIdx.x == 0) {
             count = 0;
-            if (best.key[k - 1] > seen) atomicMax(shelf.bar, (u64)best.key[k - 1]);
+            if (best.key[k - 1] > seen[0]) atomicMax(shelf.bar, (u64)best.key[k - 1]);
         }
         __syncthreads();
     }
@@ -106,6 +106,7 @@ CPMS_DEVICE void select_tiles(const Real* values, const Tiles& tiles, u32 k, con
     Values next;
     next.load((const u8*)(aligned + (u64)number * Values::values));
     u64 bar = 0;
+    u32 turn = 0;
 #pragma unroll 1
     for (u32 i = blockIdx.x; i < tiles.count; i += gridDim.x) {
         const Values tile = next;
@@ -113,16 +114,17 @@ CPMS_DEVICE void select_tiles(const Real* values, const Tiles& tiles, u32 k, con
         number += number + tiles.step >= tiles.count ? tiles.step - tiles.count : tiles.step;
         if (i + gridDim.x < tiles.count) next.load((const u8*)(aligned + (u64)number * Values::values));
         const Entry<Key> last = selection.best.at(k - 1);
-        const Key own = last.key + (Key)(first > last.place), seen = selection.seen, least = own > seen ? own : seen;
+        const Key own = last.key + (Key)(first > last.place), seen = selection.seen[turn], least = own > seen ? own : seen;
         const bool all = least == nothing;
         const Real least_value = least_number<Real>(least);
         u32 mask = 0;
 #pragma unroll
         for (int j = 0; j < Values::each; ++j) mask |= (u32)(all || tile.value(j) >= least_value) << j;
         if (threadIdx.x == 0) {  // what was asked for a tile ago has come
-            selection.seen = (Key)bar;
+            selection.seen[turn ^ 1] = (Key)bar;
             bar = *(const volatile u64*)shelf.bar;
         }
+        turn ^= 1;
         selection.template offer<Values::each>(mask, k, shelf, [&](int j) {
             return Entry<Key>{key_of(tile.value(j)), first + Values::place(j)};
         });
@@ -174,7 +176,7 @@ CPMS_DEVICE void topk(const Real* values, u32 count, const Tiles& tiles, u32 k, 
     using Key = typename Order<Real>::Key;
     __shared__ Selection<Key, K> selection;
     __shared__ bool last;
-    if (threadIdx.x == 0) selection.seen = nothing;
+    if (threadIdx.x == 0) selection.seen[0] = nothing;
     selection.begin();
     select_tiles(values, tiles, k, shelf, selection);
     if (blockIdx.x == gridDim.x - 1) select_rest(values, count, tiles, k, shelf, selection);
