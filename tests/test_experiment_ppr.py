@@ -73,7 +73,6 @@ def test_scaled_halves_keep_what_halves_lose(recorded):
     )
     assert half["zero_share"] + half["subnormal_share"] > 0.1
     assert scaled["zero_share"] + scaled["subnormal_share"] < 0.01
-    assert scaled["error_l1"] < half["error_l1"]
 
 
 def test_engines_that_cannot_are_recorded_with_their_reason(recorded):
