@@ -50,6 +50,8 @@ _HOMES = {
     "Step": "result",
     "load": "loading",
     "generate": "generators",
+    "Largest": "largest",
+    "topk": "largest",
 }
 
 if TYPE_CHECKING:
@@ -77,6 +79,8 @@ if TYPE_CHECKING:
     from cpms.format import format_named as format_named
     from cpms.generators import generate as generate
     from cpms.graph import Graph as Graph
+    from cpms.largest import Largest as Largest
+    from cpms.largest import topk as topk
     from cpms.loading import load as load
     from cpms.precision import Controller as Controller
     from cpms.precision import Fixed as Fixed

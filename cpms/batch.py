@@ -132,7 +132,7 @@ def personalized_pagerank(
     named = [_query(graph, query, place) for place, query in enumerate(queries)]
     first = first_iterate(graph, in_main_memory(start))
     problem = Problem(graph, damping, None, dangling)
-    executor = engines.automatic(problem, FP64, "pattern", method) if engine == "auto" else engines.get(engine)
+    executor = engines.chosen(engine, problem, "batch")
     began = time.perf_counter()
     run = prepared(executor, problem, method, chosen, policy)
     prepare_s = time.perf_counter() - began

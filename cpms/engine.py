@@ -182,6 +182,9 @@ class Refinement(ABC):
     def start(self, values: Floats) -> None:
         """Begin at float64 ``values``, shape (nodes,), of the memory that the engine takes."""
 
+    def expect(self, storage: FloatFormat | None) -> None:  # noqa: B027
+        """Do what the first round in a format would do but once, such as compiling."""
+
     def guess(self) -> Floats | None:
         """Return values to begin at where the graph allows more than a guess; None if not."""
         return None
@@ -247,6 +250,10 @@ class Engine(ABC):
     @abstractmethod
     def prepare(self, problem: Problem, storage: Format, layout: str) -> Operator[Any]:
         """Do the work that depends on the matrix alone, once for many sweeps."""
+
+    def does(self, work: str) -> bool:
+        """Say whether the engine has a method, or for ``batch`` whether it takes many queries at once."""
+        return type(self).batch is not Engine.batch if work == "batch" else work in self.methods
 
     def batch(self, problem: Problem) -> Batch:  # noqa: ARG002
         """Prepare for many teleport distributions at once, in the pattern layout; the problem's own is not used."""

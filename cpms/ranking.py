@@ -9,13 +9,14 @@ import numpy.typing as npt
 
 from cpms.engine import Problem
 from cpms.errors import InputError
+from cpms.largest import topk
 
 Floats = npt.NDArray[np.float64]
 _CHUNK_EDGES = 1 << 22
 
 
 def top_k(scores: Floats, k: int) -> npt.NDArray[np.int64]:
-    """Return the indices of the ``k`` largest scores, largest first, ties by smaller index.
+    """Return the indices of the ``k`` largest scores, in the order of `cpms.topk`: ties by smaller index, NaN last.
 
     Parameters
     ----------
@@ -35,14 +36,8 @@ def top_k(scores: Floats, k: int) -> npt.NDArray[np.int64]:
     """
     if k < 0:
         raise InputError(f"the top {k} cannot be listed; k must be 0 or more")
-    count = min(k, len(scores))
-    if count == 0:
-        return np.zeros(0, np.int64)
-    least = np.partition(scores, len(scores) - count)[len(scores) - count]
-    above = np.flatnonzero(scores > least)
-    equal = np.flatnonzero(scores == least)[: count - len(above)]
-    chosen = np.concatenate([above, equal])
-    return chosen[np.lexsort((chosen, -scores[chosen]))]
+    places: npt.NDArray[np.int64] = topk(scores, min(k, len(scores))).places
+    return places
 
 
 def top_k_overlap(a: Floats, b: Floats, k: int) -> float:

@@ -120,7 +120,10 @@ class Result:
         return self.residual_l1 / (1.0 - self.damping)
 
     def top(self, k: int = 10) -> list[tuple[int | str, float]]:
-        """Return the ``k`` highest ranks as (node id, rank); of equal ranks the earlier node comes first."""
+        """Return the ``k`` highest ranks as (node id or name, rank); of equal ranks the earlier node comes first.
+
+        Of more than there are nodes, all are returned.
+        """
         from cpms.ranking import top_k
 
         return [(self.graph.node_id(int(i)), float(self.ranks[i])) for i in top_k(self.ranks, k)]

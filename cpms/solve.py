@@ -54,8 +54,8 @@ def pagerank(
         Of ``power``: format of the iterate and, in layouts that store them, of the matrix values;
         ``auto`` is fp64. Of ``refine``: format of the residual, fp16 by default; of a segment format
         its first segment.
-    layout : {"auto", "csr", "ell", "pattern"}
-        ``auto`` is the pattern, or csr for weighted graphs.
+    layout : {"auto", "csr", "ell", "pattern", "coo"}
+        ``auto`` is the pattern, or csr for weighted graphs; with an engine that has neither, its own.
     engine : str
         One of `cpms.engines.names`, or ``auto``: a CUDA device where there is one with room for the
         graph, else ``cpu``.
@@ -109,10 +109,7 @@ def pagerank(
     teleport = None if personalization is None else teleport_distribution(graph, personalization)
     problem = Problem(graph, damping, teleport, dangling)
     stopping = Stopping(tol, norm, max_iterations, iterations)
-    if engine == "auto":
-        executor = engines.automatic(problem, chosen, resolved_layout(graph, layout), method)
-    else:
-        executor = engines.get(engine)
+    executor = engines.chosen(engine, problem, method, storage=chosen, layout=resolved_layout(graph, layout))
     if method not in executor.methods:
         raise UnsupportedError(f"engine {executor.name} has no method {method!r}; it has {', '.join(executor.methods)}")
     first = first_iterate(graph, start if executor.takes_device_arrays else in_main_memory(start))
@@ -122,12 +119,15 @@ def pagerank(
         policy = _refining(controller, chosen)
         chosen_layout = _refine_layout(graph, layout)
         refinement = executor.refinement(problem)
+        refinement.expect(policy.init()[0].storage)
         prepared, matrix_bytes = time.perf_counter(), refinement.nbytes
         guessed = refinement.guess() if start is None else None
         first = first if guessed is None else guessed
         solved = refine(refinement, first, policy, stopping, on_step, confirmed=referee.confirms, answer=kept.x_of)
     else:
         chosen_layout = resolved_layout(graph, layout)
+        if layout == "auto" and chosen_layout not in executor.layouts:
+            chosen_layout = executor.layouts[0]
         reason = executor.unsupported(problem, chosen, chosen_layout)
         if reason:
             raise UnsupportedError(reason)

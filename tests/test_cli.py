@@ -53,6 +53,22 @@ def test_json_is_one_object_with_the_contract_fields(capsys, triangle):
     assert report["error_bound"] == pytest.approx(report["residual_l1"] / 0.15)
 
 
+def test_a_web_graph_of_site_names_is_answered_with_names(capsys, tmp_path):
+    path = tmp_path / "sites.txt"
+    sites = [
+        ("a.org", "hub.net"),
+        ("b.org", "hub.net"),
+        ("c.org", "hub.net"),
+        ("hub.net", "c.org"),
+        ("hub.net", "b.org"),
+    ]
+    path.write_text("".join(f"{source}\t{target}\n" for source, target in sites))
+    code, out, _ = run(capsys, "rank", path, "--json", "--top", 9)
+    assert code == 0
+    # b.org and c.org tie; b.org comes first in the file. Of more than there are, all are listed.
+    assert [site for site, _ in json.loads(out)["top"]] == ["hub.net", "b.org", "c.org", "a.org"]
+
+
 def test_not_converged_is_exit_code_1(capsys, triangle):
     code, out, _ = run(capsys, "rank", triangle, "--json", "--max-iterations", 3)
     assert code == 1

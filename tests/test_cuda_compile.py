@@ -1,9 +1,12 @@
 """Every kernel variant compiles through NVRTC, which needs no GPU."""
 
 import shutil
+from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
+from cpms import engines
 from cpms.cuda import compile as compiling
 from cpms.cuda import source, variants
 from cpms.cuda.backend import Backend, using
@@ -38,10 +41,26 @@ def compiled(text, architecture, *options):
     return int(status), log.rstrip(b"\0").decode(), binary[:binary_size]
 
 
+def headers_of_cub():
+    """Return NVRTC's options for the headers that come with CuPy, or in a package of their own."""
+    cupy, nvidia = find_spec("cupy"), find_spec("nvidia")
+    roots = []
+    if cupy and cupy.origin:
+        bundled = Path(cupy.origin).parent / "_core" / "include" / "cupy" / "_cccl"
+        roots = [bundled / "libcudacxx", bundled / "thrust", bundled / "cub"]
+    if not all(root.is_dir() for root in roots or [Path("missing")]):
+        packaged = nvidia.submodule_search_locations if nvidia else []
+        roots = [found for place in packaged for found in Path(place).glob("cu*/include/cccl")]
+    if not roots:
+        pytest.skip("the headers of CUB are not installed; install nvidia-cuda-cccl")
+    return [f"-I{root}".encode() for root in roots]
+
+
 @pytest.mark.parametrize("group", GROUPS)
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_every_variant_compiles(architecture, group):
-    status, log, binary = compiled(variants.program(GROUPS[group]), architecture, *FASTER[architecture])
+    options = [*FASTER[architecture], *(headers_of_cub() if group == "reduce_by_key" else [])]
+    status, log, binary = compiled(variants.program(GROUPS[group]), architecture, *options)
     assert status == 0, log
     assert "warning" not in log
     for variant in GROUPS[group]:
@@ -54,6 +73,13 @@ def test_engines_ask_for_nothing_else():
         for layout in cuda.ENGINE.layouts:
             kernel, pattern = cuda.ENGINE.kernel(layout), layout == "pattern"
             assert {v.symbol for v in cuda.needed_variants(kernel, storage, pattern=pattern)} <= known
+
+
+@pytest.mark.parametrize("engine", ["coo_streams", "coo_basic", "reduce_by_key"])
+def test_engines_in_coo_ask_for_nothing_else(engine):
+    known = {variant.symbol for name in ("coo", "reduce_by_key") for variant in GROUPS[name]}
+    for real in variants.AFFINE:
+        assert {v.symbol for v in engines.get_any(engine).system.needed_variants(real)} <= known
 
 
 def test_symbols_tell_variants_apart():

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 import cpms
-from cpms import engines
+from cpms import check, engines
 from cpms.cuda import compile as compiling
 from cpms.cuda import segmented, variants
 from cpms.cuda.backend import current
 from cpms.engine import Problem
-from cpms.engines import cpu, cuda, cuda_thread_rows, cusparse
+from cpms.engines import coo_basic, coo_streams, cpu, cuda, cuda_thread_rows, cusparse, reduce_by_key
 from cpms.engines import reference as obvious
 from cpms.errors import InputError, UnavailableError, UnsupportedError
 from cpms.format import CPMS4, FP32, FP64, NAMED, format_named
@@ -22,7 +22,7 @@ gpu = [pytest.mark.gpu, needs_gpu]
 
 
 @pytest.mark.skipif(compiling.missing() is None, reason="there is a GPU")
-@pytest.mark.parametrize("name", ["cuda", "cuda_thread_rows", "cusparse"])
+@pytest.mark.parametrize("name", ["cuda", "cuda_thread_rows", "cusparse", "coo_streams", "coo_basic", "reduce_by_key"])
 def test_without_a_device_the_engine_says_what_is_missing(name):
     with pytest.raises(UnavailableError, match=f"engine {name} cannot run here: .*(CuPy|device)"):
         engines.get(name)
@@ -111,10 +111,11 @@ class TestSolves:
 class TestCusparse:
     pytestmark = gpu
 
-    def test_float64_sweeps_are_those_of_the_reference(self, graphs):
+    @pytest.mark.parametrize("layout", ["csr", "coo"])
+    def test_float64_sweeps_are_those_of_the_reference(self, graphs, layout):
         for graph in (*graphs.values(), Graph.from_edges([], [], nodes=5), Graph.from_edges([0], [0])):
             for problem in problems(graph):
-                operator = cusparse.ENGINE.prepare(problem, FP64, "csr")
+                operator = cusparse.ENGINE.prepare(problem, FP64, layout)
                 twin = obvious.ENGINE.prepare(problem, FP64, "csr")
                 values = np.random.default_rng(24).random(graph.nodes)
                 x, x_twin = operator.load(values), twin.load(values)
@@ -128,9 +129,10 @@ class TestCusparse:
                 operator.scale(x, 1.0 / found.mass, 1)
                 assert operator.read(x, 1).sum() == pytest.approx(1.0, abs=1e-12)
 
-    def test_float32_solves_end_in_float64(self, graphs):
+    @pytest.mark.parametrize("layout", ["csr", "coo"])
+    def test_float32_solves_end_in_float64(self, graphs, layout):
         for graph in (graphs["skewed"], graphs["few"]):
-            result = cpms.pagerank(graph, storage=FP32, layout="csr", engine="cusparse")
+            result = cpms.pagerank(graph, storage=FP32, layout=layout, engine="cusparse")
             assert result.converged
             assert set(result.iterations_by_bits) == {32, 64}
             exact = cpms.pagerank(graph, storage=FP64, layout="csr", engine="cpu")
@@ -144,9 +146,10 @@ class TestCusparse:
                 assert mine.converged
                 assert abs(mine.iterations - twin.iterations) <= 1
 
-    def test_every_algorithm_was_tried(self, graphs):
-        operator = cusparse.ENGINE.prepare(Problem(graphs["mesh"]), FP64, "csr")
-        assert {"csr_alg1", "csr_alg2"} <= set(operator.product.trial_ms)
+    @pytest.mark.parametrize("layout", ["csr", "coo"])
+    def test_every_algorithm_was_tried(self, graphs, layout):
+        operator = cusparse.ENGINE.prepare(Problem(graphs["mesh"]), FP64, layout)
+        assert {f"{layout}_alg1", f"{layout}_alg2"} <= set(operator.product.trial_ms)
         assert operator.product.plan.name == min(operator.product.trial_ms, key=operator.product.trial_ms.get)
 
     def test_other_formats_are_refused(self, graphs):
@@ -155,6 +158,44 @@ class TestCusparse:
         assert "no layout" in cusparse.ENGINE.unsupported(problem, FP64, "pattern")
         with pytest.raises(UnsupportedError, match="not bf16"):
             cusparse.ENGINE.prepare(problem, format_named("bf16"), "csr")
+
+
+@pytest.mark.parametrize("engine", [coo_streams.ENGINE, coo_basic.ENGINE, reduce_by_key.ENGINE], ids=lambda e: e.name)
+@pytest.mark.parametrize("storage", [FP64, FP32], ids=lambda storage: storage.name)
+class TestCoo:
+    pytestmark = gpu
+
+    def test_sweeps_are_those_of_the_reference(self, graphs, engine, storage):
+        for graph in graphs.values():
+            for problem in problems(graph):
+                check.sweeps_agree(engine, problem, storage, "coo", Level(1, 1))
+
+    def test_sweeps_replayed_are_those_launched(self, graphs, engine, storage):
+        problem = Problem(graphs["skewed"], dangling="uniform")
+        operator, twin = (engine.prepare(problem, storage, "coo") for _ in range(2))
+        values = np.random.default_rng(30).random(problem.graph.nodes)
+        values /= values.sum()
+        x, out, y, there = operator.load(values), operator.empty(), twin.load(values), twin.empty()
+        for step in range(9):
+            found = operator.sweep(x, out, Level(1, 1), step)
+            twin.launch(y, there)
+            expected = current().fetch(twin.found)
+            assert expected[0] > 0.0
+            if engine.repeatable:
+                assert found.l1 == expected[1]
+                np.testing.assert_array_equal(operator.read(out, 1), twin.read(there, 1))
+            else:
+                np.testing.assert_allclose(operator.read(out, 1), twin.read(there, 1), rtol=1e-4)
+            x, out, y, there = out, x, there, y
+        assert all(not isinstance(known, int) for known in operator.replays._known.values())
+
+    def test_whole_solves_are_those_of_the_processor(self, graphs, engine, storage):
+        for graph in (graphs["skewed"], graphs["few"], graphs["weighted"]):
+            mine = cpms.pagerank(graph, storage=storage, engine=engine.name)
+            twin = cpms.pagerank(graph, storage="fp64", layout="csr", engine="cpu")
+            assert mine.layout == "coo"
+            assert mine.converged
+            assert np.abs(mine.ranks - twin.ranks).sum() < 1e-9
 
 
 class Interface:
@@ -248,7 +289,7 @@ class TestChoice:
     pytestmark = gpu
 
     def test_auto_is_the_device_where_the_graph_fits(self, graphs, monkeypatch):
-        assert engines.get("auto").name == "cuda"
+        assert engines.chosen("auto", Problem(graphs["few"]), "power").name == "cuda"
         assert cpms.pagerank(graphs["few"]).engine == "cuda"
         monkeypatch.setattr(type(current()), "free_bytes", lambda _: 1000)
         assert cpms.pagerank(graphs["few"]).engine == "cpu"

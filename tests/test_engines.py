@@ -28,7 +28,7 @@ from cpms.format import FP64, NAMED, FloatFormat
 from cpms.precision import FLOAT64
 from cpms.testing import distributions, graphs
 
-LAYOUTS = ["csr", "ell", "pattern"]
+LAYOUTS = ["csr", "ell", "pattern", "coo"]
 FORMATS = [*(known.name for known in NAMED), "seg16-16-32", "cpms4-nearest", "fp16-scaled", "e4m3-scaled", "bf16-zero"]
 
 
@@ -120,7 +120,7 @@ def tiny(storage):
     return float(storage.min_normal * storage.unit_roundoff() * 2.0 ** (1 - exponent) * LARGE.out_degree.max())
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("layout", cpu.ENGINE.layouts)
 @pytest.mark.parametrize("name", ["fp64", "cpms4", "fp16-scaled"])
 @given(graph=graphs(), data=st.data())
 @settings(max_examples=40)
@@ -130,7 +130,8 @@ def test_sweeps_of_the_default_engine_agree_on_any_graph(layout, name, graph, da
     problem, storage = Problem(graph, data.draw(st.floats(0.01, 0.99)), teleport, rule), format_named(name)
     if not (layout == "pattern" and graph.weights is not None):
         level = data.draw(st.sampled_from(levels_of(storage)))
-        check.sweeps_agree(engines.get("auto"), problem, storage, layout, level)
+        executor = engines.chosen("auto", problem, "power", storage=storage, layout=layout)
+        check.sweeps_agree(executor, problem, storage, layout, level)
 
 
 def results(executor, storage, layout, threads_used):
@@ -204,7 +205,7 @@ def test_stochastic_sweeps_round_to_a_neighbour_that_depends_on_the_step(engine,
 def test_every_engine_says_what_it_is(engine):
     executor = engine_or_skip(engine)
     assert executor.name == engine
-    assert set(executor.layouts) >= {"csr"}
+    assert executor.layouts
     assert isinstance(executor.repeatable, bool)
     assert "hexagonal" in executor.unsupported(PROBLEMS["small"], FP64, "hexagonal")
     with pytest.raises(UnsupportedError, match="hexagonal"):
@@ -221,7 +222,39 @@ def test_no_engine_ranks_weights_by_the_pattern_alone(engine):
 def test_core_engines_need_nothing_more():
     assert engines.get("cpu").missing() is None
     assert engines.get("reference").missing() is None
-    assert engines.get("auto").name in engines.names()
+
+
+@pytest.mark.parametrize("work", ["power", "refine", "batch"])
+def test_auto_is_the_first_engine_that_does_the_work_here(monkeypatch, work):
+    problem, devices = PROBLEMS["small"], [engines.get_any(name) for name in engines.PREFERRED[:-1]]
+    asked = []
+
+    def room(*given):
+        asked.append(given[-2:])
+        return
+
+    for engine in devices:
+        monkeypatch.setattr(type(engine), "missing", lambda _: None)
+        monkeypatch.setattr(type(engine), "unsupported", room)
+    able = [engine.name for engine in devices if engine.does(work)]
+    storage = format_named("cpms4")
+    assert engines.chosen("auto", problem, work, storage=storage, layout="csr").name == [*able, "cpu"][0]
+    # Only power iteration stores what was asked for.
+    assert set(asked) <= {(storage, "csr") if work == "power" else (FP64, "pattern")}
+    for engine in devices:
+        monkeypatch.setattr(type(engine), "unsupported", lambda *_: "there is no room")
+    assert engines.chosen("auto", problem, work).name == "cpu"
+    assert engines.chosen("serial", problem, work).name == "serial"
+
+
+def test_engines_do_what_they_list_and_batches_where_they_have_them():
+    for name in engines.names():
+        engine = engines.get_any(name)
+        assert engine.does("power")
+        assert engine.does("refine") == ("refine" in engine.methods)
+        assert not engine.does("laundry")
+    assert engines.get("cpu").does("batch")
+    assert not engines.get("scipy").does("batch")
 
 
 @pytest.mark.parametrize("name", ["", "gpu", "_cpu_kernels", "CPU", "cpu.py", "__init__", "../cpu"])

@@ -28,6 +28,7 @@ def recorded(tmp_path_factory):
         "cpu_speed": solve + 'layouts = ["pattern", "csr"]\nengines = ["scipy", "cpu"]\nrepetitions = 2\nwarmup = 1\n',
         "conversion_cpu": 'kind = "conversion"\nstorages = ["cpms4", "cpms2-planes", "fp16"]\n'
         + "sizes = [5000]\nsamples = 2\n",
+        "topk": 'kind = "topk"\nsizes = [3000]\nks = [3, 50]\nsamples = 2\n',
     }  # fmt: skip
     for name, text in texts.items():
         path = output / f"{name}.toml"

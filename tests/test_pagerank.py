@@ -575,11 +575,18 @@ def test_arguments_that_cannot_be_are_refused(options, message):
         pagerank(SMALL, **options)
 
 
-@pytest.mark.parametrize("layout", ["coo", "", "CSR"])
+@pytest.mark.parametrize("layout", ["dia", "", "CSR"])
 @pytest.mark.parametrize("engine", ["cpu", "reference"])
 def test_unknown_layouts_are_refused_with_the_names_of_the_others(layout, engine):
     with pytest.raises(UnsupportedError, match="csr, ell, pattern"):
         pagerank(SMALL, layout=layout, engine=engine)
+
+
+def test_an_engine_without_the_automatic_layout_takes_its_own():
+    assert pagerank(SMALL, engine="scipy").layout == "csr"
+    assert pagerank(SMALL, engine="cpu").layout == "pattern"
+    with pytest.raises(UnsupportedError, match="no layout 'pattern'"):
+        pagerank(SMALL, engine="scipy", layout="pattern")
 
 
 @pytest.mark.parametrize("engine", ["cpu", "reference"])

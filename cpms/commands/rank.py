@@ -38,7 +38,7 @@ def add(parsers: Any) -> None:
     parser.add_argument(
         "--storage", default="auto", metavar="NAME", help="see 'cpms formats' (default: fp64; refine: fp16)"
     )
-    parser.add_argument("--layout", default="auto", metavar="NAME", help="csr, ell, pattern or auto (default)")
+    parser.add_argument("--layout", default="auto", metavar="NAME", help="csr, ell, pattern, coo or auto (default)")
     parser.add_argument("--engine", default="auto", metavar="NAME", help="see 'cpms engines' (default: auto)")
     parser.add_argument("--damping", type=float, default=0.85)
     parser.add_argument("--tol", type=float, default=1e-10)
@@ -49,7 +49,7 @@ def add(parsers: Any) -> None:
     parser.add_argument("--symmetric", choices=("lower", "expand"), default="lower", help="how to read symmetric files")
     parser.add_argument("--weights", choices=("auto", "ignore"), default="auto", help="use the file's values or not")
     parser.add_argument("--ids", choices=("keep", "compact"), default="keep", help="drop ids that no edge names or not")
-    parser.add_argument("--top", type=int, default=10, metavar="K", help="how many of the highest to list")
+    parser.add_argument("--top", type=int, default=10, metavar="K", help="how many of the highest to list, at most all")
     parser.add_argument("--output", type=Path, metavar="FILE", help="write all ranks: .npy, .csv or .parquet")
     parser.add_argument("--trace", type=Path, metavar="FILE.csv", help="write residual, bits and mass an iteration")
     parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")

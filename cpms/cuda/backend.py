@@ -28,6 +28,8 @@ class Backend(ABC):
     out_of_memory: type[Exception]
     processors: int
     """Multiprocessors."""
+    cache_bytes: int
+    """Size of the cache that they share."""
 
     @abstractmethod
     def compile(self, variants: Iterable[Variant]) -> None:
@@ -43,6 +45,17 @@ class Backend(ABC):
         None of them runs. What they touch must outlive the object.
         """
         return None
+
+    @contextmanager
+    def beside(self) -> Iterator[None]:
+        """Send launches to a second stream, which begins behind all launches before; `rejoin` must follow.
+
+        Where there is one stream, launches run in order.
+        """
+        yield
+
+    def rejoin(self) -> None:  # noqa: B027
+        """Let all launches after this wait for those of `beside`."""
 
     @abstractmethod
     def synchronize(self) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import Any
 
@@ -21,7 +21,7 @@ from cpms.cuda.variants import Variant
 from cpms.errors import CpmsError, UnavailableError
 
 OPTIONS = ("-std=c++17",)
-_SHARED_PERCENT = {"spmv_csr_balanced": 40}
+_SHARED_PERCENT = {"spmv_csr_balanced": 40, "reduce_by_key": 40}
 """Share of the memory beside each multiprocessor that a kernel needs as shared memory; caches get the rest."""
 
 
@@ -79,10 +79,13 @@ class CudaBackend(Backend):
         self.arrays = cupy
         self.out_of_memory = cupy.cuda.memory.OutOfMemoryError
         self.processors = cupy.cuda.Device().attributes["MultiProcessorCount"]
+        self.cache_bytes = cupy.cuda.Device().attributes["L2CacheSize"]
         self.resident_blocks = self.processors * _resident_each(cupy.cuda.Device().attributes)
         self._functions: dict[tuple[int, str], Any] = {}
         # Libraries keep the last stream they were given, so it must not go away.
         self._capturing = cupy.cuda.Stream(non_blocking=True)
+        self._second = cupy.cuda.Stream(non_blocking=True)
+        self._forked, self._joined = (cupy.cuda.Event(disable_timing=True) for _ in range(2))
         # Copies into pinned memory need no staging of their own.
         self._pinned = import_module("cupyx").empty_pinned(64, np.float64)
 
@@ -128,6 +131,19 @@ class CudaBackend(Backend):
         """End a capture in which something failed."""
         with suppress(RuntimeError):
             self._capturing.end_capture()
+
+    @contextmanager
+    def beside(self) -> Iterator[None]:
+        """Fork by an event; within a capture, the second stream is captured too."""
+        self._forked.record(self.arrays.cuda.get_current_stream())
+        self._second.wait_event(self._forked)
+        with self._second:
+            yield
+        self._joined.record(self._second)
+
+    def rejoin(self) -> None:
+        """Join by an event."""
+        self.arrays.cuda.get_current_stream().wait_event(self._joined)
 
     def synchronize(self) -> None:
         """Wait for the current stream."""

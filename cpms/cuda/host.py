@@ -64,9 +64,12 @@ class HostBackend(Backend):
             cumsum=np.cumsum,
             arange=np.arange,
             searchsorted=np.searchsorted,
+            argsort=np.argsort,
+            concatenate=np.concatenate,
         )
         self.out_of_memory = MemoryError
         self.processors = processors
+        self.cache_bytes = 1 << 20
         self.resident_blocks = 1
 
     def compile(self, variants: Iterable[Variant]) -> None:

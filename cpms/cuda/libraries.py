@@ -12,8 +12,8 @@ import numpy as np
 
 from cpms.errors import UnavailableError
 
-CSR_ALGORITHMS = {"csr_alg1": 2, "csr_alg2": 3}
-"""``CUSPARSE_SPMV_CSR_ALG1`` and ``ALG2`` of ``cusparse.h``, which CuPy does not name."""
+ALGORITHMS = {"csr": {"csr_alg1": 2, "csr_alg2": 3}, "coo": {"coo_alg1": 1, "coo_alg2": 4}}
+"""``CUSPARSE_SPMV_CSR_ALG1`` and so on of ``cusparse.h``, which CuPy does not name, by layout."""
 _ROWS = 1024
 _TRIALS = 5
 _PRODUCTS = 10
@@ -113,26 +113,29 @@ class _Plan:
     buffer: Any
 
 
-class CsrProduct:
-    """y = factor * P x by cuSPARSE, in the fastest of the ways it offers for this matrix.
+class SparseProduct:
+    """y = factor * P x by cuSPARSE, in the fastest of the ways it offers for this matrix in this layout.
 
     Parameters
     ----------
-    starts, sources : device arrays of int32
+    layout : {"csr", "coo"}
+    nodes : int
+    rows, sources : device arrays of int32
+        In ``csr``, ``rows`` says where each row begins, and the last ends; in ``coo``, the row of each entry.
     values : device array of float64 or float32
     factor : float
     """
 
-    def __init__(self, starts: Any, sources: Any, values: Any, factor: float) -> None:
+    def __init__(self, layout: str, nodes: int, rows: Any, sources: Any, values: Any, factor: float) -> None:
         import cupy
 
-        self.starts, self.sources, self.values = starts, sources, values
+        self.layout, self.rows, self.sources, self.values = layout, rows, sources, values
         self._alpha = np.array(factor, values.dtype)
         self._beta = np.zeros(1, values.dtype)
         self._type = _data_type(values.dtype)
         self._sparse = _cusparse()
         self._device = cupy.cuda.device
-        self._rows = len(starts) - 1
+        self._nodes = nodes
         self.plan: _Plan | None = None
         self.trial_ms: dict[str, float] = {}
         if values.size:
@@ -142,7 +145,7 @@ class CsrProduct:
     def nbytes(self) -> int:
         """Bytes of the matrix and of the buffer cuSPARSE works with."""
         buffer_bytes = 0 if self.plan is None else int(self.plan.buffer.nbytes)
-        return int(self.starts.nbytes + self.sources.nbytes + self.values.nbytes) + buffer_bytes
+        return int(self.rows.nbytes + self.sources.nbytes + self.values.nbytes) + buffer_bytes
 
     def multiply(self, x: DenseVector, y: DenseVector) -> None:
         """Queue one product."""
@@ -162,9 +165,9 @@ class CsrProduct:
 
     def _choose(self, cupy: Any) -> None:
         """Time each algorithm, with and without cuSPARSE's analysis of the matrix ahead of it."""
-        x, y = (DenseVector(cupy.zeros(self._rows, self.values.dtype), self._rows) for _ in range(2))
+        x, y = (DenseVector(cupy.zeros(self._nodes, self.values.dtype), self._nodes) for _ in range(2))
         best_ms = np.inf
-        for name, algorithm in CSR_ALGORITHMS.items():
+        for name, algorithm in ALGORITHMS[self.layout].items():
             for analysed in (False, True):
                 plan = self._planned(name, algorithm, analysed, x, y, cupy)
                 if plan is None:
@@ -178,10 +181,11 @@ class CsrProduct:
         self, name: str, algorithm: int, analysed: bool, x: DenseVector, y: DenseVector, cupy: Any
     ) -> _Plan | None:
         sparse, index = self._sparse, self._sparse.CUSPARSE_INDEX_32I
-        matrix = sparse.createCsr(
-            *(self._rows, self._rows, self.values.size),
-            *(self.starts.data.ptr, self.sources.data.ptr, self.values.data.ptr),
-            *(index, index, sparse.CUSPARSE_INDEX_BASE_ZERO, self._type),
+        create, types = (sparse.createCoo, (index,)) if self.layout == "coo" else (sparse.createCsr, (index, index))
+        matrix = create(
+            *(self._nodes, self._nodes, self.values.size),
+            *(self.rows.data.ptr, self.sources.data.ptr, self.values.data.ptr),
+            *(*types, sparse.CUSPARSE_INDEX_BASE_ZERO, self._type),
         )
         weakref.finalize(self, sparse.destroySpMat, matrix)
         arguments = self._arguments(matrix, algorithm, x, y)

@@ -45,6 +45,10 @@ class CudaRefinement(Refinement):
         self._report = arrays.zeros(2 + _EACH * _MOST, np.float64)
         self._has_c = False
 
+    def expect(self, storage: FloatFormat | None) -> None:
+        """Compile."""
+        current().compile([self._variant(storage or FP32)])
+
     @property
     def graph(self) -> ResidentGraph:
         """The problem's graph on the device."""
@@ -73,8 +77,7 @@ class CudaRefinement(Refinement):
             *(np.uint64(kept.seed), self._shares, self._fresh, self._change, self._c, np.uint32(self._has_c)),
             *(*self._z, self._graph.partials, self._graph.came, self._report),
         )
-        variant = variants.refine(kept, personal=self._graph.personal)
-        self._graph.launch(variant, arguments)
+        self._graph.launch(self._variant(kept), arguments)
         report = current().to_host(self._report)
         count, begin_ns = report[:2].tolist()
         rows = report[2:][: _EACH * int(count)].reshape(-1, _EACH)
@@ -91,6 +94,9 @@ class CudaRefinement(Refinement):
     def read_device(self) -> Any:
         """Return x, on the device."""
         return self._graph.values(self._shares)
+
+    def _variant(self, storage: FloatFormat) -> variants.Variant:
+        return variants.refine(storage, personal=self._graph.personal)
 
     def _use(self, storage: FloatFormat) -> None:
         """Have room for z in a format; what lies behind the nodes is zero."""

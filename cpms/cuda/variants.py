@@ -32,6 +32,16 @@ _FILES = {
     "refine": "refine.cu",
     "fused_power": "fused_power.cu",
     "affine": "affine.cu",
+    "coo_product": "coo.cu",
+    "coo_mend": "coo.cu",
+    "coo_atomic": "coo.cu",
+    "coo_finish": "coo.cu",
+    "coo_dangling": "coo_sums.cu",
+    "coo_distance": "coo_sums.cu",
+    "reduce_by_key": "reduce_by_key.cu",
+    "key_dangling": "reduce_by_key.cu",
+    "key_distance": "reduce_by_key.cu",
+    "topk": "topk.cu",
     "batch_full": "batch.cu",
     "batch_low": "batch.cu",
     "batch_quantise": "batch.cu",
@@ -195,6 +205,17 @@ def fused_power(*, personal: bool) -> Variant:
     return Variant("fused_power", (_whose(personal),), (_bool(personal),))
 
 
+def of_plain(kernel: str, real: str) -> Variant:
+    """Return a kernel of ``coo.cu`` and its neighbours, for vectors and edge values of ``float64`` or ``float32``.
+
+    Examples
+    --------
+    >>> of_plain("coo_mend", "float32").instance
+    'CPMS_COO_MEND(coo_mend__float32, float)'
+    """
+    return Variant(kernel, (real,), ({"float64": "double", "float32": "float"}[real],))
+
+
 def batch_full(each: int, *, refines: bool) -> Variant:
     """Return the float64 sweep of a batch, ``each`` queries a lane; it keeps the change where it refines."""
     name = "refines" if refines else "power"
@@ -233,6 +254,20 @@ def tile_values(storage: SegmentFormat) -> int:
     return 32 * run
 
 
+def topk(real: str, most: int) -> Variant:
+    """Return the selection of up to ``most`` largest of float64 or float32 values.
+
+    Examples
+    --------
+    >>> topk("float32", 16).instance
+    'CPMS_TOPK(topk__float32__16, float, unsigned, 16)'
+    """
+    cpp = {"float64": ("double", "unsigned long long"), "float32": ("float", "unsigned")}[real]
+    return Variant("topk", (real, f"{most}"), (*cpp, f"{most}"))
+
+
+TOPK_SIZES = (16, 32, 64, 128, 256, 512, 1024)
+"""Lengths of the lists that `topk` merges; shorter ones would save nothing."""
 ARRANGING = tuple(map(Variant, ("place_edges", "mark_ends", "count_ends", "place_columns", "fill_values")))
 GATHERS = {
     8: Variant("gather", ("u8",), ("unsigned char",)),
@@ -246,6 +281,9 @@ AFFINE = {
     "float64": Variant("affine", ("float64",), ("double",)),
     "float32": Variant("affine", ("float32",), ("float",)),
 }
+COO = ("coo_product", "coo_mend", "coo_atomic", "coo_finish", "coo_dangling", "coo_distance")
+KEYS = ("reduce_by_key", "key_dangling", "key_distance")
+"""What needs the headers of CUB."""
 PRODUCTS = {
     "csr": ("spmv_csr_balanced", "spmv_csr_thread"),
     "pattern": ("spmv_csr_balanced", "spmv_csr_thread"),
@@ -343,6 +381,9 @@ def every() -> dict[str, list[Variant]]:
     return {
         **groups,
         "resident": list(resident(formats)),
+        "coo": [of_plain(kernel, real) for kernel in COO for real in AFFINE],
+        "reduce_by_key": [of_plain(kernel, real) for kernel in KEYS for real in AFFINE],
+        "topk": [topk(real, most) for real in ("float64", "float32") for most in TOPK_SIZES],
         "batches": list(batches()),
         "helpers": [*ARRANGING, *ROTATING, *AFFINE.values(), *GATHERS.values()],
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 from pkgutil import iter_modules
+from typing import Literal
 
 from cpms.engine import Engine, Problem
 from cpms.errors import InputError, UnavailableError
@@ -25,7 +26,7 @@ def names() -> list[str]:
 
 
 def get(name: str) -> Engine:
-    """Return an engine by name; ``auto`` is ``cuda`` where a device is there, else ``cpu``.
+    """Return an engine by name; what ``auto`` stands for depends on the problem, see `chosen`.
 
     Raises
     ------
@@ -34,10 +35,8 @@ def get(name: str) -> Engine:
     UnavailableError
         If this machine cannot run it.
     """
-    if name == "auto":
-        return get("cpu" if get_any("cuda").missing() else "cuda")
     if name not in names():
-        raise InputError(f"engine {name!r} is not known; it can be auto or one of {', '.join(names())}")
+        raise InputError(f"engine {name!r} is not known; it can be one of {', '.join(names())}, or auto for solves")
     engine = get_any(name)
     missing = engine.missing()
     if missing:
@@ -51,22 +50,47 @@ def get_any(name: str) -> Engine:
     return engine
 
 
-def automatic(problem: Problem, storage: Format, layout: str, method: str) -> Engine:
-    """Return the engine that ``auto`` stands for: the first of `PREFERRED` that can do this here.
+def chosen(
+    name: str,
+    problem: Problem,
+    work: Literal["power", "refine", "batch"],
+    *,
+    storage: Format = FP64,
+    layout: str = "pattern",
+) -> Engine:
+    """Return an engine by name; ``auto`` is the first of `PREFERRED` that can do this work here.
 
-    That is one of a CUDA device, where there is one, it has the method, and the graph fits in its
+    That is one of a CUDA device, where there is one, it does such work, and the graph fits in its
     memory; else ``cpu``.
+
+    Parameters
+    ----------
+    name : str
+    problem : Problem
+    work : {"power", "refine", "batch"}
+        A method, or many queries at once.
+    storage, layout
+        Of ``power``; the others keep their matrix as power iteration in fp64 and pattern does.
+
+    Raises
+    ------
+    InputError
+        If there is no engine of that name.
+    UnavailableError
+        If this machine cannot run it.
 
     Examples
     --------
     >>> from cpms import CPMS2, Graph
-    >>> automatic(Problem(Graph.from_edges([0], [1])), CPMS2, "csr", "power").name in PREFERRED
+    >>> chosen("auto", Problem(Graph.from_edges([0], [1])), "power", storage=CPMS2, layout="csr").name in PREFERRED
     True
     """
-    if method == "refine":  # It keeps its matrix as float64 power iteration does.
+    if name != "auto":
+        return get(name)
+    if work != "power":
         storage, layout = FP64, "pattern"
-    for name in PREFERRED[:-1]:
-        engine = get_any(name)
-        if method in engine.methods and not engine.missing() and not engine.unsupported(problem, storage, layout):
+    for preferred in PREFERRED[:-1]:
+        engine = get_any(preferred)
+        if engine.does(work) and not engine.missing() and not engine.unsupported(problem, storage, layout):
             return engine
     return get(PREFERRED[-1])

@@ -104,9 +104,10 @@ class FusedEngine(Engine):
         reason = self.unsupported(problem, storage, layout)
         if reason:
             raise UnsupportedError(reason)
-        current().compile([fused_power(personal=problem.teleport is not None)])
         with current().memory_for(problem.graph.name, needed_bytes(problem)):
-            return operator(problem, ResidentGraph.of(problem))
+            graph = ResidentGraph.of(problem)
+        current().compile([fused_power(personal=graph.personal)])
+        return operator(problem, graph)
 
     def refinement(self, problem: Problem) -> Refinement:
         """Arrange the graph on the device."""

@@ -13,11 +13,12 @@ from cpms.cuda import launch_norms, segmented, variants
 from cpms.cuda.backend import current
 from cpms.cuda.compile import missing
 from cpms.cuda.launch_norms import Reduction
-from cpms.cuda.libraries import Blas, CsrProduct, DenseVector, padded
+from cpms.cuda.libraries import Blas, DenseVector, SparseProduct, padded
+from cpms.cuda.plain import element_type
 from cpms.cuda.replay import Replays
 from cpms.engine import Engine, Floats, Operator, Problem, Sweep
 from cpms.errors import UnsupportedError
-from cpms.format import FP64, FloatFormat, Format
+from cpms.format import FP64, Format
 from cpms.precision import Level
 from cpms.segmented import SegmentedArray, on_device
 from cpms.sparse.edge_values import edge_values
@@ -66,7 +67,7 @@ class LazySweep(Sweep):
 
 @dataclass(frozen=True, eq=False)
 class CusparseOperator(Operator[Vector]):
-    """P in CSR for cuSPARSE, and what the updates need: teleport, sink, indicator of dangling nodes.
+    """P for cuSPARSE, and what the updates need: teleport, sink, indicator of dangling nodes.
 
     Nothing but the norm comes back to the host: the dangling mass of the next sweep stays on the
     device, and launches that repeat are made one CUDA graph. cuBLAS adds float32 values in float32,
@@ -75,7 +76,7 @@ class CusparseOperator(Operator[Vector]):
 
     problem: Problem
     storage: Format
-    product: CsrProduct
+    product: SparseProduct
     blas: Blas
     teleport: Any
     sink: Any | None
@@ -151,7 +152,7 @@ class CusparseOperator(Operator[Vector]):
         """Build the float64 matrix; plain float64 stays as it is."""
         if self.storage.exact:
             return self, x, out
-        converted = prepared(self.problem, FP64)
+        converted = prepared(self.problem, FP64, self.product.layout)
         return converted, converted.load(x.dense.values[: self.problem.graph.nodes]), converted.empty()
 
     def read(self, x: Vector, segments: int) -> Floats:
@@ -193,7 +194,7 @@ class CusparseEngine(Engine):
     """cuSPARSE and cuBLAS, in float64 or float32."""
 
     name: ClassVar[str] = "cusparse"
-    layouts: ClassVar[tuple[str, ...]] = ("csr",)
+    layouts: ClassVar[tuple[str, ...]] = ("csr", "coo")
     repeatable: ClassVar[bool] = False
     """Which algorithm is fastest may differ from run to run, and cuSPARSE's first adds in any order."""
     takes_device_arrays: ClassVar[bool] = True
@@ -208,11 +209,11 @@ class CusparseEngine(Engine):
         reason = super().unsupported(problem, storage, layout)
         if reason is not None:
             return reason
-        if _element_type(storage) is None:
+        if element_type(storage) is None:
             return f"engine cusparse stores fp64 and fp32, not {storage.name}; use engine cuda"
         if graph.edges >= 2**31 or graph.nodes >= 2**31:
             return f"engine cusparse counts nodes and edges below 2^31; {graph.name} has {graph.edges:,} edges"
-        needed, free = 16 * graph.edges + 64 * graph.nodes, current().free_bytes()
+        needed, free = _needed_bytes(problem), current().free_bytes()
         if needed > free:
             return (
                 f"engine cusparse needs about {needed:,} bytes of device memory for {graph.name}, but {free:,} are free"
@@ -228,15 +229,15 @@ class CusparseEngine(Engine):
         reason = self.unsupported(problem, storage, layout)
         if reason:
             raise UnsupportedError(reason)
-        return prepared(problem, storage)
+        return prepared(problem, storage, layout)
 
 
 ENGINE: Engine = CusparseEngine()
 
 
-def prepared(problem: Problem, storage: Format) -> CusparseOperator:
-    """Return an operator of plain floats in ``storage``."""
-    arrays, graph, dtype = current().arrays, problem.graph, _element_type(storage)
+def prepared(problem: Problem, storage: Format, layout: str) -> CusparseOperator:
+    """Return an operator of plain floats in ``storage``; cuSPARSE takes the matrix in ``layout``."""
+    arrays, graph, dtype = current().arrays, problem.graph, element_type(storage)
     length, exact = padded(graph.nodes), storage.exact
 
     def vector(values: Floats) -> Any:
@@ -244,11 +245,12 @@ def prepared(problem: Problem, storage: Format) -> CusparseOperator:
         filled[: graph.nodes] = values
         return arrays.asarray(filled)
 
-    current().compile([variants.AFFINE[np.dtype(dtype).name], *([] if exact else _sums(storage))])
-    needed_bytes = 16 * graph.edges + 64 * graph.nodes
-    with current().memory_for(f"{graph.name} for cuSPARSE", needed_bytes):
-        product = CsrProduct(
-            arrays.asarray(graph.indptr.astype(np.int32)),
+    current().compile([variants.AFFINE[str(dtype)], *([] if exact else _sums(storage))])
+    with current().memory_for(f"{graph.name} for cuSPARSE", _needed_bytes(problem)):
+        product = SparseProduct(
+            layout,
+            graph.nodes,
+            arrays.asarray((graph.targets if layout == "coo" else graph.indptr).astype(np.int32)),
             arrays.asarray(graph.sources.astype(np.int32, copy=False)),
             arrays.asarray(edge_values(graph).astype(dtype, copy=False)),
             problem.damping,
@@ -271,16 +273,13 @@ def prepared(problem: Problem, storage: Format) -> CusparseOperator:
         )
 
 
+def _needed_bytes(problem: Problem) -> int:
+    return 20 * problem.graph.edges + 64 * problem.graph.nodes
+
+
 def _sums(storage: Format) -> list[variants.Variant]:
     return [
         variants.difference(storage, 1, 1, pattern=False),
         variants.plain_norm(storage, 1, pattern=False),
         variants.selected_sum(storage, 1),
     ]
-
-
-def _element_type(storage: Format) -> Any:
-    if isinstance(storage, FloatFormat):
-        is_single = (storage.exponent_bits, storage.mantissa_bits) == (8, 23) and not storage.scaled
-        return np.float32 if is_single and storage.rounding == "nearest" else None
-    return np.float64 if storage.segments == 1 else None

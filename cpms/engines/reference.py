@@ -178,7 +178,7 @@ class ReferenceEngine(Engine):
     """NumPy alone, one thread, no layout of its own."""
 
     name: ClassVar[str] = "reference"
-    layouts: ClassVar[tuple[str, ...]] = ("csr", "ell", "pattern")
+    layouts: ClassVar[tuple[str, ...]] = ("csr", "ell", "pattern", "coo")
     methods: ClassVar[tuple[str, ...]] = ("power", "refine")
     repeatable: ClassVar[bool] = True
 

@@ -31,6 +31,14 @@ class Experiment(BaseModel):
         """Return the parameters of each cell, in the order in which they run."""
         raise NotImplementedError
 
+    def cells_by_graph(self, graphs: list[str], **fixed: Any) -> list[Cell]:
+        """Return one cell a graph and repetition, for kinds whose contestants take turns within a cell."""
+        return [
+            {"graph": graph, "repetition": repetition, **fixed}
+            for graph in graphs
+            for repetition in range(self.repetitions)
+        ]
+
 
 def kind_names() -> list[str]:
     """Return the kinds of experiments: the modules in ``cpms/experiment/kinds``.

@@ -159,6 +159,23 @@ def label(row: Any) -> str:
     return str(row["graph_name"]) if pd.isna(stand_in) else f"{stand_in} (stand-in)"
 
 
+def shortened(name: str) -> str:
+    """Return a generator's name with its first parameters only: figures have little room.
+
+    Examples
+    --------
+    >>> shortened("weblike:nodes=10000000,edges=52000000,seed=1"), shortened("wiki-Vote")
+    ('weblike, 52M edges', 'wiki-Vote')
+    """
+    kind, _, parameters = name.partition(":")
+    given = dict(part.split("=") for part in parameters.split(",")) if parameters else {}
+    if kind == "copies":
+        return f"{given['count']} x {given['of']}"
+    if "edges" in given:
+        return f"{kind}, {int(given['edges']) / 1e6:.0f}M edges"
+    return f"{kind} {given['scale']}" if "scale" in given else name
+
+
 def markdown(table: pd.DataFrame) -> str:
     """Return a table in Markdown, numbers to the right.
 

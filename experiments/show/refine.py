@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from cpms.experiment.present import PALETTE, label, printed
+from cpms.experiment.present import PALETTE, label, printed, shortened
 
 NEEDS = ["gpu_refine"]
 DAMPING = 0.85
@@ -33,7 +33,7 @@ def _lines(row, cugraph):
             continue
         bits = np.array(result["bits"])
         yield {
-            "graph": _short(label(row)),
+            "graph": shortened(label(row)),
             "nodes": row.nodes,
             "edges": row.edges,
             "storage": result["storage"],
@@ -49,17 +49,6 @@ def _lines(row, cugraph):
             "over cuSPARSE": power["cusparse"]["solve_s"] / result["solve_s"] if "cusparse" in power else np.nan,
             "over cuGraph fp64": known["fp64_1e-10_ms"].iloc[0] / (1e3 * result["solve_s"]) if len(known) else np.nan,
         }
-
-
-def _short(name):
-    """Return a generator's name with its first parameters only: figures have little room."""
-    kind, _, parameters = name.partition(":")
-    given = dict(part.split("=") for part in parameters.split(",")) if parameters else {}
-    if kind == "copies":
-        return f"{given['count']} x {given['of']}"
-    if "edges" in given:
-        return f"{kind}, {int(given['edges']) / 1e6:.0f}M edges"
-    return f"{kind} {given['scale']}" if "scale" in given else name
 
 
 def _means(table):

@@ -41,7 +41,7 @@ def _lines(row):
 
 def _called(arrangement):
     steps = arrangement["stretch_steps"]
-    name = "a stretch a warp" if steps is None else f"stretches of {steps}"
+    name = {None: "as chosen", 0: "a stretch a warp"}.get(steps, f"stretches of {steps}")
     return name if arrangement["renumber"] else f"{name}, file order"
 
 

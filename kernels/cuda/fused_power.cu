@@ -8,6 +8,8 @@ template <bool Personal>
 CPMS_DEVICE void fused_power(const Edges& edges, const Nodes& nodes, double tol, u32 norm, u32 most,
                              double* shares, double* fresh, Grid grid, double* report) {
     __shared__ Room room;
+    Ahead ahead;
+    ahead.begin(edges);
     const bool reports = blockIdx.x == 0 && threadIdx.x == 0;
     if (reports) report[1] = nanoseconds();
     Totals<2, 0> whole = corrected(nodes, shares, nullptr);
@@ -16,9 +18,9 @@ CPMS_DEVICE void fused_power(const Edges& edges, const Nodes& nodes, double tol,
     u32 done = 0;
     do {
         auto end = full_end<false, Personal>(nodes, 1.0, dangling, shares, fresh, nullptr);
-        walk<double>(edges, (const u8*)shares, room, end);
+        walk<double>(edges, ahead, (const u8*)shares, room, end);
         Totals<5, 1> totals{{end.l1, end.squares, end.mass, end.other, end.linf}};
-        totals.over_grid(grid);
+        totals.over_grid(grid, [&] { ahead.begin(edges); });
         dangling = totals.value[3];
         size = norm_of(norm, totals.value[0], totals.value[1], totals.value[4]);
         if (reports) {
@@ -38,14 +40,14 @@ CPMS_DEVICE void fused_power(const Edges& edges, const Nodes& nodes, double tol,
 #define CPMS_FUSED_POWER(NAME, PERSONAL)                                                              \
     extern "C" __global__ void __launch_bounds__(512, 2)                                              \
         NAME(const unsigned* sources, const unsigned short* marks, const unsigned* begins,            \
-             const unsigned* first_rows, const unsigned* first_stretches, unsigned stretches,         \
+             const unsigned* first_rows, const unsigned* first_stretches, unsigned stretches, unsigned steps,\
              unsigned long long* pieces,                                                              \
              const unsigned* degree, const double* sink, const double* teleport, unsigned sink_step,  \
              unsigned teleport_step, unsigned count, double damping, double tol, unsigned norm,       \
              unsigned most, double* shares, double* fresh, double* partials, unsigned* came,          \
              double* report) {                                                                        \
         cpms::fused_power<PERSONAL>(                                                                  \
-            cpms::Edges{sources, marks, begins, first_rows, first_stretches, stretches, count,        \
+            cpms::Edges{sources, marks, begins, first_rows, first_stretches, stretches, steps, count, \
                         cpms::TaskPieces{pieces}},                                                    \
             cpms::Nodes{degree, sink, teleport, sink_step, teleport_step, count, damping}, tol, norm, \
             most, shares, fresh, cpms::Grid{partials, came}, report);                                 \

@@ -177,6 +177,15 @@ void launch(void (*kernel)(A...), unsigned blocks, unsigned threads, void** argu
 #define gridDim (host::grid_size)
 
 inline void __syncthreads() { host::wait_at(host::everyone, host::alive); }
+// Two words in turn: who comes first to a barrier clears its word, whose readers have all left.
+inline int __syncthreads_or(int predicate) {
+    static int any[2];
+    int& mine = any[host::everyone.generation % 2];
+    if (host::everyone.waiting == 0) mine = 0;
+    mine |= predicate != 0;
+    __syncthreads();
+    return mine;
+}
 inline void __syncwarp() { host::wait_for_warp(); }
 inline void __threadfence() {}
 
@@ -206,6 +215,17 @@ inline int __ffs(int word) { return __builtin_ffs(word); }
 inline unsigned atomicInc(unsigned* at, unsigned limit) {
     const unsigned old = *at;
     *at = old >= limit ? 0 : old + 1;
+    return old;
+}
+template <class Real>
+Real atomicAdd(Real* at, Real value) {
+    const Real old = *at;
+    *at += value;
+    return old;
+}
+inline unsigned long long atomicMax(unsigned long long* at, unsigned long long other) {
+    const unsigned long long old = *at;
+    if (other > old) *at = other;
     return old;
 }
 inline unsigned atomicOr(unsigned* at, unsigned bits) {

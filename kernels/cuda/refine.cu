@@ -57,6 +57,8 @@ template <class Q, bool Personal>
 CPMS_DEVICE void refine(const Edges& edges, const Nodes& nodes, const Plan& plan, double* shares, double* fresh,
                         double* change, float* c, u32 has_c, u8* z, u8* z_other, Grid grid, double* report_to) {
     __shared__ Room room;
+    Ahead ahead;
+    ahead.begin(edges);
     Report report{report_to, blockIdx.x == 0 && threadIdx.x == 0};
     if (report.writes) report_to[1] = nanoseconds();
     double before = value_of(0x7FF0000000000000ull), promised = before;
@@ -65,9 +67,9 @@ CPMS_DEVICE void refine(const Edges& edges, const Nodes& nodes, const Plan& plan
         Totals<2, 0> whole = corrected(nodes, shares, has_c ? c : nullptr);
         whole.over_grid(grid);
         auto full = full_end<true, Personal>(nodes, whole.value[0], whole.value[1], shares, fresh, change);
-        walk<double>(edges, (const u8*)shares, room, full);
+        walk<double>(edges, ahead, (const u8*)shares, room, full);
         Totals<6, 2> norms{{full.l1, full.squares, full.mass, full.other, full.linf, full.largest}};
-        norms.over_grid(grid);
+        norms.over_grid(grid, [&] { ahead.begin(edges); });
         const double l1 = norms.value[0], size = norm_of(plan.norm, l1, norms.value[1], norms.value[4]);
         report.sweep(l1, norms.value[1], norms.value[2], norms.value[3], norms.value[4]);
         double* const older = shares;
@@ -83,9 +85,9 @@ CPMS_DEVICE void refine(const Edges& edges, const Nodes& nodes, const Plan& plan
             const int next = shared_scale(plan.scaled, plan.top, state.largest);
             LowEnd<Q, Personal> end(nodes, state.exponent, next, state.lost, c, z_other,
                                     plan.seed + report.count * 0xD1B54A32D192ED03ull);
-            walk<Q>(edges, z, room, end);
+            walk<Q>(edges, ahead, z, room, end);
             Totals<4, 1> totals{{end.l1, end.sum, end.lost, (double)end.largest * power_of_two(-next)}};
-            totals.over_grid(grid);
+            totals.over_grid(grid, [&] { ahead.begin(edges); });
             now = totals.value[0];
             state = LowState{totals.value[3], totals.value[2], next};
             report.sweep(now, -1.0, 0.0, totals.value[1], 0.0);
@@ -106,7 +108,7 @@ CPMS_DEVICE void refine(const Edges& edges, const Nodes& nodes, const Plan& plan
 #define CPMS_REFINE(NAME, ...)                                                                        \
     extern "C" __global__ void __launch_bounds__(512, 2)                                              \
         NAME(const unsigned* sources, const unsigned short* marks, const unsigned* begins,            \
-             const unsigned* first_rows, const unsigned* first_stretches, unsigned stretches,         \
+             const unsigned* first_rows, const unsigned* first_stretches, unsigned stretches, unsigned steps,\
              unsigned long long* pieces,                                                              \
              const unsigned* degree, const double* sink, const double* teleport, unsigned sink_step,  \
              unsigned teleport_step, unsigned count, double damping, double gain, double tol,         \
@@ -115,7 +117,7 @@ CPMS_DEVICE void refine(const Edges& edges, const Nodes& nodes, const Plan& plan
              unsigned has_c, unsigned char* z, unsigned char* z_other, double* partials,              \
              unsigned* came, double* report) {                                                        \
         cpms::refine<__VA_ARGS__>(                                                                    \
-            cpms::Edges{sources, marks, begins, first_rows, first_stretches, stretches, count,        \
+            cpms::Edges{sources, marks, begins, first_rows, first_stretches, stretches, steps, count, \
                         cpms::TaskPieces{pieces}},                                                    \
             cpms::Nodes{degree, sink, teleport, sink_step, teleport_step, count, damping},            \
             cpms::Plan{gain, tol, trust, norm, most, lows, scaled, top, seed}, shares, fresh, change, \

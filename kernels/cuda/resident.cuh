@@ -34,13 +34,17 @@ struct Grid {
     u32* came;         // 0 before the launch
     u32 turn = 0;
 
-    // What any thread of the grid wrote before is seen by all after.
-    CPMS_DEVICE void wait() {
+    // What any thread of the grid wrote before is seen by all after. What goes on `meanwhile` must not need that.
+    template <class Meanwhile>
+    CPMS_DEVICE void wait(Meanwhile meanwhile) {
         ++turn;
         __syncthreads();
         if (threadIdx.x == 0) {
             order_memory();
             count_one(came);
+        }
+        meanwhile();
+        if (threadIdx.x == 0) {
             while (glimpsed(came) < turn * gridDim.x) {
             }
             order_memory();
@@ -74,9 +78,13 @@ struct Totals {
 
     // Every thread of the grid brings its own, waits for all, and gets the totals.
     CPMS_DEVICE void over_grid(Grid& grid) {
+        over_grid(grid, [] {});
+    }
+    template <class Meanwhile>
+    CPMS_DEVICE void over_grid(Grid& grid, Meanwhile meanwhile) {
         static_assert(K <= most_totals, "too many totals");
         __shared__ double room[most_totals][resident_warps];
-        __shared__ double total[most_totals];
+        __shared__ double total[most_totals][4];
         const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
         double* const partials = grid.partials + (grid.turn % 2) * most_totals * gridDim.x;
 #pragma unroll
@@ -89,16 +97,32 @@ struct Totals {
             const double mine = joined(warp, lane < resident_warps ? room[warp][lane] : 0.0);
             if (lane == 0) partials[warp * gridDim.x + blockIdx.x] = mine;
         }
-        grid.wait();
-        if (warp < K) {
+        grid.wait(meanwhile);
+        // Several warps a total, several loads on their way: a grid has hundreds of blocks.
+        constexpr u32 parts = resident_warps / K < 4 ? resident_warps / K : 4, together = 4;
+        const u32 q = warp / parts, part = warp % parts;
+        if (q < K) {
             double mine = 0.0;
-            for (u32 block = lane; block < gridDim.x; block += 32) mine = join(warp, mine, partials[warp * gridDim.x + block]);
-            mine = joined(warp, mine);
-            if (lane == 0) total[warp] = mine;
+            for (u32 first = 32 * part + lane; first < gridDim.x; first += together * parts * 32) {
+                double found[together];
+#pragma unroll
+                for (u32 j = 0; j < together; ++j) {
+                    const u32 block = first + j * parts * 32;
+                    found[j] = block < gridDim.x ? partials[q * gridDim.x + block] : 0.0;
+                }
+#pragma unroll
+                for (u32 j = 0; j < together; ++j) mine = join(q, mine, found[j]);
+            }
+            mine = joined(q, mine);
+            if (lane == 0) total[q][part] = mine;
         }
         __syncthreads();
 #pragma unroll
-        for (u32 q = 0; q < K; ++q) value[q] = total[q];
+        for (u32 q = 0; q < K; ++q) {
+            value[q] = total[q][0];
+#pragma unroll
+            for (u32 part = 1; part < parts; ++part) value[q] = join(q, value[q], total[q][part]);
+        }
     }
 };
 

@@ -65,7 +65,8 @@ struct Raw<double> {
     static CPMS_DEVICE double unit() { return 1.0; }
 };
 
-// The edges, and their stretches: warp w walks stretches w, w + warps, … Within a step, sources lie so that a
+// The edges, and their stretches: warp w walks stretches w, w + warps, … All warps are there and none waits for
+// a later stretch, so every wait ends. Within a step, sources lie so that a
 // lane's eight loads are two wide ones: the four from 128 * half + 4 * lane are slots 32 * (4 * half + k) + lane.
 struct Edges {
     const u32* sources;
@@ -73,7 +74,7 @@ struct Edges {
     const u32* begins;            // first step of each stretch, and behind the last
     const u32* first_rows;        // row of its first slot
     const u32* first_stretches;   // stretch in which that row begins
-    u32 stretches, rows;
+    u32 stretches, steps, rows;
     TaskPieces pieces;            // one a stretch
 };
 
@@ -121,113 +122,158 @@ struct Sums {
 #endif
 };
 
-// Shared memory of a warp: a step's words, or the sums of rows that ended in it.
+// Shared memory of a warp: a step's words, or the sums of rows that ended in it; what it found of the row that
+// it began with; and the stretch, if any, whose first row waits for what others leave of it.
 constexpr int room_bytes = 32 * (slots_each + 2) * 8;
+constexpr u32 none = ~0u;
 struct alignas(16) Room {
     u8 of_warp[resident_warps][room_bytes];
+    double head[resident_warps], pending_head[resident_warps];
+    u32 pending[resident_warps];
 };
 
-CPMS_DEVICE void load_slots(const u32* sources, u32 step, u32 lane, u32 (&source)[slots_each]) {
-    const Quad* const at = (const Quad*)(sources + (u64)step * step_slots) + lane;
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-        const Quad four = load_word(at + 32 * half, Streaming{});
-#pragma unroll
-        for (int k = 0; k < 4; ++k) source[4 * half + k] = four.word[k];
+CPMS_DEVICE u32 resident_warp() { return blockIdx.x * resident_warps + threadIdx.x / 32; }
+CPMS_DEVICE u32 all_warps() { return gridDim.x * resident_warps; }
+
+// What a warp has read of a step to come. The first may be read before the values that it asks for are there.
+struct Ahead {
+    u32 step, mark;
+    u32 source[slots_each];
+
+    CPMS_DEVICE void begin(const Edges& edges) {
+        if (resident_warp() >= edges.stretches) return;
+        step = edges.begins[resident_warp()];
+        load_mark(edges);
+        load_sources(edges);
     }
+    // To the step after the next of a stretch of which `left` are left: stretches have two steps or more, but
+    // for the last.
+    CPMS_DEVICE void advance(const Edges& edges, u32 stretch, u32 left) {
+        const u32 next = stretch + all_warps();
+        if (left == 2 && next < edges.stretches) {
+            step = edges.begins[next];
+        } else {
+            step = smaller(step + 1, edges.steps - 1);
+        }
+    }
+    CPMS_DEVICE void load_mark(const Edges& edges) {
+        mark = load_word(edges.marks + (u64)step * 32 + threadIdx.x % 32, Streaming{});
+    }
+    CPMS_DEVICE void load_sources(const Edges& edges) {
+        const Quad* const at = (const Quad*)(edges.sources + (u64)step * step_slots) + threadIdx.x % 32;
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            const Quad four = load_word(at + 32 * half, Streaming{});
+#pragma unroll
+            for (int k = 0; k < 4; ++k) source[4 * half + k] = four.word[k];
+        }
+    }
+};
+
+// Ends the row that waits, if one does.
+template <class AtEnd>
+CPMS_DEVICE void settle(const Edges& edges, Room& room, AtEnd& at_end) {
+    const u32 in_block = threadIdx.x / 32, lane = threadIdx.x % 32, stretch = room.pending[in_block];
+    if (stretch == none) return;
+    const double sum = room.pending_head[in_block] + edges.pieces.collect(edges.first_stretches[stretch], stretch, lane);
+    const u32 row = edges.first_rows[stretch];
+    if (lane == 0) at_end.finish(row, sum, at_end.load(row));
 }
 
 // at_end.load(row) is called early for the rows of a step, at_end.finish(row, sum, loaded) once a row.
 // Three steps are under way: one is summed, the next is gathered, the sources of a third are read.
+// `ahead` has begun.
 template <class F, class AtEnd>
-CPMS_DEVICE void walk_stretch(const Edges& edges, u32 stretch, const u8* z, Room& room, AtEnd& at_end) {
+CPMS_DEVICE void walk(const Edges& edges, Ahead& ahead, const u8* z, Room& room, AtEnd& at_end) {
     using Word = typename Raw<F>::Word;
     using Turned = Turn<Word>;
     using Kept = typename Turned::Kept;
     constexpr int early = sizeof(Word) == 8 ? 1 : 2;  // rows a lane whose loads do not wait for sums
-    const u32 lane = threadIdx.x % 32, begin = edges.begins[stretch], final = edges.begins[stretch + 1] - 1;
-    const u32 open_row = edges.first_rows[stretch], first_stretch = edges.first_stretches[stretch];
-    Kept* const words = (Kept*)room.of_warp[threadIdx.x / 32];
-    double* const sums = (double*)room.of_warp[threadIdx.x / 32];
+    const u32 lane = threadIdx.x % 32, in_block = threadIdx.x / 32;
+    if (resident_warp() >= edges.stretches) return;
+    Kept* const words = (Kept*)room.of_warp[in_block];
+    double* const sums = (double*)room.of_warp[in_block];
+    if (lane == 0) room.pending[in_block] = none;
 
-    u32 source[slots_each];
     Word word[slots_each];
-    u32 mark = load_word(edges.marks + (u64)begin * 32 + lane, Streaming{});
-    load_slots(edges.sources, begin, lane, source);
+    u32 mark = ahead.mark;
 #pragma unroll
-    for (int k = 0; k < slots_each; ++k) word[k] = Raw<F>::load(z, source[k]);
-    load_slots(edges.sources, smaller(begin + 1, final), lane, source);
-    u32 row = open_row;
-    bool open = first_stretch < stretch;  // its first row began in an earlier one
-    double carry = 0.0, head = 0.0;
-    bool ends_open;
-    for (u32 step = begin; step <= final; ++step) {
-        const u32 slot_ends = mark & 0xFF, before = mark >> 8;
-        const u32 ended = __shfl_sync(all_lanes, before + __popc(slot_ends), 31);
-        ends_open = __shfl_sync(all_lanes, slot_ends >> 7, 31) == 0;
+    for (int k = 0; k < slots_each; ++k) word[k] = Raw<F>::load(z, ahead.source[k]);
+    ahead.step = smaller(ahead.step + 1, edges.steps - 1);
+    ahead.load_sources(edges);
+    for (u32 stretch = resident_warp(); stretch < edges.stretches; stretch += all_warps()) {
+        u32 left = edges.begins[stretch + 1] - edges.begins[stretch], row = edges.first_rows[stretch];
+        bool open = edges.first_stretches[stretch] < stretch;  // its first row began in an earlier one
+        bool ended_first = false, ends_open;
+        double carry = 0.0;
+        for (; left > 0; --left) {
+            const u32 slot_ends = mark & 0xFF, before = mark >> 8;
+            const u32 ended = __shfl_sync(all_lanes, before + __popc(slot_ends), 31);
+            ends_open = __shfl_sync(all_lanes, slot_ends >> 7, 31) == 0;
 #pragma unroll
-        for (int k = 0; k < slots_each; ++k) words[Turned::place(32 * k + lane)] = (Kept)word[k];
-        typename AtEnd::Loaded loaded[early];
-#pragma unroll
-        for (int j = 0; j < early; ++j) {
-            if (32 * j < ended) loaded[j] = at_end.load(smaller(row + 32 * j + lane, edges.rows - 1));
-        }
-        mark = load_word(edges.marks + (u64)smaller(step + 1, final) * 32 + lane, Streaming{});
-#pragma unroll
-        for (int k = 0; k < slots_each; ++k) word[k] = Raw<F>::load(z, source[k]);
-        load_slots(edges.sources, smaller(step + 2, final), lane, source);
-        __syncwarp();
-        const auto mine_all = *(const Run<slots_each * sizeof(Kept)>*)(words + lane * Turned::stride);
-        __syncwarp();
-        double* const mine = sums + before;
-        Sums put(mine);
-        double sum = lane == 0 ? carry : 0.0;
-#pragma unroll
-        for (int k = 0; k < slots_each; ++k) {
-            sum += Raw<F>::value(mine_all, k);
-            put.end(slot_ends & 1u << k, sum);
-        }
-        sum = joined(sum, lane, slot_ends != 0);
-        const double from_left = __shfl_up_sync(all_lanes, sum, 1);
-        if (lane > 0 && slot_ends != 0) *mine += from_left;
-        carry = __shfl_sync(all_lanes, sum, 31);
-        __syncwarp();
-        const bool completes = open && ended > 0;
-        if (completes) head = sums[0];
-#pragma unroll
-        for (int j = 0; j < early; ++j) {
-            const u32 i = 32 * j + lane;
-            if (i >= completes && i < ended) at_end.finish(row + i, sums[i], loaded[j]);
-        }
-#pragma unroll 1
-        for (u32 first = 32 * early; first < ended; first += 32 * early) {
-#pragma unroll
-            for (int j = 0; j < early; ++j) loaded[j] = at_end.load(row + smaller(first + 32 * j + lane, ended - 1));
+            for (int k = 0; k < slots_each; ++k) words[Turned::place(32 * k + lane)] = (Kept)word[k];
+            typename AtEnd::Loaded loaded[early];
 #pragma unroll
             for (int j = 0; j < early; ++j) {
-                const u32 i = first + 32 * j + lane;
-                if (i < ended) at_end.finish(row + i, sums[i], loaded[j]);
+                const u32 i = 32 * j + lane;
+                // Where a branch ends its loads are waited for; but float64 has no registers for more.
+                if (early > 1 || ended > 0) loaded[j] = at_end.load(smaller(row + (i < ended ? i : 0), edges.rows - 1));
             }
+            ahead.load_mark(edges);
+            mark = ahead.mark;
+#pragma unroll
+            for (int k = 0; k < slots_each; ++k) word[k] = Raw<F>::load(z, ahead.source[k]);
+            ahead.advance(edges, stretch, left);
+            ahead.load_sources(edges);
+            __syncwarp();
+            const auto mine_all = *(const Run<slots_each * sizeof(Kept)>*)(words + lane * Turned::stride);
+            __syncwarp();
+            double* const mine = sums + before;
+            Sums put(mine);
+            double sum = lane == 0 ? carry : 0.0;
+#pragma unroll
+            for (int k = 0; k < slots_each; ++k) {
+                sum += Raw<F>::value(mine_all, k);
+                put.end(slot_ends & 1u << k, sum);
+            }
+            sum = joined(sum, lane, slot_ends != 0);
+            const double from_left = __shfl_up_sync(all_lanes, sum, 1);
+            if (lane > 0 && slot_ends != 0) *mine += from_left;
+            carry = __shfl_sync(all_lanes, sum, 31);
+            __syncwarp();
+            const bool completes = open && ended > 0;
+            if (completes && lane == 0) room.head[in_block] = sums[0];
+            ended_first = ended_first || completes;
+#pragma unroll
+            for (int j = 0; j < early; ++j) {
+                const u32 i = 32 * j + lane;
+                if (i >= completes && i < ended) at_end.finish(row + i, sums[i], loaded[j]);
+            }
+#pragma unroll 1
+            for (u32 first = 32 * early; first < ended; first += 32 * early) {
+#pragma unroll
+                for (int j = 0; j < early; ++j) loaded[j] = at_end.load(row + smaller(first + 32 * j + lane, ended - 1));
+#pragma unroll
+                for (int j = 0; j < early; ++j) {
+                    const u32 i = first + 32 * j + lane;
+                    if (i < ended) at_end.finish(row + i, sums[i], loaded[j]);
+                }
+            }
+            __syncwarp();
+            open = open && ended == 0;
+            row += ended;
+        }
+        // It leaves its own piece before it waits for others, and waits a stretch late: they are there by then.
+        if (ends_open && lane == 0) edges.pieces.leave(stretch, carry);
+        settle(edges, room, at_end);
+        __syncwarp();
+        if (lane == 0) {
+            room.pending[in_block] = ended_first ? stretch : none;
+            room.pending_head[in_block] = room.head[in_block];
         }
         __syncwarp();
-        open = open && ended == 0;
-        row += ended;
     }
-    // It leaves its own piece before it waits for others, so that chains of stretches do not add up.
-    if (ends_open && lane == 0) edges.pieces.leave(stretch, carry);
-    if (first_stretch < stretch && !open) {
-        const double sum = head + edges.pieces.collect(first_stretch, stretch, lane);
-        if (lane == 0) at_end.finish(open_row, sum, at_end.load(open_row));
-    }
-}
-
-// One wait is never for a later stretch, and all warps are there, so every wait ends.
-template <class F, class AtEnd>
-CPMS_DEVICE void walk(const Edges& edges, const u8* z, Room& room, AtEnd& at_end) {
-    const u32 warp = blockIdx.x * resident_warps + threadIdx.x / 32, warps = gridDim.x * resident_warps;
-    for (u32 stretch = warp; stretch < edges.stretches; stretch += warps) {
-        walk_stretch<F>(edges, stretch, z, room, at_end);
-    }
+    settle(edges, room, at_end);
 }
 
 }  // namespace cpms

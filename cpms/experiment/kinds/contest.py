@@ -4,44 +4,26 @@ from __future__ import annotations
 
 import itertools
 import statistics
-from importlib import import_module
-from operator import methodcaller
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from cpms import engines, ranking
-from cpms.engine import Operator, Problem, Refinement
+from cpms import ranking, threads
+from cpms.engine import Floats, Problem
 from cpms.errors import UnavailableError, UnsupportedError
 from cpms.experiment.config import Cell, Experiment
+from cpms.experiment.contestants import Contestant, Solved, Solver
 from cpms.experiment.last_graph import LastGraph
-from cpms.format import FP64, Format, format_named
-from cpms.power import power
-from cpms.precision import WriteAhead, default_controller
-from cpms.refine import default_policy, refine
-from cpms.result import Step
-from cpms.stopping import Stopping
 
-
-class Contestant(BaseModel):
-    """An engine, a storage format and a method; ``write_ahead`` writes so many segments more than are read."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-    engine: str
-    storage: str = "fp64"
-    layout: str | None = None
-    write_ahead: int = Field(default=0, ge=0)
-    method: Literal["power", "refine"] = "power"
-
-    def parameters(self) -> dict[str, Any]:
-        """Return what a cell holds; the first method goes without saying, so that older cells keep their names."""
-        return self.model_dump(exclude={"method"} if self.method == "power" else None)
+_TOP = 20
 
 
 class Config(Experiment):
-    """What such an experiment may set."""
+    """What such an experiment may set.
+
+    With ``reference_tol`` errors and the highest ranks are held against a float64 solution at that tolerance.
+    """
 
     graphs: list[str] = Field(min_length=1)
     layouts: list[str] = ["csr"]
@@ -49,9 +31,12 @@ class Config(Experiment):
     tolerances: list[Annotated[float, Field(gt=0)]] = [1e-10]
     rounds: int = Field(default=5, ge=1)
     certify: bool = True
+    reference_tol: float | None = Field(default=None, gt=0)
 
     def cells(self) -> list[Cell]:
         """Return one cell a graph, layout and tolerance."""
+        # What was added later goes without saying, so that older cells keep their names.
+        judged = {} if self.reference_tol is None else {"reference_tol": self.reference_tol}
         return [
             {
                 "graph": graph,
@@ -61,6 +46,7 @@ class Config(Experiment):
                 "certify": self.certify,
                 "contestants": [contestant.parameters() for contestant in self.contestants],
                 "repetition": repetition,
+                **judged,
             }
             for graph in self.graphs
             for repetition in range(self.repetitions)
@@ -78,95 +64,87 @@ class Context:
     def measure(self, cell: Cell) -> dict[str, Any]:
         """Solve round by round; the first round warms up and certifies."""
         graph = self._graph.load(cell["graph"])
-        solver = _Solver(Problem(graph), cell)
-        columns = [_first_round(solver, given, cell) for given in cell["contestants"]]
+        problem = Problem(graph)
+        solver = Solver(problem, cell["graph"], layout=cell["layout"], tol=cell["tol"])
+        exact = self._graph.exact(cell["reference_tol"]) if "reference_tol" in cell else None
+        entered = [_Entered(solver, given) for given in cell["contestants"]]
+        if cell["certify"]:
+            threads.each(lambda each: each.judge(problem, exact), entered)
         for _ in range(cell["rounds"]):
-            for given, column in zip(cell["contestants"], columns, strict=True):
-                if column["status"] == "ok":
-                    _, _, history, solve_s = solver.solve(given, leave=True)
-                    column["solve_samples_s"].append(solve_s)
-                    column["step_samples_s"].append([step.seconds for step in history])
-        for column in columns:
-            if column["status"] == "ok":
-                column["solve_s"] = statistics.median(column["solve_samples_s"])
-                column["step_s"] = np.median(column.pop("step_samples_s"), axis=0).tolist()
+            for each in entered:
+                each.sample()
         return {
             "graph_name": graph.name,
             "stand_in_for": graph.stand_in_for,
             "nodes": graph.nodes,
             "edges": graph.edges,
-            "results": columns,
+            "results": [each.columns() for each in entered],
         }
 
 
-class _Solver:
-    """Solves a cell's problem; operators in float64, which a solve leaves as they were, are prepared once."""
-
-    def __init__(self, problem: Problem, cell: Cell) -> None:
-        self.problem = problem
-        self._cell = cell
-        self._kept: dict[tuple[str, str], Operator[Any]] = {}
-        self._refinements: dict[str, Refinement] = {}
-        self._firsts: dict[bool, Any] = {False: np.full(problem.graph.nodes, 1.0 / problem.graph.nodes)}
-
-    def solve(self, given: dict[str, Any], *, leave: bool = False) -> tuple[Any, Any, list[Step], float]:
-        """Return ranks, status, history and the seconds of the solve alone; ranks may be left on their device."""
-        if given.get("method") == "refine":
-            return self._refined(given, leave=leave)
-        storage = format_named(given["storage"])
-        controller = default_controller(storage)
-        if given["write_ahead"]:
-            controller = WriteAhead(controller, given["write_ahead"])
-        operator, stopping = self._operator(given, storage), Stopping(self._cell["tol"])
-        options: dict[str, Any] = {"answer": _left_where_it_is} if leave else {}
-        ranks, status, history = power(operator, self._first(given), controller, stopping, **options)
-        # The history's times leave out bringing vectors to and from a device, which a caller may not need.
-        return ranks, status, history, history[-1].seconds
-
-    def _refined(self, given: dict[str, Any], *, leave: bool) -> tuple[Any, Any, list[Step], float]:
-        if given["engine"] not in self._refinements:
-            self._refinements[given["engine"]] = engines.get(given["engine"]).refinement(self.problem)
-        policy, stopping = default_policy(format_named(given["storage"])), Stopping(self._cell["tol"])
-        answer = methodcaller("read_device" if leave else "read")
-        ranks, status, history = refine(
-            self._refinements[given["engine"]], self._first(given), policy, stopping, answer=answer
-        )
-        return ranks, status, history, history[-1].seconds
-
-    def _first(self, given: dict[str, Any]) -> Any:
-        there = engines.get(given["engine"]).takes_device_arrays
-        if there not in self._firsts:
-            self._firsts[there] = import_module("cupy").asarray(self._firsts[False])
-        return self._firsts[there]
-
-    def _operator(self, given: dict[str, Any], storage: Format) -> Operator[Any]:
-        key = given["engine"], given["layout"] or self._cell["layout"]
-        if storage == FP64 and key in self._kept:
-            return self._kept[key]
-        operator = engines.get(key[0]).prepare(self.problem, storage, key[1])
-        if storage == FP64:
-            self._kept[key] = operator
-        return operator
-
-
-def _left_where_it_is(operator: Operator[Any], x: Any, segments: int) -> Any:
-    """Return an answer that nobody reads."""
-    return operator.read_device(x, segments)
-
-
-def _first_round(solver: _Solver, given: dict[str, Any], cell: Cell) -> dict[str, Any]:
-    try:
-        ranks, status, history, _ = solver.solve(given)
-    except (UnsupportedError, UnavailableError, MemoryError) as error:
-        return {**given, "status": "unsupported", "reason": str(error) or "out of memory"}
-    residual_l1 = ranking.residual(solver.problem, ranks / ranks.sum()) if cell["certify"] else None
+def _judged(problem: Problem, exact: Floats | None, ranks: Floats) -> dict[str, float | None]:
+    """Return the residual, recomputed by code that no engine shares; beside exact ranks, error, bound and top."""
+    if not 0.0 < ranks.sum() < np.inf:
+        return {"residual_l1": None}
+    scaled = ranks / ranks.sum()
+    residual_l1 = ranking.residual(problem, scaled)
+    if exact is None:
+        return {"residual_l1": residual_l1}
     return {
-        **given,
-        "status": "ok",
-        "solver_status": status.name.lower(),
-        "iterations": len(history),
-        "bits": [step.bits for step in history],
         "residual_l1": residual_l1,
-        "solve_samples_s": [],
-        "step_samples_s": [],
+        "error_l1": float(np.abs(scaled - exact).sum()),
+        "error_bound": residual_l1 / (1.0 - problem.damping),
+        "top20_overlap": ranking.top_k_overlap(exact, scaled, _TOP),
     }
+
+
+class _Entered:
+    """A contestant's columns; ``ranks`` are those of its first solve, None if that could not be."""
+
+    def __init__(self, solver: Solver, given: dict[str, Any]) -> None:
+        self._contestant, self._solver = Contestant.model_validate(given), solver
+        self._head: dict[str, Any] = {**given, "status": "ok"}
+        self._solve_s: list[float] = []
+        self._step_s: list[list[float]] = []
+        self.ranks: Floats | None = None
+        first = self._solved(leave=False)
+        if first is not None:
+            self.ranks = first.ranks
+            self._head |= {
+                "solver_status": first.status.name.lower(),
+                "iterations": len(first.bits),
+                "bits": first.bits,
+                "residual_l1": None,
+                **first.sizes,
+            }
+
+    def judge(self, problem: Problem, exact: Floats | None) -> None:
+        """Record what the ranks are worth."""
+        if self.ranks is not None:
+            self._head |= _judged(problem, exact, self.ranks)
+
+    def sample(self) -> None:
+        """Solve once more, for the time it takes."""
+        if self._head["status"] == "ok":
+            solved = self._solved(leave=True)
+            if solved is not None:
+                self._solve_s.append(solved.solve_s)
+                self._step_s.append(solved.step_s)
+
+    def columns(self) -> dict[str, Any]:
+        """Return what a row records."""
+        if self._head["status"] != "ok":
+            return self._head
+        return {
+            **self._head,
+            "solve_samples_s": self._solve_s,
+            "solve_s": statistics.median(self._solve_s),
+            "step_s": np.median(self._step_s, axis=0).tolist(),
+        }
+
+    def _solved(self, *, leave: bool) -> Solved | None:
+        try:
+            return self._solver.solve(self._contestant, leave=leave)
+        except (UnsupportedError, UnavailableError, MemoryError) as error:
+            self._head |= {"status": "unsupported", "reason": str(error) or "out of memory"}
+            return None

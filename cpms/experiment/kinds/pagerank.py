@@ -97,12 +97,11 @@ class Config(Experiment):
 
 
 class Context:
-    """Holds the graph of the cells at hand, and its reference solution."""
+    """Holds the graph of the cells at hand, and which contestants are warm."""
 
     def __init__(self, config: Config) -> None:
         self._config = config
         self._graph = LastGraph()
-        self._reference: tuple[str, np.ndarray[Any, np.dtype[np.float64]]] | None = None
         self._warm: set[str] = set()
 
     def measure(self, cell: Cell) -> dict[str, Any]:
@@ -114,19 +113,16 @@ class Context:
                 _solve(graph, cell)
             self._warm.add(contestant)
         result = _solve(graph, cell)
-        return {**_columns(graph, result, cell), **self._judged(graph, result, cell)}
+        return {**_columns(graph, result, cell), **self._judged(result, cell)}
 
     def _load(self, cell: Cell) -> Graph:
         return self._graph.load(cell["graph"], symmetric=cell["symmetric"], weights=cell["weights"])
 
-    def _judged(self, graph: Graph, result: Result, cell: Cell) -> dict[str, Any]:
+    def _judged(self, result: Result, cell: Cell) -> dict[str, Any]:
         """Compare with a float64 solution at ``reference_tol``, made once a graph."""
         if cell["reference_tol"] is None:
             return {}
-        if self._reference is None or self._reference[0] != cell["graph"]:
-            exact = solve.pagerank(graph, damping=cell["damping"], tol=cell["reference_tol"], engine="cpu")
-            self._reference = cell["graph"], exact.ranks
-        reference = self._reference[1]
+        reference = self._graph.exact(cell["reference_tol"], cell["damping"])
         return {
             "error_l1": float(np.abs(result.ranks - reference).sum()),
             "top20_overlap": ranking.top_k_overlap(reference, result.ranks, 20),

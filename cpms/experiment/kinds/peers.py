@@ -14,9 +14,9 @@ from cpms import solve
 from cpms.engine import Floats
 from cpms.errors import UnavailableError, UnsupportedError
 from cpms.experiment.config import Cell, Experiment
+from cpms.experiment.last_graph import LastGraph
 from cpms.experiment.peers import PEERS, Variant
 from cpms.graph import Graph
-from cpms.loading import load
 
 _TOLERANCES = tuple(float(f"{digit}e{exponent}") for exponent in range(-9, -14, -1) for digit in (3, 1))
 
@@ -48,24 +48,20 @@ class Config(Experiment):
     def cells(self) -> list[Cell]:
         """Return one cell a graph: its contestants take turns within."""
         fixed = self.model_dump(include={"peers", "rounds", "tol", "error", "reference_tol"})
-        ours = [given.model_dump() for given in self.ours]
-        return [
-            {"graph": graph, "repetition": repetition, "ours": ours, **fixed}
-            for graph in self.graphs
-            for repetition in range(self.repetitions)
-        ]
+        return self.cells_by_graph(self.graphs, ours=[given.model_dump() for given in self.ours], **fixed)
 
 
 class Context:
-    """Nothing is kept from cell to cell."""
+    """Holds the graph of the cells at hand."""
 
     def __init__(self, config: Config) -> None:
         del config
+        self._graph = LastGraph()
 
     def measure(self, cell: Cell) -> dict[str, Any]:
         """Tune each peer, then solve round by round."""
-        graph = load(cell["graph"])
-        exact = solve.pagerank(graph, tol=cell["reference_tol"], engine="cpu").ranks
+        graph = self._graph.load(cell["graph"])
+        exact = self._graph.exact(cell["reference_tol"])
         contestants: list[_Contestant] = [_Ours(graph, given, cell["tol"]) for given in cell["ours"]]
         contestants += [_Peer(graph, name, exact, cell) for name in cell["peers"]]
         for _ in range(cell["rounds"]):

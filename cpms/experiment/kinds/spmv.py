@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from cpms import engines
 from cpms.engine import Operator, Problem
@@ -17,23 +17,36 @@ from cpms.format import Format, format_named
 from cpms.graph import Graph
 
 
+class Contestant(BaseModel):
+    """An engine with a storage format and a layout of its own."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    engine: str
+    storage: str
+    layout: str
+
+
 class Config(Experiment):
-    """What such an experiment may set."""
+    """What such an experiment may set; contestants of ``also`` are in every cell."""
 
     graphs: list[str] = Field(min_length=1)
     layouts: list[str] = ["csr"]
     engines: list[str] = ["cuda"]
     storages: list[str] = ["fp64", "cpms2", "cpms4"]
+    also: list[Contestant] = []
     samples: int = Field(default=11, ge=1)
 
     def cells(self) -> list[Cell]:
         """Return one cell a graph and layout: its contestants take turns within it."""
+        also = {"also": [contestant.model_dump() for contestant in self.also]} if self.also else {}
         return [
             {
                 "graph": graph,
                 "layout": layout,
                 "engines": self.engines,
                 "storages": self.storages,
+                **also,
                 "samples": self.samples,
                 "repetition": repetition,
             }
@@ -76,6 +89,7 @@ def _contestants(problem: Problem, cell: Cell) -> tuple[list[dict[str, Any]], li
     timers: list[Timer] = []
     refused: dict[str, str] = {}
     wanted = [("cusparse", "fp64", "csr")]
+    wanted += [(given["engine"], given["storage"], given["layout"]) for given in cell.get("also", [])]
     wanted += [(engine, storage, cell["layout"]) for engine in cell["engines"] for storage in cell["storages"]]
     for engine, name, layout in wanted:
         storage = format_named(name)
@@ -95,6 +109,7 @@ def _contestants(problem: Problem, cell: Cell) -> tuple[list[dict[str, Any]], li
                     "read": read,
                     "bits": storage.bits(read),
                     "least_bytes": least_bytes(problem.graph, storage, layout, read),
+                    **_algorithm(operator),
                 }
             )
     return found, timers, refused
@@ -104,6 +119,12 @@ def _product(operator: Operator[Any], x: Any, out: Any, read: int) -> Any:
     if hasattr(operator, "product"):
         return lambda: operator.product.multiply(x.dense, out.dense)
     return lambda: operator.multiply(x, out, read=read, write=read, step=0)  # type: ignore[attr-defined]
+
+
+def _algorithm(operator: Operator[Any]) -> dict[str, str]:
+    """Return which of its algorithms a library chose."""
+    plan = operator.product.plan if hasattr(operator, "product") else None
+    return {} if plan is None else {"algorithm": plan.name}
 
 
 def least_bytes(graph: Graph, storage: Format, layout: str, read: int) -> int:
@@ -117,6 +138,6 @@ def least_bytes(graph: Graph, storage: Format, layout: str, read: int) -> int:
     """
     value_bytes = storage.bytes_read(read)
     entries = graph.nodes * int(graph.in_degree.max()) if layout == "ell" else graph.edges
-    entry_bytes = 4 if layout == "pattern" else 4 + value_bytes
-    row_bytes = {"csr": 4, "ell": 0, "pattern": 8}[layout]
+    entry_bytes = {"pattern": 4, "coo": 8 + value_bytes}.get(layout, 4 + value_bytes)
+    row_bytes = {"csr": 4, "ell": 0, "pattern": 8, "coo": 0}[layout]
     return entries * entry_bytes + graph.nodes * (row_bytes + 2 * value_bytes)

@@ -36,7 +36,7 @@ class Lie(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     renumber: bool = True
-    stretch_steps: int | None = Field(default=None, ge=1)
+    stretch_steps: int | None = Field(default=None, ge=0)
 
 
 class Config(Experiment):
@@ -50,18 +50,8 @@ class Config(Experiment):
 
     def cells(self) -> list[Cell]:
         """Return one cell a graph: arrangements and storages take turns within it."""
-        return [
-            {
-                "graph": graph,
-                "storages": self.storages,
-                "arrangements": [lie.model_dump() for lie in self.arrangements],
-                "sweeps": self.sweeps,
-                "samples": self.samples,
-                "repetition": repetition,
-            }
-            for graph in self.graphs
-            for repetition in range(self.repetitions)
-        ]
+        fixed = self.model_dump(include={"storages", "arrangements", "sweeps", "samples"})
+        return self.cells_by_graph(self.graphs, **fixed)
 
 
 class Context:

@@ -1,0 +1,186 @@
+"""Sweeps on edges in COO: product, dangling mass, update and distance, one kernel each or two."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from cpms.cuda import segmented, variants
+from cpms.cuda.backend import current
+from cpms.cuda.coo import Product
+from cpms.cuda.launch_norms import Reduction
+from cpms.cuda.plain import element_type
+from cpms.cuda.replay import Replays
+from cpms.cuda.vectors import vector_length
+from cpms.engine import Floats, Operator, Problem, Sweep
+from cpms.format import FP64, Format
+from cpms.precision import Level
+from cpms.segmented import on_device
+
+_MOST_BLOCKS = 2048
+
+
+@dataclass(frozen=True)
+class System:
+    """Of what a sweep is made.
+
+    Parameters
+    ----------
+    product : type
+        A product of `cpms.cuda.coo`.
+    dangling, distance : str
+        Kernels of the sums over nodes.
+    two_streams : bool
+        Whether product and dangling mass run side by side.
+    """
+
+    product: type[Product]
+    dangling: str
+    distance: str
+    two_streams: bool
+
+    def needed_variants(self, real: str) -> list[variants.Variant]:
+        """Return what sweeps launch on vectors of a type."""
+        kernels = (*self.product.kernels, self.dangling, self.distance, "coo_finish")
+        return [variants.of_plain(kernel, real) for kernel in kernels]
+
+
+@dataclass(frozen=True, eq=False)
+class CooOperator(Operator[Any]):
+    """Edges in device memory; vectors are device arrays of float64 or float32 with zeros behind the nodes.
+
+    Parameters
+    ----------
+    problem : Problem
+    storage : Format
+    system : System
+    matrix : Product
+    dangling_nodes : device array of uint32
+    sink, teleport : device arrays of float64, shape (1,) or (nodes,)
+    found : device array of float64, shape (5,)
+        Dangling mass; L1 norm of the change, its sum of squares, mass, largest change.
+    rooms : pair of Reduction
+        Of dangling mass and distance, which two streams may have at once.
+    """
+
+    problem: Problem
+    storage: Format
+    system: System
+    matrix: Product
+    dangling_nodes: Any
+    sink: Any
+    teleport: Any
+    found: Any
+    rooms: tuple[Reduction, Reduction]
+    replays: Replays = field(default_factory=Replays)
+
+    @property
+    def nbytes(self) -> int:  # type: ignore[override]
+        """Bytes of the matrix."""
+        return self.matrix.nbytes
+
+    def load(self, values: Floats) -> Any:
+        """Return float64 values, of either memory, as a vector."""
+        vector = self.empty()
+        given = segmented.adopted(values) if on_device(values) else current().arrays.asarray(values)
+        vector[: self.problem.graph.nodes] = given
+        current().synchronize()
+        return vector
+
+    def empty(self) -> Any:
+        """Return a vector of zeros."""
+        nodes = self.problem.graph.nodes
+        with current().memory_for(f"a vector of {nodes:,} nodes", self.storage.nbytes(nodes)):
+            return current().arrays.zeros(vector_length(nodes), self.matrix.edges.real)
+
+    def sweep(self, x: Any, out: Any, level: Level, step: int) -> Sweep:  # noqa: ARG002
+        """Launch product and dangling mass, update, and distance; then fetch five numbers."""
+        self.replays.run((x, out), (), lambda: self.launch(x, out))
+        _, l1, squares, mass, linf = current().fetch(self.found)
+        return Sweep(l1, squares**0.5, linf, mass)
+
+    def launch(self, x: Any, out: Any) -> None:
+        """Queue one sweep's kernels and wait for none."""
+        backend = current()
+        aside = self.system.two_streams and self.dangling_nodes.size > 0
+        with backend.beside() if aside else nullcontext():
+            self._sum_dangling(x)
+        self.matrix.multiply(x)
+        if aside:
+            backend.rejoin()
+        self._finish(out)
+        self._measure(out, x)
+
+    def multiply(self, x: Any, out: Any, *, read: int, write: int, step: int) -> None:  # noqa: ARG002
+        """Queue the product alone, into the operator's own memory."""
+        self.matrix.multiply(x)
+
+    def scale(self, x: Any, factor: float, segments: int) -> None:  # noqa: ARG002
+        """Multiply the vector by a factor."""
+        x *= factor
+
+    def to_float64(self, x: Any, out: Any) -> tuple[CooOperator, Any, Any]:
+        """Build the float64 matrix; plain float64 stays as it is."""
+        if self.storage == FP64:
+            return self, x, out
+        self.replays.clear()
+        converted = prepared(self.problem, FP64, self.system)
+        return converted, converted.load(self.read_device(x, 0)), converted.empty()
+
+    def read(self, x: Any, segments: int) -> Floats:
+        """Return the vector in main memory."""
+        return current().to_host(self.read_device(x, segments))
+
+    def read_device(self, x: Any, segments: int) -> Any:  # noqa: ARG002
+        """Return the vector as a float64 device array, shape (nodes,)."""
+        return x[: self.problem.graph.nodes].astype(np.float64)
+
+    def _sum_dangling(self, x: Any) -> None:
+        count, room = self.dangling_nodes.size, self.rooms[0]
+        if count:
+            arguments = (x, self.dangling_nodes, np.uint32(count), room.partials, room.counter, self.found)
+            self.matrix.edges.run(self.system.dangling, _blocks(count), arguments)
+
+    def _finish(self, out: Any) -> None:
+        arguments = (
+            *(self.matrix.edges.sums, self.found),
+            *(self.sink, np.uint32(self.sink.size > 1), self.teleport, np.uint32(self.teleport.size > 1)),
+            *(np.float64(self.problem.damping), np.uint32(self.problem.graph.nodes), out),
+        )
+        self.matrix.edges.run("coo_finish", _blocks(self.problem.graph.nodes), arguments)
+
+    def _measure(self, fresh: Any, old: Any) -> None:
+        nodes, room = self.problem.graph.nodes, self.rooms[1]
+        arguments = (fresh, old, np.uint32(nodes), room.partials, room.counter, self.found[1:])
+        self.matrix.edges.run(self.system.distance, _blocks(nodes), arguments)
+
+
+def prepared(problem: Problem, storage: Format, system: System) -> CooOperator:
+    """Return an operator of plain floats in ``storage``, which `element_type` knows."""
+    real, graph, arrays = str(element_type(storage)), problem.graph, current().arrays
+    current().compile(system.needed_variants(real))
+    with current().memory_for(f"{graph.name} in layout 'coo'", most_bytes(problem, storage)):
+        return CooOperator(
+            problem=problem,
+            storage=storage,
+            system=system,
+            matrix=system.product.of(graph, real),
+            dangling_nodes=arrays.asarray(graph.dangling_nodes.astype(np.uint32)),
+            sink=arrays.asarray(problem.sink_or_scalar),
+            teleport=arrays.asarray(problem.teleport_or_scalar),
+            found=arrays.zeros(5, np.float64),
+            rooms=(Reduction.make(), Reduction.make()),
+        )
+
+
+def most_bytes(problem: Problem, storage: Format) -> int:
+    """Return about how many bytes of device memory a solve needs, that of uploading included."""
+    graph = problem.graph
+    return (12 + 2 * storage.bytes_read()) * graph.edges + (20 + 3 * storage.bytes_read()) * graph.nodes
+
+
+def _blocks(items: int) -> int:
+    return min(_MOST_BLOCKS, current().spread(items))

@@ -1,0 +1,130 @@
+"""The k largest of values in device memory: launcher of ``topk.cu``, and what it does not serve."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cpms.cuda import variants
+from cpms.cuda.backend import THREADS, current
+from cpms.cuda.segmented import adopted
+from cpms.largest import check
+
+MOST_VALUES = 1 << 31
+"""Values in one launch, which counts in 32 bits."""
+MOST_KEPT = variants.TOPK_SIZES[-1]
+_LOADS_BYTES = 64
+_BLOCKS_EACH = 4
+_MOST_BLOCKS = 1024
+"""What a thread of ``topk.cu`` loads at a time, how many blocks a multiprocessor holds, and how many may be."""
+
+
+@dataclass(frozen=True, eq=False)
+class Room:
+    """The blocks' lists, and what the blocks tell each other; one launch at a time.
+
+    Parameters
+    ----------
+    keys : device array of uint64 or uint32, shape (blocks * k,)
+        Values as integers in the same order.
+    places : device array of uint32, shape (blocks * k,)
+    bar : device array of uint64, shape (1,)
+    done : device array of uint32, shape (1,)
+    values : device array of float64 or float32, shape (k,)
+    found : device array of int64, shape (k,)
+        The answer.
+    """
+
+    keys: Any
+    places: Any
+    bar: Any
+    done: Any
+    values: Any
+    found: Any
+
+    @classmethod
+    def make(cls, values: Any, k: int) -> Room:
+        """Return one for the ``k`` largest of as many values of this type."""
+        arrays, entries = current().arrays, _blocks(values) * k
+        key = np.dtype(f"uint{8 * values.dtype.itemsize}")
+        return cls(
+            arrays.empty(entries, key),
+            arrays.empty(entries, np.uint32),
+            arrays.zeros(1, np.uint64),
+            arrays.zeros(1, np.uint32),
+            arrays.empty(k, values.dtype),
+            arrays.empty(k, np.int64),
+        )
+
+
+def topk(values: Any, k: int) -> tuple[Any, Any]:
+    """Return the ``k`` largest device values and their places; see `cpms.topk`."""
+    given = adopted(values)
+    check(given, k)
+    given = current().arrays.ascontiguousarray(given)
+    needed_bytes = 4 * int(given.nbytes) if k > MOST_KEPT else 16 * _MOST_BLOCKS * k
+    with current().memory_for(f"the {k:,} largest of {len(given):,} values", needed_bytes):
+        return _by_sorting(given, k) if k > MOST_KEPT else _by_reduction(given, k)
+
+
+def launch(values: Any, k: int, room: Room, *, in_order: bool = False) -> None:
+    """Put the ``k`` largest of at most `MOST_VALUES` values, 0 < k <= `MOST_KEPT`, into a room made for them.
+
+    ``in_order`` reads the values from first to last, which is slow where they rise.
+    """
+    size = next(size for size in variants.TOPK_SIZES if size >= k)
+    item_bytes = int(values.dtype.itemsize)
+    blocks = _blocks(values)
+    begin = min(len(values), -current().address(values) % 16 // item_bytes)
+    tiles = (len(values) - begin) // (THREADS * _LOADS_BYTES // item_bytes)
+    stride = 1 if in_order else _stride(tiles)
+    numbers = (len(values), begin, tiles, stride, blocks * stride % max(1, tiles), k)
+    arguments = (
+        *(values, *map(np.uint32, numbers), room.keys, room.places),
+        *(room.bar, room.done, room.values, room.found),
+    )
+    current().run(variants.topk(values.dtype.name, size), blocks, arguments)
+
+
+def _by_sorting(values: Any, k: int) -> tuple[Any, Any]:
+    negated = 0.0 - values  # with zeros of one sign
+    places = current().arrays.argsort(negated, kind="stable")[:k].copy()
+    return values[places], places
+
+
+def _by_reduction(values: Any, k: int) -> tuple[Any, Any]:
+    """Return the largest of the pieces' largest, which stand in the order of the pieces, as ties must."""
+    arrays = current().arrays
+    if k == 0:
+        return arrays.empty(0, values.dtype), arrays.empty(0, np.int64)
+    if len(values) <= MOST_VALUES:
+        room = Room.make(values, k)
+        launch(values, k, room)
+        return room.values, room.found
+    pieces = [values[begin : begin + MOST_VALUES] for begin in range(0, len(values), MOST_VALUES)]
+    found = [_by_reduction(piece, min(k, len(piece))) for piece in pieces]
+    places = arrays.concatenate([places + i * MOST_VALUES for i, (_, places) in enumerate(found)])
+    largest, of_them = _by_reduction(arrays.concatenate([largest for largest, _ in found]), k)
+    return largest, places[of_them]
+
+
+def _blocks(values: Any) -> int:
+    each = _LOADS_BYTES // int(values.dtype.itemsize)
+    return min(_MOST_BLOCKS, current().spread(len(values), each=each, per_processor=_BLOCKS_EACH))
+
+
+def _stride(tiles: int) -> int:
+    """Return a number without a divisor in common with ``tiles``, near the golden section of it.
+
+    Examples
+    --------
+    >>> _stride(1), _stride(12), _stride(13)
+    (1, 7, 8)
+    """
+    stride = max(1, int(tiles * (math.sqrt(5) - 1) / 2))
+    while math.gcd(stride, tiles) > 1:
+        stride += 1
+    return stride

@@ -1,0 +1,229 @@
+"""The k largest of many values: ours against sorting and partitioning, in turn, beside a copy of the values."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from importlib import import_module, metadata
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import Field
+
+from cpms import engines, threads
+from cpms.errors import InputError
+from cpms.experiment.config import Cell, Experiment
+from cpms.experiment.device_time import Timer
+from cpms.largest import topk
+
+Found = tuple[Any, Any]
+_TAIL = -0.9
+"""Exponent that makes uniform numbers fall off as PageRank does."""
+
+
+class Config(Experiment):
+    """What such an experiment may set."""
+
+    sizes: list[Annotated[int, Field(ge=1)]] = Field(min_length=1)
+    ks: list[Annotated[int, Field(ge=1)]] = Field(min_length=1)
+    patterns: list[Literal["random", "ranks", "ascending", "equal"]] = ["random", "ranks", "ascending", "equal"]
+    dtypes: list[Literal["float64", "float32"]] = ["float64"]
+    samples: int = Field(default=9, ge=1)
+    device: Literal["cpu", "cuda"] = "cpu"
+
+    def cells(self) -> list[Cell]:
+        """Return one cell a type, size and pattern: its contestants take turns within it, for every k."""
+        return [
+            {
+                "values": size,
+                "pattern": pattern,
+                "dtype": dtype,
+                "ks": self.ks,
+                "samples": self.samples,
+                "repetition": repetition,
+                "device": self.device,
+            }
+            for dtype in self.dtypes
+            for size in self.sizes
+            for repetition in range(self.repetitions)
+            for pattern in self.patterns
+        ]
+
+
+class Context:
+    """Nothing is kept between cells."""
+
+    def __init__(self, config: Config) -> None:
+        del config
+
+    def measure(self, cell: Cell) -> dict[str, Any]:
+        """Time a copy and every contestant in turn; all answers are held against a stable sort's."""
+        if max(cell["ks"]) > cell["values"]:
+            raise InputError(f"the {max(cell['ks'])} largest of {cell['values']} values do not exist; give smaller ks")
+        on_device = cell["device"] == "cuda"
+        if on_device:
+            engines.get("cuda")
+        arrays: Any = import_module("cupy") if on_device else np
+        values = pattern(arrays, cell["pattern"], cell["values"]).astype(cell["dtype"])
+        contestants = _on_device(values, cell["ks"]) if on_device else _on_processors(values, cell["ks"])
+        timed: Any = Timer if on_device else _HostTimer
+        copy = _copy(values, on_device)
+        timers = [timed(work, same=name.startswith("launch")) for name, _, work in [("copy", 0, copy), *contestants]]
+        for _ in range(cell["samples"]):
+            for timer in timers:
+                timer.turn()
+        best = arrays.argsort(-values, kind="stable")[: max(cell["ks"])]
+        return {
+            "bytes": int(values.nbytes),
+            "copy": timers[0].columns(),
+            "results": [
+                {"contestant": name, "k": k, **timer.columns(), **_judged(work(), values, best)}
+                for (name, k, work), timer in zip(contestants, timers[1:], strict=True)
+            ],
+            **_torch_version(),
+        }
+
+
+def pattern(arrays: Any, name: str, length: int) -> Any:
+    """Return float64 values of a pattern, of a module such as NumPy or CuPy.
+
+    ``random`` is uniform; ``ranks`` falls off as PageRank does and has many values that tie at the
+    low end; ``ascending`` and ``equal`` defeat thresholds that only learn from what they have passed.
+
+    Examples
+    --------
+    >>> pattern(np, "ascending", 3).tolist()
+    [0.0, 1.0, 2.0]
+    """
+    if name == "ascending":
+        return arrays.arange(length, dtype=np.float64)
+    if name == "equal":
+        return arrays.full(length, 0.25)
+    values = arrays.random.default_rng(1).random(length)
+    return values if name == "random" else arrays.maximum((1.0 - values) ** _TAIL, 1.5)
+
+
+Contestants = list[tuple[str, int, Callable[[], Found]]]
+
+
+def _on_processors(values: Any, ks: list[int]) -> Contestants:
+    def called(k: int) -> Callable[[], Found]:
+        return lambda: topk(values, k)
+
+    return [
+        *[("cpms", k, called(k)) for k in ks],
+        *[("argpartition", k, lambda k=k: _partitioned(np, values, k)) for k in ks],  # type: ignore[misc]
+        ("argsort", max(ks), lambda: _sorted(np, values, max(ks))),
+    ]
+
+
+def _on_device(values: Any, ks: list[int]) -> Contestants:
+    """Return what runs on a GPU; ``launch`` is the kernel alone, ``launch in order`` reads from first to last."""
+    import cupy
+
+    from cpms.cuda import launch_topk
+
+    def called(k: int) -> Callable[[], Found]:
+        return lambda: topk(values, k)
+
+    def launched(k: int, in_order: bool) -> Callable[[], Found]:
+        room = launch_topk.Room.make(values, k)
+
+        def work() -> Found:
+            launch_topk.launch(values, k, room, in_order=in_order)
+            return room.values, room.found
+
+        return work
+
+    kept = [k for k in ks if k <= launch_topk.MOST_KEPT]
+    return [
+        *[("cpms", k, called(k)) for k in ks],
+        *[("launch", k, launched(k, False)) for k in kept],
+        *[("launch in order", k, launched(k, True)) for k in kept],
+        *_by_torch(values, ks),
+        *[("argpartition", k, lambda k=k: _partitioned(cupy, values, k)) for k in ks],  # type: ignore[misc]
+        ("argsort", max(ks), lambda: _sorted(cupy, values, max(ks))),
+    ]
+
+
+def _by_torch(values: Any, ks: list[int]) -> Contestants:
+    """Return PyTorch's selection where it is installed and sees the device."""
+    try:
+        torch = import_module("torch")
+    except ImportError:
+        return []
+    if not torch.cuda.is_available():
+        return []
+    tensor = torch.from_dlpack(values)
+    return [("torch", k, lambda k=k: tuple(torch.topk(tensor, k))) for k in ks]  # type: ignore[misc]
+
+
+def _partitioned(arrays: Any, values: Any, k: int) -> Found:
+    chosen = arrays.argpartition(values, len(values) - k)[len(values) - k :]
+    places = chosen[arrays.argsort(-values[chosen], kind="stable")]
+    return values[places], places
+
+
+def _sorted(arrays: Any, values: Any, k: int) -> Found:
+    places = arrays.argsort(-values, kind="stable")[:k]
+    return values[places], places
+
+
+def _copy(values: Any, on_device: bool) -> Callable[[], object]:
+    if on_device:
+        import cupy
+
+        target = cupy.empty_like(values)
+        return lambda: cupy.copyto(target, values)
+    copied = np.zeros_like(values)
+    cuts = threads.stretches(len(values), at_least=1 << 16, parts=threads.available())
+    return lambda: threads.each(lambda cut: np.copyto(copied[slice(*cut)], values[slice(*cut)]), cuts)
+
+
+def _judged(found: Found, values: Any, best: Any) -> dict[str, bool]:
+    """Say whether values and places are those of a stable sort."""
+    largest, places = (_host(part) for part in found)
+    expected = best[: len(places)]
+    return {
+        "same_values": bool((largest == _host(values[expected])).all()),
+        "same_places": bool((places == _host(expected)).all()),
+    }
+
+
+def _host(array: Any) -> Any:
+    """Return a NumPy array of a NumPy, CuPy or PyTorch one."""
+    if hasattr(array, "cpu"):
+        return array.cpu().numpy()
+    return array.get() if hasattr(array, "get") else array
+
+
+def _torch_version() -> dict[str, str]:
+    try:
+        return {"version_torch": metadata.version("torch")}
+    except metadata.PackageNotFoundError:
+        return {}
+
+
+class _HostTimer:
+    """Times one piece of work by the host's clock, as `Timer` does by the device's."""
+
+    def __init__(self, work: Callable[[], object], *, same: bool) -> None:
+        del same
+        self._work = work
+        work()
+        self.samples_ms: list[float] = []
+
+    def turn(self) -> None:
+        """Take one sample."""
+        began = time.perf_counter()
+        self._work()
+        self.samples_ms.append(1e3 * (time.perf_counter() - began))
+
+    def columns(self) -> dict[str, Any]:
+        """Return median, least and most, in milliseconds."""
+        return {
+            "median_ms": statistics.median(self.samples_ms),
+            "least_ms": min(self.samples_ms),
+            "most_ms": max(self.samples_ms),
+        }
