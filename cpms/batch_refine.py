@@ -41,25 +41,34 @@ class RefiningBatch(ABC):
 
 @dataclass
 class _Course:
-    """How a query's solve has gone so far."""
+    """How a query's solve has gone so far; its history is written down at the end, when nobody waits for it."""
 
     plan: Plan
     state: Any
-    history: list[Step] = field(default_factory=list)
+    done: int = 0
+    rounds: list[tuple[Round, Plan, float]] = field(default_factory=list)
     residuals: list[float] = field(default_factory=list)
     l1_before: float = math.inf
     promised: float = 1.0
 
     def add(self, made: Round, policy: Refining, stopping: Stopping, began_s: float) -> Status | None:
-        """Record a round and plan the next; return how the solve ends, None if it goes on."""
-        record(self.history, made, self.plan, stopping, began_s)
+        """Keep a round and plan the next; return how the solve ends, None if it goes on."""
+        self.rounds.append((made, self.plan, began_s))
+        self.done += len(made.seconds)
         residual, l1 = made.found.of(stopping.norm), made.found.l1
         self.residuals.append(residual)
-        status = round_status(self.residuals, made, self.plan, stopping, len(self.history))
+        status = round_status(self.residuals, made, self.plan, stopping, self.done)
         if 0.0 < self.l1_before < math.inf:
             self.plan, self.state = policy.update(self.state, self.promised, l1 / self.l1_before)
         self.promised, self.l1_before = made.low[-1] / l1 if made.low else 1.0, l1
         return status
+
+    def history(self, stopping: Stopping) -> list[Step]:
+        """Return the steps of all rounds."""
+        steps: list[Step] = []
+        for made, plan, began_s in self.rounds:
+            record(steps, made, plan, stopping, began_s)
+        return steps
 
 
 def refine_all(
@@ -77,7 +86,7 @@ def refine_all(
             [courses[query].plan for query in active],
             tol=stopping.tol,
             norm=stopping.norm,
-            most=[stopping.max_iterations - len(courses[query].history) for query in active],
+            most=[stopping.max_iterations - courses[query].done for query in active],
         )
         ended: list[tuple[int, Status]] = []
         for place, (query, made) in enumerate(zip(active, found, strict=True)):
@@ -89,4 +98,4 @@ def refine_all(
             answers[active[place]] = ranks, status
         gone = {place for place, _ in ended}
         active = [query for place, query in enumerate(active) if place not in gone]
-    return [(*answers[query], courses[query].history) for query in range(len(queries))]
+    return [(*answers[query], courses[query].history(stopping)) for query in range(len(queries))]

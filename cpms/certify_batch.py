@@ -67,18 +67,26 @@ class BatchReferee:
         verdicts = [(Status.NON_FINITE, math.inf)] * len(queries)
         if not usable:
             return verdicts
-        norms = self._residuals([queries[place] for place in usable], np.stack([answers[p] for p in usable], axis=1))
+        norms = self._residuals([queries[place] for place in usable], [answers[place] for place in usable])
         for place, norm in zip(usable, norms, strict=True):
             misses = statuses[place] is Status.CONVERGED and norm[self._stopping.norm] >= self._stopping.tol
             verdicts[place] = (Status.UNVERIFIED if misses else statuses[place]), norm["l1"]
         return verdicts
 
-    def _residuals(self, queries: list[Query], x: npt.NDArray[np.float64]) -> list[dict[str, float]]:
-        """Return the norms of G(x) - x of each column of ``x``, shape (nodes, queries)."""
+    def _residuals(self, queries: list[Query], answers: list[Floats]) -> list[dict[str, float]]:
+        """Return the norms of G(x) - x of each answer."""
         graph, damping = self._problem.graph, self._problem.damping
-        degree = graph.out_degree[:, None]
-        share = np.where(degree > 0, x / np.maximum(degree, 1), 0.0)
-        damped = damping * x[graph.dangling_nodes].sum(axis=0)
+        x, share = (np.empty((graph.nodes, len(queries))) for _ in range(2))
+
+        def shared(part: tuple[int, int]) -> npt.NDArray[np.float64]:
+            here = slice(*part)
+            x[here] = np.stack([ranks[here] for ranks in answers], axis=1)
+            degree = graph.out_degree[here, None]
+            share[here] = np.where(degree > 0, x[here] / np.maximum(degree, 1), 0.0)
+            loose: npt.NDArray[np.float64] = np.where(degree > 0, 0.0, x[here]).sum(axis=0)
+            return loose
+
+        damped = damping * np.array(threads.each(shared, self._parts)).sum(axis=0)
         spread = self._problem.dangling == "uniform"
         to_all = damped / graph.nodes if spread else np.zeros(len(queries))
         to_teleport = np.full(len(queries), 1.0 - damping) + (0.0 if spread else damped)

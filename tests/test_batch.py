@@ -114,6 +114,11 @@ def test_every_engine_takes_batches_or_says_so():
     problem = Problem(web())
     for name in engines.names():
         executor = engines.get_any(name)
-        if name != "cpu" and not executor.missing():
+        if executor.missing():
+            continue
+        if name not in ("cpu", "cuda", "cuda_thread_rows"):
             with pytest.raises(UnsupportedError, match=f"engine {name} takes no batches"):
                 executor.batch(problem)
+        if name not in ("cuda", "cuda_thread_rows"):
+            with pytest.raises(UnsupportedError, match=f"engine {name} takes no batches of queries by method 'refine'"):
+                executor.refining_batch(problem)

@@ -29,12 +29,9 @@ few = settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck
 def compiled_together(request):
     """Compile what these tests launch on this machine at once: one by one it takes longer."""
     if host.compiler() is not None:
-        wanted = [variants.BATCH_TOTALS, variants.BATCH_LOW_NEXT]
-        for each in (1, 2):
-            wanted += [variants.batch_correct(each), *(variants.batch_full(each, refines=r) for r in (False, True))]
-        for storage, each in ((FP16, 1), (FP16, 2), (FP16, 4), (E5M2, 1), (FP32, 1)):
-            wanted += variants.batch_low(storage, each)
-        request.getfixturevalue("host_backend").compile([*variants.ARRANGING, *wanted])
+        full = [variants.batch_full(each, refines=False) for each in (1, 2)]
+        wanted = [*batch_refinement.needed_variants(), *full, *variants.batch_low(E5M2, 1)]
+        request.getfixturevalue("host_backend").compile(wanted)
 
 
 @pytest.fixture(params=["host", pytest.param("gpu", marks=pytest.mark.gpu)])

@@ -31,6 +31,8 @@ class CudaBatch(Batch):
     _dangling: Floats
 
     def __init__(self, problem: Problem) -> None:
+        full = (variants.batch_full(each, refines=False) for each in (1, 2))
+        current().compile([variants.BATCH_TOTALS, *variants.ARRANGING, *full])
         self.problem = problem
         self._graph = BatchGraph.of(problem)
         self.nbytes = self._graph.nbytes

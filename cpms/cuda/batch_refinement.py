@@ -28,7 +28,7 @@ from cpms.cuda.batch import (
 from cpms.cuda.batch_graph import FULL_COLUMNS, MOST_COLUMNS, BatchGraph, values_a_lane
 from cpms.engine import Floats, Norm, Problem, Round, Sweep
 from cpms.errors import UnsupportedError
-from cpms.format import FloatFormat
+from cpms.format import FP16, FP32, FloatFormat
 from cpms.quantising import headroom, shared_scale
 from cpms.refine import Plan
 
@@ -52,6 +52,7 @@ class CudaRefiningBatch(RefiningBatch):
     _storage: FloatFormat | None
 
     def __init__(self, problem: Problem) -> None:
+        current().compile(needed_variants())
         self.problem = problem
         self._graph = BatchGraph.of(problem)
         self.nbytes = self._graph.nbytes
@@ -192,7 +193,7 @@ class CudaRefiningBatch(RefiningBatch):
                 ends = goes_on & (~(norms[step] > until) | (limits == step))
                 counts[ends] = step
                 goes_on &= ~ends
-            for column in np.flatnonzero((counts == done + count) & (norms[-1] > until)):
+            for column in np.flatnonzero((counts == done + count) & (norms[-1] > until)).tolist():
                 # It has come to its limit: it rests from now on.
                 given[:3, column] = 0.0
                 until_there[column] = np.inf
@@ -248,6 +249,17 @@ def _ahead(norms: Floats, until: Floats) -> int:
     with np.errstate(divide="ignore", invalid="ignore"):
         left = np.log(until / now) / np.log(now / before)
     return int(np.clip(_SURE * left[np.isfinite(left)].max(initial=0.0), 1, _MOST_AHEAD))
+
+
+def needed_variants() -> list[variants.Variant]:
+    """Return what rounds launch, with the formats of the default policy; others are compiled when they come."""
+    wanted = [variants.BATCH_TOTALS, variants.BATCH_LOW_NEXT, *variants.ARRANGING]
+    for each in (1, 2):
+        wanted += [variants.batch_full(each, refines=True), variants.batch_correct(each)]
+    for storage in (FP16, FP32):
+        for each in (1, 2, 4):
+            wanted += variants.batch_low(storage, each)
+    return wanted
 
 
 def prepared(problem: Problem, engine: str) -> CudaRefiningBatch:

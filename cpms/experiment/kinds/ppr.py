@@ -30,7 +30,8 @@ _TOP = 20
 class Contestant(BaseModel):
     """An engine, and how it works; ``batch`` is how many queries share a sweep, 0 for one at a time.
 
-    ``queries`` limits how many it answers, ``least_tol`` the tolerances it is asked for.
+    ``queries`` limits how many it answers, ``least_tol`` and ``most_tol`` the tolerances it is asked for, and
+    ``certified`` of its answers are certified.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
@@ -42,10 +43,12 @@ class Contestant(BaseModel):
     batch: int = Field(default=0, ge=0)
     queries: int | None = Field(default=None, ge=1)
     least_tol: float = Field(default=0.0, ge=0)
+    most_tol: float = Field(default=1.0, gt=0)
+    certified: int = Field(default=5, ge=1)
 
 
 class Setting(BaseModel):
-    """When solves stop, where they begin, and how many answers are certified of each contestant."""
+    """When solves stop, and where they begin."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -53,7 +56,6 @@ class Setting(BaseModel):
     norm: Literal["l1", "l2", "linf"] = "l2"
     max_iterations: int = Field(default=30, ge=1)
     starts: list[Literal["uniform", "penalised"]] = ["uniform"]
-    certified: int = Field(default=5, ge=1)
 
 
 class Config(Experiment):
@@ -79,7 +81,7 @@ class Config(Experiment):
                 "graph": graph,
                 "start": start,
                 **setting.model_dump(exclude={"starts"}),
-                **contestant.model_dump(exclude={"queries", "least_tol"}),
+                **contestant.model_dump(exclude={"queries", "least_tol", "most_tol"}),
                 "limit": contestant.queries,
                 **fixed,
                 "repetition": repetition,
@@ -89,7 +91,7 @@ class Config(Experiment):
             for setting in self.settings
             for start in setting.starts
             for contestant in self.contestants
-            if setting.tol >= contestant.least_tol
+            if contestant.least_tol <= setting.tol <= contestant.most_tol
         ]
 
 
