@@ -20,7 +20,7 @@ from cpms.segmented import on_device
 _WARPS = RESIDENT_THREADS // 32
 _STEP_COST = 100
 """What 256 edges cost, in rows."""
-_MOST_TOTALS = 6
+MOST_TOTALS = 6
 """``most_totals`` of ``resident.cuh``."""
 
 
@@ -68,10 +68,16 @@ class Stretches:
     pieces: Any
 
     @classmethod
-    def of(cls, slots: arrange.Slots, graph: Graph, stretch_steps: int | None = None) -> Stretches:
+    def of(
+        cls,
+        slots: arrange.Slots,
+        graph: Graph,
+        stretch_steps: int | None = None,
+        columns: arrange.Columns | None = None,
+    ) -> Stretches:
         """Cut a graph's slots; small graphs take fewer blocks."""
         arrays = current().arrays
-        sources, marks, _ = slots.place(graph)
+        sources, marks, _ = slots.place(graph, columns)
         # A lane's eight loads are two of four words; see `Edges` in walk.cuh.
         sources = arrays.ascontiguousarray(sources.reshape(-1, 2, 4, 32).transpose(0, 1, 3, 2)).reshape(-1)
         if stretch_steps is None:
@@ -159,7 +165,7 @@ class ResidentGraph:
             teleport=placed(problem.teleport_or_scalar),
             order=None if chosen is None else arrays.asarray(chosen.order),
             place=None if chosen is None else arrays.asarray(chosen.place),
-            partials=arrays.zeros(2 * _MOST_TOTALS * edges.blocks, np.float64),
+            partials=arrays.zeros(2 * MOST_TOTALS * edges.blocks, np.float64),
             came=arrays.zeros(1, np.uint32),
         )
 
