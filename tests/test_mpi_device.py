@@ -41,13 +41,19 @@ WHERE = """
 import sys
 from contextlib import ExitStack
 from pathlib import Path
-from cpms.cuda import backend
+from cpms.cuda import backend, variants
 from cpms.cuda.host import HostBackend
+from cpms.format import format_named
+from cpms.quantising import quantiser
 
 where, folder, *sys.argv[1:] = sys.argv[1:]
 emulation = ExitStack()  # until the end
 if where == "host":
-    emulation.enter_context(backend.using(HostBackend(Path(folder))))
+    host = emulation.enter_context(backend.using(HostBackend(Path(folder))))
+    formats = [quantiser(format_named(name)) for name in ("fp16", "e5m2", "fp32", "cpms4")]
+    # All at once, as they were built before: for what is not there, ranks would wait.
+    kernels = [v for personal in (False, True) for v in variants.ranks(formats, personal=personal)]
+    host.compile([*variants.ARRANGING, *kernels])
 """
 
 PROBLEMS = """
@@ -56,15 +62,15 @@ import cpms
 from cpms.engine import Problem
 
 random = np.random.default_rng(5)
-large = cpms.load("rmat:scale=12,edge_factor=4,seed=2")
+large = cpms.load("rmat:scale=12,edge_factor=2,seed=2")
 teleport = random.random(large.nodes)
 problems = {
     "one node": Problem(cpms.Graph.from_edges([], [], nodes=1)),
     "tiny": Problem(cpms.Graph.from_edges([0, 1], [1, 2])),
-    "no edges": Problem(cpms.Graph.from_edges([], [], nodes=5000)),
+    "no edges": Problem(cpms.Graph.from_edges([], [], nodes=2500)),
     "large": Problem(large),
     "personalised": Problem(large, 0.7, teleport / teleport.sum(), "uniform"),
-    "hub": Problem(cpms.Graph.from_edges(np.arange(1, 9000), np.zeros(8999, int))),
+    "hub": Problem(cpms.Graph.from_edges(np.arange(1, 4500), np.zeros(4499, int))),
 }
 """
 
@@ -85,15 +91,15 @@ for name, problem in problems.items():
     check.sweeps_agree(mpi_cuda.ENGINE, problem, FP64, "pattern", Level(1, 1))
     operator = mpi_cuda.ENGINE.prepare(problem, FP64, "pattern")
     for again in ("", " again"):
-        ranks, _, history = power(operator, first, Fixed(), Stopping(iterations=30))
+        ranks, _, history = power(operator, first, Fixed(), Stopping(iterations=12))
         kept[f"power {name}{again}"] = ranks
         kept[f"power {name} history{again}"] = np.array([step.residual for step in history])
     ranks, status, history = power(operator, first, Fixed(), Stopping(1e-12))
     kept[f"power {name} to 1e-12"], kept[f"power {name} sweeps"] = ranks, np.array([len(history)])
     assert status.name == "CONVERGED"
     refinement = mpi_cuda.ENGINE.refinement(problem)
-    for storage in [quantiser(format_named(text)) for text in ("fp16", "e5m2", "fp32", "cpms4")]:
-        check.refinement_is_sound(mpi_cuda.ENGINE, problem, storage)
+    for text in ("fp16", "e5m2", "fp32", "cpms4") if name == "tiny" else ("fp16", "e5m2"):
+        check.refinement_is_sound(mpi_cuda.ENGINE, problem, quantiser(format_named(text)), low=4)
     for again in ("", " again"):
         ranks, status, history = refine(refinement, first, FixedGain(quantiser(format_named("fp16"))), Stopping(1e-12))
         assert status.name == "CONVERGED"
@@ -112,23 +118,19 @@ def kernels(request):
         pytest.skip("there is no C++ compiler")
     built = request.getfixturevalue("host_backend")
     built.compile([*variants.ARRANGING, *VARIANTS])
-    for personal in (False, True):
-        # As ranks ask for them.
-        for refines in (False, True):
-            built.compile([variants.RANKS_CORRECT, variants.ranks_full(refines=refines, personal=personal)])
     return built._folder
 
 
 @pytest.fixture(scope="module", params=["host", pytest.param("gpu", marks=pytest.mark.gpu)])
 def solved(request, tmp_path_factory):
-    """Answers of 1, 2 and 3 ranks, as each of them has them; on GPUs of as many as there are."""
-    folder, kernels, most = tmp_path_factory.mktemp("solved"), "-", 3
+    """Answers of one and of three ranks, as each of them has them; on GPUs of as many as there are."""
+    folder, kernels, counts = tmp_path_factory.mktemp("solved"), "-", [1, 3]
     if request.param == "host":
         kernels = request.getfixturevalue("kernels")
     else:
         request.getfixturevalue("gpu_backend")
-        most = min(4, devices())
-    for ranks in range(1, most + 1):
+        counts = [count for count in (1, 2, 3, 4) if count <= devices()]
+    for ranks in counts:  # the third has no rows of most of these graphs
         code, _, errors = mpi_runs.run(ranks, "-c", WHERE + PROBLEMS + SOLVE, request.param, kernels, folder)
         assert code == 0, errors
     return {path.stem: dict(np.load(path)) for path in folder.glob("*.npz")}
@@ -141,7 +143,7 @@ def devices():
 
 
 def test_ranks_find_the_same_bits_and_find_them_again(solved):
-    assert len(solved) in (1, 3, 6, 10)
+    assert len(solved) in (1, 3, 4, 6, 10)
     for name, found in solved.items():
         first = solved[name.split("_")[0] + "_0"]
         for key, values in found.items():
@@ -156,20 +158,24 @@ def test_any_number_of_ranks_gives_the_answers_of_engine_cpu(solved):
     for name, problem in known["problems"].items():
         operator = cpu.ENGINE.prepare(problem, FP64, "pattern")
         first = np.full(problem.graph.nodes, 1 / problem.graph.nodes)
-        ranks, _, history = power(operator, first, Fixed(), Stopping(iterations=30))
+        ranks, _, history = power(operator, first, Fixed(), Stopping(iterations=12))
         for found in solved.values():
-            assert np.abs(found[f"power {name}"] - ranks).sum() < 1e-14
+            assert np.abs(at_mass_one(found[f"power {name}"]) - at_mass_one(ranks)).sum() < 1e-14
             residuals = [step.residual for step in history]
-            np.testing.assert_allclose(found[f"power {name} history"], residuals, rtol=1e-9, atol=1e-15)
+            np.testing.assert_allclose(found[f"power {name} history"], residuals, rtol=1e-9, atol=1e-13)
         exact, _, history = power(operator, first, Fixed(), Stopping(1e-12))
         bound = 2e-12 * problem.damping / (1 - problem.damping)
         for found in solved.values():
-            assert np.abs(found[f"power {name} to 1e-12"] - exact).sum() < 1e-14
+            assert np.abs(at_mass_one(found[f"power {name} to 1e-12"]) - at_mass_one(exact)).sum() < 1e-14
             assert found[f"power {name} sweeps"] == len(history)
-            assert np.abs(found[f"refine {name}"] - exact).sum() < bound
+            assert np.abs(at_mass_one(found[f"refine {name}"]) - at_mass_one(exact)).sum() < bound
 
 
-few = settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def at_mass_one(ranks):
+    return ranks / ranks.sum()
+
+
+few = settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @needs_mpi
@@ -192,15 +198,15 @@ def test_a_sweep_too_many_changes_nothing(host_backend):
     first = np.full(problem.graph.nodes, 1 / problem.graph.nodes)
     with backend.using(host_backend):
         refinement = mpi_cuda.ENGINE.refinement(problem)
-        counts = []
+        counts, answers = [], []
         for most in (200, None):
             refinement.start(first)
             found = refinement.round(FORMATS[0], gain=0.3, tol=1e-12, norm="l1", most_low=most or counts[0])
             counts.append(len(found.low))
             following = refinement.round(None, gain=1.0, tol=1e-12, norm="l1", most_low=0)
-            kept = refinement.read() if most else kept
+            answers.append(refinement.read().tobytes())
         assert counts[0] == counts[1] < 200
-        assert refinement.read().tobytes() == kept.tobytes()
+        assert answers[0] == answers[1]
         assert following.found.l1 < 0.4 * found.found.l1
 
 

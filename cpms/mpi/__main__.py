@@ -72,7 +72,7 @@ def main() -> int:
             raise UnavailableError(f"ranks cannot run here: {lacking}")
         return _ranked(arguments)
     except (CpmsError, MemoryError) as error:
-        return _ended(error)
+        return ended(error)
 
 
 def _ranked(arguments: argparse.Namespace) -> int:
@@ -166,7 +166,7 @@ def _readable(report: dict[str, Any]) -> str:
     return "\n".join([*lines, *(f"{node} {score:.6g}" for node, score in report["top"])])
 
 
-def _ended(error: Exception) -> int:
+def ended(error: Exception) -> int:
     """Report an error once, and end all ranks."""
     code = error.exit_code if isinstance(error, CpmsError) else 2
     text = f"cpms: error: {' '.join(str(error).split()) or 'out of memory'}"

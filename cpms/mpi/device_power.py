@@ -22,6 +22,8 @@ AHEAD = 2
 
 A sweep that turns out to be one too many finds so in what ranks told, and changes nothing.
 """
+_MOST = 64
+"""Sweeps between two looks of the solver, which reports progress then."""
 _NULL = np.uint64(0)
 
 
@@ -76,7 +78,7 @@ class DevicePower(Operator[Gathered]):
         found: list[Sweep] = []
         seconds: list[float] = []
         ahead: deque[Callable[[], Told]] = deque()
-        queued = 0
+        queued, most = 0, min(most, _MOST)
         while True:
             while queued < min(most, len(found) + AHEAD):
                 old, new = (x, out) if queued % 2 == 0 else (out, x)

@@ -147,9 +147,9 @@ class DeviceRows:
 
     def upload(self, values: Floats, vector: Gathered) -> None:
         """Put this rank's rows of float64 ``values``, shape (nodes,), into its stretch, as shares."""
-        rows, own = self.rows, slice(self.rows.low, self.rows.high)
-        shares = values[own] / np.maximum(rows.leaving[own], 1)
-        vector.own[: rows.high - rows.low] = current().arrays.asarray(shares)
+        arrays, count = current().arrays, self.rows.high - self.rows.low
+        uploaded = arrays.asarray(values[self.rows.low : self.rows.high])
+        vector.own[:count] = uploaded / arrays.maximum(self._graph.degree[:count], 1)
 
     def download(self, vector: Gathered) -> Floats:
         """Return the values of all nodes, from shares that have been exchanged."""
