@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from typing import Any
 
@@ -68,9 +69,9 @@ class Nccl(Transport):
         if self.ranks == 1:
             return
         import cupy
-        from cupy.cuda import nccl
 
-        if not nccl.available:
+        nccl = library()
+        if nccl is None:
             major = cupy.cuda.runtime.runtimeGetVersion() // 1000
             raise UnavailableError(
                 "CuPy finds no NCCL library, which GPUs of several ranks exchange vectors by; "
@@ -93,6 +94,14 @@ class Nccl(Transport):
             each, begin = whole.nbytes // self.ranks, whole.data.ptr
             self._joined.allGather(begin + self.rank * each, begin, each, self._nccl.NCCL_UINT8, stream)
         self._nccl.groupEnd()
+
+
+def library() -> Any | None:
+    """Return CuPy's module of NCCL, or None where there is no such library."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # What is missing is for us to say.
+        from cupy.cuda import nccl
+    return nccl if nccl.available else None
 
 
 _joined: dict[int, Nccl] = {}

@@ -68,6 +68,7 @@ def _devices() -> int:
 
 
 def _nccl_version() -> int | None:
-    from cupy.cuda import nccl
+    from cpms.mpi.transport import library
 
-    return int(nccl.get_version()) if nccl.available else None
+    nccl = library()
+    return None if nccl is None else int(nccl.get_version())
