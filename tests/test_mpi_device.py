@@ -159,14 +159,16 @@ def test_any_number_of_ranks_gives_the_answers_of_engine_cpu(solved):
         operator = cpu.ENGINE.prepare(problem, FP64, "pattern")
         first = np.full(problem.graph.nodes, 1 / problem.graph.nodes)
         ranks, _, history = power(operator, first, Fixed(), Stopping(iterations=12))
+        # Engine cpu adds up a row in one go.
+        allowed = 1e-14 + 2.0**-53 * int(problem.graph.in_degree.max())
         for found in solved.values():
-            assert np.abs(at_mass_one(found[f"power {name}"]) - at_mass_one(ranks)).sum() < 1e-14
+            assert np.abs(at_mass_one(found[f"power {name}"]) - at_mass_one(ranks)).sum() < allowed
             residuals = [step.residual for step in history]
             np.testing.assert_allclose(found[f"power {name} history"], residuals, rtol=1e-9, atol=1e-13)
         exact, _, history = power(operator, first, Fixed(), Stopping(1e-12))
         bound = 2e-12 * problem.damping / (1 - problem.damping)
         for found in solved.values():
-            assert np.abs(at_mass_one(found[f"power {name} to 1e-12"]) - at_mass_one(exact)).sum() < 1e-14
+            assert np.abs(at_mass_one(found[f"power {name} to 1e-12"]) - at_mass_one(exact)).sum() < allowed
             assert found[f"power {name} sweeps"] == len(history)
             assert np.abs(at_mass_one(found[f"refine {name}"]) - at_mass_one(exact)).sum() < bound
 
