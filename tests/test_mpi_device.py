@@ -170,7 +170,7 @@ def test_any_number_of_ranks_gives_the_answers_of_engine_cpu(solved):
         for found in solved.values():
             away = np.abs(at_mass_one(found[f"power {name} to 1e-12"]) - at_mass_one(exact)).sum()
             assert away < allowed / (1 - problem.damping)
-            assert found[f"power {name} sweeps"] == len(history)
+            assert abs(found[f"power {name} sweeps"][0] - len(history)) <= 1
             assert np.abs(at_mass_one(found[f"refine {name}"]) - at_mass_one(exact)).sum() < bound
 
 
