@@ -308,7 +308,7 @@ import cpms
 
 def at_step(step):
     if step.iteration == 20:
-        print("pid", os.getpid(), flush=True)
+        (Path(sys.argv[1]) / f"pid {world().rank} {os.getpid()}").touch()
 
 problem = Problem(cpms.load("uniform:nodes=5000,edges=9000"))
 operator = mpi_cuda.ENGINE.prepare(problem, mpi_cuda.FP64, "pattern")
@@ -317,15 +317,19 @@ power(operator, np.full(5000, 1 / 5000), Fixed(), Stopping(iterations=10**7), at
 
 
 @pytest.mark.parametrize("where", ["host", pytest.param("gpu", marks=pytest.mark.gpu)])
-def test_a_rank_killed_mid_solve_ends_all_that_wait_for_it(request, where):
+def test_a_rank_killed_mid_solve_ends_all_that_wait_for_it(request, where, tmp_path):
     kernels = request.getfixturevalue("kernels") if where == "host" else "-"
     if where == "gpu" and devices() < 2:
         pytest.skip("there is one device")
-    process = mpi_runs.start(2, "-c", WHERE + ENDLESS, where, kernels)
+    process = mpi_runs.start(2, "-c", WHERE + ENDLESS, where, kernels, tmp_path)
     try:
-        pids = [int(process.stdout.readline().split()[1]) for _ in range(2)]
         began = time.perf_counter()
-        os.kill(pids[1], signal.SIGKILL)
+        while len(pids := sorted(path.name for path in tmp_path.glob("pid*"))) < 2:
+            assert process.poll() is None, process.communicate()
+            assert time.perf_counter() - began < 100
+            time.sleep(0.05)
+        began = time.perf_counter()
+        os.kill(int(pids[1].split()[2]), signal.SIGKILL)
         process.communicate(timeout=30)
         assert time.perf_counter() - began < 30
         assert process.returncode != 0

@@ -91,28 +91,16 @@ def solve(
     'CONVERGED'
     """
     referee = Referee(problem, rows, communicator, stopping, lanes)
-    first = np.full(rows.nodes, 1.0 / rows.nodes)
     waited: list[float] | None = None
     if local == "cuda":
-        # Imported only where there are devices.
-        from cpms.mpi.device_power import DevicePower
-        from cpms.mpi.device_refinement import DeviceRefinement
-        from cpms.mpi.device_rows import DeviceRows
-        from cpms.mpi.transport import between
-
         if layout != "pattern":
             raise UnsupportedError(f"ranks on GPUs keep the pattern alone, not layout {layout!r}; use auto or pattern")
-        transport = between(communicator)
-        own = DeviceRows(problem, rows, transport)
-        matrix_bytes, received_before = own.nbytes, transport.received_bytes
-        if method == "refine":
-            policy = default_policy(storage)
-            solved = refine(DeviceRefinement(own), first, policy, stopping, confirmed=referee.confirms)
-        else:
-            solved = power(DevicePower(problem, own), first, Fixed(), stopping, confirmed=referee.confirms)
-        received_bytes = transport.received_bytes - received_before
+        solved, matrix_bytes, received_bytes = _on_devices(
+            problem, rows, communicator, stopping, referee, storage if method == "refine" else None
+        )
     elif method == "power":
         operator = prepare(problem, rows, layout, local, communicator, lanes)
+        first = np.full(rows.nodes, 1.0 / rows.nodes)
         solved = power(operator, first, Fixed(), stopping, confirmed=referee.confirms)
         matrix_bytes, waited = operator.nbytes, operator.waited
         received_bytes = len(solved[-1]) * operator.received_bytes
@@ -133,6 +121,32 @@ def solve(
         matrix_bytes=matrix_bytes,
         received_bytes=received_bytes,
     )
+
+
+def _on_devices(
+    problem: Problem,
+    rows: GraphRows,
+    communicator: Any,
+    stopping: Stopping,
+    referee: Referee,
+    storage: Format | None,
+) -> tuple[tuple[Floats, Status, list[Step]], int, int]:
+    """Solve with a device a rank, by refinement if there is a storage; return bytes of the matrix and received, too."""
+    # Imported only where there are devices.
+    from cpms.mpi.device_power import DevicePower
+    from cpms.mpi.device_refinement import DeviceRefinement
+    from cpms.mpi.device_rows import DeviceRows
+    from cpms.mpi.transport import between
+
+    transport = between(communicator)
+    own = DeviceRows(problem, rows, transport)
+    before, first = transport.received_bytes, np.full(rows.nodes, 1.0 / rows.nodes)
+    if storage is None:
+        solved = power(DevicePower(problem, own), first, Fixed(), stopping, confirmed=referee.confirms)
+    else:
+        policy = default_policy(storage)
+        solved = refine(DeviceRefinement(own), first, policy, stopping, confirmed=referee.confirms)
+    return solved, own.nbytes, transport.received_bytes - before
 
 
 class Referee:
