@@ -101,6 +101,14 @@ class Stretches:
             pieces=arrays.full(count, np.uint64(2**64 - 1), np.uint64),
         )
 
+    @classmethod
+    def none(cls) -> Stretches:
+        """Return what a kernel walks of a graph without rows."""
+        arrays = current().arrays
+        begins, rows, first = (arrays.zeros(1, np.uint32) for _ in range(3))
+        sources, marks = arrays.zeros(WHOLE_VALUES, np.uint32), arrays.zeros(WHOLE_VALUES // 8, np.uint16)
+        return cls(1, sources, marks, begins, rows, first, arrays.zeros(0, np.uint64))
+
     @property
     def arguments(self) -> tuple[Any, ...]:
         """What a kernel takes, in its order."""

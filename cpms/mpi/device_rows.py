@@ -161,7 +161,8 @@ class DeviceRows:
 
     def _resident(self, own: Graph) -> ResidentGraph:
         arrays, rows, problem = current().arrays, self.rows, self.problem
-        edges = Stretches.of(arrange.Slots.of(own), own, columns=self._columns())
+        some = own.nodes > 0
+        edges = Stretches.of(arrange.Slots.of(own), own, columns=self._columns()) if some else Stretches.none()
         return ResidentGraph(
             problem=Problem(own, problem.damping),
             edges=edges,
