@@ -34,6 +34,10 @@ _PATIENCE_S = 1.0
 """How long a rank with an error waits for rank 0 to report the same one."""
 
 
+_FORWARDING_S = 0.3
+"""How long ``mpiexec`` has to pass on what was printed; on an abort it drops the rest."""
+
+
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     parser = argparse.ArgumentParser(
@@ -178,6 +182,7 @@ def ended(error: Exception) -> int:
         time.sleep(_PATIENCE_S)
     print(text, file=sys.stderr, flush=True)  # noqa: T201
     if communicator.size > 1:
+        time.sleep(_FORWARDING_S)
         communicator.Abort(code)
     return code
 
