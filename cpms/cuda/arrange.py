@@ -21,6 +21,21 @@ _NULL = np.uint64(0)
 
 
 @dataclass(frozen=True, eq=False)
+class Columns:
+    """Where values of sources lie, in a matrix whose rows are others than its columns.
+
+    Parameters
+    ----------
+    place : device array of uint32, shape (columns,)
+    nowhere : int
+        Where there is always a 0.
+    """
+
+    place: Any
+    nowhere: int
+
+
+@dataclass(frozen=True, eq=False)
 class Slots:
     """Where the edges of each row go when every row has at least one slot.
 
@@ -69,23 +84,23 @@ class Slots:
         rows = arrays.searchsorted(self.starts, bounds, side="right") - 1
         return rows.astype(np.uint32), self.starts[rows] // np.uint32(size)
 
-    def place(self, graph: Graph) -> tuple[Any, Any, Any | None]:
+    def place(self, graph: Graph, columns: Columns | None = None) -> tuple[Any, Any, Any | None]:
         """Return sources, marks and weights (None without) by slot, on the device."""
         backend = current()
         arrays = backend.arrays
         count = self.steps * WHOLE_VALUES
-        sources = arrays.full(count, graph.nodes, np.uint32)
+        sources = arrays.full(count, graph.nodes if columns is None else columns.nowhere, np.uint32)
         weights = None if graph.weights is None else arrays.zeros(count, np.float64)
         if graph.edges:
-            self._place_edges(graph, sources, weights)
+            self._place_edges(graph, sources, weights, _NULL if columns is None else columns.place)
         marks, rows = arrays.zeros(count // 16, np.uint32), np.uint32(graph.nodes)
         backend.run(Variant("mark_ends"), backend.spread(graph.nodes), (self.starts, rows, marks))
         backend.run(Variant("count_ends"), backend.spread(self.steps), (marks, np.uint32(self.steps)))
         return sources, marks.view(np.uint16), weights
 
-    def _place_edges(self, graph: Graph, sources: Any, weights: Any | None) -> None:
+    def _place_edges(self, graph: Graph, sources: Any, weights: Any | None, place: Any) -> None:
         arrays = current().arrays
-        begins, place = self.starts[:-1], _NULL
+        begins = self.starts[:-1]
         if self.numbering is not None:
             place = arrays.asarray(self.numbering.place)
             begins, place = begins[place], place.view(np.uint32)

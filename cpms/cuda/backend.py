@@ -77,6 +77,10 @@ class Backend(ABC):
         """Return a few floating-point numbers, at most 64: what a sweep found."""
 
     @abstractmethod
+    def fetch_later(self, numbers: Any) -> Callable[[], np.ndarray[Any, Any]]:
+        """Queue a copy of a few numbers to main memory; what is returned waits for it and gives it."""
+
+    @abstractmethod
     def address(self, array: Any) -> int:
         """Return where an array begins in device memory."""
 
@@ -103,6 +107,11 @@ class Backend(ABC):
 
 
 _stack: list[Backend] = []
+
+
+def chosen() -> bool:
+    """Return whether launches have a backend already."""
+    return bool(_stack)
 
 
 def current() -> Backend:

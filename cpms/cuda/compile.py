@@ -87,7 +87,8 @@ class CudaBackend(Backend):
         self._second = cupy.cuda.Stream(non_blocking=True)
         self._forked, self._joined = (cupy.cuda.Event(disable_timing=True) for _ in range(2))
         # Copies into pinned memory need no staging of their own.
-        self._pinned = import_module("cupyx").empty_pinned(64, np.float64)
+        self._empty_pinned = import_module("cupyx").empty_pinned
+        self._pinned = self._empty_pinned(64, np.float64)
 
     def compile(self, variants: Iterable[Variant]) -> None:
         """Compile what is not ready yet, as one module."""
@@ -167,6 +168,20 @@ class CudaBackend(Backend):
         room = self._pinned.view(numbers.dtype)[: numbers.size]
         found: list[float] = numbers.get(out=room).tolist()
         return found
+
+    def fetch_later(self, numbers: Any) -> Callable[[], np.ndarray[Any, Any]]:
+        """Copy into pinned memory of its own, on the current stream."""
+        room = self._empty_pinned(numbers.shape, numbers.dtype)
+        numbers.get(out=room, blocking=False)
+        copied = self.arrays.cuda.Event(disable_timing=True)
+        copied.record()
+
+        def fetched() -> np.ndarray[Any, Any]:
+            copied.synchronize()
+            found: np.ndarray[Any, Any] = room
+            return found
+
+        return fetched
 
     def address(self, array: Any) -> int:
         """Return the device pointer."""

@@ -21,7 +21,7 @@ _WARPS = RESIDENT_THREADS // 32
 _STEP_COST = 100
 """What 256 edges cost, in rows."""
 _SHORT_STRETCH = 4
-_MOST_TOTALS = 6
+MOST_TOTALS = 6
 """``most_totals`` of ``resident.cuh``."""
 
 
@@ -42,11 +42,11 @@ class Arrangement:
     renumber: bool = True
     stretch_steps: int | None = None
 
-    def steps_for(self, graph: Graph) -> int:
-        """Return the steps in a stretch, 0 for one long stretch a warp."""
+    def steps_for(self, nodes: int) -> int:
+        """Return the steps in a stretch where edges begin at so many nodes, 0 for one long stretch a warp."""
         if self.stretch_steps is not None:
             return self.stretch_steps
-        return _SHORT_STRETCH if 2 * graph.nodes > current().cache_bytes // 2 else 0
+        return _SHORT_STRETCH if 2 * nodes > current().cache_bytes // 2 else 0
 
 
 DEFAULT = Arrangement()
@@ -77,10 +77,12 @@ class Stretches:
     pieces: Any
 
     @classmethod
-    def of(cls, slots: arrange.Slots, graph: Graph, stretch_steps: int) -> Stretches:
+    def of(
+        cls, slots: arrange.Slots, graph: Graph, stretch_steps: int, columns: arrange.Columns | None = None
+    ) -> Stretches:
         """Cut a graph's slots; small graphs take fewer blocks."""
         arrays = current().arrays
-        sources, marks, _ = slots.place(graph)
+        sources, marks, _ = slots.place(graph, columns)
         # A lane's eight loads are two of four words; see `Edges` in walk.cuh.
         sources = arrays.ascontiguousarray(sources.reshape(-1, 2, 4, 32).transpose(0, 1, 3, 2)).reshape(-1)
         if stretch_steps == 0:
@@ -104,6 +106,14 @@ class Stretches:
             first_stretches=first.astype(np.uint32),
             pieces=arrays.full(count, np.uint64(2**64 - 1), np.uint64),
         )
+
+    @classmethod
+    def none(cls) -> Stretches:
+        """Return what a kernel walks of a graph without rows."""
+        arrays = current().arrays
+        begins, rows, first = (arrays.zeros(1, np.uint32) for _ in range(3))
+        sources, marks = arrays.zeros(WHOLE_VALUES, np.uint32), arrays.zeros(WHOLE_VALUES // 8, np.uint16)
+        return cls(1, 1, sources, marks, begins, rows, first, arrays.zeros(0, np.uint64))
 
     @property
     def arguments(self) -> tuple[Any, ...]:
@@ -161,7 +171,7 @@ class ResidentGraph:
         def placed(values: Any) -> Any:
             return arrays.asarray(values if chosen is None or len(values) == 1 else values[chosen.order])
 
-        edges = Stretches.of(arrange.Slots.of(graph, chosen), graph, arrangement.steps_for(graph))
+        edges = Stretches.of(arrange.Slots.of(graph, chosen), graph, arrangement.steps_for(graph.nodes))
         return cls(
             problem=problem,
             edges=edges,
@@ -170,7 +180,7 @@ class ResidentGraph:
             teleport=placed(problem.teleport_or_scalar),
             order=None if chosen is None else arrays.asarray(chosen.order),
             place=None if chosen is None else arrays.asarray(chosen.place),
-            partials=arrays.zeros(2 * _MOST_TOTALS * edges.blocks, np.float64),
+            partials=arrays.zeros(2 * MOST_TOTALS * edges.blocks, np.float64),
             came=arrays.zeros(1, np.uint32),
         )
 

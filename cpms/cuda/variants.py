@@ -48,6 +48,10 @@ _FILES = {
     "batch_correct": "batch.cu",
     "batch_totals": "batch.cu",
     "batch_low_next": "batch.cu",
+    "ranks_correct": "ranks.cu",
+    "ranks_full": "ranks.cu",
+    "ranks_quantise": "ranks.cu",
+    "ranks_low": "ranks.cu",
 }
 WHOLE_VALUES = 256
 """Device vectors and matrices hold a multiple of so many values."""
@@ -233,6 +237,37 @@ def batch_correct(each: int) -> Variant:
     return Variant("batch_correct", (f"{each}",), (f"{each}",))
 
 
+RANKS_CORRECT = Variant("ranks_correct")
+
+
+def ranks_full(*, refines: bool, personal: bool) -> Variant:
+    """Return a float64 sweep of a rank's rows, of method ``refine`` or of power iteration."""
+    what = "refine" if refines else "power"
+    return Variant("ranks_full", (what, _whose(personal)), (_bool(refines), _bool(personal)))
+
+
+def ranks_quantise(storage: FloatFormat) -> Variant:
+    """Return the first quantisation of a round, of a rank's rows."""
+    name, cpp = storage_type(storage, whole=True)
+    return Variant("ranks_quantise", (name,), (cpp,))
+
+
+def ranks_low(storage: FloatFormat, *, personal: bool) -> Variant:
+    """Return a low sweep of a rank's rows."""
+    name, cpp = storage_type(storage, whole=True)
+    return Variant("ranks_low", (name, _whose(personal)), (cpp, _bool(personal)))
+
+
+def ranks(storages: Iterable[FloatFormat], *, personal: bool) -> Iterator[Variant]:
+    """Yield what a rank launches in both methods."""
+    yield RANKS_CORRECT
+    for refines in (False, True):
+        yield ranks_full(refines=refines, personal=personal)
+    for storage in storages:
+        yield ranks_quantise(storage)
+        yield ranks_low(storage, personal=personal)
+
+
 def tile_values(storage: SegmentFormat) -> int:
     """Return how many values a warp converts at a time, or 0 where the format has no such tiles.
 
@@ -342,11 +377,12 @@ def of_format(storage: Format) -> Iterator[Variant]:
 
 def resident(formats: Iterable[Format]) -> Iterator[Variant]:
     """Yield the kernels that stay for many sweeps, for packed floats and the heads of segment formats."""
+    stored = [quantiser(s) for s in formats if isinstance(s, FloatFormat) or s.widths[0] in HEAD_BITS]
     for personal in (False, True):
         yield fused_power(personal=personal)
-        for storage in formats:
-            if isinstance(storage, FloatFormat) or storage.widths[0] in HEAD_BITS:
-                yield refine(quantiser(storage), personal=personal)
+        yield from (refine(storage, personal=personal) for storage in stored)
+        # What formats and rows of one's own ask of the compiler is in the kernels above too.
+        yield from ranks(stored[:1] if personal else stored, personal=personal)
 
 
 BATCH_TOTALS = Variant("batch_totals")

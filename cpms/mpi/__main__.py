@@ -10,6 +10,7 @@ import argparse
 import json
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -17,19 +18,24 @@ import numpy as np
 
 from cpms.engine import Problem
 from cpms.errors import CpmsError, InputError, UnavailableError
+from cpms.format import FP16, FP64, Format, format_named
 from cpms.mpi import reading, world
 from cpms.mpi.product import LOCAL
 from cpms.mpi.rows import GraphRows
 from cpms.mpi.solve import Solved, solve
 from cpms.ranking import top_k
 from cpms.result import Status
-from cpms.solve import resolved_layout
+from cpms.solve import METHODS, resolved_layout
 from cpms.stopping import Stopping
 from cpms.teleport import teleport_distribution
 from cpms.writing import check_writable, replacing
 
 _PATIENCE_S = 1.0
 """How long a rank with an error waits for rank 0 to report the same one."""
+
+
+_FORWARDING_S = 0.3
+"""How long ``mpiexec`` has to pass on what was printed; on an abort it drops the rest."""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -41,7 +47,11 @@ def parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("graph", metavar="GRAPH", help="edge list, .npz, or uniform:nodes=N,edges=M")
     parser.add_argument("--whole", action="store_true", help="let every rank load all of it, whatever it is")
-    parser.add_argument("--local", choices=LOCAL, default="cpu", help="the engine that multiplies a rank's rows")
+    parser.add_argument(
+        "--local", "--engine", choices=LOCAL, default="cpu", help="the engine that multiplies a rank's rows"
+    )
+    parser.add_argument("--method", choices=METHODS, default="power", help="refine: with engine cuda")
+    parser.add_argument("--storage", metavar="NAME", default="auto", help="of low sweeps of refine (default: fp16)")
     parser.add_argument("--threads", type=int, metavar="N", help="of a rank (default: its share of the processors)")
     parser.add_argument("--layout", choices=("auto", "csr", "pattern"), default="auto")
     parser.add_argument("--damping", type=float, default=0.85)
@@ -66,7 +76,7 @@ def main() -> int:
             raise UnavailableError(f"ranks cannot run here: {lacking}")
         return _ranked(arguments)
     except (CpmsError, MemoryError) as error:
-        return _ended(error)
+        return ended(error)
 
 
 def _ranked(arguments: argparse.Namespace) -> int:
@@ -85,7 +95,14 @@ def _ranked(arguments: argparse.Namespace) -> int:
     problem = Problem(rows, arguments.damping, teleport, arguments.dangling)
     layout = resolved_layout(rows, arguments.layout)
     solved = [
-        solve(problem, rows, communicator, stopping, layout=layout, local=arguments.local, lanes=arguments.threads)
+        solve(
+            *(problem, rows, communicator, stopping),
+            layout=layout,
+            local=arguments.local,
+            lanes=arguments.threads,
+            method=arguments.method,
+            storage=_storage(arguments),
+        )
         for _ in range(arguments.repeat)
     ]
     held = communicator.allgather((rows.edges, solved[-1].matrix_bytes))
@@ -100,6 +117,14 @@ def _ranked(arguments: argparse.Namespace) -> int:
     return 0 if solved[-1].status is Status.CONVERGED else 1
 
 
+def _storage(arguments: argparse.Namespace) -> Format:
+    if arguments.method == "power":
+        if arguments.storage not in ("auto", "fp64"):
+            raise InputError(f"ranks iterate in fp64, not {arguments.storage}; --method refine stores other formats")
+        return FP64
+    return FP16 if arguments.storage == "auto" else format_named(arguments.storage)
+
+
 def _report(
     arguments: argparse.Namespace, rows: GraphRows, solved: list[Solved], held: list[tuple[int, int]]
 ) -> dict[str, Any]:
@@ -110,8 +135,8 @@ def _report(
         "nodes": rows.nodes,
         "edges": sum(edges for edges, _ in held),
         "dangling": int((rows.leaving == 0).sum()),
-        "method": "power",
-        "storage": "fp64",
+        "method": arguments.method,
+        "storage": _storage(arguments).name,
         "engine": "mpi",
         "local": arguments.local,
         "ranks": len(held),
@@ -122,12 +147,14 @@ def _report(
         "converged": last.status is Status.CONVERGED,
         "status": last.status.value,
         "iterations": len(last.history),
+        "iterations_by_bits": dict(Counter(str(step.bits) for step in last.history)),
         "residual_l1": last.residual_l1 if np.isfinite(last.residual_l1) else None,
         "error_bound": factor * last.residual_l1 if np.isfinite(last.residual_l1) else None,
         "mass": float(last.ranks.sum()),
         "solve_s": min(each.solve_s for each in solved),
         "solve_samples_s": [each.solve_s for each in solved],
         "waited_samples_s": [each.waited_s for each in solved],
+        "received_bytes": last.received_bytes,
         "top": [[rows.node_id(int(node)), float(last.ranks[node])] for node in top_k(last.ranks, arguments.top)],
     }
 
@@ -143,7 +170,7 @@ def _readable(report: dict[str, Any]) -> str:
     return "\n".join([*lines, *(f"{node} {score:.6g}" for node, score in report["top"])])
 
 
-def _ended(error: Exception) -> int:
+def ended(error: Exception) -> int:
     """Report an error once, and end all ranks."""
     code = error.exit_code if isinstance(error, CpmsError) else 2
     text = f"cpms: error: {' '.join(str(error).split()) or 'out of memory'}"
@@ -155,6 +182,7 @@ def _ended(error: Exception) -> int:
         time.sleep(_PATIENCE_S)
     print(text, file=sys.stderr, flush=True)  # noqa: T201
     if communicator.size > 1:
+        time.sleep(_FORWARDING_S)
         communicator.Abort(code)
     return code
 

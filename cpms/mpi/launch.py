@@ -42,19 +42,35 @@ def report(ranks: int, source: str, options: list[str], *, timeout_s: float) -> 
     UnavailableError
         If MPI is missing, or the ranks failed otherwise or took longer than ``timeout_s``.
     """
-    command = [mpiexec(), "-n", str(ranks), sys.executable, "-m", "cpms.mpi", source, "--json", *options]
+    found: dict[str, Any] = _printed(ranks, ["cpms.mpi", source, "--json", *options], source, timeout_s)
+    return found
+
+
+def answer(ranks: int, module: str, task: dict[str, Any], *, timeout_s: float) -> Any:
+    """Run ``python -m module TASK`` on so many ranks and return what rank 0 prints; both are JSON.
+
+    Raises
+    ------
+    InputError, UnavailableError
+        As `report` does.
+    """
+    return _printed(ranks, [module, json.dumps(task)], module, timeout_s)
+
+
+def _printed(ranks: int, arguments: list[str], what: str, timeout_s: float) -> Any:
+    command = [mpiexec(), "-n", str(ranks), sys.executable, "-m", *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:  # noqa: S603
         try:
             output, errors = process.communicate(timeout=timeout_s)
         except subprocess.TimeoutExpired:
             process.terminate()
-            raise UnavailableError(f"{ranks} ranks took longer than {timeout_s:g} s on {source}") from None
+            raise UnavailableError(f"{ranks} ranks took longer than {timeout_s:g} s on {what}") from None
     if process.returncode not in (0, 1) or not output.strip():
         kind: type[CpmsError] = InputError if process.returncode == InputError.exit_code else UnavailableError
         told = [line for line in errors.splitlines() if line.strip()]
-        raise kind(f"{ranks} ranks on {source}: {told[0] if told else f'exit code {process.returncode}'}")
-    found: dict[str, Any] = json.loads(output)
-    return found
+        reason = next((line for line in told if line.startswith("cpms: error")), told[-1] if told else None)
+        raise kind(f"{ranks} ranks on {what}: {reason or f'exit code {process.returncode}'}")
+    return json.loads(output.strip().splitlines()[-1])
 
 
 def versions() -> dict[str, str]:

@@ -81,6 +81,13 @@ class MpiOperator(Operator[Vector]):
         """Bytes of this rank's part of the matrix."""
         return self.product.nbytes
 
+    @property
+    def received_bytes(self) -> int:
+        """Bytes that a sweep has this rank receive."""
+        rows, blocks = self.rows, -(-self.rows.bounds // BLOCK_ROWS)
+        own_blocks = int(blocks[rows.rank + 1] - blocks[rows.rank])
+        return 8 * (rows.nodes - (rows.high - rows.low) + COLUMNS * (len(self.sums) - own_blocks))
+
     def load(self, values: Floats) -> Vector:
         """Return a vector; every rank gives all of the values."""
         mass = float(values[self.rows.leaving == 0].sum())

@@ -16,8 +16,8 @@ from cpms.mpi.rows import GraphRows
 from cpms.precision import Level
 from cpms.segmented import SegmentedArray
 
-LOCAL = ("cpu", "serial")
-"""Engines whose products ranks can use."""
+LOCAL = ("cpu", "serial", "cuda")
+"""Engines whose products ranks can use; ``cuda`` keeps vectors on devices, so it is prepared elsewhere."""
 
 
 class Product(ABC):
@@ -64,7 +64,7 @@ def product(local: str, rows: GraphRows, damping: float, layout: str) -> Product
     """
     made: dict[str, Any] = {"cpu": _Cpu, "serial": _Serial}
     if local not in made:
-        raise InputError(f"ranks cannot multiply by engine {local!r}; they can by {' or '.join(LOCAL)}")
+        raise InputError(f"ranks cannot multiply by engine {local!r}; they can by {' or '.join(made)}")
     prepared: Product = made[local](Problem(rows, damping), layout)
     return prepared
 

@@ -9,7 +9,7 @@ from typing import Any
 from cpms import readers
 from cpms.errors import InputError
 from cpms.loading import load
-from cpms.mpi import edge_list_share, npz_share, uniform_share
+from cpms.mpi import edge_list_share, npz_share, uniform_share, weblike_share
 from cpms.mpi.rows import GraphRows, of_graph
 from cpms.mpi.sharing import Share, exchanged
 
@@ -22,8 +22,8 @@ def read(source: str, communicator: Any, *, whole: bool = False) -> GraphRows:
     source : str
         An edge list (``.txt``, ``.el``, ``.csv``, ``.tsv``) of numbered nodes, of which each rank reads a
         range of bytes; an ``.npz`` file of `cpms.readers.npz.save_npz`, of which it maps a range of edges; or
-        ``uniform:…``, of which it keeps a range of the edges drawn. What they hold then goes to the
-        ranks whose rows it is in.
+        ``uniform:…``, of which it keeps a range of the edges drawn; or ``weblike-parts:…``, of which it makes its
+        own parts. What they hold then goes to the ranks whose rows it is in.
     communicator : mpi4py communicator
     whole : bool
         Let every rank load all of the graph, which may be anything that `cpms.load` takes.
@@ -44,6 +44,8 @@ def share(source: str, communicator: Any) -> Share:
     """Return the edges that this rank reads; every rank calls this."""
     if source.startswith("uniform:"):
         return uniform_share.make(source, communicator.rank, communicator.size)
+    if source.startswith(f"{weblike_share.NAME}:"):
+        return weblike_share.make(source, communicator.rank, communicator.size)
     path = Path(source)
     kind = readers.module_for(path)
     if kind in ("edge_list", "npz") and not source.lower().endswith(".gz"):
@@ -54,5 +56,6 @@ def share(source: str, communicator: Any) -> Share:
         return npz_share.read(path, communicator.rank, communicator.size)
     raise InputError(
         f"{source}: ranks read shares of uncompressed edge lists, of .npz files of cpms.readers.npz.save_npz, and "
-        "of uniform:… graphs; convert it to one of these, or let every rank load all of it with --whole"
+        "of uniform:… and weblike-parts:… graphs; convert it to one of these, or let every rank load all of it with "
+        "--whole"
     )

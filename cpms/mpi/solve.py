@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from cpms import threads
 from cpms.engine import Floats, Problem, Sweep
+from cpms.errors import UnsupportedError
+from cpms.format import FP16, Format
+from cpms.mpi._flow import flow
 from cpms.mpi.operator import prepare
 from cpms.mpi.rows import GraphRows
+from cpms.mpi.world import ranks_here
 from cpms.power import power
 from cpms.precision import Fixed
+from cpms.refine import default_policy, refine
 from cpms.result import Status, Step
 from cpms.stopping import Stopping
 
-_CHUNK_EDGES = 1 << 22
+_PARTS_A_THREAD = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,10 +36,14 @@ class Solved:
     history : list of Step
     residual_l1 : float
         Recomputed from the answer.
-    solve_s, waited_s : float
-        Time this rank took, and how much of it was spent waiting for what others send.
+    solve_s : float
+        Time this rank took.
+    waited_s : float or None
+        How much of it was spent waiting for what others send; None where devices wait and not the host.
     matrix_bytes : int
         Of this rank's part.
+    received_bytes : int
+        Values that other ranks sent to this one.
     """
 
     ranks: Floats
@@ -40,8 +51,9 @@ class Solved:
     history: list[Step]
     residual_l1: float
     solve_s: float
-    waited_s: float
+    waited_s: float | None
     matrix_bytes: int
+    received_bytes: int
 
 
 def solve(
@@ -53,8 +65,19 @@ def solve(
     layout: str,
     local: str,
     lanes: int | None = None,
+    method: str = "power",
+    storage: Format = FP16,
 ) -> Solved:
     """Iterate from the uniform distribution; every rank calls this with its rows, to use ``lanes`` threads.
+
+    Method ``refine`` takes engine ``cuda``; its low sweeps read ``storage``.
+
+    Raises
+    ------
+    UnsupportedError
+        If that engine cannot do this.
+    UnavailableError
+        If a rank has no device of its own.
 
     Examples
     --------
@@ -67,22 +90,73 @@ def solve(
     >>> "CONVERGED" if missing() else ranked().status.name
     'CONVERGED'
     """
-    operator = prepare(problem, rows, layout, local, communicator, lanes)
-    referee = _Referee(problem, rows, communicator, stopping)
-    first = np.full(rows.nodes, 1.0 / rows.nodes)
-    ranks, status, history = power(operator, first, Fixed(), stopping, confirmed=referee.confirms)
+    referee = Referee(problem, rows, communicator, stopping, lanes)
+    waited: list[float] | None = None
+    if local == "cuda":
+        if layout != "pattern":
+            raise UnsupportedError(f"ranks on GPUs keep the pattern alone, not layout {layout!r}; use auto or pattern")
+        solved, matrix_bytes, received_bytes = _on_devices(
+            problem, rows, communicator, stopping, referee, storage if method == "refine" else None
+        )
+    elif method == "power":
+        operator = prepare(problem, rows, layout, local, communicator, lanes)
+        first = np.full(rows.nodes, 1.0 / rows.nodes)
+        solved = power(operator, first, Fixed(), stopping, confirmed=referee.confirms)
+        matrix_bytes, waited = operator.nbytes, operator.waited
+        received_bytes = len(solved[-1]) * operator.received_bytes
+    else:
+        raise UnsupportedError(f"ranks with engine {local!r} have no method {method!r}; they have it with --local cuda")
+    ranks, status, history = solved
     ranks = ranks / ranks.sum()
     residual = referee.change(ranks)
     if status is Status.CONVERGED and residual.of(stopping.norm) >= stopping.tol:
         status = Status.UNVERIFIED
-    return Solved(ranks, status, history, residual.l1, history[-1].seconds, sum(operator.waited), operator.nbytes)
+    return Solved(
+        ranks=ranks,
+        status=status,
+        history=history,
+        residual_l1=residual.l1,
+        solve_s=history[-1].seconds,
+        waited_s=None if waited is None else sum(waited),
+        matrix_bytes=matrix_bytes,
+        received_bytes=received_bytes,
+    )
 
 
-class _Referee:
+def _on_devices(
+    problem: Problem,
+    rows: GraphRows,
+    communicator: Any,
+    stopping: Stopping,
+    referee: Referee,
+    storage: Format | None,
+) -> tuple[tuple[Floats, Status, list[Step]], int, int]:
+    """Solve with a device a rank, by refinement if there is a storage; return bytes of the matrix and received, too."""
+    # Imported only where there are devices.
+    from cpms.mpi.device_power import DevicePower
+    from cpms.mpi.device_refinement import DeviceRefinement
+    from cpms.mpi.device_rows import DeviceRows
+    from cpms.mpi.transport import between
+
+    transport = between(communicator)
+    own = DeviceRows(problem, rows, transport)
+    before, first = transport.received_bytes, np.full(rows.nodes, 1.0 / rows.nodes)
+    if storage is None:
+        solved = power(DevicePower(problem, own), first, Fixed(), stopping, confirmed=referee.confirms)
+    else:
+        policy = default_policy(storage)
+        solved = refine(DeviceRefinement(own), first, policy, stopping, confirmed=referee.confirms)
+    return solved, own.nbytes, transport.received_bytes - before
+
+
+class Referee:
     """Recomputes changes from a rank's edges, by code that no engine shares, and adds them up over ranks."""
 
-    def __init__(self, problem: Problem, rows: GraphRows, communicator: Any, stopping: Stopping) -> None:
+    def __init__(
+        self, problem: Problem, rows: GraphRows, communicator: Any, stopping: Stopping, lanes: int | None = None
+    ) -> None:
         self._problem, self._rows, self._communicator, self._stopping = problem, rows, communicator, stopping
+        self._lanes = lanes or max(1, threads.available() // ranks_here())
 
     def confirms(self, ranks: Floats) -> bool:
         """Return whether the change that one more sweep makes is below the tolerance."""
@@ -94,7 +168,7 @@ class _Referee:
 
         problem, rows = self._problem, self._rows
         own = slice(rows.low, rows.high)
-        new = problem.damping * self._gathered(ranks)[own]
+        new = problem.damping * self._gathered(ranks)
         new += problem.damping * ranks[rows.leaving == 0].sum() * _own(problem.sink_or_scalar, own)
         new += (1.0 - problem.damping) * _own(problem.teleport_or_scalar, own)
         change = np.abs(new - ranks[own])
@@ -103,18 +177,19 @@ class _Referee:
         return Sweep(float(sums[0]), float(np.sqrt(sums[1])), largest, float(sums[2]))
 
     def _gathered(self, ranks: Floats) -> Floats:
-        """Return what flows into each of this rank's nodes, 0 for others."""
-        rows = self._rows
-        flow = np.zeros(rows.nodes)
-        for begin in range(0, rows.edges, _CHUNK_EDGES):
-            part = slice(begin, min(begin + _CHUNK_EDGES, rows.edges))
-            sources = rows.sources[part]
-            carried = ranks[sources] / rows.out_weight[sources]
-            if rows.weights is not None:
-                carried *= rows.weights[part]
-            targets = np.searchsorted(rows.indptr, np.arange(part.start, part.stop), side="right") - 1
-            flow += np.bincount(targets, weights=carried, minlength=rows.nodes)
-        return flow
+        """Return what flows into each of this rank's nodes."""
+        rows, parts = self._rows, _PARTS_A_THREAD * self._lanes
+        with np.errstate(divide="ignore", invalid="ignore"):
+            shares = np.where(rows.leaving > 0, ranks / rows.out_weight, 0.0)
+        weights = np.zeros(0) if rows.weights is None else rows.weights
+        found = np.empty(rows.high - rows.low)
+        cuts = np.linspace(rows.low, rows.high, parts + 1).astype(np.int64).tolist()
+        threads.each(
+            lambda part: flow(rows.indptr, rows.sources, weights, shares, found, rows.low, *part),
+            list(itertools.pairwise(cuts)),
+            threads=self._lanes,
+        )
+        return found
 
 
 def _own(values: Floats, own: slice) -> Floats:

@@ -40,8 +40,8 @@ CPMS_DEVICE void fused_power(const Edges& edges, const Nodes& nodes, double tol,
 #define CPMS_FUSED_POWER(NAME, PERSONAL)                                                              \
     extern "C" __global__ void __launch_bounds__(512, 2)                                              \
         NAME(const unsigned* sources, const unsigned short* marks, const unsigned* begins,            \
-             const unsigned* first_rows, const unsigned* first_stretches, unsigned stretches, unsigned steps,\
-             unsigned long long* pieces,                                                              \
+             const unsigned* first_rows, const unsigned* first_stretches, unsigned stretches,         \
+             unsigned steps, unsigned long long* pieces,                                              \
              const unsigned* degree, const double* sink, const double* teleport, unsigned sink_step,  \
              unsigned teleport_step, unsigned count, double damping, double tol, unsigned norm,       \
              unsigned most, double* shares, double* fresh, double* partials, unsigned* came,          \

@@ -8,9 +8,7 @@ struct Plan {
     u32 norm;    // 0, 1, 2: l1, l2, linf
     u32 most;    // sweeps in all
     u32 lows;    // whether there are low sweeps
-    u32 scaled;  // whether Q is stored by a power of two
-    int top;     // its bias less the headroom
-    u64 seed;
+    Storing storing;
 };
 
 // What a launch writes for the host: how many sweeps and when it began, in ns; then of each sweep ||r||_1,
@@ -29,29 +27,6 @@ struct Report {
         ++count;
     }
 };
-
-struct LowState {
-    double largest, lost;
-    int exponent;
-};
-
-// The first z of a round; only now is the largest share known. c begins at 0.
-template <class Q>
-CPMS_DEVICE LowState quantised(const Nodes& nodes, const Plan& plan, const double* change, double largest, float* c,
-                               u8* z, Grid& grid) {
-    const int exponent = shared_scale(plan.scaled, plan.top, largest);
-    const double up = power_of_two(exponent), back = power_of_two(-exponent) * Raw<Q>::unit();
-    Totals<1, 0> lost{{0.0}};
-    each_node(
-        nodes.count, [&](u32 i) { return NodeShare{load_word(nodes.degree + i, ReadOnly{}), 0.0f, change[i]}; },
-        [&](u32 i, const NodeShare& node) {
-            c[i] = 0.0f;
-            const double kept = QuantiserOf<Q>::Type::store(z, i, node.degree ? node.share * up : 0.0, plan.seed);
-            lost.value[0] += node.degree ? (double)node.degree * (node.share - kept * back) : node.share;
-        });
-    lost.over_grid(grid);
-    return LowState{largest, lost.value[0], exponent};
-}
 
 template <class Q, bool Personal>
 CPMS_DEVICE void refine(const Edges& edges, const Nodes& nodes, const Plan& plan, double* shares, double* fresh,
@@ -78,13 +53,13 @@ CPMS_DEVICE void refine(const Edges& edges, const Nodes& nodes, const Plan& plan
         if (!plan.lows || !(size >= plan.tol) || !(size < value_of(0x7FF0000000000000ull))) return;
         if (report.count >= plan.most) return;
 
-        LowState state = quantised<Q>(nodes, plan, change, norms.value[5], c, z, grid);
+        LowState state = quantised<Q>(nodes, plan.storing, change, norms.value[5], c, z, grid);
         const double half = 0.5 * plan.tol * l1 / size, until = plan.gain * l1 > half ? plan.gain * l1 : half;
         double now;
         do {
-            const int next = shared_scale(plan.scaled, plan.top, state.largest);
+            const int next = shared_scale(plan.storing.scaled, plan.storing.top, state.largest);
             LowEnd<Q, Personal> end(nodes, state.exponent, next, state.lost, c, z_other,
-                                    plan.seed + report.count * 0xD1B54A32D192ED03ull);
+                                    plan.storing.seed + report.count * 0xD1B54A32D192ED03ull);
             walk<Q>(edges, ahead, z, room, end);
             Totals<4, 1> totals{{end.l1, end.sum, end.lost, (double)end.largest * power_of_two(-next)}};
             totals.over_grid(grid, [&] { ahead.begin(edges); });
@@ -108,8 +83,8 @@ CPMS_DEVICE void refine(const Edges& edges, const Nodes& nodes, const Plan& plan
 #define CPMS_REFINE(NAME, ...)                                                                        \
     extern "C" __global__ void __launch_bounds__(512, 2)                                              \
         NAME(const unsigned* sources, const unsigned short* marks, const unsigned* begins,            \
-             const unsigned* first_rows, const unsigned* first_stretches, unsigned stretches, unsigned steps,\
-             unsigned long long* pieces,                                                              \
+             const unsigned* first_rows, const unsigned* first_stretches, unsigned stretches,         \
+             unsigned steps, unsigned long long* pieces,                                              \
              const unsigned* degree, const double* sink, const double* teleport, unsigned sink_step,  \
              unsigned teleport_step, unsigned count, double damping, double gain, double tol,         \
              double trust, unsigned norm, unsigned most, unsigned lows, unsigned scaled, int top,     \
@@ -120,6 +95,6 @@ CPMS_DEVICE void refine(const Edges& edges, const Nodes& nodes, const Plan& plan
             cpms::Edges{sources, marks, begins, first_rows, first_stretches, stretches, steps, count, \
                         cpms::TaskPieces{pieces}},                                                    \
             cpms::Nodes{degree, sink, teleport, sink_step, teleport_step, count, damping},            \
-            cpms::Plan{gain, tol, trust, norm, most, lows, scaled, top, seed}, shares, fresh, change, \
-            c, has_c, z, z_other, cpms::Grid{partials, came}, report);                                \
+            cpms::Plan{gain, tol, trust, norm, most, lows, cpms::Storing{scaled, top, seed}}, shares, \
+            fresh, change, c, has_c, z, z_other, cpms::Grid{partials, came}, report);                 \
     }

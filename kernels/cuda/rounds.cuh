@@ -262,6 +262,36 @@ CPMS_DEVICE FullEnd<Refines, Personal> full_end(const Nodes& nodes, double mass,
                             shares, fresh, change};
 }
 
+// How Q is stored.
+struct Storing {
+    u32 scaled;  // whether by a power of two
+    int top;     // its bias less the headroom
+    u64 seed;
+};
+
+struct LowState {
+    double largest, lost;
+    int exponent;
+};
+
+// The first z of a round; only now is the largest share known. c begins at 0.
+template <class Q>
+CPMS_DEVICE LowState quantised(const Nodes& nodes, const Storing& storing, const double* change, double largest,
+                               float* c, u8* z, Grid& grid) {
+    const int exponent = shared_scale(storing.scaled, storing.top, largest);
+    const double up = power_of_two(exponent), back = power_of_two(-exponent) * Raw<Q>::unit();
+    Totals<1, 0> lost{{0.0}};
+    each_node(
+        nodes.count, [&](u32 i) { return NodeShare{load_word(nodes.degree + i, ReadOnly{}), 0.0f, change[i]}; },
+        [&](u32 i, const NodeShare& node) {
+            c[i] = 0.0f;
+            const double kept = QuantiserOf<Q>::Type::store(z, i, node.degree ? node.share * up : 0.0, storing.seed);
+            lost.value[0] += node.degree ? (double)node.degree * (node.share - kept * back) : node.share;
+        });
+    lost.over_grid(grid);
+    return LowState{largest, lost.value[0], exponent};
+}
+
 // One of the norms of a full sweep.
 CPMS_DEVICE double norm_of(u32 norm, double l1, double squares, double linf) {
     return norm == 0 ? l1 : norm == 1 ? sqrt(squares) : linf;

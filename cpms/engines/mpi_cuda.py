@@ -1,0 +1,59 @@
+"""Sweeps over the ranks of an MPI program, each with a GPU of its own; NCCL carries vectors between them.
+
+Every rank calls the same functions with the same graph, or with its own rows of it; of graphs that are
+too large for one rank, each reads its own share with ``python -m cpms.mpi GRAPH --local cuda``.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from cpms.cuda import compile as cuda
+from cpms.engine import Engine, Problem
+from cpms.errors import UnsupportedError
+from cpms.format import FP64, Format
+from cpms.mpi import world
+from cpms.mpi.device_power import DevicePower
+from cpms.mpi.device_refinement import DeviceRefinement
+from cpms.mpi.device_rows import DeviceRows
+from cpms.mpi.rows import GraphRows, of_graph
+from cpms.mpi.transport import between
+
+
+class MpiCudaEngine(Engine):
+    """Message passing between GPUs."""
+
+    name: ClassVar[str] = "mpi_cuda"
+    layouts: ClassVar[tuple[str, ...]] = ("pattern",)
+    methods: ClassVar[tuple[str, ...]] = ("power", "refine")
+    repeatable: ClassVar[bool] = True
+
+    def missing(self) -> str | None:
+        """Return what is missing: mpi4py, an MPI library, CuPy or a device."""
+        return world.missing() or cuda.missing()
+
+    def unsupported(self, problem: Problem, storage: Format, layout: str) -> str | None:
+        """Return why not: power iteration is in float64 here."""
+        if storage != FP64:
+            return f"engine {self.name} iterates in fp64, not {storage.name}; use engine cuda, or method refine"
+        return super().unsupported(problem, storage, layout)
+
+    def prepare(self, problem: Problem, storage: Format, layout: str) -> DevicePower:
+        """Keep this rank's rows on its device."""
+        reason = self.unsupported(problem, storage, layout)
+        if reason:
+            raise UnsupportedError(reason)
+        return DevicePower(problem, _rows(problem))
+
+    def refinement(self, problem: Problem) -> DeviceRefinement:
+        """Keep this rank's rows on its device."""
+        return DeviceRefinement(_rows(problem))
+
+
+def _rows(problem: Problem) -> DeviceRows:
+    communicator, graph = world.world(), problem.graph
+    rows = graph if isinstance(graph, GraphRows) else of_graph(graph, communicator.rank, communicator.size)
+    return DeviceRows(problem, rows, between(communicator))
+
+
+ENGINE: Engine = MpiCudaEngine()

@@ -1,0 +1,74 @@
+"""Strong and weak scaling over GPUs of this machine, one a rank, beside the best engine on one of them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from cpms.cuda.compile import missing
+from cpms.errors import UnavailableError
+from cpms.experiment.config import Cell, Experiment
+from cpms.mpi import launch
+
+Count = Annotated[int, Field(ge=1)]
+
+
+class Config(Experiment):
+    """What such an experiment may set.
+
+    Graphs of ``weak`` grow with the ranks, which ``RANKS`` stands for; see `cpms.mpi.scaling.graph_for`. All counts
+    of ``ranks`` that have a device each are timed by the same processes: of each contestant the first solve is thrown
+    away, then they take turns.
+    """
+
+    strong: list[str] = []
+    weak: list[str] = []
+    ranks: list[Count] = Field(min_length=1)
+    storage: str = "fp16"
+    solves: Count = 5
+    tol: float = Field(default=1e-10, gt=0)
+    timeout_s: float = Field(default=300, gt=0)
+
+    def cells(self) -> list[Cell]:
+        """Return one cell a graph."""
+        fixed = self.model_dump(exclude={"strong", "weak", "warmup", *Experiment.model_fields})
+        graphs = [("strong", graph) for graph in self.strong] + [("weak", graph) for graph in self.weak]
+        return [
+            {"scaling": scaling, "graph": graph, "repetition": repetition, "warmup": max(1, self.warmup), **fixed}
+            for repetition in range(self.repetitions)
+            for scaling, graph in graphs
+        ]
+
+
+class Context:
+    """Nothing is kept from cell to cell."""
+
+    def __init__(self, config: Config) -> None:
+        del config
+
+    def measure(self, cell: Cell) -> dict[str, Any]:
+        """Time every count of ranks that has devices."""
+        launch.mpiexec()
+        count = _devices()
+        ranks = sorted({ranks for ranks in cell["ranks"] if ranks <= count})
+        if not ranks:
+            raise UnavailableError(f"ranks {cell['ranks']} need as many devices; there are {count}")
+        results = launch.answer(max(ranks), "cpms.mpi.scaling", {**cell, "ranks": ranks}, timeout_s=cell["timeout_s"])
+        return {"devices": count, **launch.versions(), "nccl_version": _nccl_version(), "results": results}
+
+
+def _devices() -> int:
+    reason = missing()
+    if reason:
+        raise UnavailableError(f"GPUs of several ranks cannot be timed here: {reason}")
+    import cupy
+
+    return int(cupy.cuda.runtime.getDeviceCount())
+
+
+def _nccl_version() -> int | None:
+    from cpms.mpi.transport import library
+
+    nccl = library()
+    return None if nccl is None else int(nccl.get_version())

@@ -1,0 +1,16 @@
+"""What flows into nodes, edge by edge: for the referee of answers."""
+
+from __future__ import annotations
+
+import numba
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
+def flow(indptr, sources, weights, shares, found, first, low, high):  # type: ignore[no-untyped-def]
+    """Put what flows into rows ``low`` to ``high`` into ``found``, whose first row is ``first``."""
+    weighted = len(weights) > 0
+    for row in range(low, high):
+        total = 0.0
+        for k in range(indptr[row], indptr[row + 1]):
+            total += shares[sources[k]] * (weights[k] if weighted else 1.0)
+        found[row - first] = total

@@ -1,0 +1,109 @@
+"""Float64 power iteration over ranks with a GPU each: a sweep is one kernel and one exchange."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from cpms.cuda import variants
+from cpms.cuda.backend import current
+from cpms.cuda.refinement import NORMS
+from cpms.engine import Floats, Norm, Operator, Problem, Sweep, Sweeps
+from cpms.format import FP64, Format
+from cpms.mpi.device_rows import DeviceRows, Gathered, Told
+from cpms.precision import Level
+
+AHEAD = 2
+"""Sweeps queued before the host looks at the first: while it does, the device has work.
+
+A sweep that turns out to be one too many finds so in what ranks told, and changes nothing.
+"""
+_MOST = 64
+"""Sweeps between two looks of the solver, which reports progress then."""
+_NULL = np.uint64(0)
+
+
+@dataclass(frozen=True, eq=False)
+class DevicePower(Operator[Gathered]):
+    """One rank's rows on its device; every rank calls the same functions."""
+
+    problem: Problem
+    rows: DeviceRows
+    storage: Format = FP64
+
+    @property
+    def _full(self) -> variants.Variant:
+        return variants.ranks_full(refines=False, personal=self.rows.personal)
+
+    @property
+    def nbytes(self) -> int:  # type: ignore[override]
+        """Bytes of this rank's part of the matrix."""
+        return self.rows.nbytes
+
+    def load(self, values: Floats) -> Gathered:
+        """Return a vector; every rank gives all of the values."""
+        current().compile([variants.RANKS_CORRECT, self._full])
+        vector = self.empty()
+        self.rows.upload(values, vector)
+        self.rows.launch(variants.RANKS_CORRECT, vector, vector, vector.own, _NULL)
+        self.rows.exchange(vector)
+        current().synchronize()
+        return vector
+
+    def empty(self) -> Gathered:
+        """Return a vector of zeros."""
+        return self.rows.gathered()
+
+    def sweep(self, x: Gathered, out: Gathered, level: Level, step: int) -> Sweep:
+        """Sweep once."""
+        return self.sweeps(x, out, level, step, norm="l1", tol=0.0, most=1).found[0]
+
+    def sweeps(
+        self,
+        x: Gathered,
+        out: Gathered,
+        level: Level,  # noqa: ARG002
+        step: int,  # noqa: ARG002
+        *,
+        norm: Norm,
+        tol: float,
+        most: int,
+    ) -> Sweeps:
+        """Sweep until a change is below ``tol``; the host looks at each while the next one runs."""
+        began = time.perf_counter()
+        found: list[Sweep] = []
+        seconds: list[float] = []
+        ahead: deque[Callable[[], Told]] = deque()
+        queued, most = 0, min(most, _MOST)
+        while True:
+            while queued < min(most, len(found) + AHEAD):
+                old, new = (x, out) if queued % 2 == 0 else (out, x)
+                # The first goes on whatever the last change was.
+                until = np.float64(tol if queued else 0.0)
+                arguments = (old.memory, old.own, new.own, _NULL, until, np.uint32(NORMS.index(norm)))
+                self.rows.launch(self._full, old, new, *arguments)
+                self.rows.exchange(new)
+                ahead.append(self.rows.told(new))
+                queued += 1
+            told = ahead.popleft()()
+            found.append(Sweep(told.l1, told.squares**0.5, told.linf, told.mass))
+            seconds.append(time.perf_counter() - began)
+            if not found[-1].of(norm) >= tol or len(found) == most:
+                return Sweeps(found, seconds)
+
+    def scale(self, x: Gathered, factor: float, segments: int) -> None:  # noqa: ARG002
+        """Multiply in place."""
+        x.memory[:] *= factor
+        x.heard[:] *= factor
+
+    def to_float64(self, x: Gathered, out: Gathered) -> tuple[DevicePower, Gathered, Gathered]:
+        """Return everything as it is: it is float64."""
+        return self, x, out
+
+    def read(self, x: Gathered, segments: int) -> Floats:  # noqa: ARG002
+        """Return the values of all nodes, in main memory."""
+        return self.rows.download(x)

@@ -1,0 +1,114 @@
+"""Method ``refine`` over ranks with a GPU each: full sweeps exchange 64 bits a node, low sweeps 8, 16 or 32."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from cpms.cuda import variants
+from cpms.cuda.backend import current
+from cpms.cuda.refinement import NORMS
+from cpms.engine import Floats, Norm, Refinement, Round, Sweep
+from cpms.format import FloatFormat
+from cpms.mpi.device_power import AHEAD
+from cpms.mpi.device_rows import DeviceRows, Gathered, Told
+from cpms.quantising import WIDE_EXPONENT_BITS, headroom
+
+_NULL = np.uint64(0)
+_SEEDS = 0xD1B54A32D192ED03
+
+
+class DeviceRefinement(Refinement):
+    """x as shares and c, a stretch of each on every rank; every rank calls the same functions."""
+
+    def __init__(self, rows: DeviceRows) -> None:
+        self._rows = rows
+        self.nbytes = rows.nbytes
+        self._x, self._fresh = rows.gathered(), rows.gathered()
+        self._change, self._c = rows.of_rows(np.float64), rows.of_rows(np.float32)
+        self._has_c = False
+        self._z: tuple[Gathered, ...] = ()
+        self._storage: FloatFormat | None = None
+        self._full = variants.ranks_full(refines=True, personal=rows.personal)
+        current().compile([variants.RANKS_CORRECT, self._full])
+
+    def start(self, values: Floats) -> None:
+        """Begin at values; every rank gives all of them."""
+        self._rows.upload(values, self._x)
+        self._has_c = False
+
+    def round(self, storage: FloatFormat | None, *, gain: float, tol: float, norm: Norm, most_low: int) -> Round:
+        """Correct, exchange, sweep in float64; then quantise, exchange, sweep, and so on."""
+        began = time.perf_counter()
+        full = self._full_sweep(norm)
+        found = Sweep(full.l1, math.sqrt(full.squares) if full.squares >= 0 else math.nan, full.linf, full.mass)
+        sums, seconds, size = [full.sum], [time.perf_counter() - began], found.of(norm)
+        low: list[float] = []
+        if storage is not None and most_low > 0 and tol <= size < math.inf:
+            until = max(gain * full.l1, 0.5 * tol * full.l1 / size)
+            for told in self._low_sweeps(storage, until=until, most=most_low):
+                low.append(told.l1)
+                sums.append(told.sum)
+                seconds.append(time.perf_counter() - began)
+        self._has_c = bool(low)
+        return Round(found=found, low=low, sums=sums, seconds=seconds)
+
+    def read(self) -> Floats:
+        """Return x, in main memory."""
+        self._rows.exchange(self._x)
+        return self._rows.download(self._x)
+
+    def _full_sweep(self, norm: Norm) -> Told:
+        rows, x, fresh = self._rows, self._x, self._fresh
+        rows.launch(variants.RANKS_CORRECT, x, x, x.own, self._c if self._has_c else _NULL)
+        rows.exchange(x)
+        arguments = (x.memory, x.own, fresh.own, self._change, np.float64(0.0), np.uint32(NORMS.index(norm)))
+        rows.launch(self._full, x, fresh, *arguments)
+        rows.exchange_told(fresh)
+        self._x, self._fresh = fresh, x
+        return rows.told(fresh)()
+
+    def _low_sweeps(self, storage: FloatFormat, *, until: float, most: int) -> Iterator[Told]:
+        """Sweep until ||r||_1 is at most ``until``; yield what each sweep found while the next one runs."""
+        rows = self._rows
+        self._use(storage)
+        rows.launch(
+            *(variants.ranks_quantise(storage), self._x, self._z[0], *_storing(storage, rows, 0)),
+            *(self._change, self._c, self._z[0].own),
+        )
+        rows.exchange(self._z[0])
+        variant = variants.ranks_low(storage, personal=rows.personal)
+        ahead: deque[Callable[[], Told]] = deque()
+        queued = 0
+        for seen in range(most):
+            while queued < min(most, seen + AHEAD):
+                old, new = self._z[queued % 2], self._z[(queued + 1) % 2]
+                storing = _storing(storage, rows, queued + 1)
+                rows.launch(variant, old, new, *storing, old.memory, new.own, self._c, np.float64(until))
+                rows.exchange(new)
+                ahead.append(rows.told(new))
+                queued += 1
+            told = ahead.popleft()()
+            yield told
+            if not told.l1 > until:
+                return
+
+    def _use(self, storage: FloatFormat) -> None:
+        """Have room for z in a format, and kernels for it."""
+        if storage == self._storage:
+            return
+        self._z = tuple(self._rows.gathered(np.uint8, each_bytes=storage.width // 8) for _ in range(2))
+        low = variants.ranks_low(storage, personal=self._rows.personal)
+        current().compile([variants.ranks_quantise(storage), low])
+        self._storage = storage
+
+
+def _storing(storage: FloatFormat, rows: DeviceRows, sweep: int) -> tuple[np.uint32, np.int32, np.uint64]:
+    """Return how a kernel stores z; no two ranks or sweeps of a round round alike where that is random."""
+    seed = (storage.seed + (sweep * rows.transport.ranks + rows.transport.rank) * _SEEDS) % 2**64
+    scaled = storage.exponent_bits != WIDE_EXPONENT_BITS
+    return np.uint32(scaled), np.int32(storage.bias - headroom(storage)), np.uint64(seed)

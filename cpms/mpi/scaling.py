@@ -1,0 +1,251 @@
+"""``mpiexec -n MOST python -m cpms.mpi.scaling TASK``: time solves on 1, 2, 4, … of the ranks, a GPU each.
+
+TASK is a JSON object; see `cpms.experiment.kinds.scaling_gpu`, which starts this. All solves are made by the
+same processes: those that a count of ranks leaves out wait. What was found goes to standard output as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from cpms import threads
+from cpms.cuda.backend import current
+from cpms.cuda.refinement import CudaRefinement
+from cpms.cuda.resident import ResidentGraph
+from cpms.engine import Floats, Problem
+from cpms.engines import cuda_fused
+from cpms.errors import CpmsError, InputError
+from cpms.format import FloatFormat, format_named
+from cpms.graph import Graph
+from cpms.loading import load
+from cpms.mpi import reading, world
+from cpms.mpi.__main__ import ended
+from cpms.mpi.device_power import DevicePower
+from cpms.mpi.device_refinement import DeviceRefinement
+from cpms.mpi.device_rows import DeviceRows
+from cpms.mpi.rows import GraphRows, of_graph
+from cpms.mpi.solve import Referee
+from cpms.mpi.transport import Transport, between
+from cpms.power import power
+from cpms.precision import Fixed
+from cpms.quantising import quantiser
+from cpms.refine import default_policy, refine
+from cpms.result import Status, Step
+from cpms.stopping import Stopping
+
+_EXCHANGES = 10
+_SAMPLES = 3
+History = list[Step]
+
+
+def graph_for(graph: str, ranks: int) -> str:
+    """Return the graph of so many ranks: ``RANKS*N`` becomes that many times N, and ``RANKS`` that number.
+
+    Examples
+    --------
+    >>> graph_for("uniform:nodes=RANKS*20,edges=RANKS*80", 4), graph_for("weblike-parts:parts=RANKS,nodes=5", 2)
+    ('uniform:nodes=80,edges=320', 'weblike-parts:parts=2,nodes=5')
+    """
+    return re.sub(r"RANKS(?:\*(\d+))?", lambda found: str(ranks * int(found[1] or 1)), graph)
+
+
+@dataclass
+class _Contestant:
+    """A way to solve, and what its solves were like."""
+
+    engine: str
+    method: str
+    storage: str
+    solve: Callable[[Floats, Stopping], tuple[Status, History]]
+    answer: Callable[[], Floats]
+    nbytes: int
+    samples_s: list[float] = field(default_factory=list)
+    sweeps_s: dict[int, list[float]] = field(default_factory=dict)
+    received_bytes: int = 0
+    status: Status = Status.MAX_ITERATIONS
+    iterations_by_bits: dict[int, int] = field(default_factory=dict)
+
+
+def measured(task: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return what each count of ranks and each contestant took; every rank calls this, rank 0 gets all."""
+    everyone = world.world()
+    lanes = max(1, threads.available() // world.ranks_here())
+    loaded: dict[str, Graph] = {}
+    known: list[Floats] = []
+    found = []
+    for count in task["ranks"]:
+        part = everyone.Split(0 if everyone.rank < count else 1, everyone.rank)
+        if everyone.rank < count:
+            with threads.limited(lanes):
+                found += _of_count(task, graph_for(task["graph"], count), part, loaded, known)
+        everyone.Barrier()
+    return found
+
+
+def _of_count(
+    task: dict[str, Any], graph: str, communicator: Any, loaded: dict[str, Graph], known: list[Floats]
+) -> list[dict[str, Any]]:
+    began = time.perf_counter()
+    rows = _rows(graph, communicator, loaded)
+    load_s = time.perf_counter() - began
+    transport = between(communicator)
+    join_s = time.perf_counter() - began - load_s
+    problem, stopping = Problem(rows), Stopping(task["tol"])
+    own = DeviceRows(problem, rows, transport)
+    contestants = _contestants(problem, own, quantiser(format_named(task["storage"])))
+    current().synchronize()
+    prepare_s = time.perf_counter() - began - load_s - join_s
+    first = np.full(rows.nodes, 1.0 / rows.nodes)
+    for turn in range(task["warmup"] + task["solves"]):
+        for contestant in contestants:
+            communicator.Barrier()
+            _solve(contestant, first, stopping, communicator, transport, counts=turn >= task["warmup"])
+    exchanges = _exchanges(own)
+    referee = Referee(problem, rows, communicator, stopping, threads.available())
+    held = communicator.allgather(rows.edges)
+    head = {
+        "graph_name": rows.name,
+        "ranks": transport.ranks,
+        "nodes": rows.nodes,
+        "edges": sum(held),
+        "edges_by_rank": held,
+        "load_s": load_s,
+        "join_s": join_s,
+        "prepare_s": prepare_s,
+        **exchanges,
+    }
+    return [head | _columns(contestant, referee, communicator, known) for contestant in contestants]
+
+
+def _rows(graph: str, communicator: Any, loaded: dict[str, Graph]) -> GraphRows:
+    """Read shares, or the whole graph where there is no other way: that once for all counts of ranks."""
+    try:
+        return reading.read(graph, communicator)
+    except InputError:
+        if graph not in loaded:
+            loaded[graph] = load(graph)
+        return of_graph(loaded[graph], communicator.rank, communicator.size)
+
+
+def _contestants(problem: Problem, own: DeviceRows, storage: FloatFormat) -> list[_Contestant]:
+    contestants = [
+        _of_power("mpi_cuda", DevicePower(problem, own)),
+        _of_refinement("mpi_cuda", DeviceRefinement(own), storage),
+    ]
+    if own.transport.ranks == 1:
+        fused = cuda_fused.operator(problem, ResidentGraph.of(problem))
+        contestants += [
+            _of_power("cuda_fused", fused),
+            _of_refinement("cuda_fused", CudaRefinement(problem), storage),
+        ]
+    return contestants
+
+
+def _of_power(engine: str, operator: Any) -> _Contestant:
+    kept: list[Any] = []
+
+    def solve(first: Floats, stopping: Stopping) -> tuple[Status, History]:
+        # The answer stays on the device.
+        answer, status, history = power(operator, first, Fixed(), stopping, answer=lambda _, x, __: x)
+        kept[:] = [answer]
+        return status, history
+
+    return _Contestant(engine, "power", "fp64", solve, lambda: operator.read(kept[0], 0), operator.nbytes)
+
+
+def _of_refinement(engine: str, refinement: Any, storage: FloatFormat) -> _Contestant:
+    def solve(first: Floats, stopping: Stopping) -> tuple[Status, History]:
+        _, status, history = refine(refinement, first, default_policy(storage), stopping, answer=lambda _: None)
+        return status, history
+
+    return _Contestant(engine, "refine", storage.name, solve, refinement.read, refinement.nbytes)
+
+
+def _solve(
+    contestant: _Contestant, first: Floats, stopping: Stopping, communicator: Any, transport: Transport, *, counts: bool
+) -> None:
+    before = transport.received_bytes
+    status, history = contestant.solve(first, stopping)
+    if not counts:
+        return
+    contestant.samples_s.append(max(communicator.allgather(history[-1].seconds)))
+    contestant.status, contestant.received_bytes = status, transport.received_bytes - before
+    contestant.iterations_by_bits = {}
+    for step in history:
+        contestant.iterations_by_bits[step.bits] = contestant.iterations_by_bits.get(step.bits, 0) + 1
+    # The first sweep of a solve follows a wait, and a low one after a full one an exchange of its own.
+    for before_step, step in pairwise(history):
+        if step.bits == before_step.bits:
+            contestant.sweeps_s.setdefault(step.bits, []).append(step.seconds - before_step.seconds)
+
+
+def _exchanges(own: DeviceRows) -> dict[str, Any]:
+    """Return how long exchanges of a vector of 64 and of 16 bits take; none for one rank."""
+    transport = own.transport
+    if transport.ranks == 1:
+        return {}
+    found: dict[str, Any] = {}
+    for bits in (64, 16):
+        vector = own.gathered(np.uint8, each_bytes=bits // 8)
+        samples = []
+        for _ in range(_SAMPLES + 1):
+            current().synchronize()
+            began = time.perf_counter()
+            for _ in range(_EXCHANGES):
+                transport.gather(vector.whole)
+            current().synchronize()
+            samples.append((time.perf_counter() - began) / _EXCHANGES)
+        found |= {
+            f"exchange_{bits}_bits_s": statistics.median(samples[1:]),
+            f"exchange_{bits}_bits_bytes": int(vector.whole.nbytes),
+        }
+    return found
+
+
+def _columns(contestant: _Contestant, referee: Referee, communicator: Any, known: list[Floats]) -> dict[str, Any]:
+    columns: dict[str, Any] = {
+        "engine": contestant.engine,
+        "method": contestant.method,
+        "storage": contestant.storage,
+        "converged": contestant.status is Status.CONVERGED,
+        "iterations": sum(contestant.iterations_by_bits.values()),
+        "iterations_by_bits": {str(bits): count for bits, count in contestant.iterations_by_bits.items()},
+        "solve_s": statistics.median(contestant.samples_s),
+        "solve_samples_s": contestant.samples_s,
+        "sweep_s_by_bits": {str(bits): statistics.median(spent) for bits, spent in contestant.sweeps_s.items()},
+        "received_bytes": contestant.received_bytes,
+        "matrix_bytes_by_rank": communicator.allgather(contestant.nbytes),
+    }
+    if contestant.engine == "mpi_cuda":
+        ranks = contestant.answer()
+        ranks /= ranks.sum()
+        columns["residual_l1"] = referee.change(ranks).l1
+        if not known or len(known[0]) != len(ranks):
+            known[:] = [ranks]
+        columns["difference_l1"] = float(np.abs(ranks - known[0]).sum())
+    return columns
+
+
+def main() -> int:
+    """Run this rank; rank 0 prints."""
+    try:
+        found = measured(json.loads(sys.argv[1]))
+    except (CpmsError, MemoryError) as error:
+        return ended(error)
+    if world.world().rank == 0:
+        print(json.dumps(found), flush=True)  # noqa: T201
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,100 @@
+"""A web-like graph of parts that ranks make apart: as many pages and links more for each rank, without waiting."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cpms import threads
+from cpms.errors import InputError
+from cpms.generators._limits import spelled
+from cpms.mpi.sharing import Share
+from cpms.readers.memory import graph_bytes, require_memory
+
+NAME = "weblike-parts"
+_KEYS = ("parts", "nodes", "edges", "seed")
+_CHUNK = 1 << 20
+_DANGLING, _HUBS, _REACH, _SITE = 0.15, 0.2, 8.0, 200
+_ACROSS = 0.25
+"""Share of the links to popular pages that lead to any part rather than to the page's own: 5 % of all links."""
+
+Ints = npt.NDArray[np.int64]
+
+
+def make(spec: str, rank: int, ranks: int) -> Share:
+    """Return the edges that leave the parts of one rank.
+
+    A part is a web as `cpms.generators.weblike` describes it, with the same defaults, of ``nodes`` pages and
+    ``edges`` links; of its links to popular pages a quarter lead to popular pages of a part drawn
+    uniformly. Each part is drawn from the seed and its own number, by threads in chunks, so a graph is the same
+    for any number of ranks, and one of more parts has the same links within each of the first.
+
+    Raises
+    ------
+    InputError
+        If the specification is wrong, or the share would not fit in memory.
+
+    Examples
+    --------
+    >>> share = make("weblike-parts:parts=3,nodes=1000,edges=5000,seed=1", 1, 3)
+    >>> share.nodes, len(share.sources), int(share.sources.min()) >= 1000, bool((share.targets < 1000).any())
+    (3000, 5000, True, True)
+    """
+    given = _arguments(spec)
+    parts, nodes, edges, seed = (given[key] for key in _KEYS)
+    if min(parts, nodes) < 1 or parts * nodes >= 2**31:
+        raise InputError(f"{spec} would have {parts} parts of {nodes} nodes; it has 1 to 2^31 - 1 nodes in all")
+    own = range(parts * rank // ranks, parts * (rank + 1) // ranks)
+    require_memory(graph_bytes(parts * nodes, len(own) * edges, weighted=False), f"a share of {spec}")
+    sources, targets = (np.empty(len(own) * edges, np.int32) for _ in range(2))
+    for place, part in enumerate(own):
+        span = slice(place * edges, (place + 1) * edges)
+        _fill(sources[span], targets[span], part, parts, nodes, seed)
+    return Share(sources, targets, None, parts * nodes, spelled(NAME, given))
+
+
+def _fill(
+    sources: npt.NDArray[np.int32], targets: npt.NDArray[np.int32], part: int, parts: int, nodes: int, seed: int
+) -> None:
+    edges = len(sources)
+    generator = np.random.default_rng([seed, part])
+    activity = generator.lognormal(sigma=1.0, size=nodes)
+    activity[generator.random(nodes) < _DANGLING] = 0.0
+    activity[0] = 1.0
+    cumulated = np.cumsum(activity)
+
+    def fill_chunk(begin: int) -> None:
+        span = slice(begin, min(begin + _CHUNK, edges))
+        random = np.random.default_rng([seed, part, begin])
+        count = span.stop - begin
+        at = (np.arange(begin, span.stop) + random.random(count)) * (cumulated[-1] / edges)
+        page = np.minimum(np.searchsorted(cumulated, at, side="right"), nodes - 1)
+        step = np.rint(np.clip(_REACH * random.standard_t(1.5, count), -nodes, nodes)).astype(np.int64)
+        first = page // _SITE * _SITE
+        within = first + (page - first + step) % np.minimum(_SITE, nodes - first)
+        near = np.where(random.random(count) < 0.9, within, (page + step) % nodes)
+        place = np.exp(random.random(count) * np.log(nodes)).astype(np.int64) - 1
+        popular = (place * 2654435761 % nodes) // _SITE * _SITE
+        # The same numbers are drawn however many parts there are.
+        leaves, other = random.random(count) < _ACROSS, (random.random(count) * parts).astype(np.int64)
+        is_hub = random.random(count) < _HUBS
+        target = np.where(is_hub, popular, near) + nodes * np.where(is_hub & leaves, other, part)
+        sources[span] = page + part * nodes
+        targets[span] = target
+
+    threads.each(fill_chunk, range(0, edges, _CHUNK))
+
+
+def _arguments(spec: str) -> dict[str, Any]:
+    given = {"seed": 1}
+    for item in spec.partition(":")[2].split(","):
+        found = re.fullmatch(r"\s*(\w+)\s*=\s*(\d{1,18})\s*", item)
+        if not found or found[1] not in _KEYS or (found[1] in given and found[1] != "seed"):
+            raise InputError(f"{spec}: {item!r} is not understood; it is {NAME}:parts=P,nodes=N,edges=M,seed=S")
+        given[found[1]] = int(found[2])
+    if len(given) < len(_KEYS):
+        raise InputError(f"{spec}: it is {NAME}:parts=P,nodes=N,edges=M,seed=S, with N pages and M links in each part")
+    return {key: given[key] for key in _KEYS}

@@ -1,0 +1,337 @@
+"""Ranks with a device each: emulated on this machine, where MPI carries their vectors, and on GPUs, where NCCL does."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import cpms
+from cpms import Graph, UnsupportedError, check
+from cpms.cuda import backend, variants
+from cpms.cuda.compile import missing
+from cpms.cuda.host import compiler
+from cpms.engine import Problem
+from cpms.engines import cpu, mpi_cuda
+from cpms.format import FP64, format_named
+from cpms.mpi import world
+from cpms.power import power
+from cpms.precision import Fixed, Level
+from cpms.quantising import quantiser
+from cpms.stopping import Stopping
+from cpms.testing import distributions, graphs
+
+_spec = importlib.util.spec_from_file_location("mpi_runs", Path(__file__).with_name("mpi_runs.py"))
+mpi_runs = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(mpi_runs)
+
+needs_mpi = pytest.mark.skipif(world.missing() is not None, reason=str(world.missing()))
+FORMATS = [quantiser(format_named(name)) for name in ("fp16", "e5m2", "fp32", "cpms4")]
+VARIANTS = [variant for personal in (False, True) for variant in variants.ranks(FORMATS, personal=personal)]
+
+WHERE = """
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from cpms.cuda import backend, variants
+from cpms.cuda.host import HostBackend
+from cpms.format import format_named
+from cpms.quantising import quantiser
+
+where, folder, *sys.argv[1:] = sys.argv[1:]
+emulation = ExitStack()  # until the end
+if where == "host":
+    host = emulation.enter_context(backend.using(HostBackend(Path(folder))))
+    formats = [quantiser(format_named(name)) for name in ("fp16", "e5m2", "fp32", "cpms4")]
+    # All at once, as they were built before: for what is not there, ranks would wait.
+    kernels = [v for personal in (False, True) for v in variants.ranks(formats, personal=personal)]
+    host.compile([*variants.ARRANGING, *kernels])
+"""
+
+PROBLEMS = """
+import numpy as np
+import cpms
+from cpms.engine import Problem
+
+random = np.random.default_rng(5)
+large = cpms.load("rmat:scale=12,edge_factor=2,seed=2")
+teleport = random.random(large.nodes)
+problems = {
+    "one node": Problem(cpms.Graph.from_edges([], [], nodes=1)),
+    "tiny": Problem(cpms.Graph.from_edges([0, 1], [1, 2])),
+    "no edges": Problem(cpms.Graph.from_edges([], [], nodes=2500)),
+    "large": Problem(large),
+    "personalised": Problem(large, 0.7, teleport / teleport.sum(), "uniform"),
+    "hub": Problem(cpms.Graph.from_edges(np.arange(1, 4500), np.zeros(4499, int))),
+}
+"""
+
+SOLVE = """
+from cpms import check, format_named
+from cpms.engines import mpi_cuda
+from cpms.format import FP64
+from cpms.mpi.world import world
+from cpms.power import power
+from cpms.precision import Fixed, Level
+from cpms.quantising import quantiser
+from cpms.refine import FixedGain, refine
+from cpms.stopping import Stopping
+
+kept = {}
+for name, problem in problems.items():
+    first = np.full(problem.graph.nodes, 1 / problem.graph.nodes)
+    check.sweeps_agree(mpi_cuda.ENGINE, problem, FP64, "pattern", Level(1, 1))
+    operator = mpi_cuda.ENGINE.prepare(problem, FP64, "pattern")
+    for again in ("", " again"):
+        ranks, _, history = power(operator, first, Fixed(), Stopping(iterations=12))
+        kept[f"power {name}{again}"] = ranks
+        kept[f"power {name} history{again}"] = np.array([step.residual for step in history])
+    ranks, status, history = power(operator, first, Fixed(), Stopping(1e-12))
+    kept[f"power {name} to 1e-12"], kept[f"power {name} sweeps"] = ranks, np.array([len(history)])
+    assert status.name == "CONVERGED"
+    refinement = mpi_cuda.ENGINE.refinement(problem)
+    for text in ("fp16", "e5m2", "fp32", "cpms4") if name == "tiny" else ("fp16", "e5m2"):
+        check.refinement_is_sound(mpi_cuda.ENGINE, problem, quantiser(format_named(text)), low=4)
+    for again in ("", " again"):
+        ranks, status, history = refine(refinement, first, FixedGain(quantiser(format_named("fp16"))), Stopping(1e-12))
+        assert status.name == "CONVERGED"
+        kept[f"refine {name}{again}"] = ranks
+        kept[f"refine {name} history{again}"] = np.array([step.residual for step in history])
+np.savez(f"{sys.argv[1]}/ranks{world().size}_{world().rank}.npz", **kept)
+"""
+
+
+@pytest.fixture(scope="module")
+def kernels(request):
+    """Return the folder of kernels for this machine, built before ranks ask for them."""
+    if world.missing():
+        pytest.skip(world.missing())
+    if compiler() is None:
+        pytest.skip("there is no C++ compiler")
+    built = request.getfixturevalue("host_backend")
+    built.compile([*variants.ARRANGING, *VARIANTS])
+    return built._folder
+
+
+@pytest.fixture(scope="module", params=["host", pytest.param("gpu", marks=pytest.mark.gpu)])
+def solved(request, tmp_path_factory):
+    """Answers of one and of three ranks, as each of them has them; on GPUs of as many as there are."""
+    folder, kernels, counts = tmp_path_factory.mktemp("solved"), "-", [1, 3]
+    if request.param == "host":
+        kernels = request.getfixturevalue("kernels")
+    else:
+        request.getfixturevalue("gpu_backend")
+        counts = [count for count in (1, 2, 3, 4) if count <= devices()]
+    for ranks in counts:  # the third has no rows of most of these graphs
+        code, _, errors = mpi_runs.run(ranks, "-c", WHERE + PROBLEMS + SOLVE, request.param, kernels, folder)
+        assert code == 0, errors
+    return {path.stem: dict(np.load(path)) for path in folder.glob("*.npz")}
+
+
+def devices():
+    import cupy
+
+    return cupy.cuda.runtime.getDeviceCount()
+
+
+def test_ranks_find_the_same_bits_and_find_them_again(solved):
+    assert len(solved) in (1, 3, 4, 6, 10)
+    for name, found in solved.items():
+        first = solved[name.split("_")[0] + "_0"]
+        for key, values in found.items():
+            assert values.tobytes() == first[key].tobytes(), (name, key)
+            if key.endswith(" again"):
+                assert values.tobytes() == found[key.removesuffix(" again")].tobytes(), (name, key)
+
+
+def test_any_number_of_ranks_gives_the_answers_of_engine_cpu(solved):
+    known = {}
+    exec(PROBLEMS, known)  # noqa: S102
+    for name, problem in known["problems"].items():
+        operator = cpu.ENGINE.prepare(problem, FP64, "pattern")
+        first = np.full(problem.graph.nodes, 1 / problem.graph.nodes)
+        ranks, _, history = power(operator, first, Fixed(), Stopping(iterations=12))
+        # Engine cpu adds up a row in one go.
+        allowed = 1e-14 + 2.0**-53 * int(problem.graph.in_degree.max())
+        for found in solved.values():
+            assert np.abs(at_mass_one(found[f"power {name}"]) - at_mass_one(ranks)).sum() < allowed
+            residuals = [step.residual for step in history]
+            np.testing.assert_allclose(found[f"power {name} history"], residuals, rtol=1e-9, atol=1e-13)
+        exact, _, history = power(operator, first, Fixed(), Stopping(1e-12))
+        bound = 2e-12 * problem.damping / (1 - problem.damping)
+        for found in solved.values():
+            away = np.abs(at_mass_one(found[f"power {name} to 1e-12"]) - at_mass_one(exact)).sum()
+            assert away < allowed / (1 - problem.damping)
+            assert abs(found[f"power {name} sweeps"][0] - len(history)) <= 1
+            assert np.abs(at_mass_one(found[f"refine {name}"]) - at_mass_one(exact)).sum() < bound
+
+
+def at_mass_one(ranks):
+    return ranks / ranks.sum()
+
+
+few = settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@needs_mpi
+@pytest.mark.parametrize("where", ["host", pytest.param("gpu", marks=pytest.mark.gpu)])
+@given(graph=graphs(weighted=False), data=st.data())
+@few
+def test_one_rank_is_sound_on_any_graph(request, where, graph, data):
+    with backend.using(request.getfixturevalue(f"{where}_backend")):
+        teleport = data.draw(st.none() | distributions(graph.nodes))
+        rule = data.draw(st.sampled_from(["teleport", "uniform"]))
+        problem = Problem(graph, data.draw(st.floats(0.01, 0.99)), teleport, rule)
+        check.sweeps_agree(mpi_cuda.ENGINE, problem, FP64, "pattern", Level(1, 1))
+        check.refinement_is_sound(mpi_cuda.ENGINE, problem, data.draw(st.sampled_from(FORMATS)))
+
+
+@needs_mpi
+def test_a_sweep_too_many_changes_nothing(host_backend):
+    """The host looks at a sweep while the next is queued; that one must not run."""
+    problem = Problem(cpms.load("weblike:nodes=3000,edges=9000"))
+    first = np.full(problem.graph.nodes, 1 / problem.graph.nodes)
+    with backend.using(host_backend):
+        refinement = mpi_cuda.ENGINE.refinement(problem)
+        counts, answers = [], []
+        for most in (200, None):
+            refinement.start(first)
+            found = refinement.round(FORMATS[0], gain=0.3, tol=1e-12, norm="l1", most_low=most or counts[0])
+            counts.append(len(found.low))
+            following = refinement.round(None, gain=1.0, tol=1e-12, norm="l1", most_low=0)
+            answers.append(refinement.read().tobytes())
+        assert counts[0] == counts[1] < 200
+        assert answers[0] == answers[1]
+        assert following.found.l1 < 0.4 * found.found.l1
+
+
+@needs_mpi
+def test_what_engine_mpi_cuda_cannot_do_is_said(host_backend):
+    weighted = Graph.from_edges([0], [1], [2.0])
+    with backend.using(host_backend):
+        for storage, layout in ((format_named("cpms2"), "pattern"), (FP64, "csr")):
+            with pytest.raises(UnsupportedError):
+                mpi_cuda.ENGINE.prepare(Problem(Graph.from_edges([0], [1])), storage, layout)
+        with pytest.raises(UnsupportedError, match="weights"):
+            mpi_cuda.ENGINE.refinement(Problem(weighted))
+        host_backend.free_bytes, free = lambda: 1000, host_backend.free_bytes
+        try:
+            with pytest.raises(UnsupportedError, match="use more GPUs"):
+                mpi_cuda.ENGINE.refinement(Problem(cpms.load("uniform:scale=10")))
+        finally:
+            host_backend.free_bytes = free
+
+
+# The command line
+
+MAIN = """
+from cpms.mpi.__main__ import main
+sys.exit(main())
+"""
+
+
+def started(kernels, ranks, *arguments, where="host"):
+    return mpi_runs.run(ranks, "-c", WHERE + MAIN, where, kernels, *arguments)
+
+
+@pytest.mark.parametrize("method", ["power", "refine"])
+def test_each_rank_reads_its_share_and_all_give_one_answer(kernels, tmp_path, method):
+    graph = "uniform:nodes=6000,edges=20000,seed=3"
+    options = ("--engine", "cuda", "--method", method, "--json", "--output", tmp_path / "ranks.npy")
+    code, output, errors = started(kernels, 2, graph, *options)
+    assert code == 0, errors
+    report = json.loads(output)
+    assert report["method"] == method
+    assert report["storage"] == {"power": "fp64", "refine": "fp16"}[method]
+    assert min(report["edges_by_rank"]) > 9000
+    expected = cpms.pagerank(cpms.load(graph), engine="cpu", tol=1e-13).ranks
+    assert np.abs(np.load(tmp_path / "ranks.npy") - expected).sum() <= report["error_bound"] + 1e-12
+    sweeps = {int(bits): count for bits, count in report["iterations_by_bits"].items()}
+    each = 6000 / 2
+    least = sum(count * each * bits / 8 for bits, count in sweeps.items())
+    # Stretches are equal and padded, and every exchange of method power has one more that was not needed.
+    assert least <= report["received_bytes"] < 1.5 * least + 3 * 8 * each
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "sentence"),
+    [
+        (("--local", "cuda", "--layout", "csr"), 2, "the pattern alone"),
+        (("--local", "cpu", "--method", "refine"), 2, "--local cuda"),
+        (("--local", "cuda", "--storage", "fp16"), 2, "--method refine"),
+        (("--local", "cuda", "--method", "refine", "--storage", "fp64"), 2, "fp64"),
+    ],
+)
+def test_what_ranks_cannot_do_is_one_sentence(kernels, options, code, sentence):
+    ended, _, errors = started(kernels, 2, "uniform:nodes=20,edges=40", *options)
+    assert ended == code
+    assert sentence in errors
+    assert "Traceback" not in errors
+
+
+@needs_mpi
+@pytest.mark.skipif(missing() is None, reason="there is a CUDA device")
+def test_without_a_device_every_rank_ends_with_a_sentence(tmp_path):
+    code, _, errors = started(tmp_path, 2, "uniform:nodes=20,edges=40", "--local", "cuda", where="gpu")
+    assert code == 3
+    assert "ranks cannot multiply by engine 'cuda' here" in errors
+    assert "Traceback" not in errors
+
+
+@needs_mpi
+@pytest.mark.gpu
+def test_more_ranks_than_devices_end_with_a_sentence(gpu_backend, tmp_path):
+    ranks = devices() + 1
+    code, _, errors = started(tmp_path, ranks, "uniform:nodes=20,edges=40", "--local", "cuda", where="gpu")
+    assert code == 3
+    assert f"{ranks} ranks on this host need a GPU each" in errors
+
+
+ENDLESS = """
+import os
+import numpy as np
+from cpms.engine import Problem
+from cpms.engines import mpi_cuda
+from cpms.mpi.world import world
+from cpms.power import power
+from cpms.precision import Fixed
+from cpms.stopping import Stopping
+import cpms
+
+def at_step(step):
+    if step.iteration == 20:
+        (Path(sys.argv[1]) / f"pid {world().rank} {os.getpid()}").touch()
+
+problem = Problem(cpms.load("uniform:nodes=5000,edges=9000"))
+operator = mpi_cuda.ENGINE.prepare(problem, mpi_cuda.FP64, "pattern")
+power(operator, np.full(5000, 1 / 5000), Fixed(), Stopping(iterations=10**7), at_step)
+"""
+
+
+@pytest.mark.parametrize("where", ["host", pytest.param("gpu", marks=pytest.mark.gpu)])
+def test_a_rank_killed_mid_solve_ends_all_that_wait_for_it(request, where, tmp_path):
+    kernels = request.getfixturevalue("kernels") if where == "host" else "-"
+    if where == "gpu" and devices() < 2:
+        pytest.skip("there is one device")
+    process = mpi_runs.start(2, "-c", WHERE + ENDLESS, where, kernels, tmp_path)
+    try:
+        began = time.perf_counter()
+        while len(pids := sorted(path.name for path in tmp_path.glob("pid*"))) < 2:
+            assert process.poll() is None, process.communicate()
+            assert time.perf_counter() - began < 100
+            time.sleep(0.05)
+        began = time.perf_counter()
+        os.kill(int(pids[1].split()[2]), signal.SIGKILL)
+        process.communicate(timeout=30)
+        assert time.perf_counter() - began < 30
+        assert process.returncode != 0
+    finally:
+        process.kill()
