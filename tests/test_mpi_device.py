@@ -137,6 +137,8 @@ def solved(request, tmp_path_factory):
 
 
 def devices():
+    if missing():
+        return 0
     import cupy
 
     return cupy.cuda.runtime.getDeviceCount()
