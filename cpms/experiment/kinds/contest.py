@@ -98,6 +98,19 @@ def _judged(problem: Problem, exact: Floats | None, ranks: Floats) -> dict[str, 
     }
 
 
+def _typical(samples: list[list[float]]) -> list[float]:
+    """Return the median solve's times sweep by sweep; where sums depend on their order, solves may end a sweep apart.
+
+    Examples
+    --------
+    >>> _typical([[0.1, 0.5], [0.3, 0.4], [0.1, 0.2, 0.3]])
+    [0.2, 0.45]
+    """
+    middle = statistics.median_low(map(len, samples))
+    typical: list[float] = np.median([sample for sample in samples if len(sample) == middle], axis=0).tolist()
+    return typical
+
+
 class _Entered:
     """A contestant's columns; ``ranks`` are those of its first solve, None if that could not be."""
 
@@ -139,7 +152,7 @@ class _Entered:
             **self._head,
             "solve_samples_s": self._solve_s,
             "solve_s": statistics.median(self._solve_s),
-            "step_s": np.median(self._step_s, axis=0).tolist(),
+            "step_s": _typical(self._step_s),
         }
 
     def _solved(self, *, leave: bool) -> Solved | None:
