@@ -129,6 +129,22 @@ class TestCusparse:
                 operator.scale(x, 1.0 / found.mass, 1)
                 assert operator.read(x, 1).sum() == pytest.approx(1.0, abs=1e-12)
 
+    @pytest.mark.parametrize("storage", [FP64, FP32], ids=lambda storage: storage.name)
+    @pytest.mark.parametrize("layout", ["csr", "coo"])
+    def test_sweeps_are_replayed_as_graphs(self, graphs, layout, storage):
+        problem = Problem(graphs["skewed"])
+        operator, twin = (cusparse.ENGINE.prepare(problem, storage, layout) for _ in range(2))
+        values = np.random.default_rng(31).random(problem.graph.nodes)
+        values /= values.sum()
+        x, out, y, there = operator.load(values), operator.empty(), twin.load(values), twin.empty()
+        for step in range(9):
+            found = operator.sweep(x, out, Level(1, 1), step)
+            twin.launch(y, there)
+            np.testing.assert_allclose(found.l1, current().fetch(twin.found)[0], rtol=1e-4)
+            np.testing.assert_allclose(operator.read(out, 1), twin.read(there, 1), rtol=1e-4)
+            x, out, y, there = out, x, there, y
+        assert all(not isinstance(known, int) for known in operator.replays._known.values())
+
     @pytest.mark.parametrize("layout", ["csr", "coo"])
     def test_float32_solves_end_in_float64(self, graphs, layout):
         for graph in (graphs["skewed"], graphs["few"]):

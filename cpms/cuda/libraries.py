@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import ctypes
 import weakref
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 
+from cpms.cuda.library_calls import Library
 from cpms.errors import UnavailableError
 
 ALGORITHMS = {"csr": {"csr_alg1": 2, "csr_alg2": 3}, "coo": {"coo_alg1": 1, "coo_alg2": 4}}
@@ -17,6 +18,9 @@ ALGORITHMS = {"csr": {"csr_alg1": 2, "csr_alg2": 3}, "coo": {"coo_alg1": 1, "coo
 _ROWS = 1024
 _TRIALS = 5
 _PRODUCTS = 10
+_MULTIPLY, _ANALYSE = "cusparseSpMV", "cusparseSpMV_preprocess"
+_POINTERS_ON_DEVICE = 1
+"""``CUBLAS_POINTER_MODE_DEVICE``."""
 
 
 def padded(values: int) -> int:
@@ -31,7 +35,7 @@ def padded(values: int) -> int:
 
 
 class Blas:
-    """cuBLAS of one element type; results and factors, but that of `scale`, stay on the device.
+    """cuBLAS of one element type; results and factors stay on the device, so that calls can be captured.
 
     Parameters
     ----------
@@ -41,56 +45,45 @@ class Blas:
     def __init__(self, dtype: Any) -> None:
         import cupy
 
-        self._blas = import_module("cupy_backends.cuda.libs.cublas")
-        self._letter = "d" if dtype == np.float64 else "s"
+        self._letter = "D" if dtype == np.float64 else "S"
         self._dtype = np.dtype(dtype)
+        self._arrays = cupy
         self._signs = cupy.asarray(np.array([1.0, -1.0], self._dtype))
-        self._device = cupy.cuda.device
-
-    def _call(self, name: str, *arguments: Any, on_device: bool) -> None:
-        handle = self._device.get_cublas_handle()
-        mode = self._blas.CUBLAS_POINTER_MODE_DEVICE if on_device else self._blas.CUBLAS_POINTER_MODE_HOST
-        self._blas.setPointerMode(handle, mode)
-        try:
-            getattr(self._blas, name)(handle, *arguments)
-        finally:
-            self._blas.setPointerMode(handle, self._blas.CUBLAS_POINTER_MODE_HOST)
+        self._library = _cublas()
 
     def add(self, factor: Any, x: Any, y: Any) -> None:
         """Do y += factor[0] * x."""
-        self._call(self._letter + "axpy", y.size, factor.data.ptr, x.data.ptr, 1, y.data.ptr, 1, on_device=True)
+        self._call("axpy_v2", y.size, factor.data.ptr, x.data.ptr, 1, y.data.ptr, 1)
 
     def scale(self, factor: float, x: Any) -> None:
         """Do x *= factor."""
-        host = np.array(factor, self._dtype)
-        self._call(self._letter + "scal", x.size, host.ctypes.data, x.data.ptr, 1, on_device=False)
+        given = self._arrays.full(1, factor, self._dtype)
+        self._call("scal_v2", x.size, given.data.ptr, x.data.ptr, 1)
 
     def subtract(self, x: Any, y: Any, out: Any) -> None:
         """Do out = x - y, of sizes that `padded` returns."""
         one, minus = self._signs.data.ptr, self._signs.data.ptr + self._dtype.itemsize
         shape = (_ROWS, x.size // _ROWS)
-        self._call(
-            self._letter + "geam",
-            *(0, 0, *shape, one, x.data.ptr, _ROWS, minus, y.data.ptr, _ROWS, out.data.ptr, _ROWS),
-            on_device=True,
-        )
+        self._call("geam", 0, 0, *shape, one, x.data.ptr, _ROWS, minus, y.data.ptr, _ROWS, out.data.ptr, _ROWS)
 
     def abs_sum(self, x: Any, result: Any) -> None:
         """Do result[0] = sum of sizes."""
-        self._call(self._letter + "asum", x.size, x.data.ptr, 1, result.data.ptr, on_device=True)
+        self._call("asum_v2", x.size, x.data.ptr, 1, result.data.ptr)
 
     def norm(self, x: Any, result: Any) -> None:
         """Do result[0] = Euclidean norm."""
-        self._call(self._letter + "nrm2", x.size, x.data.ptr, 1, result.data.ptr, on_device=True)
+        self._call("nrm2_v2", x.size, x.data.ptr, 1, result.data.ptr)
 
     def dot(self, x: Any, y: Any, result: Any) -> None:
         """Do result[0] = x . y."""
-        pointers = (x.data.ptr, 1, y.data.ptr, 1, result.data.ptr)
-        self._call(self._letter + "dot", x.size, *pointers, on_device=True)
+        self._call("dot_v2", x.size, x.data.ptr, 1, y.data.ptr, 1, result.data.ptr)
 
     def largest(self, x: Any, result: Any) -> None:
         """Do result[0] = index, from 1, of the largest size; ``result`` holds an int32."""
-        self._call("i" + self._letter + "amax", x.size, x.data.ptr, 1, result.data.ptr, on_device=True)
+        self._library.call(f"cublasI{self._letter.lower()}amax_v2", x.size, x.data.ptr, 1, result.data.ptr)
+
+    def _call(self, name: str, *arguments: int) -> None:
+        self._library.call(f"cublas{self._letter}{name}", *arguments)
 
 
 class DenseVector:
@@ -133,8 +126,7 @@ class SparseProduct:
         self._alpha = np.array(factor, values.dtype)
         self._beta = np.zeros(1, values.dtype)
         self._type = _data_type(values.dtype)
-        self._sparse = _cusparse()
-        self._device = cupy.cuda.device
+        self._sparse, self._calls = _cusparse(), _cusparse_calls()
         self._nodes = nodes
         self.plan: _Plan | None = None
         self.trial_ms: dict[str, float] = {}
@@ -155,13 +147,12 @@ class SparseProduct:
             self._run(self.plan, x, y)
 
     def _run(self, plan: _Plan, x: DenseVector, y: DenseVector) -> None:
-        self._sparse.spMV(*self._arguments(plan.matrix, plan.algorithm, x, y), plan.buffer.data.ptr)
+        self._calls.call(_MULTIPLY, *self._arguments(plan.matrix, plan.algorithm, x, y), plan.buffer.data.ptr)
 
-    def _arguments(self, matrix: Any, algorithm: int, x: DenseVector, y: DenseVector) -> tuple[Any, ...]:
+    def _arguments(self, matrix: Any, algorithm: int, x: DenseVector, y: DenseVector) -> tuple[int, ...]:
         operation = self._sparse.CUSPARSE_OPERATION_NON_TRANSPOSE
         alpha, beta = self._alpha.ctypes.data, self._beta.ctypes.data
-        handle = self._device.get_cusparse_handle()
-        return (handle, operation, alpha, matrix, x.descriptor, beta, y.descriptor, self._type, algorithm)
+        return (operation, alpha, matrix, x.descriptor, beta, y.descriptor, self._type, algorithm)
 
     def _choose(self, cupy: Any) -> None:
         """Time each algorithm, with and without cuSPARSE's analysis of the matrix ahead of it."""
@@ -189,10 +180,12 @@ class SparseProduct:
         )
         weakref.finalize(self, sparse.destroySpMat, matrix)
         arguments = self._arguments(matrix, algorithm, x, y)
-        sparse.setStream(arguments[0], cupy.cuda.get_current_stream().ptr)
-        buffer = cupy.empty(max(1, sparse.spMV_bufferSize(*arguments)), np.int8)
-        if analysed and not _analyse(arguments, buffer.data.ptr):
-            return None
+        needed_bytes = sparse.spMV_bufferSize(cupy.cuda.device.get_cusparse_handle(), *arguments)
+        buffer = cupy.empty(max(1, needed_bytes), np.int8)
+        if analysed:
+            if not self._calls.has(_ANALYSE):
+                return None
+            self._calls.call(_ANALYSE, *arguments, buffer.data.ptr)
         return _Plan(name + ("_analysed" if analysed else ""), matrix, algorithm, buffer)
 
     def _timed_ms(self, plan: _Plan, x: DenseVector, y: DenseVector, cupy: Any) -> float:
@@ -210,20 +203,40 @@ class SparseProduct:
         return sorted(taken_ms)[_TRIALS // 2]
 
 
-def _analyse(arguments: tuple[Any, ...], buffer: int) -> bool:
-    """Call ``cusparseSpMV_preprocess``, which CuPy does not wrap; False where the library lacks it."""
-    try:
-        library = ctypes.CDLL("libcusparse.so.12")
-        function = library.cusparseSpMV_preprocess
-    except (OSError, AttributeError):
-        return False
-    handle, operation, alpha, matrix, x, beta, y, data_type, algorithm = arguments
-    status: int = function(
-        *(ctypes.c_void_p(handle), ctypes.c_int(operation), ctypes.c_void_p(alpha), ctypes.c_void_p(matrix)),
-        *(ctypes.c_void_p(x), ctypes.c_void_p(beta), ctypes.c_void_p(y), ctypes.c_int(data_type)),
-        *(ctypes.c_int(algorithm), ctypes.c_void_p(buffer)),
+@cache
+def _cublas() -> Library:
+    import cupy
+
+    cupy.cuda.device.get_cublas_handle()  # which loads the library
+    of_a_type = {
+        "axpy_v2": "ippipi",
+        "scal_v2": "ippi",
+        "geam": "iiiippippipi",
+        "asum_v2": "ipip",
+        "nrm2_v2": "ipip",
+        "dot_v2": "ipipip",
+    }
+    parameters = {f"cublas{letter}{name}": types for letter in "DS" for name, types in of_a_type.items()}
+    return Library(
+        "libcublas",
+        create="cublasCreate_v2",
+        set_stream="cublasSetStream_v2",
+        parameters=parameters | {"cublasIdamax_v2": "ipip", "cublasIsamax_v2": "ipip"},
+        settings={"cublasSetPointerMode_v2": _POINTERS_ON_DEVICE},
     )
-    return status == 0
+
+
+@cache
+def _cusparse_calls() -> Library:
+    import cupy
+
+    cupy.cuda.device.get_cusparse_handle()  # which loads the library
+    return Library(
+        "libcusparse",
+        create="cusparseCreate",
+        set_stream="cusparseSetStream",
+        parameters=dict.fromkeys((_MULTIPLY, _ANALYSE), "ipppppiip"),
+    )
 
 
 def _cusparse() -> Any:
