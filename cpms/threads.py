@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
-from threading import Lock
+from threading import Lock, local
 from typing import TypeVar
 
 Part = TypeVar("Part")
@@ -41,13 +41,27 @@ def limited(count: int | None) -> Iterator[None]:
         _limit.reset(token)
 
 
+_here = local()
+
+
+def _enter() -> None:
+    _here.works = True
+
+
+def _works() -> bool:
+    """Return whether this is a thread of a pool: it must not wait for others of its pool, which may do the same."""
+    return getattr(_here, "works", False)
+
+
 @lru_cache(maxsize=4)
 def _pool(threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(threads, thread_name_prefix="cpms")
+    return ThreadPoolExecutor(threads, thread_name_prefix="cpms", initializer=_enter)
 
 
 def each(work: Callable[[Part], Answer], parts: Sequence[Part], *, threads: int | None = None) -> list[Answer]:
     """Apply ``work`` to each part, in threads, and return the answers in the order of the parts.
+
+    Work that calls this itself does its own parts one after the other.
 
     Examples
     --------
@@ -55,7 +69,7 @@ def each(work: Callable[[Part], Answer], parts: Sequence[Part], *, threads: int 
     [1, 2]
     """
     count = min(threads or available(), len(parts))
-    if count <= 1:
+    if count <= 1 or _works():
         return [work(part) for part in parts]
     return list(_pool(count).map(work, parts))
 
@@ -66,15 +80,15 @@ _together = Lock()
 def together(work: Callable[[int, int], Answer], most: int) -> list[Answer]:
     """Call ``work(lane, lanes)`` for each lane at the same time, so that lanes may wait for each other.
 
-    There are ``most`` lanes; or one, where another call of this function is under way, since two that
-    share threads could wait for each other for ever.
+    There are ``most`` lanes; or one, where another call of this function is under way or it is called in
+    one of our threads, since two that share threads could wait for each other for ever.
 
     Examples
     --------
     >>> together(lambda lane, lanes: lane < lanes, 2)
     [True, True]
     """
-    if most > 1 and _together.acquire(blocking=False):
+    if most > 1 and not _works() and _together.acquire(blocking=False):
         try:
             others = [_pool(most).submit(work, lane, most) for lane in range(1, most)]
             first = work(0, most)

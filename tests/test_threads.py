@@ -39,6 +39,19 @@ def test_an_error_in_a_part_comes_out(count):
         threads.each(lambda part: 1 // part, [1, 0, 2], threads=count)
 
 
+def nested(_):
+    inner = threads.each(lambda part: part + 1, range(4), threads=2)
+    return sum(inner), threads.together(lambda lane, lanes: lanes, 2)
+
+
+def test_work_may_split_its_own_work():
+    answers = []
+    caller = threading.Thread(target=lambda: answers.extend(threads.each(nested, range(6), threads=2)), daemon=True)
+    caller.start()
+    caller.join(60)
+    assert answers == [(10, [1])] * 6
+
+
 def test_a_limit_holds_within_its_block_and_for_this_thread():
     before = threads.available()
     assert before >= 1

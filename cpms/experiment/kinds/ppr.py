@@ -72,7 +72,7 @@ class Config(Experiment):
     reference_tol: float = Field(default=1e-12, gt=0)
 
     def cells(self) -> list[Cell]:
-        """Return one cell a graph, setting, start and contestant."""
+        """Return one cell a graph, contestant, setting and start; what comes late in a configuration is measured late."""
         fixed = self.model_dump(
             include={"queries", "seed", "damping", "dangling", "penalty", "reference_tol", "warmup"}
         )
@@ -88,9 +88,9 @@ class Config(Experiment):
             }
             for graph in self.graphs
             for repetition in range(self.repetitions)
+            for contestant in self.contestants
             for setting in self.settings
             for start in setting.starts
-            for contestant in self.contestants
             if contestant.least_tol <= setting.tol <= contestant.most_tol
         ]
 
