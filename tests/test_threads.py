@@ -41,7 +41,7 @@ def test_an_error_in_a_part_comes_out(count):
 
 def nested(_):
     inner = threads.each(lambda part: part + 1, range(4), threads=2)
-    return sum(inner), threads.together(lambda lane, lanes: lanes, 2)
+    return sum(inner), threads.together(lambda _, lanes: lanes, 2)
 
 
 def test_work_may_split_its_own_work():

@@ -72,7 +72,7 @@ class Config(Experiment):
     reference_tol: float = Field(default=1e-12, gt=0)
 
     def cells(self) -> list[Cell]:
-        """Return one cell a graph, contestant, setting and start; what comes late in a configuration is measured late."""
+        """Return one cell a graph, contestant, setting and start; contestants named last are measured last."""
         fixed = self.model_dump(
             include={"queries", "seed", "damping", "dangling", "penalty", "reference_tol", "warmup"}
         )
