@@ -305,8 +305,11 @@ class TestChoice:
     pytestmark = gpu
 
     def test_auto_is_the_device_where_the_graph_fits(self, graphs, monkeypatch):
-        assert engines.chosen("auto", Problem(graphs["few"]), "power").name == "cuda"
-        assert cpms.pagerank(graphs["few"]).engine == "cuda"
+        problem = Problem(graphs["few"])
+        assert engines.chosen("auto", problem, "power").name == "cuda_fused"
+        assert engines.chosen("auto", problem, "power", layout="csr").name == "cuda"
+        assert engines.chosen("auto", problem, "batch").name == "cuda"
+        assert cpms.pagerank(graphs["few"]).engine == "cuda_fused"
         monkeypatch.setattr(type(current()), "free_bytes", lambda _: 1000)
         assert cpms.pagerank(graphs["few"]).engine == "cpu"
         with pytest.raises(UnsupportedError, match=r"needs about [\d,]+ bytes of device memory .* but 1,000 are free"):

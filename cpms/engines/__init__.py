@@ -10,8 +10,8 @@ from cpms.engine import Engine, Problem
 from cpms.errors import InputError, UnavailableError
 from cpms.format import FP64, Format
 
-PREFERRED = ("cuda", "cuda_fused", "cpu")
-"""What ``auto`` looks at, in this order."""
+PREFERRED = ("cuda_fused", "cuda", "cpu")
+"""What ``auto`` looks at, in this order: the first two stay on a device, the first for whole solves."""
 
 
 def names() -> list[str]:
@@ -60,8 +60,8 @@ def chosen(
 ) -> Engine:
     """Return an engine by name; ``auto`` is the first of `PREFERRED` that can do this work here.
 
-    That is one of a CUDA device, where there is one, it does such work, and the graph fits in its
-    memory; else ``cpu``.
+    That is one of a CUDA device, where there is one, it does such work, in this storage and layout, and
+    the graph fits in its memory; else ``cpu``.
 
     Parameters
     ----------
