@@ -186,13 +186,14 @@ def refine(
     residuals: list[float] = []
     following, l1_before, promised = plan, math.inf, 1.0
     while True:
+        left = (stopping.iterations or stopping.max_iterations) - len(history)
         found = operator.rounds(
             plan.storage,
             gain=plan.gain,
             trust=policy.trust,
             tol=0.0 if stopping.iterations else stopping.tol,
             norm=stopping.norm,
-            most=(stopping.iterations or stopping.max_iterations) - len(history),
+            most=max(1, left - 1),  # The last sweep of all is a full one, which begins with what low ones found.
         )
         # On a clock of their own rounds took less than they did with their launch.
         ended_s = time.perf_counter() - began - sum(made.seconds[-1] for made in found)

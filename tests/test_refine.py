@@ -226,9 +226,11 @@ def test_iterations_are_exactly_those_asked_for(engine, count):
 
 
 @pytest.mark.parametrize("most", [1, 2, 4, 7, 12])
-def test_max_iterations_ends_in_the_middle_of_a_round(engine, most):
+def test_max_iterations_ends_with_a_full_sweep_of_what_low_ones_found(engine, most):
     result = solve(ADVERSARIAL["none dangling"], engine, max_iterations=most, tol=1e-14)
     assert (result.status, result.iterations) == (Status.MAX_ITERATIONS, most)
+    assert result.history[-1].bits == 64
+    assert result.residual_l1 <= result.damping * result.history[-1].residual + 1e-14
     check.answer_is_certified(result)
 
 

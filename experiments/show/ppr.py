@@ -10,7 +10,8 @@ _LAST_TOL = 1e-10
 
 
 def show(rows, out):
-    for reason, group in rows[rows.status != "ok"].groupby("reason"):
+    refused = rows[rows.status != "ok"]
+    for reason, group in refused.groupby("reason") if len(refused) else ():
         out.say(f"left out: {', '.join(sorted(set(group.apply(_contestant, axis=1))))}: {reason}")
     rows = rows[rows.status == "ok"]
     rows = rows.assign(contestant=rows.apply(_contestant, axis=1), machine=rows.apply(_machine, axis=1))
