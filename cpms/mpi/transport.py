@@ -100,7 +100,10 @@ def library() -> Any | None:
     """Return CuPy's module of NCCL, or None where there is no such library."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # What is missing is for us to say.
-        from cupy.cuda import nccl
+        try:
+            from cupy.cuda import nccl
+        except ImportError:
+            return None
     return nccl if nccl.available else None
 
 
