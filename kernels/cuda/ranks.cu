@@ -1,14 +1,15 @@
-// Sweeps of one rank of several: it holds some rows, its values lie in a stretch of what all ranks gather,
-// and what each has found goes to all others with them.
+// Sweeps of one rank of several: it holds some rows, the values that these read lie in one vector, those of
+// other ranks too, and what each rank has found goes to all others with its values.
 #include "rounds.cuh"
 
 namespace cpms {
 
 // What a rank tells the others. The first five are summed over ranks, in their order; of the next two the
-// largest counts; the scale is the same on all.
+// largest counts; the others are the same on all: how z is scaled, the ||r||_1 that ends a round, and its low
+// sweeps so far. These are told and not given, so that the launches of all sweeps are the same.
 struct Told {
-    enum Which { mass, left_over, l1, squares, sum, linf, largest, scale, count };  // left over: dangling or lost
-};
+    enum Which { mass, left_over, l1, squares, sum, linf, largest, scale, until, sweeps, count };
+};  // left over: dangling mass, or mass that rounding lost
 
 struct Heard {
     const double* by_rank;
@@ -16,7 +17,7 @@ struct Heard {
 
     CPMS_DEVICE double operator[](Told::Which which) const {
         double all = by_rank[which];
-        for (u32 rank = 1; rank < ranks && which != Told::scale; ++rank) {
+        for (u32 rank = 1; rank < ranks && which < Told::scale; ++rank) {
             const double one = by_rank[rank * Told::count + which];
             all = which < Told::linf ? all + one : Larger{}(all, one);
         }
@@ -30,13 +31,16 @@ CPMS_DEVICE void tell(double* to, const double (&numbers)[Told::count]) {
     }
 }
 
+// A sweep that has nothing to do says so to the one behind it.
+CPMS_DEVICE void tell_nothing(double* to) { tell(to, {}); }
+
 CPMS_DEVICE double infinity() { return value_of(0x7FF0000000000000ull); }
 
 // Adds c, if there is one, and tells mass and dangling mass.
 CPMS_DEVICE void ranks_correct(const Nodes& nodes, double* shares, const float* c, double* to, Grid grid) {
     Totals<2, 0> found = corrected(nodes, shares, c);
     found.over_grid(grid);
-    tell(to, {found.value[0], found.value[1], infinity(), infinity(), 0.0, infinity(), 0.0, 0.0});
+    tell(to, {found.value[0], found.value[1], infinity(), infinity(), 0.0, infinity(), 0.0, 0.0, 0.0, 0.0});
 }
 
 // A full sweep over `all`, of which `shares` is this rank's stretch, unless the last one made a change below `tol`.
@@ -45,7 +49,7 @@ CPMS_DEVICE void ranks_full(const Edges& edges, const Nodes& nodes, const double
                             double* fresh, double* change, const Heard& heard, double tol, u32 norm, double* to,
                             Grid grid) {
     __shared__ Room room;
-    if (norm_of(norm, heard[Told::l1], heard[Told::squares], heard[Told::linf]) < tol) return;
+    if (norm_of(norm, heard[Told::l1], heard[Told::squares], heard[Told::linf]) < tol) return tell_nothing(to);
     const double whole = Refines ? heard[Told::mass] : 1.0;
     auto end = full_end<Refines, Personal>(nodes, whole, heard[Told::left_over], shares, fresh, change);
     Ahead ahead;
@@ -54,32 +58,35 @@ CPMS_DEVICE void ranks_full(const Edges& edges, const Nodes& nodes, const double
     Totals<6, 2> found{{end.l1, end.squares, end.mass, end.other, end.linf, end.largest}};
     found.over_grid(grid);
     const double* const v = found.value;
-    tell(to, {v[2], Refines ? 0.0 : v[3], v[0], v[1], Refines ? v[3] : 0.0, v[4], v[5], 0.0});
+    tell(to, {v[2], Refines ? 0.0 : v[3], v[0], v[1], Refines ? v[3] : 0.0, v[4], v[5], 0.0, 0.0, 0.0});
 }
 
-// The first z of a round, from the change that the full sweep made.
+// The first z of a round, from the change that the full sweep made; the round ends once ||r||_1 is at most `until`.
 template <class Q>
 CPMS_DEVICE void ranks_quantise(const Nodes& nodes, const Storing& storing, const double* change, float* c, u8* z,
-                                const Heard& heard, double* to, Grid grid) {
+                                const Heard& heard, double until, double* to, Grid grid) {
     const LowState state = quantised<Q>(nodes, storing, change, heard[Told::largest], c, z, grid);
-    tell(to, {0.0, state.lost, infinity(), 0.0, 0.0, 0.0, state.largest, (double)state.exponent});
+    tell(to, {0.0, state.lost, infinity(), 0.0, 0.0, 0.0, state.largest, (double)state.exponent, until, 0.0});
 }
 
-// A low sweep over `all`, unless the last one left ||r||_1 at most `until`.
+// A low sweep over `all`, unless the last one ended the round. Where rounding is random, no two ranks or sweeps of a
+// round round alike.
 template <class Q, bool Personal>
 CPMS_DEVICE void ranks_low(const Edges& edges, const Nodes& nodes, const Storing& storing, const u8* all, u8* z,
-                           float* c, const Heard& heard, double until, double* to, Grid grid) {
+                           float* c, const Heard& heard, double* to, Grid grid) {
     __shared__ Room room;
-    if (!(heard[Told::l1] > until)) return;
+    const double until = heard[Told::until], sweeps = heard[Told::sweeps] + 1.0;
+    if (!(heard[Told::l1] > until)) return tell_nothing(to);
+    const u64 seed = storing.seed + (u64)sweeps * heard.ranks * 0xD1B54A32D192ED03ull;
     const int next = shared_scale(storing.scaled, storing.top, heard[Told::largest]);
-    LowEnd<Q, Personal> end(nodes, (int)heard[Told::scale], next, heard[Told::left_over], c, z, storing.seed);
+    LowEnd<Q, Personal> end(nodes, (int)heard[Told::scale], next, heard[Told::left_over], c, z, seed);
     Ahead ahead;
     ahead.begin(edges);
     walk<Q>(edges, ahead, all, room, end);
     Totals<4, 1> found{{end.l1, end.sum, end.lost, (double)end.largest * power_of_two(-next)}};
     found.over_grid(grid);
     const double* const v = found.value;
-    tell(to, {0.0, v[2], v[0], 0.0, v[1], 0.0, v[3], (double)next});
+    tell(to, {0.0, v[2], v[0], 0.0, v[1], 0.0, v[3], (double)next, until, sweeps});
 }
 
 }  // namespace cpms
@@ -113,14 +120,14 @@ CPMS_DEVICE void ranks_low(const Edges& edges, const Nodes& nodes, const Storing
 #define CPMS_RANKS_QUANTISE(NAME, ...)                                                                   \
     extern "C" __global__ void __launch_bounds__(512, 2)                                                 \
         NAME(CPMS_RANK_PARAMETERS, unsigned scaled, int top, unsigned long long seed, const double* change,\
-             float* c, unsigned char* z) {                                                               \
+             float* c, unsigned char* z, double until) {                                                 \
         cpms::ranks_quantise<__VA_ARGS__>(CPMS_RANK_NODES, cpms::Storing{scaled, top, seed}, change, c, z,\
-                                          CPMS_RANK_HEARD, to, cpms::Grid{partials, came});              \
+                                          CPMS_RANK_HEARD, until, to, cpms::Grid{partials, came});       \
     }
 #define CPMS_RANKS_LOW(NAME, ...)                                                                        \
     extern "C" __global__ void __launch_bounds__(512, 2)                                                 \
         NAME(CPMS_RANK_PARAMETERS, unsigned scaled, int top, unsigned long long seed,                    \
-             const unsigned char* all, unsigned char* z, float* c, double until) {                       \
+             const unsigned char* all, unsigned char* z, float* c) {                                     \
         cpms::ranks_low<__VA_ARGS__>(CPMS_RANK_EDGES, CPMS_RANK_NODES, cpms::Storing{scaled, top, seed}, \
-                                     all, z, c, CPMS_RANK_HEARD, until, to, cpms::Grid{partials, came}); \
+                                     all, z, c, CPMS_RANK_HEARD, to, cpms::Grid{partials, came});        \
     }

@@ -7,11 +7,12 @@ namespace cpms {
 
 constexpr int resident_threads = 512;
 constexpr int resident_warps = resident_threads / 32;
+constexpr u32 all_came = 1u << 31;
 
 #if defined(__CUDA_ARCH__)
 CPMS_DEVICE void order_memory() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
-CPMS_DEVICE void count_one(u32* count) {
-    asm volatile("red.relaxed.gpu.global.add.u32 [%0], 1;" ::"l"(count) : "memory");
+CPMS_DEVICE void add_to(u32* at, u32 number) {
+    asm volatile("red.relaxed.gpu.global.add.u32 [%0], %1;" ::"l"(at), "r"(number) : "memory");
 }
 CPMS_DEVICE u32 glimpsed(const u32* word) {
     u32 found;
@@ -20,7 +21,7 @@ CPMS_DEVICE u32 glimpsed(const u32* word) {
 }
 #else
 CPMS_DEVICE void order_memory() {}
-CPMS_DEVICE void count_one(u32* count) { ++*count; }
+CPMS_DEVICE void add_to(u32* at, u32 number) { *at += number; }
 CPMS_DEVICE u32 glimpsed(const u32* word) {
     host::pass();
     return *word;
@@ -31,21 +32,22 @@ CPMS_DEVICE u32 glimpsed(const u32* word) {
 // so that a block that is ahead does not write what another still reads.
 struct Grid {
     double* partials;  // twice most_totals a block
-    u32* came;         // 0 before the launch
+    u32* came;         // its top bit turns when all have come; the others are 0 then, in this launch and before it
     u32 turn = 0;
 
     // What any thread of the grid wrote before is seen by all after. What goes on `meanwhile` must not need that.
     template <class Meanwhile>
     CPMS_DEVICE void wait(Meanwhile meanwhile) {
         ++turn;
+        const u32 before = threadIdx.x == 0 ? glimpsed(came) : 0;
         __syncthreads();
         if (threadIdx.x == 0) {
             order_memory();
-            count_one(came);
+            add_to(came, blockIdx.x == 0 ? all_came - (gridDim.x - 1) : 1);
         }
         meanwhile();
         if (threadIdx.x == 0) {
-            while (glimpsed(came) < turn * gridDim.x) {
+            while (((glimpsed(came) ^ before) & all_came) == 0) {
             }
             order_memory();
         }
