@@ -130,13 +130,13 @@ PROBLEMS = """
 from cpms.engine import Problem
 
 random = np.random.default_rng(7)
-nodes = 6200  # blocks of 2048 rows, and a few rows more
-ends = random.integers(0, nodes, (2, 7000))
+nodes = 4400  # blocks of 2048 rows, and a few rows more
+ends = random.integers(0, nodes, (2, 5000))
 home = np.arange(nodes) // 2048 * 2048
 problems = {
     "random": Problem(cpms.Graph.from_edges(*ends, nodes=nodes)),
     "few across": Problem(cpms.Graph.from_edges(
-        np.append(np.arange(nodes), [5, 6, 6100, 6100]), np.append(home, [6100, 6100, 5, 2100]), nodes=nodes)),
+        np.append(np.arange(nodes), [5, 6, 4350, 4350]), np.append(home, [4350, 4350, 5, 2100]), nodes=nodes)),
     "nothing across": Problem(cpms.Graph.from_edges(np.arange(nodes), home + 1, nodes=nodes)),
     "all to one rank": Problem(cpms.Graph.from_edges(np.arange(nodes), np.arange(nodes) % 50, nodes=nodes)),
     "all from one rank": Problem(cpms.Graph.from_edges(np.arange(nodes) % 60, np.arange(nodes), nodes=nodes)),
@@ -207,16 +207,16 @@ for name, problem in problems.items():
     for which, own in both.items():
         first = np.full(graph.nodes, 1 / graph.nodes)
         operator, refinement = DevicePower(problem, own), DeviceRefinement(own)
-        for turn in range(3):
+        for turn in range(2):
             before = transport.received_bytes
-            ranks, _, history = power(operator, first, Fixed(), Stopping(1e-9))
+            ranks, _, history = power(operator, first, Fixed(), Stopping(1e-4))
             kept[f"power {name} {which} {turn}"] = np.append(ranks, [step.residual for step in history])
             kept[f"power bytes {name} {which} {turn}"] = np.array(transport.received_bytes - before)
-        for text in ("fp16", "fp16-stochastic"):
+        for text in ("fp16", "fp16-stochastic") if name == "random" else ("fp16",):
             policy = FixedGain(quantiser(format_named(text)))
-            for turn in range(3):
+            for turn in range(2):
                 before = transport.received_bytes
-                ranks, status, history = refine(refinement, first, policy, Stopping(1e-9))
+                ranks, status, history = refine(refinement, first, policy, Stopping(1e-6))
                 assert status.name == "CONVERGED"
                 kept[f"{text} {name} {which} {turn}"] = np.append(ranks, [step.residual for step in history])
                 kept[f"{text} bytes {name} {which} {turn}"] = np.array(transport.received_bytes - before)
@@ -256,7 +256,7 @@ def test_either_exchange_brings_what_rows_read_and_finds_the_same_bits(request, 
     assert len(found) == ranks
     for kept in found:
         if where == "host":
-            assert kept.pop("replays") > 100
+            assert kept.pop("replays") > 20
         for key, values in kept.items():
             if "bytes" in key:
                 # Solves are alike, and so is what they are sent.

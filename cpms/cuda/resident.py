@@ -205,7 +205,8 @@ class ResidentGraph:
         )
 
     def launch(self, variant: Variant, arguments: tuple[Any, ...]) -> None:
-        """Run a resident kernel."""
+        """Run a resident kernel; blocks begin to count each other from 0."""
+        self.came.fill(0)
         current().run_resident(variant, self.edges.blocks, arguments)
 
     def shares(self, values: Any) -> Any:

@@ -105,7 +105,7 @@ class DeviceRows:
         """Queue a kernel that hears what ``heard`` holds and tells what this rank found in ``to``."""
         graph = self._graph
         told = (graph.partials, graph.came, heard.heard, np.uint32(self.transport.ranks), to.to)
-        graph.launch(variant, (*graph.arguments, *told, *arguments))
+        current().run_resident(variant, graph.edges.blocks, (*graph.arguments, *told, *arguments))
 
     def told(self, vector: Gathered) -> Callable[[], Told]:
         """Return how to wait for what was told until now; no rank may tell anything else there before."""

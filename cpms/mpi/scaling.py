@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -210,7 +211,7 @@ def _exchanges(own: DeviceRows) -> dict[str, Any]:
             current().synchronize()
             before, began = transport.received_bytes, time.perf_counter()
             for _ in range(_EXCHANGES):
-                repeated.run((vector.memory, vector.heard), (bits,), lambda vector=vector: own.exchange.queue(vector))
+                repeated.run((vector.memory, vector.heard), (bits,), partial(own.exchange.queue, vector))
             current().synchronize()
             samples.append((time.perf_counter() - began) / _EXCHANGES)
         found |= {

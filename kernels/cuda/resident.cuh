@@ -7,11 +7,10 @@ namespace cpms {
 
 constexpr int resident_threads = 512;
 constexpr int resident_warps = resident_threads / 32;
-constexpr u32 all_came = 1u << 31;
 
 #if defined(__CUDA_ARCH__)
 CPMS_DEVICE void order_memory() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
-CPMS_DEVICE void add_to(u32* at, u32 number) {
+CPMS_DEVICE void count(u32* at, u32 number) {
     asm volatile("red.relaxed.gpu.global.add.u32 [%0], %1;" ::"l"(at), "r"(number) : "memory");
 }
 CPMS_DEVICE u32 glimpsed(const u32* word) {
@@ -21,7 +20,7 @@ CPMS_DEVICE u32 glimpsed(const u32* word) {
 }
 #else
 CPMS_DEVICE void order_memory() {}
-CPMS_DEVICE void add_to(u32* at, u32 number) { *at += number; }
+CPMS_DEVICE void count(u32* at, u32 number) { *at += number; }
 CPMS_DEVICE u32 glimpsed(const u32* word) {
     host::pass();
     return *word;
@@ -32,22 +31,21 @@ CPMS_DEVICE u32 glimpsed(const u32* word) {
 // so that a block that is ahead does not write what another still reads.
 struct Grid {
     double* partials;  // twice most_totals a block
-    u32* came;         // its top bit turns when all have come; the others are 0 then, in this launch and before it
+    u32* came;         // 0 before the launch
     u32 turn = 0;
 
     // What any thread of the grid wrote before is seen by all after. What goes on `meanwhile` must not need that.
     template <class Meanwhile>
     CPMS_DEVICE void wait(Meanwhile meanwhile) {
         ++turn;
-        const u32 before = threadIdx.x == 0 ? glimpsed(came) : 0;
         __syncthreads();
         if (threadIdx.x == 0) {
             order_memory();
-            add_to(came, blockIdx.x == 0 ? all_came - (gridDim.x - 1) : 1);
+            count(came, 1);
         }
         meanwhile();
         if (threadIdx.x == 0) {
-            while (((glimpsed(came) ^ before) & all_came) == 0) {
+            while (glimpsed(came) < turn * gridDim.x) {
             }
             order_memory();
         }
@@ -79,11 +77,12 @@ struct Totals {
     }
 
     // Every thread of the grid brings its own, waits for all, and gets the totals.
-    CPMS_DEVICE void over_grid(Grid& grid) {
+    template <class AnyGrid>
+    CPMS_DEVICE void over_grid(AnyGrid& grid) {
         over_grid(grid, [] {});
     }
-    template <class Meanwhile>
-    CPMS_DEVICE void over_grid(Grid& grid, Meanwhile meanwhile) {
+    template <class AnyGrid, class Meanwhile>
+    CPMS_DEVICE void over_grid(AnyGrid& grid, Meanwhile meanwhile) {
         static_assert(K <= most_totals, "too many totals");
         __shared__ double room[most_totals][resident_warps];
         __shared__ double total[most_totals][4];
