@@ -14,7 +14,7 @@ from cpms.graph import Floats, Ints
 from cpms.mpi.rows import Bounds, GraphRows, cut
 from cpms.sparse.sliced import BLOCK_ROWS
 
-_EDGES_A_THREAD = 1 << 20
+_EDGES_A_THREAD = 1 << 22
 
 
 @dataclass
