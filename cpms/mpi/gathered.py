@@ -135,7 +135,8 @@ class HaloExchange(Exchange):
         place = arrays.zeros(rows.nodes, np.uint32)
         place[rows.low : rows.high] = arrays.arange(rows.high - rows.low, dtype=np.uint32)
         for low, read, (begin, count) in zip(bounds[:-1], self._halo.reads, self._receives, strict=True):
-            place[arrays.asarray(read + np.int64(low))] = arrays.arange(begin, begin + count, dtype=np.uint32)
+            if count:
+                place[arrays.asarray(read + np.int64(low))] = arrays.arange(begin, begin + count, dtype=np.uint32)
         return place
 
     def queue(self, vector: Gathered) -> None:

@@ -109,7 +109,7 @@ def _grouped(sources: Ints, targets: Ints, nodes: int) -> tuple[Ints, Ints]:
         edges <<= 32
         edges |= sources[own]
         edges.sort()
-        grouped[indptr[low] : indptr[high]] = edges.astype(np.int32)  # the lower half
+        grouped[indptr[low] : indptr[high]] = edges  # the lower half
 
     threads.each(group, list(itertools.pairwise([0, *cuts.tolist(), nodes])))
     return indptr, grouped
