@@ -105,3 +105,13 @@ def test_clearing_lets_go(device):
     replays.clear()
     gc.collect()
     assert seen() is None
+
+
+def test_a_graph_that_not_all_agree_on_is_let_go(device):
+    asked = []
+    replays, log, x, out = Replays(lambda made: asked.append(made)), [], Vector(), Vector()
+    for _ in range(5):
+        run(replays, (x, out), (1, 1), log)
+    assert asked == [True]
+    assert device.captures == 1
+    assert log == ["launched"] * 5

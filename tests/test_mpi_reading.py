@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import cpms
-from cpms import Graph, InputError
-from cpms.mpi import edge_list_share, npz_share, reading, uniform_share, world
+from cpms import Graph, InputError, compress, threads
+from cpms.mpi import edge_list_share, npz_share, reading, sharing, uniform_share, world
 from cpms.readers.npz import save_npz
 
 _spec = importlib.util.spec_from_file_location("mpi_runs", Path(__file__).with_name("mpi_runs.py"))
@@ -67,6 +67,18 @@ def test_shares_are_those_of_the_whole_graph(files, ranks):
     generated = ["uniform:nodes=5000,edges=40000,seed=3", "uniform:scale=12,edge_factor=3", "uniform:nodes=2,edges=0"]
     code, _, errors = mpi_runs.run(ranks, "-c", SAME, *files, *generated)
     assert code == 0, errors
+
+
+@pytest.mark.parametrize(("nodes", "edges"), [(1, 0), (3, 100), (50, 5000), (5000, 9000)])
+def test_threads_group_edges_as_counting_sorts_do(monkeypatch, nodes, edges):
+    monkeypatch.setattr(sharing, "_EDGES_A_THREAD", 700)
+    sources, targets = np.random.default_rng(nodes).integers(0, nodes, (2, edges), dtype=np.int32)
+    known = compress.by_target(sources, targets, None, nodes)
+    with threads.limited(3):
+        indptr, grouped = sharing._grouped(sources, targets, nodes)
+    assert grouped.dtype == np.int32
+    assert (indptr == known.indptr).all()
+    assert (grouped == known.sources).all()
 
 
 def test_uniform_shares_agree_across_the_chunks_of_the_generator(monkeypatch):

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from cpms.cuda.variants import Variant
 from cpms.errors import UnsupportedError
@@ -18,6 +19,11 @@ RESIDENT_THREADS = 512
 """Threads in a block of kernels that stay for many sweeps; ``resident.cuh`` has the same number."""
 RESIDENT_REGISTERS, RESIDENT_SHARED_BYTES = 64, 46 << 10
 """What a thread and a block of them take; kernels declare two blocks a multiprocessor."""
+
+
+FETCHES = 8
+"""Copies to main memory that may be under way; see `Backend.fetches`."""
+Floats = npt.NDArray[np.float64]
 
 
 class Backend(ABC):
@@ -77,8 +83,12 @@ class Backend(ABC):
         """Return a few floating-point numbers, at most 64: what a sweep found."""
 
     @abstractmethod
-    def fetch_later(self, numbers: Any) -> Callable[[], np.ndarray[Any, Any]]:
-        """Queue a copy of a few numbers to main memory; what is returned waits for it and gives it."""
+    def fetches(self, size: int) -> Callable[[Any], Callable[[], Floats]]:
+        """Return how to queue a copy of so many float64 numbers to main memory; that returns how to wait for them.
+
+        Launches behind a copy do not wait for it, so that what it copies must stay as it is until it has been waited
+        for. Of copies that are not, the last `FETCHES` are kept.
+        """
 
     @abstractmethod
     def address(self, array: Any) -> int:

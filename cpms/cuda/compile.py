@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
@@ -11,11 +12,13 @@ import numpy as np
 
 from cpms.cuda import variants as kernels
 from cpms.cuda.backend import (
+    FETCHES,
     RESIDENT_REGISTERS,
     RESIDENT_SHARED_BYTES,
     RESIDENT_THREADS,
     THREADS,
     Backend,
+    Floats,
 )
 from cpms.cuda.variants import Variant
 from cpms.errors import CpmsError, UnavailableError
@@ -169,19 +172,27 @@ class CudaBackend(Backend):
         found: list[float] = numbers.get(out=room).tolist()
         return found
 
-    def fetch_later(self, numbers: Any) -> Callable[[], np.ndarray[Any, Any]]:
-        """Copy into pinned memory of its own, on the current stream."""
-        room = self._empty_pinned(numbers.shape, numbers.dtype)
-        numbers.get(out=room, blocking=False)
-        copied = self.arrays.cuda.Event(disable_timing=True)
-        copied.record()
+    def fetches(self, size: int) -> Callable[[Any], Callable[[], Floats]]:
+        """Copy into pinned memory, in turn into each of some rooms, on the second stream."""
+        rooms = [
+            (self._empty_pinned(size, np.float64), self.arrays.cuda.Event(disable_timing=True)) for _ in range(FETCHES)
+        ]
+        turns = itertools.cycle(rooms)
 
-        def fetched() -> np.ndarray[Any, Any]:
-            copied.synchronize()
-            found: np.ndarray[Any, Any] = room
-            return found
+        def fetch(numbers: Any) -> Callable[[], Floats]:
+            room, copied = next(turns)
+            with self.beside():
+                numbers.get(out=room, blocking=False)
+                copied.record()
 
-        return fetched
+            def fetched() -> Floats:
+                copied.synchronize()
+                found: Floats = room.copy()
+                return found
+
+            return fetched
+
+        return fetch
 
     def address(self, array: Any) -> int:
         """Return the device pointer."""

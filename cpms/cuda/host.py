@@ -15,7 +15,7 @@ import numpy as np
 
 from cpms.cuda import source
 from cpms.cuda import variants as kernels
-from cpms.cuda.backend import RESIDENT_THREADS, THREADS, Backend
+from cpms.cuda.backend import RESIDENT_THREADS, THREADS, Backend, Floats
 from cpms.cuda.variants import Variant
 from cpms.errors import CpmsError, UnavailableError
 
@@ -109,10 +109,14 @@ class HostBackend(Backend):
         found: list[float] = numbers.tolist()
         return found
 
-    def fetch_later(self, numbers: Any) -> Callable[[], np.ndarray[Any, Any]]:
-        """Copy now: launches have waited."""
-        copied = np.array(numbers)
-        return lambda: copied
+    def fetches(self, size: int) -> Callable[[Any], Callable[[], Floats]]:  # noqa: ARG002
+        """Copy at once: launches have waited."""
+
+        def fetch(numbers: Any) -> Callable[[], Floats]:
+            copied = np.array(numbers)
+            return lambda: copied
+
+        return fetch
 
     def address(self, array: Any) -> int:
         """Return the address."""

@@ -16,19 +16,26 @@ class Replays:
 
     A graph holds addresses, so the vectors whose addresses these are stay alive as long as it does;
     what else it touches must belong to the owner of the replays. Other vectors end the graphs.
+
+    Parameters
+    ----------
+    agreed : callable, optional
+        Says whether a graph is used, given whether one could be made: where several devices work together,
+        they all launch graphs or none does.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, agreed: Callable[[bool], bool] = bool) -> None:
+        self._agreed = agreed
         self._vectors: tuple[Any, ...] = ()
-        self._known: dict[tuple[int, ...], Any] = {}
+        self._known: dict[tuple[float, ...], Any] = {}
 
-    def run(self, vectors: tuple[Any, ...], level: tuple[int, ...], launch: Callable[[], None]) -> None:
+    def run(self, vectors: tuple[Any, ...], level: tuple[float, ...], launch: Callable[[], None]) -> None:
         """Do ``launch``, which launches kernels on ``vectors`` and nothing else, or what it did before.
 
         Parameters
         ----------
         vectors : device arrays, or objects that own some
-        level : ints
+        level : numbers
             What tells launches on the same vectors apart.
         launch : callable
             Always the same launches for the same vectors and level.
@@ -39,7 +46,8 @@ class Replays:
         key = (*map(id, vectors), *level)
         known = self._known.get(key, 0)
         if known == _LAUNCHES_BEFORE_GRAPH:
-            known = current().captured(launch) or _LAUNCHES_BEFORE_GRAPH + 1
+            graph = current().captured(launch)
+            known = graph if self._agreed(graph is not None) else _LAUNCHES_BEFORE_GRAPH + 1
             self._known[key] = known
         if not isinstance(known, int):
             known.launch()

@@ -24,6 +24,7 @@ _FILES = {
     "keep_first": "rotate.cu",
     "rotate": "rotate.cu",
     "gather": "gather.cu",
+    "pack": "pack.cu",
     "place_edges": "arrange.cu",
     "mark_ends": "arrange.cu",
     "count_ends": "arrange.cu",
@@ -260,12 +261,13 @@ def ranks_low(storage: FloatFormat, *, personal: bool) -> Variant:
 
 def ranks(storages: Iterable[FloatFormat], *, personal: bool) -> Iterator[Variant]:
     """Yield what a rank launches in both methods."""
-    yield RANKS_CORRECT
+    yield from (RANKS_CORRECT, PACKS[64])
     for refines in (False, True):
         yield ranks_full(refines=refines, personal=personal)
     for storage in storages:
         yield ranks_quantise(storage)
         yield ranks_low(storage, personal=personal)
+        yield PACKS[storage.width]
 
 
 def tile_values(storage: SegmentFormat) -> int:
@@ -311,6 +313,8 @@ GATHERS = {
     64: Variant("gather", ("u64",), ("unsigned long long",)),
 }
 """Gathers and nothing else, by the bits of a value."""
+PACKS = {bits: Variant("pack", gather.names, gather.arguments) for bits, gather in GATHERS.items()}
+"""What a rank sends to others, by the bits of a value."""
 ROTATING = tuple(map(Variant, ("keep_first", "rotate")))
 AFFINE = {
     "float64": Variant("affine", ("float64",), ("double",)),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
+import weakref
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,49 +15,49 @@ from cpms.cuda.backend import current
 from cpms.cuda.refinement import NORMS
 from cpms.engine import Floats, Norm, Operator, Problem, Sweep, Sweeps
 from cpms.format import FP64, Format
-from cpms.mpi.device_rows import DeviceRows, Gathered, Told
+from cpms.mpi.device_rows import DeviceRows, Told
+from cpms.mpi.gathered import Gathered
+from cpms.mpi.transport import Repeated
 from cpms.precision import Level
 
 AHEAD = 2
 """Sweeps queued before the host looks at the first: while it does, the device has work.
 
-A sweep that turns out to be one too many finds so in what ranks told, and changes nothing.
+A sweep that turns out to be one too many finds so in what ranks told, and changes nothing. No more than the
+vectors that take turns: what ranks told must have been fetched before it is written over.
 """
 _MOST = 64
 """Sweeps between two looks of the solver, which reports progress then."""
 _NULL = np.uint64(0)
 
 
-@dataclass(frozen=True, eq=False)
 class DevicePower(Operator[Gathered]):
     """One rank's rows on its device; every rank calls the same functions."""
 
-    problem: Problem
-    rows: DeviceRows
-    storage: Format = FP64
-
-    @property
-    def _full(self) -> variants.Variant:
-        return variants.ranks_full(refines=False, personal=self.rows.personal)
-
-    @property
-    def nbytes(self) -> int:  # type: ignore[override]
-        """Bytes of this rank's part of the matrix."""
-        return self.rows.nbytes
+    def __init__(self, problem: Problem, rows: DeviceRows) -> None:
+        self.problem, self.rows = problem, rows
+        self.storage: Format = FP64
+        self.nbytes = rows.nbytes
+        self._full = variants.ranks_full(refines=False, personal=rows.personal)
+        self._repeated = Repeated(rows.transport)
+        self._free: list[Gathered] = []
+        current().compile([variants.RANKS_CORRECT, self._full, variants.PACKS[64]])
 
     def load(self, values: Floats) -> Gathered:
         """Return a vector; every rank gives all of the values."""
-        current().compile([variants.RANKS_CORRECT, self._full])
         vector = self.empty()
         self.rows.upload(values, vector)
         self.rows.launch(variants.RANKS_CORRECT, vector, vector, vector.own, _NULL)
-        self.rows.exchange(vector)
+        self.rows.exchange.queue(vector)
         current().synchronize()
         return vector
 
     def empty(self) -> Gathered:
-        """Return a vector of zeros."""
-        return self.rows.gathered()
+        """Return a vector: in memory of one that is gone, where graphs of the last solve know it."""
+        kept = self._free.pop() if self._free else self.rows.exchange.vector()
+        lent = replace(kept)
+        weakref.finalize(lent, self._free.append, kept)
+        return lent
 
     def sweep(self, x: Gathered, out: Gathered, level: Level, step: int) -> Sweep:
         """Sweep once."""
@@ -83,10 +84,7 @@ class DevicePower(Operator[Gathered]):
             while queued < min(most, len(found) + AHEAD):
                 old, new = (x, out) if queued % 2 == 0 else (out, x)
                 # The first goes on whatever the last change was.
-                until = np.float64(tol if queued else 0.0)
-                arguments = (old.memory, old.own, new.own, _NULL, until, np.uint32(NORMS.index(norm)))
-                self.rows.launch(self._full, old, new, *arguments)
-                self.rows.exchange(new)
+                self._queue(old, new, tol if queued else 0.0, NORMS.index(norm))
                 ahead.append(self.rows.told(new))
                 queued += 1
             told = ahead.popleft()()
@@ -94,6 +92,16 @@ class DevicePower(Operator[Gathered]):
             seconds.append(time.perf_counter() - began)
             if not found[-1].of(norm) >= tol or len(found) == most:
                 return Sweeps(found, seconds)
+
+    def _queue(self, old: Gathered, new: Gathered, tol: float, norm: int) -> None:
+        """Queue a sweep and its exchange."""
+
+        def launch() -> None:
+            arguments = (old.memory, old.own, new.own, _NULL, np.float64(tol), np.uint32(norm))
+            self.rows.launch(self._full, old, new, *arguments)
+            self.rows.exchange.queue(new)
+
+        self._repeated.run((old.memory, old.heard, new.memory, new.heard), (tol, norm), launch)
 
     def scale(self, x: Gathered, factor: float, segments: int) -> None:  # noqa: ARG002
         """Multiply in place."""

@@ -11,11 +11,12 @@ import numpy as np
 
 from cpms.cuda import variants
 from cpms.cuda.backend import current
-from cpms.cuda.refinement import NORMS
 from cpms.engine import Floats, Norm, Refinement, Round, Sweep
 from cpms.format import FloatFormat
 from cpms.mpi.device_power import AHEAD
-from cpms.mpi.device_rows import DeviceRows, Gathered, Told
+from cpms.mpi.device_rows import DeviceRows, Told
+from cpms.mpi.gathered import Gathered
+from cpms.mpi.transport import Repeated
 from cpms.quantising import WIDE_EXPONENT_BITS, headroom
 
 _NULL = np.uint64(0)
@@ -28,13 +29,14 @@ class DeviceRefinement(Refinement):
     def __init__(self, rows: DeviceRows) -> None:
         self._rows = rows
         self.nbytes = rows.nbytes
-        self._x, self._fresh = rows.gathered(), rows.gathered()
+        self._x, self._fresh = rows.exchange.vector(), rows.exchange.vector()
         self._change, self._c = rows.of_rows(np.float64), rows.of_rows(np.float32)
         self._has_c = False
         self._z: tuple[Gathered, ...] = ()
         self._storage: FloatFormat | None = None
         self._full = variants.ranks_full(refines=True, personal=rows.personal)
-        current().compile([variants.RANKS_CORRECT, self._full])
+        self._full_repeated, self._low_repeated = Repeated(rows.transport), Repeated(rows.transport)
+        current().compile([variants.RANKS_CORRECT, self._full, variants.PACKS[64]])
 
     def start(self, values: Floats) -> None:
         """Begin at values; every rank gives all of them."""
@@ -44,7 +46,7 @@ class DeviceRefinement(Refinement):
     def round(self, storage: FloatFormat | None, *, gain: float, tol: float, norm: Norm, most_low: int) -> Round:
         """Correct, exchange, sweep in float64; then quantise, exchange, sweep, and so on."""
         began = time.perf_counter()
-        full = self._full_sweep(norm)
+        full = self._full_sweep()
         found = Sweep(full.l1, math.sqrt(full.squares) if full.squares >= 0 else math.nan, full.linf, full.mass)
         sums, seconds, size = [full.sum], [time.perf_counter() - began], found.of(norm)
         low: list[float] = []
@@ -59,16 +61,20 @@ class DeviceRefinement(Refinement):
 
     def read(self) -> Floats:
         """Return x, in main memory."""
-        self._rows.exchange(self._x)
         return self._rows.download(self._x)
 
-    def _full_sweep(self, norm: Norm) -> Told:
-        rows, x, fresh = self._rows, self._x, self._fresh
-        rows.launch(variants.RANKS_CORRECT, x, x, x.own, self._c if self._has_c else _NULL)
-        rows.exchange(x)
-        arguments = (x.memory, x.own, fresh.own, self._change, np.float64(0.0), np.uint32(NORMS.index(norm)))
-        rows.launch(self._full, x, fresh, *arguments)
-        rows.exchange_told(fresh)
+    def _full_sweep(self) -> Told:
+        rows, x, fresh, has_c = self._rows, self._x, self._fresh, self._has_c
+
+        def launch() -> None:
+            rows.launch(variants.RANKS_CORRECT, x, x, x.own, self._c if has_c else _NULL)
+            rows.exchange.queue(x)
+            # No norm is below 0, so that this sweep always runs.
+            arguments = (x.memory, x.own, fresh.own, self._change, np.float64(0.0), np.uint32(0))
+            rows.launch(self._full, x, fresh, *arguments)
+            rows.exchange.queue_told(fresh)
+
+        self._full_repeated.run((x.memory, x.heard, fresh.memory, fresh.heard), (has_c,), launch)
         self._x, self._fresh = fresh, x
         return rows.told(fresh)()
 
@@ -76,20 +82,15 @@ class DeviceRefinement(Refinement):
         """Sweep until ||r||_1 is at most ``until``; yield what each sweep found while the next one runs."""
         rows = self._rows
         self._use(storage)
-        rows.launch(
-            *(variants.ranks_quantise(storage), self._x, self._z[0], *_storing(storage, rows, 0)),
-            *(self._change, self._c, self._z[0].own),
-        )
-        rows.exchange(self._z[0])
-        variant = variants.ranks_low(storage, personal=rows.personal)
+        arguments = (*_storing(storage, rows), self._change, self._c, self._z[0].own, np.float64(until))
+        rows.launch(variants.ranks_quantise(storage), self._x, self._z[0], *arguments)
+        rows.exchange.queue(self._z[0])
         ahead: deque[Callable[[], Told]] = deque()
         queued = 0
         for seen in range(most):
             while queued < min(most, seen + AHEAD):
                 old, new = self._z[queued % 2], self._z[(queued + 1) % 2]
-                storing = _storing(storage, rows, queued + 1)
-                rows.launch(variant, old, new, *storing, old.memory, new.own, self._c, np.float64(until))
-                rows.exchange(new)
+                self._queue_low(storage, old, new)
                 ahead.append(rows.told(new))
                 queued += 1
             told = ahead.popleft()()
@@ -97,18 +98,33 @@ class DeviceRefinement(Refinement):
             if not told.l1 > until:
                 return
 
+    def _queue_low(self, storage: FloatFormat, old: Gathered, new: Gathered) -> None:
+        """Queue a low sweep and its exchange."""
+        rows = self._rows
+
+        def launch() -> None:
+            variant = variants.ranks_low(storage, personal=rows.personal)
+            rows.launch(variant, old, new, *_storing(storage, rows), old.memory, new.own, self._c)
+            rows.exchange.queue(new)
+
+        vectors = (old.memory, old.heard, new.memory, new.heard)
+        self._low_repeated.run(vectors, (storage.width,), launch)
+
     def _use(self, storage: FloatFormat) -> None:
         """Have room for z in a format, and kernels for it."""
         if storage == self._storage:
             return
-        self._z = tuple(self._rows.gathered(np.uint8, each_bytes=storage.width // 8) for _ in range(2))
+        self._low_repeated.clear()
+        self._z = ()
+        vector = self._rows.exchange.vector
+        self._z = tuple(vector(np.uint8, each_bytes=storage.width // 8) for _ in range(2))
         low = variants.ranks_low(storage, personal=self._rows.personal)
-        current().compile([variants.ranks_quantise(storage), low])
+        current().compile([variants.ranks_quantise(storage), low, variants.PACKS[storage.width]])
         self._storage = storage
 
 
-def _storing(storage: FloatFormat, rows: DeviceRows, sweep: int) -> tuple[np.uint32, np.int32, np.uint64]:
-    """Return how a kernel stores z; no two ranks or sweeps of a round round alike where that is random."""
-    seed = (storage.seed + (sweep * rows.transport.ranks + rows.transport.rank) * _SEEDS) % 2**64
+def _storing(storage: FloatFormat, rows: DeviceRows) -> tuple[np.uint32, np.int32, np.uint64]:
+    """Return how a kernel stores z; no two ranks round alike where that is random."""
+    seed = (storage.seed + rows.transport.rank * _SEEDS) % 2**64
     scaled = storage.exponent_bits != WIDE_EXPONENT_BITS
     return np.uint32(scaled), np.int32(storage.bias - headroom(storage)), np.uint64(seed)

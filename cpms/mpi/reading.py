@@ -40,6 +40,18 @@ def read(source: str, communicator: Any, *, whole: bool = False) -> GraphRows:
     return exchanged(share(source, communicator), communicator)
 
 
+def in_shares(source: str) -> bool:
+    """Return whether ranks read shares of such a graph.
+
+    Examples
+    --------
+    >>> in_shares("uniform:nodes=10,edges=30"), in_shares("graph.npz"), in_shares("rmat:scale=8")
+    (True, True, False)
+    """
+    made = source.startswith(("uniform:", f"{weblike_share.NAME}:"))
+    return made or (readers.module_for(Path(source)) in ("edge_list", "npz") and not source.lower().endswith(".gz"))
+
+
 def share(source: str, communicator: Any) -> Share:
     """Return the edges that this rank reads; every rank calls this."""
     if source.startswith("uniform:"):
@@ -47,11 +59,10 @@ def share(source: str, communicator: Any) -> Share:
     if source.startswith(f"{weblike_share.NAME}:"):
         return weblike_share.make(source, communicator.rank, communicator.size)
     path = Path(source)
-    kind = readers.module_for(path)
-    if kind in ("edge_list", "npz") and not source.lower().endswith(".gz"):
+    if in_shares(source):
         if not readers.is_file(path):
             raise InputError(f"{source}: there is no such file")
-        if kind == "edge_list":
+        if readers.module_for(path) == "edge_list":
             return edge_list_share.read(path, communicator)
         return npz_share.read(path, communicator.rank, communicator.size)
     raise InputError(

@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -24,7 +25,7 @@ from cpms.cuda.refinement import CudaRefinement
 from cpms.cuda.resident import ResidentGraph
 from cpms.engine import Floats, Problem
 from cpms.engines import cuda_fused
-from cpms.errors import CpmsError, InputError
+from cpms.errors import CpmsError
 from cpms.format import FloatFormat, format_named
 from cpms.graph import Graph
 from cpms.loading import load
@@ -35,7 +36,7 @@ from cpms.mpi.device_refinement import DeviceRefinement
 from cpms.mpi.device_rows import DeviceRows
 from cpms.mpi.rows import GraphRows, of_graph
 from cpms.mpi.solve import Referee
-from cpms.mpi.transport import Transport, between
+from cpms.mpi.transport import Repeated, Transport, between
 from cpms.power import power
 from cpms.precision import Fixed
 from cpms.quantising import quantiser
@@ -84,10 +85,15 @@ def measured(task: dict[str, Any]) -> list[dict[str, Any]]:
     known: list[Floats] = []
     found = []
     for count in task["ranks"]:
+        graph = graph_for(task["graph"], count)
+        if not reading.in_shares(graph) and graph not in loaded:
+            # Those that are left out, too: they need it next.
+            with threads.limited(lanes):
+                loaded[graph] = load(graph)
         part = everyone.Split(0 if everyone.rank < count else 1, everyone.rank)
         if everyone.rank < count:
             with threads.limited(lanes):
-                found += _of_count(task, graph_for(task["graph"], count), part, loaded, known)
+                found += _of_count(task, graph, part, loaded, known)
         everyone.Barrier()
     return found
 
@@ -105,11 +111,13 @@ def _of_count(
     contestants = _contestants(problem, own, quantiser(format_named(task["storage"])))
     current().synchronize()
     prepare_s = time.perf_counter() - began - load_s - join_s
+    began = time.perf_counter()
     first = np.full(rows.nodes, 1.0 / rows.nodes)
     for turn in range(task["warmup"] + task["solves"]):
         for contestant in contestants:
             communicator.Barrier()
             _solve(contestant, first, stopping, communicator, transport, counts=turn >= task["warmup"])
+    solves_s = time.perf_counter() - began
     exchanges = _exchanges(own)
     referee = Referee(problem, rows, communicator, stopping, threads.available())
     held = communicator.allgather(rows.edges)
@@ -122,19 +130,19 @@ def _of_count(
         "load_s": load_s,
         "join_s": join_s,
         "prepare_s": prepare_s,
+        "solves_s": solves_s,
+        "exchange": own.exchange.name,
+        "foreign_values_by_rank": communicator.allgather(own.read_values - (rows.high - rows.low)),
         **exchanges,
     }
     return [head | _columns(contestant, referee, communicator, known) for contestant in contestants]
 
 
 def _rows(graph: str, communicator: Any, loaded: dict[str, Graph]) -> GraphRows:
-    """Read shares, or the whole graph where there is no other way: that once for all counts of ranks."""
-    try:
-        return reading.read(graph, communicator)
-    except InputError:
-        if graph not in loaded:
-            loaded[graph] = load(graph)
+    """Read shares, or take them from the whole graph where there is no other way."""
+    if graph in loaded:
         return of_graph(loaded[graph], communicator.rank, communicator.size)
+    return reading.read(graph, communicator)
 
 
 def _contestants(problem: Problem, own: DeviceRows, storage: FloatFormat) -> list[_Contestant]:
@@ -155,6 +163,7 @@ def _of_power(engine: str, operator: Any) -> _Contestant:
     kept: list[Any] = []
 
     def solve(first: Floats, stopping: Stopping) -> tuple[Status, History]:
+        kept.clear()  # Its memory is taken again, and with it the graphs of the last solve.
         # The answer stays on the device.
         answer, status, history = power(operator, first, Fixed(), stopping, answer=lambda _, x, __: x)
         kept[:] = [answer]
@@ -190,29 +199,30 @@ def _solve(
 
 
 def _exchanges(own: DeviceRows) -> dict[str, Any]:
-    """Return how long exchanges of a vector of 64 and of 16 bits take; none for one rank."""
+    """Return how long exchanges of a vector of 64 and of 16 bits take, and what rank 0 is sent; none for one rank."""
     transport = own.transport
     if transport.ranks == 1:
         return {}
     found: dict[str, Any] = {}
     for bits in (64, 16):
-        vector = own.gathered(np.uint8, each_bytes=bits // 8)
+        vector, repeated = own.exchange.vector(np.uint8, each_bytes=bits // 8), Repeated(transport)
         samples = []
         for _ in range(_SAMPLES + 1):
             current().synchronize()
-            began = time.perf_counter()
+            before, began = transport.received_bytes, time.perf_counter()
             for _ in range(_EXCHANGES):
-                transport.gather(vector.whole)
+                repeated.run((vector.memory, vector.heard), (bits,), partial(own.exchange.queue, vector))
             current().synchronize()
             samples.append((time.perf_counter() - began) / _EXCHANGES)
         found |= {
             f"exchange_{bits}_bits_s": statistics.median(samples[1:]),
-            f"exchange_{bits}_bits_bytes": int(vector.whole.nbytes),
+            f"exchange_{bits}_bits_received_bytes": (transport.received_bytes - before) // _EXCHANGES,
         }
     return found
 
 
 def _columns(contestant: _Contestant, referee: Referee, communicator: Any, known: list[Floats]) -> dict[str, Any]:
+    began = time.perf_counter()
     columns: dict[str, Any] = {
         "engine": contestant.engine,
         "method": contestant.method,
@@ -233,6 +243,7 @@ def _columns(contestant: _Contestant, referee: Referee, communicator: Any, known
         if not known or len(known[0]) != len(ranks):
             known[:] = [ranks]
         columns["difference_l1"] = float(np.abs(ranks - known[0]).sum())
+        columns["check_s"] = time.perf_counter() - began
     return columns
 
 

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import atexit
 import warnings
 from abc import ABC, abstractmethod
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
+from weakref import WeakSet
 
 from cpms.cuda.backend import current
 from cpms.cuda.compile import CudaBackend
+from cpms.cuda.replay import Replays
 from cpms.errors import UnavailableError
 from cpms.mpi import device
+
+Spans: TypeAlias = list[tuple[int, int]]
+"""Where a stretch of an array begins, and how long it is, for each rank."""
 
 
 class Transport(ABC):
@@ -21,38 +28,57 @@ class Transport(ABC):
     """
 
     def __init__(self, communicator: Any) -> None:
+        self.communicator = communicator
         self.rank, self.ranks = int(communicator.rank), int(communicator.size)
         self.received_bytes = 0
         """What this rank has been sent so far."""
+        self.repeated: WeakSet[Repeated] = WeakSet()
+        """Whatever may hold graphs of these exchanges."""
 
     def gather(self, *wholes: Any) -> None:
         """Make arrays whole of which each rank has a stretch, all as long, in the order of ranks.
 
         On a GPU this is queued behind what the current stream has to do.
         """
+        nothing = [(0, 0)] * self.ranks
+        self.swap(None, nothing, None, nothing, *wholes)
+
+    def swap(self, sent: Any, sends: Spans, received: Any, receives: Spans, *wholes: Any) -> None:
+        """Send each rank a stretch of ``sent``, have one of ``received`` filled by each, and make arrays whole.
+
+        Spans are in bytes. What a rank receives of another must be as long as what that sends it, and the span of
+        its own is empty. All of this is one exchange, queued as `gather` is.
+        """
         if self.ranks == 1:
             return
-        self._gather(wholes)
+        self._swap(sent, sends, received, receives, wholes)
+        self.received_bytes += sum(count for _, count in receives)
         self.received_bytes += sum(whole.nbytes // self.ranks * (self.ranks - 1) for whole in wholes)
 
     @abstractmethod
-    def _gather(self, wholes: tuple[Any, ...]) -> None:
-        """Gather, between at least two ranks."""
+    def _swap(self, sent: Any, sends: Spans, received: Any, receives: Spans, wholes: tuple[Any, ...]) -> None:
+        """Exchange, between at least two ranks."""
+
+    def agreed(self, mine: bool) -> bool:
+        """Return whether all ranks say yes; every rank calls this."""
+        return all(self.communicator.allgather(mine))
 
 
 class ThroughMpi(Transport):
     """Arrays in main memory."""
 
-    def __init__(self, communicator: Any) -> None:
-        super().__init__(communicator)
-        self._communicator = communicator
-
-    def _gather(self, wholes: tuple[Any, ...]) -> None:
+    def _swap(self, sent: Any, sends: Spans, received: Any, receives: Spans, wholes: tuple[Any, ...]) -> None:
         from mpi4py import MPI
 
+        if received is not None:
+            send_begins, send_counts = zip(*sends, strict=True)
+            begins, counts = zip(*receives, strict=True)
+            self.communicator.Alltoallv(
+                [sent, (send_counts, send_begins), MPI.BYTE], [received, (counts, begins), MPI.BYTE]
+            )
         for whole in wholes:
             each = whole.nbytes // self.ranks
-            self._communicator.Allgather(MPI.IN_PLACE, [whole, each, MPI.BYTE])
+            self.communicator.Allgather(MPI.IN_PLACE, [whole, each, MPI.BYTE])
 
 
 class Nccl(Transport):
@@ -86,14 +112,55 @@ class Nccl(Transport):
             raise UnavailableError(
                 f"NCCL cannot join the GPUs of {self.ranks} ranks ({error}); NCCL_DEBUG=WARN tells more"
             ) from None
+        # A communicator waits for graphs that hold its exchanges, for ever at the end of a process.
+        atexit.register(self._let_go)
 
-    def _gather(self, wholes: tuple[Any, ...]) -> None:
-        stream = self._stream().ptr
+    def _let_go(self) -> None:
+        for repeated in self.repeated:
+            repeated.clear()
+
+    def _swap(self, sent: Any, sends: Spans, received: Any, receives: Spans, wholes: tuple[Any, ...]) -> None:
+        stream, kind = self._stream().ptr, self._nccl.NCCL_UINT8
         self._nccl.groupStart()
+        for away in range(1, self.ranks):
+            to, by = (self.rank + away) % self.ranks, (self.rank - away) % self.ranks
+            begin, count = sends[to]
+            if count:
+                self._joined.send(sent.data.ptr + begin, count, kind, to, stream)
+            begin, count = receives[by]
+            if count:
+                self._joined.recv(received.data.ptr + begin, count, kind, by, stream)
         for whole in wholes:
             each, begin = whole.nbytes // self.ranks, whole.data.ptr
-            self._joined.allGather(begin + self.rank * each, begin, each, self._nccl.NCCL_UINT8, stream)
+            self._joined.allGather(begin + self.rank * each, begin, each, kind, stream)
         self._nccl.groupEnd()
+
+
+class Repeated:
+    """Launches and exchanges that come again, as one CUDA graph where all ranks could make it.
+
+    Parameters
+    ----------
+    transport : Transport
+    """
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self._replays = Replays(transport.agreed)
+        self._received_bytes: dict[tuple[float, ...], int] = {}
+        transport.repeated.add(self)
+
+    def run(self, vectors: tuple[Any, ...], what: tuple[float, ...], launch: Callable[[], None]) -> None:
+        """Do as `cpms.cuda.replay.Replays.run` does; ``what`` tells apart exchanges of other sizes too."""
+        transport, before = self._transport, self._transport.received_bytes
+        self._replays.run(vectors, what, launch)
+        # A graph exchanges what it was made of, and nobody counts it.
+        each = self._received_bytes.setdefault(what, transport.received_bytes - before)
+        transport.received_bytes = before + each
+
+    def clear(self) -> None:
+        """Let go of vectors and graphs."""
+        self._replays.clear()
 
 
 def library() -> Any | None:

@@ -15,10 +15,10 @@ struct TaskPieces {
         bits[task] = left == missing ? left << 1 : left;
     }
 
-    // Sum of those of tasks `from` to `task` - 1, over the warp, eight a lane on their way together; takes
+    // Sum of those of tasks `from` to `task` - 1, over the warp, some a lane on their way together; takes
     // them away.
+    template <int together = 8>
     CPMS_DEVICE double collect(u32 from, u32 task, u32 lane) const {
-        constexpr int together = 8;
         double sum = 0.0;
         for (u32 base = from + lane; base < task; base += 32 * together) {
             u64 piece[together];

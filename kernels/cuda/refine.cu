@@ -58,7 +58,8 @@ CPMS_DEVICE void refine(const Edges& edges, const Nodes& nodes, const Plan& plan
         double now;
         do {
             const int next = shared_scale(plan.storing.scaled, plan.storing.top, state.largest);
-            LowEnd<Q, Personal> end(nodes, state.exponent, next, state.lost, c, z_other,
+            const LowFactors factors = LowFactors::of<Q>(nodes, state.exponent, next, state.lost);
+            LowEnd<Q, Personal> end(nodes, factors, c, z_other,
                                     plan.storing.seed + report.count * 0xD1B54A32D192ED03ull);
             walk<Q>(edges, ahead, z, room, end);
             Totals<4, 1> totals{{end.l1, end.sum, end.lost, (double)end.largest * power_of_two(-next)}};

@@ -10,8 +10,8 @@ constexpr int resident_warps = resident_threads / 32;
 
 #if defined(__CUDA_ARCH__)
 CPMS_DEVICE void order_memory() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
-CPMS_DEVICE void count_one(u32* count) {
-    asm volatile("red.relaxed.gpu.global.add.u32 [%0], 1;" ::"l"(count) : "memory");
+CPMS_DEVICE void count(u32* at, u32 number) {
+    asm volatile("red.relaxed.gpu.global.add.u32 [%0], %1;" ::"l"(at), "r"(number) : "memory");
 }
 CPMS_DEVICE u32 glimpsed(const u32* word) {
     u32 found;
@@ -20,7 +20,7 @@ CPMS_DEVICE u32 glimpsed(const u32* word) {
 }
 #else
 CPMS_DEVICE void order_memory() {}
-CPMS_DEVICE void count_one(u32* count) { ++*count; }
+CPMS_DEVICE void count(u32* at, u32 number) { *at += number; }
 CPMS_DEVICE u32 glimpsed(const u32* word) {
     host::pass();
     return *word;
@@ -41,7 +41,7 @@ struct Grid {
         __syncthreads();
         if (threadIdx.x == 0) {
             order_memory();
-            count_one(came);
+            count(came, 1);
         }
         meanwhile();
         if (threadIdx.x == 0) {
@@ -77,11 +77,12 @@ struct Totals {
     }
 
     // Every thread of the grid brings its own, waits for all, and gets the totals.
-    CPMS_DEVICE void over_grid(Grid& grid) {
+    template <class AnyGrid>
+    CPMS_DEVICE void over_grid(AnyGrid& grid) {
         over_grid(grid, [] {});
     }
-    template <class Meanwhile>
-    CPMS_DEVICE void over_grid(Grid& grid, Meanwhile meanwhile) {
+    template <class AnyGrid, class Meanwhile>
+    CPMS_DEVICE void over_grid(AnyGrid& grid, Meanwhile meanwhile) {
         static_assert(K <= most_totals, "too many totals");
         __shared__ double room[most_totals][resident_warps];
         __shared__ double total[most_totals][4];

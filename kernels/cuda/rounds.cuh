@@ -129,6 +129,18 @@ struct QuantiserOf<Packed<E, M, rounding>> {
     using Type = Quantiser<E, M, rounding>;
 };
 
+// What is the same for all rows of a low sweep.
+struct LowFactors {
+    double factor, lost_damped, common, up, back;
+
+    template <class Q>
+    static CPMS_DEVICE LowFactors of(const Nodes& nodes, int read, int written, double mass_lost) {
+        const double lost_damped = nodes.damping * mass_lost, unit = Raw<Q>::unit();
+        return LowFactors{nodes.damping * power_of_two(-read) * unit, lost_damped, lost_damped * load_double(nodes.sink),
+                          power_of_two(written), power_of_two(-written) * unit};
+    }
+};
+
 // Low sweep: r = damping (2^-e sum + lost w); c += r; z = Q(r / degree). Raw values times `back` are real.
 template <class Q, bool Personal>
 struct LowEnd {
@@ -138,33 +150,24 @@ struct LowEnd {
         Own<Personal> own;
     };
     const Nodes& nodes;
-    double factor, lost_damped, common;
-    double up, back;
+    const LowFactors& by;
     float* c;
     u8* out;
     u64 seed;
     double l1 = 0.0, sum = 0.0, lost = 0.0;
     float largest = 0.0f;  // of r / degree * up
 
-    CPMS_DEVICE LowEnd(const Nodes& all, int read, int written, double mass_lost, float* correction, u8* z, u64 noise)
-        : nodes(all),
-          factor(all.damping * power_of_two(-read) * Raw<Q>::unit()),
-          lost_damped(all.damping * mass_lost),
-          common(lost_damped * load_double(all.sink)),
-          up(power_of_two(written)),
-          back(power_of_two(-written) * Raw<Q>::unit()),
-          c(correction),
-          out(z),
-          seed(noise) {}
+    CPMS_DEVICE LowEnd(const Nodes& all, const LowFactors& factors, float* correction, u8* z, u64 noise)
+        : nodes(all), by(factors), c(correction), out(z), seed(noise) {}
 
     CPMS_DEVICE Loaded load(u32 row) const {
         return Loaded{load_word(nodes.degree + row, ReadOnly{}), c[row], Own<Personal>(nodes, row)};
     }
     CPMS_DEVICE void finish(u32 row, double total, const Loaded& with) {
-        const double r = fma(total, factor, with.own.plus(lost_damped, 0.0, common));
-        const double share = with.degree ? r * (double)about_one_over(with.degree) * up : 0.0;
+        const double r = fma(total, by.factor, with.own.plus(by.lost_damped, 0.0, by.common));
+        const double share = with.degree ? r * (double)about_one_over(with.degree) * by.up : 0.0;
         c[row] = with.c + (float)r;
-        const double z = QuantiserOf<Q>::Type::store(out, row, share, seed) * back;
+        const double z = QuantiserOf<Q>::Type::store(out, row, share, seed) * by.back;
         l1 += fabs(r);
         sum += r;
         lost += fma(-(double)with.degree, z, r);
@@ -275,9 +278,9 @@ struct LowState {
 };
 
 // The first z of a round; only now is the largest share known. c begins at 0.
-template <class Q>
+template <class Q, class AnyGrid>
 CPMS_DEVICE LowState quantised(const Nodes& nodes, const Storing& storing, const double* change, double largest,
-                               float* c, u8* z, Grid& grid) {
+                               float* c, u8* z, AnyGrid& grid) {
     const int exponent = shared_scale(storing.scaled, storing.top, largest);
     const double up = power_of_two(exponent), back = power_of_two(-exponent) * Raw<Q>::unit();
     Totals<1, 0> lost{{0.0}};

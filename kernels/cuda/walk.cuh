@@ -171,19 +171,20 @@ struct Ahead {
 };
 
 // Ends the row that waits, if one does.
-template <class AtEnd>
+template <int Together, class AtEnd>
 CPMS_DEVICE void settle(const Edges& edges, Room& room, AtEnd& at_end) {
     const u32 in_block = threadIdx.x / 32, lane = threadIdx.x % 32, stretch = room.pending[in_block];
     if (stretch == none) return;
-    const double sum = room.pending_head[in_block] + edges.pieces.collect(edges.first_stretches[stretch], stretch, lane);
+    const u32 first = edges.first_stretches[stretch];
+    const double sum = room.pending_head[in_block] + edges.pieces.collect<Together>(first, stretch, lane);
     const u32 row = edges.first_rows[stretch];
     if (lane == 0) at_end.finish(row, sum, at_end.load(row));
 }
 
 // at_end.load(row) is called early for the rows of a step, at_end.finish(row, sum, loaded) once a row.
 // Three steps are under way: one is summed, the next is gathered, the sources of a third are read.
-// `ahead` has begun.
-template <class F, class AtEnd>
+// `ahead` has begun. Pieces of others that are on their way together take registers from what is gathered meanwhile.
+template <class F, int Together = 8, class AtEnd>
 CPMS_DEVICE void walk(const Edges& edges, Ahead& ahead, const u8* z, Room& room, AtEnd& at_end) {
     using Word = typename Raw<F>::Word;
     using Turned = Turn<Word>;
@@ -265,7 +266,7 @@ CPMS_DEVICE void walk(const Edges& edges, Ahead& ahead, const u8* z, Room& room,
         }
         // It leaves its own piece before it waits for others, and waits a stretch late: they are there by then.
         if (ends_open && lane == 0) edges.pieces.leave(stretch, carry);
-        settle(edges, room, at_end);
+        settle<Together>(edges, room, at_end);
         __syncwarp();
         if (lane == 0) {
             room.pending[in_block] = ended_first ? stretch : none;
@@ -273,7 +274,7 @@ CPMS_DEVICE void walk(const Edges& edges, Ahead& ahead, const u8* z, Room& room,
         }
         __syncwarp();
     }
-    settle(edges, room, at_end);
+    settle<Together>(edges, room, at_end);
 }
 
 }  // namespace cpms

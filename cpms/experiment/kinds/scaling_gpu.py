@@ -26,14 +26,14 @@ class Config(Experiment):
     weak: list[str] = []
     ranks: list[Count] = Field(min_length=1)
     storage: str = "fp16"
-    solves: Count = 5
+    solves: Count = 3
     tol: float = Field(default=1e-10, gt=0)
     timeout_s: float = Field(default=300, gt=0)
 
     def cells(self) -> list[Cell]:
         """Return one cell a graph."""
         fixed = self.model_dump(exclude={"strong", "weak", "warmup", *Experiment.model_fields})
-        graphs = [("strong", graph) for graph in self.strong] + [("weak", graph) for graph in self.weak]
+        graphs = [("weak", graph) for graph in self.weak] + [("strong", graph) for graph in self.strong]
         return [
             {"scaling": scaling, "graph": graph, "repetition": repetition, "warmup": max(1, self.warmup), **fixed}
             for repetition in range(self.repetitions)
