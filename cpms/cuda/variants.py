@@ -379,14 +379,10 @@ def of_format(storage: Format) -> Iterator[Variant]:
     yield from conversions(storage)
 
 
-def resident(formats: Iterable[Format]) -> Iterator[Variant]:
-    """Yield the kernels that stay for many sweeps, for packed floats and the heads of segment formats."""
-    stored = [quantiser(s) for s in formats if isinstance(s, FloatFormat) or s.widths[0] in HEAD_BITS]
-    for personal in (False, True):
-        yield fused_power(personal=personal)
-        yield from (refine(storage, personal=personal) for storage in stored)
-        # What formats and rows of one's own ask of the compiler is in the kernels above too.
-        yield from ranks(stored[:1] if personal else stored, personal=personal)
+def resident(stored: Iterable[FloatFormat], *, personal: bool) -> Iterator[Variant]:
+    """Yield the kernels that stay for many sweeps."""
+    yield fused_power(personal=personal)
+    yield from (refine(storage, personal=personal) for storage in stored)
 
 
 BATCH_TOTALS = Variant("batch_totals")
@@ -418,9 +414,13 @@ def every() -> dict[str, list[Variant]]:
     odd = SegmentFormat("odd", (8, 16, 8, 32), 3)
     formats = [*NAMED, *map(format_named, more), odd]
     groups = {storage.name: list(dict.fromkeys(of_format(storage))) for storage in formats}
+    stored = [quantiser(s) for s in formats if isinstance(s, FloatFormat) or s.widths[0] in HEAD_BITS]
     return {
         **groups,
-        "resident": list(resident(formats)),
+        "resident": list(resident(stored, personal=False)),
+        "resident, personal": list(resident(stored, personal=True)),
+        # What formats and rows of one's own ask of the compiler is in the kernels above too.
+        "ranks": [*ranks(stored, personal=False), *ranks(stored[:1], personal=True)],
         "coo": [of_plain(kernel, real) for kernel in COO for real in AFFINE],
         "reduce_by_key": [of_plain(kernel, real) for kernel in KEYS for real in AFFINE],
         "topk": [topk(real, most) for real in ("float64", "float32") for most in TOPK_SIZES],
