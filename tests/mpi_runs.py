@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from cpms import UnavailableError
-from cpms.mpi import launch
+from cpms.mpi import launch, world
 
 TIMEOUT_S = 120
 
@@ -33,3 +33,12 @@ def run(ranks, *arguments, timeout=TIMEOUT_S):
         output, errors = process.communicate()
         pytest.fail(f"{ranks} ranks hung for {timeout} s: {errors}")
     return process.returncode, output, errors
+
+
+def kernels_on_host(request, wanted):
+    """Return the folder of these kernels for this machine, built before ranks ask; the test needs MPI."""
+    if world.missing():
+        pytest.skip(world.missing())
+    built = request.getfixturevalue("host_backend")
+    built.compile(wanted)
+    return built._folder

@@ -9,14 +9,13 @@ from pathlib import Path
 import pytest
 
 from cpms.cuda import variants
-from cpms.cuda.host import compiler
 from cpms.errors import UnavailableError
 from cpms.experiment import present, rows
 from cpms.experiment.karp_flatt import karp_flatt
 from cpms.experiment.kinds import scaling_gpu
 from cpms.experiment.runner import run
 from cpms.format import FP16
-from cpms.mpi import launch, world
+from cpms.mpi import launch
 from cpms.mpi.gathered import TOLD
 
 _spec = importlib.util.spec_from_file_location("mpi_runs", Path(__file__).with_name("mpi_runs.py"))
@@ -50,14 +49,11 @@ sys.exit(scaling.main())
 
 @pytest.fixture(scope="module")
 def recorded(request, tmp_path_factory):
-    if world.missing() or compiler() is None:
-        pytest.skip(world.missing() or "there is no C++ compiler")
-    built = request.getfixturevalue("host_backend")
-    built.compile([*variants.ARRANGING, *variants.ranks([FP16], personal=False)])
+    kernels = mpi_runs.kernels_on_host(request, [*variants.ARRANGING, *variants.ranks([FP16], personal=False)])
 
     def answer(ranks, module, task, *, timeout_s):
         assert module == "cpms.mpi.scaling"
-        code, output, errors = mpi_runs.run(ranks, "-c", EMULATED, built._folder, json.dumps(task))
+        code, output, errors = mpi_runs.run(ranks, "-c", EMULATED, kernels, json.dumps(task))
         assert code == 0, errors
         return json.loads(output)
 

@@ -18,7 +18,6 @@ import cpms
 from cpms import Graph, UnsupportedError, check
 from cpms.cuda import backend, variants
 from cpms.cuda.compile import missing
-from cpms.cuda.host import compiler
 from cpms.engine import Problem
 from cpms.engines import cpu, mpi_cuda
 from cpms.format import FP64, format_named
@@ -111,14 +110,7 @@ np.savez(f"{sys.argv[1]}/ranks{world().size}_{world().rank}.npz", **kept)
 
 @pytest.fixture(scope="module")
 def kernels(request):
-    """Return the folder of kernels for this machine, built before ranks ask for them."""
-    if world.missing():
-        pytest.skip(world.missing())
-    if compiler() is None:
-        pytest.skip("there is no C++ compiler")
-    built = request.getfixturevalue("host_backend")
-    built.compile([*variants.ARRANGING, *VARIANTS])
-    return built._folder
+    return mpi_runs.kernels_on_host(request, [*variants.ARRANGING, *VARIANTS])
 
 
 @pytest.fixture(scope="module", params=["host", pytest.param("gpu", marks=pytest.mark.gpu)])

@@ -14,9 +14,7 @@ from hypothesis import strategies as st
 
 from cpms.cuda import variants
 from cpms.cuda.compile import missing
-from cpms.cuda.host import compiler
 from cpms.format import FP16, format_named
-from cpms.mpi import world
 from cpms.mpi.gathered import cheaper
 from cpms.mpi.halo import Halo, foreign
 from cpms.mpi.rows import of_graph
@@ -228,14 +226,7 @@ np.savez(f"{sys.argv[1]}/{me.size}_{me.rank}.npz", **kept)
 
 @pytest.fixture(scope="module")
 def kernels(request):
-    """Return the folder of kernels for this machine, built before ranks ask for them."""
-    if world.missing():
-        pytest.skip(world.missing())
-    if compiler() is None:
-        pytest.skip("there is no C++ compiler")
-    built = request.getfixturevalue("host_backend")
-    built.compile(VARIANTS)
-    return built._folder
+    return mpi_runs.kernels_on_host(request, VARIANTS)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -13,9 +14,10 @@ from cpms.cuda.batch_graph import FULL_COLUMNS, BatchGraph, Own, padded_columns,
 from cpms.engine import Floats, Problem, Sweep
 from cpms.errors import UnsupportedError
 
+Made = TypeVar("Made")
 _SUMS, _FOUND = 4, 5
 """L1, squares, mass and dangling mass; and the largest change."""
-_POWER_BYTES, REFINE_BYTES = 24, 36
+POWER_BYTES, REFINE_BYTES = 24, 36
 """Of a node and query: iterates and answers, and what low sweeps of up to 32 bits need besides."""
 
 
@@ -36,12 +38,12 @@ class CudaBatch(Batch):
         self.problem = problem
         self._graph = BatchGraph.of(problem)
         self.nbytes = self._graph.nbytes
-        self.width = fitting_width(problem, FULL_COLUMNS, _POWER_BYTES)
+        self.width = fitting_width(problem, FULL_COLUMNS, POWER_BYTES)
 
     def start(self, queries: list[Query], first: Floats) -> None:
         """Begin all queries at the same first iterate."""
         nodes = self.problem.graph.nodes
-        with memory_for(self.problem, len(queries), _POWER_BYTES):
+        with memory_for(self.problem, len(queries), POWER_BYTES):
             self._places = Places(queries, nodes)
             self._shares = first_shares(self._graph, first, self._places.stride)
             self._fresh = current().arrays.zeros(self._shares.shape, np.float64)
@@ -180,23 +182,18 @@ def fitting_width(problem: Problem, most: int, each: int) -> int:
     )
 
 
-def prepared(problem: Problem, engine: str) -> CudaBatch:
-    """Return a problem prepared for batches on the device.
+def prepared(kind: Callable[[Problem], Made], problem: Problem, engine: str, each: int) -> Made:
+    """Return a problem prepared for one kind of batches on the device, of ``each`` bytes a node and query.
 
     Raises
     ------
     UnsupportedError
-        If it does not fit.
+        If not even one query fits.
     """
-    refuse_too_large(problem, engine, _POWER_BYTES)
-    with memory_for(problem, 0, 0):
-        return CudaBatch(problem)
-
-
-def refuse_too_large(problem: Problem, engine: str, each: int) -> None:
-    """Raise a sentence if not even one query fits."""
     graph = problem.graph
     needed = needed_bytes(problem, 1, each)
     reason = room.refusal(engine, graph, needed, what=f"a batch on {graph.name}", advice="use engine cpu")
     if reason:
         raise UnsupportedError(reason)
+    with memory_for(problem, 0, 0):
+        return kind(problem)

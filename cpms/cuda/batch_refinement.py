@@ -22,7 +22,6 @@ from cpms.cuda.batch import (
     full_sweep,
     memory_for,
     ranks_of,
-    refuse_too_large,
     sweeps_of,
 )
 from cpms.cuda.batch_graph import FULL_COLUMNS, MOST_COLUMNS, BatchGraph, values_a_lane
@@ -260,16 +259,3 @@ def needed_variants() -> list[variants.Variant]:
         for each in (1, 2, 4):
             wanted += variants.batch_low(storage, each)
     return wanted
-
-
-def prepared(problem: Problem, engine: str) -> CudaRefiningBatch:
-    """Return a problem prepared for batches of method ``refine`` on the device.
-
-    Raises
-    ------
-    UnsupportedError
-        If it does not fit.
-    """
-    refuse_too_large(problem, engine, REFINE_BYTES)
-    with memory_for(problem, 0, 0):
-        return CudaRefiningBatch(problem)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from cpms.cuda import batch, batch_refinement, launch_norms, refinement, room, segmented, variants, vectors
+from cpms.cuda import batch, launch_norms, refinement, room, segmented, variants, vectors
 from cpms.cuda import numbering as numbers
 from cpms.cuda.backend import current
 from cpms.cuda.batch import CudaBatch
@@ -185,11 +185,11 @@ class CudaEngine(Engine):
 
     def batch(self, problem: Problem) -> CudaBatch:
         """Arrange the graph for queries that share its edges."""
-        return batch.prepared(problem, self.name)
+        return batch.prepared(CudaBatch, problem, self.name, batch.POWER_BYTES)
 
     def refining_batch(self, problem: Problem) -> CudaRefiningBatch:
         """Arrange the graph for queries that share its edges, by method ``refine``."""
-        return batch_refinement.prepared(problem, self.name)
+        return batch.prepared(CudaRefiningBatch, problem, self.name, batch.REFINE_BYTES)
 
     def refinement(self, problem: Problem) -> Refinement:
         """Arrange the graph for kernels that stay on the device."""

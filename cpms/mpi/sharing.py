@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,11 +11,29 @@ import numpy as np
 import numpy.typing as npt
 
 from cpms import compress, threads
+from cpms.errors import InputError
 from cpms.graph import Floats, Ints
 from cpms.mpi.rows import Bounds, GraphRows, cut
 from cpms.sparse.sliced import BLOCK_ROWS
 
 _EDGES_A_THREAD = 1 << 22
+
+
+def given_numbers(spec: str, keys: tuple[str, ...], advice: str) -> dict[str, int]:
+    """Return the numbers of a graph's specification, each key at most once; ``advice`` says what it may be.
+
+    Examples
+    --------
+    >>> given_numbers("uniform:nodes=10, edges=30", ("nodes", "edges"), "")
+    {'nodes': 10, 'edges': 30}
+    """
+    given: dict[str, int] = {}
+    for item in spec.partition(":")[2].split(","):
+        found = re.fullmatch(r"\s*(\w+)\s*=\s*(\d{1,18})\s*", item)
+        if not found or found[1] not in keys or found[1] in given:
+            raise InputError(f"{spec}: {item!r} is not understood; {advice}")
+        given[found[1]] = int(found[2])
+    return given
 
 
 @dataclass

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy.typing as npt
 from cpms.errors import InputError
 from cpms.generators import uniform
 from cpms.generators._limits import random_numbers, spelled
-from cpms.mpi.sharing import Share
+from cpms.mpi.sharing import Share, given_numbers
 from cpms.readers.memory import graph_bytes, require_memory
 
 _KEYS = ("nodes", "edges", "scale", "edge_factor", "seed")
@@ -33,7 +32,8 @@ def make(spec: str, rank: int, ranks: int) -> Share:
     >>> len(share.sources), share.nodes, share.name
     (10, 10, 'uniform:nodes=10,edges=30,seed=1')
     """
-    given = _arguments(spec)
+    advice = f"ranks make uniform graphs of KEY=NUMBER with the keys {', '.join(_KEYS)}, each once; others need --whole"
+    given = given_numbers(spec, _KEYS, advice)
     nodes, edges = uniform._sizes(
         given.get("nodes"), given.get("edges"), given.get("scale"), given.get("edge_factor", 16)
     )
@@ -63,16 +63,3 @@ def _drawn(
         wanted = drawn[max(0, low - begin) : max(0, high - begin)]
         if len(wanted):
             yield wanted.copy()
-
-
-def _arguments(spec: str) -> dict[str, int]:
-    given: dict[str, int] = {}
-    for item in spec.partition(":")[2].split(","):
-        found = re.fullmatch(r"\s*(\w+)\s*=\s*(\d{1,18})\s*", item)
-        if not found or found[1] not in _KEYS or found[1] in given:
-            raise InputError(
-                f"{spec}: {item!r} is not understood; ranks make uniform graphs of KEY=NUMBER with the keys "
-                f"{', '.join(_KEYS)}, each once; others need --whole"
-            )
-        given[found[1]] = int(found[2])
-    return given

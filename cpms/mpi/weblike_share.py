@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import re
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
 from cpms import threads
 from cpms.errors import InputError
 from cpms.generators._limits import spelled
-from cpms.mpi.sharing import Share
+from cpms.mpi.sharing import Share, given_numbers
 from cpms.readers.memory import graph_bytes, require_memory
 
 NAME = "weblike-parts"
@@ -88,13 +85,9 @@ def _fill(
     threads.each(fill_chunk, range(0, edges, _CHUNK))
 
 
-def _arguments(spec: str) -> dict[str, Any]:
-    given = {"seed": 1}
-    for item in spec.partition(":")[2].split(","):
-        found = re.fullmatch(r"\s*(\w+)\s*=\s*(\d{1,18})\s*", item)
-        if not found or found[1] not in _KEYS or (found[1] in given and found[1] != "seed"):
-            raise InputError(f"{spec}: {item!r} is not understood; it is {NAME}:parts=P,nodes=N,edges=M,seed=S")
-        given[found[1]] = int(found[2])
+def _arguments(spec: str) -> dict[str, int]:
+    form = f"it is {NAME}:parts=P,nodes=N,edges=M,seed=S"
+    given = {"seed": 1} | given_numbers(spec, _KEYS, form)
     if len(given) < len(_KEYS):
-        raise InputError(f"{spec}: it is {NAME}:parts=P,nodes=N,edges=M,seed=S, with N pages and M links in each part")
+        raise InputError(f"{spec}: {form}, with N pages and M links in each part")
     return {key: given[key] for key in _KEYS}

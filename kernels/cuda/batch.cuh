@@ -41,15 +41,6 @@ struct Narrow<double> {
     static constexpr int width = 64;
     static CPMS_DEVICE double value(u64 bits) { return value_of(bits); }
 };
-CPMS_DEVICE float single_of(u32 bits) {
-#if defined(__CUDA_ARCH__)
-    return __uint_as_float(bits);
-#else
-    float value;
-    __builtin_memcpy(&value, &bits, 4);
-    return value;
-#endif
-}
 template <int E, int M, Rounding rounding>
 struct Narrow<Packed<E, M, rounding>> {
     using Sum = float;

@@ -49,6 +49,26 @@ CPMS_DEVICE double value_of(u64 bits) {
 #endif
 }
 
+CPMS_DEVICE u32 bits_of_single(float value) {
+#if defined(__CUDA_ARCH__)
+    return __float_as_uint(value);
+#else
+    u32 bits;
+    __builtin_memcpy(&bits, &value, 4);
+    return bits;
+#endif
+}
+
+CPMS_DEVICE float single_of(u32 bits) {
+#if defined(__CUDA_ARCH__)
+    return __uint_as_float(bits);
+#else
+    float value;
+    __builtin_memcpy(&value, &bits, 4);
+    return value;
+#endif
+}
+
 // Volatile: loads stay in the order they are written in, so that several are on their way together.
 #if defined(__CUDA_ARCH__)
 #define CPMS_LOADS(POLICY, PTX)                                                                           \

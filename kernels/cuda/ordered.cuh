@@ -19,21 +19,8 @@ struct Order<double> {
 template <>
 struct Order<float> {
     using Key = u32;
-#if defined(__CUDA_ARCH__)
-    static CPMS_DEVICE Key bits(float value) { return __float_as_uint(value); }
-    static CPMS_DEVICE float value(Key bits) { return __uint_as_float(bits); }
-#else
-    static CPMS_DEVICE Key bits(float value) {
-        Key word;
-        __builtin_memcpy(&word, &value, 4);
-        return word;
-    }
-    static CPMS_DEVICE float value(Key bits) {
-        float number;
-        __builtin_memcpy(&number, &bits, 4);
-        return number;
-    }
-#endif
+    static CPMS_DEVICE Key bits(float value) { return bits_of_single(value); }
+    static CPMS_DEVICE float value(Key bits) { return single_of(bits); }
 };
 
 constexpr u32 nothing = 0;

@@ -16,15 +16,7 @@ struct Plain<double> {
 template <>
 struct Plain<float> {
     using Word = u32;
-    static CPMS_DEVICE double value(u32 bits) {
-#if defined(__CUDA_ARCH__)
-        return (double)__uint_as_float(bits);
-#else
-        float single;
-        __builtin_memcpy(&single, &bits, 4);
-        return (double)single;
-#endif
-    }
+    static CPMS_DEVICE double value(u32 bits) { return (double)single_of(bits); }
 };
 
 template <class Real, class Policy>

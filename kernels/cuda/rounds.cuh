@@ -44,16 +44,6 @@ CPMS_DEVICE int shared_scale(bool scaled, int top, double largest) {
     return exponent < -1000 ? -1000 : exponent > 1000 ? 1000 : exponent;
 }
 
-CPMS_DEVICE u32 bits_of_single(float value) {
-#if defined(__CUDA_ARCH__)
-    return __float_as_uint(value);
-#else
-    u32 bits;
-    __builtin_memcpy(&bits, &value, 4);
-    return bits;
-#endif
-}
-
 CPMS_DEVICE float about_one_over(u32 number) {
 #if defined(__CUDA_ARCH__)
     float inverse;
@@ -86,7 +76,7 @@ struct Quantiser {
 #if defined(__CUDA_ARCH__)
         if constexpr (E == 5 && M == 10 && rounding == Rounding::nearest) {
             u16 half;
-            asm("cvt.rn.f16.f32 %0, %1;" : "=h"(half) : "f"(__uint_as_float(size)));
+            asm("cvt.rn.f16.f32 %0, %1;" : "=h"(half) : "f"(single_of(size)));
             return half | sign;
         }
 #endif
