@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
@@ -86,7 +87,8 @@ class Sweep(NamedTuple):
 
     def of(self, norm: Norm) -> float:
         """Return one of the norms by name."""
-        return {"l1": self.l1, "l2": self.l2, "linf": self.linf}[norm]
+        found: float = getattr(self, norm)
+        return found
 
 
 class Sweeps(NamedTuple):
@@ -112,6 +114,15 @@ class Operator(ABC, Generic[Vector]):
     @abstractmethod
     def empty(self) -> Vector:
         """Return a vector to sweep into; its content is undefined."""
+
+    def queue(self, x: Vector, out: Vector, level: Level, step: int, norm: Norm) -> Callable[[], Sweep] | None:
+        """Begin `sweep` and return how to wait for what it finds, of which only ``norm`` and mass count.
+
+        The next sweep may be begun before, from ``out`` into ``x``. None where the caller has to wait: nothing has
+        been begun then.
+        """
+        del x, out, level, step, norm
+        return None
 
     @abstractmethod
     def sweep(self, x: Vector, out: Vector, level: Level, step: int) -> Sweep:

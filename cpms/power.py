@@ -8,12 +8,15 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from cpms.engine import Floats, Operator
+from cpms.engine import Floats, Operator, Sweep
 from cpms.errors import InputError
 from cpms.format import Format
 from cpms.precision import FLOAT64, Controller, Level
 from cpms.result import Status, Step
 from cpms.stopping import STALLED_ITERATIONS, Stopping
+
+_SURE = 0.9
+"""Share of the expected change below which the next one hardly falls."""
 
 
 def _read(operator: Operator[Any], x: Any, segments: int) -> Floats:
@@ -44,14 +47,21 @@ def power(
         operator, x, out = operator.to_float64(x, out)
         written = 0
     history: list[Step] = []
+    ahead: Callable[[], Sweep] | None = None
     began = time.perf_counter()
     while True:  # Line 4.
         _check_level(level, written)
-        left = (stopping.iterations or stopping.max_iterations) - len(history) if controller.constant else 1
-        tol = 0.0 if stopping.iterations else stopping.tol
-        found, ends_s = operator.sweeps(  # Lines 5 to 7.
-            x, out, level, len(history), norm=stopping.norm, tol=tol, most=left
-        )
+        under_way = ahead or operator.queue(x, out, level, len(history), stopping.norm)
+        if under_way:
+            goes_on = _goes_on(history, controller, state, level, stopping)
+            ahead = operator.queue(out, x, level, len(history) + 1, stopping.norm) if goes_on else None
+            found, ends_s = [under_way()], [0.0]
+        else:
+            left = (stopping.iterations or stopping.max_iterations) - len(history) if controller.constant else 1
+            tol = 0.0 if stopping.iterations else stopping.tol
+            found, ends_s = operator.sweeps(  # Lines 5 to 7.
+                x, out, level, len(history), norm=stopping.norm, tol=tol, most=left
+            )
         # On a clock of their own they took less than they did with their launch.
         began_s = time.perf_counter() - began - ends_s[-1]
         if len(found) % 2:
@@ -72,6 +82,8 @@ def power(
             moves = following != level or 0.0 < change < history[-2].residual
             if confirmed is None or confirmed(ranks) or not moves or len(history) >= stopping.max_iterations:
                 return ranks, status, history
+        if following != level:
+            ahead = None
         converts = following == FLOAT64 and level != FLOAT64
         if converts:
             operator, x, out = operator.to_float64(x, out)
@@ -79,6 +91,23 @@ def power(
         if converts or following.read > level.read:
             operator.scale(x, 1.0 / found[-1].mass, written)
         level = following
+
+
+def _goes_on(history: list[Step], controller: Controller, state: Any, level: Level, stopping: Stopping) -> bool:
+    """Return whether the sweep under way will hardly be the last at its level, as changes have been falling.
+
+    The next one may begin before what this one finds is known: it overwrites nothing that counts.
+    """
+    if len(history) + 1 >= (stopping.iterations or stopping.max_iterations):
+        return False
+    if controller.constant and stopping.iterations:
+        return True
+    if len(history) < 2 or history[-2].residual <= 0.0:
+        return False
+    before, last = (step.residual for step in history[-2:])
+    expected = _SURE * last * min(1.0, last / before)
+    ends = not stopping.iterations and expected < stopping.tol
+    return not ends and controller.update(state, expected)[0] == level
 
 
 def _check_level(level: Level, written: int) -> None:

@@ -202,7 +202,7 @@ def test_vectors_are_kept_scaled_and_converted(engine, storage):
     np.testing.assert_allclose(operator.read(x, 0), 1.3 * kept, rtol=2 * unit)
     # The matrix, and what kernels meet in the padding.
     assert operator.nbytes >= problem.graph.edges * (8 + storage.bytes_read())
-    assert not backends.current().to_host(x[300:]).any()
+    assert not backends.current().to_host(x.values[300:]).any()
     converted, x, out = operator.to_float64(x, operator.empty())
     assert (converted is operator) == (storage == FP64)
     assert converted.storage == FP64

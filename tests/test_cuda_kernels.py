@@ -286,7 +286,7 @@ def test_rows_may_lie_in_any_number_of_tasks(backend, steps):
         values = np.random.default_rng(11).random(graph.nodes)
         matrix = layouts.BalancedRows.build(graph, FP64, steps=steps)
         work = cuda.Work.of(problem, pattern=False, numbering=None)
-        operator = cuda.CudaOperator(problem, FP64, "spmv_csr_balanced", matrix, work)
+        operator = cuda.CudaOperator.of(problem, FP64, "spmv_csr_balanced", matrix, work)
         twin = obvious.ENGINE.prepare(problem, FP64, "csr")
         x, out, out_twin = operator.load(values), operator.empty(), twin.empty()
         operator.sweep(x, out, FLOAT64, 0)

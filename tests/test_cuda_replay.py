@@ -96,6 +96,29 @@ def test_one_new_vector_ends_all_graphs(device):
     assert log == ["launched", "launched", "replayed", "launched", "launched"]
 
 
+def test_graphs_made_ahead_run_nothing_until_they_are_replayed(device):
+    replays, log, x, out = Replays(), [], Vector(), Vector()
+    made = []
+    replays.prepare((x, out), lambda vector: vector, (1, 1), lambda *given: made.append(given))
+    assert device.captures == 2
+    run(replays, (x, out), (1, 2), log)
+    assert log == ["launched"]
+    for vectors in ((x, out), (out, x)):
+        run(replays, vectors, (1, 1), log)
+    assert log == ["launched"]
+    assert made == [(x, out, "replayed"), (out, x, "replayed")]
+
+
+def test_where_none_can_be_made_ahead_the_first_launches_are_as_ever(device):
+    device.refuses = True
+    replays, log, x, out = Replays(), [], Vector(), Vector()
+    replays.prepare((x, out), lambda vector: vector, (1, 1), lambda *_: None)
+    device.refuses = False
+    for _ in range(4):
+        run(replays, (x, out), (1, 1), log)
+    assert log == ["launched", "launched", "replayed", "replayed"]
+
+
 def test_clearing_lets_go(device):
     replays, log, x, out = Replays(), [], Vector(), Vector()
     for _ in range(3):

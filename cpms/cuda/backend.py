@@ -79,8 +79,15 @@ class Backend(ABC):
         """Return a copy in main memory, once all kernels before have run."""
 
     @abstractmethod
+    def note(self, numbers: Any) -> Callable[[], list[float]]:
+        """Queue a copy of a few floating-point numbers, at most 64, to main memory; return how to wait for it.
+
+        Launches behind it may overwrite them. Of copies that have not been waited for, the last `FETCHES` are kept.
+        """
+
     def fetch(self, numbers: Any) -> list[float]:
-        """Return a few floating-point numbers, at most 64: what a sweep found."""
+        """Return a few floating-point numbers: what a sweep found."""
+        return self.note(numbers)()
 
     @abstractmethod
     def fetches(self, size: int) -> Callable[[Any], Callable[[], Floats]]:

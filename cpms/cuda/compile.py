@@ -91,7 +91,7 @@ class CudaBackend(Backend):
         self._forked, self._joined = (cupy.cuda.Event(disable_timing=True) for _ in range(2))
         # Copies into pinned memory need no staging of their own.
         self._empty_pinned = import_module("cupyx").empty_pinned
-        self._pinned = self._empty_pinned(64, np.float64)
+        self._rooms = itertools.cycle(self._pinned(64))
 
     def compile(self, variants: Iterable[Variant]) -> None:
         """Compile what is not ready yet, as one module."""
@@ -166,18 +166,29 @@ class CudaBackend(Backend):
         host: np.ndarray[Any, Any] = self.arrays.asnumpy(array)
         return host
 
-    def fetch(self, numbers: Any) -> list[float]:
-        """Copy through pinned memory and wait."""
-        room = self._pinned.view(numbers.dtype)[: numbers.size]
-        found: list[float] = numbers.get(out=room).tolist()
-        return found
+    def note(self, numbers: Any) -> Callable[[], list[float]]:
+        """Copy into pinned memory, in turn into each of some rooms, on the current stream."""
+        room, copied = next(self._rooms)
+        runtime, stream = self.arrays.cuda.runtime, self.arrays.cuda.get_current_stream()
+        to_host = runtime.memcpyDeviceToHost
+        runtime.memcpyAsync(room.ctypes.data, numbers.data.ptr, numbers.nbytes, to_host, stream.ptr)
+        copied.record(stream)
+
+        def noted() -> list[float]:
+            copied.synchronize()
+            found: list[float] = room.view(numbers.dtype)[: numbers.size].tolist()
+            return found
+
+        return noted
+
+    def _pinned(self, size: int) -> list[tuple[Floats, Any]]:
+        """Return rooms for so many numbers, each with the event that says it is filled."""
+        event = self.arrays.cuda.Event
+        return [(self._empty_pinned(size, np.float64), event(disable_timing=True)) for _ in range(FETCHES)]
 
     def fetches(self, size: int) -> Callable[[Any], Callable[[], Floats]]:
         """Copy into pinned memory, in turn into each of some rooms, on the second stream."""
-        rooms = [
-            (self._empty_pinned(size, np.float64), self.arrays.cuda.Event(disable_timing=True)) for _ in range(FETCHES)
-        ]
-        turns = itertools.cycle(rooms)
+        turns = itertools.cycle(self._pinned(size))
 
         def fetch(numbers: Any) -> Callable[[], Floats]:
             room, copied = next(turns)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -12,10 +14,11 @@ from cpms.cuda import segmented, variants
 from cpms.cuda.backend import current
 from cpms.cuda.coo import Product
 from cpms.cuda.launch_norms import Reduction
+from cpms.cuda.lent import Lent
 from cpms.cuda.plain import element_type
 from cpms.cuda.replay import Replays
 from cpms.cuda.vectors import vector_length
-from cpms.engine import Floats, Operator, Problem, Sweep
+from cpms.engine import Floats, Norm, Operator, Problem, Sweep
 from cpms.format import FP64, Format
 from cpms.precision import Level
 from cpms.segmented import on_device
@@ -49,8 +52,15 @@ class System:
 
 
 @dataclass(frozen=True, eq=False)
-class CooOperator(Operator[Any]):
-    """Edges in device memory; vectors are device arrays of float64 or float32 with zeros behind the nodes.
+class Vector:
+    """A device array of float64 or float32 with zeros behind the nodes."""
+
+    values: Any
+
+
+@dataclass(frozen=True, eq=False)
+class CooOperator(Operator[Vector]):
+    """Edges in device memory; vectors are plain floats.
 
     Parameters
     ----------
@@ -75,6 +85,7 @@ class CooOperator(Operator[Any]):
     teleport: Any
     found: Any
     rooms: tuple[Reduction, Reduction]
+    lent: Lent[Vector]
     replays: Replays = field(default_factory=Replays)
 
     @property
@@ -82,47 +93,54 @@ class CooOperator(Operator[Any]):
         """Bytes of the matrix."""
         return self.matrix.nbytes
 
-    def load(self, values: Floats) -> Any:
+    def load(self, values: Floats) -> Vector:
         """Return float64 values, of either memory, as a vector."""
         vector = self.empty()
         given = segmented.adopted(values) if on_device(values) else current().arrays.asarray(values)
-        vector[: self.problem.graph.nodes] = given
+        vector.values[: self.problem.graph.nodes] = given
         current().synchronize()
         return vector
 
-    def empty(self) -> Any:
-        """Return a vector of zeros."""
-        nodes = self.problem.graph.nodes
-        with current().memory_for(f"a vector of {nodes:,} nodes", self.storage.nbytes(nodes)):
-            return current().arrays.zeros(vector_length(nodes), self.matrix.edges.real)
+    def empty(self) -> Vector:
+        """Return a vector with zeros behind the nodes."""
+        return self.lent.vector()
 
-    def sweep(self, x: Any, out: Any, level: Level, step: int) -> Sweep:  # noqa: ARG002
-        """Launch product and dangling mass, update, and distance; then fetch five numbers."""
-        self.replays.run((x, out), (), lambda: self.launch(x, out))
-        _, l1, squares, mass, linf = current().fetch(self.found)
-        return Sweep(l1, squares**0.5, linf, mass)
+    def sweep(self, x: Vector, out: Vector, level: Level, step: int) -> Sweep:
+        """Launch product and dangling mass, update, and distance; then wait for five numbers."""
+        return self.queue(x, out, level, step, "l1")()
 
-    def launch(self, x: Any, out: Any) -> None:
+    def queue(self, x: Vector, out: Vector, level: Level, step: int, norm: Norm) -> Callable[[], Sweep]:  # noqa: ARG002
+        """Launch a sweep and the copy of what it finds, which is all norms."""
+        self.replays.run((x.values, out.values), (), lambda: self.launch(x, out))
+        noted = current().note(self.found)
+
+        def found() -> Sweep:
+            _, l1, squares, mass, linf = noted()
+            return Sweep(l1, squares**0.5, linf, mass)
+
+        return found
+
+    def launch(self, x: Vector, out: Vector) -> None:
         """Queue one sweep's kernels and wait for none."""
         backend = current()
         aside = self.system.two_streams and self.dangling_nodes.size > 0
         with backend.beside() if aside else nullcontext():
-            self._sum_dangling(x)
-        self.matrix.multiply(x)
+            self._sum_dangling(x.values)
+        self.matrix.multiply(x.values)
         if aside:
             backend.rejoin()
-        self._finish(out)
-        self._measure(out, x)
+        self._finish(out.values)
+        self._measure(out.values, x.values)
 
-    def multiply(self, x: Any, out: Any, *, read: int, write: int, step: int) -> None:  # noqa: ARG002
+    def multiply(self, x: Vector, out: Vector, *, read: int, write: int, step: int) -> None:  # noqa: ARG002
         """Queue the product alone, into the operator's own memory."""
-        self.matrix.multiply(x)
+        self.matrix.multiply(x.values)
 
-    def scale(self, x: Any, factor: float, segments: int) -> None:  # noqa: ARG002
+    def scale(self, x: Vector, factor: float, segments: int) -> None:  # noqa: ARG002
         """Multiply the vector by a factor."""
-        x *= factor
+        x.values[:] *= factor
 
-    def to_float64(self, x: Any, out: Any) -> tuple[CooOperator, Any, Any]:
+    def to_float64(self, x: Vector, out: Vector) -> tuple[CooOperator, Vector, Vector]:
         """Build the float64 matrix; plain float64 stays as it is."""
         if self.storage == FP64:
             return self, x, out
@@ -130,13 +148,13 @@ class CooOperator(Operator[Any]):
         converted = prepared(self.problem, FP64, self.system)
         return converted, converted.load(self.read_device(x, 0)), converted.empty()
 
-    def read(self, x: Any, segments: int) -> Floats:
+    def read(self, x: Vector, segments: int) -> Floats:
         """Return the vector in main memory."""
         return current().to_host(self.read_device(x, segments))
 
-    def read_device(self, x: Any, segments: int) -> Any:  # noqa: ARG002
+    def read_device(self, x: Vector, segments: int) -> Any:  # noqa: ARG002
         """Return the vector as a float64 device array, shape (nodes,)."""
-        return x[: self.problem.graph.nodes].astype(np.float64)
+        return x.values[: self.problem.graph.nodes].astype(np.float64)
 
     def _sum_dangling(self, x: Any) -> None:
         count, room = self.dangling_nodes.size, self.rooms[0]
@@ -162,8 +180,13 @@ def prepared(problem: Problem, storage: Format, system: System) -> CooOperator:
     """Return an operator of plain floats in ``storage``, which `element_type` knows."""
     real, graph, arrays = str(element_type(storage)), problem.graph, current().arrays
     current().compile(system.needed_variants(real))
+
+    def vector() -> Vector:
+        with current().memory_for(f"a vector of {graph.nodes:,} nodes", storage.nbytes(graph.nodes)):
+            return Vector(arrays.zeros(vector_length(graph.nodes), real))
+
     with current().memory_for(f"{graph.name} in layout 'coo'", most_bytes(problem, storage)):
-        return CooOperator(
+        made = CooOperator(
             problem=problem,
             storage=storage,
             system=system,
@@ -173,7 +196,10 @@ def prepared(problem: Problem, storage: Format, system: System) -> CooOperator:
             teleport=arrays.asarray(problem.teleport_or_scalar),
             found=arrays.zeros(5, np.float64),
             rooms=(Reduction.make(), Reduction.make()),
+            lent=Lent(vector),
         )
+    made.replays.prepare(made.lent.pair(), attrgetter("values"), (), made.launch)
+    return made
 
 
 def most_bytes(problem: Problem, storage: Format) -> int:

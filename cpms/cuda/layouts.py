@@ -56,6 +56,12 @@ class Matrix(ABC):
         values = segmented.restore_inplace(self.values) if exact else self._float64_values(graph)
         return replace(self, values=segmented.convert_inplace(values, FP64))
 
+    def as_float64(self) -> Matrix:
+        """Return what `to_float64` of a segment format will return, in the same memory; that still holds segments."""
+        if self.values is None:
+            return self
+        return replace(self, values=SegmentedArray(self.values.memory, self.values.length, FP64))
+
     @abstractmethod
     def _float64_values(self, graph: Graph) -> Any:
         """Return the entries' values, made anew from the graph."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from cpms.cuda.backend import current
 
+Vector = TypeVar("Vector")
 _LAUNCHES_BEFORE_GRAPH = 2
 """Making a graph costs about as much as it saves in a few launches."""
 
@@ -40,9 +42,7 @@ class Replays:
         launch : callable
             Always the same launches for the same vectors and level.
         """
-        if not all(any(vector is held for held in self._vectors) for vector in vectors):
-            self._known.clear()
-            self._vectors = vectors
+        self._hold(vectors)
         key = (*map(id, vectors), *level)
         known = self._known.get(key, 0)
         if known == _LAUNCHES_BEFORE_GRAPH:
@@ -55,6 +55,29 @@ class Replays:
         if known < _LAUNCHES_BEFORE_GRAPH:
             self._known[key] = known + 1
         launch()
+
+    def prepare(
+        self,
+        pair: tuple[Vector, Vector],
+        memory: Callable[[Vector], Any],
+        level: tuple[float, ...],
+        launch: Callable[[Vector, Vector], None],
+    ) -> None:
+        """Make the graphs of ``launch(x, out)`` and ``launch(out, x)`` ahead of `run`; nothing runs.
+
+        `run` will be given the ``memory`` of the vectors. Where graphs cannot be made, it launches.
+        """
+        for x, out in (pair, pair[::-1]):
+            vectors = memory(x), memory(out)
+            self._hold(vectors)
+            graph = current().captured(partial(launch, x, out))
+            if graph is not None:
+                self._known[(*map(id, vectors), *level)] = graph
+
+    def _hold(self, vectors: tuple[Any, ...]) -> None:
+        if not all(any(vector is held for held in self._vectors) for vector in vectors):
+            self._known.clear()
+            self._vectors = vectors
 
     def clear(self) -> None:
         """Let go of vectors and graphs."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
+from operator import attrgetter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,10 +18,11 @@ from cpms.cuda.batch_refinement import CudaRefiningBatch
 from cpms.cuda.compile import missing
 from cpms.cuda.launch_spmv import Update
 from cpms.cuda.layouts import BalancedRows, Columns, Matrix, ThreadRows, most_bytes
+from cpms.cuda.lent import Lent
 from cpms.cuda.numbering import Numbering
 from cpms.cuda.replay import Replays
 from cpms.cuda.work import Work
-from cpms.engine import Engine, Floats, Operator, Problem, Refinement, Sweep
+from cpms.engine import Engine, Floats, Norm, Operator, Problem, Refinement, Sweep
 from cpms.errors import UnsupportedError
 from cpms.format import FP64, FloatFormat, Format
 from cpms.graph import Graph
@@ -35,7 +39,31 @@ class CudaOperator(Operator[SegmentedArray]):
     kernel: str
     matrix: Matrix
     work: Work
+    lent: Lent[SegmentedArray]
     replays: Replays = field(default_factory=Replays)
+    converted: CudaOperator | None = None
+    """What `to_float64` returns where that happens in place."""
+
+    @classmethod
+    def of(cls, problem: Problem, storage: Format, kernel: str, matrix: Matrix, work: Work) -> CudaOperator:
+        """Return an operator with vectors, and graphs of the sweeps that `cpms.precision`'s policies ask for."""
+        nodes, converted = problem.graph.nodes, None
+        lent = Lent(lambda: _new_vector(nodes, storage))
+        own = lent.pair()
+        if storage.exact and storage != FP64:
+            converted = cls(problem, FP64, kernel, matrix.as_float64(), work, Lent(lambda: _new_vector(nodes, FP64)))
+            x, out = (SegmentedArray(vector.memory, vector.length, FP64) for vector in own)
+            converted._capture((x, out))
+        made = cls(problem, storage, kernel, matrix, work, lent, converted=converted)
+        made._capture(own)
+        return made
+
+    def _capture(self, pair: tuple[SegmentedArray, SegmentedArray]) -> None:
+        if _differs_by_step(self.storage):
+            return
+        for read, write in variants.levels(self.storage):
+            launch = partial(self.launch, read=read, write=write, step=0)
+            self.replays.prepare(pair, attrgetter("memory"), (read, write), launch)
 
     @property
     def nbytes(self) -> int:  # type: ignore[override]
@@ -51,23 +79,28 @@ class CudaOperator(Operator[SegmentedArray]):
         return vector
 
     def empty(self) -> SegmentedArray:
-        """Return a vector of zeros."""
-        nodes = self.problem.graph.nodes
-        with current().memory_for(f"a vector of {nodes:,} nodes", self.storage.nbytes(nodes)):
-            return vectors.zeros(nodes, self.storage)
+        """Return a vector with zeros behind the nodes."""
+        return self.lent.vector()
 
     def sweep(self, x: SegmentedArray, out: SegmentedArray, level: Level, step: int) -> Sweep:
-        """Launch dangling mass, product with update, and norms; then fetch five numbers."""
+        """Launch dangling mass, product with update, and norms; then wait for five numbers."""
+        return self.queue(x, out, level, step, "l1")()
+
+    def queue(self, x: SegmentedArray, out: SegmentedArray, level: Level, step: int, norm: Norm) -> Callable[[], Sweep]:  # noqa: ARG002
+        """Launch a sweep and the copy of what it finds, which is all norms."""
         read, write = self._checked(level)
-        if isinstance(self.storage, FloatFormat) and self.storage.rounding == "stochastic":
-            self.launch(x, out, read=read, write=write, step=step)  # Each step has a seed of its own.
+        launch = partial(self.launch, x, out, read=read, write=write, step=step)
+        if _differs_by_step(self.storage):
+            launch()
         else:
-            vectors_used = (x.memory, out.memory)
-            self.replays.run(
-                vectors_used, (read, write), lambda: self.launch(x, out, read=read, write=write, step=step)
-            )
-        _, l1, squares, mass, linf = current().fetch(self.work.found)
-        return Sweep(l1, squares**0.5, linf, mass)
+            self.replays.run((x.memory, out.memory), (read, write), launch)
+        noted = current().note(self.work.found)
+
+        def found() -> Sweep:
+            _, l1, squares, mass, linf = noted()
+            return Sweep(l1, squares**0.5, linf, mass)
+
+        return found
 
     def launch(self, x: SegmentedArray, out: SegmentedArray, *, read: int, write: int, step: int) -> None:
         """Queue one sweep's kernels and wait for none."""
@@ -89,11 +122,12 @@ class CudaOperator(Operator[SegmentedArray]):
         """Convert to float64: in place for segments, into new memory for packed floats."""
         self.replays.clear()
         matrix = self.matrix.to_float64(self.problem.graph)
-        converted = CudaOperator(self.problem, FP64, self.kernel, matrix, self.work)
         if not self.storage.exact:
-            vector = converted.empty()
+            made = CudaOperator.of(self.problem, FP64, self.kernel, matrix, self.work)
+            vector = made.empty()
             vectors.write(vector, vectors.read(x, self.problem.graph.nodes, None))
-            return converted, vector, converted.empty()
+            return made, vector, made.empty()
+        converted = self.converted or self
         segmented.restore_inplace(x)
         # The content of the other vector is of no use, but the zeros behind its nodes are.
         out.memory.view(np.float64)[self.problem.graph.nodes :] = 0.0
@@ -181,7 +215,7 @@ class CudaEngine(Engine):
             numbering = numbers.chosen(problem.graph) if kernel == "spmv_csr_balanced" else None
             matrix = _build(kernel, problem.graph, None if layout == "pattern" else storage, numbering)
             work = Work.of(problem, pattern=layout == "pattern", numbering=numbering)
-            return CudaOperator(problem, storage, kernel, matrix, work)
+            return CudaOperator.of(problem, storage, kernel, matrix, work)
 
     def batch(self, problem: Problem) -> CudaBatch:
         """Arrange the graph for queries that share its edges."""
@@ -215,6 +249,15 @@ def _build(kernel: str, graph: Graph, storage: Format | None, numbering: Numberi
         return BalancedRows.build(graph, storage, numbering=numbering)
     assert storage is not None  # noqa: S101  # ELL stores values.
     return Columns.build(graph, storage)
+
+
+def _new_vector(nodes: int, storage: Format) -> SegmentedArray:
+    with current().memory_for(f"a vector of {nodes:,} nodes", storage.nbytes(nodes)):
+        return vectors.zeros(nodes, storage)
+
+
+def _differs_by_step(storage: Format) -> bool:
+    return isinstance(storage, FloatFormat) and storage.rounding == "stochastic"
 
 
 def _seed(storage: Format, step: int) -> int:

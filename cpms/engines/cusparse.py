@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import attrgetter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,10 +14,11 @@ from cpms.cuda import launch_norms, segmented, variants
 from cpms.cuda.backend import current
 from cpms.cuda.compile import missing
 from cpms.cuda.launch_norms import Reduction
+from cpms.cuda.lent import Lent
 from cpms.cuda.libraries import Blas, DenseVector, SparseProduct, padded
 from cpms.cuda.plain import element_type
 from cpms.cuda.replay import Replays
-from cpms.engine import Engine, Floats, Operator, Problem, Sweep
+from cpms.engine import Engine, Floats, Norm, Operator, Problem, Sweep
 from cpms.errors import UnsupportedError
 from cpms.format import FP64, Format
 from cpms.precision import Level
@@ -86,6 +88,7 @@ class CusparseOperator(Operator[Vector]):
     change: Any
     found: Any
     room: Reduction
+    lent: Lent[Vector]
     replays: Replays = field(default_factory=Replays)
 
     @property
@@ -107,24 +110,32 @@ class CusparseOperator(Operator[Vector]):
         return vector
 
     def empty(self) -> Vector:
-        """Return a vector of zeros."""
-        nodes, arrays = self.problem.graph.nodes, current().arrays
-        with current().memory_for(f"a vector of {nodes:,} nodes", 8 * nodes):
-            values = arrays.zeros(padded(nodes), self.rest.dtype)
-        return Vector(DenseVector(values, nodes), arrays.zeros(1, np.float64), self.rest.copy())
+        """Return a vector with zeros behind the nodes."""
+        return self.lent.vector()
 
     def sweep(self, x: Vector, out: Vector, level: Level, step: int) -> Sweep:  # noqa: ARG002
         """Multiply, add teleport and dangling mass, take the norm of the change."""
-        self.replays.run((x, out), (), lambda: self.launch(x, out))
-        found = current().fetch(self.found)
-        if not self.storage.exact:
-            l1, squares, out.mass, linf = found
-            return Sweep(l1, squares**0.5, linf, out.mass)
-        # Columns of P and the distributions sum to 1, in float64 to the last bits.
-        out.mass = self.problem.damping * x.mass + 1.0 - self.problem.damping
-        lazy = LazySweep(found[0], np.nan, np.nan, out.mass)
-        lazy.rest = self._rest
-        return lazy
+        return self._queued(x, out)()
+
+    def queue(self, x: Vector, out: Vector, level: Level, step: int, norm: Norm) -> Callable[[], Sweep] | None:  # noqa: ARG002
+        """Launch a sweep and the copy of what it finds; norms that are worked out later have to be waited for."""
+        return self._queued(x, out) if norm == "l1" or not self.storage.exact else None
+
+    def _queued(self, x: Vector, out: Vector) -> Callable[[], Sweep]:
+        self.replays.run((x.dense, out.dense), (), lambda: self.launch(x, out))
+        noted = current().note(self.found)
+
+        def found() -> Sweep:
+            if not self.storage.exact:
+                l1, squares, out.mass, linf = noted()
+                return Sweep(l1, squares**0.5, linf, out.mass)
+            # Columns of P and the distributions sum to 1, in float64 to the last bits.
+            out.mass = self.problem.damping * x.mass + 1.0 - self.problem.damping
+            lazy = LazySweep(noted()[0], np.nan, np.nan, out.mass)
+            lazy.rest = self._rest
+            return lazy
+
+        return found
 
     def launch(self, x: Vector, out: Vector) -> None:
         """Queue one sweep's calls and wait for none."""
@@ -245,6 +256,11 @@ def prepared(problem: Problem, storage: Format, layout: str) -> CusparseOperator
         filled[: graph.nodes] = values
         return arrays.asarray(filled)
 
+    def new_vector() -> Vector:
+        with current().memory_for(f"a vector of {graph.nodes:,} nodes", 8 * graph.nodes):
+            dense = DenseVector(arrays.zeros(length, dtype), graph.nodes)
+        return Vector(dense, arrays.zeros(1, np.float64), rest.copy())
+
     current().compile([variants.AFFINE[str(dtype)], *([] if exact else _sums(storage))])
     with current().memory_for(f"{graph.name} for cuSPARSE", _needed_bytes(problem)):
         product = SparseProduct(
@@ -257,20 +273,26 @@ def prepared(problem: Problem, storage: Format, layout: str) -> CusparseOperator
         )
         one_target = problem.teleport is None or problem.dangling == "teleport"
         dangling = len(graph.dangling_nodes) > 0
-        return CusparseOperator(
+        rest = arrays.full(1, 1.0 - problem.damping, dtype)
+        made = CusparseOperator(
             problem=problem,
             storage=storage,
             product=product,
             blas=Blas(dtype),
             teleport=vector(problem.teleport_or_scalar),
             sink=None if one_target or not dangling else vector(problem.sink_or_scalar),
-            rest=arrays.full(1, 1.0 - problem.damping, dtype),
+            rest=rest,
             dangling_nodes=arrays.asarray(graph.dangling_nodes.astype(np.uint32)),
             indicator=vector((graph.out_degree == 0).astype(np.float64)) if dangling and exact else None,
             change=arrays.zeros(length, dtype) if exact else None,
             found=arrays.zeros(1 if exact else 4, np.float64),
             room=Reduction.make(),
+            lent=Lent(new_vector),
         )
+    pair = made.lent.pair()
+    made.launch(*pair)  # Libraries make themselves ready when they are first called.
+    made.replays.prepare(pair, attrgetter("dense"), (), made.launch)
+    return made
 
 
 def _needed_bytes(problem: Problem) -> int:

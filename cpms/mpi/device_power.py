@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import time
-import weakref
 from collections import deque
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 
 from cpms.cuda import variants
 from cpms.cuda.backend import current
+from cpms.cuda.lent import Lent
 from cpms.cuda.refinement import NORMS
 from cpms.engine import Floats, Norm, Operator, Problem, Sweep, Sweeps
 from cpms.format import FP64, Format
@@ -40,7 +39,7 @@ class DevicePower(Operator[Gathered]):
         self.nbytes = rows.nbytes
         self._full = variants.ranks_full(refines=False, personal=rows.personal)
         self._repeated = Repeated(rows.transport)
-        self._free: list[Gathered] = []
+        self._lent = Lent(rows.exchange.vector)
         current().compile([variants.RANKS_CORRECT, self._full, variants.PACKS[64]])
 
     def load(self, values: Floats) -> Gathered:
@@ -54,10 +53,7 @@ class DevicePower(Operator[Gathered]):
 
     def empty(self) -> Gathered:
         """Return a vector: in memory of one that is gone, where graphs of the last solve know it."""
-        kept = self._free.pop() if self._free else self.rows.exchange.vector()
-        lent = replace(kept)
-        weakref.finalize(lent, self._free.append, kept)
-        return lent
+        return self._lent.vector()
 
     def sweep(self, x: Gathered, out: Gathered, level: Level, step: int) -> Sweep:
         """Sweep once."""
