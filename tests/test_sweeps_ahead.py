@@ -20,19 +20,26 @@ from cpms.testing import graphs
 
 FORMATS = ["fp64", "cpms2", "cpms4", "fp32", "fp16-scaled"]
 WEB = cpms.load("rmat:scale=7,edge_factor=6,seed=3")
-begun = []
+begun, events = [], []
 
 
 def queue(self, x, out, level, step, norm):
     """Sweep at once, as a device would that nobody waits for."""
     begun.append(step)
+    events.append(("begun", step))
     found = self.sweep(x, out, level, step)
-    return lambda: found
+
+    def wait():
+        events.append(("waited", step))
+        return found
+
+    return wait
 
 
 def solved(graph, storage, stopping, *, queues, rule=None):
     problem, first = Problem(graph), np.full(graph.nodes, 1.0 / graph.nodes)
     begun.clear()
+    events.clear()
     with pytest.MonkeyPatch.context() as patched:
         if queues:
             patched.setattr(reference.ReferenceOperator, "queue", queue)
@@ -66,6 +73,8 @@ def test_most_sweeps_are_begun_ahead_and_hardly_one_for_nothing(name):
     assert status is cpms.Status.CONVERGED
     assert len(begun) - len(history) <= rises
     assert len(set(begun)) == len(history)
+    ahead = [step for step in set(begun) if ("waited", step - 1) in events[events.index(("begun", step)) :]]
+    assert len(ahead) >= len(history) - 4 * (rises + 1)
 
 
 def test_exactly_so_many_iterations_begin_no_other():
