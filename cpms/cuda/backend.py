@@ -20,9 +20,8 @@ RESIDENT_THREADS = 512
 RESIDENT_REGISTERS, RESIDENT_SHARED_BYTES = 64, 46 << 10
 """What a thread and a block of them take; kernels declare two blocks a multiprocessor."""
 
-
-FETCHES = 8
-"""Copies to main memory that may be under way; see `Backend.fetches`."""
+NOTED, NOTES = 4096, 8
+"""Numbers in a copy to main memory, and such copies that may be under way; see `Backend.note`."""
 Floats = npt.NDArray[np.float64]
 
 
@@ -79,23 +78,20 @@ class Backend(ABC):
         """Return a copy in main memory, once all kernels before have run."""
 
     @abstractmethod
-    def note(self, numbers: Any) -> Callable[[], list[float]]:
-        """Queue a copy of a few floating-point numbers, at most 64, to main memory; return how to wait for it.
+    def note(self, numbers: Any) -> Callable[[], Floats]:
+        """Queue a copy of at most `NOTED` floating-point numbers to main memory; return how to wait for it.
 
-        Launches behind it may overwrite them. Of copies that have not been waited for, the last `FETCHES` are kept.
+        Launches behind it may overwrite them. Of copies that have not been waited for, the last `NOTES` are kept.
         """
 
     def fetch(self, numbers: Any) -> list[float]:
         """Return a few floating-point numbers: what a sweep found."""
-        return self.note(numbers)()
+        found: list[float] = self.note(numbers)().tolist()
+        return found
 
     @abstractmethod
-    def fetches(self, size: int) -> Callable[[Any], Callable[[], Floats]]:
-        """Return how to queue a copy of so many float64 numbers to main memory; that returns how to wait for them.
-
-        Launches behind a copy do not wait for it, so that what it copies must stay as it is until it has been waited
-        for. Of copies that are not, the last `FETCHES` are kept.
-        """
+    def clear(self, array: Any) -> None:
+        """Queue the filling of a small array with zeros."""
 
     @abstractmethod
     def address(self, array: Any) -> int:

@@ -12,7 +12,8 @@ import numpy as np
 
 from cpms.cuda import variants as kernels
 from cpms.cuda.backend import (
-    FETCHES,
+    NOTED,
+    NOTES,
     RESIDENT_REGISTERS,
     RESIDENT_SHARED_BYTES,
     RESIDENT_THREADS,
@@ -90,8 +91,8 @@ class CudaBackend(Backend):
         self._second = cupy.cuda.Stream(non_blocking=True)
         self._forked, self._joined = (cupy.cuda.Event(disable_timing=True) for _ in range(2))
         # Copies into pinned memory need no staging of their own.
-        self._empty_pinned = import_module("cupyx").empty_pinned
-        self._rooms = itertools.cycle(self._pinned(64))
+        pinned, event = import_module("cupyx").empty_pinned, cupy.cuda.Event
+        self._rooms = itertools.cycle([(pinned(NOTED, np.float64), event(disable_timing=True)) for _ in range(NOTES)])
 
     def compile(self, variants: Iterable[Variant]) -> None:
         """Compile what is not ready yet, as one module."""
@@ -166,7 +167,7 @@ class CudaBackend(Backend):
         host: np.ndarray[Any, Any] = self.arrays.asnumpy(array)
         return host
 
-    def note(self, numbers: Any) -> Callable[[], list[float]]:
+    def note(self, numbers: Any) -> Callable[[], Floats]:
         """Copy into pinned memory, in turn into each of some rooms, on the current stream."""
         room, copied = next(self._rooms)
         runtime, stream = self.arrays.cuda.runtime, self.arrays.cuda.get_current_stream()
@@ -174,36 +175,16 @@ class CudaBackend(Backend):
         runtime.memcpyAsync(room.ctypes.data, numbers.data.ptr, numbers.nbytes, to_host, stream.ptr)
         copied.record(stream)
 
-        def noted() -> list[float]:
+        def noted() -> Floats:
             copied.synchronize()
-            found: list[float] = room.view(numbers.dtype)[: numbers.size].tolist()
+            found: Floats = room.view(numbers.dtype)[: numbers.size].copy()
             return found
 
         return noted
 
-    def _pinned(self, size: int) -> list[tuple[Floats, Any]]:
-        """Return rooms for so many numbers, each with the event that says it is filled."""
-        event = self.arrays.cuda.Event
-        return [(self._empty_pinned(size, np.float64), event(disable_timing=True)) for _ in range(FETCHES)]
-
-    def fetches(self, size: int) -> Callable[[Any], Callable[[], Floats]]:
-        """Copy into pinned memory, in turn into each of some rooms, on the second stream."""
-        turns = itertools.cycle(self._pinned(size))
-
-        def fetch(numbers: Any) -> Callable[[], Floats]:
-            room, copied = next(turns)
-            with self.beside():
-                numbers.get(out=room, blocking=False)
-                copied.record()
-
-            def fetched() -> Floats:
-                copied.synchronize()
-                found: Floats = room.copy()
-                return found
-
-            return fetched
-
-        return fetch
+    def clear(self, array: Any) -> None:
+        """Fill on the current stream."""
+        array.data.memset_async(0, array.nbytes)
 
     def address(self, array: Any) -> int:
         """Return the device pointer."""

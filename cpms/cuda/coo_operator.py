@@ -115,7 +115,7 @@ class CooOperator(Operator[Vector]):
         noted = current().note(self.found)
 
         def found() -> Sweep:
-            _, l1, squares, mass, linf = noted()
+            _, l1, squares, mass, linf = noted().tolist()
             return Sweep(l1, squares**0.5, linf, mass)
 
         return found

@@ -104,19 +104,14 @@ class HostBackend(Backend):
         """Copy."""
         return np.array(array)
 
-    def note(self, numbers: Any) -> Callable[[], list[float]]:
+    def note(self, numbers: Any) -> Callable[[], Floats]:
         """Copy at once: launches have waited."""
-        found: list[float] = numbers.tolist()
-        return lambda: found
+        copied = np.array(numbers)
+        return lambda: copied
 
-    def fetches(self, size: int) -> Callable[[Any], Callable[[], Floats]]:  # noqa: ARG002
-        """Copy at once: launches have waited."""
-
-        def fetch(numbers: Any) -> Callable[[], Floats]:
-            copied = np.array(numbers)
-            return lambda: copied
-
-        return fetch
+    def clear(self, array: Any) -> None:
+        """Fill."""
+        array.fill(0)
 
     def address(self, array: Any) -> int:
         """Return the address."""

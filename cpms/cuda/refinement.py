@@ -78,10 +78,10 @@ class CudaRefinement(Refinement):
             *(*self._z, self._graph.partials, self._graph.came, self._report),
         )
         self._graph.launch(self._variant(kept), arguments)
-        report = current().to_host(self._report)
-        count, begin_ns = report[:2].tolist()
+        report = current().note(self._report)()
+        count, began_ns = report[:2].tolist()
         rows = report[2:][: _EACH * int(count)].reshape(-1, _EACH)
-        found = list(_as_rounds(rows, begin_ns))
+        found = list(_as_rounds(rows.T.tolist(), began_ns))
         if len(found) % 2:
             self._shares, self._fresh = self._fresh, self._shares
         self._has_c = bool(found[-1].low)
@@ -107,19 +107,18 @@ class CudaRefinement(Refinement):
         self._storage = storage
 
 
-def _as_rounds(rows: Floats, began_ns: float) -> Iterator[Round]:
+def _as_rounds(columns: list[list[float]], began_ns: float) -> Iterator[Round]:
     """Cut what a launch reported into rounds, at full sweeps."""
-    cuts = [*np.flatnonzero(rows[:, 1] >= 0.0), len(rows)]
+    l1, squares, mass, sums, linf, ended_ns = columns
+    cuts = [*(place for place, found in enumerate(squares) if found >= 0.0), len(l1)]
     for first, last in itertools.pairwise(cuts):
-        l1, squares, mass, _, linf, _ = rows[first].tolist()
-        part = rows[first:last]
         yield Round(
-            found=Sweep(l1, squares**0.5, linf, mass),
-            low=part[1:, 0].tolist(),
-            sums=part[:, 3].tolist(),
-            seconds=((part[:, 5] - began_ns) * 1e-9).tolist(),
+            found=Sweep(l1[first], squares[first] ** 0.5, linf[first], mass[first]),
+            low=l1[first + 1 : last],
+            sums=sums[first:last],
+            seconds=[(ended - began_ns) * 1e-9 for ended in ended_ns[first:last]],
         )
-        began_ns = part[-1, 5]
+        began_ns = ended_ns[last - 1]
 
 
 def needed_bytes(problem: Problem) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -194,7 +195,7 @@ class ResidentGraph:
         """Whether nodes differ in what they get of teleport or dangling mass."""
         return bool(self.sink.size > 1 or self.teleport.size > 1)
 
-    @property
+    @cached_property
     def arguments(self) -> tuple[Any, ...]:
         """The arguments with which every resident kernel begins."""
         return (
@@ -206,7 +207,7 @@ class ResidentGraph:
 
     def launch(self, variant: Variant, arguments: tuple[Any, ...]) -> None:
         """Run a resident kernel; blocks begin to count each other from 0."""
-        self.came.fill(0)
+        current().clear(self.came)
         current().run_resident(variant, self.edges.blocks, arguments)
 
     def shares(self, values: Any) -> Any:

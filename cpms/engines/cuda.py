@@ -97,7 +97,7 @@ class CudaOperator(Operator[SegmentedArray]):
         noted = current().note(self.work.found)
 
         def found() -> Sweep:
-            _, l1, squares, mass, linf = noted()
+            _, l1, squares, mass, linf = noted().tolist()
             return Sweep(l1, squares**0.5, linf, mass)
 
         return found

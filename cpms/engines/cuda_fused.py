@@ -57,7 +57,7 @@ class FusedOperator(Operator[Any]):
             *(self.graph.partials, self.graph.came, self.report),
         )
         self.graph.launch(fused_power(personal=self.graph.personal), arguments)
-        numbers = current().to_host(self.report)
+        numbers = current().note(self.report)()
         count, begin_ns = int(numbers[0]), numbers[1]
         rows = numbers[2:][: _EACH * count].reshape(-1, _EACH).tolist()
         found = [Sweep(l1, squares**0.5, linf, mass) for l1, squares, mass, linf, _ in rows]

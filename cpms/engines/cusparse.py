@@ -127,11 +127,11 @@ class CusparseOperator(Operator[Vector]):
 
         def found() -> Sweep:
             if not self.storage.exact:
-                l1, squares, out.mass, linf = noted()
+                l1, squares, out.mass, linf = noted().tolist()
                 return Sweep(l1, squares**0.5, linf, out.mass)
             # Columns of P and the distributions sum to 1, in float64 to the last bits.
             out.mass = self.problem.damping * x.mass + 1.0 - self.problem.damping
-            lazy = LazySweep(noted()[0], np.nan, np.nan, out.mass)
+            lazy = LazySweep(float(noted()[0]), np.nan, np.nan, out.mass)
             lazy.rest = self._rest
             return lazy
 

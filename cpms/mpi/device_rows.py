@@ -85,7 +85,6 @@ class DeviceRows:
         with current().memory_for(own.name, needed):
             self.exchange = exchange(which, transport, halo, rows.bounds)
             self._graph = self._resident(own)
-        self._fetch = current().fetches(transport.ranks * TOLD)
 
     @property
     def nbytes(self) -> int:
@@ -109,8 +108,8 @@ class DeviceRows:
 
     def told(self, vector: Gathered) -> Callable[[], Told]:
         """Return how to wait for what was told until now; no rank may tell anything else there before."""
-        fetched = self._fetch(vector.heard)
-        return lambda: Told.of(fetched())
+        noted = current().note(vector.heard)
+        return lambda: Told.of(noted())
 
     def upload(self, values: Floats, vector: Gathered) -> None:
         """Put this rank's rows of float64 ``values``, shape (nodes,), into its stretch, as shares."""
