@@ -60,7 +60,7 @@ class CudaRefiningBatch(RefiningBatch):
     def start(self, queries: list[Query], first: Floats) -> None:
         """Begin all queries at the same first iterate."""
         with memory_for(self.problem, len(queries), REFINE_BYTES):
-            self._places = Places(queries, self.problem.graph.nodes)
+            self._places = Places(queries, self._graph.degree)
             self._shares = first_shares(self._graph, first, self._places.stride)
             self._make_room()
         stride = self._places.stride
@@ -148,12 +148,12 @@ class CudaRefiningBatch(RefiningBatch):
     def _correct(self) -> None:
         places, has = self._places, current().arrays.asarray(self._has_c)
 
-        def launch(first: int, used: int) -> None:
+        def launch(first: int, used: int) -> int:
             arguments = (
                 *(*self._graph.nodes(places.own, first, used, places.stride), has[first:]),
                 *(self._shares.reshape(-1)[first:], self._c.reshape(-1)[first:]),
             )
-            self._graph.launch(variants.batch_correct(values_a_lane(used)), arguments)
+            return self._graph.launch(variants.batch_correct(values_a_lane(used)), arguments)
 
         mass, dangling = self._graph.totals(2, 2, places.stride, FULL_COLUMNS, launch)
         # Others keep what their last sweep found, bit for bit what it would be without these.
@@ -213,9 +213,9 @@ class CudaRefiningBatch(RefiningBatch):
         places, given = self._places, current().arrays.asarray(options)
         quantise, _ = variants.batch_low(storage, values_a_lane(places.stride))
 
-        def launch(first: int, used: int) -> None:
+        def launch(first: int, used: int) -> int:
             arguments = (*self._graph.nodes(places.own, first, used, places.stride), given, self._c, self._z[0])
-            self._graph.launch(quantise, arguments)
+            return self._graph.launch(quantise, arguments)
 
         lost: Floats = self._graph.totals(1, 1, places.stride, MOST_COLUMNS, launch)[0]
         return lost
