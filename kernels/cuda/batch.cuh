@@ -58,7 +58,8 @@ struct Narrow<Packed<E, M, rounding>> {
         if constexpr (E == 5 && width <= 16) {  // the upper bits of a half
 #pragma unroll
             for (int k = 0; k < Each; k += 2) {
-                const u32 halves = width == 16 ? run.word[k / 2] : __byte_perm(run.word[k / 4], 0, k % 4 ? 0x3424 : 0x1404);
+                const u32 halves =
+                    width == 16 ? run.word[k / 2] : __byte_perm(run.word[k / 4], 0, k % 4 ? 0x3424 : 0x1404);
                 float second;
                 asm("{.reg .b16 a, b; mov.b32 {a, b}, %2; cvt.f32.f16 %0, a; cvt.f32.f16 %1, b;}"
                     : "=f"(value[k]), "=f"(second)
@@ -270,7 +271,8 @@ CPMS_DEVICE void join_tasks(const BatchEdges& edges, u32 turn, const Sum (*room)
     at_end.finish(row, whole, at_end.load(row, mine), mine);
 }
 
-// Adds values to a sum, from number `from` on to the last one of a row, or all that are left. Returns the number behind.
+// Adds values to a sum, from number `from` on to the last one of a row, or all that are left. Returns the number
+// behind.
 template <class F, int Each, int Together, class Values, class Sum>
 CPMS_DEVICE u32 add_until_end(const Values (&gathered)[Together], u32 from, u32 ends, Sum (&sum)[Each]) {
     if (!ends) {
