@@ -42,9 +42,8 @@ class CudaBatch(Batch):
 
     def start(self, queries: list[Query], first: Floats) -> None:
         """Begin all queries at the same first iterate."""
-        nodes = self.problem.graph.nodes
         with memory_for(self.problem, len(queries), POWER_BYTES):
-            self._places = Places(queries, nodes)
+            self._places = Places(queries, self._graph.degree)
             self._shares = first_shares(self._graph, first, self._places.stride)
             self._fresh = current().arrays.zeros(self._shares.shape, np.float64)
         self._dangling = np.full(self._places.stride, first[self.problem.graph.dangling_nodes].sum())
@@ -77,8 +76,8 @@ class Places:
     """Columns of a node."""
     own: Own
 
-    def __init__(self, queries: list[Query], nodes: int) -> None:
-        self._nodes = nodes
+    def __init__(self, queries: list[Query], degree: Any) -> None:
+        self._degree = degree
         self._begin(queries)
 
     def without(self, places: list[int]) -> Any | None:
@@ -97,7 +96,7 @@ class Places:
         self.queries = queries
         self.columns = list(range(len(queries)))
         self.stride = padded_columns(len(queries))
-        self.own = Own.of(queries, self._nodes)
+        self.own = Own.of(queries, self._degree)
 
 
 def full_options(problem: Problem, mass: Floats, dangling: Floats) -> Floats:
@@ -120,13 +119,13 @@ def full_sweep(
     """
     given = current().arrays.asarray(options)
 
-    def launch(first: int, used: int) -> None:
+    def launch(first: int, used: int) -> int:
         arguments = (
             *(*graph.edges, *graph.nodes(places.own, first, used, places.stride), np.float64(graph.problem.damping)),
             *(given.reshape(-1)[first:], shares.reshape(-1)[first:], fresh.reshape(-1)[first:]),
             np.uint64(0) if change is None else change.reshape(-1)[first:],
         )
-        graph.launch(variants.batch_full(values_a_lane(used), refines=change is not None), arguments)
+        return graph.launch(variants.batch_full(values_a_lane(used), refines=change is not None), arguments)
 
     count = _FOUND + (change is not None)
     return graph.totals(count, _SUMS, places.stride, FULL_COLUMNS, launch)

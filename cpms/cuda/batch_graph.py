@@ -16,7 +16,8 @@ from cpms.cuda.variants import Variant
 from cpms.engine import Floats, Problem
 
 MOST_COLUMNS = 128
-"""Queries that one launch serves; float64 sweeps take `FULL_COLUMNS` of them at a time."""
+"""Queries that one launch serves; sweeps in few bits take `LOW_COLUMNS` of them at a time, others `FULL_COLUMNS`."""
+LOW_COLUMNS = 128
 FULL_COLUMNS = 64
 _WARPS = RESIDENT_THREADS // 32
 _TASK_STEPS = 2
@@ -52,22 +53,28 @@ def values_a_lane(columns: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Own:
-    """What single nodes get of teleport, sorted by node: node i has entries ``starts[i]`` to ``starts[i + 1]``."""
+    """What single nodes get of teleport, sorted by node: node i has entries ``starts[i]`` to ``starts[i + 1]``.
+
+    ``degree`` is each node's out-degree, with the highest bit set where it has any.
+    """
 
     starts: Any
     columns: Any
     weights: Any
+    degree: Any
 
     @classmethod
-    def of(cls, queries: list[Query], nodes: int) -> Own:
-        """Sort the teleports of queries, whose columns are their places."""
-        arrays = current().arrays
+    def of(cls, queries: list[Query], degree: Any) -> Own:
+        """Sort the teleports of queries, whose columns are their places, on nodes of these out-degrees."""
+        arrays, nodes = current().arrays, len(degree)
         named = np.concatenate([query.nodes for query in queries])
         columns = np.repeat(np.arange(len(queries), dtype=np.uint32), [len(query.nodes) for query in queries])
         order = np.argsort(named, kind="stable")
         starts = arrays.searchsorted(arrays.asarray(named[order]), arrays.arange(nodes + 1))
         weights = np.concatenate([query.weights for query in queries])[order]
-        return cls(starts.astype(np.uint32), arrays.asarray(columns[order]), arrays.asarray(weights))
+        marked, having = degree.copy(), arrays.asarray(np.unique(named))
+        marked[having] += np.uint32(1 << 31)
+        return cls(starts.astype(np.uint32), arrays.asarray(columns[order]), arrays.asarray(weights), marked)
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,22 +144,27 @@ class BatchGraph:
     def nodes(self, own: Own, first: int, used: int, stride: int) -> tuple[Any, ...]:
         """Return what all kernels take of the nodes, and of ``used`` columns from ``first`` on."""
         own_of = own.starts, own.columns, own.weights, np.uint32(first)
-        return self.degree, *own_of, np.uint32(self.problem.graph.nodes), np.uint32(stride), np.uint32(used)
+        return own.degree, *own_of, np.uint32(self.problem.graph.nodes), np.uint32(stride), np.uint32(used)
 
-    def launch(self, variant: Variant, arguments: tuple[Any, ...]) -> None:
-        """Run a kernel of which all blocks are there at once."""
-        current().run_resident(variant, self.blocks, (*arguments, self.partials))
+    def launch(self, variant: Variant, arguments: tuple[Any, ...]) -> int:
+        """Run a kernel of which all blocks are there at once; return how many these are."""
+        blocks = self.blocks
+        if variant.kernel == "batch_full":  # It needs twice the registers of others.
+            blocks = min(blocks, current().processors)
+        current().run_resident(variant, blocks, (*arguments, self.partials))
+        return blocks
 
-    def totals(self, count: int, sums: int, stride: int, most: int, launch: Callable[[int, int], None]) -> Floats:
+    def totals(self, count: int, sums: int, stride: int, most: int, launch: Callable[[int, int], int]) -> Floats:
         """Call ``launch(first, used)`` for groups of at most ``most`` columns; return totals, shape (count, stride).
 
-        The first ``sums`` of them are sums over the nodes, the others largest values.
+        The first ``sums`` of them are sums over the nodes, the others largest values. ``launch`` returns how many
+        blocks found parts of them.
         """
         found = current().arrays.zeros(count * stride, np.float64)
         for first, used in groups_of(stride, most):
-            launch(first, used)
+            blocks = launch(first, used)
             arguments = (
-                *(self.partials, np.uint32(self.blocks), np.uint32(stride), np.uint32(used)),
+                *(self.partials, np.uint32(blocks), np.uint32(stride), np.uint32(used)),
                 *(np.uint32(count), np.uint32(sums), found[first:]),
             )
             current().run(variants.BATCH_TOTALS, -(-count * used // 8), arguments)

@@ -24,7 +24,7 @@ from cpms.cuda.batch import (
     ranks_of,
     sweeps_of,
 )
-from cpms.cuda.batch_graph import FULL_COLUMNS, MOST_COLUMNS, BatchGraph, values_a_lane
+from cpms.cuda.batch_graph import FULL_COLUMNS, LOW_COLUMNS, MOST_COLUMNS, BatchGraph, groups_of, values_a_lane
 from cpms.engine import Floats, Norm, Problem, Round, Sweep
 from cpms.errors import UnsupportedError
 from cpms.format import FP16, FP32, FloatFormat
@@ -60,7 +60,7 @@ class CudaRefiningBatch(RefiningBatch):
     def start(self, queries: list[Query], first: Floats) -> None:
         """Begin all queries at the same first iterate."""
         with memory_for(self.problem, len(queries), REFINE_BYTES):
-            self._places = Places(queries, self.problem.graph.nodes)
+            self._places = Places(queries, self._graph.degree)
             self._shares = first_shares(self._graph, first, self._places.stride)
             self._make_room()
         stride = self._places.stride
@@ -148,12 +148,12 @@ class CudaRefiningBatch(RefiningBatch):
     def _correct(self) -> None:
         places, has = self._places, current().arrays.asarray(self._has_c)
 
-        def launch(first: int, used: int) -> None:
+        def launch(first: int, used: int) -> int:
             arguments = (
                 *(*self._graph.nodes(places.own, first, used, places.stride), has[first:]),
                 *(self._shares.reshape(-1)[first:], self._c.reshape(-1)[first:]),
             )
-            self._graph.launch(variants.batch_correct(values_a_lane(used)), arguments)
+            return self._graph.launch(variants.batch_correct(values_a_lane(used)), arguments)
 
         mass, dangling = self._graph.totals(2, 2, places.stride, FULL_COLUMNS, launch)
         # Others keep what their last sweep found, bit for bit what it would be without these.
@@ -211,26 +211,36 @@ class CudaRefiningBatch(RefiningBatch):
 
     def _quantised(self, storage: FloatFormat, options: npt.NDArray[np.float32]) -> Floats:
         places, given = self._places, current().arrays.asarray(options)
-        quantise, _ = variants.batch_low(storage, values_a_lane(places.stride))
 
-        def launch(first: int, used: int) -> None:
-            arguments = (*self._graph.nodes(places.own, first, used, places.stride), given, self._c, self._z[0])
-            self._graph.launch(quantise, arguments)
+        def launch(first: int, used: int) -> int:
+            quantise, _ = variants.batch_low(storage, values_a_lane(used))
+            arguments = (
+                *(*self._graph.nodes(places.own, first, used, places.stride), given.reshape(-1)[first:]),
+                *(self._c.reshape(-1)[first:], self._z[0].reshape(-1)[first * storage.width // 8 :]),
+            )
+            return self._graph.launch(quantise, arguments)
 
-        lost: Floats = self._graph.totals(1, 1, places.stride, MOST_COLUMNS, launch)[0]
+        lost: Floats = self._graph.totals(1, 1, places.stride, LOW_COLUMNS, launch)[0]
         return lost
 
     def _low_sweep(self, storage: FloatFormat, options: Any, until: Any, report: Any, spread: float) -> None:
         graph, places = self._graph, self._places
-        _, low = variants.batch_low(storage, values_a_lane(places.stride))
-        nodes = graph.nodes(places.own, 0, places.stride, places.stride)
-        graph.launch(low, (*graph.edges, *nodes, options, self._z[0], self._c, self._z[1]))
-        arguments = (
-            *(graph.partials, np.uint32(graph.blocks), np.uint32(places.stride), np.uint32(places.stride)),
-            *(np.float64(self.problem.damping), np.float64(spread), np.uint32(1)),
-            *(np.int32(storage.bias - headroom(storage)), until, options, report),
-        )
-        current().run(variants.BATCH_LOW_NEXT, -(-places.stride // 8), arguments)
+        now, later = (z.reshape(-1) for z in self._z)
+        for first, used in groups_of(places.stride, LOW_COLUMNS):
+            _, low = variants.batch_low(storage, values_a_lane(used))
+            here = first * storage.width // 8
+            arguments = (
+                *(*graph.edges, *graph.nodes(places.own, first, used, places.stride), options.reshape(-1)[first:]),
+                *(now[here:], self._c.reshape(-1)[first:], later[here:]),
+            )
+            blocks = graph.launch(low, arguments)
+            arguments = (
+                *(graph.partials, np.uint32(blocks), np.uint32(places.stride), np.uint32(used)),
+                *(np.float64(self.problem.damping), np.float64(spread), np.uint32(1)),
+                *(np.int32(storage.bias - headroom(storage)), until[first:]),
+                *(options.reshape(-1)[first:], report[first:]),
+            )
+            current().run(variants.BATCH_LOW_NEXT, -(-used // 8), arguments)
         self._z = self._z[::-1]
 
 

@@ -4,35 +4,40 @@
 namespace cpms {
 
 struct BatchNodes {
-    const u32* degree;  // out-degree, 0 for dangling nodes
+    const u32* degree;  // out-degree, 0 for dangling nodes; `own_bit` is set where teleport brings a node something
     BatchOwn own;
     u32 count;
     Columns columns;
 
     CPMS_DEVICE double inverse(u32 of) const { return of ? reciprocal(of) : 1.0; }
-    CPMS_DEVICE u64 at(u32 row, u32 column) const { return (u64)row * columns.stride + column; }
 };
+
+constexpr u32 own_bit = 0x80000000u;
 
 // What a row's end needs besides its sum and its queries' numbers.
 struct RowOf {
-    u32 degree, own_begin, own_end;
-    CPMS_DEVICE RowOf(const BatchNodes& nodes, u32 row)
-        : degree(load_word(nodes.degree + row, ReadOnly{})),
-          own_begin(load_word(nodes.own.starts + row, ReadOnly{})),
-          own_end(load_word(nodes.own.starts + row + 1, ReadOnly{})) {}
+    u32 word;
+    CPMS_DEVICE RowOf(const BatchNodes& nodes, u32 row) : word(load_word(nodes.degree + row, ReadOnly{})) {}
+    CPMS_DEVICE u32 degree() const { return word & ~own_bit; }
+    CPMS_DEVICE bool has_own() const { return word & own_bit; }
 };
 
 template <int Each>
-CPMS_DEVICE Run<4 * Each> load_singles(const float* at) {
-    return load_run_bytes<4 * Each>((const u8*)at, Default{});
+CPMS_DEVICE Run<4 * Each> load_singles(const float* numbers, u32 row, const Lane<Each>& mine) {
+    return load_run_bytes<4 * Each>(mine.template at<4>((const u8*)numbers, row), Default{});
 }
 
 template <int Each>
-CPMS_DEVICE void store_singles(float* at, const float (&values)[Each]) {
+CPMS_DEVICE void store_singles(float* numbers, u32 row, const Lane<Each>& mine, const float (&values)[Each]) {
     Run<4 * Each> run{};
 #pragma unroll
     for (int k = 0; k < Each; ++k) run.template put<32>(k, bits_of_single(values[k]));
-    store_run_bytes((u8*)at, run);
+    store_run_bytes(mine.template at<4>((u8*)numbers, row), run);
+}
+
+template <int Each>
+CPMS_DEVICE Run<8 * Each> load_doubles(const double* numbers, u32 row, const Lane<Each>& mine) {
+    return load_run_bytes<8 * Each>(mine.template at<8>((const u8*)numbers, row), ReadOnly{});
 }
 
 // y = damping (sum / mass + dangling w) + rest v; r = y - x / mass; shares are x / degree, or x on dangling nodes.
@@ -52,29 +57,29 @@ struct BatchFullEnd {
     // L1, squares, mass, dangling mass; largest |r|, largest |r / degree| of others
     BatchTotals<Each, 5 + Refines, 4> totals;
 
-    CPMS_DEVICE double option(u32 which, u32 column) const {
-        return load_double(options + which * nodes.columns.stride + column);
-    }
     CPMS_DEVICE Loaded load(u32 row, const Lane<Each>& mine) const {
         Loaded loaded{RowOf(nodes, row), {}};
-        const auto run = load_columns<double, Each>((const u8*)shares, row, nodes.columns.stride, mine.first);
+        const auto run = load_doubles<Each>(shares, row, mine);
 #pragma unroll
         for (int k = 0; k < Each; ++k) loaded.share[k] = value_of(run.template field<64>(k));
         return loaded;
     }
     CPMS_DEVICE void finish(u32 row, const double (&sum)[Each], const Loaded& with, const Lane<Each>& mine) {
-        const u32 degree = with.row.degree;
+        const u32 degree = with.row.degree();
         const double by = degree ? (double)degree : 1.0, inverse = nodes.inverse(degree);
+        const auto mass_one = load_doubles<Each>(options, 0, mine), all_get = load_doubles<Each>(options, 1, mine);
         double y[Each], to_mass_one[Each];
         float left[Each];
         Run<8 * Each> run{};
 #pragma unroll
         for (int k = 0; k < Each; ++k) {
-            to_mass_one[k] = option(0, mine.first + k);
-            y[k] = sum[k] * (damping * to_mass_one[k]) + option(1, mine.first + k);
+            to_mass_one[k] = value_of(mass_one.template field<64>(k));
+            y[k] = sum[k] * (damping * to_mass_one[k]) + value_of(all_get.template field<64>(k));
         }
-        add_own(nodes.own, with.row.own_begin, with.row.own_end, mine.first, y,
-                [&](int k) { return option(2, mine.first + k); });
+        if (with.row.has_own()) {
+            const auto teleport = load_doubles<Each>(options, 2, mine);
+            add_own(nodes.own, row, mine.first, y, [&](int k) { return value_of(teleport.template field<64>(k)); });
+        }
 #pragma unroll
         for (int k = 0; k < Each; ++k) {
             const double r = y[k] - with.share[k] * by * to_mass_one[k];
@@ -90,8 +95,8 @@ struct BatchFullEnd {
             }
         }
         if (!mine.writes) return;
-        store_run_bytes((u8*)(fresh + nodes.at(row, mine.first)), run);
-        if constexpr (Refines) store_singles<Each>(change + nodes.at(row, mine.first), left);
+        store_run_bytes(mine.template at<8>((u8*)fresh, row), run);
+        if constexpr (Refines) store_singles<Each>(change, row, mine, left);
     }
     CPMS_DEVICE void turn_done() const {}
 };
@@ -101,61 +106,66 @@ CPMS_DEVICE void batch_full(const BatchEdges& edges, const BatchNodes& nodes, do
                             const double* shares, double* fresh, float* change, double* partials) {
     BatchFullEnd<Each, Refines> end{nodes, damping, options, shares, fresh, change, {}};
     walk_batch<double, Each>(edges, (const u8*)shares, nodes.columns, end);
-    end.totals.leave(partials, nodes.columns);
+    end.totals.template leave<double>(partials, nodes.columns);
 }
 
 // Low sweep: r = factor sum + what lost mass brings; c += r; z = Q(r / degree).
 // options, of each query: factor, what all nodes get, what teleport brings, scale of what is written, one over it.
 template <class Q, int Each>
 struct BatchLowEnd {
-    using Store = typename QuantiserOf<Q>::Type;
     struct Loaded {
         RowOf row;
         Run<4 * Each> c;
     };
     const BatchNodes& nodes;
-    const float* options;
+    const float (*options)[32 * Each];  // of each lane's columns, in shared memory
     float* c;
     u8* out;
-    float l1[Each] = {}, lost[Each] = {}, largest[Each] = {};  // since the last turn; of r / degree, scaled
-    BatchTotals<Each, 3, 2> totals;
+    float l1[Each] = {}, lost[Each] = {}, largest[Each] = {};  // of r / degree, scaled; sums since the last turn
+    BatchTotals<Each, 2, 2> totals;
 
-    CPMS_DEVICE float option(u32 which, u32 column) const {
-        return single_of(load_word((const u32*)options + which * nodes.columns.stride + column, ReadOnly{}));
+    CPMS_DEVICE Run<4 * Each> option(u32 which) const {
+        return load_run_bytes<4 * Each>((const u8*)(options[which] + threadIdx.x % 32 * Each), Default{});
     }
     CPMS_DEVICE Loaded load(u32 row, const Lane<Each>& mine) const {
-        return Loaded{RowOf(nodes, row), load_singles<Each>(c + nodes.at(row, mine.first))};
+        return Loaded{RowOf(nodes, row), load_singles<Each>(c, row, mine)};
     }
     CPMS_DEVICE void finish(u32 row, const float (&sum)[Each], const Loaded& with, const Lane<Each>& mine) {
-        const u32 degree = with.row.degree;
+        const u32 degree = with.row.degree();
         const float inverse = degree ? about_one_over(degree) : 0.0f;
-        float r[Each], corrected[Each];
-        Run<Each * Narrow<Q>::width / 8> run{};
+        float r[Each], kept[Each];
+        const auto factor = option(0), all_get = option(1);
 #pragma unroll
-        for (int k = 0; k < Each; ++k) r[k] = fmaf(sum[k], option(0, mine.first + k), option(1, mine.first + k));
-        add_own(nodes.own, with.row.own_begin, with.row.own_end, mine.first, r,
-                [&](int k) { return (double)option(2, mine.first + k); });
+        for (int k = 0; k < Each; ++k) r[k] = fmaf(sum[k], single_of(factor.word[k]), single_of(all_get.word[k]));
+        if (with.row.has_own()) {
+            const auto teleport = option(2);
+            add_own(nodes.own, row, mine.first, r, [&](int k) { return (double)single_of(teleport.word[k]); });
+        }
 #pragma unroll
         for (int k = 0; k < Each; ++k) {
-            const float share = r[k] * inverse * option(3, mine.first + k);
-            const u32 bits = Store::by_single(share);
-            run.template put<Narrow<Q>::width>(k, bits);
-            corrected[k] = single_of(with.c.word[k]) + r[k];
+            kept[k] = single_of(with.c.word[k]) + r[k];
             l1[k] += fabsf(r[k]);
-            lost[k] += fmaf(-(float)degree, Narrow<Q>::value(bits) * option(4, mine.first + k), r[k]);
-            largest[k] = fmaxf(largest[k], fabsf(share));
         }
-        if (!mine.writes) return;
-        store_singles<Each>(c + nodes.at(row, mine.first), corrected);
-        store_run_bytes(out + nodes.at(row, mine.first) * (Narrow<Q>::width / 8), run);
+        if (mine.writes) store_singles<Each>(c, row, mine, kept);
+        const auto scale = option(3);
+#pragma unroll
+        for (int k = 0; k < Each; ++k) {
+            kept[k] = r[k] * inverse * single_of(scale.word[k]);
+            largest[k] = fmaxf(largest[k], fabsf(kept[k]));
+        }
+        const auto run = Narrow<Q>::template stored<Each>(kept);
+        if (mine.writes) store_run_bytes(mine.template at<Narrow<Q>::width / 8>(out, row), run);
+        Narrow<Q>::template values<Each>(run, kept);
+        const auto back = option(4);
+#pragma unroll
+        for (int k = 0; k < Each; ++k) lost[k] += fmaf(-(float)degree, kept[k] * single_of(back.word[k]), r[k]);
     }
     CPMS_DEVICE void turn_done() {
 #pragma unroll
         for (int k = 0; k < Each; ++k) {
             totals.add(0, k, l1[k]);
             totals.add(1, k, lost[k]);
-            totals.add(2, k, largest[k]);
-            l1[k] = lost[k] = largest[k] = 0.0f;
+            l1[k] = lost[k] = 0.0f;
         }
     }
 };
@@ -163,9 +173,20 @@ struct BatchLowEnd {
 template <class Q, int Each>
 CPMS_DEVICE void batch_low(const BatchEdges& edges, const BatchNodes& nodes, const float* options, const u8* z, float* c,
                            u8* out, double* partials) {
-    BatchLowEnd<Q, Each> end{nodes, options, c, out};
+    constexpr u32 columns = 32 * Each;
+    alignas(16) __shared__ float here[5][columns];
+    for (u32 i = threadIdx.x; i < 5 * columns; i += resident_threads) {
+        const u32 column = smaller(i % columns / Each * Each, nodes.columns.used - Each) + i % Each;
+        here[i / columns][i % columns] = options[i / columns * nodes.columns.stride + column];
+    }
+    __syncthreads();
+    BatchLowEnd<Q, Each> end{nodes, here, c, out};
     walk_batch<Q, Each>(edges, z, nodes.columns, end);
     end.totals.leave(partials, nodes.columns);
+    BatchTotals<Each, 1, 0> largest;
+#pragma unroll
+    for (int k = 0; k < Each; ++k) largest.value[0][k] = (double)end.largest[k];
+    largest.leave(partials + 2 * (u64)nodes.columns.used * gridDim.x, nodes.columns);
 }
 
 // Calls work(row, lane) for all rows, a warp a row, and leaves what it adds up.
@@ -185,23 +206,28 @@ CPMS_DEVICE void each_row(const BatchNodes& nodes, double* partials, Work work) 
 template <class Q, int Each>
 CPMS_DEVICE void batch_quantise(const BatchNodes& nodes, const float* options, float* c, u8* z, double* partials) {
     each_row<Each, 1, 1>(nodes, partials, [&](u32 row, const Lane<Each>& mine, BatchTotals<Each, 1, 1>& lost) {
-        const u32 degree = load_word(nodes.degree + row, ReadOnly{});
-        const auto change = load_singles<Each>(c + nodes.at(row, mine.first));
-        float kept[Each];
-        Run<Each * Narrow<Q>::width / 8> run{};
+        const u32 degree = RowOf(nodes, row).degree();
+        const auto change = load_singles<Each>(c, row, mine);
+        const auto up = load_singles<Each>(options, 3, mine);
+        const auto back = load_singles<Each>(options, 4, mine);
+        float share[Each], kept[Each];
 #pragma unroll
         for (int k = 0; k < Each; ++k) {
-            const float up = options[3 * nodes.columns.stride + mine.first + k];
-            const float back = options[4 * nodes.columns.stride + mine.first + k], share = single_of(change.word[k]);
-            const u32 bits = QuantiserOf<Q>::Type::by_single(degree ? share * up : 0.0f);
-            const float left = fmaf(-Narrow<Q>::value(bits), back, share);
-            run.template put<Narrow<Q>::width>(k, bits);
-            lost.add(0, k, up > 0.0f ? (double)left * (degree ? degree : 1u) : 0.0);
-            kept[k] = up > 0.0f ? 0.0f : share;
+            share[k] = single_of(change.word[k]);
+            kept[k] = degree ? share[k] * single_of(up.word[k]) : 0.0f;
+        }
+        const auto run = Narrow<Q>::template stored<Each>(kept);
+        Narrow<Q>::template values<Each>(run, kept);
+#pragma unroll
+        for (int k = 0; k < Each; ++k) {
+            const float left = fmaf(-kept[k], single_of(back.word[k]), share[k]);
+            const bool begins = single_of(up.word[k]) > 0.0f;
+            lost.add(0, k, begins ? (double)left * (degree ? degree : 1u) : 0.0);
+            kept[k] = begins ? 0.0f : share[k];
         }
         if (!mine.writes) return;
-        store_singles<Each>(c + nodes.at(row, mine.first), kept);
-        store_run_bytes(z + nodes.at(row, mine.first) * (Narrow<Q>::width / 8), run);
+        store_singles<Each>(c, row, mine, kept);
+        store_run_bytes(mine.template at<Narrow<Q>::width / 8>(z, row), run);
     });
 }
 
@@ -210,11 +236,11 @@ template <int Each>
 CPMS_DEVICE void batch_correct(const BatchNodes& nodes, const double* has, double* shares, const float* c,
                                double* partials) {
     each_row<Each, 2, 2>(nodes, partials, [&](u32 row, const Lane<Each>& mine, BatchTotals<Each, 2, 2>& found) {
-        const u32 degree = load_word(nodes.degree + row, ReadOnly{});
+        const u32 degree = RowOf(nodes, row).degree();
         const double inverse = nodes.inverse(degree), by = degree ? (double)degree : 1.0;
-        double* const at = shares + nodes.at(row, mine.first);
-        const auto old = load_run_bytes<8 * Each>((const u8*)at, Default{});
-        const auto change = load_singles<Each>(c + nodes.at(row, mine.first));
+        u8* const at = mine.template at<8>((u8*)shares, row);
+        const auto old = load_run_bytes<8 * Each>(at, Default{});
+        const auto change = load_singles<Each>(c, row, mine);
         Run<8 * Each> run{};
 #pragma unroll
         for (int k = 0; k < Each; ++k) {
@@ -225,7 +251,7 @@ CPMS_DEVICE void batch_correct(const BatchNodes& nodes, const double* has, doubl
             found.add(0, k, share * by);
             found.add(1, k, degree ? 0.0 : share);
         }
-        if (mine.writes) store_run_bytes((u8*)at, run);
+        if (mine.writes) store_run_bytes(at, run);
     });
 }
 
@@ -276,7 +302,7 @@ CPMS_DEVICE void batch_low_next(const double* partials, u32 blocks, const Column
         degree, cpms::BatchOwn{own_starts, own_column, own_weight, own_first}, count, cpms::Columns { stride, used } \
     }
 #define CPMS_BATCH_FULL(NAME, ...)                                                                    \
-    extern "C" __global__ void __launch_bounds__(512, 2)                                              \
+    extern "C" __global__ void __launch_bounds__(512, 1)                                              \
         NAME(CPMS_BATCH_EDGES, CPMS_BATCH_NODES, double damping, const double* options,               \
              const double* shares, double* fresh, float* change, double* partials) {                  \
         cpms::batch_full<__VA_ARGS__>(CPMS_BATCH_EDGES_GIVEN, CPMS_BATCH_NODES_GIVEN, damping,        \

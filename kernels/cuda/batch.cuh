@@ -39,49 +39,99 @@ template <>
 struct Narrow<double> {
     using Sum = double;
     static constexpr int width = 64;
-    static CPMS_DEVICE double value(u64 bits) { return value_of(bits); }
+
+    template <int Each>
+    static CPMS_DEVICE void values(const Run<8 * Each>& run, double (&value)[Each]) {
+#pragma unroll
+        for (int k = 0; k < Each; ++k) value[k] = value_of(run.template field<64>(k));
+    }
 };
 template <int E, int M, Rounding rounding>
 struct Narrow<Packed<E, M, rounding>> {
     using Sum = float;
     static constexpr int width = 1 + E + M;
     static_assert(E <= 8, "float32 has no room for the exponent");
-    static CPMS_DEVICE float value(u64 bits) {
-        if constexpr (E == 8) return single_of((u32)bits << (32 - width));
+
+    template <int Each>
+    static CPMS_DEVICE void values(const Run<Each * width / 8>& run, float (&value)[Each]) {
 #if defined(__CUDA_ARCH__)
-        if constexpr (E == 5 && width <= 16) {
-            float value;
-            asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"((u16)(bits << (16 - width))));
-            return value;
-        }
+        if constexpr (E == 5 && width <= 16) {  // the upper bits of a half
+#pragma unroll
+            for (int k = 0; k < Each; k += 2) {
+                const u32 halves =
+                    width == 16 ? run.word[k / 2] : __byte_perm(run.word[k / 4], 0, k % 4 ? 0x3424 : 0x1404);
+                float second;
+                asm("{.reg .b16 a, b; mov.b32 {a, b}, %2; cvt.f32.f16 %0, a; cvt.f32.f16 %1, b;}"
+                    : "=f"(value[k]), "=f"(second)
+                    : "r"(halves));
+                if (k + 1 < Each) value[k + 1] = second;
+            }
+        } else
 #endif
-        return (float)unpack<E, M>((u32)bits);
+        {
+#pragma unroll
+            for (int k = 0; k < Each; ++k) {
+                const u32 bits = (u32)run.template field<width>(k);
+                value[k] = E == 8 ? single_of(bits << (32 - width)) : (float)unpack<E, M>(bits);
+            }
+        }
+    }
+
+    // Rounds as `Quantiser` does.
+    template <int Each>
+    static CPMS_DEVICE Run<Each * width / 8> stored(const float (&value)[Each]) {
+        using Store = Quantiser<E, M, rounding>;
+        Run<Each * width / 8> run{};
+#if defined(__CUDA_ARCH__)
+        constexpr bool by_pairs = rounding == Rounding::nearest && E == 5 && Each > 1 &&
+                                  (M == 10 || (M == 2 && __CUDA_ARCH__ >= 890));
+        if constexpr (by_pairs) {
+            const float most = (float)Store::most();
+#pragma unroll
+            for (int k = 0; k < Each; k += 2) {
+                const float first = fmaxf(fminf(value[k], most), -most);
+                const float second = fmaxf(fminf(value[k + 1], most), -most);
+                if constexpr (M == 10) {
+                    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(run.word[k / 2]) : "f"(second), "f"(first));
+                } else {
+                    u16 pair;
+                    asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(second), "f"(first));
+                    run.word[k / 4] |= (u32)pair << 8 * (k % 4);
+                }
+            }
+        } else
+#endif
+        {
+#pragma unroll
+            for (int k = 0; k < Each; ++k) run.template put<width>(k, Store::by_single(value[k]));
+        }
+        return run;
     }
 };
-
-template <class F, int Each>
-CPMS_DEVICE Run<Each * Narrow<F>::width / 8> load_columns(const u8* values, u32 row, u32 stride, u32 column) {
-    constexpr int bytes = Narrow<F>::width / 8;
-    return load_run_bytes<Each * bytes>(values + ((u64)row * stride + column) * bytes, ReadOnly{});
-}
 
 // `Each` columns of a lane; lanes without any use the last one's and write nothing.
 template <int Each>
 struct Lane {
-    u32 first;
+    u32 first, stride;
     bool writes;
-    CPMS_DEVICE explicit Lane(const Columns& columns) {
+    CPMS_DEVICE explicit Lane(const Columns& columns) : stride(columns.stride) {
         const u32 mine = threadIdx.x % 32 * Each;
         writes = mine < columns.used;
         first = writes ? mine : columns.used - Each;
+    }
+    // Where its numbers of a row lie, of `Bytes` each.
+    template <u32 Bytes, class Byte>
+    CPMS_DEVICE Byte* at(Byte* numbers, u32 row) const {
+        return numbers + first * Bytes + (u64)row * (stride * Bytes);
     }
 };
 
 // Adds what a node gets of teleport to each query.
 template <int Each, class Number, class Share>
-CPMS_DEVICE void add_own(const BatchOwn& own, u32 begin, u32 end, u32 first, Number (&value)[Each], Share share) {
+CPMS_DEVICE void add_own(const BatchOwn& own, u32 row, u32 first, Number (&value)[Each], Share share) {
+    const u32 end = own.starts[row + 1];
 #pragma unroll 1
-    for (u32 i = begin; i < end; ++i) {
+    for (u32 i = own.starts[row]; i < end; ++i) {
         const u32 column = own.column[i] - own.first;
         const double weight = own.weight[i];
 #pragma unroll
@@ -91,7 +141,28 @@ CPMS_DEVICE void add_own(const BatchOwn& own, u32 begin, u32 end, u32 first, Num
     }
 }
 
-// Per query over the grid: `Sums` sums, then largest values. A block leaves its own for `joined_totals`.
+// Numbers that the warps of a block leave for each other, two of each column.
+template <int Each, class Sum = float>
+CPMS_DEVICE Sum* block_room() {
+    alignas(16) __shared__ Sum room[2 * resident_warps * 32 * Each];
+    return room;
+}
+
+// Leaves a block's total of each column for `joined_totals`, of what its lanes bring, at partials[column][block].
+template <int Each, class Sum, class Join>
+CPMS_DEVICE void leave_total(const double (&value)[Each], Join join, double* partials, const Columns& columns) {
+    auto* const room = (double (*)[32 * Each])block_room<Each, Sum>();
+    __syncthreads();
+#pragma unroll
+    for (int k = 0; k < Each; ++k) room[threadIdx.x / 32][threadIdx.x % 32 * Each + k] = value[k];
+    __syncthreads();
+    if (threadIdx.x >= columns.used) return;
+    double total = room[0][threadIdx.x];
+    for (int w = 1; w < resident_warps; ++w) total = join(total, room[w][threadIdx.x]);
+    partials[(u64)threadIdx.x * gridDim.x + blockIdx.x] = total;
+}
+
+// Per query over the grid: `Sums` sums, then largest values.
 template <int Each, int Count, int Sums>
 struct BatchTotals {
     double value[Count][Each] = {};
@@ -100,22 +171,15 @@ struct BatchTotals {
         value[q][k] = q < Sums ? value[q][k] + number : Larger{}(value[q][k], number);
     }
     // partials: [total][column][block]
+    template <class Sum = float>
     CPMS_DEVICE void leave(double* partials, const Columns& columns) const {
-        __shared__ double room[resident_warps][32 * Each];
-        const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-#pragma unroll 1
+        const u64 each = (u64)columns.used * gridDim.x;
+#pragma unroll  // a counter would move the totals out of registers
         for (int q = 0; q < Count; ++q) {
-            __syncthreads();
-#pragma unroll
-            for (int k = 0; k < Each; ++k) room[warp][lane * Each + k] = value[q][k];
-            __syncthreads();
-            if (threadIdx.x < columns.used) {
-                double total = room[0][threadIdx.x];
-                for (int w = 1; w < resident_warps; ++w) {
-                    const double other = room[w][threadIdx.x];
-                    total = q < Sums ? total + other : Larger{}(total, other);
-                }
-                partials[((u64)q * columns.used + threadIdx.x) * gridDim.x + blockIdx.x] = total;
+            if (q < Sums) {
+                leave_total<Each, Sum>(value[q], Add{}, partials + q * each, columns);
+            } else {
+                leave_total<Each, Sum>(value[q], Larger{}, partials + q * each, columns);
             }
         }
     }
@@ -168,10 +232,11 @@ CPMS_DEVICE void collect_pieces(const BatchEdges& edges, u32 from, u32 turn, u32
     }
 }
 
-// The end of a turn: tasks have left what they hold of the rows that were open at their ends in `room`.
+// The end of a turn: tasks have left what they hold of the rows that were open at their ends in `room`, and
+// what they found first of the row that was open when they began in `head`.
 template <int Each, class Sum, class AtEnd>
 CPMS_DEVICE void join_tasks(const BatchEdges& edges, u32 turn, const Sum (*room)[32 * Each], u32 used,
-                            const Lane<Each>& mine, bool ended, Sum (&head)[Each], AtEnd& at_end) {
+                            const Lane<Each>& mine, bool ended, const Sum* head, AtEnd& at_end) {
     const u32 lane = threadIdx.x % 32, first_task = turn * resident_warps, task = first_task + threadIdx.x / 32;
     const u32 tasks = (edges.steps + edges.task_steps - 1) / edges.task_steps;
     if (task >= tasks) return;
@@ -194,38 +259,103 @@ CPMS_DEVICE void join_tasks(const BatchEdges& edges, u32 turn, const Sum (*room)
     if (began == task || !ended) return;
     double sum[Each] = {};
     if (began < first_task) collect_pieces<Each>(edges, began / resident_warps, turn, used, mine, sum);
+    Sum whole[Each];
 #pragma unroll
     for (int k = 0; k < Each; ++k) {
         for (u32 t = began > first_task ? began : first_task; t < task; ++t) {
             sum[k] += (double)room[t - first_task][lane * Each + k];
         }
-        head[k] = (Sum)(sum[k] + (double)head[k]);
+        whole[k] = (Sum)(sum[k] + (double)head[k]);
     }
     const u32 row = edges.first_rows[task];
-    at_end.finish(row, head, at_end.load(row, mine), mine);
+    at_end.finish(row, whole, at_end.load(row, mine), mine);
 }
+
+// Adds values to a sum, from number `from` on to the last one of a row, or all that are left. Returns the number
+// behind.
+template <class F, int Each, int Together, class Values, class Sum>
+CPMS_DEVICE u32 add_until_end(const Values (&gathered)[Together], u32 from, u32 ends, Sum (&sum)[Each]) {
+    if (!ends) {
+#pragma unroll
+        for (int j = 0; j < Together; ++j) {
+            Sum value[Each];
+            Narrow<F>::template values<Each>(gathered[j], value);
+#pragma unroll
+            for (int k = 0; k < Each; ++k) sum[k] += value[k];
+        }
+        return Together;
+    }
+    // A jump: all else that the walk does at the end of a row stands in its code once, not once a number.
+#define CPMS_ADD(J)                                              \
+    case J:                                                      \
+        if constexpr (J < Together) {                            \
+            Sum value[Each];                                     \
+            Narrow<F>::template values<Each>(gathered[J], value); \
+            for (int k = 0; k < Each; ++k) sum[k] += value[k];   \
+            if (ends >> J & 1) return J + 1;                     \
+        }                                                        \
+        [[fallthrough]];
+    switch (from) {
+        CPMS_ADD(0)
+        CPMS_ADD(1)
+        CPMS_ADD(2)
+        CPMS_ADD(3)
+        CPMS_ADD(4)
+        CPMS_ADD(5)
+        CPMS_ADD(6)
+        CPMS_ADD(7)
+        default:
+            return Together;
+    }
+#undef CPMS_ADD
+}
+
+// How many values a lane has on their way: `now`, and while it adds those up as many of the next ones where `ahead`.
+template <int Bytes>
+struct Gathers {
+    static constexpr int now = 8;
+    static constexpr bool ahead = Bytes <= 4;
+};
 
 // Calls at_end.finish(row, sums, at_end.load(row, lane), lane) once a row, and at_end.turn_done() after a task.
 template <class F, int Each, class AtEnd>
 CPMS_DEVICE void walk_batch(const BatchEdges& edges, const u8* values, const Columns& columns, AtEnd& at_end) {
     using Sum = typename Narrow<F>::Sum;
-    using Values = Run<Each * Narrow<F>::width / 8>;
-    constexpr int together = sizeof(Values) > 8 ? 4 : 8;
-    __shared__ Sum room[2][resident_warps][32 * Each];
+    constexpr int number = Narrow<F>::width / 8, together = Gathers<Each * number>::now;
+    constexpr bool ahead = Gathers<Each * number>::ahead;
+    using Values = Run<Each * number>;
+    alignas(16) __shared__ Sum heads[resident_warps][32 * Each];
+    auto* const room = (Sum (*)[resident_warps][32 * Each])block_room<Each, Sum>();
     const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     const Lane<Each> mine(columns);
     const u32 turn_steps = resident_warps * edges.task_steps, turns = (edges.steps + turn_steps - 1) / turn_steps;
     const u64 last_part = (u64)edges.steps * step_slots - 32;
+    Sum* const head = heads[warp] + lane * Each;
+    const u8* first_values = values + mine.first * number;
+    const u32 row_bytes = columns.stride * number;
+#if defined(__CUDA_ARCH__)
+    asm("" : "+l"(first_values));  // one number: else its parts are added at each gather
+#endif
+    const auto gather = [&](Values(&into)[together], u32 sources, u32 first) {
+#pragma unroll
+        for (int j = 0; j < together; ++j) {
+            const u32 from = __shfl_sync(all_lanes, sources, first + j);
+            into[j] = load_run_bytes<Each * number>(first_values + (u64)from * row_bytes, ReadOnly{});
+        }
+    };
     u32 side = 0;
+#pragma unroll 1
     for (u32 turn = blockIdx.x; turn < turns; turn += gridDim.x, side ^= 1) {
         const u32 task = turn * resident_warps + warp, begin = smaller(task * edges.task_steps, edges.steps);
         const u32 end = smaller(begin + edges.task_steps, edges.steps);
         u32 row = begin < end ? edges.first_rows[task] : 0;
         bool open = begin < end && edges.first_tasks[task] < task, ended = false;
-        Sum sum[Each] = {}, head[Each] = {};
+        Sum sum[Each] = {};
         auto loaded = at_end.load(row, mine);
         u64 at = (u64)begin * step_slots;
         u32 source = load_word(edges.sources + (at < last_part ? at : last_part) + lane, Streaming{});
+        Values gathered[together];
+        if constexpr (ahead) gather(gathered, source, 0);
 #pragma unroll 1
         for (u32 step = begin; step < end; ++step) {
             const u32 mark = load_word(edges.marks + (u64)step * 32 + lane, Streaming{});
@@ -235,33 +365,36 @@ CPMS_DEVICE void walk_batch(const BatchEdges& edges, const u8* values, const Col
                 const u32 following = load_word(edges.sources + (at < last_part ? at : last_part) + lane, Streaming{});
 #pragma unroll 1
                 for (u32 chunk = 0; chunk < 32; chunk += together) {
-                    const u32 ends = __shfl_sync(all_lanes, mark, part * 4 + chunk / 8) >> chunk % 8;
-                    Values gathered[together];
-#pragma unroll
-                    for (int j = 0; j < together; ++j) {
-                        const u32 from = __shfl_sync(all_lanes, source, chunk + j);
-                        gathered[j] = load_columns<F, Each>(values, from, columns.stride, mine.first);
+                    const u32 marked = __shfl_sync(all_lanes, mark, part * 4 + chunk / 8) >> chunk % 8;
+                    const u32 ends = marked & ((1u << together) - 1);
+                    Values next[together];
+                    if constexpr (ahead) {
+                        const u32 behind = chunk + together;
+                        gather(next, behind < 32 ? source : following, behind % 32);
+                    } else {
+                        gather(gathered, source, chunk);
                     }
+                    u32 from = 0;
+#pragma unroll 1
+                    do {
+                        from = add_until_end<F, Each, together>(gathered, from, ends, sum);
+                        if (!(ends >> (from - 1) & 1)) break;
+                        if (open) {
 #pragma unroll
-                    for (int j = 0; j < together; ++j) {
-#pragma unroll
-                        for (int k = 0; k < Each; ++k) {
-                            sum[k] += Narrow<F>::value(gathered[j].template field<Narrow<F>::width>(k));
+                            for (int k = 0; k < Each; ++k) head[k] = sum[k];
+                        } else {
+                            at_end.finish(row, sum, loaded, mine);
                         }
-                        if (ends >> j & 1) {
-                            if (open) {
+                        open = false;
+                        ended = true;
+                        row = smaller(row + 1, edges.rows - 1);
+                        loaded = at_end.load(row, mine);
 #pragma unroll
-                                for (int k = 0; k < Each; ++k) head[k] = sum[k];
-                            } else {
-                                at_end.finish(row, sum, loaded, mine);
-                            }
-                            open = false;
-                            ended = true;
-                            row = smaller(row + 1, edges.rows - 1);
-                            loaded = at_end.load(row, mine);
+                        for (int k = 0; k < Each; ++k) sum[k] = 0;
+                    } while (from < together);
+                    if constexpr (ahead) {
 #pragma unroll
-                            for (int k = 0; k < Each; ++k) sum[k] = 0;
-                        }
+                        for (int j = 0; j < together; ++j) gathered[j] = next[j];
                     }
                 }
                 source = following;
