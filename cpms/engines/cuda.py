@@ -51,7 +51,7 @@ class CudaOperator(Operator[SegmentedArray]):
         lent = Lent(lambda: _new_vector(nodes, storage))
         own = lent.pair()
         if storage.exact and storage != FP64:
-            converted = cls(problem, FP64, kernel, matrix.as_float64(), work, Lent(lambda: _new_vector(nodes, FP64)))
+            converted = cls(problem, FP64, kernel, matrix, work, Lent(lambda: _new_vector(nodes, FP64)))
             x, out = (SegmentedArray(vector.memory, vector.length, FP64) for vector in own)
             converted._capture((x, out))
         made = cls(problem, storage, kernel, matrix, work, lent, converted=converted)
@@ -119,10 +119,10 @@ class CudaOperator(Operator[SegmentedArray]):
         launch_norms.scale(x, factor, segments=segments or self.storage.segments)
 
     def to_float64(self, x: SegmentedArray, out: SegmentedArray) -> tuple[CudaOperator, SegmentedArray, SegmentedArray]:
-        """Convert to float64: in place for segments, into new memory for packed floats."""
+        """Convert to float64: the vectors in place for segments, all into new memory for packed floats."""
         self.replays.clear()
-        matrix = self.matrix.to_float64(self.problem.graph)
         if not self.storage.exact:
+            matrix = self.matrix.to_float64(self.problem.graph)
             made = CudaOperator.of(self.problem, FP64, self.kernel, matrix, self.work)
             vector = made.empty()
             vectors.write(vector, vectors.read(x, self.problem.graph.nodes, None))
@@ -239,7 +239,7 @@ def needed_variants(kernel: str, storage: Format, *, pattern: bool) -> list[vari
     for read, write in variants.levels(storage):
         wanted.extend(variants.sweep(kernel, storage, read, write, pattern=pattern))
     wanted.extend(variants.scale(storage, count) for count in range(1, storage.segments + 1))
-    return [*wanted, *variants.float64_sweep(kernel, pattern=pattern)]
+    return [*wanted, *variants.float64_sweep(kernel, storage, pattern=pattern)]
 
 
 def _build(kernel: str, graph: Graph, storage: Format | None, numbering: Numbering | None) -> Matrix:
