@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import time
 from collections.abc import Callable
@@ -47,6 +46,7 @@ def power(
         operator, x, out = operator.to_float64(x, out)
         written = 0
     history: list[Step] = []
+    here: list[float] = []
     ahead: Callable[[], Sweep] | None = None
     began = time.perf_counter()
     while True:  # Line 4.
@@ -67,13 +67,16 @@ def power(
         if len(found) % 2:
             x, out = out, x
         written = level.write
-        read, wrote = (64 if level == FLOAT64 else storage.bits(segments) for segments in (level.read, level.write))
+        read, wrote = _bits(level, storage)
+        if history and history[-1].bits != read:
+            here.clear()
         for sweep, end_s in zip(found, ends_s, strict=True):
             change = sweep.of(stopping.norm)
             history.append(Step(len(history) + 1, change, level, read, wrote, sweep.mass, began_s + end_s))
             if on_step:
                 on_step(history[-1])
-        status = _status(history, change, stopping)  # Line 9.
+            here.append(change)
+        status = _status(history, here, stopping)  # Line 9.
         if status not in (None, Status.CONVERGED):
             return answer(operator, x, written), status, history
         following, state = controller.update(state, change)
@@ -100,14 +103,19 @@ def _goes_on(history: list[Step], controller: Controller, state: Any, level: Lev
     """
     if len(history) + 1 >= (stopping.iterations or stopping.max_iterations):
         return False
-    if controller.constant and stopping.iterations:
-        return True
-    known = [1.0, *(step.residual for step in history[-2:])]
     # Of the first changes little is known, but that they are large.
-    falls = known[-1] / known[-2] if len(history) > 1 and known[-2] > 0.0 else _FALLS
-    expected = _SURE * known[-1] * min(1.0, falls)
+    last = history[-1].residual if history else 1.0
+    falls = last / history[-2].residual if len(history) > 1 and history[-2].residual > 0.0 else _FALLS
+    expected = _SURE * last * min(1.0, falls)
     ends = not stopping.iterations and expected < stopping.tol
-    return not ends and controller.update(state, expected)[0] == level
+    return not ends and (controller.constant or controller.update(state, expected)[0] == level)
+
+
+def _bits(level: Level, storage: Format) -> tuple[int, int]:
+    """Return the bits that a sweep reads and writes of a value."""
+    if level == FLOAT64:
+        return 64, 64
+    return storage.bits(level.read), storage.bits(level.write)
 
 
 def _check_level(level: Level, written: int) -> None:
@@ -119,8 +127,9 @@ def _check_level(level: Level, written: int) -> None:
         raise InputError(f"the controller reads {level.read} segments where only {written} were written")
 
 
-def _status(history: list[Step], change: float, stopping: Stopping) -> Status | None:
-    done = len(history)
+def _status(history: list[Step], here: list[float], stopping: Stopping) -> Status | None:
+    """Return how the solve ends, None if it goes on; ``here`` are the changes since as many bits are read."""
+    done, change = len(history), here[-1]
     if not (math.isfinite(change) and math.isfinite(history[-1].mass) and history[-1].mass > 0):
         return Status.NON_FINITE
     if stopping.iterations is not None:
@@ -129,7 +138,5 @@ def _status(history: list[Step], change: float, stopping: Stopping) -> Status | 
         return Status.CONVERGED
     if done >= stopping.max_iterations:
         return Status.MAX_ITERATIONS
-    bits = history[-1].bits
-    here = [step.residual for step in itertools.takewhile(lambda step: step.bits == bits, reversed(history))]
-    recent, before = here[:STALLED_ITERATIONS], here[STALLED_ITERATIONS:]
+    recent, before = here[-STALLED_ITERATIONS:], here[:-STALLED_ITERATIONS]
     return Status.STAGNATED if before and min(recent) >= min(before) else None
