@@ -5,11 +5,17 @@ import pandas as pd
 from cpms.experiment.karp_flatt import karp_flatt
 from cpms.experiment.present import printed
 
-NEEDS = ["scaling_gpu"]
+NEEDS = ["scaling_gpu", "scaling_two_gpus"]
+"""Rows of four GPUs, of which whole vectors were exchanged; and of two, with what rows read of each other alone."""
 
 
 def show(rows, out):
     rows = rows[rows.status == "ok"]
+    for experiment, part in rows.groupby("experiment", sort=False):
+        _show(part, out, experiment.removeprefix("scaling_gpu").replace("scaling", ""))
+
+
+def _show(rows, out, suffix):
     ours = pd.DataFrame([line for _, row in rows.iterrows() for line in _lines(row)])
     device = rows.gpu.iloc[0] if "gpu" in rows else "GPU"  # none where kernels were emulated
     host = f"{rows.devices.iloc[0]} {device} of one host"
@@ -17,26 +23,28 @@ def show(rows, out):
     if len(strong):
         out.table(
             strong.drop(columns=["scaling", "vertices", "efficiency a sweep"]),
+            suffix=suffix,
             caption=f"One graph on more and more of {host}, to 1e-10; median solves. psi, efficiency and e "
             "(Karp-Flatt) against one GPU with the same method, by the faster of engines mpi_cuda and cuda_fused; GB: "
             "what rank 0 is sent in a solve; exchange: of whole vectors, or of what rows read of other ranks (halo), "
             "by itself, with GB/s of what rank 0 is sent by one of 64 bits a node",
         )
-        out.table(_beside(strong), suffix="_table1", caption=f"Their Table 1 as printed, and ours on {host}; ms")
+        caption = f"Their Table 1 as printed, and ours on {host}; ms"
+        out.table(_beside(strong), suffix=f"{suffix}_table1", caption=caption)
         out.table(
             _metrics(strong),
-            suffix="_table2",
+            suffix=f"{suffix}_table2",
             caption="The Karp-Flatt metric as it is defined: of their Table 2 (500,000 vertices, message passing, "
             "against their own one process), and ours against one GPU",
         )
     if len(weak):
         out.table(
             weak.drop(columns=["scaling", "vertices", "psi", "e"]),
-            suffix="_weak",
+            suffix=f"{suffix}_weak",
             caption=f"As much graph more for each of {host}, to 1e-10; efficiency: time of one GPU over time of all, "
             "and the same of the time an iteration takes, since larger graphs may need others in number",
         )
-    out.figure(_figure(strong, weak))
+    out.figure(_figure(strong, weak), suffix=suffix)
 
 
 def _lines(row):
