@@ -234,11 +234,49 @@ def test_bad_input_is_refused(device):
             personalized_pagerank(graph, queries, engine="cuda", **options)
 
 
-def test_launches_ahead_are_fewer_than_seem_to_be_left():
-    falls = np.array([[1.0, 1.0], [0.5, 0.85]])
-    assert batch_refinement._ahead(falls, np.array([0.1, 0.1])) == 11
-    assert batch_refinement._ahead(np.array([[1.0], [1.0]]), np.array([0.1])) == 1
-    assert batch_refinement._ahead(np.array([[1.0], [np.nan]]), np.array([0.1])) == 1
+@pytest.mark.parametrize("group", [1, 5])
+def test_low_sweeps_launched_too_late_change_nothing(device, monkeypatch, group):
+    problem = Problem(GRAPHS["small"])
+    rounds = {}
+    for size in (group, 32):
+        monkeypatch.setattr(batch_refinement, "_GROUP", size)
+        batch = CudaRefiningBatch(problem)
+        batch.start(queries_on(problem.graph, 3), uniform(problem.graph))
+        options = {"tol": 1e-11, "norm": "l1", "most": [50, 4, 50]}
+        made = [batch.round([Plan(FP16, gain) for gain in (0.3, 0.01, 0.1)], **options) for _ in range(2)]
+        rounds[size] = [(one.found, one.low) for together in made for one in together]
+    assert rounds[group] == rounds[32]
+    assert [len(low) for _, low in rounds[group]][1] == 3
+
+
+def test_a_query_at_its_limit_rests_as_one_at_its_goal(device):
+    problem = Problem(GRAPHS["small"])
+    queries, options = queries_on(problem.graph, 2), {"tol": 1e-11, "norm": "l1"}
+    limited, content = CudaRefiningBatch(problem), CudaRefiningBatch(problem)
+    for batch in (limited, content):
+        batch.start(queries, uniform(problem.graph))
+    found = limited.round([Plan(FP16, 0.01)] * 2, most=[4, 50], **options)
+    gain = 1.0001 * found[0].low[2] / found[0].found.l1
+    content.round([Plan(FP16, gain), Plan(FP16, 0.01)], most=[50, 50], **options)
+    limited, content = (b.round([Plan(FP16, 0.1)] * 2, most=[50] * 2, **options) for b in (limited, content))
+    assert [(a.found, a.low) for a in limited] == [(b.found, b.low) for b in content]
+
+
+def test_a_low_sweep_of_queries_that_all_rest_touches_nothing(device):
+    problem = Problem(GRAPHS["small"])
+    batch = CudaRefiningBatch(problem)
+    batch.start(queries_on(problem.graph, 2), uniform(problem.graph))
+    batch._use(FP16)
+    stride = batch._places.stride
+    untouched = 0x3A
+    for z in batch._z:
+        z.fill(untouched)
+    arrays = device.arrays
+    options = arrays.zeros((5, stride), np.float32)
+    for rest, touched in ((np.inf, False), (0.0, True)):
+        ends = arrays.asarray(np.stack([np.full(stride, rest), np.full(stride, 3.0)]))
+        batch._low_sweep(FP16, options, ends, arrays.zeros(stride, np.float64), 0.0)
+        assert bool((device.to_host(batch._z[0]) != untouched).any()) is touched
 
 
 def test_solves_end_with_each_query(device):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import time
+from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,7 @@ import numpy.typing as npt
 from cpms.batch import Query
 from cpms.batch_refine import RefiningBatch
 from cpms.cuda import variants
-from cpms.cuda.backend import current
+from cpms.cuda.backend import NOTED, current
 from cpms.cuda.batch import (
     REFINE_BYTES,
     Places,
@@ -34,10 +36,8 @@ from cpms.refine import Plan
 _MOST_EXPONENT = 100
 """Scales are powers of two that float32 has; ``batch_low_next`` has the same limit."""
 _SINGLE_EXPONENT_BITS = 8
-_MOST_AHEAD = 16
-"""Low sweeps that are launched before the host looks at what they found."""
-_SURE = 0.9
-"""Share of the low sweeps that seem to be left that is launched at once."""
+_GROUP = 4
+"""Low sweeps that are launched before those that were launched before them are looked at."""
 
 
 class CudaRefiningBatch(RefiningBatch):
@@ -168,35 +168,39 @@ class CudaRefiningBatch(RefiningBatch):
         Return ||r||_1 after each sweep, shape (sweeps, columns), how many of them each query did, and when
         each sweep ended.
         """
-        arrays, damping = current().arrays, self.problem.damping
+        arrays, damping, stride = current().arrays, self.problem.damping, len(until)
         self._use(storage)
         options = self._first_options(storage, found[5], limits)
         lost = damping * self._quantised(storage, options)
         spread = 1.0 / self.problem.graph.nodes if self.problem.dangling == "uniform" else 0.0
         options[1 if spread else 2] = lost * (spread or 1.0)
-        given, until_there = arrays.asarray(options), arrays.asarray(until)
+        given, ends_there = arrays.asarray(options), arrays.asarray(np.stack([until, limits]))
         goes_on = limits > 0
         self._has_c[goes_on] = 1.0
-        counts = np.zeros(len(until), np.int64)
-        norms = found[:1]
+        counts = np.zeros(stride, np.int64)
+        norms: list[Floats] = []
         ended_s = [time.perf_counter() - began]
+        group = max(1, min(_GROUP, NOTED // stride))
+        under_way: deque[tuple[int, Callable[[], Floats]]] = deque()
+        left = int(limits.max())
         while goes_on.any():
-            done = len(norms) - 1
-            count = min(_ahead(norms[-2:, goes_on], until[goes_on]), int(limits[goes_on].min()) - done)
-            report = arrays.zeros((count, len(until)), np.float64)
-            for step in range(count):
-                self._low_sweep(storage, given, until_there, report[step], spread)
-            norms = np.concatenate([norms, current().to_host(report)])
+            # One group runs while the host looks at the one before: what comes too late finds all at rest.
+            while left and len(under_way) < 2:
+                count = min(group, left)
+                report = arrays.empty((count, stride), np.float64)
+                for step in range(count):
+                    self._low_sweep(storage, given, ends_there, report[step], spread)
+                under_way.append((count, noted(report)))
+                left -= count
+            count, found_of = under_way.popleft()
+            fresh = found_of().reshape(count, stride)
             ended_s += np.linspace(ended_s[-1], time.perf_counter() - began, count + 1)[1:].tolist()
-            for step in range(done + 1, done + count + 1):
-                ends = goes_on & (~(norms[step] > until) | (limits == step))
-                counts[ends] = step
+            for now in fresh:
+                norms.append(now)
+                ends = goes_on & (~(now > until) | (limits == len(norms)))
+                counts[ends] = len(norms)
                 goes_on &= ~ends
-            for column in np.flatnonzero((counts == done + count) & (norms[-1] > until)).tolist():
-                # It has come to its limit: it rests from now on.
-                given[:3, column] = 0.0
-                until_there[column] = np.inf
-        return norms[1:], counts, ended_s[1:]
+        return np.array(norms), counts, ended_s[1:]
 
     def _first_options(
         self, storage: FloatFormat, largest: Floats, limits: npt.NDArray[np.int64]
@@ -223,41 +227,30 @@ class CudaRefiningBatch(RefiningBatch):
         lost: Floats = self._graph.totals(1, 1, places.stride, LOW_COLUMNS, launch)[0]
         return lost
 
-    def _low_sweep(self, storage: FloatFormat, options: Any, until: Any, report: Any, spread: float) -> None:
+    def _low_sweep(self, storage: FloatFormat, options: Any, ends: Any, report: Any, spread: float) -> None:
         graph, places = self._graph, self._places
         now, later = (z.reshape(-1) for z in self._z)
         for first, used in groups_of(places.stride, LOW_COLUMNS):
             _, low = variants.batch_low(storage, values_a_lane(used))
             here = first * storage.width // 8
             arguments = (
-                *(*graph.edges, *graph.nodes(places.own, first, used, places.stride), options.reshape(-1)[first:]),
-                *(now[here:], self._c.reshape(-1)[first:], later[here:]),
+                *(*graph.edges, *graph.nodes(places.own, first, used, places.stride), ends.reshape(-1)[first:]),
+                *(options.reshape(-1)[first:], now[here:], self._c.reshape(-1)[first:], later[here:]),
             )
             blocks = graph.launch(low, arguments)
             arguments = (
                 *(graph.partials, np.uint32(blocks), np.uint32(places.stride), np.uint32(used)),
                 *(np.float64(self.problem.damping), np.float64(spread), np.uint32(1)),
-                *(np.int32(storage.bias - headroom(storage)), until[first:]),
+                *(np.int32(storage.bias - headroom(storage)), ends.reshape(-1)[first:]),
                 *(options.reshape(-1)[first:], report[first:]),
             )
             current().run(variants.BATCH_LOW_NEXT, -(-used // 8), arguments)
         self._z = self._z[::-1]
 
 
-def _ahead(norms: Floats, until: Floats) -> int:
-    """Return how many low sweeps to launch at once: fewer than seem to be left, by the last two norms of each query.
-
-    Examples
-    --------
-    >>> _ahead(np.array([[1.0], [0.5]]), np.array([0.01])), _ahead(np.array([[1.0]]), np.array([0.01]))
-    (5, 1)
-    """
-    if len(norms) < 2:
-        return 1
-    before, now = norms
-    with np.errstate(divide="ignore", invalid="ignore"):
-        left = np.log(until / now) / np.log(now / before)
-    return int(np.clip(_SURE * left[np.isfinite(left)].max(initial=0.0), 1, _MOST_AHEAD))
+def noted(numbers: Any) -> Callable[[], Floats]:
+    """Return how to wait for numbers: by `Backend.note`, unless they are too many for it."""
+    return current().note(numbers) if numbers.size <= NOTED else lambda: current().to_host(numbers)
 
 
 def needed_variants() -> list[variants.Variant]:
