@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections import deque
 from collections.abc import Callable
@@ -12,26 +11,26 @@ import numpy as np
 import numpy.typing as npt
 
 from cpms.batch import Query
-from cpms.batch_refine import RefiningBatch
+from cpms.batch_refine import LowGoal, RefiningBatch
 from cpms.cuda import variants
 from cpms.cuda.backend import NOTED, current
 from cpms.cuda.batch import (
     REFINE_BYTES,
+    Answers,
     Places,
+    closed_up,
     first_shares,
     fitting_width,
     full_options,
     full_sweep,
     memory_for,
-    ranks_of,
     sweeps_of,
 )
 from cpms.cuda.batch_graph import FULL_COLUMNS, LOW_COLUMNS, MOST_COLUMNS, BatchGraph, groups_of, values_a_lane
-from cpms.engine import Floats, Norm, Problem, Round, Sweep
+from cpms.engine import Floats, Problem, Sweep
 from cpms.errors import UnsupportedError
 from cpms.format import FP16, FP32, FloatFormat
 from cpms.quantising import headroom, shared_scale
-from cpms.refine import Plan
 
 _MOST_EXPONENT = 100
 """Scales are powers of two that float32 has; ``batch_low_next`` has the same limit."""
@@ -46,6 +45,7 @@ class CudaRefiningBatch(RefiningBatch):
     _places: Places
     _shares: Any
     _fresh: Any
+    _answers: Answers
     _c: Any
     _z: tuple[Any, ...]
     _storage: FloatFormat | None
@@ -61,48 +61,41 @@ class CudaRefiningBatch(RefiningBatch):
         """Begin all queries at the same first iterate."""
         with memory_for(self.problem, len(queries), REFINE_BYTES):
             self._places = Places(queries, self._graph.degree)
-            self._shares = first_shares(self._graph, first, self._places.stride)
-            self._make_room()
+            self._shares, self._fresh = first_shares(self._graph, first, self._places.stride)
+            self._c = current().arrays.empty(self._shares.shape, np.float32)
+            self._answers = Answers(self._graph, len(queries))
+        self._z, self._storage = (), None
         stride = self._places.stride
         # Mass and dangling mass of the next round's x, until low sweeps change it.
         self._mass = np.ones(stride)
         self._dangling = np.full(stride, first[self.problem.graph.dangling_nodes].sum())
         self._has_c = np.zeros(stride)
 
-    def round(self, plans: list[Plan], *, tol: float, norm: Norm, most: list[int]) -> list[Round]:
-        """Correct and sweep in float64, then in few bits, one format after the other."""
-        began = time.perf_counter()
+    def full(self) -> list[Sweep]:
+        """Correct and sweep in float64."""
         if self._has_c.any():
             self._correct()
         options = full_options(self.problem, self._mass, self._dangling)
         found = full_sweep(self._graph, self._places, options, self._shares, self._fresh, self._c)
         self._shares, self._fresh = self._fresh, self._shares
-        self._mass, self._dangling = found[2], found[3]
+        self._mass, self._dangling, self._largest = found[2], found[3], found[5]
         self._has_c = np.zeros(self._places.stride)
-        full_s = time.perf_counter() - began
-        columns = self._places.columns
-        sweeps = [Sweep(*sweep) for sweep in sweeps_of(found, columns)]
-        low: list[list[float]] = [[] for _ in plans]
-        seconds = [[full_s] for _ in plans]
-        for storage in dict.fromkeys(plan.storage for plan in plans):
-            until, limits = np.full(self._places.stride, np.inf), np.zeros(self._places.stride, np.int64)
-            for place, (plan, sweep) in enumerate(zip(plans, sweeps, strict=True)):
-                size = sweep.of(norm)
-                if plan.storage == storage and tol <= size < math.inf:
-                    until[columns[place]] = max(plan.gain * sweep.l1, 0.5 * tol * sweep.l1 / size)
-                    limits[columns[place]] = most[place] - 1
-            until[limits == 0] = np.inf
-            if storage is None or not limits.any():
-                continue
-            norms, counts, ended_s = self._low(storage, found, until, limits, began)
-            for place, column in enumerate(columns):
-                low[place] += norms[: counts[column], column].tolist()
-                seconds[place] += ended_s[: counts[column]]
-        # Sums of r are not looked at here; mass is that of x.
-        return [
-            Round(found=sweep, low=own, sums=[], seconds=times)
-            for sweep, own, times in zip(sweeps, low, seconds, strict=True)
-        ]
+        return [Sweep(*sweep) for sweep in sweeps_of(found, self._places.columns)]
+
+    def low(self, goals: list[LowGoal | None]) -> list[tuple[list[float], list[float]]]:
+        """Sweep in few bits, one format after the other."""
+        began, columns, stride = time.perf_counter(), self._places.columns, self._places.stride
+        made: list[tuple[list[float], list[float]]] = [([], []) for _ in goals]
+        for storage in dict.fromkeys(goal.storage for goal in goals if goal):
+            until, limits = np.full(stride, np.inf), np.zeros(stride, np.int64)
+            mine = [(place, goal) for place, goal in enumerate(goals) if goal and goal.storage == storage]
+            for place, goal in mine:
+                until[columns[place]], limits[columns[place]] = goal.until, goal.most
+            norms, counts, ended_s = self._low(storage, until, limits, began)
+            for place, _ in mine:
+                count = counts[columns[place]]
+                made[place] = norms[:count, columns[place]].tolist(), ended_s[:count]
+        return made
 
     def take(self, places: list[int]) -> list[Any]:
         """Return the ranks of some queries, in device memory; they leave the batch.
@@ -110,26 +103,20 @@ class CudaRefiningBatch(RefiningBatch):
         What low sweeps found counts where a limit of sweeps ends a solve before it is added.
         """
         columns = [self._places.columns[place] for place in places]
-        taken = ranks_of(self._graph, self._shares, columns)
+        taken = self._answers.take(self._shares, columns)
         for ranks, column in zip(taken, columns, strict=True):
             if self._has_c[column]:
                 ranks += self._c[:-1, column]
                 ranks *= ranks > 0
         kept = self._places.without(places)
         if kept is not None:
-            self._shares, c = self._shares.take(kept, axis=1), self._c.take(kept, axis=1)
-            self._make_room()
-            self._c = c
+            self._shares, self._fresh = closed_up(self._shares, self._fresh, kept)
+            self._c = self._c.take(kept, axis=1)
+            self._z, self._storage = (), None
             here = current().to_host(kept)
             self._mass, self._dangling, self._has_c = self._mass[here], self._dangling[here], self._has_c[here]
+            self._largest = self._largest[here]
         return taken
-
-    def _make_room(self) -> None:
-        arrays, shape = current().arrays, self._shares.shape
-        self._fresh = arrays.zeros(shape, np.float64)
-        self._c = arrays.zeros(shape, np.float32)
-        self._z = ()
-        self._storage = None
 
     def _use(self, storage: FloatFormat) -> None:
         """Have room for z in a format, a row of zeros behind the nodes."""
@@ -142,7 +129,9 @@ class CudaRefiningBatch(RefiningBatch):
             return
         self._z = ()
         arrays, (rows, stride) = current().arrays, self._shares.shape
-        self._z = tuple(arrays.zeros((rows, stride * storage.width // 8), np.uint8) for _ in range(2))
+        self._z = tuple(arrays.empty((rows, stride * storage.width // 8), np.uint8) for _ in range(2))
+        for z in self._z:
+            z[-1] = 0
         self._storage = storage
 
     def _correct(self) -> None:
@@ -161,7 +150,7 @@ class CudaRefiningBatch(RefiningBatch):
         self._dangling = np.where(self._has_c > 0, dangling, self._dangling)
 
     def _low(
-        self, storage: FloatFormat, found: Floats, until: Floats, limits: npt.NDArray[np.int64], began: float
+        self, storage: FloatFormat, until: Floats, limits: npt.NDArray[np.int64], began: float
     ) -> tuple[Floats, npt.NDArray[np.int64], list[float]]:
         """Do low sweeps of each query until its r is small, or as many as its limit; 0 leaves it as it is.
 
@@ -170,7 +159,7 @@ class CudaRefiningBatch(RefiningBatch):
         """
         arrays, damping, stride = current().arrays, self.problem.damping, len(until)
         self._use(storage)
-        options = self._first_options(storage, found[5], limits)
+        options = self._first_options(storage, self._largest, limits)
         lost = damping * self._quantised(storage, options)
         spread = 1.0 / self.problem.graph.nodes if self.problem.dangling == "uniform" else 0.0
         options[1 if spread else 2] = lost * (spread or 1.0)
