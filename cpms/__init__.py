@@ -35,6 +35,7 @@ _HOMES = {
     "SegmentedArray": "segmented",
     "convert_inplace": "segmented",
     "encode": "segmented",
+    "AtMost": "precision",
     "Controller": "precision",
     "Fixed": "precision",
     "Level": "precision",
@@ -82,6 +83,7 @@ if TYPE_CHECKING:
     from cpms.largest import Largest as Largest
     from cpms.largest import topk as topk
     from cpms.loading import load as load
+    from cpms.precision import AtMost as AtMost
     from cpms.precision import Controller as Controller
     from cpms.precision import Fixed as Fixed
     from cpms.precision import Level as Level

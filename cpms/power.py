@@ -15,8 +15,8 @@ from cpms.precision import FLOAT64, Controller, Level
 from cpms.result import Status, Step
 from cpms.stopping import STALLED_ITERATIONS, Stopping
 
-_SURE = 0.9
-"""Share of the expected change below which the next one hardly falls."""
+_SURE, _FALLS = 0.9, 0.5
+"""Shares below which the next change hardly falls: of what is expected, and of the last one when that was the first."""
 
 
 def _read(operator: Operator[Any], x: Any, segments: int) -> Floats:
@@ -102,10 +102,10 @@ def _goes_on(history: list[Step], controller: Controller, state: Any, level: Lev
         return False
     if controller.constant and stopping.iterations:
         return True
-    if len(history) < 2 or history[-2].residual <= 0.0:
-        return False
-    before, last = (step.residual for step in history[-2:])
-    expected = _SURE * last * min(1.0, last / before)
+    known = [1.0, *(step.residual for step in history[-2:])]
+    # Of the first changes little is known, but that they are large.
+    falls = known[-1] / known[-2] if len(history) > 1 and known[-2] > 0.0 else _FALLS
+    expected = _SURE * known[-1] * min(1.0, falls)
     ends = not stopping.iterations and expected < stopping.tol
     return not ends and controller.update(state, expected)[0] == level
 

@@ -249,6 +249,42 @@ class StartAt(Controller):
         return level if level == FLOAT64 else Level(max(level.read, least), max(level.write, least))
 
 
+@dataclass(frozen=True)
+class AtMost(Controller):
+    """Wrap a controller so that no sweep reads more than ``read`` segments: the next step is plain float64.
+
+    The sweep before that writes all segments. Where values are gathered one by one, each segment costs a
+    transaction, and one of float64 is cheaper than three segments or more.
+
+    Examples
+    --------
+    >>> from cpms.format import CPMS4
+    >>> residuals = [0.5, 0.4, 0.3, 1e-8, 1e-9]
+    >>> [(level.read, level.write) for level in AtMost(Threshold(), 2).replay(CPMS4, residuals)]
+    [(1, 1), (1, 2), (2, 2), (2, 2), (2, 4), (0, 0)]
+    """
+
+    inner: Controller
+    read: int
+
+    def init(self, storage: Format) -> tuple[Level, Any]:
+        """Return the inner controller's first level, or float64."""
+        storage.checked_read(self.read)
+        level, state = self.inner.init(storage)
+        return self._limited(level, storage), (storage, state)
+
+    def update(self, state: Any, residual: float) -> tuple[Level, Any]:
+        """Return the inner controller's next level, or float64."""
+        storage, inner_state = state
+        level, inner_state = self.inner.update(inner_state, residual)
+        return self._limited(level, storage), (storage, inner_state)
+
+    def _limited(self, level: Level, storage: Format) -> Level:
+        if level.read > self.read:
+            return FLOAT64
+        return Level(level.read, storage.segments) if level.write > self.read else level
+
+
 def default_controller(storage: Format) -> Controller:
     """Return `Fixed` for one exact segment, the paper's rule for every other format."""
     return Fixed() if storage.exact and storage.segments == 1 else Threshold()

@@ -335,6 +335,22 @@ class TestReplays:
             np.testing.assert_array_equal(operator.read(out, 1), twin.read(there, 1))
             x, out, y, there = out, x, there, y
 
+    def test_graphs_may_go_while_they_run(self, graphs):
+        """Operators are let go of when their solve is over, with a sweep under way that nobody waits for."""
+        problem = Problem(graphs["skewed"])
+        values = np.random.default_rng(32).random(problem.graph.nodes)
+        expected = None
+        for _ in range(20):
+            operator = cuda.ENGINE.prepare(problem, format_named("cpms2"), "csr")
+            x, out = operator.load(values), operator.empty()
+            for step in range(8):
+                operator.queue(x, out, Level(2, 2), step, "l1")
+                x, out = out, x
+            operator, x, out = operator.to_float64(x, out)
+            found = operator.sweep(x, out, FLOAT64, 0)
+            expected = expected or found
+            assert found == expected
+
     def test_vectors_live_as_long_as_their_graphs(self, graphs):
         operator = cuda.ENGINE.prepare(Problem(graphs["mesh"]), FP64, "csr")
         values = np.random.default_rng(29).random(graphs["mesh"].nodes)

@@ -96,6 +96,14 @@ def test_rounds_are_those_of_the_reference(engine, name, storage):
         assert np.abs(mine.read() - twin.read()).sum() <= noise * expected.found.l1 + 1e-14
 
 
+def test_stretches_are_short_where_values_outgrow_the_cache(host_backend, monkeypatch):
+    monkeypatch.setattr(host_backend, "cache_bytes", 1000)
+    with backends.using(host_backend):
+        assert [Arrangement().steps_for(nodes) for nodes in (250, 251)] == [0, 4]
+        assert [Arrangement().steps_for(nodes, 8) for nodes in (125, 126)] == [0, 4]
+        assert Arrangement(stretch_steps=3).steps_for(1) == 3
+
+
 @pytest.mark.parametrize("arrangement", [Arrangement(stretch_steps=2), Arrangement(False, 3)], ids=str)
 @pytest.mark.parametrize("name", ["hub", "two hubs", "skewed", "rows that end with steps"])
 def test_stretches_may_be_short(engine, name, arrangement):

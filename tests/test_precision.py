@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import cpms
-from cpms import Fixed, InputError, Level, Schedule, StartAt, Threshold, WriteAhead, format_named
+from cpms import AtMost, Fixed, InputError, Level, Schedule, StartAt, Threshold, WriteAhead, format_named
 from cpms.format import NAMED
 from cpms.precision import FLOAT64, default_controller
 from cpms.testing import float_formats, segment_formats
@@ -39,6 +39,8 @@ def controllers(draw, storage):
         controller = StartAt(controller, draw(read))
     if draw(st.booleans()):
         controller = WriteAhead(controller, draw(st.integers(1, 3)))
+    if draw(st.booleans()):
+        controller = AtMost(controller, draw(read))
     return controller
 
 
@@ -189,6 +191,20 @@ def test_start_at_skips_the_levels_below():
     assert StartAt(Threshold(), 4).replay(cpms.CPMS4, [0.5]) == levels((4, 4), (4, 4))
 
 
+@given(residual_lists, segment_formats(), st.data())
+def test_at_most_is_the_inner_rule_until_that_reads_more(residuals, storage, data):
+    most = data.draw(st.integers(1, storage.segments))
+    inner, limited = (rule.replay(storage, residuals) for rule in (Threshold(), AtMost(Threshold(), most)))
+    for level, expected, following in zip(limited, inner, [*limited[1:], None], strict=True):
+        if expected == FLOAT64 or expected.read > most:
+            assert level == FLOAT64
+        else:
+            assert level.read == expected.read
+            assert level.write == (storage.segments if expected.write > most else expected.write)
+        if following == FLOAT64 != level:
+            assert level.write == storage.segments
+
+
 @pytest.mark.parametrize("known", NAMED, ids=lambda known: known.name)
 def test_the_default_is_the_papers_rule_but_for_float64(known):
     assert default_controller(known) == (Fixed() if known.name == "fp64" else Threshold())
@@ -204,7 +220,9 @@ def test_a_schedule_begins_at_sweep_0_and_never_falls(rises):
 
 
 @pytest.mark.parametrize(
-    "controller", [Fixed(5), Fixed(0), Fixed(-1), Schedule({0: 5}), Schedule({0: 0}), StartAt(Threshold(), 5)], ids=repr
+    "controller",
+    [Fixed(5), Fixed(0), Fixed(-1), Schedule({0: 5}), Schedule({0: 0}), StartAt(Threshold(), 5), AtMost(Fixed(), 0)],
+    ids=repr,
 )
 def test_levels_that_the_format_does_not_have_are_refused_at_the_start(controller):
     with pytest.raises(InputError, match="4 segments"):

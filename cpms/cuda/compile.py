@@ -130,6 +130,7 @@ class CudaBackend(Backend):
                 self._abandon()
             else:
                 graph = self._capturing.end_capture()
+                graph.upload(self._capturing)
         return graph
 
     def _abandon(self) -> None:

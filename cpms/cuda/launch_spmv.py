@@ -10,6 +10,7 @@ import numpy as np
 from cpms.cuda import variants
 from cpms.cuda.backend import THREADS, current
 from cpms.errors import InputError
+from cpms.format import FP64
 from cpms.segmented import SegmentedArray
 
 _NULL = np.uint64(0)
@@ -69,7 +70,7 @@ def thread_rows(
         *(starts, sources, *_values(values), x.memory, np.uint32(rows)),
         *update.arguments(out),
     )
-    variant = variants.spmv("spmv_csr_thread", x.format, read, write, pattern=values is None)
+    variant = _variant("spmv_csr_thread", x, values, read, write)
     current().run(variant, -(-rows // THREADS), arguments)
 
 
@@ -93,7 +94,7 @@ def columns(
         *(sources, values.memory, np.uint32(width), x.memory, np.uint32(rows)),
         *update.arguments(out),
     )
-    variant = variants.spmv("spmv_ell", x.format, read, write)
+    variant = _variant("spmv_ell", x, values, read, write)
     current().run(variant, -(-out.length // (2 * THREADS)), arguments)
 
 
@@ -126,7 +127,7 @@ def balanced(
         *(sources, memory, marks, *tasks, np.uint32(all_steps), np.uint32(steps), x.memory, pieces),
         *update.arguments(out),
     )
-    variant = variants.spmv("spmv_csr_balanced", x.format, read, write, pattern=values is None)
+    variant = _variant("spmv_csr_balanced", x, values, read, write)
     current().run(variant, -(-count * 32 // THREADS), arguments)
 
 
@@ -134,10 +135,15 @@ def _values(values: SegmentedArray | None) -> tuple[Any, Any]:
     return (_NULL, np.uint32(0)) if values is None else (values.memory, np.uint32(values.length))
 
 
+def _variant(kernel: str, x: SegmentedArray, values: SegmentedArray | None, read: int, write: int) -> variants.Variant:
+    of_values = None if values is None else values.format
+    return variants.spmv(kernel, x.format, read, write, pattern=values is None, values=of_values)
+
+
 def _check(x: SegmentedArray, out: SegmentedArray, values: SegmentedArray | None, indices: tuple[Any, ...]) -> None:
     if x.length != out.length or x.format != out.format:
         raise InputError("a sweep needs two vectors of one format and length")
-    if values is not None and values.format != x.format:
+    if values is not None and values.format != x.format and not (x.format == FP64 and values.format.exact):
         raise InputError(f"matrix values in {values.format.name} do not go with a vector in {x.format.name}")
     if any(index.dtype != np.uint32 for index in indices):
         raise InputError("indices must be uint32")

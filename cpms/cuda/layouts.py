@@ -49,18 +49,13 @@ class Matrix(ABC):
         """Write the update of each row's sum into ``out``."""
 
     def to_float64(self, graph: Graph) -> Matrix:
-        """Return the same matrix in plain float64; a segment format gives up its memory for it."""
-        if self.values is None:
-            return self
-        exact = self.values.format.exact
-        values = segmented.restore_inplace(self.values) if exact else self._float64_values(graph)
-        return replace(self, values=segmented.convert_inplace(values, FP64))
+        """Return the matrix for vectors in plain float64.
 
-    def as_float64(self) -> Matrix:
-        """Return what `to_float64` of a segment format will return, in the same memory; that still holds segments."""
-        if self.values is None:
+        Segments stay as they are: read whole, one after the other, they cost what float64 does.
+        """
+        if self.values is None or self.values.format.exact:
             return self
-        return replace(self, values=SegmentedArray(self.values.memory, self.values.length, FP64))
+        return replace(self, values=segmented.convert_inplace(self._float64_values(graph), FP64))
 
     @abstractmethod
     def _float64_values(self, graph: Graph) -> Any:

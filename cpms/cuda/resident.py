@@ -22,6 +22,8 @@ _WARPS = RESIDENT_THREADS // 32
 _STEP_COST = 100
 """What 256 edges cost, in rows."""
 _SHORT_STRETCH = 4
+_OUTGROWN = {2: 0.5, 8: 1.0}
+"""Shares of the cache from which short stretches were faster on an H200, by the bytes of a value."""
 MOST_TOTALS = 6
 """``most_totals`` of ``resident.cuh``."""
 
@@ -36,18 +38,22 @@ class Arrangement:
         Order nodes by out-degree where samples of the edges promise fewer memory transactions.
     stretch_steps : int, optional
         Steps of 256 edges in a stretch, 2 or more, which warps take in turn, so that all work near each
-        other; 0 is one long stretch a warp. By default short ones where 16 bits a node fill more than half
-        of the device's cache, which halves the time of a sweep on a random geometric graph.
+        other; 0 is one long stretch a warp. By default short ones where the values that sweeps gather have
+        outgrown the device's cache, which halves the time of a sweep on a random geometric graph.
     """
 
     renumber: bool = True
     stretch_steps: int | None = None
 
-    def steps_for(self, nodes: int) -> int:
-        """Return the steps in a stretch where edges begin at so many nodes, 0 for one long stretch a warp."""
+    def steps_for(self, nodes: int, value_bytes: int = 2) -> int:
+        """Return the steps in a stretch where edges begin at so many nodes, 0 for one long stretch a warp.
+
+        Sweeps gather 2 bytes a node, or 8 where all of them are in float64.
+        """
         if self.stretch_steps is not None:
             return self.stretch_steps
-        return _SHORT_STRETCH if 2 * nodes > current().cache_bytes // 2 else 0
+        outgrown = value_bytes * nodes > _OUTGROWN[value_bytes] * current().cache_bytes
+        return _SHORT_STRETCH if outgrown else 0
 
 
 DEFAULT = Arrangement()
@@ -164,15 +170,15 @@ class ResidentGraph:
     came: Any
 
     @classmethod
-    def of(cls, problem: Problem, arrangement: Arrangement = DEFAULT) -> ResidentGraph:
-        """Arrange a problem's graph on the device."""
+    def of(cls, problem: Problem, arrangement: Arrangement = DEFAULT, value_bytes: int = 2) -> ResidentGraph:
+        """Arrange a problem's graph on the device, for sweeps that gather so many bytes a value."""
         arrays, graph = current().arrays, problem.graph
         chosen = numbering.chosen(graph) if arrangement.renumber else None
 
         def placed(values: Any) -> Any:
             return arrays.asarray(values if chosen is None or len(values) == 1 else values[chosen.order])
 
-        edges = Stretches.of(arrange.Slots.of(graph, chosen), graph, arrangement.steps_for(graph.nodes))
+        edges = Stretches.of(arrange.Slots.of(graph, chosen), graph, arrangement.steps_for(graph.nodes, value_bytes))
         return cls(
             problem=problem,
             edges=edges,

@@ -142,12 +142,23 @@ def storage_type(storage: Format, *, whole: bool) -> tuple[str, str]:
     return name, f"cpms::Segments<cpms::Widths<{widths}>, {block}, {rounding}, {str(whole).lower()}>"
 
 
-def spmv(kernel: str, storage: Format, read: int, write: int, *, pattern: bool = False) -> Variant:
-    """Return a sparse product that reads ``read`` segments and writes ``write``."""
+def spmv(
+    kernel: str, storage: Format, read: int, write: int, *, pattern: bool = False, values: Format | None = None
+) -> Variant:
+    """Return a sparse product that reads ``read`` segments and writes ``write``.
+
+    Edge values are in the vectors' format, or in ``values``, which is then read whole.
+    """
     name, cpp = storage_type(storage, whole=is_whole(storage))
-    if kernel == "spmv_ell":
-        return Variant(kernel, (name, f"{read}_{write}"), (cpp, f"{read}", f"{write}"))
-    return Variant(kernel, (name, f"{read}_{write}", _what(pattern)), (cpp, f"{read}", f"{write}", _bool(pattern)))
+    names, arguments = [name, f"{read}_{write}"], [cpp, f"{read}", f"{write}"]
+    if kernel != "spmv_ell":
+        names.append(_what(pattern))
+        arguments.append(_bool(pattern))
+    if values is not None and values != storage:
+        of_values, cpp_of_values = storage_type(values, whole=is_whole(values))
+        names.append(of_values)
+        arguments += [cpp_of_values, f"{values.segments}"]
+    return Variant(kernel, tuple(names), tuple(arguments))
 
 
 def difference(storage: Format, write: int, read: int, *, pattern: bool) -> Variant:
@@ -353,8 +364,8 @@ def conversions(storage: Format) -> Iterator[Variant]:
 def levels(storage: Format) -> list[tuple[int, int]]:
     """Return the segments read and written by the sweeps of `cpms.precision`'s policies.
 
-    A sweep writes what it reads or, before a rise, one segment more. A schedule that skips levels, or
-    a policy of the user's own, has its kernels compiled when it first asks for them.
+    A sweep writes what it reads or, before a rise, one segment more, or all of them before float64. A schedule that
+    skips levels, or a policy of the user's own, has its kernels compiled when it first asks for them.
 
     Examples
     --------
@@ -362,8 +373,8 @@ def levels(storage: Format) -> list[tuple[int, int]]:
     >>> levels(CPMS2)
     [(1, 1), (1, 2), (2, 2)]
     """
-    counts = range(1, storage.segments + 1)
-    return [(read, write) for read in counts for write in (read, read + 1) if write in counts]
+    most = storage.segments
+    return [(read, write) for read in range(1, most + 1) for write in sorted({read, min(read + 1, most), most})]
 
 
 def of_format(storage: Format) -> Iterator[Variant]:
@@ -372,6 +383,7 @@ def of_format(storage: Format) -> Iterator[Variant]:
         for kernel in kernels:
             for read, write in levels(storage):
                 yield from sweep(kernel, storage, read, write, pattern=layout == "pattern")
+            yield from float64_sweep(kernel, storage, pattern=layout == "pattern")
     for count in range(1, storage.segments + 1):
         yield scale(storage, count)
         for pattern in (False, True):
@@ -429,9 +441,12 @@ def every() -> dict[str, list[Variant]]:
     }
 
 
-def float64_sweep(kernel: str, *, pattern: bool) -> Iterator[Variant]:
-    """Yield what a sweep launches after conversion to plain float64."""
-    yield from sweep(kernel, FP64, 1, 1, pattern=pattern)
+def float64_sweep(kernel: str, storage: Format, *, pattern: bool) -> Iterator[Variant]:
+    """Yield what a sweep launches after conversion to plain float64; edge values that segments hold stay segments."""
+    values = storage if storage.exact and not pattern else None
+    yield spmv(kernel, FP64, 1, 1, pattern=pattern, values=values)
+    yield difference(FP64, 1, 1, pattern=pattern)
+    yield selected_sum(FP64, 1)
     yield scale(FP64, 1)
 
 

@@ -63,7 +63,19 @@ def write(x: SegmentedArray, values: Any) -> None:
 def read(x: SegmentedArray, nodes: int, segments: int | None) -> Any:
     """Return the nodes' values as a float64 device array, from their first ``segments`` segments."""
     values = current().arrays.empty(nodes, np.float64)
+    read_into(values, x, segments)
+    return values
+
+
+def read_into(values: Any, x: SegmentedArray, segments: int | None) -> None:
+    """Write the first nodes' values into a float64 device array."""
     launch_convert.decode(
         x.memory, values, x.format, length=x.length, read=x.format.checked_read(segments), exponent=-x.exponent
     )
-    return values
+
+
+def to_float64(x: SegmentedArray, out: SegmentedArray, nodes: int) -> None:
+    """Write the nodes' values as float64 into the memory of ``out``, and zeros behind them into that of both."""
+    read_into(out.memory.view(np.float64)[:nodes], x, None)
+    for memory in (x.memory, out.memory):
+        current().clear(memory.view(np.float64)[nodes:])

@@ -8,8 +8,6 @@ from functools import partial
 from operator import attrgetter
 from typing import Any, ClassVar
 
-import numpy as np
-
 from cpms.cuda import batch, launch_norms, refinement, room, segmented, variants, vectors
 from cpms.cuda import numbering as numbers
 from cpms.cuda.backend import current
@@ -29,6 +27,9 @@ from cpms.graph import Graph
 from cpms.precision import FLOAT64, Level
 from cpms.segmented import SegmentedArray, on_device
 
+_TO_FLOAT64 = (0, 0)
+"""What tells graphs of the conversion from those of sweeps, by segments read and written."""
+
 
 @dataclass(frozen=True, eq=False)
 class CudaOperator(Operator[SegmentedArray]):
@@ -42,7 +43,7 @@ class CudaOperator(Operator[SegmentedArray]):
     lent: Lent[SegmentedArray]
     replays: Replays = field(default_factory=Replays)
     converted: CudaOperator | None = None
-    """What `to_float64` returns where that happens in place."""
+    """What `to_float64` of segments returns."""
 
     @classmethod
     def of(cls, problem: Problem, storage: Format, kernel: str, matrix: Matrix, work: Work) -> CudaOperator:
@@ -51,7 +52,7 @@ class CudaOperator(Operator[SegmentedArray]):
         lent = Lent(lambda: _new_vector(nodes, storage))
         own = lent.pair()
         if storage.exact and storage != FP64:
-            converted = cls(problem, FP64, kernel, matrix.as_float64(), work, Lent(lambda: _new_vector(nodes, FP64)))
+            converted = cls(problem, FP64, kernel, matrix, work, Lent(lambda: _new_vector(nodes, FP64)))
             x, out = (SegmentedArray(vector.memory, vector.length, FP64) for vector in own)
             converted._capture((x, out))
         made = cls(problem, storage, kernel, matrix, work, lent, converted=converted)
@@ -64,6 +65,8 @@ class CudaOperator(Operator[SegmentedArray]):
         for read, write in variants.levels(self.storage):
             launch = partial(self.launch, read=read, write=write, step=0)
             self.replays.prepare(pair, attrgetter("memory"), (read, write), launch)
+        if self.converted is not None:
+            self.replays.prepare(pair, attrgetter("memory"), _TO_FLOAT64, self._to_float64)
 
     @property
     def nbytes(self) -> int:  # type: ignore[override]
@@ -119,23 +122,22 @@ class CudaOperator(Operator[SegmentedArray]):
         launch_norms.scale(x, factor, segments=segments or self.storage.segments)
 
     def to_float64(self, x: SegmentedArray, out: SegmentedArray) -> tuple[CudaOperator, SegmentedArray, SegmentedArray]:
-        """Convert to float64: in place for segments, into new memory for packed floats."""
+        """Convert to float64: segments within the memory of both vectors, packed floats into new memory."""
+        if self.storage.exact:
+            if self.converted is None:
+                return self, x, out
+            self.replays.run((x.memory, out.memory), _TO_FLOAT64, partial(self._to_float64, x, out))
+            y, other = (SegmentedArray(vector.memory, vector.length, FP64) for vector in (out, x))
+            return self.converted, y, other
         self.replays.clear()
         matrix = self.matrix.to_float64(self.problem.graph)
-        if not self.storage.exact:
-            made = CudaOperator.of(self.problem, FP64, self.kernel, matrix, self.work)
-            vector = made.empty()
-            vectors.write(vector, vectors.read(x, self.problem.graph.nodes, None))
-            return made, vector, made.empty()
-        converted = self.converted or self
-        segmented.restore_inplace(x)
-        # The content of the other vector is of no use, but the zeros behind its nodes are.
-        out.memory.view(np.float64)[self.problem.graph.nodes :] = 0.0
-        return (
-            converted,
-            SegmentedArray(x.memory, x.length, FP64),
-            SegmentedArray(out.memory, out.length, FP64),
-        )
+        made = CudaOperator.of(self.problem, FP64, self.kernel, matrix, self.work)
+        vector = made.empty()
+        vectors.write(vector, vectors.read(x, self.problem.graph.nodes, None))
+        return made, vector, made.empty()
+
+    def _to_float64(self, x: SegmentedArray, out: SegmentedArray) -> None:
+        vectors.to_float64(x, out, self.problem.graph.nodes)
 
     def read(self, x: SegmentedArray, segments: int) -> Floats:
         """Return the vector in main memory."""
@@ -239,7 +241,7 @@ def needed_variants(kernel: str, storage: Format, *, pattern: bool) -> list[vari
     for read, write in variants.levels(storage):
         wanted.extend(variants.sweep(kernel, storage, read, write, pattern=pattern))
     wanted.extend(variants.scale(storage, count) for count in range(1, storage.segments + 1))
-    return [*wanted, *variants.float64_sweep(kernel, pattern=pattern)]
+    return [*wanted, *variants.float64_sweep(kernel, storage, pattern=pattern)]
 
 
 def _build(kernel: str, graph: Graph, storage: Format | None, numbering: Numbering | None) -> Matrix:

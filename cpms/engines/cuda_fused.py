@@ -105,7 +105,7 @@ class FusedEngine(Engine):
         if reason:
             raise UnsupportedError(reason)
         with current().memory_for(problem.graph.name, needed_bytes(problem)):
-            graph = ResidentGraph.of(problem)
+            graph = ResidentGraph.of(problem, value_bytes=8)
         current().compile([fused_power(personal=graph.personal)])
         return operator(problem, graph)
 

@@ -20,12 +20,12 @@ from cpms.format import Format, format_named
 from cpms.mpi import launch
 from cpms.opencl.choice import Choice, chosen
 from cpms.power import power
-from cpms.precision import Controller, Fixed, WriteAhead, default_controller
+from cpms.precision import AtMost, Controller, Fixed, WriteAhead, default_controller
 from cpms.refine import default_policy, refine
 from cpms.result import Status, Step
 from cpms.stopping import Stopping
 
-_SINCE_FIRST_ROWS = ("method", "fixed", "tol", "only", "ranks", "device")
+_SINCE_FIRST_ROWS = ("most_read", "method", "fixed", "tol", "only", "ranks", "device")
 _TIMEOUT_S = 600.0
 """Ranks that take longer cannot take part."""
 
@@ -33,7 +33,8 @@ _TIMEOUT_S = 600.0
 class Contestant(BaseModel):
     """An engine, a storage format and a method.
 
-    ``write_ahead`` writes so many segments more than are read; ``fixed`` reads all of the storage's bits from
+    ``write_ahead`` writes so many segments more than are read; ``most_read`` goes to float64 rather than read more
+    segments; ``fixed`` reads all of the storage's bits from
     first to last; ``tol`` stands in for the experiment's; ``only`` names the graphs to take part in.
     ``ranks`` is engine ``mpi``'s, which without it runs on one; ``device`` is engine ``opencl``'s (see
     `cpms.opencl.Choice`).
@@ -45,6 +46,7 @@ class Contestant(BaseModel):
     storage: str = "fp64"
     layout: str | None = None
     write_ahead: int = Field(default=0, ge=0)
+    most_read: int | None = Field(default=None, ge=1)
     method: Literal["power", "refine"] = "power"
     fixed: bool = False
     tol: float | None = Field(default=None, gt=0)
@@ -66,6 +68,7 @@ class Contestant(BaseModel):
     def controller(self) -> Controller:
         """Return the precision policy of method ``power``."""
         rule = Fixed() if self.fixed else default_controller(format_named(self.storage))
+        rule = rule if self.most_read is None else AtMost(rule, self.most_read)
         return WriteAhead(rule, self.write_ahead) if self.write_ahead else rule
 
 

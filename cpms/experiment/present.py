@@ -12,6 +12,7 @@ import pandas as pd
 
 from cpms.errors import InputError
 from cpms.experiment import rows
+from cpms.format import format_named
 from cpms.shipped import folder
 
 if TYPE_CHECKING:
@@ -157,6 +158,18 @@ def label(row: Any) -> str:
     """Return the name of a graph, marked where it is a stand-in."""
     stand_in = row["stand_in_for"]
     return str(row["graph_name"]) if pd.isna(stand_in) else f"{stand_in} (stand-in)"
+
+
+def storage_of(result: Any) -> str:
+    """Return a contestant's storage, and how many bits its sweeps read at most before float64 where that is said.
+
+    Examples
+    --------
+    >>> storage_of({"storage": "cpms4"}), storage_of({"storage": "cpms4", "most_read": 2})
+    ('cpms4', 'cpms4 to 32 bits')
+    """
+    name, most_read = result["storage"], result.get("most_read")
+    return name if most_read is None else f"{name} to {format_named(name).bits(most_read)} bits"
 
 
 def shortened(name: str) -> str:

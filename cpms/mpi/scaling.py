@@ -151,7 +151,7 @@ def _contestants(problem: Problem, own: DeviceRows, storage: FloatFormat) -> lis
         _of_refinement("mpi_cuda", DeviceRefinement(own), storage),
     ]
     if own.transport.ranks == 1:
-        fused = cuda_fused.operator(problem, ResidentGraph.of(problem))
+        fused = cuda_fused.operator(problem, ResidentGraph.of(problem, value_bytes=8))
         contestants += [
             _of_power("cuda_fused", fused),
             _of_refinement("cuda_fused", CudaRefinement(problem), storage),

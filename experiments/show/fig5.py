@@ -15,7 +15,11 @@ def show(rows, out):
     figure, axes = plt.subplots(figsize=(7, 0.6 + 0.42 * len(rows)))
     seen = set()
     for place, (_, row) in enumerate(rows.iterrows()):
-        results = {r["storage"]: r for r in row.results if r["engine"] == "cuda" and r["status"] == "ok"}
+        results = {
+            r["storage"]: r
+            for r in row.results
+            if r["engine"] == "cuda" and r["status"] == "ok" and "most_read" not in r
+        }
         whole = results["fp64"]["solve_s"]
         for k, storage in enumerate(STORAGES):
             if storage not in results:

@@ -3,9 +3,10 @@
 import numpy as np
 import pandas as pd
 
-from cpms.experiment.present import label, printed
+from cpms.experiment.present import label, printed, storage_of
 
 NEEDS = ["gpu_speedup"]
+COLOURS = {"cpms2": "#E69F00", "cpms2 to 32 bits": "#F5D08A", "cpms4": "#D55E00", "cpms4 to 32 bits": "#F2A983"}
 
 
 def show(rows, out):
@@ -17,18 +18,19 @@ def show(rows, out):
     out.table(table, caption=f"Whole solves on {rows.gpu.iloc[0]}, medians; the V100 columns are the authors' timings")
     out.table(_means(table), suffix="_means", caption="Geometric means over the graphs")
     graphs = list(dict.fromkeys(table.graph))
-    figure, axes = plt.subplots(1, 2, figsize=(7, 3), sharey=True)
+    figure, axes = plt.subplots(1, 2, figsize=(7, 4), sharey=True)
     for panel, layout in zip(axes, ("csr", "ell"), strict=True):
         part = table[(table.layout == layout) & (table.engine == "cuda") & (table.tol == 1e-10)]
-        for storage, colour, offset in (("cpms2", "#E69F00", -0.17), ("cpms4", "#D55E00", 0.17)):
+        for place, (storage, colour) in enumerate(COLOURS.items()):
             line = part[part.storage == storage].set_index("graph").reindex(graphs)
-            panel.barh(np.arange(len(graphs)) + offset, line["over own fp64"], height=0.32, color=colour, label=storage)
+            at = np.arange(len(graphs)) + 0.2 * (place - 1.5)
+            panel.barh(at, line["over own fp64"], height=0.18, color=colour, label=storage)
         panel.axvline(1, color="#222222", linewidth=0.6)
         panel.set(title=layout, xlabel="times faster than float64, same kernels")
     axes[0].set_yticks(range(len(graphs)), graphs)
     axes[0].invert_yaxis()
     handles, names = axes[0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside upper center", ncols=2)
+    figure.legend(handles, names, loc="outside upper center", ncols=4)
     out.figure(figure)
 
 
@@ -43,7 +45,7 @@ def _lines(row, paper):
             "layout": row.layout,
             "tol": row.tol,
             "engine": result["engine"],
-            "storage": result["storage"],
+            "storage": storage_of(result),
             "iterations": result["iterations"],
             "solve ms": 1e3 * result["solve_s"],
             "over own fp64": own[result["engine"]] / result["solve_s"],

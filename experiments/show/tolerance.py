@@ -3,9 +3,10 @@
 import numpy as np
 import pandas as pd
 
-from cpms.experiment.present import label
+from cpms.experiment.present import label, storage_of
 
 NEEDS = ["gpu_tolerance"]
+STORAGES = ["cpms2", "cpms4", "cpms2 to 32 bits"]
 
 
 def show(rows, out):
@@ -14,8 +15,8 @@ def show(rows, out):
     rows = rows[rows.status == "ok"]
     lines = []
     for _, row in rows.iterrows():
-        solved = {(r["engine"], r["storage"]): r["solve_s"] for r in row.results if r["status"] == "ok"}
-        for storage in ("cpms2", "cpms4"):
+        solved = {(r["engine"], storage_of(r)): r["solve_s"] for r in row.results if r["status"] == "ok"}
+        for storage in STORAGES:
             lines.append(
                 {
                     "graph": label(row),
@@ -29,7 +30,7 @@ def show(rows, out):
     out.table(table, caption=f"Whole solves on {rows.gpu.iloc[0]} against the tolerance: times faster")
     figure, axes = plt.subplots(figsize=(3.5, 2.6))
     for (graph, storage), part in table.groupby(["graph", "storage"], sort=False):
-        style = "-o" if storage == "cpms2" else "--s"
+        style = ("-o", "--s", ":^")[STORAGES.index(storage)]
         axes.semilogx(part.tol, part["over own fp64"], style, markersize=3, label=f"{graph}, {storage}")
     axes.axhline(1, color="#999999", linewidth=0.6)
     axes.set(xlabel="tolerance", ylabel="times faster than float64")

@@ -72,20 +72,22 @@ CPMS_DEVICE void coo_product(const Coo<Real>& coo, u32 all_steps, u32 steps) {
     }
 }
 
-// Row k's pieces are those from begins[k] to begins[k + 1] - 1; warps add up the long ones together.
+// Row k's pieces are those from begins[k] to begins[k + 1] - 1. Warps add up the long ones together, one after the
+// other; since these are often neighbours, a warp's rows lie far from each other.
 template <class Real>
 CPMS_DEVICE void coo_mend(const double* pieces, const u32* rows, const u32* begins, u32 count, Real* sums) {
     constexpr u32 most_alone = 16;
-    const u32 lane = threadIdx.x % 32, threads = gridDim.x * blockDim.x;
+    const u32 lane = threadIdx.x % 32, warps = gridDim.x * block_warps, groups = (count + 31) / 32;
 #pragma unroll 1
-    for (u32 base = blockIdx.x * blockDim.x + threadIdx.x - lane; base < count; base += threads) {
-        const u32 k = smaller(base + lane, count - 1);
+    for (u32 group = blockIdx.x * block_warps + threadIdx.x / 32; group < groups; group += warps) {
+        const bool mine = (u64)lane * groups + group < count;
+        const u32 k = mine ? lane * groups + group : count - 1;
         const u32 begin = begins[k], end = begins[k + 1];
         const bool alone = end - begin <= most_alone;
         double sum = 0.0;
 #pragma unroll 4
         for (u32 i = begin; alone && i < end; ++i) sum += pieces[i];
-        u32 others = __ballot_sync(all_lanes, !alone && base + lane < count);
+        u32 others = __ballot_sync(all_lanes, !alone && mine);
         while (others != 0) {
             const int owner = __ffs((int)others) - 1;
             const u32 from = __shfl_sync(all_lanes, begin, owner), to = __shfl_sync(all_lanes, end, owner);
@@ -96,7 +98,7 @@ CPMS_DEVICE void coo_mend(const double* pieces, const u32* rows, const u32* begi
             if ((int)lane == owner) sum = part;
             others &= others - 1;
         }
-        if (base + lane < count) sums[rows[k]] = (Real)sum;
+        if (mine) sums[rows[k]] = (Real)sum;
     }
 }
 

@@ -75,7 +75,8 @@ CPMS_DEVICE void finish_rows(const RowEnd& at_end, u32 first, const double* sums
     }
 }
 
-template <class F, int R, int W, bool Pattern>
+// Vectors are in format F, of which R segments are read and W written; edge values in V, RV of it read.
+template <class F, int R, int W, bool Pattern, class V = F, int RV = R>
 CPMS_DEVICE void spmv_csr_balanced(const u32* sources, const u8* values, const u16* marks, const u32* first_rows,
                                    const u32* first_tasks, u32 all_steps, u32 steps, const u8* x,
                                    const TaskPieces& pieces, const Update& update) {
@@ -86,7 +87,7 @@ CPMS_DEVICE void spmv_csr_balanced(const u32* sources, const u8* values, const u
     if (step >= all_steps) return;  // the whole warp leaves, and no barrier waits for it
     const u32 last = smaller(step + steps, all_steps);
     double* const room = shared_room[threadIdx.x / 32];
-    constexpr int Run = run_slots<F>();
+    constexpr int Run = run_slots<V>();
 
     u32 source[slots_each];
     load_sources<Run>(sources, step, lane, source);
@@ -104,7 +105,7 @@ CPMS_DEVICE void spmv_csr_balanced(const u32* sources, const u8* values, const u
 #pragma unroll
             for (int round = 0; round < slots_each / Run; ++round) {
                 const u32 first = step * step_slots + first_slot<Run>(round, lane);
-                load_run<F, R>(values, first, all_steps * step_slots, LastUse{}, factor[round]);
+                load_run<V, RV>(values, first, all_steps * step_slots, LastUse{}, factor[round]);
             }
         }
 #pragma unroll

@@ -3,7 +3,8 @@
 
 namespace cpms {
 
-template <class F, int R, int W, bool Pattern>
+// Vectors are in format F, of which R segments are read and W written; edge values in V, RV of it read.
+template <class F, int R, int W, bool Pattern, class V = F, int RV = R>
 CPMS_DEVICE void spmv_csr_thread(const u32* starts, const u32* sources, const u8* values, u32 entries,
                                  const u8* x, u32 rows, const Update& update) {
     const u32 row = blockIdx.x * blockDim.x + threadIdx.x;
@@ -16,7 +17,7 @@ CPMS_DEVICE void spmv_csr_thread(const u32* starts, const u32* sources, const u8
         if constexpr (Pattern) {
             sum += term;
         } else {
-            sum += load<F, R>(values, k, entries, Streaming{}) * term;
+            sum += load<V, RV>(values, k, entries, Streaming{}) * term;
         }
     }
     const RowEnd<F, W, Pattern> at_end(update);

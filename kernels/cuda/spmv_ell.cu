@@ -7,7 +7,7 @@ namespace cpms {
 constexpr int rows_each = 2;
 
 // Add columns k to k + Columns - 1: all loads of a kind before the first use.
-template <class F, int R, int Columns>
+template <class F, int R, class V, int RV, int Columns>
 CPMS_DEVICE void add_columns(const u32* sources, const u8* values, u64 entries, u64 first, u32 length,
                              const u8* x, double (&sum)[rows_each]) {
     Run<4 * rows_each> source[Columns];
@@ -18,7 +18,7 @@ CPMS_DEVICE void add_columns(const u32* sources, const u8* values, u64 entries, 
     }
 #pragma unroll
     for (int c = 0; c < Columns; ++c) {
-        load_run<F, R>(values, first + (u64)c * length, entries, Streaming{}, value[c]);
+        load_run<V, RV>(values, first + (u64)c * length, entries, Streaming{}, value[c]);
     }
 #pragma unroll
     for (int c = 0; c < Columns; ++c) {
@@ -32,7 +32,8 @@ CPMS_DEVICE void add_columns(const u32* sources, const u8* values, u64 entries, 
     }
 }
 
-template <class F, int R, int W>
+// Vectors are in format F, of which R segments are read and W written; entries' values in V, RV of it read.
+template <class F, int R, int W, class V = F, int RV = R>
 CPMS_DEVICE void spmv_ell(const u32* sources, const u8* values, u32 width, const u8* x, u32 rows,
                           const Update& update) {
     const u32 length = update.length;
@@ -42,13 +43,13 @@ CPMS_DEVICE void spmv_ell(const u32* sources, const u8* values, u32 width, const
     double sum[rows_each] = {};
     u32 k = 0;
     for (; k + 4 <= width; k += 4) {
-        add_columns<F, R, 4>(sources, values, entries, (u64)k * length + row, length, x, sum);
+        add_columns<F, R, V, RV, 4>(sources, values, entries, (u64)k * length + row, length, x, sum);
     }
     if (width & 2) {
-        add_columns<F, R, 2>(sources, values, entries, (u64)k * length + row, length, x, sum);
+        add_columns<F, R, V, RV, 2>(sources, values, entries, (u64)k * length + row, length, x, sum);
         k += 2;
     }
-    if (width & 1) add_columns<F, R, 1>(sources, values, entries, (u64)k * length + row, length, x, sum);
+    if (width & 1) add_columns<F, R, V, RV, 1>(sources, values, entries, (u64)k * length + row, length, x, sum);
     const RowEnd<F, W, false> at_end(update);
     double fresh[rows_each];
 #pragma unroll
