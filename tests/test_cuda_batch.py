@@ -237,12 +237,13 @@ def test_bad_input_is_refused(device):
             personalized_pagerank(graph, queries, engine="cuda", **options)
 
 
-@pytest.mark.parametrize("group", [1, 5])
-def test_low_sweeps_launched_too_late_change_nothing(device, monkeypatch, group):
+@pytest.mark.parametrize(("group", "most_noted"), [(1, 8), (5, 4096)])
+def test_low_sweeps_launched_too_late_change_nothing(device, monkeypatch, group, most_noted):
     problem = Problem(GRAPHS["small"])
     rounds = {}
     for size in (group, 32):
         monkeypatch.setattr(batch_refinement, "_GROUP", size)
+        monkeypatch.setattr(batch_refinement, "NOTED", most_noted if size == group else 4096)
         batch = CudaRefiningBatch(problem)
         batch.start(queries_on(problem.graph, 3), uniform(problem.graph))
         plans = [Plan(FP16, gain) for gain in (0.3, 0.01, 0.1)]
