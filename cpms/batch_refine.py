@@ -6,13 +6,22 @@ import math
 import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from cpms.batch import Query, Solved
-from cpms.engine import Floats, Norm, Round
+from cpms.engine import Floats, Round, Sweep
+from cpms.format import FloatFormat
 from cpms.refine import Plan, Refining, record, round_status
 from cpms.result import Status, Step
 from cpms.stopping import Stopping
+
+
+class LowGoal(NamedTuple):
+    """How the low sweeps of a query go on: until its ||r||_1 is at most ``until``, ``most`` of them or fewer."""
+
+    storage: FloatFormat
+    until: float
+    most: int
 
 
 class RefiningBatch(ABC):
@@ -27,11 +36,16 @@ class RefiningBatch(ABC):
         """Begin all queries at the same ``first`` iterate, shape (nodes,)."""
 
     @abstractmethod
-    def round(self, plans: list[Plan], *, tol: float, norm: Norm, most: list[int]) -> list[Round]:
-        """Do a round of each query, of at most ``most`` sweeps, as `Refinement.round` does of one.
+    def full(self) -> list[Sweep]:
+        """Correct each iterate by what its low sweeps found, and sweep it once in float64."""
 
-        A query whose low sweeps have ended rests until those of all have, so that what it finds does not
-        depend on the others.
+    @abstractmethod
+    def low(self, goals: list[LowGoal | None]) -> list[tuple[list[float], list[float]]]:
+        """Do the low sweeps that follow a full one; None: this query does none.
+
+        Return each query's ||r||_1 after each of its sweeps, and how many seconds after the call that ended. A
+        query whose low sweeps have ended rests until those of all have, so that what it finds does not depend on
+        the others.
         """
 
     @abstractmethod
@@ -50,6 +64,13 @@ class _Course:
     residuals: list[float] = field(default_factory=list)
     l1_before: float = math.inf
     promised: float = 1.0
+
+    def goal(self, found: Sweep, stopping: Stopping) -> LowGoal | None:
+        """Return how low sweeps go on after a full one; None: there are none."""
+        size, most = found.of(stopping.norm), stopping.max_iterations - self.done - 1
+        if self.plan.storage is None or most < 1 or not stopping.tol <= size < math.inf:
+            return None
+        return LowGoal(self.plan.storage, max(self.plan.gain, 0.5 * stopping.tol / size) * found.l1, most)
 
     def add(self, made: Round, policy: Refining, stopping: Stopping, began_s: float) -> Status | None:
         """Keep a round and plan the next; return how the solve ends, None if it goes on."""
@@ -80,22 +101,40 @@ def refine_all(
     courses = [_Course(*policy.init()) for _ in queries]
     answers: dict[int, tuple[Any, Status]] = {}
     active = list(range(len(queries)))
+
+    def leave(ended: dict[int, Status]) -> list[int]:
+        """Take the answers of queries, by place, whose solves have ended; return the places of the others."""
+        for (place, status), ranks in zip(ended.items(), batch.take(list(ended)) if ended else [], strict=True):
+            answers[active[place]] = ranks, status
+        return [place for place in range(len(active)) if place not in ended]
+
+    def added(rounds: dict[int, Round], round_began_s: float) -> dict[int, Status]:
+        """Keep rounds by place; return how solves end that do."""
+        statuses = {
+            place: courses[active[place]].add(made, policy, stopping, round_began_s) for place, made in rounds.items()
+        }
+        return {place: status for place, status in statuses.items() if status is not None}
+
     while active:
         round_began_s = time.perf_counter() - began
-        found = batch.round(
-            [courses[query].plan for query in active],
-            tol=stopping.tol,
-            norm=stopping.norm,
-            most=[stopping.max_iterations - courses[query].done for query in active],
-        )
-        ended: list[tuple[int, Status]] = []
-        for place, (query, made) in enumerate(zip(active, found, strict=True)):
-            status = courses[query].add(made, policy, stopping, round_began_s)
-            if status is not None:
-                ended.append((place, status))
-        taken = batch.take([place for place, _ in ended]) if ended else []
-        for (place, status), ranks in zip(ended, taken, strict=True):
-            answers[active[place]] = ranks, status
-        gone = {place for place, _ in ended}
-        active = [query for place, query in enumerate(active) if place not in gone]
+        found = batch.full()
+        full_s = time.perf_counter() - began - round_began_s
+        goals = [courses[query].goal(sweep, stopping) for query, sweep in zip(active, found, strict=True)]
+        # Who needs no low sweeps leaves before the others do theirs.
+        alone = {place: Round(found[place], [], [], [full_s]) for place, goal in enumerate(goals) if goal is None}
+        left = leave(added(alone, round_began_s))
+        active, found = [active[place] for place in left], [found[place] for place in left]
+        goals = [goals[place] for place in left]
+        if not any(goals):
+            continue
+        low_began_s = time.perf_counter() - began - round_began_s
+        low = batch.low(goals)
+        rounds = {
+            # Sums of r are not looked at here; mass is that of x.
+            place: Round(found[place], norms, [], [full_s, *(low_began_s + second for second in seconds)])
+            for place, (norms, seconds) in enumerate(low)
+            if goals[place]
+        }
+        left = leave(added(rounds, round_began_s))
+        active = [active[place] for place in left]
     return [(*answers[query], courses[query].history(stopping)) for query in range(len(queries))]

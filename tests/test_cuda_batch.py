@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import cpms
 from cpms import Graph, InputError, Status, UnsupportedError, check, format_named, personalized_pagerank
 from cpms.batch import Query, solve
-from cpms.batch_refine import refine_all
+from cpms.batch_refine import _Course, refine_all
 from cpms.cuda import backend as backends
 from cpms.cuda import batch_graph, batch_refinement, host, variants
 from cpms.cuda.batch import CudaBatch
@@ -70,6 +70,14 @@ def queries_on(graph, count):
     return made
 
 
+def round_of(batch, plans, *, most, tol=1e-11):
+    """Do a full sweep and the low sweeps that follow; return what each query's found."""
+    found = batch.full()
+    courses = [_Course(plan, None) for plan in plans]
+    goals = [c.goal(f, Stopping(tol, max_iterations=m)) for c, f, m in zip(courses, found, most, strict=True)]
+    return [(sweep, low) for sweep, (low, _) in zip(found, batch.low(goals), strict=True)]
+
+
 def uniform(graph):
     return np.full(graph.nodes, 1.0 / graph.nodes)
 
@@ -109,13 +117,13 @@ def test_sweeps_are_those_of_the_processor(device, name, rule):
             np.testing.assert_allclose(device.to_host(ranks), expected, rtol=1e-11, atol=1e-18)
 
 
-@pytest.mark.parametrize("count", [17, 40, 70])
-def test_many_columns_are_swept_in_groups_and_close_up(device, count):
-    problem = Problem(GRAPHS["skewed"])
+@pytest.mark.parametrize(("count", "name"), [(17, "skewed"), (40, "few edges"), (70, "skewed")])
+def test_many_columns_are_swept_in_groups_and_close_up(device, count, name):
+    problem = Problem(GRAPHS[name])
     mine, twin = CudaBatch(problem), CpuBatch(problem)
     for batch in (mine, twin):
         batch.start(queries_on(problem.graph, count), uniform(problem.graph))
-    for gone in ([], list(range(1, count, 2)), [0]):
+    for gone in ([], list(range(1, count, 2)), [0], []):
         np.testing.assert_allclose(mine.sweep(), twin.sweep(), rtol=1e-11, atol=1e-13)
         for ranks, expected in zip(mine.take(gone), twin.take(gone), strict=True):
             np.testing.assert_allclose(device.to_host(ranks), expected, rtol=1e-11, atol=1e-18)
@@ -146,16 +154,16 @@ def test_a_round_is_that_of_the_reference(device, name):
     problem, queries = Problem(graph), queries_on(graph, 2)
     batch = CudaRefiningBatch(problem)
     batch.start(queries, uniform(graph))
-    found = batch.round([Plan(FP16, 0.6)] * 2, tol=1e-11, norm="l1", most=[4, 9])
-    assert len(found[0].low) <= 3
-    for query, mine, most_low in zip(queries, found, (3, 8), strict=True):
+    found = round_of(batch, [Plan(FP16, 0.6)] * 2, most=[4, 9])
+    assert len(found[0][1]) <= 3
+    for query, (sweep, low), most_low in zip(queries, found, (3, 8), strict=True):
         teleport = np.zeros(graph.nodes)
         teleport[query.nodes] = query.weights
         twin = reference.ENGINE.refinement(Problem(graph, 0.85, teleport))
         twin.start(uniform(graph))
         expected = twin.round(FP16, gain=0.6, tol=1e-11, norm="l1", most_low=most_low)
-        np.testing.assert_allclose(mine.found, expected.found, rtol=1e-9, atol=1e-13)
-        np.testing.assert_allclose(mine.low, expected.low, rtol=2.0**-10, atol=1e-12)
+        np.testing.assert_allclose(sweep, expected.found, rtol=1e-9, atol=1e-13)
+        np.testing.assert_allclose(low, expected.low, rtol=2.0**-10, atol=1e-12)
 
 
 @pytest.mark.parametrize("method", ["power", "refine"])
@@ -174,12 +182,10 @@ def test_a_wide_round_is_that_of_its_queries_in_few_columns(device):
     problem = Problem(GRAPHS["skewed"])
     queries = queries_on(problem.graph, 100)
     wide, narrow = CudaRefiningBatch(problem), CudaRefiningBatch(problem)
-    options = {"tol": 1e-11, "norm": "l1"}
     wide.start(queries, uniform(problem.graph))
     narrow.start(queries[95:], uniform(problem.graph))
-    found = wide.round([Plan(FP16, 0.3)] * 100, most=[9] * 100, **options)[95:]
-    alone = narrow.round([Plan(FP16, 0.3)] * 5, most=[9] * 5, **options)
-    assert [(a.found, a.low) for a in found] == [(b.found, b.low) for b in alone]
+    found = round_of(wide, [Plan(FP16, 0.3)] * 100, most=[9] * 100)[95:]
+    assert found == round_of(narrow, [Plan(FP16, 0.3)] * 5, most=[9] * 5)
 
 
 def test_a_limit_of_iterations_is_kept_and_what_was_found_counts(device):
@@ -197,15 +203,12 @@ def test_formats_may_differ_among_queries(device):
     plans = [Plan(FP16, 0.1), Plan(None, 1.0), Plan(E5M2, 0.4)]
     mixed = CudaRefiningBatch(problem)
     mixed.start(queries, uniform(problem.graph))
-    options = {"tol": 1e-11, "norm": "l1"}
-    found = [mixed.round(plans, most=[20] * 3, **options) for _ in range(2)]
+    found = [round_of(mixed, plans, most=[20] * 3) for _ in range(2)]
     for place, (query, plan) in enumerate(zip(queries, plans, strict=True)):
         alone = CudaRefiningBatch(problem)
         alone.start([query], uniform(problem.graph))
         for together in found:
-            (expected,) = alone.round([plan], most=[20], **options)
-            assert together[place].found == expected.found
-            assert together[place].low == expected.low
+            assert [together[place]] == round_of(alone, [plan], most=[20])
 
 
 def test_what_does_not_fit_is_a_sentence(device, monkeypatch):
@@ -234,11 +237,76 @@ def test_bad_input_is_refused(device):
             personalized_pagerank(graph, queries, engine="cuda", **options)
 
 
-def test_launches_ahead_are_fewer_than_seem_to_be_left():
-    falls = np.array([[1.0, 1.0], [0.5, 0.85]])
-    assert batch_refinement._ahead(falls, np.array([0.1, 0.1])) == 11
-    assert batch_refinement._ahead(np.array([[1.0], [1.0]]), np.array([0.1])) == 1
-    assert batch_refinement._ahead(np.array([[1.0], [np.nan]]), np.array([0.1])) == 1
+@pytest.mark.parametrize(("group", "most_noted"), [(1, 8), (5, 4096)])
+def test_low_sweeps_launched_too_late_change_nothing(device, monkeypatch, group, most_noted):
+    problem = Problem(GRAPHS["small"])
+    rounds = {}
+    for size in (group, 32):
+        monkeypatch.setattr(batch_refinement, "_GROUP", size)
+        monkeypatch.setattr(batch_refinement, "NOTED", most_noted if size == group else 4096)
+        batch = CudaRefiningBatch(problem)
+        batch.start(queries_on(problem.graph, 3), uniform(problem.graph))
+        plans = [Plan(FP16, gain) for gain in (0.3, 0.01, 0.1)]
+        rounds[size] = [round_of(batch, plans, most=[50, 4, 50]) for _ in range(2)]
+    assert rounds[group] == rounds[32]
+    assert len(rounds[group][0][1][1]) == 3
+
+
+def test_a_query_at_its_limit_rests_as_one_at_its_goal(device):
+    problem = Problem(GRAPHS["small"])
+    queries = queries_on(problem.graph, 2)
+    limited, content = CudaRefiningBatch(problem), CudaRefiningBatch(problem)
+    for batch in (limited, content):
+        batch.start(queries, uniform(problem.graph))
+    (sweep, low), _ = round_of(limited, [Plan(FP16, 0.01)] * 2, most=[4, 50])
+    round_of(content, [Plan(FP16, 1.0001 * low[2] / sweep.l1), Plan(FP16, 0.01)], most=[50, 50])
+    following = [round_of(batch, [Plan(FP16, 0.1)] * 2, most=[50] * 2) for batch in (limited, content)]
+    assert following[0] == following[1]
+
+
+class OneIsDoneSoon(CudaRefiningBatch):
+    """Says that the first query is done at its second full sweep; keeps the columns that low sweeps had."""
+
+    def __init__(self, problem):
+        super().__init__(problem)
+        self.columns = []
+
+    def full(self):
+        found = super().full()
+        return [found[0]._replace(l1=0.0), *found[1:]] if len(self.columns) == 1 else found
+
+    def low(self, goals):
+        self.columns.append(self._places.stride)
+        return super().low(goals)
+
+
+def test_a_query_that_is_done_leaves_before_the_others_do_low_sweeps(device):
+    problem = Problem(GRAPHS["few edges"], 0.5)
+    queries, first = queries_on(problem.graph, 17), uniform(problem.graph)
+    plain, batch = CudaRefiningBatch(problem), OneIsDoneSoon(problem)
+    expected, found = (refine_all(b, queries, first, FixedGain(FP16, 0.2), Stopping(1e-7)) for b in (plain, batch))
+    assert batch.columns[:2] == [32, 16]
+    assert len(found[0][2]) < len(expected[0][2])
+    for (mine, _, history), (ranks, _, steps) in zip(found[1:], expected[1:], strict=True):
+        np.testing.assert_array_equal(device.to_host(mine), device.to_host(ranks))
+        assert [step.residual for step in history] == [step.residual for step in steps]
+
+
+def test_a_low_sweep_of_queries_that_all_rest_touches_nothing(device):
+    problem = Problem(GRAPHS["small"])
+    batch = CudaRefiningBatch(problem)
+    batch.start(queries_on(problem.graph, 2), uniform(problem.graph))
+    batch._use(FP16)
+    stride = batch._places.stride
+    untouched = 0x3A
+    for z in batch._z:
+        z.fill(untouched)
+    arrays = device.arrays
+    options = arrays.zeros((5, stride), np.float32)
+    for rest, touched in ((np.inf, False), (0.0, True)):
+        ends = arrays.asarray(np.stack([np.full(stride, rest), np.full(stride, 3.0)]))
+        batch._low_sweep(FP16, options, ends, arrays.zeros(stride, np.float64), 0.0)
+        assert bool((device.to_host(batch._z[0]) != untouched).any()) is touched
 
 
 def test_solves_end_with_each_query(device):

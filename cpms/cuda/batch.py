@@ -28,6 +28,7 @@ class CudaBatch(Batch):
     """
 
     _places: Places
+    _answers: Answers
     _shares: Any
     _fresh: Any
     _dangling: Floats
@@ -44,8 +45,8 @@ class CudaBatch(Batch):
         """Begin all queries at the same first iterate."""
         with memory_for(self.problem, len(queries), POWER_BYTES):
             self._places = Places(queries, self._graph.degree)
-            self._shares = first_shares(self._graph, first, self._places.stride)
-            self._fresh = current().arrays.zeros(self._shares.shape, np.float64)
+            self._shares, self._fresh = first_shares(self._graph, first, self._places.stride)
+            self._answers = Answers(self._graph, len(queries))
         self._dangling = np.full(self._places.stride, first[self.problem.graph.dangling_nodes].sum())
 
     def sweep(self) -> list[Sweep]:
@@ -58,11 +59,10 @@ class CudaBatch(Batch):
 
     def take(self, places: list[int]) -> list[Any]:
         """Return the ranks of some queries, in device memory; they leave the batch."""
-        taken = ranks_of(self._graph, self._shares, [self._places.columns[place] for place in places])
+        taken = self._answers.take(self._shares, [self._places.columns[place] for place in places])
         kept = self._places.without(places)
         if kept is not None:
-            self._shares = self._shares.take(kept, axis=1)
-            self._fresh = current().arrays.zeros(self._shares.shape, np.float64)
+            self._shares, self._fresh = closed_up(self._shares, self._fresh, kept)
             self._dangling = self._dangling[current().to_host(kept)]
         return taken
 
@@ -136,18 +136,44 @@ def sweeps_of(found: Floats, columns: list[int]) -> list[tuple[float, float, flo
     return [(l1, squares**0.5, linf, mass) for l1, squares, mass, _, linf in found[:_FOUND, columns].T.tolist()]
 
 
-def first_shares(graph: BatchGraph, first: Floats, stride: int) -> Any:
-    """Return the shares of one iterate in all columns, a row of zeros behind the nodes."""
+def first_shares(graph: BatchGraph, first: Floats, stride: int) -> tuple[Any, Any]:
+    """Return the shares of one iterate in all columns, and room for the next; behind the nodes is a row of zeros."""
     arrays, nodes = current().arrays, graph.problem.graph.nodes
-    shares = arrays.zeros((nodes + 1, stride), np.float64)
+    shares, fresh = (arrays.empty((nodes + 1, stride), np.float64) for _ in range(2))
     shares[:nodes] = (arrays.asarray(first) / arrays.maximum(graph.degree, 1))[:, None]
-    return shares
+    shares[nodes] = fresh[nodes] = 0.0
+    return shares, fresh
 
 
-def ranks_of(graph: BatchGraph, shares: Any, columns: list[int]) -> list[Any]:
-    """Return the values in some columns, each an array of its own in device memory."""
-    degree = current().arrays.maximum(graph.degree, 1)
-    return [shares[: len(degree), column] * degree for column in columns]
+def closed_up(shares: Any, fresh: Any, kept: Any) -> tuple[Any, Any]:
+    """Return shares of the columns that stay, and room for the next ones, each in the memory of the other."""
+    shape = len(shares), len(kept)
+    closed, room = (memory.reshape(-1)[: shape[0] * shape[1]].reshape(shape) for memory in (fresh, shares))
+    shares.take(kept, axis=1, out=closed)
+    room[-1] = 0.0
+    return closed, room
+
+
+class Answers:
+    """Room for the ranks of a batch's queries, taken at its start: memory is not asked for while it runs.
+
+    Parameters
+    ----------
+    graph : BatchGraph
+    queries : int
+    """
+
+    def __init__(self, graph: BatchGraph, queries: int) -> None:
+        self._degree = current().arrays.maximum(graph.degree, 1)
+        self._room = current().arrays.empty((queries, len(self._degree)), np.float64)
+        self._free = list(range(queries))
+
+    def take(self, shares: Any, columns: list[int]) -> list[Any]:
+        """Return the ranks in some columns, each an array in device memory."""
+        taken = [self._room[self._free.pop(0)] for _ in columns]
+        for ranks, column in zip(taken, columns, strict=True):
+            current().arrays.multiply(shares[:-1, column], self._degree, out=ranks)
+        return taken
 
 
 def needed_bytes(problem: Problem, queries: int, each: int) -> int:

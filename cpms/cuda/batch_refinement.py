@@ -2,42 +2,41 @@
 
 from __future__ import annotations
 
-import math
 import time
+from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from cpms.batch import Query
-from cpms.batch_refine import RefiningBatch
+from cpms.batch_refine import LowGoal, RefiningBatch
 from cpms.cuda import variants
-from cpms.cuda.backend import current
+from cpms.cuda.backend import NOTED, current
 from cpms.cuda.batch import (
     REFINE_BYTES,
+    Answers,
     Places,
+    closed_up,
     first_shares,
     fitting_width,
     full_options,
     full_sweep,
     memory_for,
-    ranks_of,
     sweeps_of,
 )
 from cpms.cuda.batch_graph import FULL_COLUMNS, LOW_COLUMNS, MOST_COLUMNS, BatchGraph, groups_of, values_a_lane
-from cpms.engine import Floats, Norm, Problem, Round, Sweep
+from cpms.engine import Floats, Problem, Sweep
 from cpms.errors import UnsupportedError
 from cpms.format import FP16, FP32, FloatFormat
 from cpms.quantising import headroom, shared_scale
-from cpms.refine import Plan
 
 _MOST_EXPONENT = 100
 """Scales are powers of two that float32 has; ``batch_low_next`` has the same limit."""
 _SINGLE_EXPONENT_BITS = 8
-_MOST_AHEAD = 16
-"""Low sweeps that are launched before the host looks at what they found."""
-_SURE = 0.9
-"""Share of the low sweeps that seem to be left that is launched at once."""
+_GROUP = 4
+"""Low sweeps that are launched before those that were launched before them are looked at."""
 
 
 class CudaRefiningBatch(RefiningBatch):
@@ -46,6 +45,7 @@ class CudaRefiningBatch(RefiningBatch):
     _places: Places
     _shares: Any
     _fresh: Any
+    _answers: Answers
     _c: Any
     _z: tuple[Any, ...]
     _storage: FloatFormat | None
@@ -61,48 +61,41 @@ class CudaRefiningBatch(RefiningBatch):
         """Begin all queries at the same first iterate."""
         with memory_for(self.problem, len(queries), REFINE_BYTES):
             self._places = Places(queries, self._graph.degree)
-            self._shares = first_shares(self._graph, first, self._places.stride)
-            self._make_room()
+            self._shares, self._fresh = first_shares(self._graph, first, self._places.stride)
+            self._c = current().arrays.empty(self._shares.shape, np.float32)
+            self._answers = Answers(self._graph, len(queries))
+        self._z, self._storage = (), None
         stride = self._places.stride
         # Mass and dangling mass of the next round's x, until low sweeps change it.
         self._mass = np.ones(stride)
         self._dangling = np.full(stride, first[self.problem.graph.dangling_nodes].sum())
         self._has_c = np.zeros(stride)
 
-    def round(self, plans: list[Plan], *, tol: float, norm: Norm, most: list[int]) -> list[Round]:
-        """Correct and sweep in float64, then in few bits, one format after the other."""
-        began = time.perf_counter()
+    def full(self) -> list[Sweep]:
+        """Correct and sweep in float64."""
         if self._has_c.any():
             self._correct()
         options = full_options(self.problem, self._mass, self._dangling)
         found = full_sweep(self._graph, self._places, options, self._shares, self._fresh, self._c)
         self._shares, self._fresh = self._fresh, self._shares
-        self._mass, self._dangling = found[2], found[3]
+        self._mass, self._dangling, self._largest = found[2], found[3], found[5]
         self._has_c = np.zeros(self._places.stride)
-        full_s = time.perf_counter() - began
-        columns = self._places.columns
-        sweeps = [Sweep(*sweep) for sweep in sweeps_of(found, columns)]
-        low: list[list[float]] = [[] for _ in plans]
-        seconds = [[full_s] for _ in plans]
-        for storage in dict.fromkeys(plan.storage for plan in plans):
-            until, limits = np.full(self._places.stride, np.inf), np.zeros(self._places.stride, np.int64)
-            for place, (plan, sweep) in enumerate(zip(plans, sweeps, strict=True)):
-                size = sweep.of(norm)
-                if plan.storage == storage and tol <= size < math.inf:
-                    until[columns[place]] = max(plan.gain * sweep.l1, 0.5 * tol * sweep.l1 / size)
-                    limits[columns[place]] = most[place] - 1
-            until[limits == 0] = np.inf
-            if storage is None or not limits.any():
-                continue
-            norms, counts, ended_s = self._low(storage, found, until, limits, began)
-            for place, column in enumerate(columns):
-                low[place] += norms[: counts[column], column].tolist()
-                seconds[place] += ended_s[: counts[column]]
-        # Sums of r are not looked at here; mass is that of x.
-        return [
-            Round(found=sweep, low=own, sums=[], seconds=times)
-            for sweep, own, times in zip(sweeps, low, seconds, strict=True)
-        ]
+        return [Sweep(*sweep) for sweep in sweeps_of(found, self._places.columns)]
+
+    def low(self, goals: list[LowGoal | None]) -> list[tuple[list[float], list[float]]]:
+        """Sweep in few bits, one format after the other."""
+        began, columns, stride = time.perf_counter(), self._places.columns, self._places.stride
+        made: list[tuple[list[float], list[float]]] = [([], []) for _ in goals]
+        for storage in dict.fromkeys(goal.storage for goal in goals if goal):
+            until, limits = np.full(stride, np.inf), np.zeros(stride, np.int64)
+            mine = [(place, goal) for place, goal in enumerate(goals) if goal and goal.storage == storage]
+            for place, goal in mine:
+                until[columns[place]], limits[columns[place]] = goal.until, goal.most
+            norms, counts, ended_s = self._low(storage, until, limits, began)
+            for place, _ in mine:
+                count = counts[columns[place]]
+                made[place] = norms[:count, columns[place]].tolist(), ended_s[:count]
+        return made
 
     def take(self, places: list[int]) -> list[Any]:
         """Return the ranks of some queries, in device memory; they leave the batch.
@@ -110,26 +103,20 @@ class CudaRefiningBatch(RefiningBatch):
         What low sweeps found counts where a limit of sweeps ends a solve before it is added.
         """
         columns = [self._places.columns[place] for place in places]
-        taken = ranks_of(self._graph, self._shares, columns)
+        taken = self._answers.take(self._shares, columns)
         for ranks, column in zip(taken, columns, strict=True):
             if self._has_c[column]:
                 ranks += self._c[:-1, column]
                 ranks *= ranks > 0
         kept = self._places.without(places)
         if kept is not None:
-            self._shares, c = self._shares.take(kept, axis=1), self._c.take(kept, axis=1)
-            self._make_room()
-            self._c = c
+            self._shares, self._fresh = closed_up(self._shares, self._fresh, kept)
+            self._c = self._c.take(kept, axis=1)
+            self._z, self._storage = (), None
             here = current().to_host(kept)
             self._mass, self._dangling, self._has_c = self._mass[here], self._dangling[here], self._has_c[here]
+            self._largest = self._largest[here]
         return taken
-
-    def _make_room(self) -> None:
-        arrays, shape = current().arrays, self._shares.shape
-        self._fresh = arrays.zeros(shape, np.float64)
-        self._c = arrays.zeros(shape, np.float32)
-        self._z = ()
-        self._storage = None
 
     def _use(self, storage: FloatFormat) -> None:
         """Have room for z in a format, a row of zeros behind the nodes."""
@@ -142,7 +129,9 @@ class CudaRefiningBatch(RefiningBatch):
             return
         self._z = ()
         arrays, (rows, stride) = current().arrays, self._shares.shape
-        self._z = tuple(arrays.zeros((rows, stride * storage.width // 8), np.uint8) for _ in range(2))
+        self._z = tuple(arrays.empty((rows, stride * storage.width // 8), np.uint8) for _ in range(2))
+        for z in self._z:
+            z[-1] = 0
         self._storage = storage
 
     def _correct(self) -> None:
@@ -161,42 +150,46 @@ class CudaRefiningBatch(RefiningBatch):
         self._dangling = np.where(self._has_c > 0, dangling, self._dangling)
 
     def _low(
-        self, storage: FloatFormat, found: Floats, until: Floats, limits: npt.NDArray[np.int64], began: float
+        self, storage: FloatFormat, until: Floats, limits: npt.NDArray[np.int64], began: float
     ) -> tuple[Floats, npt.NDArray[np.int64], list[float]]:
         """Do low sweeps of each query until its r is small, or as many as its limit; 0 leaves it as it is.
 
         Return ||r||_1 after each sweep, shape (sweeps, columns), how many of them each query did, and when
         each sweep ended.
         """
-        arrays, damping = current().arrays, self.problem.damping
+        arrays, damping, stride = current().arrays, self.problem.damping, len(until)
         self._use(storage)
-        options = self._first_options(storage, found[5], limits)
+        options = self._first_options(storage, self._largest, limits)
         lost = damping * self._quantised(storage, options)
         spread = 1.0 / self.problem.graph.nodes if self.problem.dangling == "uniform" else 0.0
         options[1 if spread else 2] = lost * (spread or 1.0)
-        given, until_there = arrays.asarray(options), arrays.asarray(until)
+        given, ends_there = arrays.asarray(options), arrays.asarray(np.stack([until, limits]))
         goes_on = limits > 0
         self._has_c[goes_on] = 1.0
-        counts = np.zeros(len(until), np.int64)
-        norms = found[:1]
+        counts = np.zeros(stride, np.int64)
+        norms: list[Floats] = []
         ended_s = [time.perf_counter() - began]
+        group = max(1, min(_GROUP, NOTED // stride))
+        under_way: deque[tuple[int, Callable[[], Floats]]] = deque()
+        left = int(limits.max())
         while goes_on.any():
-            done = len(norms) - 1
-            count = min(_ahead(norms[-2:, goes_on], until[goes_on]), int(limits[goes_on].min()) - done)
-            report = arrays.zeros((count, len(until)), np.float64)
-            for step in range(count):
-                self._low_sweep(storage, given, until_there, report[step], spread)
-            norms = np.concatenate([norms, current().to_host(report)])
+            # One group runs while the host looks at the one before: what comes too late finds all at rest.
+            while left and len(under_way) < 2:
+                count = min(group, left)
+                report = arrays.empty((count, stride), np.float64)
+                for step in range(count):
+                    self._low_sweep(storage, given, ends_there, report[step], spread)
+                under_way.append((count, noted(report)))
+                left -= count
+            count, found_of = under_way.popleft()
+            fresh = found_of().reshape(count, stride)
             ended_s += np.linspace(ended_s[-1], time.perf_counter() - began, count + 1)[1:].tolist()
-            for step in range(done + 1, done + count + 1):
-                ends = goes_on & (~(norms[step] > until) | (limits == step))
-                counts[ends] = step
+            for now in fresh:
+                norms.append(now)
+                ends = goes_on & (~(now > until) | (limits == len(norms)))
+                counts[ends] = len(norms)
                 goes_on &= ~ends
-            for column in np.flatnonzero((counts == done + count) & (norms[-1] > until)).tolist():
-                # It has come to its limit: it rests from now on.
-                given[:3, column] = 0.0
-                until_there[column] = np.inf
-        return norms[1:], counts, ended_s[1:]
+        return np.array(norms), counts, ended_s[1:]
 
     def _first_options(
         self, storage: FloatFormat, largest: Floats, limits: npt.NDArray[np.int64]
@@ -223,41 +216,30 @@ class CudaRefiningBatch(RefiningBatch):
         lost: Floats = self._graph.totals(1, 1, places.stride, LOW_COLUMNS, launch)[0]
         return lost
 
-    def _low_sweep(self, storage: FloatFormat, options: Any, until: Any, report: Any, spread: float) -> None:
+    def _low_sweep(self, storage: FloatFormat, options: Any, ends: Any, report: Any, spread: float) -> None:
         graph, places = self._graph, self._places
         now, later = (z.reshape(-1) for z in self._z)
         for first, used in groups_of(places.stride, LOW_COLUMNS):
             _, low = variants.batch_low(storage, values_a_lane(used))
             here = first * storage.width // 8
             arguments = (
-                *(*graph.edges, *graph.nodes(places.own, first, used, places.stride), options.reshape(-1)[first:]),
-                *(now[here:], self._c.reshape(-1)[first:], later[here:]),
+                *(*graph.edges, *graph.nodes(places.own, first, used, places.stride), ends.reshape(-1)[first:]),
+                *(options.reshape(-1)[first:], now[here:], self._c.reshape(-1)[first:], later[here:]),
             )
             blocks = graph.launch(low, arguments)
             arguments = (
                 *(graph.partials, np.uint32(blocks), np.uint32(places.stride), np.uint32(used)),
                 *(np.float64(self.problem.damping), np.float64(spread), np.uint32(1)),
-                *(np.int32(storage.bias - headroom(storage)), until[first:]),
+                *(np.int32(storage.bias - headroom(storage)), ends.reshape(-1)[first:]),
                 *(options.reshape(-1)[first:], report[first:]),
             )
             current().run(variants.BATCH_LOW_NEXT, -(-used // 8), arguments)
         self._z = self._z[::-1]
 
 
-def _ahead(norms: Floats, until: Floats) -> int:
-    """Return how many low sweeps to launch at once: fewer than seem to be left, by the last two norms of each query.
-
-    Examples
-    --------
-    >>> _ahead(np.array([[1.0], [0.5]]), np.array([0.01])), _ahead(np.array([[1.0]]), np.array([0.01]))
-    (5, 1)
-    """
-    if len(norms) < 2:
-        return 1
-    before, now = norms
-    with np.errstate(divide="ignore", invalid="ignore"):
-        left = np.log(until / now) / np.log(now / before)
-    return int(np.clip(_SURE * left[np.isfinite(left)].max(initial=0.0), 1, _MOST_AHEAD))
+def noted(numbers: Any) -> Callable[[], Floats]:
+    """Return how to wait for numbers: by `Backend.note`, unless they are too many for it."""
+    return current().note(numbers) if numbers.size <= NOTED else lambda: current().to_host(numbers)
 
 
 def needed_variants() -> list[variants.Variant]:

@@ -61,6 +61,7 @@ class HostBackend(Backend):
             isfinite=np.isfinite,
             absolute=np.absolute,
             maximum=np.maximum,
+            multiply=np.multiply,
             cumsum=np.cumsum,
             arange=np.arange,
             searchsorted=np.searchsorted,

@@ -13,6 +13,8 @@ struct BatchNodes {
 };
 
 constexpr u32 own_bit = 0x80000000u;
+// `until` of queries whose low sweeps have ended: infinite.
+CPMS_DEVICE double at_rest() { return value_of(0x7FF0000000000000ull); }
 
 // What a row's end needs besides its sum and its queries' numbers.
 struct RowOf {
@@ -22,9 +24,9 @@ struct RowOf {
     CPMS_DEVICE bool has_own() const { return word & own_bit; }
 };
 
-template <int Each>
-CPMS_DEVICE Run<4 * Each> load_singles(const float* numbers, u32 row, const Lane<Each>& mine) {
-    return load_run_bytes<4 * Each>(mine.template at<4>((const u8*)numbers, row), Default{});
+template <int Each, class Policy = Default>
+CPMS_DEVICE Run<4 * Each> load_singles(const float* numbers, u32 row, const Lane<Each>& mine, Policy policy = {}) {
+    return load_run_bytes<4 * Each>(mine.template at<4>((const u8*)numbers, row), policy);
 }
 
 template <int Each>
@@ -32,7 +34,7 @@ CPMS_DEVICE void store_singles(float* numbers, u32 row, const Lane<Each>& mine, 
     Run<4 * Each> run{};
 #pragma unroll
     for (int k = 0; k < Each; ++k) run.template put<32>(k, bits_of_single(values[k]));
-    store_run_bytes(mine.template at<4>((u8*)numbers, row), run);
+    store_run_bytes(mine.template at<4>((u8*)numbers, row), run, Streaming{});
 }
 
 template <int Each>
@@ -95,7 +97,7 @@ struct BatchFullEnd {
             }
         }
         if (!mine.writes) return;
-        store_run_bytes(mine.template at<8>((u8*)fresh, row), run);
+        store_run_bytes(mine.template at<8>((u8*)fresh, row), run, Streaming{});
         if constexpr (Refines) store_singles<Each>(change, row, mine, left);
     }
     CPMS_DEVICE void turn_done() const {}
@@ -109,7 +111,8 @@ CPMS_DEVICE void batch_full(const BatchEdges& edges, const BatchNodes& nodes, do
     end.totals.template leave<double>(partials, nodes.columns);
 }
 
-// Low sweep: r = factor sum + what lost mass brings; c += r; z = Q(r / degree).
+// Low sweep: r = factor sum + what lost mass brings; c += r; z = Q(r / degree). Gathered rows stay in the caches:
+// all else passes through them once a sweep, first to be evicted.
 // options, of each query: factor, what all nodes get, what teleport brings, scale of what is written, one over it.
 template <class Q, int Each>
 struct BatchLowEnd {
@@ -128,7 +131,8 @@ struct BatchLowEnd {
         return load_run_bytes<4 * Each>((const u8*)(options[which] + threadIdx.x % 32 * Each), Default{});
     }
     CPMS_DEVICE Loaded load(u32 row, const Lane<Each>& mine) const {
-        return Loaded{RowOf(nodes, row), load_singles<Each>(c, row, mine)};
+        prefetch(mine.template at<4>((const u8*)c, smaller(row + 2, nodes.count - 1)));
+        return Loaded{RowOf(nodes, row), load_singles<Each>(c, row, mine, Streaming{})};
     }
     CPMS_DEVICE void finish(u32 row, const float (&sum)[Each], const Loaded& with, const Lane<Each>& mine) {
         const u32 degree = with.row.degree();
@@ -154,7 +158,7 @@ struct BatchLowEnd {
             largest[k] = fmaxf(largest[k], fabsf(kept[k]));
         }
         const auto run = Narrow<Q>::template stored<Each>(kept);
-        if (mine.writes) store_run_bytes(mine.template at<Narrow<Q>::width / 8>(out, row), run);
+        if (mine.writes) store_run_bytes(mine.template at<Narrow<Q>::width / 8>(out, row), run, Streaming{});
         Narrow<Q>::template values<Each>(run, kept);
         const auto back = option(4);
 #pragma unroll
@@ -170,10 +174,12 @@ struct BatchLowEnd {
     }
 };
 
+// Does nothing once all its queries rest.
 template <class Q, int Each>
-CPMS_DEVICE void batch_low(const BatchEdges& edges, const BatchNodes& nodes, const float* options, const u8* z, float* c,
-                           u8* out, double* partials) {
+CPMS_DEVICE void batch_low(const BatchEdges& edges, const BatchNodes& nodes, const double* until, const float* options,
+                           const u8* z, float* c, u8* out, double* partials) {
     constexpr u32 columns = 32 * Each;
+    if (!__syncthreads_or(threadIdx.x < nodes.columns.used && until[threadIdx.x] < at_rest())) return;
     alignas(16) __shared__ float here[5][columns];
     for (u32 i = threadIdx.x; i < 5 * columns; i += resident_threads) {
         const u32 column = smaller(i % columns / Each * Each, nodes.columns.used - Each) + i % Each;
@@ -265,7 +271,8 @@ CPMS_DEVICE void batch_totals(const double* partials, u32 blocks, const Columns&
     if (threadIdx.x % 32 == 0) found[which * columns.stride + index % columns.used] = total;
 }
 
-// What a low sweep found decides how each query goes on: a warp a query. `until` is infinite for those that rest.
+// What a low sweep found decides how each query goes on: a warp a query. until, of each query: the L1 at which its
+// low sweeps end, and how many are left.
 CPMS_DEVICE void batch_low_next(const double* partials, u32 blocks, const Columns& columns, double damping, double spread,
                                 u32 scaled, int top, double* until, float* options, double* report) {
     const u32 column = blockIdx.x * block_warps + threadIdx.x / 32, stride = columns.stride;
@@ -274,12 +281,14 @@ CPMS_DEVICE void batch_low_next(const double* partials, u32 blocks, const Column
     const double lost = joined_totals(partials, columns.used + column, blocks, false);
     const double largest = joined_totals(partials, 2 * columns.used + column, blocks, true);
     if (threadIdx.x % 32) return;
-    const bool goes_on = l1 > until[column];
+    const double left = until[stride + column] - 1.0;
+    const bool goes_on = l1 > until[column] && left > 0.0;
+    until[stride + column] = left;
     const double back = options[4 * stride + column], mass = goes_on ? damping * lost : 0.0;
     int exponent = shared_scale(scaled, top, largest * back);
     exponent = exponent < -100 ? -100 : exponent > 100 ? 100 : exponent;
     report[column] = l1;
-    if (!goes_on) until[column] = value_of(0x7FF0000000000000ull);
+    if (!goes_on) until[column] = at_rest();
     options[column] = goes_on ? (float)(damping * back) : 0.0f;
     options[stride + column] = (float)(mass * spread);
     options[2 * stride + column] = spread > 0.0 ? 0.0f : (float)mass;
@@ -310,10 +319,10 @@ CPMS_DEVICE void batch_low_next(const double* partials, u32 blocks, const Column
     }
 #define CPMS_BATCH_LOW(NAME, ...)                                                                     \
     extern "C" __global__ void __launch_bounds__(512, 2)                                              \
-        NAME(CPMS_BATCH_EDGES, CPMS_BATCH_NODES, const float* options, const unsigned char* z,        \
-             float* c, unsigned char* out, double* partials) {                                        \
-        cpms::batch_low<__VA_ARGS__>(CPMS_BATCH_EDGES_GIVEN, CPMS_BATCH_NODES_GIVEN, options, z, c,   \
-                                     out, partials);                                                  \
+        NAME(CPMS_BATCH_EDGES, CPMS_BATCH_NODES, const double* until, const float* options,           \
+             const unsigned char* z, float* c, unsigned char* out, double* partials) {                \
+        cpms::batch_low<__VA_ARGS__>(CPMS_BATCH_EDGES_GIVEN, CPMS_BATCH_NODES_GIVEN, until, options,  \
+                                     z, c, out, partials);                                            \
     }
 #define CPMS_BATCH_QUANTISE(NAME, ...)                                                                \
     extern "C" __global__ void __launch_bounds__(512, 2)                                              \

@@ -311,25 +311,25 @@ CPMS_DEVICE u32 add_until_end(const Values (&gathered)[Together], u32 from, u32 
 }
 
 // How many values a lane has on their way: `now`, and while it adds those up as many of the next ones where `ahead`.
-template <int Bytes>
+template <int Bytes, int Each>
 struct Gathers {
     static constexpr int now = 8;
-    static constexpr bool ahead = Bytes <= 4;
+    static constexpr bool ahead = Bytes <= 4 && Each <= 2;
 };
 
 // Calls at_end.finish(row, sums, at_end.load(row, lane), lane) once a row, and at_end.turn_done() after a task.
 template <class F, int Each, class AtEnd>
 CPMS_DEVICE void walk_batch(const BatchEdges& edges, const u8* values, const Columns& columns, AtEnd& at_end) {
     using Sum = typename Narrow<F>::Sum;
-    constexpr int number = Narrow<F>::width / 8, together = Gathers<Each * number>::now;
-    constexpr bool ahead = Gathers<Each * number>::ahead;
+    constexpr int number = Narrow<F>::width / 8, together = Gathers<Each * number, Each>::now;
+    constexpr bool ahead = Gathers<Each * number, Each>::ahead;
     using Values = Run<Each * number>;
     alignas(16) __shared__ Sum heads[resident_warps][32 * Each];
     auto* const room = (Sum (*)[resident_warps][32 * Each])block_room<Each, Sum>();
     const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     const Lane<Each> mine(columns);
     const u32 turn_steps = resident_warps * edges.task_steps, turns = (edges.steps + turn_steps - 1) / turn_steps;
-    const u64 last_part = (u64)edges.steps * step_slots - 32;
+    const u32 last_part = edges.steps * step_slots - 32;  // Slots are fewer than 2^32.
     Sum* const head = heads[warp] + lane * Each;
     const u8* first_values = values + mine.first * number;
     const u32 row_bytes = columns.stride * number;
@@ -352,53 +352,50 @@ CPMS_DEVICE void walk_batch(const BatchEdges& edges, const u8* values, const Col
         bool open = begin < end && edges.first_tasks[task] < task, ended = false;
         Sum sum[Each] = {};
         auto loaded = at_end.load(row, mine);
-        u64 at = (u64)begin * step_slots;
-        u32 source = load_word(edges.sources + (at < last_part ? at : last_part) + lane, Streaming{});
+        u32 at = begin * step_slots, mark = 0;
+        const u32 stop = end * step_slots;
+        u32 source = load_word(edges.sources + (u64)smaller(at, last_part) + lane, Streaming{});
         Values gathered[together];
         if constexpr (ahead) gather(gathered, source, 0);
 #pragma unroll 1
-        for (u32 step = begin; step < end; ++step) {
-            const u32 mark = load_word(edges.marks + (u64)step * 32 + lane, Streaming{});
+        for (; at < stop; at += 32) {
+            if (at % step_slots == 0) mark = load_word(edges.marks + at / 8 + lane, Streaming{});
+            const u32 following = load_word(edges.sources + (u64)smaller(at + 32, last_part) + lane, Streaming{});
 #pragma unroll 1
-            for (u32 part = 0; part < slots_each; ++part) {
-                at += 32;
-                const u32 following = load_word(edges.sources + (at < last_part ? at : last_part) + lane, Streaming{});
-#pragma unroll 1
-                for (u32 chunk = 0; chunk < 32; chunk += together) {
-                    const u32 marked = __shfl_sync(all_lanes, mark, part * 4 + chunk / 8) >> chunk % 8;
-                    const u32 ends = marked & ((1u << together) - 1);
-                    Values next[together];
-                    if constexpr (ahead) {
-                        const u32 behind = chunk + together;
-                        gather(next, behind < 32 ? source : following, behind % 32);
-                    } else {
-                        gather(gathered, source, chunk);
-                    }
-                    u32 from = 0;
-#pragma unroll 1
-                    do {
-                        from = add_until_end<F, Each, together>(gathered, from, ends, sum);
-                        if (!(ends >> (from - 1) & 1)) break;
-                        if (open) {
-#pragma unroll
-                            for (int k = 0; k < Each; ++k) head[k] = sum[k];
-                        } else {
-                            at_end.finish(row, sum, loaded, mine);
-                        }
-                        open = false;
-                        ended = true;
-                        row = smaller(row + 1, edges.rows - 1);
-                        loaded = at_end.load(row, mine);
-#pragma unroll
-                        for (int k = 0; k < Each; ++k) sum[k] = 0;
-                    } while (from < together);
-                    if constexpr (ahead) {
-#pragma unroll
-                        for (int j = 0; j < together; ++j) gathered[j] = next[j];
-                    }
+            for (u32 chunk = 0; chunk < 32; chunk += together) {
+                const u32 marked = __shfl_sync(all_lanes, mark, (at + chunk) / 8 % 32) >> chunk % 8;
+                const u32 ends = marked & ((1u << together) - 1);
+                Values next[together];
+                if constexpr (ahead) {
+                    const u32 behind = chunk + together;
+                    gather(next, behind < 32 ? source : following, behind % 32);
+                } else {
+                    gather(gathered, source, chunk);
                 }
-                source = following;
+                u32 from = 0;
+#pragma unroll 1
+                do {
+                    from = add_until_end<F, Each, together>(gathered, from, ends, sum);
+                    if (!(ends >> (from - 1) & 1)) break;
+                    if (open) {
+#pragma unroll
+                        for (int k = 0; k < Each; ++k) head[k] = sum[k];
+                    } else {
+                        at_end.finish(row, sum, loaded, mine);
+                    }
+                    open = false;
+                    ended = true;
+                    row = smaller(row + 1, edges.rows - 1);
+                    loaded = at_end.load(row, mine);
+#pragma unroll
+                    for (int k = 0; k < Each; ++k) sum[k] = 0;
+                } while (from < together);
+                if constexpr (ahead) {
+#pragma unroll
+                    for (int j = 0; j < together; ++j) gathered[j] = next[j];
+                }
             }
+            source = following;
         }
 #pragma unroll
         for (int k = 0; k < Each; ++k) room[side][warp][lane * Each + k] = sum[k];

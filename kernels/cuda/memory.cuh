@@ -120,6 +120,44 @@ CPMS_DEVICE Word load_word(const Word* at, Policy) {
 }
 #endif
 
+// Where a store leaves what it wrote: in the second-level cache, or there first to be evicted.
+template <class Word>
+CPMS_DEVICE void store_word(Word* at, const Word& word, Default) {
+    *at = word;
+}
+#if defined(__CUDA_ARCH__)
+CPMS_DEVICE void store_word(u8* at, u8 word, Streaming) {
+    asm volatile("st.global.cs.u8 [%0], %1;" ::"l"(at), "h"((u16)word));
+}
+CPMS_DEVICE void store_word(u16* at, u16 word, Streaming) {
+    asm volatile("st.global.cs.u16 [%0], %1;" ::"l"(at), "h"(word));
+}
+CPMS_DEVICE void store_word(u32* at, u32 word, Streaming) {
+    asm volatile("st.global.cs.u32 [%0], %1;" ::"l"(at), "r"(word));
+}
+CPMS_DEVICE void store_word(Pair* at, const Pair& p, Streaming) {
+    asm volatile("st.global.cs.v2.u32 [%0], {%1, %2};" ::"l"(at), "r"(p.word[0]), "r"(p.word[1]));
+}
+CPMS_DEVICE void store_word(Quad* at, const Quad& q, Streaming) {
+    asm volatile("st.global.cs.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(at), "r"(q.word[0]), "r"(q.word[1]),
+                 "r"(q.word[2]), "r"(q.word[3]));
+}
+#else
+template <class Word>
+CPMS_DEVICE void store_word(Word* at, const Word& word, Streaming) {
+    *at = word;
+}
+#endif
+
+// Brings a line that will be read soon to the second-level cache.
+CPMS_DEVICE void prefetch(const void* at) {
+#if defined(__CUDA_ARCH__)
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(at));
+#else
+    (void)at;
+#endif
+}
+
 // A run of bytes as 32-bit words, by the widest loads its alignment (its own size, at most 16) allows.
 template <int Bytes>
 struct Run {
@@ -176,21 +214,21 @@ CPMS_DEVICE Run<Bytes> load_run_bytes(const u8* at, Policy policy) {
     return run;
 }
 
-template <int Bytes>
-CPMS_DEVICE void store_run_bytes(u8* at, const Run<Bytes>& run) {
+template <int Bytes, class Policy = Default>
+CPMS_DEVICE void store_run_bytes(u8* at, const Run<Bytes>& run, Policy policy = {}) {
     if constexpr (Bytes == 1) {
-        *at = (u8)run.word[0];
+        store_word(at, (u8)run.word[0], policy);
     } else if constexpr (Bytes == 2) {
-        *(u16*)at = (u16)run.word[0];
+        store_word((u16*)at, (u16)run.word[0], policy);
     } else if constexpr (Bytes == 4) {
-        *(u32*)at = run.word[0];
+        store_word((u32*)at, run.word[0], policy);
     } else if constexpr (Bytes == 8) {
-        *(Pair*)at = Pair{{run.word[0], run.word[1]}};
+        store_word((Pair*)at, Pair{{run.word[0], run.word[1]}}, policy);
     } else {
 #pragma unroll
         for (int q = 0; q < Bytes / 16; ++q) {
             const u32* w = run.word + 4 * q;
-            *((Quad*)at + q) = Quad{{w[0], w[1], w[2], w[3]}};
+            store_word((Quad*)at + q, Quad{{w[0], w[1], w[2], w[3]}}, policy);
         }
     }
 }
