@@ -213,10 +213,10 @@ def test_formats_may_differ_among_queries(device):
 
 def test_what_does_not_fit_is_a_sentence(device, monkeypatch):
     problem = Problem(GRAPHS["skewed"])
-    monkeypatch.setattr(device, "free_bytes", lambda: 60_000)
+    monkeypatch.setattr(type(device), "free_bytes", lambda _: 60_000)
     with pytest.raises(UnsupportedError, match=r"needs about [\d,]+ bytes .* but 60,000 are free"):
         cuda.ENGINE.batch(problem)
-    monkeypatch.setattr(device, "free_bytes", lambda: 400_000)
+    monkeypatch.setattr(type(device), "free_bytes", lambda _: 400_000)
     assert 0 < cuda.ENGINE.batch(problem).width < batch_graph.FULL_COLUMNS
     assert 0 < cuda.ENGINE.refining_batch(problem).width < batch_graph.MOST_COLUMNS
 
