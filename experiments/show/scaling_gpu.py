@@ -136,6 +136,7 @@ def _figure(strong, weak):
         for (name, method), group in chosen.groupby(["name", "method"], sort=False):
             style = "o-" if method == "refine" else "s--"
             axis.plot(group.ranks, group[value], style, ms=3, label=f"{name}, {method}")
+        axis.set_xticks(sorted(set(chosen.ranks)))
         axis.set_xlabel("GPUs")
         axis.set_ylabel(label)
         if len(chosen):

@@ -28,12 +28,13 @@ def show(rows, out):
             )
     table = pd.DataFrame(lines)
     out.table(table, caption=f"Whole solves on {rows.gpu.iloc[0]} against the tolerance: times faster")
-    figure, axes = plt.subplots(figsize=(3.5, 2.6))
+    figure, axes = plt.subplots(figsize=(6, 2.8))
+    graphs = list(dict.fromkeys(table.graph))
     for (graph, storage), part in table.groupby(["graph", "storage"], sort=False):
-        style = ("-o", "--s", ":^")[STORAGES.index(storage)]
-        axes.semilogx(part.tol, part["over own fp64"], style, markersize=3, label=f"{graph}, {storage}")
+        style, colour = ("-o", "--s", ":^")[STORAGES.index(storage)], f"C{graphs.index(graph)}"
+        axes.semilogx(part.tol, part["over own fp64"], style, color=colour, markersize=3, label=f"{graph}, {storage}")
     axes.axhline(1, color="#999999", linewidth=0.6)
     axes.set(xlabel="tolerance", ylabel="times faster than float64")
     axes.invert_xaxis()
-    axes.legend(fontsize=5)
+    figure.legend(loc="outside right center", fontsize=6)
     out.figure(figure)
