@@ -213,6 +213,54 @@ def sweeps_agree(engine: Engine, problem: Problem, storage: Format, layout: str,
             x, out = out, x
 
 
+def queued_sweeps_agree(engine: Engine, problem: Problem, storage: Format, layout: str, level: Level) -> None:
+    """Check that a sweep begun before the last one's change is known does what it does after.
+
+    Four sweeps, each begun while the one before is under way, against four that wait: the same changes and masses,
+    and the same vector in the end; in an engine that does not promise the same bits every time, to
+    what its sums lose. Engines whose sweeps always wait have nothing to keep.
+
+    Raises
+    ------
+    LawError
+        If they differ; the sentence gives the numbers.
+    UnsupportedError
+        If the engine cannot do the combination.
+
+    Examples
+    --------
+    >>> import cpms
+    >>> from cpms import engines
+    >>> problem = Problem(cpms.Graph.from_edges([0, 0, 1], [1, 2, 2]))
+    >>> queued_sweeps_agree(engines.get("cpu"), problem, cpms.CPMS4, "csr", Level(2, 2))
+    """
+    reason = engine.unsupported(problem, storage, layout)
+    if reason:
+        raise UnsupportedError(reason)
+    start = np.random.default_rng(problem.graph.nodes).random(problem.graph.nodes)
+    start /= start.sum()
+    waiting, x, out = _prepared(engine, problem, storage, layout, level, start)
+    operator, y, other = _prepared(engine, problem, storage, layout, level, start)
+    under_way = operator.queue(y, other, level, 0, "l1")
+    loss = 0.0 if engine.repeatable else _SUM_ERROR + 4.0 * engine.sum_roundoff(storage) * problem.graph.nodes
+    for step in range(4):
+        if under_way is None:
+            return
+        following = operator.queue(other, y, level, step + 1, "l1") if step < 3 else None
+        found, expected = under_way(), waiting.sweep(x, out, level, step)
+        for seen, it in ((found.l1, expected.l1), (found.mass, expected.mass)):
+            if not abs(seen - it) <= loss * expected.mass:
+                raise LawError(
+                    f"engine {engine.name}: sweep {step + 1} of several under way finds {seen!r}, not {it!r}"
+                )
+        x, out, y, other, under_way = out, x, other, y, following
+    mine, its = operator.read(y, level.write), waiting.read(x, level.write)
+    wrong = np.flatnonzero(~(np.abs(mine - its) <= loss * np.abs(its)))
+    if len(wrong):
+        node = int(wrong[0])
+        raise LawError(f"engine {engine.name}: sweeps under way leave node {node} at {mine[node]!r}, not {its[node]!r}")
+
+
 def refinement_is_sound(engine: Engine, problem: Problem, storage: FloatFormat, *, low: int = 12) -> None:
     """Check what method ``refine`` rests on, of an engine's rounds with a format Q.
 

@@ -153,6 +153,26 @@ def test_the_law_of_sweeps_can_fail(fault, level):
         check.sweeps_agree(FaultyEngine(fault), Problem(GRAPH), cpms.CPMS4, "csr", level)
 
 
+@pytest.mark.parametrize("fault", [None, "found last", "written last"])
+def test_the_law_of_sweeps_under_way_can_fail(fault, monkeypatch):
+    last = []
+
+    def queue(self, x, out, level, step, norm):
+        found = self.sweep(x, out, level, step)
+        if fault == "written last" and step == 3:
+            out[4] = 0.0
+        last.append(found)
+        return lambda: last[-1] if fault == "found last" else found
+
+    engine = engines.get("reference")
+    monkeypatch.setattr(type(engine.prepare(Problem(GRAPH), cpms.CPMS4, "csr")), "queue", queue)
+    if fault is None:
+        check.queued_sweeps_agree(engine, Problem(GRAPH), cpms.CPMS4, "csr", Level(2, 2))
+        return
+    with pytest.raises(LawError, match="under way"):
+        check.queued_sweeps_agree(engine, Problem(GRAPH), cpms.CPMS4, "csr", Level(2, 2))
+
+
 def test_the_law_of_sweeps_names_the_node():
     with pytest.raises(LawError, match="gives node 4 the value"):
         check.sweeps_agree(FaultyEngine("one node"), Problem(GRAPH), cpms.CPMS4, "csr", FLOAT64)

@@ -89,6 +89,7 @@ def problems(graph):
 def test_sweeps_agree_with_the_reference(engine, graph, storage):
     for problem in problems(graph):
         check.sweeps_agree(engine, problem, storage, "coo", FULL)
+        check.queued_sweeps_agree(engine, problem, storage, "coo", FULL)
 
 
 @pytest.mark.parametrize("storage", [FP64, FP32], ids=lambda storage: storage.name)

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import cpms
-from cpms import engines, reference
+from cpms import check, engines, reference
 from cpms.cuda import backend as backends
 from cpms.cuda import layouts, planes, segmented, variants
 from cpms.cuda import numbering as numbering_module
@@ -258,6 +258,16 @@ def test_sweeps_agree_with_the_reference_engine(backend, engine, layout, storage
                 operator.scale(out, 1.25, write)
                 twin.scale(out_twin, 1.25, write)
                 close(operator.read(out, write), twin.read(out_twin, write), storage, write)
+
+
+@pytest.mark.parametrize(("engine", "layout", "storage"), CASES, ids=case_name)
+def test_sweeps_under_way_are_those_that_wait(backend, engine, layout, storage):
+    for graph in graphs_of(layout):
+        problem = Problem(graph)
+        if not engine.unsupported(problem, storage, layout):
+            most = storage.segments
+            check.queued_sweeps_agree(engine, problem, storage, layout, Level(most, most))
+            check.queued_sweeps_agree(engine, problem, storage, layout, FLOAT64)
 
 
 @pytest.mark.parametrize(("engine", "layout", "storage"), CASES, ids=case_name)
