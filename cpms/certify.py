@@ -16,6 +16,8 @@ class Referee:
 
     def __init__(self, problem: Problem, stopping: Stopping) -> None:
         self.seconds = 0.0
+        self.residual = math.inf
+        """Of the answer looked at last, in the norm asked for."""
         self._problem = problem
         self._stopping = stopping
         self._confirmed: tuple[Floats, float] | None = None
@@ -23,7 +25,7 @@ class Referee:
     def confirms(self, ranks: Floats) -> bool:
         """Return whether the residual of an answer is below the tolerance; scale the answer to mass 1."""
         began = time.perf_counter()
-        status, residual_l1 = _verified(self._problem, ranks, Status.CONVERGED, self._stopping)
+        status, residual_l1, self.residual = _verified(self._problem, ranks, Status.CONVERGED, self._stopping)
         self._confirmed = (ranks, residual_l1) if status is Status.CONVERGED else None
         self.seconds += time.perf_counter() - began
         return self._confirmed is not None
@@ -32,19 +34,19 @@ class Referee:
         """Return what is left of a status, and the residual of the answer in L1."""
         if self._confirmed is not None and self._confirmed[0] is ranks:
             return status, self._confirmed[1]
-        return _verified(self._problem, ranks, status, self._stopping)
+        return _verified(self._problem, ranks, status, self._stopping)[:2]
 
 
-def _verified(problem: Problem, ranks: Floats, status: Status, stopping: Stopping) -> tuple[Status, float]:
-    """Return the status that the recomputed residual confirms, and that residual in L1."""
+def _verified(problem: Problem, ranks: Floats, status: Status, stopping: Stopping) -> tuple[Status, float, float]:
+    """Return the status that the recomputed residual confirms, and that residual in L1 and in the norm asked for."""
     if status is Status.NON_FINITE:
-        return status, math.inf
+        return status, math.inf, math.inf
     total = ranks.sum()
     if not 0.5 < total < 2.0:
-        return Status.NON_FINITE, math.inf
+        return Status.NON_FINITE, math.inf, math.inf
     ranks /= total
     residual_l1 = ranking.residual(problem, ranks)
     in_norm = residual_l1 if stopping.norm == "l1" else ranking.residual(problem, ranks, stopping.norm)
     if status is Status.CONVERGED and in_norm >= stopping.tol:
-        return Status.UNVERIFIED, residual_l1
-    return status, residual_l1
+        return Status.UNVERIFIED, residual_l1, in_norm
+    return status, residual_l1, in_norm

@@ -196,8 +196,8 @@ class Refinement(ABC):
     def expect(self, storage: FloatFormat | None) -> None:  # noqa: B027
         """Do what the first round in a format would do but once, such as compiling."""
 
-    def guess(self) -> Floats | None:
-        """Return values to begin at where the graph allows more than a guess; None if not."""
+    def solution(self) -> Floats | None:
+        """Return x, of sum 1, where the graph allows that without sweeps; None if not."""
         return None
 
     @abstractmethod

@@ -10,13 +10,13 @@ from cpms import engines
 from cpms.certify import Referee
 from cpms.engine import DanglingRule, Floats, Norm, Operator, Problem, Refinement
 from cpms.errors import InputError, UnsupportedError
-from cpms.format import FP16, FP64, Format, format_named
+from cpms.format import DOUBLE_BITS, FP16, FP64, Format, format_named
 from cpms.graph import Graph
 from cpms.main_memory import in_main_memory, to_host
 from cpms.power import power
-from cpms.precision import Controller, default_controller
+from cpms.precision import FLOAT64, Controller, default_controller
 from cpms.refine import Refining, default_policy, refine
-from cpms.result import Result, Step
+from cpms.result import Result, Status, Step
 from cpms.start import first_iterate
 from cpms.stopping import Stopping
 from cpms.teleport import teleport_distribution
@@ -121,9 +121,16 @@ def pagerank(
         refinement = executor.refinement(problem)
         refinement.expect(policy.init()[0].storage)
         prepared, matrix_bytes = time.perf_counter(), refinement.nbytes
-        guessed = refinement.guess() if start is None else None
-        first = first if guessed is None else guessed
-        solved = refine(refinement, first, policy, stopping, on_step, confirmed=referee.confirms, answer=kept.x_of)
+        at_once = refinement.solution() if start is None else None
+        pass_s = time.perf_counter() - prepared
+        if at_once is not None and iterations is None and referee.confirms(at_once):
+            step = Step(1, referee.residual, FLOAT64, DOUBLE_BITS, DOUBLE_BITS, 1.0, pass_s)
+            solved = at_once, Status.CONVERGED, [step]
+            if on_step:
+                on_step(step)
+        else:
+            first = first if at_once is None else at_once
+            solved = refine(refinement, first, policy, stopping, on_step, confirmed=referee.confirms, answer=kept.x_of)
     else:
         chosen_layout = resolved_layout(graph, layout)
         if layout == "auto" and chosen_layout not in executor.layouts:

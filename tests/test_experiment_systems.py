@@ -138,7 +138,7 @@ def test_ranks_of_another_engine_are_refused(tmp_path):
         config.read(tmp_path / "x.toml")
 
 
-@pytest.mark.parametrize("name", ["gpu_refine", "gpu_speedup", "gpu_tolerance"])
+@pytest.mark.parametrize("name", ["gpu_refine", "gpu_speedup", "gpu_speedup_ell", "gpu_tolerance"])
 def test_what_contestants_may_say_since_then_leaves_recorded_cells_their_names(name):
     experiments = folder("experiments")
     cells = {rows.cell_key(cell) for cell in config.read(experiments / f"{name}.toml").cells()}

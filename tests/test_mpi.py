@@ -156,14 +156,20 @@ def test_other_formats_are_refused(name):
 # Faults
 
 SOLVE = """
+import os
 import sys
 import time
 import cpms
 from cpms.mpi.world import world
 
+def say(*words):
+    # A line in one write: those of two ranks meet in one pipe.
+    sys.stdout.write(" ".join(map(str, words)) + chr(10))
+    sys.stdout.flush()
+
 def at_step(step):
     if step.iteration == 20:
-        print(world().rank, "at 20", flush=True)
+        say(world().rank, "at 20")
         {fault}
 
 cpms.pagerank(cpms.load("rmat:scale=11,edge_factor=8,seed=1"), engine="mpi", iterations=10**6, on_step=at_step)
@@ -173,7 +179,7 @@ cpms.pagerank(cpms.load("rmat:scale=11,edge_factor=8,seed=1"), engine="mpi", ite
 @needs_mpi
 def test_an_exception_on_one_rank_ends_all():
     # What a rank says as it aborts may be lost on its way, so this one says so before.
-    fault = "if world().rank == 1: print('a fault of one rank', flush=True); time.sleep(1); raise RuntimeError"
+    fault = "if world().rank == 1: say('a fault of one rank'); time.sleep(1); raise RuntimeError"
     code, output, _ = mpi_runs.run(2, "-c", SOLVE.format(fault=fault), timeout=60)
     assert code != 0
     assert "a fault of one rank" in output
@@ -182,7 +188,7 @@ def test_an_exception_on_one_rank_ends_all():
 @needs_mpi
 @pytest.mark.parametrize("victim", [0, 1])
 def test_a_rank_killed_mid_solve_ends_all(victim):
-    fault = "print('pid', __import__('os').getpid(), flush=True)"
+    fault = "say('pid', os.getpid())"
     process = mpi_runs.start(2, "-c", SOLVE.format(fault=fault))
     try:
         seen = [process.stdout.readline() for _ in range(4)]

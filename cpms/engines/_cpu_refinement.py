@@ -62,8 +62,8 @@ class CpuRefinement(Refinement):
         self._acyclic = acyclic(problem)
         self.nbytes = self._matrix.nbytes + self._degree.nbytes
 
-    def guess(self) -> Floats | None:
-        """Return the solution where no edges form a cycle, from one pass over the nodes; else None."""
+    def solution(self) -> Floats | None:
+        """Return x where no edges form a cycle, from one pass over the nodes; else None."""
         return None if self._acyclic is None else self._acyclic.solution()
 
     def start(self, values: Floats) -> None:

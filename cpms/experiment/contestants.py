@@ -16,7 +16,7 @@ from cpms import engines, threads
 from cpms.engine import Engine, Operator, Problem, Refinement
 from cpms.errors import UnavailableError, UnsupportedError
 from cpms.experiment.held import held_bytes
-from cpms.format import Format, format_named
+from cpms.format import DOUBLE_BITS, Format, format_named
 from cpms.mpi import launch
 from cpms.opencl.choice import Choice, chosen
 from cpms.power import power
@@ -152,12 +152,16 @@ class Solver:
             self._refinements[given.engine] = executor.refinement(self.problem)
         refinement = self._refinements[given.engine]
         began = time.perf_counter()
-        guessed = refinement.guess()
-        guess_s = time.perf_counter() - began
-        first = self._first(executor) if guessed is None else guessed
+        at_once = refinement.solution()
+        if at_once is not None:
+            pass_s = time.perf_counter() - began
+            return Solved(
+                at_once, Status.CONVERGED, [DOUBLE_BITS], [pass_s], pass_s, {} if leave else _sizes(refinement)
+            )
+        first = self._first(executor)
         policy, answer = default_policy(format_named(given.storage)), methodcaller("read_device" if leave else "read")
         ranks, status, history = refine(refinement, first, policy, self._stopping(given), answer=answer)
-        return _solved(ranks, status, history, {} if leave else _sizes(refinement), before_s=guess_s)
+        return _solved(ranks, status, history, {} if leave else _sizes(refinement))
 
     def _over_ranks(self, executor: Engine, given: Contestant, *, leave: bool) -> Solved:
         """Start ranks anew, let them solve twice, since the first solve compiles, and take the second."""
@@ -206,7 +210,7 @@ def _sizes(prepared: Operator[Any] | Refinement, *vectors: Any) -> dict[str, int
     return {"matrix_bytes": prepared.nbytes, "held_bytes": held_bytes(prepared, *vectors)}
 
 
-def _solved(ranks: Any, status: Status, history: list[Step], sizes: dict[str, int], before_s: float = 0.0) -> Solved:
+def _solved(ranks: Any, status: Status, history: list[Step], sizes: dict[str, int]) -> Solved:
     # The history's times leave out bringing vectors to and from a device, which a caller may not need.
-    step_s = [before_s + step.seconds for step in history]
+    step_s = [step.seconds for step in history]
     return Solved(ranks, status, [step.bits for step in history], step_s, step_s[-1], sizes)
