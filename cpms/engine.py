@@ -196,8 +196,11 @@ class Refinement(ABC):
     def expect(self, storage: FloatFormat | None) -> None:  # noqa: B027
         """Do what the first round in a format would do but once, such as compiling."""
 
-    def solution(self) -> Floats | None:
-        """Return x, of sum 1, where the graph allows that without sweeps; None if not."""
+    def solution(self, iterate: Callable[[Refinement, Floats], Floats]) -> Floats | None:  # noqa: ARG002
+        """Return x, of sum 1, where the graph allows more than sweeps over all of it; None if not.
+
+        ``iterate`` returns the solution of a smaller problem, refined from a first iterate.
+        """
         return None
 
     @abstractmethod

@@ -216,6 +216,25 @@ def refine(
         plan = following
 
 
+def at_once(
+    operator: Refinement, policy: Refining, stopping: Stopping, on_step: Callable[[Step], None] | None = None
+) -> tuple[Floats, Status, list[Step]] | None:
+    """Solve x = G(x) by what `Refinement.solution` makes of the graph; None where that is nothing.
+
+    The steps are those of a smaller problem, or there are none; the answer is for others to confirm.
+    """
+    status = Status.CONVERGED
+    history: list[Step] = []
+
+    def iterate(smaller: Refinement, first: Floats) -> Floats:
+        nonlocal status, history
+        ranks, status, history = refine(smaller, first, policy, stopping, on_step)
+        return ranks
+
+    ranks = operator.solution(iterate)
+    return None if ranks is None else (ranks, status, history)
+
+
 def record(
     history: list[Step],
     found: Round,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal, get_args
 
 from cpms import engines
@@ -15,7 +16,7 @@ from cpms.graph import Graph
 from cpms.main_memory import in_main_memory, to_host
 from cpms.power import power
 from cpms.precision import FLOAT64, Controller, default_controller
-from cpms.refine import Refining, default_policy, refine
+from cpms.refine import Refining, at_once, default_policy, refine
 from cpms.result import Result, Status, Step
 from cpms.start import first_iterate
 from cpms.stopping import Stopping
@@ -121,16 +122,16 @@ def pagerank(
         refinement = executor.refinement(problem)
         refinement.expect(policy.init()[0].storage)
         prepared, matrix_bytes = time.perf_counter(), refinement.nbytes
-        at_once = refinement.solution() if start is None else None
+        solved = None if start is not None or iterations else at_once(refinement, policy, stopping, on_step)
         pass_s = time.perf_counter() - prepared
-        if at_once is not None and iterations is None and referee.confirms(at_once):
-            step = Step(1, referee.residual, FLOAT64, DOUBLE_BITS, DOUBLE_BITS, 1.0, pass_s)
-            solved = at_once, Status.CONVERGED, [step]
-            if on_step:
-                on_step(step)
-        else:
-            first = first if at_once is None else at_once
+        if solved is None or (solved[1] is Status.CONVERGED and not referee.confirms(solved[0])):
+            first, done = (first, []) if solved is None else solved[::2]
             solved = refine(refinement, first, policy, stopping, on_step, confirmed=referee.confirms, answer=kept.x_of)
+            solved = *solved[:2], done + [replace(step, iteration=len(done) + step.iteration) for step in solved[2]]
+        elif not solved[2]:
+            solved[2].append(Step(1, referee.residual, FLOAT64, DOUBLE_BITS, DOUBLE_BITS, 1.0, pass_s))
+            if on_step:
+                on_step(solved[2][0])
     else:
         chosen_layout = resolved_layout(graph, layout)
         if layout == "auto" and chosen_layout not in executor.layouts:

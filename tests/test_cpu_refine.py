@@ -14,13 +14,15 @@ import cpms
 from cpms import Graph, check, engines, format_named, ranking, threads
 from cpms.engine import Problem
 from cpms.engines import _cpu_refine_kernels, _cpu_refinement
+from cpms.engines._cpu_core import Core, core
 from cpms.engines._cpu_refinement import CpuRefinement
 from cpms.engines._cpu_topological import acyclic
 from cpms.engines.reference import round_to_float
 from cpms.format import FP16, FloatFormat
-from cpms.refine import quantiser
+from cpms.refine import at_once, default_policy, quantiser
 from cpms.segmented import SegmentedArray
 from cpms.sparse import jagged
+from cpms.stopping import Stopping
 from cpms.testing import distributions, float_arrays, float_formats, graphs
 
 CPU, REFERENCE = engines.get("cpu"), engines.get("reference")
@@ -90,7 +92,12 @@ def test_full_sweeps_agree_on_any_graph(graph, data):
 
 @pytest.mark.parametrize("name", ["fp16", "e5m2", "cpms4-nearest", "cpms2"])
 def test_ranks_and_counts_are_those_of_the_reference(name):
-    a, b = (cpms.pagerank(LARGE, method="refine", storage=name, engine=engine) for engine in ("cpu", "reference"))
+    # From a start of one's own, all of the graph is swept.
+    start = np.full(LARGE.nodes, 1.0 / LARGE.nodes)
+    a, b = (
+        cpms.pagerank(LARGE, method="refine", storage=name, engine=engine, start=start)
+        for engine in ("cpu", "reference")
+    )
     assert a.iterations_by_bits == b.iterations_by_bits
     assert np.abs(a.ranks - b.ranks).sum() <= a.error_bound + b.error_bound
 
@@ -106,7 +113,7 @@ def test_values_are_stored_as_the_reference_rounds_them(values, storage, data):
     scale = 0 if storage.exponent_bits == 11 else data.draw(st.integers(-8, min(storage.bias, 60)))
     z, share, loss = np.zeros(len(values), f"int{storage.width}"), np.empty(len(values)), np.empty(len(values))
     degree, mode = np.ones(len(values), np.uint32), {"zero": 0, "nearest": 1}[storage.rounding]
-    arrays = (values, degree, z, 0, len(values), share, loss)
+    arrays = (values, degree, degree, z, 0, len(values), share, loss)
     _cpu_refine_kernels._quantise(*arrays, scale, np.uint64(0), storage.exponent_bits, storage.mantissa_bits, mode)
     fitting = np.clip(values * 2.0**scale, -storage.max_finite, storage.max_finite)
     right = round_to_float(fitting, storage)
@@ -309,7 +316,7 @@ def test_one_edge_that_closes_a_cycle_is_noticed(graph, data):
     if source != target:
         closed = Graph.from_edges(np.append(graph.sources, target), np.append(graph.targets, source), nodes=graph.nodes)
         assert acyclic(Problem(closed)) is None
-        assert CPU.refinement(Problem(closed)).solution() is None
+        assert acyclic(Problem(closed)) is None
 
 
 def test_a_long_cycle_and_a_deep_path_need_no_deep_stack():
@@ -335,7 +342,7 @@ def test_the_step_of_one_pass_tells_the_recomputed_residual(norm):
 
 def test_what_a_pass_gets_wrong_is_refined(monkeypatch):
     chain = Graph.from_edges(np.arange(99), np.arange(1, 100))
-    monkeypatch.setattr(CpuRefinement, "solution", lambda _: np.full(100, 0.01))
+    monkeypatch.setattr(CpuRefinement, "solution", lambda *_: np.full(100, 0.01))
     result = cpms.pagerank(chain, method="refine", engine="cpu")
     assert result.converged
     assert result.iterations > 1
@@ -346,6 +353,113 @@ def test_a_start_of_ones_own_is_kept_on_acyclic_graphs():
     result = cpms.pagerank(chain, method="refine", engine="cpu", start=np.eye(100)[0])
     assert result.converged
     assert result.iterations > 1
+
+
+# Graphs of which few nodes lie on cycles or between them
+
+
+@st.composite
+def with_a_core(draw):
+    """Return a graph of nodes before, on and behind cycles, whose numbers are mixed."""
+    before, inside, behind = (draw(st.integers(low, 12)) for low in (0, 2, 0))
+    nodes = before + inside + behind
+    pairs = [(before + k, before + (k + 1) % inside) for k in range(inside)]
+    for a, b in draw(st.lists(st.tuples(st.integers(0, nodes - 1), st.integers(0, nodes - 1)), max_size=80)):
+        both_inside = before <= min(a, b) and max(a, b) < before + inside
+        pairs.append((a, b) if both_inside else (min(a, b), max(a, b)))
+    pairs = [(a, b) for a, b in pairs if a != b or before <= a < before + inside]
+    named = draw(st.permutations(range(nodes)))
+    return Graph.from_edges([named[a] for a, _ in pairs], [named[b] for _, b in pairs], nodes=nodes)
+
+
+def obvious_core(graph):
+    """Take nodes away whose last edge from, or to, what is left has gone, until there are none."""
+    left = set(range(graph.nodes))
+    edges = set(zip(graph.sources.tolist(), graph.targets.tolist(), strict=True))
+    while True:
+        gone = (left - {a for a, _ in edges}) | (left - {b for _, b in edges})
+        if not gone:
+            return sorted(left)
+        left -= gone
+        edges = {(a, b) for a, b in edges if a in left and b in left}
+
+
+@given(with_a_core())
+def test_the_core_is_what_is_left_when_ends_are_taken_away(graph):
+    found, expected = core(Problem(graph)), obvious_core(graph)
+    if found is None:
+        inner = sum(
+            a in set(expected) and b in set(expected) for a, b in zip(graph.sources, graph.targets, strict=True)
+        )
+        assert inner + 4 * len(expected) > 0.8 * (graph.edges + 4 * graph.nodes)
+        return
+    assert found.nodes.tolist() == expected
+    assert sorted([*found.up, *found.nodes, *found.down]) == list(range(graph.nodes))
+    order = {node: place for place, node in enumerate([*found.up, *found.nodes, *found.down])}
+    kinds = [set(found.up.tolist()), set(found.down.tolist())]
+    for a, b in zip(graph.sources.tolist(), graph.targets.tolist(), strict=True):
+        assert order[a] < order[b] or not any(a in kind or b in kind for kind in kinds)
+
+
+@given(graph=with_a_core(), data=st.data())
+def test_graphs_with_a_core_are_solved_and_certified(graph, data):
+    teleport = data.draw(st.none() | distributions(graph.nodes))
+    rule = data.draw(st.sampled_from(["teleport", "uniform"]))
+    damping, norm = data.draw(st.floats(0.01, 0.95)), data.draw(st.sampled_from(["l1", "l2", "linf"]))
+    result = cpms.pagerank(
+        graph, method="refine", engine="cpu", damping=damping, personalization=teleport, dangling=rule, tol=1e-11,
+        norm=norm,
+    )  # fmt: skip
+    assert result.converged
+    assert [step.iteration for step in result.history] == list(range(1, result.iterations + 1))
+    check.answer_is_certified(result, personalization=teleport, dangling=rule)
+
+
+@given(graph=with_a_core(), data=st.data())
+def test_the_solution_of_the_whole_follows_from_the_cores(graph, data):
+    problem = Problem(graph, data.draw(st.floats(0.01, 0.95)), data.draw(st.none() | distributions(graph.nodes)))
+    if core(problem) is not None:
+        ranks, status, _ = at_once(CpuRefinement(problem), default_policy(FP16), Stopping(1e-12))
+        assert status is cpms.Status.CONVERGED
+        assert ranks.sum() == pytest.approx(1.0, abs=1e-14)
+        assert ranking.residual(problem, ranks) < 2e-12
+
+
+@given(graph=with_a_core(), most=st.integers(1, 6))
+def test_a_limit_of_sweeps_holds_in_the_core_too(graph, most):
+    result = cpms.pagerank(graph, method="refine", engine="cpu", tol=1e-13, max_iterations=most)
+    assert result.iterations <= most
+    assert result.mass == pytest.approx(1.0, abs=1e-12)
+
+
+@given(with_a_core(), st.sampled_from(["fp16", "e5m2", "cpms4"]))
+def test_sweeps_of_a_core_lose_what_leaves_it(graph, name):
+    found = core(Problem(graph))
+    if found is None:
+        return
+    storage, count = quantiser(format_named(name)), len(found.nodes)
+    rounds = CpuRefinement(Problem(found.graph, 0.85, np.full(count, 1.0 / count)), degree=found.degree)
+    rounds.start(np.random.default_rng(count).random(count))
+    made = rounds.round(storage, gain=1e-300, tol=1e-300, norm="l1", most_low=6)
+    sizes = [made.found.l1, *made.low]
+    for place, (before, after) in enumerate(itertools.pairwise(made.sums)):
+        assert abs(after - 0.85 * before) <= 1e-14 * max(sizes[place], 1e-300) * (1 + int(found.graph.in_degree.max()))
+
+
+def test_a_core_that_went_wrong_is_noticed_and_refined(monkeypatch):
+    graph = Graph.from_edges([0, 1, 2, 3, 4, 5, 6, 6], [1, 2, 1, 0, 0, 0, 0, 1])
+    assert core(Problem(graph)) is not None
+    right = cpms.pagerank(graph, engine="reference", tol=1e-13)
+    monkeypatch.setattr(Core, "end", lambda *_: np.full(7, 1 / 7))
+    result = cpms.pagerank(graph, method="refine", engine="cpu")
+    assert result.converged
+    assert np.abs(result.ranks - right.ranks).sum() < 1e-9
+
+
+def test_real_graphs_have_the_cores_counted_before(cpms_data):
+    for name, nodes in (("wiki-Vote", 1300), ("p2p-Gnutella31", 14149), ("web-NotreDame", 127472)):
+        assert len(core(Problem(cpms.load(name))).nodes) == nodes
+    assert core(Problem(cpms.load("web-Google-scc"))) is None
 
 
 def test_real_lower_triangles_are_acyclic(cpms_data):

@@ -148,8 +148,8 @@ def _noise(seed, index):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _quantise(r, degree, z, base, size, share, loss, scale, seed, exponent_bits, mantissa_bits, mode):  # type: ignore[no-untyped-def]
-    # z = Q(r / degree * 2^scale), cut to the largest finite number; loss = r - degree z.
+def _quantise(r, degree, kept, z, base, size, share, loss, scale, seed, exponent_bits, mantissa_bits, mode):  # type: ignore[no-untyped-def]
+    # z = Q(r / degree * 2^scale), cut to the largest finite number; loss = r - kept z, of so many edges that are there.
     bias = (1 << (exponent_bits - 1)) - 1
     most = (2.0 - 2.0**-mantissa_bits) * 2.0**bias
     least_normal = 2.0 ** (1 - bias)
@@ -185,7 +185,7 @@ def _quantise(r, degree, z, base, size, share, loss, scale, seed, exponent_bits,
             back = back if normal else steps / to_steps
         sign = np.float64(part).view(np.uint64) >> u64(63)
         z[i] = z.dtype.type(packed | (sign << u64(exponent_bits + mantissa_bits)))
-        loss[i] = r[i] - count * math.copysign(back * shrunk, part)
+        loss[i] = r[i] - np.float64(kept[i]) * math.copysign(back * shrunk, part)
 
 
 @numba.njit(forceinline=True, fastmath={"reassoc"})  # type: ignore[untyped-decorator, unused-ignore]
@@ -230,27 +230,29 @@ def _wait(control, arrivals):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _correct_piece(x, c, degree, share, low, high, line):  # type: ignore[no-untyped-def]
+def _correct_piece(x, c, degree, kept, share, low, high, line):  # type: ignore[no-untyped-def]
     total = dangling = 0.0
     for begin in range(low, high, BLOCK_ROWS):
         end = min(begin + BLOCK_ROWS, high)
-        part, part_dangling = _corrected(x[begin:end], c[begin:end], degree[begin:end], share[begin:end])
+        part, part_dangling = _corrected(
+            x[begin:end], c[begin:end], degree[begin:end], kept[begin:end], share[begin:end]
+        )
         total += part
         dangling += part_dangling
     line[0], line[1] = total, dangling
 
 
 @numba.njit(forceinline=True, fastmath={"reassoc"})  # type: ignore[untyped-decorator, unused-ignore]
-def _corrected(x, c, degree, share):  # type: ignore[no-untyped-def]
+def _corrected(x, c, degree, kept, share):  # type: ignore[no-untyped-def]
     total = dangling = 0.0
     for i in range(len(x)):
         value = x[i] + np.float64(c[i])
         value = 0.0 if value < 0.0 else value
-        count = np.float64(degree[i])
+        count = max(np.float64(degree[i]), 1.0)
         x[i] = value
-        share[i] = value / max(count, 1.0)
+        share[i] = value / count
         total += value
-        dangling += value if count == 0.0 else 0.0
+        dangling += share[i] * (count - np.float64(kept[i]))
     return total, dangling
 
 
@@ -295,7 +297,7 @@ def _full_piece(  # type: ignore[no-untyped-def]
 
 @inlined
 def _low_piece(  # type: ignore[no-untyped-def]
-    lengths, starts, sources, degree, z, out, c, sink, factor, added, scale, seed, low, high, line, scratch,
+    lengths, starts, sources, degree, kept, z, out, c, sink, factor, added, scale, seed, low, high, line, scratch,
     exponent_bits, mantissa_bits, mode,
 ):  # fmt: skip
     totals, share, loss = scratch
@@ -314,8 +316,10 @@ def _low_piece(  # type: ignore[no-untyped-def]
         block_c = c[begin : begin + size]
         for i in range(size):
             block_c[i] += c.dtype.type(totals[i])
-        counts, stored = degree[begin : begin + size], out[begin : begin + size]
-        _quantise(totals, counts, stored, begin, size, share, loss, scale, seed, exponent_bits, mantissa_bits, mode)
+        counts, there, stored = degree[begin : begin + size], kept[begin : begin + size], out[begin : begin + size]
+        _quantise(
+            totals, counts, there, stored, begin, size, share, loss, scale, seed, exponent_bits, mantissa_bits, mode
+        )
         part_l1, part_total, part_lost = _sums(totals[:size], loss[:size])
         l1 += part_l1
         total += part_total
@@ -326,14 +330,14 @@ def _low_piece(  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _quantise_piece(r, degree, out, scale, seed, low, high, line, scratch, exponent_bits, mantissa_bits, mode):  # type: ignore[no-untyped-def]
+def _quantise_piece(r, degree, kept, out, scale, seed, low, high, line, scratch, exponent_bits, mantissa_bits, mode):  # type: ignore[no-untyped-def]
     _, share, loss = scratch
     lost = 0.0
     for begin in range(low, high, BLOCK_ROWS):
         end = min(begin + BLOCK_ROWS, high)
         size, values = end - begin, r[begin:end]
         _quantise(
-            values, degree[begin:end], out[begin:end], begin, size, share, loss, scale, seed,
+            values, degree[begin:end], kept[begin:end], out[begin:end], begin, size, share, loss, scale, seed,
             exponent_bits, mantissa_bits, mode,
         )  # fmt: skip
         lost += _sums(values, loss[:size])[2]
@@ -381,7 +385,7 @@ def rounds_kernel(exponent_bits: int, mantissa_bits: int, mode: int) -> Any:
 
     @_compiled
     def rounds(  # type: ignore[no-untyped-def]
-        lane, cuts, control, lengths, starts, sources, degree, share, x, c, r, even, odd, sink, teleport, damping,
+        lane, cuts, control, lengths, starts, sources, degree, kept, share, x, c, r, even, odd, sink, teleport, damping,
         low, gain, trust, tol, norm, most, enough, seed, bounds, sums, report,
     ):  # fmt: skip
         first, last, lanes = cuts[lane], cuts[lane + 1], len(cuts) - 1
@@ -391,7 +395,7 @@ def rounds_kernel(exponent_bits: int, mantissa_bits: int, mode: int) -> Any:
         promised = 0.0
         while True:
             for piece in range(first, last):
-                _correct_piece(x, c, degree, share, bounds[piece], bounds[piece + 1], sums[2, piece])
+                _correct_piece(x, c, degree, kept, share, bounds[piece], bounds[piece + 1], sums[2, piece])
             barriers += lanes
             _wait(control, barriers)
             _added_up(sums[2], total)
@@ -413,7 +417,7 @@ def rounds_kernel(exponent_bits: int, mantissa_bits: int, mode: int) -> Any:
             scale = np.int64(_shared_scale(largest, exponent_bits))
             for piece in range(first, last):
                 _quantise_piece(
-                    r, degree, even, scale, seed + u64(count), bounds[piece], bounds[piece + 1], sums[1, piece],
+                    r, degree, kept, even, scale, seed + u64(count), bounds[piece], bounds[piece + 1], sums[1, piece],
                     scratch, exponent_bits, mantissa_bits, mode,
                 )  # fmt: skip
             barriers += lanes
@@ -427,7 +431,7 @@ def rounds_kernel(exponent_bits: int, mantissa_bits: int, mode: int) -> Any:
                 factor, added = damping * 2.0**-scale, damping * total[LOST]
                 for piece in range(first, last):
                     _low_piece(
-                        lengths, starts, sources, degree, z, out, c, sink, factor, added, following,
+                        lengths, starts, sources, degree, kept, z, out, c, sink, factor, added, following,
                         seed + u64(count + 1), bounds[piece], bounds[piece + 1], sums[here, piece], scratch,
                         exponent_bits, mantissa_bits, mode,
                     )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ import numpy.typing as npt
 from cpms import threads
 from cpms.engine import Floats, Norm, Problem, Refinement, Round, Sweep
 from cpms.engines import _cpu_refine_kernels as kernels
+from cpms.engines._cpu_core import core
 from cpms.engines._cpu_topological import acyclic
 from cpms.format import FP32, FloatFormat
 from cpms.segmented import ROUNDING_MODES
@@ -39,14 +40,22 @@ class CpuRefinement(Refinement):
 
     Vectors are numbered as the matrix is (`cpms.sparse.jagged`). ``c`` is kept in float32: what that
     loses is found by the next full sweep, like what Q loses.
+
+    Parameters
+    ----------
+    problem : Problem
+    degree : ndarray of int64, shape (nodes,), optional
+        Out-degrees of a graph of which edges are missing: what would leave by these is lost, like the mass of
+        dangling nodes.
     """
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, *, degree: npt.NDArray[np.int64] | None = None) -> None:
         graph = problem.graph
         self.problem = problem
         self._matrix = jagged.build(graph)
         nodes = self._matrix.nodes
-        self._degree = graph.out_degree[nodes].astype(np.uint32)
+        self._kept = graph.out_degree[nodes].astype(np.uint32)
+        self._degree = self._kept if degree is None else degree[nodes].astype(np.uint32)
         self._sink, self._teleport = (
             vector[nodes] if len(vector) > 1 else vector
             for vector in (problem.sink_or_scalar, problem.teleport_or_scalar)
@@ -59,12 +68,29 @@ class CpuRefinement(Refinement):
         self._z: list[npt.NDArray[Any]] = []
         self._storage = FP32
         self._sweeps = 0
-        self._acyclic = acyclic(problem)
         self.nbytes = self._matrix.nbytes + self._degree.nbytes
+        self._acyclic = acyclic(problem) if degree is None else None
+        self._core = core(problem) if degree is None and not self._acyclic else None
+        if self._core:
+            count = self._core.graph.nodes
+            of_core = Problem(self._core.graph, problem.damping, np.full(count, 1.0 / count))
+            self._of_core = CpuRefinement(of_core, degree=self._core.degree)
+            self.nbytes += self._of_core.nbytes
 
-    def solution(self) -> Floats | None:
-        """Return x where no edges form a cycle, from one pass over the nodes; else None."""
-        return None if self._acyclic is None else self._acyclic.solution()
+    def solution(self, iterate: Callable[[Refinement, Floats], Floats]) -> Floats | None:
+        """Return x where few nodes lie on cycles or between them, or none: passes do for the others; else None."""
+        if self._acyclic:
+            return self._acyclic.solution()
+        if not self._core:
+            return None
+        y, teleport, scale = self._core.begin()
+        self._of_core.aim(teleport)
+        ranks = iterate(self._of_core, np.full(len(teleport), 1.0 / len(teleport)))
+        return self._core.end(y, scale, ranks)
+
+    def aim(self, teleport: Floats) -> None:
+        """Go on with another teleport distribution, shape (nodes,), where dangling mass goes too."""
+        self._sink = self._teleport = teleport[self._matrix.nodes]
 
     def start(self, values: Floats) -> None:
         """Begin at a copy of the values."""
@@ -100,7 +126,8 @@ class CpuRefinement(Refinement):
         matrix, control = self._matrix, np.zeros(1, np.int64)
         report = np.empty((most, kernels.COLUMNS))
         arguments = (
-            *(control, matrix.lengths, matrix.starts, matrix.sources, self._degree, self._share, self._x, self._c),
+            *(control, matrix.lengths, matrix.starts, matrix.sources, self._degree, self._kept),
+            *(self._share, self._x, self._c),
             *(self._r, even, odd, self._sink, self._teleport, self.problem.damping),
             *(storage is not None, gain, trust, tol, _NORMS[norm], most, enough, seed),
             *(self._bounds, self._sums, report),

@@ -21,7 +21,7 @@ from cpms.mpi import launch
 from cpms.opencl.choice import Choice, chosen
 from cpms.power import power
 from cpms.precision import AtMost, Controller, Fixed, WriteAhead, default_controller
-from cpms.refine import default_policy, refine
+from cpms.refine import at_once, default_policy, refine
 from cpms.result import Status, Step
 from cpms.stopping import Stopping
 
@@ -151,16 +151,14 @@ class Solver:
         if given.engine not in self._refinements:
             self._refinements[given.engine] = executor.refinement(self.problem)
         refinement = self._refinements[given.engine]
+        policy, stopping = default_policy(format_named(given.storage)), self._stopping(given)
         began = time.perf_counter()
-        at_once = refinement.solution()
-        if at_once is not None:
-            pass_s = time.perf_counter() - began
-            return Solved(
-                at_once, Status.CONVERGED, [DOUBLE_BITS], [pass_s], pass_s, {} if leave else _sizes(refinement)
-            )
-        first = self._first(executor)
-        policy, answer = default_policy(format_named(given.storage)), methodcaller("read_device" if leave else "read")
-        ranks, status, history = refine(refinement, first, policy, self._stopping(given), answer=answer)
+        found = at_once(refinement, policy, stopping)
+        if found is not None:
+            spent_s, bits = time.perf_counter() - began, [step.bits for step in found[2]] or [DOUBLE_BITS]
+            return Solved(*found[:2], bits, [spent_s], spent_s, {} if leave else _sizes(refinement))
+        answer = methodcaller("read_device" if leave else "read")
+        ranks, status, history = refine(refinement, self._first(executor), policy, stopping, answer=answer)
         return _solved(ranks, status, history, {} if leave else _sizes(refinement))
 
     def _over_ranks(self, executor: Engine, given: Contestant, *, leave: bool) -> Solved:

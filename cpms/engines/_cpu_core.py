@@ -1,0 +1,159 @@
+"""Nodes before and behind all cycles: one pass over them does; sweeps are for the core between."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from cpms.engine import Floats, Problem
+from cpms.graph import Graph
+
+_compiled: Any = numba.njit(cache=True, nogil=True, error_model="numpy")
+_ROW_COST = 4
+"""What a row costs beside its entries, in entries."""
+_WORTH = 0.8
+"""Share of a sweep's cost that the core's may have."""
+
+
+@dataclass(frozen=True, eq=False)
+class Core:
+    """A problem whose solution follows from that of a smaller one; made by `core`.
+
+    The core's nodes lie on cycles or between them, ``nodes`` in the order of their numbers. Its ``graph`` has the
+    edges between them; what flows along the others that ``degree`` counts is lost to the core.
+
+    Notes
+    -----
+    With teleport v, and dangling mass that goes there too, x is proportional to y = damping P y + v. For nodes that
+    no cycle leads to, y follows from v in one pass. In the core, y = damping P y + b, where b is v and what flows in:
+    this is PageRank with teleport b, where what is lost returns by b. Nodes that lead to no cycle come last.
+    """
+
+    problem: Problem
+    graph: Graph
+    degree: npt.NDArray[np.int64]
+    nodes: npt.NDArray[np.int64]
+    up: npt.NDArray[np.int64]
+    down: npt.NDArray[np.int64]
+    inverse: Floats
+
+    def begin(self) -> tuple[Floats, Floats, float]:
+        """Return y of the nodes before the core, and the core's teleport distribution with its scale."""
+        graph, damping = self.problem.graph, self.problem.damping
+        y = np.zeros(graph.nodes)
+        share, right = np.zeros(graph.nodes), self.problem.teleport_or_scalar
+        _add_inflow(graph.indptr, graph.sources, self.up, right, damping, self.inverse, share, y)
+        _add_inflow(graph.indptr, graph.sources, self.nodes, right, damping, np.zeros(1), share, y)
+        teleport = y[self.nodes]
+        scale = float(teleport.sum())
+        return y, teleport / scale, scale
+
+    def end(self, y: Floats, scale: float, ranks: Floats) -> Floats:
+        """Return x, shape (nodes,), of sum 1, from the core's solution."""
+        graph, damping = self.problem.graph, self.problem.damping
+        lost = float(ranks @ (1.0 - self.graph.out_degree / self.degree))
+        y[self.nodes] = ranks * (scale / (damping * lost + 1.0 - damping))
+        share = y * self.inverse
+        _add_inflow(
+            graph.indptr, graph.sources, self.down, self.problem.teleport_or_scalar, damping, self.inverse, share, y
+        )
+        y /= y.sum()
+        return y
+
+
+def core(problem: Problem) -> Core | None:
+    """Return the core of a problem where sweeping it alone pays; None where not.
+
+    Examples
+    --------
+    >>> edges = [0, 1, 2, 3, 4, 5, 6, 6], [1, 2, 1, 0, 0, 0, 0, 1]
+    >>> core(Problem(Graph.from_edges(*edges))).nodes.tolist()
+    [1, 2]
+    >>> core(Problem(Graph.from_edges([0, 1], [1, 0])))
+    """
+    graph = problem.graph
+    if problem.dangling == "uniform" and problem.teleport is not None:
+        return None
+    up, down = (np.empty(graph.nodes, np.int64) for _ in range(2))
+    before, behind = _peeled(graph.indptr, graph.sources, graph.out_degree, up, down)
+    up, down = up[:before], down[:behind][::-1].copy()
+    inside = np.ones(graph.nodes, np.bool_)
+    inside[up] = inside[down] = False
+    nodes = np.flatnonzero(inside)
+    sources, targets = graph.sources, graph.targets
+    kept = inside[sources] & inside[targets]
+    place = np.cumsum(inside) - 1
+    count = len(nodes)
+    if count == 0 or kept.sum() + _ROW_COST * count > _WORTH * (graph.edges + _ROW_COST * graph.nodes):
+        return None
+    entries = np.bincount(place[targets[kept]], minlength=count)
+    between = place[sources[kept]].astype(sources.dtype)
+    smaller = Graph(np.append(0, np.cumsum(entries)), between, None, f"the core of {graph.name}")
+    degree = graph.out_degree
+    inverse: Floats = np.where(degree > 0, 1.0 / np.maximum(degree, 1), 0.0)
+    return Core(problem, smaller, degree[nodes], nodes, up, down, inverse)
+
+
+@_compiled
+def _peeled(indptr, sources, out_degree, up, down):  # type: ignore[no-untyped-def]
+    # Each list is its own queue: nodes whose last edge from, or to, what is left has gone.
+    nodes = len(out_degree)
+    begins = np.zeros(nodes + 1, np.int64)
+    begins[1:] = np.cumsum(out_degree)
+    at, targets = begins[:-1].copy(), np.empty(len(sources), np.int64)
+    for target in range(nodes):
+        for k in range(indptr[target], indptr[target + 1]):
+            targets[at[sources[k]]] = target
+            at[sources[k]] += 1
+    left = indptr[1:] - indptr[:-1]
+    gone = np.zeros(nodes, np.bool_)
+    before = behind = 0
+    for node in range(nodes):
+        if left[node] == 0:
+            up[before] = node
+            before += 1
+    done = 0
+    while done < before:
+        node = up[done]
+        gone[node] = True
+        done += 1
+        for k in range(begins[node], begins[node + 1]):
+            target = targets[k]
+            left[target] -= 1
+            if left[target] == 0:
+                up[before] = target
+                before += 1
+    rest = out_degree.copy()
+    for node in range(nodes):
+        if rest[node] == 0 and not gone[node]:
+            down[behind] = node
+            behind += 1
+    done = 0
+    while done < behind:
+        node = down[done]
+        done += 1
+        for k in range(indptr[node], indptr[node + 1]):
+            source = sources[k]
+            if not gone[source]:
+                rest[source] -= 1
+                if rest[source] == 0:
+                    down[behind] = source
+                    behind += 1
+    return before, behind
+
+
+@_compiled
+def _add_inflow(indptr, sources, nodes, right, damping, inverse, share, y):  # type: ignore[no-untyped-def]
+    # y = right + damping sum of shares, of nodes in their order; an inverse of shape (1,) leaves shares as they are.
+    right_step, writes = np.int64(len(right) > 1), len(inverse) > 1
+    for node in nodes:
+        total = 0.0
+        for k in range(indptr[node], indptr[node + 1]):
+            total += share[sources[k]]
+        y[node] = right[node * right_step] + damping * total
+        if writes:
+            share[node] = y[node] * inverse[node]
