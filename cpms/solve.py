@@ -126,6 +126,7 @@ def pagerank(
         pass_s = time.perf_counter() - prepared
         if solved is None or (solved[1] is Status.CONVERGED and not referee.confirms(solved[0])):
             first, done = (first, []) if solved is None else solved[::2]
+            stopping = replace(stopping, max_iterations=max(1, max_iterations - len(done)))
             solved = refine(refinement, first, policy, stopping, on_step, confirmed=referee.confirms, answer=kept.x_of)
             solved = *solved[:2], done + [replace(step, iteration=len(done) + step.iteration) for step in solved[2]]
         elif not solved[2]:

@@ -446,6 +446,16 @@ def test_sweeps_of_a_core_lose_what_leaves_it(graph, name):
         assert abs(after - 0.85 * before) <= 1e-14 * max(sizes[place], 1e-300) * (1 + int(found.graph.in_degree.max()))
 
 
+@pytest.mark.parametrize("node", range(7))
+def test_queries_may_reach_the_core_or_not(node):
+    graph = Graph.from_edges([0, 1, 2, 2, 4, 4, 0, 5], [1, 2, 1, 3, 3, 5, 2, 6], nodes=7)
+    assert core(Problem(graph)).nodes.tolist() == [1, 2]
+    for rule in ("teleport", "uniform"):
+        result = cpms.pagerank(graph, method="refine", engine="cpu", personalization=[node], dangling=rule, tol=1e-12)
+        assert result.converged
+        check.answer_is_certified(result, personalization=[node], dangling=rule)
+
+
 def test_a_core_that_went_wrong_is_noticed_and_refined(monkeypatch):
     graph = Graph.from_edges([0, 1, 2, 3, 4, 5, 6, 6], [1, 2, 1, 0, 0, 0, 0, 1])
     assert core(Problem(graph)) is not None

@@ -42,15 +42,14 @@ class Core:
     inverse: Floats
 
     def begin(self) -> tuple[Floats, Floats, float]:
-        """Return y of the nodes before the core, and the core's teleport distribution with its scale."""
+        """Return y of the nodes before the core; and b of the core, with its sum, 0 where nothing reaches it."""
         graph, damping = self.problem.graph, self.problem.damping
         y = np.zeros(graph.nodes)
         share, right = np.zeros(graph.nodes), self.problem.teleport_or_scalar
         _add_inflow(graph.indptr, graph.sources, self.up, right, damping, self.inverse, share, y)
         _add_inflow(graph.indptr, graph.sources, self.nodes, right, damping, np.zeros(1), share, y)
-        teleport = y[self.nodes]
-        scale = float(teleport.sum())
-        return y, teleport / scale, scale
+        right_of_core = y[self.nodes]
+        return y, right_of_core, float(right_of_core.sum())
 
     def end(self, y: Floats, scale: float, ranks: Floats) -> Floats:
         """Return x, shape (nodes,), of sum 1, from the core's solution."""

@@ -83,10 +83,11 @@ class CpuRefinement(Refinement):
             return self._acyclic.solution()
         if not self._core:
             return None
-        y, teleport, scale = self._core.begin()
-        self._of_core.aim(teleport)
-        ranks = iterate(self._of_core, np.full(len(teleport), 1.0 / len(teleport)))
-        return self._core.end(y, scale, ranks)
+        y, right, scale = self._core.begin()
+        if scale == 0.0:
+            return self._core.end(y, scale, right)
+        self._of_core.aim(right / scale)
+        return self._core.end(y, scale, iterate(self._of_core, np.full(len(right), 1.0 / len(right))))
 
     def aim(self, teleport: Floats) -> None:
         """Go on with another teleport distribution, shape (nodes,), where dangling mass goes too."""
