@@ -17,6 +17,8 @@ _ROW_COST = 4
 """What a row costs beside its entries, in entries."""
 _WORTH = 0.8
 """Share of a sweep's cost that the core's may have."""
+_MOST_PASSES = 32
+"""Looks at all nodes for such as no cycle leads to; what comes later stays in the core."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,55 +79,50 @@ def core(problem: Problem) -> Core | None:
     graph = problem.graph
     if problem.dangling == "uniform" and problem.teleport is not None:
         return None
+    degree, most_cost = graph.out_degree, _WORTH * (graph.edges + _ROW_COST * graph.nodes)
     up, down = (np.empty(graph.nodes, np.int64) for _ in range(2))
-    before, behind = _peeled(graph.indptr, graph.sources, graph.out_degree, up, down)
+    before, behind = _peeled(graph.indptr, graph.sources, degree, up, down, _MOST_PASSES)
     up, down = up[:before], down[:behind][::-1].copy()
+    count = graph.nodes - before - behind
+    # All edges that go begin at nodes before the core or end at nodes behind it.
+    fewest = graph.edges - int(degree[up].sum()) - int(graph.in_degree[down].sum())
+    if count == 0 or fewest + _ROW_COST * count > most_cost:
+        return None
     inside = np.ones(graph.nodes, np.bool_)
     inside[up] = inside[down] = False
-    nodes = np.flatnonzero(inside)
+    nodes, place = np.flatnonzero(inside), np.cumsum(inside) - 1
     sources, targets = graph.sources, graph.targets
     kept = inside[sources] & inside[targets]
-    place = np.cumsum(inside) - 1
-    count = len(nodes)
-    if count == 0 or kept.sum() + _ROW_COST * count > _WORTH * (graph.edges + _ROW_COST * graph.nodes):
+    if kept.sum() + _ROW_COST * count > most_cost:
         return None
     entries = np.bincount(place[targets[kept]], minlength=count)
     between = place[sources[kept]].astype(sources.dtype)
     smaller = Graph(np.append(0, np.cumsum(entries)), between, None, f"the core of {graph.name}")
-    degree = graph.out_degree
     inverse: Floats = np.where(degree > 0, 1.0 / np.maximum(degree, 1), 0.0)
     return Core(problem, smaller, degree[nodes], nodes, up, down, inverse)
 
 
 @_compiled
-def _peeled(indptr, sources, out_degree, up, down):  # type: ignore[no-untyped-def]
-    # Each list is its own queue: nodes whose last edge from, or to, what is left has gone.
+def _peeled(indptr, sources, out_degree, up, down, most_passes):  # type: ignore[no-untyped-def]
+    # Nodes in the order of their numbers, again and again: those all of whose edges come from such as went before.
     nodes = len(out_degree)
-    begins = np.zeros(nodes + 1, np.int64)
-    begins[1:] = np.cumsum(out_degree)
-    at, targets = begins[:-1].copy(), np.empty(len(sources), np.int64)
-    for target in range(nodes):
-        for k in range(indptr[target], indptr[target + 1]):
-            targets[at[sources[k]]] = target
-            at[sources[k]] += 1
-    left = indptr[1:] - indptr[:-1]
     gone = np.zeros(nodes, np.bool_)
     before = behind = 0
-    for node in range(nodes):
-        if left[node] == 0:
-            up[before] = node
-            before += 1
-    done = 0
-    while done < before:
-        node = up[done]
-        gone[node] = True
-        done += 1
-        for k in range(begins[node], begins[node + 1]):
-            target = targets[k]
-            left[target] -= 1
-            if left[target] == 0:
-                up[before] = target
+    for _ in range(most_passes):
+        found = before
+        for node in range(nodes):
+            ready = not gone[node]
+            for k in range(indptr[node], indptr[node + 1]):
+                if not (ready and gone[sources[k]]):
+                    ready = False
+                    break
+            if ready:
+                gone[node] = True
+                up[before] = node
                 before += 1
+        if before == found:
+            break
+    # The list is its own queue: nodes whose last edge to what is left has gone.
     rest = out_degree.copy()
     for node in range(nodes):
         if rest[node] == 0 and not gone[node]:
