@@ -16,8 +16,7 @@ from cpms.cuda.variants import Variant
 from cpms.engine import Floats, Problem
 
 MOST_COLUMNS = 128
-"""Queries that one launch serves; sweeps in few bits take `LOW_COLUMNS` of them at a time, others `FULL_COLUMNS`."""
-LOW_COLUMNS = 128
+"""Queries that one launch serves; float64 sweeps take `FULL_COLUMNS` of them at a time."""
 FULL_COLUMNS = 64
 _WARPS = RESIDENT_THREADS // 32
 _TASK_STEPS = 2

@@ -26,7 +26,7 @@ from cpms.cuda.batch import (
     memory_for,
     sweeps_of,
 )
-from cpms.cuda.batch_graph import FULL_COLUMNS, LOW_COLUMNS, MOST_COLUMNS, BatchGraph, groups_of, values_a_lane
+from cpms.cuda.batch_graph import FULL_COLUMNS, MOST_COLUMNS, BatchGraph, groups_of, values_a_lane
 from cpms.engine import Floats, Problem, Sweep
 from cpms.errors import UnsupportedError
 from cpms.format import FP16, FP32, FloatFormat
@@ -213,13 +213,13 @@ class CudaRefiningBatch(RefiningBatch):
             )
             return self._graph.launch(quantise, arguments)
 
-        lost: Floats = self._graph.totals(1, 1, places.stride, LOW_COLUMNS, launch)[0]
+        lost: Floats = self._graph.totals(1, 1, places.stride, MOST_COLUMNS, launch)[0]
         return lost
 
     def _low_sweep(self, storage: FloatFormat, options: Any, ends: Any, report: Any, spread: float) -> None:
         graph, places = self._graph, self._places
         now, later = (z.reshape(-1) for z in self._z)
-        for first, used in groups_of(places.stride, LOW_COLUMNS):
+        for first, used in groups_of(places.stride, MOST_COLUMNS):
             _, low = variants.batch_low(storage, values_a_lane(used))
             here = first * storage.width // 8
             arguments = (

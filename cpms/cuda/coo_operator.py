@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from cpms.cuda import segmented, variants
+from cpms.cuda import launch_norms, segmented, variants
 from cpms.cuda.backend import current
 from cpms.cuda.coo import Product
 from cpms.cuda.launch_norms import Reduction
@@ -112,13 +112,7 @@ class CooOperator(Operator[Vector]):
     def queue(self, x: Vector, out: Vector, level: Level, step: int, norm: Norm) -> Callable[[], Sweep]:  # noqa: ARG002
         """Launch a sweep and the copy of what it finds, which is all norms."""
         self.replays.run((x.values, out.values), (), lambda: self.launch(x, out))
-        noted = current().note(self.found)
-
-        def found() -> Sweep:
-            _, l1, squares, mass, linf = noted().tolist()
-            return Sweep(l1, squares**0.5, linf, mass)
-
-        return found
+        return launch_norms.noted_sweep(self.found)
 
     def launch(self, x: Vector, out: Vector) -> None:
         """Queue one sweep's kernels and wait for none."""

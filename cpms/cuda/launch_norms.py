@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from cpms.cuda import variants
 from cpms.cuda.backend import current
+from cpms.engine import Sweep
 from cpms.errors import InputError
 from cpms.format import FloatFormat
 from cpms.segmented import SegmentedArray
@@ -86,6 +88,20 @@ def plain_norm(x: SegmentedArray, divisor: Any | None, *, read: int, room: Reduc
     )
     variant = variants.plain_norm(x.format, read, pattern=divisor is not None)
     current().run(variant, _blocks(x.length // 4), arguments)
+
+
+def noted_sweep(found: Any) -> Callable[[], Sweep]:
+    """Queue the copy of what a sweep found; return how to wait for it.
+
+    ``found``, shape (5,), holds dangling mass, L1 norm of the change, its sum of squares, mass and largest change.
+    """
+    noted = current().note(found)
+
+    def sweep() -> Sweep:
+        _, l1, squares, mass, linf = noted().tolist()
+        return Sweep(l1, squares**0.5, linf, mass)
+
+    return sweep
 
 
 def scale(x: SegmentedArray, factor: float, *, segments: int) -> None:

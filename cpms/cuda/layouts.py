@@ -49,11 +49,11 @@ class Matrix(ABC):
         """Write the update of each row's sum into ``out``."""
 
     def to_float64(self, graph: Graph) -> Matrix:
-        """Return the matrix for vectors in plain float64.
+        """Return the matrix in plain float64, of packed floats.
 
-        Segments stay as they are: read whole, one after the other, they cost what float64 does.
+        Segments need not be converted: read whole, one after the other, they cost what float64 does.
         """
-        if self.values is None or self.values.format.exact:
+        if self.values is None:
             return self
         return replace(self, values=segmented.convert_inplace(self._float64_values(graph), FP64))
 

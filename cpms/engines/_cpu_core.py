@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cpms.engine import Floats, Problem
+from cpms.engines._cpu_topological import IN_ORDER, inverse_degree, one_pass
 from cpms.graph import Graph
 
 _compiled: Any = numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -38,32 +39,34 @@ class Core:
     problem: Problem
     graph: Graph
     degree: npt.NDArray[np.int64]
-    nodes: npt.NDArray[np.int64]
-    up: npt.NDArray[np.int64]
-    down: npt.NDArray[np.int64]
+    nodes: npt.NDArray[Any]
+    up: npt.NDArray[Any]
+    down: npt.NDArray[Any]
     inverse: Floats
 
     def begin(self) -> tuple[Floats, Floats, float]:
         """Return y of the nodes before the core; and b of the core, with its sum, 0 where nothing reaches it."""
-        graph, damping = self.problem.graph, self.problem.damping
-        y = np.zeros(graph.nodes)
-        share, right = np.zeros(graph.nodes), self.problem.teleport_or_scalar
-        _add_inflow(graph.indptr, graph.sources, self.up, right, damping, self.inverse, share, y)
-        _add_inflow(graph.indptr, graph.sources, self.nodes, right, damping, np.zeros(1), share, y)
+        y, share = (np.zeros(self.problem.graph.nodes) for _ in range(2))
+        self._add_inflow(self.up, self.inverse, share, y)
+        self._add_inflow(self.nodes, np.zeros_like(y), share, y)
         right_of_core = y[self.nodes]
         return y, right_of_core, float(right_of_core.sum())
 
     def end(self, y: Floats, scale: float, ranks: Floats) -> Floats:
         """Return x, shape (nodes,), of sum 1, from the core's solution."""
-        graph, damping = self.problem.graph, self.problem.damping
+        damping = self.problem.damping
         lost = float(ranks @ (1.0 - self.graph.out_degree / self.degree))
         y[self.nodes] = ranks * (scale / (damping * lost + 1.0 - damping))
-        share = y * self.inverse
-        _add_inflow(
-            graph.indptr, graph.sources, self.down, self.problem.teleport_or_scalar, damping, self.inverse, share, y
-        )
+        self._add_inflow(self.down, self.inverse, y * self.inverse, y)
         y /= y.sum()
         return y
+
+    def _add_inflow(self, nodes: npt.NDArray[Any], inverse: Floats, share: Floats, y: Floats) -> None:
+        """Set y = v + damping P y of some nodes in their order, and their shares, y times ``inverse``."""
+        graph = self.problem.graph
+        sources = graph.sources.view(f"uint{8 * graph.sources.itemsize}")
+        indptr, right, damping = graph.indptr.view(np.uint64), self.problem.teleport_or_scalar, self.problem.damping
+        one_pass(indptr, sources, right, damping, IN_ORDER, nodes, inverse, np.ones(1), share, y)
 
 
 def core(problem: Problem) -> Core | None:
@@ -98,8 +101,8 @@ def core(problem: Problem) -> Core | None:
     entries = np.bincount(place[targets[kept]], minlength=count)
     between = place[sources[kept]].astype(sources.dtype)
     smaller = Graph(np.append(0, np.cumsum(entries)), between, None, f"the core of {graph.name}")
-    inverse: Floats = np.where(degree > 0, 1.0 / np.maximum(degree, 1), 0.0)
-    return Core(problem, smaller, degree[nodes], nodes, up, down, inverse)
+    nodes, up, down = (order.astype(f"uint{8 * sources.itemsize}") for order in (nodes, up, down))
+    return Core(problem, smaller, degree[nodes], nodes, up, down, inverse_degree(graph))
 
 
 @_compiled
@@ -140,16 +143,3 @@ def _peeled(indptr, sources, out_degree, up, down, most_passes):  # type: ignore
                     down[behind] = source
                     behind += 1
     return before, behind
-
-
-@_compiled
-def _add_inflow(indptr, sources, nodes, right, damping, inverse, share, y):  # type: ignore[no-untyped-def]
-    # y = right + damping sum of shares, of nodes in their order; an inverse of shape (1,) leaves shares as they are.
-    right_step, writes = np.int64(len(right) > 1), len(inverse) > 1
-    for node in nodes:
-        total = 0.0
-        for k in range(indptr[node], indptr[node + 1]):
-            total += share[sources[k]]
-        y[node] = right[node * right_step] + damping * total
-        if writes:
-            share[node] = y[node] * inverse[node]

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from cpms.engine import Floats, Problem
 from cpms.graph import Graph
 
-_IN_ORDER, _UPWARDS, _DOWNWARDS = 0, 1, -1
+IN_ORDER, _UPWARDS, _DOWNWARDS = 0, 1, -1
 _UNSEEN, _OPEN, _DONE = 0, 1, 2
 _compiled: Any = numba.njit(cache=True, nogil=True, error_model="numpy")
 
@@ -52,7 +52,7 @@ class Acyclic:
     def _solved(self, right: Floats) -> Floats:
         graph, y = self.problem.graph, np.empty_like(self.inverse)
         indptr, sources = graph.indptr.view(np.uint64), graph.sources.view(self.order.dtype)
-        _pass(
+        one_pass(
             indptr, sources, right, self.problem.damping, self.direction, self.order, self.inverse, self.factor,
             self.share, y,
         )  # fmt: skip
@@ -76,10 +76,9 @@ def acyclic(problem: Problem) -> Acyclic | None:
         order = np.empty(graph.nodes, sources.dtype)
         if not _fill_order(graph.indptr, sources, order):
             return None
-    degree, loops = graph.out_degree, _loops(graph)
-    inverse: Floats = np.where(degree > 0, 1.0 / np.maximum(degree, 1), 0.0)
+    inverse, loops = inverse_degree(graph), _loops(graph)
     factor: Floats = 1.0 / (1.0 - problem.damping * loops * inverse) if loops.any() else np.ones(1)
-    return Acyclic(problem, _UPWARDS if up else _DOWNWARDS if down else _IN_ORDER, order, inverse, factor)
+    return Acyclic(problem, _UPWARDS if up else _DOWNWARDS if down else IN_ORDER, order, inverse, factor)
 
 
 def _loops(graph: Graph) -> npt.NDArray[np.int64]:
@@ -132,12 +131,20 @@ def _fill_order(indptr, sources, order):  # type: ignore[no-untyped-def]
     return True
 
 
+def inverse_degree(graph: Graph) -> Floats:
+    """Return 1 / out-degree of each node, 0 for dangling ones."""
+    degree = graph.out_degree
+    inverse: Floats = np.where(degree > 0, 1.0 / np.maximum(degree, 1), 0.0)
+    return inverse
+
+
 @_compiled
-def _pass(indptr, sources, right, damping, direction, order, inverse, factor, share, y):  # type: ignore[no-untyped-def]
+def one_pass(indptr, sources, right, damping, direction, order, inverse, factor, share, y):  # type: ignore[no-untyped-def]
+    # Over all nodes, or where the direction is 0 over those of ``order`` alone.
     # A node's share takes one multiplication and one addition from its sum on: neighbours in the order wait for it.
     nodes = len(y)
     right_step, factor_step = np.uint64(len(right) > 1), np.uint64(len(factor) > 1)
-    for i in range(nodes):
+    for i in range(len(order) if direction == 0 else nodes):
         node = np.uint64(i)
         if direction == 0:
             node = np.uint64(order[i])

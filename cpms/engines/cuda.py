@@ -97,13 +97,7 @@ class CudaOperator(Operator[SegmentedArray]):
             launch()
         else:
             self.replays.run((x.memory, out.memory), (read, write), launch)
-        noted = current().note(self.work.found)
-
-        def found() -> Sweep:
-            _, l1, squares, mass, linf = noted().tolist()
-            return Sweep(l1, squares**0.5, linf, mass)
-
-        return found
+        return launch_norms.noted_sweep(self.work.found)
 
     def launch(self, x: SegmentedArray, out: SegmentedArray, *, read: int, write: int, step: int) -> None:
         """Queue one sweep's kernels and wait for none."""
