@@ -196,10 +196,10 @@ class Refinement(ABC):
     def expect(self, storage: FloatFormat | None) -> None:  # noqa: B027
         """Do what the first round in a format would do but once, such as compiling."""
 
-    def solution(self, iterate: Callable[[Refinement, Floats], Floats]) -> Floats | None:  # noqa: ARG002
+    def solution(self, iterate: Callable[[Refinement], None]) -> Any | None:  # noqa: ARG002
         """Return x, of sum 1, where the graph allows more than sweeps over all of it; None if not.
 
-        ``iterate`` returns the solution of a smaller problem, refined from a first iterate.
+        It is in the memory where the engine has it. ``iterate`` refines a smaller problem, which has been started.
         """
         return None
 

@@ -166,7 +166,7 @@ def read(operator: Refinement) -> Floats:
 
 def refine(
     operator: Refinement,
-    first: Floats,
+    first: Floats | None,
     policy: Refining,
     stopping: Stopping,
     on_step: Callable[[Step], None] | None = None,
@@ -174,12 +174,13 @@ def refine(
     confirmed: Callable[[Floats], bool] | None = None,
     answer: Callable[[Refinement], Any] = read,
 ) -> tuple[Floats, Status, list[Step]]:
-    """Solve x = G(x) from ``first``, in rounds that the policy plans.
+    """Solve x = G(x) from ``first``, or where the operator has been started, in rounds that the policy plans.
 
     Answers are what ``answer`` makes of the operator. Steps of full sweeps hold the norm asked for, those of
     low sweeps the L1 norm of r.
     """
-    operator.start(first)
+    if first is not None:
+        operator.start(first)
     began = time.perf_counter()
     plan, state = policy.init()
     history: list[Step] = []
@@ -218,7 +219,7 @@ def refine(
 
 def at_once(
     operator: Refinement, policy: Refining, stopping: Stopping, on_step: Callable[[Step], None] | None = None
-) -> tuple[Floats, Status, list[Step]] | None:
+) -> tuple[Any, Status, list[Step]] | None:
     """Solve x = G(x) by what `Refinement.solution` makes of the graph; None where that is nothing.
 
     The steps are those of a smaller problem, or there are none; the answer is for others to confirm.
@@ -226,13 +227,16 @@ def at_once(
     status = Status.CONVERGED
     history: list[Step] = []
 
-    def iterate(smaller: Refinement, first: Floats) -> Floats:
+    def iterate(smaller: Refinement) -> None:
         nonlocal status, history
-        ranks, status, history = refine(smaller, first, policy, stopping, on_step)
-        return ranks
+        _, status, history = refine(smaller, None, policy, stopping, on_step, answer=_nothing)
 
     ranks = operator.solution(iterate)
     return None if ranks is None else (ranks, status, history)
+
+
+def _nothing(operator: Refinement) -> None:
+    """Leave the answer to whoever has started the operator."""
 
 
 def record(

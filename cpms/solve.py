@@ -18,6 +18,7 @@ from cpms.power import power
 from cpms.precision import FLOAT64, Controller, default_controller
 from cpms.refine import Refining, at_once, default_policy, refine
 from cpms.result import Result, Status, Step
+from cpms.segmented import on_device
 from cpms.start import first_iterate
 from cpms.stopping import Stopping
 from cpms.teleport import teleport_distribution
@@ -124,6 +125,7 @@ def pagerank(
         prepared, matrix_bytes = time.perf_counter(), refinement.nbytes
         solved = None if start is not None or iterations else at_once(refinement, policy, stopping, on_step)
         pass_s = time.perf_counter() - prepared
+        solved = solved and (kept.of(solved[0]), *solved[1:])
         if solved is None or (solved[1] is Status.CONVERGED and not referee.confirms(solved[0])):
             first, done = (first, []) if solved is None else solved[::2]
             stopping = replace(stopping, max_iterations=max(1, max_iterations - len(done)))
@@ -179,6 +181,10 @@ class _Kept:
         if self.answer is None:
             return operator.read(x, segments)
         return to_host(self.answer)
+
+    def of(self, x: Any) -> Floats:
+        self.answer = x if on_device(x) else None
+        return to_host(x) if on_device(x) else x
 
     def x_of(self, operator: Refinement) -> Floats:
         self.answer = operator.read_device()

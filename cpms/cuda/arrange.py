@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -18,6 +18,34 @@ from cpms.segmented import shared_exponent
 from cpms.sparse.edge_values import edge_values
 
 _NULL = np.uint64(0)
+
+
+class Rows(Protocol):
+    """What slots are made of: a `Graph`, or part of one that is on the device already."""
+
+    @property
+    def name(self) -> str:
+        """What errors call it."""
+
+    @property
+    def nodes(self) -> int:
+        """Number of rows."""
+
+    @property
+    def edges(self) -> int:
+        """Number of edges."""
+
+    @property
+    def indptr(self) -> Any:
+        """First edge of each row, and behind the last."""
+
+    @property
+    def sources(self) -> Any:
+        """Source of each edge."""
+
+    @property
+    def weights(self) -> Any | None:
+        """Weight of each edge, if they have any."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +85,7 @@ class Slots:
     numbering: Numbering | None
 
     @classmethod
-    def of(cls, graph: Graph, numbering: Numbering | None = None) -> Slots:
+    def of(cls, graph: Rows, numbering: Numbering | None = None) -> Slots:
         """Count the slots of a graph."""
         arrays = current().arrays
         indptr = arrays.asarray(graph.indptr)
@@ -84,7 +112,7 @@ class Slots:
         rows = arrays.searchsorted(self.starts, bounds, side="right") - 1
         return rows.astype(np.uint32), self.starts[rows] // np.uint32(size)
 
-    def place(self, graph: Graph, columns: Columns | None = None) -> tuple[Any, Any, Any | None]:
+    def place(self, graph: Rows, columns: Columns | None = None) -> tuple[Any, Any, Any | None]:
         """Return sources, marks and weights (None without) by slot, on the device."""
         backend = current()
         arrays = backend.arrays
@@ -98,7 +126,7 @@ class Slots:
         backend.run(Variant("count_ends"), backend.spread(self.steps), (marks, np.uint32(self.steps)))
         return sources, marks.view(np.uint16), weights
 
-    def _place_edges(self, graph: Graph, sources: Any, weights: Any | None, place: Any) -> None:
+    def _place_edges(self, graph: Rows, sources: Any, weights: Any | None, place: Any) -> None:
         arrays = current().arrays
         begins = self.starts[:-1]
         if self.numbering is not None:

@@ -67,6 +67,7 @@ class HostBackend(Backend):
             searchsorted=np.searchsorted,
             argsort=np.argsort,
             concatenate=np.concatenate,
+            bincount=np.bincount,
         )
         self.out_of_memory = MemoryError
         self.processors = processors

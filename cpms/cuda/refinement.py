@@ -13,7 +13,6 @@ from cpms.cuda.backend import current
 from cpms.cuda.resident import DEFAULT, Arrangement, ResidentGraph
 from cpms.cuda.vectors import vector_length
 from cpms.engine import Floats, Norm, Problem, Refinement, Round, Sweep
-from cpms.errors import UnsupportedError
 from cpms.format import FP32, FloatFormat
 from cpms.quantising import WIDE_EXPONENT_BITS, headroom
 
@@ -29,14 +28,12 @@ class CudaRefinement(Refinement):
 
     Parameters
     ----------
-    problem : Problem
-        Of a graph without weights.
-    arrangement : Arrangement
+    graph : ResidentGraph
     """
 
-    def __init__(self, problem: Problem, arrangement: Arrangement = DEFAULT) -> None:
-        arrays, length = current().arrays, vector_length(problem.graph.nodes)
-        self._graph = ResidentGraph.of(problem, arrangement)
+    def __init__(self, graph: ResidentGraph) -> None:
+        arrays, length = current().arrays, vector_length(graph.nodes)
+        self._graph = graph
         self.nbytes = self._graph.nbytes
         self._shares, self._fresh, self._change = (arrays.zeros(length, np.float64) for _ in range(3))
         self._c = arrays.zeros(length, np.float32)
@@ -44,6 +41,11 @@ class CudaRefinement(Refinement):
         self._storage: FloatFormat | None = None
         self._report = arrays.zeros(2 + _EACH * _MOST, np.float64)
         self._has_c = False
+
+    @classmethod
+    def of(cls, problem: Problem, arrangement: Arrangement = DEFAULT) -> CudaRefinement:
+        """Arrange the graph of a problem, which has no weights."""
+        return cls(ResidentGraph.of(problem, arrangement))
 
     def expect(self, storage: FloatFormat | None) -> None:
         """Compile."""
@@ -54,9 +56,18 @@ class CudaRefinement(Refinement):
         """The problem's graph on the device."""
         return self._graph
 
+    @property
+    def shares(self) -> Any:
+        """x as shares, zeros behind them."""
+        return self._shares
+
     def start(self, values: Floats) -> None:
         """Begin at values of either memory."""
-        self._shares = self._graph.shares(values)
+        self.start_at(self._graph.shares(values))
+
+    def start_at(self, shares: Any) -> None:
+        """Begin at shares, in memory that is taken over."""
+        self._shares = shares
         self._has_c = False
 
     def round(self, storage: FloatFormat | None, *, gain: float, tol: float, norm: Norm, most_low: int) -> Round:
@@ -71,6 +82,7 @@ class CudaRefinement(Refinement):
         self._use(kept)
         arguments = (
             *self._graph.arguments,
+            np.uint64(0) if self._graph.kept is None else self._graph.kept,
             *(np.float64(gain), np.float64(tol), np.float64(trust), np.uint32(NORMS.index(norm))),
             *(np.uint32(min(most, _MOST)), np.uint32(storage is not None)),
             *(np.uint32(kept.exponent_bits != WIDE_EXPONENT_BITS), np.int32(kept.bias - headroom(kept))),
@@ -96,13 +108,13 @@ class CudaRefinement(Refinement):
         return self._graph.values(self._shares)
 
     def _variant(self, storage: FloatFormat) -> variants.Variant:
-        return variants.refine(storage, personal=self._graph.personal)
+        return variants.refine(storage, personal=self._graph.personal, partial=self._graph.kept is not None)
 
     def _use(self, storage: FloatFormat) -> None:
         """Have room for z in a format; what lies behind the nodes is zero."""
         if storage == self._storage:
             return
-        arrays, length = current().arrays, vector_length(self._graph.problem.graph.nodes)
+        arrays, length = current().arrays, vector_length(self._graph.nodes)
         self._z = tuple(arrays.zeros(storage.nbytes(length), np.uint8) for _ in range(2))
         self._storage = storage
 
@@ -131,18 +143,3 @@ def too_large(problem: Problem, engine: str) -> str | None:
     """Return a sentence if a graph does not fit in device memory or in 32-bit counts."""
     graph, advice = problem.graph, "use a smaller graph, or engine cpu"
     return room.refusal(engine, graph, needed_bytes(problem), what=graph.name, advice=advice)
-
-
-def prepared(problem: Problem, engine: str) -> CudaRefinement:
-    """Return a problem prepared for method ``refine`` on the device.
-
-    Raises
-    ------
-    UnsupportedError
-        If it does not fit.
-    """
-    reason = too_large(problem, engine)
-    if reason:
-        raise UnsupportedError(reason)
-    with current().memory_for(problem.graph.name, needed_bytes(problem)):
-        return CudaRefinement(problem)

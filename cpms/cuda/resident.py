@@ -15,7 +15,6 @@ from cpms.cuda.segmented import adopted
 from cpms.cuda.variants import WHOLE_VALUES, Variant
 from cpms.cuda.vectors import vector_length
 from cpms.engine import Problem
-from cpms.graph import Graph
 from cpms.segmented import on_device
 
 _WARPS = RESIDENT_THREADS // 32
@@ -85,7 +84,7 @@ class Stretches:
 
     @classmethod
     def of(
-        cls, slots: arrange.Slots, graph: Graph, stretch_steps: int, columns: arrange.Columns | None = None
+        cls, slots: arrange.Slots, graph: arrange.Rows, stretch_steps: int, columns: arrange.Columns | None = None
     ) -> Stretches:
         """Cut a graph's slots; small graphs take fewer blocks."""
         arrays = current().arrays
@@ -157,9 +156,11 @@ class ResidentGraph:
 
     Shares, by which values are kept, are x / out-degree, or x itself on dangling nodes. Where another order of
     the nodes is better for gathers, ``order`` holds the node in each place and ``place`` the place of each node.
+    In a core ``kept`` counts the edges of each node that stay in it, where ``degree`` counts all.
     """
 
-    problem: Problem
+    nodes: int
+    damping: float
     edges: Stretches
     degree: Any
     sink: Any
@@ -168,6 +169,7 @@ class ResidentGraph:
     place: Any | None
     partials: Any
     came: Any
+    kept: Any | None = None
 
     @classmethod
     def of(cls, problem: Problem, arrangement: Arrangement = DEFAULT, value_bytes: int = 2) -> ResidentGraph:
@@ -180,7 +182,8 @@ class ResidentGraph:
 
         edges = Stretches.of(arrange.Slots.of(graph, chosen), graph, arrangement.steps_for(graph.nodes, value_bytes))
         return cls(
-            problem=problem,
+            nodes=graph.nodes,
+            damping=problem.damping,
             edges=edges,
             degree=placed(graph.out_degree.astype(np.uint32)),
             sink=placed(problem.sink_or_scalar),
@@ -208,7 +211,7 @@ class ResidentGraph:
             *self.edges.arguments,
             *(self.degree, self.sink, self.teleport),
             *(np.uint32(self.sink.size > 1), np.uint32(self.teleport.size > 1)),
-            *(np.uint32(self.problem.graph.nodes), np.float64(self.problem.damping)),
+            *(np.uint32(self.nodes), np.float64(self.damping)),
         )
 
     def launch(self, variant: Variant, arguments: tuple[Any, ...]) -> None:
@@ -218,7 +221,7 @@ class ResidentGraph:
 
     def shares(self, values: Any) -> Any:
         """Return float64 values of the nodes, of either memory, as shares, zeros behind them."""
-        arrays, nodes = current().arrays, self.problem.graph.nodes
+        arrays, nodes = current().arrays, self.nodes
         given = adopted(values) if on_device(values) else arrays.asarray(values)
         moved = given if self.order is None else given[self.order]
         made = arrays.zeros(vector_length(nodes), np.float64)
@@ -227,5 +230,5 @@ class ResidentGraph:
 
     def values(self, shares: Any) -> Any:
         """Return the nodes' values, on the device."""
-        found = shares[: self.problem.graph.nodes] * current().arrays.maximum(self.degree, 1)
+        found = shares[: self.nodes] * current().arrays.maximum(self.degree, 1)
         return found if self.place is None else found[self.place]

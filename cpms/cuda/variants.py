@@ -30,6 +30,11 @@ _FILES = {
     "count_ends": "arrange.cu",
     "place_columns": "arrange.cu",
     "fill_values": "arrange.cu",
+    "peel_before": "peel.cu",
+    "peel_behind": "peel.cu",
+    "peel_edges": "peel.cu",
+    "pass_before": "passes.cu",
+    "pass_behind": "passes.cu",
     "refine": "refine.cu",
     "fused_power": "fused_power.cu",
     "affine": "affine.cu",
@@ -210,10 +215,11 @@ def convert_spans(storage: SegmentFormat, *, to_segments: bool) -> Variant:
     return Variant("convert_spans", (name, _way(to_segments)), (cpp, _bool(to_segments)))
 
 
-def refine(storage: FloatFormat, *, personal: bool) -> Variant:
-    """Return rounds of method ``refine`` whose low sweeps read this format."""
+def refine(storage: FloatFormat, *, personal: bool, partial: bool = False) -> Variant:
+    """Return rounds of method ``refine`` whose low sweeps read this format, over a whole graph or the core of one."""
     name, cpp = storage_type(storage, whole=True)
-    return Variant("refine", (name, _whose(personal)), (cpp, _bool(personal)))
+    what = "core" if partial else "whole"
+    return Variant("refine", (name, _whose(personal), what), (cpp, _bool(personal), _bool(partial)))
 
 
 def fused_power(*, personal: bool) -> Variant:
@@ -326,6 +332,8 @@ GATHERS = {
 """Gathers and nothing else, by the bits of a value."""
 PACKS = {bits: Variant("pack", gather.names, gather.arguments) for bits, gather in GATHERS.items()}
 """What a rank sends to others, by the bits of a value."""
+PEELING = tuple(map(Variant, ("peel_before", "peel_behind", "peel_edges")))
+PASSES = tuple(map(Variant, ("pass_before", "pass_behind")))
 ROTATING = tuple(map(Variant, ("keep_first", "rotate")))
 AFFINE = {
     "float64": Variant("affine", ("float64",), ("double",)),
@@ -394,7 +402,9 @@ def of_format(storage: Format) -> Iterator[Variant]:
 def resident(stored: Iterable[FloatFormat], *, personal: bool) -> Iterator[Variant]:
     """Yield the kernels that stay for many sweeps."""
     yield fused_power(personal=personal)
-    yield from (refine(storage, personal=personal) for storage in stored)
+    for storage in stored:
+        yield refine(storage, personal=personal)
+        yield refine(storage, personal=personal, partial=True)
 
 
 BATCH_TOTALS = Variant("batch_totals")
@@ -437,7 +447,7 @@ def every() -> dict[str, list[Variant]]:
         "reduce_by_key": [of_plain(kernel, real) for kernel in KEYS for real in AFFINE],
         "topk": [topk(real, most) for real in ("float64", "float32") for most in TOPK_SIZES],
         "batches": list(batches()),
-        "helpers": [*ARRANGING, *ROTATING, *AFFINE.values(), *GATHERS.values()],
+        "helpers": [*ARRANGING, *PEELING, *PASSES, *ROTATING, *AFFINE.values(), *GATHERS.values()],
     }
 
 

@@ -77,7 +77,7 @@ class CpuRefinement(Refinement):
             self._of_core = CpuRefinement(of_core, degree=self._core.degree)
             self.nbytes += self._of_core.nbytes
 
-    def solution(self, iterate: Callable[[Refinement, Floats], Floats]) -> Floats | None:
+    def solution(self, iterate: Callable[[Refinement], None]) -> Floats | None:
         """Return x where few nodes lie on cycles or between them, or none: passes do for the others; else None."""
         if self._acyclic:
             return self._acyclic.solution()
@@ -87,7 +87,9 @@ class CpuRefinement(Refinement):
         if scale == 0.0:
             return self._core.end(y, scale, right)
         self._of_core.aim(right / scale)
-        return self._core.end(y, scale, iterate(self._of_core, np.full(len(right), 1.0 / len(right))))
+        self._of_core.start(np.full(len(right), 1.0 / len(right)))
+        iterate(self._of_core)
+        return self._core.end(y, scale, self._of_core.read())
 
     def aim(self, teleport: Floats) -> None:
         """Go on with another teleport distribution, shape (nodes,), where dangling mass goes too."""

@@ -9,7 +9,8 @@ import numpy as np
 
 from cpms.cuda.backend import current
 from cpms.cuda.compile import missing
-from cpms.cuda.refinement import NORMS, needed_bytes, prepared, too_large
+from cpms.cuda.peeled import prepared
+from cpms.cuda.refinement import NORMS, needed_bytes, too_large
 from cpms.cuda.resident import ResidentGraph
 from cpms.cuda.variants import fused_power
 from cpms.cuda.vectors import vector_length

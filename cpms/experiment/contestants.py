@@ -17,6 +17,7 @@ from cpms.engine import Engine, Operator, Problem, Refinement
 from cpms.errors import UnavailableError, UnsupportedError
 from cpms.experiment.held import held_bytes
 from cpms.format import DOUBLE_BITS, Format, format_named
+from cpms.main_memory import in_main_memory
 from cpms.mpi import launch
 from cpms.opencl.choice import Choice, chosen
 from cpms.power import power
@@ -156,7 +157,8 @@ class Solver:
         found = at_once(refinement, policy, stopping)
         if found is not None:
             spent_s, bits = time.perf_counter() - began, [step.bits for step in found[2]] or [DOUBLE_BITS]
-            return Solved(*found[:2], bits, [spent_s], spent_s, {} if leave else _sizes(refinement))
+            ranks = found[0] if leave else in_main_memory(found[0])
+            return Solved(ranks, found[1], bits, [spent_s], spent_s, {} if leave else _sizes(refinement))
         answer = methodcaller("read_device" if leave else "read")
         ranks, status, history = refine(refinement, self._first(executor), policy, stopping, answer=answer)
         return _solved(ranks, status, history, {} if leave else _sizes(refinement))

@@ -135,7 +135,8 @@ class DeviceRows:
         columns = arrange.Columns(self.exchange.places(rows), self.exchange.values)
         edges = Stretches.of(arrange.Slots.of(own), own, steps, columns) if some else Stretches.none()
         return ResidentGraph(
-            problem=Problem(own, problem.damping),
+            nodes=own.nodes,
+            damping=problem.damping,
             edges=edges,
             degree=arrays.asarray(np.append(rows.leaving[rows.low : rows.high], 0).astype(np.uint32)),
             sink=arrays.asarray(_own(problem.sink_or_scalar, rows)),

@@ -154,7 +154,7 @@ def _contestants(problem: Problem, own: DeviceRows, storage: FloatFormat) -> lis
         fused = cuda_fused.operator(problem, ResidentGraph.of(problem, value_bytes=8))
         contestants += [
             _of_power("cuda_fused", fused),
-            _of_refinement("cuda_fused", CudaRefinement(problem), storage),
+            _of_refinement("cuda_fused", CudaRefinement.of(problem), storage),
         ]
     return contestants
 

@@ -28,7 +28,7 @@ struct Report {
     }
 };
 
-template <class Q, bool Personal>
+template <class Q, bool Personal, bool Partial>
 CPMS_DEVICE void refine(const Edges& edges, const Nodes& nodes, const Plan& plan, double* shares, double* fresh,
                         double* change, float* c, u32 has_c, u8* z, u8* z_other, Grid grid, double* report_to) {
     __shared__ Room room;
@@ -39,7 +39,7 @@ CPMS_DEVICE void refine(const Edges& edges, const Nodes& nodes, const Plan& plan
     double before = value_of(0x7FF0000000000000ull), promised = before;
     bool again;
     do {
-        Totals<2, 0> whole = corrected(nodes, shares, has_c ? c : nullptr);
+        Totals<2, 0> whole = corrected<Partial>(nodes, shares, has_c ? c : nullptr);
         whole.over_grid(grid);
         auto full = full_end<true, Personal>(nodes, whole.value[0], whole.value[1], shares, fresh, change);
         walk<double>(edges, ahead, (const u8*)shares, room, full);
@@ -53,13 +53,13 @@ CPMS_DEVICE void refine(const Edges& edges, const Nodes& nodes, const Plan& plan
         if (!plan.lows || !(size >= plan.tol) || !(size < value_of(0x7FF0000000000000ull))) return;
         if (report.count >= plan.most) return;
 
-        LowState state = quantised<Q>(nodes, plan.storing, change, norms.value[5], c, z, grid);
+        LowState state = quantised<Q, Partial>(nodes, plan.storing, change, norms.value[5], c, z, grid);
         const double half = 0.5 * plan.tol * l1 / size, until = plan.gain * l1 > half ? plan.gain * l1 : half;
         double now;
         do {
             const int next = shared_scale(plan.storing.scaled, plan.storing.top, state.largest);
             const LowFactors factors = LowFactors::of<Q>(nodes, state.exponent, next, state.lost);
-            LowEnd<Q, Personal> end(nodes, factors, c, z_other,
+            LowEnd<Q, Personal, Partial> end(nodes, factors, c, z_other,
                                     plan.storing.seed + report.count * 0xD1B54A32D192ED03ull);
             walk<Q>(edges, ahead, z, room, end);
             Totals<4, 1> totals{{end.l1, end.sum, end.lost, (double)end.largest * power_of_two(-next)}};
@@ -87,15 +87,16 @@ CPMS_DEVICE void refine(const Edges& edges, const Nodes& nodes, const Plan& plan
              const unsigned* first_rows, const unsigned* first_stretches, unsigned stretches,         \
              unsigned steps, unsigned long long* pieces,                                              \
              const unsigned* degree, const double* sink, const double* teleport, unsigned sink_step,  \
-             unsigned teleport_step, unsigned count, double damping, double gain, double tol,         \
-             double trust, unsigned norm, unsigned most, unsigned lows, unsigned scaled, int top,     \
+             unsigned teleport_step, unsigned count, double damping, const unsigned* kept,            \
+             double gain, double tol, double trust, unsigned norm, unsigned most, unsigned lows,      \
+             unsigned scaled, int top,                                                                \
              unsigned long long seed, double* shares, double* fresh, double* change, float* c,        \
              unsigned has_c, unsigned char* z, unsigned char* z_other, double* partials,              \
              unsigned* came, double* report) {                                                        \
         cpms::refine<__VA_ARGS__>(                                                                    \
             cpms::Edges{sources, marks, begins, first_rows, first_stretches, stretches, steps, count, \
                         cpms::TaskPieces{pieces}},                                                    \
-            cpms::Nodes{degree, sink, teleport, sink_step, teleport_step, count, damping},            \
+            cpms::Nodes{degree, sink, teleport, sink_step, teleport_step, count, damping, kept},      \
             cpms::Plan{gain, tol, trust, norm, most, lows, cpms::Storing{scaled, top, seed}}, shares, \
             fresh, change, c, has_c, z, z_other, cpms::Grid{partials, came}, report);                 \
     }

@@ -12,6 +12,7 @@ struct Nodes {
     u32 sink_step, teleport_step;  // 0 where one number serves all
     u32 count;
     double damping;
+    const u32* kept = nullptr;  // edges that stay among these nodes, where Partial: what the others carry is lost
 
     CPMS_DEVICE double inverse(u32 degree_of_node) const { return degree_of_node ? reciprocal(degree_of_node) : 1.0; }
 };
@@ -31,6 +32,23 @@ struct Own<true> {
         : sink(load_double(nodes.sink + row * nodes.sink_step)),
           teleport(load_double(nodes.teleport + row * nodes.teleport_step)) {}
     CPMS_DEVICE double plus(double mass, double rest, double) const { return mass * sink + rest * teleport; }
+};
+
+// How many of a node's edges stay among the nodes, all of them unless Partial, and what the others carry.
+template <bool Partial>
+struct Kept {
+    CPMS_DEVICE Kept() {}
+    CPMS_DEVICE Kept(const Nodes&, u32) {}
+    CPMS_DEVICE u32 of(u32 degree) const { return degree; }
+    CPMS_DEVICE double leaves(u32, double) const { return 0.0; }
+};
+template <>
+struct Kept<true> {
+    u32 count;
+    CPMS_DEVICE Kept() {}
+    CPMS_DEVICE Kept(const Nodes& nodes, u32 node) : count(load_word(nodes.kept + node, ReadOnly{})) {}
+    CPMS_DEVICE u32 of(u32) const { return count; }
+    CPMS_DEVICE double leaves(u32 degree, double share) const { return share * (degree - count); }
 };
 
 // 2^exponent, for normal numbers.
@@ -132,12 +150,13 @@ struct LowFactors {
 };
 
 // Low sweep: r = damping (2^-e sum + lost w); c += r; z = Q(r / degree). Raw values times `back` are real.
-template <class Q, bool Personal>
+template <class Q, bool Personal, bool Partial = false>
 struct LowEnd {
     struct Loaded {
         u32 degree;
         float c;
         Own<Personal> own;
+        Kept<Partial> kept;
     };
     const Nodes& nodes;
     const LowFactors& by;
@@ -151,7 +170,8 @@ struct LowEnd {
         : nodes(all), by(factors), c(correction), out(z), seed(noise) {}
 
     CPMS_DEVICE Loaded load(u32 row) const {
-        return Loaded{load_word(nodes.degree + row, ReadOnly{}), c[row], Own<Personal>(nodes, row)};
+        return Loaded{load_word(nodes.degree + row, ReadOnly{}), c[row], Own<Personal>(nodes, row),
+                      Kept<Partial>(nodes, row)};
     }
     CPMS_DEVICE void finish(u32 row, double total, const Loaded& with) {
         const double r = fma(total, by.factor, with.own.plus(by.lost_damped, 0.0, by.common));
@@ -160,7 +180,7 @@ struct LowEnd {
         const double z = QuantiserOf<Q>::Type::store(out, row, share, seed) * by.back;
         l1 += fabs(r);
         sum += r;
-        lost += fma(-(double)with.degree, z, r);
+        lost += fma(-(double)with.kept.of(with.degree), z, r);
         largest = fmaxf(largest, fabsf((float)share));
     }
 };
@@ -220,19 +240,25 @@ CPMS_DEVICE void each_node(u32 count, Load load, Work work) {
     }
 }
 
+template <bool Partial>
 struct NodeShare {
     u32 degree;
     float c;
     double share;
+    Kept<Partial> kept;
 };
 
-// Mass and dangling mass of x = degree * shares, after c / degree is added to the shares if there is c.
+// Mass of x = degree * shares, and what of it no edge carries, after c / degree is added to the shares if there is c.
+template <bool Partial = false>
 CPMS_DEVICE Totals<2, 0> corrected(const Nodes& nodes, double* shares, const float* c) {
     Totals<2, 0> found{{0.0, 0.0}};
     each_node(
         nodes.count,
-        [&](u32 i) { return NodeShare{load_word(nodes.degree + i, ReadOnly{}), c ? c[i] : 0.0f, shares[i]}; },
-        [&](u32 i, const NodeShare& node) {
+        [&](u32 i) {
+            return NodeShare<Partial>{load_word(nodes.degree + i, ReadOnly{}), c ? c[i] : 0.0f, shares[i],
+                                      Kept<Partial>(nodes, i)};
+        },
+        [&](u32 i, const NodeShare<Partial>& node) {
             double share = node.share;
             if (c) {
                 share += (double)node.c * nodes.inverse(node.degree);
@@ -240,7 +266,7 @@ CPMS_DEVICE Totals<2, 0> corrected(const Nodes& nodes, double* shares, const flo
                 shares[i] = share;
             }
             found.value[0] += node.degree ? share * node.degree : share;
-            found.value[1] += node.degree ? 0.0 : share;
+            found.value[1] += node.degree ? node.kept.leaves(node.degree, share) : share;
         });
     return found;
 }
@@ -268,18 +294,23 @@ struct LowState {
 };
 
 // The first z of a round; only now is the largest share known. c begins at 0.
-template <class Q, class AnyGrid>
+template <class Q, bool Partial = false, class AnyGrid>
 CPMS_DEVICE LowState quantised(const Nodes& nodes, const Storing& storing, const double* change, double largest,
                                float* c, u8* z, AnyGrid& grid) {
     const int exponent = shared_scale(storing.scaled, storing.top, largest);
     const double up = power_of_two(exponent), back = power_of_two(-exponent) * Raw<Q>::unit();
     Totals<1, 0> lost{{0.0}};
     each_node(
-        nodes.count, [&](u32 i) { return NodeShare{load_word(nodes.degree + i, ReadOnly{}), 0.0f, change[i]}; },
-        [&](u32 i, const NodeShare& node) {
+        nodes.count,
+        [&](u32 i) {
+            return NodeShare<Partial>{load_word(nodes.degree + i, ReadOnly{}), 0.0f, change[i],
+                                      Kept<Partial>(nodes, i)};
+        },
+        [&](u32 i, const NodeShare<Partial>& node) {
             c[i] = 0.0f;
             const double kept = QuantiserOf<Q>::Type::store(z, i, node.degree ? node.share * up : 0.0, storing.seed);
-            lost.value[0] += node.degree ? (double)node.degree * (node.share - kept * back) : node.share;
+            const double left = (double)node.degree * (node.share - kept * back);
+            lost.value[0] += node.degree ? left + node.kept.leaves(node.degree, kept * back) : node.share;
         });
     lost.over_grid(grid);
     return LowState{largest, lost.value[0], exponent};

@@ -81,7 +81,7 @@ class Context:
 
 def _arranged(problem: Problem, lie: dict[str, Any], cell: Cell) -> list[dict[str, Any]]:
     arrangement = Arrangement(**lie)
-    rounds = CudaRefinement(problem, arrangement)
+    rounds = CudaRefinement.of(problem, arrangement)
     resident = ResidentGraph.of(problem, arrangement)
     first = np.full(problem.graph.nodes, 1.0 / problem.graph.nodes)
     storages = [quantiser(format_named(name)) for name in cell["storages"]]
@@ -148,7 +148,7 @@ def bytes_moved(graph: Graph, bits: int) -> float:
 
 def _gather_timer(resident: ResidentGraph, bits: int) -> Timer:
     backend = current()
-    values = backend.arrays.zeros(vector_length(resident.problem.graph.nodes), f"uint{bits}")
+    values = backend.arrays.zeros(vector_length(resident.nodes), f"uint{bits}")
     blocks = backend.processors * 8
     sums = backend.arrays.zeros(blocks * 256, np.uint64)
     sources = resident.edges.sources

@@ -1,0 +1,147 @@
+"""The levels of a graph before and behind its core, in device memory, and the launches of ``passes.cu``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cpms.cuda.backend import RESIDENT_THREADS, current
+from cpms.cuda.peel import Peel
+from cpms.cuda.resident import MOST_TOTALS
+from cpms.cuda.variants import PASSES, Variant
+from cpms.engine import Problem
+from cpms.graph import Graph
+
+_BEFORE, _BEHIND = PASSES
+
+
+@dataclass(frozen=True, eq=False)
+class Renumbered:
+    """Rows in the order of a `Peel`, with sources that are places; device arrays of uint32."""
+
+    starts: Any
+    sources: Any
+
+    @classmethod
+    def of(cls, graph: Graph, peel: Peel, indptr: Any, sources: Any) -> Renumbered:
+        """Move all rows of a graph."""
+        backend = current()
+        arrays = backend.arrays
+        starts = arrays.zeros(graph.nodes + 1, np.uint32)
+        starts[1:] = arrays.cumsum((indptr[1:] - indptr[:-1])[peel.order])
+        moved = arrays.empty(graph.edges, np.uint32)
+        if graph.edges:
+            arguments = (
+                *(indptr, starts[:-1][peel.place], peel.place, sources, np.uint64(0)),
+                *(np.uint32(graph.nodes), np.uint32(graph.edges), moved, np.uint64(0)),
+            )
+            backend.run(Variant("place_edges"), backend.spread(graph.edges), arguments)
+        return cls(starts, moved)
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """The core's rows: edges from the core itself, those of a graph of its own, and edges from before it.
+
+    Parameters
+    ----------
+    name : str
+    nodes, edges : int
+        Of the core.
+    indptr, sources : device arrays of uint32
+    degree : device array of uint32, shape (nodes,)
+        How many edges of each node stay in the core.
+    inflow_indptr, inflow_sources : device arrays of uint32
+    """
+
+    name: str
+    nodes: int
+    edges: int
+    indptr: Any
+    sources: Any
+    degree: Any
+    inflow_indptr: Any
+    inflow_sources: Any
+    weights: None = None
+
+    @classmethod
+    def of(cls, name: str, nodes: int, starts: Any, sources: Any) -> Split:
+        """Split rows of places by whether these are below ``nodes``."""
+        arrays = current().arrays
+        inside = sources < np.uint32(nodes)
+        counted = arrays.concatenate([arrays.zeros(1, np.uint32), arrays.cumsum(inside).astype(np.uint32)])
+        indptr, kept = counted[starts], sources[inside]
+        degree = arrays.bincount(kept.astype(np.int64), minlength=nodes).astype(np.uint32)
+        return cls(name, nodes, len(kept), indptr, kept, degree, starts - indptr, sources[~inside])
+
+
+@dataclass(frozen=True, eq=False)
+class Passes:
+    """What one pass before the core and one behind it need besides the core's own solution."""
+
+    peel: Peel
+    damping: float
+    indptr: Any
+    sources: Any
+    begins: Any
+    degree: Any
+    teleport: Any
+    shares: Any
+    partials: Any
+    came: Any
+
+    @classmethod
+    def of(cls, problem: Problem, peel: Peel, rows: Renumbered) -> Passes:
+        """Take the rows outside the core."""
+        arrays, first = current().arrays, int(current().to_host(rows.starts[peel.core : peel.core + 1])[0])
+        degree, teleport = arrays.asarray(problem.graph.out_degree.astype(np.uint32)), problem.teleport_or_scalar
+        return cls(
+            peel=peel,
+            damping=problem.damping,
+            indptr=rows.starts[peel.core :] - np.uint32(first),
+            sources=rows.sources[first:].copy(),
+            begins=peel.begins,
+            degree=degree[peel.order],
+            teleport=arrays.asarray(teleport) if len(teleport) == 1 else arrays.asarray(teleport)[peel.order],
+            shares=arrays.zeros(problem.graph.nodes, np.float64),
+            partials=arrays.zeros(2 * MOST_TOTALS * current().resident_blocks, np.float64),
+            came=arrays.zeros(1, np.uint32),
+        )
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of edges and degrees."""
+        return sum(int(part.nbytes) for part in (self.indptr, self.sources, self.degree, self.peel.order))
+
+    def before(self, split: Split, b: Any, report: Any) -> None:
+        """Put b of the core, of sum 1, into ``b``; the mass before the core and b's own sum into ``report``."""
+        inflow = split.inflow_indptr, split.inflow_sources
+        levels = self._levels(len(self.peel.before))
+        self._launch(_BEFORE, (*levels, *inflow, self.shares, b, self.partials, self.came, report))
+
+    def behind(self, core_shares: Any, kept: Any, report: Any) -> Any:
+        """Return x, of sum 1, in the order of nodes, from the core's solution as shares."""
+        x = current().arrays.empty(len(self.shares), np.float64)
+        done = len(self.peel.before) if self.peel.core else 0
+        levels = self._levels(len(self.peel.before) + len(self.peel.behind))
+        arguments = (
+            *(*levels, np.uint32(done), core_shares, kept, report, self.peel.order, np.uint32(len(x))),
+            *(self.shares, x, self.partials, self.came),
+        )
+        self._launch(_BEHIND, arguments)
+        return x
+
+    def _levels(self, count: int) -> tuple[Any, ...]:
+        return (
+            *(self.indptr, self.sources, self.begins, self.degree, self.teleport, np.uint32(self.teleport.size > 1)),
+            *(np.uint32(self.peel.core), np.uint32(count), np.float64(self.damping)),
+        )
+
+    def _launch(self, kernel: Variant, arguments: tuple[Any, ...]) -> None:
+        backend = current()
+        widest = max([self.peel.core, len(self.shares) // 8, *self.peel.before, *self.peel.behind])
+        blocks = max(1, min(backend.resident_blocks, -(-widest // RESIDENT_THREADS)))
+        backend.clear(self.came)
+        backend.run_resident(kernel, blocks, arguments)

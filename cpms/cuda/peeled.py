@@ -1,0 +1,168 @@
+"""Method ``refine`` where few nodes lie on cycles or between them: sweeps over these, one pass over the others.
+
+With teleport v, and dangling mass that goes there too, x is proportional to y = damping P y + v. For nodes that no
+cycle leads to y follows from v level by level. In the core y = damping P y + b, where b is v and what flows in: this
+is PageRank with teleport b, where what leaves the core returns by b. Nodes that lead to no cycle come last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from cpms.cuda.backend import current
+from cpms.cuda.passes import Passes, Renumbered, Split
+from cpms.cuda.peel import Cost, Peel, peel
+from cpms.cuda.refinement import CudaRefinement, needed_bytes, too_large
+from cpms.cuda.resident import DEFAULT, MOST_TOTALS, ResidentGraph, Stretches
+from cpms.cuda.arrange import Slots
+from cpms.cuda.variants import PASSES
+from cpms.cuda.vectors import vector_length
+from cpms.engine import Floats, Norm, Problem, Refinement, Round
+from cpms.errors import UnsupportedError
+from cpms.format import FloatFormat
+
+
+class PeeledRefinement(Refinement):
+    """A core prepared for sweeps and the other nodes for passes; the whole graph if sweeps are to go over all of it.
+
+    Parameters
+    ----------
+    problem : Problem
+        Of a graph without weights, whose dangling mass goes where the teleport does.
+    found : Peel
+    rows : Renumbered
+    """
+
+    def __init__(self, problem: Problem, found: Peel, rows: Renumbered) -> None:
+        arrays = current().arrays
+        self._problem = problem
+        self._passes = Passes.of(problem, found, rows)
+        # The sum of y before the core, and that of b, which x of the core is divided by.
+        self._report = arrays.zeros(2, np.float64)
+        self._core: CudaRefinement | None = None
+        if found.core:
+            first = int(current().to_host(rows.starts[found.core : found.core + 1])[0])
+            name = f"the core of {problem.graph.name}"
+            self._split = Split.of(name, found.core, rows.starts[: found.core + 1], rows.sources[:first])
+            self._b = self._given(found)
+            self._core = CudaRefinement(self._resident())
+            self._first = arrays.zeros(vector_length(found.core), np.float64)
+            self._first[: found.core] = (1.0 / found.core) / arrays.maximum(self._passes.degree[: found.core], 1)
+
+    @property
+    def nbytes(self) -> int:  # type: ignore[override]
+        """Bytes of edges and degrees, of the whole graph too once sweeps went over it."""
+        parts = self._passes, self._core, self.__dict__.get("_whole")
+        return sum(part.nbytes for part in parts if part is not None)
+
+    def expect(self, storage: FloatFormat | None) -> None:
+        """Compile."""
+        current().compile(PASSES)
+        if self._core:
+            self._core.expect(storage)
+
+    def solution(self, iterate: Callable[[Refinement], None]) -> Any:
+        """Return x, of sum 1, on the device."""
+        x = self._passes.behind(*self._inner(iterate), self._report)
+        current().synchronize()
+        return x
+
+    def _inner(self, iterate: Callable[[Refinement], None]) -> tuple[Any, Any]:
+        """Return the core's own solution, as shares, and how many edges of each of its nodes stay in it."""
+        if self._core is None:
+            return self._passes.shares, self._passes.degree
+        if self._passes.peel.before:
+            self._passes.before(self._split, self._b, self._report)
+        self._core.start_at(self._first.copy())
+        if self._reached():
+            iterate(self._core)
+        return self._core.shares, self._split.degree
+
+    def start(self, values: Floats) -> None:
+        """Begin at values of either memory."""
+        self._whole.start(values)
+
+    def round(self, storage: FloatFormat | None, *, gain: float, tol: float, norm: Norm, most_low: int) -> Round:
+        """Launch one round over the whole graph."""
+        return self._whole.round(storage, gain=gain, tol=tol, norm=norm, most_low=most_low)
+
+    def rounds(
+        self, storage: FloatFormat | None, *, gain: float, trust: float, tol: float, norm: Norm, most: int
+    ) -> list[Round]:
+        """Launch once, over the whole graph."""
+        return self._whole.rounds(storage, gain=gain, trust=trust, tol=tol, norm=norm, most=most)
+
+    def read(self) -> Floats:
+        """Return x, in main memory."""
+        return self._whole.read()
+
+    def read_device(self) -> Any:
+        """Return x, on the device."""
+        return self._whole.read_device()
+
+    @cached_property
+    def _whole(self) -> CudaRefinement:
+        with current().memory_for(self._problem.graph.name, needed_bytes(self._problem)):
+            return CudaRefinement.of(self._problem)
+
+    def _reached(self) -> bool:
+        """Return whether any teleport reaches the core; uniform ones do."""
+        return self._problem.teleport is None or bool(current().note(self._report)()[1] > 0.0)
+
+    def _given(self, found: Peel) -> Any:
+        """Return what each node of the core gets, one number where all get the same; room for it if it is to come."""
+        arrays, teleport = current().arrays, self._problem.teleport
+        if found.before:
+            return arrays.zeros(found.core, np.float64)
+        if teleport is None:
+            self._report[1] = found.core / self._problem.graph.nodes
+            return arrays.full(1, 1.0 / found.core, np.float64)
+        given = self._passes.teleport[: found.core]
+        self._report[1] = given.sum()
+        return given / self._report[1]
+
+    def _resident(self) -> ResidentGraph:
+        arrays, split = current().arrays, self._split
+        edges = Stretches.of(Slots.of(split), split, DEFAULT.steps_for(split.nodes))
+        return ResidentGraph(
+            nodes=split.nodes,
+            damping=self._problem.damping,
+            edges=edges,
+            degree=self._passes.degree[: split.nodes],
+            sink=self._b,
+            teleport=self._b,
+            order=None,
+            place=None,
+            partials=arrays.zeros(2 * MOST_TOTALS * edges.blocks, np.float64),
+            came=arrays.zeros(1, np.uint32),
+            kept=split.degree,
+        )
+
+
+def prepared(problem: Problem, engine: str, cost: Cost | None = None) -> Refinement:
+    """Return a problem prepared for method ``refine`` on the device.
+
+    Raises
+    ------
+    UnsupportedError
+        If it does not fit.
+    """
+    reason = too_large(problem, engine)
+    if reason:
+        raise UnsupportedError(reason)
+    with current().memory_for(problem.graph.name, needed_bytes(problem)):
+        return _peeled(problem, cost) or CudaRefinement.of(problem)
+
+
+def _peeled(problem: Problem, cost: Cost | None) -> PeeledRefinement | None:
+    """Return a problem with a smaller core, None where that does not pay or the nodes behind it need to be known."""
+    graph, arrays = problem.graph, current().arrays
+    if problem.dangling == "uniform" and problem.teleport is not None:
+        return None
+    indptr, sources = arrays.asarray(graph.indptr.astype(np.uint32)), arrays.asarray(graph.sources.view(np.uint32))
+    found = peel(graph, indptr, sources, cost)
+    return None if found is None else PeeledRefinement(problem, found, Renumbered.of(graph, found, indptr, sources))
