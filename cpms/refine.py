@@ -30,6 +30,7 @@ from cpms.stopping import STALLED_ITERATIONS, Stopping
 _NOISE = 3.0
 """How many times what low sweeps promised a residual may be before that counts as noise."""
 _NO_PROGRESS = 0.5
+_LOW = Level(1, 1)
 _STALLED_ROUNDS = 6
 
 
@@ -248,14 +249,21 @@ def record(
     on_step: Callable[[Step], None] | None = None,
 ) -> None:
     """Add the steps of a round, which began so many seconds after the solve did."""
-    for place, ended_s in enumerate(found.seconds):
-        full = place == 0
-        bits = 64 if full or plan.storage is None else plan.storage.width
-        residual = found.found.of(stopping.norm) if full else found.low[place - 1]
-        level = FLOAT64 if full else Level(1, 1)
-        history.append(Step(len(history) + 1, residual, level, bits, bits, found.found.mass, began_s + ended_s))
-        if on_step:
-            on_step(history[-1])
+    first, low_bits, mass = len(history) + 1, plan.storage.width if plan.storage else 64, found.found.mass
+    sweeps = zip(
+        (found.found.of(stopping.norm), *found.low),
+        (FLOAT64, *[_LOW] * len(found.low)),
+        (64, *[low_bits] * len(found.low)),
+        found.seconds,
+        strict=True,
+    )
+    history += [
+        Step(first + place, residual, level, bits, bits, mass, began_s + ended_s)
+        for place, (residual, level, bits, ended_s) in enumerate(sweeps)
+    ]
+    if on_step:
+        for step in history[first - 1 :]:
+            on_step(step)
 
 
 def round_status(residuals: list[float], found: Round, plan: Plan, stopping: Stopping, done: int) -> Status | None:

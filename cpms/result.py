@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -28,8 +28,7 @@ class Status(Enum):
     NON_FINITE = "failed: the storage format overflowed or lost every value; use one with more exponent bits"
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """One iteration: norm of the change, segments and bits read and written, mass, seconds since the start."""
 
     iteration: int

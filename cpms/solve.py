@@ -130,7 +130,7 @@ def pagerank(
             first, done = (first, []) if solved is None else solved[::2]
             stopping = replace(stopping, max_iterations=max(1, max_iterations - len(done)))
             solved = refine(refinement, first, policy, stopping, on_step, confirmed=referee.confirms, answer=kept.x_of)
-            solved = *solved[:2], done + [replace(step, iteration=len(done) + step.iteration) for step in solved[2]]
+            solved = *solved[:2], done + [step._replace(iteration=len(done) + step.iteration) for step in solved[2]]
         elif not solved[2]:
             solved[2].append(Step(1, referee.residual, FLOAT64, DOUBLE_BITS, DOUBLE_BITS, 1.0, pass_s))
             if on_step:

@@ -157,6 +157,18 @@ def graphs(*, max_nodes: int = 12, weighted: bool | None = None) -> st.SearchStr
     return st.composite(_graph)(max_nodes, weighted)
 
 
+def graphs_with_a_core() -> st.SearchStrategy[Graph]:
+    """Return a strategy of graphs with nodes before, on and behind cycles, whose numbers are mixed.
+
+    Examples
+    --------
+    >>> from hypothesis import find
+    >>> find(graphs_with_a_core(), lambda graph: graph.nodes > 2).sources.tolist()
+    [1, 0]
+    """
+    return st.composite(_graph_with_a_core)()
+
+
 def distributions(nodes: int) -> st.SearchStrategy[npt.NDArray[np.float64]]:
     """Return a strategy of distributions: ``nodes`` numbers of at least 0 and of sum 1, some of them 0.
 
@@ -185,6 +197,18 @@ def _graph(draw: st.DrawFn, max_nodes: int, weighted: bool | None) -> Graph:
     weight = st.sampled_from([1.0, 2.0, 0.25]) | st.floats(1e-3, 1e3)
     weights = draw(st.lists(weight, min_size=len(sources), max_size=len(sources))) if has_weights else None
     return Graph.from_edges(sources, targets, weights, nodes=nodes)
+
+
+def _graph_with_a_core(draw: st.DrawFn) -> Graph:
+    before, inside, behind = (draw(st.integers(low, 12)) for low in (0, 2, 0))
+    nodes = before + inside + behind
+    pairs = [(before + k, before + (k + 1) % inside) for k in range(inside)]
+    for a, b in draw(st.lists(st.tuples(st.integers(0, nodes - 1), st.integers(0, nodes - 1)), max_size=80)):
+        both_inside = before <= min(a, b) and max(a, b) < before + inside
+        pairs.append((a, b) if both_inside else (min(a, b), max(a, b)))
+    pairs = [(a, b) for a, b in pairs if a != b or before <= a < before + inside]
+    named = draw(st.permutations(range(nodes)))
+    return Graph.from_edges([named[a] for a, _ in pairs], [named[b] for _, b in pairs], nodes=nodes)
 
 
 def _any_edges(draw: st.DrawFn, nodes: int) -> Edges:

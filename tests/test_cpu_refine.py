@@ -23,7 +23,7 @@ from cpms.refine import at_once, default_policy, quantiser
 from cpms.segmented import SegmentedArray
 from cpms.sparse import jagged
 from cpms.stopping import Stopping
-from cpms.testing import distributions, float_arrays, float_formats, graphs
+from cpms.testing import distributions, float_arrays, float_formats, graphs, graphs_with_a_core
 
 CPU, REFERENCE = engines.get("cpu"), engines.get("reference")
 FORMATS = [
@@ -358,20 +358,6 @@ def test_a_start_of_ones_own_is_kept_on_acyclic_graphs():
 # Graphs of which few nodes lie on cycles or between them
 
 
-@st.composite
-def with_a_core(draw):
-    """Return a graph of nodes before, on and behind cycles, whose numbers are mixed."""
-    before, inside, behind = (draw(st.integers(low, 12)) for low in (0, 2, 0))
-    nodes = before + inside + behind
-    pairs = [(before + k, before + (k + 1) % inside) for k in range(inside)]
-    for a, b in draw(st.lists(st.tuples(st.integers(0, nodes - 1), st.integers(0, nodes - 1)), max_size=80)):
-        both_inside = before <= min(a, b) and max(a, b) < before + inside
-        pairs.append((a, b) if both_inside else (min(a, b), max(a, b)))
-    pairs = [(a, b) for a, b in pairs if a != b or before <= a < before + inside]
-    named = draw(st.permutations(range(nodes)))
-    return Graph.from_edges([named[a] for a, _ in pairs], [named[b] for _, b in pairs], nodes=nodes)
-
-
 def obvious_core(graph):
     """Take nodes away whose last edge from, or to, what is left has gone, until there are none."""
     left = set(range(graph.nodes))
@@ -384,7 +370,7 @@ def obvious_core(graph):
         edges = {(a, b) for a, b in edges if a in left and b in left}
 
 
-@given(with_a_core())
+@given(graphs_with_a_core())
 def test_the_core_is_what_is_left_when_ends_are_taken_away(graph):
     found, expected = core(Problem(graph)), obvious_core(graph)
     if found is None:
@@ -401,7 +387,7 @@ def test_the_core_is_what_is_left_when_ends_are_taken_away(graph):
         assert order[a] < order[b] or not any(a in kind or b in kind for kind in kinds)
 
 
-@given(graph=with_a_core(), data=st.data())
+@given(graph=graphs_with_a_core(), data=st.data())
 def test_graphs_with_a_core_are_solved_and_certified(graph, data):
     teleport = data.draw(st.none() | distributions(graph.nodes))
     rule = data.draw(st.sampled_from(["teleport", "uniform"]))
@@ -415,7 +401,7 @@ def test_graphs_with_a_core_are_solved_and_certified(graph, data):
     check.answer_is_certified(result, personalization=teleport, dangling=rule)
 
 
-@given(graph=with_a_core(), data=st.data())
+@given(graph=graphs_with_a_core(), data=st.data())
 def test_the_solution_of_the_whole_follows_from_the_cores(graph, data):
     problem = Problem(graph, data.draw(st.floats(0.01, 0.95)), data.draw(st.none() | distributions(graph.nodes)))
     if core(problem) is not None:
@@ -425,14 +411,14 @@ def test_the_solution_of_the_whole_follows_from_the_cores(graph, data):
         assert ranking.residual(problem, ranks) < 2e-12
 
 
-@given(graph=with_a_core(), most=st.integers(1, 6))
+@given(graph=graphs_with_a_core(), most=st.integers(1, 6))
 def test_a_limit_of_sweeps_holds_in_the_core_too(graph, most):
     result = cpms.pagerank(graph, method="refine", engine="cpu", tol=1e-13, max_iterations=most)
     assert result.iterations <= most
     assert result.mass == pytest.approx(1.0, abs=1e-12)
 
 
-@given(with_a_core(), st.sampled_from(["fp16", "e5m2", "cpms4"]))
+@given(graphs_with_a_core(), st.sampled_from(["fp16", "e5m2", "cpms4"]))
 def test_sweeps_of_a_core_lose_what_leaves_it(graph, name):
     found = core(Problem(graph))
     if found is None:

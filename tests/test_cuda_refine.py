@@ -108,7 +108,7 @@ def test_stretches_are_short_where_values_outgrow_the_cache(host_backend, monkey
 @pytest.mark.parametrize("name", ["hub", "two hubs", "skewed", "rows that end with steps"])
 def test_stretches_may_be_short(engine, name, arrangement):
     problem = Problem(GRAPHS[name])
-    one_each, short = CudaRefinement(problem), CudaRefinement(problem, arrangement)
+    one_each, short = CudaRefinement.of(problem), CudaRefinement.of(problem, arrangement)
     for rounds in (one_each, short):
         rounds.start(np.full(problem.graph.nodes, 1 / problem.graph.nodes))
     options = {"gain": 0.1, "tol": 1e-11, "norm": "l1", "most_low": 30}
@@ -256,7 +256,7 @@ class TestOnAGpu:
             for problem in problems(graph):
                 first = np.full(graph.nodes, 1 / graph.nodes)
                 policy, stopping = AdaptiveGain((storage, FP32)), Stopping(1e-10)
-                found, status, history = refine(CudaRefinement(problem), first, policy, stopping)
+                found, status, history = refine(CudaRefinement.of(problem), first, policy, stopping)
                 twin, _, expected = refine(cpu.ENGINE.refinement(problem), first, policy, stopping)
                 assert status is Status.CONVERGED
                 assert np.abs(found - twin).sum() <= 2e-10 / (1 - problem.damping)

@@ -15,7 +15,9 @@ from cpms.graph import Graph
 
 _NO_LEVEL, _LAST_LEVEL = 0x7FFFFFFF, 0xFFFFFFFF
 """As in ``peel.cu``."""
-_MOST_ENTRIES = 1 << 14
+_NARROW = 1024
+"""Rows of a level that one block passes over alone; as in ``passes.cu``."""
+_MOST_ENTRIES = 1 << 11
 """A warp sums a row of a level: longer ones are for sweeps, which share them out."""
 _BEFORE, _BEHIND, _EDGES = PEELING
 
@@ -26,25 +28,29 @@ class Cost(NamedTuple):
     Parameters
     ----------
     sweeps : int
-        That a solve takes, about: 16 to 116 to 1e-10.
-    sweep, level, launch : float
-        Of sweeps and levels without nodes; of beginning a pass.
-    swept, passed, aimed : float
-        What a node or edge adds to a sweep and to a pass, and a node of the core to a sweep where nodes
-        differ in what they get.
+        That a solve takes, about: 16 to 119 to 1e-10.
+    sweep, level, narrow_level, launch : float
+        Of sweeps and levels without nodes; of passes at all.
+    swept, passed : float
+        What a node or edge adds to a sweep and to a pass.
+    counted, aimed : float
+        What a node adds to a sweep where edges leave the core, and where edges come into it.
     """
 
-    sweeps: int = 40
-    sweep: float = 7.0
-    level: float = 1.7
-    launch: float = 20.0
+    sweeps: int = 80
+    sweep: float = 6.0
+    level: float = 2.5
+    narrow_level: float = 0.9
+    launch: float = 60.0
     swept: float = 3.3e-6
     passed: float = 1.0e-5
-    aimed: float = 2.5e-6
+    counted: float = 3.5e-6
+    aimed: float = 2.0e-6
 
-    def saved(self, items: int) -> float:
+    def saved(self, rows: int, entries: int) -> float:
         """Return what a level of so many nodes and edges saves."""
-        return items * (self.sweeps * self.swept - self.passed) - self.level
+        level = self.level if rows > _NARROW else self.narrow_level
+        return (rows + entries) * (self.sweeps * self.swept - self.passed) - level
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +94,6 @@ def peel(graph: Graph, indptr: Any, sources: Any, cost: Cost | None = None) -> P
     at = indptr, sources, level, np.uint32(graph.nodes), np.uint32(_MOST_ENTRIES)
 
     before = _levels(lambda now: _run(_BEFORE, at, np.uint32(now)), cost)
-    # Where b is a vector, sweeps of the core read it.
     inside = graph.nodes - _rows(before)
     before = _paying(before, cost, graph.nodes, cost.launch + cost.sweeps * cost.aimed * inside)
     level[level >= len(before)] = _NO_LEVEL
@@ -101,7 +106,9 @@ def peel(graph: Graph, indptr: Any, sources: Any, cost: Cost | None = None) -> P
         return _run(_BEHIND, at, left, np.uint32(_LAST_LEVEL - now))
 
     remaining = graph.nodes - _rows(before)
-    behind = _paying(_levels(take, cost), cost, remaining, 0.0 if before else cost.launch)
+    behind = _levels(take, cost)
+    inside = remaining - _rows(behind)
+    behind = _paying(behind, cost, remaining, cost.launch + cost.sweeps * cost.counted * inside)
     level[(level > _NO_LEVEL) & (level <= _LAST_LEVEL - len(behind))] = _NO_LEVEL
     if not (before or behind):
         return None
@@ -121,7 +128,7 @@ def _levels(take: Callable[[int], tuple[int, int]], cost: Cost) -> list[tuple[in
         if rows == 0:
             break
         found.append((rows, entries))
-        gain += cost.saved(rows + entries)
+        gain += cost.saved(rows, entries)
         best = max(best, gain)
     return found
 
@@ -142,7 +149,7 @@ def _paying(levels: list[tuple[int, int]], cost: Cost, nodes: int, fixed: float)
     >>> len(_paying([(10**6, 10**6), (1, 1), (1, 1)], Cost(), 10**6 + 2, 0.0))
     3
     """
-    gains = np.cumsum([0.0, *(cost.saved(rows + entries) for rows, entries in levels)])
+    gains = np.cumsum([0.0, *(cost.saved(rows, entries) for rows, entries in levels)])
     if _rows(levels) == nodes:
         gains[-1] += cost.sweeps * cost.sweep + fixed
     count = int(np.argmax(gains))

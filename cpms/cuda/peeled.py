@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from cpms.cuda.arrange import Slots
 from cpms.cuda.backend import current
 from cpms.cuda.passes import Passes, Renumbered, Split
 from cpms.cuda.peel import Cost, Peel, peel
 from cpms.cuda.refinement import CudaRefinement, needed_bytes, too_large
 from cpms.cuda.resident import DEFAULT, MOST_TOTALS, ResidentGraph, Stretches
-from cpms.cuda.arrange import Slots
 from cpms.cuda.variants import PASSES
 from cpms.cuda.vectors import vector_length
 from cpms.engine import Floats, Norm, Problem, Refinement, Round

@@ -58,7 +58,7 @@ class CudaRefinement(Refinement):
 
     @property
     def shares(self) -> Any:
-        """x as shares, zeros behind them."""
+        """X as shares, zeros behind them."""
         return self._shares
 
     def start(self, values: Floats) -> None:

@@ -64,7 +64,8 @@ class Stretches:
 
     Parameters
     ----------
-    blocks, steps : int
+    blocks, each, steps : int
+        Of the kernels; and how many warps of a block have a stretch, 16 at most.
     sources, marks : device arrays
         See `cpms.cuda.arrange.Slots.place`.
     begins, first_rows, first_stretches : device arrays of uint32
@@ -74,6 +75,7 @@ class Stretches:
     """
 
     blocks: int
+    each: int
     steps: int
     sources: Any
     marks: Any
@@ -99,11 +101,15 @@ class Stretches:
         else:
             begins = np.arange(0, slots.steps, stretch_steps)
         count = len(begins)
+        # One block a multiprocessor where that is enough: a warp that shares its scheduler with few is done sooner.
+        few = count <= current().processors * _WARPS
+        blocks = max(1, min(current().resident_blocks, current().processors if few else count, count))
         first_slots = arrays.asarray((begins * WHOLE_VALUES).astype(np.uint32))
         rows = arrays.searchsorted(slots.starts, first_slots, side="right") - 1
         first = arrays.searchsorted(first_slots, slots.starts[rows], side="right") - 1
         return cls(
-            blocks=max(1, min(current().resident_blocks, -(-count // _WARPS))),
+            blocks=blocks,
+            each=min(_WARPS, -(-count // blocks)),
             steps=slots.steps,
             sources=sources,
             marks=marks,
@@ -119,13 +125,13 @@ class Stretches:
         arrays = current().arrays
         begins, rows, first = (arrays.zeros(1, np.uint32) for _ in range(3))
         sources, marks = arrays.zeros(WHOLE_VALUES, np.uint32), arrays.zeros(WHOLE_VALUES // 8, np.uint16)
-        return cls(1, 1, sources, marks, begins, rows, first, arrays.zeros(0, np.uint64))
+        return cls(1, 1, 1, sources, marks, begins, rows, first, arrays.zeros(0, np.uint64))
 
     @property
     def arguments(self) -> tuple[Any, ...]:
         """What a kernel takes, in its order."""
         rows = self.first_rows, self.first_stretches
-        counts = np.uint32(len(self.pieces)), np.uint32(self.steps)
+        counts = np.uint32(len(self.pieces)), np.uint32(self.steps), np.uint32(self.each)
         return self.sources, self.marks, self.begins, *rows, *counts, self.pieces
 
     @property

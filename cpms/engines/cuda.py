@@ -8,7 +8,7 @@ from functools import partial
 from operator import attrgetter
 from typing import Any, ClassVar
 
-from cpms.cuda import batch, launch_norms, refinement, room, segmented, variants, vectors
+from cpms.cuda import batch, launch_norms, peeled, room, segmented, variants, vectors
 from cpms.cuda import numbering as numbers
 from cpms.cuda.backend import current
 from cpms.cuda.batch import CudaBatch
@@ -223,7 +223,7 @@ class CudaEngine(Engine):
 
     def refinement(self, problem: Problem) -> Refinement:
         """Arrange the graph for kernels that stay on the device."""
-        return refinement.prepared(problem, self.name)
+        return peeled.prepared(problem, self.name)
 
 
 ENGINE: Engine = CudaEngine()

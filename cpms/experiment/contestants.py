@@ -26,7 +26,7 @@ from cpms.refine import at_once, default_policy, refine
 from cpms.result import Status, Step
 from cpms.stopping import Stopping
 
-_SINCE_FIRST_ROWS = ("most_read", "method", "fixed", "tol", "only", "ranks", "device")
+_SINCE_FIRST_ROWS = ("most_read", "method", "whole", "fixed", "tol", "only", "ranks", "device")
 _TIMEOUT_S = 600.0
 """Ranks that take longer cannot take part."""
 
@@ -36,7 +36,7 @@ class Contestant(BaseModel):
 
     ``write_ahead`` writes so many segments more than are read; ``most_read`` goes to float64 rather than read more
     segments; ``fixed`` reads all of the storage's bits from
-    first to last; ``tol`` stands in for the experiment's; ``only`` names the graphs to take part in.
+    first to last; ``whole`` sweeps over all nodes, also where passes would do for some; ``tol`` stands in for the experiment's; ``only`` names the graphs to take part in.
     ``ranks`` is engine ``mpi``'s, which without it runs on one; ``device`` is engine ``opencl``'s (see
     `cpms.opencl.Choice`).
     """
@@ -49,6 +49,7 @@ class Contestant(BaseModel):
     write_ahead: int = Field(default=0, ge=0)
     most_read: int | None = Field(default=None, ge=1)
     method: Literal["power", "refine"] = "power"
+    whole: bool = False
     fixed: bool = False
     tol: float | None = Field(default=None, gt=0)
     only: list[str] | None = None
@@ -154,7 +155,7 @@ class Solver:
         refinement = self._refinements[given.engine]
         policy, stopping = default_policy(format_named(given.storage)), self._stopping(given)
         began = time.perf_counter()
-        found = at_once(refinement, policy, stopping)
+        found = None if given.whole else at_once(refinement, policy, stopping)
         if found is not None:
             spent_s, bits = time.perf_counter() - began, [step.bits for step in found[2]] or [DOUBLE_BITS]
             ranks = found[0] if leave else in_main_memory(found[0])

@@ -41,14 +41,14 @@ CPMS_DEVICE void fused_power(const Edges& edges, const Nodes& nodes, double tol,
     extern "C" __global__ void __launch_bounds__(512, 2)                                              \
         NAME(const unsigned* sources, const unsigned short* marks, const unsigned* begins,            \
              const unsigned* first_rows, const unsigned* first_stretches, unsigned stretches,         \
-             unsigned steps, unsigned long long* pieces,                                              \
+             unsigned steps, unsigned each, unsigned long long* pieces,                               \
              const unsigned* degree, const double* sink, const double* teleport, unsigned sink_step,  \
              unsigned teleport_step, unsigned count, double damping, double tol, unsigned norm,       \
              unsigned most, double* shares, double* fresh, double* partials, unsigned* came,          \
              double* report) {                                                                        \
         cpms::fused_power<PERSONAL>(                                                                  \
             cpms::Edges{sources, marks, begins, first_rows, first_stretches, stretches, steps, count, \
-                        cpms::TaskPieces{pieces}},                                                    \
+                        each, cpms::TaskPieces{pieces}},                                              \
             cpms::Nodes{degree, sink, teleport, sink_step, teleport_step, count, damping}, tol, norm, \
             most, shares, fresh, cpms::Grid{partials, came}, report);                                 \
     }

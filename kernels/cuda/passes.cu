@@ -16,25 +16,22 @@ struct Levels {
     double damping;
 
     CPMS_DEVICE double given(u32 row) const { return load_double(teleport + row * teleport_step); }
-    CPMS_DEVICE double inverse(u32 row) const {
-        const u32 out = load_word(degree + row, ReadOnly{});
-        return out ? reciprocal(out) : 1.0;
-    }
 };
 
 constexpr u32 narrow = 2 * resident_threads;  // rows of a level that one block does alone, sooner than many can wait
 constexpr u32 by_lane = 32;                   // entries of a row that a warp does together
 
-// Entries of a lane's row, read ahead of the values they ask for.
+// A lane's row but for the values it asks for: read ahead of them.
 struct Early {
-    static constexpr u32 together = 4;
-    u32 begin = 0, end = 0, source[together];
+    static constexpr u32 together = 8;
+    u32 begin = 0, end = 0, out = 0, source[together];
 
-    CPMS_DEVICE void bounds(const u32* indptr, u32 row, u32 behind) {
+    CPMS_DEVICE void bounds(const u32* indptr, const u32* degree, u32 row, u32 behind) {
         begin = end = 0;
         if (row < behind) {
             begin = load_word(indptr + row, ReadOnly{});
             end = load_word(indptr + row + 1, ReadOnly{});
+            out = load_word(degree + row, ReadOnly{});
         }
     }
     CPMS_DEVICE void entries(const u32* sources) {
@@ -42,6 +39,10 @@ struct Early {
         for (u32 j = 0; j < together; ++j) source[j] = begin + j < end ? load_word(sources + begin + j, ReadOnly{}) : 0;
     }
 };
+
+CPMS_DEVICE double added(const double (&value)[8]) {
+    return ((value[0] + value[1]) + (value[2] + value[3])) + ((value[4] + value[5]) + (value[6] + value[7]));
+}
 
 // The sum of a lane's row; long ones by the warp, one after the other. All lanes take part.
 CPMS_DEVICE double row_sum(const Early& row, const u32* sources, const double* shares) {
@@ -53,24 +54,22 @@ CPMS_DEVICE double row_sum(const Early& row, const u32* sources, const double* s
         double value[together];
 #pragma unroll
         for (u32 j = 0; j < together; ++j) value[j] = row.begin + j < row.end ? shares[row.source[j]] : 0.0;
-        sum = (value[0] + value[1]) + (value[2] + value[3]);
+        sum = added(value);
         for (u32 k = row.begin + together; k < row.end; k += together) {
 #pragma unroll
             for (u32 j = 0; j < together; ++j) value[j] = k + j < row.end ? shares[sources[k + j]] : 0.0;
-            sum += (value[0] + value[1]) + (value[2] + value[3]);
+            sum += added(value);
         }
     }
     for (u32 waiting = __ballot_sync(all_lanes, is_long); waiting; waiting &= waiting - 1) {
         const int whose = __ffs(waiting) - 1;
         const u32 begin = __shfl_sync(all_lanes, row.begin, whose), end = __shfl_sync(all_lanes, row.end, whose);
-        constexpr u32 wide = 8;
         double part = 0.0;
-        for (u32 k = begin + lane; k < end; k += 32 * wide) {
-            double value[wide];
+        for (u32 k = begin + lane; k < end; k += 32 * together) {
+            double value[together];
 #pragma unroll
-            for (u32 j = 0; j < wide; ++j) value[j] = k + 32 * j < end ? shares[sources[k + 32 * j]] : 0.0;
-#pragma unroll
-            for (u32 j = 0; j < wide; ++j) part += value[j];
+            for (u32 j = 0; j < together; ++j) value[j] = k + 32 * j < end ? shares[sources[k + 32 * j]] : 0.0;
+            part += added(value);
         }
         part = over_warp(part, Add{});
         if ((int)lane == whose) sum = part;
@@ -78,70 +77,85 @@ CPMS_DEVICE double row_sum(const Early& row, const u32* sources, const double* s
     return sum;
 }
 
-// Which rows of [first, behind) a thread begins with, and how far it goes on: alone, one block has them all.
+// Which rows of [first, behind) a thread begins with, and how far it goes on: alone, one block has them all; else
+// warps take 32 rows in turn, the first of each block first.
 struct Turns {
     u32 row, step, behind;
 
     CPMS_DEVICE Turns(u32 first, u32 past, bool alone) : behind(past) {
-        const bool here = !alone || blockIdx.x == 0;
+        const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
         step = alone ? blockDim.x : gridDim.x * blockDim.x;
-        row = here ? first + (alone ? 0 : blockIdx.x * blockDim.x) + threadIdx.x : past + threadIdx.x % 32;
+        row = alone ? first + threadIdx.x : first + 32 * (warp * gridDim.x + blockIdx.x) + lane;
+        if (alone && blockIdx.x > 0) row = past + lane;
     }
     // All lanes of a warp or none.
     CPMS_DEVICE bool any() const { return row - threadIdx.x % 32 < behind; }
 };
 
-// Calls end(row, sum) for the rows of [first, behind), of which `early` holds what each thread begins with.
+// Calls end(row, sum, out-degree) for the rows of [first, behind), of which `early` holds what each thread begins with.
 template <class End>
-CPMS_DEVICE void each_row(const u32* indptr, const u32* sources, const double* shares, Turns turns, const Early& early,
-                          End end) {
-    if (!turns.any()) return;
-    double sum = row_sum(early, sources, shares);
-    if (turns.row < turns.behind) end(turns.row, sum);
-    for (turns.row += turns.step; turns.any(); turns.row += turns.step) {
-        Early row;
-        row.bounds(indptr, turns.row, turns.behind);
-        row.entries(sources);
-        sum = row_sum(row, sources, shares);
-        if (turns.row < turns.behind) end(turns.row, sum);
+CPMS_DEVICE void each_row(const u32* indptr, const u32* sources, const u32* degree, const double* shares, Turns turns,
+                          const Early& early, End end) {
+    Early row = early, next;
+    next.bounds(indptr, degree, turns.row + turns.step, turns.behind);
+    while (turns.any()) {
+        Early third;
+        next.entries(sources);
+        third.bounds(indptr, degree, turns.row + 2 * turns.step, turns.behind);
+        const double sum = row_sum(row, sources, shares);
+        if (turns.row < turns.behind) end(turns.row, sum, row.out);
+        row = next;
+        next = third;
+        turns.row += turns.step;
     }
 }
 
 // Levels [from, to), a barrier between each and the next; returns this thread's part of the sum of y.
 CPMS_DEVICE double passed(const Levels& levels, u32 from, u32 to, double* shares, Grid& grid) {
-    const auto turns_of = [&](u32 level, bool& alone) {
-        const u32 first = load_word(levels.begins + level, ReadOnly{});
-        const u32 past = load_word(levels.begins + level + 1, ReadOnly{});
-        alone = past - first <= narrow;
-        return Turns(first, past, alone);
-    };
     if (from == to) return 0.0;
+    const u32* const degree = levels.degree + levels.core;
+    const auto bound = [&](u32 level) { return load_word(levels.begins + (level < to ? level : to), ReadOnly{}); };
+    const auto is_narrow = [](u32 first, u32 past) { return past - first <= narrow; };
     double total = 0.0;
-    bool alone, alone_next = false;
-    Turns turns = turns_of(from, alone);
-    Early early;
-    early.bounds(levels.indptr, turns.row, turns.behind);
+    // Where the next levels end; the last of these is on its way still, as are the bounds of the next level's rows.
+    u32 first = bound(from), past = bound(from + 1), past_next = bound(from + 2), past_third = bound(from + 3);
+    bool alone = is_narrow(first, past);
+    Turns turns(first, past, alone), turns_next(past, past_next, is_narrow(past, past_next));
+    Early early, early_next, early_third;
+    early.bounds(levels.indptr, degree, turns.row, turns.behind);
+    early_next.bounds(levels.indptr, degree, turns_next.row, turns_next.behind);
     early.entries(levels.sources);
     for (u32 level = from; level < to; ++level) {
-        const bool last = level + 1 == to;
-        const Turns next = last ? Turns(0, 0, true) : turns_of(level + 1, alone_next);
-        Early early_next;
-        early_next.bounds(levels.indptr, next.row, next.behind);
-        each_row(levels.indptr, levels.sources, shares, turns, early, [&](u32 row, double sum) {
+        const bool alone_next = is_narrow(past, past_next), goes_on = alone && alone_next;
+        const Turns turns_third(past_next, past_third, is_narrow(past_next, past_third));
+        u32 past_fourth;
+        // A fence waits for all that a thread has asked for: so others are asked for behind it.
+        const auto read_ahead = [&] {
+            early_next.entries(levels.sources);
+            early_third.bounds(levels.indptr, degree, turns_third.row, turns_third.behind);
+            past_fourth = bound(level + 4);
+        };
+        if (goes_on) read_ahead();
+        each_row(levels.indptr, levels.sources, degree, shares, turns, early, [&](u32 row, double sum, u32 out) {
             const u32 place = levels.core + row;
             const double y = fma(levels.damping, sum, levels.given(place));
-            shares[place] = y * levels.inverse(place);
+            shares[place] = out ? y * reciprocal(out) : y;
             total += y;
         });
-        early_next.entries(levels.sources);
-        if (alone && alone_next) {
+        if (level + 1 == to) break;
+        if (goes_on) {
             __syncthreads();
-        } else if (!last) {
-            grid.wait([] {});
+        } else {
+            grid.wait(read_ahead);
         }
-        turns = next;
+        turns = turns_next;
+        turns_next = turns_third;
         early = early_next;
+        early_next = early_third;
         alone = alone_next;
+        past = past_next;
+        past_next = past_third;
+        past_third = past_fourth;
     }
     return total;
 }
@@ -155,9 +169,9 @@ CPMS_DEVICE void pass_before(const Levels& levels, const u32* indptr, const u32*
     double given = 0.0;
     const Turns turns(0, levels.core, false);
     Early early;
-    early.bounds(indptr, turns.row, turns.behind);
+    early.bounds(indptr, levels.degree, turns.row, turns.behind);
     early.entries(sources);
-    each_row(indptr, sources, shares, turns, early, [&](u32 row, double sum) {
+    each_row(indptr, sources, levels.degree, shares, turns, early, [&](u32 row, double sum, u32) {
         b[row] = fma(levels.damping, sum, levels.given(row));
         given += b[row];
     });

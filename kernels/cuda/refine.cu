@@ -85,7 +85,7 @@ CPMS_DEVICE void refine(const Edges& edges, const Nodes& nodes, const Plan& plan
     extern "C" __global__ void __launch_bounds__(512, 2)                                              \
         NAME(const unsigned* sources, const unsigned short* marks, const unsigned* begins,            \
              const unsigned* first_rows, const unsigned* first_stretches, unsigned stretches,         \
-             unsigned steps, unsigned long long* pieces,                                              \
+             unsigned steps, unsigned each, unsigned long long* pieces,                               \
              const unsigned* degree, const double* sink, const double* teleport, unsigned sink_step,  \
              unsigned teleport_step, unsigned count, double damping, const unsigned* kept,            \
              double gain, double tol, double trust, unsigned norm, unsigned most, unsigned lows,      \
@@ -95,7 +95,7 @@ CPMS_DEVICE void refine(const Edges& edges, const Nodes& nodes, const Plan& plan
              unsigned* came, double* report) {                                                        \
         cpms::refine<__VA_ARGS__>(                                                                    \
             cpms::Edges{sources, marks, begins, first_rows, first_stretches, stretches, steps, count, \
-                        cpms::TaskPieces{pieces}},                                                    \
+                        each, cpms::TaskPieces{pieces}},                                              \
             cpms::Nodes{degree, sink, teleport, sink_step, teleport_step, count, damping, kept},      \
             cpms::Plan{gain, tol, trust, norm, most, lows, cpms::Storing{scaled, top, seed}}, shares, \
             fresh, change, c, has_c, z, z_other, cpms::Grid{partials, came}, report);                 \

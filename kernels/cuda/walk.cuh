@@ -66,7 +66,8 @@ struct Raw<double> {
 };
 
 // The edges, and their stretches: warp w walks stretches w, w + warps, … All warps are there and none waits for
-// a later stretch, so every wait ends. Within a step, sources lie so that a
+// a later stretch, so every wait ends. Where there are fewer stretches than warps, `each` of a block have one, and
+// the block's others none. Within a step, sources lie so that a
 // lane's eight loads are two wide ones: the four from 128 * half + 4 * lane are slots 32 * (4 * half + k) + lane.
 struct Edges {
     const u32* sources;
@@ -74,7 +75,7 @@ struct Edges {
     const u32* begins;            // first step of each stretch, and behind the last
     const u32* first_rows;        // row of its first slot
     const u32* first_stretches;   // stretch in which that row begins
-    u32 stretches, steps, rows;
+    u32 stretches, steps, rows, each;
     TaskPieces pieces;            // one a stretch
 };
 
@@ -132,7 +133,7 @@ struct alignas(16) Room {
     u32 pending[resident_warps];
 };
 
-CPMS_DEVICE u32 resident_warp() { return blockIdx.x * resident_warps + threadIdx.x / 32; }
+CPMS_DEVICE u32 first_stretch(u32 each) { return threadIdx.x / 32 < each ? blockIdx.x * each + threadIdx.x / 32 : none; }
 CPMS_DEVICE u32 all_warps() { return gridDim.x * resident_warps; }
 
 // What a warp has read of a step to come. The first may be read before the values that it asks for are there.
@@ -141,8 +142,8 @@ struct Ahead {
     u32 source[slots_each];
 
     CPMS_DEVICE void begin(const Edges& edges) {
-        if (resident_warp() >= edges.stretches) return;
-        step = edges.begins[resident_warp()];
+        if (first_stretch(edges.each) >= edges.stretches) return;
+        step = edges.begins[first_stretch(edges.each)];
         load_mark(edges);
         load_sources(edges);
     }
@@ -191,7 +192,7 @@ CPMS_DEVICE void walk(const Edges& edges, Ahead& ahead, const u8* z, Room& room,
     using Kept = typename Turned::Kept;
     constexpr int early = sizeof(Word) == 8 ? 1 : 2;  // rows a lane whose loads do not wait for sums
     const u32 lane = threadIdx.x % 32, in_block = threadIdx.x / 32;
-    if (resident_warp() >= edges.stretches) return;
+    if (first_stretch(edges.each) >= edges.stretches) return;
     Kept* const words = (Kept*)room.of_warp[in_block];
     double* const sums = (double*)room.of_warp[in_block];
     if (lane == 0) room.pending[in_block] = none;
@@ -202,7 +203,7 @@ CPMS_DEVICE void walk(const Edges& edges, Ahead& ahead, const u8* z, Room& room,
     for (int k = 0; k < slots_each; ++k) word[k] = Raw<F>::load(z, ahead.source[k]);
     ahead.step = smaller(ahead.step + 1, edges.steps - 1);
     ahead.load_sources(edges);
-    for (u32 stretch = resident_warp(); stretch < edges.stretches; stretch += all_warps()) {
+    for (u32 stretch = first_stretch(edges.each); stretch < edges.stretches; stretch += all_warps()) {
         u32 left = edges.begins[stretch + 1] - edges.begins[stretch], row = edges.first_rows[stretch];
         bool open = edges.first_stretches[stretch] < stretch;  // its first row began in an earlier one
         bool ended_first = false, ends_open;

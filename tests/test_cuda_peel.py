@@ -1,0 +1,191 @@
+"""Passes over nodes before and behind all cycles, emulated on this machine and on a GPU."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import cpms
+from cpms import Graph, Status, check, format_named, ranking
+from cpms.cuda import backend as backends
+from cpms.cuda import host, passes, peel, peeled, variants
+from cpms.cuda.peeled import PeeledRefinement
+from cpms.cuda.refinement import CudaRefinement
+from cpms.engine import Problem
+from cpms.engines import cuda_fused
+from cpms.format import FP16
+from cpms.quantising import quantiser
+from cpms.refine import at_once, default_policy
+from cpms.stopping import Stopping
+from cpms.testing import distributions, graphs_with_a_core
+
+FREE = peel.Cost(level=0.0, narrow_level=0.0, launch=0.0, counted=0.0, aimed=0.0)
+FORMATS = [quantiser(format_named(name)) for name in ("fp16", "e5m2")]
+few = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compiled_together(request):
+    if host.compiler() is not None:
+        cores = [
+            variants.refine(storage, personal=personal, partial=partial)
+            for storage, personal, partial in itertools.product(FORMATS, (False, True), (False, True))
+        ]
+        request.getfixturevalue("host_backend").compile([*variants.PEELING, *variants.PASSES, *cores])
+
+
+@pytest.fixture(params=["host", pytest.param("gpu", marks=pytest.mark.gpu)])
+def engine(request, monkeypatch):
+    """Return engine ``cuda_fused`` where all passes pay."""
+    monkeypatch.setattr(cuda_fused, "missing", lambda: None)
+    monkeypatch.setattr(peel, "Cost", lambda: FREE)
+    with backends.using(request.getfixturevalue(f"{request.param}_backend")):
+        yield cuda_fused.ENGINE
+
+
+def found_by_peel(graph, cost=FREE):
+    arrays = backends.current().arrays
+    indptr, sources = arrays.asarray(graph.indptr.astype(np.uint32)), arrays.asarray(graph.sources.view(np.uint32))
+    return peel.peel(graph, indptr, sources, cost)
+
+
+def layered(sizes, *, seed=1, cycle=0, hub=None):
+    """Return a graph of layers, each of whose nodes has edges from the one before; a cycle in the midst."""
+    random, ends = np.random.default_rng(seed), np.cumsum([0, *sizes])
+    sources, targets = [], []
+    for k in range(1, len(sizes)):
+        targets.append(np.repeat(np.arange(ends[k], ends[k + 1]), 3))
+        sources.append(random.integers(ends[k - 1], ends[k], 3 * sizes[k]))
+    ring = np.arange(ends[1], ends[1] + cycle)
+    sources.append(ring)
+    targets.append(np.roll(ring, -1))
+    if hub is not None:
+        sources.append(np.arange(ends[-1] - 1)[:hub])
+        targets.append(np.full(min(hub, ends[-1] - 1), ends[-1] - 1))
+    return Graph.from_edges(np.concatenate(sources), np.concatenate(targets), nodes=int(ends[-1]))
+
+
+@given(graph=graphs_with_a_core())
+@few
+def test_edges_outside_the_core_lead_to_later_levels(engine, graph):
+    found = found_by_peel(graph)
+    if found is None:
+        # Every node has edges from others that have, and to others that have.
+        assert (graph.in_degree > 0).all()
+        assert (graph.out_degree > 0).all()
+        return
+    order, place = (np.asarray(backends.current().to_host(part)) for part in (found.order, found.place))
+    assert (order[place] == np.arange(graph.nodes)).all()
+    assert found.core + sum(found.before) + sum(found.behind) == graph.nodes
+    levels = np.repeat(np.arange(len(found.before) + len(found.behind)), [*found.before, *found.behind])
+    # The core lies between the two kinds of levels.
+    rank = np.concatenate([np.full(found.core, len(found.before) - 0.5), levels])
+    source, target = place[graph.sources], place[graph.targets]
+    inside = (source < found.core) & (target < found.core)
+    assert (rank[source] < rank[target])[~inside].all()
+    for ends in (source, target):
+        assert np.unique(ends[inside]).size == found.core
+
+
+@given(graph=graphs_with_a_core(), data=st.data())
+@few
+def test_the_solution_of_the_whole_follows_from_the_cores(engine, graph, data):
+    problem = Problem(graph, data.draw(st.floats(0.01, 0.95)), data.draw(st.none() | distributions(graph.nodes)))
+    refinement = engine.refinement(problem)
+    if isinstance(refinement, PeeledRefinement):
+        ranks, status, _ = at_once(refinement, default_policy(FP16), Stopping(1e-12))
+        ranks = np.asarray(backends.current().to_host(ranks))
+        assert status is Status.CONVERGED
+        assert ranks.sum() == pytest.approx(1.0, abs=1e-14)
+        assert ranking.residual(problem, ranks) < 2e-12
+
+
+@given(graph=graphs_with_a_core(), data=st.data())
+@few
+def test_answers_are_certified(engine, graph, data):
+    teleport = data.draw(st.none() | distributions(graph.nodes))
+    rule = data.draw(st.sampled_from(["teleport", "uniform"]))
+    result = cpms.pagerank(
+        graph, method="refine", engine="cuda_fused", personalization=teleport, dangling=rule, tol=1e-11
+    )
+    assert result.converged
+    assert [step.iteration for step in result.history] == list(range(1, result.iterations + 1))
+    check.answer_is_certified(result, personalization=teleport, dangling=rule)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "options"),
+    [
+        ((1500, 3, 2, 2000, 1, 700), {}),
+        ((5, 1200, 1100, 4), {"cycle": 900}),
+        ((1100, 40, 1300), {"cycle": 40, "hub": 600}),
+        ((20, 1500, 30), {"hub": 1200}),
+        ((30,) * 40, {"cycle": 2}),
+    ],
+    ids=["acyclic", "narrow, core, wide", "long row behind", "long row of an acyclic graph", "many levels"],
+)
+@pytest.mark.parametrize("aimed", [False, True])
+def test_levels_of_any_width_are_passed(engine, sizes, options, aimed):
+    graph = layered(sizes, **options)
+    teleport = np.random.default_rng(3).random(graph.nodes) if aimed else None
+    problem = Problem(graph, 0.85, None if teleport is None else teleport / teleport.sum())
+    refinement = engine.refinement(problem)
+    assert isinstance(refinement, PeeledRefinement)
+    ranks, *_ = at_once(refinement, default_policy(FP16), Stopping(1e-12))
+    assert ranking.residual(problem, np.asarray(backends.current().to_host(ranks))) < 2e-12
+    again, *_ = at_once(refinement, default_policy(FP16), Stopping(1e-12))
+    assert bool((ranks == again).all())
+
+
+def test_rows_too_long_for_a_warp_stay_in_the_core(engine):
+    nodes = 3000
+    graph = Graph.from_edges(np.arange(nodes - 1), np.full(nodes - 1, nodes - 1))
+    found = found_by_peel(graph)
+    assert (found.core, found.before, found.behind) == (1, [nodes - 1], [])
+
+
+def test_a_pass_that_does_not_pay_is_not_made(host_backend):
+    with backends.using(host_backend):
+        assert found_by_peel(layered((40, 40, 40)), peel.Cost()) is not None
+        assert found_by_peel(layered((40, 40, 40), cycle=30), peel.Cost()) is None
+        assert found_by_peel(layered((1,) * 900), peel.Cost()) is None
+
+
+@pytest.mark.parametrize("node", range(7))
+def test_queries_may_reach_the_core_or_not(engine, node):
+    edges = [0, 1, 2, 3, 4, 5, 6, 6], [1, 2, 1, 0, 0, 0, 0, 1]
+    graph = Graph.from_edges(*edges)
+    result = cpms.pagerank(graph, method="refine", engine="cuda_fused", personalization=[node])
+    assert result.converged
+    check.answer_is_certified(result, personalization=[node])
+
+
+@given(graph=graphs_with_a_core(), storage=st.sampled_from(FORMATS))
+@few
+def test_sweeps_of_a_core_lose_what_leaves_it(engine, graph, storage):
+    refinement = engine.refinement(Problem(graph))
+    core = refinement._core if isinstance(refinement, PeeledRefinement) else None
+    if core is None or len(refinement._passes.peel.before):
+        return
+    core.start(np.random.default_rng(core.graph.nodes).random(core.graph.nodes))
+    made = core.round(storage, gain=1e-300, tol=1e-300, norm="l1", most_low=6)
+    sizes = [made.found.l1, *made.low]
+    for size, (before, after) in zip(sizes, itertools.pairwise(made.sums), strict=False):
+        assert abs(after - 0.85 * before) <= 1e-14 * max(size, 1e-300) * (1 + graph.nodes)
+
+
+def test_what_a_pass_gets_wrong_is_refined(engine, monkeypatch):
+    graph = layered((50, 60, 40), cycle=30)
+    wrong = passes.Passes.behind
+    monkeypatch.setattr(passes.Passes, "behind", lambda *given: wrong(*given) ** 2)
+    result = cpms.pagerank(graph, method="refine", engine="cuda_fused")
+    assert result.converged
+    check.answer_is_certified(result)
+
+
+def test_where_dangling_mass_goes_elsewhere_all_is_swept(engine):
+    graph, teleport = layered((50, 60, 40)), np.full(150, 1 / 150)
+    assert isinstance(engine.refinement(Problem(graph, 0.85, teleport, "uniform")), CudaRefinement)
+    assert isinstance(peeled.prepared(Problem(graph, 0.85, teleport), "cuda_fused"), PeeledRefinement)
