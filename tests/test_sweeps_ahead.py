@@ -1,7 +1,6 @@
 """Sweeps begun before the last one's change is known: the same solves, and hardly a sweep for nothing."""
 
 import gc
-from dataclasses import astuple
 
 import numpy as np
 import pytest
@@ -45,7 +44,7 @@ def solved(graph, storage, stopping, *, queues, rule=None):
             patched.setattr(reference.ReferenceOperator, "queue", queue)
         operator = reference.ENGINE.prepare(problem, storage, "csr")
         ranks, status, history = power(operator, first, rule or default_controller(storage), stopping)
-    return ranks.tolist(), status, [astuple(step)[:-1] for step in history]
+    return ranks.tolist(), status, [tuple(step)[:-1] for step in history]
 
 
 @given(
