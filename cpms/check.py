@@ -242,7 +242,8 @@ def queued_sweeps_agree(engine: Engine, problem: Problem, storage: Format, layou
     waiting, x, out = _prepared(engine, problem, storage, layout, level, start)
     operator, y, other = _prepared(engine, problem, storage, layout, level, start)
     under_way = operator.queue(y, other, level, 0, "l1")
-    loss = 0.0 if engine.repeatable else _SUM_ERROR + 4.0 * engine.sum_roundoff(storage) * problem.graph.nodes
+    additions = max(problem.graph.nodes, int(problem.graph.in_degree.max()))
+    loss = 0.0 if engine.repeatable else _SUM_ERROR + 4.0 * engine.sum_roundoff(storage) * additions
     for step in range(4):
         if under_way is None:
             return

@@ -140,7 +140,7 @@ def test_levels_of_any_width_are_passed(engine, sizes, options, aimed):
 
 
 def test_rows_too_long_for_a_warp_stay_in_the_core(engine):
-    nodes = 3000
+    nodes = 20_000
     graph = Graph.from_edges(np.arange(nodes - 1), np.full(nodes - 1, nodes - 1))
     found = found_by_peel(graph)
     assert (found.core, found.before, found.behind) == (1, [nodes - 1], [])

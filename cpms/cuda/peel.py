@@ -17,7 +17,7 @@ _NO_LEVEL, _LAST_LEVEL = 0x7FFFFFFF, 0xFFFFFFFF
 """As in ``peel.cu``."""
 _NARROW = 1024
 """Rows of a level that one block passes over alone; as in ``passes.cu``."""
-_MOST_ENTRIES = 1 << 11
+_MOST_ENTRIES = 1 << 14
 """A warp sums a row of a level: longer ones are for sweeps, which share them out."""
 _BEFORE, _BEHIND, _EDGES = PEELING
 
@@ -40,11 +40,11 @@ class Cost(NamedTuple):
     sweeps: int = 80
     sweep: float = 6.0
     level: float = 2.5
-    narrow_level: float = 0.9
+    narrow_level: float = 1.1
     launch: float = 60.0
     swept: float = 3.3e-6
     passed: float = 1.0e-5
-    counted: float = 3.5e-6
+    counted: float = 4.5e-6
     aimed: float = 2.0e-6
 
     def saved(self, rows: int, entries: int) -> float:

@@ -49,6 +49,7 @@ class PeeledRefinement(Refinement):
             name = f"the core of {problem.graph.name}"
             self._split = Split.of(name, found.core, rows.starts[: found.core + 1], rows.sources[:first])
             self._b = self._given(found)
+            self._kept = self._split.degree if found.behind else self._passes.degree
             self._core = CudaRefinement(self._resident())
             self._first = arrays.zeros(vector_length(found.core), np.float64)
             self._first[: found.core] = (1.0 / found.core) / arrays.maximum(self._passes.degree[: found.core], 1)
@@ -80,7 +81,7 @@ class PeeledRefinement(Refinement):
         self._core.start_at(self._first.copy())
         if self._reached():
             iterate(self._core)
-        return self._core.shares, self._split.degree
+        return self._core.shares, self._kept
 
     def start(self, values: Floats) -> None:
         """Begin at values of either memory."""
@@ -139,7 +140,7 @@ class PeeledRefinement(Refinement):
             place=None,
             partials=arrays.zeros(2 * MOST_TOTALS * edges.blocks, np.float64),
             came=arrays.zeros(1, np.uint32),
-            kept=split.degree,
+            kept=split.degree if self._passes.peel.behind else None,
         )
 
 

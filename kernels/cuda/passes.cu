@@ -65,10 +65,17 @@ CPMS_DEVICE double row_sum(const Early& row, const u32* sources, const double* s
         const int whose = __ffs(waiting) - 1;
         const u32 begin = __shfl_sync(all_lanes, row.begin, whose), end = __shfl_sync(all_lanes, row.end, whose);
         double part = 0.0;
+        u32 source[together];
+        const auto read_ahead = [&](u32 k) {
+#pragma unroll
+            for (u32 j = 0; j < together; ++j) source[j] = k + 32 * j < end ? sources[k + 32 * j] : 0;
+        };
+        read_ahead(begin + lane);
         for (u32 k = begin + lane; k < end; k += 32 * together) {
             double value[together];
 #pragma unroll
-            for (u32 j = 0; j < together; ++j) value[j] = k + 32 * j < end ? shares[sources[k + 32 * j]] : 0.0;
+            for (u32 j = 0; j < together; ++j) value[j] = k + 32 * j < end ? shares[source[j]] : 0.0;
+            read_ahead(k + 32 * together);
             part += added(value);
         }
         part = over_warp(part, Add{});
@@ -96,17 +103,15 @@ struct Turns {
 template <class End>
 CPMS_DEVICE void each_row(const u32* indptr, const u32* sources, const u32* degree, const double* shares, Turns turns,
                           const Early& early, End end) {
-    Early row = early, next;
-    next.bounds(indptr, degree, turns.row + turns.step, turns.behind);
-    while (turns.any()) {
-        Early third;
-        next.entries(sources);
-        third.bounds(indptr, degree, turns.row + 2 * turns.step, turns.behind);
-        const double sum = row_sum(row, sources, shares);
+    if (!turns.any()) return;
+    double sum = row_sum(early, sources, shares);
+    if (turns.row < turns.behind) end(turns.row, sum, early.out);
+    for (turns.row += turns.step; turns.any(); turns.row += turns.step) {
+        Early row;
+        row.bounds(indptr, degree, turns.row, turns.behind);
+        row.entries(sources);
+        sum = row_sum(row, sources, shares);
         if (turns.row < turns.behind) end(turns.row, sum, row.out);
-        row = next;
-        next = third;
-        turns.row += turns.step;
     }
 }
 
