@@ -35,8 +35,8 @@ class Contestant(BaseModel):
     """An engine, a storage format and a method.
 
     ``write_ahead`` writes so many segments more than are read; ``most_read`` goes to float64 rather than read more
-    segments; ``fixed`` reads all of the storage's bits from
-    first to last; ``whole`` sweeps over all nodes, also where passes would do for some; ``tol`` stands in for the experiment's; ``only`` names the graphs to take part in.
+    segments; ``fixed`` reads all of the storage's bits from first to last; ``whole`` sweeps over all nodes, also where
+    passes would do for some; ``tol`` stands in for the experiment's; ``only`` names the graphs to take part in.
     ``ranks`` is engine ``mpi``'s, which without it runs on one; ``device`` is engine ``opencl``'s (see
     `cpms.opencl.Choice`).
     """
