@@ -21,7 +21,7 @@ from cpms.refine import at_once, default_policy
 from cpms.stopping import Stopping
 from cpms.testing import distributions, graphs_with_a_core
 
-FREE = peel.Cost(level=0.0, narrow_level=0.0, launch=0.0, counted=0.0, aimed=0.0)
+FREE = peel.Cost(level=0.0, narrow_level=0.0, launch=0.0, counted=0.0, aimed=0.0, passed_alone=0.0)
 FORMATS = [quantiser(format_named(name)) for name in ("fp16", "e5m2")]
 few = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 

@@ -31,8 +31,8 @@ class Cost(NamedTuple):
         That a solve takes, about: 16 to 119 to 1e-10.
     sweep, level, narrow_level, launch : float
         Of sweeps and levels without nodes; of passes at all.
-    swept, passed : float
-        What a node or edge adds to a sweep and to a pass.
+    swept, passed, passed_alone : float
+        What a node or edge adds to a sweep; to a pass; to a pass by one block alone.
     counted, aimed : float
         What a node adds to a sweep where edges leave the core, and where edges come into it.
     """
@@ -40,17 +40,19 @@ class Cost(NamedTuple):
     sweeps: int = 80
     sweep: float = 6.0
     level: float = 2.5
-    narrow_level: float = 1.1
+    narrow_level: float = 0.9
     launch: float = 60.0
     swept: float = 3.3e-6
     passed: float = 1.0e-5
+    passed_alone: float = 4.0e-4
     counted: float = 4.5e-6
     aimed: float = 2.0e-6
 
     def saved(self, rows: int, entries: int) -> float:
         """Return what a level of so many nodes and edges saves."""
-        level = self.level if rows > _NARROW else self.narrow_level
-        return (rows + entries) * (self.sweeps * self.swept - self.passed) - level
+        narrow = rows <= _NARROW
+        level, passed = (self.narrow_level, self.passed_alone) if narrow else (self.level, self.passed)
+        return (rows + entries) * (self.sweeps * self.swept - passed) - level
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +153,7 @@ def _paying(levels: list[tuple[int, int]], cost: Cost, nodes: int, fixed: float)
     """
     gains = np.cumsum([0.0, *(cost.saved(rows, entries) for rows, entries in levels)])
     if _rows(levels) == nodes:
-        gains[-1] += cost.sweeps * cost.sweep + fixed
+        gains[-1] += cost.sweeps * cost.sweep + fixed - cost.launch
     count = int(np.argmax(gains))
     return levels[:count] if gains[count] > fixed else []
 

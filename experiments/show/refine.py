@@ -24,7 +24,7 @@ def show(rows, out):
     out.table(
         table,
         caption=f"Whole solves on {gpu}, medians, contestants in turn: full sweeps read 64 bits, low ones those of the "
-        "storage, over the core alone where there is one and passes over the other nodes pay, unless it says all nodes; "
+        "storage, over the core alone where passes over the other nodes pay, unless it says all nodes; "
         "'bound' is of the L1 error, from the residual that NumPy recomputed; cuGraph's are of another run",
     )
     out.table(_means(table), suffix="_means", caption="Geometric means over the graphs, and the worst graph")
