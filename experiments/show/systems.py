@@ -86,6 +86,8 @@ def _system(row, result):
         words.append("refine")
     if result["storage"] != "fp64":
         words.append(result["storage"])
+    if result.get("whole"):
+        words.append("all nodes")
     if "ranks" in result:
         words.append(f"{result['ranks']} ranks")
     if "device" in result:
