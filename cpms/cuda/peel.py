@@ -41,7 +41,7 @@ class Cost(NamedTuple):
     sweep: float = 6.0
     level: float = 2.5
     narrow_level: float = 0.85
-    launch: float = 75.0
+    launch: float = 80.0
     swept: float = 3.3e-6
     passed: float = 1.0e-5
     passed_alone: float = 4.0e-4
