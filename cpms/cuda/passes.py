@@ -40,6 +40,10 @@ class Renumbered:
             backend.run(Variant("place_edges"), backend.spread(graph.edges), arguments)
         return cls(starts, moved)
 
+    def edges_before(self, row: int) -> int:
+        """Return how many edges the rows before one have."""
+        return int(current().to_host(self.starts[row : row + 1])[0])
+
 
 @dataclass(frozen=True, eq=False)
 class Split:
@@ -67,9 +71,10 @@ class Split:
     weights: None = None
 
     @classmethod
-    def of(cls, name: str, nodes: int, starts: Any, sources: Any) -> Split:
-        """Split rows of places by whether these are below ``nodes``."""
+    def of(cls, name: str, nodes: int, rows: Renumbered) -> Split:
+        """Split the first rows, by whether sources are places below ``nodes``."""
         arrays = current().arrays
+        starts, sources = rows.starts[: nodes + 1], rows.sources[: rows.edges_before(nodes)]
         inside = sources < np.uint32(nodes)
         counted = arrays.concatenate([arrays.zeros(1, np.uint32), arrays.cumsum(inside).astype(np.uint32)])
         indptr, kept = counted[starts], sources[inside]
@@ -95,7 +100,7 @@ class Passes:
     @classmethod
     def of(cls, problem: Problem, peel: Peel, rows: Renumbered) -> Passes:
         """Take the rows outside the core."""
-        arrays, first = current().arrays, int(current().to_host(rows.starts[peel.core : peel.core + 1])[0])
+        arrays, first = current().arrays, rows.edges_before(peel.core)
         degree, teleport = arrays.asarray(problem.graph.out_degree.astype(np.uint32)), problem.teleport_or_scalar
         return cls(
             peel=peel,

@@ -45,9 +45,7 @@ class PeeledRefinement(Refinement):
         self._report = arrays.zeros(2, np.float64)
         self._core: CudaRefinement | None = None
         if found.core:
-            first = int(current().to_host(rows.starts[found.core : found.core + 1])[0])
-            name = f"the core of {problem.graph.name}"
-            self._split = Split.of(name, found.core, rows.starts[: found.core + 1], rows.sources[:first])
+            self._split = Split.of(f"the core of {problem.graph.name}", found.core, rows)
             self._b = self._given(found)
             self._kept = self._split.degree if found.behind else self._passes.degree
             self._core = CudaRefinement(self._resident())
@@ -160,7 +158,7 @@ def prepared(problem: Problem, engine: str, cost: Cost | None = None) -> Refinem
 
 
 def _peeled(problem: Problem, cost: Cost | None) -> PeeledRefinement | None:
-    """Return a problem with a smaller core, None where that does not pay or the nodes behind it need to be known."""
+    """Return a problem with a smaller core; None where that does not pay, or dangling mass goes elsewhere than v."""
     graph, arrays = problem.graph, current().arrays
     if problem.dangling == "uniform" and problem.teleport is not None:
         return None
