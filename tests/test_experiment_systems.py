@@ -160,6 +160,17 @@ def test_solves_without_a_matrix_of_floats_of_their_own_are_prepared_once():
     assert prepared == ["fp64", "cpms4", "cpms4", "cpms4"]
 
 
+def test_contestants_may_sweep_over_all_nodes_where_passes_would_do():
+    chain = Graph.from_edges(np.arange(49), np.arange(1, 50))
+    solver = Solver(Problem(chain), "none", layout="pattern", tol=1e-10)
+    passed, swept = (
+        solver.solve(Contestant(engine="cpu", method="refine", storage="fp16", whole=whole)) for whole in (False, True)
+    )
+    assert passed.bits == [64]
+    assert set(swept.bits) == {16, 64}
+    assert np.abs(passed.ranks - swept.ranks).sum() < 1e-9
+
+
 def test_memory_that_is_held_is_counted_once_and_graphs_are_not():
     graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 0, 0])
     values = np.zeros(50)
