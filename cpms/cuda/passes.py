@@ -9,7 +9,7 @@ import numpy as np
 
 from cpms.cuda.backend import RESIDENT_THREADS, current
 from cpms.cuda.peel import Peel
-from cpms.cuda.resident import MOST_TOTALS
+from cpms.cuda.resident import barrier
 from cpms.cuda.variants import PASSES, Variant
 from cpms.engine import Problem
 from cpms.graph import Graph
@@ -102,6 +102,7 @@ class Passes:
         """Take the rows outside the core."""
         arrays, first = current().arrays, rows.edges_before(peel.core)
         degree, teleport = arrays.asarray(problem.graph.out_degree.astype(np.uint32)), problem.teleport_or_scalar
+        partials, came = barrier(current().resident_blocks)
         return cls(
             peel=peel,
             damping=problem.damping,
@@ -111,8 +112,8 @@ class Passes:
             degree=degree[peel.order],
             teleport=arrays.asarray(teleport) if len(teleport) == 1 else arrays.asarray(teleport)[peel.order],
             shares=arrays.zeros(problem.graph.nodes, np.float64),
-            partials=arrays.zeros(2 * MOST_TOTALS * current().resident_blocks, np.float64),
-            came=arrays.zeros(1, np.uint32),
+            partials=partials,
+            came=came,
         )
 
     @property

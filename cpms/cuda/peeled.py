@@ -16,9 +16,9 @@ import numpy as np
 from cpms.cuda.arrange import Slots
 from cpms.cuda.backend import current
 from cpms.cuda.passes import Passes, Renumbered, Split
-from cpms.cuda.peel import Cost, Peel, peel
+from cpms.cuda.peel import Peel, peel
 from cpms.cuda.refinement import CudaRefinement, needed_bytes, too_large
-from cpms.cuda.resident import DEFAULT, MOST_TOTALS, ResidentGraph, Stretches
+from cpms.cuda.resident import DEFAULT, ResidentGraph, Stretches
 from cpms.cuda.variants import PASSES
 from cpms.cuda.vectors import vector_length
 from cpms.engine import Floats, Norm, Problem, Refinement, Round
@@ -47,7 +47,6 @@ class PeeledRefinement(Refinement):
         if found.core:
             self._split = Split.of(f"the core of {problem.graph.name}", found.core, rows)
             self._b = self._given(found)
-            self._kept = self._split.degree if found.behind else self._passes.degree
             self._core = CudaRefinement(self._resident())
             self._first = arrays.zeros(vector_length(found.core), np.float64)
             self._first[: found.core] = (1.0 / found.core) / arrays.maximum(self._passes.degree[: found.core], 1)
@@ -79,7 +78,8 @@ class PeeledRefinement(Refinement):
         self._core.start_at(self._first.copy())
         if self._reached():
             iterate(self._core)
-        return self._core.shares, self._kept
+        kept = self._core.graph.kept
+        return self._core.shares, self._passes.degree if kept is None else kept
 
     def start(self, values: Floats) -> None:
         """Begin at values of either memory."""
@@ -125,7 +125,7 @@ class PeeledRefinement(Refinement):
         return given / self._report[1]
 
     def _resident(self) -> ResidentGraph:
-        arrays, split = current().arrays, self._split
+        split = self._split
         edges = Stretches.of(Slots.of(split), split, DEFAULT.steps_for(split.nodes))
         return ResidentGraph(
             nodes=split.nodes,
@@ -136,13 +136,11 @@ class PeeledRefinement(Refinement):
             teleport=self._b,
             order=None,
             place=None,
-            partials=arrays.zeros(2 * MOST_TOTALS * edges.blocks, np.float64),
-            came=arrays.zeros(1, np.uint32),
             kept=split.degree if self._passes.peel.behind else None,
         )
 
 
-def prepared(problem: Problem, engine: str, cost: Cost | None = None) -> Refinement:
+def prepared(problem: Problem, engine: str) -> Refinement:
     """Return a problem prepared for method ``refine`` on the device.
 
     Raises
@@ -154,14 +152,14 @@ def prepared(problem: Problem, engine: str, cost: Cost | None = None) -> Refinem
     if reason:
         raise UnsupportedError(reason)
     with current().memory_for(problem.graph.name, needed_bytes(problem)):
-        return _peeled(problem, cost) or CudaRefinement.of(problem)
+        return _peeled(problem) or CudaRefinement.of(problem)
 
 
-def _peeled(problem: Problem, cost: Cost | None) -> PeeledRefinement | None:
+def _peeled(problem: Problem) -> PeeledRefinement | None:
     """Return a problem with a smaller core; None where that does not pay, or dangling mass goes elsewhere than v."""
     graph, arrays = problem.graph, current().arrays
     if problem.dangling == "uniform" and problem.teleport is not None:
         return None
     indptr, sources = arrays.asarray(graph.indptr.astype(np.uint32)), arrays.asarray(graph.sources.view(np.uint32))
-    found = peel(graph, indptr, sources, cost)
+    found = peel(graph, indptr, sources)
     return None if found is None else PeeledRefinement(problem, found, Renumbered.of(graph, found, indptr, sources))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -156,6 +156,12 @@ def _cuts(rows_before: npt.NDArray[np.int64], warps: int) -> npt.NDArray[np.int6
     return np.minimum(ascending, steps - warps + places)
 
 
+def barrier(blocks: int) -> tuple[Any, Any]:
+    """Return what so many blocks tell each other: room for their totals, and how many have come; device arrays."""
+    arrays = current().arrays
+    return arrays.zeros(2 * MOST_TOTALS * blocks, np.float64), arrays.zeros(1, np.uint32)
+
+
 @dataclass(frozen=True, eq=False)
 class ResidentGraph:
     """Edges and nodes of a problem, and what blocks tell each other.
@@ -173,9 +179,14 @@ class ResidentGraph:
     teleport: Any
     order: Any | None
     place: Any | None
-    partials: Any
-    came: Any
     kept: Any | None = None
+    partials: Any = field(init=False)
+    came: Any = field(init=False)
+
+    def __post_init__(self) -> None:
+        partials, came = barrier(self.edges.blocks)
+        object.__setattr__(self, "partials", partials)
+        object.__setattr__(self, "came", came)
 
     @classmethod
     def of(cls, problem: Problem, arrangement: Arrangement = DEFAULT, value_bytes: int = 2) -> ResidentGraph:
@@ -196,8 +207,6 @@ class ResidentGraph:
             teleport=placed(problem.teleport_or_scalar),
             order=None if chosen is None else arrays.asarray(chosen.order),
             place=None if chosen is None else arrays.asarray(chosen.place),
-            partials=arrays.zeros(2 * MOST_TOTALS * edges.blocks, np.float64),
-            came=arrays.zeros(1, np.uint32),
         )
 
     @property

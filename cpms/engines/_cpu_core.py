@@ -52,30 +52,27 @@ class Core:
 
     def begin(self) -> tuple[Floats, Floats, float]:
         """Return y of the nodes before the core; and b of the core, with its sum, 0 where nothing reaches it."""
-        problem = self.problem
+        problem, b = self.problem, np.empty(len(self.nodes))
         y, share = (np.zeros(problem.graph.nodes) for _ in range(2))
-        self._add_inflow(self.up, self.inverse, share, y)
-        right_of_core = np.empty(len(self.nodes))
-        _enter(
-            self.inflow, self.entering, share, problem.teleport_or_scalar, problem.damping, self.nodes, right_of_core
-        )
-        return y, right_of_core, float(right_of_core.sum())
+        self._add_inflow(self.up, share, y)
+        _enter(self.inflow, self.entering, share, problem.teleport_or_scalar, problem.damping, self.nodes, b)
+        return y, b, float(b.sum())
 
     def end(self, y: Floats, scale: float, ranks: Floats) -> Floats:
         """Return x, shape (nodes,), of sum 1, from the core's solution."""
         damping = self.problem.damping
         lost = float(ranks @ (1.0 - self.graph.out_degree / self.degree))
         y[self.nodes] = ranks * (scale / (damping * lost + 1.0 - damping))
-        self._add_inflow(self.down, self.inverse, y * self.inverse, y)
+        self._add_inflow(self.down, y * self.inverse, y)
         y /= y.sum()
         return y
 
-    def _add_inflow(self, nodes: npt.NDArray[Any], inverse: Floats, share: Floats, y: Floats) -> None:
-        """Set y = v + damping P y of some nodes in their order, and their shares, y times ``inverse``."""
+    def _add_inflow(self, nodes: npt.NDArray[Any], share: Floats, y: Floats) -> None:
+        """Set y = v + damping P y of some nodes in their order, and their shares, y over out-degree."""
         graph = self.problem.graph
         sources = graph.sources.view(f"uint{8 * graph.sources.itemsize}")
         indptr, right, damping = graph.indptr.view(np.uint64), self.problem.teleport_or_scalar, self.problem.damping
-        one_pass(indptr, sources, right, damping, IN_ORDER, nodes, inverse, np.ones(1), share, y)
+        one_pass(indptr, sources, right, damping, IN_ORDER, nodes, self.inverse, np.ones(1), share, y)
 
 
 def core(problem: Problem) -> Core | None:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from cpms.cuda import arrange, room
 from cpms.cuda.backend import current
-from cpms.cuda.resident import DEFAULT, MOST_TOTALS, ResidentGraph, Stretches
+from cpms.cuda.resident import DEFAULT, ResidentGraph, Stretches
 from cpms.cuda.variants import Variant
 from cpms.engine import Floats, Problem
 from cpms.errors import UnsupportedError
@@ -143,8 +143,6 @@ class DeviceRows:
             teleport=arrays.asarray(_own(problem.teleport_or_scalar, rows)),
             order=None,
             place=None,
-            partials=arrays.zeros(2 * MOST_TOTALS * edges.blocks, np.float64),
-            came=arrays.zeros(1, np.uint32),
         )
 
 
