@@ -289,12 +289,16 @@ def test_conversion_to_float64_keeps_values(backend, engine, layout, storage):
         np.testing.assert_allclose(operator.read(out, 0), twin.read(out_twin, 0), rtol=1e-13)
 
 
+@pytest.mark.parametrize("cache_bytes", [0, 1 << 40])
 @pytest.mark.parametrize("steps", [1, 2, 3, 64])
-def test_rows_may_lie_in_any_number_of_tasks(backend, steps):
+def test_rows_may_lie_in_any_number_of_tasks(backend, monkeypatch, steps, cache_bytes):
+    monkeypatch.setattr(backends.current(), "cache_bytes", cache_bytes)
     for graph in GRAPHS.values():
         problem = Problem(graph)
         values = np.random.default_rng(11).random(graph.nodes)
         matrix = layouts.BalancedRows.build(graph, FP64, steps=steps)
+        assert matrix.tasks.steps == steps
+        assert matrix.wide_tasks.steps == (steps if cache_bytes else max(1, steps // 2))
         work = cuda.Work.of(problem, pattern=False, numbering=None)
         operator = cuda.CudaOperator.of(problem, FP64, "spmv_csr_balanced", matrix, work)
         twin = obvious.ENGINE.prepare(problem, FP64, "csr")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -63,6 +63,21 @@ class Columns:
     nowhere: int
 
 
+class Tasks(NamedTuple):
+    """What warps do one each: so many steps of 256 slots.
+
+    Parameters
+    ----------
+    steps : int
+    first_rows, first_tasks : device arrays of uint32
+        Row of each task's first slot, and the task in which that row begins.
+    """
+
+    steps: int
+    first_rows: Any
+    first_tasks: Any
+
+
 @dataclass(frozen=True, eq=False)
 class Slots:
     """Where the edges of each row go when every row has at least one slot.
@@ -105,12 +120,12 @@ class Slots:
         """Steps of 256 slots, the last of them perhaps not full."""
         return -(-self.count // WHOLE_VALUES)
 
-    def tasks(self, steps: int) -> tuple[Any, Any]:
-        """Return each task's first row, and the task in which that row begins; device arrays of uint32."""
+    def tasks(self, steps: int) -> Tasks:
+        """Cut the slots into tasks of so many steps."""
         arrays, size = current().arrays, steps * WHOLE_VALUES
         bounds = arrays.arange(0, self.count, size, dtype=np.uint32)
         rows = arrays.searchsorted(self.starts, bounds, side="right") - 1
-        return rows.astype(np.uint32), self.starts[rows] // np.uint32(size)
+        return Tasks(steps, rows.astype(np.uint32), self.starts[rows] // np.uint32(size))
 
     def place(self, graph: Rows, columns: Columns | None = None) -> tuple[Any, Any, Any | None]:
         """Return sources, marks and weights (None without) by slot, on the device."""
@@ -139,6 +154,22 @@ class Slots:
             *(np.uint32(graph.nodes), np.uint32(graph.edges), sources, _NULL if weights is None else weights),
         )
         current().run(Variant("place_edges"), current().spread(graph.edges), arguments)
+
+
+def for_lanes(slots: Any, bits: int) -> Any:
+    """Return what steps of 256 slots have, in the order in which a warp's lanes load it, 16 bytes at a time.
+
+    Lane i takes slots i, 32 + i, 64 + i and so on: as many side by side as 16 bytes hold, eight at most.
+
+    Parameters
+    ----------
+    slots : device array, shape (steps * 256,)
+    bits : int
+        What one slot's value has.
+    """
+    run = min(WHOLE_VALUES // 32, 128 // bits)
+    rounds = slots.reshape(-1, WHOLE_VALUES // 32 // run, run, 32)
+    return current().arrays.ascontiguousarray(rounds.transpose(0, 1, 3, 2)).reshape(-1)
 
 
 def place_columns(graph: Graph) -> tuple[Any, Any | None]:

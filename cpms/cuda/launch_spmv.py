@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from cpms.cuda import variants
+from cpms.cuda.arrange import Tasks
 from cpms.cuda.backend import THREADS, current
 from cpms.errors import InputError
 from cpms.format import FP64
@@ -102,29 +103,28 @@ def balanced(
     sources: Any,
     values: SegmentedArray | None,
     marks: Any,
-    tasks: tuple[Any, Any],
+    tasks: Tasks,
     pieces: Any,
     x: SegmentedArray,
     out: SegmentedArray,
     update: Update,
     *,
-    steps: int,
     read: int,
     write: int,
 ) -> None:
-    """Multiply CSR in tasks of ``steps`` times 256 slots, and update.
+    """Multiply CSR in tasks, and update.
 
-    ``tasks`` holds each task's first row, and the task in which that row began; ``pieces`` one uint64
-    each, all bits 1 between launches.
+    ``pieces`` holds a uint64 for each task at least, all bits 1 between launches.
     """
-    _check(x, out, values, (sources, *tasks))
+    rows = tasks.first_rows, tasks.first_tasks
+    _check(x, out, values, (sources, *rows))
     all_steps = len(sources) // variants.WHOLE_VALUES
-    count = -(-all_steps // steps)
-    if len(marks) != 32 * all_steps or any(len(part) != count for part in (*tasks, pieces)):
-        raise InputError(f"{all_steps} steps by {steps} make {count} tasks; the arrays are for others")
+    count = -(-all_steps // tasks.steps)
+    if len(marks) != 32 * all_steps or any(len(part) != count for part in rows) or len(pieces) < count:
+        raise InputError(f"{all_steps} steps by {tasks.steps} make {count} tasks; the arrays are for others")
     memory = _NULL if values is None else values.memory
     arguments = (
-        *(sources, memory, marks, *tasks, np.uint32(all_steps), np.uint32(steps), x.memory, pieces),
+        *(sources, memory, marks, *rows, np.uint32(all_steps), np.uint32(tasks.steps), x.memory, pieces),
         *update.arguments(out),
     )
     variant = _variant("spmv_csr_balanced", x, values, read, write)

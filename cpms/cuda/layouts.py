@@ -9,17 +9,19 @@ from typing import Any
 import numpy as np
 
 from cpms.cuda import arrange, launch_spmv, segmented
+from cpms.cuda.arrange import Tasks
 from cpms.cuda.backend import current
 from cpms.cuda.launch_spmv import Update
 from cpms.cuda.numbering import Numbering
 from cpms.cuda.variants import WHOLE_VALUES
 from cpms.cuda.vectors import padded
-from cpms.format import FP64, Format
+from cpms.format import FP64, FloatFormat, Format
 from cpms.graph import Graph
 from cpms.segmented import SegmentedArray
 
 _MOST_STEPS = 8
 _MOST_STEPS_OF_SHORT_ROWS = 4
+_NARROW_BITS = 32
 _SHORT_ROW = 4
 """Where rows are this short on average, more tasks pay: writing them takes as long as reading edges."""
 
@@ -102,10 +104,9 @@ class BalancedRows(Matrix):
     ----------
     marks : device array of uint16
         Of each eight slots, where rows end, and how many ended before.
-    steps : int
-        Steps of 256 slots in a task.
-    tasks : device arrays of uint32
-        Row of each task's first slot, and the task in which that row begins.
+    tasks, wide_tasks : Tasks
+        For reads of up to 32 bits, and of more: where those outgrow the cache, shorter tasks keep warps near each
+        other.
     pieces : device array of uint64
         Room for what tasks leave of rows that go on in the next; all bits 1 between launches.
     numbering : Numbering or None
@@ -113,8 +114,8 @@ class BalancedRows(Matrix):
     """
 
     marks: Any
-    steps: int
-    tasks: tuple[Any, Any]
+    tasks: Tasks
+    wide_tasks: Tasks
     pieces: Any
     numbering: Numbering | None
 
@@ -135,35 +136,38 @@ class BalancedRows(Matrix):
         most = _MOST_STEPS if graph.edges >= _SHORT_ROW * graph.nodes else _MOST_STEPS_OF_SHORT_ROWS
         chosen = steps or min(most, max(1, slots.steps // (backend.processors * 32)))
         sources, marks, weights = slots.place(graph)
-        first_rows, first_tasks = slots.tasks(chosen)
-        count = len(first_rows)
+        tasks = wide = slots.tasks(chosen)
+        if chosen > 1 and FP64.nbytes(graph.nodes) > backend.cache_bytes:
+            wide = slots.tasks(chosen // 2)
         made = cls(
-            sources=sources,
+            sources=arrange.for_lanes(sources, 32),
             values=None,
             marks=marks,
-            steps=chosen,
-            tasks=(first_rows, first_tasks),
-            pieces=arrays.full(count, ~np.uint64(0), np.uint64),
+            tasks=tasks,
+            wide_tasks=wide,
+            pieces=arrays.full(len(wide.first_rows), ~np.uint64(0), np.uint64),
             numbering=numbering,
         )
         if storage is None:
             return made
-        values = arrange.values_at(sources, graph, weights, numbering)
+        values = _values_for_lanes(sources, graph, weights, numbering, storage)
         return replace(made, values=_stored(values, graph, storage))
 
     @property
     def nbytes(self) -> int:
         """Bytes stored."""
-        return super().nbytes + sum(int(part.nbytes) for part in (self.marks, *self.tasks, self.pieces))
+        parts = self.marks, self.pieces, *self.tasks[1:], *self.wide_tasks[1:]
+        return super().nbytes + sum({id(part): int(part.nbytes) for part in parts}.values())
 
     def multiply(self, x: SegmentedArray, out: SegmentedArray, update: Update, *, read: int, write: int) -> None:
         """Launch one kernel."""
-        parts = (self.sources, self.values, self.marks, self.tasks, self.pieces)
-        launch_spmv.balanced(*parts, x, out, update, steps=self.steps, read=read, write=write)
+        tasks = self.wide_tasks if x.format.bits(read) > _NARROW_BITS else self.tasks
+        parts = (self.sources, self.values, self.marks, tasks, self.pieces)
+        launch_spmv.balanced(*parts, x, out, update, read=read, write=write)
 
     def _float64_values(self, graph: Graph) -> Any:
-        weights = None if graph.weights is None else arrange.Slots.of(graph, self.numbering).place(graph)[2]
-        return arrange.values_at(self.sources, graph, weights, self.numbering)
+        sources, _, weights = arrange.Slots.of(graph, self.numbering).place(graph)
+        return _values_for_lanes(sources, graph, weights, self.numbering, FP64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,7 +203,16 @@ def most_bytes(graph: Graph, storage: Format, layout: str) -> int:
     if layout == "pattern":
         return vectors + 4 * (entries + graph.edges) + 12 * graph.nodes
     stored = 0 if storage.exact else storage.nbytes(entries)
-    return vectors + 12 * entries + stored + 4 * graph.edges + 20 * graph.nodes
+    return vectors + 16 * entries + stored + 4 * graph.edges + 20 * graph.nodes
+
+
+def _values_for_lanes(
+    sources: Any, graph: Graph, weights: Any | None, numbering: Numbering | None, storage: Format
+) -> Any:
+    """Return float64 edge values in the order in which lanes load them once they are stored."""
+    bits = storage.width if isinstance(storage, FloatFormat) else max(storage.widths)
+    moved = None if weights is None else arrange.for_lanes(weights, bits)
+    return arrange.values_at(arrange.for_lanes(sources, bits), graph, moved, numbering)
 
 
 def _stored(values: Any, graph: Graph, storage: Format) -> SegmentedArray:

@@ -3,10 +3,11 @@
 // Edges are counted in slots, 256 a step, and a warp takes `steps` steps, its task. Every row has at
 // least one slot: an empty row's holds value 0 and points at a value of x that is always 0, behind the
 // rows. For each eight slots, `marks` has one bit a slot where a row ends, and above these bits the
-// number of rows that ended in the step before. Lanes read slots side by side, so that neighbouring
+// number of rows that ended in the step before. Lanes gather for slots side by side, so that neighbouring
 // edges share a transaction, and turn them over in shared memory; then each lane sums eight slots that
 // follow one another, lanes are joined by a segmented scan, and finished rows leave through shared
-// memory so that they are written side by side.
+// memory so that they are written side by side. In memory a lane's sources and values lie side by side
+// instead, as many as make a load of 16 bytes (`arrange.for_lanes`).
 //
 // A row that crosses tasks leaves a piece in each; the task in which it ends waits for the others'
 // pieces and adds them in order. Tasks wait only for earlier ones, which started before them.
@@ -15,44 +16,38 @@
 
 namespace cpms {
 
-// Room for a step's products, a word left free after each lane's eight: lanes then meet different banks.
-constexpr int step_room = step_slots + 32;
+// A lane's slots of a step that lie side by side in memory: what fills a load of 16 bytes.
+CPMS_CONSTANT int run_slots(int bits) { return 128 / bits < slots_each ? 128 / bits : slots_each; }
 
-CPMS_DEVICE u32 turned(u32 slot) { return slot + slot / slots_each; }
-
-// Slots of a step that a lane reads one after the other: what fills its loads of values, of 16 bytes.
-template <class F>
-CPMS_CONSTANT int run_slots() {
-    return 128 / F::widest < slots_each ? 128 / F::widest : slots_each;
-}
-
+// Where the run lies that holds a lane's slots 32 * Run * round + 32 * j + lane.
 template <int Run>
-CPMS_DEVICE u32 first_slot(int round, u32 lane) {
+CPMS_DEVICE u32 first_of_run(int round, u32 lane) {
     return (32 * round + lane) * Run;
 }
 
-template <int Run>
 CPMS_DEVICE void load_sources(const u32* sources, u32 step, u32 lane, u32 (&source)[slots_each]) {
+    constexpr int Run = run_slots(32);
 #pragma unroll
     for (int round = 0; round < slots_each / Run; ++round) {
-        const u8* at = (const u8*)(sources + ((u64)step * step_slots + first_slot<Run>(round, lane)));
+        const u8* at = (const u8*)(sources + ((u64)step * step_slots + first_of_run<Run>(round, lane)));
         const auto loaded = load_run_bytes<4 * Run>(at, LastUse{});
 #pragma unroll
         for (int j = 0; j < Run; ++j) source[round * Run + j] = loaded.word[j];
     }
 }
 
-// From the slots that a lane has read to the eight that follow one another.
-template <int Run>
+// From slots 32 * k + lane to the lane's eight that follow one another.
 CPMS_DEVICE void turn_over(double (&term)[slots_each], double* room, u32 lane) {
-    if constexpr (Run < slots_each) {
 #pragma unroll
-        for (int k = 0; k < slots_each; ++k) room[turned(first_slot<Run>(k / Run, lane) + k % Run)] = term[k];
-        __syncwarp();
+    for (int k = 0; k < slots_each; ++k) room[turned_pair(32 * k + lane)] = term[k];
+    __syncwarp();
 #pragma unroll
-        for (int k = 0; k < slots_each; ++k) term[k] = room[turned(slots_each * lane) + k];
-        __syncwarp();
+    for (int k = 0; k < slots_each; k += 2) {
+        const Pair64 two = *(const Pair64*)(room + turned_pair(slots_each * lane + k));
+        term[k] = two.first;
+        term[k + 1] = two.second;
     }
+    __syncwarp();
 }
 
 // Rows `first` and on from their sums; four a lane at a time, loads before stores.
@@ -80,17 +75,17 @@ template <class F, int R, int W, bool Pattern, class V = F, int RV = R>
 CPMS_DEVICE void spmv_csr_balanced(const u32* sources, const u8* values, const u16* marks, const u32* first_rows,
                                    const u32* first_tasks, u32 all_steps, u32 steps, const u8* x,
                                    const TaskPieces& pieces, const Update& update) {
-    __shared__ double shared_room[block_warps][step_room];
+    alignas(16) __shared__ double shared_room[block_warps][step_slots];
     const u32 lane = threadIdx.x % 32;
     const u32 task = blockIdx.x * block_warps + threadIdx.x / 32;
     u32 step = task * steps;
     if (step >= all_steps) return;  // the whole warp leaves, and no barrier waits for it
     const u32 last = smaller(step + steps, all_steps);
     double* const room = shared_room[threadIdx.x / 32];
-    constexpr int Run = run_slots<V>();
+    constexpr int Run = run_slots(V::widest);
 
     u32 source[slots_each];
-    load_sources<Run>(sources, step, lane, source);
+    load_sources(sources, step, lane, source);
     u32 row = load_word(first_rows + task, ReadOnly{});
     const u32 first_task = load_word(first_tasks + task, ReadOnly{});
     bool open = first_task < task;  // its first row began in an earlier task
@@ -104,18 +99,18 @@ CPMS_DEVICE void spmv_csr_balanced(const u32* sources, const u8* values, const u
         if constexpr (!Pattern) {
 #pragma unroll
             for (int round = 0; round < slots_each / Run; ++round) {
-                const u32 first = step * step_slots + first_slot<Run>(round, lane);
+                const u32 first = step * step_slots + first_of_run<Run>(round, lane);
                 load_run<V, RV>(values, first, all_steps * step_slots, LastUse{}, factor[round]);
             }
         }
 #pragma unroll
         for (int k = 0; k < slots_each; ++k) term[k] = load<F, R>(x, source[k], update.length, ReadOnly{});
-        if (step + 1 < last) load_sources<Run>(sources, step + 1, lane, source);
+        if (step + 1 < last) load_sources(sources, step + 1, lane, source);
         if constexpr (!Pattern) {
 #pragma unroll
             for (int k = 0; k < slots_each; ++k) term[k] *= factor[k / Run][k % Run];
         }
-        turn_over<Run>(term, room, lane);
+        turn_over(term, room, lane);
         const u32 slot_ends = mark & 0xFF;
         double* const mine = room + (mark >> 8);
         double* put = mine;
