@@ -94,15 +94,13 @@ class Passes:
     degree: Any
     teleport: Any
     shares: Any
-    partials: Any
-    came: Any
+    barrier: tuple[Any, Any]
 
     @classmethod
     def of(cls, problem: Problem, peel: Peel, rows: Renumbered) -> Passes:
         """Take the rows outside the core."""
         arrays, first = current().arrays, rows.edges_before(peel.core)
         degree, teleport = arrays.asarray(problem.graph.out_degree.astype(np.uint32)), problem.teleport_or_scalar
-        partials, came = barrier(current().resident_blocks)
         return cls(
             peel=peel,
             damping=problem.damping,
@@ -112,8 +110,7 @@ class Passes:
             degree=degree[peel.order],
             teleport=arrays.asarray(teleport) if len(teleport) == 1 else arrays.asarray(teleport)[peel.order],
             shares=arrays.zeros(problem.graph.nodes, np.float64),
-            partials=partials,
-            came=came,
+            barrier=barrier(current().resident_blocks),
         )
 
     @property
@@ -125,7 +122,7 @@ class Passes:
         """Put b of the core, of sum 1, into ``b``; the mass before the core and b's own sum into ``report``."""
         inflow = split.inflow_indptr, split.inflow_sources
         levels = self._levels(len(self.peel.before))
-        self._launch(_BEFORE, (*levels, *inflow, self.shares, b, self.partials, self.came, report))
+        self._launch(_BEFORE, (*levels, *inflow, self.shares, b, *self.barrier, report))
 
     def behind(self, core_shares: Any, kept: Any, report: Any) -> Any:
         """Return x, of sum 1, in the order of nodes, from the core's solution as shares."""
@@ -134,7 +131,7 @@ class Passes:
         levels = self._levels(len(self.peel.before) + len(self.peel.behind))
         arguments = (
             *(*levels, np.uint32(done), core_shares, kept, report, self.peel.order, np.uint32(len(x))),
-            *(self.shares, x, self.partials, self.came),
+            *(self.shares, x, *self.barrier),
         )
         self._launch(_BEHIND, arguments)
         return x
@@ -149,5 +146,4 @@ class Passes:
         backend = current()
         widest = max([self.peel.core, len(self.shares) // 8, *self.peel.before, *self.peel.behind])
         blocks = max(1, min(backend.resident_blocks, -(-widest // RESIDENT_THREADS)))
-        backend.clear(self.came)
         backend.run_resident(kernel, blocks, arguments)

@@ -135,7 +135,6 @@ class PeeledRefinement(Refinement):
             sink=self._b,
             teleport=self._b,
             order=None,
-            place=None,
             kept=split.degree if self._passes.peel.behind else None,
         )
 

@@ -37,7 +37,7 @@ class CudaRefinement(Refinement):
         self.nbytes = self._graph.nbytes
         self._shares, self._fresh, self._change = (arrays.zeros(length, np.float64) for _ in range(3))
         self._c = arrays.zeros(length, np.float32)
-        self._z: tuple[Any, ...] = ()
+        self._rooms: dict[FloatFormat, tuple[Any, ...]] = {}
         self._storage: FloatFormat | None = None
         self._report = arrays.zeros(2 + _EACH * _MOST, np.float64)
         self._has_c = False
@@ -49,7 +49,7 @@ class CudaRefinement(Refinement):
 
     def expect(self, storage: FloatFormat | None) -> None:
         """Compile."""
-        current().compile([self._variant(storage or FP32)])
+        current().compile([self._variant(storage or FP32), *variants.SHARES])
 
     @property
     def graph(self) -> ResidentGraph:
@@ -63,7 +63,7 @@ class CudaRefinement(Refinement):
 
     def start(self, values: Floats) -> None:
         """Begin at values of either memory."""
-        self.start_at(self._graph.shares(values))
+        self.start_at(self._graph.shares(values, self._shares))
 
     def start_at(self, shares: Any) -> None:
         """Begin at shares, in memory that is taken over."""
@@ -87,7 +87,7 @@ class CudaRefinement(Refinement):
             *(np.uint32(min(most, _MOST)), np.uint32(storage is not None)),
             *(np.uint32(kept.exponent_bits != WIDE_EXPONENT_BITS), np.int32(kept.bias - headroom(kept))),
             *(np.uint64(kept.seed), self._shares, self._fresh, self._change, self._c, np.uint32(self._has_c)),
-            *(*self._z, self._graph.partials, self._graph.came, self._report),
+            *(*self._rooms[kept], *self._graph.barrier, self._report),
         )
         self._graph.launch(self._variant(kept), arguments)
         report = current().note(self._report)()
@@ -111,11 +111,10 @@ class CudaRefinement(Refinement):
         return variants.refine(storage, personal=self._graph.personal, partial=self._graph.kept is not None)
 
     def _use(self, storage: FloatFormat) -> None:
-        """Have room for z in a format; what lies behind the nodes is zero."""
-        if storage == self._storage:
-            return
-        arrays, length = current().arrays, vector_length(self._graph.nodes)
-        self._z = tuple(arrays.zeros(storage.nbytes(length), np.uint8) for _ in range(2))
+        """Have room for z in a format, kept for solves to come; what lies behind the nodes is zero."""
+        if storage not in self._rooms:
+            arrays, length = current().arrays, vector_length(self._graph.nodes)
+            self._rooms[storage] = tuple(arrays.zeros(storage.nbytes(length), np.uint8) for _ in range(2))
         self._storage = storage
 
 

@@ -11,19 +11,20 @@ import numpy.typing as npt
 
 from cpms.cuda import arrange, numbering
 from cpms.cuda.backend import RESIDENT_THREADS, current
-from cpms.cuda.segmented import adopted
-from cpms.cuda.variants import WHOLE_VALUES, Variant
+from cpms.cuda.segmented import doubles
+from cpms.cuda.variants import SHARES, WHOLE_VALUES, Variant
 from cpms.cuda.vectors import vector_length
 from cpms.engine import Problem
 from cpms.segmented import on_device
 
+_TO_SHARES, _FROM_SHARES = SHARES
 _WARPS = RESIDENT_THREADS // 32
 _STEP_COST = 100
 """What 256 edges cost, in rows."""
 _SHORT_STRETCH = 4
 _OUTGROWN = {2: 0.5, 8: 1.0}
 """Shares of the cache from which short stretches were faster on an H200, by the bytes of a value."""
-MOST_TOTALS = 6
+_MOST_TOTALS = 6
 """``most_totals`` of ``resident.cuh``."""
 
 
@@ -91,8 +92,7 @@ class Stretches:
         """Cut a graph's slots; small graphs take fewer blocks."""
         arrays = current().arrays
         sources, marks, _ = slots.place(graph, columns)
-        # A lane's eight loads are two of four words; see `Edges` in walk.cuh.
-        sources = arrays.ascontiguousarray(sources.reshape(-1, 2, 4, 32).transpose(0, 1, 3, 2)).reshape(-1)
+        sources = arrange.for_lanes(sources, 32)
         if stretch_steps == 0:
             most = current().resident_blocks * _WARPS
             bounds = (arrays.arange(slots.steps + 1, dtype=np.int64) * WHOLE_VALUES).clip(0, slots.count)
@@ -157,9 +157,9 @@ def _cuts(rows_before: npt.NDArray[np.int64], warps: int) -> npt.NDArray[np.int6
 
 
 def barrier(blocks: int) -> tuple[Any, Any]:
-    """Return what so many blocks tell each other: room for their totals, and how many have come; device arrays."""
+    """Return what so many blocks tell each other: room for their totals, and counts of who came; device arrays."""
     arrays = current().arrays
-    return arrays.zeros(2 * MOST_TOTALS * blocks, np.float64), arrays.zeros(1, np.uint32)
+    return arrays.zeros(2 * _MOST_TOTALS * blocks, np.float64), arrays.zeros(2, np.uint32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,8 +167,8 @@ class ResidentGraph:
     """Edges and nodes of a problem, and what blocks tell each other.
 
     Shares, by which values are kept, are x / out-degree, or x itself on dangling nodes. Where another order of
-    the nodes is better for gathers, ``order`` holds the node in each place and ``place`` the place of each node.
-    In a core ``kept`` counts the edges of each node that stay in it, where ``degree`` counts all.
+    the nodes is better for gathers, ``order`` holds the node in each place. In a core ``kept`` counts the edges of
+    each node that stay in it, where ``degree`` counts all.
     """
 
     nodes: int
@@ -178,15 +178,11 @@ class ResidentGraph:
     sink: Any
     teleport: Any
     order: Any | None
-    place: Any | None
     kept: Any | None = None
-    partials: Any = field(init=False)
-    came: Any = field(init=False)
+    barrier: tuple[Any, Any] = field(init=False)
 
     def __post_init__(self) -> None:
-        partials, came = barrier(self.edges.blocks)
-        object.__setattr__(self, "partials", partials)
-        object.__setattr__(self, "came", came)
+        object.__setattr__(self, "barrier", barrier(self.edges.blocks))
 
     @classmethod
     def of(cls, problem: Problem, arrangement: Arrangement = DEFAULT, value_bytes: int = 2) -> ResidentGraph:
@@ -206,7 +202,6 @@ class ResidentGraph:
             sink=placed(problem.sink_or_scalar),
             teleport=placed(problem.teleport_or_scalar),
             order=None if chosen is None else arrays.asarray(chosen.order),
-            place=None if chosen is None else arrays.asarray(chosen.place),
         )
 
     @property
@@ -230,20 +225,24 @@ class ResidentGraph:
         )
 
     def launch(self, variant: Variant, arguments: tuple[Any, ...]) -> None:
-        """Run a resident kernel; blocks begin to count each other from 0."""
-        current().clear(self.came)
+        """Run a resident kernel."""
         current().run_resident(variant, self.edges.blocks, arguments)
 
-    def shares(self, values: Any) -> Any:
-        """Return float64 values of the nodes, of either memory, as shares, zeros behind them."""
-        arrays, nodes = current().arrays, self.nodes
-        given = adopted(values) if on_device(values) else arrays.asarray(values)
-        moved = given if self.order is None else given[self.order]
-        made = arrays.zeros(vector_length(nodes), np.float64)
-        made[:nodes] = moved / arrays.maximum(self.degree, 1)
+    def shares(self, values: Any, out: Any | None = None) -> Any:
+        """Return float64 values of the nodes, of either memory, as shares, zeros behind them; in ``out`` if given."""
+        arrays = current().arrays
+        given = doubles(values) if on_device(values) else arrays.asarray(values)
+        made = arrays.zeros(vector_length(self.nodes), np.float64) if out is None else out
+        self._move(_TO_SHARES, given, made)
         return made
 
     def values(self, shares: Any) -> Any:
         """Return the nodes' values, on the device."""
-        found = shares[: self.nodes] * current().arrays.maximum(self.degree, 1)
-        return found if self.place is None else found[self.place]
+        made = current().arrays.empty(self.nodes, np.float64)
+        self._move(_FROM_SHARES, shares, made)
+        return made
+
+    def _move(self, kernel: Variant, given: Any, made: Any) -> None:
+        order = np.uint64(0) if self.order is None else self.order
+        arguments = order, self.degree, np.uint32(self.nodes), given, made
+        current().run(kernel, current().spread(self.nodes), arguments)

@@ -35,6 +35,8 @@ _FILES = {
     "peel_edges": "peel.cu",
     "pass_before": "passes.cu",
     "pass_behind": "passes.cu",
+    "to_shares": "shares.cu",
+    "from_shares": "shares.cu",
     "refine": "refine.cu",
     "fused_power": "fused_power.cu",
     "affine": "affine.cu",
@@ -334,6 +336,8 @@ PACKS = {bits: Variant("pack", gather.names, gather.arguments) for bits, gather 
 """What a rank sends to others, by the bits of a value."""
 PEELING = tuple(map(Variant, ("peel_before", "peel_behind", "peel_edges")))
 PASSES = tuple(map(Variant, ("pass_before", "pass_behind")))
+SHARES = tuple(map(Variant, ("to_shares", "from_shares")))
+"""What brings values to a resident graph, and back."""
 ROTATING = tuple(map(Variant, ("keep_first", "rotate")))
 AFFINE = {
     "float64": Variant("affine", ("float64",), ("double",)),
@@ -447,7 +451,7 @@ def every() -> dict[str, list[Variant]]:
         "reduce_by_key": [of_plain(kernel, real) for kernel in KEYS for real in AFFINE],
         "topk": [topk(real, most) for real in ("float64", "float32") for most in TOPK_SIZES],
         "batches": list(batches()),
-        "helpers": [*ARRANGING, *PEELING, *PASSES, *ROTATING, *AFFINE.values(), *GATHERS.values()],
+        "helpers": [*ARRANGING, *PEELING, *PASSES, *SHARES, *ROTATING, *AFFINE.values(), *GATHERS.values()],
     }
 
 

@@ -12,7 +12,7 @@ from cpms.cuda.compile import missing
 from cpms.cuda.peeled import prepared
 from cpms.cuda.refinement import NORMS, needed_bytes, too_large
 from cpms.cuda.resident import ResidentGraph
-from cpms.cuda.variants import fused_power
+from cpms.cuda.variants import SHARES, fused_power
 from cpms.cuda.vectors import vector_length
 from cpms.engine import Engine, Floats, Norm, Operator, Problem, Refinement, Sweep, Sweeps
 from cpms.errors import UnsupportedError
@@ -55,7 +55,7 @@ class FusedOperator(Operator[Any]):
         arguments = (
             *self.graph.arguments,
             *(np.float64(tol), np.uint32(NORMS.index(norm)), np.uint32(min(most, _MOST)), x, out),
-            *(self.graph.partials, self.graph.came, self.report),
+            *(*self.graph.barrier, self.report),
         )
         self.graph.launch(fused_power(personal=self.graph.personal), arguments)
         numbers = current().note(self.report)()
@@ -107,7 +107,7 @@ class FusedEngine(Engine):
             raise UnsupportedError(reason)
         with current().memory_for(problem.graph.name, needed_bytes(problem)):
             graph = ResidentGraph.of(problem, value_bytes=8)
-        current().compile([fused_power(personal=graph.personal)])
+        current().compile([fused_power(personal=graph.personal), *SHARES])
         return operator(problem, graph)
 
     def refinement(self, problem: Problem) -> Refinement:

@@ -103,7 +103,7 @@ class DeviceRows:
     def launch(self, variant: Variant, heard: Gathered, to: Gathered, *arguments: Any) -> None:
         """Queue a kernel that hears what ``heard`` holds and tells what this rank found in ``to``."""
         graph = self._graph
-        told = (graph.partials, graph.came, heard.heard, np.uint32(self.transport.ranks), to.to)
+        told = (*graph.barrier, heard.heard, np.uint32(self.transport.ranks), to.to)
         current().run_resident(variant, graph.edges.blocks, (*graph.arguments, *told, *arguments))
 
     def told(self, vector: Gathered) -> Callable[[], Told]:
@@ -142,7 +142,6 @@ class DeviceRows:
             sink=arrays.asarray(_own(problem.sink_or_scalar, rows)),
             teleport=arrays.asarray(_own(problem.teleport_or_scalar, rows)),
             order=None,
-            place=None,
         )
 
 

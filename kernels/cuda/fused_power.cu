@@ -6,7 +6,7 @@ namespace cpms {
 // report: how many sweeps and when they began, in ns; then of each l1, squares, mass, linf, and when it ended.
 template <bool Personal>
 CPMS_DEVICE void fused_power(const Edges& edges, const Nodes& nodes, double tol, u32 norm, u32 most,
-                             double* shares, double* fresh, Grid grid, double* report) {
+                             double* shares, double* fresh, const Grid& grid, double* report) {
     __shared__ Room room;
     Ahead ahead;
     ahead.begin(edges);
@@ -44,11 +44,13 @@ CPMS_DEVICE void fused_power(const Edges& edges, const Nodes& nodes, double tol,
              unsigned steps, unsigned each, unsigned long long* pieces,                               \
              const unsigned* degree, const double* sink, const double* teleport, unsigned sink_step,  \
              unsigned teleport_step, unsigned count, double damping, double tol, unsigned norm,       \
-             unsigned most, double* shares, double* fresh, double* partials, unsigned* came,          \
-             double* report) {                                                                        \
+             unsigned most, double* shares, double* fresh, double* partials,                          \
+             unsigned* came, double* report) {                                                        \
+        const cpms::Grid grid(partials, came);                                                        \
         cpms::fused_power<PERSONAL>(                                                                  \
             cpms::Edges{sources, marks, begins, first_rows, first_stretches, stretches, steps, count, \
                         each, cpms::TaskPieces{pieces}},                                              \
             cpms::Nodes{degree, sink, teleport, sink_step, teleport_step, count, damping}, tol, norm, \
-            most, shares, fresh, cpms::Grid{partials, came}, report);                                 \
+            most, shares, fresh, grid, report);                                                       \
+        grid.end();                                                                                   \
     }

@@ -116,7 +116,7 @@ CPMS_DEVICE void each_row(const u32* indptr, const u32* sources, const u32* degr
 }
 
 // Levels [from, to), a barrier between each and the next; returns this thread's part of the sum of y.
-CPMS_DEVICE double passed(const Levels& levels, u32 from, u32 to, double* shares, Grid& grid) {
+CPMS_DEVICE double passed(const Levels& levels, u32 from, u32 to, double* shares, const Grid& grid) {
     if (from == to) return 0.0;
     const u32* const degree = levels.degree + levels.core;
     const auto bound = [&](u32 level) { return load_word(levels.begins + (level < to ? level : to), ReadOnly{}); };
@@ -168,7 +168,7 @@ CPMS_DEVICE double passed(const Levels& levels, u32 from, u32 to, double* shares
 // What levels before the core give to it: to b, of sum 1. report: the sum of y of these levels, and what b was
 // divided by.
 CPMS_DEVICE void pass_before(const Levels& levels, const u32* indptr, const u32* sources, double* shares, double* b,
-                             Grid grid, double* report) {
+                             const Grid& grid, double* report) {
     const double before = passed(levels, 0, levels.count, shares, grid);
     grid.wait([] {});
     double given = 0.0;
@@ -192,7 +192,7 @@ CPMS_DEVICE void pass_before(const Levels& levels, const u32* indptr, const u32*
 // After levels [0, from), and the core's own solution for teleport b, in shares: all levels behind it, and x in the
 // order of nodes. What leaves the core by edges that `kept` does not count is lost to it.
 CPMS_DEVICE void pass_behind(const Levels& levels, u32 from, const double* core_shares, const u32* kept,
-                             const double* reported, const u32* order, u32 nodes, double* shares, double* x, Grid grid) {
+                             const double* reported, const u32* order, u32 nodes, double* shares, double* x, const Grid& grid) {
     const u32 threads = gridDim.x * blockDim.x, mine = blockIdx.x * blockDim.x + threadIdx.x;
     Totals<2, 0> of_core{{0.0, 0.0}};  // its mass, and what of it leaves
     for (u32 i = mine; i < levels.core; i += threads) {
@@ -219,20 +219,24 @@ CPMS_DEVICE void pass_behind(const Levels& levels, u32 from, const double* core_
 #define CPMS_LEVELS_PARAMETERS                                                                        \
     const unsigned *indptr, const unsigned *sources, const unsigned *begins, const unsigned *degree,  \
         const double *teleport, unsigned teleport_step, unsigned core, unsigned count, double damping
-#define CPMS_LEVELS \
+#define CPMS_LEVELS                                                                                   \
     cpms::Levels { indptr, sources, begins, degree, teleport, teleport_step, core, count, damping }
 #define CPMS_PASS_BEFORE(NAME)                                                                        \
     extern "C" __global__ void __launch_bounds__(512, 2)                                              \
         NAME(CPMS_LEVELS_PARAMETERS, const unsigned* core_indptr, const unsigned* core_sources,       \
-             double* shares, double* b, double* partials, unsigned* came, double* report) {           \
-        cpms::pass_before(CPMS_LEVELS, core_indptr, core_sources, shares, b,                          \
-                          cpms::Grid{partials, came}, report);                                        \
+             double* shares, double* b, double* partials, unsigned* came,                             \
+             double* report) {                                                                        \
+        const cpms::Grid grid(partials, came);                                                        \
+        cpms::pass_before(CPMS_LEVELS, core_indptr, core_sources, shares, b, grid, report);           \
+        grid.end();                                                                                   \
     }
 #define CPMS_PASS_BEHIND(NAME)                                                                        \
     extern "C" __global__ void __launch_bounds__(512, 2)                                              \
         NAME(CPMS_LEVELS_PARAMETERS, unsigned from, const double* core_shares, const unsigned* kept,  \
              const double* reported, const unsigned* order, unsigned nodes, double* shares,           \
              double* x, double* partials, unsigned* came) {                                           \
+        const cpms::Grid grid(partials, came);                                                        \
         cpms::pass_behind(CPMS_LEVELS, from, core_shares, kept, reported, order, nodes, shares, x,    \
-                          cpms::Grid{partials, came});                                                \
+                          grid);                                                                      \
+        grid.end();                                                                                   \
     }

@@ -15,33 +15,6 @@ struct Told {
 // putting aside what has just been gathered, which every step would have to wait for.
 constexpr int pieces_together = 4;
 
-// As Grid, but what it counts by needs no clearing between launches, of which there is one a sweep: the top bit
-// turns when all have come, and the others are 0 again. It takes a register more, which kernels of many sweeps lack.
-struct LastingGrid {
-    static constexpr u32 all_came = 1u << 31;
-    double* partials;
-    u32* came;
-    u32 turn = 0;
-
-    template <class Meanwhile>
-    CPMS_DEVICE void wait(Meanwhile meanwhile) {
-        ++turn;
-        const u32 before = threadIdx.x == 0 ? glimpsed(came) : 0;
-        __syncthreads();
-        if (threadIdx.x == 0) {
-            order_memory();
-            count(came, blockIdx.x == 0 ? all_came - (gridDim.x - 1) : 1);
-        }
-        meanwhile();
-        if (threadIdx.x == 0) {
-            while (((glimpsed(came) ^ before) & all_came) == 0) {
-            }
-            order_memory();
-        }
-        __syncthreads();
-    }
-};
-
 struct Heard {
     const double* by_rank;
     u32 ranks;
@@ -68,7 +41,7 @@ CPMS_DEVICE void tell_nothing(double* to) { tell(to, {}); }
 CPMS_DEVICE double infinity() { return value_of(0x7FF0000000000000ull); }
 
 // Adds c, if there is one, and tells mass and dangling mass.
-CPMS_DEVICE void ranks_correct(const Nodes& nodes, double* shares, const float* c, double* to, LastingGrid grid) {
+CPMS_DEVICE void ranks_correct(const Nodes& nodes, double* shares, const float* c, double* to, const Grid& grid) {
     Totals<2, 0> found = corrected(nodes, shares, c);
     found.over_grid(grid);
     tell(to, {found.value[0], found.value[1], infinity(), infinity(), 0.0, infinity(), 0.0, 0.0, 0.0, 0.0});
@@ -78,7 +51,7 @@ CPMS_DEVICE void ranks_correct(const Nodes& nodes, double* shares, const float* 
 template <bool Refines, bool Personal>
 CPMS_DEVICE void ranks_full(const Edges& edges, const Nodes& nodes, const double* all, const double* shares,
                             double* fresh, double* change, const Heard& heard, double tol, u32 norm, double* to,
-                            LastingGrid grid) {
+                            const Grid& grid) {
     __shared__ Room room;
     if (norm_of(norm, heard[Told::l1], heard[Told::squares], heard[Told::linf]) < tol) return tell_nothing(to);
     const double whole = Refines ? heard[Told::mass] : 1.0;
@@ -95,7 +68,7 @@ CPMS_DEVICE void ranks_full(const Edges& edges, const Nodes& nodes, const double
 // The first z of a round, from the change that the full sweep made; the round ends once ||r||_1 is at most `until`.
 template <class Q>
 CPMS_DEVICE void ranks_quantise(const Nodes& nodes, const Storing& storing, const double* change, float* c, u8* z,
-                                const Heard& heard, double until, double* to, LastingGrid grid) {
+                                const Heard& heard, double until, double* to, const Grid& grid) {
     const LowState state = quantised<Q>(nodes, storing, change, heard[Told::largest], c, z, grid);
     tell(to, {0.0, state.lost, infinity(), 0.0, 0.0, 0.0, state.largest, (double)state.exponent, until, 0.0});
 }
@@ -104,7 +77,7 @@ CPMS_DEVICE void ranks_quantise(const Nodes& nodes, const Storing& storing, cons
 // round round alike.
 template <class Q, bool Personal>
 CPMS_DEVICE void ranks_low(const Edges& edges, const Nodes& nodes, const Storing& storing, const u8* all, u8* z,
-                           float* c, const Heard& heard, double* to, LastingGrid grid) {
+                           float* c, const Heard& heard, double* to, const Grid& grid) {
     __shared__ Room room;
     if (!(heard[Told::l1] > heard[Told::until])) return tell_nothing(to);
     const u64 seed = storing.seed + (u64)(heard[Told::sweeps] + 1.0) * heard.ranks * 0xD1B54A32D192ED03ull;
@@ -131,10 +104,10 @@ CPMS_DEVICE void ranks_low(const Edges& edges, const Nodes& nodes, const Storing
 #define CPMS_RANK_PARAMETERS                                                                                \
     const unsigned *sources, const unsigned short *marks, const unsigned *begins,                           \
         const unsigned *first_rows, const unsigned *first_stretches, unsigned stretches,                    \
-        unsigned steps, unsigned each, unsigned long long *pieces,                                                    \
+        unsigned steps, unsigned each, unsigned long long *pieces,                                          \
         const unsigned *degree, const double *sink, const double *teleport,                                 \
-        unsigned sink_step, unsigned teleport_step, unsigned count, double damping, double *partials,       \
-        unsigned *came, const double *heard, unsigned ranks, double *to
+        unsigned sink_step, unsigned teleport_step, unsigned count, double damping,                         \
+        double *partials, unsigned *came, const double *heard, unsigned ranks, double *to
 #define CPMS_RANK_EDGES                                                                                     \
     cpms::Edges { sources, marks, begins, first_rows, first_stretches, stretches, steps, count, each, cpms::TaskPieces{pieces} }
 #define CPMS_RANK_NODES                                                                                     \
@@ -145,26 +118,34 @@ CPMS_DEVICE void ranks_low(const Edges& edges, const Nodes& nodes, const Storing
 #define CPMS_RANKS_CORRECT(NAME)                                                                            \
     extern "C" __global__ void __launch_bounds__(512, 2)                                                    \
         NAME(CPMS_RANK_PARAMETERS, double* shares, const float* c) {                                        \
-        cpms::ranks_correct(CPMS_RANK_NODES, shares, c, to, cpms::LastingGrid{partials, came});             \
+        const cpms::Grid grid(partials, came);                                                              \
+        cpms::ranks_correct(CPMS_RANK_NODES, shares, c, to, grid);                                          \
+        grid.end();                                                                                         \
     }
 #define CPMS_RANKS_FULL(NAME, ...)                                                                          \
     extern "C" __global__ void __launch_bounds__(512, 2)                                                    \
         NAME(CPMS_RANK_PARAMETERS, const double* all, const double* shares, double* fresh, double* change,  \
              double tol, unsigned norm) {                                                                   \
+        const cpms::Grid grid(partials, came);                                                              \
         cpms::ranks_full<__VA_ARGS__>(CPMS_RANK_EDGES, CPMS_RANK_NODES, all, shares, fresh, change,         \
-                                      CPMS_RANK_HEARD, tol, norm, to, cpms::LastingGrid{partials, came});   \
+                                      CPMS_RANK_HEARD, tol, norm, to, grid);                                \
+        grid.end();                                                                                         \
     }
 #define CPMS_RANKS_QUANTISE(NAME, ...)                                                                      \
     extern "C" __global__ void __launch_bounds__(512, 2)                                                    \
         NAME(CPMS_RANK_PARAMETERS, unsigned scaled, int top, unsigned long long seed, const double* change, \
              float* c, unsigned char* z, double until) {                                                    \
+        const cpms::Grid grid(partials, came);                                                              \
         cpms::ranks_quantise<__VA_ARGS__>(CPMS_RANK_NODES, cpms::Storing{scaled, top, seed}, change, c, z,  \
-                                          CPMS_RANK_HEARD, until, to, cpms::LastingGrid{partials, came});   \
+                                          CPMS_RANK_HEARD, until, to, grid);                                \
+        grid.end();                                                                                         \
     }
 #define CPMS_RANKS_LOW(NAME, ...)                                                                           \
     extern "C" __global__ void __launch_bounds__(512, 2)                                                    \
         NAME(CPMS_RANK_PARAMETERS, unsigned scaled, int top, unsigned long long seed,                       \
              const unsigned char* all, unsigned char* z, float* c) {                                        \
+        const cpms::Grid grid(partials, came);                                                              \
         cpms::ranks_low<__VA_ARGS__>(CPMS_RANK_EDGES, CPMS_RANK_NODES, cpms::Storing{scaled, top, seed},    \
-                                     all, z, c, CPMS_RANK_HEARD, to, cpms::LastingGrid{partials, came});    \
+                                     all, z, c, CPMS_RANK_HEARD, to, grid);                                 \
+        grid.end();                                                                                         \
     }

@@ -30,7 +30,7 @@ struct Report {
 
 template <class Q, bool Personal, bool Partial>
 CPMS_DEVICE void refine(const Edges& edges, const Nodes& nodes, const Plan& plan, double* shares, double* fresh,
-                        double* change, float* c, u32 has_c, u8* z, u8* z_other, Grid grid, double* report_to) {
+                        double* change, float* c, u32 has_c, u8* z, u8* z_other, const Grid& grid, double* report_to) {
     __shared__ Room room;
     Ahead ahead;
     ahead.begin(edges);
@@ -93,10 +93,12 @@ CPMS_DEVICE void refine(const Edges& edges, const Nodes& nodes, const Plan& plan
              unsigned long long seed, double* shares, double* fresh, double* change, float* c,        \
              unsigned has_c, unsigned char* z, unsigned char* z_other, double* partials,              \
              unsigned* came, double* report) {                                                        \
+        const cpms::Grid grid(partials, came);                                                        \
         cpms::refine<__VA_ARGS__>(                                                                    \
             cpms::Edges{sources, marks, begins, first_rows, first_stretches, stretches, steps, count, \
                         each, cpms::TaskPieces{pieces}},                                              \
             cpms::Nodes{degree, sink, teleport, sink_step, teleport_step, count, damping, kept},      \
             cpms::Plan{gain, tol, trust, norm, most, lows, cpms::Storing{scaled, top, seed}}, shares, \
-            fresh, change, c, has_c, z, z_other, cpms::Grid{partials, came}, report);                 \
+            fresh, change, c, has_c, z, z_other, grid, report);                                       \
+        grid.end();                                                                                   \
     }

@@ -7,9 +7,17 @@ namespace cpms {
 
 constexpr int resident_threads = 512;
 constexpr int resident_warps = resident_threads / 32;
+constexpr int most_totals = 6;
 
 #if defined(__CUDA_ARCH__)
-CPMS_DEVICE void order_memory() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
+// Fences of one direction cost less: one waits for memory, the other makes the first-level cache forget.
+#if __CUDA_ARCH__ >= 900 && (__CUDACC_VER_MAJOR__ > 12 || (__CUDACC_VER_MAJOR__ == 12 && __CUDACC_VER_MINOR__ >= 8))
+CPMS_DEVICE void release_memory() { asm volatile("fence.release.gpu;" ::: "memory"); }
+CPMS_DEVICE void acquire_memory() { asm volatile("fence.acquire.gpu;" ::: "memory"); }
+#else
+CPMS_DEVICE void release_memory() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
+CPMS_DEVICE void acquire_memory() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
+#endif
 CPMS_DEVICE void count(u32* at, u32 number) {
     asm volatile("red.relaxed.gpu.global.add.u32 [%0], %1;" ::"l"(at), "r"(number) : "memory");
 }
@@ -19,7 +27,8 @@ CPMS_DEVICE u32 glimpsed(const u32* word) {
     return found;
 }
 #else
-CPMS_DEVICE void order_memory() {}
+CPMS_DEVICE void release_memory() {}
+CPMS_DEVICE void acquire_memory() {}
 CPMS_DEVICE void count(u32* at, u32 number) { *at += number; }
 CPMS_DEVICE u32 glimpsed(const u32* word) {
     host::pass();
@@ -27,29 +36,50 @@ CPMS_DEVICE u32 glimpsed(const u32* word) {
 }
 #endif
 
-// What blocks tell each other. `turn` counts the waits; its parity says which half of `partials` is in use,
-// so that a block that is ahead does not write what another still reads.
+// What blocks tell each other. They count as they come, on and on from launch to launch; a launch begins where the
+// last one ended. Two halves of `partials` are in use in turn, so that a block that is ahead does not write what
+// another still reads.
 struct Grid {
     double* partials;  // twice most_totals a block
-    u32* came;         // 0 before the launch
-    u32 turn = 0;
+    u32* came;         // how many have come, and how many had when the last launch ended
+
+    CPMS_DEVICE Grid(double* room, u32* counts) : partials(room), came(counts) {
+        if (threadIdx.x == 0) waits() = Waits{came[1], 0};
+    }
 
     // What any thread of the grid wrote before is seen by all after. What goes on `meanwhile` must not need that.
     template <class Meanwhile>
-    CPMS_DEVICE void wait(Meanwhile meanwhile) {
-        ++turn;
+    CPMS_DEVICE void wait(Meanwhile meanwhile) const {
         __syncthreads();
         if (threadIdx.x == 0) {
-            order_memory();
+            release_memory();
             count(came, 1);
         }
         meanwhile();
         if (threadIdx.x == 0) {
-            while (glimpsed(came) < turn * gridDim.x) {
+            const u32 all = waits().came + gridDim.x;
+            waits() = Waits{all, waits().half ^ 1};
+            while ((int)(glimpsed(came) - all) < 0) {
             }
-            order_memory();
+            acquire_memory();
         }
         __syncthreads();
+    }
+    // Between a __syncthreads and the next wait.
+    CPMS_DEVICE double* half() const { return partials + waits().half * most_totals * gridDim.x; }
+    // At the end of a kernel: all blocks have come to a wait, if any did, and so know where they began.
+    CPMS_DEVICE void end() const {
+        if (blockIdx.x == 0 && threadIdx.x == 0) came[1] = waits().came;
+    }
+
+  private:
+    struct Waits {
+        u32 came, half;  // how many have come to the last wait
+    };
+    // Not registers of each thread, which kernels of many sweeps lack.
+    static CPMS_DEVICE Waits& waits() {
+        __shared__ Waits of_block;
+        return of_block;
     }
 };
 
@@ -64,8 +94,6 @@ CPMS_DEVICE double nanoseconds() {
 #endif
 }
 
-constexpr int most_totals = 6;
-
 // K numbers over the grid: sums, but for the last L, which are largest values. The order is fixed.
 template <int K, int L>
 struct Totals {
@@ -77,23 +105,22 @@ struct Totals {
     }
 
     // Every thread of the grid brings its own, waits for all, and gets the totals.
-    template <class AnyGrid>
-    CPMS_DEVICE void over_grid(AnyGrid& grid) {
+    CPMS_DEVICE void over_grid(const Grid& grid) {
         over_grid(grid, [] {});
     }
-    template <class AnyGrid, class Meanwhile>
-    CPMS_DEVICE void over_grid(AnyGrid& grid, Meanwhile meanwhile) {
+    template <class Meanwhile>
+    CPMS_DEVICE void over_grid(const Grid& grid, Meanwhile meanwhile) {
         static_assert(K <= most_totals, "too many totals");
         __shared__ double room[most_totals][resident_warps];
         __shared__ double total[most_totals][4];
         const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-        double* const partials = grid.partials + (grid.turn % 2) * most_totals * gridDim.x;
 #pragma unroll
         for (u32 q = 0; q < K; ++q) {
             const double mine = joined(q, value[q]);
             if (lane == 0) room[q][warp] = mine;
         }
         __syncthreads();
+        double* const partials = grid.half();
         if (warp < K) {
             const double mine = joined(warp, lane < resident_warps ? room[warp][lane] : 0.0);
             if (lane == 0) partials[warp * gridDim.x + blockIdx.x] = mine;

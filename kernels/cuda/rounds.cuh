@@ -80,6 +80,8 @@ struct Quantiser {
     static constexpr int bias = (1 << (E - 1)) - 1;
     static constexpr bool by_float32 =
         E <= 8 && (rounding == Rounding::nearest || (rounding == Rounding::zero && M < 23));
+    // Whether float32 holds scaled values times any degree, and loses little of them to what is stored.
+    static constexpr bool scaled_in_float32 = by_float32 && E < 8 && M <= 12;
 
     static CPMS_DEVICE double most() {  // one step below infinity
         return value_of(((u64)(1023 + bias) << 52) | (((1ull << M) - 1) << (52 - M)));
@@ -87,17 +89,19 @@ struct Quantiser {
 
     static CPMS_DEVICE u32 by_single(float value) {
         constexpr u32 limit = ((u32)(127 + bias) << 23) | (((1u << M) - 1) << (23 - M));
+#if defined(__CUDA_ARCH__)
+        if constexpr (E == 5 && M == 10 && rounding == Rounding::nearest) {
+            u32 halves;  // of a pair: one number alone would take a slower way
+            asm("cvt.rn.f16x2.f32 %0, %1, %2;"
+                : "=r"(halves)
+                : "f"(0.0f), "f"(fminf(fmaxf(value, -single_of(limit)), single_of(limit))));
+            return halves;
+        }
+#endif
         const u32 bits = bits_of_single(value), sign = bits >> 31 << (E + M);
         u32 size = bits & 0x7FFFFFFFu;
         size = size < limit ? size : limit;
         if constexpr (E == 8 && M == 23) return size | sign;
-#if defined(__CUDA_ARCH__)
-        if constexpr (E == 5 && M == 10 && rounding == Rounding::nearest) {
-            u16 half;
-            asm("cvt.rn.f16.f32 %0, %1;" : "=h"(half) : "f"(single_of(size)));
-            return half | sign;
-        }
-#endif
         const int exponent = (int)(size >> 23) - 127 + bias;
         u32 digits = size - ((u32)(127 - bias) << 23);
         int shift = 23 - M;
@@ -110,6 +114,7 @@ struct Quantiser {
         return digits >> shift | sign;
     }
 
+    static CPMS_DEVICE u32 packed(float value, u64, u32) { return by_single(value); }
     static CPMS_DEVICE u32 packed(double value, u64 seed, u32 i) {
         if constexpr (rounding != Rounding::stochastic && E == 11) {
             return (u32)pack<E, M, rounding>(bits_of(value), 0);
@@ -122,7 +127,8 @@ struct Quantiser {
     }
 
     // Returns the raw value of what was stored.
-    static CPMS_DEVICE double store(u8* out, u32 i, double value, u64 seed) {
+    template <class Real>
+    static CPMS_DEVICE double store(u8* out, u32 i, Real value, u64 seed) {
         Run<F::bytes> run;
         run.word[0] = packed(value, seed, i);
         store_run_bytes<F::bytes>(out + (u64)i * F::bytes, run);
@@ -137,15 +143,19 @@ struct QuantiserOf<Packed<E, M, rounding>> {
     using Type = Quantiser<E, M, rounding>;
 };
 
+// An integer's float64, by an addition where a conversion would wait for a slower unit.
+CPMS_DEVICE double exactly(u32 number) { return value_of(0x4330000000000000ull | number) - 4503599627370496.0; }
+
 // What is the same for all rows of a low sweep.
 struct LowFactors {
     double factor, lost_damped, common, up, back;
+    float down;  // 1 / up
 
     template <class Q>
     static CPMS_DEVICE LowFactors of(const Nodes& nodes, int read, int written, double mass_lost) {
         const double lost_damped = nodes.damping * mass_lost, unit = Raw<Q>::unit();
         return LowFactors{nodes.damping * power_of_two(-read) * unit, lost_damped, lost_damped * load_double(nodes.sink),
-                          power_of_two(written), power_of_two(-written) * unit};
+                          power_of_two(written), power_of_two(-written) * unit, (float)power_of_two(-written)};
     }
 };
 
@@ -175,13 +185,29 @@ struct LowEnd {
     }
     CPMS_DEVICE void finish(u32 row, double total, const Loaded& with) {
         const double r = fma(total, by.factor, with.own.plus(by.lost_damped, 0.0, by.common));
-        const double share = with.degree ? r * (double)about_one_over(with.degree) * by.up : 0.0;
-        c[row] = with.c + (float)r;
-        const double z = QuantiserOf<Q>::Type::store(out, row, share, seed) * by.back;
+        double z;
+        if constexpr (Stored::scaled_in_float32) {
+            const float scaled = (float)(r * by.up);
+            const float share = with.degree ? scaled * about_one_over(with.degree) : 0.0f;
+            c[row] = with.c + scaled * by.down;
+            z = stored(row, share);
+        } else {
+            const double share = with.degree ? r * (double)about_one_over(with.degree) * by.up : 0.0;
+            c[row] = with.c + (float)r;
+            z = stored(row, share);
+        }
         l1 += fabs(r);
         sum += r;
-        lost += fma(-(double)with.kept.of(with.degree), z, r);
+        lost += fma(-exactly(with.kept.of(with.degree)), z, r);
+    }
+
+  private:
+    using Stored = typename QuantiserOf<Q>::Type;
+
+    template <class Real>
+    CPMS_DEVICE double stored(u32 row, Real share) {
         largest = fmaxf(largest, fabsf((float)share));
+        return Stored::store(out, row, share, seed) * by.back;
     }
 };
 
@@ -294,9 +320,9 @@ struct LowState {
 };
 
 // The first z of a round; only now is the largest share known. c begins at 0.
-template <class Q, bool Partial = false, class AnyGrid>
+template <class Q, bool Partial = false>
 CPMS_DEVICE LowState quantised(const Nodes& nodes, const Storing& storing, const double* change, double largest,
-                               float* c, u8* z, AnyGrid& grid) {
+                               float* c, u8* z, const Grid& grid) {
     const int exponent = shared_scale(storing.scaled, storing.top, largest);
     const double up = power_of_two(exponent), back = power_of_two(-exponent) * Raw<Q>::unit();
     Totals<1, 0> lost{{0.0}};

@@ -176,10 +176,10 @@ template <int Together, class AtEnd>
 CPMS_DEVICE void settle(const Edges& edges, Room& room, AtEnd& at_end) {
     const u32 in_block = threadIdx.x / 32, lane = threadIdx.x % 32, stretch = room.pending[in_block];
     if (stretch == none) return;
-    const u32 first = edges.first_stretches[stretch];
+    const u32 first = edges.first_stretches[stretch], row = edges.first_rows[stretch];
+    const auto loaded = at_end.load(row);
     const double sum = room.pending_head[in_block] + edges.pieces.collect<Together>(first, stretch, lane);
-    const u32 row = edges.first_rows[stretch];
-    if (lane == 0) at_end.finish(row, sum, at_end.load(row));
+    if (lane == 0) at_end.finish(row, sum, loaded);
 }
 
 // at_end.load(row) is called early for the rows of a step, at_end.finish(row, sum, loaded) once a row.
@@ -191,6 +191,7 @@ CPMS_DEVICE void walk(const Edges& edges, Ahead& ahead, const u8* z, Room& room,
     using Turned = Turn<Word>;
     using Kept = typename Turned::Kept;
     constexpr int early = sizeof(Word) == 8 ? 1 : 2;  // rows a lane whose loads do not wait for sums
+    constexpr int later = sizeof(Word) == 8 ? 1 : 3;  // of the others, whose loads are waited for
     const u32 lane = threadIdx.x % 32, in_block = threadIdx.x / 32;
     if (first_stretch(edges.each) >= edges.stretches) return;
     Kept* const words = (Kept*)room.of_warp[in_block];
@@ -252,13 +253,14 @@ CPMS_DEVICE void walk(const Edges& edges, Ahead& ahead, const u8* z, Room& room,
                 if (i >= completes && i < ended) at_end.finish(row + i, sums[i], loaded[j]);
             }
 #pragma unroll 1
-            for (u32 first = 32 * early; first < ended; first += 32 * early) {
+            for (u32 first = 32 * early; first < ended; first += 32 * later) {
+                typename AtEnd::Loaded more[later];
 #pragma unroll
-                for (int j = 0; j < early; ++j) loaded[j] = at_end.load(row + smaller(first + 32 * j + lane, ended - 1));
+                for (int j = 0; j < later; ++j) more[j] = at_end.load(row + smaller(first + 32 * j + lane, ended - 1));
 #pragma unroll
-                for (int j = 0; j < early; ++j) {
+                for (int j = 0; j < later; ++j) {
                     const u32 i = first + 32 * j + lane;
-                    if (i < ended) at_end.finish(row + i, sums[i], loaded[j]);
+                    if (i < ended) at_end.finish(row + i, sums[i], more[j]);
                 }
             }
             __syncwarp();
