@@ -17,7 +17,8 @@ CPMS_DEVICE void fused_power(const Edges& edges, const Nodes& nodes, double tol,
     double dangling = whole.value[1], size;
     u32 done = 0;
     do {
-        auto end = full_end<false, Personal>(nodes, 1.0, dangling, shares, fresh, nullptr);
+        const FullFactors by = FullFactors::of(nodes, 1.0, dangling);
+        FullEnd<false, Personal> end{nodes, by, shares, fresh, nullptr};
         walk<double>(edges, ahead, (const u8*)shares, room, end);
         Totals<5, 1> totals{{end.l1, end.squares, end.mass, end.other, end.linf}};
         totals.over_grid(grid, [&] { ahead.begin(edges); });

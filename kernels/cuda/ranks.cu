@@ -55,7 +55,10 @@ CPMS_DEVICE void ranks_full(const Edges& edges, const Nodes& nodes, const double
     __shared__ Room room;
     if (norm_of(norm, heard[Told::l1], heard[Told::squares], heard[Told::linf]) < tol) return tell_nothing(to);
     const double whole = Refines ? heard[Told::mass] : 1.0;
-    auto end = full_end<Refines, Personal>(nodes, whole, heard[Told::left_over], shares, fresh, change);
+    __shared__ FullFactors by;
+    if (threadIdx.x == 0) by = FullFactors::of(nodes, whole, heard[Told::left_over]);
+    __syncthreads();
+    FullEnd<Refines, Personal> end{nodes, by, shares, fresh, change};
     Ahead ahead;
     ahead.begin(edges);
     walk<double, pieces_together>(edges, ahead, (const u8*)all, room, end);

@@ -32,6 +32,7 @@ template <class Q, bool Personal, bool Partial>
 CPMS_DEVICE void refine(const Edges& edges, const Nodes& nodes, const Plan& plan, double* shares, double* fresh,
                         double* change, float* c, u32 has_c, u8* z, u8* z_other, const Grid& grid, double* report_to) {
     __shared__ Room room;
+    __shared__ FullFactors by;
     Ahead ahead;
     ahead.begin(edges);
     Report report{report_to, blockIdx.x == 0 && threadIdx.x == 0};
@@ -41,7 +42,9 @@ CPMS_DEVICE void refine(const Edges& edges, const Nodes& nodes, const Plan& plan
     do {
         Totals<2, 0> whole = corrected<Partial>(nodes, shares, has_c ? c : nullptr);
         whole.over_grid(grid);
-        auto full = full_end<true, Personal>(nodes, whole.value[0], whole.value[1], shares, fresh, change);
+        if (threadIdx.x == 0) by = FullFactors::of(nodes, whole.value[0], whole.value[1]);
+        __syncthreads();
+        FullEnd<true, Personal> full{nodes, by, shares, fresh, change};
         walk<double>(edges, ahead, (const u8*)shares, room, full);
         Totals<6, 2> norms{{full.l1, full.squares, full.mass, full.other, full.linf, full.largest}};
         norms.over_grid(grid, [&] { ahead.begin(edges); });

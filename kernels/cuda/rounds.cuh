@@ -211,7 +211,20 @@ struct LowEnd {
     }
 };
 
-// Full sweep: y = G(x); r = y - x; shares are x / degree, or x itself on dangling nodes.
+// What is the same for all rows of a full sweep.
+struct FullFactors {
+    double to_mass_one, factor, dangling_damped, rest, common;
+
+    static CPMS_DEVICE FullFactors of(const Nodes& nodes, double mass, double dangling) {
+        const double to_mass_one = 1.0 / mass, rest = 1.0 - nodes.damping;
+        const double dangling_damped = nodes.damping * dangling * to_mass_one;
+        const double common = dangling_damped * load_double(nodes.sink) + rest * load_double(nodes.teleport);
+        return FullFactors{to_mass_one, nodes.damping * to_mass_one, dangling_damped, rest, common};
+    }
+};
+
+// Full sweep: y = G(x); r = y - x; shares are x / degree, or x itself on dangling nodes. Where a kernel keeps much else,
+// `by` is best in shared memory: a walk over float64 has few registers left.
 template <bool Refines, bool Personal>
 struct FullEnd {
     struct Loaded {
@@ -220,7 +233,7 @@ struct FullEnd {
         Own<Personal> own;
     };
     const Nodes& nodes;
-    double to_mass_one, factor, dangling_damped, rest, common;
+    const FullFactors& by;
     const double* shares;
     double* fresh;
     double* change;  // r / degree, where Refines
@@ -230,10 +243,10 @@ struct FullEnd {
         return Loaded{load_word(nodes.degree + row, ReadOnly{}), shares[row], Own<Personal>(nodes, row)};
     }
     CPMS_DEVICE void finish(u32 row, double total, const Loaded& with) {
-        const double plus = with.own.plus(dangling_damped, rest, common);
-        const double y = total * factor + plus;
-        const double by = with.degree ? (double)with.degree : 1.0, inverse = nodes.inverse(with.degree);
-        const double r = y - with.share * by * to_mass_one;
+        const double plus = with.own.plus(by.dangling_damped, by.rest, by.common);
+        const double y = total * by.factor + plus;
+        const double out = with.degree ? (double)with.degree : 1.0, inverse = nodes.inverse(with.degree);
+        const double r = y - with.share * out * by.to_mass_one;
         fresh[row] = y * inverse;
         l1 += fabs(r);
         squares += r * r;
@@ -295,16 +308,6 @@ CPMS_DEVICE Totals<2, 0> corrected(const Nodes& nodes, double* shares, const flo
             found.value[1] += node.degree ? node.kept.leaves(node.degree, share) : share;
         });
     return found;
-}
-
-template <bool Refines, bool Personal>
-CPMS_DEVICE FullEnd<Refines, Personal> full_end(const Nodes& nodes, double mass, double dangling, const double* shares,
-                                      double* fresh, double* change) {
-    const double to_mass_one = 1.0 / mass, rest = 1.0 - nodes.damping;
-    const double dangling_damped = nodes.damping * dangling * to_mass_one;
-    const double common = dangling_damped * load_double(nodes.sink) + rest * load_double(nodes.teleport);
-    return FullEnd<Refines, Personal>{nodes, to_mass_one, nodes.damping * to_mass_one, dangling_damped, rest, common,
-                            shares, fresh, change};
 }
 
 // How Q is stored.
