@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 import cpms
 from cpms import Graph, Status, UnsupportedError, check, format_named
 from cpms.cuda import backend as backends
-from cpms.cuda import host, resident, variants
+from cpms.cuda import host, numbering, resident, variants
+from cpms.cuda.numbering import Numbering
 from cpms.cuda.refinement import CudaRefinement
 from cpms.cuda.resident import Arrangement
 from cpms.engine import Problem
@@ -115,6 +116,39 @@ def test_stretches_may_be_short(engine, name, arrangement):
     found, expected = short.round(FP16, **options), one_each.round(FP16, **options)
     np.testing.assert_allclose(found.found, expected.found, rtol=1e-9, atol=1e-14)
     np.testing.assert_allclose(found.low, expected.low, rtol=2.0**-11, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["hub", "skewed"])
+def test_blocks_count_on_from_launch_to_launch_past_the_last_number(engine, name):
+    problem, answers = Problem(GRAPHS[name]), []
+    for begin in (0, 2**32 - 3):
+        rounds = CudaRefinement.of(problem)
+        counts = rounds.graph.barrier[1]
+        counts[:] = np.uint32(begin)
+        rounds.start(np.full(problem.graph.nodes, 1 / problem.graph.nodes))
+        for _ in range(3):
+            rounds.round(FP16, gain=0.1, tol=1e-12, norm="l1", most_low=20)
+            come, at_end = (int(count) for count in backends.current().to_host(counts))
+            assert come == at_end != begin
+        answers.append(rounds.read())
+    np.testing.assert_array_equal(*answers)
+
+
+@pytest.mark.parametrize("name", ["hub", "skewed", "few edges"])
+def test_nodes_may_lie_in_any_order(engine, monkeypatch, name):
+    random = np.random.default_rng(12)
+    order = random.permutation(GRAPHS[name].nodes).astype(np.int32)
+    for problem in problems(GRAPHS[name]):
+        values, answers = random.random(len(order)), []
+        for numbered in (None, Numbering.of_order(order)):
+            monkeypatch.setattr(numbering, "chosen", lambda _, numbered=numbered: numbered)
+            rounds = CudaRefinement.of(problem)
+            rounds.start(values)
+            np.testing.assert_allclose(rounds.read(), values, rtol=1e-15)
+            found = rounds.round(FP16, gain=0.1, tol=1e-12, norm="l1", most_low=20)
+            answers.append((found.found, rounds.read()))
+        for plain, shuffled in zip(*answers, strict=True):
+            np.testing.assert_allclose(shuffled, plain, rtol=1e-9, atol=1e-14)
 
 
 @pytest.mark.parametrize("name", GRAPHS)
