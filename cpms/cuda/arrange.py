@@ -167,8 +167,22 @@ def for_lanes(slots: Any, bits: int) -> Any:
     bits : int
         What one slot's value has.
     """
-    run = min(WHOLE_VALUES // 32, 128 // bits)
-    rounds = slots.reshape(-1, WHOLE_VALUES // 32 // run, run, 32)
+    run = _run_slots(bits)
+    return _turned(slots.reshape(-1, WHOLE_VALUES // 32 // run, run, 32))
+
+
+def from_lanes(loaded: Any, bits: int) -> Any:
+    """Return by slot what `for_lanes` has ordered."""
+    run = _run_slots(bits)
+    return _turned(loaded.reshape(-1, WHOLE_VALUES // 32 // run, 32, run))
+
+
+def _run_slots(bits: int) -> int:
+    """Return how many of a lane's slots lie side by side, as ``run_slots`` in ``spmv_csr_balanced.cu``."""
+    return min(WHOLE_VALUES // 32, 128 // bits)
+
+
+def _turned(rounds: Any) -> Any:
     return current().arrays.ascontiguousarray(rounds.transpose(0, 1, 3, 2)).reshape(-1)
 
 

@@ -21,7 +21,7 @@ from cpms.segmented import SegmentedArray
 
 _MOST_STEPS = 8
 _MOST_STEPS_OF_SHORT_ROWS = 4
-_NARROW_BITS = 32
+_SOURCE_BITS, _NARROW_BITS = 32, 32
 _SHORT_ROW = 4
 """Where rows are this short on average, more tasks pay: writing them takes as long as reading edges."""
 
@@ -140,7 +140,7 @@ class BalancedRows(Matrix):
         if chosen > 1 and FP64.nbytes(graph.nodes) > backend.cache_bytes:
             wide = slots.tasks(chosen // 2)
         made = cls(
-            sources=arrange.for_lanes(sources, 32),
+            sources=arrange.for_lanes(sources, _SOURCE_BITS),
             values=None,
             marks=marks,
             tasks=tasks,
@@ -166,8 +166,8 @@ class BalancedRows(Matrix):
         launch_spmv.balanced(*parts, x, out, update, read=read, write=write)
 
     def _float64_values(self, graph: Graph) -> Any:
-        sources, _, weights = arrange.Slots.of(graph, self.numbering).place(graph)
-        return _values_for_lanes(sources, graph, weights, self.numbering, FP64)
+        weights = None if graph.weights is None else arrange.Slots.of(graph, self.numbering).place(graph)[2]
+        return _values_for_lanes(arrange.from_lanes(self.sources, _SOURCE_BITS), graph, weights, self.numbering, FP64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,7 +203,9 @@ def most_bytes(graph: Graph, storage: Format, layout: str) -> int:
     if layout == "pattern":
         return vectors + 4 * (entries + graph.edges) + 12 * graph.nodes
     stored = 0 if storage.exact else storage.nbytes(entries)
-    return vectors + 16 * entries + stored + 4 * graph.edges + 20 * graph.nodes
+    # Sources and values, and for a while sources, and weights, in another order.
+    entry_bytes = 16 if graph.weights is None else 24
+    return vectors + entry_bytes * entries + stored + 4 * graph.edges + 20 * graph.nodes
 
 
 def _values_for_lanes(

@@ -20,7 +20,6 @@ from cpms.cuda.peel import Peel, peel
 from cpms.cuda.refinement import CudaRefinement, needed_bytes, too_large
 from cpms.cuda.resident import DEFAULT, ResidentGraph, Stretches
 from cpms.cuda.variants import PASSES
-from cpms.cuda.vectors import vector_length
 from cpms.engine import Floats, Norm, Problem, Refinement, Round
 from cpms.errors import UnsupportedError
 from cpms.format import FloatFormat
@@ -48,8 +47,7 @@ class PeeledRefinement(Refinement):
             self._split = Split.of(f"the core of {problem.graph.name}", found.core, rows)
             self._b = self._given(found)
             self._core = CudaRefinement(self._resident())
-            self._first = arrays.zeros(vector_length(found.core), np.float64)
-            self._first[: found.core] = (1.0 / found.core) / arrays.maximum(self._passes.degree[: found.core], 1)
+            self._first = arrays.full(found.core, 1.0 / found.core, np.float64)
 
     @property
     def nbytes(self) -> int:  # type: ignore[override]
@@ -75,7 +73,7 @@ class PeeledRefinement(Refinement):
             return self._passes.shares, self._passes.degree
         if self._passes.peel.before:
             self._passes.before(self._split, self._b, self._report)
-        self._core.start_at(self._first.copy())
+        self._core.start(self._first)
         if self._reached():
             iterate(self._core)
         kept = self._core.graph.kept

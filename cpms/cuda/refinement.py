@@ -38,7 +38,6 @@ class CudaRefinement(Refinement):
         self._shares, self._fresh, self._change = (arrays.zeros(length, np.float64) for _ in range(3))
         self._c = arrays.zeros(length, np.float32)
         self._rooms: dict[FloatFormat, tuple[Any, ...]] = {}
-        self._storage: FloatFormat | None = None
         self._report = arrays.zeros(2 + _EACH * _MOST, np.float64)
         self._has_c = False
 
@@ -63,11 +62,7 @@ class CudaRefinement(Refinement):
 
     def start(self, values: Floats) -> None:
         """Begin at values of either memory."""
-        self.start_at(self._graph.shares(values, self._shares))
-
-    def start_at(self, shares: Any) -> None:
-        """Begin at shares, in memory that is taken over."""
-        self._shares = shares
+        self._graph.shares(values, self._shares)
         self._has_c = False
 
     def round(self, storage: FloatFormat | None, *, gain: float, tol: float, norm: Norm, most_low: int) -> Round:
@@ -78,8 +73,7 @@ class CudaRefinement(Refinement):
         self, storage: FloatFormat | None, *, gain: float, trust: float, tol: float, norm: Norm, most: int
     ) -> list[Round]:
         """Launch once and read what was found."""
-        kept = storage or self._storage or FP32
-        self._use(kept)
+        kept = storage or next(iter(self._rooms), FP32)
         arguments = (
             *self._graph.arguments,
             np.uint64(0) if self._graph.kept is None else self._graph.kept,
@@ -87,7 +81,7 @@ class CudaRefinement(Refinement):
             *(np.uint32(min(most, _MOST)), np.uint32(storage is not None)),
             *(np.uint32(kept.exponent_bits != WIDE_EXPONENT_BITS), np.int32(kept.bias - headroom(kept))),
             *(np.uint64(kept.seed), self._shares, self._fresh, self._change, self._c, np.uint32(self._has_c)),
-            *(*self._rooms[kept], *self._graph.barrier, self._report),
+            *(*self._room(kept), *self._graph.barrier, self._report),
         )
         self._graph.launch(self._variant(kept), arguments)
         report = current().note(self._report)()
@@ -110,12 +104,12 @@ class CudaRefinement(Refinement):
     def _variant(self, storage: FloatFormat) -> variants.Variant:
         return variants.refine(storage, personal=self._graph.personal, partial=self._graph.kept is not None)
 
-    def _use(self, storage: FloatFormat) -> None:
-        """Have room for z in a format, kept for solves to come; what lies behind the nodes is zero."""
+    def _room(self, storage: FloatFormat) -> tuple[Any, ...]:
+        """Return room for z in a format, kept for solves to come; what lies behind the nodes is zero."""
         if storage not in self._rooms:
             arrays, length = current().arrays, vector_length(self._graph.nodes)
             self._rooms[storage] = tuple(arrays.zeros(storage.nbytes(length), np.uint8) for _ in range(2))
-        self._storage = storage
+        return self._rooms[storage]
 
 
 def _as_rounds(columns: list[list[float]], began_ns: float) -> Iterator[Round]:

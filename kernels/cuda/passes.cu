@@ -192,7 +192,8 @@ CPMS_DEVICE void pass_before(const Levels& levels, const u32* indptr, const u32*
 // After levels [0, from), and the core's own solution for teleport b, in shares: all levels behind it, and x in the
 // order of nodes. What leaves the core by edges that `kept` does not count is lost to it.
 CPMS_DEVICE void pass_behind(const Levels& levels, u32 from, const double* core_shares, const u32* kept,
-                             const double* reported, const u32* order, u32 nodes, double* shares, double* x, const Grid& grid) {
+                             const double* reported, const u32* order, u32 nodes, double* shares, double* x,
+                             const Grid& grid) {
     const u32 threads = gridDim.x * blockDim.x, mine = blockIdx.x * blockDim.x + threadIdx.x;
     Totals<2, 0> of_core{{0.0, 0.0}};  // its mass, and what of it leaves
     for (u32 i = mine; i < levels.core; i += threads) {

@@ -17,15 +17,15 @@ struct Places {
 
 CPMS_DEVICE void to_shares(const Places& places, const double* values, double* shares) {
     const u32 threads = gridDim.x * blockDim.x;
-    for (u64 i = blockIdx.x * blockDim.x + threadIdx.x; i < places.count; i += threads) {
-        shares[i] = values[places.node((u32)i)] / places.divisor((u32)i);
+    for (u32 i = blockIdx.x * blockDim.x + threadIdx.x; i < places.count; i += threads) {
+        shares[i] = values[places.node(i)] / places.divisor(i);
     }
 }
 
 CPMS_DEVICE void from_shares(const Places& places, const double* shares, double* values) {
     const u32 threads = gridDim.x * blockDim.x;
-    for (u64 i = blockIdx.x * blockDim.x + threadIdx.x; i < places.count; i += threads) {
-        values[places.node((u32)i)] = shares[i] * places.divisor((u32)i);
+    for (u32 i = blockIdx.x * blockDim.x + threadIdx.x; i < places.count; i += threads) {
+        values[places.node(i)] = shares[i] * places.divisor(i);
     }
 }
 

@@ -9,13 +9,6 @@ constexpr int step_slots = 32 * slots_each;
 
 CPMS_DEVICE u32 smaller(u32 a, u32 b) { return a < b ? a : b; }
 
-struct alignas(16) Pair64 {
-    double first, second;
-};
-// Where a step's doubles lie in shared memory while they are turned over: put down slot by slot and taken up two of a
-// lane's eight at a time, without two lanes meeting in a bank.
-CPMS_DEVICE u32 turned_pair(u32 slot) { return slot ^ (slot >> 4 & 3) << 1; }
-
 // Sum of a lane's value and those of the lanes before it, back to the last one where a row ended.
 CPMS_DEVICE double joined(double value, u32 lane, bool has_end) {
     // Bit L of `inside`: lanes L - distance + 1 to L are in one row with the lane before them.

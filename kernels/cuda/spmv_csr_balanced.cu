@@ -36,16 +36,20 @@ CPMS_DEVICE void load_sources(const u32* sources, u32 step, u32 lane, u32 (&sour
     }
 }
 
+// Where a step's products lie in shared memory while they are turned over: put down slot by slot and taken up two of a
+// lane's eight at a time, without two lanes meeting in a bank.
+CPMS_DEVICE u32 turned(u32 slot) { return slot ^ (slot >> 4 & 3) << 1; }
+
 // From slots 32 * k + lane to the lane's eight that follow one another.
 CPMS_DEVICE void turn_over(double (&term)[slots_each], double* room, u32 lane) {
 #pragma unroll
-    for (int k = 0; k < slots_each; ++k) room[turned_pair(32 * k + lane)] = term[k];
+    for (int k = 0; k < slots_each; ++k) room[turned(32 * k + lane)] = term[k];
     __syncwarp();
 #pragma unroll
     for (int k = 0; k < slots_each; k += 2) {
-        const Pair64 two = *(const Pair64*)(room + turned_pair(slots_each * lane + k));
-        term[k] = two.first;
-        term[k + 1] = two.second;
+        const auto two = load_run_bytes<16>((const u8*)(room + turned(slots_each * lane + k)), Default{});
+        term[k] = value_of(two.field<64>(0));
+        term[k + 1] = value_of(two.field<64>(1));
     }
     __syncwarp();
 }
