@@ -13,6 +13,7 @@ from cpms.cuda import backend as backends
 from cpms.cuda import host, passes, peel, peeled, variants
 from cpms.cuda.peeled import PeeledRefinement
 from cpms.cuda.refinement import CudaRefinement
+from cpms.cuda.shape import SHAPES
 from cpms.engine import Problem
 from cpms.engines import cuda_fused
 from cpms.format import FP16
@@ -30,7 +31,7 @@ few = settings(max_examples=12, deadline=None, suppress_health_check=[HealthChec
 def compiled_together(request):
     if host.compiler() is not None:
         cores = [
-            variants.refine(storage, personal=personal, partial=partial)
+            variants.refine(storage, SHAPES[16], personal=personal, partial=partial)
             for storage, personal, partial in itertools.product(FORMATS, (False, True), (False, True))
         ]
         request.getfixturevalue("host_backend").compile([*variants.PEELING, *variants.PASSES, *cores])

@@ -14,6 +14,7 @@ from cpms.cuda import host, numbering, resident, variants
 from cpms.cuda.numbering import Numbering
 from cpms.cuda.refinement import CudaRefinement
 from cpms.cuda.resident import Arrangement
+from cpms.cuda.shape import SHAPES
 from cpms.engine import Problem
 from cpms.engines import cpu, cuda_fused, reference
 from cpms.format import E5M2, FP16, FP32, FP64, FloatFormat
@@ -34,8 +35,10 @@ few = settings(max_examples=12, deadline=None, suppress_health_check=[HealthChec
 def compiled_together(request):
     """Compile what these tests launch on this machine at once: one by one it takes longer."""
     if host.compiler() is not None:
-        kernels = [variants.refine(storage, personal=personal) for storage in FORMATS for personal in (False, True)]
-        powers = [variants.fused_power(personal=personal) for personal in (False, True)]
+        each, usual = (False, True), SHAPES[16]
+        kernels = [variants.refine(storage, usual, personal=personal) for storage in FORMATS for personal in each]
+        kernels += [variants.refine(FP16, SHAPES[24], personal=False)]
+        powers = [variants.fused_power(shape, personal=personal) for shape in SHAPES.values() for personal in each]
         request.getfixturevalue("host_backend").compile([*kernels, *powers])
 
 
@@ -105,17 +108,47 @@ def test_stretches_are_short_where_values_outgrow_the_cache(host_backend, monkey
         assert Arrangement(stretch_steps=3).steps_for(1) == 3
 
 
-@pytest.mark.parametrize("arrangement", [Arrangement(stretch_steps=2), Arrangement(False, 3)], ids=str)
+ARRANGEMENTS = [
+    Arrangement(stretch_steps=2, warps=16),
+    Arrangement(False, 3, 16),
+    Arrangement(warps=24),
+    Arrangement(True, 2, 24),
+]
+
+
+@pytest.mark.parametrize("arrangement", ARRANGEMENTS, ids=str)
 @pytest.mark.parametrize("name", ["hub", "two hubs", "skewed", "rows that end with steps"])
-def test_stretches_may_be_short(engine, name, arrangement):
+def test_stretches_may_be_short_and_warps_many(engine, name, arrangement):
     problem = Problem(GRAPHS[name])
     one_each, short = CudaRefinement.of(problem), CudaRefinement.of(problem, arrangement)
+    assert short.graph.edges.shape == SHAPES[arrangement.warps]
     for rounds in (one_each, short):
         rounds.start(np.full(problem.graph.nodes, 1 / problem.graph.nodes))
     options = {"gain": 0.1, "tol": 1e-11, "norm": "l1", "most_low": 30}
     found, expected = short.round(FP16, **options), one_each.round(FP16, **options)
     np.testing.assert_allclose(found.found, expected.found, rtol=1e-9, atol=1e-14)
     np.testing.assert_allclose(found.low, expected.low, rtol=2.0**-11, atol=1e-12)
+    powers = [cuda_fused.operator(problem, graph) for graph in (one_each.graph, short.graph)]
+    norms = [
+        op.sweeps(op.load(np.full(problem.graph.nodes, 1 / problem.graph.nodes)), op.empty(), FLOAT64, 0, **until).found
+        for op in powers
+        for until in [{"norm": "l1", "tol": 1e-11, "most": 20}]
+    ]
+    np.testing.assert_allclose(norms[1], norms[0], rtol=1e-9, atol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("cache_bytes", "stride", "expected"), [(1 << 20, 1, 16), (1 << 20, 4099, 16), (0, 1, 24), (0, 4099, 16)]
+)
+def test_warps_are_few_where_gathers_dominate_or_all_fits_in_the_cache(
+    host_backend, monkeypatch, cache_bytes, stride, expected
+):
+    monkeypatch.setattr(host_backend, "cache_bytes", cache_bytes)
+    nodes = 20_000
+    targets = np.repeat(np.arange(nodes), 2)
+    graph = Graph.from_edges((targets + np.tile([1, 2], nodes)) * stride % nodes, targets, nodes=nodes)
+    with backends.using(host_backend):
+        assert resident.ResidentGraph.of(Problem(graph)).edges.shape == SHAPES[expected]
 
 
 @pytest.mark.parametrize("name", ["hub", "skewed"])

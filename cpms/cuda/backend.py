@@ -10,15 +10,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cpms.cuda.shape import Shape
 from cpms.cuda.variants import Variant
 from cpms.errors import UnsupportedError
 
 THREADS = 256
 """Threads in a block, of every kernel but the resident ones."""
-RESIDENT_THREADS = 512
-"""Threads in a block of kernels that stay for many sweeps; ``resident.cuh`` has the same number."""
-RESIDENT_REGISTERS, RESIDENT_SHARED_BYTES = 64, 46 << 10
-"""What a thread and a block of them take; kernels declare two blocks a multiprocessor."""
+RESIDENT_SHARED_BYTES = 46 << 10
+"""What a block of kernels that stay for many sweeps takes at most."""
 
 NOTED, NOTES = 4096, 8
 """Numbers in a copy to main memory, and such copies that may be under way; see `Backend.note`."""
@@ -66,12 +65,13 @@ class Backend(ABC):
     def synchronize(self) -> None:
         """Wait for all launches."""
 
-    resident_blocks: int
-    """Blocks of `RESIDENT_THREADS` that the device holds at once, of kernels that wait for each other."""
+    @abstractmethod
+    def resident_blocks(self, shape: Shape) -> int:
+        """Return how many blocks of a shape the device holds at once, of kernels that wait for each other."""
 
     @abstractmethod
     def run_resident(self, variant: Variant, blocks: int, arguments: tuple[Any, ...]) -> None:
-        """Run a variant in at most `resident_blocks` blocks of `RESIDENT_THREADS`, all of them at once."""
+        """Run a variant in at most `resident_blocks` blocks of its shape, all of them at once."""
 
     @abstractmethod
     def to_host(self, array: Any) -> np.ndarray[Any, Any]:

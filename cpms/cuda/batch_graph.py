@@ -11,14 +11,15 @@ import numpy as np
 from cpms.batch import Query
 from cpms.cuda import variants
 from cpms.cuda.arrange import Slots
-from cpms.cuda.backend import RESIDENT_THREADS, current
+from cpms.cuda.backend import current
+from cpms.cuda.shape import FULL
 from cpms.cuda.variants import Variant
 from cpms.engine import Floats, Problem
 
 MOST_COLUMNS = 128
 """Queries that one launch serves; float64 sweeps take `FULL_COLUMNS` of them at a time."""
 FULL_COLUMNS = 64
-_WARPS = RESIDENT_THREADS // 32
+_WARPS = FULL.warps
 _TASK_STEPS = 2
 """Steps of 256 slots that a warp takes before the warps of its block join their rows."""
 _COLUMNS_TOGETHER = 16
@@ -114,7 +115,7 @@ class BatchGraph:
         sources, marks, _ = slots.place(graph)
         _, first_rows, first_tasks = slots.tasks(_TASK_STEPS)
         turns = -(-slots.steps // (_WARPS * _TASK_STEPS))
-        blocks = max(1, min(current().resident_blocks, max(turns, graph.nodes // (4 * _WARPS))))
+        blocks = max(1, min(current().resident_blocks(FULL), max(turns, graph.nodes // (4 * _WARPS))))
         return cls(
             problem=problem,
             sources=sources,
@@ -147,9 +148,7 @@ class BatchGraph:
 
     def launch(self, variant: Variant, arguments: tuple[Any, ...]) -> int:
         """Run a kernel of which all blocks are there at once; return how many these are."""
-        blocks = self.blocks
-        if variant.kernel == "batch_full":  # It needs twice the registers of others.
-            blocks = min(blocks, current().processors)
+        blocks = min(self.blocks, current().resident_blocks(variant.shape))
         current().run_resident(variant, blocks, (*arguments, self.partials))
         return blocks
 

@@ -14,13 +14,12 @@ from cpms.cuda import variants as kernels
 from cpms.cuda.backend import (
     NOTED,
     NOTES,
-    RESIDENT_REGISTERS,
     RESIDENT_SHARED_BYTES,
-    RESIDENT_THREADS,
     THREADS,
     Backend,
     Floats,
 )
+from cpms.cuda.shape import Shape
 from cpms.cuda.variants import Variant
 from cpms.errors import CpmsError, UnavailableError
 
@@ -48,21 +47,21 @@ def missing() -> str | None:
     return None if count else "there is no CUDA device."
 
 
-def _resident_each(attributes: dict[str, int]) -> int:
-    """Return how many resident blocks a multiprocessor holds, by what each of them takes.
+def _resident_each(attributes: dict[str, int], shape: Shape) -> int:
+    """Return how many blocks of a shape a multiprocessor holds, by what each of them takes.
 
     Examples
     --------
-    >>> _resident_each({"MaxRegistersPerMultiprocessor": 65536, "MaxSharedMemoryPerMultiprocessor": 65536})
+    >>> _resident_each({"MaxSharedMemoryPerMultiprocessor": 65536}, Shape(384, 2))
     1
     """
     limits = {
-        "MaxRegistersPerMultiprocessor": RESIDENT_REGISTERS * RESIDENT_THREADS,
+        "MaxRegistersPerMultiprocessor": shape.registers * shape.threads,
         "MaxSharedMemoryPerMultiprocessor": RESIDENT_SHARED_BYTES,
-        "MaxThreadsPerMultiProcessor": RESIDENT_THREADS,
+        "MaxThreadsPerMultiProcessor": shape.threads,
     }
     held = [attributes[name] // taken for name, taken in limits.items() if name in attributes]
-    return max(1, min([2, *held]))
+    return max(1, min([shape.each, *held]))
 
 
 class CudaBackend(Backend):
@@ -84,7 +83,7 @@ class CudaBackend(Backend):
         self.out_of_memory = cupy.cuda.memory.OutOfMemoryError
         self.processors = cupy.cuda.Device().attributes["MultiProcessorCount"]
         self.cache_bytes = cupy.cuda.Device().attributes["L2CacheSize"]
-        self.resident_blocks = self.processors * _resident_each(cupy.cuda.Device().attributes)
+        self._attributes = cupy.cuda.Device().attributes
         self._functions: dict[tuple[int, str], Any] = {}
         # Libraries keep the last stream they were given, so it must not go away.
         self._capturing = cupy.cuda.Stream(non_blocking=True)
@@ -155,13 +154,17 @@ class CudaBackend(Backend):
         """Wait for the current stream."""
         self.arrays.cuda.get_current_stream().synchronize()
 
+    def resident_blocks(self, shape: Shape) -> int:
+        """Return what all multiprocessors hold."""
+        return self.processors * _resident_each(self._attributes, shape)
+
     def run_resident(self, variant: Variant, blocks: int, arguments: tuple[Any, ...]) -> None:
         """Launch cooperatively: refused rather than hung where the device cannot hold all blocks."""
         key = (self.arrays.cuda.runtime.getDevice(), variant.symbol)
         if key not in self._functions:
             self.compile([variant])
         function = self._functions[key].kernel
-        function((blocks,), (RESIDENT_THREADS,), arguments, enable_cooperative_groups=True)
+        function((blocks,), (variant.shape.threads,), arguments, enable_cooperative_groups=True)
 
     def to_host(self, array: Any) -> np.ndarray[Any, Any]:
         """Copy and wait."""

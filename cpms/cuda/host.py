@@ -15,7 +15,8 @@ import numpy as np
 
 from cpms.cuda import source
 from cpms.cuda import variants as kernels
-from cpms.cuda.backend import RESIDENT_THREADS, THREADS, Backend, Floats
+from cpms.cuda.backend import THREADS, Backend, Floats
+from cpms.cuda.shape import Shape
 from cpms.cuda.variants import Variant
 from cpms.errors import CpmsError, UnavailableError
 
@@ -72,7 +73,6 @@ class HostBackend(Backend):
         self.out_of_memory = MemoryError
         self.processors = processors
         self.cache_bytes = 1 << 20
-        self.resident_blocks = 1
 
     def compile(self, variants: Iterable[Variant]) -> None:
         """Build a shared library with all of these, unless all are ready."""
@@ -87,9 +87,13 @@ class HostBackend(Backend):
         """Run the blocks one after the other."""
         self._run(variant, blocks, THREADS, arguments)
 
+    def resident_blocks(self, shape: Shape) -> int:  # noqa: ARG002
+        """Return one: blocks run one after the other."""
+        return 1
+
     def run_resident(self, variant: Variant, blocks: int, arguments: tuple[Any, ...]) -> None:
         """Run the one block that may wait for all."""
-        self._run(variant, blocks, RESIDENT_THREADS, arguments)
+        self._run(variant, blocks, variant.shape.threads, arguments)
 
     def _run(self, variant: Variant, blocks: int, threads: int, arguments: tuple[Any, ...]) -> None:
         self.compile([variant])

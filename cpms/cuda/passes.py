@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from cpms.cuda.backend import RESIDENT_THREADS, current
+from cpms.cuda.backend import current
 from cpms.cuda.peel import Peel
 from cpms.cuda.resident import barrier
+from cpms.cuda.shape import FULL
 from cpms.cuda.variants import PASSES, Variant
 from cpms.engine import Problem
 from cpms.graph import Graph
@@ -110,7 +111,7 @@ class Passes:
             degree=degree[peel.order],
             teleport=arrays.asarray(teleport) if len(teleport) == 1 else arrays.asarray(teleport)[peel.order],
             shares=arrays.zeros(problem.graph.nodes, np.float64),
-            barrier=barrier(current().resident_blocks),
+            barrier=barrier(current().resident_blocks(FULL)),
         )
 
     @property
@@ -145,5 +146,5 @@ class Passes:
     def _launch(self, kernel: Variant, arguments: tuple[Any, ...]) -> None:
         backend = current()
         widest = max([self.peel.core, len(self.shares) // 8, *self.peel.before, *self.peel.behind])
-        blocks = max(1, min(backend.resident_blocks, -(-widest // RESIDENT_THREADS)))
+        blocks = max(1, min(backend.resident_blocks(FULL), -(-widest // FULL.threads)))
         backend.run_resident(kernel, blocks, arguments)

@@ -102,7 +102,8 @@ class CudaRefinement(Refinement):
         return self._graph.values(self._shares)
 
     def _variant(self, storage: FloatFormat) -> variants.Variant:
-        return variants.refine(storage, personal=self._graph.personal, partial=self._graph.kept is not None)
+        graph = self._graph
+        return variants.refine(storage, graph.edges.shape, personal=graph.personal, partial=graph.kept is not None)
 
     def _room(self, storage: FloatFormat) -> tuple[Any, ...]:
         """Return room for z in a format, kept for solves to come; what lies behind the nodes is zero."""

@@ -10,15 +10,15 @@ import numpy as np
 import numpy.typing as npt
 
 from cpms.cuda import arrange, numbering
-from cpms.cuda.backend import RESIDENT_THREADS, current
+from cpms.cuda.backend import current
 from cpms.cuda.segmented import doubles
+from cpms.cuda.shape import SHAPES, Shape
 from cpms.cuda.variants import SHARES, WHOLE_VALUES, Variant
 from cpms.cuda.vectors import vector_length
 from cpms.engine import Problem
 from cpms.segmented import on_device
 
 _TO_SHARES, _FROM_SHARES = SHARES
-_WARPS = RESIDENT_THREADS // 32
 _STEP_COST = 100
 """What 256 edges cost, in rows."""
 _SHORT_STRETCH = 4
@@ -26,6 +26,11 @@ _OUTGROWN = {2: 0.5, 8: 1.0}
 """Shares of the cache from which short stretches were faster on an H200, by the bytes of a value."""
 _MOST_TOTALS = 6
 """``most_totals`` of ``resident.cuh``."""
+_SLOT_BYTES, _NODE_BYTES = 4.25, 16
+"""What a low sweep streams."""
+_SECTOR_VALUES, _SECTOR_BYTES = 16, 32
+_SAMPLED = 512
+"""Steps looked at."""
 
 
 @dataclass(frozen=True)
@@ -40,10 +45,13 @@ class Arrangement:
         Steps of 256 edges in a stretch, 2 or more, which warps take in turn, so that all work near each
         other; 0 is one long stretch a warp. By default short ones where the values that sweeps gather have
         outgrown the device's cache, which halves the time of a sweep on a random geometric graph.
+    warps : int, optional
+        Warps a multiprocessor, one of `SHAPES`. By default as samples of the edges promise.
     """
 
     renumber: bool = True
     stretch_steps: int | None = None
+    warps: int | None = None
 
     def steps_for(self, nodes: int, value_bytes: int = 2) -> int:
         """Return the steps in a stretch where edges begin at so many nodes, 0 for one long stretch a warp.
@@ -65,8 +73,10 @@ class Stretches:
 
     Parameters
     ----------
+    shape : Shape
+        Of the kernels.
     blocks, each, steps : int
-        Of the kernels; and how many warps of a block have a stretch, 16 at most.
+        Of the kernels; and how many warps of a block have a stretch.
     sources, marks : device arrays
         See `cpms.cuda.arrange.Slots.place`.
     begins, first_rows, first_stretches : device arrays of uint32
@@ -75,6 +85,7 @@ class Stretches:
         What stretches leave of rows that go on in the next; all ones where there is nothing.
     """
 
+    shape: Shape
     blocks: int
     each: int
     steps: int
@@ -87,14 +98,22 @@ class Stretches:
 
     @classmethod
     def of(
-        cls, slots: arrange.Slots, graph: arrange.Rows, stretch_steps: int, columns: arrange.Columns | None = None
+        cls,
+        slots: arrange.Slots,
+        graph: arrange.Rows,
+        stretch_steps: int,
+        *,
+        warps: int | None = None,
+        columns: arrange.Columns | None = None,
     ) -> Stretches:
         """Cut a graph's slots; small graphs take fewer blocks."""
         arrays = current().arrays
         sources, marks, _ = slots.place(graph, columns)
+        shape = SHAPES[warps or _warps_for(sources, graph.nodes)]
+        most_blocks = current().resident_blocks(shape)
         sources = arrange.for_lanes(sources, 32)
         if stretch_steps == 0:
-            most = current().resident_blocks * _WARPS
+            most = most_blocks * shape.warps
             bounds = (arrays.arange(slots.steps + 1, dtype=np.int64) * WHOLE_VALUES).clip(0, slots.count)
             rows_before = arrays.searchsorted(slots.starts[1:], bounds.astype(np.uint32), side="right")
             begins = _cuts(current().to_host(rows_before), min(most, slots.steps))
@@ -102,14 +121,15 @@ class Stretches:
             begins = np.arange(0, slots.steps, stretch_steps)
         count = len(begins)
         # One block a multiprocessor where that is enough: a warp that shares its scheduler with few is done sooner.
-        few = count <= current().processors * _WARPS
-        blocks = max(1, min(current().resident_blocks, current().processors if few else count, count))
+        few = count <= current().processors * shape.warps
+        blocks = max(1, min(most_blocks, current().processors if few else count, count))
         first_slots = arrays.asarray((begins * WHOLE_VALUES).astype(np.uint32))
         rows = arrays.searchsorted(slots.starts, first_slots, side="right") - 1
         first = arrays.searchsorted(first_slots, slots.starts[rows], side="right") - 1
         return cls(
+            shape=shape,
             blocks=blocks,
-            each=min(_WARPS, -(-count // blocks)),
+            each=min(shape.warps, -(-count // blocks)),
             steps=slots.steps,
             sources=sources,
             marks=marks,
@@ -125,7 +145,7 @@ class Stretches:
         arrays = current().arrays
         begins, rows, first = (arrays.zeros(1, np.uint32) for _ in range(3))
         sources, marks = arrays.zeros(WHOLE_VALUES, np.uint32), arrays.zeros(WHOLE_VALUES // 8, np.uint16)
-        return cls(1, 1, 1, sources, marks, begins, rows, first, arrays.zeros(0, np.uint64))
+        return cls(SHAPES[16], 1, 1, 1, sources, marks, begins, rows, first, arrays.zeros(0, np.uint64))
 
     @property
     def arguments(self) -> tuple[Any, ...]:
@@ -154,6 +174,22 @@ def _cuts(rows_before: npt.NDArray[np.int64], warps: int) -> npt.NDArray[np.int6
     cuts = np.searchsorted(cost[:-1], places * cost[-1] // max(warps, 1))
     ascending: npt.NDArray[np.int64] = np.maximum.accumulate(cuts - places) + places
     return np.minimum(ascending, steps - warps + places)
+
+
+def _warps_for(sources: Any, nodes: int) -> int:
+    """Return the warps a multiprocessor that sweep slots of these sources, in steps, the fastest.
+
+    Few leave each more of the first-level cache, and meet sooner: where sectors of 16-bit values that gathers fetch are
+    more bytes than those that streams bring, or all of it fits in the device's cache. Else many have more on its way.
+    """
+    steps = sources.reshape(-1, WHOLE_VALUES)
+    streamed = _SLOT_BYTES * sources.size + _NODE_BYTES * nodes
+    if streamed <= current().cache_bytes:
+        return 16
+    picked = current().arrays.asarray(np.linspace(0, len(steps) - 1, _SAMPLED).astype(np.int64))
+    sectors = np.sort(current().to_host(steps[picked]) // _SECTOR_VALUES, axis=1)
+    gathered = _SECTOR_BYTES * len(steps) * (1 + np.count_nonzero(np.diff(sectors, axis=1), axis=1).mean())
+    return 16 if gathered > streamed else 24
 
 
 def barrier(blocks: int) -> tuple[Any, Any]:
@@ -193,7 +229,8 @@ class ResidentGraph:
         def placed(values: Any) -> Any:
             return arrays.asarray(values if chosen is None or len(values) == 1 else values[chosen.order])
 
-        edges = Stretches.of(arrange.Slots.of(graph, chosen), graph, arrangement.steps_for(graph.nodes, value_bytes))
+        steps = arrangement.steps_for(graph.nodes, value_bytes)
+        edges = Stretches.of(arrange.Slots.of(graph, chosen), graph, steps, warps=arrangement.warps)
         return cls(
             nodes=graph.nodes,
             damping=problem.damping,

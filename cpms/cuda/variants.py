@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from cpms.cuda import source
+from cpms.cuda.shape import FULL, SHAPES, Shape
 from cpms.format import FP64, NAMED, FloatFormat, Format, SegmentFormat, format_named
 from cpms.quantising import HEAD_BITS, quantiser
 
@@ -80,6 +81,8 @@ class Variant:
     kernel: str
     names: tuple[str, ...] = ()
     arguments: tuple[str, ...] = ()
+    shape: Shape = FULL
+    """Of kernels that stay."""
 
     @property
     def file(self) -> str:
@@ -217,16 +220,22 @@ def convert_spans(storage: SegmentFormat, *, to_segments: bool) -> Variant:
     return Variant("convert_spans", (name, _way(to_segments)), (cpp, _bool(to_segments)))
 
 
-def refine(storage: FloatFormat, *, personal: bool, partial: bool = False) -> Variant:
+def refine(storage: FloatFormat, shape: Shape, *, personal: bool, partial: bool = False) -> Variant:
     """Return rounds of method ``refine`` whose low sweeps read this format, over a whole graph or the core of one."""
     name, cpp = storage_type(storage, whole=True)
-    what = "core" if partial else "whole"
-    return Variant("refine", (name, _whose(personal), what), (cpp, _bool(personal), _bool(partial)))
+    names, arguments = (name, _whose(personal), "core" if partial else "whole"), (_bool(personal), _bool(partial))
+    return _shaped("refine", shape, names, (cpp, *arguments))
 
 
-def fused_power(*, personal: bool) -> Variant:
-    """Return power iteration in float64 that stays on the device."""
-    return Variant("fused_power", (_whose(personal),), (_bool(personal),))
+def fused_power(shape: Shape, *, personal: bool) -> Variant:
+    """Return power iteration in float64 that stays on the device.
+
+    Examples
+    --------
+    >>> fused_power(Shape(384, 2), personal=False).instance
+    'CPMS_FUSED_POWER(fused_power__uniform__384x2, 384, 2, false)'
+    """
+    return _shaped("fused_power", shape, (_whose(personal),), (_bool(personal),))
 
 
 def of_plain(kernel: str, real: str) -> Variant:
@@ -243,7 +252,7 @@ def of_plain(kernel: str, real: str) -> Variant:
 def batch_full(each: int, *, refines: bool) -> Variant:
     """Return the float64 sweep of a batch, ``each`` queries a lane; it keeps the change where it refines."""
     name = "refines" if refines else "power"
-    return Variant("batch_full", (f"{each}", name), (f"{each}", _bool(refines)))
+    return Variant("batch_full", (f"{each}", name), (f"{each}", _bool(refines)), SHAPES[16])
 
 
 def batch_low(storage: FloatFormat, each: int) -> list[Variant]:
@@ -257,36 +266,40 @@ def batch_correct(each: int) -> Variant:
     return Variant("batch_correct", (f"{each}",), (f"{each}",))
 
 
-RANKS_CORRECT = Variant("ranks_correct")
+def ranks_correct(shape: Shape) -> Variant:
+    """Return the correction of a rank's iterate, and what it finds of masses."""
+    return _shaped("ranks_correct", shape, (), ())
 
 
-def ranks_full(*, refines: bool, personal: bool) -> Variant:
+def ranks_full(shape: Shape, *, refines: bool, personal: bool) -> Variant:
     """Return a float64 sweep of a rank's rows, of method ``refine`` or of power iteration."""
     what = "refine" if refines else "power"
-    return Variant("ranks_full", (what, _whose(personal)), (_bool(refines), _bool(personal)))
+    return _shaped("ranks_full", shape, (what, _whose(personal)), (_bool(refines), _bool(personal)))
 
 
-def ranks_quantise(storage: FloatFormat) -> Variant:
+def ranks_quantise(storage: FloatFormat, shape: Shape) -> Variant:
     """Return the first quantisation of a round, of a rank's rows."""
     name, cpp = storage_type(storage, whole=True)
-    return Variant("ranks_quantise", (name,), (cpp,))
+    return _shaped("ranks_quantise", shape, (name,), (cpp,))
 
 
-def ranks_low(storage: FloatFormat, *, personal: bool) -> Variant:
+def ranks_low(storage: FloatFormat, shape: Shape, *, personal: bool) -> Variant:
     """Return a low sweep of a rank's rows."""
     name, cpp = storage_type(storage, whole=True)
-    return Variant("ranks_low", (name, _whose(personal)), (cpp, _bool(personal)))
+    return _shaped("ranks_low", shape, (name, _whose(personal)), (cpp, _bool(personal)))
 
 
 def ranks(storages: Iterable[FloatFormat], *, personal: bool) -> Iterator[Variant]:
-    """Yield what a rank launches in both methods."""
-    yield from (RANKS_CORRECT, PACKS[64])
-    for refines in (False, True):
-        yield ranks_full(refines=refines, personal=personal)
-    for storage in storages:
-        yield ranks_quantise(storage)
-        yield ranks_low(storage, personal=personal)
-        yield PACKS[storage.width]
+    """Yield what a rank launches in both methods, in either shape."""
+    storages = list(storages)
+    yield from (PACKS[bits] for bits in sorted({64, *(storage.width for storage in storages)}))
+    for shape in SHAPES.values():
+        yield ranks_correct(shape)
+        for refines in (False, True):
+            yield ranks_full(shape, refines=refines, personal=personal)
+        for storage in storages:
+            yield ranks_quantise(storage, shape)
+            yield ranks_low(storage, shape, personal=personal)
 
 
 def tile_values(storage: SegmentFormat) -> int:
@@ -405,10 +418,12 @@ def of_format(storage: Format) -> Iterator[Variant]:
 
 def resident(stored: Iterable[FloatFormat], *, personal: bool) -> Iterator[Variant]:
     """Yield the kernels that stay for many sweeps."""
-    yield fused_power(personal=personal)
-    for storage in stored:
-        yield refine(storage, personal=personal)
-        yield refine(storage, personal=personal, partial=True)
+    stored = list(stored)
+    for shape in SHAPES.values():
+        yield fused_power(shape, personal=personal)
+        for storage in stored:
+            yield refine(storage, shape, personal=personal)
+            yield refine(storage, shape, personal=personal, partial=True)
 
 
 BATCH_TOTALS = Variant("batch_totals")
@@ -462,6 +477,12 @@ def float64_sweep(kernel: str, storage: Format, *, pattern: bool) -> Iterator[Va
     yield difference(FP64, 1, 1, pattern=pattern)
     yield selected_sum(FP64, 1)
     yield scale(FP64, 1)
+
+
+def _shaped(kernel: str, shape: Shape, names: tuple[str, ...], arguments: tuple[str, ...]) -> Variant:
+    """Return a variant whose launch bounds are a shape's."""
+    numbers = f"{shape.threads}", f"{shape.each}"
+    return Variant(kernel, (*names, "x".join(numbers)), (*numbers, *arguments), shape)
 
 
 def _what(pattern: bool) -> str:

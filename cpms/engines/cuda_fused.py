@@ -12,7 +12,7 @@ from cpms.cuda.compile import missing
 from cpms.cuda.peeled import prepared
 from cpms.cuda.refinement import NORMS, needed_bytes, too_large
 from cpms.cuda.resident import ResidentGraph
-from cpms.cuda.variants import SHARES, fused_power
+from cpms.cuda.variants import SHARES, Variant, fused_power
 from cpms.cuda.vectors import vector_length
 from cpms.engine import Engine, Floats, Norm, Operator, Problem, Refinement, Sweep, Sweeps
 from cpms.errors import UnsupportedError
@@ -57,7 +57,7 @@ class FusedOperator(Operator[Any]):
             *(np.float64(tol), np.uint32(NORMS.index(norm)), np.uint32(min(most, _MOST)), x, out),
             *(*self.graph.barrier, self.report),
         )
-        self.graph.launch(fused_power(personal=self.graph.personal), arguments)
+        self.graph.launch(_variant(self.graph), arguments)
         numbers = current().note(self.report)()
         count, begin_ns = int(numbers[0]), numbers[1]
         rows = numbers[2:][: _EACH * count].reshape(-1, _EACH).tolist()
@@ -107,7 +107,7 @@ class FusedEngine(Engine):
             raise UnsupportedError(reason)
         with current().memory_for(problem.graph.name, needed_bytes(problem)):
             graph = ResidentGraph.of(problem, value_bytes=8)
-        current().compile([fused_power(personal=graph.personal), *SHARES])
+        current().compile([_variant(graph), *SHARES])
         return operator(problem, graph)
 
     def refinement(self, problem: Problem) -> Refinement:
@@ -116,6 +116,10 @@ class FusedEngine(Engine):
 
 
 ENGINE: Engine = FusedEngine()
+
+
+def _variant(graph: ResidentGraph) -> Variant:
+    return fused_power(graph.edges.shape, personal=graph.personal)
 
 
 def operator(problem: Problem, graph: ResidentGraph) -> FusedOperator:

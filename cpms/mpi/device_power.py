@@ -37,16 +37,17 @@ class DevicePower(Operator[Gathered]):
         self.problem, self.rows = problem, rows
         self.storage: Format = FP64
         self.nbytes = rows.nbytes
-        self._full = variants.ranks_full(refines=False, personal=rows.personal)
+        self._full = variants.ranks_full(rows.shape, refines=False, personal=rows.personal)
         self._repeated = Repeated(rows.transport)
         self._lent = Lent(rows.exchange.vector)
-        current().compile([variants.RANKS_CORRECT, self._full, variants.PACKS[64]])
+        self._correct = variants.ranks_correct(rows.shape)
+        current().compile([self._correct, self._full, variants.PACKS[64]])
 
     def load(self, values: Floats) -> Gathered:
         """Return a vector; every rank gives all of the values."""
         vector = self.empty()
         self.rows.upload(values, vector)
-        self.rows.launch(variants.RANKS_CORRECT, vector, vector, vector.own, _NULL)
+        self.rows.launch(self._correct, vector, vector, vector.own, _NULL)
         self.rows.exchange.queue(vector)
         current().synchronize()
         return vector

@@ -34,9 +34,10 @@ class DeviceRefinement(Refinement):
         self._has_c = False
         self._z: tuple[Gathered, ...] = ()
         self._storage: FloatFormat | None = None
-        self._full = variants.ranks_full(refines=True, personal=rows.personal)
+        self._full = variants.ranks_full(rows.shape, refines=True, personal=rows.personal)
         self._full_repeated, self._low_repeated = Repeated(rows.transport), Repeated(rows.transport)
-        current().compile([variants.RANKS_CORRECT, self._full, variants.PACKS[64]])
+        self._correct = variants.ranks_correct(rows.shape)
+        current().compile([self._correct, self._full, variants.PACKS[64]])
 
     def start(self, values: Floats) -> None:
         """Begin at values; every rank gives all of them."""
@@ -67,7 +68,7 @@ class DeviceRefinement(Refinement):
         rows, x, fresh, has_c = self._rows, self._x, self._fresh, self._has_c
 
         def launch() -> None:
-            rows.launch(variants.RANKS_CORRECT, x, x, x.own, self._c if has_c else _NULL)
+            rows.launch(self._correct, x, x, x.own, self._c if has_c else _NULL)
             rows.exchange.queue(x)
             # No norm is below 0, so that this sweep always runs.
             arguments = (x.memory, x.own, fresh.own, self._change, np.float64(0.0), np.uint32(0))
@@ -83,7 +84,7 @@ class DeviceRefinement(Refinement):
         rows = self._rows
         self._use(storage)
         arguments = (*_storing(storage, rows), self._change, self._c, self._z[0].own, np.float64(until))
-        rows.launch(variants.ranks_quantise(storage), self._x, self._z[0], *arguments)
+        rows.launch(variants.ranks_quantise(storage, rows.shape), self._x, self._z[0], *arguments)
         rows.exchange.queue(self._z[0])
         ahead: deque[Callable[[], Told]] = deque()
         queued = 0
@@ -103,7 +104,7 @@ class DeviceRefinement(Refinement):
         rows = self._rows
 
         def launch() -> None:
-            variant = variants.ranks_low(storage, personal=rows.personal)
+            variant = variants.ranks_low(storage, rows.shape, personal=rows.personal)
             rows.launch(variant, old, new, *_storing(storage, rows), old.memory, new.own, self._c)
             rows.exchange.queue(new)
 
@@ -118,8 +119,9 @@ class DeviceRefinement(Refinement):
         self._z = ()
         vector = self._rows.exchange.vector
         self._z = tuple(vector(np.uint8, each_bytes=storage.width // 8) for _ in range(2))
-        low = variants.ranks_low(storage, personal=self._rows.personal)
-        current().compile([variants.ranks_quantise(storage), low, variants.PACKS[storage.width]])
+        shape = self._rows.shape
+        low = variants.ranks_low(storage, shape, personal=self._rows.personal)
+        current().compile([variants.ranks_quantise(storage, shape), low, variants.PACKS[storage.width]])
         self._storage = storage
 
 

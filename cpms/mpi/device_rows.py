@@ -11,6 +11,7 @@ import numpy.typing as npt
 from cpms.cuda import arrange, room
 from cpms.cuda.backend import current
 from cpms.cuda.resident import DEFAULT, ResidentGraph, Stretches
+from cpms.cuda.shape import Shape
 from cpms.cuda.variants import Variant
 from cpms.engine import Floats, Problem
 from cpms.errors import UnsupportedError
@@ -92,6 +93,11 @@ class DeviceRows:
         return self._graph.nbytes
 
     @property
+    def shape(self) -> Shape:
+        """The shape of its sweeps."""
+        return self._graph.edges.shape
+
+    @property
     def personal(self) -> bool:
         """Whether nodes differ in what they get of teleport or dangling mass."""
         return self._graph.personal
@@ -133,7 +139,7 @@ class DeviceRows:
         # The same for both exchanges, and so is the order of sums: what is read is what the cache has to hold.
         steps = DEFAULT.steps_for(self.read_values)
         columns = arrange.Columns(self.exchange.places(rows), self.exchange.values)
-        edges = Stretches.of(arrange.Slots.of(own), own, steps, columns) if some else Stretches.none()
+        edges = Stretches.of(arrange.Slots.of(own), own, steps, columns=columns) if some else Stretches.none()
         return ResidentGraph(
             nodes=own.nodes,
             damping=problem.damping,

@@ -42,6 +42,7 @@ def _lines(row):
 def _called(arrangement):
     steps = arrangement["stretch_steps"]
     name = {None: "as chosen", 0: "a stretch a warp"}.get(steps, f"stretches of {steps}")
+    name = f"{arrangement['warps']} warps" if arrangement["warps"] else name
     return name if arrangement["renumber"] else f"{name}, file order"
 
 

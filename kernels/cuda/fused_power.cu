@@ -38,8 +38,8 @@ CPMS_DEVICE void fused_power(const Edges& edges, const Nodes& nodes, double tol,
 
 }  // namespace cpms
 
-#define CPMS_FUSED_POWER(NAME, PERSONAL)                                                              \
-    extern "C" __global__ void __launch_bounds__(512, 2)                                              \
+#define CPMS_FUSED_POWER(NAME, THREADS, BLOCKS, PERSONAL)                                             \
+    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                     \
         NAME(const unsigned* sources, const unsigned short* marks, const unsigned* begins,            \
              const unsigned* first_rows, const unsigned* first_stretches, unsigned stretches,         \
              unsigned steps, unsigned each, unsigned long long* pieces,                               \

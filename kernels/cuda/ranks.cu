@@ -118,15 +118,15 @@ CPMS_DEVICE void ranks_low(const Edges& edges, const Nodes& nodes, const Storing
 #define CPMS_RANK_HEARD                                                                                     \
     cpms::Heard { heard, ranks }
 
-#define CPMS_RANKS_CORRECT(NAME)                                                                            \
-    extern "C" __global__ void __launch_bounds__(512, 2)                                                    \
+#define CPMS_RANKS_CORRECT(NAME, THREADS, BLOCKS)                                                           \
+    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                           \
         NAME(CPMS_RANK_PARAMETERS, double* shares, const float* c) {                                        \
         const cpms::Grid grid(partials, came);                                                              \
         cpms::ranks_correct(CPMS_RANK_NODES, shares, c, to, grid);                                          \
         grid.end();                                                                                         \
     }
-#define CPMS_RANKS_FULL(NAME, ...)                                                                          \
-    extern "C" __global__ void __launch_bounds__(512, 2)                                                    \
+#define CPMS_RANKS_FULL(NAME, THREADS, BLOCKS, ...)                                                         \
+    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                           \
         NAME(CPMS_RANK_PARAMETERS, const double* all, const double* shares, double* fresh, double* change,  \
              double tol, unsigned norm) {                                                                   \
         const cpms::Grid grid(partials, came);                                                              \
@@ -134,8 +134,8 @@ CPMS_DEVICE void ranks_low(const Edges& edges, const Nodes& nodes, const Storing
                                       CPMS_RANK_HEARD, tol, norm, to, grid);                                \
         grid.end();                                                                                         \
     }
-#define CPMS_RANKS_QUANTISE(NAME, ...)                                                                      \
-    extern "C" __global__ void __launch_bounds__(512, 2)                                                    \
+#define CPMS_RANKS_QUANTISE(NAME, THREADS, BLOCKS, ...)                                                     \
+    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                           \
         NAME(CPMS_RANK_PARAMETERS, unsigned scaled, int top, unsigned long long seed, const double* change, \
              float* c, unsigned char* z, double until) {                                                    \
         const cpms::Grid grid(partials, came);                                                              \
@@ -143,8 +143,8 @@ CPMS_DEVICE void ranks_low(const Edges& edges, const Nodes& nodes, const Storing
                                           CPMS_RANK_HEARD, until, to, grid);                                \
         grid.end();                                                                                         \
     }
-#define CPMS_RANKS_LOW(NAME, ...)                                                                           \
-    extern "C" __global__ void __launch_bounds__(512, 2)                                                    \
+#define CPMS_RANKS_LOW(NAME, THREADS, BLOCKS, ...)                                                          \
+    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                           \
         NAME(CPMS_RANK_PARAMETERS, unsigned scaled, int top, unsigned long long seed,                       \
              const unsigned char* all, unsigned char* z, float* c) {                                        \
         const cpms::Grid grid(partials, came);                                                              \

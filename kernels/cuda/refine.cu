@@ -84,8 +84,8 @@ CPMS_DEVICE void refine(const Edges& edges, const Nodes& nodes, const Plan& plan
 
 }  // namespace cpms
 
-#define CPMS_REFINE(NAME, ...)                                                                        \
-    extern "C" __global__ void __launch_bounds__(512, 2)                                              \
+#define CPMS_REFINE(NAME, THREADS, BLOCKS, ...)                                                       \
+    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                     \
         NAME(const unsigned* sources, const unsigned short* marks, const unsigned* begins,            \
              const unsigned* first_rows, const unsigned* first_stretches, unsigned stretches,         \
              unsigned steps, unsigned each, unsigned long long* pieces,                               \

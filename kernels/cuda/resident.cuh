@@ -5,8 +5,8 @@
 
 namespace cpms {
 
-constexpr int resident_threads = 512;
-constexpr int resident_warps = resident_threads / 32;
+constexpr int resident_threads = 512;  // at most
+constexpr int resident_warps = resident_threads / 32, least_resident_warps = 12;
 constexpr int most_totals = 6;
 
 #if defined(__CUDA_ARCH__)
@@ -122,12 +122,12 @@ struct Totals {
         __syncthreads();
         double* const partials = grid.half();
         if (warp < K) {
-            const double mine = joined(warp, lane < resident_warps ? room[warp][lane] : 0.0);
+            const double mine = joined(warp, lane < blockDim.x / 32 ? room[warp][lane] : 0.0);
             if (lane == 0) partials[warp * gridDim.x + blockIdx.x] = mine;
         }
         grid.wait(meanwhile);
         // Several warps a total, several loads on their way: a grid has hundreds of blocks.
-        constexpr u32 parts = resident_warps / K < 4 ? resident_warps / K : 4, together = 4;
+        constexpr u32 parts = least_resident_warps / K < 4 ? least_resident_warps / K : 4, together = 4;
         const u32 q = warp / parts, part = warp % parts;
         if (q < K) {
             double mine = 0.0;

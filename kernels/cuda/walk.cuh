@@ -134,7 +134,7 @@ struct alignas(16) Room {
 };
 
 CPMS_DEVICE u32 first_stretch(u32 each) { return threadIdx.x / 32 < each ? blockIdx.x * each + threadIdx.x / 32 : none; }
-CPMS_DEVICE u32 all_warps() { return gridDim.x * resident_warps; }
+CPMS_DEVICE u32 all_warps() { return gridDim.x * (blockDim.x / 32); }
 
 // What a warp has read of a step to come. The first may be read before the values that it asks for are there.
 struct Ahead {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
@@ -37,6 +37,7 @@ class Lie(BaseModel):
 
     renumber: bool = True
     stretch_steps: int | None = Field(default=None, ge=0)
+    warps: Literal[16, 24] | None = None
 
 
 class Config(Experiment):

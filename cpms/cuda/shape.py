@@ -1,0 +1,42 @@
+"""How kernels that stay for many sweeps fill a device: threads in a block, and blocks a multiprocessor."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Shape(NamedTuple):
+    """Blocks that stay.
+
+    Parameters
+    ----------
+    threads : int
+        In a block.
+    each : int
+        Blocks that a multiprocessor holds at once, so that a thread may have 65,536 / (threads x each) registers.
+
+    Examples
+    --------
+    >>> Shape(384, 2).warps, Shape(384, 2).registers
+    (12, 80)
+    """
+
+    threads: int
+    each: int
+
+    @property
+    def warps(self) -> int:
+        """Warps in a block."""
+        return self.threads // 32
+
+    @property
+    def registers(self) -> int:
+        """Registers that a thread may have, on devices of 65,536 a multiprocessor."""
+        return 65536 // (self.threads * self.each) // 8 * 8
+
+
+FULL = Shape(512, 2)
+"""Where all that counts is how much is on its way."""
+SHAPES = {16: Shape(512, 1), 24: Shape(384, 2)}
+"""Of sweeps over edges, by their warps a multiprocessor: with 64 registers a thread, 32 warps would wait for
+gathered values that were put aside."""
