@@ -89,8 +89,8 @@ def test_each_graph_is_solved_by_all_contestants_on_each_count_of_ranks(recorded
         assert (foreign == [0, 0]) == row["graph"].startswith("rmat")
         assert foreign == [0, 0] or refined["received_bytes"] < power["received_bytes"]
         for bits in (16, 64):
-            values = foreign[0] if refined["exchange"] == "halo" else 4096
-            assert refined[f"exchange_{bits}_bits_received_bytes"] == values * bits // 8 + 8 * TOLD
+            assert refined[f"exchange_{bits}_bits_received_bytes"] == foreign[0] * bits // 8 + 8 * TOLD
+        assert refined["exchange"] == "direct"
     assert found[0]["results"][-1]["nodes"] == 2 * found[0]["results"][0]["nodes"]
 
 

@@ -26,7 +26,8 @@ mpi_runs = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(mpi_runs)
 
 STORAGES = [FP16, quantiser(format_named("fp16-stochastic"))]
-VARIANTS = [*variants.ARRANGING, *variants.PACKS.values(), *variants.ranks(STORAGES, personal=False)]
+EXCHANGES = [*variants.PACKS.values(), *variants.PUSHES.values()]
+VARIANTS = [*variants.ARRANGING, *EXCHANGES, *variants.ranks(STORAGES, personal=False)]
 
 
 @st.composite
@@ -110,9 +111,8 @@ if where == "host":
     host = emulation.enter_context(backend.using(Recording(Path(folder))))
     storages = [FP16, quantiser(format_named("fp16-stochastic"))]
     # All at once, as they were built before: for what is not there, ranks would wait.
-    host.compile(
-        [*variants.ARRANGING, *variants.PACKS.values(), *variants.ranks(storages, personal=False)]
-    )
+    exchanges = [*variants.PACKS.values(), *variants.PUSHES.values()]
+    host.compile([*variants.ARRANGING, *exchanges, *variants.ranks(storages, personal=False)])
     from cpms.mpi.transport import ThroughMpi
 
     swap = ThroughMpi._swap
@@ -148,7 +148,7 @@ from cpms.cuda.backend import current
 from cpms.mpi.device_power import DevicePower
 from cpms.mpi.device_refinement import DeviceRefinement
 from cpms.mpi.device_rows import DeviceRows
-from cpms.mpi.gathered import HaloExchange, WholeExchange
+from cpms.mpi.gathered import DirectExchange, HaloExchange, WholeExchange
 from cpms.mpi.halo import Halo
 from cpms.mpi.rows import of_graph
 from cpms.mpi.transport import between
@@ -174,9 +174,10 @@ for name, problem in problems.items():
         for rank in range(me.size)
     )
 
-    both = {which: DeviceRows(problem, rows, transport, which) for which in ("halo", "whole")}
-    assert isinstance(both["halo"].exchange, HaloExchange) and isinstance(both["whole"].exchange, WholeExchange)
-    assert DeviceRows(problem, rows, transport).exchange.name in both
+    kinds = {"halo": HaloExchange, "whole": WholeExchange} | ({"direct": DirectExchange} if me.size > 1 else {})
+    both = {which: DeviceRows(problem, rows, transport, which) for which in kinds}
+    assert all(type(own.exchange) is kinds[which] for which, own in both.items())
+    assert DeviceRows(problem, rows, transport).exchange.name in (("direct",) if me.size > 1 else both)
 
     # Every value that rows read is there after an exchange, of any size, and what is behind all is zero.
     for which, own in both.items():
@@ -253,7 +254,7 @@ def test_either_exchange_brings_what_rows_read_and_finds_the_same_bits(request, 
                 # Solves are alike, and so is what they are sent.
                 assert values == kept[key[:-1] + "0"], key
             else:
-                known = found[0][key[:-1].replace("whole", "halo") + "0"]
+                known = found[0][key[:-1].replace("whole", "halo").replace("direct", "halo") + "0"]
                 assert values.tobytes() == known.tobytes(), key
 
 

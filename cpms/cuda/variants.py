@@ -26,6 +26,7 @@ _FILES = {
     "rotate": "rotate.cu",
     "gather": "gather.cu",
     "pack": "pack.cu",
+    "push": "push.cu",
     "place_edges": "arrange.cu",
     "mark_ends": "arrange.cu",
     "count_ends": "arrange.cu",
@@ -292,7 +293,8 @@ def ranks_low(storage: FloatFormat, shape: Shape, *, personal: bool) -> Variant:
 def ranks(storages: Iterable[FloatFormat], *, personal: bool) -> Iterator[Variant]:
     """Yield what a rank launches in both methods, in either shape."""
     storages = list(storages)
-    yield from (PACKS[bits] for bits in sorted({64, *(storage.width for storage in storages)}))
+    for bits in sorted({64, *(storage.width for storage in storages)}):
+        yield from (PACKS[bits], PUSHES[bits])
     for shape in SHAPES.values():
         yield ranks_correct(shape)
         for refines in (False, True):
@@ -347,6 +349,8 @@ GATHERS = {
 """Gathers and nothing else, by the bits of a value."""
 PACKS = {bits: Variant("pack", gather.names, gather.arguments) for bits, gather in GATHERS.items()}
 """What a rank sends to others, by the bits of a value."""
+PUSHES = {bits: Variant("push", gather.names, gather.arguments) for bits, gather in GATHERS.items()}
+"""What a rank writes into the memory of others, by the bits of a value."""
 PEELING = tuple(map(Variant, ("peel_before", "peel_behind", "peel_edges")))
 PASSES = tuple(map(Variant, ("pass_before", "pass_behind")))
 SHARES = tuple(map(Variant, ("to_shares", "from_shares")))

@@ -41,11 +41,12 @@ class DevicePower(Operator[Gathered]):
         self._repeated = Repeated(rows.transport)
         self._lent = Lent(rows.exchange.vector)
         self._correct = variants.ranks_correct(rows.shape)
-        current().compile([self._correct, self._full, variants.PACKS[64]])
+        rows.exchange.compile(64, self._correct, self._full)
 
     def load(self, values: Floats) -> Gathered:
         """Return a vector; every rank gives all of the values."""
         vector = self.empty()
+        self.rows.exchange.ready()
         self.rows.upload(values, vector)
         self.rows.launch(self._correct, vector, vector, vector.own, _NULL)
         self.rows.exchange.queue(vector)

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from cpms.cuda import variants
-from cpms.cuda.backend import current
 from cpms.engine import Floats, Norm, Refinement, Round, Sweep
 from cpms.format import FloatFormat
 from cpms.mpi.device_power import AHEAD
@@ -29,7 +28,7 @@ class DeviceRefinement(Refinement):
     def __init__(self, rows: DeviceRows) -> None:
         self._rows = rows
         self.nbytes = rows.nbytes
-        self._x, self._fresh = rows.exchange.vector(), rows.exchange.vector()
+        self._x, self._fresh, self._told = rows.exchange.vector(), rows.exchange.vector(), rows.exchange.numbers()
         self._change, self._c = rows.of_rows(np.float64), rows.of_rows(np.float32)
         self._has_c = False
         self._z: tuple[Gathered, ...] = ()
@@ -37,10 +36,11 @@ class DeviceRefinement(Refinement):
         self._full = variants.ranks_full(rows.shape, refines=True, personal=rows.personal)
         self._full_repeated, self._low_repeated = Repeated(rows.transport), Repeated(rows.transport)
         self._correct = variants.ranks_correct(rows.shape)
-        current().compile([self._correct, self._full, variants.PACKS[64]])
+        rows.exchange.compile(64, self._correct, self._full)
 
     def start(self, values: Floats) -> None:
         """Begin at values; every rank gives all of them."""
+        self._rows.exchange.ready()
         self._rows.upload(values, self._x)
         self._has_c = False
 
@@ -65,26 +65,26 @@ class DeviceRefinement(Refinement):
         return self._rows.download(self._x)
 
     def _full_sweep(self) -> Told:
-        rows, x, fresh, has_c = self._rows, self._x, self._fresh, self._has_c
+        rows, x, fresh, has_c, to = self._rows, self._x, self._fresh, self._has_c, self._told
 
         def launch() -> None:
             rows.launch(self._correct, x, x, x.own, self._c if has_c else _NULL)
             rows.exchange.queue(x)
             # No norm is below 0, so that this sweep always runs.
             arguments = (x.memory, x.own, fresh.own, self._change, np.float64(0.0), np.uint32(0))
-            rows.launch(self._full, x, fresh, *arguments)
-            rows.exchange.queue_told(fresh)
+            rows.launch(self._full, x, to, *arguments)
+            rows.exchange.queue_told(to)
 
-        self._full_repeated.run((x.memory, x.heard, fresh.memory, fresh.heard), (has_c,), launch)
+        self._full_repeated.run((x.memory, x.heard, fresh.memory, to.heard), (has_c,), launch)
         self._x, self._fresh = fresh, x
-        return rows.told(fresh)()
+        return rows.told(to)()
 
     def _low_sweeps(self, storage: FloatFormat, *, until: float, most: int) -> Iterator[Told]:
         """Sweep until ||r||_1 is at most ``until``; yield what each sweep found while the next one runs."""
         rows = self._rows
         self._use(storage)
         arguments = (*_storing(storage, rows), self._change, self._c, self._z[0].own, np.float64(until))
-        rows.launch(variants.ranks_quantise(storage, rows.shape), self._x, self._z[0], *arguments)
+        rows.launch(variants.ranks_quantise(storage, rows.shape), self._told, self._z[0], *arguments)
         rows.exchange.queue(self._z[0])
         ahead: deque[Callable[[], Told]] = deque()
         queued = 0
@@ -121,7 +121,7 @@ class DeviceRefinement(Refinement):
         self._z = tuple(vector(np.uint8, each_bytes=storage.width // 8) for _ in range(2))
         shape = self._rows.shape
         low = variants.ranks_low(storage, shape, personal=self._rows.personal)
-        current().compile([variants.ranks_quantise(storage, shape), low, variants.PACKS[storage.width]])
+        self._rows.exchange.compile(storage.width, variants.ranks_quantise(storage, shape), low)
         self._storage = storage
 
 

@@ -16,7 +16,7 @@ from cpms.cuda.variants import Variant
 from cpms.engine import Floats, Problem
 from cpms.errors import UnsupportedError
 from cpms.graph import Graph
-from cpms.mpi.gathered import TOLD, Gathered, Which, cheaper, exchange
+from cpms.mpi.gathered import TOLD, Gathered, Which, exchange
 from cpms.mpi.halo import Halo
 from cpms.mpi.rows import GraphRows
 from cpms.mpi.transport import Transport
@@ -51,9 +51,9 @@ class DeviceRows:
         Of the whole graph, without weights.
     rows : GraphRows
     transport : Transport
-    which : {"halo", "whole"}, optional
-        What ranks exchange: what their rows read, or all values. By default what is fewer bytes; bits found are the
-        same.
+    which : {"direct", "halo", "whole"}, optional
+        What ranks exchange, and how: what their rows read, written into each other's memory or sent, or all values,
+        sent. By default the first that can be, or what sends fewer bytes; bits found are the same.
 
     Attributes
     ----------
@@ -76,8 +76,7 @@ class DeviceRows:
         halo = Halo.of(rows, transport.communicator)
         own = Graph(rows.indptr[rows.low : rows.high + 1], rows.sources, None, f"the share of {rows.name} of a rank")
         self.read_values = own.nodes + sum(map(len, halo.reads))
-        which = which or cheaper(halo, rows.bounds)
-        needed = _needed_bytes(rows, self.read_values if which == "halo" else rows.nodes)
+        needed = _needed_bytes(rows, rows.nodes if which == "whole" else self.read_values)
         needed += 12 * sum(map(len, halo.sends))
         advice = "use more GPUs, or --local cpu"
         reason = room.refusal("cuda", own, needed, what=own.name, advice=advice)

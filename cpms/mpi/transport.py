@@ -6,6 +6,7 @@ import atexit
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, TypeAlias
 from weakref import WeakSet
 
@@ -13,10 +14,12 @@ from cpms.cuda.backend import current
 from cpms.cuda.compile import CudaBackend
 from cpms.cuda.replay import Replays
 from cpms.errors import UnavailableError
-from cpms.mpi import device
+from cpms.mpi import device, windows
+from cpms.mpi.windows import Opened, Windows
 
 Spans: TypeAlias = list[tuple[int, int]]
 """Where a stretch of an array begins, and how long it is, for each rank."""
+_PROBED_BYTES = 1 << 16
 
 
 class Transport(ABC):
@@ -34,6 +37,24 @@ class Transport(ABC):
         """What this rank has been sent so far."""
         self.repeated: WeakSet[Repeated] = WeakSet()
         """Whatever may hold graphs of these exchanges."""
+
+    @cached_property
+    def windows(self) -> Windows | None:
+        """Memory that all ranks may write; None where they cannot. Every rank asks at the same time."""
+        if self.ranks == 1 or not windows.on_one_host(self.communicator):
+            return None
+        open_new, refused = self._opening()
+        try:
+            open_new(_PROBED_BYTES)
+        except refused:
+            works = False
+        else:
+            works = True
+        return Windows(self.communicator, open_new) if self.agreed(works) else None
+
+    @abstractmethod
+    def _opening(self) -> tuple[Callable[[int], Opened], type[Exception]]:
+        """Return how to open a window, and what it raises where that cannot be."""
 
     def gather(self, *wholes: Any) -> None:
         """Make arrays whole of which each rank has a stretch, all as long, in the order of ranks.
@@ -66,6 +87,11 @@ class Transport(ABC):
 
 class ThroughMpi(Transport):
     """Arrays in main memory."""
+
+    def _opening(self) -> tuple[Callable[[int], Opened], type[Exception]]:
+        from mpi4py import MPI
+
+        return windows.in_main_memory(self.communicator), MPI.Exception
 
     def _swap(self, sent: Any, sends: Spans, received: Any, receives: Spans, wholes: tuple[Any, ...]) -> None:
         from mpi4py import MPI
@@ -114,6 +140,11 @@ class Nccl(Transport):
             ) from None
         # A communicator waits for graphs that hold its exchanges, for ever at the end of a process.
         atexit.register(self._let_go)
+
+    def _opening(self) -> tuple[Callable[[int], Opened], type[Exception]]:
+        import cupy
+
+        return windows.between_gpus(self.communicator), cupy.cuda.runtime.CUDARuntimeError
 
     def _let_go(self) -> None:
         for repeated in self.repeated:

@@ -1,6 +1,7 @@
 // The kernels as C++ on a processor, for tests: a CUDA thread is a fiber, one runs at a time until it
 // meets a barrier or a warp operation. Finds wrong indices, wrong barriers and deadlocks, not races.
 #pragma once
+#include <sched.h>
 #include <setjmp.h>
 #include <ucontext.h>
 
@@ -60,6 +61,14 @@ inline void* body_data = nullptr;
 
 inline void pass() {
     if (!_setjmp(now->place)) _longjmp(scheduler, 1);
+}
+
+// Of a thread that waits for another process.
+inline bool process_awaited = false;
+inline void pass_to_processes() {
+    process_awaited = true;
+    sched_yield();
+    pass();
 }
 
 inline void resume() {
@@ -147,6 +156,8 @@ inline void run_block(unsigned threads) {
         }
         for (const Warp& w : warps) after_generations += w.barrier.generation;
         if (alive != before || everyone.generation != generation || after_generations != warp_generations) idle = 0;
+        if (process_awaited) idle = 0;
+        process_awaited = false;
         if (idle > 4) fail("deadlock: some threads wait where others never come");
     }
 }
