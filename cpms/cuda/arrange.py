@@ -18,6 +18,9 @@ from cpms.segmented import shared_exponent
 from cpms.sparse.edge_values import edge_values
 
 _NULL = np.uint64(0)
+_SECTOR_BYTES = 32
+_SAMPLED = 512
+"""Steps looked at."""
 
 
 class Rows(Protocol):
@@ -69,11 +72,14 @@ class Tasks(NamedTuple):
     Parameters
     ----------
     steps : int
+    blocks : int
+        Of warps that a multiprocessor holds at once.
     first_rows, first_tasks : device arrays of uint32
         Row of each task's first slot, and the task in which that row begins.
     """
 
     steps: int
+    blocks: int
     first_rows: Any
     first_tasks: Any
 
@@ -120,12 +126,12 @@ class Slots:
         """Steps of 256 slots, the last of them perhaps not full."""
         return -(-self.count // WHOLE_VALUES)
 
-    def tasks(self, steps: int) -> Tasks:
+    def tasks(self, steps: int, *, blocks: int = 4) -> Tasks:
         """Cut the slots into tasks of so many steps."""
         arrays, size = current().arrays, steps * WHOLE_VALUES
         bounds = arrays.arange(0, self.count, size, dtype=np.uint32)
         rows = arrays.searchsorted(self.starts, bounds, side="right") - 1
-        return Tasks(steps, rows.astype(np.uint32), self.starts[rows] // np.uint32(size))
+        return Tasks(steps, blocks, rows.astype(np.uint32), self.starts[rows] // np.uint32(size))
 
     def place(self, graph: Rows, columns: Columns | None = None) -> tuple[Any, Any, Any | None]:
         """Return sources, marks and weights (None without) by slot, on the device."""
@@ -244,3 +250,14 @@ def value_exponent(graph: Graph, storage: Format) -> int:
     weighted = graph.weights is not None
     largest = edge_values(graph).max() if weighted else 1.0 / graph.out_weight[graph.out_weight > 0].min()
     return shared_exponent(np.array([largest]), storage)
+
+
+def gathered_bytes(sources: Any, value_bytes: int) -> float:
+    """Return about how many bytes of sectors steps gather whose values are at ``sources``, a device array by slot.
+
+    A sector counts once a step: what a warp gathers again is in the first-level cache.
+    """
+    steps = sources.reshape(-1, WHOLE_VALUES)
+    picked = current().arrays.asarray(np.linspace(0, len(steps) - 1, _SAMPLED).astype(np.int64))
+    sectors = np.sort(current().to_host(steps[picked]) // (_SECTOR_BYTES // value_bytes), axis=1)
+    return float(_SECTOR_BYTES * len(steps) * (1 + np.count_nonzero(np.diff(sectors, axis=1), axis=1).mean()))

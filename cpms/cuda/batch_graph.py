@@ -113,7 +113,7 @@ class BatchGraph:
         arrays, graph = current().arrays, problem.graph
         slots = Slots.of(graph)
         sources, marks, _ = slots.place(graph)
-        _, first_rows, first_tasks = slots.tasks(_TASK_STEPS)
+        _, _, first_rows, first_tasks = slots.tasks(_TASK_STEPS)
         turns = -(-slots.steps // (_WARPS * _TASK_STEPS))
         blocks = max(1, min(current().resident_blocks(FULL), max(turns, graph.nodes // (4 * _WARPS))))
         return cls(

@@ -127,7 +127,7 @@ def balanced(
         *(sources, memory, marks, *rows, np.uint32(all_steps), np.uint32(tasks.steps), x.memory, pieces),
         *update.arguments(out),
     )
-    variant = _variant("spmv_csr_balanced", x, values, read, write)
+    variant = _variant("spmv_csr_balanced", x, values, read, write, tasks.blocks)
     current().run(variant, -(-count * 32 // THREADS), arguments)
 
 
@@ -135,9 +135,11 @@ def _values(values: SegmentedArray | None) -> tuple[Any, Any]:
     return (_NULL, np.uint32(0)) if values is None else (values.memory, np.uint32(values.length))
 
 
-def _variant(kernel: str, x: SegmentedArray, values: SegmentedArray | None, read: int, write: int) -> variants.Variant:
+def _variant(
+    kernel: str, x: SegmentedArray, values: SegmentedArray | None, read: int, write: int, blocks: int = 4
+) -> variants.Variant:
     of_values = None if values is None else values.format
-    return variants.spmv(kernel, x.format, read, write, pattern=values is None, values=of_values)
+    return variants.spmv(kernel, x.format, read, write, pattern=values is None, values=of_values, blocks=blocks)
 
 
 def _check(x: SegmentedArray, out: SegmentedArray, values: SegmentedArray | None, indices: tuple[Any, ...]) -> None:

@@ -13,7 +13,7 @@ from cpms.cuda.arrange import Tasks
 from cpms.cuda.backend import current
 from cpms.cuda.launch_spmv import Update
 from cpms.cuda.numbering import Numbering
-from cpms.cuda.variants import WHOLE_VALUES
+from cpms.cuda.variants import NARROW_BITS, WHOLE_VALUES
 from cpms.cuda.vectors import padded
 from cpms.format import FP64, FloatFormat, Format
 from cpms.graph import Graph
@@ -21,7 +21,12 @@ from cpms.segmented import SegmentedArray
 
 _MOST_STEPS = 8
 _MOST_STEPS_OF_SHORT_ROWS = 4
-_SOURCE_BITS, _NARROW_BITS = 32, 32
+_STEPS_OF_GATHERS = 16
+"""Where gathers bring more than streams, and from the device's cache."""
+_SOURCE_BITS = 32
+_SLOT_BYTES, _ROW_BYTES = 12.25, 16
+"""What a product in float64 streams."""
+_FEW_BLOCKS = 3
 _SHORT_ROW = 4
 """Where rows are this short on average, more tasks pay: writing them takes as long as reading edges."""
 
@@ -105,8 +110,8 @@ class BalancedRows(Matrix):
     marks : device array of uint16
         Of each eight slots, where rows end, and how many ended before.
     tasks, wide_tasks : Tasks
-        For reads of up to 32 bits, and of more: where those outgrow the cache, shorter tasks keep warps near each
-        other.
+        For reads of up to 32 bits, and of more: where those outgrow the device's cache, shorter tasks keep warps near
+        each other, and fewer of them leave each more of the first-level cache.
     pieces : device array of uint64
         Room for what tasks leave of rows that go on in the next; all bits 1 between launches.
     numbering : Numbering or None
@@ -134,18 +139,21 @@ class BalancedRows(Matrix):
         slots = arrange.Slots.of(graph, numbering)
         # As many tasks as warps that the device holds at once, but no longer ones than pay.
         most = _MOST_STEPS if graph.edges >= _SHORT_ROW * graph.nodes else _MOST_STEPS_OF_SHORT_ROWS
-        chosen = steps or min(most, max(1, slots.steps // (backend.processors * 32)))
+        busy = max(1, slots.steps // (backend.processors * 32))
+        chosen = steps or min(most, busy)
         sources, marks, weights = slots.place(graph)
         tasks = wide = slots.tasks(chosen)
-        if chosen > 1 and FP64.nbytes(graph.nodes) > backend.cache_bytes:
-            wide = slots.tasks(chosen // 2)
+        if FP64.nbytes(graph.nodes) > backend.cache_bytes:
+            wide = slots.tasks(max(1, chosen // 2), blocks=_FEW_BLOCKS)
+        elif steps is None and busy >= _STEPS_OF_GATHERS and _gathers_dominate(sources, graph.nodes):
+            wide = slots.tasks(_STEPS_OF_GATHERS, blocks=_FEW_BLOCKS)
         made = cls(
             sources=arrange.for_lanes(sources, _SOURCE_BITS),
             values=None,
             marks=marks,
             tasks=tasks,
             wide_tasks=wide,
-            pieces=arrays.full(len(wide.first_rows), ~np.uint64(0), np.uint64),
+            pieces=arrays.full(max(len(part.first_rows) for part in (tasks, wide)), ~np.uint64(0), np.uint64),
             numbering=numbering,
         )
         if storage is None:
@@ -156,12 +164,12 @@ class BalancedRows(Matrix):
     @property
     def nbytes(self) -> int:
         """Bytes stored."""
-        parts = self.marks, self.pieces, *self.tasks[1:], *self.wide_tasks[1:]
+        parts = self.marks, self.pieces, *self.tasks[2:], *self.wide_tasks[2:]
         return super().nbytes + sum({id(part): int(part.nbytes) for part in parts}.values())
 
     def multiply(self, x: SegmentedArray, out: SegmentedArray, update: Update, *, read: int, write: int) -> None:
         """Launch one kernel."""
-        tasks = self.wide_tasks if x.format.bits(read) > _NARROW_BITS else self.tasks
+        tasks = self.wide_tasks if x.format.bits(read) > NARROW_BITS else self.tasks
         parts = (self.sources, self.values, self.marks, tasks, self.pieces)
         launch_spmv.balanced(*parts, x, out, update, read=read, write=write)
 
@@ -206,6 +214,12 @@ def most_bytes(graph: Graph, storage: Format, layout: str) -> int:
     # Sources and values, and for a while sources, and weights, in another order.
     entry_bytes = 16 if graph.weights is None else 24
     return vectors + entry_bytes * entries + stored + 4 * graph.edges + 20 * graph.nodes
+
+
+def _gathers_dominate(sources: Any, rows: int) -> bool:
+    """Return whether a product in float64 gathers more bytes than it streams."""
+    streamed = _SLOT_BYTES * len(sources) + _ROW_BYTES * rows
+    return arrange.gathered_bytes(sources, 8) > streamed
 
 
 def _values_for_lanes(

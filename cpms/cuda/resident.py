@@ -28,9 +28,6 @@ _MOST_TOTALS = 6
 """``most_totals`` of ``resident.cuh``."""
 _SLOT_BYTES, _NODE_BYTES = 4.25, 16
 """What a low sweep streams."""
-_SECTOR_VALUES, _SECTOR_BYTES = 16, 32
-_SAMPLED = 512
-"""Steps looked at."""
 
 
 @dataclass(frozen=True)
@@ -182,14 +179,10 @@ def _warps_for(sources: Any, nodes: int) -> int:
     Few leave each more of the first-level cache, and meet sooner: where sectors of 16-bit values that gathers fetch are
     more bytes than those that streams bring, or all of it fits in the device's cache. Else many have more on its way.
     """
-    steps = sources.reshape(-1, WHOLE_VALUES)
     streamed = _SLOT_BYTES * sources.size + _NODE_BYTES * nodes
     if streamed <= current().cache_bytes:
         return 16
-    picked = current().arrays.asarray(np.linspace(0, len(steps) - 1, _SAMPLED).astype(np.int64))
-    sectors = np.sort(current().to_host(steps[picked]) // _SECTOR_VALUES, axis=1)
-    gathered = _SECTOR_BYTES * len(steps) * (1 + np.count_nonzero(np.diff(sectors, axis=1), axis=1).mean())
-    return 16 if gathered > streamed else 24
+    return 16 if arrange.gathered_bytes(sources, 2) > streamed else 24
 
 
 def barrier(blocks: int) -> tuple[Any, Any]:

@@ -63,6 +63,8 @@ _FILES = {
     "ranks_quantise": "ranks.cu",
     "ranks_low": "ranks.cu",
 }
+NARROW_BITS = 32
+"""Up to which reads of a vector gain more from many warps than from a first-level cache for few."""
 WHOLE_VALUES = 256
 """Device vectors and matrices hold a multiple of so many values."""
 
@@ -154,11 +156,19 @@ def storage_type(storage: Format, *, whole: bool) -> tuple[str, str]:
 
 
 def spmv(
-    kernel: str, storage: Format, read: int, write: int, *, pattern: bool = False, values: Format | None = None
+    kernel: str,
+    storage: Format,
+    read: int,
+    write: int,
+    *,
+    pattern: bool = False,
+    values: Format | None = None,
+    blocks: int = 4,
 ) -> Variant:
     """Return a sparse product that reads ``read`` segments and writes ``write``.
 
-    Edge values are in the vectors' format, or in ``values``, which is then read whole.
+    Edge values are in the vectors' format, or in ``values``, which is then read whole. Where shares of edges are
+    equal, a multiprocessor holds ``blocks`` blocks.
     """
     name, cpp = storage_type(storage, whole=is_whole(storage))
     names, arguments = [name, f"{read}_{write}"], [cpp, f"{read}", f"{write}"]
@@ -169,7 +179,22 @@ def spmv(
         of_values, cpp_of_values = storage_type(values, whole=is_whole(values))
         names.append(of_values)
         arguments += [cpp_of_values, f"{values.segments}"]
+    if kernel == "spmv_csr_balanced":
+        names.append(f"{blocks}")
+        arguments.insert(0, f"{blocks}")
     return Variant(kernel, tuple(names), tuple(arguments))
+
+
+def blocks_for(kernel: str, storage: Format, read: int) -> tuple[int, ...]:
+    """Return how many blocks a multiprocessor may hold of a sparse product, for `spmv`.
+
+    Examples
+    --------
+    >>> from cpms.format import CPMS2
+    >>> [blocks_for("spmv_csr_balanced", CPMS2, read) for read in (1, 2)]
+    [(4,), (4, 3)]
+    """
+    return (4, 3) if kernel == "spmv_csr_balanced" and storage.bits(read) > NARROW_BITS else (4,)
 
 
 def difference(storage: Format, write: int, read: int, *, pattern: bool) -> Variant:
@@ -373,7 +398,8 @@ PRODUCTS = {
 
 def sweep(kernel: str, storage: Format, read: int, write: int, *, pattern: bool) -> Iterator[Variant]:
     """Yield what one sweep launches."""
-    yield spmv(kernel, storage, read, write, pattern=pattern)
+    for blocks in blocks_for(kernel, storage, read):
+        yield spmv(kernel, storage, read, write, pattern=pattern, blocks=blocks)
     yield difference(storage, write, read, pattern=pattern)
     yield selected_sum(storage, read)
 
@@ -477,7 +503,8 @@ def every() -> dict[str, list[Variant]]:
 def float64_sweep(kernel: str, storage: Format, *, pattern: bool) -> Iterator[Variant]:
     """Yield what a sweep launches after conversion to plain float64; edge values that segments hold stay segments."""
     values = storage if storage.exact and not pattern else None
-    yield spmv(kernel, FP64, 1, 1, pattern=pattern, values=values)
+    for blocks in blocks_for(kernel, FP64, 1):
+        yield spmv(kernel, FP64, 1, 1, pattern=pattern, values=values, blocks=blocks)
     yield difference(FP64, 1, 1, pattern=pattern)
     yield selected_sum(FP64, 1)
     yield scale(FP64, 1)

@@ -19,7 +19,6 @@ from cpms.mpi.windows import Opened, Windows
 
 Spans: TypeAlias = list[tuple[int, int]]
 """Where a stretch of an array begins, and how long it is, for each rank."""
-_PROBED_BYTES = 1 << 16
 
 
 class Transport(ABC):
@@ -44,13 +43,8 @@ class Transport(ABC):
         if self.ranks == 1 or not windows.on_one_host(self.communicator):
             return None
         open_new, refused = self._opening()
-        try:
-            open_new(_PROBED_BYTES)
-        except refused:
-            works = False
-        else:
-            works = True
-        return Windows(self.communicator, open_new) if self.agreed(works) else None
+        made = Windows(self.communicator, open_new)
+        return made if self.agreed(made.opens(refused)) else None
 
     @abstractmethod
     def _opening(self) -> tuple[Callable[[int], Opened], type[Exception]]:

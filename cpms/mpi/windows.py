@@ -11,8 +11,8 @@ import numpy as np
 from cpms.cuda.backend import current
 
 Opened = tuple[Any, tuple[int, ...]]
-_WHOLE_BYTES = 256
-"""Parts in main memory may follow each other: each is so many times as long, and begins as well aligned."""
+_WHOLE_BYTES = 2 << 20
+"""Every part is a multiple of so many: smaller ones may share what is mapped, and nothing is mapped twice."""
 
 
 class Window:
@@ -50,6 +50,15 @@ class Windows:
         self._communicator, self._open_new = communicator, open_new
         self._free: dict[int, _Kept] = {}
         self._made = 0
+
+    def opens(self, refused: type[Exception]) -> bool:
+        """Return whether this rank can open a window, or raises ``refused``; every rank calls this."""
+        try:
+            self._free[self._made] = _Kept(_WHOLE_BYTES, self._open_new(_WHOLE_BYTES))
+        except refused:
+            return False
+        self._made += 1
+        return True
 
     def window(self, nbytes: int) -> Window:
         """Return a window with at least so many bytes for this rank; every rank calls this."""

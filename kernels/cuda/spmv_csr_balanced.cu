@@ -155,8 +155,8 @@ CPMS_DEVICE void spmv_csr_balanced(const u32* sources, const u8* values, const u
 
 }  // namespace cpms
 
-#define CPMS_SPMV_CSR_BALANCED(NAME, ...)                                                             \
-    extern "C" __global__ void __launch_bounds__(256, 4)                                              \
+#define CPMS_SPMV_CSR_BALANCED(NAME, BLOCKS, ...)                                                     \
+    extern "C" __global__ void __launch_bounds__(256, BLOCKS)                                         \
         NAME(const unsigned* sources, const unsigned char* values, const unsigned short* marks,       \
              const unsigned* first_rows, const unsigned* first_tasks, unsigned all_steps,             \
              unsigned steps, const unsigned char* x, unsigned long long* pieces,                      \
