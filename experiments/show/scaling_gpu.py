@@ -6,7 +6,7 @@ from cpms.experiment.karp_flatt import karp_flatt
 from cpms.experiment.present import printed
 
 NEEDS = ["scaling_gpu", "scaling_two_gpus"]
-"""Rows of four GPUs, of which whole vectors were exchanged; and of two, with what rows read of each other alone."""
+"""Rows of four GPUs and of two; how they exchanged vectors is in the rows."""
 
 
 def show(rows, out):
@@ -26,8 +26,8 @@ def _show(rows, out, suffix):
             suffix=suffix,
             caption=f"One graph on more and more of {host}, to 1e-10; median solves. psi, efficiency and e "
             "(Karp-Flatt) against one GPU with the same method, by the faster of engines mpi_cuda and cuda_fused; GB: "
-            "what rank 0 is sent in a solve; exchange: of whole vectors, or of what rows read of other ranks (halo), "
-            "by itself, with GB/s of what rank 0 is sent by one of 64 bits a node",
+            "what rank 0 is sent in a solve; exchange: of whole vectors, or of what rows read of other ranks, sent "
+            "(halo) or written there (direct), by itself, with GB/s of what rank 0 is sent by one of 64 bits a node",
         )
         caption = f"Their Table 1 as printed, and ours on {host}; ms"
         out.table(_beside(strong), suffix=f"{suffix}_table1", caption=caption)
