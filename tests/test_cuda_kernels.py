@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 import cpms
 from cpms import check, engines, reference
+from cpms.cuda import arrange, layouts, planes, segmented, variants
 from cpms.cuda import backend as backends
-from cpms.cuda import layouts, planes, segmented, variants
 from cpms.cuda import numbering as numbering_module
 from cpms.cuda.numbering import Numbering
 from cpms.engine import Problem
@@ -289,6 +289,20 @@ def test_conversion_to_float64_keeps_values(backend, engine, layout, storage):
         np.testing.assert_allclose(operator.read(out, 0), twin.read(out_twin, 0), rtol=1e-13)
 
 
+@pytest.mark.parametrize(("value_bytes", "values"), [(2, 16), (4, 8), (8, 4)])
+def test_a_sector_that_a_step_gathers_counts_once(backend, value_bytes, values):
+    arrays, steps = backends.current().arrays, 3
+    side_by_side = np.tile(np.arange(256), steps)
+    apart = np.arange(256 * steps) * values
+    at_random = np.random.default_rng(5).integers(0, 2000, 256 * steps)
+    for sources in (side_by_side, apart, at_random):
+        expected = 32 * sum(len(np.unique(step // values)) for step in sources.reshape(steps, 256))
+        found = arrange.gathered_bytes(arrays.asarray(sources.astype(np.uint32)), value_bytes)
+        # Steps looked at are more than there are: some count twice, and the mean is over all of them.
+        assert found == pytest.approx(expected, rel=0.02)
+    assert arrange.gathered_bytes(arrays.asarray(apart.astype(np.uint32)), value_bytes) == 32 * len(apart)
+
+
 @pytest.mark.parametrize("cache_bytes", [0, 1 << 40])
 @pytest.mark.parametrize("steps", [1, 2, 3, 64])
 def test_rows_may_lie_in_any_number_of_tasks(backend, monkeypatch, steps, cache_bytes):
@@ -299,6 +313,7 @@ def test_rows_may_lie_in_any_number_of_tasks(backend, monkeypatch, steps, cache_
         matrix = layouts.BalancedRows.build(graph, FP64, steps=steps)
         assert matrix.tasks.steps == steps
         assert matrix.wide_tasks.steps == (steps if cache_bytes else max(1, steps // 2))
+        assert matrix.wide_tasks.blocks == (4 if cache_bytes else 3) >= matrix.tasks.blocks - 1
         work = cuda.Work.of(problem, pattern=False, numbering=None)
         operator = cuda.CudaOperator.of(problem, FP64, "spmv_csr_balanced", matrix, work)
         twin = obvious.ENGINE.prepare(problem, FP64, "csr")

@@ -64,6 +64,52 @@ def test_the_exchange_of_fewer_bytes_is_chosen_and_whole_vectors_where_they_are_
     assert cheaper(Halo([], [], 0), np.array([0, 100])) == "halo"
 
 
+WINDOWS = """
+import numpy as np
+from cpms.cuda.backend import current
+from cpms.mpi.transport import between
+from cpms.mpi.world import world
+
+me = world()
+windows = between(me).windows
+assert between(me).windows is windows
+kept = [windows.window(1000 * (me.rank + 1)), windows.window(5)]
+for window in kept:
+    assert len(window.addresses) == me.size and len(set(window.addresses)) == me.size
+    assert window.addresses[me.rank] == current().address(window.memory)
+    window.memory[:] = 7
+seen = {address for window in kept for address in window.addresses}
+assert len(seen) == 2 * me.size
+# One that a single rank still holds is lent to nobody.
+spared = kept.pop() if me.rank == 0 else None
+del window, kept
+again = [windows.window(1) for _ in range(2)]
+assert all(int(current().to_host(window.memory).max()) == 0 for window in again)
+lent = [set(window.addresses) <= seen for window in again]
+assert lent == [True, False], lent
+assert spared is None or not set(spared.addresses) & {address for window in again for address in window.addresses}
+me.Barrier()
+"""
+
+
+@pytest.mark.parametrize(
+    ("where", "ranks"), [("host", 2), ("host", 3), *(pytest.param("gpu", n, marks=pytest.mark.gpu) for n in (2, 4))]
+)
+def test_windows_are_cleared_and_lent_again_once_no_rank_has_them(request, where, ranks):
+    folder = kernels_or_skip(request, where, ranks)
+    code, _, errors = mpi_runs.run(ranks, "-c", WHERE + WINDOWS, where, folder)
+    assert code == 0, errors
+
+
+def kernels_or_skip(request, where, ranks):
+    if where == "host":
+        return request.getfixturevalue("kernels")
+    request.getfixturevalue("gpu_backend")
+    if devices() < ranks:
+        pytest.skip(f"there are fewer than {ranks} devices")
+    return "-"
+
+
 WHERE = """
 import sys
 from contextlib import ExitStack
@@ -235,13 +281,7 @@ def kernels(request):
     [("host", 1), ("host", 2), ("host", 3), *(pytest.param("gpu", n, marks=pytest.mark.gpu) for n in (1, 2, 4))],
 )
 def test_either_exchange_brings_what_rows_read_and_finds_the_same_bits(request, tmp_path, where, ranks):
-    folder = "-"
-    if where == "host":
-        folder = request.getfixturevalue("kernels")
-    else:
-        request.getfixturevalue("gpu_backend")
-        if devices() < ranks:
-            pytest.skip(f"there are fewer than {ranks} devices")
+    folder = kernels_or_skip(request, where, ranks)
     code, _, errors = mpi_runs.run(ranks, "-c", WHERE + PROBLEMS + EXCHANGE, where, folder, tmp_path)
     assert code == 0, errors
     found = [dict(np.load(path)) for path in sorted(tmp_path.glob("*.npz"))]

@@ -258,6 +258,6 @@ def gathered_bytes(sources: Any, value_bytes: int) -> float:
     A sector counts once a step: what a warp gathers again is in the first-level cache.
     """
     steps = sources.reshape(-1, WHOLE_VALUES)
-    picked = current().arrays.asarray(np.linspace(0, len(steps) - 1, _SAMPLED).astype(np.int64))
+    picked = current().arrays.asarray(np.linspace(0, len(steps), _SAMPLED, endpoint=False).astype(np.int64))
     sectors = np.sort(current().to_host(steps[picked]) // (_SECTOR_BYTES // value_bytes), axis=1)
     return float(_SECTOR_BYTES * len(steps) * (1 + np.count_nonzero(np.diff(sectors, axis=1), axis=1).mean()))

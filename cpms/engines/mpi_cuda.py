@@ -43,17 +43,17 @@ class MpiCudaEngine(Engine):
         reason = self.unsupported(problem, storage, layout)
         if reason:
             raise UnsupportedError(reason)
-        return DevicePower(problem, _rows(problem))
+        return DevicePower(problem, _rows(problem, value_bytes=8))
 
     def refinement(self, problem: Problem) -> DeviceRefinement:
         """Keep this rank's rows on its device."""
-        return DeviceRefinement(_rows(problem))
+        return DeviceRefinement(_rows(problem, value_bytes=2))
 
 
-def _rows(problem: Problem) -> DeviceRows:
+def _rows(problem: Problem, *, value_bytes: int) -> DeviceRows:
     communicator, graph = world.world(), problem.graph
     rows = graph if isinstance(graph, GraphRows) else of_graph(graph, communicator.rank, communicator.size)
-    return DeviceRows(problem, rows, between(communicator))
+    return DeviceRows(problem, rows, between(communicator), value_bytes=value_bytes)
 
 
 ENGINE: Engine = MpiCudaEngine()

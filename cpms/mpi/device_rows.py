@@ -54,6 +54,8 @@ class DeviceRows:
     which : {"direct", "halo", "whole"}, optional
         What ranks exchange, and how: what their rows read, written into each other's memory or sent, or all values,
         sent. By default the first that can be, or what sends fewer bytes; bits found are the same.
+    value_bytes : int, optional
+        Bytes of a value that most sweeps gather, 2 or 8: how edges are arranged.
 
     Attributes
     ----------
@@ -67,7 +69,15 @@ class DeviceRows:
         If the share does not fit in device memory, or has weights.
     """
 
-    def __init__(self, problem: Problem, rows: GraphRows, transport: Transport, which: Which | None = None) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        rows: GraphRows,
+        transport: Transport,
+        which: Which | None = None,
+        *,
+        value_bytes: int = 2,
+    ) -> None:
         if rows.weights is not None:
             raise UnsupportedError(
                 f"ranks on GPUs keep the pattern alone, but {rows.name} has weights; use --local cpu, or ignore them"
@@ -84,7 +94,7 @@ class DeviceRows:
             raise UnsupportedError(reason)
         with current().memory_for(own.name, needed):
             self.exchange = exchange(which, transport, halo, rows.bounds)
-            self._graph = self._resident(own)
+            self._graph = self._resident(own, value_bytes)
 
     @property
     def nbytes(self) -> int:
@@ -132,11 +142,11 @@ class DeviceRows:
         parts = [values[rank * stretch :][: bounds[rank + 1] - bounds[rank]] for rank in range(transport.ranks)]
         return np.concatenate(parts) * np.maximum(self.rows.leaving, 1)
 
-    def _resident(self, own: Graph) -> ResidentGraph:
+    def _resident(self, own: Graph, value_bytes: int) -> ResidentGraph:
         arrays, rows, problem = current().arrays, self.rows, self.problem
         some = own.nodes > 0
         # The same for both exchanges, and so is the order of sums: what is read is what the cache has to hold.
-        steps = DEFAULT.steps_for(self.read_values)
+        steps = DEFAULT.steps_for(self.read_values, value_bytes)
         columns = arrange.Columns(self.exchange.places(rows), self.exchange.values)
         edges = Stretches.of(arrange.Slots.of(own), own, steps, columns=columns) if some else Stretches.none()
         return ResidentGraph(

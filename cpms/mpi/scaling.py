@@ -107,8 +107,8 @@ def _of_count(
     transport = between(communicator)
     join_s = time.perf_counter() - began - load_s
     problem, stopping = Problem(rows), Stopping(task["tol"])
-    own = DeviceRows(problem, rows, transport)
-    contestants = _contestants(problem, own, quantiser(format_named(task["storage"])))
+    own, of_power = (DeviceRows(problem, rows, transport, value_bytes=each) for each in (2, 8))
+    contestants = _contestants(problem, own, of_power, quantiser(format_named(task["storage"])))
     current().synchronize()
     prepare_s = time.perf_counter() - began - load_s - join_s
     began = time.perf_counter()
@@ -145,9 +145,9 @@ def _rows(graph: str, communicator: Any, loaded: dict[str, Graph]) -> GraphRows:
     return reading.read(graph, communicator)
 
 
-def _contestants(problem: Problem, own: DeviceRows, storage: FloatFormat) -> list[_Contestant]:
+def _contestants(problem: Problem, own: DeviceRows, of_power: DeviceRows, storage: FloatFormat) -> list[_Contestant]:
     contestants = [
-        _of_power("mpi_cuda", DevicePower(problem, own)),
+        _of_power("mpi_cuda", DevicePower(problem, of_power)),
         _of_refinement("mpi_cuda", DeviceRefinement(own), storage),
     ]
     if own.transport.ranks == 1:

@@ -139,7 +139,7 @@ def _on_devices(
     from cpms.mpi.transport import between
 
     transport = between(communicator)
-    own = DeviceRows(problem, rows, transport)
+    own = DeviceRows(problem, rows, transport, value_bytes=8 if storage is None else 2)
     before, first = transport.received_bytes, np.full(rows.nodes, 1.0 / rows.nodes)
     if storage is None:
         solved = power(DevicePower(problem, own), first, Fixed(), stopping, confirmed=referee.confirms)

@@ -199,18 +199,17 @@ def library() -> Any | None:
     return nccl if nccl.available else None
 
 
-_joined: dict[int, Nccl] = {}
+_joined: dict[tuple[type[Transport], int], Transport] = {}
 
 
 def between(communicator: Any) -> Transport:
     """Return what carries arrays of the current backend between ranks; every rank calls this.
 
-    GPUs are joined once, which takes about as long as many solves; the communicator must not be freed.
+    They are joined once, which takes GPUs about as long as many solves; the communicator must not be freed.
     """
     device.take(communicator)
-    if not isinstance(current(), CudaBackend):
-        return ThroughMpi(communicator)
-    key = communicator.py2f()
+    kind = Nccl if isinstance(current(), CudaBackend) else ThroughMpi
+    key = kind, communicator.py2f()
     if key not in _joined:
-        _joined[key] = Nccl(communicator)
+        _joined[key] = kind(communicator)
     return _joined[key]

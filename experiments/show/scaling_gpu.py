@@ -5,8 +5,7 @@ import pandas as pd
 from cpms.experiment.karp_flatt import karp_flatt
 from cpms.experiment.present import printed
 
-NEEDS = ["scaling_gpu", "scaling_two_gpus"]
-"""Rows of four GPUs and of two; how they exchanged vectors is in the rows."""
+NEEDS = ["scaling_gpu"]
 
 
 def show(rows, out):
