@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from cpms.cuda import variants
 from cpms.cuda.compile import missing
 from cpms.format import FP16, format_named
-from cpms.mpi.gathered import cheaper
+from cpms.mpi.exchanges import cheaper
 from cpms.mpi.halo import Halo, foreign
 from cpms.mpi.rows import of_graph
 from cpms.quantising import quantiser
@@ -194,7 +194,8 @@ from cpms.cuda.backend import current
 from cpms.mpi.device_power import DevicePower
 from cpms.mpi.device_refinement import DeviceRefinement
 from cpms.mpi.device_rows import DeviceRows
-from cpms.mpi.gathered import DirectExchange, HaloExchange, WholeExchange
+from cpms.mpi.direct_exchange import DirectExchange
+from cpms.mpi.gathered import HaloExchange, WholeExchange
 from cpms.mpi.halo import Halo
 from cpms.mpi.rows import of_graph
 from cpms.mpi.transport import between

@@ -16,7 +16,8 @@ from cpms.cuda.variants import Variant
 from cpms.engine import Floats, Problem
 from cpms.errors import UnsupportedError
 from cpms.graph import Graph
-from cpms.mpi.gathered import TOLD, Gathered, Which, exchange
+from cpms.mpi.exchanges import exchange
+from cpms.mpi.gathered import TOLD, Gathered, Which
 from cpms.mpi.halo import Halo
 from cpms.mpi.rows import GraphRows
 from cpms.mpi.transport import Transport

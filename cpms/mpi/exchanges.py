@@ -1,0 +1,45 @@
+"""Which exchange ranks choose."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cpms.cuda.vectors import padded
+from cpms.errors import UnavailableError
+from cpms.mpi.direct_exchange import DirectExchange
+from cpms.mpi.gathered import Exchange, HaloExchange, Which, WholeExchange
+from cpms.mpi.halo import Halo
+from cpms.mpi.rows import Bounds
+from cpms.mpi.transport import Transport
+
+_WORTH = 0.75
+"""Share of the bytes of a whole exchange up to which a halo is chosen: it has to be packed, too."""
+
+
+def cheaper(halo: Halo, bounds: Bounds) -> Which:
+    """Return the exchange in which the busiest rank receives or sends fewer bytes; the same on every rank.
+
+    Examples
+    --------
+    >>> bounds = np.array([0, 2048, 4096])
+    >>> [cheaper(Halo([], [], most), bounds) for most in (100, 2000)]
+    ['halo', 'whole']
+    """
+    others = len(bounds) - 2
+    return "halo" if halo.most <= _WORTH * _stretch(bounds) * others else "whole"
+
+
+def exchange(which: Which | None, transport: Transport, halo: Halo, bounds: Bounds) -> Exchange:
+    """Make ready what ranks exchange: directly where they can, unless told; every rank calls this."""
+    windows = transport.windows if which in (None, "direct") else None
+    if windows is not None:
+        return DirectExchange(transport, _stretch(bounds), halo, windows)
+    if which == "direct":
+        raise UnavailableError("ranks cannot write into each other's memory; let them exchange another way")
+    if (which or cheaper(halo, bounds)) == "halo":
+        return HaloExchange(transport, _stretch(bounds), halo)
+    return WholeExchange(transport, _stretch(bounds))
+
+
+def _stretch(bounds: Bounds) -> int:
+    return padded(int(np.diff(bounds).max()))
