@@ -206,6 +206,7 @@ from cpms.stopping import Stopping
 
 me = world()
 transport = between(me)
+cache_bytes = current().cache_bytes
 kept = {}
 for name, problem in problems.items():
     graph = problem.graph
@@ -221,9 +222,12 @@ for name, problem in problems.items():
         for rank in range(me.size)
     )
 
+    # One of them as if it were large, whose sweeps have another shape.
+    current().cache_bytes = 0 if name == "few across" else cache_bytes
     kinds = {"halo": HaloExchange, "whole": WholeExchange} | ({"direct": DirectExchange} if me.size > 1 else {})
     both = {which: DeviceRows(problem, rows, transport, which) for which in kinds}
     assert all(type(own.exchange) is kinds[which] for which, own in both.items())
+    assert {own.shape.threads for own in both.values()} == {384 if name == "few across" else 512}
     assert DeviceRows(problem, rows, transport).exchange.name in (("direct",) if me.size > 1 else both)
 
     # Every value that rows read is there after an exchange, of any size, and what is behind all is zero.

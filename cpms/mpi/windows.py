@@ -103,7 +103,10 @@ def between_gpus(communicator: Any) -> Callable[[int], Opened]:
     def open_new(nbytes: int) -> Opened:
         # What others open is a whole allocation, so it is none of CuPy's pool, which lets go of what it keeps.
         cupy.get_default_memory_pool().free_all_blocks()
-        memory = cupy.cuda.Memory(nbytes)
+        try:
+            memory = cupy.cuda.Memory(nbytes)
+        except runtime.CUDARuntimeError:
+            raise current().out_of_memory(nbytes, nbytes) from None
         handles = communicator.allgather(runtime.ipcGetMemHandle(memory.ptr))
         addresses = tuple(
             memory.ptr if other == rank else runtime.ipcOpenMemHandle(handle) for other, handle in enumerate(handles)
