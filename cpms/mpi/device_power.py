@@ -40,6 +40,7 @@ class DevicePower(Operator[Gathered]):
         self._full = variants.ranks_full(rows.shape, refines=False, personal=rows.personal)
         self._repeated = Repeated(rows.transport)
         self._lent = Lent(rows.exchange.vector)
+        self._lent.pair()  # Ranks make vectors together: a solve has these two, whenever each lets go of them.
         self._correct = variants.ranks_correct(rows.shape)
         rows.exchange.compile(64, self._correct, self._full)
 
