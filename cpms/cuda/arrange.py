@@ -9,7 +9,7 @@ import numpy as np
 
 from cpms.cuda.backend import THREADS, current
 from cpms.cuda.numbering import Numbering
-from cpms.cuda.variants import WHOLE_VALUES, Variant
+from cpms.cuda.variants import BLOCKS, WHOLE_VALUES, Variant
 from cpms.cuda.vectors import vector_length
 from cpms.errors import UnsupportedError
 from cpms.format import FloatFormat, Format
@@ -18,6 +18,8 @@ from cpms.segmented import shared_exponent
 from cpms.sparse.edge_values import edge_values
 
 _NULL = np.uint64(0)
+SLOT_BYTES = 4.25
+"""Source and mark of a slot."""
 _SECTOR_BYTES = 32
 _SAMPLED = 512
 """Steps looked at."""
@@ -126,7 +128,7 @@ class Slots:
         """Steps of 256 slots, the last of them perhaps not full."""
         return -(-self.count // WHOLE_VALUES)
 
-    def tasks(self, steps: int, *, blocks: int = 4) -> Tasks:
+    def tasks(self, steps: int, *, blocks: int = BLOCKS) -> Tasks:
         """Cut the slots into tasks of so many steps."""
         arrays, size = current().arrays, steps * WHOLE_VALUES
         bounds = arrays.arange(0, self.count, size, dtype=np.uint32)

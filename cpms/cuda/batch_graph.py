@@ -113,15 +113,15 @@ class BatchGraph:
         arrays, graph = current().arrays, problem.graph
         slots = Slots.of(graph)
         sources, marks, _ = slots.place(graph)
-        _, _, first_rows, first_tasks = slots.tasks(_TASK_STEPS)
+        tasks = slots.tasks(_TASK_STEPS)
         turns = -(-slots.steps // (_WARPS * _TASK_STEPS))
         blocks = max(1, min(current().resident_blocks(FULL), max(turns, graph.nodes // (4 * _WARPS))))
         return cls(
             problem=problem,
             sources=sources,
             marks=marks,
-            first_rows=first_rows,
-            first_tasks=first_tasks,
+            first_rows=tasks.first_rows,
+            first_tasks=tasks.first_tasks,
             steps=slots.steps,
             degree=arrays.asarray(graph.out_degree.astype(np.uint32)),
             pieces=arrays.full(turns * MOST_COLUMNS, np.uint64(2**64 - 1), np.uint64),

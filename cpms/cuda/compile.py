@@ -11,14 +11,7 @@ from typing import Any
 import numpy as np
 
 from cpms.cuda import variants as kernels
-from cpms.cuda.backend import (
-    NOTED,
-    NOTES,
-    RESIDENT_SHARED_BYTES,
-    THREADS,
-    Backend,
-    Floats,
-)
+from cpms.cuda.backend import NOTED, NOTES, RESIDENT_SHARED_BYTES, THREADS, Backend, Floats
 from cpms.cuda.shape import Shape
 from cpms.cuda.variants import Variant
 from cpms.errors import CpmsError, UnavailableError
@@ -81,9 +74,9 @@ class CudaBackend(Backend):
 
         self.arrays = cupy
         self.out_of_memory = cupy.cuda.memory.OutOfMemoryError
-        self.processors = cupy.cuda.Device().attributes["MultiProcessorCount"]
-        self.cache_bytes = cupy.cuda.Device().attributes["L2CacheSize"]
         self._attributes = cupy.cuda.Device().attributes
+        self.processors = self._attributes["MultiProcessorCount"]
+        self.cache_bytes = self._attributes["L2CacheSize"]
         self._functions: dict[tuple[int, str], Any] = {}
         # Libraries keep the last stream they were given, so it must not go away.
         self._capturing = cupy.cuda.Stream(non_blocking=True)

@@ -136,7 +136,7 @@ def _values(values: SegmentedArray | None) -> tuple[Any, Any]:
 
 
 def _variant(
-    kernel: str, x: SegmentedArray, values: SegmentedArray | None, read: int, write: int, blocks: int = 4
+    kernel: str, x: SegmentedArray, values: SegmentedArray | None, read: int, write: int, blocks: int = variants.BLOCKS
 ) -> variants.Variant:
     of_values = None if values is None else values.format
     return variants.spmv(kernel, x.format, read, write, pattern=values is None, values=of_values, blocks=blocks)

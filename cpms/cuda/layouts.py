@@ -13,7 +13,7 @@ from cpms.cuda.arrange import Tasks
 from cpms.cuda.backend import current
 from cpms.cuda.launch_spmv import Update
 from cpms.cuda.numbering import Numbering
-from cpms.cuda.variants import NARROW_BITS, WHOLE_VALUES
+from cpms.cuda.variants import FEW_BLOCKS, NARROW_BITS, WHOLE_VALUES
 from cpms.cuda.vectors import padded
 from cpms.format import FP64, FloatFormat, Format
 from cpms.graph import Graph
@@ -24,9 +24,8 @@ _MOST_STEPS_OF_SHORT_ROWS = 4
 _STEPS_OF_GATHERS = 16
 """Where gathers bring more than streams, and from the device's cache."""
 _SOURCE_BITS = 32
-_SLOT_BYTES, _ROW_BYTES = 12.25, 16
-"""What a product in float64 streams."""
-_FEW_BLOCKS = 3
+_ROW_BYTES = 16
+"""What a product in float64 streams of a row."""
 _SHORT_ROW = 4
 """Where rows are this short on average, more tasks pay: writing them takes as long as reading edges."""
 
@@ -144,9 +143,9 @@ class BalancedRows(Matrix):
         sources, marks, weights = slots.place(graph)
         tasks = wide = slots.tasks(chosen)
         if FP64.nbytes(graph.nodes) > backend.cache_bytes:
-            wide = slots.tasks(max(1, chosen // 2), blocks=_FEW_BLOCKS)
+            wide = slots.tasks(max(1, chosen // 2), blocks=FEW_BLOCKS)
         elif steps is None and busy >= _STEPS_OF_GATHERS and _gathers_dominate(sources, graph.nodes):
-            wide = slots.tasks(_STEPS_OF_GATHERS, blocks=_FEW_BLOCKS)
+            wide = slots.tasks(_STEPS_OF_GATHERS, blocks=FEW_BLOCKS)
         made = cls(
             sources=arrange.for_lanes(sources, _SOURCE_BITS),
             values=None,
@@ -164,7 +163,8 @@ class BalancedRows(Matrix):
     @property
     def nbytes(self) -> int:
         """Bytes stored."""
-        parts = self.marks, self.pieces, *self.tasks[2:], *self.wide_tasks[2:]
+        rows = [part for tasks in (self.tasks, self.wide_tasks) for part in (tasks.first_rows, tasks.first_tasks)]
+        parts = self.marks, self.pieces, *rows
         return super().nbytes + sum({id(part): int(part.nbytes) for part in parts}.values())
 
     def multiply(self, x: SegmentedArray, out: SegmentedArray, update: Update, *, read: int, write: int) -> None:
@@ -218,7 +218,7 @@ def most_bytes(graph: Graph, storage: Format, layout: str) -> int:
 
 def _gathers_dominate(sources: Any, rows: int) -> bool:
     """Return whether a product in float64 gathers more bytes than it streams."""
-    streamed = _SLOT_BYTES * len(sources) + _ROW_BYTES * rows
+    streamed = (arrange.SLOT_BYTES + 8) * len(sources) + _ROW_BYTES * rows
     return arrange.gathered_bytes(sources, 8) > streamed
 
 

@@ -26,8 +26,8 @@ _OUTGROWN = {2: 0.5, 8: 1.0}
 """Shares of the cache from which short stretches were faster on an H200, by the bytes of a value."""
 _MOST_TOTALS = 6
 """``most_totals`` of ``resident.cuh``."""
-_SLOT_BYTES, _NODE_BYTES = 4.25, 16
-"""What a low sweep streams."""
+_NODE_BYTES = 16
+"""What a low sweep streams of a node."""
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ def _warps_for(sources: Any, nodes: int) -> int:
     Few leave each more of the first-level cache, and meet sooner: where sectors of 16-bit values that gathers fetch are
     more bytes than those that streams bring, or all of it fits in the device's cache. Else many have more on its way.
     """
-    streamed = _SLOT_BYTES * sources.size + _NODE_BYTES * nodes
+    streamed = arrange.SLOT_BYTES * sources.size + _NODE_BYTES * nodes
     if streamed <= current().cache_bytes:
         return 16
     return 16 if arrange.gathered_bytes(sources, 2) > streamed else 24

@@ -63,6 +63,8 @@ _FILES = {
     "ranks_quantise": "ranks.cu",
     "ranks_low": "ranks.cu",
 }
+BLOCKS, FEW_BLOCKS = 4, 3
+"""Of a product in equal shares of edges, that a multiprocessor holds."""
 NARROW_BITS = 32
 """Up to which reads of a vector gain more from many warps than from a first-level cache for few."""
 WHOLE_VALUES = 256
@@ -163,7 +165,7 @@ def spmv(
     *,
     pattern: bool = False,
     values: Format | None = None,
-    blocks: int = 4,
+    blocks: int = BLOCKS,
 ) -> Variant:
     """Return a sparse product that reads ``read`` segments and writes ``write``.
 
@@ -194,7 +196,8 @@ def blocks_for(kernel: str, storage: Format, read: int) -> tuple[int, ...]:
     >>> [blocks_for("spmv_csr_balanced", CPMS2, read) for read in (1, 2)]
     [(4,), (4, 3)]
     """
-    return (4, 3) if kernel == "spmv_csr_balanced" and storage.bits(read) > NARROW_BITS else (4,)
+    wide = kernel == "spmv_csr_balanced" and storage.bits(read) > NARROW_BITS
+    return (BLOCKS, FEW_BLOCKS) if wide else (BLOCKS,)
 
 
 def difference(storage: Format, write: int, read: int, *, pattern: bool) -> Variant:
@@ -318,6 +321,7 @@ def ranks_low(storage: FloatFormat, shape: Shape, *, personal: bool) -> Variant:
 def ranks(storages: Iterable[FloatFormat], *, personal: bool) -> Iterator[Variant]:
     """Yield what a rank launches in both methods, in either shape."""
     storages = list(storages)
+    yield from SHARES
     for bits in sorted({64, *(storage.width for storage in storages)}):
         yield from (PACKS[bits], PUSHES[bits])
     for shape in SHAPES.values():

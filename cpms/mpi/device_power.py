@@ -42,7 +42,7 @@ class DevicePower(Operator[Gathered]):
         self._lent = Lent(rows.exchange.vector)
         self._lent.pair()  # Ranks make vectors together: a solve has these two, whenever each lets go of them.
         self._correct = variants.ranks_correct(rows.shape)
-        rows.exchange.compile(64, self._correct, self._full)
+        rows.exchange.compile(64, self._correct, self._full, *variants.SHARES)
 
     def load(self, values: Floats) -> Gathered:
         """Return a vector; every rank gives all of the values."""

@@ -36,7 +36,7 @@ class DeviceRefinement(Refinement):
         self._full = variants.ranks_full(rows.shape, refines=True, personal=rows.personal)
         self._full_repeated, self._low_repeated = Repeated(rows.transport), Repeated(rows.transport)
         self._correct = variants.ranks_correct(rows.shape)
-        rows.exchange.compile(64, self._correct, self._full)
+        rows.exchange.compile(64, self._correct, self._full, *variants.SHARES)
 
     def start(self, values: Floats) -> None:
         """Begin at values; every rank gives all of them."""

@@ -16,7 +16,7 @@ from cpms.cuda.variants import Variant
 from cpms.engine import Floats, Problem
 from cpms.errors import UnsupportedError
 from cpms.graph import Graph
-from cpms.mpi.exchanges import exchange
+from cpms.mpi.exchanges import chosen, exchange
 from cpms.mpi.gathered import TOLD, Gathered, Which
 from cpms.mpi.halo import Halo
 from cpms.mpi.rows import GraphRows
@@ -87,6 +87,7 @@ class DeviceRows:
         halo = Halo.of(rows, transport.communicator)
         own = Graph(rows.indptr[rows.low : rows.high + 1], rows.sources, None, f"the share of {rows.name} of a rank")
         self.read_values = own.nodes + sum(map(len, halo.reads))
+        which = which or chosen(transport, halo, rows.bounds)
         needed = _needed_bytes(rows, rows.nodes if which == "whole" else self.read_values)
         needed += 12 * sum(map(len, halo.sends))
         advice = "use more GPUs, or --local cpu"
@@ -129,9 +130,7 @@ class DeviceRows:
 
     def upload(self, values: Floats, vector: Gathered) -> None:
         """Put this rank's rows of float64 ``values``, shape (nodes,), into its stretch, as shares."""
-        arrays, count = current().arrays, self.rows.high - self.rows.low
-        uploaded = arrays.asarray(values[self.rows.low : self.rows.high])
-        vector.own[:count] = uploaded / arrays.maximum(self._graph.degree[:count], 1)
+        self._graph.shares(values[self.rows.low : self.rows.high], vector.own)
 
     def download(self, vector: Gathered) -> Floats:
         """Return the values of all nodes, from each rank's own shares; every rank calls this."""

@@ -29,16 +29,20 @@ def cheaper(halo: Halo, bounds: Bounds) -> Which:
     return "halo" if halo.most <= _WORTH * _stretch(bounds) * others else "whole"
 
 
-def exchange(which: Which | None, transport: Transport, halo: Halo, bounds: Bounds) -> Exchange:
-    """Make ready what ranks exchange: directly where they can, unless told; every rank calls this."""
-    windows = transport.windows if which in (None, "direct") else None
-    if windows is not None:
-        return DirectExchange(transport, _stretch(bounds), halo, windows)
-    if which == "direct":
-        raise UnavailableError("ranks cannot write into each other's memory; let them exchange another way")
-    if (which or cheaper(halo, bounds)) == "halo":
+def chosen(transport: Transport, halo: Halo, bounds: Bounds) -> Which:
+    """Return the direct exchange where ranks can, else the `cheaper` one; every rank calls this."""
+    return cheaper(halo, bounds) if transport.windows is None else "direct"
+
+
+def exchange(which: Which, transport: Transport, halo: Halo, bounds: Bounds) -> Exchange:
+    """Make ready what ranks exchange; every rank calls this."""
+    if which == "whole":
+        return WholeExchange(transport, _stretch(bounds))
+    if which == "halo":
         return HaloExchange(transport, _stretch(bounds), halo)
-    return WholeExchange(transport, _stretch(bounds))
+    if transport.windows is None:
+        raise UnavailableError("ranks cannot write into each other's memory; let them exchange another way")
+    return DirectExchange(transport, _stretch(bounds), halo, transport.windows)
 
 
 def _stretch(bounds: Bounds) -> int:

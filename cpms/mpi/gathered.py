@@ -97,7 +97,8 @@ class Exchange(ABC):
 
     def compile(self, bits: int, *others: Variant) -> None:
         """Make ready what exchanges of values of so many bits launch, and other kernels with it."""
-        current().compile([*others, *(self.kernels[held] for held in self.kernels if held == bits)])
+        own = [self.kernels[bits]] if bits in self.kernels else []
+        current().compile([*own, *others])
 
     @abstractmethod
     def places(self, rows: GraphRows) -> Any:

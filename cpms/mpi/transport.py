@@ -14,7 +14,7 @@ from cpms.cuda.backend import current
 from cpms.cuda.compile import CudaBackend
 from cpms.cuda.replay import Replays
 from cpms.errors import UnavailableError
-from cpms.mpi import device, windows
+from cpms.mpi import device, windows, world
 from cpms.mpi.windows import Opened, Windows
 
 Spans: TypeAlias = list[tuple[int, int]]
@@ -40,7 +40,7 @@ class Transport(ABC):
     @cached_property
     def windows(self) -> Windows | None:
         """Memory that all ranks may write; None where they cannot. Every rank asks at the same time."""
-        if self.ranks == 1 or not windows.on_one_host(self.communicator):
+        if self.ranks == 1 or world.count_here(self.communicator) < self.ranks:
             return None
         open_new, refused = self._opening()
         made = Windows(self.communicator, open_new)

@@ -54,10 +54,9 @@ class Windows:
     def opens(self, refused: type[Exception]) -> bool:
         """Return whether this rank can open a window, or raises ``refused``; every rank calls this."""
         try:
-            self._free[self._made] = _Kept(_WHOLE_BYTES, self._open_new(_WHOLE_BYTES))
+            self._make(_WHOLE_BYTES)
         except refused:
             return False
-        self._made += 1
         return True
 
     def window(self, nbytes: int) -> Window:
@@ -65,12 +64,8 @@ class Windows:
         nbytes = -(-nbytes // _WHOLE_BYTES) * _WHOLE_BYTES
         fitting = {number for number, kept in self._free.items() if kept.nbytes >= nbytes}
         common = set.intersection(*self._communicator.allgather(fitting))
-        if common:
-            number = min(common)
-            kept = self._free.pop(number)
-        else:
-            number, self._made = self._made, self._made + 1
-            kept = _Kept(nbytes, self._open_new(nbytes))
+        number = min(common) if common else self._make(nbytes)
+        kept = self._free.pop(number)
         memory, addresses = kept.opened
         memory[:] = 0
         # Nobody writes into it before everybody has cleared it.
@@ -79,6 +74,13 @@ class Windows:
         lent = Window(memory, addresses)
         weakref.finalize(lent, self._free.__setitem__, number, kept).atexit = False
         return lent
+
+    def _make(self, nbytes: int) -> int:
+        """Open one that nobody has yet, and return its number, the same on all ranks."""
+        number = self._made
+        self._free[number] = _Kept(nbytes, self._open_new(nbytes))
+        self._made += 1
+        return number
 
 
 def in_main_memory(communicator: Any) -> Callable[[int], Opened]:
@@ -114,13 +116,3 @@ def between_gpus(communicator: Any) -> Callable[[int], Opened]:
         return cupy.ndarray(nbytes, np.uint8, cupy.cuda.MemoryPointer(memory, 0)), addresses
 
     return open_new
-
-
-def on_one_host(communicator: Any) -> bool:
-    """Return whether all ranks are on one host; every rank calls this."""
-    from mpi4py import MPI
-
-    here = communicator.Split_type(MPI.COMM_TYPE_SHARED)
-    alone = here.size == communicator.size
-    here.Free()
-    return all(communicator.allgather(alone))

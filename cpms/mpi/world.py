@@ -44,9 +44,14 @@ def world() -> Any:
 @cache
 def ranks_here() -> int:
     """Return how many of the ranks share this machine's memory, and so its processors."""
+    return count_here(world())
+
+
+def count_here(communicator: Any) -> int:
+    """Return how many ranks of a communicator share this machine's memory; every rank calls this."""
     from mpi4py import MPI
 
-    here = world().Split_type(MPI.COMM_TYPE_SHARED)
+    here = communicator.Split_type(MPI.COMM_TYPE_SHARED)
     count = int(here.size)
     here.Free()
     return count

@@ -16,14 +16,9 @@ CPMS_DEVICE void pack(const u32* places, u32 count, const Word* values, u8* out)
             const u64 at = base + (u64)j * threads;
             four[j] = load_word((const Quad*)places + (at < quads ? at : quads - 1), Streaming{});
         }
-        Run<bytes> run[together] = {};
+        Run<bytes> run[together];
 #pragma unroll
-        for (int j = 0; j < together; ++j) {
-#pragma unroll
-            for (int k = 0; k < 4; ++k) {
-                run[j].template put<8 * sizeof(Word)>(k, load_word(values + four[j].word[k], ReadOnly{}));
-            }
-        }
+        for (int j = 0; j < together; ++j) run[j] = side_by_side(values, four[j].word);
 #pragma unroll
         for (int j = 0; j < together; ++j) {
             const u64 at = base + (u64)j * threads;

@@ -33,7 +33,7 @@ struct Routes {
 template <class Word>
 CPMS_DEVICE void push(const u32* places, const u32* begins, const Word* own, const double* told, u32 count,
                       const Routes& routes, const u32* signals, u32* counts) {
-    constexpr u32 each = 16 / sizeof(Word);
+    constexpr int each = 16 / sizeof(Word);
     const u32 thread = blockIdx.x * blockDim.x + threadIdx.x, threads = gridDim.x * blockDim.x;
     const u32 runs = begins[routes.ranks] / each;
     for (u32 run = thread; run < runs; run += threads) {
@@ -41,13 +41,9 @@ CPMS_DEVICE void push(const u32* places, const u32* begins, const Word* own, con
         while (begins[to + 1] <= run * each) ++to;
         u32 from[each];
 #pragma unroll
-        for (u32 k = 0; k < each; ++k) from[k] = load_word(places + run * each + k, ReadOnly{});
-        Run<16> values{};
-#pragma unroll
-        for (u32 k = 0; k < each; ++k) {
-            values.template put<8 * sizeof(Word)>(k, load_word(own + from[k], ReadOnly{}));
-        }
-        store_run_bytes<16>((u8*)routes.values[to] + (u64)(run * each - begins[to]) * sizeof(Word), values);
+        for (int k = 0; k < each; ++k) from[k] = load_word(places + run * each + k, ReadOnly{});
+        u8* const there = (u8*)routes.values[to] + (u64)(run * each - begins[to]) * sizeof(Word);
+        store_run_bytes<16>(there, side_by_side(own, from));
     }
     __shared__ bool last;
     __syncthreads();

@@ -10,6 +10,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from cpms import engines
+from cpms.cuda.arrange import SLOT_BYTES
 from cpms.cuda.backend import current
 from cpms.cuda.refinement import CudaRefinement
 from cpms.cuda.resident import Arrangement, ResidentGraph
@@ -26,8 +27,6 @@ from cpms.precision import FLOAT64
 from cpms.quantising import quantiser
 
 _NEVER = 1e-300
-_SLOT_BYTES = 4.25
-"""Source and mark of an edge."""
 
 
 class Lie(BaseModel):
@@ -144,7 +143,7 @@ def bytes_moved(graph: Graph, bits: int) -> float:
     36.5
     """
     row = 4 + (16 if bits == 64 else 8 + bits / 8)
-    return _SLOT_BYTES * graph.edges + row * graph.nodes
+    return SLOT_BYTES * graph.edges + row * graph.nodes
 
 
 def _gather_timer(resident: ResidentGraph, bits: int) -> Timer:
