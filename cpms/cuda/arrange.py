@@ -18,7 +18,8 @@ from cpms.segmented import shared_exponent
 from cpms.sparse.edge_values import edge_values
 
 _NULL = np.uint64(0)
-SLOT_BYTES = 4.25
+MARK_BYTES = 0.25
+SLOT_BYTES = 4 + MARK_BYTES
 """Source and mark of a slot."""
 _SECTOR_BYTES = 32
 _SAMPLED = 512

@@ -12,7 +12,7 @@ import numpy as np
 
 from cpms.cuda import variants as kernels
 from cpms.cuda.backend import NOTED, NOTES, RESIDENT_SHARED_BYTES, THREADS, Backend, Floats
-from cpms.cuda.shape import Shape
+from cpms.cuda.shape import BIN_SHARED_BYTES, Shape
 from cpms.cuda.variants import Variant
 from cpms.errors import CpmsError, UnavailableError
 
@@ -77,6 +77,8 @@ class CudaBackend(Backend):
         self._attributes = cupy.cuda.Device().attributes
         self.processors = self._attributes["MultiProcessorCount"]
         self.cache_bytes = self._attributes["L2CacheSize"]
+        room = self._attributes.get("MaxSharedMemoryPerBlockOptin", 0)
+        self.holds_bins = room >= RESIDENT_SHARED_BYTES + BIN_SHARED_BYTES
         self._functions: dict[tuple[int, str], Any] = {}
         # Libraries keep the last stream they were given, so it must not go away.
         self._capturing = cupy.cuda.Stream(non_blocking=True)
@@ -102,6 +104,8 @@ class CudaBackend(Backend):
             function = module.get_function(variant.symbol)
             if variant.kernel in _SHARED_PERCENT:
                 function.preferred_shared_memory_carveout = _SHARED_PERCENT[variant.kernel]
+            if variant.shared:
+                function.max_dynamic_shared_size_bytes = variant.shared
             self._functions[device, variant.symbol] = function
 
     def run(self, variant: Variant, blocks: int, arguments: tuple[Any, ...]) -> None:
@@ -157,7 +161,8 @@ class CudaBackend(Backend):
         if key not in self._functions:
             self.compile([variant])
         function = self._functions[key].kernel
-        function((blocks,), (variant.shape.threads,), arguments, enable_cooperative_groups=True)
+        threads, shared = (variant.shape.threads,), variant.shared
+        function((blocks,), threads, arguments, shared_mem=shared, enable_cooperative_groups=True)
 
     def to_host(self, array: Any) -> np.ndarray[Any, Any]:
         """Copy and wait."""

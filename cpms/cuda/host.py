@@ -69,10 +69,12 @@ class HostBackend(Backend):
             argsort=np.argsort,
             concatenate=np.concatenate,
             bincount=np.bincount,
+            unique=np.unique,
         )
         self.out_of_memory = MemoryError
         self.processors = processors
         self.cache_bytes = 1 << 20
+        self.holds_bins = True
 
     def compile(self, variants: Iterable[Variant]) -> None:
         """Build a shared library with all of these, unless all are ready."""

@@ -124,7 +124,8 @@ class PeeledRefinement(Refinement):
 
     def _resident(self) -> ResidentGraph:
         split = self._split
-        edges = Stretches.of(Slots.of(split), split, DEFAULT.steps_for(split.nodes))
+        slots = Slots.of(split)
+        edges = Stretches.of(slots, split, DEFAULT.steps_for(split.nodes))
         return ResidentGraph(
             nodes=split.nodes,
             damping=self._problem.damping,
@@ -134,6 +135,7 @@ class PeeledRefinement(Refinement):
             teleport=self._b,
             order=None,
             kept=split.degree if self._passes.peel.behind else None,
+            bins=edges.bins(slots),
         )
 
 

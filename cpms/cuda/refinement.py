@@ -10,6 +10,7 @@ import numpy as np
 
 from cpms.cuda import room, variants
 from cpms.cuda.backend import current
+from cpms.cuda.bins import NO_BINS
 from cpms.cuda.resident import DEFAULT, Arrangement, ResidentGraph
 from cpms.cuda.vectors import vector_length
 from cpms.engine import Floats, Norm, Problem, Refinement, Round, Sweep
@@ -77,6 +78,7 @@ class CudaRefinement(Refinement):
         arguments = (
             *self._graph.arguments,
             np.uint64(0) if self._graph.kept is None else self._graph.kept,
+            *(self._graph.bins.arguments if self._graph.bins else NO_BINS),
             *(np.float64(gain), np.float64(tol), np.float64(trust), np.uint32(NORMS.index(norm))),
             *(np.uint32(min(most, _MOST)), np.uint32(storage is not None)),
             *(np.uint32(kept.exponent_bits != WIDE_EXPONENT_BITS), np.int32(kept.bias - headroom(kept))),
@@ -103,7 +105,8 @@ class CudaRefinement(Refinement):
 
     def _variant(self, storage: FloatFormat) -> variants.Variant:
         graph = self._graph
-        return variants.refine(storage, graph.edges.shape, personal=graph.personal, partial=graph.kept is not None)
+        binned, partial = graph.bins is not None and variants.is_binned(storage), graph.kept is not None
+        return variants.refine(storage, graph.edges.shape, personal=graph.personal, partial=partial, binned=binned)
 
     def _room(self, storage: FloatFormat) -> tuple[Any, ...]:
         """Return room for z in a format, kept for solves to come; what lies behind the nodes is zero."""

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cpms.cuda import arrange, numbering
+from cpms.cuda import arrange, bins, numbering
 from cpms.cuda.backend import current
+from cpms.cuda.bins import Bins
 from cpms.cuda.segmented import doubles
-from cpms.cuda.shape import SHAPES, Shape
+from cpms.cuda.shape import BINNED, BINNED_BYTES, SHAPES, Shape
 from cpms.cuda.variants import SHARES, WHOLE_VALUES, Variant
 from cpms.cuda.vectors import vector_length
 from cpms.engine import Problem
@@ -44,11 +45,15 @@ class Arrangement:
         outgrown the device's cache, which halves the time of a sweep on a random geometric graph.
     warps : int, optional
         Warps a multiprocessor, one of `SHAPES`. By default as samples of the edges promise.
+    bins : bool, optional
+        Whether low sweeps of 16 warps take edges in bins; see `cpms.cuda.bins`. By default where the graph has
+        outgrown the device's cache and samples of the edges promise short lists.
     """
 
     renumber: bool = True
     stretch_steps: int | None = None
     warps: int | None = None
+    bins: bool | None = None
 
     def steps_for(self, nodes: int, value_bytes: int = 2) -> int:
         """Return the steps in a stretch where edges begin at so many nodes, 0 for one long stretch a warp.
@@ -144,6 +149,15 @@ class Stretches:
         sources, marks = arrays.zeros(WHOLE_VALUES, np.uint32), arrays.zeros(WHOLE_VALUES // 8, np.uint16)
         return cls(SHAPES[16], 1, 1, 1, sources, marks, begins, rows, first, arrays.zeros(0, np.uint64))
 
+    def bins(self, slots: arrange.Slots, wanted: bool | None = None) -> Bins | None:
+        """Return these edges in bins, or None where these do not pay or a block has no room for them."""
+        if self.shape != BINNED or not current().holds_bins:
+            return None
+        sources = arrange.from_lanes(self.sources, 32)
+        if wanted is None:
+            wanted = self.nbytes > current().cache_bytes and bins.pay(sources)
+        return Bins.of(sources, slots, self.blocks) if wanted else None
+
     @property
     def arguments(self) -> tuple[Any, ...]:
         """What a kernel takes, in its order."""
@@ -208,6 +222,7 @@ class ResidentGraph:
     teleport: Any
     order: Any | None
     kept: Any | None = None
+    bins: Bins | None = None
     barrier: tuple[Any, Any] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -223,7 +238,8 @@ class ResidentGraph:
             return arrays.asarray(values if chosen is None or len(values) == 1 else values[chosen.order])
 
         steps = arrangement.steps_for(graph.nodes, value_bytes)
-        edges = Stretches.of(arrange.Slots.of(graph, chosen), graph, steps, warps=arrangement.warps)
+        slots = arrange.Slots.of(graph, chosen)
+        edges = Stretches.of(slots, graph, steps, warps=arrangement.warps)
         return cls(
             nodes=graph.nodes,
             damping=problem.damping,
@@ -232,12 +248,13 @@ class ResidentGraph:
             sink=placed(problem.sink_or_scalar),
             teleport=placed(problem.teleport_or_scalar),
             order=None if chosen is None else arrays.asarray(chosen.order),
+            bins=edges.bins(slots, arrangement.bins) if value_bytes <= BINNED_BYTES else None,
         )
 
     @property
     def nbytes(self) -> int:
         """Bytes of edges and degrees."""
-        return self.edges.nbytes + int(self.degree.nbytes)
+        return self.edges.nbytes + int(self.degree.nbytes) + (self.bins.nbytes if self.bins else 0)
 
     @property
     def personal(self) -> bool:

@@ -40,3 +40,12 @@ FULL = Shape(512, 2)
 SHAPES = {16: Shape(512, 1), 24: Shape(384, 2)}
 """Of sweeps over edges, by their warps a multiprocessor: with 64 registers a thread, 32 warps would wait for
 gathered values that were put aside."""
+
+BINNED = SHAPES[16]
+"""Of those whose low sweeps take edges in bins; see ``bins.cuh``."""
+BIN_GROUPS = 2944
+"""Groups of eight nodes whose values a bin holds at most in shared memory."""
+BINNED_BYTES = 2
+"""Of a value, at most, that bins hold."""
+BIN_SHARED_BYTES = 2 * BIN_GROUPS * (8 * BINNED_BYTES + 4)
+"""Shared memory in which values and lists of two bins come and go."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cpms.cuda import source
-from cpms.cuda.shape import FULL, SHAPES, Shape
+from cpms.cuda.shape import BIN_SHARED_BYTES, BINNED, BINNED_BYTES, FULL, SHAPES, Shape
 from cpms.format import FP64, NAMED, FloatFormat, Format, SegmentFormat, format_named
 from cpms.quantising import HEAD_BITS, quantiser
 
@@ -88,6 +88,8 @@ class Variant:
     arguments: tuple[str, ...] = ()
     shape: Shape = FULL
     """Of kernels that stay."""
+    shared: int = 0
+    """Bytes of shared memory that a launch asks for."""
 
     @property
     def file(self) -> str:
@@ -249,11 +251,29 @@ def convert_spans(storage: SegmentFormat, *, to_segments: bool) -> Variant:
     return Variant("convert_spans", (name, _way(to_segments)), (cpp, _bool(to_segments)))
 
 
-def refine(storage: FloatFormat, shape: Shape, *, personal: bool, partial: bool = False) -> Variant:
-    """Return rounds of method ``refine`` whose low sweeps read this format, over a whole graph or the core of one."""
+def is_binned(storage: FloatFormat) -> bool:
+    """Return whether bins hold values of a format.
+
+    Examples
+    --------
+    >>> from cpms.format import FP16, FP32
+    >>> is_binned(FP16), is_binned(FP32)
+    (True, False)
+    """
+    return storage.width <= 8 * BINNED_BYTES
+
+
+def refine(
+    storage: FloatFormat, shape: Shape, *, personal: bool, partial: bool = False, binned: bool = False
+) -> Variant:
+    """Return rounds of method ``refine`` whose low sweeps read this format, over a whole graph or the core of one.
+
+    Low sweeps go over edges in bins, or over those that full sweeps go over.
+    """
     name, cpp = storage_type(storage, whole=True)
-    names, arguments = (name, _whose(personal), "core" if partial else "whole"), (_bool(personal), _bool(partial))
-    return _shaped("refine", shape, names, (cpp, *arguments))
+    names = name, _whose(personal), "core" if partial else "whole", *(["bins"] if binned else [])
+    arguments = cpp, *map(_bool, (personal, partial, binned))
+    return replace(_shaped("refine", shape, names, arguments), shared=BIN_SHARED_BYTES if binned else 0)
 
 
 def fused_power(shape: Shape, *, personal: bool) -> Variant:
@@ -456,8 +476,11 @@ def resident(stored: Iterable[FloatFormat], *, personal: bool) -> Iterator[Varia
     for shape in SHAPES.values():
         yield fused_power(shape, personal=personal)
         for storage in stored:
-            yield refine(storage, shape, personal=personal)
-            yield refine(storage, shape, personal=personal, partial=True)
+            for partial in (False, True):
+                yield refine(storage, shape, personal=personal, partial=partial)
+    for storage in filter(is_binned, stored):
+        for partial in (False, True):
+            yield refine(storage, BINNED, personal=personal, partial=partial, binned=True)
 
 
 BATCH_TOTALS = Variant("batch_totals")

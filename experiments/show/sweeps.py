@@ -43,6 +43,7 @@ def _called(arrangement):
     steps = arrangement["stretch_steps"]
     name = {None: "as chosen", 0: "a stretch a warp"}.get(steps, f"stretches of {steps}")
     name = f"{arrangement['warps']} warps" if arrangement["warps"] else name
+    name = {None: name, True: "in bins", False: "not in bins"}[arrangement.get("bins")]
     return name if arrangement["renumber"] else f"{name}, file order"
 
 

@@ -34,9 +34,9 @@ struct Raw<Packed<E, M, rounding>> {
     using Word = typename WordOf<width>::Type;
 
     static CPMS_DEVICE Word load(const u8* z, u32 i) { return ((const Word*)z)[i]; }
+    // The sign stays on top while the other bits move to where a float64 has them.
+    static constexpr u32 kept = 0x80000000u | ((1u << (20 + E)) - (1u << (20 - (M > 20 ? 20 : M))));
     static CPMS_DEVICE double value(u32 word) {
-        // The sign stays on top while the other bits move to where a float64 has them.
-        constexpr u32 kept = 0x80000000u | ((1u << (20 + E)) - (1u << (20 - (M > 20 ? 20 : M))));
         const u32 high = (u32)((int)(word << (32 - width)) >> (11 - E)) & kept;
         const u32 low = M > 20 ? word << (52 - M) : 0;
         const double raw = value_of((u64)high << 32 | low);
@@ -182,7 +182,78 @@ CPMS_DEVICE void settle(const Edges& edges, Room& room, AtEnd& at_end) {
     if (lane == 0) at_end.finish(row, sum, loaded);
 }
 
-// at_end.load(row) is called early for the rows of a step, at_end.finish(row, sum, loaded) once a row.
+// What is known of a step before its values are there: which rows end, and what at_end.load(row) found for the first.
+template <class AtEnd, int early>
+struct Met {
+    u32 slot_ends, before, ended;
+    bool ends_open;
+    typename AtEnd::Loaded loaded[early];
+
+    CPMS_DEVICE void meet(u32 mark, u32 row, u32 rows, const AtEnd& at_end) {
+        const u32 lane = threadIdx.x % 32;
+        slot_ends = mark & 0xFF, before = mark >> 8;
+        ended = __shfl_sync(all_lanes, before + __popc(slot_ends), 31);
+        ends_open = __shfl_sync(all_lanes, slot_ends >> 7, 31) == 0;
+#pragma unroll
+        for (int j = 0; j < early; ++j) {
+            const u32 i = 32 * j + lane;
+            // Where a branch ends its loads are waited for; but float64 has no registers for more.
+            if (early > 1 || ended > 0) loaded[j] = at_end.load(smaller(row + (i < ended ? i : 0), rows - 1));
+        }
+    }
+};
+
+// The rows of a stretch as its steps pass. The first may have begun before it.
+struct Passing {
+    u32 row;
+    bool open;
+    bool ended_first = false, ends_open = true;
+    double carry = 0.0;
+
+    // A lane's eight values, by number. at_end.finish(row, sum, loaded) is called once a row; completed(sum, loaded), by
+    // one lane, for the first where it was open.
+    template <int later, int early, class AtEnd, class Value, class Completed>
+    CPMS_DEVICE void pass(const Met<AtEnd, early>& met, Value value, double* sums, AtEnd& at_end, Completed completed) {
+        const u32 lane = threadIdx.x % 32, slot_ends = met.slot_ends, ended = met.ended;
+        double* const mine = sums + met.before;
+        Sums put(mine);
+        double sum = lane == 0 ? carry : 0.0;
+#pragma unroll
+        for (int k = 0; k < slots_each; ++k) {
+            sum += value(k);
+            put.end(slot_ends & 1u << k, sum);
+        }
+        sum = joined(sum, lane, slot_ends != 0);
+        const double from_left = __shfl_up_sync(all_lanes, sum, 1);
+        if (lane > 0 && slot_ends != 0) *mine += from_left;
+        carry = __shfl_sync(all_lanes, sum, 31);
+        __syncwarp();
+        const bool completes = open && ended > 0;
+        if (completes && lane == 0) completed(sums[0], met.loaded[0]);
+        ended_first = ended_first || completes;
+#pragma unroll
+        for (int j = 0; j < early; ++j) {
+            const u32 i = 32 * j + lane;
+            if (i >= completes && i < ended) at_end.finish(row + i, sums[i], met.loaded[j]);
+        }
+#pragma unroll 1
+        for (u32 first = 32 * early; first < ended; first += 32 * later) {
+            typename AtEnd::Loaded more[later];
+#pragma unroll
+            for (int j = 0; j < later; ++j) more[j] = at_end.load(row + smaller(first + 32 * j + lane, ended - 1));
+#pragma unroll
+            for (int j = 0; j < later; ++j) {
+                const u32 i = first + 32 * j + lane;
+                if (i < ended) at_end.finish(row + i, sums[i], more[j]);
+            }
+        }
+        __syncwarp();
+        open = open && ended == 0;
+        ends_open = met.ends_open;
+        row += ended;
+    }
+};
+
 // Three steps are under way: one is summed, the next is gathered, the sources of a third are read.
 // `ahead` has begun. Pieces of others that are on their way together take registers from what is gathered meanwhile.
 template <class F, int Together = 8, class AtEnd>
@@ -205,23 +276,13 @@ CPMS_DEVICE void walk(const Edges& edges, Ahead& ahead, const u8* z, Room& room,
     ahead.step = smaller(ahead.step + 1, edges.steps - 1);
     ahead.load_sources(edges);
     for (u32 stretch = first_stretch(edges.each); stretch < edges.stretches; stretch += all_warps()) {
-        u32 left = edges.begins[stretch + 1] - edges.begins[stretch], row = edges.first_rows[stretch];
-        bool open = edges.first_stretches[stretch] < stretch;  // its first row began in an earlier one
-        bool ended_first = false, ends_open;
-        double carry = 0.0;
+        u32 left = edges.begins[stretch + 1] - edges.begins[stretch];
+        Passing rows{edges.first_rows[stretch], edges.first_stretches[stretch] < stretch};
         for (; left > 0; --left) {
-            const u32 slot_ends = mark & 0xFF, before = mark >> 8;
-            const u32 ended = __shfl_sync(all_lanes, before + __popc(slot_ends), 31);
-            ends_open = __shfl_sync(all_lanes, slot_ends >> 7, 31) == 0;
 #pragma unroll
             for (int k = 0; k < slots_each; ++k) words[Turned::place(32 * k + lane)] = (Kept)word[k];
-            typename AtEnd::Loaded loaded[early];
-#pragma unroll
-            for (int j = 0; j < early; ++j) {
-                const u32 i = 32 * j + lane;
-                // Where a branch ends its loads are waited for; but float64 has no registers for more.
-                if (early > 1 || ended > 0) loaded[j] = at_end.load(smaller(row + (i < ended ? i : 0), edges.rows - 1));
-            }
+            Met<AtEnd, early> met;
+            met.meet(mark, rows.row, edges.rows, at_end);
             ahead.load_mark(edges);
             mark = ahead.mark;
 #pragma unroll
@@ -229,50 +290,18 @@ CPMS_DEVICE void walk(const Edges& edges, Ahead& ahead, const u8* z, Room& room,
             ahead.advance(edges, stretch, left);
             ahead.load_sources(edges);
             __syncwarp();
-            const auto mine_all = *(const Run<slots_each * sizeof(Kept)>*)(words + lane * Turned::stride);
+            const auto mine = *(const Run<slots_each * sizeof(Kept)>*)(words + lane * Turned::stride);
             __syncwarp();
-            double* const mine = sums + before;
-            Sums put(mine);
-            double sum = lane == 0 ? carry : 0.0;
-#pragma unroll
-            for (int k = 0; k < slots_each; ++k) {
-                sum += Raw<F>::value(mine_all, k);
-                put.end(slot_ends & 1u << k, sum);
-            }
-            sum = joined(sum, lane, slot_ends != 0);
-            const double from_left = __shfl_up_sync(all_lanes, sum, 1);
-            if (lane > 0 && slot_ends != 0) *mine += from_left;
-            carry = __shfl_sync(all_lanes, sum, 31);
-            __syncwarp();
-            const bool completes = open && ended > 0;
-            if (completes && lane == 0) room.head[in_block] = sums[0];
-            ended_first = ended_first || completes;
-#pragma unroll
-            for (int j = 0; j < early; ++j) {
-                const u32 i = 32 * j + lane;
-                if (i >= completes && i < ended) at_end.finish(row + i, sums[i], loaded[j]);
-            }
-#pragma unroll 1
-            for (u32 first = 32 * early; first < ended; first += 32 * later) {
-                typename AtEnd::Loaded more[later];
-#pragma unroll
-                for (int j = 0; j < later; ++j) more[j] = at_end.load(row + smaller(first + 32 * j + lane, ended - 1));
-#pragma unroll
-                for (int j = 0; j < later; ++j) {
-                    const u32 i = first + 32 * j + lane;
-                    if (i < ended) at_end.finish(row + i, sums[i], more[j]);
-                }
-            }
-            __syncwarp();
-            open = open && ended == 0;
-            row += ended;
+            rows.template pass<later>(
+                met, [&](int k) { return Raw<F>::value(mine, k); }, sums, at_end,
+                [&](double sum, const typename AtEnd::Loaded&) { room.head[in_block] = sum; });
         }
         // It leaves its own piece before it waits for others, and waits a stretch late: they are there by then.
-        if (ends_open && lane == 0) edges.pieces.leave(stretch, carry);
+        if (rows.ends_open && lane == 0) edges.pieces.leave(stretch, rows.carry);
         settle<Together>(edges, room, at_end);
         __syncwarp();
         if (lane == 0) {
-            room.pending[in_block] = ended_first ? stretch : none;
+            room.pending[in_block] = rows.ended_first ? stretch : none;
             room.pending_head[in_block] = room.head[in_block];
         }
         __syncwarp();

@@ -12,8 +12,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from cpms import engines
 from cpms.cuda.arrange import SLOT_BYTES
 from cpms.cuda.backend import current
+from cpms.cuda.bins import Bins
 from cpms.cuda.refinement import CudaRefinement
 from cpms.cuda.resident import Arrangement, ResidentGraph
+from cpms.cuda.shape import BINNED_BYTES
 from cpms.cuda.variants import GATHERS
 from cpms.cuda.vectors import vector_length
 from cpms.engine import Problem
@@ -37,6 +39,7 @@ class Lie(BaseModel):
     renumber: bool = True
     stretch_steps: int | None = Field(default=None, ge=0)
     warps: Literal[16, 24] | None = None
+    bins: bool | None = None
 
 
 class Config(Experiment):
@@ -82,7 +85,7 @@ class Context:
 def _arranged(problem: Problem, lie: dict[str, Any], cell: Cell) -> list[dict[str, Any]]:
     arrangement = Arrangement(**lie)
     rounds = CudaRefinement.of(problem, arrangement)
-    resident = ResidentGraph.of(problem, arrangement)
+    resident = ResidentGraph.of(problem, arrangement, value_bytes=8)
     first = np.full(problem.graph.nodes, 1.0 / problem.graph.nodes)
     storages = [quantiser(format_named(name)) for name in cell["storages"]]
     contestants: list[tuple[str, int, Callable[[], list[float]]]] = [
@@ -108,7 +111,7 @@ def _arranged(problem: Problem, lie: dict[str, Any], cell: Cell) -> list[dict[st
             "sweep_us": 1e6 * statistics.median(samples[name]),
             "least_us": 1e6 * min(samples[name]),
             "most_us": 1e6 * max(samples[name]),
-            "bytes": bytes_moved(problem.graph, bits),
+            "bytes": bytes_moved(problem.graph, bits, rounds.graph.bins if bits <= 8 * BINNED_BYTES else None),
             "gather_us": 1e3 * statistics.median(gathers[bits].samples_ms),
         }
         for name, bits, _ in contestants
@@ -131,11 +134,11 @@ def full_seconds(operator: cuda_fused.FusedOperator, first: Any, sweeps: int) ->
     return seconds
 
 
-def bytes_moved(graph: Graph, bits: int) -> float:
+def bytes_moved(graph: Graph, bits: int, bins: Bins | None = None) -> float:
     """Return the bytes that a sweep must move at least, values gathered not counted.
 
-    An edge: its source and mark. A row of a low sweep: out-degree, correction read and written, value
-    written; of a float64 sweep: out-degree, value read and written.
+    An edge: its source and mark, or in bins its place and mark, and lists. A row of a low sweep: out-degree, correction
+    read and written, value written; of a float64 sweep: out-degree, value read and written.
 
     Examples
     --------
@@ -143,7 +146,8 @@ def bytes_moved(graph: Graph, bits: int) -> float:
     36.5
     """
     row = 4 + (16 if bits == 64 else 8 + bits / 8)
-    return SLOT_BYTES * graph.edges + row * graph.nodes
+    edges = SLOT_BYTES * graph.edges if bins is None else bins.streamed_bytes
+    return edges + row * graph.nodes
 
 
 def _gather_timer(resident: ResidentGraph, bits: int) -> Timer:

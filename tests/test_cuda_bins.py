@@ -1,0 +1,189 @@
+"""Edges in bins, whose values lie in shared memory, emulated on this machine and on a GPU."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cpms import Graph, format_named
+from cpms.cuda import arrange, bins, host, variants
+from cpms.cuda import backend as backends
+from cpms.cuda.refinement import CudaRefinement
+from cpms.cuda.resident import Arrangement, ResidentGraph
+from cpms.cuda.shape import BINNED
+from cpms.engine import Problem
+from cpms.format import FP16, FP32
+from cpms.quantising import quantiser
+
+FORMATS = [quantiser(format_named(name)) for name in ("fp16", "e5m2")]
+
+
+def spread(nodes, edges, power_of_targets):
+    """Return a graph whose edges begin anywhere."""
+    random = np.random.default_rng(1)
+    targets = (nodes * random.random(edges) ** power_of_targets).astype(np.int64)
+    return Graph.from_edges(random.integers(0, nodes, edges), targets, nodes=nodes)
+
+
+GRAPHS = {
+    "one node": Graph.from_edges([], [], nodes=1),
+    "no edges": Graph.from_edges([], [], nodes=700),
+    "a row over many bins": Graph.from_edges(np.arange(1, 9000), np.zeros(8999, int)),
+    "two such rows": Graph.from_edges(np.arange(12_000) % 3000, np.arange(12_000) % 2 * 2999, nodes=3000),
+    "skewed": spread(900, 12_000, 4),
+    "more rows than edges": spread(4000, 900, 1),
+    "rows that end with steps": Graph.from_edges(np.arange(2048) % 512, np.arange(2048) // 256, nodes=512),
+}
+LEAST = 260
+"""Groups that a list must hold for a step of 256 slots whose sources are all far from each other."""
+few = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compiled_together(request):
+    if host.compiler() is not None:
+        kernels = [
+            variants.refine(storage, BINNED, personal=personal, binned=binned)
+            for storage in FORMATS
+            for personal in (False, True)
+            for binned in (False, True)
+        ]
+        request.getfixturevalue("host_backend").compile(kernels)
+
+
+@pytest.fixture(params=["host", pytest.param("gpu", marks=pytest.mark.gpu)])
+def device(request):
+    with backends.using(request.getfixturevalue(f"{request.param}_backend")) as backend:
+        yield backend
+
+
+@pytest.fixture(params=[LEAST, None], ids=["many bins", "large bins"])
+def capacity(request, monkeypatch):
+    if request.param:
+        monkeypatch.setattr(bins, "BIN_GROUPS", request.param)
+
+
+def binned(graph, blocks):
+    """Return the bins of a graph, the source of each slot, and the rows' slots."""
+    slots = arrange.Slots.of(graph)
+    sources, _, _ = slots.place(graph)
+    return bins.Bins.of(sources, slots, blocks), sources, slots
+
+
+@given(
+    graph=st.builds(spread, st.integers(1, 3000), st.integers(0, 20_000), st.integers(1, 6)), blocks=st.integers(1, 9)
+)
+@few
+def test_places_name_sources_and_every_step_is_in_one_stretch(host_backend, monkeypatch, graph, blocks):
+    with monkeypatch.context() as patch, backends.using(host_backend):
+        patch.setattr(bins, "BIN_GROUPS", LEAST)
+        check_bins(*binned(graph, blocks), blocks)
+
+
+@pytest.mark.parametrize("blocks", [1, 7])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_bins_of_odd_graphs(host_backend, capacity, name, blocks):
+    with backends.using(host_backend):
+        check_bins(*binned(GRAPHS[name], blocks), blocks)
+
+
+def check_bins(found, sources, slots, blocks):
+    begins, lists = found.list_begins.astype(int), np.asarray(found.lists)
+    assert begins[0] == 0
+    assert begins[-1] == len(lists)
+    assert not (begins % 4).any()
+    assert (np.diff(begins) <= found.capacity).all()
+    stretches = np.asarray(found.stretches).reshape(len(begins) - 1, -1, 4).astype(int)
+    steps = [range(first, first + count) for part in stretches for first, count, _, _ in part]
+    assert [step for part in steps for step in part] == list(range(slots.steps))
+    listed = np.empty(sources.size, np.int64)
+    for number, part in enumerate(stretches):
+        of_bin = slice(256 * part[0, 0], 256 * (part[-1, 0] + part[-1, 1]))
+        places = found.places[of_bin].astype(int)
+        listed[of_bin] = 8 * lists[begins[number] : begins[number + 1]][places // 8] + places % 8
+    np.testing.assert_array_equal(listed, sources)
+    starts = slots.starts.astype(int)
+    for first, count, row, _ in stretches.reshape(-1, 4):
+        assert not count or starts[row] <= 256 * first < starts[row + 1]
+    of_block = found.of_block.astype(int)
+    assert (of_block[0], of_block[-1], len(of_block)) == (0, len(stretches), blocks + 1)
+    for block, (first, last) in enumerate(itertools.pairwise(of_block)):
+        if first < last:
+            row_begins = starts[stretches[first, 0, 2]] // 256
+            where = stretches[of_block[found.first_blocks[block]], 0, 0]
+            assert where <= row_begins
+            assert found.first_blocks[block] == block or row_begins < stretches[first, 0, 0]
+
+
+@pytest.mark.parametrize("storage", FORMATS, ids=lambda storage: storage.name)
+@pytest.mark.parametrize("name", GRAPHS)
+def test_low_sweeps_in_bins_are_those_over_sources(device, capacity, name, storage):
+    graph = GRAPHS[name]
+    teleport = np.arange(1.0, graph.nodes + 1)
+    for problem in Problem(graph), Problem(graph, 0.6, teleport / teleport.sum(), "uniform"):
+        over_sources, in_bins = (
+            CudaRefinement.of(problem, Arrangement(warps=16, bins=chosen)) for chosen in (False, True)
+        )
+        assert in_bins.graph.bins is not None
+        assert over_sources.graph.bins is None
+        for rounds in (over_sources, in_bins):
+            rounds.start(np.full(problem.graph.nodes, 1 / problem.graph.nodes))
+        for _ in range(2):
+            options = {"gain": 0.1, "tol": 1e-11, "norm": "l1", "most_low": 12}
+            found, expected = in_bins.round(storage, **options), over_sources.round(storage, **options)
+            np.testing.assert_allclose(found.found, expected.found, rtol=1e-9, atol=1e-14)
+            # Sums across blocks are in another order, so that a value between two of Q's may go either way.
+            np.testing.assert_allclose(found.low, expected.low, rtol=storage.unit_roundoff(), atol=1e-12)
+            np.testing.assert_allclose(found.sums, expected.sums, rtol=1e-9, atol=1e-13)
+
+
+def test_formats_that_bins_do_not_hold_are_swept_over_sources(device):
+    problem = Problem(GRAPHS["skewed"])
+    over_sources, in_bins = (CudaRefinement.of(problem, Arrangement(warps=16, bins=chosen)) for chosen in (False, True))
+    for rounds in (over_sources, in_bins):
+        rounds.start(np.full(problem.graph.nodes, 1 / problem.graph.nodes))
+    options = {"gain": 0.1, "tol": 1e-11, "norm": "l1", "most_low": 12}
+    assert in_bins.round(FP32, **options).low == over_sources.round(FP32, **options).low
+
+
+@pytest.mark.parametrize(
+    ("cache_bytes", "warps", "far", "expected"),
+    [(0, 24, False, False), (0, 16, False, True), (0, 16, True, False), (1 << 30, 16, False, False)],
+)
+def test_bins_are_for_gathers_that_dominate_beyond_the_cache_and_lie_near_each_other(
+    host_backend, monkeypatch, cache_bytes, warps, far, expected
+):
+    monkeypatch.setattr(host_backend, "cache_bytes", cache_bytes)
+    nodes, each = 120_000, 2
+    targets = np.repeat(np.arange(nodes), each)
+    near = (targets + 9 * np.tile(np.arange(1, each + 1), nodes)) % nodes
+    graph = Graph.from_edges(np.random.default_rng(1).permutation(near) if far else near, targets, nodes=nodes)
+    chosen = Arrangement(renumber=False, warps=warps)
+    with backends.using(host_backend):
+        assert (ResidentGraph.of(Problem(graph), chosen).bins is not None) is expected
+        assert ResidentGraph.of(Problem(graph), chosen, value_bytes=8).bins is None
+        monkeypatch.setattr(host_backend, "holds_bins", False)
+        assert ResidentGraph.of(Problem(graph), chosen).bins is None
+
+
+@pytest.mark.gpu
+def test_rows_across_blocks_and_many_bins_a_block(gpu_backend):
+    graphs_of_size = {
+        "skewed": spread(300_000, 3_000_000, 6),
+        "hub": Graph.from_edges(np.arange(400_000), np.arange(400_000) % 3, nodes=400_000),
+        "few": spread(700_000, 200_000, 1),
+        "mesh": Graph.from_edges(np.repeat(np.arange(200_000), 4), np.arange(800_000) % 199_999, nodes=200_000),
+    }
+    with backends.using(gpu_backend):
+        for graph in graphs_of_size.values():
+            found = []
+            for chosen in (False, True, True):
+                rounds = CudaRefinement.of(Problem(graph), Arrangement(warps=16, bins=chosen))
+                rounds.start(np.full(graph.nodes, 1 / graph.nodes))
+                rounds.round(FP16, gain=1e-6, tol=1e-12, norm="l1", most_low=20)
+                last = rounds.round(None, gain=0.1, tol=1e-12, norm="l1", most_low=0)
+                found.append((rounds.read(), last.found.l1))
+            assert np.abs(found[1][0] - found[0][0]).sum() <= 1e-3 * found[0][1] + 1e-14
+            np.testing.assert_array_equal(found[2][0], found[1][0])
