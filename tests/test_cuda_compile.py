@@ -20,7 +20,19 @@ ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 GROUPS = variants.every()
 # What measurements were committed of is compiled as it will run, on their architecture; all else faster.
 FAST = (b"--Ofast-compile=max",)
-MEASURED = {"fp64", "cpms2", "cpms4", "resident", "ranks", "batches", "coo", "reduce_by_key", "topk", "helpers"}
+MEASURED = {
+    "fp64",
+    "cpms2",
+    "cpms4",
+    "resident",
+    "fused power",
+    "ranks",
+    "batches",
+    "coo",
+    "reduce_by_key",
+    "topk",
+    "helpers",
+}
 
 
 def compiled(text, architecture, *options):

@@ -134,7 +134,7 @@ def equal_cuts(cost: Integers, begins: Integers, ends: Integers, parts: int) -> 
     Examples
     --------
     >>> equal_cuts(np.array([0, 1, 2, 3, 4, 8]), np.array([0, 2]), np.array([4, 5]), 2).tolist()
-    [[0, 2], [2, 4]]
+    [[0, 2], [2, 5]]
     """
     total = cost[ends] - cost[begins]
     wanted = cost[begins, None] + total[:, None] * np.arange(parts) // parts

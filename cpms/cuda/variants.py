@@ -471,16 +471,21 @@ def of_format(storage: Format) -> Iterator[Variant]:
 
 
 def resident(stored: Iterable[FloatFormat], *, personal: bool) -> Iterator[Variant]:
-    """Yield the kernels that stay for many sweeps."""
+    """Yield the kernels that stay for many sweeps, but for those that take edges in bins."""
     stored = list(stored)
     for shape in SHAPES.values():
         yield fused_power(shape, personal=personal)
         for storage in stored:
-            for partial in (False, True):
-                yield refine(storage, shape, personal=personal, partial=partial)
+            yield refine(storage, shape, personal=personal)
+            yield refine(storage, shape, personal=personal, partial=True)
+
+
+def in_bins(stored: Iterable[FloatFormat]) -> Iterator[Variant]:
+    """Yield method ``refine`` over edges in bins."""
     for storage in filter(is_binned, stored):
-        for partial in (False, True):
-            yield refine(storage, BINNED, personal=personal, partial=partial, binned=True)
+        for personal in (False, True):
+            yield refine(storage, BINNED, personal=personal, binned=True)
+            yield refine(storage, BINNED, personal=personal, partial=True, binned=True)
 
 
 BATCH_TOTALS = Variant("batch_totals")
@@ -517,6 +522,8 @@ def every() -> dict[str, list[Variant]]:
         **groups,
         "resident": list(resident(stored, personal=False)),
         "resident, personal": list(resident(stored, personal=True)),
+        # NVRTC's fast modes add up the shared memory of these and of those above, if they are in one program.
+        "bins": list(in_bins(stored)),
         # What formats and rows of one's own ask of the compiler is in the kernels above too.
         "ranks": [*ranks(stored, personal=False), *ranks(stored[:1], personal=True)],
         "coo": [of_plain(kernel, real) for kernel in COO for real in AFFINE],
