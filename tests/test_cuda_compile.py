@@ -25,7 +25,7 @@ MEASURED = {
     "cpms2",
     "cpms4",
     "resident",
-    "fused power",
+    "bins",
     "ranks",
     "batches",
     "coo",
