@@ -53,10 +53,10 @@ class DeviceRefinement(Refinement):
         low: list[float] = []
         if storage is not None and most_low > 0 and tol <= size < math.inf:
             until = max(gain * full.l1, 0.5 * tol * full.l1 / size)
-            for told in self._low_sweeps(storage, until=until, most=most_low):
+            for told, ended in self._low_sweeps(storage, until=until, most=most_low):
                 low.append(told.l1)
                 sums.append(told.sum)
-                seconds.append(time.perf_counter() - began)
+                seconds.append(ended - began)
         self._has_c = bool(low)
         return Round(found=found, low=low, sums=sums, seconds=seconds)
 
@@ -70,22 +70,37 @@ class DeviceRefinement(Refinement):
         def launch() -> None:
             rows.launch(self._correct, x, x, x.own, self._c if has_c else _NULL)
             rows.exchange.queue(x)
-            # No norm is below 0, so that this sweep always runs.
-            arguments = (x.memory, x.own, fresh.own, self._change, np.float64(0.0), np.uint32(0))
-            rows.launch(self._full, x, to, *arguments)
-            rows.exchange.queue_told(to)
+            rows.full_sweep(self._full, x, fresh, to, self._change)
 
         self._full_repeated.run((x.memory, x.heard, fresh.memory, to.heard), (has_c,), launch)
         self._x, self._fresh = fresh, x
         return rows.told(to)()
 
-    def _low_sweeps(self, storage: FloatFormat, *, until: float, most: int) -> Iterator[Told]:
-        """Sweep until ||r||_1 is at most ``until``; yield what each sweep found while the next one runs."""
+    def _low_sweeps(self, storage: FloatFormat, *, until: float, most: int) -> Iterator[tuple[Told, float]]:
+        """Sweep until ||r||_1 is at most ``until``; yield what each sweep found, and when by the host's clock."""
         rows = self._rows
         self._use(storage)
         arguments = (*_storing(storage, rows), self._change, self._c, self._z[0].own, np.float64(until))
         rows.launch(variants.ranks_quantise(storage, rows.shape), self._told, self._z[0], *arguments)
         rows.exchange.queue(self._z[0])
+        yield from (self._stay if rows.exchange.within else self._look_on)(storage, until=until, most=most)
+
+    def _stay(self, storage: FloatFormat, *, until: float, most: int) -> Iterator[tuple[Told, float]]:
+        """Sweep in as few launches as hold all sweeps."""
+        rows, done = self._rows, 0
+        variant = variants.ranks_low(storage, rows.shape, personal=rows.personal)
+        while done < most:
+            old, new = self._z[done % 2], self._z[(done + 1) % 2]
+            made = rows.sweeps(variant, old, new, *_storing(storage, rows), self._c, most=most - done)
+            ended = time.perf_counter() - made[-1][1]
+            yield from ((told, ended + spent) for told, spent in made)
+            done += len(made)
+            if not made[-1][0].l1 > until:
+                return
+
+    def _look_on(self, storage: FloatFormat, *, until: float, most: int) -> Iterator[tuple[Told, float]]:
+        """Look at each sweep while the next one runs."""
+        rows = self._rows
         ahead: deque[Callable[[], Told]] = deque()
         queued = 0
         for seen in range(most):
@@ -95,7 +110,7 @@ class DeviceRefinement(Refinement):
                 ahead.append(rows.told(new))
                 queued += 1
             told = ahead.popleft()()
-            yield told
+            yield told, time.perf_counter()
             if not told.l1 > until:
                 return
 
@@ -105,8 +120,7 @@ class DeviceRefinement(Refinement):
 
         def launch() -> None:
             variant = variants.ranks_low(storage, rows.shape, personal=rows.personal)
-            rows.launch(variant, old, new, *_storing(storage, rows), old.memory, new.own, self._c)
-            rows.exchange.queue(new)
+            rows.sweep(variant, old, new, *_storing(storage, rows), self._c)
 
         vectors = (old.memory, old.heard, new.memory, new.heard)
         self._low_repeated.run(vectors, (storage.width,), launch)

@@ -18,7 +18,9 @@ from cpms.mpi.windows import Windows
 
 
 class DirectExchange(Halos):
-    """Every rank writes what others read into their memory, in one launch; see ``push.cu``.
+    """Every rank writes what others read into their memory, in a launch of its own or within that of many sweeps.
+
+    See ``push.cu`` and ``ranks.cu``.
 
     A rank may be one exchange ahead of another. So no vector may be in two exchanges that follow each other: what the
     first brought would be written over while others read it.
@@ -32,7 +34,6 @@ class DirectExchange(Halos):
         arrays, rank, ranks = current().arrays, transport.rank, transport.ranks
         begins = [begin for begin, _ in self.sends]
         self._begins = arrays.asarray(np.array([*begins, self.sent_places.size], np.uint32))
-        self._none = arrays.zeros(ranks + 1, np.uint32)
         # Where others expect this rank's values.
         self._expected = transport.communicator.alltoall([begin for begin, _ in self.receives])
         self._windows = windows
@@ -61,22 +62,40 @@ class DirectExchange(Halos):
 
     def queue(self, vector: Gathered) -> None:
         """Write, and wait for what others write."""
-        self._push(vector, self._begins, self.sent_places.size)
-        self.transport.received_bytes += sum(count for _, count in self.receives) * vector.each_bytes
+        self._push(vector, with_values=True)
+        self.count_received(vector)
 
     def queue_told(self, vector: Gathered) -> None:
         """Write and wait for what ranks tell alone."""
-        self._push(vector, self._none, 0)
+        self._push(vector, with_values=False)
+        self._count_told(vector)
 
-    def _push(self, vector: Gathered, begins: Any, count: int) -> None:
-        backend, transport = current(), self.transport
-        blocks = backend.spread(count, each=16 // vector.each_bytes, per_processor=2)
-        arguments = (
-            *(self.sent_places, begins, vector.own, vector.to, np.uint32(TOLD), *vector.routes, self._signals_to),
-            *(np.uint32(transport.ranks), np.uint32(transport.rank), self._signals.memory, self._counts),
-        )
-        backend.run(self.kernels[8 * vector.each_bytes], blocks, arguments)
-        transport.received_bytes += vector.heard.nbytes // transport.ranks * (transport.ranks - 1)
+    @property
+    def within(self) -> bool:
+        """Yes."""
+        return True
+
+    @property
+    def talk(self) -> tuple[Any, ...]:
+        """Places of values and those of ranks, signals and counts."""
+        ranks = np.uint32(self.transport.ranks), np.uint32(self.transport.rank)
+        return self.sent_places, self._begins, self._signals_to, self._signals.memory, self._counts, *ranks
+
+    def count_received(self, vector: Gathered, times: int = 1) -> None:
+        """Count values and what ranks told."""
+        self.transport.received_bytes += times * sum(count for _, count in self.receives) * vector.each_bytes
+        self._count_told(vector, times)
+
+    def _count_told(self, vector: Gathered, times: int = 1) -> None:
+        ranks = self.transport.ranks
+        self.transport.received_bytes += times * (vector.heard.nbytes // ranks * (ranks - 1))
+
+    def _push(self, vector: Gathered, *, with_values: bool) -> None:
+        count = self.sent_places.size if with_values else 0
+        blocks = current().spread(count, each=16 // vector.each_bytes, per_processor=2)
+        to_values, to_told = vector.routes
+        told = vector.to, np.uint32(TOLD), to_told, np.uint32(with_values)
+        current().run(self.kernels[8 * vector.each_bytes], blocks, (*self.talk, vector.own, to_values, *told))
 
 
 def _addresses(numbers: Iterable[int]) -> Any:

@@ -50,7 +50,12 @@ class Gathered:
     to: Any
     each_bytes: int
     window: Window | None = None
-    routes: tuple[Any, ...] = ()
+    routes: tuple[Any, ...] = (np.uint64(0), np.uint64(0))
+
+    @property
+    def arguments(self) -> tuple[Any, ...]:
+        """What a kernel of many sweeps takes, in its order."""
+        return self.memory, self.own, self.heard, *self.routes
 
 
 class Exchange(ABC):
@@ -111,6 +116,19 @@ class Exchange(ABC):
     def queue_told(self, vector: Gathered) -> None:
         """Queue the exchange of what ranks told."""
         self.transport.gather(vector.heard)
+
+    @property
+    def within(self) -> bool:
+        """Whether a kernel may see to exchanges itself, and so stay for many sweeps."""
+        return self.transport.ranks == 1
+
+    @property
+    def talk(self) -> tuple[Any, ...]:
+        """What a kernel takes that does, in its order."""
+        return *[np.uint64(0)] * 5, np.uint32(self.transport.ranks), np.uint32(self.transport.rank)
+
+    def count_received(self, vector: Gathered, times: int = 1) -> None:  # noqa: B027
+        """Count the bytes of so many exchanges that a kernel sees to."""
 
 
 class WholeExchange(Exchange):

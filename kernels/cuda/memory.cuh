@@ -255,12 +255,12 @@ CPMS_DEVICE void store_run_bytes(u8* at, const Run<Bytes>& run, Policy policy = 
 }
 
 // Values at places that a thread has read, side by side.
-template <int Count, class Word>
-CPMS_DEVICE Run<Count * sizeof(Word)> side_by_side(const Word* values, const u32 (&places)[Count]) {
+template <int Count, class Word, class Policy>
+CPMS_DEVICE Run<Count * sizeof(Word)> side_by_side(const Word* values, const u32 (&places)[Count], Policy policy) {
     Run<Count * sizeof(Word)> run{};
 #pragma unroll
     for (int k = 0; k < Count; ++k) {
-        run.template put<8 * sizeof(Word)>(k, load_word(values + places[k], ReadOnly{}));
+        run.template put<8 * sizeof(Word)>(k, load_word(values + places[k], policy));
     }
     return run;
 }

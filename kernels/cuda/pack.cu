@@ -18,7 +18,7 @@ CPMS_DEVICE void pack(const u32* places, u32 count, const Word* values, u8* out)
         }
         Run<bytes> run[together];
 #pragma unroll
-        for (int j = 0; j < together; ++j) run[j] = side_by_side(values, four[j].word);
+        for (int j = 0; j < together; ++j) run[j] = side_by_side(values, four[j].word, ReadOnly{});
 #pragma unroll
         for (int j = 0; j < together; ++j) {
             const u64 at = base + (u64)j * threads;
