@@ -15,7 +15,7 @@ from cpms.cuda.shape import BIN_GROUPS, BINNED
 from cpms.cuda.variants import WHOLE_VALUES
 
 GROUP_NODES = 8
-_MOST_GROUPS = 0.3
+_MOST_GROUPS = 0.08
 """Groups an edge up to which bins were faster on an H200."""
 _SAMPLES, _SAMPLED_STEPS = 64, 64
 """Runs of steps looked at, and how long they are: about what a bin holds."""

@@ -20,7 +20,7 @@ from cpms.quantising import WIDE_EXPONENT_BITS, headroom
 NORMS: tuple[Norm, ...] = ("l1", "l2", "linf")
 """In the order in which kernels number them."""
 _EACH = 6
-_MOST = 512
+MOST = 512
 """Sweeps in a launch; a round that needs more goes on in the next."""
 
 
@@ -39,7 +39,7 @@ class CudaRefinement(Refinement):
         self._shares, self._fresh, self._change = (arrays.zeros(length, np.float64) for _ in range(3))
         self._c = arrays.zeros(length, np.float32)
         self._rooms: dict[FloatFormat, tuple[Any, ...]] = {}
-        self._report = arrays.zeros(2 + _EACH * _MOST, np.float64)
+        self._report = room_for_report()
         self._has_c = False
 
     @classmethod
@@ -80,16 +80,13 @@ class CudaRefinement(Refinement):
             np.uint64(0) if self._graph.kept is None else self._graph.kept,
             *(self._graph.bins.arguments if self._graph.bins else NO_BINS),
             *(np.float64(gain), np.float64(tol), np.float64(trust), np.uint32(NORMS.index(norm))),
-            *(np.uint32(min(most, _MOST)), np.uint32(storage is not None)),
+            *(np.uint32(min(most, MOST)), np.uint32(storage is not None)),
             *(np.uint32(kept.exponent_bits != WIDE_EXPONENT_BITS), np.int32(kept.bias - headroom(kept))),
             *(np.uint64(kept.seed), self._shares, self._fresh, self._change, self._c, np.uint32(self._has_c)),
             *(*self._room(kept), *self._graph.barrier, self._report),
         )
         self._graph.launch(self._variant(kept), arguments)
-        report = current().note(self._report)()
-        count, began_ns = report[:2].tolist()
-        rows = report[2:][: _EACH * int(count)].reshape(-1, _EACH)
-        found = list(_as_rounds(rows.T.tolist(), began_ns))
+        found = reported(self._report)
         if len(found) % 2:
             self._shares, self._fresh = self._fresh, self._shares
         self._has_c = bool(found[-1].low)
@@ -114,6 +111,19 @@ class CudaRefinement(Refinement):
             arrays, length = current().arrays, vector_length(self._graph.nodes)
             self._rooms[storage] = tuple(arrays.zeros(storage.nbytes(length), np.uint8) for _ in range(2))
         return self._rooms[storage]
+
+
+def room_for_report() -> Any:
+    """Return where a kernel of many sweeps writes what it found; see ``plan.cuh``."""
+    return current().arrays.zeros(2 + _EACH * MOST, np.float64)
+
+
+def reported(report: Any) -> list[Round]:
+    """Wait for a kernel, and return the rounds that it did."""
+    noted = current().note(report)()
+    count, began_ns = noted[:2].tolist()
+    rows = noted[2:][: _EACH * int(count)].reshape(-1, _EACH)
+    return list(_as_rounds(rows.T.tolist(), began_ns))
 
 
 def _as_rounds(columns: list[list[float]], began_ns: float) -> Iterator[Round]:

@@ -62,6 +62,8 @@ _FILES = {
     "ranks_full": "ranks.cu",
     "ranks_quantise": "ranks.cu",
     "ranks_low": "ranks.cu",
+    "ranks_power": "ranks_stay.cu",
+    "ranks_refine": "ranks_stay.cu",
 }
 BLOCKS, FEW_BLOCKS = 4, 3
 """Of a product in equal shares of edges, that a multiprocessor holds."""
@@ -338,6 +340,17 @@ def ranks_low(storage: FloatFormat, shape: Shape, *, personal: bool) -> Variant:
     return _shaped("ranks_low", shape, (name, _whose(personal)), (cpp, _bool(personal)))
 
 
+def ranks_power(shape: Shape, *, personal: bool) -> Variant:
+    """Return power iteration over ranks that stays on their devices."""
+    return _shaped("ranks_power", shape, (_whose(personal),), (_bool(personal),))
+
+
+def ranks_refine(storage: FloatFormat, shape: Shape, *, personal: bool) -> Variant:
+    """Return rounds of method ``refine`` over ranks that stay on their devices."""
+    name, cpp = storage_type(storage, whole=True)
+    return _shaped("ranks_refine", shape, (name, _whose(personal)), (cpp, _bool(personal)))
+
+
 def ranks(storages: Iterable[FloatFormat], *, personal: bool) -> Iterator[Variant]:
     """Yield what a rank launches in both methods, in either shape."""
     storages = list(storages)
@@ -346,11 +359,13 @@ def ranks(storages: Iterable[FloatFormat], *, personal: bool) -> Iterator[Varian
         yield from (PACKS[bits], PUSHES[bits])
     for shape in SHAPES.values():
         yield ranks_correct(shape)
+        yield ranks_power(shape, personal=personal)
         for refines in (False, True):
             yield ranks_full(shape, refines=refines, personal=personal)
         for storage in storages:
             yield ranks_quantise(storage, shape)
             yield ranks_low(storage, shape, personal=personal)
+            yield ranks_refine(storage, shape, personal=personal)
 
 
 def tile_values(storage: SegmentFormat) -> int:

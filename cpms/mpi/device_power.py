@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections import deque
 from collections.abc import Callable
@@ -11,8 +12,8 @@ import numpy as np
 from cpms.cuda import variants
 from cpms.cuda.backend import current
 from cpms.cuda.lent import Lent
-from cpms.cuda.refinement import NORMS
-from cpms.engine import Floats, Norm, Operator, Problem, Sweep, Sweeps
+from cpms.cuda.refinement import NORMS, reported, room_for_report
+from cpms.engine import Floats, Norm, Operator, Problem, Round, Sweep, Sweeps
 from cpms.format import FP64, Format
 from cpms.mpi.device_rows import DeviceRows, Told
 from cpms.mpi.gathered import Gathered
@@ -42,7 +43,10 @@ class DevicePower(Operator[Gathered]):
         self._lent = Lent(rows.exchange.vector)
         self._lent.pair()  # Ranks make vectors together: a solve has these two, whenever each lets go of them.
         self._correct = variants.ranks_correct(rows.shape)
-        rows.exchange.compile(64, self._correct, self._full, *variants.SHARES)
+        self._power = variants.ranks_power(rows.shape, personal=rows.personal)
+        self._report = room_for_report()
+        sweeping = self._power if rows.exchange.within else self._full
+        rows.exchange.compile(64, self._correct, sweeping, *variants.SHARES)
 
     def load(self, values: Floats) -> Gathered:
         """Return a vector; every rank gives all of the values."""
@@ -76,10 +80,10 @@ class DevicePower(Operator[Gathered]):
         """Sweep until a change is below ``tol``: in one launch, or the host looks at each while the next one runs."""
         began = time.perf_counter()
         if self.rows.exchange.within:
-            arguments = _NULL, np.float64(tol), np.uint32(NORMS.index(norm))
-            made = self.rows.sweeps(self._full, x, out, *arguments, most=min(most, _MOST))
-            ended = time.perf_counter() - began - made[-1][1]
-            return Sweeps([_found(told) for told, _ in made], [ended + spent for _, spent in made])
+            made = self._stay(x, out, norm=norm, tol=tol, most=min(most, _MOST))
+            ended = list(itertools.accumulate(each.seconds[-1] for each in made))
+            launched = time.perf_counter() - began - ended[-1]
+            return Sweeps([each.found for each in made], [launched + spent for spent in ended])
         found: list[Sweep] = []
         seconds: list[float] = []
         ahead: deque[Callable[[], Told]] = deque()
@@ -92,16 +96,26 @@ class DevicePower(Operator[Gathered]):
                 ahead.append(self.rows.told(new))
                 queued += 1
             told = ahead.popleft()()
-            found.append(_found(told))
+            found.append(Sweep(told.l1, told.squares**0.5, told.linf, told.mass))
             seconds.append(time.perf_counter() - began)
             if not found[-1].of(norm) >= tol or len(found) == most:
                 return Sweeps(found, seconds)
+
+    def _stay(self, x: Gathered, out: Gathered, *, norm: Norm, tol: float, most: int) -> list[Round]:
+        """Sweep in one launch; the seconds of each are on a clock of the device."""
+        arguments = np.float64(tol), np.uint32(NORMS.index(norm)), np.uint32(most), self._report
+        self.rows.stay(self._power, (x, out), *arguments)
+        made = reported(self._report)
+        self.rows.exchange.count_received(x, len(made))
+        return made
 
     def _queue(self, old: Gathered, new: Gathered, tol: float, norm: int) -> None:
         """Queue a sweep and its exchange."""
 
         def launch() -> None:
-            self.rows.sweep(self._full, old, new, _NULL, np.float64(tol), np.uint32(norm))
+            arguments = (old.memory, old.own, new.own, _NULL, np.float64(tol), np.uint32(norm))
+            self.rows.launch(self._full, old, new, *arguments)
+            self.rows.exchange.queue(new)
 
         self._repeated.run((old.memory, old.heard, new.memory, new.heard), (tol, norm), launch)
 
@@ -117,7 +131,3 @@ class DevicePower(Operator[Gathered]):
     def read(self, x: Gathered, segments: int) -> Floats:  # noqa: ARG002
         """Return the values of all nodes, in main memory."""
         return self.rows.download(x)
-
-
-def _found(told: Told) -> Sweep:
-    return Sweep(told.l1, told.squares**0.5, told.linf, told.mass)

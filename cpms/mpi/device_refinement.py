@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from cpms.cuda import variants
+from cpms.cuda.refinement import MOST, NORMS, reported, room_for_report
 from cpms.engine import Floats, Norm, Refinement, Round, Sweep
-from cpms.format import FloatFormat
+from cpms.format import FP32, FloatFormat
 from cpms.mpi.device_power import AHEAD
 from cpms.mpi.device_rows import DeviceRows, Told
 from cpms.mpi.gathered import Gathered
@@ -33,10 +34,12 @@ class DeviceRefinement(Refinement):
         self._has_c = False
         self._z: tuple[Gathered, ...] = ()
         self._storage: FloatFormat | None = None
+        self._report = room_for_report()
         self._full = variants.ranks_full(rows.shape, refines=True, personal=rows.personal)
         self._full_repeated, self._low_repeated = Repeated(rows.transport), Repeated(rows.transport)
         self._correct = variants.ranks_correct(rows.shape)
-        rows.exchange.compile(64, self._correct, self._full, *variants.SHARES)
+        sweeping = [] if rows.exchange.within else [self._correct, self._full]
+        rows.exchange.compile(64, *sweeping, *variants.SHARES)
 
     def start(self, values: Floats) -> None:
         """Begin at values; every rank gives all of them."""
@@ -46,6 +49,8 @@ class DeviceRefinement(Refinement):
 
     def round(self, storage: FloatFormat | None, *, gain: float, tol: float, norm: Norm, most_low: int) -> Round:
         """Correct, exchange, sweep in float64; then quantise, exchange, sweep, and so on."""
+        if self._rows.exchange.within:
+            return self._stay(storage, gain=gain, trust=0.0, tol=tol, norm=norm, most=most_low + 1)[0]
         began = time.perf_counter()
         full = self._full_sweep()
         found = Sweep(full.l1, math.sqrt(full.squares) if full.squares >= 0 else math.nan, full.linf, full.mass)
@@ -53,16 +58,44 @@ class DeviceRefinement(Refinement):
         low: list[float] = []
         if storage is not None and most_low > 0 and tol <= size < math.inf:
             until = max(gain * full.l1, 0.5 * tol * full.l1 / size)
-            for told, ended in self._low_sweeps(storage, until=until, most=most_low):
+            for told in self._low_sweeps(storage, until=until, most=most_low):
                 low.append(told.l1)
                 sums.append(told.sum)
-                seconds.append(ended - began)
+                seconds.append(time.perf_counter() - began)
         self._has_c = bool(low)
         return Round(found=found, low=low, sums=sums, seconds=seconds)
+
+    def rounds(
+        self, storage: FloatFormat | None, *, gain: float, trust: float, tol: float, norm: Norm, most: int
+    ) -> list[Round]:
+        """Launch once, where a kernel may see to exchanges."""
+        do = self._stay if self._rows.exchange.within else super().rounds
+        return do(storage, gain=gain, trust=trust, tol=tol, norm=norm, most=most)
 
     def read(self) -> Floats:
         """Return x, in main memory."""
         return self._rows.download(self._x)
+
+    def _stay(
+        self, storage: FloatFormat | None, *, gain: float, trust: float, tol: float, norm: Norm, most: int
+    ) -> list[Round]:
+        """Do rounds in one launch."""
+        rows, kept = self._rows, storage or self._storage or FP32
+        self._use(kept)
+        arguments = (
+            *(np.float64(gain), np.float64(tol), np.float64(trust), np.uint32(NORMS.index(norm))),
+            *(np.uint32(min(most, MOST)), np.uint32(storage is not None), *_storing(kept, rows)),
+            *(self._change, self._c, np.uint32(self._has_c), self._report),
+        )
+        variant = variants.ranks_refine(kept, rows.shape, personal=rows.personal)
+        rows.stay(variant, (self._x, self._fresh, *self._z, self._told), *arguments)
+        found = reported(self._report)
+        if len(found) % 2:
+            self._x, self._fresh = self._fresh, self._x
+        self._has_c = bool(found[-1].low)
+        rows.exchange.count_received(self._x, len(found))
+        rows.exchange.count_received(self._z[0], sum(len(made.low) + bool(made.low) for made in found))
+        return found
 
     def _full_sweep(self) -> Told:
         rows, x, fresh, has_c, to = self._rows, self._x, self._fresh, self._has_c, self._told
@@ -70,37 +103,22 @@ class DeviceRefinement(Refinement):
         def launch() -> None:
             rows.launch(self._correct, x, x, x.own, self._c if has_c else _NULL)
             rows.exchange.queue(x)
-            rows.full_sweep(self._full, x, fresh, to, self._change)
+            # No norm is below 0, so that this sweep always runs.
+            arguments = (x.memory, x.own, fresh.own, self._change, np.float64(0.0), np.uint32(0))
+            rows.launch(self._full, x, to, *arguments)
+            rows.exchange.queue_told(to)
 
         self._full_repeated.run((x.memory, x.heard, fresh.memory, to.heard), (has_c,), launch)
         self._x, self._fresh = fresh, x
         return rows.told(to)()
 
-    def _low_sweeps(self, storage: FloatFormat, *, until: float, most: int) -> Iterator[tuple[Told, float]]:
-        """Sweep until ||r||_1 is at most ``until``; yield what each sweep found, and when by the host's clock."""
+    def _low_sweeps(self, storage: FloatFormat, *, until: float, most: int) -> Iterator[Told]:
+        """Sweep until ||r||_1 is at most ``until``; yield what each sweep found while the next one runs."""
         rows = self._rows
         self._use(storage)
         arguments = (*_storing(storage, rows), self._change, self._c, self._z[0].own, np.float64(until))
         rows.launch(variants.ranks_quantise(storage, rows.shape), self._told, self._z[0], *arguments)
         rows.exchange.queue(self._z[0])
-        yield from (self._stay if rows.exchange.within else self._look_on)(storage, until=until, most=most)
-
-    def _stay(self, storage: FloatFormat, *, until: float, most: int) -> Iterator[tuple[Told, float]]:
-        """Sweep in as few launches as hold all sweeps."""
-        rows, done = self._rows, 0
-        variant = variants.ranks_low(storage, rows.shape, personal=rows.personal)
-        while done < most:
-            old, new = self._z[done % 2], self._z[(done + 1) % 2]
-            made = rows.sweeps(variant, old, new, *_storing(storage, rows), self._c, most=most - done)
-            ended = time.perf_counter() - made[-1][1]
-            yield from ((told, ended + spent) for told, spent in made)
-            done += len(made)
-            if not made[-1][0].l1 > until:
-                return
-
-    def _look_on(self, storage: FloatFormat, *, until: float, most: int) -> Iterator[tuple[Told, float]]:
-        """Look at each sweep while the next one runs."""
-        rows = self._rows
         ahead: deque[Callable[[], Told]] = deque()
         queued = 0
         for seen in range(most):
@@ -110,7 +128,7 @@ class DeviceRefinement(Refinement):
                 ahead.append(rows.told(new))
                 queued += 1
             told = ahead.popleft()()
-            yield told, time.perf_counter()
+            yield told
             if not told.l1 > until:
                 return
 
@@ -120,7 +138,8 @@ class DeviceRefinement(Refinement):
 
         def launch() -> None:
             variant = variants.ranks_low(storage, rows.shape, personal=rows.personal)
-            rows.sweep(variant, old, new, *_storing(storage, rows), self._c)
+            rows.launch(variant, old, new, *_storing(storage, rows), old.memory, new.own, self._c)
+            rows.exchange.queue(new)
 
         vectors = (old.memory, old.heard, new.memory, new.heard)
         self._low_repeated.run(vectors, (storage.width,), launch)
@@ -133,9 +152,11 @@ class DeviceRefinement(Refinement):
         self._z = ()
         vector = self._rows.exchange.vector
         self._z = tuple(vector(np.uint8, each_bytes=storage.width // 8) for _ in range(2))
-        shape = self._rows.shape
-        low = variants.ranks_low(storage, shape, personal=self._rows.personal)
-        self._rows.exchange.compile(storage.width, variants.ranks_quantise(storage, shape), low)
+        shape, personal = self._rows.shape, self._rows.personal
+        sweeping = [variants.ranks_quantise(storage, shape), variants.ranks_low(storage, shape, personal=personal)]
+        if self._rows.exchange.within:
+            sweeping = [variants.ranks_refine(storage, shape, personal=personal)]
+        self._rows.exchange.compile(storage.width, *sweeping)
         self._storage = storage
 
 

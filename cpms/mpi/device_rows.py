@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,12 +39,6 @@ class Told(NamedTuple):
         """Join the ranks' numbers, in the same order on every rank."""
         rows = by_rank.reshape(-1, TOLD)
         return cls(*rows[:, :5].sum(axis=0).tolist(), *rows[:, 5:7].max(axis=0).tolist())
-
-
-MOST = 256
-"""Sweeps in a launch."""
-_REPORTED = len(Told._fields) + 1
-"""Numbers of a sweep that a launch reports: what ranks told, and when it ended."""
 
 
 class DeviceRows:
@@ -104,7 +97,6 @@ class DeviceRows:
         with current().memory_for(own.name, needed):
             self.exchange = exchange(which, transport, halo, rows.bounds)
             self._graph = self._resident(own, value_bytes)
-            self._report = current().arrays.zeros(2 + _REPORTED * MOST, np.float64)
 
     @property
     def nbytes(self) -> int:
@@ -131,38 +123,12 @@ class DeviceRows:
         told = (*graph.barrier, heard.heard, np.uint32(self.transport.ranks), to.to)
         current().run_resident(variant, graph.edges.blocks, (*graph.arguments, *told, *arguments))
 
-    def sweep(self, variant: Variant, old: Gathered, new: Gathered, *arguments: Any) -> None:
-        """Queue one sweep and its exchange."""
-        self._launch_sweeps(variant, old, new, 0, arguments)
-        self.exchange.queue(new)
-
-    def full_sweep(self, variant: Variant, x: Gathered, fresh: Gathered, to: Gathered, change: Any) -> None:
-        """Queue a full sweep of method ``refine``, and the exchange of what ranks tell of it."""
-        found = replace(fresh, heard=to.heard)
-        # No norm is below 0, so that this sweep always runs.
-        self._launch_sweeps(variant, x, found, 0, (change, np.float64(0.0), np.uint32(0)))
-        self.exchange.queue_told(to)
-
-    def sweeps(
-        self, variant: Variant, old: Gathered, new: Gathered, *arguments: Any, most: int
-    ) -> list[tuple[Told, float]]:
-        """Sweep from ``old`` to ``new`` and back in one launch, which sees to exchanges; see `Exchange.within`.
-
-        Returns what ranks told after each sweep, joined, and after how many seconds on a clock of the device.
-        """
-        self._launch_sweeps(variant, old, new, min(most, MOST), arguments)
-        report = current().note(self._report)()
-        count, began_ns = report[:2].tolist()
-        rows = report[2:].reshape(-1, _REPORTED)[: int(count)].tolist()
-        self.exchange.count_received(new, len(rows))
-        return [(Told(*row[:-1]), (row[-1] - began_ns) * 1e-9) for row in rows]
-
-    def _launch_sweeps(
-        self, variant: Variant, old: Gathered, new: Gathered, most: int, arguments: tuple[Any, ...]
-    ) -> None:
+    def stay(self, variant: Variant, vectors: Sequence[Gathered], *arguments: Any) -> None:
+        """Queue a kernel of many sweeps, which sees to exchanges of these vectors; see `Exchange.within`."""
         graph = self._graph
-        turns = *old.arguments, *new.arguments, *self.exchange.talk, np.uint32(most), self._report
-        current().run_resident(variant, graph.edges.blocks, (*graph.arguments, *graph.barrier, *turns, *arguments))
+        given = [each for vector in vectors for each in vector.arguments]
+        arguments = (*graph.arguments, *graph.barrier, *given, *self.exchange.talk, *arguments)
+        current().run_resident(variant, graph.edges.blocks, arguments)
 
     def told(self, vector: Gathered) -> Callable[[], Told]:
         """Return how to wait for what was told until now; no rank may tell anything else there before."""

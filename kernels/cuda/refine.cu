@@ -1,37 +1,13 @@
 // Rounds of method refine in one launch: correct x, sweep in float64, then low sweeps; and again.
 #include "bins.cuh"
-#include "rounds.cuh"
+#include "plan.cuh"
 
 namespace cpms {
 
-struct Plan {
-    double gain, tol, trust;
-    u32 norm;    // 0, 1, 2: l1, l2, linf
-    u32 most;    // sweeps in all
-    u32 lows;    // whether there are low sweeps
-    Storing storing;
-};
-
-// What a launch writes for the host: how many sweeps and when it began, in ns; then of each sweep ||r||_1,
-// sum of squares (-1 for a low sweep), mass, sum of r, largest |r|, and when it ended.
-struct Report {
-    double* to;
-    bool writes;
-    u32 count = 0;
-
-    CPMS_DEVICE void sweep(double l1, double squares, double mass, double sum, double linf) {
-        if (writes) {
-            const double row[6] = {l1, squares, mass, sum, linf, nanoseconds()};
-            for (int q = 0; q < 6; ++q) to[2 + 6 * count + q] = row[q];
-            to[0] = (double)(count + 1);
-        }
-        ++count;
-    }
-};
-
 template <class Q, bool Personal, bool Partial, bool Binned>
-CPMS_DEVICE void refine(const Edges& edges, const Bins& bins, const Nodes& nodes, const Plan& plan, double* shares, double* fresh,
-                        double* change, float* c, u32 has_c, u8* z, u8* z_other, const Grid& grid, double* report_to) {
+CPMS_DEVICE void refine(const Edges& edges, const Bins& bins, const Nodes& nodes, const Plan& plan, double* shares,
+                        double* fresh, double* change, float* c, u32 has_c, u8* z, u8* z_other, const Grid& grid,
+                        double* report_to) {
     __shared__ Room room;
     __shared__ FullFactors by;
     Ahead ahead;
@@ -69,7 +45,7 @@ CPMS_DEVICE void refine(const Edges& edges, const Bins& bins, const Nodes& nodes
         if (report.count >= plan.most) return;
 
         LowState state = quantised<Q, Partial>(nodes, plan.storing, change, norms.value[5], c, z, grid);
-        const double half = 0.5 * plan.tol * l1 / size, until = plan.gain * l1 > half ? plan.gain * l1 : half;
+        const double until = low_until(plan, l1, size);
         double now;
         do {
             const int next = shared_scale(plan.storing.scaled, plan.storing.top, state.largest);

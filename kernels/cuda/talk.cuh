@@ -43,11 +43,9 @@ struct Talk {
         for (u32 run = thread; run < runs; run += threads) {
             u32 to = 0;
             while (begins[to + 1] <= run * each) ++to;
-            u32 from[each];
-#pragma unroll
-            for (int k = 0; k < each; ++k) from[k] = load_word(places + run * each + k, ReadOnly{});
+            const Run<4 * each> of_run = load_run_bytes<4 * each>((const u8*)(places + run * each), ReadOnly{});
             u8* const there = (u8*)values_to[to] + (u64)(run * each - begins[to]) * sizeof(Word);
-            store_run_bytes<16>(there, side_by_side(own, from, policy));
+            store_run_bytes<16>(there, side_by_side(own, of_run.word, policy));
         }
     }
     // `count` numbers, to where `told_to` says. By a block.

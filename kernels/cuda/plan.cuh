@@ -1,0 +1,38 @@
+// What the host asks of rounds of method refine in one launch, and what it is told of them.
+#pragma once
+#include "rounds.cuh"
+
+namespace cpms {
+
+struct Plan {
+    double gain, tol, trust;
+    u32 norm;    // 0, 1, 2: l1, l2, linf
+    u32 most;    // sweeps in all
+    u32 lows;    // whether there are low sweeps
+    Storing storing;
+};
+
+// What a launch writes for the host: how many sweeps and when it began, in ns; then of each sweep ||r||_1,
+// sum of squares (-1 for a low sweep), mass, sum of r, largest |r|, and when it ended.
+struct Report {
+    double* to;
+    bool writes;
+    u32 count = 0;
+
+    CPMS_DEVICE void sweep(double l1, double squares, double mass, double sum, double linf) {
+        if (writes) {
+            const double row[6] = {l1, squares, mass, sum, linf, nanoseconds()};
+            for (int q = 0; q < 6; ++q) to[2 + 6 * count + q] = row[q];
+            to[0] = (double)(count + 1);
+        }
+        ++count;
+    }
+};
+
+// Until which ||r||_1 low sweeps go on, after a full one that found l1, and `size` in the norm of the plan.
+CPMS_DEVICE double low_until(const Plan& plan, double l1, double size) {
+    const double half = 0.5 * plan.tol * l1 / size;
+    return plan.gain * l1 > half ? plan.gain * l1 : half;
+}
+
+}  // namespace cpms
