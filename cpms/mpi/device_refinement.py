@@ -43,9 +43,9 @@ class DeviceRefinement(Refinement):
 
     def start(self, values: Floats) -> None:
         """Begin at values; every rank gives all of them."""
-        self._rows.exchange.ready()
         self._rows.upload(values, self._x)
         self._has_c = False
+        self._rows.exchange.ready()
 
     def round(self, storage: FloatFormat | None, *, gain: float, tol: float, norm: Norm, most_low: int) -> Round:
         """Correct, exchange, sweep in float64; then quantise, exchange, sweep, and so on."""

@@ -9,9 +9,10 @@ CPMS_DEVICE void fence_system() { asm volatile("fence.acq_rel.sys;" ::: "memory"
 CPMS_DEVICE void signal(u32* at, u32 number) {
     asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(at), "r"(number) : "memory");
 }
+// A fence must follow.
 CPMS_DEVICE u32 signalled(const u32* at) {
     u32 found;
-    asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(found) : "l"(at) : "memory");
+    asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(found) : "l"(at) : "memory");
     return found;
 }
 #else
@@ -19,7 +20,7 @@ CPMS_DEVICE void fence_system() { __atomic_thread_fence(__ATOMIC_ACQ_REL); }
 CPMS_DEVICE void signal(u32* at, u32 number) { __atomic_store_n(at, number, __ATOMIC_RELEASE); }
 CPMS_DEVICE u32 signalled(const u32* at) {
     host::pass_to_processes();
-    return __atomic_load_n(at, __ATOMIC_ACQUIRE);
+    return __atomic_load_n(at, __ATOMIC_RELAXED);
 }
 #endif
 
@@ -66,6 +67,7 @@ struct Talk {
         if (is_other(threadIdx.x)) {
             while ((int)(signalled(signals + threadIdx.x) - number) < 0) {
             }
+            fence_system();
         }
         __syncthreads();
     }
