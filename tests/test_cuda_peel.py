@@ -41,7 +41,7 @@ def compiled_together(request):
 def engine(request, monkeypatch):
     """Return engine ``cuda_fused`` where all passes pay."""
     monkeypatch.setattr(cuda_fused, "missing", lambda: None)
-    monkeypatch.setattr(peel, "Cost", lambda: FREE)
+    monkeypatch.setattr(peeled, "Cost", lambda: FREE)
     with backends.using(request.getfixturevalue(f"{request.param}_backend")):
         yield cuda_fused.ENGINE
 
@@ -168,6 +168,14 @@ def test_a_pass_that_does_not_pay_is_not_made(host_backend):
         assert found_by_peel(layered((40, 40, 40)), peel.Cost()) is not None
         assert found_by_peel(layered((40, 40, 40), cycle=30), peel.Cost()) is None
         assert found_by_peel(layered((1,) * 900), peel.Cost()) is None
+
+
+def test_fewer_sweeps_pay_for_fewer_levels(host_backend, monkeypatch):
+    graph = layered((20,) * 40)
+    with backends.using(host_backend):
+        for sweeps, kind in ((20, CudaRefinement), (120, PeeledRefinement)):
+            monkeypatch.setattr(peeled.forecast, "sweeps", lambda *_, sweeps=sweeps: sweeps)
+            assert type(peeled.prepared(Problem(graph), "cuda_fused")) is kind
 
 
 @pytest.mark.parametrize("node", range(8))

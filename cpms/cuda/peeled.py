@@ -13,16 +13,20 @@ from typing import Any
 
 import numpy as np
 
+from cpms.cuda import forecast
 from cpms.cuda.arrange import Slots
 from cpms.cuda.backend import current
 from cpms.cuda.passes import Passes, Renumbered, Split
-from cpms.cuda.peel import Peel, peel
+from cpms.cuda.peel import Cost, Peel, peel
 from cpms.cuda.refinement import CudaRefinement, needed_bytes, too_large
 from cpms.cuda.resident import DEFAULT, ResidentGraph, Stretches
 from cpms.cuda.variants import PASSES
 from cpms.engine import Floats, Norm, Problem, Refinement, Round
 from cpms.errors import UnsupportedError
 from cpms.format import FloatFormat
+
+_FORECAST_EDGES = 1 << 20
+"""Up to which a solve takes so little time that it matters how many sweeps it will be: 20 ms on a processor."""
 
 
 class PeeledRefinement(Refinement):
@@ -160,5 +164,8 @@ def _peeled(problem: Problem) -> PeeledRefinement | None:
     if problem.dangling == "uniform" and problem.teleport is not None:
         return None
     indptr, sources = arrays.asarray(graph.indptr.astype(np.uint32)), arrays.asarray(graph.sources.view(np.uint32))
-    found = peel(graph, indptr, sources)
+    cost = Cost()
+    if graph.edges <= _FORECAST_EDGES:
+        cost = cost._replace(sweeps=forecast.sweeps(graph, problem.damping))
+    found = peel(graph, indptr, sources, cost)
     return None if found is None else PeeledRefinement(problem, found, Renumbered.of(graph, found, indptr, sources))
