@@ -17,7 +17,7 @@ from cpms.cuda.variants import WHOLE_VALUES
 GROUP_NODES = 8
 _MOST_GROUPS = 0.08
 """Groups an edge up to which bins were faster on an H200."""
-_SAMPLES, _SAMPLED_STEPS = 64, 64
+_SAMPLES, _SAMPLED_STEPS = 16, 256
 """Runs of steps looked at, and how long they are: about what a bin holds."""
 _AT_ONCE = 1 << 24
 """Slots that are sorted at once."""
