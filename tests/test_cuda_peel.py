@@ -173,7 +173,7 @@ def test_a_pass_that_does_not_pay_is_not_made(host_backend):
 def test_fewer_sweeps_pay_for_fewer_levels(host_backend, monkeypatch):
     graph = layered((20,) * 40)
     with backends.using(host_backend):
-        for sweeps, kind in ((20, CudaRefinement), (120, PeeledRefinement)):
+        for sweeps, kind in ((10, CudaRefinement), (120, PeeledRefinement)):
             monkeypatch.setattr(peeled.forecast, "sweeps", lambda *_, sweeps=sweeps: sweeps)
             assert type(peeled.prepared(Problem(graph), "cuda_fused")) is kind
 

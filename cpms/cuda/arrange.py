@@ -22,7 +22,7 @@ MARK_BYTES = 0.25
 SLOT_BYTES = 4 + MARK_BYTES
 """Source and mark of a slot."""
 _SECTOR_BYTES = 32
-_SAMPLED = 512
+_SAMPLED = 4096
 """Steps looked at."""
 
 

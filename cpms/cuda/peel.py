@@ -31,21 +31,18 @@ class Cost(NamedTuple):
         That a solve takes, about: 16 to 119 to 1e-10; see `cpms.cuda.forecast`.
     sweep, level, narrow_level, launch : float
         Of sweeps and levels without nodes; of passes at all.
-    swept_node, swept_edge : float
-        What a node and an edge add to a sweep.
-    passed, passed_alone : float
-        What a node or edge adds to a pass; to a pass by one block alone.
+    swept, passed, passed_alone : float
+        What a node or edge adds to a sweep; to a pass; to a pass by one block alone.
     counted, aimed : float
         What a node adds to a sweep where edges leave the core, and where edges come into it.
     """
 
     sweeps: int = 80
-    sweep: float = 4.6
+    sweep: float = 6.0
     level: float = 2.5
     narrow_level: float = 0.85
     launch: float = 80.0
-    swept_node: float = 5.0e-6
-    swept_edge: float = 1.5e-6
+    swept: float = 3.3e-6
     passed: float = 1.0e-5
     passed_alone: float = 4.0e-4
     counted: float = 4.5e-6
@@ -55,8 +52,7 @@ class Cost(NamedTuple):
         """Return what a level of so many nodes and edges saves."""
         narrow = rows <= _NARROW
         level, passed = (self.narrow_level, self.passed_alone) if narrow else (self.level, self.passed)
-        swept = self.sweeps * (rows * self.swept_node + entries * self.swept_edge)
-        return swept - (rows + entries) * passed - level
+        return (rows + entries) * (self.sweeps * self.swept - passed) - level
 
 
 @dataclass(frozen=True, eq=False)
