@@ -27,7 +27,8 @@ def _lines(row):
     for result in row.results:
         moved = result["bytes"] / bandwidth
         # Edges in bins take less than a source's bytes, and gather from shared memory.
-        gathers = result["gather_us"] if result["bytes"] >= 4 * row.edges else np.nan
+        of_edges = result["bytes"] - (12 + result["bits"] / 8) * row.nodes
+        gathers = result["gather_us"] if of_edges >= 4 * row.edges else np.nan
         yield {
             "graph": label(row),
             "storage": result["storage"],
