@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import cpms
 from cpms import Graph, format_named
 from cpms.cuda import arrange, bins, host, variants
 from cpms.cuda import backend as backends
@@ -20,20 +21,13 @@ from cpms.quantising import quantiser
 FORMATS = [quantiser(format_named(name)) for name in ("fp16", "e5m2")]
 
 
-def spread(nodes, edges, power_of_targets):
-    """Return a graph whose edges begin anywhere."""
-    random = np.random.default_rng(1)
-    targets = (nodes * random.random(edges) ** power_of_targets).astype(np.int64)
-    return Graph.from_edges(random.integers(0, nodes, edges), targets, nodes=nodes)
-
-
 GRAPHS = {
     "one node": Graph.from_edges([], [], nodes=1),
     "no edges": Graph.from_edges([], [], nodes=700),
     "a row over many bins": Graph.from_edges(np.arange(1, 9000), np.zeros(8999, int)),
     "two such rows": Graph.from_edges(np.arange(12_000) % 3000, np.arange(12_000) % 2 * 2999, nodes=3000),
-    "skewed": spread(900, 12_000, 4),
-    "more rows than edges": spread(4000, 900, 1),
+    "skewed": cpms.load("rmat:scale=10,edge_factor=12,seed=1"),
+    "more rows than edges": Graph.from_edges(np.arange(900), np.arange(900) * 7 % 4000, nodes=4000),
     "rows that end with steps": Graph.from_edges(np.arange(2048) % 512, np.arange(2048) // 256, nodes=512),
 }
 LEAST = 260
@@ -73,13 +67,16 @@ def binned(graph, blocks):
 
 
 @given(
-    graph=st.builds(spread, st.integers(1, 3000), st.integers(0, 20_000), st.integers(1, 6)), blocks=st.integers(1, 9)
+    spec=st.builds(
+        "rmat:scale={},edge_factor={},seed={}".format, st.integers(1, 11), st.integers(1, 10), st.integers(0, 9)
+    ),
+    blocks=st.integers(1, 9),
 )
 @few
-def test_places_name_sources_and_every_step_is_in_one_stretch(host_backend, monkeypatch, graph, blocks):
+def test_places_name_sources_and_every_step_is_in_one_stretch(host_backend, monkeypatch, spec, blocks):
     with monkeypatch.context() as patch, backends.using(host_backend):
         patch.setattr(bins, "BIN_GROUPS", LEAST)
-        check_bins(*binned(graph, blocks), blocks)
+        check_bins(*binned(cpms.load(spec), blocks), blocks)
 
 
 @pytest.mark.parametrize("blocks", [1, 7])
@@ -171,9 +168,9 @@ def test_bins_are_for_gathers_that_dominate_beyond_the_cache_and_lie_near_each_o
 @pytest.mark.gpu
 def test_rows_across_blocks_and_many_bins_a_block(gpu_backend):
     graphs_of_size = {
-        "skewed": spread(300_000, 3_000_000, 6),
+        "skewed": cpms.load("rmat:scale=18,edge_factor=12,seed=1"),
         "hub": Graph.from_edges(np.arange(400_000), np.arange(400_000) % 3, nodes=400_000),
-        "few": spread(700_000, 200_000, 1),
+        "few": Graph.from_edges(np.arange(200_000) * 3, np.arange(200_000) * 7 % 700_000, nodes=700_000),
         "mesh": Graph.from_edges(np.repeat(np.arange(200_000), 4), np.arange(800_000) % 199_999, nodes=200_000),
     }
     with backends.using(gpu_backend):

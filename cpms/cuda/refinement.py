@@ -143,7 +143,7 @@ def _as_rounds(columns: list[list[float]], began_ns: float) -> Iterator[Round]:
 def needed_bytes(problem: Problem) -> int:
     """Return about how many bytes of device memory resident kernels need, that of arranging included."""
     graph = problem.graph
-    return 9 * (graph.edges + graph.nodes) + 64 * graph.nodes
+    return 12 * (graph.edges + graph.nodes) + 64 * graph.nodes
 
 
 def too_large(problem: Problem, engine: str) -> str | None:
