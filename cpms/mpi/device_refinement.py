@@ -94,6 +94,7 @@ class DeviceRefinement(Refinement):
             self._x, self._fresh = self._fresh, self._x
         self._has_c = bool(found[-1].low)
         rows.exchange.count_received(self._x, len(found))
+        rows.exchange.count_told(self._told, len(found))
         rows.exchange.count_received(self._z[0], sum(len(made.low) + bool(made.low) for made in found))
         return found
 

@@ -68,7 +68,7 @@ class DirectExchange(Halos):
     def queue_told(self, vector: Gathered) -> None:
         """Write and wait for what ranks tell alone."""
         self._push(vector, with_values=False)
-        self._count_told(vector)
+        self.count_told(vector)
 
     @property
     def within(self) -> bool:
@@ -84,9 +84,10 @@ class DirectExchange(Halos):
     def count_received(self, vector: Gathered, times: int = 1) -> None:
         """Count values and what ranks told."""
         self.transport.received_bytes += times * sum(count for _, count in self.receives) * vector.each_bytes
-        self._count_told(vector, times)
+        self.count_told(vector, times)
 
-    def _count_told(self, vector: Gathered, times: int = 1) -> None:
+    def count_told(self, vector: Gathered, times: int = 1) -> None:
+        """Count what ranks told."""
         ranks = self.transport.ranks
         self.transport.received_bytes += times * (vector.heard.nbytes // ranks * (ranks - 1))
 

@@ -130,6 +130,9 @@ class Exchange(ABC):
     def count_received(self, vector: Gathered, times: int = 1) -> None:  # noqa: B027
         """Count the bytes of so many exchanges that a kernel sees to."""
 
+    def count_told(self, vector: Gathered, times: int = 1) -> None:  # noqa: B027
+        """Count the bytes of so many exchanges of what ranks told alone."""
+
 
 class WholeExchange(Exchange):
     """Every rank receives all values, in stretches of ranks."""

@@ -62,7 +62,8 @@ class Windows:
     def window(self, nbytes: int) -> Window:
         """Return a window with at least so many bytes for this rank; every rank calls this."""
         nbytes = -(-nbytes // _WHOLE_BYTES) * _WHOLE_BYTES
-        fitting = {number for number, kept in self._free.items() if kept.nbytes >= nbytes}
+        # A window that goes meanwhile is added to these.
+        fitting = {number for number, kept in list(self._free.items()) if kept.nbytes >= nbytes}
         common = set.intersection(*self._communicator.allgather(fitting))
         number = min(common) if common else self._make(nbytes)
         kept = self._free.pop(number)
