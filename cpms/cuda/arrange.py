@@ -24,6 +24,8 @@ SLOT_BYTES = 4 + MARK_BYTES
 _SECTOR_BYTES = 32
 _SAMPLED = 4096
 """Steps looked at."""
+STEP_COST = 100
+"""What 256 edges cost in a sweep, in rows."""
 
 
 class Rows(Protocol):
@@ -128,6 +130,12 @@ class Slots:
     def steps(self) -> int:
         """Steps of 256 slots, the last of them perhaps not full."""
         return -(-self.count // WHOLE_VALUES)
+
+    def rows_before(self) -> np.ndarray[Any, Any]:
+        """Return how many rows end before each step, and before the end; in main memory, shape (steps + 1,)."""
+        arrays = current().arrays
+        bounds = (arrays.arange(self.steps + 1, dtype=np.int64) * WHOLE_VALUES).clip(0, self.count)
+        return current().to_host(arrays.searchsorted(self.starts[1:], bounds.astype(np.uint32), side="right"))
 
     def tasks(self, steps: int, *, blocks: int = BLOCKS) -> Tasks:
         """Cut the slots into tasks of so many steps."""

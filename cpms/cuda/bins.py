@@ -21,8 +21,6 @@ _SAMPLES, _SAMPLED_STEPS = 16, 256
 """Runs of steps looked at, and how long they are: about what a bin holds."""
 _AT_ONCE = 1 << 24
 """Slots that are sorted at once."""
-_STEP_COST = 100
-"""What 256 edges cost, in rows."""
 
 Integers = npt.NDArray[np.int64]
 
@@ -64,9 +62,7 @@ class Bins:
     def of(cls, sources: Any, slots: arrange.Slots, blocks: int) -> Bins:
         """Cut steps of 256 slots, whose sources these are, into bins for so many blocks."""
         arrays = current().arrays
-        bounds = (arrays.arange(slots.steps + 1, dtype=np.int64) * WHOLE_VALUES).clip(0, slots.count)
-        rows_before = arrays.searchsorted(slots.starts[1:], bounds.astype(np.uint32), side="right")
-        cost = current().to_host(rows_before) + _STEP_COST * np.arange(slots.steps + 1)
+        cost = slots.rows_before() + arrange.STEP_COST * np.arange(slots.steps + 1)
         block_begins = equal_cuts(cost, np.array([0]), np.array([slots.steps]), blocks)[0]
         begins = _bounds(sources, block_begins, BIN_GROUPS)
         stretch_begins = equal_cuts(cost, begins[:-1], begins[1:], BINNED.warps)

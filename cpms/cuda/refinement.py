@@ -79,10 +79,9 @@ class CudaRefinement(Refinement):
             *self._graph.arguments,
             np.uint64(0) if self._graph.kept is None else self._graph.kept,
             *(self._graph.bins.arguments if self._graph.bins else NO_BINS),
-            *(np.float64(gain), np.float64(tol), np.float64(trust), np.uint32(NORMS.index(norm))),
-            *(np.uint32(min(most, MOST)), np.uint32(storage is not None)),
-            *(np.uint32(kept.exponent_bits != WIDE_EXPONENT_BITS), np.int32(kept.bias - headroom(kept))),
-            *(np.uint64(kept.seed), self._shares, self._fresh, self._change, self._c, np.uint32(self._has_c)),
+            *planned(gain=gain, trust=trust, tol=tol, norm=norm, most=most, lows=storage is not None),
+            *stored(kept, kept.seed),
+            *(self._shares, self._fresh, self._change, self._c, np.uint32(self._has_c)),
             *(*self._room(kept), *self._graph.barrier, self._report),
         )
         self._graph.launch(self._variant(kept), arguments)
@@ -111,6 +110,18 @@ class CudaRefinement(Refinement):
             arrays, length = current().arrays, vector_length(self._graph.nodes)
             self._rooms[storage] = tuple(arrays.zeros(storage.nbytes(length), np.uint8) for _ in range(2))
         return self._rooms[storage]
+
+
+def planned(*, gain: float, trust: float, tol: float, norm: Norm, most: int, lows: bool) -> tuple[Any, ...]:
+    """Return what a kernel takes of a plan, in its order; see ``plan.cuh``."""
+    numbers = np.float64(gain), np.float64(tol), np.float64(trust)
+    return *numbers, np.uint32(NORMS.index(norm)), np.uint32(min(most, MOST)), np.uint32(lows)
+
+
+def stored(storage: FloatFormat, seed: int) -> tuple[np.uint32, np.int32, np.uint64]:
+    """Return what a kernel takes of how it stores z, in its order."""
+    scaled = storage.exponent_bits != WIDE_EXPONENT_BITS
+    return np.uint32(scaled), np.int32(storage.bias - headroom(storage)), np.uint64(seed)
 
 
 def room_for_report() -> Any:

@@ -20,8 +20,6 @@ from cpms.engine import Problem
 from cpms.segmented import on_device
 
 _TO_SHARES, _FROM_SHARES = SHARES
-_STEP_COST = 100
-"""What 256 edges cost, in rows."""
 _SHORT_STRETCH = 4
 _OUTGROWN = {2: 0.5, 8: 1.0}
 """Shares of the cache from which short stretches were faster on an H200, by the bytes of a value."""
@@ -116,9 +114,7 @@ class Stretches:
         sources = arrange.for_lanes(sources, 32)
         if stretch_steps == 0:
             most = most_blocks * shape.warps
-            bounds = (arrays.arange(slots.steps + 1, dtype=np.int64) * WHOLE_VALUES).clip(0, slots.count)
-            rows_before = arrays.searchsorted(slots.starts[1:], bounds.astype(np.uint32), side="right")
-            begins = _cuts(current().to_host(rows_before), min(most, slots.steps))
+            begins = _cuts(slots.rows_before(), min(most, slots.steps))
         else:
             begins = np.arange(0, slots.steps, stretch_steps)
         count = len(begins)
@@ -151,12 +147,11 @@ class Stretches:
 
     def bins(self, slots: arrange.Slots, wanted: bool | None = None) -> Bins | None:
         """Return these edges in bins, or None where these do not pay or a block has no room for them."""
-        if self.shape != BINNED or not current().holds_bins:
+        fits = wanted is None and self.nbytes <= current().cache_bytes
+        if wanted is False or fits or self.shape != BINNED or not current().holds_bins:
             return None
         sources = arrange.from_lanes(self.sources, 32)
-        if wanted is None:
-            wanted = self.nbytes > current().cache_bytes and bins.pay(sources)
-        return Bins.of(sources, slots, self.blocks) if wanted else None
+        return Bins.of(sources, slots, self.blocks) if wanted or bins.pay(sources) else None
 
     @property
     def arguments(self) -> tuple[Any, ...]:
@@ -180,7 +175,7 @@ def _cuts(rows_before: npt.NDArray[np.int64], warps: int) -> npt.NDArray[np.int6
     [0, 3]
     """
     steps = len(rows_before) - 1
-    cost = np.arange(steps + 1) * _STEP_COST + rows_before
+    cost = np.arange(steps + 1) * arrange.STEP_COST + rows_before
     places = np.arange(warps)
     cuts = np.searchsorted(cost[:-1], places * cost[-1] // max(warps, 1))
     ascending: npt.NDArray[np.int64] = np.maximum.accumulate(cuts - places) + places

@@ -10,14 +10,13 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from cpms.cuda import variants
-from cpms.cuda.refinement import MOST, NORMS, reported, room_for_report
+from cpms.cuda.refinement import planned, reported, room_for_report, stored
 from cpms.engine import Floats, Norm, Refinement, Round, Sweep
 from cpms.format import FP32, FloatFormat
 from cpms.mpi.device_power import AHEAD
 from cpms.mpi.device_rows import DeviceRows, Told
 from cpms.mpi.gathered import Gathered
 from cpms.mpi.transport import Repeated
-from cpms.quantising import WIDE_EXPONENT_BITS, headroom
 
 _NULL = np.uint64(0)
 _SEEDS = 0xD1B54A32D192ED03
@@ -83,8 +82,8 @@ class DeviceRefinement(Refinement):
         rows, kept = self._rows, storage or self._storage or FP32
         self._use(kept)
         arguments = (
-            *(np.float64(gain), np.float64(tol), np.float64(trust), np.uint32(NORMS.index(norm))),
-            *(np.uint32(min(most, MOST)), np.uint32(storage is not None), *_storing(kept, rows)),
+            *planned(gain=gain, trust=trust, tol=tol, norm=norm, most=most, lows=storage is not None),
+            *_storing(kept, rows),
             *(self._change, self._c, np.uint32(self._has_c), self._report),
         )
         variant = variants.ranks_refine(kept, rows.shape, personal=rows.personal)
@@ -163,6 +162,4 @@ class DeviceRefinement(Refinement):
 
 def _storing(storage: FloatFormat, rows: DeviceRows) -> tuple[np.uint32, np.int32, np.uint64]:
     """Return how a kernel stores z; no two ranks round alike where that is random."""
-    seed = (storage.seed + rows.transport.rank * _SEEDS) % 2**64
-    scaled = storage.exponent_bits != WIDE_EXPONENT_BITS
-    return np.uint32(scaled), np.int32(storage.bias - headroom(storage)), np.uint64(seed)
+    return stored(storage, (storage.seed + rows.transport.rank * _SEEDS) % 2**64)

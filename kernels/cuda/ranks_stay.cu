@@ -17,8 +17,7 @@ CPMS_DEVICE void ranks_power(const Edges& edges, const Nodes& nodes, const Plan&
         for (int k = 0; k < 2; ++k) vectors[k] = given[k];
     }
     exchanges.begin();
-    Report report{report_to, blockIdx.x == 0 && threadIdx.x == 0};
-    if (report.writes) report_to[1] = nanoseconds();
+    Report report(report_to);
     double size;
     do {
         const Vector &from = vectors[report.count & 1], &into = vectors[~report.count & 1];
@@ -47,8 +46,7 @@ CPMS_DEVICE void ranks_refine(const Edges& edges, const Nodes& nodes, const Plan
         for (int k = 0; k < 5; ++k) vectors[k] = given[k];
     }
     exchanges.begin();
-    Report report{report_to, blockIdx.x == 0 && threadIdx.x == 0};
-    if (report.writes) report_to[1] = nanoseconds();
+    Report report(report_to);
     double before = infinity(), promised = before;
     u32 x = 0, z = 2;
     bool again = false;

@@ -21,8 +21,7 @@ CPMS_DEVICE void refine(const Edges& edges, const Bins& bins, const Nodes& nodes
         }
     };
     if constexpr (!Binned) expect_full();
-    Report report{report_to, blockIdx.x == 0 && threadIdx.x == 0};
-    if (report.writes) report_to[1] = nanoseconds();
+    Report report(report_to);
     double before = value_of(0x7FF0000000000000ull), promised = before;
     bool again;
     do {
