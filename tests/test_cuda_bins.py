@@ -14,6 +14,7 @@ from cpms.cuda import backend as backends
 from cpms.cuda.refinement import CudaRefinement
 from cpms.cuda.resident import Arrangement, ResidentGraph
 from cpms.cuda.shape import BINNED
+from cpms.cuda.ways import PLAIN, Wanted
 from cpms.engine import Problem
 from cpms.format import FP16, FP32
 from cpms.quantising import quantiser
@@ -39,10 +40,10 @@ few = settings(max_examples=25, deadline=None, suppress_health_check=[HealthChec
 def compiled_together(request):
     if host.compiler() is not None:
         kernels = [
-            variants.refine(storage, BINNED, personal=personal, binned=binned)
+            variants.refine(storage, BINNED, personal=personal, way=way)
             for storage in FORMATS
             for personal in (False, True)
-            for binned in (False, True)
+            for way in (variants.OVER_SOURCES, variants.IN_BINS)
         ]
         request.getfixturevalue("host_backend").compile(kernels)
 
@@ -62,8 +63,8 @@ def capacity(request, monkeypatch):
 def binned(graph, blocks):
     """Return the bins of a graph, the source of each slot, and the rows' slots."""
     slots = arrange.Slots.of(graph)
-    sources, _, _ = slots.place(graph)
-    return bins.Bins.of(sources, slots, blocks), sources, slots
+    sources, marks, _ = slots.place(graph)
+    return bins.Bins.of(sources, marks, slots, blocks), sources, slots
 
 
 @given(
@@ -121,10 +122,11 @@ def test_low_sweeps_in_bins_are_those_over_sources(device, capacity, name, stora
     teleport = np.arange(1.0, graph.nodes + 1)
     for problem in Problem(graph), Problem(graph, 0.6, teleport / teleport.sum(), "uniform"):
         over_sources, in_bins = (
-            CudaRefinement.of(problem, Arrangement(warps=16, bins=chosen)) for chosen in (False, True)
+            CudaRefinement.of(problem, Arrangement(warps=16, wanted=Wanted(False, chosen, False)))
+            for chosen in (False, True)
         )
-        assert in_bins.graph.bins is not None
-        assert over_sources.graph.bins is None
+        assert in_bins.graph.ways.bins is not None
+        assert over_sources.graph.ways == PLAIN
         for rounds in (over_sources, in_bins):
             rounds.start(np.full(problem.graph.nodes, 1 / problem.graph.nodes))
         for _ in range(2):
@@ -138,7 +140,10 @@ def test_low_sweeps_in_bins_are_those_over_sources(device, capacity, name, stora
 
 def test_formats_that_bins_do_not_hold_are_swept_over_sources(device):
     problem = Problem(GRAPHS["skewed"])
-    over_sources, in_bins = (CudaRefinement.of(problem, Arrangement(warps=16, bins=chosen)) for chosen in (False, True))
+    over_sources, in_bins = (
+        CudaRefinement.of(problem, Arrangement(warps=16, wanted=Wanted(False, chosen, False)))
+        for chosen in (False, True)
+    )
     for rounds in (over_sources, in_bins):
         rounds.start(np.full(problem.graph.nodes, 1 / problem.graph.nodes))
     options = {"gain": 0.1, "tol": 1e-11, "norm": "l1", "most_low": 12}
@@ -157,12 +162,12 @@ def test_bins_are_for_gathers_that_dominate_beyond_the_cache_and_lie_near_each_o
     targets = np.repeat(np.arange(nodes), each)
     near = (targets + 9 * np.tile(np.arange(1, each + 1), nodes)) % nodes
     graph = Graph.from_edges(np.random.default_rng(1).permutation(near) if far else near, targets, nodes=nodes)
-    chosen = Arrangement(renumber=False, warps=warps)
+    chosen = Arrangement(renumber=False, warps=warps, wanted=Wanted(hot=False, deal=False))
     with backends.using(host_backend):
-        assert (ResidentGraph.of(Problem(graph), chosen).bins is not None) is expected
-        assert ResidentGraph.of(Problem(graph), chosen, value_bytes=8).bins is None
-        monkeypatch.setattr(host_backend, "holds_bins", False)
-        assert ResidentGraph.of(Problem(graph), chosen).bins is None
+        assert (ResidentGraph.of(Problem(graph), chosen).ways.bins is not None) is expected
+        assert ResidentGraph.of(Problem(graph), chosen, value_bytes=8).ways == PLAIN
+        monkeypatch.setattr(host_backend, "most_shared", 0)
+        assert ResidentGraph.of(Problem(graph), chosen).ways == PLAIN
 
 
 @pytest.mark.gpu
@@ -177,7 +182,7 @@ def test_rows_across_blocks_and_many_bins_a_block(gpu_backend):
         for graph in graphs_of_size.values():
             found = []
             for chosen in (False, True, True):
-                rounds = CudaRefinement.of(Problem(graph), Arrangement(warps=16, bins=chosen))
+                rounds = CudaRefinement.of(Problem(graph), Arrangement(warps=16, wanted=Wanted(False, chosen, False)))
                 rounds.start(np.full(graph.nodes, 1 / graph.nodes))
                 rounds.round(FP16, gain=1e-6, tol=1e-12, norm="l1", most_low=20)
                 last = rounds.round(None, gain=0.1, tol=1e-12, norm="l1", most_low=0)

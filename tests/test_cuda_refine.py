@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 import cpms
 from cpms import Graph, Status, UnsupportedError, check, format_named
 from cpms.cuda import backend as backends
-from cpms.cuda import host, numbering, resident, variants
+from cpms.cuda import host, numbering, stretches, variants
 from cpms.cuda.numbering import Numbering
 from cpms.cuda.refinement import CudaRefinement
-from cpms.cuda.resident import Arrangement
+from cpms.cuda.resident import Arrangement, ResidentGraph
 from cpms.cuda.shape import SHAPES
 from cpms.engine import Problem
 from cpms.engines import cpu, cuda_fused, reference
@@ -148,7 +148,7 @@ def test_warps_are_few_where_gathers_dominate_or_all_fits_in_the_cache(
     targets = np.repeat(np.arange(nodes), 2)
     graph = Graph.from_edges((targets + np.tile([1, 2], nodes)) * stride % nodes, targets, nodes=nodes)
     with backends.using(host_backend):
-        assert resident.ResidentGraph.of(Problem(graph)).edges.shape == SHAPES[expected]
+        assert ResidentGraph.of(Problem(graph)).edges.shape == SHAPES[expected]
 
 
 @pytest.mark.parametrize("name", ["hub", "skewed"])
@@ -293,7 +293,7 @@ def test_power_iteration_is_in_float64_only(engine):
 def test_stretches_are_in_order_and_none_is_empty(ended, warps):
     before = np.append(0, np.cumsum(ended))
     used = min(warps, len(ended))
-    cuts = resident._cuts(before, used)
+    cuts = stretches._cuts(before, used)
     assert cuts[0] == 0
     assert (np.diff(np.append(cuts, len(ended))) >= 1).all()
 
@@ -354,7 +354,7 @@ class TestOnAGpu:
 @pytest.mark.parametrize("bits", variants.GATHERS)
 def test_gathers_alone_read_every_edge_once(engine, bits):
     backend = backends.current()
-    graph = resident.ResidentGraph.of(Problem(GRAPHS["skewed"]))
+    graph = ResidentGraph.of(Problem(GRAPHS["skewed"]))
     values = backend.arrays.asarray(np.arange(1024, dtype=f"uint{bits}") % 200)
     sums = backend.arrays.zeros(2 * 256, np.uint64)
     sources = graph.edges.sources

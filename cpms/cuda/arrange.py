@@ -131,6 +131,11 @@ class Slots:
         """Steps of 256 slots, the last of them perhaps not full."""
         return -(-self.count // WHOLE_VALUES)
 
+    @property
+    def edges(self) -> int:
+        """Edges in all."""
+        return int(current().to_host(self.indptr[-1:])[0])
+
     def rows_before(self) -> np.ndarray[Any, Any]:
         """Return how many rows end before each step, and before the end; in main memory, shape (steps + 1,)."""
         arrays = current().arrays
@@ -268,7 +273,18 @@ def gathered_bytes(sources: Any, value_bytes: int) -> float:
 
     A sector counts once a step: what a warp gathers again is in the first-level cache.
     """
+    sectors = np.sort(_sampled(sources) // (_SECTOR_BYTES // value_bytes), axis=1)
+    steps = sources.size // WHOLE_VALUES
+    return float(_SECTOR_BYTES * steps * (1 + np.count_nonzero(np.diff(sectors, axis=1), axis=1).mean()))
+
+
+def share_below(sources: Any, node: int) -> float:
+    """Return about what share of ``sources``, a device array by slot, is below a node."""
+    return float((_sampled(sources) < node).mean())
+
+
+def _sampled(sources: Any) -> np.ndarray[Any, Any]:
+    """Return sources of some steps, in main memory, shape (steps, 256)."""
     steps = sources.reshape(-1, WHOLE_VALUES)
     picked = current().arrays.asarray(np.linspace(0, len(steps), _SAMPLED, endpoint=False).astype(np.int64))
-    sectors = np.sort(current().to_host(steps[picked]) // (_SECTOR_BYTES // value_bytes), axis=1)
-    return float(_SECTOR_BYTES * len(steps) * (1 + np.count_nonzero(np.diff(sectors, axis=1), axis=1).mean()))
+    return current().to_host(steps[picked])

@@ -16,7 +16,7 @@ from cpms.errors import UnsupportedError
 
 THREADS = 256
 """Threads in a block, of every kernel but the resident ones."""
-RESIDENT_SHARED_BYTES = 47 << 10
+RESIDENT_SHARED_BYTES = 49 << 10
 """What a block of kernels that stay for many sweeps takes at most."""
 
 NOTED, NOTES = 4096, 8
@@ -34,8 +34,8 @@ class Backend(ABC):
     """Multiprocessors."""
     cache_bytes: int
     """Size of the cache that they share."""
-    holds_bins: bool
-    """Whether a block of kernels that stay may have the memory of bins besides its own."""
+    most_shared: int
+    """Bytes of shared memory that a block of kernels that stay may have besides its own."""
 
     @abstractmethod
     def compile(self, variants: Iterable[Variant]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,15 @@ _AT_ONCE = 1 << 24
 Integers = npt.NDArray[np.int64]
 
 
+class Values(NamedTuple):
+    """Where the values of bins are, as `Bins` has it."""
+
+    begins: Integers
+    lists: Any | None
+    places: Any
+    capacity: int
+
+
 @dataclass(frozen=True, eq=False)
 class Bins:
     """Edges in bins, for a number of blocks.
@@ -37,10 +46,12 @@ class Bins:
         First step, how many, and row of the first slot, of each warp.
     list_begins : device array of uint32, shape (bins + 1,)
         Where the list of each bin begins, and behind the last.
-    lists : device array of uint32
-        Groups of `GROUP_NODES` nodes that the edges of a bin begin at.
+    lists : device array of uint32, or None
+        Groups of `GROUP_NODES` nodes that the edges of a bin begin at; None where these values lie in order.
     places : device array of uint16
-        Place of each slot's value among those that its bin lists.
+        Place of each slot's value among those of its bin.
+    marks : device array of uint16
+        Those of the edges; see `cpms.cuda.arrange.Slots.place`.
     first_blocks : device array of uint32, shape (blocks,)
         Block in which the first row of each block begins.
     capacity : int
@@ -54,54 +65,59 @@ class Bins:
     list_begins: Any
     lists: Any
     places: Any
+    marks: Any
     first_blocks: Any
     capacity: int
     pieces: Any
 
     @classmethod
-    def of(cls, sources: Any, slots: arrange.Slots, blocks: int) -> Bins:
-        """Cut steps of 256 slots, whose sources these are, into bins for so many blocks."""
-        arrays = current().arrays
-        cost = slots.rows_before() + arrange.STEP_COST * np.arange(slots.steps + 1)
-        block_begins = equal_cuts(cost, np.array([0]), np.array([slots.steps]), blocks)[0]
+    def of(cls, sources: Any, marks: Any, slots: arrange.Slots, blocks: int) -> Bins:
+        """Cut steps of 256 slots, whose sources these are, into bins for so many blocks, with lists."""
+        block_begins = begins_of_blocks(slots, blocks)
         begins = _bounds(sources, block_begins, BIN_GROUPS)
-        stretch_begins = equal_cuts(cost, begins[:-1], begins[1:], BINNED.warps)
+        list_begins, lists, places = _listed(sources, begins)
+        values = Values(list_begins, lists, places, BIN_GROUPS)
+        return cls.cut(slots, marks, block_begins, begins, values)
+
+    @classmethod
+    def cut(cls, slots: arrange.Slots, marks: Any, block_begins: Integers, begins: Integers, values: Values) -> Bins:
+        """Share bins that begin at these steps, and end at the last of ``begins``, among the warps of blocks."""
+        arrays = current().arrays
+        stretch_begins = equal_cuts(_cost(slots), begins[:-1], begins[1:], BINNED.warps)
         steps = np.diff(np.column_stack([stretch_begins, begins[1:]]), axis=1)
         first_rows = _rows_of(slots, stretch_begins.ravel())
         of_block = np.searchsorted(begins, np.append(block_begins, slots.steps))
         block_rows = _rows_of(slots, block_begins)
         row_starts = current().to_host(slots.starts[arrays.asarray(block_rows)]).astype(np.int64)
-        list_begins, lists, places = _listed(sources, begins)
         return cls(
-            of_block=_words(of_block),
-            stretches=_words(np.column_stack([stretch_begins.ravel(), steps.ravel(), first_rows, 0 * first_rows])),
-            list_begins=_words(list_begins),
-            lists=lists,
-            places=places,
-            first_blocks=_words(np.searchsorted(block_begins * WHOLE_VALUES, row_starts, side="right") - 1),
-            capacity=BIN_GROUPS,
-            pieces=arrays.full(blocks, np.uint64(2**64 - 1), np.uint64),
+            of_block=words(of_block),
+            stretches=words(np.column_stack([stretch_begins.ravel(), steps.ravel(), first_rows, 0 * first_rows])),
+            list_begins=words(values.begins),
+            lists=values.lists,
+            places=values.places,
+            marks=marks,
+            first_blocks=words(np.searchsorted(block_begins * WHOLE_VALUES, row_starts, side="right") - 1),
+            capacity=values.capacity,
+            pieces=arrays.full(len(block_begins), np.uint64(2**64 - 1), np.uint64),
         )
 
     @property
     def arguments(self) -> tuple[Any, ...]:
         """What a kernel takes, in its order."""
-        lists = self.list_begins, self.lists, self.places
-        return self.of_block, self.stretches, *lists, self.first_blocks, np.uint32(self.capacity), self.pieces
+        lists = self.list_begins, np.uint64(0) if self.lists is None else self.lists, self.places
+        counts = np.uint32(self.capacity), np.uint32(self.places.size // WHOLE_VALUES)
+        return self.of_block, self.stretches, *lists, self.marks, self.first_blocks, *counts, self.pieces
 
     @property
     def streamed_bytes(self) -> float:
         """Bytes of places, marks and lists, which a sweep reads once."""
-        return float(self.places.nbytes + arrange.MARK_BYTES * self.places.size + self.lists.nbytes)
+        lists = 0 if self.lists is None else self.lists.nbytes
+        return float(self.places.nbytes + arrange.MARK_BYTES * self.places.size + lists)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the arrays."""
-        return sum(int(part.nbytes) for part in self.arguments)
-
-
-NO_BINS = (*[np.uint64(0)] * 6, np.uint32(0), np.uint64(0))
-"""What a kernel takes that goes over no bins."""
+        """Bytes of the arrays, but for the marks, which are those of the edges."""
+        return sum(int(part.nbytes) for part in self.arguments) - int(self.marks.nbytes)
 
 
 def pay(sources: Any) -> bool:
@@ -111,6 +127,18 @@ def pay(sources: Any) -> bool:
     picked = np.linspace(0, len(steps) - length, _SAMPLES).astype(np.int64)[:, None] + np.arange(length)
     groups = np.sort(current().to_host(steps[picked.ravel()]).reshape(_SAMPLES, -1) // GROUP_NODES, axis=1)
     return bool(1 + np.count_nonzero(np.diff(groups, axis=1), axis=1).mean() <= _MOST_GROUPS * groups.shape[1])
+
+
+def begins_of_blocks(slots: arrange.Slots, blocks: int) -> Integers:
+    """Return the first step of each block, shape (blocks,): all have about the same to do."""
+    (begins,) = equal_cuts(_cost(slots), np.array([0]), np.array([slots.steps]), blocks)
+    return np.asarray(begins)
+
+
+def _cost(slots: arrange.Slots) -> Integers:
+    """Return what all steps before each one cost, and all of them."""
+    cost: Integers = slots.rows_before() + arrange.STEP_COST * np.arange(slots.steps + 1)
+    return cost
 
 
 def equal_cuts(cost: Integers, begins: Integers, ends: Integers, parts: int) -> Integers:
@@ -145,7 +173,8 @@ def _rows_of(slots: arrange.Slots, steps: Integers) -> Integers:
     return current().to_host(rows).astype(np.int64)
 
 
-def _words(numbers: Integers) -> Any:
+def words(numbers: Integers) -> Any:
+    """Return numbers in device memory, as uint32."""
     return current().arrays.asarray(np.ascontiguousarray(numbers.astype(np.uint32)))
 
 

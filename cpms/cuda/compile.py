@@ -12,7 +12,7 @@ import numpy as np
 
 from cpms.cuda import variants as kernels
 from cpms.cuda.backend import NOTED, NOTES, RESIDENT_SHARED_BYTES, THREADS, Backend, Floats
-from cpms.cuda.shape import BIN_SHARED_BYTES, Shape
+from cpms.cuda.shape import Shape
 from cpms.cuda.variants import Variant
 from cpms.errors import CpmsError, UnavailableError
 
@@ -77,8 +77,7 @@ class CudaBackend(Backend):
         self._attributes = cupy.cuda.Device().attributes
         self.processors = self._attributes["MultiProcessorCount"]
         self.cache_bytes = self._attributes["L2CacheSize"]
-        room = self._attributes.get("MaxSharedMemoryPerBlockOptin", 0)
-        self.holds_bins = room >= RESIDENT_SHARED_BYTES + BIN_SHARED_BYTES
+        self.most_shared = self._attributes.get("MaxSharedMemoryPerBlockOptin", 0) - RESIDENT_SHARED_BYTES
         self._functions: dict[tuple[int, str], Any] = {}
         # Libraries keep the last stream they were given, so it must not go away.
         self._capturing = cupy.cuda.Stream(non_blocking=True)

@@ -16,7 +16,7 @@ import numpy as np
 from cpms.cuda import source
 from cpms.cuda import variants as kernels
 from cpms.cuda.backend import THREADS, Backend, Floats
-from cpms.cuda.shape import Shape
+from cpms.cuda.shape import DEALT_SHARED_BYTES, Shape
 from cpms.cuda.variants import Variant
 from cpms.errors import CpmsError, UnavailableError
 
@@ -74,7 +74,7 @@ class HostBackend(Backend):
         self.out_of_memory = MemoryError
         self.processors = processors
         self.cache_bytes = 1 << 20
-        self.holds_bins = True
+        self.most_shared = DEALT_SHARED_BYTES
 
     def compile(self, variants: Iterable[Variant]) -> None:
         """Build a shared library with all of these, unless all are ready."""

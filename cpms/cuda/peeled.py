@@ -19,8 +19,10 @@ from cpms.cuda.backend import current
 from cpms.cuda.passes import Passes, Renumbered, Split
 from cpms.cuda.peel import Cost, Peel, peel
 from cpms.cuda.refinement import CudaRefinement, needed_bytes, too_large
-from cpms.cuda.resident import DEFAULT, ResidentGraph, Stretches
+from cpms.cuda.resident import DEFAULT, ResidentGraph
+from cpms.cuda.stretches import Stretches
 from cpms.cuda.variants import PASSES
+from cpms.cuda.ways import Ways
 from cpms.engine import Floats, Norm, Problem, Refinement, Round
 from cpms.errors import UnsupportedError
 from cpms.format import FloatFormat
@@ -139,7 +141,7 @@ class PeeledRefinement(Refinement):
             teleport=self._b,
             order=None,
             kept=split.degree if self._passes.peel.behind else None,
-            bins=edges.bins(slots),
+            ways=Ways.of(edges, slots, split.nodes),
         )
 
 

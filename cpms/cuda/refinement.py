@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from cpms.cuda import room, variants
 from cpms.cuda.backend import current
-from cpms.cuda.bins import NO_BINS
 from cpms.cuda.resident import DEFAULT, Arrangement, ResidentGraph
 from cpms.cuda.vectors import vector_length
 from cpms.engine import Floats, Norm, Problem, Refinement, Round, Sweep
@@ -38,7 +37,7 @@ class CudaRefinement(Refinement):
         self.nbytes = self._graph.nbytes
         self._shares, self._fresh, self._change = (arrays.zeros(length, np.float64) for _ in range(3))
         self._c = arrays.zeros(length, np.float32)
-        self._rooms: dict[FloatFormat, tuple[Any, ...]] = {}
+        self._given: dict[FloatFormat, _Given] = {}
         self._report = room_for_report()
         self._has_c = False
 
@@ -74,17 +73,15 @@ class CudaRefinement(Refinement):
         self, storage: FloatFormat | None, *, gain: float, trust: float, tol: float, norm: Norm, most: int
     ) -> list[Round]:
         """Launch once and read what was found."""
-        kept = storage or next(iter(self._rooms), FP32)
+        given = self._given_for(storage or next(iter(self._given), FP32))
         arguments = (
-            *self._graph.arguments,
-            np.uint64(0) if self._graph.kept is None else self._graph.kept,
-            *(self._graph.bins.arguments if self._graph.bins else NO_BINS),
+            *given.graph,
             *planned(gain=gain, trust=trust, tol=tol, norm=norm, most=most, lows=storage is not None),
-            *stored(kept, kept.seed),
+            *given.storing,
             *(self._shares, self._fresh, self._change, self._c, np.uint32(self._has_c)),
-            *(*self._room(kept), *self._graph.barrier, self._report),
+            *(*given.room, *self._graph.barrier, self._report),
         )
-        self._graph.launch(self._variant(kept), arguments)
+        self._graph.launch(given.variant, arguments)
         found = reported(self._report)
         if len(found) % 2:
             self._shares, self._fresh = self._fresh, self._shares
@@ -99,17 +96,40 @@ class CudaRefinement(Refinement):
         """Return x, on the device."""
         return self._graph.values(self._shares)
 
-    def _variant(self, storage: FloatFormat) -> variants.Variant:
-        graph = self._graph
-        binned, partial = graph.bins is not None and variants.is_binned(storage), graph.kept is not None
-        return variants.refine(storage, graph.edges.shape, personal=graph.personal, partial=partial, binned=binned)
+    def _way(self, storage: FloatFormat) -> variants.Way:
+        way = self._graph.ways.way
+        return way if variants.is_binned(storage) or way == variants.OVER_HOT else variants.OVER_SOURCES
 
-    def _room(self, storage: FloatFormat) -> tuple[Any, ...]:
-        """Return room for z in a format, kept for solves to come; what lies behind the nodes is zero."""
-        if storage not in self._rooms:
-            arrays, length = current().arrays, vector_length(self._graph.nodes)
-            self._rooms[storage] = tuple(arrays.zeros(storage.nbytes(length), np.uint8) for _ in range(2))
-        return self._rooms[storage]
+    def _variant(self, storage: FloatFormat) -> variants.Variant:
+        graph, way = self._graph, self._way(storage)
+        return variants.refine(
+            storage, graph.edges.shape, personal=graph.personal, partial=graph.kept is not None, way=way
+        )
+
+    def _given_for(self, storage: FloatFormat) -> _Given:
+        """Return what is the same for all launches of a format; what lies behind the nodes in its room is zero."""
+        if storage not in self._given:
+            graph, arrays, size = self._graph, current().arrays, storage.nbytes(vector_length(self._graph.nodes))
+            self._given[storage] = _Given(
+                variant=self._variant(storage),
+                graph=(
+                    *graph.over(self._way(storage)),
+                    *graph.arguments,
+                    np.uint64(0) if graph.kept is None else graph.kept,
+                ),
+                storing=stored(storage, storage.seed),
+                room=tuple(arrays.zeros(size, np.uint8) for _ in range(2)),
+            )
+        return self._given[storage]
+
+
+class _Given(NamedTuple):
+    """Of launches of a format: the kernel, what it takes of the graph and of how z is stored, and room for two z."""
+
+    variant: variants.Variant
+    graph: tuple[Any, ...]
+    storing: tuple[Any, ...]
+    room: tuple[Any, ...]
 
 
 def planned(*, gain: float, trust: float, tol: float, norm: Norm, most: int, lows: bool) -> tuple[Any, ...]:
@@ -133,17 +153,17 @@ def reported(report: Any) -> list[Round]:
     """Wait for a kernel, and return the rounds that it did."""
     noted = current().note(report)()
     count, began_ns = noted[:2].tolist()
-    rows = noted[2:][: _EACH * int(count)].reshape(-1, _EACH)
-    return list(_as_rounds(rows.T.tolist(), began_ns))
+    return list(_as_rounds(noted[2:][: _EACH * int(count)].reshape(-1, _EACH).T, began_ns))
 
 
-def _as_rounds(columns: list[list[float]], began_ns: float) -> Iterator[Round]:
+def _as_rounds(columns: Floats, began_ns: float) -> Iterator[Round]:
     """Cut what a launch reported into rounds, at full sweeps."""
-    l1, squares, mass, sums, linf, ended_ns = columns
-    cuts = [*(place for place, found in enumerate(squares) if found >= 0.0), len(l1)]
+    _, squares, mass, _, linf, _ = columns
+    l1, sums, ended_ns = (columns[place].tolist() for place in (0, 3, 5))
+    cuts = [*np.flatnonzero(squares >= 0.0).tolist(), len(l1)]
     for first, last in itertools.pairwise(cuts):
         yield Round(
-            found=Sweep(l1[first], squares[first] ** 0.5, linf[first], mass[first]),
+            found=Sweep(l1[first], float(squares[first]) ** 0.5, float(linf[first]), float(mass[first])),
             low=l1[first + 1 : last],
             sums=sums[first:last],
             seconds=[(ended - began_ns) * 1e-9 for ended in ended_ns[first:last]],

@@ -49,3 +49,20 @@ BINNED_BYTES = 2
 """Of a value, at most, that bins hold."""
 BIN_SHARED_BYTES = 2 * BIN_GROUPS * (8 * BINNED_BYTES + 4)
 """Shared memory in which values and lists of two bins come and go."""
+
+HOT_SHARED_BYTES = 128 << 10
+"""Shared memory in which the first nodes' values lie; see ``hot.cuh``."""
+DEALT_SHARED_BYTES = 178 << 10
+"""Shared memory in which values of a range of nodes lie, or come and go for two bins at a time; see ``deal.cuh``."""
+
+
+def dealt_sizes(value_bytes: int) -> tuple[int, int]:
+    """Return how many nodes a range has, and how many groups of eight values a bin at most.
+
+    Examples
+    --------
+    >>> dealt_sizes(2), dealt_sizes(8)
+    ((65536, 5696), (22784, 1424))
+    """
+    range_nodes = min(1 << 16, DEALT_SHARED_BYTES // value_bytes // 256 * 256)
+    return range_nodes, min((1 << 16) // 8, DEALT_SHARED_BYTES // (2 * 8 * value_bytes) // 4 * 4)

@@ -4,9 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from cpms.cuda import source
-from cpms.cuda.shape import BIN_SHARED_BYTES, BINNED, BINNED_BYTES, FULL, SHAPES, Shape
+from cpms.cuda.shape import (
+    BIN_SHARED_BYTES,
+    BINNED,
+    BINNED_BYTES,
+    DEALT_SHARED_BYTES,
+    FULL,
+    HOT_SHARED_BYTES,
+    SHAPES,
+    Shape,
+)
 from cpms.format import FP64, NAMED, FloatFormat, Format, SegmentFormat, format_named
 from cpms.quantising import HEAD_BITS, quantiser
 
@@ -40,7 +50,13 @@ _FILES = {
     "to_shares": "shares.cu",
     "from_shares": "shares.cu",
     "refine": "refine.cu",
+    "refine_hot": "refine.cu",
+    "refine_in_bins": "refine.cu",
+    "refine_low_dealt": "refine.cu",
+    "refine_dealt": "refine.cu",
     "fused_power": "fused_power.cu",
+    "fused_power_hot": "fused_power.cu",
+    "fused_power_dealt": "fused_power.cu",
     "affine": "affine.cu",
     "coo_product": "coo.cu",
     "coo_mend": "coo.cu",
@@ -71,6 +87,22 @@ NARROW_BITS = 32
 """Up to which reads of a vector gain more from many warps than from a first-level cache for few."""
 WHOLE_VALUES = 256
 """Device vectors and matrices hold a multiple of so many values."""
+
+
+class Way(NamedTuple):
+    """How sweeps go over edges; see ``ways.cuh``."""
+
+    suffix: str
+    shared: int
+    """Bytes of shared memory that a launch asks for."""
+
+
+OVER_SOURCES = Way("", 0)
+OVER_HOT = Way("_hot", HOT_SHARED_BYTES)
+IN_BINS = Way("_in_bins", BIN_SHARED_BYTES)
+"""Low sweeps alone."""
+LOW_DEALT = Way("_low_dealt", DEALT_SHARED_BYTES)
+DEALT = Way("_dealt", DEALT_SHARED_BYTES)
 
 
 @dataclass(frozen=True)
@@ -266,19 +298,23 @@ def is_binned(storage: FloatFormat) -> bool:
 
 
 def refine(
-    storage: FloatFormat, shape: Shape, *, personal: bool, partial: bool = False, binned: bool = False
+    storage: FloatFormat, shape: Shape, *, personal: bool, partial: bool = False, way: Way = OVER_SOURCES
 ) -> Variant:
     """Return rounds of method ``refine`` whose low sweeps read this format, over a whole graph or the core of one.
 
-    Low sweeps go over edges in bins, or over those that full sweeps go over.
+    Examples
+    --------
+    >>> from cpms.format import FP16
+    >>> refine(FP16, Shape(512, 1), personal=False, way=DEALT).symbol
+    'refine_dealt__e5m10_nearest__uniform__whole__512x1'
     """
     name, cpp = storage_type(storage, whole=True)
-    names = name, _whose(personal), "core" if partial else "whole", *(["bins"] if binned else [])
-    arguments = cpp, *map(_bool, (personal, partial, binned))
-    return replace(_shaped("refine", shape, names, arguments), shared=BIN_SHARED_BYTES if binned else 0)
+    names = name, _whose(personal), "core" if partial else "whole"
+    arguments = cpp, *map(_bool, (personal, partial))
+    return replace(_shaped(f"refine{way.suffix}", shape, names, arguments), shared=way.shared)
 
 
-def fused_power(shape: Shape, *, personal: bool) -> Variant:
+def fused_power(shape: Shape, *, personal: bool, way: Way = OVER_SOURCES) -> Variant:
     """Return power iteration in float64 that stays on the device.
 
     Examples
@@ -286,7 +322,8 @@ def fused_power(shape: Shape, *, personal: bool) -> Variant:
     >>> fused_power(Shape(384, 2), personal=False).instance
     'CPMS_FUSED_POWER(fused_power__uniform__384x2, 384, 2, false)'
     """
-    return _shaped("fused_power", shape, (_whose(personal),), (_bool(personal),))
+    whose = (_whose(personal),), (_bool(personal),)
+    return replace(_shaped(f"fused_power{way.suffix}", shape, *whose), shared=way.shared)
 
 
 def of_plain(kernel: str, real: str) -> Variant:
@@ -495,12 +532,19 @@ def resident(stored: Iterable[FloatFormat], *, personal: bool) -> Iterator[Varia
             yield refine(storage, shape, personal=personal, partial=True)
 
 
-def in_bins(stored: Iterable[FloatFormat]) -> Iterator[Variant]:
-    """Yield method ``refine`` over edges in bins."""
+def over_hot(stored: Iterable[FloatFormat]) -> Iterator[Variant]:
+    """Yield resident kernels that keep the first nodes' values in shared memory; cores have another order."""
+    for personal in (False, True):
+        yield fused_power(BINNED, personal=personal, way=OVER_HOT)
+        yield from (refine(storage, BINNED, personal=personal, way=OVER_HOT) for storage in stored)
+
+
+def in_bins(stored: Iterable[FloatFormat], way: Way) -> Iterator[Variant]:
+    """Yield method ``refine`` over edges in bins of a kind."""
     for storage in filter(is_binned, stored):
         for personal in (False, True):
-            yield refine(storage, BINNED, personal=personal, binned=True)
-            yield refine(storage, BINNED, personal=personal, partial=True, binned=True)
+            yield refine(storage, BINNED, personal=personal, way=way)
+            yield refine(storage, BINNED, personal=personal, partial=True, way=way)
 
 
 BATCH_TOTALS = Variant("batch_totals")
@@ -538,7 +582,10 @@ def every() -> dict[str, list[Variant]]:
         "resident": list(resident(stored, personal=False)),
         "resident, personal": list(resident(stored, personal=True)),
         # NVRTC's fast modes add up the shared memory of these and of those above, if they are in one program.
-        "bins": list(in_bins(stored)),
+        "bins": list(in_bins(stored, IN_BINS)),
+        "hot": list(over_hot(stored)),
+        "low sweeps dealt": list(in_bins(stored, LOW_DEALT)),
+        "dealt": [*in_bins(stored, DEALT), *(fused_power(BINNED, personal=p, way=DEALT) for p in (False, True))],
         # What formats and rows of one's own ask of the compiler is in the kernels above too.
         "ranks": [*ranks(stored, personal=False), *ranks(stored[:1], personal=True)],
         "coo": [of_plain(kernel, real) for kernel in COO for real in AFFINE],

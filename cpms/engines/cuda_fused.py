@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -53,16 +54,24 @@ class FusedOperator(Operator[Any]):
     def sweeps(self, x: Any, out: Any, level: Level, step: int, *, norm: Norm, tol: float, most: int) -> Sweeps:  # noqa: ARG002
         """Launch many sweeps at once."""
         arguments = (
-            *self.graph.arguments,
+            *self._given,
             *(np.float64(tol), np.uint32(NORMS.index(norm)), np.uint32(min(most, _MOST)), x, out),
             *(*self.graph.barrier, self.report),
         )
-        self.graph.launch(_variant(self.graph), arguments)
+        self.graph.launch(self._kernel, arguments)
         numbers = current().note(self.report)()
         count, begin_ns = int(numbers[0]), numbers[1]
         rows = numbers[2:][: _EACH * count].reshape(-1, _EACH).tolist()
         found = [Sweep(l1, squares**0.5, linf, mass) for l1, squares, mass, linf, _ in rows]
         return Sweeps(found, [float(row[-1] - begin_ns) * 1e-9 for row in rows])
+
+    @cached_property
+    def _kernel(self) -> Variant:
+        return _variant(self.graph)
+
+    @cached_property
+    def _given(self) -> tuple[Any, ...]:
+        return *self.graph.over(self.graph.ways.way), *self.graph.arguments
 
     def scale(self, x: Any, factor: float, segments: int) -> None:  # noqa: ARG002
         """Multiply the vector by a factor."""
@@ -119,7 +128,7 @@ ENGINE: Engine = FusedEngine()
 
 
 def _variant(graph: ResidentGraph) -> Variant:
-    return fused_power(graph.edges.shape, personal=graph.personal)
+    return fused_power(graph.edges.shape, personal=graph.personal, way=graph.ways.way)
 
 
 def operator(problem: Problem, graph: ResidentGraph) -> FusedOperator:

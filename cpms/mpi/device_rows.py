@@ -10,8 +10,9 @@ import numpy.typing as npt
 
 from cpms.cuda import arrange, room
 from cpms.cuda.backend import current
-from cpms.cuda.resident import DEFAULT, ResidentGraph, Stretches
+from cpms.cuda.resident import DEFAULT, ResidentGraph
 from cpms.cuda.shape import Shape
+from cpms.cuda.stretches import Stretches
 from cpms.cuda.variants import Variant
 from cpms.engine import Floats, Problem
 from cpms.errors import UnsupportedError
@@ -121,13 +122,14 @@ class DeviceRows:
         """Queue a kernel that hears what ``heard`` holds and tells what this rank found in ``to``."""
         graph = self._graph
         told = (*graph.barrier, heard.heard, np.uint32(self.transport.ranks), to.to)
-        current().run_resident(variant, graph.edges.blocks, (*graph.arguments, *told, *arguments))
+        given = *graph.edges.arguments, *graph.arguments, *told, *arguments
+        current().run_resident(variant, graph.edges.blocks, given)
 
     def stay(self, variant: Variant, vectors: Sequence[Gathered], *arguments: Any) -> None:
         """Queue a kernel of many sweeps, which sees to exchanges of these vectors; see `Exchange.within`."""
         graph = self._graph
         given = [each for vector in vectors for each in vector.arguments]
-        arguments = (*graph.arguments, *graph.barrier, *given, *self.exchange.talk, *arguments)
+        arguments = (*graph.edges.arguments, *graph.arguments, *graph.barrier, *given, *self.exchange.talk, *arguments)
         current().run_resident(variant, graph.edges.blocks, arguments)
 
     def told(self, vector: Gathered) -> Callable[[], Told]:

@@ -14,7 +14,8 @@ def show(rows, out):
     out.table(
         table,
         caption=f"A sweep on {rows.gpu.iloc[0]}, medians: 'bytes' at the copy bandwidth of the same run, 'gathers' "
-        "alone in a kernel of their own, none in bins, 'reached' the larger of the two over the sweep",
+        "alone in a kernel of their own, but none where bins gather from shared memory; 'reached' the larger of the "
+        "two over the sweep",
     )
     best = table.sort_values("sweep us").groupby(["graph", "storage"], sort=False).first().reset_index()
     out.table(best, suffix="_best", caption="The fastest arrangement of each graph and storage")
@@ -26,9 +27,7 @@ def _lines(row):
     own = {(r["storage"]): r["sweep_us"] for r in row.results if r["arrangement"] == row.results[0]["arrangement"]}
     for result in row.results:
         moved = result["bytes"] / bandwidth
-        # Edges in bins take less than a source's bytes, and gather from shared memory.
-        of_edges = result["bytes"] - (12 + result["bits"] / 8) * row.nodes
-        gathers = result["gather_us"] if of_edges >= 4 * row.edges else np.nan
+        gathers = np.nan if result["in_bins"] else result["gather_us"]
         yield {
             "graph": label(row),
             "storage": result["storage"],
@@ -46,7 +45,9 @@ def _called(arrangement):
     steps = arrangement["stretch_steps"]
     name = {None: "as chosen", 0: "a stretch a warp"}.get(steps, f"stretches of {steps}")
     name = f"{arrangement['warps']} warps" if arrangement["warps"] else name
-    name = {None: name, True: "in bins", False: "not in bins"}[arrangement.get("bins")]
+    name = {None: name, True: "in bins", False: "not in bins"}[arrangement["bins"]]
+    name = {None: name, True: "dealt", False: "not dealt"}[arrangement["deal"]]
+    name = {None: name, True: "hot nodes in shared memory", False: "no hot nodes"}[arrangement["hot"]]
     return name if arrangement["renumber"] else f"{name}, file order"
 
 

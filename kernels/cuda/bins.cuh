@@ -1,11 +1,12 @@
-// A low sweep over edges in bins: the values that a bin asks for are copied to shared memory, and its edges name
+// A sweep over edges in bins: the values that a bin asks for are copied to shared memory, and its edges name
 // them there by 16 bits.
 //
 // A bin is so many steps of 256 slots that one block takes, a stretch of them each warp. It lists the groups of eight
-// nodes that its edges begin at. While a bin is summed, the values of the next one and the list of the one after that
-// are on their way. A block takes bins that follow one another, so that of the rows that go on from stretch to stretch
-// only its first one has a piece elsewhere.
+// nodes that its edges begin at, or has its values lie one after the other (deal.cuh). While a bin is summed, the values
+// of the next one and the list of the one after that are on their way. A block takes bins that follow one another, so
+// that of the rows that go on from stretch to stretch only its first one has a piece elsewhere.
 #pragma once
+#include "stage.cuh"
 #include "walk.cuh"
 
 namespace cpms {
@@ -16,8 +17,8 @@ struct Bins {
     const u32* of_block;      // first bin of each block, and behind the last
     const Quad* stretches;    // of each warp in each bin: first step, how many, row of its first slot
     const u32* list_begins;   // in `lists`, of each bin, and behind the last; multiples of 4
-    const u32* lists;         // groups of nodes
-    const u16* places;        // of each slot's value among those that its bin lists
+    const u32* lists;         // groups of nodes; null where groups of values lie in the order in which they are asked for
+    const u16* places;        // of each slot's value among those of its bin
     const u16* marks;
     const u32* first_blocks;  // block in which the first row of each block begins
     u32 capacity, steps, rows;  // groups that a list has at most
@@ -25,15 +26,7 @@ struct Bins {
 };
 
 // Shared memory in which lists and values come and go, of two bins at a time.
-CPMS_DEVICE u8* stage_bytes() {
-#if defined(__CUDA_ARCH__)
-    extern __shared__ Quad stage[];
-#else
-    static Quad stage[8192];
-#endif
-    return (u8*)stage;
-}
-template <class Word>
+template <class Word, bool Listed>
 struct Stage {
     u32 capacity;
 
@@ -42,13 +35,16 @@ struct Stage {
         return (u32*)(stage_bytes() + 2 * capacity * group_nodes * sizeof(Word)) + (bin & 1) * capacity;
     }
     CPMS_DEVICE void fetch_list(const u32* lists, u32 bin, u32 begin, u32 end) const {
+        if constexpr (!Listed) return;
         for (u32 i = 4 * threadIdx.x; i < end - begin; i += 4 * blockDim.x) copy_ahead<16>(list(bin) + i, lists + begin + i);
     }
-    CPMS_DEVICE void fetch_values(const u8* z, u32 bin, u32 count) const {
-        constexpr u32 bytes = group_nodes * sizeof(Word);
+    CPMS_DEVICE void fetch_values(const u8* z, u32 bin, u32 begin, u32 end) const {
+        constexpr u32 bytes = group_nodes * sizeof(Word), together = Listed ? bytes : 16;
+        const u32 copies = (end - begin) * bytes / together;
 #pragma unroll 4
-        for (u32 i = threadIdx.x; i < count; i += blockDim.x) {
-            copy_ahead<bytes>(values(bin) + group_nodes * i, z + (u64)list(bin)[i] * bytes);
+        for (u32 i = threadIdx.x; i < copies; i += blockDim.x) {
+            const u64 from = Listed ? (u64)list(bin)[i] * bytes : (u64)begin * bytes + i * together;
+            copy_ahead<together>((u8*)values(bin) + i * together, z + from);
         }
     }
 };
@@ -80,8 +76,8 @@ struct Coming {
         places[slot] = load_word((const Quad*)bins.places + (u64)step * 32 + threadIdx.x % 32, Streaming{});
         mark[slot] = load_word(bins.marks + (u64)step * 32 + threadIdx.x % 32, Streaming{});
     }
-    template <class Word>
-    CPMS_DEVICE void begin(const Bins& bins, Stage<Word> stage) {
+    template <class Word, bool Listed>
+    CPMS_DEVICE void begin(const Bins& bins, Stage<Word, Listed> stage) {
         const u32 bin = bins.of_block[blockIdx.x];
         if (bin == bins.of_block[blockIdx.x + 1]) return;
         stage.fetch_list(bins.lists, bin, bins.list_begins[bin], bins.list_begins[bin + 1]);
@@ -119,11 +115,11 @@ CPMS_DEVICE void join_stretches(Joints<Loaded>& joints, u32 side, AtEnd& at_end)
     __syncwarp();
 }
 
-template <class F, class AtEnd>
+template <class F, bool Listed, class AtEnd>
 CPMS_DEVICE void walk_bins(const Bins& bins, Coming& coming, const u8* z, Room& room, AtEnd& at_end) {
     using Word = typename Raw<F>::Word;
     using Loaded = typename AtEnd::Loaded;
-    constexpr int early = 2, later = 3;
+    constexpr int early = sizeof(Word) == 8 ? 1 : 2, later = sizeof(Word) == 8 ? 1 : 3;  // as in walk
     __shared__ Joints<Loaded> joints;
     const u32 in_block = threadIdx.x / 32, warps = blockDim.x / 32;
     const bool leads = threadIdx.x % 32 == 0;
@@ -132,13 +128,13 @@ CPMS_DEVICE void walk_bins(const Bins& bins, Coming& coming, const u8* z, Room& 
         if (threadIdx.x == 0) bins.pieces.leave(blockIdx.x, 0.0);
         return;
     }
-    const Stage<Word> stage{bins.capacity};
+    const Stage<Word, Listed> stage{bins.capacity};
     double* const sums = (double*)room.of_warp[in_block];
     // Where the lists of this bin, the next and the one after that begin, and where the last of these ends.
     u32 begins[4];
 #pragma unroll
     for (int k = 0; k < 4; ++k) begins[k] = bins.list_begins[smaller(first + k, last)];
-    stage.fetch_values(z, first, begins[1] - begins[0]);
+    stage.fetch_values(z, first, begins[0], begins[1]);
     stage.fetch_list(bins.lists, first + 1, begins[1], begins[2]);
     if (threadIdx.x == 0) {
         joints.open = 0.0;
@@ -152,7 +148,7 @@ CPMS_DEVICE void walk_bins(const Bins& bins, Coming& coming, const u8* z, Room& 
         const u32 side = bin & 1;
         await_copies();
         __syncthreads();
-        stage.fetch_values(z, bin + 1, begins[2] - begins[1]);
+        stage.fetch_values(z, bin + 1, begins[1], begins[2]);
         stage.fetch_list(bins.lists, bin + 2, begins[2], begins[3]);
 #pragma unroll
         for (int k = 0; k < 3; ++k) begins[k] = begins[k + 1];
@@ -203,3 +199,14 @@ CPMS_DEVICE void walk_bins(const Bins& bins, Coming& coming, const u8* z, Room& 
 }
 
 }  // namespace cpms
+
+#define CPMS_BINS_PARAMETERS(OF)                                                                            \
+    const unsigned *OF##of_block, const cpms::Quad *OF##stretches, const unsigned *OF##list_begins,         \
+        const unsigned *OF##lists, const unsigned short *OF##places, const unsigned short *OF##marks,       \
+        const unsigned *OF##first_blocks, unsigned OF##capacity, unsigned OF##steps,                        \
+        unsigned long long *OF##pieces
+#define CPMS_BINS(OF)                                                                                       \
+    cpms::Bins {                                                                                            \
+        OF##of_block, OF##stretches, OF##list_begins, OF##lists, OF##places, OF##marks, OF##first_blocks,   \
+            OF##capacity, OF##steps, count, cpms::TaskPieces{OF##pieces}                                    \
+    }

@@ -1,15 +1,15 @@
 // Power iteration in float64, many sweeps a launch: what method refine has to beat.
 #include "rounds.cuh"
+#include "ways.cuh"
 
 namespace cpms {
 
 // report: how many sweeps and when they began, in ns; then of each l1, squares, mass, linf, and when it ended.
-template <bool Personal>
-CPMS_DEVICE void fused_power(const Edges& edges, const Nodes& nodes, double tol, u32 norm, u32 most,
-                             double* shares, double* fresh, const Grid& grid, double* report) {
-    __shared__ Room room;
-    Ahead ahead;
-    ahead.begin(edges);
+template <bool Personal, class Way>
+CPMS_DEVICE void fused_power(Way& way, const Nodes& nodes, double tol, u32 norm, u32 most, double* shares,
+                             double* fresh, const Grid& grid, double* report) {
+    const auto expect = [&] { way.template expect<double>(); };
+    expect();
     const bool reports = blockIdx.x == 0 && threadIdx.x == 0;
     if (reports) report[1] = nanoseconds();
     Totals<2, 0> whole = corrected(nodes, shares, nullptr);
@@ -19,9 +19,9 @@ CPMS_DEVICE void fused_power(const Edges& edges, const Nodes& nodes, double tol,
     do {
         const FullFactors by = FullFactors::of(nodes, 1.0, dangling);
         FullEnd<false, Personal> end{nodes, by, shares, fresh, nullptr};
-        walk<double>(edges, ahead, (const u8*)shares, room, end);
+        way.template sweep<double>((const u8*)shares, end);
         Totals<5, 1> totals{{end.l1, end.squares, end.mass, end.other, end.linf}};
-        totals.over_grid(grid, [&] { ahead.begin(edges); });
+        totals.over_grid(grid, expect);
         dangling = totals.value[3];
         size = norm_of(norm, totals.value[0], totals.value[1], totals.value[4]);
         if (reports) {
@@ -38,20 +38,42 @@ CPMS_DEVICE void fused_power(const Edges& edges, const Nodes& nodes, double tol,
 
 }  // namespace cpms
 
-#define CPMS_FUSED_POWER(NAME, THREADS, BLOCKS, PERSONAL)                                             \
-    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                     \
-        NAME(const unsigned* sources, const unsigned short* marks, const unsigned* begins,            \
-             const unsigned* first_rows, const unsigned* first_stretches, unsigned stretches,         \
-             unsigned steps, unsigned each, unsigned long long* pieces,                               \
-             const unsigned* degree, const double* sink, const double* teleport, unsigned sink_step,  \
-             unsigned teleport_step, unsigned count, double damping, double tol, unsigned norm,       \
-             unsigned most, double* shares, double* fresh, double* partials,                          \
-             unsigned* came, double* report) {                                                        \
-        const cpms::Grid grid(partials, came);                                                        \
-        cpms::fused_power<PERSONAL>(                                                                  \
-            cpms::Edges{sources, marks, begins, first_rows, first_stretches, stretches, steps, count, \
-                        each, cpms::TaskPieces{pieces}},                                              \
-            cpms::Nodes{degree, sink, teleport, sink_step, teleport_step, count, damping}, tol, norm, \
-            most, shares, fresh, grid, report);                                                       \
-        grid.end();                                                                                   \
+#define CPMS_POWER_PARAMETERS                                                                      \
+    const unsigned *degree, const double *sink, const double *teleport, unsigned sink_step,        \
+        unsigned teleport_step, unsigned count, double damping, double tol, unsigned norm,         \
+        unsigned most, double *shares, double *fresh, double *partials, unsigned *came, double *report
+#define CPMS_POWER(WAY, ...)                                                                       \
+    cpms::fused_power<__VA_ARGS__>(                                                                \
+        WAY, cpms::Nodes{degree, sink, teleport, sink_step, teleport_step, count, damping}, tol,   \
+        norm, most, shares, fresh, grid, report);                                                  \
+    grid.end();
+
+#define CPMS_FUSED_POWER(NAME, THREADS, BLOCKS, ...)                                               \
+    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                  \
+        NAME(CPMS_EDGES_PARAMETERS, CPMS_POWER_PARAMETERS) {                                       \
+        __shared__ cpms::Room room;                                                                \
+        const cpms::Grid grid(partials, came);                                                     \
+        const cpms::Edges edges = CPMS_EDGES;                                                      \
+        cpms::OverSources way{edges, room};                                                        \
+        CPMS_POWER(way, __VA_ARGS__)                                                               \
+    }
+// The first nodes' values in shared memory.
+#define CPMS_FUSED_POWER_HOT(NAME, THREADS, BLOCKS, ...)                                           \
+    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                  \
+        NAME(CPMS_EDGES_PARAMETERS, unsigned hot_bytes, unsigned values, CPMS_POWER_PARAMETERS) {  \
+        __shared__ cpms::Room room;                                                                \
+        const cpms::Grid grid(partials, came);                                                     \
+        const cpms::Edges edges = CPMS_EDGES;                                                      \
+        cpms::OverHot way{edges, room, hot_bytes, values};                                         \
+        CPMS_POWER(way, __VA_ARGS__)                                                               \
+    }
+// In bins that are dealt their values.
+#define CPMS_FUSED_POWER_DEALT(NAME, THREADS, BLOCKS, ...)                                         \
+    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                  \
+        NAME(CPMS_DEAL_PARAMETERS(), CPMS_POWER_PARAMETERS) {                                      \
+        __shared__ cpms::Room room;                                                                \
+        const cpms::Grid grid(partials, came);                                                     \
+        const cpms::Deal to = CPMS_DEAL();                                                         \
+        cpms::Dealt way{to, room, grid};                                                           \
+        CPMS_POWER(way, __VA_ARGS__)                                                               \
     }

@@ -67,13 +67,8 @@ CPMS_DEVICE void sweep_low(const Edges& edges, const Nodes& nodes, const Storing
 }  // namespace cpms
 
 #define CPMS_RANK_GRAPH                                                                                     \
-    const unsigned *sources, const unsigned short *marks, const unsigned *begins,                           \
-        const unsigned *first_rows, const unsigned *first_stretches, unsigned stretches,                    \
-        unsigned steps, unsigned each, unsigned long long *pieces,                                          \
-        const unsigned *degree, const double *sink, const double *teleport,                                 \
+    CPMS_EDGES_PARAMETERS, const unsigned *degree, const double *sink, const double *teleport,              \
         unsigned sink_step, unsigned teleport_step, unsigned count, double damping,                         \
         double *partials, unsigned *came
-#define CPMS_RANK_EDGES                                                                                     \
-    cpms::Edges { sources, marks, begins, first_rows, first_stretches, stretches, steps, count, each, cpms::TaskPieces{pieces} }
 #define CPMS_RANK_NODES                                                                                     \
     cpms::Nodes { degree, sink, teleport, sink_step, teleport_step, count, damping }

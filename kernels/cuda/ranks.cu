@@ -45,7 +45,7 @@ CPMS_DEVICE void ranks_low(const Edges& edges, const Nodes& nodes, const Storing
         NAME(CPMS_RANK_PARAMETERS, const double* all, double* shares, double* fresh, double* change,        \
              double tol, unsigned norm) {                                                                   \
         const cpms::Grid grid(partials, came);                                                              \
-        cpms::ranks_full<__VA_ARGS__>(CPMS_RANK_EDGES, CPMS_RANK_NODES,                                     \
+        cpms::ranks_full<__VA_ARGS__>(CPMS_EDGES, CPMS_RANK_NODES,                                     \
                                       CPMS_RANK_VECTORS(all, shares, fresh), change, CPMS_RANK_HEARD, tol,  \
                                       norm, to, grid);                                                      \
         grid.end();                                                                                         \
@@ -64,7 +64,7 @@ CPMS_DEVICE void ranks_low(const Edges& edges, const Nodes& nodes, const Storing
         NAME(CPMS_RANK_PARAMETERS, unsigned scaled, int top, unsigned long long seed,                       \
              const unsigned char* all, unsigned char* z, float* c) {                                        \
         const cpms::Grid grid(partials, came);                                                              \
-        cpms::ranks_low<__VA_ARGS__>(CPMS_RANK_EDGES, CPMS_RANK_NODES, cpms::Storing{scaled, top, seed},    \
+        cpms::ranks_low<__VA_ARGS__>(CPMS_EDGES, CPMS_RANK_NODES, cpms::Storing{scaled, top, seed},    \
                                      CPMS_RANK_VECTORS(all, nullptr, z), c, CPMS_RANK_HEARD, to, grid);     \
         grid.end();                                                                                         \
     }

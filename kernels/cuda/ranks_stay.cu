@@ -108,7 +108,7 @@ CPMS_DEVICE void ranks_refine(const Edges& edges, const Nodes& nodes, const Plan
              unsigned norm, unsigned most, double* report) {                                                \
         const cpms::Grid grid(partials, came);                                                              \
         const cpms::Vector vectors[] = {CPMS_RANK_VECTOR_GIVEN(x), CPMS_RANK_VECTOR_GIVEN(fresh)};          \
-        cpms::ranks_power<__VA_ARGS__>(CPMS_RANK_EDGES, CPMS_RANK_NODES,                                    \
+        cpms::ranks_power<__VA_ARGS__>(CPMS_EDGES, CPMS_RANK_NODES,                                    \
                                        cpms::Plan{0.0, tol, 0.0, norm, most, 0, {}}, vectors,               \
                                        CPMS_RANK_EXCHANGES, grid, report);                                  \
         grid.end();                                                                                         \
@@ -125,7 +125,7 @@ CPMS_DEVICE void ranks_refine(const Edges& edges, const Nodes& nodes, const Plan
                                         CPMS_RANK_VECTOR_GIVEN(z), CPMS_RANK_VECTOR_GIVEN(z_other),         \
                                         CPMS_RANK_VECTOR_GIVEN(numbers)};                                   \
         cpms::ranks_refine<__VA_ARGS__>(                                                                    \
-            CPMS_RANK_EDGES, CPMS_RANK_NODES,                                                               \
+            CPMS_EDGES, CPMS_RANK_NODES,                                                               \
             cpms::Plan{gain, tol, trust, norm, most, lows, cpms::Storing{scaled, top, seed}}, vectors,      \
             CPMS_RANK_EXCHANGES, change, c, has_c, grid, report);                                           \
         grid.end();                                                                                         \

@@ -1,71 +1,71 @@
 // Rounds of method refine in one launch: correct x, sweep in float64, then low sweeps; and again.
-#include "bins.cuh"
 #include "plan.cuh"
+#include "ways.cuh"
 
 namespace cpms {
 
-template <class Q, bool Personal, bool Partial, bool Binned>
-CPMS_DEVICE void refine(const Edges& edges, const Bins& bins, const Nodes& nodes, const Plan& plan, double* shares,
-                        double* fresh, double* change, float* c, u32 has_c, u8* z, u8* z_other, const Grid& grid,
+// What is iterated. z and fresh change places with their others.
+struct Iterate {
+    double *shares, *fresh, *change;
+    float* c;
+    u32 has_c;
+    u8 *z, *z_other;
+};
+
+// Whether what low sweeps expect serves full ones, too.
+template <class Full, class Low>
+constexpr bool one_way = false;
+template <class Way>
+constexpr bool one_way<Way, Way> = true;
+
+template <class Q, bool Personal, bool Partial, class Full, class Low>
+CPMS_DEVICE void refine(Full& over_full, Low& over_low, const Nodes& nodes, const Plan& plan, Iterate x, const Grid& grid,
                         double* report_to) {
-    __shared__ Room room;
     __shared__ FullFactors by;
-    Ahead ahead;
-    Coming coming;
-    const auto expect_full = [&] { ahead.begin(edges); };
-    const auto expect_low = [&] {
-        if constexpr (Binned) {
-            coming.begin(bins, Stage<typename Raw<Q>::Word>{bins.capacity});
-        } else {
-            ahead.begin(edges);
-        }
-    };
-    if constexpr (!Binned) expect_full();
+    const auto expect_full = [&] { over_full.template expect<double>(); };
+    const auto expect_low = [&] { over_low.template expect<Q>(); };
+    if constexpr (one_way<Full, Low>) expect_full();
     Report report(report_to);
     double before = value_of(0x7FF0000000000000ull), promised = before;
     bool again;
     do {
-        Totals<2, 0> whole = corrected<Partial>(nodes, shares, has_c ? c : nullptr);
+        Totals<2, 0> whole = corrected<Partial>(nodes, x.shares, x.has_c ? x.c : nullptr);
         whole.over_grid(grid, [&] {
-            if constexpr (Binned) expect_full();
+            if constexpr (!one_way<Full, Low>) expect_full();
         });
         if (threadIdx.x == 0) by = FullFactors::of(nodes, whole.value[0], whole.value[1]);
         __syncthreads();
-        FullEnd<true, Personal> full{nodes, by, shares, fresh, change};
-        walk<double>(edges, ahead, (const u8*)shares, room, full);
+        FullEnd<true, Personal> full{nodes, by, x.shares, x.fresh, x.change};
+        over_full.template sweep<double>((const u8*)x.shares, full);
         Totals<6, 2> norms{{full.l1, full.squares, full.mass, full.other, full.linf, full.largest}};
         norms.over_grid(grid, expect_low);
         const double l1 = norms.value[0], size = norm_of(plan.norm, l1, norms.value[1], norms.value[4]);
         report.sweep(l1, norms.value[1], norms.value[2], norms.value[3], norms.value[4]);
-        double* const older = shares;
-        shares = fresh;
-        fresh = older;
+        double* const older = x.shares;
+        x.shares = x.fresh;
+        x.fresh = older;
         if (!plan.lows || !(size >= plan.tol) || !(size < value_of(0x7FF0000000000000ull))) return;
         if (report.count >= plan.most) return;
 
-        LowState state = quantised<Q, Partial>(nodes, plan.storing, change, norms.value[5], c, z, grid);
+        LowState state = quantised<Q, Partial>(nodes, plan.storing, x.change, norms.value[5], x.c, x.z, grid);
         const double until = low_until(plan, l1, size);
         double now;
         do {
             const int next = shared_scale(plan.storing.scaled, plan.storing.top, state.largest);
             const LowFactors factors = LowFactors::of<Q>(nodes, state.exponent, next, state.lost);
-            LowEnd<Q, Personal, Partial> end(nodes, factors, c, z_other,
+            LowEnd<Q, Personal, Partial> end(nodes, factors, x.c, x.z_other,
                                     plan.storing.seed + report.count * 0xD1B54A32D192ED03ull);
-            if constexpr (Binned) {
-                walk_bins<Q>(bins, coming, z, room, end);
-            } else {
-                walk<Q>(edges, ahead, z, room, end);
-            }
+            over_low.template sweep<Q>(x.z, end);
             Totals<4, 1> totals{{end.l1, end.sum, end.lost, (double)end.largest * power_of_two(-next)}};
             totals.over_grid(grid, expect_low);
             now = totals.value[0];
             state = LowState{totals.value[3], totals.value[2], next};
             report.sweep(now, -1.0, 0.0, totals.value[1], 0.0);
-            u8* const read = z;
-            z = z_other;
-            z_other = read;
+            u8* const read = x.z;
+            x.z = x.z_other;
+            x.z_other = read;
         } while (now > until && report.count < plan.most);
-        has_c = 1;
+        x.has_c = 1;
         // Goes on as long as full sweeps find about what low sweeps promised; else the host has to think.
         again = l1 < before && l1 <= plan.trust * promised && report.count < plan.most;
         before = l1;
@@ -75,29 +75,70 @@ CPMS_DEVICE void refine(const Edges& edges, const Bins& bins, const Nodes& nodes
 
 }  // namespace cpms
 
-#define CPMS_REFINE(NAME, THREADS, BLOCKS, ...)                                                       \
-    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                     \
-        NAME(const unsigned* sources, const unsigned short* marks, const unsigned* begins,            \
-             const unsigned* first_rows, const unsigned* first_stretches, unsigned stretches,         \
-             unsigned steps, unsigned each, unsigned long long* pieces,                               \
-             const unsigned* degree, const double* sink, const double* teleport, unsigned sink_step,  \
-             unsigned teleport_step, unsigned count, double damping, const unsigned* kept,            \
-             const unsigned* of_block, const cpms::Quad* bin_stretches, const unsigned* list_begins,  \
-             const unsigned* lists, const unsigned short* places, const unsigned* first_blocks,       \
-             unsigned capacity, unsigned long long* bin_pieces,                                       \
-             double gain, double tol, double trust, unsigned norm, unsigned most, unsigned lows,      \
-             unsigned scaled, int top,                                                                \
-             unsigned long long seed, double* shares, double* fresh, double* change, float* c,        \
-             unsigned has_c, unsigned char* z, unsigned char* z_other, double* partials,              \
-             unsigned* came, double* report) {                                                        \
-        const cpms::Grid grid(partials, came);                                                        \
-        cpms::refine<__VA_ARGS__>(                                                                    \
-            cpms::Edges{sources, marks, begins, first_rows, first_stretches, stretches, steps, count, \
-                        each, cpms::TaskPieces{pieces}},                                              \
-            cpms::Bins{of_block, bin_stretches, list_begins, lists, places, marks, first_blocks,      \
-                       capacity, steps, count, cpms::TaskPieces{bin_pieces}},                         \
-            cpms::Nodes{degree, sink, teleport, sink_step, teleport_step, count, damping, kept},      \
-            cpms::Plan{gain, tol, trust, norm, most, lows, cpms::Storing{scaled, top, seed}}, shares, \
-            fresh, change, c, has_c, z, z_other, grid, report);                                       \
-        grid.end();                                                                                   \
+#define CPMS_ITERATE_PARAMETERS                                                                    \
+    const unsigned *degree, const double *sink, const double *teleport, unsigned sink_step,        \
+        unsigned teleport_step, unsigned count, double damping, const unsigned *kept, double gain, \
+        double tol, double trust, unsigned norm, unsigned most, unsigned lows, unsigned scaled,    \
+        int top, unsigned long long seed, double *shares, double *fresh, double *change, float *c, \
+        unsigned has_c, unsigned char *z, unsigned char *z_other, double *partials,                \
+        unsigned *came, double *report
+#define CPMS_ITERATE(FULL, LOW, ...)                                                               \
+    cpms::refine<__VA_ARGS__>(                                                                     \
+        FULL, LOW, cpms::Nodes{degree, sink, teleport, sink_step, teleport_step, count, damping, kept}, \
+        cpms::Plan{gain, tol, trust, norm, most, lows, cpms::Storing{scaled, top, seed}},          \
+        cpms::Iterate{shares, fresh, change, c, has_c, z, z_other}, grid, report);                 \
+    grid.end();
+
+#define CPMS_REFINE(NAME, THREADS, BLOCKS, ...)                                                    \
+    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                  \
+        NAME(CPMS_EDGES_PARAMETERS, CPMS_ITERATE_PARAMETERS) {                                     \
+        __shared__ cpms::Room room;                                                                \
+        const cpms::Grid grid(partials, came);                                                     \
+        const cpms::Edges edges = CPMS_EDGES;                                                      \
+        cpms::OverSources way{edges, room};                                                        \
+        CPMS_ITERATE(way, way, __VA_ARGS__)                                                        \
+    }
+// The first nodes' values in shared memory.
+#define CPMS_REFINE_HOT(NAME, THREADS, BLOCKS, ...)                                                \
+    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                  \
+        NAME(CPMS_EDGES_PARAMETERS, unsigned hot_bytes, unsigned values, CPMS_ITERATE_PARAMETERS) { \
+        __shared__ cpms::Room room;                                                                \
+        const cpms::Grid grid(partials, came);                                                     \
+        const cpms::Edges edges = CPMS_EDGES;                                                      \
+        cpms::OverHot way{edges, room, hot_bytes, values};                                         \
+        CPMS_ITERATE(way, way, __VA_ARGS__)                                                        \
+    }
+// Low sweeps in bins that list what they ask for.
+#define CPMS_REFINE_IN_BINS(NAME, THREADS, BLOCKS, ...)                                            \
+    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                  \
+        NAME(CPMS_EDGES_PARAMETERS, CPMS_BINS_PARAMETERS(bin_), CPMS_ITERATE_PARAMETERS) {         \
+        __shared__ cpms::Room room;                                                                \
+        const cpms::Grid grid(partials, came);                                                     \
+        const cpms::Edges edges = CPMS_EDGES;                                                      \
+        const cpms::Bins bins = CPMS_BINS(bin_);                                                   \
+        cpms::OverSources over_full{edges, room};                                                  \
+        cpms::InBins over_low{bins, room};                                                         \
+        CPMS_ITERATE(over_full, over_low, __VA_ARGS__)                                             \
+    }
+// Low sweeps in bins that are dealt their values.
+#define CPMS_REFINE_LOW_DEALT(NAME, THREADS, BLOCKS, ...)                                          \
+    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                  \
+        NAME(CPMS_EDGES_PARAMETERS, CPMS_DEAL_PARAMETERS(low_), CPMS_ITERATE_PARAMETERS) {         \
+        __shared__ cpms::Room room;                                                                \
+        const cpms::Grid grid(partials, came);                                                     \
+        const cpms::Edges edges = CPMS_EDGES;                                                      \
+        const cpms::Deal to_low = CPMS_DEAL(low_);                                                 \
+        cpms::OverSources over_full{edges, room};                                                  \
+        cpms::Dealt over_low{to_low, room, grid};                                                  \
+        CPMS_ITERATE(over_full, over_low, __VA_ARGS__)                                             \
+    }
+// All sweeps in such bins.
+#define CPMS_REFINE_DEALT(NAME, THREADS, BLOCKS, ...)                                              \
+    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                  \
+        NAME(CPMS_DEAL_PARAMETERS(full_), CPMS_DEAL_PARAMETERS(low_), CPMS_ITERATE_PARAMETERS) {   \
+        __shared__ cpms::Room room;                                                                \
+        const cpms::Grid grid(partials, came);                                                     \
+        const cpms::Deal to_full = CPMS_DEAL(full_), to_low = CPMS_DEAL(low_);                     \
+        cpms::Dealt over_full{to_full, room, grid}, over_low{to_low, room, grid};                  \
+        CPMS_ITERATE(over_full, over_low, __VA_ARGS__)                                             \
     }

@@ -33,7 +33,6 @@ struct Raw<Packed<E, M, rounding>> {
     static constexpr int width = 1 + E + M;
     using Word = typename WordOf<width>::Type;
 
-    static CPMS_DEVICE Word load(const u8* z, u32 i) { return ((const Word*)z)[i]; }
     // The sign stays on top while the other bits move to where a float64 has them.
     static constexpr u32 kept = 0x80000000u | ((1u << (20 + E)) - (1u << (20 - (M > 20 ? 20 : M))));
     static CPMS_DEVICE double value(u32 word) {
@@ -57,7 +56,7 @@ template <>
 struct Raw<double> {
     using Word = double;
 
-    static CPMS_DEVICE Word load(const u8* z, u32 i) { return ((const double*)z)[i]; }
+    static CPMS_DEVICE double value(double word) { return word; }
     template <int Bytes>
     static CPMS_DEVICE double value(const Run<Bytes>& words, int k) {
         return value_of(words.template field<64>(k));
@@ -254,10 +253,16 @@ struct Passing {
     }
 };
 
+// A value from caches; Hot values lie elsewhere (hot.cuh).
+template <class F>
+CPMS_DEVICE typename Raw<F>::Word value_at(const u8* z, u32 i) {
+    return ((const typename Raw<F>::Word*)z)[i];
+}
+
 // Three steps are under way: one is summed, the next is gathered, the sources of a third are read.
 // `ahead` has begun. Pieces of others that are on their way together take registers from what is gathered meanwhile.
-template <class F, int Together = 8, class AtEnd>
-CPMS_DEVICE void walk(const Edges& edges, Ahead& ahead, const u8* z, Room& room, AtEnd& at_end) {
+template <class F, int Together = 8, class Values, class AtEnd>
+CPMS_DEVICE void walk(const Edges& edges, Ahead& ahead, Values values, Room& room, AtEnd& at_end) {
     using Word = typename Raw<F>::Word;
     using Turned = Turn<Word>;
     using Kept = typename Turned::Kept;
@@ -272,7 +277,7 @@ CPMS_DEVICE void walk(const Edges& edges, Ahead& ahead, const u8* z, Room& room,
     Word word[slots_each];
     u32 mark = ahead.mark;
 #pragma unroll
-    for (int k = 0; k < slots_each; ++k) word[k] = Raw<F>::load(z, ahead.source[k]);
+    for (int k = 0; k < slots_each; ++k) word[k] = value_at<F>(values, ahead.source[k]);
     ahead.step = smaller(ahead.step + 1, edges.steps - 1);
     ahead.load_sources(edges);
     for (u32 stretch = first_stretch(edges.each); stretch < edges.stretches; stretch += all_warps()) {
@@ -286,7 +291,7 @@ CPMS_DEVICE void walk(const Edges& edges, Ahead& ahead, const u8* z, Room& room,
             ahead.load_mark(edges);
             mark = ahead.mark;
 #pragma unroll
-            for (int k = 0; k < slots_each; ++k) word[k] = Raw<F>::load(z, ahead.source[k]);
+            for (int k = 0; k < slots_each; ++k) word[k] = value_at<F>(values, ahead.source[k]);
             ahead.advance(edges, stretch, left);
             ahead.load_sources(edges);
             __syncwarp();
@@ -310,3 +315,10 @@ CPMS_DEVICE void walk(const Edges& edges, Ahead& ahead, const u8* z, Room& room,
 }
 
 }  // namespace cpms
+
+#define CPMS_EDGES_PARAMETERS                                                                               \
+    const unsigned *sources, const unsigned short *marks, const unsigned *begins,                           \
+        const unsigned *first_rows, const unsigned *first_stretches, unsigned stretches,                    \
+        unsigned steps, unsigned each, unsigned long long *pieces
+#define CPMS_EDGES                                                                                          \
+    cpms::Edges { sources, marks, begins, first_rows, first_stretches, stretches, steps, count, each, cpms::TaskPieces{pieces} }

@@ -12,12 +12,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from cpms import engines
 from cpms.cuda.arrange import SLOT_BYTES
 from cpms.cuda.backend import current
-from cpms.cuda.bins import Bins
 from cpms.cuda.refinement import CudaRefinement
 from cpms.cuda.resident import Arrangement, ResidentGraph
-from cpms.cuda.shape import BINNED_BYTES
 from cpms.cuda.variants import GATHERS
 from cpms.cuda.vectors import vector_length
+from cpms.cuda.ways import PLAIN, Wanted, Ways
 from cpms.engine import Problem
 from cpms.engines import cuda_fused
 from cpms.experiment.config import Cell, Experiment
@@ -39,7 +38,14 @@ class Lie(BaseModel):
     renumber: bool = True
     stretch_steps: int | None = Field(default=None, ge=0)
     warps: Literal[16, 24] | None = None
+    hot: bool | None = None
     bins: bool | None = None
+    deal: bool | None = None
+
+    def arrangement(self) -> Arrangement:
+        """Return it as the engine takes it."""
+        wanted = Wanted(self.hot, self.bins, self.deal)
+        return Arrangement(self.renumber, self.stretch_steps, self.warps, wanted)
 
 
 class Config(Experiment):
@@ -83,7 +89,7 @@ class Context:
 
 
 def _arranged(problem: Problem, lie: dict[str, Any], cell: Cell) -> list[dict[str, Any]]:
-    arrangement = Arrangement(**lie)
+    arrangement = Lie.model_validate(lie).arrangement()
     rounds = CudaRefinement.of(problem, arrangement)
     resident = ResidentGraph.of(problem, arrangement, value_bytes=8)
     first = np.full(problem.graph.nodes, 1.0 / problem.graph.nodes)
@@ -102,6 +108,7 @@ def _arranged(problem: Problem, lie: dict[str, Any], cell: Cell) -> list[dict[st
                 samples[name] += found
     gathers = {bits: _gather_timer(resident, bits) for bits in {bits for _, bits, _ in contestants}}
     in_turn(list(gathers.values()), 9)
+    ways = rounds.graph.ways, resident.ways
     return [
         {
             "arrangement": lie,
@@ -111,7 +118,8 @@ def _arranged(problem: Problem, lie: dict[str, Any], cell: Cell) -> list[dict[st
             "sweep_us": 1e6 * statistics.median(samples[name]),
             "least_us": 1e6 * min(samples[name]),
             "most_us": 1e6 * max(samples[name]),
-            "bytes": bytes_moved(problem.graph, bits, rounds.graph.bins if bits <= 8 * BINNED_BYTES else None),
+            "bytes": bytes_moved(problem.graph, bits, ways[bits == 64]),
+            "in_bins": ways[bits == 64].streamed_bytes(bits // 8) is not None,
             "gather_us": 1e3 * statistics.median(gathers[bits].samples_ms),
         }
         for name, bits, _ in contestants
@@ -134,11 +142,11 @@ def full_seconds(operator: cuda_fused.FusedOperator, first: Any, sweeps: int) ->
     return seconds
 
 
-def bytes_moved(graph: Graph, bits: int, bins: Bins | None = None) -> float:
+def bytes_moved(graph: Graph, bits: int, ways: Ways = PLAIN) -> float:
     """Return the bytes that a sweep must move at least, values gathered not counted.
 
-    An edge: its source and mark, or in bins its place and mark, and lists. A row of a low sweep: out-degree, correction
-    read and written, value written; of a float64 sweep: out-degree, value read and written.
+    An edge: its source and mark, or in bins what those stream. A row of a low sweep: out-degree, correction read and
+    written, value written; of a float64 sweep: out-degree, value read and written.
 
     Examples
     --------
@@ -146,8 +154,8 @@ def bytes_moved(graph: Graph, bits: int, bins: Bins | None = None) -> float:
     36.5
     """
     row = 4 + (16 if bits == 64 else 8 + bits / 8)
-    edges = SLOT_BYTES * graph.edges if bins is None else bins.streamed_bytes
-    return edges + row * graph.nodes
+    in_bins = ways.streamed_bytes(bits // 8)
+    return (SLOT_BYTES * graph.edges if in_bins is None else in_bins) + row * graph.nodes
 
 
 def _gather_timer(resident: ResidentGraph, bits: int) -> Timer:

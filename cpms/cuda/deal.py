@@ -1,0 +1,237 @@
+"""Edges whose values are dealt to bins, so that no gather leaves a multiprocessor; see ``deal.cuh``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from cpms.cuda import arrange, bins
+from cpms.cuda.backend import current
+from cpms.cuda.bins import GROUP_NODES, Bins, Integers, Values
+from cpms.cuda.shape import BINNED_BYTES, dealt_sizes
+from cpms.cuda.variants import WHOLE_VALUES
+from cpms.cuda.vectors import vector_length
+
+_LEAST_SLOTS = 8
+"""Slots in a cell from which dealing was faster on an H200: of fewer much of what is dealt only fills chunks up."""
+_LEAST_GATHERED = 30
+"""Bytes of sectors that are gathered an edge from which it was: hardly two edges of a step share one."""
+_RANGE_COST = 500
+"""What the values of a range cost to bring, in chunks that are dealt."""
+_ALIGNED = 4
+"""Chunks of which a bin's begin is a multiple."""
+_AT_ONCE = 1 << 24
+"""Slots that are sorted at once."""
+
+
+@dataclass(frozen=True, eq=False)
+class Deal:
+    """Edges by the range of nodes that they begin at, and again in bins by the rows where they end.
+
+    The edges from one range to one bin are a cell. Each has a value a slot, in chunks of eight; they lie by range, then
+    by bin, as they are dealt, and by bin, then by range, as the bins read them.
+
+    Parameters
+    ----------
+    places : device array of uint16, shape (8 chunks,)
+        Of each slot's node in its range.
+    targets : device array of uint32, shape (chunks,)
+        Chunk of the dealt values that each becomes.
+    begins : device array of uint32, shape (ranges + 1,)
+        First chunk of each range, and behind the last.
+    cuts : device array of uint32, shape (blocks + 1,)
+        First chunk of each block, and behind the last.
+    firsts : device array of uint32, shape (blocks,)
+        Range of that chunk.
+    range_nodes, nodes, value_bytes : int
+        Nodes in a range, and in all; bytes of a value, at most.
+    bins : Bins
+    """
+
+    places: Any
+    targets: Any
+    begins: Any
+    cuts: Any
+    firsts: Any
+    range_nodes: int
+    nodes: int
+    value_bytes: int
+    bins: Bins
+
+    @classmethod
+    def of(cls, sources: Any, marks: Any, slots: arrange.Slots, nodes: int, blocks: int, value_bytes: int) -> Deal:
+        """Sort steps of 256 slots, whose sources these are, into cells."""
+        range_nodes, capacity = dealt_sizes(value_bytes)
+        ranges = -(-vector_length(nodes) // range_nodes)
+        block_begins = bins.begins_of_blocks(slots, blocks)
+        begins, counts = _cut(sources, block_begins, range_nodes, ranges, capacity)
+        cells = _Cells(begins, counts)
+        places, dealt_places = cells.places(sources, range_nodes)
+        range_begins = cells.by_range[:: len(counts)]
+        cuts, firsts = _shared(range_begins, blocks)
+        return cls(
+            places=dealt_places,
+            targets=cells.targets,
+            begins=bins.words(range_begins),
+            cuts=bins.words(cuts),
+            firsts=bins.words(firsts),
+            range_nodes=range_nodes,
+            nodes=nodes,
+            value_bytes=value_bytes,
+            bins=Bins.cut(slots, marks, block_begins, begins, Values(cells.bin_begins, None, places, capacity)),
+        )
+
+    @cached_property
+    def _dealt(self) -> Any:
+        chunks = int(current().to_host(self.bins.list_begins[-1:])[0])
+        return current().arrays.zeros(chunks * GROUP_NODES * self.value_bytes, np.uint8)
+
+    @property
+    def arguments(self) -> tuple[Any, ...]:
+        """What a kernel takes, in its order."""
+        counts = np.uint32(self.range_nodes), np.uint32(vector_length(self.nodes))
+        return *self._arrays, *counts, *self.bins.arguments, self._dealt
+
+    @property
+    def _arrays(self) -> tuple[Any, ...]:
+        return self.places, self.targets, self.begins, self.cuts, self.firsts
+
+    def streamed_bytes(self, value_bytes: int) -> float:
+        """Return the bytes that a sweep streams for its edges: each value is written and read once."""
+        values = 2 * value_bytes * self.places.size
+        return float(self.places.nbytes + self.targets.nbytes + values + self.bins.streamed_bytes)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays."""
+        return sum(int(part.nbytes) for part in (*self._arrays, self._dealt)) + self.bins.nbytes
+
+
+def pays(sources: Any, edges: int, nodes: int, value_bytes: int) -> bool:
+    """Return whether dealing values to the slots of these sources is faster than gathering them, by samples."""
+    range_nodes, capacity = dealt_sizes(value_bytes)
+    cells = -(-nodes // range_nodes) * -(-sources.size // (GROUP_NODES * capacity))
+    if sources.size < _LEAST_SLOTS * cells:
+        return False
+    return arrange.gathered_bytes(sources, BINNED_BYTES) >= _LEAST_GATHERED * float(edges)
+
+
+class _Cells:
+    """Where cells lie.
+
+    Parameters
+    ----------
+    begins : array of int, shape (bins + 1,)
+        First step of each bin, and behind the last.
+    counts : array of int, shape (bins, ranges)
+        Slots in each cell.
+    """
+
+    def __init__(self, begins: Integers, counts: Integers) -> None:
+        self._begins, self._counts = begins, counts
+        self._chunks = _chunks(counts)
+        in_bin = np.cumsum(self._chunks, axis=1)
+        of_bins = -(-in_bin[:, -1] // _ALIGNED) * _ALIGNED
+        self._in_bin = in_bin - self._chunks
+        self.bin_begins: Integers = np.append(0, np.cumsum(of_bins))
+        self.by_range: Integers = np.append(0, np.cumsum(self._chunks.T))
+        """First chunk of each cell, by range, then by bin, and behind the last."""
+        self.chunks_in_all = int(self.by_range[-1])
+
+    @property
+    def targets(self) -> Any:
+        """Where each chunk goes."""
+        goes_to = (self.bin_begins[:-1, None] + self._in_bin).T.ravel() - self.by_range[:-1]
+        return bins.words(np.repeat(goes_to, self._chunks.T.ravel()) + np.arange(self.chunks_in_all))
+
+    def places(self, sources: Any, range_nodes: int) -> tuple[Any, Any]:
+        """Return the place of each slot's value in its bin, and by chunk that of its source in its range."""
+        arrays = current().arrays
+        ranges = self._counts.shape[1]
+        of_slots = arrays.empty(sources.size, np.uint16)
+        of_chunks = arrays.zeros(self.chunks_in_all * GROUP_NODES, np.uint16)
+        dealt_at = self.by_range[:-1].reshape(ranges, -1).T
+        for first, last in _parts(self._begins):
+            mine = slice(WHOLE_VALUES * self._begins[first], WHOLE_VALUES * self._begins[last])
+            key = _keys(sources[mine], self._begins[first : last + 1], range_nodes, ranges)
+            order = arrays.argsort(key, kind="stable")
+            key = key[order]
+            counts = self._counts[first:last].ravel()
+            nth = arrays.arange(key.size) - arrays.asarray(np.cumsum(counts) - counts)[key]
+            in_bin = GROUP_NODES * arrays.asarray(self._in_bin[first:last].ravel())[key] + nth
+            of_slots[mine][order] = in_bin.astype(np.uint16)
+            at = GROUP_NODES * arrays.asarray(dealt_at[first:last].ravel())[key] + nth
+            of_chunks[at] = (sources[mine][order] % np.uint32(range_nodes)).astype(np.uint16)
+        return of_slots, of_chunks
+
+
+def _shared(begins: Integers, blocks: int) -> tuple[Integers, Integers]:
+    """Return the first chunk of each block, and behind the last, and the range of each: of about equal cost.
+
+    Examples
+    --------
+    >>> _shared(np.array([0, 5000, 5000, 6000]), 2)
+    (array([   0, 3000, 6000]), array([0, 0]))
+    """
+    loads = _RANGE_COST * (np.diff(begins) > 0)
+    before = begins + np.append(0, np.cumsum(loads))
+    wanted = before[-1] * np.arange(blocks + 1) // blocks
+    of_range = np.searchsorted(before[:-1], wanted, side="right") - 1
+    cuts = begins[of_range] + (wanted - before[of_range] - loads[of_range]).clip(0)
+    return cuts, of_range[:-1]
+
+
+def _chunks(counts: Integers) -> Integers:
+    chunks: Integers = -(-counts // GROUP_NODES)
+    return chunks
+
+
+def _cut(
+    sources: Any, block_begins: Integers, range_nodes: int, ranges: int, capacity: int
+) -> tuple[Integers, Integers]:
+    """Return the first step of each bin, and behind the last; and how many slots each has of each range.
+
+    A block's bins are as long as each other, and hold at most ``capacity`` chunks.
+    """
+    steps = np.append(block_begins, sources.size // WHOLE_VALUES)
+    lengths = np.diff(steps)
+    most = max(1, (capacity * GROUP_NODES - GROUP_NODES // 2 * min(ranges, capacity)) // WHOLE_VALUES)
+    while True:
+        parts = -(-lengths // most)
+        which = np.repeat(np.arange(len(parts)), parts)
+        nth = np.arange(len(which)) - np.repeat(np.cumsum(parts) - parts, parts)
+        begins = np.append(block_begins[which] + lengths[which] * nth // parts[which], steps[-1])
+        counts = _counted(sources, begins, range_nodes, ranges)
+        largest = int(_chunks(counts).sum(axis=1).max()) + _ALIGNED - 1
+        if largest <= capacity or most == 1:
+            return begins, counts
+        most = max(1, min(most - 1, most * capacity // largest))
+
+
+def _counted(sources: Any, begins: Integers, range_nodes: int, ranges: int) -> Integers:
+    """Return how many slots of each bin begin in each range."""
+    arrays, found = current().arrays, []
+    for first, last in _parts(begins):
+        mine = sources[WHOLE_VALUES * begins[first] : WHOLE_VALUES * begins[last]]
+        key = _keys(mine, begins[first : last + 1], range_nodes, ranges)
+        found.append(current().to_host(arrays.bincount(key, minlength=(last - first) * ranges)))
+    return np.concatenate(found).astype(np.int64).reshape(-1, ranges)
+
+
+def _parts(begins: Integers) -> Iterator[tuple[int, int]]:
+    """Yield first and last of bins that are sorted at once."""
+    number = begins[:-1] * WHOLE_VALUES // _AT_ONCE
+    cuts = np.flatnonzero(np.diff(number, prepend=-1, append=-1))
+    yield from zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True)
+
+
+def _keys(sources: Any, begins: Integers, range_nodes: int, ranges: int) -> Any:
+    """Return the cell of each slot, by bin, then by range, of bins that begin at these steps."""
+    arrays = current().arrays
+    of_step = np.repeat(np.arange(len(begins) - 1), np.diff(begins)) * ranges
+    first_cells = arrays.asarray(of_step.astype(np.uint32))[:, None]
+    return (sources.reshape(-1, WHOLE_VALUES) // np.uint32(range_nodes) + first_cells).ravel()

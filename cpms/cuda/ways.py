@@ -1,0 +1,164 @@
+"""The way in which sweeps go over a graph's edges: over their sources, or one that is faster; see ``ways.cuh``."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cpms.cuda import arrange, bins, deal
+from cpms.cuda.backend import current
+from cpms.cuda.bins import Bins
+from cpms.cuda.deal import Deal
+from cpms.cuda.shape import BIN_SHARED_BYTES, BINNED, BINNED_BYTES, DEALT_SHARED_BYTES, HOT_SHARED_BYTES
+from cpms.cuda.stretches import Stretches
+from cpms.cuda.variants import DEALT, IN_BINS, LOW_DEALT, OVER_HOT, OVER_SOURCES, Way
+from cpms.cuda.vectors import vector_length
+
+_FLOAT64_BYTES = 8
+_DEALT_BYTES = 32
+"""Bytes a slot that must be free for what is dealt and how, and for sorting it."""
+_LEAST_HOT = 0.5
+"""Share of slots at the first nodes from which having their values in shared memory was faster on an H200."""
+
+
+class Wanted(NamedTuple):
+    """Ways that somebody wants (True), does not want (False), or that are taken where they pay (None)."""
+
+    hot: bool | None = None
+    bins: bool | None = None
+    deal: bool | None = None
+
+
+WHAT_PAYS = Wanted()
+
+
+class Hot(NamedTuple):
+    """The first of so many values are in shared memory."""
+
+    values: int
+
+    @property
+    def arguments(self) -> tuple[Any, ...]:
+        """What a kernel takes, in its order."""
+        return np.uint32(HOT_SHARED_BYTES), np.uint32(self.values)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of device memory."""
+        return 0
+
+
+class Ways(NamedTuple):
+    """What sweeps go over besides sources.
+
+    Parameters
+    ----------
+    hot : Hot, optional
+    bins : Bins, optional
+        That list what low sweeps ask for.
+    low, full : Deal, optional
+        Of what low sweeps, and float64 sweeps, ask for.
+    """
+
+    hot: Hot | None = None
+    bins: Bins | None = None
+    low: Deal | None = None
+    full: Deal | None = None
+
+    @classmethod
+    def of(
+        cls,
+        edges: Stretches,
+        slots: arrange.Slots,
+        nodes: int,
+        value_bytes: int = BINNED_BYTES,
+        wanted: Wanted = WHAT_PAYS,
+    ) -> Ways:
+        """Return the way that is wanted, or pays, and for which a block has room.
+
+        One pays where the graph has outgrown the device's cache, and samples of the edges promise that hardly two
+        gather from one place (values are dealt), that lists are short (bins), or that most begin at the first nodes.
+
+        Parameters
+        ----------
+        value_bytes : int
+            What most sweeps read of a node: 8 where all are in float64.
+        """
+        if edges.shape != BINNED:
+            return PLAIN
+        choice = _Choice(edges, slots, nodes, edges.nbytes > current().cache_bytes)
+        deal = False if wanted.hot or wanted.bins else wanted.deal
+        if value_bytes > BINNED_BYTES:
+            outgrown = value_bytes * nodes > current().cache_bytes
+            full = choice.dealt(value_bytes, wanted=deal) if deal or outgrown else None
+            return cls(full=full) if full else cls(hot=choice.hot(wanted=wanted.hot))
+        low = choice.dealt(BINNED_BYTES, wanted=deal)
+        if low:
+            return cls(low=low, full=choice.dealt(_FLOAT64_BYTES, wanted=deal))
+        listed = choice.listed(wanted=False if wanted.hot else wanted.bins)
+        return cls(bins=listed) if listed else cls(hot=choice.hot(wanted=wanted.hot))
+
+    @property
+    def way(self) -> Way:
+        """The way, where low sweeps read values that bins may hold."""
+        chosen = (self.full, DEALT), (self.low, LOW_DEALT), (self.bins, IN_BINS), (self.hot, OVER_HOT)
+        return next((way for part, way in chosen if part is not None), OVER_SOURCES)
+
+    def arguments(self, way: Way) -> tuple[Any, ...]:
+        """Return what a kernel takes besides sources, in its order."""
+        taken = {DEALT: (self.full, self.low), LOW_DEALT: (self.low,), IN_BINS: (self.bins,), OVER_HOT: (self.hot,)}
+        return tuple(argument for part in taken.get(way, ()) if part is not None for argument in part.arguments)
+
+    def streamed_bytes(self, value_bytes: int) -> float | None:
+        """Return the bytes that a sweep which reads values of a size streams for edges in bins; None without."""
+        if value_bytes == _FLOAT64_BYTES:
+            return self.full.streamed_bytes(value_bytes) if self.full else None
+        if value_bytes > BINNED_BYTES:
+            return None
+        if self.low:
+            return self.low.streamed_bytes(value_bytes)
+        return self.bins.streamed_bytes if self.bins else None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of device memory."""
+        return sum(part.nbytes for part in self if part is not None)
+
+
+PLAIN = Ways()
+
+
+class _Choice(NamedTuple):
+    edges: Stretches
+    slots: arrange.Slots
+    nodes: int
+    large: bool
+
+    def dealt(self, value_bytes: int, *, wanted: bool | None) -> Deal | None:
+        if not self._may(wanted, DEALT_SHARED_BYTES):
+            return None
+        sources, blocks = self._sources(), self.edges.blocks
+        room = current().free_bytes() >= _DEALT_BYTES * sources.size
+        pays = wanted or (room and deal.pays(sources, self.slots.edges, self.nodes, value_bytes))
+        return Deal.of(sources, self.edges.marks, self.slots, self.nodes, blocks, value_bytes) if pays else None
+
+    def listed(self, *, wanted: bool | None) -> Bins | None:
+        if not self._may(wanted, BIN_SHARED_BYTES):
+            return None
+        sources = self._sources()
+        pays = wanted or bins.pay(sources)
+        return Bins.of(sources, self.edges.marks, self.slots, self.edges.blocks) if pays else None
+
+    def hot(self, *, wanted: bool | None) -> Hot | None:
+        if not self._may(wanted, HOT_SHARED_BYTES):
+            return None
+        first = HOT_SHARED_BYTES // BINNED_BYTES
+        pays = wanted or arrange.share_below(self._sources(), first) >= _LEAST_HOT
+        return Hot(vector_length(self.nodes)) if pays else None
+
+    def _may(self, wanted: bool | None, shared: int) -> bool:
+        return current().most_shared >= shared and (self.large if wanted is None else wanted)
+
+    def _sources(self) -> Any:
+        return arrange.from_lanes(self.edges.sources, 32)

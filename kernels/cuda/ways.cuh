@@ -1,0 +1,78 @@
+// The ways in which a sweep may go over edges. What is read before values are there begins by `expect`; a sweep follows.
+#pragma once
+#include "deal.cuh"
+#include "hot.cuh"
+
+namespace cpms {
+
+// Over sources: values are gathered from caches.
+struct OverSources {
+    const Edges& edges;
+    Room& room;
+    Ahead ahead;
+
+    template <class F>
+    CPMS_DEVICE void expect() {
+        ahead.begin(edges);
+    }
+    template <class F, class AtEnd>
+    CPMS_DEVICE void sweep(const u8* z, AtEnd& at_end) {
+        walk<F>(edges, ahead, z, room, at_end);
+    }
+};
+
+// Over sources, but the values of the first nodes are in shared memory.
+struct OverHot {
+    const Edges& edges;
+    Room& room;
+    u32 most_bytes, values;  // of shared memory; values of all nodes, zeros behind them included
+    Ahead ahead;
+
+    template <class F>
+    CPMS_DEVICE void expect() {
+        ahead.begin(edges);
+    }
+    template <class F, class AtEnd>
+    CPMS_DEVICE void sweep(const u8* z, AtEnd& at_end) {
+        using Word = typename Raw<F>::Word;
+        const u32 count = smaller(most_bytes / sizeof(Word), values);
+        fill_stage(z, count * sizeof(Word));
+        walk<F>(edges, ahead, HotValues<Word>{z, count}, room, at_end);
+    }
+};
+
+// In bins that list what they ask for.
+struct InBins {
+    const Bins& bins;
+    Room& room;
+    Coming coming;
+
+    template <class F>
+    CPMS_DEVICE void expect() {
+        coming.begin(bins, Stage<typename Raw<F>::Word, true>{bins.capacity});
+    }
+    template <class F, class AtEnd>
+    CPMS_DEVICE void sweep(const u8* z, AtEnd& at_end) {
+        walk_bins<F, true>(bins, coming, z, room, at_end);
+    }
+};
+
+// In bins that are dealt their values.
+struct Dealt {
+    const Deal& to;
+    Room& room;
+    const Grid& grid;
+
+    template <class F>
+    CPMS_DEVICE void expect() {}
+    template <class F, class AtEnd>
+    CPMS_DEVICE void sweep(const u8* z, AtEnd& at_end) {
+        using Word = typename Raw<F>::Word;
+        deal<Word>(to, z);
+        Coming coming;
+        grid.wait([&] { coming.begin(to.bins, Stage<Word, false>{to.bins.capacity}); });
+        walk_bins<F, false>(to.bins, coming, to.dealt, room, at_end);
+    }
+};
+
+}  // namespace cpms

@@ -1,0 +1,227 @@
+"""Values dealt to bins, emulated on this machine and on a GPU."""
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import cpms
+from cpms import Graph, format_named
+from cpms.cuda import arrange, deal, host, variants
+from cpms.cuda import backend as backends
+from cpms.cuda.refinement import CudaRefinement
+from cpms.cuda.resident import Arrangement, ResidentGraph
+from cpms.cuda.shape import BINNED
+from cpms.cuda.ways import Wanted
+from cpms.engine import Problem
+from cpms.engines import cuda_fused
+from cpms.format import FP16, FP32
+from cpms.precision import FLOAT64
+from cpms.quantising import quantiser
+
+FORMATS = [quantiser(format_named(name)) for name in ("fp16", "e5m2")]
+GRAPHS = {
+    "one node": Graph.from_edges([], [], nodes=1),
+    "no edges": Graph.from_edges([], [], nodes=700),
+    "a row over many bins": Graph.from_edges(np.arange(1, 9000), np.zeros(8999, int)),
+    "two such rows": Graph.from_edges(np.arange(12_000) % 3000, np.arange(12_000) % 2 * 2999, nodes=3000),
+    "skewed": cpms.load("rmat:scale=10,edge_factor=12,seed=1"),
+    "more rows than edges": Graph.from_edges(np.arange(900), np.arange(900) * 7 % 4000, nodes=4000),
+    "rows that end with steps": Graph.from_edges(np.arange(2048) % 512, np.arange(2048) // 256, nodes=512),
+}
+LEAST = 256, 260
+"""Nodes in a range, and groups of a bin that holds a step of 256 slots whose sources are all far from each other."""
+few = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compiled_together(request):
+    if host.compiler() is not None:
+        ways = variants.OVER_SOURCES, variants.LOW_DEALT, variants.DEALT
+        kernels = [
+            *(variants.refine(s, BINNED, personal=p, way=w) for s in FORMATS for p in (False, True) for w in ways),
+            *(
+                variants.fused_power(BINNED, personal=personal, way=way)
+                for personal in (False, True)
+                for way in ways[::2]
+            ),
+        ]
+        request.getfixturevalue("host_backend").compile(kernels)
+
+
+@pytest.fixture(params=["host", pytest.param("gpu", marks=pytest.mark.gpu)])
+def device(request):
+    with backends.using(request.getfixturevalue(f"{request.param}_backend")) as backend:
+        yield backend
+
+
+@pytest.fixture(params=[LEAST, None], ids=["many bins", "large bins"])
+def sizes(request, monkeypatch):
+    if request.param:
+        monkeypatch.setattr(deal, "dealt_sizes", lambda _: request.param)
+
+
+def dealt(graph, blocks, value_bytes=2):
+    """Return the deal of a graph, and the source of each slot."""
+    slots = arrange.Slots.of(graph)
+    sources, marks, _ = slots.place(graph)
+    return deal.Deal.of(sources, marks, slots, graph.nodes, blocks, value_bytes), sources
+
+
+@given(
+    spec=st.builds(
+        "rmat:scale={},edge_factor={},seed={}".format, st.integers(1, 11), st.integers(1, 10), st.integers(0, 9)
+    ),
+    blocks=st.integers(1, 9),
+    at_once=st.sampled_from([256, 1024, 1 << 24]),
+)
+@few
+def test_what_is_dealt_is_what_edges_ask_for(host_backend, monkeypatch, spec, blocks, at_once):
+    with monkeypatch.context() as patch, backends.using(host_backend):
+        patch.setattr(deal, "dealt_sizes", lambda _: LEAST)
+        patch.setattr(deal, "_AT_ONCE", at_once)
+        check(*dealt(cpms.load(spec), blocks), blocks)
+
+
+@pytest.mark.parametrize("blocks", [1, 7])
+@pytest.mark.parametrize("value_bytes", [2, 8])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_deals_of_odd_graphs(host_backend, sizes, name, value_bytes, blocks):
+    with backends.using(host_backend):
+        check(*dealt(GRAPHS[name], blocks, value_bytes), blocks)
+
+
+def check(found, sources, blocks):
+    """Deal the nodes' numbers, and read them as bins do."""
+    chunks, begins = len(found.targets), found.begins.astype(int)
+    assert (begins[0], begins[-1]) == (0, chunks)
+    assert len(np.unique(found.targets)) == chunks
+    range_of = np.searchsorted(begins, np.arange(chunks), side="right") - 1
+    values = np.full(8 * (found.bins.list_begins[-1].astype(int)), -1)
+    into = 8 * found.targets.astype(int)[:, None] + np.arange(8)
+    values[into] = found.places.reshape(-1, 8) + found.range_nodes * range_of[:, None]
+    cuts = found.cuts.astype(int)
+    assert (cuts[0], cuts[-1], len(cuts)) == (0, chunks, blocks + 1)
+    assert (np.diff(cuts) >= 0).all()
+    assert (begins[found.firsts] <= cuts[:-1]).all()
+    # A block begins at the range before where all of that is dealt.
+    assert (begins[found.firsts + 1] >= cuts[:-1]).all()
+    bins = found.bins
+    value_begins, of_block = bins.list_begins.astype(int), bins.of_block.astype(int)
+    assert not (value_begins % 4).any()
+    stretches = np.asarray(bins.stretches).reshape(len(value_begins) - 1, -1, 4).astype(int)
+    assert (of_block[0], of_block[-1], len(of_block)) == (0, len(stretches), blocks + 1)
+    steps = [range(first, first + count) for part in stretches for first, count, _, _ in part]
+    assert [step for part in steps for step in part] == list(range(len(sources) // 256))
+    for (begin, end), part in zip(itertools.pairwise(value_begins), stretches, strict=True):
+        assert end - begin <= bins.capacity
+        of_bin = slice(256 * part[0, 0], 256 * (part[-1, 0] + part[-1, 1]))
+        np.testing.assert_array_equal(values[8 * begin : 8 * end][bins.places[of_bin]], sources[of_bin])
+
+
+def arranged(problem, value_bytes=2, ways=(variants.OVER_SOURCES, variants.DEALT)):
+    """Return the graph in some ways."""
+    made = []
+    for way in ways:
+        wanted = Arrangement(warps=16, wanted=Wanted(False, False, way != variants.OVER_SOURCES))
+        graph = ResidentGraph.of(problem, wanted, value_bytes)
+        if way == variants.LOW_DEALT:
+            graph = replace(graph, ways=graph.ways._replace(full=None))
+        assert graph.ways.way == way
+        made.append(graph)
+    return made
+
+
+def problems(graph):
+    teleport = np.arange(1.0, graph.nodes + 1)
+    return Problem(graph), Problem(graph, 0.6, teleport / teleport.sum(), "uniform")
+
+
+@pytest.mark.parametrize("way", [variants.LOW_DEALT, variants.DEALT], ids=["low", "all"])
+@pytest.mark.parametrize("storage", FORMATS, ids=lambda storage: storage.name)
+@pytest.mark.parametrize("name", GRAPHS)
+def test_sweeps_of_dealt_values_are_those_over_sources(device, sizes, name, storage, way):
+    for problem in problems(GRAPHS[name]):
+        over_sources, of_dealt = map(CudaRefinement, arranged(problem, ways=(variants.OVER_SOURCES, way)))
+        nodes = np.arange(problem.graph.nodes)
+        for begin in (np.ones(len(nodes)), 1.0 + nodes % 7):
+            for rounds in (over_sources, of_dealt):
+                rounds.start(begin / begin.sum())
+            options = {"gain": 0.1, "tol": 1e-11, "norm": "l1", "most_low": 12}
+            found, expected = of_dealt.round(storage, **options), over_sources.round(storage, **options)
+            np.testing.assert_allclose(found.found, expected.found, rtol=1e-9, atol=1e-14)
+            # Sums across blocks are in another order, so that a value between two of Q's may go either way.
+            np.testing.assert_allclose(found.low, expected.low, rtol=storage.unit_roundoff(), atol=1e-12)
+            np.testing.assert_allclose(found.sums, expected.sums, rtol=1e-9, atol=1e-13)
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_power_iteration_on_dealt_values_is_that_over_sources(device, sizes, name):
+    for problem in problems(GRAPHS[name]):
+        found = []
+        for graph in arranged(problem, value_bytes=8):
+            operator = cuda_fused.operator(problem, graph)
+            x, out = operator.load(np.full(problem.graph.nodes, 1 / problem.graph.nodes)), operator.empty()
+            sweeps = operator.sweeps(x, out, FLOAT64, 0, norm="l1", tol=0.0, most=5).found
+            found.append((np.array(sweeps), operator.read(out, 1)))
+        np.testing.assert_allclose(found[1][0], found[0][0], rtol=1e-9, atol=1e-14)
+        np.testing.assert_allclose(found[1][1], found[0][1], rtol=1e-12, atol=1e-16)
+
+
+def test_formats_too_wide_for_what_is_dealt_are_swept_over_sources(device):
+    problem = Problem(GRAPHS["skewed"])
+    both = list(map(CudaRefinement, arranged(problem)))
+    for rounds in both:
+        rounds.start(np.full(problem.graph.nodes, 1 / problem.graph.nodes))
+    options = {"gain": 0.1, "tol": 1e-11, "norm": "l1", "most_low": 12}
+    assert both[1].round(FP32, **options).low == both[0].round(FP32, **options).low
+
+
+@pytest.mark.parametrize(
+    ("cache_bytes", "near", "small_cells", "expected"),
+    [
+        (0, False, (), variants.DEALT),
+        (0, True, (), variants.OVER_SOURCES),
+        (0, False, (8,), variants.LOW_DEALT),
+        (0, False, (2, 8), variants.OVER_SOURCES),
+        (1 << 30, False, (), variants.OVER_SOURCES),
+    ],
+)
+def test_values_are_dealt_where_few_share_a_sector_and_cells_are_long(
+    host_backend, monkeypatch, cache_bytes, near, small_cells, expected
+):
+    sizes, nodes = deal.dealt_sizes, 1 << 17
+    monkeypatch.setattr(deal, "dealt_sizes", lambda size: LEAST if size in small_cells else sizes(size))
+    monkeypatch.setattr(host_backend, "cache_bytes", cache_bytes)
+    drawn = np.random.default_rng(1).integers(0, nodes, 1 << 18)
+    sources = drawn // 256 + np.arange(drawn.size) % 32 if near else drawn
+    graph = Graph.from_edges(sources, np.arange(drawn.size) % nodes, nodes=nodes)
+    chosen = Arrangement(renumber=False, warps=16, wanted=Wanted(hot=False, bins=False))
+    with backends.using(host_backend):
+        assert ResidentGraph.of(Problem(graph), chosen).ways.way == expected
+        monkeypatch.setattr(host_backend, "most_shared", 0)
+        assert ResidentGraph.of(Problem(graph), chosen).ways.way == variants.OVER_SOURCES
+
+
+@pytest.mark.gpu
+def test_many_ranges_and_bins_a_block(gpu_backend):
+    graphs_of_size = {
+        "skewed": cpms.load("rmat:scale=18,edge_factor=12,seed=1"),
+        "uniform": cpms.load("uniform:scale=19,edge_factor=16,seed=1"),
+        "hub": Graph.from_edges(np.arange(400_000), np.arange(400_000) % 3, nodes=400_000),
+        "few": Graph.from_edges(np.arange(200_000) * 3, np.arange(200_000) * 7 % 700_000, nodes=700_000),
+    }
+    with backends.using(gpu_backend):
+        for graph in graphs_of_size.values():
+            found = []
+            for chosen in (False, True, True):
+                rounds = CudaRefinement.of(Problem(graph), Arrangement(warps=16, wanted=Wanted(False, False, chosen)))
+                rounds.start(np.full(graph.nodes, 1 / graph.nodes))
+                rounds.round(FP16, gain=1e-6, tol=1e-12, norm="l1", most_low=20)
+                last = rounds.round(None, gain=0.1, tol=1e-12, norm="l1", most_low=0)
+                found.append((rounds.read(), last.found.l1))
+            assert np.abs(found[1][0] - found[0][0]).sum() <= 1e-3 * found[0][1] + 1e-14
+            np.testing.assert_array_equal(found[2][0], found[1][0])
