@@ -71,12 +71,11 @@ class Deal:
         begins, counts = _cut(sources, block_begins, range_nodes, ranges, capacity)
         cells = _Cells(begins, counts)
         places, dealt_places = cells.places(sources, range_nodes)
-        range_begins = cells.by_range[:: len(counts)]
-        cuts, firsts = _shared(range_begins, blocks)
+        cuts, firsts = _shared(cells.range_begins, blocks)
         return cls(
             places=dealt_places,
             targets=cells.targets,
-            begins=bins.words(range_begins),
+            begins=bins.words(cells.range_begins),
             cuts=bins.words(cuts),
             firsts=bins.words(firsts),
             range_nodes=range_nodes,
@@ -127,44 +126,47 @@ class _Cells:
     ----------
     begins : array of int, shape (bins + 1,)
         First step of each bin, and behind the last.
-    counts : array of int, shape (bins, ranges)
+    counts : device array of int, shape (bins, ranges)
         Slots in each cell.
     """
 
-    def __init__(self, begins: Integers, counts: Integers) -> None:
-        self._begins, self._counts = begins, counts
-        self._chunks = _chunks(counts)
-        in_bin = np.cumsum(self._chunks, axis=1)
-        of_bins = -(-in_bin[:, -1] // _ALIGNED) * _ALIGNED
-        self._in_bin = in_bin - self._chunks
-        self.bin_begins: Integers = np.append(0, np.cumsum(of_bins))
-        self.by_range: Integers = np.append(0, np.cumsum(self._chunks.T))
-        """First chunk of each cell, by range, then by bin, and behind the last."""
-        self.chunks_in_all = int(self.by_range[-1])
+    def __init__(self, begins: Integers, counts: Any) -> None:
+        arrays = current().arrays
+        self._begins, self._counts, chunks = begins, counts, _chunks(counts)
+        in_bin = arrays.cumsum(chunks, axis=1)
+        self._in_bin = in_bin - chunks
+        of_bins = current().to_host(in_bin[:, -1])
+        self.bin_begins: Integers = np.append(0, np.cumsum(-(-of_bins // _ALIGNED) * _ALIGNED))
+        self._by_range = arrays.zeros(chunks.size + 1, np.int64)
+        self._by_range[1:] = arrays.cumsum(chunks.T.ravel())
+        self.range_begins: Integers = current().to_host(self._by_range[:: len(counts)])
+        """First chunk of each range, and behind the last."""
 
     @property
     def targets(self) -> Any:
         """Where each chunk goes."""
-        goes_to = (self.bin_begins[:-1, None] + self._in_bin).T.ravel() - self.by_range[:-1]
-        return bins.words(np.repeat(goes_to, self._chunks.T.ravel()) + np.arange(self.chunks_in_all))
+        arrays = current().arrays
+        begins = arrays.asarray(self.bin_begins[:-1])[:, None] + self._in_bin
+        chunk = arrays.arange(int(self.range_begins[-1]))
+        cell = arrays.searchsorted(self._by_range[1:], chunk, side="right")
+        return ((begins.T.ravel() - self._by_range[:-1])[cell] + chunk).astype(np.uint32)
 
     def places(self, sources: Any, range_nodes: int) -> tuple[Any, Any]:
         """Return the place of each slot's value in its bin, and by chunk that of its source in its range."""
         arrays = current().arrays
         ranges = self._counts.shape[1]
         of_slots = arrays.empty(sources.size, np.uint16)
-        of_chunks = arrays.zeros(self.chunks_in_all * GROUP_NODES, np.uint16)
-        dealt_at = self.by_range[:-1].reshape(ranges, -1).T
+        of_chunks = arrays.zeros(int(self.range_begins[-1]) * GROUP_NODES, np.uint16)
+        dealt_at = self._by_range[:-1].reshape(ranges, -1).T
         for first, last in _parts(self._begins):
             mine = slice(WHOLE_VALUES * self._begins[first], WHOLE_VALUES * self._begins[last])
             key = _keys(sources[mine], self._begins[first : last + 1], range_nodes, ranges)
             order = arrays.argsort(key, kind="stable")
             key = key[order]
             counts = self._counts[first:last].ravel()
-            nth = arrays.arange(key.size) - arrays.asarray(np.cumsum(counts) - counts)[key]
-            in_bin = GROUP_NODES * arrays.asarray(self._in_bin[first:last].ravel())[key] + nth
-            of_slots[mine][order] = in_bin.astype(np.uint16)
-            at = GROUP_NODES * arrays.asarray(dealt_at[first:last].ravel())[key] + nth
+            nth = arrays.arange(key.size) - (arrays.cumsum(counts) - counts)[key]
+            of_slots[mine][order] = (GROUP_NODES * self._in_bin[first:last].ravel()[key] + nth).astype(np.uint16)
+            at = GROUP_NODES * dealt_at[first:last].ravel()[key] + nth
             of_chunks[at] = (sources[mine][order] % np.uint32(range_nodes)).astype(np.uint16)
         return of_slots, of_chunks
 
@@ -185,14 +187,11 @@ def _shared(begins: Integers, blocks: int) -> tuple[Integers, Integers]:
     return cuts, of_range[:-1]
 
 
-def _chunks(counts: Integers) -> Integers:
-    chunks: Integers = -(-counts // GROUP_NODES)
-    return chunks
+def _chunks(counts: Any) -> Any:
+    return -(-counts // GROUP_NODES)
 
 
-def _cut(
-    sources: Any, block_begins: Integers, range_nodes: int, ranges: int, capacity: int
-) -> tuple[Integers, Integers]:
+def _cut(sources: Any, block_begins: Integers, range_nodes: int, ranges: int, capacity: int) -> tuple[Integers, Any]:
     """Return the first step of each bin, and behind the last; and how many slots each has of each range.
 
     A block's bins are as long as each other, and hold at most ``capacity`` chunks.
@@ -206,20 +205,20 @@ def _cut(
         nth = np.arange(len(which)) - np.repeat(np.cumsum(parts) - parts, parts)
         begins = np.append(block_begins[which] + lengths[which] * nth // parts[which], steps[-1])
         counts = _counted(sources, begins, range_nodes, ranges)
-        largest = int(_chunks(counts).sum(axis=1).max()) + _ALIGNED - 1
+        largest = int(current().to_host(_chunks(counts).sum(axis=1)).max()) + _ALIGNED - 1
         if largest <= capacity or most == 1:
             return begins, counts
         most = max(1, min(most - 1, most * capacity // largest))
 
 
-def _counted(sources: Any, begins: Integers, range_nodes: int, ranges: int) -> Integers:
-    """Return how many slots of each bin begin in each range."""
+def _counted(sources: Any, begins: Integers, range_nodes: int, ranges: int) -> Any:
+    """Return how many slots of each bin begin in each range, on the device."""
     arrays, found = current().arrays, []
     for first, last in _parts(begins):
         mine = sources[WHOLE_VALUES * begins[first] : WHOLE_VALUES * begins[last]]
         key = _keys(mine, begins[first : last + 1], range_nodes, ranges)
-        found.append(current().to_host(arrays.bincount(key, minlength=(last - first) * ranges)))
-    return np.concatenate(found).astype(np.int64).reshape(-1, ranges)
+        found.append(arrays.bincount(key, minlength=(last - first) * ranges))
+    return arrays.concatenate(found).reshape(-1, ranges)
 
 
 def _parts(begins: Integers) -> Iterator[tuple[int, int]]:
