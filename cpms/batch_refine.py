@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from cpms.batch import Query, Solved
-from cpms.engine import Floats, Round, Sweep
+from cpms.engine import Floats, Problem, Round, Sweep
 from cpms.format import FloatFormat
+from cpms.low_until import low_until
 from cpms.refine import Plan, Refining, record, round_status
 from cpms.result import Status, Step
 from cpms.stopping import Stopping
@@ -27,6 +28,7 @@ class LowGoal(NamedTuple):
 class RefiningBatch(ABC):
     """A problem prepared for queries that are refined together; it holds x and c of each."""
 
+    problem: Problem
     nbytes: int
     width: int
     """Queries that it pays to sweep together, and that there is room for."""
@@ -65,12 +67,13 @@ class _Course:
     l1_before: float = math.inf
     promised: float = 1.0
 
-    def goal(self, found: Sweep, stopping: Stopping) -> LowGoal | None:
+    def goal(self, found: Sweep, stopping: Stopping, damping: float) -> LowGoal | None:
         """Return how low sweeps go on after a full one; None: there are none."""
         size, most = found.of(stopping.norm), stopping.max_iterations - self.done - 1
         if self.plan.storage is None or most < 1 or not stopping.tol <= size < math.inf:
             return None
-        return LowGoal(self.plan.storage, max(self.plan.gain, 0.5 * stopping.tol / size) * found.l1, most)
+        until = low_until(self.plan.gain, stopping.tol, damping, found.l1, size)
+        return LowGoal(self.plan.storage, until, most)
 
     def add(self, made: Round, policy: Refining, stopping: Stopping, began_s: float) -> Status | None:
         """Keep a round and plan the next; return how the solve ends, None if it goes on."""
@@ -119,7 +122,8 @@ def refine_all(
         round_began_s = time.perf_counter() - began
         found = batch.full()
         full_s = time.perf_counter() - began - round_began_s
-        goals = [courses[query].goal(sweep, stopping) for query, sweep in zip(active, found, strict=True)]
+        damping = batch.problem.damping
+        goals = [courses[query].goal(sweep, stopping, damping) for query, sweep in zip(active, found, strict=True)]
         # Who needs no low sweeps leaves before the others do theirs.
         alone = {place: Round(found[place], [], [], [full_s]) for place, goal in enumerate(goals) if goal is None}
         left = leave(added(alone, round_began_s))

@@ -74,7 +74,8 @@ def round_of(batch, plans, *, most, tol=1e-11):
     """Do a full sweep and the low sweeps that follow; return what each query's found."""
     found = batch.full()
     courses = [_Course(plan, None) for plan in plans]
-    goals = [c.goal(f, Stopping(tol, max_iterations=m)) for c, f, m in zip(courses, found, most, strict=True)]
+    damping, stops = batch.problem.damping, [Stopping(tol, max_iterations=each) for each in most]
+    goals = [course.goal(*each, damping) for course, *each in zip(courses, found, stops, strict=True)]
     return [(sweep, low) for sweep, (low, _) in zip(found, batch.low(goals), strict=True)]
 
 

@@ -30,6 +30,7 @@ from cpms.check import LawError
 from cpms.engine import Problem, Refinement
 from cpms.engines.reference import ReferenceRefinement
 from cpms.format import BF16, E4M3, E5M2, FP16, FP32, FloatFormat
+from cpms.low_until import low_until
 from cpms.precision import Threshold
 from cpms.refine import AdaptiveGain, FixedGain, Plan, Refining, default_gain, default_policy, quantiser
 from cpms.testing import distributions, float_formats, graphs
@@ -308,6 +309,31 @@ def replay(policy, rounds):
         plan, state = policy.update(state, promised, found)
         plans.append(plan)
     return plans
+
+
+@given(
+    gain=st.floats(1e-9, 1.0),
+    tol=st.floats(1e-15, 1e-2),
+    damping=st.floats(0.01, 0.99),
+    began=st.floats(1.0, 1e12),
+    ratio=st.floats(0.01, 1.0),
+)
+def test_low_sweeps_end_where_the_next_full_one_should_find_less_than_the_tolerance(gain, tol, damping, began, ratio):
+    l1 = tol * began
+    until = low_until(gain, tol, damping, l1, l1)
+    assert until >= max(gain * l1, 0.5 * tol)
+    if until > max(gain * l1, 0.5 * tol):
+        assert damping * until + 0.3 * gain * l1 < tol
+    assert low_until(gain, tol, damping, l1 / ratio, l1) >= max(gain * l1, 0.5 * tol) / ratio * (1 - 1e-12)
+
+
+@pytest.mark.parametrize("storage", ["fp32", "fp16", "cpms4-nearest", "e5m2"])
+def test_no_round_is_needed_because_the_last_one_ended_too_early(engine, storage):
+    graph = cpms.load("weblike:nodes=20000,edges=100000,seed=1")
+    result = cpms.pagerank(graph, method="refine", storage=storage, engine=engine.name, tol=1e-10)
+    full = [step.residual for step in result.history if step.bits == 64]
+    assert full[-1] < 1e-10
+    assert full[-2] > 2e-10
 
 
 def test_a_fixed_gain_stays():

@@ -19,6 +19,7 @@ from llvmlite import ir  # type: ignore[import-untyped, unused-ignore]
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
+from cpms.low_until import low_until
 from cpms.quantising import WIDE_EXPONENT_BITS
 from cpms.sparse.jagged import BLOCK_ROWS, FEWEST_ROWS
 
@@ -27,6 +28,7 @@ inlined: Any = numba.njit(forceinline=True)
 _instruction: Any = intrinsic
 _declared: Any = cgutils.get_or_insert_function
 _compiled: Any = numba.njit(cache=True, nogil=True, error_model="numpy")
+_low_until = _compiled(low_until)
 _ONE_IN_BITS = 1 << 52
 """Added to a float64 below 2^52 that holds an integer, as 2.0**52: its low bits are that integer."""
 L1, SQUARES, LINF, MASS, TOTAL, LARGEST = range(6)
@@ -423,7 +425,7 @@ def rounds_kernel(exponent_bits: int, mantissa_bits: int, mode: int) -> Any:
             barriers += lanes
             _wait(control, barriers)
             _added_up(sums[1], total)
-            until = max(gain * size, 0.5 * tol * size / found)
+            until = _low_until(gain, tol, damping, size, found)
             here = 0
             while size > until and count < most:
                 z, out = (odd, even) if here else (even, odd)

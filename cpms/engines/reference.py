@@ -12,6 +12,7 @@ import numpy.typing as npt
 from cpms.engine import Engine, Floats, Norm, Operator, Problem, Refinement, Round, Sweep
 from cpms.errors import UnsupportedError
 from cpms.format import FP64, FloatFormat, Format
+from cpms.low_until import low_until
 from cpms.precision import FLOAT64, Level
 from cpms.quantising import shared_scale
 
@@ -140,7 +141,7 @@ class ReferenceRefinement(Refinement):
         sums, seconds = [float(r.sum())], [time.perf_counter() - began]
         if storage is None or not tol <= found.of(norm) < np.inf:
             return Round(found, low, sums, seconds)
-        until = max(gain * found.l1, 0.5 * tol * found.l1 / found.of(norm))
+        until = low_until(gain, tol, damping, found.l1, found.of(norm))
         size, largest = found.l1, self._largest(r)
         while size > until and len(low) < most_low:
             z = self._quantised(r, storage, largest)

@@ -13,6 +13,7 @@ from cpms.cuda import variants
 from cpms.cuda.refinement import planned, reported, room_for_report, stored
 from cpms.engine import Floats, Norm, Refinement, Round, Sweep
 from cpms.format import FP32, FloatFormat
+from cpms.low_until import low_until
 from cpms.mpi.device_power import AHEAD
 from cpms.mpi.device_rows import DeviceRows, Told
 from cpms.mpi.gathered import Gathered
@@ -56,7 +57,7 @@ class DeviceRefinement(Refinement):
         sums, seconds, size = [full.sum], [time.perf_counter() - began], found.of(norm)
         low: list[float] = []
         if storage is not None and most_low > 0 and tol <= size < math.inf:
-            until = max(gain * full.l1, 0.5 * tol * full.l1 / size)
+            until = low_until(gain, tol, self._rows.problem.damping, full.l1, size)
             for told in self._low_sweeps(storage, until=until, most=most_low):
                 low.append(told.l1)
                 sums.append(told.sum)

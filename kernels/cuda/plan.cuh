@@ -32,10 +32,12 @@ struct Report {
     }
 };
 
-// Until which ||r||_1 low sweeps go on, after a full one that found l1, and `size` in the norm of the plan.
-CPMS_DEVICE double low_until(const Plan& plan, double l1, double size) {
-    const double half = 0.5 * plan.tol * l1 / size;
-    return plan.gain * l1 > half ? plan.gain * l1 : half;
+// Until which ||r||_1 low sweeps go on, after a full one that found l1, and `size` in the norm of the plan;
+// cpms/low_until.py says why.
+CPMS_DEVICE double low_until(const Plan& plan, double damping, double l1, double size) {
+    const double goal = plan.tol * l1 / size, least = plan.gain * l1;
+    const double within = size == l1 ? (0.97 * goal - 0.3 * least) / damping : 0.0;
+    return Larger{}(least, Larger{}(0.5 * goal, within));
 }
 
 }  // namespace cpms

@@ -64,7 +64,7 @@ CPMS_DEVICE void ranks_refine(const Edges& edges, const Nodes& nodes, const Plan
         report.sweep(l1, squares, found[Told::mass], found[Told::sum], linf);
         if (!plan.lows || !(size >= plan.tol) || !(size < infinity()) || report.count >= plan.most) break;
 
-        const double until = low_until(plan, l1, size);
+        const double until = low_until(plan, nodes.damping, l1, size);
         const Vector& first = vectors[z];
         quantise<Q>(nodes, plan.storing, change, c, first.own, found, until, exchanges.told(first), grid);
         exchanges.values<Word>(first, grid, expect);

@@ -48,7 +48,7 @@ CPMS_DEVICE void refine(Full& over_full, Low& over_low, const Nodes& nodes, cons
         if (report.count >= plan.most) return;
 
         LowState state = quantised<Q, Partial>(nodes, plan.storing, x.change, norms.value[5], x.c, x.z, grid);
-        const double until = low_until(plan, l1, size);
+        const double until = low_until(plan, nodes.damping, l1, size);
         double now;
         do {
             const int next = shared_scale(plan.storing.scaled, plan.storing.top, state.largest);

@@ -1,0 +1,37 @@
+"""How far the low sweeps of a round go."""
+
+from __future__ import annotations
+
+_TRUSTED, _NOISE = 0.97, 0.3
+"""Of the tolerance, and what rounding adds at most to the residual of a round that goes down to its gain, in parts of
+that: 0.23 was the most seen, in ``e5m2``, on web graphs."""
+
+
+def low_until(gain: float, tol: float, damping: float, l1: float, size: float) -> float:
+    r"""Return until which \|\|r\|\|_1 low sweeps go on.
+
+    What a low sweep found, r, is added to x, so that damping P r is left, and no more than ``damping`` times its norm;
+    and what rounding lost. The next full sweep should find less than ``tol``; below ``gain`` times the norm at which
+    the round began rounding has the last word.
+
+    Parameters
+    ----------
+    gain : float
+        Of the round.
+    tol : float
+        In the norm asked for.
+    damping : float
+    l1, size : float
+        What the round's full sweep found: \|\|r\|\|_1, and r in the norm asked for. Where that is not the L1 norm,
+        less is known of how it goes on, and half the tolerance is aimed at.
+
+    Examples
+    --------
+    >>> f"{low_until(0.004, 1e-10, 0.85, 1e-4, 1e-4):.3g}"
+    '4e-07'
+    >>> f"{low_until(0.004, 1e-10, 0.85, 1e-9, 1e-9):.3g}"
+    '1.13e-10'
+    """
+    goal = tol * l1 / size
+    within = (_TRUSTED * goal - _NOISE * gain * l1) / damping if size == l1 else 0.0
+    return max(gain * l1, 0.5 * goal, within)
