@@ -16,7 +16,7 @@ from cpms.errors import UnsupportedError
 
 THREADS = 256
 """Threads in a block, of every kernel but the resident ones."""
-RESIDENT_SHARED_BYTES = 49 << 10
+RESIDENT_SHARED_BYTES = 47 << 10
 """What a block of kernels that stay for many sweeps takes at most."""
 
 NOTED, NOTES = 4096, 8

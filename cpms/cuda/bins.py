@@ -166,6 +166,20 @@ def equal_cuts(cost: Integers, begins: Integers, ends: Integers, parts: int) -> 
     return found
 
 
+def evenly(begins: Integers, ends: Integers, parts: Integers) -> tuple[Integers, Integers]:
+    """Cut some stretches of steps into so many parts each, as long as each other; return where these begin and end.
+
+    Examples
+    --------
+    >>> [found.tolist() for found in evenly(np.array([0, 4]), np.array([4, 9]), np.array([1, 2]))]
+    [[0, 4, 6], [4, 6, 9]]
+    """
+    which = np.repeat(np.arange(len(parts)), parts)
+    nth = np.arange(len(which)) - np.repeat(np.cumsum(parts) - parts, parts)
+    length, of = (ends - begins)[which], parts[which]
+    return begins[which] + length * nth // of, begins[which] + length * (nth + 1) // of
+
+
 def _rows_of(slots: arrange.Slots, steps: Integers) -> Integers:
     """Return the row of the first slot of each step; behind the last step, the last row."""
     first_slots = current().arrays.asarray(np.minimum(steps * WHOLE_VALUES, slots.count - 1).astype(np.uint32))
@@ -193,10 +207,7 @@ def _bounds(sources: Any, block_begins: Integers, capacity: int) -> Integers:
         begins, ends, groups = begins[~fits], ends[~fits], groups[~fits]
         # Parts that do not fit either are cut again.
         parts = np.minimum(-(-groups * 33 // (32 * most)), ends - begins)
-        which = np.repeat(np.arange(len(parts)), parts)
-        nth = np.arange(len(which)) - np.repeat(np.cumsum(parts) - parts, parts)
-        length = (ends - begins)[which]
-        begins, ends = begins[which] + length * nth // parts[which], begins[which] + length * (nth + 1) // parts[which]
+        begins, ends = evenly(begins, ends, parts)
     return np.append(np.sort(np.concatenate(done)), steps)
 
 

@@ -71,7 +71,7 @@ class Deal:
         begins, counts = _cut(sources, block_begins, range_nodes, ranges, capacity)
         cells = _Cells(begins, counts)
         places, dealt_places = cells.places(sources, range_nodes)
-        cuts, firsts = _shared(cells.range_begins, blocks)
+        cuts, firsts = _block_cuts(cells.range_begins, blocks)
         return cls(
             places=dealt_places,
             targets=cells.targets,
@@ -171,12 +171,12 @@ class _Cells:
         return of_slots, of_chunks
 
 
-def _shared(begins: Integers, blocks: int) -> tuple[Integers, Integers]:
+def _block_cuts(begins: Integers, blocks: int) -> tuple[Integers, Integers]:
     """Return the first chunk of each block, and behind the last, and the range of each: of about equal cost.
 
     Examples
     --------
-    >>> _shared(np.array([0, 5000, 5000, 6000]), 2)
+    >>> _block_cuts(np.array([0, 5000, 5000, 6000]), 2)
     (array([   0, 3000, 6000]), array([0, 0]))
     """
     loads = _RANGE_COST * (np.diff(begins) > 0)
@@ -196,14 +196,12 @@ def _cut(sources: Any, block_begins: Integers, range_nodes: int, ranges: int, ca
 
     A block's bins are as long as each other, and hold at most ``capacity`` chunks.
     """
-    steps = np.append(block_begins, sources.size // WHOLE_VALUES)
-    lengths = np.diff(steps)
+    steps = sources.size // WHOLE_VALUES
+    block_ends = np.append(block_begins[1:], steps)
     most = max(1, (capacity * GROUP_NODES - GROUP_NODES // 2 * min(ranges, capacity)) // WHOLE_VALUES)
     while True:
-        parts = -(-lengths // most)
-        which = np.repeat(np.arange(len(parts)), parts)
-        nth = np.arange(len(which)) - np.repeat(np.cumsum(parts) - parts, parts)
-        begins = np.append(block_begins[which] + lengths[which] * nth // parts[which], steps[-1])
+        begins, _ = bins.evenly(block_begins, block_ends, -(-(block_ends - block_begins) // most))
+        begins = np.append(begins, steps)
         counts = _counted(sources, begins, range_nodes, ranges)
         largest = int(current().to_host(_chunks(counts).sum(axis=1)).max()) + _ALIGNED - 1
         if largest <= capacity or most == 1:

@@ -53,7 +53,8 @@ BIN_SHARED_BYTES = 2 * BIN_GROUPS * (8 * BINNED_BYTES + 4)
 HOT_SHARED_BYTES = 128 << 10
 """Shared memory in which the first nodes' values lie; see ``hot.cuh``."""
 DEALT_SHARED_BYTES = 178 << 10
-"""Shared memory in which values of a range of nodes lie, or come and go for two bins at a time; see ``deal.cuh``."""
+"""Shared memory in which values of a range of nodes lie, or come and go for two bins at a time; see ``deal.cuh``.
+These kernels take up to 48.5 KiB besides, which is together what a block may have of 227 KiB."""
 
 
 def dealt_sizes(value_bytes: int) -> tuple[int, int]:
