@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cpms.errors import InputError, UnsupportedError
-from cpms.format import FloatFormat, Format
+from cpms.format import FP16, FloatFormat, Format
 from cpms.graph import Graph
 from cpms.precision import Level
 
@@ -238,6 +238,8 @@ class Engine(ABC):
     name: ClassVar[str]
     layouts: ClassVar[tuple[str, ...]]
     methods: ClassVar[tuple[str, ...]] = ("power",)
+    refines_in: ClassVar[FloatFormat] = FP16
+    """Format of the residual of method ``refine``, unless it is told another."""
     takes_device_arrays: ClassVar[bool] = False
     """Whether operators load arrays in device memory as they are."""
     mass_roundoff: ClassVar[float] = 0.0

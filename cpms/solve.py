@@ -11,7 +11,7 @@ from cpms import engines
 from cpms.certify import Referee
 from cpms.engine import DanglingRule, Floats, Norm, Operator, Problem, Refinement
 from cpms.errors import InputError, UnsupportedError
-from cpms.format import DOUBLE_BITS, FP16, FP64, Format, format_named
+from cpms.format import DOUBLE_BITS, FP64, Format, format_named
 from cpms.graph import Graph
 from cpms.main_memory import in_main_memory, to_host
 from cpms.power import power
@@ -54,8 +54,8 @@ def pagerank(
         Power iteration, or sweeps on the residual that read few bits; see `cpms.refine`.
     storage : str or Format
         Of ``power``: format of the iterate and, in layouts that store them, of the matrix values;
-        ``auto`` is fp64. Of ``refine``: format of the residual, fp16 by default; of a segment format
-        its first segment.
+        ``auto`` is fp64. Of ``refine``: format of the residual; ``auto`` is what is fastest on the
+        engine, fp32 on ``cpu`` and fp16 on devices; of a segment format its first segment.
     layout : {"auto", "csr", "ell", "pattern", "coo"}
         ``auto`` is the pattern, or csr for weighted graphs; with an engine that has neither, its own.
     engine : str
@@ -107,11 +107,12 @@ def pagerank(
     >>> result.converged, sum(result.iterations_by_bits.values()) == result.iterations
     (True, True)
     """
-    chosen = _storage(storage, method)
+    given = _storage(storage, method)
     teleport = None if personalization is None else teleport_distribution(graph, personalization)
     problem = Problem(graph, damping, teleport, dangling)
     stopping = Stopping(tol, norm, max_iterations, iterations)
-    executor = engines.chosen(engine, problem, method, storage=chosen, layout=resolved_layout(graph, layout))
+    executor = engines.chosen(engine, problem, method, storage=given or FP64, layout=resolved_layout(graph, layout))
+    chosen = given or (executor.refines_in if method == "refine" else FP64)
     if method not in executor.methods:
         raise UnsupportedError(f"engine {executor.name} has no method {method!r}; it has {', '.join(executor.methods)}")
     first = first_iterate(graph, start if executor.takes_device_arrays else in_main_memory(start))
@@ -194,11 +195,12 @@ class _Kept:
         return None if self.answer is None else self.answer / self.answer.sum()
 
 
-def _storage(storage: str | Format, method: str) -> Format:
+def _storage(storage: str | Format, method: str) -> Format | None:
+    """Return the format asked for; None: what method and engine choose."""
     if method not in METHODS:
         raise InputError(f"method is {method!r}; it can be {' or '.join(METHODS)}")
     if storage == "auto":
-        return FP16 if method == "refine" else FP64
+        return None
     return format_named(storage) if isinstance(storage, str) else storage
 
 

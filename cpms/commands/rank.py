@@ -36,7 +36,7 @@ def add(parsers: Any) -> None:
         help="power iteration, or refine: sweeps on the residual in few bits",
     )
     parser.add_argument(
-        "--storage", default="auto", metavar="NAME", help="see 'cpms formats' (default: fp64; refine: fp16)"
+        "--storage", default="auto", metavar="NAME", help="see 'cpms formats' (default: fp64; refine: the fastest)"
     )
     parser.add_argument("--layout", default="auto", metavar="NAME", help="csr, ell, pattern, coo or auto (default)")
     parser.add_argument("--engine", default="auto", metavar="NAME", help="see 'cpms engines' (default: auto)")
