@@ -17,7 +17,7 @@ from cpms.errors import UnsupportedError
 THREADS = 256
 """Threads in a block, of every kernel but the resident ones."""
 RESIDENT_SHARED_BYTES = 47 << 10
-"""What a block of kernels that stay for many sweeps takes at most."""
+"""What a block of kernels that stay for many sweeps takes at most, but for those that are dealt values."""
 
 NOTED, NOTES = 4096, 8
 """Numbers in a copy to main memory, and such copies that may be under way; see `Backend.note`."""

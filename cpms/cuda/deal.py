@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -50,6 +49,8 @@ class Deal:
     range_nodes, nodes, value_bytes : int
         Nodes in a range, and in all; bytes of a value, at most.
     bins : Bins
+    dealt : device array of uint8
+        Where values are dealt to.
     """
 
     places: Any
@@ -61,6 +62,7 @@ class Deal:
     nodes: int
     value_bytes: int
     bins: Bins
+    dealt: Any
 
     @classmethod
     def of(cls, sources: Any, marks: Any, slots: arrange.Slots, nodes: int, blocks: int, value_bytes: int) -> Deal:
@@ -82,18 +84,14 @@ class Deal:
             nodes=nodes,
             value_bytes=value_bytes,
             bins=Bins.cut(slots, marks, block_begins, begins, Values(cells.bin_begins, None, places, capacity)),
+            dealt=current().arrays.zeros(int(cells.bin_begins[-1]) * GROUP_NODES * value_bytes, np.uint8),
         )
-
-    @cached_property
-    def _dealt(self) -> Any:
-        chunks = int(current().to_host(self.bins.list_begins[-1:])[0])
-        return current().arrays.zeros(chunks * GROUP_NODES * self.value_bytes, np.uint8)
 
     @property
     def arguments(self) -> tuple[Any, ...]:
         """What a kernel takes, in its order."""
         counts = np.uint32(self.range_nodes), np.uint32(vector_length(self.nodes))
-        return *self._arrays, *counts, *self.bins.arguments, self._dealt
+        return *self._arrays, *counts, *self.bins.arguments, self.dealt
 
     @property
     def _arrays(self) -> tuple[Any, ...]:
@@ -107,7 +105,7 @@ class Deal:
     @property
     def nbytes(self) -> int:
         """Bytes of the arrays."""
-        return sum(int(part.nbytes) for part in (*self._arrays, self._dealt)) + self.bins.nbytes
+        return sum(int(part.nbytes) for part in (*self._arrays, self.dealt)) + self.bins.nbytes
 
 
 def pays(sources: Any, edges: int, nodes: int, value_bytes: int) -> bool:

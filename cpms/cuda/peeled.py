@@ -22,7 +22,7 @@ from cpms.cuda.refinement import CudaRefinement, needed_bytes, too_large
 from cpms.cuda.resident import DEFAULT, ResidentGraph
 from cpms.cuda.stretches import Stretches
 from cpms.cuda.variants import PASSES
-from cpms.cuda.ways import Ways
+from cpms.cuda.ways import Wanted, Ways
 from cpms.engine import Floats, Norm, Problem, Refinement, Round
 from cpms.errors import UnsupportedError
 from cpms.format import FloatFormat
@@ -141,7 +141,7 @@ class PeeledRefinement(Refinement):
             teleport=self._b,
             order=None,
             kept=split.degree if self._passes.peel.behind else None,
-            ways=Ways.of(edges, slots, split.nodes),
+            ways=Ways.of(edges, slots, split.nodes, wanted=Wanted(hot=False)),
         )
 
 

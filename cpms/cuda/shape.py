@@ -42,7 +42,7 @@ SHAPES = {16: Shape(512, 1), 24: Shape(384, 2)}
 gathered values that were put aside."""
 
 BINNED = SHAPES[16]
-"""Of those whose low sweeps take edges in bins; see ``bins.cuh``."""
+"""Of those that have values in shared memory; see ``ways.cuh``."""
 BIN_GROUPS = 2944
 """Groups of eight nodes whose values a bin holds at most in shared memory."""
 BINNED_BYTES = 2

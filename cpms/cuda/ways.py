@@ -18,8 +18,11 @@ from cpms.cuda.vectors import vector_length
 _FLOAT64_BYTES = 8
 _DEALT_BYTES = 32
 """Bytes a slot that must be free for what is dealt and how, and for sorting it."""
+_VECTOR_BYTES = 40
+"""Bytes a node that must be left for the vectors of a solve."""
 _LEAST_HOT = 0.5
-"""Share of slots at the first nodes from which having their values in shared memory was faster on an H200."""
+"""Share of slots at the nodes of whose 16-bit values there is room, from which having the first nodes' values in shared
+memory was faster on an H200; of values in float64 a quarter as many are there."""
 
 
 class Wanted(NamedTuple):
@@ -89,15 +92,16 @@ class Ways(NamedTuple):
             return PLAIN
         choice = _Choice(edges, slots, nodes, edges.nbytes > current().cache_bytes)
         deal = False if wanted.hot or wanted.bins else wanted.deal
+        hot = False if wanted.bins else wanted.hot
         if value_bytes > BINNED_BYTES:
             outgrown = value_bytes * nodes > current().cache_bytes
             full = choice.dealt(value_bytes, wanted=deal) if deal or outgrown else None
-            return cls(full=full) if full else cls(hot=choice.hot(wanted=wanted.hot))
+            return cls(full=full) if full else cls(hot=choice.hot(wanted=hot))
         low = choice.dealt(BINNED_BYTES, wanted=deal)
         if low:
             return cls(low=low, full=choice.dealt(_FLOAT64_BYTES, wanted=deal))
         listed = choice.listed(wanted=False if wanted.hot else wanted.bins)
-        return cls(bins=listed) if listed else cls(hot=choice.hot(wanted=wanted.hot))
+        return cls(bins=listed) if listed else cls(hot=choice.hot(wanted=hot))
 
     @property
     def way(self) -> Way:
@@ -139,7 +143,7 @@ class _Choice(NamedTuple):
         if not self._may(wanted, DEALT_SHARED_BYTES):
             return None
         sources, blocks = self._sources(), self.edges.blocks
-        room = current().free_bytes() >= _DEALT_BYTES * sources.size
+        room = current().free_bytes() >= _DEALT_BYTES * sources.size + _VECTOR_BYTES * self.nodes
         pays = wanted or (room and deal.pays(sources, self.slots.edges, self.nodes, value_bytes))
         return Deal.of(sources, self.edges.marks, self.slots, self.nodes, blocks, value_bytes) if pays else None
 

@@ -35,8 +35,11 @@ struct Stage {
         return (u32*)(stage_bytes() + 2 * capacity * group_nodes * sizeof(Word)) + (bin & 1) * capacity;
     }
     CPMS_DEVICE void fetch_list(const u32* lists, u32 bin, u32 begin, u32 end) const {
-        if constexpr (!Listed) return;
-        for (u32 i = 4 * threadIdx.x; i < end - begin; i += 4 * blockDim.x) copy_ahead<16>(list(bin) + i, lists + begin + i);
+        if constexpr (Listed) {
+            for (u32 i = 4 * threadIdx.x; i < end - begin; i += 4 * blockDim.x) {
+                copy_ahead<16>(list(bin) + i, lists + begin + i);
+            }
+        }
     }
     CPMS_DEVICE void fetch_values(const u8* z, u32 bin, u32 begin, u32 end) const {
         constexpr u32 bytes = group_nodes * sizeof(Word), together = Listed ? bytes : 16;
