@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
+from cpms import Graph
+from cpms.cuda import backend as backends
+from cpms.cuda.backend import Backend
 from cpms.cuda.compile import CudaBackend, missing
 from cpms.cuda.host import HostBackend, compiler
+from cpms.engine import Problem
 
 settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", settings.get_profile("default"), derandomize=True, max_examples=40)
@@ -43,3 +49,21 @@ def gpu_backend() -> CudaBackend:
     if reason:
         pytest.skip(reason)
     return CudaBackend()
+
+
+@pytest.fixture(params=["host", pytest.param("gpu", marks=pytest.mark.gpu)])
+def device(request: pytest.FixtureRequest) -> Iterator[Backend]:
+    """Where launches go: emulated on this machine, or a GPU."""
+    with backends.using(request.getfixturevalue(f"{request.param}_backend")) as backend:
+        yield backend
+
+
+@pytest.fixture
+def problems() -> Callable[[Graph], tuple[Problem, Problem]]:
+    """Make of a graph a plain problem, and one whose nodes differ in what they get."""
+
+    def of(graph: Graph) -> tuple[Problem, Problem]:
+        teleport = np.arange(1.0, graph.nodes + 1)
+        return Problem(graph), Problem(graph, 0.6, teleport / teleport.sum(), "uniform")
+
+    return of

@@ -48,12 +48,6 @@ def compiled_together(request):
         request.getfixturevalue("host_backend").compile(kernels)
 
 
-@pytest.fixture(params=["host", pytest.param("gpu", marks=pytest.mark.gpu)])
-def device(request):
-    with backends.using(request.getfixturevalue(f"{request.param}_backend")) as backend:
-        yield backend
-
-
 @pytest.fixture(params=[LEAST, None], ids=["many bins", "large bins"])
 def capacity(request, monkeypatch):
     if request.param:
@@ -117,10 +111,8 @@ def check_bins(found, sources, slots, blocks):
 
 @pytest.mark.parametrize("storage", FORMATS, ids=lambda storage: storage.name)
 @pytest.mark.parametrize("name", GRAPHS)
-def test_low_sweeps_in_bins_are_those_over_sources(device, capacity, name, storage):
-    graph = GRAPHS[name]
-    teleport = np.arange(1.0, graph.nodes + 1)
-    for problem in Problem(graph), Problem(graph, 0.6, teleport / teleport.sum(), "uniform"):
+def test_low_sweeps_in_bins_are_those_over_sources(device, problems, capacity, name, storage):
+    for problem in problems(GRAPHS[name]):
         over_sources, in_bins = (
             CudaRefinement.of(problem, Arrangement(warps=16, wanted=Wanted(False, chosen, False)))
             for chosen in (False, True)

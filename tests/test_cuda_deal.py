@@ -52,12 +52,6 @@ def compiled_together(request):
         request.getfixturevalue("host_backend").compile(kernels)
 
 
-@pytest.fixture(params=["host", pytest.param("gpu", marks=pytest.mark.gpu)])
-def device(request):
-    with backends.using(request.getfixturevalue(f"{request.param}_backend")) as backend:
-        yield backend
-
-
 @pytest.fixture(params=[LEAST, None], ids=["many bins", "large bins"])
 def sizes(request, monkeypatch):
     if request.param:
@@ -135,15 +129,10 @@ def arranged(problem, value_bytes=2, ways=(variants.OVER_SOURCES, variants.DEALT
     return made
 
 
-def problems(graph):
-    teleport = np.arange(1.0, graph.nodes + 1)
-    return Problem(graph), Problem(graph, 0.6, teleport / teleport.sum(), "uniform")
-
-
 @pytest.mark.parametrize("way", [variants.LOW_DEALT, variants.DEALT], ids=["low", "all"])
 @pytest.mark.parametrize("storage", FORMATS, ids=lambda storage: storage.name)
 @pytest.mark.parametrize("name", GRAPHS)
-def test_sweeps_of_dealt_values_are_those_over_sources(device, sizes, name, storage, way):
+def test_sweeps_of_dealt_values_are_those_over_sources(device, problems, sizes, name, storage, way):
     for problem in problems(GRAPHS[name]):
         over_sources, of_dealt = map(CudaRefinement, arranged(problem, ways=(variants.OVER_SOURCES, way)))
         nodes = np.arange(problem.graph.nodes)
@@ -159,7 +148,7 @@ def test_sweeps_of_dealt_values_are_those_over_sources(device, sizes, name, stor
 
 
 @pytest.mark.parametrize("name", GRAPHS)
-def test_power_iteration_on_dealt_values_is_that_over_sources(device, sizes, name):
+def test_power_iteration_on_dealt_values_is_that_over_sources(device, problems, sizes, name):
     for problem in problems(GRAPHS[name]):
         found = []
         for graph in arranged(problem, value_bytes=8):

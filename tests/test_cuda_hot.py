@@ -35,12 +35,6 @@ def compiled_together(request):
         request.getfixturevalue("host_backend").compile(kernels)
 
 
-@pytest.fixture(params=["host", pytest.param("gpu", marks=pytest.mark.gpu)])
-def device(request):
-    with backends.using(request.getfixturevalue(f"{request.param}_backend")) as backend:
-        yield backend
-
-
 @pytest.fixture(params=[512, 1 << 16], ids=["few", "all"])
 def shared(request, monkeypatch):
     monkeypatch.setattr(ways, "HOT_SHARED_BYTES", request.param)
@@ -56,14 +50,9 @@ def arranged(problem, value_bytes=2):
     return both
 
 
-def problems(graph):
-    teleport = np.arange(1.0, graph.nodes + 1)
-    return Problem(graph), Problem(graph, 0.6, teleport / teleport.sum(), "uniform")
-
-
 @pytest.mark.parametrize("storage", FORMATS, ids=lambda storage: storage.name)
 @pytest.mark.parametrize("name", GRAPHS)
-def test_where_values_lie_does_not_change_a_bit(device, shared, name, storage):
+def test_where_values_lie_does_not_change_a_bit(device, problems, shared, name, storage):
     for problem in problems(GRAPHS[name]):
         found = []
         for graph in arranged(problem):
@@ -77,7 +66,7 @@ def test_where_values_lie_does_not_change_a_bit(device, shared, name, storage):
 
 
 @pytest.mark.parametrize("name", GRAPHS)
-def test_nor_does_it_in_power_iteration(device, shared, name):
+def test_nor_does_it_in_power_iteration(device, problems, shared, name):
     for problem in problems(GRAPHS[name]):
         found = []
         for graph in arranged(problem, value_bytes=8):

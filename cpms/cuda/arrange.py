@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -136,8 +137,9 @@ class Slots:
         """Edges in all."""
         return int(current().to_host(self.indptr[-1:])[0])
 
+    @cached_property
     def rows_before(self) -> np.ndarray[Any, Any]:
-        """Return how many rows end before each step, and before the end; in main memory, shape (steps + 1,)."""
+        """How many rows end before each step, and before the end; in main memory, shape (steps + 1,)."""
         arrays = current().arrays
         bounds = (arrays.arange(self.steps + 1, dtype=np.int64) * WHOLE_VALUES).clip(0, self.count)
         return current().to_host(arrays.searchsorted(self.starts[1:], bounds.astype(np.uint32), side="right"))

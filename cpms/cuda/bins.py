@@ -137,7 +137,7 @@ def begins_of_blocks(slots: arrange.Slots, blocks: int) -> Integers:
 
 def _cost(slots: arrange.Slots) -> Integers:
     """Return what all steps before each one cost, and all of them."""
-    cost: Integers = slots.rows_before() + arrange.STEP_COST * np.arange(slots.steps + 1)
+    cost: Integers = slots.rows_before + arrange.STEP_COST * np.arange(slots.steps + 1)
     return cost
 
 

@@ -108,12 +108,14 @@ class Deal:
         return sum(int(part.nbytes) for part in (*self._arrays, self.dealt)) + self.bins.nbytes
 
 
-def pays(sources: Any, edges: int, nodes: int, value_bytes: int) -> bool:
-    """Return whether dealing values to the slots of these sources is faster than gathering them, by samples."""
+def has_long_cells(slots: int, nodes: int, value_bytes: int) -> bool:
+    """Return whether little of what is dealt to so many slots only fills chunks up."""
     range_nodes, capacity = dealt_sizes(value_bytes)
-    cells = -(-nodes // range_nodes) * -(-sources.size // (GROUP_NODES * capacity))
-    if sources.size < _LEAST_SLOTS * cells:
-        return False
+    return slots >= _LEAST_SLOTS * -(-nodes // range_nodes) * -(-slots // (GROUP_NODES * capacity))
+
+
+def is_scattered(sources: Any, edges: int) -> bool:
+    """Return whether dealing values to the slots of these sources is faster than gathering them, by samples."""
     return arrange.gathered_bytes(sources, BINNED_BYTES) >= _LEAST_GATHERED * float(edges)
 
 

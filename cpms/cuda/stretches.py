@@ -64,7 +64,7 @@ class Stretches:
         sources = arrange.for_lanes(sources, 32)
         if stretch_steps == 0:
             most = most_blocks * shape.warps
-            begins = _cuts(slots.rows_before(), min(most, slots.steps))
+            begins = _cuts(slots.rows_before, min(most, slots.steps))
         else:
             begins = np.arange(0, slots.steps, stretch_steps)
         count = len(begins)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -133,7 +135,8 @@ class Ways(NamedTuple):
 PLAIN = Ways()
 
 
-class _Choice(NamedTuple):
+@dataclass(frozen=True)
+class _Choice:
     edges: Stretches
     slots: arrange.Slots
     nodes: int
@@ -142,27 +145,31 @@ class _Choice(NamedTuple):
     def dealt(self, value_bytes: int, *, wanted: bool | None) -> Deal | None:
         if not self._may(wanted, DEALT_SHARED_BYTES):
             return None
-        sources, blocks = self._sources(), self.edges.blocks
-        room = current().free_bytes() >= _DEALT_BYTES * sources.size + _VECTOR_BYTES * self.nodes
-        pays = wanted or (room and deal.pays(sources, self.slots.edges, self.nodes, value_bytes))
-        return Deal.of(sources, self.edges.marks, self.slots, self.nodes, blocks, value_bytes) if pays else None
+        slots, blocks = self._sources.size, self.edges.blocks
+        room = current().free_bytes() >= _DEALT_BYTES * slots + _VECTOR_BYTES * self.nodes
+        pays = wanted or (room and deal.has_long_cells(slots, self.nodes, value_bytes) and self._scattered)
+        return Deal.of(self._sources, self.edges.marks, self.slots, self.nodes, blocks, value_bytes) if pays else None
 
     def listed(self, *, wanted: bool | None) -> Bins | None:
         if not self._may(wanted, BIN_SHARED_BYTES):
             return None
-        sources = self._sources()
-        pays = wanted or bins.pay(sources)
-        return Bins.of(sources, self.edges.marks, self.slots, self.edges.blocks) if pays else None
+        pays = wanted or bins.pay(self._sources)
+        return Bins.of(self._sources, self.edges.marks, self.slots, self.edges.blocks) if pays else None
 
     def hot(self, *, wanted: bool | None) -> Hot | None:
         if not self._may(wanted, HOT_SHARED_BYTES):
             return None
         first = HOT_SHARED_BYTES // BINNED_BYTES
-        pays = wanted or arrange.share_below(self._sources(), first) >= _LEAST_HOT
+        pays = wanted or arrange.share_below(self._sources, first) >= _LEAST_HOT
         return Hot(vector_length(self.nodes)) if pays else None
 
     def _may(self, wanted: bool | None, shared: int) -> bool:
         return current().most_shared >= shared and (self.large if wanted is None else wanted)
 
+    @cached_property
     def _sources(self) -> Any:
         return arrange.from_lanes(self.edges.sources, 32)
+
+    @cached_property
+    def _scattered(self) -> bool:
+        return deal.is_scattered(self._sources, self.slots.edges)
