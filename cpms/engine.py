@@ -218,7 +218,8 @@ class Refinement(ABC):
         """Do rounds of at most ``most`` sweeps in all, as long as they go as planned; at least one.
 
         They do while a full sweep finds at most ``trust`` times the ||r||_1 that low sweeps ended with.
-        Engines that stay on the device go on that long; the others return after one round.
+        Engines that stay on the device go on that long; the others return after one round. Low sweeps may be
+        extrapolated here (see `cpms.extrapolation`), those of `round` are not.
         """
         del trust
         return [self.round(storage, gain=gain, tol=tol, norm=norm, most_low=most - 1)]

@@ -13,7 +13,9 @@ from cpms.cuda.backend import current
 from cpms.cuda.resident import DEFAULT, Arrangement, ResidentGraph
 from cpms.cuda.vectors import vector_length
 from cpms.engine import Floats, Norm, Problem, Refinement, Round, Sweep
+from cpms.extrapolation import slots_for
 from cpms.format import FP32, FloatFormat
+from cpms.low_until import reach_and_noise
 from cpms.quantising import WIDE_EXPONENT_BITS, headroom
 
 NORMS: tuple[Norm, ...] = ("l1", "l2", "linf")
@@ -29,11 +31,13 @@ class CudaRefinement(Refinement):
     Parameters
     ----------
     graph : ResidentGraph
+    extrapolates : bool
+        See `cpms.extrapolation`.
     """
 
-    def __init__(self, graph: ResidentGraph) -> None:
+    def __init__(self, graph: ResidentGraph, *, extrapolates: bool = True) -> None:
         arrays, length = current().arrays, vector_length(graph.nodes)
-        self._graph = graph
+        self._graph, self._extrapolates = graph, extrapolates
         self.nbytes = self._graph.nbytes
         self._shares, self._fresh, self._change = (arrays.zeros(length, np.float64) for _ in range(3))
         self._c = arrays.zeros(length, np.float32)
@@ -44,7 +48,7 @@ class CudaRefinement(Refinement):
     @classmethod
     def of(cls, problem: Problem, arrangement: Arrangement = DEFAULT) -> CudaRefinement:
         """Arrange the graph of a problem, which has no weights."""
-        return cls(ResidentGraph.of(problem, arrangement))
+        return cls(ResidentGraph.of(problem, arrangement), extrapolates=arrangement.extrapolates)
 
     def expect(self, storage: FloatFormat | None) -> None:
         """Compile."""
@@ -67,19 +71,33 @@ class CudaRefinement(Refinement):
 
     def round(self, storage: FloatFormat | None, *, gain: float, tol: float, norm: Norm, most_low: int) -> Round:
         """Launch one round."""
-        return self.rounds(storage, gain=gain, trust=0.0, tol=tol, norm=norm, most=most_low + 1)[0]
+        return self._rounds(storage, gain, 0.0, tol, norm, most_low + 1, extrapolate=False)[0]
 
     def rounds(
         self, storage: FloatFormat | None, *, gain: float, trust: float, tol: float, norm: Norm, most: int
     ) -> list[Round]:
         """Launch once and read what was found."""
+        return self._rounds(storage, gain, trust, tol, norm, most, extrapolate=self._extrapolates)
+
+    def _rounds(
+        self,
+        storage: FloatFormat | None,
+        gain: float,
+        trust: float,
+        tol: float,
+        norm: Norm,
+        most: int,
+        *,
+        extrapolate: bool,
+    ) -> list[Round]:
         given = self._given_for(storage or next(iter(self._given), FP32))
         arguments = (
             *given.graph,
-            *planned(gain=gain, trust=trust, tol=tol, norm=norm, most=most, lows=storage is not None),
+            *planned(self._graph.damping, gain, trust, tol, norm, most, lows=storage is not None),
             *given.storing,
             *(self._shares, self._fresh, self._change, self._c, np.uint32(self._has_c)),
-            *(*given.room, *self._graph.barrier, self._report),
+            *(given.z, np.uint64(given.z.nbytes // given.vectors), np.uint32(given.vectors if extrapolate else 2)),
+            *(*self._graph.barrier, self._report),
         )
         self._graph.launch(given.variant, arguments)
         found = reported(self._report)
@@ -109,7 +127,8 @@ class CudaRefinement(Refinement):
     def _given_for(self, storage: FloatFormat) -> _Given:
         """Return what is the same for all launches of a format; what lies behind the nodes in its room is zero."""
         if storage not in self._given:
-            graph, arrays, size = self._graph, current().arrays, storage.nbytes(vector_length(self._graph.nodes))
+            graph, vectors = self._graph, slots_for(storage)
+            size = vectors * storage.nbytes(vector_length(graph.nodes))
             self._given[storage] = _Given(
                 variant=self._variant(storage),
                 graph=(
@@ -118,23 +137,27 @@ class CudaRefinement(Refinement):
                     np.uint64(0) if graph.kept is None else graph.kept,
                 ),
                 storing=stored(storage, storage.seed),
-                room=tuple(arrays.zeros(size, np.uint8) for _ in range(2)),
+                z=current().arrays.zeros(size, np.uint8),
+                vectors=vectors,
             )
         return self._given[storage]
 
 
 class _Given(NamedTuple):
-    """Of launches of a format: the kernel, what it takes of the graph and of how z is stored, and room for two z."""
+    """Of launches of a format: the kernel, what it takes of the graph and of how z is stored, and room for some z."""
 
     variant: variants.Variant
     graph: tuple[Any, ...]
     storing: tuple[Any, ...]
-    room: tuple[Any, ...]
+    z: Any
+    vectors: int
 
 
-def planned(*, gain: float, trust: float, tol: float, norm: Norm, most: int, lows: bool) -> tuple[Any, ...]:
+def planned(
+    damping: float, gain: float, trust: float, tol: float, norm: Norm, most: int, *, lows: bool
+) -> tuple[Any, ...]:
     """Return what a kernel takes of a plan, in its order; see ``plan.cuh``."""
-    numbers = np.float64(gain), np.float64(tol), np.float64(trust)
+    numbers = map(np.float64, (gain, tol, trust, *reach_and_noise(gain, tol, damping)))
     return *numbers, np.uint32(NORMS.index(norm)), np.uint32(min(most, MOST)), np.uint32(lows)
 
 
@@ -174,7 +197,7 @@ def _as_rounds(columns: Floats, began_ns: float) -> Iterator[Round]:
 def needed_bytes(problem: Problem) -> int:
     """Return about how many bytes of device memory resident kernels need, that of arranging included."""
     graph = problem.graph
-    return 12 * (graph.edges + graph.nodes) + 64 * graph.nodes
+    return 12 * (graph.edges + graph.nodes) + 80 * graph.nodes
 
 
 def too_large(problem: Problem, engine: str) -> str | None:

@@ -22,8 +22,8 @@ _TO_SHARES, _FROM_SHARES = SHARES
 _SHORT_STRETCH = 4
 _OUTGROWN = {2: 0.5, 8: 1.0}
 """Shares of the cache from which short stretches were faster on an H200, by the bytes of a value."""
-_MOST_TOTALS = 6
-"""``most_totals`` of ``resident.cuh``."""
+_MOST_PARTIALS = 44
+"""As in ``resident.cuh``."""
 
 
 @dataclass(frozen=True)
@@ -42,12 +42,15 @@ class Arrangement:
         Warps a multiprocessor, one of `SHAPES`. By default as samples of the edges promise.
     wanted : Wanted
         Other ways than over sources, of sweeps of 16 warps; by default one that pays.
+    extrapolates : bool
+        Combine what low sweeps found, every few of them; see `cpms.extrapolation`.
     """
 
     renumber: bool = True
     stretch_steps: int | None = None
     warps: int | None = None
     wanted: Wanted = WHAT_PAYS
+    extrapolates: bool = True
 
     def steps_for(self, nodes: int, value_bytes: int = 2) -> int:
         """Return the steps in a stretch where edges begin at so many nodes, 0 for one long stretch a warp.
@@ -66,7 +69,7 @@ DEFAULT = Arrangement()
 def barrier(blocks: int) -> tuple[Any, Any]:
     """Return what so many blocks tell each other: room for their totals, and counts of who came; device arrays."""
     arrays = current().arrays
-    return arrays.zeros(2 * _MOST_TOTALS * blocks, np.float64), arrays.zeros(2, np.uint32)
+    return arrays.zeros(2 * _MOST_PARTIALS * blocks, np.float64), arrays.zeros(2, np.uint32)
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,6 +19,7 @@ from llvmlite import ir  # type: ignore[import-untyped, unused-ignore]
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
+from cpms.extrapolation import DEPTH, LEAST_EXPONENT_BITS, PRODUCTS, SLOTS, coefficients
 from cpms.low_until import low_until
 from cpms.quantising import WIDE_EXPONENT_BITS
 from cpms.sparse.jagged import BLOCK_ROWS, FEWEST_ROWS
@@ -28,7 +29,7 @@ inlined: Any = numba.njit(forceinline=True)
 _instruction: Any = intrinsic
 _declared: Any = cgutils.get_or_insert_function
 _compiled: Any = numba.njit(cache=True, nogil=True, error_model="numpy")
-_low_until = _compiled(low_until)
+_low_until, _coefficients = _compiled(low_until), _compiled(coefficients)
 _ONE_IN_BITS = 1 << 52
 """Added to a float64 below 2^52 that holds an integer, as 2.0**52: its low bits are that integer."""
 L1, SQUARES, LINF, MASS, TOTAL, LARGEST = range(6)
@@ -162,7 +163,8 @@ def _quantise(r, degree, kept, z, base, size, share, loss, scale, seed, exponent
     offset = u64((1023 - bias) << mantissa_bits)
     for i in range(size):
         count = np.float64(degree[i])
-        part = r[i] / count if count > 0.0 else 0.0
+        # Nobody gathers a dangling node's, but extrapolation asks for it.
+        part = r[i] / max(count, 1.0) if count > 0.0 or exponent_bits >= LEAST_EXPONENT_BITS else 0.0
         share[i] = abs(part)
         fitting = min(abs(part) * grown, most)
         bits = np.float64(fitting).view(np.uint64)
@@ -260,7 +262,7 @@ def _corrected(x, c, degree, kept, share):  # type: ignore[no-untyped-def]
 
 @inlined
 def _full_piece(  # type: ignore[no-untyped-def]
-    lengths, starts, sources, degree, share, x, c, r, sink, teleport, scalars, low, high, line, totals
+    lengths, starts, sources, degree, share, x, c, r, sink, teleport, scalars, low, high, line, totals, exponent_bits
 ):
     row_factor, dangling, rest, to_unit = scalars
     sink_step, teleport_step = u64(len(sink) > 1), u64(len(teleport) > 1)
@@ -285,7 +287,8 @@ def _full_piece(  # type: ignore[no-untyped-def]
         block_c[:] = 0.0
         for i in range(size):
             count = np.float64(counts[i])
-            totals[i] = block_r[i] / count if count > 0.0 else 0.0
+            stored = count > 0.0 or exponent_bits >= LEAST_EXPONENT_BITS
+            totals[i] = block_r[i] / max(count, 1.0) if stored else 0.0
         part_l1, part_squares, part_total, part_mass = _full_sums(block_r, block_x)
         l1 += part_l1
         squares += part_squares
@@ -303,7 +306,7 @@ def _low_piece(  # type: ignore[no-untyped-def]
     exponent_bits, mantissa_bits, mode,
 ):  # fmt: skip
     totals, share, loss = scratch
-    raised = 1.0 if exponent_bits in (8, 11) else 2.0 ** (1024 - (1 << (exponent_bits - 1)))
+    raised = _raising(exponent_bits)
     l1 = total = lost = largest = 0.0
     for begin in range(low, high, BLOCK_ROWS):
         size = min(BLOCK_ROWS, high - begin)
@@ -347,6 +350,76 @@ def _quantise_piece(r, degree, kept, out, scale, seed, low, high, line, scratch,
 
 
 @inlined
+def _raising(exponent_bits):  # type: ignore[no-untyped-def]
+    # What `_raised` leaves out.
+    return 1.0 if exponent_bits in (8, 11) else 2.0 ** (1024 - (1 << (exponent_bits - 1)))
+
+
+@numba.njit(forceinline=True, fastmath={"reassoc"})  # type: ignore[untyped-decorator, unused-ignore]
+def _product(a, b):  # type: ignore[no-untyped-def]
+    total = np.float32(0.0)
+    for i in range(len(a)):
+        total += a[i] * b[i]
+    return np.float64(total)
+
+
+@inlined
+def _products_piece(z, factors, low, high, products, room, exponent_bits, mantissa_bits):  # type: ignore[no-untyped-def]
+    # Of the differences of z one after the other, and of these with the last z; see `cpms.extrapolation`.
+    products[:] = 0.0
+    for begin in range(low, high, BLOCK_ROWS):
+        size = min(BLOCK_ROWS, high - begin)
+        for slot in range(SLOTS):
+            stored, values, factor = z[slot, begin : begin + size], room[slot], factors[slot]
+            for i in range(size):
+                values[i] = np.float32(_raised(stored, u64(i), exponent_bits, mantissa_bits) * factor)
+        for slot in range(DEPTH):
+            values, following = room[slot], room[slot + 1]
+            for i in range(size):
+                values[i] -= following[i]
+        at = 0
+        for i in range(DEPTH):
+            for j in range(i + 1):
+                products[at] += _product(room[i][:size], room[j][:size])
+                at += 1
+        for i in range(DEPTH):
+            products[at] += _product(room[i][:size], room[DEPTH][:size])
+            at += 1
+
+
+@inlined
+def _combine_piece(  # type: ignore[no-untyped-def]
+    z, to_real, g, weights, c, degree, kept, scale, seed, low, high, line, room, scratch, exponent_bits, mantissa_bits, mode
+):  # fmt: skip
+    # Adds the combination to c, and makes the first z of what is then on its way; see `cpms.extrapolation`.
+    r, share, loss = scratch
+    there = 0.0
+    for begin in range(low, high, BLOCK_ROWS):
+        size = min(BLOCK_ROWS, high - begin)
+        found, block_c, counts = room[0], c[begin : begin + size], degree[begin : begin + size]
+        found[:size] = 0.0
+        r[:size] = 0.0
+        for slot in range(SLOTS):
+            stored, weight = z[slot, begin : begin + size], weights[slot] * to_real[slot]
+            added = g[slot - 1] * to_real[slot] if slot else 0.0
+            for i in range(size):
+                value = _raised(stored, u64(i), exponent_bits, mantissa_bits)
+                r[i] += weight * value
+                found[i] += np.float32(added * value)
+        for i in range(size):
+            count = max(np.float64(counts[i]), 1.0)
+            block_c[i] += np.float32(count * found[i])
+            r[i] *= count
+        _quantise(
+            r, counts, kept[begin : begin + size], z[0, begin : begin + size], begin, size, share, loss, scale, seed,
+            exponent_bits, mantissa_bits, mode,
+        )  # fmt: skip
+        _, total, lost = _sums(r[:size], loss[:size])
+        there += total - lost
+    line[LOST] = there
+
+
+@inlined
 def _shared_scale(largest, exponent_bits):  # type: ignore[no-untyped-def]
     # The rule of `cpms.quantising.shared_scale`.
     if exponent_bits == WIDE_EXPONENT_BITS or not 0.0 < largest < np.inf:
@@ -378,7 +451,8 @@ def rounds_kernel(exponent_bits: int, mantissa_bits: int, mode: int) -> Any:
 
     All lanes go through the same sweeps, each over its own pieces, wait for each other after each pass, and
     add up the sums of all pieces alike, so that all decide alike. Sums that some lanes may still read
-    and others already write lie apart: those of even and odd low sweeps, of corrections and of full sweeps.
+    and others already write lie apart: those of even and odd low sweeps, of corrections, of full sweeps and of
+    extrapolations, which go without where ``z`` has two slots and not `SLOTS`.
 
     The first lane writes a line of ``report`` a sweep. A round is followed by another if fewer than ``enough``
     sweeps are done and its full sweep found at most ``trust`` times what was promised. The
@@ -387,12 +461,17 @@ def rounds_kernel(exponent_bits: int, mantissa_bits: int, mode: int) -> Any:
 
     @_compiled
     def rounds(  # type: ignore[no-untyped-def]
-        lane, cuts, control, lengths, starts, sources, degree, kept, share, x, c, r, even, odd, sink, teleport, damping,
-        low, gain, trust, tol, norm, most, enough, seed, bounds, sums, report,
+        lane, cuts, control, lengths, starts, sources, degree, kept, share, x, c, r, z, sink, teleport, damping,
+        low, gain, trust, tol, norm, most, enough, seed, bounds, sums, products, report,
     ):  # fmt: skip
         first, last, lanes = cuts[lane], cuts[lane + 1], len(cuts) - 1
         scratch = np.empty(BLOCK_ROWS), np.empty(BLOCK_ROWS), np.empty(BLOCK_ROWS)
         total = np.empty(COLUMNS)
+        room = np.empty((SLOTS, BLOCK_ROWS), np.float32)
+        scales, largests, found_sums = np.empty(SLOTS, np.int64), np.empty(SLOTS), np.empty(SLOTS)
+        to_real, weights, factors = np.empty(SLOTS), np.empty(SLOTS), np.empty(SLOTS)
+        g, matrix, all_products = np.empty(DEPTH), np.empty((DEPTH, DEPTH)), np.empty(PRODUCTS)
+        slots, raised = len(z), _raising(exponent_bits)
         count = barriers = 0
         promised = 0.0
         while True:
@@ -405,7 +484,7 @@ def rounds_kernel(exponent_bits: int, mantissa_bits: int, mode: int) -> Any:
             for piece in range(first, last):
                 _full_piece(
                     lengths, starts, sources, degree, share, x, c, r, sink, teleport, scalars,
-                    bounds[piece], bounds[piece + 1], sums[3, piece], scratch[0],
+                    bounds[piece], bounds[piece + 1], sums[3, piece], scratch[0], exponent_bits,
                 )  # fmt: skip
             barriers += lanes
             _wait(control, barriers)
@@ -416,24 +495,57 @@ def rounds_kernel(exponent_bits: int, mantissa_bits: int, mode: int) -> Any:
             size, found, largest = total[L1], _norm(total, norm), total[LARGEST]
             if not (low and tol <= found < np.inf and count < most and (count == 1 or size <= trust * promised)):
                 break
-            scale = np.int64(_shared_scale(largest, exponent_bits))
+            now, here = 0, 0
+            scales[0] = np.int64(_shared_scale(largest, exponent_bits))
+            largests[0], found_sums[0] = largest, total[TOTAL]
             for piece in range(first, last):
                 _quantise_piece(
-                    r, degree, kept, even, scale, seed + u64(count), bounds[piece], bounds[piece + 1], sums[1, piece],
-                    scratch, exponent_bits, mantissa_bits, mode,
+                    r, degree, kept, z[0], scales[0], seed + u64(count), bounds[piece], bounds[piece + 1],
+                    sums[1, piece], scratch, exponent_bits, mantissa_bits, mode,
                 )  # fmt: skip
             barriers += lanes
             _wait(control, barriers)
             _added_up(sums[1], total)
+            lost = total[LOST]
             until = _low_until(gain, tol, damping, size, found)
-            here = 0
             while size > until and count < most:
-                z, out = (odd, even) if here else (even, odd)
-                following = np.int64(_shared_scale(largest, exponent_bits))
-                factor, added = damping * 2.0**-scale, damping * total[LOST]
+                if now == DEPTH:
+                    for slot in range(SLOTS):
+                        to_real[slot] = raised * 2.0 ** -scales[slot]
+                        factors[slot] = to_real[slot] / largests[0]
+                    for piece in range(first, last):
+                        _products_piece(
+                            z, factors, bounds[piece], bounds[piece + 1], products[piece], room, exponent_bits,
+                            mantissa_bits,
+                        )  # fmt: skip
+                    barriers += lanes
+                    _wait(control, barriers)
+                    for k in range(PRODUCTS):
+                        all_products[k] = products[:, k].sum()
+                    _coefficients(all_products, matrix, g)
+                    weights[:] = 0.0
+                    weights[DEPTH] = 1.0
+                    for j in range(DEPTH):
+                        weights[j] -= g[j]
+                        weights[j + 1] += g[j]
+                    largests[0] = np.abs(weights * largests).sum()
+                    found_sums[0] = (weights * found_sums).sum()
+                    scales[0] = np.int64(_shared_scale(largests[0], exponent_bits))
+                    for piece in range(first, last):
+                        _combine_piece(
+                            z, to_real, g, weights, c, degree, kept, scales[0], seed + u64(count), bounds[piece],
+                            bounds[piece + 1], sums[4, piece], room, scratch, exponent_bits, mantissa_bits, mode,
+                        )  # fmt: skip
+                    barriers += lanes
+                    _wait(control, barriers)
+                    _added_up(sums[4], total)
+                    lost, now = found_sums[0] - total[LOST], 0
+                out = now + 1 if now + 1 < slots else 0
+                following = np.int64(_shared_scale(largests[now], exponent_bits))
+                factor, added = damping * 2.0 ** -scales[now], damping * lost
                 for piece in range(first, last):
                     _low_piece(
-                        lengths, starts, sources, degree, kept, z, out, c, sink, factor, added, following,
+                        lengths, starts, sources, degree, kept, z[now], z[out], c, sink, factor, added, following,
                         seed + u64(count + 1), bounds[piece], bounds[piece + 1], sums[here, piece], scratch,
                         exponent_bits, mantissa_bits, mode,
                     )  # fmt: skip
@@ -443,7 +555,8 @@ def rounds_kernel(exponent_bits: int, mantissa_bits: int, mode: int) -> Any:
                 if lane == 0:
                     report[count] = total
                 count += 1
-                size, largest, scale, here = total[L1], total[LARGEST], following, 1 - here
+                size, lost, now, here = total[L1], total[LOST], out, 1 - here
+                scales[now], largests[now], found_sums[now] = following, total[LARGEST], total[TOTAL]
             promised = size
             if count >= min(most, enough):
                 break

@@ -16,6 +16,7 @@ from cpms.engine import Floats, Norm, Problem, Refinement, Round, Sweep
 from cpms.engines import _cpu_refine_kernels as kernels
 from cpms.engines._cpu_core import core
 from cpms.engines._cpu_topological import acyclic
+from cpms.extrapolation import PRODUCTS, slots_for
 from cpms.format import FP32, FloatFormat
 from cpms.segmented import ROUNDING_MODES
 from cpms.sparse import jagged
@@ -47,11 +48,16 @@ class CpuRefinement(Refinement):
     degree : ndarray of int64, shape (nodes,), optional
         Out-degrees of a graph of which edges are missing: what would leave by these is lost, like the mass of
         dangling nodes.
+    extrapolates : bool
+        See `cpms.extrapolation`.
     """
 
-    def __init__(self, problem: Problem, *, degree: npt.NDArray[np.int64] | None = None) -> None:
+    def __init__(
+        self, problem: Problem, *, degree: npt.NDArray[np.int64] | None = None, extrapolates: bool = True
+    ) -> None:
         graph = problem.graph
         self.problem = problem
+        self._extrapolates = extrapolates
         self._matrix = jagged.build(graph)
         nodes = self._matrix.nodes
         self._kept = graph.out_degree[nodes].astype(np.uint32)
@@ -61,11 +67,12 @@ class CpuRefinement(Refinement):
             for vector in (problem.sink_or_scalar, problem.teleport_or_scalar)
         )
         self._bounds, self._cost = _pieces(graph.indptr)
-        self._sums = np.zeros((4, len(self._bounds) - 1, kernels.COLUMNS))
+        self._sums = np.zeros((5, len(self._bounds) - 1, kernels.COLUMNS))
+        self._products = np.zeros((len(self._bounds) - 1, PRODUCTS))
         # Filled, not merely promised to be zero: the memory is there when a solve begins.
         self._x, self._share, self._r = (np.full(graph.nodes, 0.0) for _ in range(3))
         self._c = np.full(graph.nodes, 0.0, np.float32)
-        self._z: list[npt.NDArray[Any]] = []
+        self._z = np.zeros((2, 0), np.int32)
         self._storage = FP32
         self._sweeps = 0
         self.nbytes = self._matrix.nbytes + self._degree.nbytes
@@ -74,7 +81,7 @@ class CpuRefinement(Refinement):
         if self._core:
             count = self._core.graph.nodes
             of_core = Problem(self._core.graph, problem.damping, np.full(count, 1.0 / count))
-            self._of_core = CpuRefinement(of_core, degree=self._core.degree)
+            self._of_core = CpuRefinement(of_core, degree=self._core.degree, extrapolates=extrapolates)
             self.nbytes += self._of_core.nbytes
 
     def solution(self, iterate: Callable[[Refinement], None]) -> Floats | None:
@@ -109,21 +116,31 @@ class CpuRefinement(Refinement):
 
     def round(self, storage: FloatFormat | None, *, gain: float, tol: float, norm: Norm, most_low: int) -> Round:
         """Do one round."""
-        return self._rounds(storage, gain, 0.0, tol, norm, min(most_low + 1, _MOST_SWEEPS), 1)[0]
+        return self._rounds(storage, gain, 0.0, tol, norm, min(most_low + 1, _MOST_SWEEPS), 1, extrapolate=False)[0]
 
     def rounds(
         self, storage: FloatFormat | None, *, gain: float, trust: float, tol: float, norm: Norm, most: int
     ) -> list[Round]:
         """Do rounds in one call into compiled code, until about a second has passed."""
         enough = 1 + _CALL_COST // int(self._cost[-1])
-        return self._rounds(storage, gain, trust, tol, norm, min(most, _MOST_SWEEPS), enough)
+        most = min(most, _MOST_SWEEPS)
+        return self._rounds(storage, gain, trust, tol, norm, most, enough, extrapolate=self._extrapolates)
 
     def _rounds(
-        self, storage: FloatFormat | None, gain: float, trust: float, tol: float, norm: Norm, most: int, enough: int
+        self,
+        storage: FloatFormat | None,
+        gain: float,
+        trust: float,
+        tol: float,
+        norm: Norm,
+        most: int,
+        enough: int,
+        *,
+        extrapolate: bool,
     ) -> list[Round]:
         began = time.perf_counter()
         kept = storage or self._storage
-        even, odd = self._stored(kept)
+        z = self._stored(kept, slots_for(kept) if extrapolate else 2)
         kernel = kernels.rounds_kernel(kept.exponent_bits, kept.mantissa_bits, ROUNDING_MODES[kept.rounding])
         seed = np.uint64((kept.seed * 0x9E3779B97F4A7C15 + self._sweeps * 0xD1B54A32D192ED03) % 2**64)
         matrix, control = self._matrix, np.zeros(1, np.int64)
@@ -131,9 +148,9 @@ class CpuRefinement(Refinement):
         arguments = (
             *(control, matrix.lengths, matrix.starts, matrix.sources, self._degree, self._kept),
             *(self._share, self._x, self._c),
-            *(self._r, even, odd, self._sink, self._teleport, self.problem.damping),
+            *(self._r, z, self._sink, self._teleport, self.problem.damping),
             *(storage is not None, gain, trust, tol, _NORMS[norm], most, enough, seed),
-            *(self._bounds, self._sums, report),
+            *(self._bounds, self._sums, self._products, report),
         )
         count = threads.together(lambda lane, lanes: int(kernel(lane, self._cuts(lanes), *arguments)), self._lanes())[0]
         self._sweeps += count
@@ -147,12 +164,12 @@ class CpuRefinement(Refinement):
         inner = np.searchsorted(self._cost, np.linspace(0, self._cost[-1], lanes + 1)[1:-1])
         return np.concatenate([[0], inner, [len(self._bounds) - 1]]).astype(np.int64)
 
-    def _stored(self, storage: FloatFormat) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-        """Return two vectors of integers of as many bits, made once."""
-        if not self._z or self._storage.width != storage.width:
-            self._z = [np.zeros(len(self._x), f"int{storage.width}") for _ in range(2)]
+    def _stored(self, storage: FloatFormat, slots: int) -> npt.NDArray[Any]:
+        """Return vectors of integers of as many bits, made once."""
+        if self._z.shape != (slots, len(self._x)) or self._storage.width != storage.width:
+            self._z = np.zeros((slots, len(self._x)), f"int{storage.width}")
         self._storage = storage
-        return self._z[0], self._z[1]
+        return self._z
 
 
 def _as_rounds(report: Floats, each_s: float) -> Iterator[Round]:

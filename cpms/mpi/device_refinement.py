@@ -83,7 +83,7 @@ class DeviceRefinement(Refinement):
         rows, kept = self._rows, storage or self._storage or FP32
         self._use(kept)
         arguments = (
-            *planned(gain=gain, trust=trust, tol=tol, norm=norm, most=most, lows=storage is not None),
+            *planned(rows.problem.damping, gain, trust, tol, norm, most, lows=storage is not None),
             *_storing(kept, rows),
             *(self._change, self._c, np.uint32(self._has_c), self._report),
         )

@@ -6,6 +6,7 @@ namespace cpms {
 
 struct Plan {
     double gain, tol, trust;
+    double reach, noise;  // see low_until
     u32 norm;    // 0, 1, 2: l1, l2, linf
     u32 most;    // sweeps in all
     u32 lows;    // whether there are low sweeps
@@ -32,12 +33,11 @@ struct Report {
     }
 };
 
-// Until which ||r||_1 low sweeps go on, after a full one that found l1, and `size` in the norm of the plan;
-// cpms/low_until.py says why.
-CPMS_DEVICE double low_until(const Plan& plan, double damping, double l1, double size) {
-    const double goal = plan.tol * l1 / size, least = plan.gain * l1;
-    const double within = size == l1 ? (0.97 * goal - 0.3 * least) / damping : 0.0;
-    return Larger{}(least, Larger{}(0.5 * goal, within));
+// Until which ||r||_1 low sweeps go on, after a full one that found l1, and `size` in the norm of the plan; `reach` and
+// `noise` are those of cpms/low_until.py, which says why.
+CPMS_DEVICE double low_until(const Plan& plan, double l1, double size) {
+    const double within = size == l1 ? plan.reach - plan.noise * l1 : 0.0;
+    return Larger{}(plan.gain * l1, Larger{}(0.5 * plan.tol * l1 / size, within));
 }
 
 }  // namespace cpms

@@ -64,7 +64,7 @@ CPMS_DEVICE void ranks_refine(const Edges& edges, const Nodes& nodes, const Plan
         report.sweep(l1, squares, found[Told::mass], found[Told::sum], linf);
         if (!plan.lows || !(size >= plan.tol) || !(size < infinity()) || report.count >= plan.most) break;
 
-        const double until = low_until(plan, nodes.damping, l1, size);
+        const double until = low_until(plan, l1, size);
         const Vector& first = vectors[z];
         quantise<Q>(nodes, plan.storing, change, c, first.own, found, until, exchanges.told(first), grid);
         exchanges.values<Word>(first, grid, expect);
@@ -109,7 +109,7 @@ CPMS_DEVICE void ranks_refine(const Edges& edges, const Nodes& nodes, const Plan
         const cpms::Grid grid(partials, came);                                                              \
         const cpms::Vector vectors[] = {CPMS_RANK_VECTOR_GIVEN(x), CPMS_RANK_VECTOR_GIVEN(fresh)};          \
         cpms::ranks_power<__VA_ARGS__>(CPMS_EDGES, CPMS_RANK_NODES,                                    \
-                                       cpms::Plan{0.0, tol, 0.0, norm, most, 0, {}}, vectors,               \
+                                       cpms::Plan{0.0, tol, 0.0, 0.0, 0.0, norm, most, 0, {}}, vectors,     \
                                        CPMS_RANK_EXCHANGES, grid, report);                                  \
         grid.end();                                                                                         \
     }
@@ -117,16 +117,16 @@ CPMS_DEVICE void ranks_refine(const Edges& edges, const Nodes& nodes, const Plan
     extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                           \
         NAME(CPMS_RANK_GRAPH, CPMS_RANK_VECTOR(x), CPMS_RANK_VECTOR(fresh), CPMS_RANK_VECTOR(z),            \
              CPMS_RANK_VECTOR(z_other), CPMS_RANK_VECTOR(numbers), CPMS_RANK_TALK, double gain,             \
-             double tol, double trust, unsigned norm, unsigned most, unsigned lows, unsigned scaled,        \
-             int top, unsigned long long seed, double* change, float* c, unsigned has_c,                    \
-             double* report) {                                                                              \
+             double tol, double trust, double reach, double noise, unsigned norm, unsigned most,            \
+             unsigned lows, unsigned scaled, int top, unsigned long long seed, double* change, float* c,    \
+             unsigned has_c, double* report) {                                                              \
         const cpms::Grid grid(partials, came);                                                              \
         const cpms::Vector vectors[] = {CPMS_RANK_VECTOR_GIVEN(x), CPMS_RANK_VECTOR_GIVEN(fresh),           \
                                         CPMS_RANK_VECTOR_GIVEN(z), CPMS_RANK_VECTOR_GIVEN(z_other),         \
                                         CPMS_RANK_VECTOR_GIVEN(numbers)};                                   \
         cpms::ranks_refine<__VA_ARGS__>(                                                                    \
             CPMS_EDGES, CPMS_RANK_NODES,                                                               \
-            cpms::Plan{gain, tol, trust, norm, most, lows, cpms::Storing{scaled, top, seed}}, vectors,      \
-            CPMS_RANK_EXCHANGES, change, c, has_c, grid, report);                                           \
+            cpms::Plan{gain, tol, trust, reach, noise, norm, most, lows, cpms::Storing{scaled, top, seed}}, \
+            vectors, CPMS_RANK_EXCHANGES, change, c, has_c, grid, report);                                  \
         grid.end();                                                                                         \
     }

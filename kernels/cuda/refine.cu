@@ -1,15 +1,16 @@
 // Rounds of method refine in one launch: correct x, sweep in float64, then low sweeps; and again.
+#include "extrapolate.cuh"
 #include "plan.cuh"
 #include "ways.cuh"
 
 namespace cpms {
 
-// What is iterated. z and fresh change places with their others.
+// What is iterated. Shares and fresh ones change places.
 struct Iterate {
     double *shares, *fresh, *change;
     float* c;
     u32 has_c;
-    u8 *z, *z_other;
+    Sent sent;
 };
 
 // Whether what low sweeps expect serves full ones, too.
@@ -22,6 +23,7 @@ template <class Q, bool Personal, bool Partial, class Full, class Low>
 CPMS_DEVICE void refine(Full& over_full, Low& over_low, const Nodes& nodes, const Plan& plan, Iterate x, const Grid& grid,
                         double* report_to) {
     __shared__ FullFactors by;
+    __shared__ Past past;
     const auto expect_full = [&] { over_full.template expect<double>(); };
     const auto expect_low = [&] { over_low.template expect<Q>(); };
     if constexpr (one_way<Full, Low>) expect_full();
@@ -35,7 +37,7 @@ CPMS_DEVICE void refine(Full& over_full, Low& over_low, const Nodes& nodes, cons
         });
         if (threadIdx.x == 0) by = FullFactors::of(nodes, whole.value[0], whole.value[1]);
         __syncthreads();
-        FullEnd<true, Personal> full{nodes, by, x.shares, x.fresh, x.change};
+        FullEnd<true, Personal, QuantiserOf<Q>::Type::of_dangling> full{nodes, by, x.shares, x.fresh, x.change};
         over_full.template sweep<double>((const u8*)x.shares, full);
         Totals<6, 2> norms{{full.l1, full.squares, full.mass, full.other, full.linf, full.largest}};
         norms.over_grid(grid, expect_low);
@@ -47,23 +49,29 @@ CPMS_DEVICE void refine(Full& over_full, Low& over_low, const Nodes& nodes, cons
         if (!plan.lows || !(size >= plan.tol) || !(size < value_of(0x7FF0000000000000ull))) return;
         if (report.count >= plan.most) return;
 
-        LowState state = quantised<Q, Partial>(nodes, plan.storing, x.change, norms.value[5], x.c, x.z, grid);
-        const double until = low_until(plan, nodes.damping, l1, size);
+        LowState state = quantised<Q, Partial>(nodes, plan.storing, x.change, norms.value[5], x.c, x.sent.z, grid);
+        past.note(0, state, norms.value[3]);
+        const double until = low_until(plan, l1, size);
+        u32 place = 0;
         double now;
         do {
+            const u64 seed = plan.storing.seed + report.count * 0xD1B54A32D192ED03ull;
+            if (x.sent.full(place)) {
+                Combination& room = *(Combination*)&over_low.room;
+                state = extrapolated<Q, Partial>(nodes, plan.storing, x.sent, past, x.c, room, seed, grid);
+                place = 0;
+            }
             const int next = shared_scale(plan.storing.scaled, plan.storing.top, state.largest);
             const LowFactors factors = LowFactors::of<Q>(nodes, state.exponent, next, state.lost);
-            LowEnd<Q, Personal, Partial> end(nodes, factors, x.c, x.z_other,
-                                    plan.storing.seed + report.count * 0xD1B54A32D192ED03ull);
-            over_low.template sweep<Q>(x.z, end);
+            LowEnd<Q, Personal, Partial> end(nodes, factors, x.c, x.sent.at(x.sent.behind(place)), seed);
+            over_low.template sweep<Q>(x.sent.at(place), end);
             Totals<4, 1> totals{{end.l1, end.sum, end.lost, (double)end.largest * power_of_two(-next)}};
             totals.over_grid(grid, expect_low);
             now = totals.value[0];
             state = LowState{totals.value[3], totals.value[2], next};
+            place = x.sent.behind(place);
+            past.note(place, state, totals.value[1]);
             report.sweep(now, -1.0, 0.0, totals.value[1], 0.0);
-            u8* const read = x.z;
-            x.z = x.z_other;
-            x.z_other = read;
         } while (now > until && report.count < plan.most);
         x.has_c = 1;
         // Goes on as long as full sweeps find about what low sweeps promised; else the host has to think.
@@ -78,15 +86,15 @@ CPMS_DEVICE void refine(Full& over_full, Low& over_low, const Nodes& nodes, cons
 #define CPMS_ITERATE_PARAMETERS                                                                    \
     const unsigned *degree, const double *sink, const double *teleport, unsigned sink_step,        \
         unsigned teleport_step, unsigned count, double damping, const unsigned *kept, double gain, \
-        double tol, double trust, unsigned norm, unsigned most, unsigned lows, unsigned scaled,    \
-        int top, unsigned long long seed, double *shares, double *fresh, double *change, float *c, \
-        unsigned has_c, unsigned char *z, unsigned char *z_other, double *partials,                \
-        unsigned *came, double *report
+        double tol, double trust, double reach, double noise, unsigned norm, unsigned most,        \
+        unsigned lows, unsigned scaled, int top, unsigned long long seed, double *shares,          \
+        double *fresh, double *change, float *c, unsigned has_c, unsigned char *z,                 \
+        unsigned long long z_bytes, unsigned z_vectors, double *partials, unsigned *came, double *report
 #define CPMS_ITERATE(FULL, LOW, ...)                                                               \
     cpms::refine<__VA_ARGS__>(                                                                     \
         FULL, LOW, cpms::Nodes{degree, sink, teleport, sink_step, teleport_step, count, damping, kept}, \
-        cpms::Plan{gain, tol, trust, norm, most, lows, cpms::Storing{scaled, top, seed}},          \
-        cpms::Iterate{shares, fresh, change, c, has_c, z, z_other}, grid, report);                 \
+        cpms::Plan{gain, tol, trust, reach, noise, norm, most, lows, cpms::Storing{scaled, top, seed}}, \
+        cpms::Iterate{shares, fresh, change, c, has_c, cpms::Sent{z, z_bytes, z_vectors}}, grid, report); \
     grid.end();
 
 #define CPMS_REFINE(NAME, THREADS, BLOCKS, ...)                                                    \

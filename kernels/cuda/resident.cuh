@@ -7,7 +7,7 @@ namespace cpms {
 
 constexpr int resident_threads = 512;  // at most
 constexpr int resident_warps = resident_threads / 32, least_resident_warps = 12;
-constexpr int most_totals = 6;
+constexpr int most_totals = 6, most_partials = 44;  // of `Totals`; of anything that is added up over the grid
 
 #if defined(__CUDA_ARCH__)
 // Fences of one direction cost less: one waits for memory, the other makes the first-level cache forget.
@@ -40,7 +40,7 @@ CPMS_DEVICE u32 glimpsed(const u32* word) {
 // last one ended. Two halves of `partials` are in use in turn, so that a block that is ahead does not write what
 // another still reads.
 struct Grid {
-    double* partials;  // twice most_totals a block
+    double* partials;  // twice most_partials a block
     u32* came;         // how many have come, and how many had when the last launch ended
 
     CPMS_DEVICE Grid(double* room, u32* counts) : partials(room), came(counts) {
@@ -66,7 +66,7 @@ struct Grid {
         __syncthreads();
     }
     // Between a __syncthreads and the next wait.
-    CPMS_DEVICE double* half() const { return partials + waits().half * most_totals * gridDim.x; }
+    CPMS_DEVICE double* half() const { return partials + waits().half * most_partials * gridDim.x; }
     // At the end of a kernel: all blocks have come to a wait, if any did, and so know where they began.
     CPMS_DEVICE void end() const {
         if (blockIdx.x == 0 && threadIdx.x == 0) came[1] = waits().came;

@@ -82,6 +82,8 @@ struct Quantiser {
         E <= 8 && (rounding == Rounding::nearest || (rounding == Rounding::zero && M < 23));
     // Whether float32 holds scaled values times any degree, and loses little of them to what is stored.
     static constexpr bool scaled_in_float32 = by_float32 && E < 8 && M <= 12;
+    // Whether there is range for the shares of dangling nodes, which nobody gathers; cpms/extrapolation.py.
+    static constexpr bool of_dangling = E >= 5;
 
     static CPMS_DEVICE double most() {  // one step below infinity
         return value_of(((u64)(1023 + bias) << 52) | (((1ull << M) - 1) << (52 - M)));
@@ -188,11 +190,12 @@ struct LowEnd {
         double z;
         if constexpr (Stored::scaled_in_float32) {
             const float scaled = (float)(r * by.up);
-            const float share = with.degree ? scaled * about_one_over(with.degree) : 0.0f;
+            const float share = has_share(with.degree) ? scaled * about_one_over(with.degree ? with.degree : 1) : 0.0f;
             c[row] = with.c + scaled * by.down;
             z = stored(row, share);
         } else {
-            const double share = with.degree ? r * (double)about_one_over(with.degree) * by.up : 0.0;
+            const float inverse = about_one_over(with.degree ? with.degree : 1);
+            const double share = has_share(with.degree) ? r * (double)inverse * by.up : 0.0;
             c[row] = with.c + (float)r;
             z = stored(row, share);
         }
@@ -204,6 +207,7 @@ struct LowEnd {
   private:
     using Stored = typename QuantiserOf<Q>::Type;
 
+    static CPMS_DEVICE bool has_share(u32 degree) { return Stored::of_dangling || degree; }
     template <class Real>
     CPMS_DEVICE double stored(u32 row, Real share) {
         largest = fmaxf(largest, fabsf((float)share));
@@ -225,7 +229,7 @@ struct FullFactors {
 
 // Full sweep: y = G(x); r = y - x; shares are x / degree, or x itself on dangling nodes. Where a kernel keeps much else,
 // `by` is best in shared memory: a walk over float64 has few registers left.
-template <bool Refines, bool Personal>
+template <bool Refines, bool Personal, bool OfDangling = false>
 struct FullEnd {
     struct Loaded {
         u32 degree;
@@ -237,7 +241,7 @@ struct FullEnd {
     const double* shares;
     double* fresh;
     double* change;  // r / degree, where Refines
-    double l1 = 0.0, squares = 0.0, mass = 0.0, other = 0.0, linf = 0.0, largest = 0.0;  // other: see finish
+    double l1 = 0.0, squares = 0.0, mass = 0.0, other = 0.0, linf = 0.0, largest = 0.0;  // other, largest: see finish
 
     CPMS_DEVICE Loaded load(u32 row) const {
         return Loaded{load_word(nodes.degree + row, ReadOnly{}), shares[row], Own<Personal>(nodes, row)};
@@ -255,7 +259,7 @@ struct FullEnd {
         if constexpr (Refines) {
             change[row] = r * inverse;
             other += r;
-            largest = Larger{}(largest, with.degree ? fabs(r * inverse) : 0.0);
+            largest = Larger{}(largest, OfDangling || with.degree ? fabs(r * inverse) : 0.0);
         } else {
             other += with.degree ? 0.0 : y;  // the next sweep's dangling mass
         }
@@ -337,7 +341,9 @@ CPMS_DEVICE LowState quantised(const Nodes& nodes, const Storing& storing, const
         },
         [&](u32 i, const NodeShare<Partial>& node) {
             c[i] = 0.0f;
-            const double kept = QuantiserOf<Q>::Type::store(z, i, node.degree ? node.share * up : 0.0, storing.seed);
+            using Stored = typename QuantiserOf<Q>::Type;
+            const bool has_share = Stored::of_dangling || node.degree;
+            const double kept = Stored::store(z, i, has_share ? node.share * up : 0.0, storing.seed);
             const double left = (double)node.degree * (node.share - kept * back);
             lost.value[0] += node.degree ? left + node.kept.leaves(node.degree, kept * back) : node.share;
         });

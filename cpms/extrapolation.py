@@ -1,0 +1,93 @@
+r"""Extrapolation of low sweeps: of what the last few found, the combination that leaves the least.
+
+A low sweep takes what is on its way, (z, m), the shares that edges carry and the mass that is spread, to
+r = damping (A^T z + m w), adds r to c, and sends r on, rounded. All of that is linear: taking
+``sum_j g_j ((z_j, m_j) - (z_j+1, m_j+1))`` from what is on its way after sweep k, and adding ``sum_j g_j r_j+1`` to c,
+changes nothing of where low sweeps lead. With the g for which least is left in the L2 norm of the shares this is
+Anderson acceleration of depth `DEPTH` (J. ACM 12, 1965), which costs vectors in every sweep; every `DEPTH` sweeps
+alone, as Pratapa, Suryanarayana and Pask do it (J. Comput. Phys. 306, 2016), it takes away as many sweeps and next to
+no time. Vectors of a few bits will do: rounding is noise of the size that low sweeps make anyway.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cpms.format import FloatFormat
+
+DEPTH = 8
+"""Sweeps between two extrapolations, and differences that each combines."""
+SLOTS = DEPTH + 1
+"""Vectors z that are kept for it."""
+PRODUCTS = DEPTH * (DEPTH + 3) // 2
+"""Of the differences with each other, lower triangle row by row, and then with the last z."""
+LEAST_EXPONENT_BITS = 5
+"""Formats with fewer have no range for the shares of dangling nodes, which nobody gathers, beside the others."""
+_DAMPED = 1e-6
+"""Added to the squares of the differences, as a share of them."""
+
+
+def slots_for(storage: FloatFormat) -> int:
+    """Return how many z of a format low sweeps need: two where they go without extrapolation.
+
+    Examples
+    --------
+    >>> from cpms.format import E4M3, FP16
+    >>> slots_for(FP16), slots_for(E4M3)
+    (9, 2)
+    """
+    return SLOTS if storage.exponent_bits >= LEAST_EXPONENT_BITS else 2
+
+
+def coefficients(products: Any, matrix: Any, g: Any) -> None:
+    """Solve for the g of least squares by Cholesky's method; 0 where they are not finite.
+
+    Parameters
+    ----------
+    products : ndarray of float64, shape (PRODUCTS,)
+    matrix : ndarray of float64, shape (DEPTH, DEPTH)
+        Room.
+    g : ndarray of float64, shape (DEPTH,)
+        The result.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(1)
+    >>> differences, last = rng.normal(size=(50, DEPTH)), rng.normal(size=50)
+    >>> gram = (differences.T @ differences)[np.tril_indices(DEPTH)]
+    >>> g = np.empty(DEPTH)
+    >>> coefficients(np.append(gram, differences.T @ last), np.empty((DEPTH, DEPTH)), g)
+    >>> bool(np.allclose(g, np.linalg.lstsq(differences, last)[0], rtol=1e-4, atol=1e-5))
+    True
+    """
+    at = 0
+    for i in range(DEPTH):
+        for j in range(i + 1):
+            total = products[at]
+            at += 1
+            if i == j:
+                total *= 1.0 + _DAMPED
+            for k in range(j):
+                total -= matrix[i, k] * matrix[j, k]
+            if i > j:
+                matrix[i, j] = total / matrix[j, j]
+            elif total > 0.0:
+                matrix[i, i] = total**0.5
+            else:
+                g[:] = 0.0
+                return
+    for i in range(DEPTH):
+        total = products[at + i]
+        for k in range(i):
+            total -= matrix[i, k] * g[k]
+        g[i] = total / matrix[i, i]
+    for i in range(DEPTH - 1, -1, -1):
+        total = g[i]
+        for k in range(i + 1, DEPTH):
+            total -= matrix[k, i] * g[k]
+        g[i] = total / matrix[i, i]
+    for i in range(DEPTH):
+        if not -1e9 < g[i] < 1e9:
+            g[:] = 0.0
+            return
