@@ -30,7 +30,7 @@ def low_until(gain: float, tol: float, damping: float, l1: float, size: float) -
     >>> f"{low_until(0.004, 1e-10, 0.85, 1e-4, 1e-4):.3g}"
     '4e-07'
     >>> f"{low_until(0.004, 1e-10, 0.85, 1e-9, 1e-9):.3g}"
-    '1.13e-10'
+    '1.12e-10'
     """
     within = _TRUSTED * tol / damping - _NOISE * gain / damping * l1 if size == l1 else 0.0
     return max(gain * l1, 0.5 * tol * l1 / size, within)

@@ -57,6 +57,7 @@ CPMS_DEVICE void refine(Full& over_full, Low& over_low, const Nodes& nodes, cons
         do {
             const u64 seed = plan.storing.seed + report.count * 0xD1B54A32D192ED03ull;
             if (x.sent.full(place)) {
+                static_assert(sizeof(Combination) <= sizeof(Room), "too much to combine");
                 Combination& room = *(Combination*)&over_low.room;
                 state = extrapolated<Q, Partial>(nodes, plan.storing, x.sent, past, x.c, room, seed, grid);
                 place = 0;
