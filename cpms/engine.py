@@ -188,6 +188,8 @@ class Refinement(ABC):
     """A problem prepared for method ``refine``; it holds x, and c, what x lacks (see `cpms.refine`)."""
 
     nbytes: int
+    extrapolates: bool = True
+    """Whether `rounds` and `solution` may combine what low sweeps found (see `cpms.extrapolation`)."""
 
     @abstractmethod
     def start(self, values: Floats) -> None:
@@ -219,7 +221,7 @@ class Refinement(ABC):
 
         They do while a full sweep finds at most ``trust`` times the ||r||_1 that low sweeps ended with.
         Engines that stay on the device go on that long; the others return after one round. Low sweeps may be
-        extrapolated here (see `cpms.extrapolation`), those of `round` are not.
+        extrapolated here, those of `round` are not.
         """
         del trust
         return [self.round(storage, gain=gain, tol=tol, norm=norm, most_low=most - 1)]

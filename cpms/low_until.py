@@ -37,7 +37,7 @@ def low_until(gain: float, tol: float, damping: float, l1: float, size: float) -
 
 
 def reach_and_noise(gain: float, tol: float, damping: float) -> tuple[float, float]:
-    r"""Return what \|\|r\|\|_1 may be left, and how much less for each 1 that the full sweep found, as kernels take them.
+    r"""Return what \|\|r\|\|_1 may be left, and how much less for each 1 that the full sweep found: kernels take both.
 
     Examples
     --------

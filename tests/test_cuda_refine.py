@@ -298,6 +298,16 @@ def test_stretches_are_in_order_and_none_is_empty(ended, warps):
     assert (np.diff(np.append(cuts, len(ended))) >= 1).all()
 
 
+@pytest.fixture(scope="module")
+def large():
+    return {
+        "skewed": spread(300_000, 3_000_000, 6),
+        "hub": Graph.from_edges(np.arange(400_000), np.arange(400_000) % 3, nodes=400_000),
+        "few": spread(700_000, 200_000, 1),
+        "mesh": Graph.from_edges(np.repeat(np.arange(200_000), 4), np.arange(800_000) % 199_999, nodes=200_000),
+    }
+
+
 class TestOnAGpu:
     """What one block cannot show: rows across blocks, many blocks that wait for each other."""
 
@@ -307,15 +317,6 @@ class TestOnAGpu:
     def on_gpu(self, gpu_backend):
         with backends.using(gpu_backend):
             yield
-
-    @pytest.fixture(scope="class")
-    def large(self):
-        return {
-            "skewed": spread(300_000, 3_000_000, 6),
-            "hub": Graph.from_edges(np.arange(400_000), np.arange(400_000) % 3, nodes=400_000),
-            "few": spread(700_000, 200_000, 1),
-            "mesh": Graph.from_edges(np.repeat(np.arange(200_000), 4), np.arange(800_000) % 199_999, nodes=200_000),
-        }
 
     @pytest.mark.parametrize("storage", [*FORMATS, *MORE], ids=lambda storage: storage.name)
     def test_solves_are_those_of_the_processor(self, large, storage):

@@ -454,7 +454,8 @@ def test_real_graphs_need_the_sweeps_measured_before(cpms_data, name):
     graph = loading.load(name)
     for storage, (full, low) in COUNTS[name].items():
         policy = FixedGain(quantiser(format_named(storage)), GAINS[storage])
-        refinement, first = CpuRefinement(Problem(graph), extrapolates=False), np.full(graph.nodes, 1.0 / graph.nodes)
+        refinement, first = CpuRefinement(Problem(graph)), np.full(graph.nodes, 1.0 / graph.nodes)
+        refinement.extrapolates = False
         _, status, history = refine(refinement, first, policy, Stopping(1e-10, max_iterations=400))
         assert status is Status.CONVERGED
         assert abs(sum(step.bits == 64 for step in history) - full) <= 2

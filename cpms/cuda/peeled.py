@@ -80,6 +80,7 @@ class PeeledRefinement(Refinement):
         if self._passes.peel.before:
             self._passes.before(self._split, self._b, self._report)
         self._core.start(self._first)
+        self._core.extrapolates = self.extrapolates
         if self._reached():
             iterate(self._core)
         kept = self._core.graph.kept
@@ -97,6 +98,7 @@ class PeeledRefinement(Refinement):
         self, storage: FloatFormat | None, *, gain: float, trust: float, tol: float, norm: Norm, most: int
     ) -> list[Round]:
         """Launch once, over the whole graph."""
+        self._whole.extrapolates = self.extrapolates
         return self._whole.rounds(storage, gain=gain, trust=trust, tol=tol, norm=norm, most=most)
 
     def read(self) -> Floats:

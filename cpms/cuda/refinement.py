@@ -31,13 +31,11 @@ class CudaRefinement(Refinement):
     Parameters
     ----------
     graph : ResidentGraph
-    extrapolates : bool
-        See `cpms.extrapolation`.
     """
 
-    def __init__(self, graph: ResidentGraph, *, extrapolates: bool = True) -> None:
+    def __init__(self, graph: ResidentGraph) -> None:
         arrays, length = current().arrays, vector_length(graph.nodes)
-        self._graph, self._extrapolates = graph, extrapolates
+        self._graph = graph
         self.nbytes = self._graph.nbytes
         self._shares, self._fresh, self._change = (arrays.zeros(length, np.float64) for _ in range(3))
         self._c = arrays.zeros(length, np.float32)
@@ -48,7 +46,7 @@ class CudaRefinement(Refinement):
     @classmethod
     def of(cls, problem: Problem, arrangement: Arrangement = DEFAULT) -> CudaRefinement:
         """Arrange the graph of a problem, which has no weights."""
-        return cls(ResidentGraph.of(problem, arrangement), extrapolates=arrangement.extrapolates)
+        return cls(ResidentGraph.of(problem, arrangement))
 
     def expect(self, storage: FloatFormat | None) -> None:
         """Compile."""
@@ -77,7 +75,7 @@ class CudaRefinement(Refinement):
         self, storage: FloatFormat | None, *, gain: float, trust: float, tol: float, norm: Norm, most: int
     ) -> list[Round]:
         """Launch once and read what was found."""
-        return self._rounds(storage, gain, trust, tol, norm, most, extrapolate=self._extrapolates)
+        return self._rounds(storage, gain, trust, tol, norm, most, extrapolate=self.extrapolates)
 
     def _rounds(
         self,

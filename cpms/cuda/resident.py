@@ -42,15 +42,12 @@ class Arrangement:
         Warps a multiprocessor, one of `SHAPES`. By default as samples of the edges promise.
     wanted : Wanted
         Other ways than over sources, of sweeps of 16 warps; by default one that pays.
-    extrapolates : bool
-        Combine what low sweeps found, every few of them; see `cpms.extrapolation`.
     """
 
     renumber: bool = True
     stretch_steps: int | None = None
     warps: int | None = None
     wanted: Wanted = WHAT_PAYS
-    extrapolates: bool = True
 
     def steps_for(self, nodes: int, value_bytes: int = 2) -> int:
         """Return the steps in a stretch where edges begin at so many nodes, 0 for one long stretch a warp.

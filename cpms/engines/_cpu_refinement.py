@@ -48,16 +48,11 @@ class CpuRefinement(Refinement):
     degree : ndarray of int64, shape (nodes,), optional
         Out-degrees of a graph of which edges are missing: what would leave by these is lost, like the mass of
         dangling nodes.
-    extrapolates : bool
-        See `cpms.extrapolation`.
     """
 
-    def __init__(
-        self, problem: Problem, *, degree: npt.NDArray[np.int64] | None = None, extrapolates: bool = True
-    ) -> None:
+    def __init__(self, problem: Problem, *, degree: npt.NDArray[np.int64] | None = None) -> None:
         graph = problem.graph
         self.problem = problem
-        self._extrapolates = extrapolates
         self._matrix = jagged.build(graph)
         nodes = self._matrix.nodes
         self._kept = graph.out_degree[nodes].astype(np.uint32)
@@ -81,7 +76,7 @@ class CpuRefinement(Refinement):
         if self._core:
             count = self._core.graph.nodes
             of_core = Problem(self._core.graph, problem.damping, np.full(count, 1.0 / count))
-            self._of_core = CpuRefinement(of_core, degree=self._core.degree, extrapolates=extrapolates)
+            self._of_core = CpuRefinement(of_core, degree=self._core.degree)
             self.nbytes += self._of_core.nbytes
 
     def solution(self, iterate: Callable[[Refinement], None]) -> Floats | None:
@@ -95,6 +90,7 @@ class CpuRefinement(Refinement):
             return self._core.end(y, scale, right)
         self._of_core.aim(right / scale)
         self._of_core.start(np.full(len(right), 1.0 / len(right)))
+        self._of_core.extrapolates = self.extrapolates
         iterate(self._of_core)
         return self._core.end(y, scale, self._of_core.read())
 
@@ -124,7 +120,7 @@ class CpuRefinement(Refinement):
         """Do rounds in one call into compiled code, until about a second has passed."""
         enough = 1 + _CALL_COST // int(self._cost[-1])
         most = min(most, _MOST_SWEEPS)
-        return self._rounds(storage, gain, trust, tol, norm, most, enough, extrapolate=self._extrapolates)
+        return self._rounds(storage, gain, trust, tol, norm, most, enough, extrapolate=self.extrapolates)
 
     def _rounds(
         self,

@@ -26,7 +26,7 @@ from cpms.refine import at_once, default_policy, refine
 from cpms.result import Status, Step
 from cpms.stopping import Stopping
 
-_SINCE_FIRST_ROWS = ("most_read", "method", "whole", "fixed", "tol", "only", "ranks", "device")
+_SINCE_FIRST_ROWS = ("most_read", "method", "whole", "plain", "fixed", "tol", "only", "ranks", "device")
 _TIMEOUT_S = 600.0
 """Ranks that take longer cannot take part."""
 
@@ -36,9 +36,9 @@ class Contestant(BaseModel):
 
     ``write_ahead`` writes so many segments more than are read; ``most_read`` goes to float64 rather than read more
     segments; ``fixed`` reads all of the storage's bits from first to last; ``whole`` sweeps over all nodes, also where
-    passes would do for some; ``tol`` stands in for the experiment's; ``only`` names the graphs to take part in.
-    ``ranks`` is engine ``mpi``'s, which without it runs on one; ``device`` is engine ``opencl``'s (see
-    `cpms.opencl.Choice`).
+    passes would do for some, and ``plain`` goes without extrapolation; ``tol`` stands in for the experiment's; ``only``
+    names the graphs to take part in. ``ranks`` is engine ``mpi``'s, which without it runs on one; ``device`` is engine
+    ``opencl``'s (see `cpms.opencl.Choice`).
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
@@ -50,6 +50,7 @@ class Contestant(BaseModel):
     most_read: int | None = Field(default=None, ge=1)
     method: Literal["power", "refine"] = "power"
     whole: bool = False
+    plain: bool = False
     fixed: bool = False
     tol: float | None = Field(default=None, gt=0)
     only: list[str] | None = None
@@ -153,6 +154,7 @@ class Solver:
         if given.engine not in self._refinements:
             self._refinements[given.engine] = executor.refinement(self.problem)
         refinement = self._refinements[given.engine]
+        refinement.extrapolates = not given.plain
         policy, stopping = default_policy(format_named(given.storage)), self._stopping(given)
         began = time.perf_counter()
         found = None if given.whole else at_once(refinement, policy, stopping)

@@ -33,10 +33,9 @@ struct Past {
 
 // In the shared memory that walks have between their sweeps.
 struct Combination {
-    double to_real[kept_sweeps];                       // of stored values, divided by the largest
-    float factor[kept_sweeps];                         // the same of what `StoredValues` make of them
-    float weight[kept_sweeps], added[kept_sweeps];     // of what is on its way; of what is added to c
-    double g[depth];
+    double to_real[kept_sweeps];             // of stored values, divided by the largest
+    float factor[kept_sweeps];               // the same, see `StoredValues`
+    double weight[kept_sweeps], g[depth];    // of what is on its way; of what is added to c
     double found[(resident_warps + 1) * products];  // those of all, and of each warp
 };
 
@@ -71,63 +70,90 @@ CPMS_DEVICE void solve(const double* found, double* g) {
     }
 }
 
-// Some nodes side by side, of all z that are kept.
+// Some nodes side by side, of all z that are kept; the first of them is looked at. Looped over, not unrolled: what is
+// run every few sweeps alone comes from afar, instruction by instruction.
 template <class Q>
 struct StoredValues;
 template <int E, int M, Rounding rounding>
 struct StoredValues<Packed<E, M, rounding>> {
     using Q = Packed<E, M, rounding>;
     static constexpr int width = 1 + E + M, together = 64 / width;
-    Run<8> run[kept_sweeps];
+    u64 run[kept_sweeps];
 
     CPMS_DEVICE StoredValues(const Sent& sent, u32 first) {
 #pragma unroll
         for (int place = 0; place < kept_sweeps; ++place) {
-            run[place] = load_run_bytes<8>(sent.at(place) + (u64)first * Q::bytes, Default{});
+            run[place] = load_run_bytes<8>(sent.at(place) + (u64)first * Q::bytes, Default{}).template field<64>(0);
         }
+    }
+    CPMS_DEVICE void next() {
+#pragma unroll
+        for (int place = 0; place < kept_sweeps; ++place) run[place] >>= width % 64;
+    }
+    CPMS_DEVICE u32 word(int place) const { return (u32)(run[place] & ((1ull << width) - 1)); }
+    CPMS_DEVICE double value(int place, const Combination& by) const {
+        return Raw<Q>::value(word(place)) * by.to_real[place];
     }
     // The bits of a number are those of a float32, but for a power of two, unless its exponent has more of them.
     static CPMS_DEVICE float factor(double to_real) {
         return (float)(E > 8 ? to_real : to_real / Raw<Q>::unit() * value_of((u64)(1023 + 128 - (1 << (E - 1))) << 52));
     }
-    CPMS_DEVICE float value(int place, int k, const Combination& by) const {
-        const u32 word = (u32)run[place].template field<width>(k);
-        if constexpr (E > 8) return (float)(Raw<Q>::value(word) * by.to_real[place]);
+    CPMS_DEVICE float about(int place, const Combination& by) const {
+        if constexpr (E > 8) return (float)value(place, by);
         constexpr int left = M < 23 ? 23 - M : 0, right = M > 23 ? M - 23 : 0;
-        const u32 size = (word & (u32)((1ull << (E + M)) - 1)) << left >> right;
-        return single_of(word >> (E + M) << 31 | size) * by.factor[place];
+        const u32 size = (word(place) & (u32)((1ull << (E + M)) - 1)) << left >> right;
+        return single_of(word(place) >> (E + M) << 31 | size) * by.factor[place];
     }
 };
 
-// Adds numbers of all threads of the grid to `found`, which all then see.
-template <int K>
-CPMS_DEVICE void add_over_grid(const float (&mine)[K], double* found, const Grid& grid) {
+// Half of K numbers stay with a lane, as sums of its own and of another's.
+template <int K, int N>
+CPMS_DEVICE void fold(float (&number)[N], u32 distance) {
+    constexpr int half = (K + 1) / 2;
+    const bool upper = threadIdx.x & distance;
+#pragma unroll
+    for (int j = 0; j < half; ++j) {
+        const float low = number[j], high = j + half < K ? number[j + half] : 0.0f;
+        number[j] = (upper ? high : low) + __shfl_xor_sync(all_lanes, upper ? low : high, distance);
+    }
+}
+
+// Adds the products of all threads of the grid to `found`, which all then see.
+CPMS_DEVICE void add_over_grid(float (&mine)[products], double* found, const Grid& grid) {
     const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, warps = blockDim.x / 32;
-    double* const of_warps = found + K;
+    double* const of_warps = found + products;
+    static_assert(products == 44, "folded otherwise");
+    fold<44>(mine, 16);
+    fold<22>(mine, 8);
+    fold<11>(mine, 4);
+    fold<6>(mine, 2);
+    fold<3>(mine, 1);
 #pragma unroll
-    for (int q = 0; q < K; ++q) {
-        float of_warp = mine[q];
-#pragma unroll
-        for (int distance = 16; distance > 0; distance /= 2) of_warp += __shfl_xor_sync(all_lanes, of_warp, distance);
-        if (lane == 0) of_warps[warp * K + q] = (double)of_warp;
+    for (u32 j = 0; j < 2; ++j) {
+        const u32 of_3 = (lane & 1) * 2 + j, of_11 = (lane >> 2 & 1) * 6 + (lane >> 1 & 1) * 3 + of_3;
+        if (of_3 >= 3 || of_11 >= 11) continue;
+        of_warps[warp * products + (lane >> 4) * 22 + (lane >> 3 & 1) * 11 + of_11] = (double)mine[j];
     }
     __syncthreads();
     const auto add_warps = [&](double* to) {
-        if (threadIdx.x >= K) return;
+        if (threadIdx.x >= products) return;
         double total = 0.0;
 #pragma unroll 4
-        for (u32 w = 0; w < warps; ++w) total += of_warps[w * K + threadIdx.x];
+        for (u32 w = 0; w < warps; ++w) total += of_warps[w * products + threadIdx.x];
         to[threadIdx.x] = total;
     };
     double* const partials = grid.half();
-    add_warps(partials + blockIdx.x * K);
+    add_warps(partials + blockIdx.x * products);
     grid.wait([] {});
-    for (u32 q = lane; q < K; q += 32) {
-        double total = 0.0;
+    double first = 0.0, second = 0.0;
+    const u32 other = smaller(lane + 32, products - 1);
 #pragma unroll 4
-        for (u32 block = warp; block < gridDim.x; block += warps) total += partials[block * K + q];
-        of_warps[warp * K + q] = total;
+    for (u32 block = warp; block < gridDim.x; block += warps) {
+        first += partials[block * products + lane];
+        second += partials[block * products + other];
     }
+    of_warps[warp * products + lane] = first;
+    if (lane + 32 < products) of_warps[warp * products + other] = second;
     __syncthreads();
     add_warps(found);
     __syncthreads();
@@ -151,12 +177,12 @@ CPMS_DEVICE LowState extrapolated(const Nodes& nodes, const Storing& storing, co
     {
         float product[products] = {};
         for (u32 i = first; i < nodes.count; i += step) {
-            const Values z(sent, i);
-#pragma unroll
-            for (int node = 0; node < Values::together; ++node) {
+            Values z(sent, i);
+#pragma unroll 1
+            for (int node = 0; node < Values::together; ++node, z.next()) {
                 float difference[kept_sweeps];
 #pragma unroll
-                for (int k = 0; k < kept_sweeps; ++k) difference[k] = z.value(k, node, by);
+                for (int k = 0; k < kept_sweeps; ++k) difference[k] = z.about(k, by);
 #pragma unroll
                 for (int k = 0; k < depth; ++k) difference[k] -= difference[k + 1];
                 int at = 0;
@@ -176,11 +202,9 @@ CPMS_DEVICE LowState extrapolated(const Nodes& nodes, const Storing& storing, co
     if (threadIdx.x == 0) {
         double most = 0.0, sum = 0.0;
         for (int k = 0; k < kept_sweeps; ++k) {
-            const double added = k ? by.g[k - 1] : 0.0, weight = added + (k == depth ? 1.0 : -by.g[k]);
-            by.weight[k] = (float)weight;
-            by.added[k] = (float)added;
-            most += fabs(weight) * past.largest[k];
-            sum += weight * past.sum[k];
+            by.weight[k] = (k ? by.g[k - 1] : 0.0) + (k == depth ? 1.0 : -by.g[k]);
+            most += fabs(by.weight[k]) * past.largest[k];
+            sum += by.weight[k] * past.sum[k];
         }
         past.note(0, LowState{most, 0.0, shared_scale(storing.scaled, storing.top, most)}, sum);
     }
@@ -188,22 +212,20 @@ CPMS_DEVICE LowState extrapolated(const Nodes& nodes, const Storing& storing, co
     const double up = power_of_two(past.exponent[0]) * largest, back = power_of_two(-past.exponent[0]) * Raw<Q>::unit();
     Totals<1, 0> stays{{0.0}};
     for (u32 i = first; i < nodes.count; i += step) {
-        const Values z(sent, i);
-#pragma unroll
-        for (int node = 0; node < Values::together; ++node) {
-            const u32 here = i + node;
-            if (here >= nodes.count) break;
+        Values z(sent, i);
+#pragma unroll 1
+        for (u32 here = i; here < smaller(i + Values::together, nodes.count); ++here, z.next()) {
             const u32 degree = load_word(nodes.degree + here, ReadOnly{});
             const Kept<Partial> kept(nodes, here);
-            float left = 0.0f, added = 0.0f;
+            double left = 0.0, added = 0.0;
 #pragma unroll
             for (int k = 0; k < kept_sweeps; ++k) {
-                const float value = z.value(k, node, by);
-                left = fmaf(by.weight[k], value, left);
-                if (k) added = fmaf(by.added[k], value, added);
+                const double value = z.value(k, by);
+                left = fma(by.weight[k], value, left);
+                if (k) added = fma(by.g[k - 1], value, added);
             }
-            c[here] += (float)largest * added * (degree ? (float)degree : 1.0f);
-            const double stored = QuantiserOf<Q>::Type::store(sent.z, here, (double)left * up, seed);
+            c[here] += (float)(largest * added * (degree ? (double)degree : 1.0));
+            const double stored = QuantiserOf<Q>::Type::store(sent.z, here, left * up, seed);
             stays.value[0] += (double)kept.of(degree) * stored * back;
         }
     }
