@@ -389,7 +389,8 @@ def _products_piece(z, factors, low, high, products, room, exponent_bits, mantis
 
 @inlined
 def _combine_piece(  # type: ignore[no-untyped-def]
-    z, to_real, g, weights, c, degree, kept, scale, seed, low, high, line, room, scratch, exponent_bits, mantissa_bits, mode
+    z, to_real, g, weights, c, degree, kept, scale, seed, low, high, line, room, scratch, exponent_bits, mantissa_bits,
+    mode,
 ):  # fmt: skip
     # Adds the combination to c, and makes the first z of what is then on its way; see `cpms.extrapolation`.
     r, share, loss = scratch

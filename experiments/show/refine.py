@@ -24,8 +24,8 @@ def show(rows, out):
     out.table(
         table,
         caption=f"Whole solves on {gpu}, medians, contestants in turn: full sweeps read 64 bits, low ones those of the "
-        "storage, extrapolated, over the core alone where passes over the other nodes pay; 'all nodes' takes no passes, "
-        "'bits alone' does not extrapolate either; "
+        "storage, extrapolated, over the core alone where passes over the other nodes pay; 'all nodes' takes no "
+        "passes, 'bits alone' does not extrapolate either; "
         "'bound' is of the L1 error, from the residual that NumPy recomputed; cuGraph's are of another run",
     )
     out.table(_means(table), suffix="_means", caption="Geometric means over the graphs, and the worst graph")

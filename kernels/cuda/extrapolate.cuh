@@ -94,14 +94,14 @@ struct StoredValues<Packed<E, M, rounding>> {
     CPMS_DEVICE double value(int place, const Combination& by) const {
         return Raw<Q>::value(word(place)) * by.to_real[place];
     }
-    // The bits of a number are those of a float32, but for a power of two, unless its exponent has more of them.
+    // The bits of a number are those of a float32, but for a power of two, unless its exponent has as many or more.
+    static constexpr bool is_single = E < 8 && M <= 23;
     static CPMS_DEVICE float factor(double to_real) {
-        return (float)(E > 8 ? to_real : to_real / Raw<Q>::unit() * value_of((u64)(1023 + 128 - (1 << (E - 1))) << 52));
+        return (float)(to_real / Raw<Q>::unit() * value_of((u64)(1023 + 128 - (is_single ? 1 << (E - 1) : 0)) << 52));
     }
     CPMS_DEVICE float about(int place, const Combination& by) const {
-        if constexpr (E > 8) return (float)value(place, by);
-        constexpr int left = M < 23 ? 23 - M : 0, right = M > 23 ? M - 23 : 0;
-        const u32 size = (word(place) & (u32)((1ull << (E + M)) - 1)) << left >> right;
+        if constexpr (!is_single) return (float)value(place, by);
+        const u32 size = (word(place) & (u32)((1ull << (E + M)) - 1)) << (is_single ? 23 - M : 0);
         return single_of(word(place) >> (E + M) << 31 | size) * by.factor[place];
     }
 };
