@@ -159,10 +159,10 @@ CPMS_DEVICE void add_over_grid(float (&mine)[products], double* found, const Gri
     __syncthreads();
 }
 
-// Adds the combination to c and makes the first z of what is then on its way.
+// Adds the combination to c and makes the first z of what is then on its way. Takes what is in no memory by value.
 template <class Q, bool Partial>
-CPMS_DEVICE LowState extrapolated(const Nodes& nodes, const Storing& storing, const Sent& sent, Past& past, float* c,
-                                  Combination& by, u64 seed, const Grid& grid) {
+CPMS_APART LowState extrapolated(Nodes nodes, Storing storing, Sent sent, Past& past, float* c, Combination& by, u64 seed,
+                                 Grid grid) {
     using Values = StoredValues<Q>;
     __syncthreads();
     const double largest = past.largest[0];

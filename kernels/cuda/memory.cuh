@@ -3,9 +3,12 @@
 
 #if defined(__CUDACC__)
 #define CPMS_DEVICE __device__ __forceinline__
+// For what is run now and then: its registers are no concern of the loops around it.
+#define CPMS_APART static __device__ __noinline__
 #define CPMS_CONSTANT __host__ __device__ constexpr
 #else
 #define CPMS_DEVICE inline
+#define CPMS_APART static
 #define CPMS_CONSTANT constexpr
 #endif
 
