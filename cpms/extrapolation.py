@@ -19,10 +19,12 @@ DEPTH = 8
 """Sweeps between two extrapolations, and differences that each combines."""
 SLOTS = DEPTH + 1
 """Vectors z that are kept for it."""
-PRODUCTS = DEPTH * (DEPTH + 3) // 2
-"""Of the differences with each other, lower triangle row by row, and then with the last z."""
+PRODUCTS = DEPTH * (DEPTH + 3) // 2 + 1
+"""Of the differences with each other, lower triangle row by row, then with the last z, and of that with itself."""
 LEAST_EXPONENT_BITS = 5
 """Formats with fewer have no range for the shares of dangling nodes, which nobody gathers, beside the others."""
+_WORTH = 0.95
+"""Of the norm of the last z, what may be left at most."""
 _DAMPED = 1e-5
 """Added to the squares of the differences, as a share of them."""
 
@@ -37,6 +39,23 @@ def slots_for(storage: FloatFormat) -> int:
     (9, 2)
     """
     return SLOTS if storage.exponent_bits >= LEAST_EXPONENT_BITS else 2
+
+
+def pays(products: Any, g: Any) -> bool:
+    """Return whether enough less is left with the g of least squares: else low sweeps go on without.
+
+    On graphs without cycles, or with few, a sweep has nothing in common with those before.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> pays(np.append(np.zeros(PRODUCTS - 1), 1.0), np.zeros(DEPTH))
+    False
+    """
+    left = products[PRODUCTS - 1]
+    for i in range(DEPTH):
+        left -= g[i] * products[PRODUCTS - 1 - DEPTH + i]
+    return bool(left < _WORTH * _WORTH * products[PRODUCTS - 1])
 
 
 def coefficients(products: Any, matrix: Any, g: Any) -> None:
@@ -57,7 +76,7 @@ def coefficients(products: Any, matrix: Any, g: Any) -> None:
     >>> differences, last = rng.normal(size=(50, DEPTH)), rng.normal(size=50)
     >>> gram = (differences.T @ differences)[np.tril_indices(DEPTH)]
     >>> g = np.empty(DEPTH)
-    >>> coefficients(np.append(gram, differences.T @ last), np.empty((DEPTH, DEPTH)), g)
+    >>> coefficients(np.concatenate([gram, differences.T @ last, [last @ last]]), np.empty((DEPTH, DEPTH)), g)
     >>> bool(np.allclose(g, np.linalg.lstsq(differences, last)[0], rtol=1e-3, atol=1e-4))
     True
     """

@@ -166,3 +166,13 @@ def test_a_fixed_gain_out_of_reach_ends(prepared):
     _, status, history = refine(started(prepared(PROBLEMS["plain"])), None, policy, Stopping(1e-10, max_iterations=400))
     assert status in (Status.CONVERGED, Status.MAX_ITERATIONS, Status.STAGNATED)
     assert len(history) <= 400
+
+
+def test_graphs_without_cycles_soon_go_without(prepared):
+    random = np.random.default_rng(2)
+    sources = random.integers(0, 5900, 20_000)
+    problem = Problem(Graph.from_edges(sources, sources + random.integers(1, 100, 20_000), nodes=6000))
+    mine = long_rounds(prepared(problem), FP32, gain=1e-6, rounds=1)[0].low
+    without = long_rounds(plain(prepared(problem)), FP32, gain=1e-6, rounds=1)[0].low
+    assert abs(len(mine) - len(without)) <= 8
+    assert np.isfinite(mine).all()

@@ -22,7 +22,7 @@ _TO_SHARES, _FROM_SHARES = SHARES
 _SHORT_STRETCH = 4
 _OUTGROWN = {2: 0.5, 8: 1.0}
 """Shares of the cache from which short stretches were faster on an H200, by the bytes of a value."""
-_MOST_PARTIALS = 44
+_MOST_PARTIALS = 45
 """As in ``resident.cuh``."""
 
 

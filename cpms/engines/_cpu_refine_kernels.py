@@ -19,7 +19,7 @@ from llvmlite import ir  # type: ignore[import-untyped, unused-ignore]
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from cpms.extrapolation import DEPTH, LEAST_EXPONENT_BITS, PRODUCTS, SLOTS, coefficients
+from cpms.extrapolation import DEPTH, LEAST_EXPONENT_BITS, PRODUCTS, SLOTS, coefficients, pays
 from cpms.low_until import low_until
 from cpms.quantising import WIDE_EXPONENT_BITS
 from cpms.sparse.jagged import BLOCK_ROWS, FEWEST_ROWS
@@ -29,7 +29,7 @@ inlined: Any = numba.njit(forceinline=True)
 _instruction: Any = intrinsic
 _declared: Any = cgutils.get_or_insert_function
 _compiled: Any = numba.njit(cache=True, nogil=True, error_model="numpy")
-_low_until, _coefficients = _compiled(low_until), _compiled(coefficients)
+_low_until, _coefficients, _pays = _compiled(low_until), _compiled(coefficients), _compiled(pays)
 _ONE_IN_BITS = 1 << 52
 """Added to a float64 below 2^52 that holds an integer, as 2.0**52: its low bits are that integer."""
 L1, SQUARES, LINF, MASS, TOTAL, LARGEST = range(6)
@@ -382,7 +382,7 @@ def _products_piece(z, factors, low, high, products, room, exponent_bits, mantis
             for j in range(i + 1):
                 products[at] += _product(room[i][:size], room[j][:size])
                 at += 1
-        for i in range(DEPTH):
+        for i in range(SLOTS):
             products[at] += _product(room[i][:size], room[DEPTH][:size])
             at += 1
 
@@ -541,6 +541,7 @@ def rounds_kernel(exponent_bits: int, mantissa_bits: int, mode: int) -> Any:
                     _wait(control, barriers)
                     _added_up(sums[4], total)
                     lost, now = found_sums[0] - total[LOST], 0
+                    slots = SLOTS if _pays(all_products, g) else 2
                 out = now + 1 if now + 1 < slots else 0
                 following = np.int64(_shared_scale(largests[now], exponent_bits))
                 factor, added = damping * 2.0 ** -scales[now], damping * lost

@@ -4,7 +4,7 @@
 
 namespace cpms {
 
-constexpr int depth = 8, kept_sweeps = depth + 1, products = depth * (depth + 3) / 2;
+constexpr int depth = 8, kept_sweeps = depth + 1, products = depth * (depth + 3) / 2 + 1;
 static_assert(products <= most_partials, "too many products");
 
 // z of low sweeps, one vector after the other: as many as extrapolation asks for, or two in turn.
@@ -14,17 +14,16 @@ struct Sent {
     u32 vectors;
 
     CPMS_DEVICE u8* at(u32 place) const { return z + place * bytes; }
-    CPMS_DEVICE u32 behind(u32 place) const { return place + 1 < vectors ? place + 1 : 0; }
-    CPMS_DEVICE bool full(u32 place) const { return vectors == kept_sweeps && place == depth; }
 };
 
 // What a block knows of the z that are kept. One thread writes it.
 struct Past {
     double largest[kept_sweeps], sum[kept_sweeps];  // of r / degree; of r
     int exponent[kept_sweeps];                      // by which z is stored
+    bool pays;                                      // whether the last combination left enough less
 
     CPMS_DEVICE void note(u32 place, const LowState& state, double total) {
-        if (threadIdx.x) return;
+        if (threadIdx.x || place >= kept_sweeps) return;
         largest[place] = state.largest;
         sum[place] = total;
         exponent[place] = state.exponent;
@@ -122,17 +121,17 @@ CPMS_DEVICE void fold(float (&number)[N], u32 distance) {
 CPMS_DEVICE void add_over_grid(float (&mine)[products], double* found, const Grid& grid) {
     const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, warps = blockDim.x / 32;
     double* const of_warps = found + products;
-    static_assert(products == 44, "folded otherwise");
-    fold<44>(mine, 16);
-    fold<22>(mine, 8);
-    fold<11>(mine, 4);
+    static_assert(products == 45, "folded otherwise");
+    fold<45>(mine, 16);
+    fold<23>(mine, 8);
+    fold<12>(mine, 4);
     fold<6>(mine, 2);
     fold<3>(mine, 1);
 #pragma unroll
     for (u32 j = 0; j < 2; ++j) {
-        const u32 of_3 = (lane & 1) * 2 + j, of_11 = (lane >> 2 & 1) * 6 + (lane >> 1 & 1) * 3 + of_3;
-        if (of_3 >= 3 || of_11 >= 11) continue;
-        of_warps[warp * products + (lane >> 4) * 22 + (lane >> 3 & 1) * 11 + of_11] = (double)mine[j];
+        const u32 of_3 = (lane & 1) * 2 + j, of_12 = (lane >> 2 & 1) * 6 + (lane >> 1 & 1) * 3 + of_3;
+        const u32 of_23 = (lane >> 3 & 1) * 12 + of_12, of_45 = (lane >> 4) * 23 + of_23;
+        if (of_3 < 3 && of_23 < 23 && of_45 < 45) of_warps[warp * products + of_45] = (double)mine[j];
     }
     __syncthreads();
     const auto add_warps = [&](double* to) {
@@ -192,7 +191,7 @@ CPMS_APART LowState extrapolated(Nodes nodes, Storing storing, Sent sent, Past& 
                     for (int j = 0; j <= k; ++j, ++at) product[at] = fmaf(difference[k], difference[j], product[at]);
                 }
 #pragma unroll
-                for (int k = 0; k < depth; ++k, ++at) product[at] = fmaf(difference[k], difference[depth], product[at]);
+                for (int k = 0; k < kept_sweeps; ++k, ++at) product[at] = fmaf(difference[k], difference[depth], product[at]);
             }
         }
         add_over_grid(product, by.found, grid);
@@ -200,7 +199,10 @@ CPMS_APART LowState extrapolated(Nodes nodes, Storing storing, Sent sent, Past& 
     if (threadIdx.x < 32) solve(by.found, by.g);
     __syncthreads();
     if (threadIdx.x == 0) {
-        double most = 0.0, sum = 0.0;
+        const double* const with_last = by.found + products - kept_sweeps;
+        double most = 0.0, sum = 0.0, left = with_last[depth];
+        for (int k = 0; k < depth; ++k) left -= by.g[k] * with_last[k];
+        past.pays = left < 0.95 * 0.95 * with_last[depth];
         for (int k = 0; k < kept_sweeps; ++k) {
             by.weight[k] = (k ? by.g[k - 1] : 0.0) + (k == depth ? 1.0 : -by.g[k]);
             most += fabs(by.weight[k]) * past.largest[k];

@@ -13,6 +13,13 @@ struct Iterate {
     Sent sent;
 };
 
+// What a round knows of itself; in shared memory, since walks have few registers left.
+struct Course {
+    double l1, before, promised, until;
+    u32 began;    // sweeps when the first z was made of those that are kept
+    u32 vectors;  // in which they are kept, two once extrapolation does not pay
+};
+
 // Whether what low sweeps expect serves full ones, too.
 template <class Full, class Low>
 constexpr bool one_way = false;
@@ -24,11 +31,15 @@ CPMS_DEVICE void refine(Full& over_full, Low& over_low, const Nodes& nodes, cons
                         double* report_to) {
     __shared__ FullFactors by;
     __shared__ Past past;
+    __shared__ Course course;
     const auto expect_full = [&] { over_full.template expect<double>(); };
     const auto expect_low = [&] { over_low.template expect<Q>(); };
     if constexpr (one_way<Full, Low>) expect_full();
     Report report(report_to);
-    double before = value_of(0x7FF0000000000000ull), promised = before;
+    if (threadIdx.x == 0) {
+        course.before = course.promised = value_of(0x7FF0000000000000ull);
+        course.vectors = x.sent.vectors;
+    }
     bool again;
     do {
         Totals<2, 0> whole = corrected<Partial>(nodes, x.shares, x.has_c ? x.c : nullptr);
@@ -51,34 +62,45 @@ CPMS_DEVICE void refine(Full& over_full, Low& over_low, const Nodes& nodes, cons
 
         LowState state = quantised<Q, Partial>(nodes, plan.storing, x.change, norms.value[5], x.c, x.sent.z, grid);
         past.note(0, state, norms.value[3]);
-        const double until = low_until(plan, l1, size);
-        u32 place = 0;
+        if (threadIdx.x == 0) {
+            course.l1 = l1;
+            course.until = low_until(plan, l1, size);
+            course.began = report.count;
+        }
+        __syncthreads();
         double now;
         do {
             const u64 seed = plan.storing.seed + report.count * 0xD1B54A32D192ED03ull;
-            if (x.sent.full(place)) {
+            if (course.vectors == kept_sweeps && report.count - course.began == depth) {
                 static_assert(sizeof(Combination) <= sizeof(Room), "too much to combine");
                 Combination& room = *(Combination*)&over_low.room;
                 state = extrapolated<Q, Partial>(nodes, plan.storing, x.sent, past, x.c, room, seed, grid);
-                place = 0;
+                if (threadIdx.x == 0) {
+                    course.began = report.count;
+                    if (!past.pays) course.vectors = 2;
+                }
+                __syncthreads();
             }
+            const u32 sweep = report.count - course.began, in_turn = course.vectors == 2 ? 1 : ~0u;
             const int next = shared_scale(plan.storing.scaled, plan.storing.top, state.largest);
             const LowFactors factors = LowFactors::of<Q>(nodes, state.exponent, next, state.lost);
-            LowEnd<Q, Personal, Partial> end(nodes, factors, x.c, x.sent.at(x.sent.behind(place)), seed);
-            over_low.template sweep<Q>(x.sent.at(place), end);
+            LowEnd<Q, Personal, Partial> end(nodes, factors, x.c, x.sent.at((sweep + 1) & in_turn), seed);
+            over_low.template sweep<Q>(x.sent.at(sweep & in_turn), end);
             Totals<4, 1> totals{{end.l1, end.sum, end.lost, (double)end.largest * power_of_two(-next)}};
             totals.over_grid(grid, expect_low);
             now = totals.value[0];
             state = LowState{totals.value[3], totals.value[2], next};
-            place = x.sent.behind(place);
-            past.note(place, state, totals.value[1]);
+            past.note(report.count - course.began + 1, state, totals.value[1]);
             report.sweep(now, -1.0, 0.0, totals.value[1], 0.0);
-        } while (now > until && report.count < plan.most);
+        } while (now > course.until && report.count < plan.most);
         x.has_c = 1;
         // Goes on as long as full sweeps find about what low sweeps promised; else the host has to think.
-        again = l1 < before && l1 <= plan.trust * promised && report.count < plan.most;
-        before = l1;
-        promised = now;
+        again = course.l1 < course.before && course.l1 <= plan.trust * course.promised && report.count < plan.most;
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            course.before = course.l1;
+            course.promised = now;
+        }
     } while (again);
 }
 

@@ -7,7 +7,7 @@ namespace cpms {
 
 constexpr int resident_threads = 512;  // at most
 constexpr int resident_warps = resident_threads / 32, least_resident_warps = 12;
-constexpr int most_totals = 6, most_partials = 44;  // of `Totals`; of anything that is added up over the grid
+constexpr int most_totals = 6, most_partials = 45;  // of `Totals`; of anything that is added up over the grid
 
 #if defined(__CUDA_ARCH__)
 // Fences of one direction cost less: one waits for memory, the other makes the first-level cache forget.
