@@ -219,7 +219,8 @@ class Refinement(ABC):
     ) -> list[Round]:
         """Do rounds of at most ``most`` sweeps in all, as long as they go as planned; at least one.
 
-        They do while a full sweep finds at most ``trust`` times the ||r||_1 that low sweeps ended with.
+        They do while a full sweep finds at most ``trust`` times the ||r||_1 that low sweeps ended with, or that their
+        gain asked for.
         Engines that stay on the device go on that long; the others return after one round. Low sweeps may be
         extrapolated here, those of `round` are not.
         """

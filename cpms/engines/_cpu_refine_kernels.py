@@ -494,6 +494,7 @@ def rounds_kernel(exponent_bits: int, mantissa_bits: int, mode: int) -> Any:
                 report[count] = total
             count += 1
             size, found, largest = total[L1], _norm(total, norm), total[LARGEST]
+            began = size
             if not (low and tol <= found < np.inf and count < most and (count == 1 or size <= trust * promised)):
                 break
             now, here = 0, 0
@@ -559,7 +560,7 @@ def rounds_kernel(exponent_bits: int, mantissa_bits: int, mode: int) -> Any:
                 count += 1
                 size, lost, now, here = total[L1], total[LOST], out, 1 - here
                 scales[now], largests[now], found_sums[now] = following, total[LARGEST], total[TOTAL]
-            promised = size
+            promised = max(size, gain * began)  # Combinations overshoot; rounding does not.
             if count >= min(most, enough):
                 break
         return count

@@ -82,7 +82,7 @@ CPMS_DEVICE void ranks_refine(const Edges& edges, const Nodes& nodes, const Plan
         has_c = 1;
         again = l1 < before && l1 <= plan.trust * promised && report.count < plan.most;
         before = l1;
-        promised = now;
+        promised = Larger{}(now, plan.gain * l1);
     } while (again);
     exchanges.end();
 }

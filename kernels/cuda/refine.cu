@@ -99,7 +99,7 @@ CPMS_DEVICE void refine(Full& over_full, Low& over_low, const Nodes& nodes, cons
         __syncthreads();
         if (threadIdx.x == 0) {
             course.before = course.l1;
-            course.promised = now;
+            course.promised = Larger{}(now, plan.gain * course.l1);  // Combinations overshoot; rounding does not.
         }
     } while (again);
 }
