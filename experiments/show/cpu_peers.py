@@ -14,8 +14,8 @@ def show(rows, out):
     threads, cpu = rows.threads.iloc[0], rows.cpu.iloc[0]
     out.table(
         table,
-        caption=f"Whole solves on {threads} threads ({cpu}), milliseconds, medians of solves in turn; every peer is "
-        f"tuned to an error of {rows.error.iloc[0]:g} in L1, ours stop at a residual of {rows.tol.iloc[0]:g}",
+        caption=f"Whole solves on {threads} threads ({cpu}), milliseconds, medians of solves in turn, each at the "
+        f"loosest tolerance that keeps an error of {rows.error.iloc[0]:g} in L1",
     )
     out.table(_means(table), suffix="_means", caption="Fastest peer over ours")
     out.table(
