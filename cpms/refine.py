@@ -6,7 +6,8 @@ A round begins with a full sweep, ``r = G(x) - x; x = G(x); c = 0``, and goes on
     m = sum(r - out-degree * z)             what Q lost, and all of r on dangling nodes
     r = damping (A^T z + m w);  c = c + r
 
-that conserve mass: the sum of r shrinks by the damping, whatever Q does. The next round begins with
+that conserve mass: the sum of r shrinks by the damping, whatever Q does. Every few of them may be followed by a
+combination of what they found that leaves less (`cpms.extrapolation`). The next round begins with
 ``x = (x + c) / sum(x + c)``, and its full sweep says how good that is, so no answer rests on Q.
 """
 
