@@ -20,7 +20,7 @@ from cpms.cuda.vectors import vector_length
 _FLOAT64_BYTES = 8
 _DEALT_BYTES = 32
 """Bytes a slot that must be free for what is dealt and how, and for sorting it."""
-_VECTOR_BYTES = 40
+_VECTOR_BYTES = 56
 """Bytes a node that must be left for the vectors of a solve."""
 _LEAST_HOT = 0.5
 """Share of slots at the nodes of whose 16-bit values there is room, from which having the first nodes' values in shared
