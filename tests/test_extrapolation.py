@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import cpms
-from cpms import Graph, Status, format_named, loading, threads
+from cpms import Graph, Status, extrapolation, format_named, loading, threads
 from cpms.cuda import backend as backends
+from cpms.cuda import source
 from cpms.cuda.refinement import CudaRefinement
 from cpms.engine import Problem
 from cpms.engines import _cpu_refinement
@@ -176,3 +177,11 @@ def test_graphs_without_cycles_soon_go_without(prepared):
     without = long_rounds(plain(prepared(problem)), FP32, gain=1e-6, rounds=1)[0].low
     assert abs(len(mine) - len(without)) <= 8
     assert np.isfinite(mine).all()
+
+
+def test_kernels_have_the_same_numbers():
+    text = (source.folder() / "extrapolate.cuh").read_text()
+    damped, worth = np.float64(extrapolation._DAMPED), np.float64(extrapolation._WORTH)
+    assert f"depth = {DEPTH}," in text
+    assert f"1.0 + {np.format_float_scientific(damped, trim='-', exp_digits=1)};" in text
+    assert f"< {worth} * {worth} *" in text
