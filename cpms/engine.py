@@ -184,6 +184,16 @@ class Round(NamedTuple):
     seconds: list[float]
 
 
+class Asked(NamedTuple):
+    """What is asked of rounds of method ``refine``; see `Refinement.rounds`."""
+
+    gain: float
+    trust: float
+    tol: float
+    norm: Norm
+    most: int
+
+
 class Refinement(ABC):
     """A problem prepared for method ``refine``; it holds x, and c, what x lacks (see `cpms.refine`)."""
 

@@ -12,7 +12,7 @@ from cpms.cuda import room, variants
 from cpms.cuda.backend import current
 from cpms.cuda.resident import DEFAULT, Arrangement, ResidentGraph
 from cpms.cuda.vectors import vector_length
-from cpms.engine import Floats, Norm, Problem, Refinement, Round, Sweep
+from cpms.engine import Asked, Floats, Norm, Problem, Refinement, Round, Sweep
 from cpms.extrapolation import slots_for
 from cpms.format import FP32, FloatFormat
 from cpms.low_until import reach_and_noise
@@ -69,29 +69,19 @@ class CudaRefinement(Refinement):
 
     def round(self, storage: FloatFormat | None, *, gain: float, tol: float, norm: Norm, most_low: int) -> Round:
         """Launch one round."""
-        return self._rounds(storage, gain, 0.0, tol, norm, most_low + 1, extrapolate=False)[0]
+        return self._rounds(storage, Asked(gain, 0.0, tol, norm, most_low + 1), extrapolate=False)[0]
 
     def rounds(
         self, storage: FloatFormat | None, *, gain: float, trust: float, tol: float, norm: Norm, most: int
     ) -> list[Round]:
         """Launch once and read what was found."""
-        return self._rounds(storage, gain, trust, tol, norm, most, extrapolate=self.extrapolates)
+        return self._rounds(storage, Asked(gain, trust, tol, norm, most), extrapolate=self.extrapolates)
 
-    def _rounds(
-        self,
-        storage: FloatFormat | None,
-        gain: float,
-        trust: float,
-        tol: float,
-        norm: Norm,
-        most: int,
-        *,
-        extrapolate: bool,
-    ) -> list[Round]:
+    def _rounds(self, storage: FloatFormat | None, asked: Asked, *, extrapolate: bool) -> list[Round]:
         given = self._given_for(storage or next(iter(self._given), FP32))
         arguments = (
             *given.graph,
-            *planned(self._graph.damping, gain, trust, tol, norm, most, lows=storage is not None),
+            *planned(asked, self._graph.damping, lows=storage is not None),
             *given.storing,
             *(self._shares, self._fresh, self._change, self._c, np.uint32(self._has_c)),
             *(given.z, np.uint64(given.z.nbytes // given.vectors), np.uint32(given.vectors if extrapolate else 2)),
@@ -151,12 +141,11 @@ class _Given(NamedTuple):
     vectors: int
 
 
-def planned(
-    damping: float, gain: float, trust: float, tol: float, norm: Norm, most: int, *, lows: bool
-) -> tuple[Any, ...]:
+def planned(asked: Asked, damping: float, *, lows: bool) -> tuple[Any, ...]:
     """Return what a kernel takes of a plan, in its order; see ``plan.cuh``."""
-    numbers = map(np.float64, (gain, tol, trust, *reach_and_noise(gain, tol, damping)))
-    return *numbers, np.uint32(NORMS.index(norm)), np.uint32(min(most, MOST)), np.uint32(lows)
+    numbers = asked.gain, asked.tol, asked.trust, *reach_and_noise(asked.gain, asked.tol, damping)
+    counts = NORMS.index(asked.norm), min(asked.most, MOST), lows
+    return *map(np.float64, numbers), *map(np.uint32, counts)
 
 
 def stored(storage: FloatFormat, seed: int) -> tuple[np.uint32, np.int32, np.uint64]:

@@ -151,6 +151,12 @@ def _noise(seed, index):  # type: ignore[no-untyped-def]
 
 
 @inlined
+def _share(r, count, exponent_bits):  # type: ignore[no-untyped-def]
+    # r / degree. Nobody gathers a dangling node's, but extrapolation asks for it.
+    return r / max(count, 1.0) if count > 0.0 or exponent_bits >= LEAST_EXPONENT_BITS else 0.0
+
+
+@inlined
 def _quantise(r, degree, kept, z, base, size, share, loss, scale, seed, exponent_bits, mantissa_bits, mode):  # type: ignore[no-untyped-def]
     # z = Q(r / degree * 2^scale), cut to the largest finite number; loss = r - kept z, of so many edges that are there.
     bias = (1 << (exponent_bits - 1)) - 1
@@ -163,8 +169,7 @@ def _quantise(r, degree, kept, z, base, size, share, loss, scale, seed, exponent
     offset = u64((1023 - bias) << mantissa_bits)
     for i in range(size):
         count = np.float64(degree[i])
-        # Nobody gathers a dangling node's, but extrapolation asks for it.
-        part = r[i] / max(count, 1.0) if count > 0.0 or exponent_bits >= LEAST_EXPONENT_BITS else 0.0
+        part = _share(r[i], count, exponent_bits)
         share[i] = abs(part)
         fitting = min(abs(part) * grown, most)
         bits = np.float64(fitting).view(np.uint64)
@@ -287,8 +292,7 @@ def _full_piece(  # type: ignore[no-untyped-def]
         block_c[:] = 0.0
         for i in range(size):
             count = np.float64(counts[i])
-            stored = count > 0.0 or exponent_bits >= LEAST_EXPONENT_BITS
-            totals[i] = block_r[i] / max(count, 1.0) if stored else 0.0
+            totals[i] = _share(block_r[i], count, exponent_bits)
         part_l1, part_squares, part_total, part_mass = _full_sums(block_r, block_x)
         l1 += part_l1
         squares += part_squares

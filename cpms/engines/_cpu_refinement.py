@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cpms import threads
-from cpms.engine import Floats, Norm, Problem, Refinement, Round, Sweep
+from cpms.engine import Asked, Floats, Norm, Problem, Refinement, Round, Sweep
 from cpms.engines import _cpu_refine_kernels as kernels
 from cpms.engines._cpu_core import core
 from cpms.engines._cpu_topological import acyclic
@@ -112,29 +112,17 @@ class CpuRefinement(Refinement):
 
     def round(self, storage: FloatFormat | None, *, gain: float, tol: float, norm: Norm, most_low: int) -> Round:
         """Do one round."""
-        return self._rounds(storage, gain, 0.0, tol, norm, min(most_low + 1, _MOST_SWEEPS), 1, extrapolate=False)[0]
+        return self._rounds(storage, Asked(gain, 0.0, tol, norm, most_low + 1), 1, extrapolate=False)[0]
 
     def rounds(
         self, storage: FloatFormat | None, *, gain: float, trust: float, tol: float, norm: Norm, most: int
     ) -> list[Round]:
         """Do rounds in one call into compiled code, until about a second has passed."""
         enough = 1 + _CALL_COST // int(self._cost[-1])
-        most = min(most, _MOST_SWEEPS)
-        return self._rounds(storage, gain, trust, tol, norm, most, enough, extrapolate=self.extrapolates)
+        return self._rounds(storage, Asked(gain, trust, tol, norm, most), enough, extrapolate=self.extrapolates)
 
-    def _rounds(
-        self,
-        storage: FloatFormat | None,
-        gain: float,
-        trust: float,
-        tol: float,
-        norm: Norm,
-        most: int,
-        enough: int,
-        *,
-        extrapolate: bool,
-    ) -> list[Round]:
-        began = time.perf_counter()
+    def _rounds(self, storage: FloatFormat | None, asked: Asked, enough: int, *, extrapolate: bool) -> list[Round]:
+        began, most = time.perf_counter(), min(asked.most, _MOST_SWEEPS)
         kept = storage or self._storage
         z = self._stored(kept, slots_for(kept) if extrapolate else 2)
         kernel = kernels.rounds_kernel(kept.exponent_bits, kept.mantissa_bits, ROUNDING_MODES[kept.rounding])
@@ -145,7 +133,7 @@ class CpuRefinement(Refinement):
             *(control, matrix.lengths, matrix.starts, matrix.sources, self._degree, self._kept),
             *(self._share, self._x, self._c),
             *(self._r, z, self._sink, self._teleport, self.problem.damping),
-            *(storage is not None, gain, trust, tol, _NORMS[norm], most, enough, seed),
+            *(storage is not None, asked.gain, asked.trust, asked.tol, _NORMS[asked.norm], most, enough, seed),
             *(self._bounds, self._sums, self._products, report),
         )
         count = threads.together(lambda lane, lanes: int(kernel(lane, self._cuts(lanes), *arguments)), self._lanes())[0]

@@ -11,7 +11,7 @@ import numpy as np
 
 from cpms.cuda import variants
 from cpms.cuda.refinement import planned, reported, room_for_report, stored
-from cpms.engine import Floats, Norm, Refinement, Round, Sweep
+from cpms.engine import Asked, Floats, Norm, Refinement, Round, Sweep
 from cpms.format import FP32, FloatFormat
 from cpms.low_until import low_until
 from cpms.mpi.device_power import AHEAD
@@ -50,7 +50,7 @@ class DeviceRefinement(Refinement):
     def round(self, storage: FloatFormat | None, *, gain: float, tol: float, norm: Norm, most_low: int) -> Round:
         """Correct, exchange, sweep in float64; then quantise, exchange, sweep, and so on."""
         if self._rows.exchange.within:
-            return self._stay(storage, gain=gain, trust=0.0, tol=tol, norm=norm, most=most_low + 1)[0]
+            return self._stay(storage, Asked(gain, 0.0, tol, norm, most_low + 1))[0]
         began = time.perf_counter()
         full = self._full_sweep()
         found = Sweep(full.l1, math.sqrt(full.squares) if full.squares >= 0 else math.nan, full.linf, full.mass)
@@ -69,21 +69,20 @@ class DeviceRefinement(Refinement):
         self, storage: FloatFormat | None, *, gain: float, trust: float, tol: float, norm: Norm, most: int
     ) -> list[Round]:
         """Launch once, where a kernel may see to exchanges."""
-        do = self._stay if self._rows.exchange.within else super().rounds
-        return do(storage, gain=gain, trust=trust, tol=tol, norm=norm, most=most)
+        if self._rows.exchange.within:
+            return self._stay(storage, Asked(gain, trust, tol, norm, most))
+        return super().rounds(storage, gain=gain, trust=trust, tol=tol, norm=norm, most=most)
 
     def read(self) -> Floats:
         """Return x, in main memory."""
         return self._rows.download(self._x)
 
-    def _stay(
-        self, storage: FloatFormat | None, *, gain: float, trust: float, tol: float, norm: Norm, most: int
-    ) -> list[Round]:
+    def _stay(self, storage: FloatFormat | None, asked: Asked) -> list[Round]:
         """Do rounds in one launch."""
         rows, kept = self._rows, storage or self._storage or FP32
         self._use(kept)
         arguments = (
-            *planned(rows.problem.damping, gain, trust, tol, norm, most, lows=storage is not None),
+            *planned(asked, rows.problem.damping, lows=storage is not None),
             *_storing(kept, rows),
             *(self._change, self._c, np.uint32(self._has_c), self._report),
         )

@@ -84,6 +84,7 @@ struct Quantiser {
     static constexpr bool scaled_in_float32 = by_float32 && E < 8 && M <= 12;
     // Whether there is range for the shares of dangling nodes, which nobody gathers; cpms/extrapolation.py.
     static constexpr bool of_dangling = E >= 5;
+    static CPMS_DEVICE bool has_share(u32 degree) { return of_dangling || degree; }
 
     static CPMS_DEVICE double most() {  // one step below infinity
         return value_of(((u64)(1023 + bias) << 52) | (((1ull << M) - 1) << (52 - M)));
@@ -190,12 +191,12 @@ struct LowEnd {
         double z;
         if constexpr (Stored::scaled_in_float32) {
             const float scaled = (float)(r * by.up);
-            const float share = has_share(with.degree) ? scaled * about_one_over(with.degree ? with.degree : 1) : 0.0f;
+            const float share = Stored::has_share(with.degree) ? scaled * about_one_over(with.degree ? with.degree : 1) : 0.0f;
             c[row] = with.c + scaled * by.down;
             z = stored(row, share);
         } else {
             const float inverse = about_one_over(with.degree ? with.degree : 1);
-            const double share = has_share(with.degree) ? r * (double)inverse * by.up : 0.0;
+            const double share = Stored::has_share(with.degree) ? r * (double)inverse * by.up : 0.0;
             c[row] = with.c + (float)r;
             z = stored(row, share);
         }
@@ -207,7 +208,6 @@ struct LowEnd {
   private:
     using Stored = typename QuantiserOf<Q>::Type;
 
-    static CPMS_DEVICE bool has_share(u32 degree) { return Stored::of_dangling || degree; }
     template <class Real>
     CPMS_DEVICE double stored(u32 row, Real share) {
         largest = fmaxf(largest, fabsf((float)share));
@@ -342,8 +342,7 @@ CPMS_DEVICE LowState quantised(const Nodes& nodes, const Storing& storing, const
         [&](u32 i, const NodeShare<Partial>& node) {
             c[i] = 0.0f;
             using Stored = typename QuantiserOf<Q>::Type;
-            const bool has_share = Stored::of_dangling || node.degree;
-            const double kept = Stored::store(z, i, has_share ? node.share * up : 0.0, storing.seed);
+            const double kept = Stored::store(z, i, Stored::has_share(node.degree) ? node.share * up : 0.0, storing.seed);
             const double left = (double)node.degree * (node.share - kept * back);
             lost.value[0] += node.degree ? left + node.kept.leaves(node.degree, kept * back) : node.share;
         });

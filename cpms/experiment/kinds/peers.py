@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
+from collections.abc import Callable
 from importlib import metadata
 from typing import Any
 
@@ -19,6 +20,7 @@ from cpms.experiment.peers import PEERS, Variant
 from cpms.graph import Graph
 
 _TOLERANCES = tuple(float(f"{digit}e{exponent}") for exponent in range(-9, -14, -1) for digit in (3, 1))
+_OUT_OF_REACH = "does not reach an error of {} in L1"
 
 
 class Ours(BaseModel):
@@ -108,17 +110,20 @@ class _Ours(_Contestant):
     def __init__(self, graph: Graph, given: dict[str, Any], exact: Floats, error: float) -> None:
         super().__init__(f"cpms {given['method']} {given['storage']}")
         self._graph, self._given = graph, given
-        for tol in _TOLERANCES:
-            self._tol = tol
-            if _distance(self.solve()[0], exact) <= error:
-                return
-        self.reason = f"does not reach an error of {error} in L1"
+        found = _loosest(self._solve_to, _TOLERANCES, exact, error)
+        if found is None:
+            self.reason = _OUT_OF_REACH.format(error)
+        else:
+            self._tol, _ = found
 
     def solve(self) -> tuple[Floats, float]:
-        result = solve.pagerank(self._graph, engine="cpu", tol=self._tol, **self._given)
+        return self._solve_to(self._tol)
+
+    def _solve_to(self, tol: float) -> tuple[Floats, float]:
+        result = solve.pagerank(self._graph, engine="cpu", tol=tol, **self._given)
         self.head.update(
             build_s=result.prepare_s,
-            tol=self._tol,
+            tol=tol,
             iterations_by_bits={str(bits): count for bits, count in result.iterations_by_bits.items()},
             solver_status=result.status.name.lower(),
         )
@@ -138,24 +143,39 @@ class _Peer(_Contestant):
             return
         if self._peer.version_of:
             self.head["version"] = metadata.version(self._peer.version_of)
-        tuned = [found for variant in self._peer.variants if (found := self._loosest(variant, exact, cell))]
+        tuned = [found for variant in self._peer.variants if (found := self._tuned(variant, exact, cell["error"]))]
         if not tuned:
-            self.reason = f"does not reach an error of {cell['error']} in L1"
+            self.reason = _OUT_OF_REACH.format(cell["error"])
             return
         _, self._variant, self._tol = min(tuned, key=lambda found: found[0])
         self.head.update(variant=self._variant, tol=self._tol)
 
-    def _loosest(self, variant: Variant, exact: Floats, cell: Cell) -> tuple[float, Variant, float] | None:
+    def _tuned(self, variant: Variant, exact: Floats, error: float) -> tuple[float, Variant, float] | None:
         """Return time, variant and tolerance of the loosest setting that is right enough."""
-        for tol in _TOLERANCES if self._peer.takes_tolerance else (0.0,):
-            ranks, seconds = self._peer.solve(self._built, variant, tol)
-            if _distance(ranks, exact) <= cell["error"]:
-                # Again, now that everything is compiled and in memory.
-                return min(seconds, self._peer.solve(self._built, variant, tol)[1]), variant, tol
-        return None
+
+        def solve_to(tol: float) -> tuple[Floats, float]:
+            return self._peer.solve(self._built, variant, tol)
+
+        found = _loosest(solve_to, _TOLERANCES if self._peer.takes_tolerance else (0.0,), exact, error)
+        if found is None:
+            return None
+        tol, seconds = found
+        # Again, now that everything is compiled and in memory.
+        return min(seconds, solve_to(tol)[1]), variant, tol
 
     def solve(self) -> tuple[Floats, float]:
         return self._peer.solve(self._built, self._variant, self._tol)
+
+
+def _loosest(
+    solve_to: Callable[[float], tuple[Floats, float]], tolerances: tuple[float, ...], exact: Floats, error: float
+) -> tuple[float, float] | None:
+    """Return the first of these tolerances whose solution is right enough, and the seconds that it took."""
+    for tol in tolerances:
+        ranks, seconds = solve_to(tol)
+        if _distance(ranks, exact) <= error:
+            return tol, seconds
+    return None
 
 
 def _distance(a: Floats, b: Floats) -> float:
