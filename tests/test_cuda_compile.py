@@ -10,9 +10,10 @@ from cpms import engines
 from cpms.cuda import compile as compiling
 from cpms.cuda import source, variants
 from cpms.cuda.backend import Backend, using
-from cpms.engines import cuda
+from cpms.engines import cuda, cuda_balanced_rows, cuda_thread_rows
 from cpms.errors import CpmsError
 from cpms.format import CPMS2, FP64, SegmentFormat
+from cpms.graph import Graph
 
 nvrtc = pytest.importorskip("cuda.bindings.nvrtc", reason="cuda-bindings is not installed", exc_type=ImportError)
 
@@ -83,11 +84,14 @@ def test_every_variant_compiles(architecture, group):
 
 def test_engines_ask_for_nothing_else():
     assert set(GROUPS) >= MEASURED
+    graph = Graph.from_edges([0], [1])
     known = {variant.symbol for group in GROUPS.values() for variant in group}
     for storage in (FP64, CPMS2):
         for layout in cuda.ENGINE.layouts:
-            kernel, pattern = cuda.ENGINE.kernel(layout), layout == "pattern"
-            assert {v.symbol for v in cuda.needed_variants(kernel, storage, pattern=pattern)} <= known
+            for engine in (cuda_thread_rows.ENGINE, cuda_balanced_rows.ENGINE):
+                kernel = engine.kernel(graph, layout)
+                wanted = cuda.needed_variants(kernel, storage, pattern=layout == "pattern")
+                assert {variant.symbol for variant in wanted} <= known
 
 
 @pytest.mark.parametrize("engine", ["coo_streams", "coo_basic", "reduce_by_key"])

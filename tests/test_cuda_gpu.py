@@ -10,7 +10,16 @@ from cpms.cuda import segmented, variants
 from cpms.cuda.backend import current
 from cpms.cuda.plain import element_type
 from cpms.engine import Problem
-from cpms.engines import coo_basic, coo_streams, cpu, cuda, cuda_thread_rows, cusparse, reduce_by_key
+from cpms.engines import (
+    coo_basic,
+    coo_streams,
+    cpu,
+    cuda,
+    cuda_balanced_rows,
+    cuda_thread_rows,
+    cusparse,
+    reduce_by_key,
+)
 from cpms.engines import reference as obvious
 from cpms.errors import InputError, UnavailableError, UnsupportedError
 from cpms.format import CPMS4, FP32, FP64, NAMED, format_named
@@ -23,7 +32,10 @@ gpu = [pytest.mark.gpu, needs_gpu]
 
 
 @pytest.mark.skipif(compiling.missing() is None, reason="there is a GPU")
-@pytest.mark.parametrize("name", ["cuda", "cuda_thread_rows", "cusparse", "coo_streams", "coo_basic", "reduce_by_key"])
+@pytest.mark.parametrize(
+    "name",
+    ["cuda", "cuda_balanced_rows", "cuda_thread_rows", "cusparse", "coo_streams", "coo_basic", "reduce_by_key"],
+)
 def test_without_a_device_the_engine_says_what_is_missing(name):
     with pytest.raises(UnavailableError, match=f"engine {name} cannot run here: .*(CuPy|device)"):
         engines.get(name)
@@ -59,7 +71,7 @@ class TestLargeGraphs:
 
     def test_sweeps_are_those_of_the_processor(self, graphs, storage, layout):
         for name, graph in graphs.items():
-            engine = cuda.ENGINE
+            engine = cuda_balanced_rows.ENGINE
             if layout == "ell" and name == "skewed":
                 continue  # Padding would multiply it.
             for problem in problems(graph):
@@ -82,7 +94,7 @@ class TestLargeGraphs:
                     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
 
     def test_sweeps_repeat_bit_for_bit(self, graphs, storage, layout):
-        for engine in (cuda.ENGINE, cuda_thread_rows.ENGINE):
+        for engine in (cuda_balanced_rows.ENGINE, cuda_thread_rows.ENGINE):
             operator = engine.prepare(Problem(graphs["mesh"]), storage, layout)
             x = operator.load(np.random.default_rng(23).random(graphs["mesh"].nodes))
             found, kept = set(), set()

@@ -14,7 +14,7 @@ from cpms.cuda import backend as backends
 from cpms.cuda import numbering as numbering_module
 from cpms.cuda.numbering import Numbering
 from cpms.engine import Problem
-from cpms.engines import cpu, cuda, cuda_thread_rows
+from cpms.engines import cpu, cuda, cuda_balanced_rows, cuda_thread_rows
 from cpms.engines import reference as obvious
 from cpms.errors import InputError, UnsupportedError
 from cpms.format import FP64, NAMED, FloatFormat, SegmentFormat, format_named
@@ -224,8 +224,8 @@ def close(mine, theirs, storage, write):
 
 
 CASES = [
-    *((cuda.ENGINE, layout, storage) for layout in ("csr", "ell") for storage in SWEPT),
-    *((cuda.ENGINE, "pattern", storage) for storage in (FP64, SWEPT[2], SWEPT[6], ODD)),
+    *((cuda_balanced_rows.ENGINE, layout, storage) for layout in ("csr", "ell") for storage in SWEPT),
+    *((cuda_balanced_rows.ENGINE, "pattern", storage) for storage in (FP64, SWEPT[2], SWEPT[6], ODD)),
     *((cuda_thread_rows.ENGINE, layout, SWEPT[2]) for layout in ("csr", "pattern")),
 ]
 
@@ -329,13 +329,13 @@ def test_nodes_may_lie_in_any_order(backend, monkeypatch, layout):
     for graph in GRAPHS.values():
         shuffled = Numbering.of_order(np.random.default_rng(14).permutation(graph.nodes).astype(np.int32))
         for problem in problems(graph):
-            if cuda.ENGINE.unsupported(problem, storage, layout):
+            if cuda_balanced_rows.ENGINE.unsupported(problem, storage, layout):
                 continue
             values = np.random.default_rng(15).random(graph.nodes)
             answers = []
             for numbering in (None, shuffled):
                 monkeypatch.setattr(numbering_module, "chosen", lambda _, numbering=numbering: numbering)
-                operator = cuda.ENGINE.prepare(problem, storage, layout)
+                operator = cuda_balanced_rows.ENGINE.prepare(problem, storage, layout)
                 x, out = operator.load(values), operator.empty()
                 found = operator.sweep(x, out, Level(4, 4), 0)
                 answers.append((found, operator.read(out, 0)))
@@ -359,7 +359,7 @@ def test_only_skewed_graphs_are_renumbered(monkeypatch):
 def test_nothing_is_written_behind_the_rows(backend):
     problem = Problem(GRAPHS["skewed"])
     for layout in ("csr", "ell", "pattern"):
-        operator = cuda.ENGINE.prepare(problem, FP64, layout)
+        operator = cuda_balanced_rows.ENGINE.prepare(problem, FP64, layout)
         x, out = operator.load(np.full(300, 1 / 300)), operator.empty()
         operator.sweep(x, out, FLOAT64, 0)
         operator.scale(out, 2.0, 0)
@@ -368,7 +368,7 @@ def test_nothing_is_written_behind_the_rows(backend):
 
 def test_a_sweep_repeats_bit_for_bit(backend):
     for layout in ("csr", "ell", "pattern"):
-        operator = cuda.ENGINE.prepare(Problem(GRAPHS["skewed"]), format_named("cpms4"), layout)
+        operator = cuda_balanced_rows.ENGINE.prepare(Problem(GRAPHS["skewed"]), format_named("cpms4"), layout)
         x = operator.load(np.random.default_rng(12).random(300))
         outs = [operator.empty() for _ in range(3)]
         found = [operator.sweep(x, out, Level(2, 3), 0) for out in outs]
@@ -379,7 +379,7 @@ def test_a_sweep_repeats_bit_for_bit(backend):
 def test_stochastic_sweeps_are_the_processors(backend):
     storage, problem = format_named("fp32-stochastic"), Problem(GRAPHS["skewed"])
     # The pattern: values in matrices of different order are rounded by different numbers.
-    mine, twin = (e.prepare(problem, storage, "pattern") for e in (cuda.ENGINE, cpu.ENGINE))
+    mine, twin = (e.prepare(problem, storage, "pattern") for e in (cuda_balanced_rows.ENGINE, cpu.ENGINE))
     values = np.random.default_rng(13).random(300)
     x, out, x_twin, out_twin = mine.load(values), mine.empty(), twin.load(values), twin.empty()
     mine.sweep(x, out, Level(1, 1), 17)
@@ -391,7 +391,7 @@ def test_stochastic_sweeps_are_the_processors(backend):
 @pytest.mark.parametrize("layout", ["csr", "ell", "pattern"])
 @pytest.mark.parametrize("name", ["fp64", "cpms2", "cpms4", "fp16-scaled"])
 def test_a_solve_takes_the_reference_engines_way(backend, monkeypatch, name, layout):
-    monkeypatch.setattr(engines, "get", {"cuda": cuda.ENGINE, "reference": obvious.ENGINE}.__getitem__)
+    monkeypatch.setattr(engines, "get", {"cuda": cuda_balanced_rows.ENGINE, "reference": obvious.ENGINE}.__getitem__)
     options = {"storage": name, "layout": layout, "tol": 1e-10}
     mine = cpms.pagerank(GRAPHS["mostly empty rows"], engine="cuda", **options)
     twin = cpms.pagerank(GRAPHS["mostly empty rows"], engine="reference", **options)
@@ -402,11 +402,23 @@ def test_a_solve_takes_the_reference_engines_way(backend, monkeypatch, name, lay
 
 
 def test_any_pair_of_segments_can_be_asked_for(backend, monkeypatch):
-    monkeypatch.setattr(engines, "get", {"cuda": cuda.ENGINE}.__getitem__)
+    monkeypatch.setattr(engines, "get", {"cuda": cuda_balanced_rows.ENGINE}.__getitem__)
     controller = Schedule({0: 1, 3: 4})
     found = cpms.pagerank(GRAPHS["skewed"], engine="cuda", storage="cpms4", layout="csr", controller=controller)
     assert found.converged
     assert set(found.iterations_by_bits) == {16, 64}
+
+
+def test_rows_get_a_thread_each_where_all_are_short_and_few(backend, monkeypatch):
+    def kernels(graph):
+        return {cuda.ENGINE.kernel(graph, layout) for layout in ("csr", "pattern")}
+
+    ring, hub = Graph.from_edges(np.arange(600), (np.arange(600) + 1) % 600), GRAPHS["hub"]
+    assert kernels(ring) == {"spmv_csr_thread"}
+    assert kernels(hub) == {"spmv_csr_balanced"}
+    assert type(cuda.ENGINE.prepare(Problem(ring), FP64, "csr").matrix) is layouts.ThreadRows
+    monkeypatch.setattr(backend, "processors", 0)
+    assert kernels(ring) == {"spmv_csr_balanced"}
 
 
 def test_what_cannot_be_done_is_a_sentence(backend, monkeypatch):

@@ -26,6 +26,9 @@ _STEPS_OF_GATHERS = 16
 _SOURCE_BITS = 32
 _ROW_BYTES = 16
 """What a product in float64 streams of a row."""
+_WARPS_A_PROCESSOR = 32
+_LONGEST_OF_A_THREAD = 16
+"""Rows that one thread walks while the device waits for memory anyway."""
 _SHORT_ROW = 4
 """Where rows are this short on average, more tasks pay: writing them takes as long as reading edges."""
 
@@ -73,6 +76,14 @@ class ThreadRows(Matrix):
     """CSR for one thread a row: ``starts`` of shape (nodes + 1,)."""
 
     starts: Any
+
+    @staticmethod
+    def pay(graph: Graph) -> bool:
+        """Return whether rows are all short, and too few to keep the device busy in equal shares of edges.
+
+        What such products take is the way from launch to last write, which is shorter without tasks.
+        """
+        return bool(graph.edges < WHOLE_VALUES * _warps_held() and graph.in_degree.max() <= _LONGEST_OF_A_THREAD)
 
     @classmethod
     def build(cls, graph: Graph, storage: Format | None) -> ThreadRows:
@@ -138,7 +149,7 @@ class BalancedRows(Matrix):
         slots = arrange.Slots.of(graph, numbering)
         # As many tasks as warps that the device holds at once, but no longer ones than pay.
         most = _MOST_STEPS if graph.edges >= _SHORT_ROW * graph.nodes else _MOST_STEPS_OF_SHORT_ROWS
-        busy = max(1, slots.steps // (backend.processors * 32))
+        busy = max(1, slots.steps // _warps_held())
         chosen = steps or min(most, busy)
         sources, marks, weights = slots.place(graph)
         tasks = wide = slots.tasks(chosen)
@@ -214,6 +225,11 @@ def most_bytes(graph: Graph, storage: Format, layout: str) -> int:
     # Sources and values, and for a while sources, and weights, in another order.
     entry_bytes = 16 if graph.weights is None else 24
     return vectors + entry_bytes * entries + stored + 4 * graph.edges + 20 * graph.nodes
+
+
+def _warps_held() -> int:
+    """Return how many warps of balanced rows the device holds at once."""
+    return current().processors * _WARPS_A_PROCESSOR
 
 
 def _gathers_dominate(sources: Any, rows: int) -> bool:

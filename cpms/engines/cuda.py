@@ -1,4 +1,4 @@
-"""Sweeps composed of CUDA kernels, as the CPMS paper splits them; balanced rows."""
+"""Sweeps composed of CUDA kernels, as the CPMS paper splits them; rows in equal shares of edges, or a thread each."""
 
 from __future__ import annotations
 
@@ -168,8 +168,8 @@ class CudaEngine(Engine):
     Parameters
     ----------
     name : str
-    thread_rows : bool
-        One thread a row, as in the paper, rather than equal shares of edges.
+    thread_rows : bool or None
+        One thread a row, as in the paper, rather than equal shares of edges; None: what is faster.
     """
 
     name: ClassVar[str] = "cuda"
@@ -177,7 +177,7 @@ class CudaEngine(Engine):
     methods: ClassVar[tuple[str, ...]] = ("power", "refine")
     repeatable: ClassVar[bool] = True
     takes_device_arrays: ClassVar[bool] = True
-    thread_rows: ClassVar[bool] = False
+    thread_rows: ClassVar[bool | None] = None
 
     def missing(self) -> str | None:
         """Return what is missing: CuPy or a device."""
@@ -193,18 +193,19 @@ class CudaEngine(Engine):
         what = f"{graph.name} in layout {layout!r}"
         return room.refusal(self.name, graph, most_bytes(graph, storage, layout), what=what, advice=advice)
 
-    def kernel(self, layout: str) -> str:
-        """Return the kernel that multiplies in a layout."""
+    def kernel(self, graph: Graph, layout: str) -> str:
+        """Return the kernel that multiplies a graph in a layout."""
         if layout == "ell":
             return "spmv_ell"
-        return "spmv_csr_thread" if self.thread_rows else "spmv_csr_balanced"
+        threads = ThreadRows.pay(graph) if self.thread_rows is None else self.thread_rows
+        return "spmv_csr_thread" if threads else "spmv_csr_balanced"
 
     def prepare(self, problem: Problem, storage: Format, layout: str) -> CudaOperator:
         """Compile what the paper's precision rule asks for, and build the matrix on the device."""
         reason = self.unsupported(problem, storage, layout)
         if reason:
             raise UnsupportedError(reason)
-        kernel = self.kernel(layout)
+        kernel = self.kernel(problem.graph, layout)
         current().compile(needed_variants(kernel, storage, pattern=layout == "pattern"))
         needed_bytes = most_bytes(problem.graph, storage, layout)
         with current().memory_for(f"{problem.graph.name} in layout {layout!r}", needed_bytes):
