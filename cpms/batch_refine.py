@@ -32,6 +32,8 @@ class RefiningBatch(ABC):
     nbytes: int
     width: int
     """Queries that it pays to sweep together, and that there is room for."""
+    extrapolates: bool = True
+    """Whether low sweeps of many queries may be combined (see `cpms.extrapolation`), of each by what it found."""
 
     @abstractmethod
     def start(self, queries: list[Query], first: Floats) -> None:

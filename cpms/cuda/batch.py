@@ -17,8 +17,8 @@ from cpms.errors import UnsupportedError
 Made = TypeVar("Made")
 _SUMS, _FOUND = 4, 5
 """L1, squares, mass and dangling mass; and the largest change."""
-POWER_BYTES, REFINE_BYTES = 24, 36
-"""Of a node and query: iterates and answers, and what low sweeps of up to 32 bits need besides."""
+POWER_BYTES, REFINE_BYTES = 24, 46
+"""Of a node and query: iterates and answers, and c and what low sweeps keep besides."""
 
 
 class CudaBatch(Batch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,7 @@ from cpms.cuda.backend import current
 from cpms.cuda.shape import FULL
 from cpms.cuda.variants import Variant
 from cpms.engine import Floats, Problem
+from cpms.extrapolation import PRODUCTS
 
 MOST_COLUMNS = 128
 """Queries that one launch serves; float64 sweeps take `FULL_COLUMNS` of them at a time."""
@@ -24,7 +26,10 @@ _TASK_STEPS = 2
 """Steps of 256 slots that a warp takes before the warps of its block join their rows."""
 _COLUMNS_TOGETHER = 16
 """Columns fill whole sectors of 32 bytes, of 16-bit values and wider ones."""
-_MOST_TOTALS = 6
+PRODUCT_COLUMNS = 32
+"""Queries whose products a launch finds, a lane each."""
+_MOST_PARTIALS = max(6 * MOST_COLUMNS, PRODUCTS * PRODUCT_COLUMNS)
+"""Totals that a block leaves."""
 _LIMITS = {1: 32, 2: 64, 4: 128}
 """Columns up to which a lane takes so many."""
 
@@ -125,7 +130,7 @@ class BatchGraph:
             steps=slots.steps,
             degree=arrays.asarray(graph.out_degree.astype(np.uint32)),
             pieces=arrays.full(turns * MOST_COLUMNS, np.uint64(2**64 - 1), np.uint64),
-            partials=arrays.zeros(_MOST_TOTALS * MOST_COLUMNS * blocks, np.float64),
+            partials=arrays.zeros(_MOST_PARTIALS * blocks, np.float64),
             blocks=blocks,
         )
 
@@ -144,7 +149,15 @@ class BatchGraph:
     def nodes(self, own: Own, first: int, used: int, stride: int) -> tuple[Any, ...]:
         """Return what all kernels take of the nodes, and of ``used`` columns from ``first`` on."""
         own_of = own.starts, own.columns, own.weights, np.uint32(first)
-        return own.degree, *own_of, np.uint32(self.problem.graph.nodes), np.uint32(stride), np.uint32(used)
+        counts = self.problem.graph.nodes, self.idle, stride, used
+        return own.degree, *own_of, *map(np.uint32, counts)
+
+    @property
+    def idle(self) -> int:
+        """Out-degree by which what dangling nodes keep is stored: a power of two near that of the others."""
+        graph = self.problem.graph
+        linked = graph.nodes - len(graph.dangling_nodes)
+        return 1 << max(0, round(math.log2(graph.edges / linked))) if linked else 1
 
     def launch(self, variant: Variant, arguments: tuple[Any, ...]) -> int:
         """Run a kernel of which all blocks are there at once; return how many these are."""

@@ -26,15 +26,11 @@ from cpms.cuda.batch import (
     memory_for,
     sweeps_of,
 )
-from cpms.cuda.batch_graph import FULL_COLUMNS, MOST_COLUMNS, BatchGraph, groups_of, values_a_lane
+from cpms.cuda.batch_graph import FULL_COLUMNS, MOST_COLUMNS, BatchGraph, values_a_lane
+from cpms.cuda.batch_low import Kept, LowSweeps
 from cpms.engine import Floats, Problem, Sweep
-from cpms.errors import UnsupportedError
 from cpms.format import FP16, FP32, FloatFormat
-from cpms.quantising import headroom, shared_scale
 
-_MOST_EXPONENT = 100
-"""Scales are powers of two that float32 has; ``batch_low_next`` has the same limit."""
-_SINGLE_EXPONENT_BITS = 8
 _GROUP = 4
 """Low sweeps that are launched before those that were launched before them are looked at."""
 
@@ -47,8 +43,7 @@ class CudaRefiningBatch(RefiningBatch):
     _fresh: Any
     _answers: Answers
     _c: Any
-    _z: tuple[Any, ...]
-    _storage: FloatFormat | None
+    _kept: Kept | None
 
     def __init__(self, problem: Problem) -> None:
         current().compile(needed_variants())
@@ -64,7 +59,7 @@ class CudaRefiningBatch(RefiningBatch):
             self._shares, self._fresh = first_shares(self._graph, first, self._places.stride)
             self._c = current().arrays.empty(self._shares.shape, np.float32)
             self._answers = Answers(self._graph, len(queries))
-        self._z, self._storage = (), None
+        self._kept = None
         stride = self._places.stride
         # Mass and dangling mass of the next round's x, until low sweeps change it.
         self._mass = np.ones(stride)
@@ -112,27 +107,11 @@ class CudaRefiningBatch(RefiningBatch):
         if kept is not None:
             self._shares, self._fresh = closed_up(self._shares, self._fresh, kept)
             self._c = self._c.take(kept, axis=1)
-            self._z, self._storage = (), None
+            self._kept = None
             here = current().to_host(kept)
             self._mass, self._dangling, self._has_c = self._mass[here], self._dangling[here], self._has_c[here]
             self._largest = self._largest[here]
         return taken
-
-    def _use(self, storage: FloatFormat) -> None:
-        """Have room for z in a format, a row of zeros behind the nodes."""
-        if storage.exponent_bits > _SINGLE_EXPONENT_BITS or storage.rounding == "stochastic":
-            raise UnsupportedError(
-                f"batches of method 'refine' read {storage.name} as float32, which needs at most "
-                f"{_SINGLE_EXPONENT_BITS} exponent bits and no stochastic rounding; use fp16, bf16, e5m2 or fp32"
-            )
-        if storage == self._storage:
-            return
-        self._z = ()
-        arrays, (rows, stride) = current().arrays, self._shares.shape
-        self._z = tuple(arrays.empty((rows, stride * storage.width // 8), np.uint8) for _ in range(2))
-        for z in self._z:
-            z[-1] = 0
-        self._storage = storage
 
     def _correct(self) -> None:
         places, has = self._places, current().arrays.asarray(self._has_c)
@@ -157,13 +136,12 @@ class CudaRefiningBatch(RefiningBatch):
         Return ||r||_1 after each sweep, shape (sweeps, columns), how many of them each query did, and when
         each sweep ended.
         """
-        arrays, damping, stride = current().arrays, self.problem.damping, len(until)
-        self._use(storage)
-        options = self._first_options(storage, self._largest, limits)
-        lost = damping * self._quantised(storage, options)
-        spread = 1.0 / self.problem.graph.nodes if self.problem.dangling == "uniform" else 0.0
-        options[1 if spread else 2] = lost * (spread or 1.0)
-        given, ends_there = arrays.asarray(options), arrays.asarray(np.stack([until, limits]))
+        arrays, stride = current().arrays, len(until)
+        if self._kept is None or self._kept.storage != storage:
+            self._kept = None
+            self._kept = Kept(self._graph, storage, stride)
+        sweeps = LowSweeps(self._kept, self._places, self._c, self._largest, until, limits)
+        sweeps.extrapolates = sweeps.extrapolates and self.extrapolates
         goes_on = limits > 0
         self._has_c[goes_on] = 1.0
         counts = np.zeros(stride, np.int64)
@@ -178,7 +156,7 @@ class CudaRefiningBatch(RefiningBatch):
                 count = min(group, left)
                 report = arrays.empty((count, stride), np.float64)
                 for step in range(count):
-                    self._low_sweep(storage, given, ends_there, report[step], spread)
+                    sweeps.launch(report[step])
                 under_way.append((count, noted(report)))
                 left -= count
             count, found_of = under_way.popleft()
@@ -189,52 +167,8 @@ class CudaRefiningBatch(RefiningBatch):
                 ends = goes_on & (~(now > until) | (limits == len(norms)))
                 counts[ends] = len(norms)
                 goes_on &= ~ends
+        sweeps.end(counts)
         return np.array(norms), counts, ended_s[1:]
-
-    def _first_options(
-        self, storage: FloatFormat, largest: Floats, limits: npt.NDArray[np.int64]
-    ) -> npt.NDArray[np.float32]:
-        """Return what low sweeps ask of each query: factor, two shares of lost mass, scale, one over it."""
-        options = np.zeros((5, len(limits)), np.float32)
-        for column in np.flatnonzero(limits):
-            exponent = shared_scale(storage, float(largest[column]))
-            scale = 2.0 ** max(-_MOST_EXPONENT, min(_MOST_EXPONENT, exponent))
-            options[:, column] = self.problem.damping / scale, 0.0, 0.0, scale, 1.0 / scale
-        return options
-
-    def _quantised(self, storage: FloatFormat, options: npt.NDArray[np.float32]) -> Floats:
-        places, given = self._places, current().arrays.asarray(options)
-
-        def launch(first: int, used: int) -> int:
-            quantise, _ = variants.batch_low(storage, values_a_lane(used))
-            arguments = (
-                *(*self._graph.nodes(places.own, first, used, places.stride), given.reshape(-1)[first:]),
-                *(self._c.reshape(-1)[first:], self._z[0].reshape(-1)[first * storage.width // 8 :]),
-            )
-            return self._graph.launch(quantise, arguments)
-
-        lost: Floats = self._graph.totals(1, 1, places.stride, MOST_COLUMNS, launch)[0]
-        return lost
-
-    def _low_sweep(self, storage: FloatFormat, options: Any, ends: Any, report: Any, spread: float) -> None:
-        graph, places = self._graph, self._places
-        now, later = (z.reshape(-1) for z in self._z)
-        for first, used in groups_of(places.stride, MOST_COLUMNS):
-            _, low = variants.batch_low(storage, values_a_lane(used))
-            here = first * storage.width // 8
-            arguments = (
-                *(*graph.edges, *graph.nodes(places.own, first, used, places.stride), ends.reshape(-1)[first:]),
-                *(options.reshape(-1)[first:], now[here:], self._c.reshape(-1)[first:], later[here:]),
-            )
-            blocks = graph.launch(low, arguments)
-            arguments = (
-                *(graph.partials, np.uint32(blocks), np.uint32(places.stride), np.uint32(used)),
-                *(np.float64(self.problem.damping), np.float64(spread), np.uint32(1)),
-                *(np.int32(storage.bias - headroom(storage)), ends.reshape(-1)[first:]),
-                *(options.reshape(-1)[first:], report[first:]),
-            )
-            current().run(variants.BATCH_LOW_NEXT, -(-used // 8), arguments)
-        self._z = self._z[::-1]
 
 
 def noted(numbers: Any) -> Callable[[], Floats]:
@@ -244,10 +178,11 @@ def noted(numbers: Any) -> Callable[[], Floats]:
 
 def needed_variants() -> list[variants.Variant]:
     """Return what rounds launch, with the formats of the default policy; others are compiled when they come."""
-    wanted = [variants.BATCH_TOTALS, variants.BATCH_LOW_NEXT, *variants.ARRANGING]
+    wanted = [*variants.BATCHING, *variants.ARRANGING]
     for each in (1, 2):
         wanted += [variants.batch_full(each, refines=True), variants.batch_correct(each)]
     for storage in (FP16, FP32):
+        wanted += variants.batch_kept(storage)
         for each in (1, 2, 4):
             wanted += variants.batch_low(storage, each)
     return wanted

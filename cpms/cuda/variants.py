@@ -74,6 +74,10 @@ _FILES = {
     "batch_correct": "batch.cu",
     "batch_totals": "batch.cu",
     "batch_low_next": "batch.cu",
+    "batch_products": "batch.cu",
+    "batch_combine": "batch.cu",
+    "batch_collect": "batch.cu",
+    "batch_sent": "batch.cu",
     "ranks_correct": "ranks.cu",
     "ranks_full": "ranks.cu",
     "ranks_quantise": "ranks.cu",
@@ -349,6 +353,19 @@ def batch_low(storage: FloatFormat, each: int) -> list[Variant]:
     return [Variant(kernel, (name, f"{each}"), (cpp, f"{each}")) for kernel in ("batch_quantise", "batch_low")]
 
 
+def batch_products(storage: FloatFormat) -> Variant:
+    """Return the products of what a batch's low sweeps sent, a lane a query."""
+    name, cpp = storage_type(storage, whole=True)
+    return Variant("batch_products", (name,), (cpp,), SHAPES[16])
+
+
+def batch_collect(storage: FloatFormat, each: int, *, sends: bool) -> Variant:
+    """Return what adds up what a batch's low sweeps sent, and ``sends`` something else in its place."""
+    name, cpp = storage_type(storage, whole=True)
+    what = "sends" if sends else "adds"
+    return Variant("batch_collect", (name, f"{each}", what), (cpp, f"{each}", _bool(sends)))
+
+
 def batch_correct(each: int) -> Variant:
     """Return the correction of a batch's iterates."""
     return Variant("batch_correct", (f"{each}",), (f"{each}",))
@@ -549,19 +566,30 @@ def in_bins(stored: Iterable[FloatFormat], way: Way) -> Iterator[Variant]:
 
 BATCH_TOTALS = Variant("batch_totals")
 BATCH_LOW_NEXT = Variant("batch_low_next")
+BATCH_COMBINE = Variant("batch_combine")
+BATCH_SENT = Variant("batch_sent")
+BATCHING = (BATCH_TOTALS, BATCH_LOW_NEXT, BATCH_COMBINE, BATCH_SENT)
 
 
 def batches() -> Iterator[Variant]:
     """Yield what batches of queries launch, for the named packed floats and some more."""
-    yield from (BATCH_TOTALS, BATCH_LOW_NEXT)
+    yield from BATCHING
     for each in (1, 2):
         yield from (batch_full(each, refines=refines) for refines in (False, True))
         yield batch_correct(each)
     for name in ("fp32", "fp16", "bf16", "e5m2", "e4m3", "fp16-zero"):
+        storage = format_named(name)
+        assert isinstance(storage, FloatFormat)  # noqa: S101  # All of these are.
+        yield from batch_kept(storage)
         for each in (1, 2, 4):
-            storage = format_named(name)
-            if isinstance(storage, FloatFormat):
-                yield from batch_low(storage, each)
+            yield from batch_low(storage, each)
+
+
+def batch_kept(storage: FloatFormat) -> Iterator[Variant]:
+    """Yield what reads the z that a batch's low sweeps keep, of any number of queries."""
+    for each in (1, 2, 4):
+        yield from (batch_collect(storage, each, sends=sends) for sends in (False, True))
+    yield batch_products(storage)
 
 
 def every() -> dict[str, list[Variant]]:

@@ -1,5 +1,6 @@
 // Sweeps of batches of personalised queries: in float64, and for method refine in few bits; see batch.cuh.
 #include "batch.cuh"
+#include "extrapolate.cuh"
 
 namespace cpms {
 
@@ -7,9 +8,11 @@ struct BatchNodes {
     const u32* degree;  // out-degree, 0 for dangling nodes; `own_bit` is set where teleport brings a node something
     BatchOwn own;
     u32 count;
+    u32 idle;  // degree by which what dangling nodes keep is stored: nobody gathers it, and it goes with the others
     Columns columns;
 
     CPMS_DEVICE double inverse(u32 of) const { return of ? reciprocal(of) : 1.0; }
+    CPMS_DEVICE u32 stored_by(u32 degree) const { return degree ? degree : idle; }
 };
 
 constexpr u32 own_bit = 0x80000000u;
@@ -56,7 +59,7 @@ struct BatchFullEnd {
     const double* shares;
     double* fresh;
     float* change;  // r / degree, or r on dangling nodes, where Refines
-    // L1, squares, mass, dangling mass; largest |r|, largest |r / degree| of others
+    // L1, squares, mass, dangling mass; largest |r|, largest |r / degree| as it is stored
     BatchTotals<Each, 5 + Refines, 4> totals;
 
     CPMS_DEVICE Loaded load(u32 row, const Lane<Each>& mine) const {
@@ -93,7 +96,7 @@ struct BatchFullEnd {
             totals.add(4, k, fabs(r));
             if constexpr (Refines) {
                 left[k] = (float)(r * inverse);
-                totals.add(5, k, degree ? fabs((double)left[k]) : 0.0);
+                totals.add(5, k, fabs((double)left[k]) * (degree ? 1.0 : reciprocal(nodes.idle)));
             }
         }
         if (!mine.writes) return;
@@ -111,18 +114,14 @@ CPMS_DEVICE void batch_full(const BatchEdges& edges, const BatchNodes& nodes, do
     end.totals.template leave<double>(partials, nodes.columns);
 }
 
-// Low sweep: r = factor sum + what lost mass brings; c += r; z = Q(r / degree). Gathered rows stay in the caches:
-// all else passes through them once a sweep, first to be evicted.
+// Low sweep: r = factor sum + what lost mass brings; z = Q(r / degree). Gathered rows stay in the caches: all else
+// passes through them once a sweep, first to be evicted. What is added to c is what z say, every few sweeps.
 // options, of each query: factor, what all nodes get, what teleport brings, scale of what is written, one over it.
 template <class Q, int Each>
 struct BatchLowEnd {
-    struct Loaded {
-        RowOf row;
-        Run<4 * Each> c;
-    };
+    using Loaded = RowOf;
     const BatchNodes& nodes;
     const float (*options)[32 * Each];  // of each lane's columns, in shared memory
-    float* c;
     u8* out;
     float l1[Each] = {}, lost[Each] = {}, largest[Each] = {};  // of r / degree, scaled; sums since the last turn
     BatchTotals<Each, 2, 2> totals;
@@ -130,30 +129,22 @@ struct BatchLowEnd {
     CPMS_DEVICE Run<4 * Each> option(u32 which) const {
         return load_run_bytes<4 * Each>((const u8*)(options[which] + threadIdx.x % 32 * Each), Default{});
     }
-    CPMS_DEVICE Loaded load(u32 row, const Lane<Each>& mine) const {
-        prefetch(mine.template at<4>((const u8*)c, smaller(row + 2, nodes.count - 1)));
-        return Loaded{RowOf(nodes, row), load_singles<Each>(c, row, mine, Streaming{})};
-    }
-    CPMS_DEVICE void finish(u32 row, const float (&sum)[Each], const Loaded& with, const Lane<Each>& mine) {
-        const u32 degree = with.row.degree();
-        const float inverse = degree ? about_one_over(degree) : 0.0f;
+    CPMS_DEVICE RowOf load(u32 row, const Lane<Each>&) const { return RowOf(nodes, row); }
+    CPMS_DEVICE void finish(u32 row, const float (&sum)[Each], const RowOf& with, const Lane<Each>& mine) {
+        const u32 degree = with.degree();
+        const float inverse = about_one_over(nodes.stored_by(degree));
         float r[Each], kept[Each];
         const auto factor = option(0), all_get = option(1);
 #pragma unroll
         for (int k = 0; k < Each; ++k) r[k] = fmaf(sum[k], single_of(factor.word[k]), single_of(all_get.word[k]));
-        if (with.row.has_own()) {
+        if (with.has_own()) {
             const auto teleport = option(2);
             add_own(nodes.own, row, mine.first, r, [&](int k) { return (double)single_of(teleport.word[k]); });
         }
-#pragma unroll
-        for (int k = 0; k < Each; ++k) {
-            kept[k] = single_of(with.c.word[k]) + r[k];
-            l1[k] += fabsf(r[k]);
-        }
-        if (mine.writes) store_singles<Each>(c, row, mine, kept);
         const auto scale = option(3);
 #pragma unroll
         for (int k = 0; k < Each; ++k) {
+            l1[k] += fabsf(r[k]);
             kept[k] = r[k] * inverse * single_of(scale.word[k]);
             largest[k] = fmaxf(largest[k], fabsf(kept[k]));
         }
@@ -174,19 +165,24 @@ struct BatchLowEnd {
     }
 };
 
+// Whether all queries of a launch rest; all threads of a block ask.
+CPMS_DEVICE bool all_rest(const double* until, const Columns& columns) {
+    return !__syncthreads_or(threadIdx.x < columns.used && until[threadIdx.x] < at_rest());
+}
+
 // Does nothing once all its queries rest.
 template <class Q, int Each>
 CPMS_DEVICE void batch_low(const BatchEdges& edges, const BatchNodes& nodes, const double* until, const float* options,
-                           const u8* z, float* c, u8* out, double* partials) {
+                           const u8* z, u8* out, double* partials) {
     constexpr u32 columns = 32 * Each;
-    if (!__syncthreads_or(threadIdx.x < nodes.columns.used && until[threadIdx.x] < at_rest())) return;
+    if (all_rest(until, nodes.columns)) return;
     alignas(16) __shared__ float here[5][columns];
     for (u32 i = threadIdx.x; i < 5 * columns; i += resident_threads) {
         const u32 column = smaller(i % columns / Each * Each, nodes.columns.used - Each) + i % Each;
         here[i / columns][i % columns] = options[i / columns * nodes.columns.stride + column];
     }
     __syncthreads();
-    BatchLowEnd<Q, Each> end{nodes, here, c, out};
+    BatchLowEnd<Q, Each> end{nodes, here, out};
     walk_batch<Q, Each>(edges, z, nodes.columns, end);
     end.totals.leave(partials, nodes.columns);
     BatchTotals<Each, 1, 0> largest;
@@ -220,13 +216,13 @@ CPMS_DEVICE void batch_quantise(const BatchNodes& nodes, const float* options, f
 #pragma unroll
         for (int k = 0; k < Each; ++k) {
             share[k] = single_of(change.word[k]);
-            kept[k] = degree ? share[k] * single_of(up.word[k]) : 0.0f;
+            kept[k] = share[k] * single_of(up.word[k]) * (degree ? 1.0f : about_one_over(nodes.idle));
         }
         const auto run = Narrow<Q>::template stored<Each>(kept);
         Narrow<Q>::template values<Each>(run, kept);
 #pragma unroll
         for (int k = 0; k < Each; ++k) {
-            const float left = fmaf(-kept[k], single_of(back.word[k]), share[k]);
+            const float left = degree ? fmaf(-kept[k], single_of(back.word[k]), share[k]) : share[k];
             const bool begins = single_of(up.word[k]) > 0.0f;
             lost.add(0, k, begins ? (double)left * (degree ? degree : 1u) : 0.0);
             kept[k] = begins ? 0.0f : share[k];
@@ -261,6 +257,13 @@ CPMS_DEVICE void batch_correct(const BatchNodes& nodes, const double* has, doubl
     });
 }
 
+// What the next low sweep of a query multiplies sums by, and the mass that it spreads.
+CPMS_DEVICE void send(float* options, u32 stride, u32 column, double factor, double mass, double spread) {
+    options[column] = (float)factor;
+    options[stride + column] = (float)(mass * spread);
+    options[2 * stride + column] = spread > 0.0 ? 0.0f : (float)mass;
+}
+
 // found[q * stride + column] from what blocks left; a warp a total and column.
 CPMS_DEVICE void batch_totals(const double* partials, u32 blocks, const Columns& columns, u32 count, u32 sums,
                               double* found) {
@@ -271,10 +274,27 @@ CPMS_DEVICE void batch_totals(const double* partials, u32 blocks, const Columns&
     if (threadIdx.x % 32 == 0) found[which * columns.stride + index % columns.used] = total;
 }
 
+// A power of two that float32 has, with its inverse.
+CPMS_DEVICE int scale_of_singles(u32 scaled, int top, double largest) {
+    const int exponent = shared_scale(scaled, top, largest);
+    return exponent < -100 ? -100 : exponent > 100 ? 100 : exponent;
+}
+
+// What is known of the z that are kept, of each query: one over the scale, the mass that is spread, the largest.
+struct BatchPast {
+    double* numbers;
+    u32 stride;
+
+    CPMS_DEVICE double& back(u32 slot, u32 column) const { return numbers[slot * stride + column]; }
+    CPMS_DEVICE double& mass(u32 slot, u32 column) const { return back(kept_sweeps + slot, column); }
+    CPMS_DEVICE double& largest(u32 slot, u32 column) const { return back(2 * kept_sweeps + slot, column); }
+};
+
 // What a low sweep found decides how each query goes on: a warp a query. until, of each query: the L1 at which its
-// low sweeps end, and how many are left.
+// low sweeps end, how many are left, and whether extrapolation pays.
 CPMS_DEVICE void batch_low_next(const double* partials, u32 blocks, const Columns& columns, double damping, double spread,
-                                u32 scaled, int top, double* until, float* options, double* report) {
+                                u32 scaled, int top, double* until, float* options, const BatchPast& past, u32 slot,
+                                double* report) {
     const u32 column = blockIdx.x * block_warps + threadIdx.x / 32, stride = columns.stride;
     if (column >= columns.used) return;
     const double l1 = joined_totals(partials, column, blocks, false);
@@ -284,16 +304,184 @@ CPMS_DEVICE void batch_low_next(const double* partials, u32 blocks, const Column
     const double left = until[stride + column] - 1.0;
     const bool goes_on = l1 > until[column] && left > 0.0;
     until[stride + column] = left;
-    const double back = options[4 * stride + column], mass = goes_on ? damping * lost : 0.0;
-    int exponent = shared_scale(scaled, top, largest * back);
-    exponent = exponent < -100 ? -100 : exponent > 100 ? 100 : exponent;
+    const double back = options[4 * stride + column];
+    const int exponent = scale_of_singles(scaled, top, largest * back);
     report[column] = l1;
+    if (until[column] < at_rest()) {  // else the slot may still hold what an earlier sweep sent
+        past.back(slot, column) = back;
+        past.mass(slot, column) = lost;
+        past.largest(slot, column) = largest * back;
+    }
     if (!goes_on) until[column] = at_rest();
-    options[column] = goes_on ? (float)(damping * back) : 0.0f;
-    options[stride + column] = (float)(mass * spread);
-    options[2 * stride + column] = spread > 0.0 ? 0.0f : (float)mass;
+    send(options, stride, column, goes_on ? damping * back : 0.0, goes_on ? damping * lost : 0.0, spread);
     options[3 * stride + column] = (float)power_of_two(exponent);
     options[4 * stride + column] = (float)power_of_two(-exponent);
+}
+
+// Products of the z that are kept for `extrapolate.cuh`, a lane a column; of queries of which any goes on and pays.
+template <class Q>
+CPMS_DEVICE void batch_products(const BatchNodes& nodes, const double* until, const BatchPast& past, const u8* z,
+                                u64 slot_bytes, double* partials) {
+    const u32 stride = nodes.columns.stride;
+    if (!__syncthreads_or(threadIdx.x < nodes.columns.used && until[threadIdx.x] < at_rest() &&
+                          until[2 * stride + threadIdx.x] > 0.0)) {
+        return;
+    }
+    const Lane<1> mine(nodes.columns);
+    const double largest = past.largest(0, mine.first);
+    float factor[kept_sweeps], product[products] = {};
+#pragma unroll
+    for (int k = 0; k < kept_sweeps; ++k) factor[k] = largest > 0.0 ? (float)(past.back(k, mine.first) / largest) : 0.0f;
+    const u32 warps = gridDim.x * resident_warps;
+#pragma unroll 2
+    for (u32 row = blockIdx.x * resident_warps + threadIdx.x / 32; row < nodes.count; row += warps) {
+        constexpr int number = Narrow<Q>::width / 8;
+        const u8* const at = mine.template at<number>(z, row);
+        float difference[kept_sweeps];
+#pragma unroll
+        for (int k = 0; k < kept_sweeps; ++k) {
+            float value[1];
+            Narrow<Q>::template values<1>(load_run_bytes<number>(at + k * slot_bytes, Streaming{}), value);
+            difference[k] = value[0] * factor[k];
+        }
+#pragma unroll
+        for (int k = 0; k < depth; ++k) difference[k] -= difference[k + 1];
+        int to = 0;
+#pragma unroll
+        for (int k = 0; k < depth; ++k) {
+#pragma unroll
+            for (int j = 0; j <= k; ++j, ++to) product[to] = fmaf(difference[k], difference[j], product[to]);
+        }
+#pragma unroll
+        for (int k = 0; k < kept_sweeps; ++k, ++to) product[to] = fmaf(difference[k], difference[depth], product[to]);
+    }
+    BatchTotals<1, products, products> totals;
+#pragma unroll
+    for (int q = 0; q < products; ++q) totals.value[q][0] = (double)product[q];
+    totals.leave(partials, nodes.columns);
+}
+
+// Weights of the z that are kept, of each query: in c, and in what is sent next; of the latter the scale, and one over
+// it. A warp a query.
+CPMS_DEVICE void batch_combine(const double* partials, u32 blocks, const Columns& columns, u32 scaled, int top,
+                               double* until, float* options, const BatchPast& past, double* weights) {
+    __shared__ double found_by[block_warps][products], g_by[block_warps][depth];
+    const u32 column = blockIdx.x * block_warps + threadIdx.x / 32, lane = threadIdx.x % 32, stride = columns.stride;
+    if (column >= columns.used) return;
+    double* const found = found_by[threadIdx.x / 32];
+    double* const g = g_by[threadIdx.x / 32];
+    bool combines = until[column] < at_rest() && until[2 * stride + column] > 0.0;
+    if (combines) {
+        for (u32 q = 0; q < products; ++q) {
+            const double total = joined_totals(partials, q * columns.used + column, blocks, false);
+            if (lane == 0) found[q] = total;
+        }
+        __syncwarp();
+        solve(found, g);
+        __syncwarp();
+        const double* const with_last = found + products - kept_sweeps;
+        double left = with_last[depth];
+        for (int k = 0; k < depth; ++k) left -= g[k] * with_last[k];
+        combines = left < 0.95 * 0.95 * with_last[depth];
+    }
+    if (lane) return;
+    double most = 0.0, mass = 0.0;
+    for (int k = 0; k < kept_sweeps; ++k) {
+        const double before = combines && k ? g[k - 1] : 0.0, after = combines && k < depth ? g[k] : 0.0;
+        const double sent = before - after + (k == depth ? 1.0 : 0.0);
+        weights[k * stride + column] = (1.0 + before) * past.back(k, column);
+        weights[(kept_sweeps + k) * stride + column] = sent * past.back(k, column);
+        most += fabs(sent) * past.largest(k, column);
+        mass += sent * past.mass(k, column);
+    }
+    double back = past.back(depth, column);
+    if (combines) {
+        const int exponent = scale_of_singles(scaled, top, most);
+        back = power_of_two(-exponent);
+        options[3 * stride + column] = (float)power_of_two(exponent);
+        options[4 * stride + column] = (float)back;
+    } else {
+        until[2 * stride + column] = 0.0;
+    }
+    weights[2 * kept_sweeps * stride + column] = back > 0.0 ? 1.0 / back : 0.0;
+    weights[(2 * kept_sweeps + 1) * stride + column] = back;
+    past.back(0, column) = back;
+    past.mass(0, column) = mass;
+    past.largest(0, column) = most;
+}
+
+// Adds what z of the slots 1 to `last` say, by their weights, to c; where it Sends, slot 0 gets what goes on in their
+// place, and what rounding it loses is left for `batch_sent`. Does nothing if all its queries rest, given `until`.
+template <class Q, int Each, bool Sends>
+CPMS_DEVICE void batch_collect(const BatchNodes& nodes, const double* until, const double* weights, u32 last, u8* z,
+                               u64 slot_bytes, float* c, double* partials) {
+    constexpr u32 columns = 32 * Each, rows = Sends ? 2 * kept_sweeps + 2 : kept_sweeps;
+    constexpr int number = Narrow<Q>::width / 8;
+    if (until && all_rest(until, nodes.columns)) return;
+    alignas(16) __shared__ float here[rows][columns];
+    for (u32 i = threadIdx.x; i < rows * columns; i += resident_threads) {
+        const u32 column = smaller(i % columns / Each * Each, nodes.columns.used - Each) + i % Each;
+        here[i / columns][i % columns] = (float)weights[i / columns * nodes.columns.stride + column];
+    }
+    __syncthreads();
+    const auto weight = [&](u32 which) {
+        return load_run_bytes<4 * Each>((const u8*)(here[which] + threadIdx.x % 32 * Each), Default{});
+    };
+    each_row<Each, 1, 1>(nodes, partials, [&](u32 row, const Lane<Each>& mine, BatchTotals<Each, 1, 1>& lost) {
+        const u32 degree = RowOf(nodes, row).degree();
+        u8* const at = mine.template at<number>(z, row);
+        auto kept = load_singles<Each>(c, row, mine, Streaming{});
+        Run<Each * number> run[kept_sweeps];
+#pragma unroll
+        for (int k = !Sends; k < kept_sweeps; ++k) {
+            run[k] = load_run_bytes<Each * number>(at + smaller(k, last) * slot_bytes, Streaming{});
+        }
+        float added[Each] = {}, sent[Each] = {};
+#pragma unroll
+        for (int k = !Sends; k < kept_sweeps; ++k) {
+            float value[Each];
+            Narrow<Q>::template values<Each>(run[k], value);
+            if (k && k <= last) {
+                const auto in_c = weight(k);
+#pragma unroll
+                for (int j = 0; j < Each; ++j) added[j] = fmaf(value[j], single_of(in_c.word[j]), added[j]);
+            }
+            if constexpr (Sends) {
+                const auto in_next = weight(kept_sweeps + k);
+#pragma unroll
+                for (int j = 0; j < Each; ++j) sent[j] = fmaf(value[j], single_of(in_next.word[j]), sent[j]);
+            }
+        }
+        float sum[Each];
+#pragma unroll
+        for (int j = 0; j < Each; ++j) {
+            sum[j] = fmaf(added[j], (float)nodes.stored_by(degree), single_of(kept.word[j]));
+        }
+        if (mine.writes) store_singles<Each>(c, row, mine, sum);
+        if constexpr (Sends) {
+            const auto up = weight(2 * kept_sweeps), back = weight(2 * kept_sweeps + 1);
+#pragma unroll
+            for (int j = 0; j < Each; ++j) sum[j] = sent[j] * single_of(up.word[j]);
+            const auto stored = Narrow<Q>::template stored<Each>(sum);
+            if (mine.writes) store_run_bytes(at, stored, Streaming{});
+            Narrow<Q>::template values<Each>(stored, sum);
+#pragma unroll
+            for (int j = 0; j < Each; ++j) {
+                lost.add(0, j, (double)fmaf(-sum[j], single_of(back.word[j]), sent[j]) * degree);
+            }
+        }
+    });
+}
+
+// How queries go on once they were combined; a warp a query.
+CPMS_DEVICE void batch_sent(const double* partials, u32 blocks, const Columns& columns, double damping, double spread,
+                            const double* until, float* options, const BatchPast& past) {
+    const u32 column = blockIdx.x * block_warps + threadIdx.x / 32;
+    if (column >= columns.used || until[column] >= at_rest()) return;
+    const double mass = past.mass(0, column) + joined_totals(partials, column, blocks, false);
+    if (threadIdx.x % 32) return;
+    past.mass(0, column) = mass;
+    send(options, columns.stride, column, damping * past.back(0, column), damping * mass, spread);
 }
 
 }  // namespace cpms
@@ -303,12 +491,12 @@ CPMS_DEVICE void batch_low_next(const double* partials, u32 blocks, const Column
         const unsigned *first_tasks, unsigned steps, unsigned task_steps, unsigned long long *pieces
 #define CPMS_BATCH_NODES                                                                              \
     const unsigned *degree, const unsigned *own_starts, const unsigned *own_column,                   \
-        const double *own_weight, unsigned own_first, unsigned count, unsigned stride, unsigned used
+        const double *own_weight, unsigned own_first, unsigned count, unsigned idle, unsigned stride, unsigned used
 #define CPMS_BATCH_EDGES_GIVEN \
     cpms::BatchEdges { sources, marks, first_rows, first_tasks, steps, task_steps, count, pieces }
 #define CPMS_BATCH_NODES_GIVEN                                                                        \
     cpms::BatchNodes {                                                                                \
-        degree, cpms::BatchOwn{own_starts, own_column, own_weight, own_first}, count, cpms::Columns { stride, used } \
+        degree, cpms::BatchOwn{own_starts, own_column, own_weight, own_first}, count, idle, cpms::Columns { stride, used } \
     }
 #define CPMS_BATCH_FULL(NAME, ...)                                                                    \
     extern "C" __global__ void __launch_bounds__(512, 1)                                              \
@@ -320,9 +508,9 @@ CPMS_DEVICE void batch_low_next(const double* partials, u32 blocks, const Column
 #define CPMS_BATCH_LOW(NAME, ...)                                                                     \
     extern "C" __global__ void __launch_bounds__(512, 2)                                              \
         NAME(CPMS_BATCH_EDGES, CPMS_BATCH_NODES, const double* until, const float* options,           \
-             const unsigned char* z, float* c, unsigned char* out, double* partials) {                \
+             const unsigned char* z, unsigned char* out, double* partials) {                          \
         cpms::batch_low<__VA_ARGS__>(CPMS_BATCH_EDGES_GIVEN, CPMS_BATCH_NODES_GIVEN, until, options,  \
-                                     z, c, out, partials);                                            \
+                                     z, out, partials);                                               \
     }
 #define CPMS_BATCH_QUANTISE(NAME, ...)                                                                \
     extern "C" __global__ void __launch_bounds__(512, 2)                                              \
@@ -343,7 +531,36 @@ CPMS_DEVICE void batch_low_next(const double* partials, u32 blocks, const Column
 #define CPMS_BATCH_LOW_NEXT(NAME)                                                                     \
     extern "C" __global__ void __launch_bounds__(256)                                                 \
         NAME(const double* partials, unsigned blocks, unsigned stride, unsigned used, double damping, \
-             double spread, unsigned scaled, int top, double* until, float* options, double* report) { \
+             double spread, unsigned scaled, int top, double* until, float* options, double* past,    \
+             unsigned slot, double* report) {                                                         \
         cpms::batch_low_next(partials, blocks, cpms::Columns{stride, used}, damping, spread, scaled,  \
-                             top, until, options, report);                                            \
+                             top, until, options, cpms::BatchPast{past, stride}, slot, report);       \
+    }
+#define CPMS_BATCH_PRODUCTS(NAME, ...)                                                                \
+    extern "C" __global__ void __launch_bounds__(512, 1)                                              \
+        NAME(CPMS_BATCH_NODES, const double* until, double* past, const unsigned char* z,             \
+             unsigned long long slot_bytes, double* partials) {                                       \
+        cpms::batch_products<__VA_ARGS__>(CPMS_BATCH_NODES_GIVEN, until, cpms::BatchPast{past, stride}, \
+                                          z, slot_bytes, partials);                                   \
+    }
+#define CPMS_BATCH_COMBINE(NAME)                                                                      \
+    extern "C" __global__ void __launch_bounds__(256)                                                 \
+        NAME(const double* partials, unsigned blocks, unsigned stride, unsigned used, unsigned scaled, \
+             int top, double* until, float* options, double* past, double* weights) {                 \
+        cpms::batch_combine(partials, blocks, cpms::Columns{stride, used}, scaled, top, until,        \
+                            options, cpms::BatchPast{past, stride}, weights);                         \
+    }
+#define CPMS_BATCH_COLLECT(NAME, ...)                                                                 \
+    extern "C" __global__ void __launch_bounds__(512, 2)                                              \
+        NAME(CPMS_BATCH_NODES, const double* until, const double* weights, unsigned last,             \
+             unsigned char* z, unsigned long long slot_bytes, float* c, double* partials) {           \
+        cpms::batch_collect<__VA_ARGS__>(CPMS_BATCH_NODES_GIVEN, until, weights, last, z, slot_bytes, \
+                                         c, partials);                                                \
+    }
+#define CPMS_BATCH_SENT(NAME)                                                                         \
+    extern "C" __global__ void __launch_bounds__(256)                                                 \
+        NAME(const double* partials, unsigned blocks, unsigned stride, unsigned used, double damping, \
+             double spread, const double* until, float* options, double* past) {                      \
+        cpms::batch_sent(partials, blocks, cpms::Columns{stride, used}, damping, spread, until,       \
+                         options, cpms::BatchPast{past, stride});                                     \
     }

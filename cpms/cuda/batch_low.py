@@ -1,0 +1,216 @@
+"""Low sweeps of a batch of queries on a device, and what is kept of them; see ``batch.cu``.
+
+A sweep writes z alone. What z of the last few sweeps say is added to c at once, and at once they are combined into
+what leaves less (`cpms.extrapolation`), each query by products of its own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cpms.cuda import variants
+from cpms.cuda.backend import current
+from cpms.cuda.batch import Places
+from cpms.cuda.batch_graph import MOST_COLUMNS, PRODUCT_COLUMNS, BatchGraph, groups_of, values_a_lane
+from cpms.engine import Floats
+from cpms.errors import UnsupportedError
+from cpms.extrapolation import SLOTS
+from cpms.format import FloatFormat
+from cpms.quantising import headroom, shared_scale
+
+KEPT_BYTES = 2 * SLOTS
+"""Of a node and query, for z of a few sweeps: 16-bit formats have all slots that extrapolation asks for."""
+_MOST_EXPONENT = 100
+"""Scales are powers of two that float32 has; ``scale_of_singles`` has the same limit."""
+_SINGLE_EXPONENT_BITS = 8
+_ALWAYS = np.uint64(0)
+_WEIGHTS = 2 * SLOTS + 2
+"""Of each slot in c and in what is sent; of that the scale, and one over it."""
+
+
+class Kept:
+    """z of some low sweeps, a row of zeros behind the nodes of each.
+
+    Parameters
+    ----------
+    graph : BatchGraph
+    storage : FloatFormat
+    stride : int
+        Columns of queries.
+
+    Raises
+    ------
+    UnsupportedError
+        If float32 has no room for what sweeps read.
+    """
+
+    def __init__(self, graph: BatchGraph, storage: FloatFormat, stride: int) -> None:
+        if storage.exponent_bits > _SINGLE_EXPONENT_BITS or storage.rounding == "stochastic":
+            raise UnsupportedError(
+                f"batches of method 'refine' read {storage.name} as float32, which needs at most "
+                f"{_SINGLE_EXPONENT_BITS} exponent bits and no stochastic rounding; use fp16, bf16, e5m2 or fp32"
+            )
+        arrays, row = current().arrays, stride * storage.width // 8
+        self.graph, self.storage = graph, storage
+        slots = min(SLOTS, 8 * KEPT_BYTES // storage.width)
+        self.z = arrays.empty((slots, graph.problem.graph.nodes + 1, row), np.uint8)
+        self.z[:, -1] = 0
+        # Of each slot and query: one over the scale, the mass that is spread, the largest; see `BatchPast`.
+        self.past = arrays.zeros((3, SLOTS, stride), np.float64)
+        self.weights = arrays.zeros((_WEIGHTS, stride), np.float64)
+
+    def __len__(self) -> int:
+        return len(self.z)
+
+    def at(self, slot: int, column: int) -> Any:
+        """Return z of a slot from a column on."""
+        return self.z[slot].reshape(-1)[column * self.storage.width // 8 :]
+
+
+class LowSweeps:
+    """Those of a round.
+
+    Parameters
+    ----------
+    kept : Kept
+    places : Places
+    c : device array of float32, shape (nodes + 1, stride)
+        The change that the full sweep made, divided by the out-degrees; of queries that do low sweeps it then holds
+        what these find.
+    largest, until, limits : arrays, shape (stride,)
+        The largest of what is sent first, the L1 at which low sweeps end, and how many there are at most; 0 leaves
+        a query as it is.
+    """
+
+    def __init__(
+        self, kept: Kept, places: Places, c: Any, largest: Floats, until: Floats, limits: npt.NDArray[np.int64]
+    ) -> None:
+        arrays, problem = current().arrays, kept.graph.problem
+        self._kept, self._places, self._c = kept, places, c
+        self.extrapolates = len(kept) == SLOTS
+        self._since = 0
+        options, begins = self._first_options(largest, limits), limits > 0
+        lost = self._quantised(options)
+        self._spread = 1.0 / problem.graph.nodes if problem.dangling == "uniform" else 0.0
+        options[1 if self._spread else 2] = problem.damping * lost * (self._spread or 1.0)
+        self._options = arrays.asarray(options)
+        self._ends = arrays.asarray(np.stack([until, limits, begins]).astype(np.float64))
+        kept.past[:, 0] = arrays.asarray(np.stack([options[4], lost, np.where(begins, largest, 0.0)]))
+
+    def launch(self, report: Any) -> None:
+        """Queue a sweep; ||r||_1 of each query goes to ``report``."""
+        kept, last = self._kept, len(self._kept) - 1
+        if self._since == last:
+            if self.extrapolates:
+                self._extrapolate()
+            else:
+                self._collect(kept.past, last, ends=self._ends, sends=False)
+                kept.z[0] = kept.z[last]
+            self._since = 0
+        self._since += 1
+        graph, width = kept.graph, self._places.stride
+        for first, used in groups_of(width, MOST_COLUMNS):
+            _, low = variants.batch_low(kept.storage, values_a_lane(used))
+            arguments = (
+                *(*graph.edges, *self._nodes(first, used), self._of(self._ends, first), self._of(self._options, first)),
+                *(kept.at(self._since - 1, first), kept.at(self._since, first)),
+            )
+            blocks = graph.launch(low, arguments)
+            arguments = (
+                *(*self._found(blocks, used), *self._factors(), *self._scales(), self._of(self._ends, first)),
+                *(self._of(self._options, first), self._of(kept.past, first), np.uint32(self._since), report[first:]),
+            )
+            current().run(variants.BATCH_LOW_NEXT, -(-used // 8), arguments)
+
+    def end(self, counts: npt.NDArray[np.int64]) -> None:
+        """Add to c what it lacks, of queries that made so many sweeps each."""
+        between = len(self._kept) - 1
+        for group in groups_of(self._places.stride, MOST_COLUMNS):
+            made = int(counts[group[0] : sum(group)].max())
+            if made:
+                self._collect(self._kept.past, (made - 1) % between + 1, sends=False, groups=[group])
+
+    def _extrapolate(self) -> None:
+        kept, graph = self._kept, self._kept.graph
+        for first, used in groups_of(self._places.stride, PRODUCT_COLUMNS):
+            arguments = (
+                *(*self._nodes(first, used), self._of(self._ends, first), self._of(kept.past, first)),
+                *(kept.at(0, first), np.uint64(kept.z[0].nbytes)),
+            )
+            blocks = graph.launch(variants.batch_products(kept.storage), arguments)
+            arguments = (
+                *(*self._found(blocks, used), *self._scales(), self._of(self._ends, first)),
+                *(self._of(self._options, first), self._of(kept.past, first), self._of(kept.weights, first)),
+            )
+            current().run(variants.BATCH_COMBINE, -(-used // 8), arguments)
+        for group in groups_of(self._places.stride, MOST_COLUMNS):
+            first, used = group
+            blocks = self._collect(kept.weights, len(kept) - 1, ends=self._ends, sends=True, groups=[group])
+            arguments = (
+                *(*self._found(blocks, used), *self._factors(), self._of(self._ends, first)),
+                *(self._of(self._options, first), self._of(kept.past, first)),
+            )
+            current().run(variants.BATCH_SENT, -(-used // 8), arguments)
+
+    def _collect(
+        self,
+        weights: Any,
+        last: int,
+        *,
+        sends: bool,
+        ends: Any | None = None,
+        groups: list[tuple[int, int]] | None = None,
+    ) -> int:
+        """Add what slots 1 to ``last`` say to c, where any query goes on if ``ends`` are given; return the blocks."""
+        kept, blocks = self._kept, 0
+        for first, used in groups or groups_of(self._places.stride, MOST_COLUMNS):
+            arguments = (
+                *(*self._nodes(first, used), _ALWAYS if ends is None else self._of(ends, first)),
+                *(self._of(weights, first), np.uint32(last), kept.at(0, first), np.uint64(kept.z[0].nbytes)),
+                self._of(self._c, first),
+            )
+            variant = variants.batch_collect(kept.storage, values_a_lane(used), sends=sends)
+            blocks = kept.graph.launch(variant, arguments)
+        return blocks
+
+    def _first_options(self, largest: Floats, limits: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
+        """Return what low sweeps ask of each query: factor, two shares of lost mass, scale, one over it."""
+        options = np.zeros((5, len(limits)), np.float32)
+        for column in np.flatnonzero(limits):
+            exponent = shared_scale(self._kept.storage, float(largest[column]))
+            scale = 2.0 ** max(-_MOST_EXPONENT, min(_MOST_EXPONENT, exponent))
+            options[:, column] = self._kept.graph.problem.damping / scale, 0.0, 0.0, scale, 1.0 / scale
+        return options
+
+    def _quantised(self, options: npt.NDArray[np.float32]) -> Floats:
+        kept, given = self._kept, current().arrays.asarray(options)
+
+        def launch(first: int, used: int) -> int:
+            quantise, _ = variants.batch_low(kept.storage, values_a_lane(used))
+            arguments = (
+                *(*self._nodes(first, used), self._of(given, first), self._of(self._c, first), kept.at(0, first)),
+            )
+            return kept.graph.launch(quantise, arguments)
+
+        lost: Floats = kept.graph.totals(1, 1, self._places.stride, MOST_COLUMNS, launch)[0]
+        return lost
+
+    @staticmethod
+    def _of(numbers: Any, column: int) -> Any:
+        """Return numbers of each query, in rows of all, from a column on."""
+        return numbers.reshape(-1)[column:]
+
+    def _nodes(self, first: int, used: int) -> tuple[Any, ...]:
+        return self._kept.graph.nodes(self._places.own, first, used, self._places.stride)
+
+    def _found(self, blocks: int, used: int) -> tuple[Any, ...]:
+        return self._kept.graph.partials, np.uint32(blocks), np.uint32(self._places.stride), np.uint32(used)
+
+    def _factors(self) -> tuple[Any, ...]:
+        return np.float64(self._kept.graph.problem.damping), np.float64(self._spread)
+
+    def _scales(self) -> tuple[Any, ...]:
+        return np.uint32(1), np.int32(self._kept.storage.bias - headroom(self._kept.storage))
