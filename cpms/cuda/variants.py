@@ -363,7 +363,7 @@ def batch_collect(storage: FloatFormat, each: int, *, sends: bool) -> Variant:
     """Return what adds up what a batch's low sweeps sent, and ``sends`` something else in its place."""
     name, cpp = storage_type(storage, whole=True)
     what = "sends" if sends else "adds"
-    return Variant("batch_collect", (name, f"{each}", what), (cpp, f"{each}", _bool(sends)))
+    return Variant("batch_collect", (name, f"{each}", what), (cpp, f"{each}", _bool(sends)), SHAPES[16])
 
 
 def batch_correct(each: int) -> Variant:

@@ -332,28 +332,39 @@ CPMS_DEVICE void batch_products(const BatchNodes& nodes, const double* until, co
     float factor[kept_sweeps], product[products] = {};
 #pragma unroll
     for (int k = 0; k < kept_sweeps; ++k) factor[k] = largest > 0.0 ? (float)(past.back(k, mine.first) / largest) : 0.0f;
+    constexpr int number = Narrow<Q>::width / 8, together = 4;
     const u32 warps = gridDim.x * resident_warps;
-#pragma unroll 2
-    for (u32 row = blockIdx.x * resident_warps + threadIdx.x / 32; row < nodes.count; row += warps) {
-        constexpr int number = Narrow<Q>::width / 8;
-        const u8* const at = mine.template at<number>(z, row);
-        float difference[kept_sweeps];
+#pragma unroll 1
+    for (u32 row = blockIdx.x * resident_warps + threadIdx.x / 32; row < nodes.count; row += together * warps) {
+        Run<number> run[together][kept_sweeps];
 #pragma unroll
-        for (int k = 0; k < kept_sweeps; ++k) {
-            float value[1];
-            Narrow<Q>::template values<1>(load_run_bytes<number>(at + k * slot_bytes, Streaming{}), value);
-            difference[k] = value[0] * factor[k];
+        for (int t = 0; t < together; ++t) {
+            const u8* const at = mine.template at<number>(z, smaller(row + t * warps, nodes.count));  // or the zeros
+#pragma unroll
+            for (int k = 0; k < kept_sweeps; ++k) run[t][k] = load_run_bytes<number>(at + k * slot_bytes, Streaming{});
         }
 #pragma unroll
-        for (int k = 0; k < depth; ++k) difference[k] -= difference[k + 1];
-        int to = 0;
+        for (int t = 0; t < together; ++t) {
+            float difference[kept_sweeps];
 #pragma unroll
-        for (int k = 0; k < depth; ++k) {
+            for (int k = 0; k < kept_sweeps; ++k) {
+                float value[1];
+                Narrow<Q>::template values<1>(run[t][k], value);
+                difference[k] = value[0] * factor[k];
+            }
 #pragma unroll
-            for (int j = 0; j <= k; ++j, ++to) product[to] = fmaf(difference[k], difference[j], product[to]);
+            for (int k = 0; k < depth; ++k) difference[k] -= difference[k + 1];
+            int to = 0;
+#pragma unroll
+            for (int k = 0; k < depth; ++k) {
+#pragma unroll
+                for (int j = 0; j <= k; ++j, ++to) product[to] = fmaf(difference[k], difference[j], product[to]);
+            }
+#pragma unroll
+            for (int k = 0; k < kept_sweeps; ++k, ++to) {
+                product[to] = fmaf(difference[k], difference[depth], product[to]);
+            }
         }
-#pragma unroll
-        for (int k = 0; k < kept_sweeps; ++k, ++to) product[to] = fmaf(difference[k], difference[depth], product[to]);
     }
     BatchTotals<1, products, products> totals;
 #pragma unroll
@@ -551,7 +562,7 @@ CPMS_DEVICE void batch_sent(const double* partials, u32 blocks, const Columns& c
                             options, cpms::BatchPast{past, stride}, weights);                         \
     }
 #define CPMS_BATCH_COLLECT(NAME, ...)                                                                 \
-    extern "C" __global__ void __launch_bounds__(512, 2)                                              \
+    extern "C" __global__ void __launch_bounds__(512, 1)                                              \
         NAME(CPMS_BATCH_NODES, const double* until, const double* weights, unsigned last,             \
              unsigned char* z, unsigned long long slot_bytes, float* c, double* partials) {           \
         cpms::batch_collect<__VA_ARGS__>(CPMS_BATCH_NODES_GIVEN, until, weights, last, z, slot_bytes, \
