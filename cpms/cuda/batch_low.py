@@ -58,6 +58,8 @@ class Kept:
         slots = min(SLOTS, 8 * KEPT_BYTES // storage.width)
         self.z = arrays.empty((slots, graph.problem.graph.nodes + 1, row), np.uint8)
         self.z[:, -1] = 0
+        if slots < SLOTS:
+            self.z[-1] = 0  # It is moved on even if nobody came to write it.
         # Of each slot and query: one over the scale, the mass that is spread, the largest; see `BatchPast`.
         self.past = arrays.zeros((3, SLOTS, stride), np.float64)
         self.weights = arrays.zeros((_WEIGHTS, stride), np.float64)
