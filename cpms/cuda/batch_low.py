@@ -79,7 +79,7 @@ class LowSweeps:
     ----------
     kept : Kept
     places : Places
-    c : device array of float32, shape (nodes + 1, stride)
+    c : device array of float32, shape (nodes, stride)
         The change that the full sweep made, divided by the out-degrees; of queries that do low sweeps it then holds
         what these find.
     largest, until, limits : arrays, shape (stride,)

@@ -57,7 +57,7 @@ class CudaRefiningBatch(RefiningBatch):
         with memory_for(self.problem, len(queries), REFINE_BYTES):
             self._places = Places(queries, self._graph.degree)
             self._shares, self._fresh = first_shares(self._graph, first, self._places.stride)
-            self._c = current().arrays.empty(self._shares.shape, np.float32)
+            self._c = current().arrays.empty((self.problem.graph.nodes, self._places.stride), np.float32)
             self._answers = Answers(self._graph, len(queries))
         self._kept = None
         stride = self._places.stride
@@ -101,7 +101,7 @@ class CudaRefiningBatch(RefiningBatch):
         taken = self._answers.take(self._shares, columns)
         for ranks, column in zip(taken, columns, strict=True):
             if self._has_c[column]:
-                ranks += self._c[:-1, column]
+                ranks += self._c[:, column]
                 ranks *= ranks > 0
         kept = self._places.without(places)
         if kept is not None:
