@@ -6,7 +6,9 @@ r = damping (A^T z + m w), adds r to c, and sends r on, rounded. All of that is 
 changes nothing of where low sweeps lead. With the g for which least is left in the L2 norm of the shares this is
 Anderson acceleration of depth `DEPTH` (J. ACM 12, 1965), which costs vectors in every sweep; every `DEPTH` sweeps
 alone, as Pratapa, Suryanarayana and Pask do it (J. Comput. Phys. 306, 2016), it takes away as many sweeps and next to
-no time. Vectors of a few bits will do: rounding is noise of the size that low sweeps make anyway.
+no time. Vectors of a few bits will do: rounding is noise of the size that low sweeps make anyway. Batches on a device
+(`cpms.cuda.batch_low`) keep these vectors for c, too: their sweeps write z alone, and c gets ``sum_j z_j`` and the
+combination in one pass.
 """
 
 from __future__ import annotations

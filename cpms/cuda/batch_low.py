@@ -109,12 +109,13 @@ class LowSweeps:
             if self.extrapolates:
                 self._extrapolate()
             else:
-                self._collect(kept.past, last, ends=self._ends, sends=False)
+                for group in groups_of(self._places.stride, MOST_COLUMNS):
+                    self._collect(group, kept.past, last, ends=self._ends)
                 kept.z[0] = kept.z[last]
             self._since = 0
         self._since += 1
-        graph, width = kept.graph, self._places.stride
-        for first, used in groups_of(width, MOST_COLUMNS):
+        graph = kept.graph
+        for first, used in groups_of(self._places.stride, MOST_COLUMNS):
             _, low = variants.batch_low(kept.storage, values_a_lane(used))
             arguments = (
                 *(*graph.edges, *self._nodes(first, used), self._of(self._ends, first), self._of(self._options, first)),
@@ -133,7 +134,7 @@ class LowSweeps:
         for group in groups_of(self._places.stride, MOST_COLUMNS):
             made = int(counts[group[0] : sum(group)].max())
             if made:
-                self._collect(self._kept.past, (made - 1) % between + 1, sends=False, groups=[group])
+                self._collect(group, self._kept.past, (made - 1) % between + 1)
 
     def _extrapolate(self) -> None:
         kept, graph = self._kept, self._kept.graph
@@ -150,7 +151,7 @@ class LowSweeps:
             current().run(variants.BATCH_COMBINE, -(-used // 8), arguments)
         for group in groups_of(self._places.stride, MOST_COLUMNS):
             first, used = group
-            blocks = self._collect(kept.weights, len(kept) - 1, ends=self._ends, sends=True, groups=[group])
+            blocks = self._collect(group, kept.weights, len(kept) - 1, ends=self._ends, sends=True)
             arguments = (
                 *(*self._found(blocks, used), *self._factors(), self._of(self._ends, first)),
                 *(self._of(self._options, first), self._of(kept.past, first)),
@@ -158,25 +159,16 @@ class LowSweeps:
             current().run(variants.BATCH_SENT, -(-used // 8), arguments)
 
     def _collect(
-        self,
-        weights: Any,
-        last: int,
-        *,
-        sends: bool,
-        ends: Any | None = None,
-        groups: list[tuple[int, int]] | None = None,
+        self, group: tuple[int, int], weights: Any, last: int, *, ends: Any | None = None, sends: bool = False
     ) -> int:
         """Add what slots 1 to ``last`` say to c, where any query goes on if ``ends`` are given; return the blocks."""
-        kept, blocks = self._kept, 0
-        for first, used in groups or groups_of(self._places.stride, MOST_COLUMNS):
-            arguments = (
-                *(*self._nodes(first, used), _ALWAYS if ends is None else self._of(ends, first)),
-                *(self._of(weights, first), np.uint32(last), kept.at(0, first), np.uint64(kept.z[0].nbytes)),
-                self._of(self._c, first),
-            )
-            variant = variants.batch_collect(kept.storage, values_a_lane(used), sends=sends)
-            blocks = kept.graph.launch(variant, arguments)
-        return blocks
+        kept, (first, used) = self._kept, group
+        arguments = (
+            *(*self._nodes(first, used), _ALWAYS if ends is None else self._of(ends, first)),
+            *(self._of(weights, first), np.uint32(last), kept.at(0, first), np.uint64(kept.z[0].nbytes)),
+            self._of(self._c, first),
+        )
+        return kept.graph.launch(variants.batch_collect(kept.storage, values_a_lane(used), sends=sends), arguments)
 
     def _first_options(self, largest: Floats, limits: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
         """Return what low sweeps ask of each query: factor, two shares of lost mass, scale, one over it."""
@@ -192,9 +184,7 @@ class LowSweeps:
 
         def launch(first: int, used: int) -> int:
             quantise, _ = variants.batch_low(kept.storage, values_a_lane(used))
-            arguments = (
-                *(*self._nodes(first, used), self._of(given, first), self._of(self._c, first), kept.at(0, first)),
-            )
+            arguments = *self._nodes(first, used), self._of(given, first), self._of(self._c, first), kept.at(0, first)
             return kept.graph.launch(quantise, arguments)
 
         lost: Floats = kept.graph.totals(1, 1, self._places.stride, MOST_COLUMNS, launch)[0]
