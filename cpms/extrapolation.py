@@ -24,7 +24,10 @@ SLOTS = DEPTH + 1
 PRODUCTS = DEPTH * (DEPTH + 3) // 2 + 1
 """Of the differences with each other, lower triangle row by row, then with the last z, and of that with itself."""
 LEAST_EXPONENT_BITS = 5
-"""Formats with fewer have no range for the shares of dangling nodes, which nobody gathers, beside the others."""
+"""Formats with fewer have no range for the shares of dangling nodes, which nobody gathers, beside the others.
+
+Batches on a device store what dangling nodes keep divided by a mean out-degree, and extrapolate in any format.
+"""
 _WORTH = 0.95
 """Of the norm of the last z, what may be left at most."""
 _DAMPED = 1e-5

@@ -17,7 +17,7 @@ from cpms.cuda.batch_refinement import CudaRefiningBatch
 from cpms.engine import Problem
 from cpms.engines import cuda, reference
 from cpms.engines._cpu_batch import CpuBatch
-from cpms.extrapolation import SLOTS
+from cpms.extrapolation import DEPTH, SLOTS
 from cpms.format import E5M2, FP16, FP32
 from cpms.refine import FixedGain, Plan, default_policy, refine
 from cpms.stopping import Stopping
@@ -32,7 +32,9 @@ def compiled_together(request):
     """Compile what these tests launch on this machine at once: one by one it takes longer."""
     if host.compiler() is not None:
         full = [variants.batch_full(each, refines=False) for each in (1, 2)]
-        wanted = [*batch_refinement.needed_variants(), *full, *variants.batch_low(E5M2, 1)]
+        few_bits = [format_named(name) for name in ("e5m2", "e4m3", "bf16")]
+        low = [v for each in few_bits for v in (*variants.batch_low(each, 1), *variants.batch_kept(each))]
+        wanted = [*batch_refinement.needed_variants(), *full, *low]
         request.getfixturevalue("host_backend").compile(wanted)
 
 
@@ -266,6 +268,22 @@ def test_a_wide_round_is_that_of_its_queries_in_few_columns(device):
     assert found == round_of(narrow, [Plan(FP16, 0.3)] * 5, most=[9] * 5)
 
 
+@pytest.mark.parametrize("device", ["host"], indirect=True)
+@pytest.mark.parametrize("count", [100, 140])
+def test_wide_rounds_are_extrapolated_as_narrow_ones(device, count):
+    problem = Problem(GRAPHS["back and forth"])
+    queries = queries_on(problem.graph, count)
+    wide, narrow = CudaRefiningBatch(problem), CudaRefiningBatch(problem)
+    wide.start(queries, uniform(problem.graph))
+    narrow.start(queries[-5:], uniform(problem.graph))
+    # The first 128 rest soon, while those behind them go on.
+    gains = [0.3] * (count - 5) + [1e-3] * 5
+    for _ in range(2):
+        found = round_of(wide, [Plan(FP16, gain) for gain in gains], most=[60] * count)[-5:]
+        assert found == round_of(narrow, [Plan(FP16, 1e-3)] * 5, most=[60] * 5)
+    assert max(len(low) for _, low in found) > DEPTH
+
+
 def test_a_limit_of_iterations_is_kept_and_what_was_found_counts(device):
     graph = GRAPHS["small"]
     options = {"engine": "cuda", "method": "refine", "policy": FixedGain(FP16, 1e-4)}
@@ -383,11 +401,11 @@ def test_what_is_launched_when_all_queries_rest_touches_nothing(device, storage)
         batch.full()
         sweeps = LowSweeps(kept, batch._places, batch._c, batch._largest, np.full(stride, until), limits)
         sweeps.launch(arrays.zeros(stride, np.float64))
-        kept.z[1:] = untouched
+        kept.z[1:, :-1] = untouched
         batch._c.fill(0.0)
         for _ in kept.z:
             sweeps.launch(arrays.zeros(stride, np.float64))
-        assert bool((device.to_host(kept.z[2]) != untouched).any()) is touched
+        assert bool((device.to_host(kept.z[2, :-1]) != untouched).any()) is touched
         assert bool(device.to_host(batch._c).any()) is touched
 
 

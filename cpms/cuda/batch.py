@@ -10,14 +10,15 @@ import numpy as np
 from cpms.batch import Batch, Query
 from cpms.cuda import room, variants
 from cpms.cuda.backend import current
-from cpms.cuda.batch_graph import FULL_COLUMNS, BatchGraph, Own, padded_columns, values_a_lane
+from cpms.cuda.batch_graph import FULL_COLUMNS, KEPT_BYTES, BatchGraph, Own, padded_columns, values_a_lane
 from cpms.engine import Floats, Problem, Sweep
 from cpms.errors import UnsupportedError
 
 Made = TypeVar("Made")
 _SUMS, _FOUND = 4, 5
 """L1, squares, mass and dangling mass; and the largest change."""
-POWER_BYTES, REFINE_BYTES = 24, 46
+POWER_BYTES = 24
+REFINE_BYTES = POWER_BYTES + 4 + KEPT_BYTES
 """Of a node and query: iterates and answers, and c and what low sweeps keep besides."""
 
 

@@ -16,7 +16,7 @@ from cpms.cuda.backend import current
 from cpms.cuda.shape import FULL
 from cpms.cuda.variants import Variant
 from cpms.engine import Floats, Problem
-from cpms.extrapolation import PRODUCTS
+from cpms.extrapolation import PRODUCTS, SLOTS
 
 MOST_COLUMNS = 128
 """Queries that one launch serves; float64 sweeps take `FULL_COLUMNS` of them at a time."""
@@ -30,6 +30,8 @@ PRODUCT_COLUMNS = 32
 """Queries whose products a launch finds, a lane each."""
 _MOST_PARTIALS = max(6 * MOST_COLUMNS, PRODUCTS * PRODUCT_COLUMNS)
 """Totals that a block leaves."""
+KEPT_BYTES = 2 * SLOTS
+"""Of a node and query, for z of a few low sweeps: 16-bit formats have all slots that extrapolation asks for."""
 _LIMITS = {1: 32, 2: 64, 4: 128}
 """Columns up to which a lane takes so many."""
 

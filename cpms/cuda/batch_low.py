@@ -1,7 +1,9 @@
 """Low sweeps of a batch of queries on a device, and what is kept of them; see ``batch.cu``.
 
 A sweep writes z alone. What z of the last few sweeps say is added to c at once, and at once they are combined into
-what leaves less (`cpms.extrapolation`), each query by products of its own.
+what leaves less (`cpms.extrapolation`), each query by products of its own. So c lacks what rounding r to z left out,
+and its mass what is spread instead; both are of the size of the noise that a round ends with, and the full sweep that
+follows finds them.
 """
 
 from __future__ import annotations
@@ -14,15 +16,20 @@ import numpy.typing as npt
 from cpms.cuda import variants
 from cpms.cuda.backend import current
 from cpms.cuda.batch import Places
-from cpms.cuda.batch_graph import MOST_COLUMNS, PRODUCT_COLUMNS, BatchGraph, groups_of, values_a_lane
+from cpms.cuda.batch_graph import (
+    KEPT_BYTES,
+    MOST_COLUMNS,
+    PRODUCT_COLUMNS,
+    BatchGraph,
+    groups_of,
+    values_a_lane,
+)
 from cpms.engine import Floats
 from cpms.errors import UnsupportedError
 from cpms.extrapolation import SLOTS
 from cpms.format import FloatFormat
 from cpms.quantising import headroom, shared_scale
 
-KEPT_BYTES = 2 * SLOTS
-"""Of a node and query, for z of a few sweeps: 16-bit formats have all slots that extrapolation asks for."""
 _MOST_EXPONENT = 100
 """Scales are powers of two that float32 has; ``scale_of_singles`` has the same limit."""
 _SINGLE_EXPONENT_BITS = 8
@@ -58,8 +65,6 @@ class Kept:
         slots = min(SLOTS, 8 * KEPT_BYTES // storage.width)
         self.z = arrays.empty((slots, graph.problem.graph.nodes + 1, row), np.uint8)
         self.z[:, -1] = 0
-        if slots < SLOTS:
-            self.z[-1] = 0  # It is moved on even if nobody came to write it.
         # Of each slot and query: one over the scale, the mass that is spread, the largest; see `BatchPast`.
         self.past = arrays.zeros((3, SLOTS, stride), np.float64)
         self.weights = arrays.zeros((_WEIGHTS, stride), np.float64)
@@ -85,15 +90,26 @@ class LowSweeps:
     largest, until, limits : arrays, shape (stride,)
         The largest of what is sent first, the L1 at which low sweeps end, and how many there are at most; 0 leaves
         a query as it is.
+    extrapolates : bool
+        Whether what is kept is combined, where all slots are there for it.
     """
 
     def __init__(
-        self, kept: Kept, places: Places, c: Any, largest: Floats, until: Floats, limits: npt.NDArray[np.int64]
+        self,
+        kept: Kept,
+        places: Places,
+        c: Any,
+        largest: Floats,
+        until: Floats,
+        limits: npt.NDArray[np.int64],
+        *,
+        extrapolates: bool = True,
     ) -> None:
         arrays, problem = current().arrays, kept.graph.problem
         self._kept, self._places, self._c = kept, places, c
-        self.extrapolates = len(kept) == SLOTS
-        self._since = 0
+        self._extrapolates = extrapolates and len(kept) == SLOTS
+        self._sent = self._since = 0
+        """The slot of what is on its way; sweeps since c was added to."""
         options, begins = self._first_options(largest, limits), limits > 0
         lost = self._quantised(options)
         self._spread = 1.0 / problem.graph.nodes if problem.dangling == "uniform" else 0.0
@@ -106,12 +122,12 @@ class LowSweeps:
         """Queue a sweep; ||r||_1 of each query goes to ``report``."""
         kept, last = self._kept, len(self._kept) - 1
         if self._since == last:
-            if self.extrapolates:
+            if self._extrapolates:
                 self._extrapolate()
+                self._sent = 0
             else:
                 for group in groups_of(self._places.stride, MOST_COLUMNS):
                     self._collect(group, kept.past, last, ends=self._ends)
-                kept.z[0] = kept.z[last]
             self._since = 0
         self._since += 1
         graph = kept.graph
@@ -119,7 +135,7 @@ class LowSweeps:
             _, low = variants.batch_low(kept.storage, values_a_lane(used))
             arguments = (
                 *(*graph.edges, *self._nodes(first, used), self._of(self._ends, first), self._of(self._options, first)),
-                *(kept.at(self._since - 1, first), kept.at(self._since, first)),
+                *(kept.at(self._sent, first), kept.at(self._since, first)),
             )
             blocks = graph.launch(low, arguments)
             arguments = (
@@ -127,6 +143,7 @@ class LowSweeps:
                 *(self._of(self._options, first), self._of(kept.past, first), np.uint32(self._since), report[first:]),
             )
             current().run(variants.BATCH_LOW_NEXT, -(-used // 8), arguments)
+        self._sent = self._since
 
     def end(self, counts: npt.NDArray[np.int64]) -> None:
         """Add to c what it lacks, of queries that made so many sweeps each."""

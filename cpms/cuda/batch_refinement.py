@@ -106,8 +106,8 @@ class CudaRefiningBatch(RefiningBatch):
         kept = self._places.without(places)
         if kept is not None:
             self._shares, self._fresh = closed_up(self._shares, self._fresh, kept)
-            self._c = self._c.take(kept, axis=1)
             self._kept = None
+            self._c = self._c.take(kept, axis=1)
             here = current().to_host(kept)
             self._mass, self._dangling, self._has_c = self._mass[here], self._dangling[here], self._has_c[here]
             self._largest = self._largest[here]
@@ -139,9 +139,10 @@ class CudaRefiningBatch(RefiningBatch):
         arrays, stride = current().arrays, len(until)
         if self._kept is None or self._kept.storage != storage:
             self._kept = None
-            self._kept = Kept(self._graph, storage, stride)
-        sweeps = LowSweeps(self._kept, self._places, self._c, self._largest, until, limits)
-        sweeps.extrapolates = sweeps.extrapolates and self.extrapolates
+            with memory_for(self.problem, len(self._places.columns), REFINE_BYTES):
+                self._kept = Kept(self._graph, storage, stride)
+        given = self._kept, self._places, self._c, self._largest, until, limits
+        sweeps = LowSweeps(*given, extrapolates=self.extrapolates)
         goes_on = limits > 0
         self._has_c[goes_on] = 1.0
         counts = np.zeros(stride, np.int64)

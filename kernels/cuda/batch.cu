@@ -119,7 +119,6 @@ CPMS_DEVICE void batch_full(const BatchEdges& edges, const BatchNodes& nodes, do
 // options, of each query: factor, what all nodes get, what teleport brings, scale of what is written, one over it.
 template <class Q, int Each>
 struct BatchLowEnd {
-    using Loaded = RowOf;
     const BatchNodes& nodes;
     const float (*options)[32 * Each];  // of each lane's columns, in shared memory
     u8* out;
@@ -373,7 +372,7 @@ CPMS_DEVICE void batch_products(const BatchNodes& nodes, const double* until, co
 }
 
 // Weights of the z that are kept, of each query: in c, and in what is sent next; of the latter the scale, and one over
-// it. A warp a query.
+// it. A warp a query; one that it does not pay for is not combined again in this round.
 CPMS_DEVICE void batch_combine(const double* partials, u32 blocks, const Columns& columns, u32 scaled, int top,
                                double* until, float* options, const BatchPast& past, double* weights) {
     __shared__ double found_by[block_warps][products], g_by[block_warps][depth];
@@ -422,7 +421,8 @@ CPMS_DEVICE void batch_combine(const double* partials, u32 blocks, const Columns
 }
 
 // Adds what z of the slots 1 to `last` say, by their weights, to c; where it Sends, slot 0 gets what goes on in their
-// place, and what rounding it loses is left for `batch_sent`. Does nothing if all its queries rest, given `until`.
+// place, and what rounding it loses is left for `batch_sent`. Weights are those of `batch_combine`, or else one over the
+// scales alone. Does nothing if all its queries rest, unless `until` is null.
 template <class Q, int Each, bool Sends>
 CPMS_DEVICE void batch_collect(const BatchNodes& nodes, const double* until, const double* weights, u32 last, u8* z,
                                u64 slot_bytes, float* c, double* partials) {

@@ -19,7 +19,7 @@ struct BatchEdges {
 };
 
 // Where numbers of queries lie: `stride` a node, of which a launch takes `used`; both are multiples of Each.
-// Behind the nodes is a row of zeros.
+// Behind the nodes is a row of zeros of what is gathered.
 struct Columns {
     u32 stride, used;
 };
