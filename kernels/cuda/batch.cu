@@ -344,25 +344,14 @@ CPMS_DEVICE void batch_products(const BatchNodes& nodes, const double* until, co
         }
 #pragma unroll
         for (int t = 0; t < together; ++t) {
-            float difference[kept_sweeps];
+            float sent[kept_sweeps];
 #pragma unroll
             for (int k = 0; k < kept_sweeps; ++k) {
                 float value[1];
                 Narrow<Q>::template values<1>(run[t][k], value);
-                difference[k] = value[0] * factor[k];
+                sent[k] = value[0] * factor[k];
             }
-#pragma unroll
-            for (int k = 0; k < depth; ++k) difference[k] -= difference[k + 1];
-            int to = 0;
-#pragma unroll
-            for (int k = 0; k < depth; ++k) {
-#pragma unroll
-                for (int j = 0; j <= k; ++j, ++to) product[to] = fmaf(difference[k], difference[j], product[to]);
-            }
-#pragma unroll
-            for (int k = 0; k < kept_sweeps; ++k, ++to) {
-                product[to] = fmaf(difference[k], difference[depth], product[to]);
-            }
+            add_products(sent, product);
         }
     }
     BatchTotals<1, products, products> totals;
@@ -389,10 +378,7 @@ CPMS_DEVICE void batch_combine(const double* partials, u32 blocks, const Columns
         __syncwarp();
         solve(found, g);
         __syncwarp();
-        const double* const with_last = found + products - kept_sweeps;
-        double left = with_last[depth];
-        for (int k = 0; k < depth; ++k) left -= g[k] * with_last[k];
-        combines = left < 0.95 * 0.95 * with_last[depth];
+        combines = pays(found, g);
     }
     if (lane) return;
     double most = 0.0, mass = 0.0;

@@ -38,6 +38,28 @@ struct Combination {
     double found[(resident_warps + 1) * products];  // those of all, and of each warp
 };
 
+// Adds the products of what a node sent in sweeps one after the other, of which it makes differences.
+CPMS_DEVICE void add_products(float (&sent)[kept_sweeps], float (&product)[products]) {
+#pragma unroll
+    for (int k = 0; k < depth; ++k) sent[k] -= sent[k + 1];
+    int at = 0;
+#pragma unroll
+    for (int k = 0; k < depth; ++k) {
+#pragma unroll
+        for (int j = 0; j <= k; ++j, ++at) product[at] = fmaf(sent[k], sent[j], product[at]);
+    }
+#pragma unroll
+    for (int k = 0; k < kept_sweeps; ++k, ++at) product[at] = fmaf(sent[k], sent[depth], product[at]);
+}
+
+// Whether enough less is left with g than without; see cpms/extrapolation.py.
+CPMS_DEVICE bool pays(const double* found, const double* g) {
+    const double* const with_last = found + products - kept_sweeps;
+    double left = with_last[depth];
+    for (int k = 0; k < depth; ++k) left -= g[k] * with_last[k];
+    return left < 0.95 * 0.95 * with_last[depth];
+}
+
 // g of least squares from the products, by Gauss and Jordan; a lane of the first warp has a column. As
 // cpms/extrapolation.py does, but for the order of what is added up.
 CPMS_DEVICE void solve(const double* found, double* g) {
@@ -179,19 +201,10 @@ CPMS_APART LowState extrapolated(Nodes nodes, Storing storing, Sent sent, Past& 
             Values z(sent, i);
 #pragma unroll 1
             for (int node = 0; node < Values::together; ++node, z.next()) {
-                float difference[kept_sweeps];
+                float sent_by[kept_sweeps];
 #pragma unroll
-                for (int k = 0; k < kept_sweeps; ++k) difference[k] = z.about(k, by);
-#pragma unroll
-                for (int k = 0; k < depth; ++k) difference[k] -= difference[k + 1];
-                int at = 0;
-#pragma unroll
-                for (int k = 0; k < depth; ++k) {
-#pragma unroll
-                    for (int j = 0; j <= k; ++j, ++at) product[at] = fmaf(difference[k], difference[j], product[at]);
-                }
-#pragma unroll
-                for (int k = 0; k < kept_sweeps; ++k, ++at) product[at] = fmaf(difference[k], difference[depth], product[at]);
+                for (int k = 0; k < kept_sweeps; ++k) sent_by[k] = z.about(k, by);
+                add_products(sent_by, product);
             }
         }
         add_over_grid(product, by.found, grid);
@@ -199,10 +212,8 @@ CPMS_APART LowState extrapolated(Nodes nodes, Storing storing, Sent sent, Past& 
     if (threadIdx.x < 32) solve(by.found, by.g);
     __syncthreads();
     if (threadIdx.x == 0) {
-        const double* const with_last = by.found + products - kept_sweeps;
-        double most = 0.0, sum = 0.0, left = with_last[depth];
-        for (int k = 0; k < depth; ++k) left -= by.g[k] * with_last[k];
-        past.pays = left < 0.95 * 0.95 * with_last[depth];
+        double most = 0.0, sum = 0.0;
+        past.pays = pays(by.found, by.g);
         for (int k = 0; k < kept_sweeps; ++k) {
             by.weight[k] = (k ? by.g[k - 1] : 0.0) + (k == depth ? 1.0 : -by.g[k]);
             most += fabs(by.weight[k]) * past.largest[k];

@@ -152,15 +152,6 @@ CPMS_DEVICE void store_word(Word* at, const Word& word, Streaming) {
 }
 #endif
 
-// Brings a line that will be read soon to the second-level cache.
-CPMS_DEVICE void prefetch(const void* at) {
-#if defined(__CUDA_ARCH__)
-    asm volatile("prefetch.global.L2 [%0];" ::"l"(at));
-#else
-    (void)at;
-#endif
-}
-
 // Copies to shared memory that go on by themselves until they are awaited, each thread its own. What is read is not kept
 // in the first-level cache where 16 bytes are copied at once.
 template <int Bytes>
