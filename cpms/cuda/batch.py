@@ -36,7 +36,7 @@ class CudaBatch(Batch):
 
     def __init__(self, problem: Problem) -> None:
         full = (variants.batch_full(each, refines=False) for each in (1, 2))
-        current().compile([variants.BATCH_TOTALS, *variants.ARRANGING, *full])
+        current().compile([variants.BATCH_TOTALS, variants.BATCH_RANKS, *variants.ARRANGING, *full])
         self.problem = problem
         self._graph = BatchGraph.of(problem)
         self.nbytes = self._graph.nbytes
@@ -165,16 +165,20 @@ class Answers:
     """
 
     def __init__(self, graph: BatchGraph, queries: int) -> None:
-        self._degree = current().arrays.maximum(graph.degree, 1)
+        self._degree = graph.degree
         self._room = current().arrays.empty((queries, len(self._degree)), np.float64)
         self._free = list(range(queries))
 
     def take(self, shares: Any, columns: list[int]) -> list[Any]:
         """Return the ranks in some columns, each an array in device memory."""
-        taken = [self._room[self._free.pop(0)] for _ in columns]
-        for ranks, column in zip(taken, columns, strict=True):
-            current().arrays.multiply(shares[:-1, column], self._degree, out=ranks)
-        return taken
+        backend, count = current(), len(columns)
+        taken, self._free = self._free[:count], self._free[count:]
+        if taken:
+            which = (backend.arrays.asarray(np.array(numbers, np.uint32)) for numbers in (columns, taken))
+            nodes, stride = np.uint32(len(self._degree)), np.uint32(shares.shape[1])
+            arguments = shares, self._degree, nodes, stride, *which, np.uint32(count), self._room
+            backend.run(variants.BATCH_RANKS, backend.spread(8 * int(nodes)), arguments)
+        return [self._room[place] for place in taken]
 
 
 def needed_bytes(problem: Problem, queries: int, each: int) -> int:

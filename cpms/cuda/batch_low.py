@@ -32,6 +32,7 @@ from cpms.quantising import headroom, shared_scale
 
 _MOST_EXPONENT = 100
 """Scales are powers of two that float32 has; ``scale_of_singles`` has the same limit."""
+_MOST_BIAS = 63
 _SINGLE_EXPONENT_BITS = 8
 _ALWAYS = np.uint64(0)
 _WEIGHTS = 2 * SLOTS + 2
@@ -139,7 +140,7 @@ class LowSweeps:
             )
             blocks = graph.launch(low, arguments)
             arguments = (
-                *(*self._found(blocks, used), *self._factors(), *self._scales(), self._of(self._ends, first)),
+                *(*self._found(blocks, used), *self._factors(), self._top(), self._of(self._ends, first)),
                 *(self._of(self._options, first), self._of(kept.past, first), np.uint32(self._since), report[first:]),
             )
             current().run(variants.BATCH_LOW_NEXT, -(-used // 8), arguments)
@@ -162,7 +163,7 @@ class LowSweeps:
             )
             blocks = graph.launch(variants.batch_products(kept.storage), arguments)
             arguments = (
-                *(*self._found(blocks, used), *self._scales(), self._of(self._ends, first)),
+                *(*self._found(blocks, used), self._top(), self._of(self._ends, first)),
                 *(self._of(self._options, first), self._of(kept.past, first), self._of(kept.weights, first)),
             )
             current().run(variants.BATCH_COMBINE, -(-used // 8), arguments)
@@ -191,7 +192,7 @@ class LowSweeps:
         """Return what low sweeps ask of each query: factor, two shares of lost mass, scale, one over it."""
         options = np.zeros((5, len(limits)), np.float32)
         for column in np.flatnonzero(limits):
-            exponent = shared_scale(self._kept.storage, float(largest[column]))
+            exponent = shared_scale(self._kept.storage, float(largest[column])) - self._spare
             scale = 2.0 ** max(-_MOST_EXPONENT, min(_MOST_EXPONENT, exponent))
             options[:, column] = self._kept.graph.problem.damping / scale, 0.0, 0.0, scale, 1.0 / scale
         return options
@@ -221,5 +222,10 @@ class LowSweeps:
     def _factors(self) -> tuple[Any, ...]:
         return np.float64(self._kept.graph.problem.damping), np.float64(self._spread)
 
-    def _scales(self) -> tuple[Any, ...]:
-        return np.uint32(1), np.int32(self._kept.storage.bias - headroom(self._kept.storage))
+    def _top(self) -> np.int32:
+        return np.int32(self._kept.storage.bias - headroom(self._kept.storage) - self._spare)
+
+    @property
+    def _spare(self) -> int:
+        """Powers of two that z leave to float32 for r, which is z times a degree."""
+        return max(0, self._kept.storage.bias - _MOST_BIAS)

@@ -69,15 +69,16 @@ _FILES = {
     "key_distance": "reduce_by_key.cu",
     "topk": "topk.cu",
     "batch_full": "batch.cu",
-    "batch_low": "batch.cu",
-    "batch_quantise": "batch.cu",
+    "batch_low": "batch_low.cu",
+    "batch_quantise": "batch_low.cu",
     "batch_correct": "batch.cu",
+    "batch_ranks": "batch.cu",
     "batch_totals": "batch.cu",
-    "batch_low_next": "batch.cu",
-    "batch_products": "batch.cu",
-    "batch_combine": "batch.cu",
-    "batch_collect": "batch.cu",
-    "batch_sent": "batch.cu",
+    "batch_low_next": "batch_low.cu",
+    "batch_products": "batch_kept.cu",
+    "batch_combine": "batch_kept.cu",
+    "batch_collect": "batch_kept.cu",
+    "batch_sent": "batch_kept.cu",
     "ranks_correct": "ranks.cu",
     "ranks_full": "ranks.cu",
     "ranks_quantise": "ranks.cu",
@@ -565,10 +566,11 @@ def in_bins(stored: Iterable[FloatFormat], way: Way) -> Iterator[Variant]:
 
 
 BATCH_TOTALS = Variant("batch_totals")
+BATCH_RANKS = Variant("batch_ranks")
 BATCH_LOW_NEXT = Variant("batch_low_next")
 BATCH_COMBINE = Variant("batch_combine")
 BATCH_SENT = Variant("batch_sent")
-BATCHING = (BATCH_TOTALS, BATCH_LOW_NEXT, BATCH_COMBINE, BATCH_SENT)
+BATCHING = (BATCH_TOTALS, BATCH_RANKS, BATCH_LOW_NEXT, BATCH_COMBINE, BATCH_SENT)
 
 
 def batches() -> Iterator[Variant]:

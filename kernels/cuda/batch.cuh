@@ -86,16 +86,13 @@ struct Narrow<Packed<E, M, rounding>> {
         constexpr bool by_pairs = rounding == Rounding::nearest && E == 5 && Each > 1 &&
                                   (M == 10 || (M == 2 && __CUDA_ARCH__ >= 890));
         if constexpr (by_pairs) {
-            const float most = (float)Store::most();
 #pragma unroll
             for (int k = 0; k < Each; k += 2) {
-                const float first = fmaxf(fminf(value[k], most), -most);
-                const float second = fmaxf(fminf(value[k + 1], most), -most);
                 if constexpr (M == 10) {
-                    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(run.word[k / 2]) : "f"(second), "f"(first));
+                    asm("cvt.rn.satfinite.f16x2.f32 %0, %1, %2;" : "=r"(run.word[k / 2]) : "f"(value[k + 1]), "f"(value[k]));
                 } else {
                     u16 pair;
-                    asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(second), "f"(first));
+                    asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(value[k + 1]), "f"(value[k]));
                     run.word[k / 4] |= (u32)pair << 8 * (k % 4);
                 }
             }
@@ -406,3 +403,9 @@ CPMS_DEVICE void walk_batch(const BatchEdges& edges, const u8* values, const Col
 }
 
 }  // namespace cpms
+
+#define CPMS_BATCH_EDGES                                                                              \
+    const unsigned *sources, const unsigned short *marks, const unsigned *first_rows,                 \
+        const unsigned *first_tasks, unsigned steps, unsigned task_steps, unsigned long long *pieces
+#define CPMS_BATCH_EDGES_GIVEN \
+    cpms::BatchEdges { sources, marks, first_rows, first_tasks, steps, task_steps, count, pieces }
