@@ -23,20 +23,20 @@ REFINE_BYTES = POWER_BYTES + 4 + KEPT_BYTES
 
 
 class CudaBatch(Batch):
-    """Shares x / out-degree (x itself on dangling nodes) of all queries, node by node, in device memory.
+    """x of all queries in device memory.
 
     A query that leaves goes on to be swept until so many have left that the others fit in fewer columns.
     """
 
     _places: Places
     _answers: Answers
-    _shares: Any
-    _fresh: Any
+    _iterates: Iterates
     _dangling: Floats
 
     def __init__(self, problem: Problem) -> None:
-        full = (variants.batch_full(each, refines=False) for each in (1, 2))
-        current().compile([variants.BATCH_TOTALS, variants.BATCH_RANKS, *variants.ARRANGING, *full])
+        full = [variant for each in (1, 2) for variant in variants.batch_full(each, refines=False)]
+        others = variants.BATCH_TOTALS, variants.BATCH_RANKS, variants.BATCH_SUMS
+        current().compile([*others, *variants.ARRANGING, *full])
         self.problem = problem
         self._graph = BatchGraph.of(problem)
         self.nbytes = self._graph.nbytes
@@ -46,24 +46,23 @@ class CudaBatch(Batch):
         """Begin all queries at the same first iterate."""
         with memory_for(self.problem, len(queries), POWER_BYTES):
             self._places = Places(queries, self._graph.degree)
-            self._shares, self._fresh = first_shares(self._graph, first, self._places.stride)
+            self._iterates = Iterates(self._graph, first, self._places.stride)
             self._answers = Answers(self._graph, len(queries))
         self._dangling = np.full(self._places.stride, first[self.problem.graph.dangling_nodes].sum())
 
     def sweep(self) -> list[Sweep]:
         """Sweep once."""
         options = full_options(self.problem, np.ones(self._places.stride), self._dangling)
-        found = full_sweep(self._graph, self._places, options, self._shares, self._fresh, None)
-        self._shares, self._fresh = self._fresh, self._shares
+        found = self._iterates.sweep(self._places, options)
         self._dangling = found[3]
         return [Sweep(*sweep) for sweep in sweeps_of(found, self._places.columns)]
 
     def take(self, places: list[int]) -> list[Any]:
         """Return the ranks of some queries, in device memory; they leave the batch."""
-        taken = self._answers.take(self._shares, [self._places.columns[place] for place in places])
+        taken = self._answers.take(self._iterates.shares, [self._places.columns[place] for place in places])
         kept = self._places.without(places)
         if kept is not None:
-            self._shares, self._fresh = closed_up(self._shares, self._fresh, kept)
+            self._iterates.close_up(kept)
             self._dangling = self._dangling[current().to_host(kept)]
         return taken
 
@@ -110,49 +109,71 @@ def full_options(problem: Problem, mass: Floats, dangling: Floats) -> Floats:
     return np.stack([to_mass_one, np.zeros(len(mass)), rest + damped])
 
 
-def full_sweep(
-    graph: BatchGraph, places: Places, options: Floats, shares: Any, fresh: Any, change: Any | None
-) -> Floats:
-    """Sweep all columns in float64, and return what was found of each, shape (5 or 6, columns).
+class Iterates:
+    """x of all queries as shares x / out-degree (x itself on dangling nodes), node by node, in device memory.
 
-    These are L1 and sum of squares of the change, mass, dangling mass and largest change; with a ``change``,
-    which then holds that divided by the out-degree, also the largest of its values.
+    Parameters
+    ----------
+    graph : BatchGraph
+    first : ndarray of float64, shape (nodes,)
+        Where all queries begin: what the first sweep gathers is of one column.
+    stride : int
+        Columns.
     """
-    given = current().arrays.asarray(options)
 
-    def launch(first: int, used: int) -> int:
-        arguments = (
-            *(*graph.edges, *graph.nodes(places.own, first, used, places.stride), np.float64(graph.problem.damping)),
-            *(given.reshape(-1)[first:], shares.reshape(-1)[first:], fresh.reshape(-1)[first:]),
-            np.uint64(0) if change is None else change.reshape(-1)[first:],
-        )
-        return graph.launch(variants.batch_full(values_a_lane(used), refines=change is not None), arguments)
+    shares: Any
+    """Those of the last sweep, behind the nodes a row of zeros."""
 
-    count = _FOUND + (change is not None)
-    return graph.totals(count, _SUMS, places.stride, FULL_COLUMNS, launch)
+    def __init__(self, graph: BatchGraph, first: Floats, stride: int) -> None:
+        arrays, nodes = current().arrays, graph.problem.graph.nodes
+        self._graph = graph
+        self.shares, self._fresh = (arrays.empty((nodes + 1, stride), np.float64) for _ in range(2))
+        self.shares[nodes] = self._fresh[nodes] = 0.0
+        self._first = arrays.zeros(nodes + 1, np.float64)
+        self._first[:nodes] = arrays.asarray(first) / arrays.maximum(graph.degree, 1)
+
+    def sweep(self, places: Places, options: Floats, change: Any | None = None) -> Floats:
+        """Sweep all columns in float64, and return what was found of each, shape (5 or 6, columns).
+
+        These are L1 and sum of squares of the change, mass, dangling mass and largest change; with a ``change``,
+        which then holds that divided by the out-degree, also the largest of its values.
+        """
+        graph, given = self._graph, current().arrays.asarray(options).reshape(-1)
+        damping, none = np.float64(graph.problem.damping), np.uint64(0)
+        begins = None if self._first is None else (self._first, self._sums())
+
+        def launch(first: int, used: int) -> int:
+            start, full = variants.batch_full(values_a_lane(used), refines=change is not None)
+            nodes = *graph.nodes(places.own, first, used, places.stride), damping, given[first:]
+            room = self._fresh.reshape(-1)[first:], none if change is None else change.reshape(-1)[first:]
+            if begins:
+                return graph.launch(start, (*nodes, *begins, *room))
+            return graph.launch(full, (*graph.edges, *nodes, self.shares.reshape(-1)[first:], *room))
+
+        count = _FOUND + (change is not None)
+        found = graph.totals(count, _SUMS, places.stride, FULL_COLUMNS, launch)
+        self.shares, self._fresh, self._first = self._fresh, self.shares, None
+        return found
+
+    def close_up(self, kept: Any) -> None:
+        """Keep these columns; shares and room for the next ones each go to the memory of the other."""
+        shape = len(self.shares), len(kept)
+        both = self._fresh, self.shares
+        closed, room = (memory.reshape(-1)[: shape[0] * shape[1]].reshape(shape) for memory in both)
+        self.shares.take(kept, axis=1, out=closed)
+        room[-1] = 0.0
+        self.shares, self._fresh = closed, room
+
+    def _sums(self) -> Any:
+        nodes = self._graph.problem.graph.nodes
+        sums = current().arrays.empty(nodes, np.float64)
+        self._graph.launch(variants.BATCH_SUMS, (*self._graph.edges, np.uint32(nodes), self._first, sums))
+        return sums
 
 
 def sweeps_of(found: Floats, columns: list[int]) -> list[tuple[float, float, float, float]]:
     """Return the parts of a `Sweep` of each of these columns."""
     return [(l1, squares**0.5, linf, mass) for l1, squares, mass, _, linf in found[:_FOUND, columns].T.tolist()]
-
-
-def first_shares(graph: BatchGraph, first: Floats, stride: int) -> tuple[Any, Any]:
-    """Return the shares of one iterate in all columns, and room for the next; behind the nodes is a row of zeros."""
-    arrays, nodes = current().arrays, graph.problem.graph.nodes
-    shares, fresh = (arrays.empty((nodes + 1, stride), np.float64) for _ in range(2))
-    shares[:nodes] = (arrays.asarray(first) / arrays.maximum(graph.degree, 1))[:, None]
-    shares[nodes] = fresh[nodes] = 0.0
-    return shares, fresh
-
-
-def closed_up(shares: Any, fresh: Any, kept: Any) -> tuple[Any, Any]:
-    """Return shares of the columns that stay, and room for the next ones, each in the memory of the other."""
-    shape = len(shares), len(kept)
-    closed, room = (memory.reshape(-1)[: shape[0] * shape[1]].reshape(shape) for memory in (fresh, shares))
-    shares.take(kept, axis=1, out=closed)
-    room[-1] = 0.0
-    return closed, room
 
 
 class Answers:
@@ -184,7 +205,7 @@ class Answers:
 def needed_bytes(problem: Problem, queries: int, each: int) -> int:
     """Return about how many bytes of device memory a batch needs, ``each`` a node and query, the graph included."""
     graph = problem.graph
-    return 9 * (graph.edges + graph.nodes) + 32 * graph.nodes + each * (graph.nodes + 1) * padded_columns(queries)
+    return 9 * (graph.edges + graph.nodes) + 48 * graph.nodes + each * (graph.nodes + 1) * padded_columns(queries)
 
 
 def memory_for(problem: Problem, queries: int, each: int) -> Any:

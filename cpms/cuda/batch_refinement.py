@@ -17,12 +17,10 @@ from cpms.cuda.backend import NOTED, current
 from cpms.cuda.batch import (
     REFINE_BYTES,
     Answers,
+    Iterates,
     Places,
-    closed_up,
-    first_shares,
     fitting_width,
     full_options,
-    full_sweep,
     memory_for,
     sweeps_of,
 )
@@ -36,11 +34,10 @@ _GROUP = 4
 
 
 class CudaRefiningBatch(RefiningBatch):
-    """x as shares and c of all queries, node by node, in device memory."""
+    """x and c of all queries, node by node, in device memory."""
 
     _places: Places
-    _shares: Any
-    _fresh: Any
+    _iterates: Iterates
     _answers: Answers
     _c: Any
     _kept: Kept | None
@@ -56,7 +53,7 @@ class CudaRefiningBatch(RefiningBatch):
         """Begin all queries at the same first iterate."""
         with memory_for(self.problem, len(queries), REFINE_BYTES):
             self._places = Places(queries, self._graph.degree)
-            self._shares, self._fresh = first_shares(self._graph, first, self._places.stride)
+            self._iterates = Iterates(self._graph, first, self._places.stride)
             self._c = current().arrays.empty((self.problem.graph.nodes, self._places.stride), np.float32)
             self._answers = Answers(self._graph, len(queries))
         self._kept = None
@@ -71,8 +68,7 @@ class CudaRefiningBatch(RefiningBatch):
         if self._has_c.any():
             self._correct()
         options = full_options(self.problem, self._mass, self._dangling)
-        found = full_sweep(self._graph, self._places, options, self._shares, self._fresh, self._c)
-        self._shares, self._fresh = self._fresh, self._shares
+        found = self._iterates.sweep(self._places, options, self._c)
         self._mass, self._dangling, self._largest = found[2], found[3], found[5]
         self._has_c = np.zeros(self._places.stride)
         return [Sweep(*sweep) for sweep in sweeps_of(found, self._places.columns)]
@@ -98,14 +94,14 @@ class CudaRefiningBatch(RefiningBatch):
         What low sweeps found counts where a limit of sweeps ends a solve before it is added.
         """
         columns = [self._places.columns[place] for place in places]
-        taken = self._answers.take(self._shares, columns)
+        taken = self._answers.take(self._iterates.shares, columns)
         for ranks, column in zip(taken, columns, strict=True):
             if self._has_c[column]:
                 ranks += self._c[:, column]
                 ranks *= ranks > 0
         kept = self._places.without(places)
         if kept is not None:
-            self._shares, self._fresh = closed_up(self._shares, self._fresh, kept)
+            self._iterates.close_up(kept)
             self._kept = None
             self._c = self._c.take(kept, axis=1)
             here = current().to_host(kept)
@@ -119,7 +115,7 @@ class CudaRefiningBatch(RefiningBatch):
         def launch(first: int, used: int) -> int:
             arguments = (
                 *(*self._graph.nodes(places.own, first, used, places.stride), has[first:]),
-                *(self._shares.reshape(-1)[first:], self._c.reshape(-1)[first:]),
+                *(self._iterates.shares.reshape(-1)[first:], self._c.reshape(-1)[first:]),
             )
             return self._graph.launch(variants.batch_correct(values_a_lane(used)), arguments)
 
@@ -181,7 +177,7 @@ def needed_variants() -> list[variants.Variant]:
     """Return what rounds launch, with the formats of the default policy; others are compiled when they come."""
     wanted = [*variants.BATCHING, *variants.ARRANGING]
     for each in (1, 2):
-        wanted += [variants.batch_full(each, refines=True), variants.batch_correct(each)]
+        wanted += [*variants.batch_full(each, refines=True), variants.batch_correct(each)]
     for storage in (FP16, FP32):
         wanted += variants.batch_kept(storage)
         for each in (1, 2, 4):

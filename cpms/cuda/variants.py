@@ -71,6 +71,8 @@ _FILES = {
     "batch_full": "batch.cu",
     "batch_low": "batch_low.cu",
     "batch_quantise": "batch_low.cu",
+    "batch_sums": "batch.cu",
+    "batch_first": "batch.cu",
     "batch_correct": "batch.cu",
     "batch_ranks": "batch.cu",
     "batch_totals": "batch.cu",
@@ -342,10 +344,10 @@ def of_plain(kernel: str, real: str) -> Variant:
     return Variant(kernel, (real,), ({"float64": "double", "float32": "float"}[real],))
 
 
-def batch_full(each: int, *, refines: bool) -> Variant:
-    """Return the float64 sweep of a batch, ``each`` queries a lane; it keeps the change where it refines."""
-    name = "refines" if refines else "power"
-    return Variant("batch_full", (f"{each}", name), (f"{each}", _bool(refines)), SHAPES[16])
+def batch_full(each: int, *, refines: bool) -> list[Variant]:
+    """Return the first and the other float64 sweeps of a batch, ``each`` queries a lane; they may keep the change."""
+    names, arguments = (f"{each}", "refines" if refines else "power"), (f"{each}", _bool(refines))
+    return [Variant(kernel, names, arguments, SHAPES[16]) for kernel in ("batch_first", "batch_full")]
 
 
 def batch_low(storage: FloatFormat, each: int) -> list[Variant]:
@@ -567,17 +569,19 @@ def in_bins(stored: Iterable[FloatFormat], way: Way) -> Iterator[Variant]:
 
 BATCH_TOTALS = Variant("batch_totals")
 BATCH_RANKS = Variant("batch_ranks")
+BATCH_SUMS = Variant("batch_sums")
 BATCH_LOW_NEXT = Variant("batch_low_next")
 BATCH_COMBINE = Variant("batch_combine")
 BATCH_SENT = Variant("batch_sent")
-BATCHING = (BATCH_TOTALS, BATCH_RANKS, BATCH_LOW_NEXT, BATCH_COMBINE, BATCH_SENT)
+BATCHING = (BATCH_TOTALS, BATCH_RANKS, BATCH_SUMS, BATCH_LOW_NEXT, BATCH_COMBINE, BATCH_SENT)
 
 
 def batches() -> Iterator[Variant]:
     """Yield what batches of queries launch, for the named packed floats and some more."""
     yield from BATCHING
     for each in (1, 2):
-        yield from (batch_full(each, refines=refines) for refines in (False, True))
+        for refines in (False, True):
+            yield from batch_full(each, refines=refines)
         yield batch_correct(each)
     for name in ("fp32", "fp16", "bf16", "e5m2", "e4m3", "fp16-zero"):
         storage = format_named(name)

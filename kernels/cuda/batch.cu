@@ -72,6 +72,43 @@ CPMS_DEVICE void batch_full(const BatchEdges& edges, const BatchNodes& nodes, do
     end.totals.template leave<double>(partials, nodes.columns);
 }
 
+// Sums of one column's shares, which lie side by side.
+struct BatchSumEnd {
+    struct Loaded {};
+    double* sums;
+
+    CPMS_DEVICE Loaded load(u32, const Lane<1>&) const { return {}; }
+    CPMS_DEVICE void finish(u32 row, const double (&sum)[1], const Loaded&, const Lane<1>&) const {
+        if (threadIdx.x % 32 == 0) sums[row] = sum[0];
+    }
+    CPMS_DEVICE void turn_done() const {}
+};
+
+CPMS_DEVICE void batch_sums(const BatchEdges& edges, const double* shares, double* sums) {
+    BatchSumEnd end{sums};
+    walk_batch<double, 1>(edges, (const u8*)shares, Columns{1, 1}, end);
+}
+
+// The first float64 sweep, of queries that begin at one iterate: its shares, and what `batch_sums` found of them.
+template <int Each, bool Refines>
+CPMS_DEVICE void batch_first(const BatchNodes& nodes, double damping, const double* options, const double* shares,
+                             const double* sums, double* fresh, float* change, double* partials) {
+    const Lane<Each> mine(nodes.columns);
+    BatchFullEnd<Each, Refines> end{nodes, damping, options, nullptr, fresh, change, {}};
+    const u32 warps = gridDim.x * resident_warps;
+    for (u32 row = blockIdx.x * resident_warps + threadIdx.x / 32; row < nodes.count; row += warps) {
+        typename BatchFullEnd<Each, Refines>::Loaded loaded{RowOf(nodes, row), {}};
+        double sum[Each];
+#pragma unroll
+        for (int k = 0; k < Each; ++k) {
+            loaded.share[k] = shares[row];
+            sum[k] = sums[row];
+        }
+        end.finish(row, sum, loaded, mine);
+    }
+    end.totals.template leave<double>(partials, nodes.columns);
+}
+
 // x = x + c, not below 0, for queries that have a c (1, else 0); mass and dangling mass of all.
 template <int Each>
 CPMS_DEVICE void batch_correct(const BatchNodes& nodes, const double* has, double* shares, const float* c,
@@ -140,6 +177,18 @@ CPMS_DEVICE void batch_totals(const double* partials, u32 blocks, const Columns&
              const double* shares, double* fresh, float* change, double* partials) {                  \
         cpms::batch_full<__VA_ARGS__>(CPMS_BATCH_EDGES_GIVEN, CPMS_BATCH_NODES_GIVEN, damping,        \
                                       options, shares, fresh, change, partials);                      \
+    }
+#define CPMS_BATCH_SUMS(NAME)                                                                         \
+    extern "C" __global__ void __launch_bounds__(512, 2)                                              \
+        NAME(CPMS_BATCH_EDGES, unsigned count, const double* shares, double* sums, double*) {         \
+        cpms::batch_sums(CPMS_BATCH_EDGES_GIVEN, shares, sums);                                       \
+    }
+#define CPMS_BATCH_FIRST(NAME, ...)                                                                   \
+    extern "C" __global__ void __launch_bounds__(512, 1)                                              \
+        NAME(CPMS_BATCH_NODES, double damping, const double* options, const double* shares,           \
+             const double* sums, double* fresh, float* change, double* partials) {                    \
+        cpms::batch_first<__VA_ARGS__>(CPMS_BATCH_NODES_GIVEN, damping, options, shares, sums, fresh, \
+                                       change, partials);                                             \
     }
 #define CPMS_BATCH_CORRECT(NAME, EACH)                                                                \
     extern "C" __global__ void __launch_bounds__(512, 2)                                              \
