@@ -33,6 +33,7 @@ from cpms.quantising import headroom, shared_scale
 _MOST_EXPONENT = 100
 """Scales are powers of two that float32 has; ``scale_of_singles`` has the same limit."""
 _MOST_BIAS = 63
+"""Of z: the largest exponents of float32 are for r."""
 _SINGLE_EXPONENT_BITS = 8
 _ALWAYS = np.uint64(0)
 _WEIGHTS = 2 * SLOTS + 2
