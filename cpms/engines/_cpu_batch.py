@@ -13,6 +13,8 @@ from cpms.sparse.csr import unsigned_indptr, unsigned_sources
 _PART_COST = 200_000
 """Edges and rows, times queries, that a part of the rows holds at least."""
 _MOST_PARTS = 64
+_TOGETHER = 8
+"""Queries whose sums of a row stay in registers."""
 
 
 class CpuBatch(Batch):
@@ -80,26 +82,53 @@ class CpuBatch(Batch):
         return list(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True))
 
 
+@numba.njit(inline="always")  # type: ignore[untyped-decorator, unused-ignore]
+def _sum_together(sources, share, begin, end, first, sums):  # type: ignore[no-untyped-def]
+    """Sum a row for `_TOGETHER` queries, in registers."""
+    a = b = c = d = e = f = g = h = 0.0
+    for k in range(begin, end):
+        at = sources[k]
+        a += share[at, first]
+        b += share[at, first + np.uint64(1)]
+        c += share[at, first + np.uint64(2)]
+        d += share[at, first + np.uint64(3)]
+        e += share[at, first + np.uint64(4)]
+        f += share[at, first + np.uint64(5)]
+        g += share[at, first + np.uint64(6)]
+        h += share[at, first + np.uint64(7)]
+    sums[first] = a
+    sums[first + np.uint64(1)] = b
+    sums[first + np.uint64(2)] = c
+    sums[first + np.uint64(3)] = d
+    sums[first + np.uint64(4)] = e
+    sums[first + np.uint64(5)] = f
+    sums[first + np.uint64(6)] = g
+    sums[first + np.uint64(7)] = h
+
+
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
 def _swept(  # type: ignore[no-untyped-def]
     indptr, sources, degree, share, out, damping, to_all, to_teleport, rows, columns, weights, low, high
 ):
     """Write the rows of a part; return by query L1 and squares of the change, mass, dangling mass, largest change."""
     count = share.shape[1]
+    together = count // _TOGETHER * _TOGETHER
     found = np.zeros((5, count))
     sums = np.empty(count)
     for row in range(low, high):
-        sums[:] = 0.0
-        for k in range(indptr[row], indptr[row + 1]):
-            gathered = share[sources[k]]
-            for j in range(count):
-                sums[j] += gathered[j]
+        begin, end = indptr[row], indptr[row + 1]
+        for first in range(0, together, _TOGETHER):
+            _sum_together(sources, share, begin, end, np.uint64(first), sums)
+        for j in range(together, count):
+            total = 0.0
+            for k in range(begin, end):
+                total += share[sources[k], j]
+            sums[j] = total
         for j in range(count):
             sums[j] = damping * sums[j] + to_all[j]
         for k in range(rows[row], rows[row + 1]):
             sums[columns[k]] += to_teleport[columns[k]] * weights[k]
         by = np.float64(max(degree[row], np.uint32(1)))
-        loose = degree[row] == np.uint32(0)
         for j in range(count):
             change = abs(sums[j] - share[row, j] * by)
             out[row, j] = sums[j] / by
@@ -107,6 +136,7 @@ def _swept(  # type: ignore[no-untyped-def]
             found[1, j] += change * change
             found[2, j] += sums[j]
             found[4, j] = max(found[4, j], change)
-            if loose:
+        if degree[row] == np.uint32(0):
+            for j in range(count):
                 found[3, j] += sums[j]
     return found
