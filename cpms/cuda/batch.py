@@ -17,6 +17,8 @@ from cpms.errors import UnsupportedError
 Made = TypeVar("Made")
 _SUMS, _FOUND = 4, 5
 """L1, squares, mass and dangling mass; and the largest change."""
+_ROW_THREADS = 8
+"""Of `Answers.take`, whose blocks of 256 threads have 32 rows."""
 POWER_BYTES = 24
 REFINE_BYTES = POWER_BYTES + 4 + KEPT_BYTES
 """Of a node and query: iterates and answers, and c and what low sweeps keep besides."""
@@ -192,13 +194,13 @@ class Answers:
 
     def take(self, shares: Any, columns: list[int]) -> list[Any]:
         """Return the ranks in some columns, each an array in device memory."""
-        backend, count = current(), len(columns)
+        backend, count, nodes = current(), len(columns), len(self._degree)
         taken, self._free = self._free[:count], self._free[count:]
         if taken:
             which = (backend.arrays.asarray(np.array(numbers, np.uint32)) for numbers in (columns, taken))
-            nodes, stride = np.uint32(len(self._degree)), np.uint32(shares.shape[1])
-            arguments = shares, self._degree, nodes, stride, *which, np.uint32(count), self._room
-            backend.run(variants.BATCH_RANKS, backend.spread(8 * int(nodes)), arguments)
+            sizes = np.uint32(nodes), np.uint32(shares.shape[1])
+            arguments = shares, self._degree, *sizes, *which, np.uint32(count), self._room
+            backend.run(variants.BATCH_RANKS, backend.spread(nodes * _ROW_THREADS), arguments)
         return [self._room[place] for place in taken]
 
 

@@ -123,6 +123,12 @@ struct Lane {
     }
 };
 
+// The column of a number of all lanes, one lane's after another's.
+template <int Each>
+CPMS_DEVICE u32 column_at(u32 place, const Columns& columns) {
+    return smaller(place / Each * Each, columns.used - Each) + place % Each;
+}
+
 // Adds what a node gets of teleport to each query.
 template <int Each, class Number, class Share>
 CPMS_DEVICE void add_own(const BatchOwn& own, u32 row, u32 first, Number (&value)[Each], Share share) {

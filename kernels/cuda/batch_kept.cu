@@ -103,7 +103,7 @@ CPMS_DEVICE void batch_collect(const BatchNodes& nodes, const double* until, con
     if (until && all_rest(until, nodes.columns)) return;
     alignas(16) __shared__ float here[rows][columns];
     for (u32 i = threadIdx.x; i < rows * columns; i += resident_threads) {
-        const u32 column = smaller(i % columns / Each * Each, nodes.columns.used - Each) + i % Each;
+        const u32 column = column_at<Each>(i % columns, nodes.columns);
         here[i / columns][i % columns] = (float)weights[i / columns * nodes.columns.stride + column];
     }
     __syncthreads();

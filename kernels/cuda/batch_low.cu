@@ -60,7 +60,7 @@ CPMS_DEVICE void batch_low(const BatchEdges& edges, const BatchNodes& nodes, con
     if (all_rest(until, nodes.columns)) return;
     alignas(16) __shared__ float here[low_options][columns];
     for (u32 i = threadIdx.x; i < low_options * columns; i += resident_threads) {
-        const u32 option = i / columns, column = smaller(i % columns / Each * Each, nodes.columns.used - Each) + i % Each;
+        const u32 option = i / columns, column = column_at<Each>(i % columns, nodes.columns);
         const float scale = option < low_scale ? options[low_scale * nodes.columns.stride + column] : 1.0f;
         here[option][i % columns] = options[option * nodes.columns.stride + column] * scale;
     }
