@@ -6,6 +6,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,12 +16,13 @@ from cpms import engines
 from cpms.certify_batch import BatchReferee
 from cpms.engine import DanglingRule, Engine, Floats, Norm, Problem, Sweep
 from cpms.errors import InputError, UnsupportedError
-from cpms.format import FP16, FP64, Format, format_named
+from cpms.format import FP64, Format, format_named
 from cpms.graph import Graph
 from cpms.main_memory import in_main_memory
 from cpms.precision import FLOAT64
 from cpms.refine import Refining, default_policy
 from cpms.result import Result, Status, Step
+from cpms.solve import METHODS, Method, pagerank
 from cpms.start import first_iterate
 from cpms.stopping import Stopping
 from cpms.teleport import teleport_distribution
@@ -37,6 +39,12 @@ class Query:
 
     nodes: npt.NDArray[np.int64]
     weights: Floats
+
+    def teleport(self, count: int) -> Floats:
+        """Return the distribution over so many nodes."""
+        values = np.zeros(count)
+        values[self.nodes] = self.weights
+        return values
 
 
 class Batch(ABC):
@@ -66,7 +74,7 @@ def personalized_pagerank(
     graph: Graph,
     queries: Sequence[Personalization],
     *,
-    method: str = "power",
+    method: Method = "power",
     storage: str | Format = "auto",
     damping: float = 0.85,
     tol: float = 1e-10,
@@ -80,6 +88,9 @@ def personalized_pagerank(
 ) -> list[Result]:
     """Compute one personalised PageRank a query, ``width`` of them at a time.
 
+    Queries of a batch share every read of the matrix; by ``refine`` on engine ``cpu``, whose caches have room for
+    one iterate, they go one after the other and share what preparing the matrix takes.
+
     Parameters
     ----------
     graph : Graph
@@ -89,13 +100,13 @@ def personalized_pagerank(
     method : {"power", "refine"}
         Power iteration in float64, or sweeps on the residual that read few bits; see `cpms.refine`.
     storage : str or Format
-        Of ``refine``: format of the residual, fp16 by default. Power iteration is in fp64.
+        Of ``refine``: format of the residual; ``auto`` is that of `cpms.pagerank`. Power iteration is in fp64.
     damping, tol, norm, max_iterations, dangling
         As in `cpms.pagerank`.
     start : ndarray of float64, shape (nodes,), optional
         First iterate of every query, of sum 1; uniform by default. See `penalised_start`.
     engine : str
-        An engine that takes batches, or ``auto``.
+        An engine that takes batches, or ``auto``: what `cpms.pagerank` takes for a query alone.
     width : int, optional
         Queries that share a sweep; more save reads of the matrix, and need 16 to 36 bytes a node each.
         By default what pays on the engine and fits.
@@ -128,19 +139,34 @@ def personalized_pagerank(
         raise UnsupportedError(
             f"batches store no values, but {graph.name} has weights; use cpms.pagerank, or ignore them"
         )
-    chosen = _storage(method, storage, policy)
+    given = _storage(method, storage, policy)
     named = [_query(graph, query, place) for place, query in enumerate(queries)]
+    if engine == "auto" and len(named) == 1:  # It has nothing to share a batch with.
+        return [
+            pagerank(
+                graph,
+                method=method,
+                storage=storage,
+                damping=damping,
+                tol=tol,
+                norm=norm,
+                max_iterations=max_iterations,
+                personalization=named[0].teleport(graph.nodes),
+                dangling=dangling,
+                start=start,
+                controller=policy,
+            )
+        ]
     first = first_iterate(graph, in_main_memory(start))
     problem = Problem(graph, damping, None, dangling)
     executor = engines.chosen(engine, problem, "batch")
+    chosen = given or (executor.refines_in if method == "refine" else FP64)
     began = time.perf_counter()
     run = prepared(executor, problem, method, chosen, policy)
     prepare_s = time.perf_counter() - began
     referee = BatchReferee(problem, stopping)
     results: list[Result] = []
-    share = width or run.batch.width
-    for begin in range(0, len(named), share):
-        here = named[begin : begin + share]
+    for here in _shared_out(named, width or run.batch.width):
         solved = run.solve(here, first, stopping)
         answers = [in_main_memory(ranks) for ranks, _, _ in solved]
         verdicts = referee.verdicts(here, answers, [status for _, status, _ in solved])
@@ -190,19 +216,18 @@ class RefineRun:
     policy: Refining
 
     def solve(self, queries: list[Query], first: Floats, stopping: Stopping) -> Solved:
-        """Answer queries together; ranks stay where the engine has them."""
-        from cpms.batch_refine import refine_all
-
-        return refine_all(self.batch, queries, first, self.policy, stopping)
+        """Answer queries; ranks stay where the engine has them."""
+        return self.batch.solve(queries, first, self.policy, stopping)
 
 
-def _storage(method: str, storage: str | Format, policy: Refining | None) -> Format:
-    if method not in ("power", "refine"):
-        raise InputError(f"method is {method!r}; it can be power or refine")
+def _storage(method: str, storage: str | Format, policy: Refining | None) -> Format | None:
+    """Return the format asked for; None: what method and engine choose."""
+    if method not in METHODS:
+        raise InputError(f"method is {method!r}; it can be {' or '.join(METHODS)}")
     if policy is not None and method == "power":
         raise InputError("this policy plans rounds of method 'refine'; leave it out, or give method='refine'")
     if storage == "auto":
-        return FP16 if method == "refine" else FP64
+        return None
     chosen = format_named(storage) if isinstance(storage, str) else storage
     if method == "power" and chosen != FP64:
         raise UnsupportedError(f"batches iterate in fp64, not {chosen.name}; use method refine, or one at a time")
@@ -265,6 +290,13 @@ def penalised_start(graph: Graph, penalty: float = 0.1) -> Floats:
     weights = np.where(graph.in_degree > 0, 1.0 - penalty, penalty)
     first: Floats = weights / weights.sum()
     return first
+
+
+def _shared_out(queries: list[Query], most: int) -> list[list[Query]]:
+    """Cut queries into as few parts as may be of at most so many, of about the same size."""
+    parts = -(-len(queries) // most)
+    bounds = [len(queries) * part // max(parts, 1) for part in range(parts + 1)]
+    return [queries[low:high] for low, high in pairwise(bounds)]
 
 
 def _query(graph: Graph, query: Personalization, place: int) -> Query:

@@ -26,12 +26,21 @@ class LowGoal(NamedTuple):
 
 
 class RefiningBatch(ABC):
-    """A problem prepared for queries that are refined together; it holds x and c of each."""
+    """A problem prepared for many queries by method ``refine``."""
 
     problem: Problem
     nbytes: int
     width: int
-    """Queries that it pays to sweep together, and that there is room for."""
+    """Queries that it pays to answer together, and that there is room for."""
+
+    @abstractmethod
+    def solve(self, queries: list[Query], first: Floats, policy: Refining, stopping: Stopping) -> Solved:
+        """Refine each query from ``first`` until its own residual is small; ranks stay where the engine has them."""
+
+
+class Lockstep(RefiningBatch):
+    """One that holds x and c of each query, and sweeps all of them together."""
+
     extrapolates: bool = True
     """Whether low sweeps of many queries may be combined (see `cpms.extrapolation`), of each by what it found."""
 
@@ -55,6 +64,10 @@ class RefiningBatch(ABC):
     @abstractmethod
     def take(self, places: list[int]) -> list[Any]:
         """Return the ranks of the queries at these places, as `Batch.take` does."""
+
+    def solve(self, queries: list[Query], first: Floats, policy: Refining, stopping: Stopping) -> Solved:
+        """Refine queries together; one that is done leaves."""
+        return refine_all(self, queries, first, policy, stopping)
 
 
 @dataclass
@@ -97,9 +110,7 @@ class _Course:
         return steps
 
 
-def refine_all(
-    batch: RefiningBatch, queries: list[Query], first: Floats, policy: Refining, stopping: Stopping
-) -> Solved:
+def refine_all(batch: Lockstep, queries: list[Query], first: Floats, policy: Refining, stopping: Stopping) -> Solved:
     """Refine all queries from ``first``, each until its own residual is small; a query that is done leaves."""
     batch.start(queries, first)
     began = time.perf_counter()

@@ -215,6 +215,10 @@ class Refinement(ABC):
         """
         return None
 
+    def aim(self, teleport: Floats) -> bool:  # noqa: ARG002
+        """Go on with another teleport distribution, shape (nodes,); False: the engine has to be prepared for it."""
+        return False
+
     @abstractmethod
     def round(self, storage: FloatFormat | None, *, gain: float, tol: float, norm: Norm, most_low: int) -> Round:
         """Correct x by c, sweep in float64, and go on with low sweeps unless ``norm`` of r is below ``tol``.
@@ -291,7 +295,7 @@ class Engine(ABC):
 
     def refining_batch(self, problem: Problem) -> RefiningBatch:  # noqa: ARG002
         """Prepare for many teleport distributions at once by method ``refine``."""
-        raise UnsupportedError(f"engine {self.name} takes no batches of queries by method 'refine'; use cuda, or power")
+        raise UnsupportedError(f"engine {self.name} takes no batches of queries by method 'refine'; use cpu or cuda")
 
     def refinement(self, problem: Problem) -> Refinement:  # noqa: ARG002
         """Prepare for method ``refine``, in the pattern layout; engines that list the method have it."""

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Literal, get_args
 
 from cpms import engines
 from cpms.certify import Referee
-from cpms.engine import DanglingRule, Floats, Norm, Operator, Problem, Refinement
+from cpms.engine import DanglingRule, Floats, Norm, Operator, Problem
 from cpms.errors import InputError, UnsupportedError
-from cpms.format import DOUBLE_BITS, FP64, Format, format_named
+from cpms.format import FP64, Format, format_named
 from cpms.graph import Graph
 from cpms.main_memory import in_main_memory, to_host
 from cpms.power import power
-from cpms.precision import FLOAT64, Controller, default_controller
-from cpms.refine import Refining, at_once, default_policy, refine
-from cpms.result import Result, Status, Step
+from cpms.precision import Controller, default_controller
+from cpms.refine import Refining, default_policy
+from cpms.refined import refined
+from cpms.result import Result, Step
 from cpms.segmented import on_device
 from cpms.start import first_iterate
 from cpms.stopping import Stopping
@@ -124,18 +124,10 @@ def pagerank(
         refinement = executor.refinement(problem)
         refinement.expect(policy.init()[0].storage)
         prepared, matrix_bytes = time.perf_counter(), refinement.nbytes
-        solved = None if start is not None or iterations else at_once(refinement, policy, stopping, on_step)
-        pass_s = time.perf_counter() - prepared
-        solved = solved and (kept.of(solved[0]), *solved[1:])
-        if solved is None or (solved[1] is Status.CONVERGED and not referee.confirms(solved[0])):
-            first, done = (first, []) if solved is None else solved[::2]
-            stopping = replace(stopping, max_iterations=max(1, max_iterations - len(done)))
-            solved = refine(refinement, first, policy, stopping, on_step, confirmed=referee.confirms, answer=kept.x_of)
-            solved = *solved[:2], done + [step._replace(iteration=len(done) + step.iteration) for step in solved[2]]
-        elif not solved[2]:
-            solved[2].append(Step(1, referee.residual, FLOAT64, DOUBLE_BITS, DOUBLE_BITS, 1.0, pass_s))
-            if on_step:
-                on_step(solved[2][0])
+        solved = refined(
+            *(refinement, first, policy, stopping, referee, kept.of, on_step),
+            in_rounds=start is not None or iterations is not None,
+        )
     else:
         chosen_layout = resolved_layout(graph, layout)
         if layout == "auto" and chosen_layout not in executor.layouts:
@@ -186,10 +178,6 @@ class _Kept:
     def of(self, x: Any) -> Floats:
         self.answer = x if on_device(x) else None
         return to_host(x) if on_device(x) else x
-
-    def x_of(self, operator: Refinement) -> Floats:
-        self.answer = operator.read_device()
-        return operator.read() if self.answer is None else to_host(self.answer)
 
     def scaled(self) -> Any | None:
         return None if self.answer is None else self.answer / self.answer.sum()

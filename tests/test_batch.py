@@ -7,8 +7,10 @@ from hypothesis import strategies as st
 
 import cpms
 from cpms import Graph, InputError, Status, UnsupportedError, check, engines, penalised_start, personalized_pagerank
+from cpms.batch import _shared_out
 from cpms.engine import Problem
-from cpms.testing import graphs
+from cpms.engines.cpu import CpuEngine
+from cpms.testing import graphs, graphs_with_a_core
 
 
 def web(nodes=2000, edges=9000):
@@ -35,6 +37,37 @@ def test_queries_are_answered_as_if_alone(graph, data):
         assert abs(result.iterations - alone.iterations) <= 1
         assert np.abs(result.ranks - alone.ranks).sum() <= result.error_bound + alone.error_bound + 1e-13
         check.answer_is_certified(result, personalization=given_as, dangling=rule)
+
+
+@given(graph=graphs(weighted=False) | graphs_with_a_core(), data=st.data())
+@settings(max_examples=60)
+def test_refined_queries_are_answered_as_if_alone(graph, data):
+    several = st.lists(st.integers(0, graph.nodes - 1), min_size=1, max_size=3, unique=True)
+    queries = data.draw(st.lists(several, min_size=2, max_size=5))
+    options = {"dangling": data.draw(st.sampled_from(["teleport", "uniform"])), "method": "refine", "engine": "cpu"}
+    options |= {"damping": data.draw(st.floats(0.05, 0.95)), "storage": data.draw(st.sampled_from(["auto", "fp16"]))}
+    for query, result in zip(queries, personalized_pagerank(graph, queries, **options), strict=True):
+        alone = cpms.pagerank(graph, personalization=query, **options)
+        assert result.converged
+        assert (result.storage, result.engine, result.iterations) == (alone.storage, "cpu", alone.iterations)
+        assert np.abs(result.ranks - alone.ranks).max() <= 1e-15
+        check.answer_is_certified(result, personalization=query, dangling=options["dangling"])
+
+
+def test_refined_queries_on_a_processor_share_one_matrix(monkeypatch):
+    prepared = []
+    refinement = CpuEngine.refinement
+    monkeypatch.setattr(CpuEngine, "refinement", lambda *given: prepared.append(1) or refinement(*given))
+    assert len(personalized_pagerank(web(), [1, 2, 3], method="refine", engine="cpu")) == 3
+    assert prepared == [1]
+
+
+@pytest.mark.parametrize("method", ["power", "refine"])
+def test_a_query_alone_is_answered_as_by_pagerank(method):
+    (found,) = personalized_pagerank(web(), [{7: 1.0, 9: 3.0}], method=method, tol=1e-9, dangling="uniform")
+    alone = cpms.pagerank(web(), personalization={7: 1.0, 9: 3.0}, method=method, tol=1e-9, dangling="uniform")
+    assert (found.engine, found.storage, found.iterations) == (alone.engine, alone.storage, alone.iterations)
+    np.testing.assert_allclose(found.ranks, alone.ranks, rtol=1e-12)
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
@@ -82,6 +115,11 @@ def test_a_penalised_start_leads_to_the_same_answer():
     assert np.abs(plain.ranks - penalised.ranks).sum() <= plain.error_bound + penalised.error_bound
 
 
+def test_queries_are_shared_out_evenly():
+    batches = [[len(part) for part in _shared_out(list(range(count)), 16)] for count in (0, 1, 16, 17, 100)]
+    assert batches == [[], [1], [16], [8, 9], [14, 14, 14, 15, 14, 14, 15]]
+
+
 @pytest.mark.parametrize(
     ("queries", "message"),
     [
@@ -119,6 +157,6 @@ def test_every_engine_takes_batches_or_says_so():
         if name not in ("cpu", *composed):
             with pytest.raises(UnsupportedError, match=f"engine {name} takes no batches"):
                 executor.batch(problem)
-        if name not in composed:
+        if name not in ("cpu", *composed):
             with pytest.raises(UnsupportedError, match=f"engine {name} takes no batches of queries by method 'refine'"):
                 executor.refining_batch(problem)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cpms.batch import Query
-from cpms.batch_refine import LowGoal, RefiningBatch
+from cpms.batch_refine import Lockstep, LowGoal
 from cpms.cuda import variants
 from cpms.cuda.backend import NOTED, current
 from cpms.cuda.batch import (
@@ -33,7 +33,7 @@ _GROUP = 4
 """Low sweeps that are launched before those that were launched before them are looked at."""
 
 
-class CudaRefiningBatch(RefiningBatch):
+class CudaRefiningBatch(Lockstep):
     """x and c of all queries, node by node, in device memory."""
 
     _places: Places

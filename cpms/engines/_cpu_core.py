@@ -50,6 +50,11 @@ class Core:
     inflow: npt.NDArray[np.int64]
     entering: npt.NDArray[Any]
 
+    @staticmethod
+    def solves(problem: Problem) -> bool:
+        """Return whether dangling mass goes where teleport does."""
+        return problem.dangling == "teleport" or problem.teleport is None
+
     def begin(self) -> tuple[Floats, Floats, float]:
         """Return y of the nodes before the core; and b of the core, with its sum, 0 where nothing reaches it."""
         problem, b = self.problem, np.empty(len(self.nodes))
@@ -86,7 +91,7 @@ def core(problem: Problem) -> Core | None:
     >>> core(Problem(Graph.from_edges([0, 1], [1, 0])))
     """
     graph = problem.graph
-    if problem.dangling == "uniform" and problem.teleport is not None:
+    if not Core.solves(problem):
         return None
     degree, most_cost = graph.out_degree, _WORTH * (graph.edges + _ROW_COST * graph.nodes)
     up, down = (np.empty(graph.nodes, np.int64) for _ in range(2))

@@ -6,6 +6,7 @@ import itertools
 import math
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -57,10 +58,7 @@ class CpuRefinement(Refinement):
         nodes = self._matrix.nodes
         self._kept = graph.out_degree[nodes].astype(np.uint32)
         self._degree = self._kept if degree is None else degree[nodes].astype(np.uint32)
-        self._sink, self._teleport = (
-            vector[nodes] if len(vector) > 1 else vector
-            for vector in (problem.sink_or_scalar, problem.teleport_or_scalar)
-        )
+        self._set_targets()
         self._bounds, self._cost = _pieces(graph.indptr)
         self._sums = np.zeros((5, len(self._bounds) - 1, kernels.COLUMNS))
         self._products = np.zeros((len(self._bounds) - 1, PRODUCTS))
@@ -94,9 +92,15 @@ class CpuRefinement(Refinement):
         iterate(self._of_core)
         return self._core.end(y, scale, self._of_core.read())
 
-    def aim(self, teleport: Floats) -> None:
-        """Go on with another teleport distribution, shape (nodes,), where dangling mass goes too."""
-        self._sink = self._teleport = teleport[self._matrix.nodes]
+    def aim(self, teleport: Floats) -> bool:
+        """Go on with another teleport distribution, shape (nodes,)."""
+        self.problem = replace(self.problem, teleport=teleport)
+        self._set_targets()
+        if self._acyclic:
+            self._acyclic = replace(self._acyclic, problem=self.problem)
+        if self._core:
+            self._core = replace(self._core, problem=self.problem) if self._core.solves(self.problem) else None
+        return True
 
     def start(self, values: Floats) -> None:
         """Begin at a copy of the values."""
@@ -139,6 +143,12 @@ class CpuRefinement(Refinement):
         count = threads.together(lambda lane, lanes: int(kernel(lane, self._cuts(lanes), *arguments)), self._lanes())[0]
         self._sweeps += count
         return list(_as_rounds(report[:count], (time.perf_counter() - began) / count))
+
+    def _set_targets(self) -> None:
+        self._sink, self._teleport = (
+            vector[self._matrix.nodes] if len(vector) > 1 else vector
+            for vector in (self.problem.sink_or_scalar, self.problem.teleport_or_scalar)
+        )
 
     def _lanes(self) -> int:
         return max(1, min(threads.available(), len(self._bounds) - 1, int(self._cost[-1]) // _LANE_COST))

@@ -15,6 +15,7 @@ from cpms.engines._cpu_batch import CpuBatch
 from cpms.engines._cpu_refinement import CpuRefinement
 from cpms.errors import UnsupportedError
 from cpms.format import DOUBLE_BITS, DOUBLE_HEAD_BITS, FP32, FP64, FloatFormat, Format
+from cpms.one_by_one import OneByOne
 from cpms.precision import FLOAT64, Level
 from cpms.segmented import ROUNDING_MODES, SegmentedArray, convert_inplace
 from cpms.sparse import ell, pattern, sliced
@@ -164,6 +165,10 @@ class CpuEngine(Engine):
     def batch(self, problem: Problem) -> CpuBatch:
         """Keep the rows as they are: what is gathered is a line of memory for every edge."""
         return CpuBatch(problem)
+
+    def refining_batch(self, problem: Problem) -> OneByOne:
+        """Prepare the matrix for queries one after the other."""
+        return OneByOne(self.refinement(problem), problem)
 
 
 ENGINE = CpuEngine()

@@ -11,7 +11,7 @@ import numpy as np
 from cpms import engines
 from cpms.batch import Query
 from cpms.cuda.backend import current
-from cpms.engine import Floats, Operator, Problem
+from cpms.engine import Floats, Operator, Problem, Refinement
 from cpms.errors import UnsupportedError
 from cpms.experiment.config import Cell
 from cpms.format import format_named
@@ -59,7 +59,7 @@ class OneQuery:
             values[nodes if places is None else places[nodes]] = weights
         elif is_dataclass(self._prepared) and {field.name for field in fields(self._prepared)} >= {"problem"}:
             self._prepared = replace(self._prepared, problem=self._problem(query))  # type: ignore[type-var]
-        else:
+        elif not (isinstance(self._prepared, Refinement) and self._prepared.aim(query.teleport(self._graph.nodes))):
             self._prepared = self._prepare(self._problem(query))
 
     def solve(self) -> tuple[Any, Status, list[Step]]:
@@ -72,9 +72,7 @@ class OneQuery:
         return power(self._prepared, self._first, rule, self._stopping, answer=_read)
 
     def _problem(self, query: Query) -> Problem:
-        teleport = np.zeros(self._graph.nodes)
-        teleport[query.nodes] = query.weights
-        return Problem(self._graph, self._cell["damping"], teleport, self._cell["dangling"])
+        return Problem(self._graph, self._cell["damping"], query.teleport(self._graph.nodes), self._cell["dangling"])
 
     def _prepare(self, problem: Problem) -> Any:
         if self._cell["method"] not in self._engine.methods:

@@ -21,6 +21,7 @@ from cpms.format import FloatFormat, format_named
 from cpms.graph import Graph
 from cpms.main_memory import in_main_memory
 from cpms.result import Status, Step
+from cpms.solve import Method
 from cpms.start import first_iterate
 from cpms.stopping import Stopping
 
@@ -136,7 +137,7 @@ class _Asked:
         nodes = random.choice(linked, count, replace=False)
         self.warmup = min(cell["warmup"], count - 1)
         self.queries = [batch.Query(np.array([node]), np.ones(1)) for node in nodes]
-        method = "power" if engines.get_any("cuda").missing() else "refine"
+        method: Method = "power" if engines.get_any("cuda").missing() else "refine"
         solved = batch.personalized_pagerank(
             graph,
             [graph.node_id(int(node)) for node in nodes[self.warmup :]],

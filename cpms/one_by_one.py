@@ -1,0 +1,43 @@
+"""Method ``refine`` for many personalised queries, one after the other on one prepared matrix."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cpms.batch import Query, Solved
+from cpms.batch_refine import RefiningBatch
+from cpms.certify import Referee
+from cpms.engine import Floats, Problem, Refinement
+from cpms.main_memory import in_main_memory
+from cpms.refine import Refining
+from cpms.refined import refined
+from cpms.stopping import Stopping
+
+
+class OneByOne(RefiningBatch):
+    """For engines whose caches have room for one iterate: what queries share is what preparing the matrix takes.
+
+    Parameters
+    ----------
+    refinement : Refinement
+        One that can be aimed.
+    problem : Problem
+        What it was prepared for; its own teleport distribution is not used.
+    """
+
+    width = 16
+
+    def __init__(self, refinement: Refinement, problem: Problem) -> None:
+        self.problem, self.nbytes = problem, refinement.nbytes
+        self._refinement = refinement
+
+    def solve(self, queries: list[Query], first: Floats, policy: Refining, stopping: Stopping) -> Solved:
+        """Refine one query after the other; each begins at ``first``, on a clock of its own."""
+        solved: Solved = []
+        self._refinement.expect(policy.init()[0].storage)
+        for query in queries:
+            teleport = query.teleport(self.problem.graph.nodes)
+            self._refinement.aim(teleport)
+            referee = Referee(replace(self.problem, teleport=teleport), stopping)
+            solved.append(refined(self._refinement, first, policy, stopping, referee, in_main_memory))
+        return solved

@@ -1,0 +1,55 @@
+"""A solve by method ``refine``: at once where the graph allows that and the answer is confirmed, else in rounds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from cpms.certify import Referee
+from cpms.engine import Floats, Refinement
+from cpms.format import DOUBLE_BITS
+from cpms.precision import FLOAT64
+from cpms.refine import Refining, at_once, refine
+from cpms.result import Status, Step
+from cpms.stopping import Stopping
+
+
+def refined(
+    refinement: Refinement,
+    first: Floats,
+    policy: Refining,
+    stopping: Stopping,
+    referee: Referee,
+    bring: Callable[[Any], Floats],
+    on_step: Callable[[Step], None] | None = None,
+    *,
+    in_rounds: bool = False,
+) -> tuple[Floats, Status, list[Step]]:
+    """Solve x = G(x) until the referee confirms the answer, which ``bring`` brings to main memory.
+
+    Rounds begin at ``first``; with ``in_rounds`` there is nothing before them.
+    """
+
+    def x_of(operator: Refinement) -> Floats:
+        there = operator.read_device()
+        return bring(operator.read() if there is None else there)
+
+    done: list[Step] = []
+    began = time.perf_counter()
+    solved = None if in_rounds else at_once(refinement, policy, stopping, on_step)
+    if solved is not None:
+        pass_s = time.perf_counter() - began
+        first, status, done = bring(solved[0]), *solved[1:]
+        if status is not Status.CONVERGED or referee.confirms(first):
+            if not done:
+                done = [Step(1, referee.residual, FLOAT64, DOUBLE_BITS, DOUBLE_BITS, 1.0, pass_s)]
+                if on_step:
+                    on_step(done[0])
+            return first, status, done
+        stopping = replace(stopping, max_iterations=max(1, stopping.max_iterations - len(done)))
+    ranks, status, history = refine(
+        refinement, first, policy, stopping, on_step, confirmed=referee.confirms, answer=x_of
+    )
+    return ranks, status, done + [step._replace(iteration=len(done) + step.iteration) for step in history]
