@@ -5,7 +5,7 @@
 // serves all queries. The warps of a block take tasks that follow one another, so that they gather near each
 // other. Rows that cross tasks are joined in shared memory, and those that cross blocks by pieces.
 #pragma once
-#include "rounds.cuh"
+#include "narrow.cuh"
 
 namespace cpms {
 
@@ -30,80 +30,6 @@ struct BatchOwn {
     const u32 *starts, *column;
     const double* weight;
     u32 first;
-};
-
-// How a number is gathered and summed: values as stored, without a query's scale.
-template <class F>
-struct Narrow;
-template <>
-struct Narrow<double> {
-    using Sum = double;
-    static constexpr int width = 64;
-
-    template <int Each>
-    static CPMS_DEVICE void values(const Run<8 * Each>& run, double (&value)[Each]) {
-#pragma unroll
-        for (int k = 0; k < Each; ++k) value[k] = value_of(run.template field<64>(k));
-    }
-};
-template <int E, int M, Rounding rounding>
-struct Narrow<Packed<E, M, rounding>> {
-    using Sum = float;
-    static constexpr int width = 1 + E + M;
-    static_assert(E <= 8, "float32 has no room for the exponent");
-
-    template <int Each>
-    static CPMS_DEVICE void values(const Run<Each * width / 8>& run, float (&value)[Each]) {
-#if defined(__CUDA_ARCH__)
-        if constexpr (E == 5 && width <= 16) {  // the upper bits of a half
-#pragma unroll
-            for (int k = 0; k < Each; k += 2) {
-                const u32 halves =
-                    width == 16 ? run.word[k / 2] : __byte_perm(run.word[k / 4], 0, k % 4 ? 0x3424 : 0x1404);
-                float second;
-                asm("{.reg .b16 a, b; mov.b32 {a, b}, %2; cvt.f32.f16 %0, a; cvt.f32.f16 %1, b;}"
-                    : "=f"(value[k]), "=f"(second)
-                    : "r"(halves));
-                if (k + 1 < Each) value[k + 1] = second;
-            }
-        } else
-#endif
-        {
-#pragma unroll
-            for (int k = 0; k < Each; ++k) {
-                const u32 bits = (u32)run.template field<width>(k);
-                value[k] = E == 8 ? single_of(bits << (32 - width)) : (float)unpack<E, M>(bits);
-            }
-        }
-    }
-
-    // Rounds as `Quantiser` does.
-    template <int Each>
-    static CPMS_DEVICE Run<Each * width / 8> stored(const float (&value)[Each]) {
-        using Store = Quantiser<E, M, rounding>;
-        Run<Each * width / 8> run{};
-#if defined(__CUDA_ARCH__)
-        constexpr bool by_pairs = rounding == Rounding::nearest && E == 5 && Each > 1 &&
-                                  (M == 10 || (M == 2 && __CUDA_ARCH__ >= 890));
-        if constexpr (by_pairs) {
-#pragma unroll
-            for (int k = 0; k < Each; k += 2) {
-                if constexpr (M == 10) {
-                    asm("cvt.rn.satfinite.f16x2.f32 %0, %1, %2;" : "=r"(run.word[k / 2]) : "f"(value[k + 1]), "f"(value[k]));
-                } else {
-                    u16 pair;
-                    asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(value[k + 1]), "f"(value[k]));
-                    run.word[k / 4] |= (u32)pair << 8 * (k % 4);
-                }
-            }
-        } else
-#endif
-        {
-#pragma unroll
-            for (int k = 0; k < Each; ++k) run.template put<width>(k, Store::by_single(value[k]));
-        }
-        return run;
-    }
 };
 
 // `Each` columns of a lane; lanes without any use the last one's and write nothing.

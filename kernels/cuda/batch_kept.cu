@@ -69,9 +69,8 @@ CPMS_DEVICE void batch_combine(const double* partials, u32 blocks, const Columns
     if (lane) return;
     double most = 0.0, mass = 0.0;
     for (int k = 0; k < kept_sweeps; ++k) {
-        const double before = combines && k ? g[k - 1] : 0.0, after = combines && k < depth ? g[k] : 0.0;
-        const double sent = before - after + (k == depth ? 1.0 : 0.0);
-        weights[k * stride + column] = (1.0 + before) * past.back(k, column);
+        const double sent = combines ? sent_weight(g, k) : k == depth;
+        weights[k * stride + column] = (combines && k ? 1.0 + g[k - 1] : 1.0) * past.back(k, column);
         weights[(kept_sweeps + k) * stride + column] = sent * past.back(k, column);
         most += fabs(sent) * past.largest(k, column);
         mass += sent * past.mass(k, column);

@@ -1,6 +1,6 @@
 // Every few low sweeps, of what these found, the combination that leaves the least; cpms/extrapolation.py says why.
 #pragma once
-#include "rounds.cuh"
+#include "narrow.cuh"
 
 namespace cpms {
 
@@ -31,10 +31,11 @@ struct Past {
 };
 
 // In the shared memory that walks have between their sweeps.
+template <class Real>
 struct Combination {
-    double to_real[kept_sweeps];             // of stored values, divided by the largest
-    float factor[kept_sweeps];               // the same, see `StoredValues`
-    double weight[kept_sweeps], g[depth];    // of what is on its way; of what is added to c
+    Real to_real[kept_sweeps];                // of stored values, divided by the largest
+    Real in_next[kept_sweeps], in_c[kept_sweeps];  // the same times what a z weighs in what is sent, and in c
+    double g[depth];
     double found[(resident_warps + 1) * products];  // those of all, and of each warp
 };
 
@@ -58,6 +59,11 @@ CPMS_DEVICE bool pays(const double* found, const double* g) {
     double left = with_last[depth];
     for (int k = 0; k < depth; ++k) left -= g[k] * with_last[k];
     return left < 0.95 * 0.95 * with_last[depth];
+}
+
+// The weight of a z in what is then sent, which begins with all of the last one; in c it weighs g[k - 1].
+CPMS_DEVICE double sent_weight(const double* g, int k) {
+    return (k ? g[k - 1] : 0.0) + (k == depth ? 1.0 : -g[k]);
 }
 
 // g of least squares from the products, by Gauss and Jordan; a lane of the first warp has a column. As
@@ -91,41 +97,51 @@ CPMS_DEVICE void solve(const double* found, double* g) {
     }
 }
 
-// Some nodes side by side, of all z that are kept; the first of them is looked at. Looped over, not unrolled: what is
-// run every few sweeps alone comes from afar, instruction by instruction.
+// Some nodes side by side, of all z that are kept; in float32, or in float64 where that has no room for them.
+template <bool In32>
+struct RealOf {
+    using Type = double;
+};
+template <>
+struct RealOf<true> {
+    using Type = float;
+};
 template <class Q>
 struct StoredValues;
 template <int E, int M, Rounding rounding>
 struct StoredValues<Packed<E, M, rounding>> {
     using Q = Packed<E, M, rounding>;
     static constexpr int width = 1 + E + M, together = 64 / width;
-    u64 run[kept_sweeps];
+    static constexpr bool in_float32 = Quantiser<E, M, rounding>::scaled_in_float32;
+    using Real = typename RealOf<in_float32>::Type;
+    Run<8> run[kept_sweeps];
 
     CPMS_DEVICE StoredValues(const Sent& sent, u32 first) {
 #pragma unroll
         for (int place = 0; place < kept_sweeps; ++place) {
-            run[place] = load_run_bytes<8>(sent.at(place) + (u64)first * Q::bytes, Default{}).template field<64>(0);
+            run[place] = load_run_bytes<8>(sent.at(place) + (u64)first * Q::bytes, Default{});
         }
     }
-    CPMS_DEVICE void next() {
-#pragma unroll
-        for (int place = 0; place < kept_sweeps; ++place) run[place] >>= width % 64;
+    static CPMS_DEVICE Real to_real(int exponent, double largest) {
+        return (Real)(power_of_two(-exponent) * (in_float32 ? 1.0 : Raw<Q>::unit()) / largest);
     }
-    CPMS_DEVICE u32 word(int place) const { return (u32)(run[place] & ((1ull << width) - 1)); }
-    CPMS_DEVICE double value(int place, const Combination& by) const {
-        return Raw<Q>::value(word(place)) * by.to_real[place];
-    }
-    // The bits of a number are those of a float32, but for a power of two, unless its exponent has as many or more.
-    static constexpr bool is_single = E < 8 && M <= 23;
-    static CPMS_DEVICE float factor(double to_real) {
-        return (float)(to_real / Raw<Q>::unit() * value_of((u64)(1023 + 128 - (is_single ? 1 << (E - 1) : 0)) << 52));
-    }
-    CPMS_DEVICE float about(int place, const Combination& by) const {
-        if constexpr (!is_single) return (float)value(place, by);
-        const u32 size = (word(place) & (u32)((1ull << (E + M)) - 1)) << (is_single ? 23 - M : 0);
-        return single_of(word(place) >> (E + M) << 31 | size) * by.factor[place];
+    // As stored.
+    CPMS_DEVICE Real value(int place, int node) const {
+        const u32 word = (u32)run[place].template field<width>(node);
+        if constexpr (in_float32) return Narrow<Q>::value(word);
+        return (Real)Raw<Q>::value(word);
     }
 };
+
+// Words of some nodes side by side, of the last one for what lies behind the nodes.
+template <int Together>
+CPMS_DEVICE Run<4 * Together> words_of(const u32* words, u32 first, u32 count) {
+    if (first + Together <= count) return load_run_bytes<4 * Together>((const u8*)(words + first), ReadOnly{});
+    Run<4 * Together> run;
+#pragma unroll
+    for (int k = 0; k < Together; ++k) run.word[k] = load_word(words + smaller(first + k, count - 1), ReadOnly{});
+    return run;
+}
 
 // Half of K numbers stay with a lane, as sums of its own and of another's.
 template <int K, int N>
@@ -182,28 +198,26 @@ CPMS_DEVICE void add_over_grid(float (&mine)[products], double* found, const Gri
 
 // Adds the combination to c and makes the first z of what is then on its way. Takes what is in no memory by value.
 template <class Q, bool Partial>
-CPMS_APART LowState extrapolated(Nodes nodes, Storing storing, Sent sent, Past& past, float* c, Combination& by, u64 seed,
-                                 Grid grid) {
+CPMS_APART LowState extrapolated(Nodes nodes, Storing storing, Sent sent, Past& past, float* c,
+                                 Combination<typename StoredValues<Q>::Real>& by, u64 seed, Grid grid) {
     using Values = StoredValues<Q>;
+    using Real = typename Values::Real;
+    using Stored = typename QuantiserOf<Q>::Type;
+    constexpr int together = Values::together, width = Values::width;
     __syncthreads();
     const double largest = past.largest[0];
-    if (threadIdx.x < kept_sweeps) {
-        const double to_real = power_of_two(-past.exponent[threadIdx.x]) * Raw<Q>::unit() / largest;
-        by.to_real[threadIdx.x] = to_real;
-        by.factor[threadIdx.x] = Values::factor(to_real);
-    }
+    if (threadIdx.x < kept_sweeps) by.to_real[threadIdx.x] = Values::to_real(past.exponent[threadIdx.x], largest);
     __syncthreads();
-    const u32 step = gridDim.x * blockDim.x * Values::together;
-    const u32 first = (blockIdx.x * blockDim.x + threadIdx.x) * Values::together;
+    const u32 step = gridDim.x * blockDim.x * together, first = (blockIdx.x * blockDim.x + threadIdx.x) * together;
     {
         float product[products] = {};
         for (u32 i = first; i < nodes.count; i += step) {
-            Values z(sent, i);
-#pragma unroll 1
-            for (int node = 0; node < Values::together; ++node, z.next()) {
+            const Values z(sent, i);
+#pragma unroll
+            for (int node = 0; node < together; ++node) {
                 float sent_by[kept_sweeps];
 #pragma unroll
-                for (int k = 0; k < kept_sweeps; ++k) sent_by[k] = z.about(k, by);
+                for (int k = 0; k < kept_sweeps; ++k) sent_by[k] = (float)(z.value(k, node) * by.to_real[k]);
                 add_products(sent_by, product);
             }
         }
@@ -215,32 +229,48 @@ CPMS_APART LowState extrapolated(Nodes nodes, Storing storing, Sent sent, Past& 
         double most = 0.0, sum = 0.0;
         past.pays = pays(by.found, by.g);
         for (int k = 0; k < kept_sweeps; ++k) {
-            by.weight[k] = (k ? by.g[k - 1] : 0.0) + (k == depth ? 1.0 : -by.g[k]);
-            most += fabs(by.weight[k]) * past.largest[k];
-            sum += by.weight[k] * past.sum[k];
+            const double weight = sent_weight(by.g, k);
+            most += fabs(weight) * past.largest[k];
+            sum += weight * past.sum[k];
+            by.in_next[k] = (Real)(weight * (double)by.to_real[k]);
+            by.in_c[k] = (Real)((k ? by.g[k - 1] : 0.0) * (double)by.to_real[k]);
         }
         past.note(0, LowState{most, 0.0, shared_scale(storing.scaled, storing.top, most)}, sum);
     }
     __syncthreads();
-    const double up = power_of_two(past.exponent[0]) * largest, back = power_of_two(-past.exponent[0]) * Raw<Q>::unit();
+    const Real up = (Real)(power_of_two(past.exponent[0]) * largest), all = (Real)largest;
+    const double back = power_of_two(-past.exponent[0]) * Raw<Q>::unit();
     Totals<1, 0> stays{{0.0}};
-    for (u32 i = first; i < nodes.count; i += step) {
-        Values z(sent, i);
-#pragma unroll 1
-        for (u32 here = i; here < smaller(i + Values::together, nodes.count); ++here, z.next()) {
-            const u32 degree = load_word(nodes.degree + here, ReadOnly{});
-            const Kept<Partial> kept(nodes, here);
-            double left = 0.0, added = 0.0;
+    // Backwards: of what was read last, caches have the most.
+    const u32 last = first < nodes.count ? first + (nodes.count - 1 - first) / step * step : nodes.count;
+    for (u32 i = last; i < nodes.count; i -= step) {
+        const Values z(sent, i);
+        const auto degree = words_of<together>(nodes.degree, i, nodes.count);
+        auto kept = degree;
+        if constexpr (Partial) kept = words_of<together>(nodes.kept, i, nodes.count);
+        auto change = load_run_bytes<4 * together>((const u8*)(c + i), Default{});
+        Real left[together] = {}, added[together] = {};
 #pragma unroll
-            for (int k = 0; k < kept_sweeps; ++k) {
-                const double value = z.value(k, by);
-                left = fma(by.weight[k], value, left);
-                if (k) added = fma(by.g[k - 1], value, added);
+        for (int k = 0; k < kept_sweeps; ++k) {
+            const Real in_next = by.in_next[k], in_c = by.in_c[k];
+#pragma unroll
+            for (int node = 0; node < together; ++node) {
+                const Real value = z.value(k, node);
+                left[node] = fma(in_next, value, left[node]);
+                if (k) added[node] = fma(in_c, value, added[node]);
             }
-            c[here] += (float)(largest * added * (degree ? (double)degree : 1.0));
-            const double stored = QuantiserOf<Q>::Type::store(sent.z, here, left * up, seed);
-            stays.value[0] += (double)kept.of(degree) * stored * back;
         }
+        Run<8> stored{};
+#pragma unroll
+        for (int node = 0; node < together; ++node) {
+            const Real more = all * added[node] * (Real)(degree.word[node] ? degree.word[node] : 1);
+            change.word[node] = bits_of_single(single_of(change.word[node]) + (float)more);
+            const u32 word = Stored::packed(left[node] * up, seed, i + node);
+            stored.template put<width>(node, word);
+            stays.value[0] += exactly(kept.word[node]) * Raw<Q>::value(word) * back;
+        }
+        store_run_bytes((u8*)(c + i), change);
+        store_run_bytes(sent.z + (u64)i * Q::bytes, stored);
     }
     stays.over_grid(grid);
     return LowState{past.largest[0], past.sum[0] - stays.value[0], past.exponent[0]};

@@ -72,8 +72,9 @@ CPMS_DEVICE void refine(Full& over_full, Low& over_low, const Nodes& nodes, cons
         do {
             const u64 seed = plan.storing.seed + report.count * 0xD1B54A32D192ED03ull;
             if (course.vectors == kept_sweeps && report.count - course.began == depth) {
-                static_assert(sizeof(Combination) <= sizeof(Room), "too much to combine");
-                Combination& room = *(Combination*)&over_low.room;
+                using Combining = Combination<typename StoredValues<Q>::Real>;
+                static_assert(sizeof(Combining) <= sizeof(Room), "too much to combine");
+                Combining& room = *(Combining*)&over_low.room;
                 state = extrapolated<Q, Partial>(nodes, plan.storing, x.sent, past, x.c, room, seed, grid);
                 if (threadIdx.x == 0) {
                     course.began = report.count;

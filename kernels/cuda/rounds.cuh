@@ -91,16 +91,14 @@ struct Quantiser {
     }
 
     static CPMS_DEVICE u32 by_single(float value) {
-        constexpr u32 limit = ((u32)(127 + bias) << 23) | (((1u << M) - 1) << (23 - M));
 #if defined(__CUDA_ARCH__)
         if constexpr (E == 5 && M == 10 && rounding == Rounding::nearest) {
             u32 halves;  // of a pair: one number alone would take a slower way
-            asm("cvt.rn.f16x2.f32 %0, %1, %2;"
-                : "=r"(halves)
-                : "f"(0.0f), "f"(fminf(fmaxf(value, -single_of(limit)), single_of(limit))));
+            asm("cvt.rn.satfinite.f16x2.f32 %0, %1, %2;" : "=r"(halves) : "f"(0.0f), "f"(value));
             return halves;
         }
 #endif
+        constexpr u32 limit = ((u32)(127 + bias) << 23) | (((1u << M) - 1) << (23 - M));
         const u32 bits = bits_of_single(value), sign = bits >> 31 << (E + M);
         u32 size = bits & 0x7FFFFFFFu;
         size = size < limit ? size : limit;
