@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from cpms.batch import Query, Solved
 from cpms.engine import Floats, Problem, Round, Sweep
 from cpms.format import FloatFormat
-from cpms.low_until import low_until
-from cpms.refine import Plan, Refining, record, round_status
+from cpms.low_until import low_limit, low_until
+from cpms.refine import Plan, Planning, Refining, record, round_status
 from cpms.result import Status, Step
 from cpms.stopping import Stopping
 
@@ -74,33 +74,28 @@ class Lockstep(RefiningBatch):
 class _Course:
     """How a query's solve has gone so far; its history is written down at the end, when nobody waits for it."""
 
-    plan: Plan
-    state: Any
+    planning: Planning
     done: int = 0
     rounds: list[tuple[Round, Plan, float]] = field(default_factory=list)
     residuals: list[float] = field(default_factory=list)
-    l1_before: float = math.inf
-    promised: float = 1.0
 
     def goal(self, found: Sweep, stopping: Stopping, damping: float) -> LowGoal | None:
         """Return how low sweeps go on after a full one; None: there are none."""
         size, most = found.of(stopping.norm), stopping.max_iterations - self.done - 1
-        if self.plan.storage is None or most < 1 or not stopping.tol <= size < math.inf:
+        plan = self.planning.plan
+        if plan.storage is None or most < 1 or not stopping.tol <= size < math.inf:
             return None
-        until = low_until(self.plan.gain, stopping.tol, damping, found.l1, size)
-        return LowGoal(self.plan.storage, until, most)
+        until = low_until(plan.gain, stopping.tol, damping, found.l1, size)
+        return LowGoal(plan.storage, until, min(most, low_limit(plan.gain, damping)))
 
-    def add(self, made: Round, policy: Refining, stopping: Stopping, began_s: float) -> Status | None:
+    def add(self, made: Round, stopping: Stopping, began_s: float) -> Status | None:
         """Keep a round and plan the next; return how the solve ends, None if it goes on."""
-        self.rounds.append((made, self.plan, began_s))
+        plan = self.planning.plan
+        self.rounds.append((made, plan, began_s))
         self.done += len(made.seconds)
-        residual, l1 = made.found.of(stopping.norm), made.found.l1
-        self.residuals.append(residual)
-        status = round_status(self.residuals, made, self.plan, stopping, self.done)
-        if 0.0 < self.l1_before < math.inf:
-            self.plan, self.state = policy.update(self.state, self.promised, l1 / self.l1_before)
-        self.promised, self.l1_before = made.low[-1] / l1 if made.low else 1.0, l1
-        return status
+        self.residuals.append(made.found.of(stopping.norm))
+        self.planning.add(made, plan)
+        return round_status(self.residuals, made, plan, stopping, self.done)
 
     def history(self, stopping: Stopping) -> list[Step]:
         """Return the steps of all rounds."""
@@ -114,7 +109,7 @@ def refine_all(batch: Lockstep, queries: list[Query], first: Floats, policy: Ref
     """Refine all queries from ``first``, each until its own residual is small; a query that is done leaves."""
     batch.start(queries, first)
     began = time.perf_counter()
-    courses = [_Course(*policy.init()) for _ in queries]
+    courses = [_Course(Planning(policy, batch.problem.damping)) for _ in queries]
     answers: dict[int, tuple[Any, Status]] = {}
     active = list(range(len(queries)))
 
@@ -126,9 +121,7 @@ def refine_all(batch: Lockstep, queries: list[Query], first: Floats, policy: Ref
 
     def added(rounds: dict[int, Round], round_began_s: float) -> dict[int, Status]:
         """Keep rounds by place; return how solves end that do."""
-        statuses = {
-            place: courses[active[place]].add(made, policy, stopping, round_began_s) for place, made in rounds.items()
-        }
+        statuses = {place: courses[active[place]].add(made, stopping, round_began_s) for place, made in rounds.items()}
         return {place: status for place, status in statuses.items() if status is not None}
 
     while active:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
+from cpms.extrapolation import DEPTH
+
 _TRUSTED, _NOISE = 0.97, 0.35
 """Of the tolerance, and what rounding adds at most to the residual of a round that goes down to its gain, in parts of
 that: 0.35 was the most seen, in ``fp16``, on web graphs."""
@@ -34,6 +38,20 @@ def low_until(gain: float, tol: float, damping: float, l1: float, size: float) -
     """
     within = _TRUSTED * tol / damping - _NOISE * gain / damping * l1 if size == l1 else 0.0
     return max(gain * l1, 0.5 * tol * l1 / size, within)
+
+
+def low_limit(gain: float, damping: float) -> int:
+    r"""Return after how many low sweeps the last one of a round is due, however much is left.
+
+    Each leaves ``damping`` times \|\|r\|\|_1 at most, and the combinations of a few of them seldom more: where that
+    many have not reached the gain, what is left goes round by rounding.
+
+    Examples
+    --------
+    >>> low_limit(0.2, 0.85), low_limit(0.2, 0.99), low_limit(1.0, 0.85)
+    (26, 177, 16)
+    """
+    return min(math.ceil(math.log(gain) / math.log(damping)) + 2 * DEPTH, 2**31 - 1)
 
 
 def reach_and_noise(gain: float, tol: float, damping: float) -> tuple[float, float]:

@@ -23,6 +23,7 @@ from typing import Any
 from cpms.engine import Floats, Refinement, Round
 from cpms.errors import InputError
 from cpms.format import FP16, FP32, FloatFormat, Format
+from cpms.low_until import low_limit
 from cpms.precision import FLOAT64, Level
 from cpms.quantising import quantiser
 from cpms.result import Status, Step
@@ -65,7 +66,8 @@ class Refining(ABC):
     def update(self, state: Any, promised: float, found: float) -> tuple[Plan, Any]:
         """Return the next plan, after low sweeps promised one ||r||_1 and the full sweep found another.
 
-        Both are shares of what the round before had found; ``promised`` is 1 where no low sweeps ran.
+        Both are shares of what the round before had found; ``promised`` is 1 where no low sweeps ran. Where rounding
+        kept low sweeps from their goal, they promise 0, and ``found`` is what they found last.
         """
 
 
@@ -134,6 +136,30 @@ class AdaptiveGain(Refining):
         return plan, (place, plan)
 
 
+class Planning:
+    """The plan of the next round, by what those before found.
+
+    Parameters
+    ----------
+    policy : Refining
+    damping : float
+    """
+
+    def __init__(self, policy: Refining, damping: float) -> None:
+        self._policy, self._damping = policy, damping
+        self.plan, self._state = policy.init()
+        self._promised, self._before = 1.0, math.inf
+
+    def add(self, made: Round, plan: Plan) -> None:
+        """Look at a round that went by this plan."""
+        l1 = made.found.l1
+        if 0.0 < self._before < math.inf:
+            self.plan, self._state = self._policy.update(self._state, self._promised, l1 / self._before)
+        self._promised, self._before = made.low[-1] / l1 if made.low else 1.0, l1
+        if self.plan == plan and len(made.low) >= low_limit(plan.gain, self._damping):
+            self.plan, self._state = self._policy.update(self._state, 0.0, self._promised)
+
+
 def default_gain(storage: FloatFormat) -> float:
     """Return the share of the residual down to which low sweeps in a format pay.
 
@@ -186,11 +212,11 @@ def refine(
     if first is not None:
         operator.start(first)
     began = time.perf_counter()
-    plan, state = policy.init()
+    planning = Planning(policy, operator.damping)
     history: list[Step] = []
     residuals: list[float] = []
-    following, l1_before, promised = plan, math.inf, 1.0
     while True:
+        plan = planning.plan
         left = (stopping.iterations or stopping.max_iterations) - len(history)
         found = operator.rounds(
             plan.storage,
@@ -205,11 +231,8 @@ def refine(
         for made in found:
             record(history, made, plan, stopping, ended_s, on_step)
             ended_s += made.seconds[-1]
-            residual, l1 = made.found.of(stopping.norm), made.found.l1
-            residuals.append(residual)
-            if 0.0 < l1_before < math.inf:
-                following, state = policy.update(state, promised, l1 / l1_before)
-            promised, l1_before = made.low[-1] / l1 if made.low else 1.0, l1
+            residuals.append(made.found.of(stopping.norm))
+            planning.add(made, plan)
         status = round_status(residuals, found[-1], plan, stopping, len(history))
         if status is Status.CONVERGED:
             ranks = answer(operator)
@@ -218,7 +241,6 @@ def refine(
                 return ranks, status, history
         elif status is not None:
             return answer(operator), status, history
-        plan = following
 
 
 def at_once(

@@ -19,7 +19,8 @@ from cpms.engines import cuda, reference
 from cpms.engines._cpu_batch import CpuBatch
 from cpms.extrapolation import DEPTH, SLOTS
 from cpms.format import E5M2, FP16, FP32
-from cpms.refine import FixedGain, Plan, default_policy, refine
+from cpms.low_until import low_limit
+from cpms.refine import FixedGain, Plan, default_gain, default_policy, refine
 from cpms.stopping import Stopping
 from cpms.testing import graphs
 
@@ -306,6 +307,15 @@ def test_formats_may_differ_among_queries(device):
         alone.start([query], uniform(problem.graph))
         for together in found:
             assert [together[place]] == round_of(alone, [plan], most=[20])
+
+
+def test_queries_that_rounding_holds_go_on_with_more_bits(device):
+    problem = Problem(Graph.from_edges(np.arange(100), (np.arange(100) + 1) % 100), 0.95)
+    queries = [Query(np.array([node]), np.ones(1)) for node in (3, 70)]
+    answers = refine_all(CudaRefiningBatch(problem), queries, uniform(problem.graph), default_policy(E5M2), Stopping())
+    for _, status, history in answers:
+        assert status is Status.CONVERGED
+        assert [step.bits for step in history].index(16) <= 1 + low_limit(default_gain(E5M2), 0.95)
 
 
 def test_what_does_not_fit_is_a_sentence(device, monkeypatch):

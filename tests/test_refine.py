@@ -27,13 +27,23 @@ from cpms import (
     loading,
 )
 from cpms.check import LawError
-from cpms.engine import Problem, Refinement
+from cpms.engine import Problem, Refinement, Round, Sweep
 from cpms.engines._cpu_refinement import CpuRefinement
 from cpms.engines.reference import ReferenceRefinement
 from cpms.format import BF16, E4M3, E5M2, FP16, FP32, FloatFormat
-from cpms.low_until import low_until
+from cpms.low_until import low_limit, low_until
 from cpms.precision import Threshold
-from cpms.refine import AdaptiveGain, FixedGain, Plan, Refining, default_gain, default_policy, quantiser, refine
+from cpms.refine import (
+    AdaptiveGain,
+    FixedGain,
+    Plan,
+    Planning,
+    Refining,
+    default_gain,
+    default_policy,
+    quantiser,
+    refine,
+)
 from cpms.stopping import Stopping
 from cpms.testing import distributions, float_formats, graphs
 
@@ -336,6 +346,52 @@ def test_no_round_is_needed_because_the_last_one_ended_too_early(engine, storage
     full = [step.residual for step in result.history if step.bits == 64]
     assert full[-1] < 1e-10
     assert full[-2] > 2e-10
+
+
+CYCLE = Graph.from_edges(np.arange(100), (np.arange(100) + 1) % 100)
+
+
+@pytest.mark.parametrize("damping", [0.95, 0.99])
+@pytest.mark.parametrize("storage", [E5M2, E4M3], ids=lambda storage: storage.name)
+def test_a_round_ends_where_rounding_gives_back_what_damping_takes(engine, storage, damping):
+    teleport = np.eye(1, 100)[0]
+    rounds = engine.refinement(Problem(CYCLE, damping, teleport))
+    rounds.start(np.full(100, 0.01))
+    limit = low_limit(0.2, damping)
+    made = rounds.round(storage, gain=0.2, tol=1e-12, norm="l1", most_low=5000)
+    assert len(made.low) == limit
+    assert made.low[-1] > 0.5 * made.found.l1
+    rounds.start(np.full(100, 0.01))
+    found = rounds.rounds(storage, gain=0.2, trust=1e9, tol=1e-12, norm="l1", most=5000)
+    assert len(found[-1].low) in (0, limit)
+    assert all(len(before.low) < limit for before in found[:-1])
+
+
+@pytest.mark.parametrize("storage", ["e4m3", "e5m2", "cpms4-nearest", "fp16"])
+def test_what_rounding_holds_goes_on_with_more_bits(engine, storage):
+    options = {"damping": 0.99, "personalization": [0], "max_iterations": 5000}
+    result = cpms.pagerank(CYCLE, method="refine", storage=storage, engine=engine.name, **options)
+    assert result.converged
+    check.answer_is_certified(result, personalization=[0])
+    assert result.iterations <= 2 * cpms.pagerank(CYCLE, engine=engine.name, **options).iterations
+
+
+@given(st.floats(1e-9, 1.0), st.floats(0.01, 0.999), st.integers(0, 10**4))
+def test_whatever_only_damping_takes_reaches_its_goal_within_the_limit(gain, damping, sweeps):
+    assert damping ** low_limit(gain, damping) <= gain
+    assert sweeps >= low_limit(gain, damping) or gain * (1 - 1e-9) < damping ** (sweeps - 16)
+
+
+def test_a_plan_that_rounding_holds_is_changed_at_once():
+    planning = Planning(AdaptiveGain((E5M2, FP16)), 0.85)
+    stalled = Round(Sweep(1.0, 1.0, 1.0, 1.0), [0.4] * low_limit(0.2, 0.85), [], [])
+    planning.add(stalled, planning.plan)
+    assert planning.plan == Plan(E5M2, 0.4)
+    stalled = stalled._replace(low=[0.8] * low_limit(0.4, 0.85))
+    planning.add(stalled, planning.plan)
+    assert planning.plan.storage == FP16
+    planning.add(Round(Sweep(0.7, 1.0, 1.0, 1.0), [1e-4], [], []), planning.plan)
+    assert planning.plan == Plan(FP16, default_gain(FP16))
 
 
 def test_a_fixed_gain_stays():

@@ -44,7 +44,7 @@ class PeeledRefinement(Refinement):
 
     def __init__(self, problem: Problem, found: Peel, rows: Renumbered) -> None:
         arrays = current().arrays
-        self._problem = problem
+        self._problem, self.damping = problem, problem.damping
         self._passes = Passes.of(problem, found, rows)
         # The sum of y before the core, and that of b, which x of the core is divided by.
         self._report = arrays.zeros(2, np.float64)
@@ -136,7 +136,7 @@ class PeeledRefinement(Refinement):
         edges = Stretches.of(slots, split, DEFAULT.steps_for(split.nodes))
         return ResidentGraph(
             nodes=split.nodes,
-            damping=self._problem.damping,
+            damping=self.damping,
             edges=edges,
             degree=self._passes.degree[: split.nodes],
             sink=self._b,

@@ -15,7 +15,7 @@ from cpms.cuda.vectors import vector_length
 from cpms.engine import Asked, Floats, Norm, Problem, Refinement, Round, Sweep
 from cpms.extrapolation import slots_for
 from cpms.format import FP32, FloatFormat
-from cpms.low_until import reach_and_noise
+from cpms.low_until import low_limit, reach_and_noise
 from cpms.quantising import WIDE_EXPONENT_BITS, headroom
 
 NORMS: tuple[Norm, ...] = ("l1", "l2", "linf")
@@ -35,7 +35,7 @@ class CudaRefinement(Refinement):
 
     def __init__(self, graph: ResidentGraph) -> None:
         arrays, length = current().arrays, vector_length(graph.nodes)
-        self._graph = graph
+        self._graph, self.damping = graph, graph.damping
         self.nbytes = self._graph.nbytes
         self._shares, self._fresh, self._change = (arrays.zeros(length, np.float64) for _ in range(3))
         self._c = arrays.zeros(length, np.float32)
@@ -81,7 +81,7 @@ class CudaRefinement(Refinement):
         given = self._given_for(storage or next(iter(self._given), FP32))
         arguments = (
             *given.graph,
-            *planned(asked, self._graph.damping, lows=storage is not None),
+            *planned(asked, self.damping, lows=storage is not None),
             *given.storing,
             *(self._shares, self._fresh, self._change, self._c, np.uint32(self._has_c)),
             *(given.z, np.uint64(given.z.nbytes // given.vectors), np.uint32(given.vectors if extrapolate else 2)),
@@ -144,7 +144,7 @@ class _Given(NamedTuple):
 def planned(asked: Asked, damping: float, *, lows: bool) -> tuple[Any, ...]:
     """Return what a kernel takes of a plan, in its order; see ``plan.cuh``."""
     numbers = asked.gain, asked.tol, asked.trust, *reach_and_noise(asked.gain, asked.tol, damping)
-    counts = NORMS.index(asked.norm), min(asked.most, MOST), lows
+    counts = NORMS.index(asked.norm), min(asked.most, MOST), low_limit(asked.gain, damping) if lows else 0
     return *map(np.float64, numbers), *map(np.uint32, counts)
 
 

@@ -460,14 +460,14 @@ def rounds_kernel(exponent_bits: int, mantissa_bits: int, mode: int) -> Any:
     extrapolations, which go without where ``z`` has two slots and not `SLOTS`.
 
     The first lane writes a line of ``report`` a sweep. A round is followed by another if fewer than ``enough``
-    sweeps are done and its full sweep found at most ``trust`` times what was promised. The
-    ``norm`` is 0, 1 or 2 for l1, l2, linf. Returns the number of sweeps.
+    sweeps are done, its full sweep found at most ``trust`` times what was promised, and its low sweeps, ``most_low``
+    at most, were fewer. The ``norm`` is 0, 1 or 2 for l1, l2, linf. Returns the number of sweeps.
     """
 
     @_compiled
     def rounds(  # type: ignore[no-untyped-def]
         lane, cuts, control, lengths, starts, sources, degree, kept, share, x, c, r, z, sink, teleport, damping,
-        low, gain, trust, tol, norm, most, enough, seed, bounds, sums, products, report,
+        low, gain, trust, tol, norm, most, most_low, enough, seed, bounds, sums, products, report,
     ):  # fmt: skip
         first, last, lanes = cuts[lane], cuts[lane + 1], len(cuts) - 1
         scratch = np.empty(BLOCK_ROWS), np.empty(BLOCK_ROWS), np.empty(BLOCK_ROWS)
@@ -514,7 +514,8 @@ def rounds_kernel(exponent_bits: int, mantissa_bits: int, mode: int) -> Any:
             _added_up(sums[1], total)
             lost = total[LOST]
             until = _low_until(gain, tol, damping, size, found)
-            while size > until and count < most:
+            full = count
+            while size > until and count < most and count - full < most_low:
                 if now == DEPTH:
                     for slot in range(SLOTS):
                         to_real[slot] = raised * 2.0 ** -scales[slot]
@@ -565,7 +566,7 @@ def rounds_kernel(exponent_bits: int, mantissa_bits: int, mode: int) -> Any:
                 size, lost, now, here = total[L1], total[LOST], out, 1 - here
                 scales[now], largests[now], found_sums[now] = following, total[LARGEST], total[TOTAL]
             promised = max(size, gain * began)  # Combinations overshoot; rounding does not.
-            if count >= min(most, enough):
+            if count >= min(most, enough) or count - full >= most_low:
                 break
         return count
 

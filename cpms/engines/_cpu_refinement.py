@@ -19,6 +19,7 @@ from cpms.engines._cpu_core import core
 from cpms.engines._cpu_topological import acyclic
 from cpms.extrapolation import PRODUCTS, slots_for
 from cpms.format import FP32, FloatFormat
+from cpms.low_until import low_limit
 from cpms.segmented import ROUNDING_MODES
 from cpms.sparse import jagged
 from cpms.sparse.jagged import BLOCK_ROWS
@@ -53,7 +54,7 @@ class CpuRefinement(Refinement):
 
     def __init__(self, problem: Problem, *, degree: npt.NDArray[np.int64] | None = None) -> None:
         graph = problem.graph
-        self.problem = problem
+        self.problem, self.damping = problem, problem.damping
         self._matrix = jagged.build(graph)
         nodes = self._matrix.nodes
         self._kept = graph.out_degree[nodes].astype(np.uint32)
@@ -136,8 +137,9 @@ class CpuRefinement(Refinement):
         arguments = (
             *(control, matrix.lengths, matrix.starts, matrix.sources, self._degree, self._kept),
             *(self._share, self._x, self._c),
-            *(self._r, z, self._sink, self._teleport, self.problem.damping),
-            *(storage is not None, asked.gain, asked.trust, asked.tol, _NORMS[asked.norm], most, enough, seed),
+            *(self._r, z, self._sink, self._teleport, self.damping),
+            *(storage is not None, asked.gain, asked.trust, asked.tol, _NORMS[asked.norm], most),
+            *(low_limit(asked.gain, self.damping), enough, seed),
             *(self._bounds, self._sums, self._products, report),
         )
         count = threads.together(lambda lane, lanes: int(kernel(lane, self._cuts(lanes), *arguments)), self._lanes())[0]

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from cpms.engine import Engine, Floats, Norm, Operator, Problem, Refinement, Round, Sweep
 from cpms.errors import UnsupportedError
 from cpms.format import FP64, FloatFormat, Format
-from cpms.low_until import low_until
+from cpms.low_until import low_limit, low_until
 from cpms.precision import FLOAT64, Level
 from cpms.quantising import shared_scale
 
@@ -117,7 +117,7 @@ class ReferenceRefinement(Refinement):
     """
 
     def __init__(self, problem: Problem) -> None:
-        self.problem = problem
+        self.problem, self.damping = problem, problem.damping
         self.nbytes = 16 * problem.graph.edges
         self._degree = problem.graph.out_degree.astype(np.float64)
         self._x = self._c = np.zeros(problem.graph.nodes)
@@ -141,9 +141,9 @@ class ReferenceRefinement(Refinement):
         sums, seconds = [float(r.sum())], [time.perf_counter() - began]
         if storage is None or not tol <= found.of(norm) < np.inf:
             return Round(found, low, sums, seconds)
-        until = low_until(gain, tol, damping, found.l1, found.of(norm))
+        until, most = low_until(gain, tol, damping, found.l1, found.of(norm)), low_limit(gain, damping)
         size, largest = found.l1, self._largest(r)
-        while size > until and len(low) < most_low:
+        while size > until and len(low) < min(most_low, most):
             z = self._quantised(r, storage, largest)
             lost = (r - self._degree * z).sum()
             largest = self._largest(r)

@@ -13,7 +13,7 @@ from cpms.cuda import variants
 from cpms.cuda.refinement import planned, reported, room_for_report, stored
 from cpms.engine import Asked, Floats, Norm, Refinement, Round, Sweep
 from cpms.format import FP32, FloatFormat
-from cpms.low_until import low_until
+from cpms.low_until import low_limit, low_until
 from cpms.mpi.device_power import AHEAD
 from cpms.mpi.device_rows import DeviceRows, Told
 from cpms.mpi.gathered import Gathered
@@ -27,7 +27,7 @@ class DeviceRefinement(Refinement):
     """x as shares and c, a stretch of each on every rank; every rank calls the same functions."""
 
     def __init__(self, rows: DeviceRows) -> None:
-        self._rows = rows
+        self._rows, self.damping = rows, rows.problem.damping
         self.nbytes = rows.nbytes
         self._x, self._fresh, self._told = rows.exchange.vector(), rows.exchange.vector(), rows.exchange.numbers()
         self._change, self._c = rows.of_rows(np.float64), rows.of_rows(np.float32)
@@ -57,8 +57,8 @@ class DeviceRefinement(Refinement):
         sums, seconds, size = [full.sum], [time.perf_counter() - began], found.of(norm)
         low: list[float] = []
         if storage is not None and most_low > 0 and tol <= size < math.inf:
-            until = low_until(gain, tol, self._rows.problem.damping, full.l1, size)
-            for told in self._low_sweeps(storage, until=until, most=most_low):
+            until = low_until(gain, tol, self.damping, full.l1, size)
+            for told in self._low_sweeps(storage, until=until, most=min(most_low, low_limit(gain, self.damping))):
                 low.append(told.l1)
                 sums.append(told.sum)
                 seconds.append(time.perf_counter() - began)
@@ -82,7 +82,7 @@ class DeviceRefinement(Refinement):
         rows, kept = self._rows, storage or self._storage or FP32
         self._use(kept)
         arguments = (
-            *planned(asked, rows.problem.damping, lows=storage is not None),
+            *planned(asked, self.damping, lows=storage is not None),
             *_storing(kept, rows),
             *(self._change, self._c, np.uint32(self._has_c), self._report),
         )

@@ -9,7 +9,7 @@ struct Plan {
     double reach, noise;  // see low_until
     u32 norm;    // 0, 1, 2: l1, l2, linf
     u32 most;    // sweeps in all
-    u32 lows;    // whether there are low sweeps
+    u32 lows;    // low sweeps in a round; see low_limit
     Storing storing;
 };
 

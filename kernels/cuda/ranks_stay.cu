@@ -69,6 +69,7 @@ CPMS_DEVICE void ranks_refine(const Edges& edges, const Nodes& nodes, const Plan
         quantise<Q>(nodes, plan.storing, change, c, first.own, found, until, exchanges.told(first), grid);
         exchanges.values<Word>(first, grid, expect);
         double now;
+        const u32 full = report.count;
         do {
             const Vector &from = vectors[z], &into = vectors[z ^ 1];
             sweep_low<Q, Personal>(edges, nodes, plan.storing, from, exchanges.heard(from), into, c,
@@ -78,9 +79,10 @@ CPMS_DEVICE void ranks_refine(const Edges& edges, const Nodes& nodes, const Plan
             const Heard heard = exchanges.heard(into);
             now = heard[Told::l1];
             report.sweep(now, -1.0, 0.0, heard[Told::sum], 0.0);
-        } while (now > until && report.count < plan.most);
+        } while (now > until && report.count < plan.most && report.count - full < plan.lows);
         has_c = 1;
-        again = l1 < before && l1 <= plan.trust * promised && report.count < plan.most;
+        again = l1 < before && l1 <= plan.trust * promised && report.count < plan.most &&
+                report.count - full < plan.lows;
         before = l1;
         promised = Larger{}(now, plan.gain * l1);
     } while (again);

@@ -16,6 +16,7 @@ struct Iterate {
 // What a round knows of itself; in shared memory, since walks have few registers left.
 struct Course {
     double l1, before, promised, until;
+    u32 full;     // sweeps up to the full one
     u32 began;    // sweeps when the first z was made of those that are kept
     u32 vectors;  // in which they are kept, two once extrapolation does not pay
 };
@@ -65,7 +66,7 @@ CPMS_DEVICE void refine(Full& over_full, Low& over_low, const Nodes& nodes, cons
         if (threadIdx.x == 0) {
             course.l1 = l1;
             course.until = low_until(plan, l1, size);
-            course.began = report.count;
+            course.full = course.began = report.count;
         }
         __syncthreads();
         double now;
@@ -93,10 +94,12 @@ CPMS_DEVICE void refine(Full& over_full, Low& over_low, const Nodes& nodes, cons
             state = LowState{totals.value[3], totals.value[2], next};
             past.note(report.count - course.began + 1, state, totals.value[1]);
             report.sweep(now, -1.0, 0.0, totals.value[1], 0.0);
-        } while (now > course.until && report.count < plan.most);
+        } while (now > course.until && report.count < plan.most && report.count - course.full < plan.lows);
         x.has_c = 1;
-        // Goes on as long as full sweeps find about what low sweeps promised; else the host has to think.
-        again = course.l1 < course.before && course.l1 <= plan.trust * course.promised && report.count < plan.most;
+        // Goes on as long as full sweeps find about what low sweeps promised, and these reach their goal; else the host
+        // has to think.
+        again = course.l1 < course.before && course.l1 <= plan.trust * course.promised && report.count < plan.most &&
+                report.count - course.full < plan.lows;
         __syncthreads();
         if (threadIdx.x == 0) {
             course.before = course.l1;
