@@ -39,7 +39,7 @@ def save(path: Path, stored: SegmentedArray) -> None:
         **fields,
     }
     with replacing(path) as temporary, temporary.open("wb") as file:
-        np.savez(file, allow_pickle=False, memory=stored.memory, **header)
+        np.savez(file, memory=stored.memory, **header)
 
 
 def load(path: Path) -> SegmentedArray:
@@ -73,7 +73,7 @@ def load_values(path: Path) -> npt.NDArray[np.float64]:
     """
     try:
         with path.open("rb") as file:
-            values = np.load(file, allow_pickle=False)
+            values = np.lib.format.read_array(file, allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
         raise InputError(f"{path}: not a readable .npy file ({error})") from None
     if not isinstance(values, np.ndarray) or values.ndim != 1 or values.dtype != np.float64:

@@ -18,7 +18,7 @@ def replacing(path: Path) -> Iterator[Path]:
     Raises
     ------
     InputError
-        If the folder does not exist or cannot be written.
+        If the folder does not exist or cannot be written, or the disk is full.
 
     Examples
     --------
@@ -39,6 +39,10 @@ def replacing(path: Path) -> Iterator[Path]:
         yield temporary
         temporary.chmod(0o666 & ~_umask())
         temporary.replace(path)
+    except OSError as error:
+        raise InputError(
+            f"{path}: cannot be written ({error.strerror}); give a file name on a disk with room"
+        ) from None
     finally:
         temporary.unlink(missing_ok=True)
 

@@ -14,6 +14,7 @@ from cpms.errors import InputError
 from cpms.experiment import rows
 from cpms.format import format_named
 from cpms.shipped import folder
+from cpms.writing import replacing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -73,12 +74,14 @@ class Output:
         undated: dict[str, dict[str, Any]] = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}, ".png": {}}
         for ending, metadata in undated.items():
             path = self._target / f"{self._name}{suffix}{ending}"
-            figure.savefig(path, metadata=metadata)
+            with replacing(path) as temporary:
+                figure.savefig(temporary, metadata=metadata)
             self.written.append(path)
         plt.close(figure)
 
     def _write(self, path: Path, text: str) -> None:
-        path.write_text(text, encoding="utf-8")
+        with replacing(path) as temporary:
+            temporary.write_text(text, encoding="utf-8")
         self.written.append(path)
 
 

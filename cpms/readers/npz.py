@@ -6,7 +6,6 @@ declared size is compared with the bytes that are stored.
 
 from __future__ import annotations
 
-import os
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from cpms.readers.assemble import apply
 from cpms.readers.memory import require_memory
 from cpms.readers.options import ReadOptions
 from cpms.readers.scipy_npz import check_rows, from_scipy_arrays, integers
+from cpms.writing import replacing
 
 _VERSION = 1
 _HEADER_READERS = {
@@ -65,15 +65,8 @@ def save_npz(graph: Graph, path: Path | str) -> None:
         arrays["stand_in_for"] = np.str_(graph.stand_in_for)
     if graph.names is not None:
         arrays |= _packed(graph.names)
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with part.open("wb") as file:
-            np.savez(file, **arrays)
-        part.replace(path)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror})") from error
-    finally:
-        part.unlink(missing_ok=True)
+    with replacing(path) as temporary, temporary.open("wb") as file:
+        np.savez(file, **arrays)
 
 
 def read(path: Path, options: ReadOptions) -> Graph:
