@@ -51,7 +51,7 @@ def load(path: Path) -> SegmentedArray:
         If the file is not such a file, or its parts do not fit together.
     """
     try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as parts:
+        with path.open("rb") as file, np.lib.npyio.NpzFile(file, allow_pickle=False) as parts:
             fields = {name: parts[name] for name in parts.files}
         format = _format(fields)
         length, exponent = int(fields["length"]), int(fields["exponent"])

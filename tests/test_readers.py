@@ -562,7 +562,7 @@ def test_own_npz_whose_arrays_do_not_fit_together(folder, case):
 
 
 def test_npz_that_cannot_be_written_leaves_nothing(folder, tmp_path):
-    with pytest.raises(InputError, match="cannot be written"):
+    with pytest.raises(InputError, match="cannot write there"):
         npz.save_npz(Graph.from_edges([0], [1]), tmp_path / "missing" / "g.npz")
     assert list(tmp_path.iterdir()) == []
 
