@@ -22,7 +22,7 @@ from cpms.main_memory import in_main_memory
 from cpms.precision import FLOAT64
 from cpms.refine import Refining, default_policy
 from cpms.result import Result, Status, Step
-from cpms.solve import METHODS, Method, pagerank
+from cpms.solve import METHODS, Method, pagerank, require_graph
 from cpms.start import first_iterate
 from cpms.stopping import Stopping
 from cpms.teleport import teleport_distribution
@@ -116,8 +116,8 @@ def personalized_pagerank(
     Returns
     -------
     list of Result
-        In the order of the queries; ``solve_s`` is the time from the start of a query's batch to its end,
-        without bringing ranks to main memory.
+        In the order of the queries; ``solve_s`` is the time from the start of a query's batch to its end, or of
+        its own where queries go one after the other, without bringing ranks to main memory.
 
     Raises
     ------
@@ -132,6 +132,7 @@ def personalized_pagerank(
     >>> [result.top(1)[0][0] for result in personalized_pagerank(graph, [0, [1, 2], {3: 1.0}])]
     [0, 2, 0]
     """
+    require_graph(graph)
     stopping = Stopping(tol, norm, max_iterations)
     if width is not None and width < 1:
         raise InputError(f"width is {width}; it must be 1 or more")
@@ -181,8 +182,8 @@ def personalized_pagerank(
                     storage=chosen.name,
                     layout="pattern",
                     engine=executor.name,
-                    damping=damping,
-                    tol=tol,
+                    damping=problem.damping,
+                    tol=stopping.tol,
                     norm=norm,
                     residual_l1=residual_l1,
                     mass=float(ranks.sum()),

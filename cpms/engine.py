@@ -15,6 +15,7 @@ from cpms.errors import InputError, UnsupportedError
 from cpms.format import FP16, FloatFormat, Format
 from cpms.graph import Graph
 from cpms.precision import Level
+from cpms.scalars import real
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ class Problem:
     dangling: DanglingRule = "teleport"
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "damping", real("damping", self.damping))
         if not 0.0 < self.damping < 1.0:
             raise InputError(f"damping is {self.damping}; it must lie strictly between 0 and 1")
         if self.dangling not in ("teleport", "uniform"):

@@ -49,7 +49,6 @@ def refined(
                     on_step(done[0])
             return first, status, done
         stopping = replace(stopping, max_iterations=max(1, stopping.max_iterations - len(done)))
-    ranks, status, history = refine(
-        refinement, first, policy, stopping, on_step, confirmed=referee.confirms, answer=x_of
-    )
+    later = on_step and (lambda step: on_step(step._replace(iteration=len(done) + step.iteration)))
+    ranks, status, history = refine(refinement, first, policy, stopping, later, confirmed=referee.confirms, answer=x_of)
     return ranks, status, done + [step._replace(iteration=len(done) + step.iteration) for step in history]

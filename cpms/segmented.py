@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from cpms import threads
 from cpms.errors import InputError
-from cpms.format import DOUBLE_BITS, DOUBLE_HEAD_BITS, FloatFormat, Format, SegmentFormat
+from cpms.format import DOUBLE_BITS, DOUBLE_HEAD_BITS, FloatFormat, Format, SegmentFormat, format_named
 
 Floats = npt.NDArray[np.float64]
 
@@ -148,13 +148,14 @@ class SegmentedArray:
         return self.memory.view(np.float64)
 
 
-def encode(values: npt.ArrayLike, format: Format, *, segments: int | None = None) -> SegmentedArray:
+def encode(values: npt.ArrayLike, format: Format | str, *, segments: int | None = None) -> SegmentedArray:
     """Return ``values`` in a storage format.
 
     Parameters
     ----------
     values : array_like of float64, shape (n,)
-    format : SegmentFormat or FloatFormat
+    format : SegmentFormat, FloatFormat or str
+        Or its name.
     segments : int, optional
         Write only that many segments, the others are zero (all by default).
 
@@ -174,6 +175,8 @@ def encode(values: npt.ArrayLike, format: Format, *, segments: int | None = None
     >>> encode([0.1], CPMS2).decode(read=1).tolist()
     [0.09999996423721313]
     """
+    if isinstance(format, str):
+        format = format_named(format)
     if on_device(values):
         encoded: SegmentedArray = _device().encode(values, format, segments=segments)
         return encoded

@@ -107,6 +107,7 @@ def pagerank(
     >>> result.converged, sum(result.iterations_by_bits.values()) == result.iterations
     (True, True)
     """
+    require_graph(graph)
     given = _storage(storage, method)
     teleport = None if personalization is None else teleport_distribution(graph, personalization)
     problem = Problem(graph, damping, teleport, dangling)
@@ -151,8 +152,8 @@ def pagerank(
         storage=chosen.name,
         layout=chosen_layout,
         engine=executor.name,
-        damping=damping,
-        tol=tol,
+        damping=problem.damping,
+        tol=stopping.tol,
         norm=norm,
         residual_l1=residual_l1,
         mass=float(ranks.sum()),
@@ -161,6 +162,20 @@ def pagerank(
         matrix_bytes=matrix_bytes,
         device_ranks=kept.scaled(),
     )
+
+
+def require_graph(graph: Any) -> None:
+    """Refuse what is no graph, with what makes one.
+
+    Raises
+    ------
+    InputError
+    """
+    if not isinstance(graph, Graph):
+        raise InputError(
+            f"graph is a {type(graph).__name__}; give a cpms.Graph, which cpms.load makes of files and names, "
+            "and Graph.from_networkx, from_scipy and from_edges of what is in memory"
+        )
 
 
 class _Kept:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from cpms.engine import Norm
 from cpms.errors import InputError
+from cpms.scalars import real, whole
 
 STALLED_ITERATIONS = 50
 """Iterations without a new smallest residual after which a solve at a fixed level is given up."""
@@ -28,6 +29,10 @@ class Stopping:
     iterations: int | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "tol", real("tol", self.tol))
+        object.__setattr__(self, "max_iterations", whole("max_iterations", self.max_iterations))
+        if self.iterations is not None:
+            object.__setattr__(self, "iterations", whole("iterations", self.iterations))
         if not (math.isfinite(self.tol) and self.tol > 0):
             raise InputError(f"tol is {self.tol}; it must be a positive number")
         if self.norm not in ("l1", "l2", "linf"):

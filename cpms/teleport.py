@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from cpms.engine import Floats
 from cpms.errors import InputError
@@ -30,17 +31,17 @@ def teleport_distribution(
     [0.0, 1.0]
     """
     personalization = in_main_memory(personalization)
-    if isinstance(personalization, np.ndarray) and personalization.dtype.kind == "f":
+    if isinstance(personalization, np.ndarray) and _holds_weights(personalization, graph.nodes):
         weights = personalization.astype(np.float64)
         if weights.shape != (graph.nodes,):
             raise InputError(f"personalization has shape {weights.shape}; give one weight a node, {graph.nodes}")
     else:
         weights = np.zeros(graph.nodes)
         named = _weights_by_node(personalization)
-        indices = [graph.index_of(node) for node in named]
-        if len(set(indices)) < len(personalization):
+        indices = [graph.index_of(node) for node, _ in named]
+        if len(set(indices)) < len(named):
             raise InputError("personalization names a node twice; give each once, or a mapping of node to weight")
-        weights[indices] = list(named.values())
+        weights[indices] = [weight for _, weight in named]
     with np.errstate(over="ignore"):
         total = weights.sum()
     if not ((weights >= 0).all() and 0 < total < math.inf):
@@ -49,12 +50,26 @@ def teleport_distribution(
     return weights
 
 
-def _weights_by_node(personalization: Any) -> dict[int | str, float]:
+def _holds_weights(values: npt.NDArray[Any], nodes: int) -> bool:
+    """Return whether an array holds one weight a node, as floats and masks do, and not ids."""
+    if values.dtype.kind in "fb":
+        return True
+    if values.dtype.kind in "iu" and values.shape == (nodes,):
+        raise InputError(
+            f"personalization is an array of {nodes} integers, which may be ids or one weight a node; "
+            "give a list of ids, or weights as floats"
+        )
+    return False
+
+
+def _weights_by_node(personalization: Any) -> list[tuple[int | str, float]]:
     try:
-        if isinstance(personalization, Mapping):
-            return {node: float(weight) for node, weight in personalization.items()}
-        if not isinstance(personalization, str):
-            return dict.fromkeys(personalization, 1.0)
+        if isinstance(personalization, Mapping) or hasattr(personalization, "items"):  # A pandas Series has the latter.
+            return [(node, float(weight)) for node, weight in personalization.items()]
+        if not isinstance(personalization, str | bytes):
+            nodes = tuple(personalization)
+            hash(nodes)  # What cannot be looked up is no id.
+            return [(node, 1.0) for node in nodes]
     except (TypeError, ValueError):
         pass
     raise InputError(

@@ -1,5 +1,6 @@
 """The command line is a contract: JSON fields, exit codes, one-line errors, no half-written files."""
 
+import errno
 import gzip
 import json
 import subprocess
@@ -111,6 +112,7 @@ def test_personalize_moves_mass_to_the_node(capsys, triangle):
         (["--tol", "nan"], "tol"),
         (["--max-iterations", "0"], "max_iterations"),
         (["--personalize", "9"], "9"),
+        (["--personalize", ""], "node ''"),
         (["--personalize", "1,1"], "twice"),
         (["--storage", "fp63"], "fp63"),
         (["--layout", "csc"], "csc"),
@@ -128,6 +130,30 @@ def test_bad_options_are_one_line_and_code_2(capsys, triangle, tmp_path, options
 @pytest.mark.parametrize("name", ["ranks.txt", "nowhere/ranks.npy", "."])
 def test_bad_output_is_refused_before_work(capsys, triangle, tmp_path, name):
     refused(capsys, "rank", triangle, "--output", tmp_path / name)
+
+
+def test_ranks_and_trace_need_two_files(capsys, triangle, tmp_path):
+    same = tmp_path / "x.csv"
+    assert "two file names" in refused(capsys, "rank", triangle, "--output", same, "--trace", same)
+    assert not same.exists()
+
+
+def test_an_exact_answer_has_a_residual_of_zero(capsys, tmp_path):
+    (tmp_path / "two.txt").write_text("0 1\n1 0\n")
+    out = run(capsys, "rank", tmp_path / "two.txt")[1]
+    assert "residual 0, so each rank is off by at most 0 in sum" in out
+
+
+def test_a_full_disk_is_one_line_and_leaves_nothing(capsys, tmp_path, monkeypatch):
+    values = tmp_path / "x.npy"
+    np.save(values, np.arange(5.0))
+
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(np, "savez", full)
+    assert "No space left on device" in refused(capsys, "convert", values, tmp_path / "x.npz", "--storage", "cpms4")
+    assert [path.name for path in tmp_path.iterdir()] == ["x.npy"]
 
 
 def test_bad_graph_names_file_and_line(capsys, tmp_path):
@@ -201,6 +227,16 @@ def test_inspect_shows_segments_and_reads(capsys):
 def test_inspect_shows_packed_floats_and_special_values(capsys):
     assert "0.0999755859375" in run(capsys, "inspect", "0.1", "--storage", "fp16")[1]
     assert "inf" in run(capsys, "inspect", "inf")[1]
+
+
+def test_inspect_stores_as_solves_do(capsys):
+    assert "1.000444171950221e-09" in run(capsys, "inspect", "1e-9", "--storage", "fp16-scaled")[1]
+    assert "inf" in run(capsys, "inspect", "1" * 400)[1]
+
+
+def test_inspect_says_what_is_no_stored_array(capsys, tmp_path):
+    (tmp_path / "f.csv").write_text("a\n")
+    assert "pickle" not in refused(capsys, "inspect", tmp_path / "f.csv")
 
 
 def test_lists_and_doctor_run(capsys):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
 
 import igraph
 import networkx as nx
 import numpy as np
+import pandas as pd
 import pytest
+import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -288,6 +291,10 @@ def test_the_same_call_gives_the_same_bits():
         (np.array([0, 3.0, 0, 0, 0, 1]), [0, 3, 0, 0, 0, 1]),
         (np.array([2, 5]), [0, 1, 0, 0, 1, 0]),
         (np.ones(6, np.float32), [1, 1, 1, 1, 1, 1]),
+        (np.array([False, True, False, False, True, False]), [0, 1, 0, 0, 1, 0]),
+        (pd.Series({2: 3.0, 6: 1.0}), [0, 3, 0, 0, 0, 1]),
+        (pd.Series([1.0, 1.0], index=[2, 5]), [0, 1, 0, 0, 1, 0]),
+        ({2: None, 5: None}.keys(), [0, 1, 0, 0, 1, 0]),
     ],
     ids=repr,
 )
@@ -539,7 +546,25 @@ def test_the_top_pages_of_notre_dame(cpms_data):
     assert top == [1963, 0, 10336, 212843, 124802, 12129, 191267, 32830, 83606, 1973]
 
 
+@pytest.mark.parametrize("damping", [Fraction(1, 2), Decimal("0.5"), np.float16(0.5), np.float32(0.5)], ids=repr)
+@pytest.mark.parametrize("method", ["power", "refine"])
+def test_numbers_of_any_type_are_floats(method, damping):
+    result, plain = (pagerank(SMALL, method=method, damping=given) for given in (damping, 0.5))
+    assert type(result.error_bound) is float
+    assert (result.iterations, result.error_bound) == (plain.iterations, plain.error_bound)
+    np.testing.assert_array_equal(result.ranks, plain.ranks)
+
+
 # Bad input
+
+
+@pytest.mark.parametrize(
+    "graph", ["wiki-Vote", scipy.sparse.eye_array(3), None], ids=lambda graph: type(graph).__name__
+)
+def test_what_is_no_graph_is_told_what_makes_one(graph):
+    for solve in (pagerank, lambda graph: cpms.personalized_pagerank(graph, [0])):
+        with pytest.raises(InputError, match=r"graph is a .*; give a cpms.Graph, which cpms.load makes"):
+            solve(graph)
 
 
 @pytest.mark.parametrize(
@@ -548,8 +573,10 @@ def test_the_top_pages_of_notre_dame(cpms_data):
         *(({"damping": damping}, "damping") for damping in (0, 1, -0.5, 1.5, float("nan"))),
         *(({"tol": tol}, "tol") for tol in (0.0, -1e-10, float("nan"), float("inf"))),
         *(({"norm": norm}, "norm") for norm in ("l3", "L1", "", None)),
-        *(({"max_iterations": count}, "max_iterations") for count in (0, -1)),
-        *(({"iterations": count}, "iterations") for count in (0, -1)),
+        *(({"damping": damping}, "damping is .* must be a number") for damping in (None, "0.85", [0.85])),
+        *(({"tol": tol}, "tol is .* must be a number") for tol in (None, "1e-9")),
+        *(({"max_iterations": count}, "max_iterations") for count in (0, -1, 5.5, "5", None)),
+        *(({"iterations": count}, "iterations") for count in (0, -1, 5.5, "5")),
         ({"dangling": "nowhere"}, "dangling"),
         ({"storage": "fp65"}, "fp65"),
         ({"engine": "steam"}, "steam"),
@@ -562,8 +589,10 @@ def test_the_top_pages_of_notre_dame(cpms_data):
         *(({"personalization": np.ones(shape)}, "shape") for shape in (5, 7, (6, 1), (2, 3))),
         *(
             ({"personalization": what}, "list of node ids")
-            for what in ("1", 1, {1: "much"}, {1: None}, np.ones((2, 2), int))
+            for what in ("1", b"1", 1, {1: "much"}, {1: None}, np.ones((2, 2), int))
         ),
+        ({"personalization": np.arange(6)}, "6 integers, which may be ids or one weight a node"),
+        ({"personalization": pd.Series([1.0, 2.0], index=[3, 3])}, "twice"),
         *(({"start": np.ones(shape)}, "start must hold 6") for shape in (5, 7, (6, 1))),
         *(({"start": np.full(6, value)}, "start must hold 6") for value in (0.0, -1.0, np.nan, np.inf, 1e308)),
         *(({"start": what}, "start") for what in ("abc", ["a"] * 6, 1.0)),

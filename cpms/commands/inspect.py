@@ -10,6 +10,8 @@ from typing import Any
 from cpms import reference
 from cpms.errors import InputError
 from cpms.format import FloatFormat, Format, SegmentFormat, format_named
+from cpms.readers import is_file
+from cpms.segmented import encode
 from cpms.text_table import text_table
 
 
@@ -27,7 +29,7 @@ def add(parsers: Any) -> None:
 
 def call(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    if Path(arguments.what).is_file():
+    if is_file(arguments.what):
         print(_file(Path(arguments.what)))
         return 0
     try:
@@ -42,16 +44,9 @@ def _value(value: float, storage: Format) -> str:
     bits = f"{reference.bits_of(value):064b}"
     head = f"{value!r} = {bits[0]} {bits[1:12]} {bits[12:]} (sign, exponent, mantissa)"
     if isinstance(storage, FloatFormat):
-        fields = storage.exponent_bits, storage.mantissa_bits
-        rounding = "zero" if storage.rounding == "zero" else "nearest"
-        packed = reference.pack_float(value, *fields, rounding)
-        rows = [
-            [
-                storage.width,
-                f"{packed:0{storage.width}b}",
-                *_error(value, reference.unpack_float(packed, *fields)),
-            ]
-        ]
+        stored = encode([value], storage)
+        packed = int.from_bytes(stored.memory[: storage.width // 8].tobytes(), "little")
+        rows = [[storage.width, f"{packed:0{storage.width}b}", *_error(value, float(stored.decode()[0]))]]
         return f"{head}\n\n" + text_table(["bits", "stored", "value", "relative error"], rows)
     return f"{head}\n\n" + text_table(
         ["read", "bits", "segment", "value so far", "relative error"], _reads(value, storage)

@@ -83,7 +83,7 @@ def call(arguments: argparse.Namespace) -> int:
             tol=arguments.tol,
             norm=arguments.norm,
             max_iterations=arguments.max_iterations,
-            personalization=arguments.personalize.split(",") if arguments.personalize else None,
+            personalization=None if arguments.personalize is None else arguments.personalize.split(","),
             dangling=arguments.dangling,
             on_step=bar.step,
         )
@@ -154,10 +154,16 @@ def _check(arguments: argparse.Namespace) -> None:
         if arguments.trace.suffix != ".csv":
             raise InputError(f"{arguments.trace}: a trace is written as .csv")
         check_writable(arguments.trace)
+        if arguments.output and arguments.output.resolve() == arguments.trace.resolve():
+            raise InputError(f"{arguments.trace}: is given for ranks and for the trace; give two file names")
 
 
 def _finite(value: float) -> float | None:
     return value if np.isfinite(value) else None
+
+
+def _shown(value: float | None) -> str:
+    return "inf" if value is None else f"{value:.3g}"
 
 
 def _readable(report: dict[str, Any], graph: Graph) -> str:
@@ -168,8 +174,8 @@ def _readable(report: dict[str, Any], graph: Graph) -> str:
         f"{report['dangling']:,} dangling",
         f"{report['status']}",
         f"{report['iterations']} iterations ({bits}) in {report['solve_s']:.3g} s, loaded in {report['load_s']:.3g} s",
-        f"residual {report['residual_l1'] or float('inf'):.3g}, so each rank is off by at most "
-        f"{report['error_bound'] or float('inf'):.3g} in sum",
+        f"residual {_shown(report['residual_l1'])}, so each rank is off by at most "
+        f"{_shown(report['error_bound'])} in sum",
     ]
     if report["top"]:
         ranks = [[place, node, f"{score:.6g}"] for place, (node, score) in enumerate(report["top"], 1)]
