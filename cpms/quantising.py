@@ -66,3 +66,14 @@ def shared_scale(storage: FloatFormat, largest: float) -> int:
         return 0
     exponent = storage.bias - headroom(storage) - math.frexp(largest)[1]
     return max(-_MOST, min(_MOST, exponent))
+
+
+def step_seed(seed: int, step: int) -> int:
+    """Return the seed of a sweep's stochastic rounding, from a format's own and the number of the sweep.
+
+    Examples
+    --------
+    >>> step_seed(1, 0) != step_seed(1, 1) != step_seed(0, 1) < 2**64
+    True
+    """
+    return (seed * 0x9E3779B97F4A7C15 + step * 0xD1B54A32D192ED03) % 2**64

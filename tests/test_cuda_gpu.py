@@ -8,7 +8,7 @@ from cpms import check, engines
 from cpms.cuda import compile as compiling
 from cpms.cuda import segmented, variants
 from cpms.cuda.backend import current
-from cpms.cuda.plain import element_type
+from cpms.plain import element_type
 from cpms.engine import Problem
 from cpms.engines import (
     coo_basic,

@@ -15,11 +15,11 @@ from cpms.cuda.backend import current
 from cpms.cuda.coo import Product
 from cpms.cuda.launch_norms import Reduction
 from cpms.cuda.lent import Lent
-from cpms.cuda.plain import element_type
 from cpms.cuda.replay import Replays
 from cpms.cuda.vectors import vector_length
 from cpms.engine import Floats, Norm, Operator, Problem, Sweep
 from cpms.format import FP64, Format
+from cpms.plain import element_type
 from cpms.precision import Level
 from cpms.segmented import on_device
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numba
 import numpy as np
 
 from cpms import threads
 from cpms.batch import Batch, Query
 from cpms.engine import Floats, Problem, Sweep
+from cpms.engines._cpu_pieces import row_pieces
 from cpms.sparse.csr import unsigned_indptr, unsigned_sources
 
 _PART_COST = 200_000
@@ -76,10 +79,10 @@ class CpuBatch(Batch):
         self._columns, self._weights = columns[order], weights[order]
 
     def _parts(self, count: int) -> list[tuple[int, int]]:
-        cost = (self._indptr.astype(np.int64) + np.arange(len(self._indptr))) * max(count, 1)
-        parts = int(np.clip(cost[-1] // _PART_COST, 1, _MOST_PARTS))
-        bounds = np.unique(np.searchsorted(cost, np.linspace(0, cost[-1], parts + 1)))
-        return list(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True))
+        each = max(count, 1)
+        before = self._indptr.astype(np.int64) * each
+        bounds, _ = row_pieces(before, row_cost=each, least=_PART_COST, most=_MOST_PARTS)
+        return list(pairwise(bounds.tolist()))
 
 
 @numba.njit(inline="always")  # type: ignore[untyped-decorator, unused-ignore]

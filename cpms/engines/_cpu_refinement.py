@@ -16,10 +16,12 @@ from cpms import threads
 from cpms.engine import Asked, Floats, Norm, Problem, Refinement, Round, Sweep
 from cpms.engines import _cpu_refine_kernels as kernels
 from cpms.engines._cpu_core import core
+from cpms.engines._cpu_pieces import row_pieces
 from cpms.engines._cpu_topological import acyclic
 from cpms.extrapolation import PRODUCTS, slots_for
 from cpms.format import FP32, FloatFormat
 from cpms.low_until import low_limit
+from cpms.quantising import step_seed
 from cpms.segmented import ROUNDING_MODES
 from cpms.sparse import jagged
 from cpms.sparse.jagged import BLOCK_ROWS
@@ -60,7 +62,9 @@ class CpuRefinement(Refinement):
         self._kept = graph.out_degree[nodes].astype(np.uint32)
         self._degree = self._kept if degree is None else degree[nodes].astype(np.uint32)
         self._set_targets()
-        self._bounds, self._cost = _pieces(graph.indptr)
+        self._bounds, self._cost = row_pieces(
+            graph.indptr, row_cost=_ROW_COST, least=_PIECE_COST, most=_MOST_PIECES, block=BLOCK_ROWS
+        )
         self._sums = np.zeros((5, len(self._bounds) - 1, kernels.COLUMNS))
         self._products = np.zeros((len(self._bounds) - 1, PRODUCTS))
         # Filled, not merely promised to be zero: the memory is there when a solve begins.
@@ -131,7 +135,7 @@ class CpuRefinement(Refinement):
         kept = storage or self._storage
         z = self._stored(kept, slots_for(kept) if extrapolate else 2)
         kernel = kernels.rounds_kernel(kept.exponent_bits, kept.mantissa_bits, ROUNDING_MODES[kept.rounding])
-        seed = np.uint64((kept.seed * 0x9E3779B97F4A7C15 + self._sweeps * 0xD1B54A32D192ED03) % 2**64)
+        seed = np.uint64(step_seed(kept.seed, self._sweeps))
         matrix, control = self._matrix, np.zeros(1, np.int64)
         report = np.empty((most, kernels.COLUMNS))
         arguments = (
@@ -179,13 +183,3 @@ def _as_rounds(report: Floats, each_s: float) -> Iterator[Round]:
             sums=report[first:last, kernels.TOTAL].tolist(),
             seconds=[each_s * (place + 1) for place in range(last - first)],
         )
-
-
-def _pieces(indptr: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Cut rows, at block bounds, into pieces of about equal cost; return their bounds and the cost before each."""
-    rows = len(indptr) - 1
-    bounds = np.append(np.arange(0, rows, BLOCK_ROWS), rows)
-    cost = indptr[bounds] + _ROW_COST * bounds
-    count = int(np.clip(cost[-1] // _PIECE_COST, 1, _MOST_PIECES))
-    chosen = np.unique(np.searchsorted(cost, np.linspace(0, cost[-1], count + 1)))
-    return bounds[chosen], cost[chosen]

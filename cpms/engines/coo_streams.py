@@ -14,10 +14,10 @@ from cpms.cuda import room
 from cpms.cuda.compile import missing
 from cpms.cuda.coo import WarpProduct
 from cpms.cuda.coo_operator import CooOperator, System, most_bytes, prepared
-from cpms.cuda.plain import element_type
 from cpms.engine import Engine, Problem
 from cpms.errors import UnsupportedError
 from cpms.format import Format
+from cpms.plain import element_type
 
 
 class CooStreamsEngine(Engine):

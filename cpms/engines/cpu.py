@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,11 +13,13 @@ from cpms import threads
 from cpms.engine import Engine, Floats, Operator, Problem, Sweep
 from cpms.engines import _cpu_kernels
 from cpms.engines._cpu_batch import CpuBatch
+from cpms.engines._cpu_pieces import row_pieces
 from cpms.engines._cpu_refinement import CpuRefinement
 from cpms.errors import UnsupportedError
 from cpms.format import DOUBLE_BITS, DOUBLE_HEAD_BITS, FP32, FP64, FloatFormat, Format
 from cpms.one_by_one import OneByOne
 from cpms.precision import FLOAT64, Level
+from cpms.quantising import step_seed
 from cpms.segmented import ROUNDING_MODES, SegmentedArray, convert_inplace
 from cpms.sparse import ell, pattern, sliced
 from cpms.sparse.sliced import BLOCK_ROWS
@@ -175,13 +178,8 @@ ENGINE = CpuEngine()
 
 
 def _row_parts(entries_before: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
-    """Cut rows, at block bounds, so that each piece has about as many entries plus four times its rows as any other."""
-    rows = len(entries_before) - 1
-    bounds = np.append(np.arange(0, rows, BLOCK_ROWS), rows)
-    cost = entries_before[bounds] + 4 * bounds
-    count = int(np.clip(cost[-1] // _PART_COST, 1, _MOST_PARTS))
-    chosen = np.unique(np.searchsorted(cost, np.linspace(0, cost[-1], count + 1)))
-    return list(zip(bounds[chosen[:-1]].tolist(), bounds[chosen[1:]].tolist(), strict=True))
+    bounds, _ = row_pieces(entries_before, row_cost=4, least=_PART_COST, most=_MOST_PARTS, block=BLOCK_ROWS)
+    return list(pairwise(bounds.tolist()))
 
 
 def _spec(storage: Format, read: int) -> tuple[tuple[int, int, int, int], tuple[int, ...]]:
@@ -196,8 +194,7 @@ def _writing(storage: Format, write: int, step: int) -> tuple[npt.NDArray[np.int
     """Return pieces, segments to write, low bits to round away (0 to cut them), mask of the others, seed."""
     pieces = np.array(_spec(storage, 1)[1], np.int64)
     if isinstance(storage, FloatFormat):
-        seed = (storage.seed * 0x9E3779B97F4A7C15 + step * 0xD1B54A32D192ED03) % 2**64
-        return pieces, 1, 0, np.uint64(0), np.uint64(seed)
+        return pieces, 1, 0, np.uint64(0), np.uint64(step_seed(storage.seed, step))
     dropped = DOUBLE_BITS - storage.bits(write)
     mask = np.uint64((2**DOUBLE_BITS - 1) >> dropped << dropped)
     rounds = storage.rounding == "nearest" and storage.bits(write) >= DOUBLE_HEAD_BITS

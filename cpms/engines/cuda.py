@@ -25,6 +25,7 @@ from cpms.errors import UnsupportedError
 from cpms.format import FP64, FloatFormat, Format
 from cpms.graph import Graph
 from cpms.precision import FLOAT64, Level
+from cpms.quantising import step_seed
 from cpms.segmented import SegmentedArray, on_device
 
 _TO_FLOAT64 = (0, 0)
@@ -259,4 +260,4 @@ def _differs_by_step(storage: Format) -> bool:
 
 def _seed(storage: Format, step: int) -> int:
     seed = storage.seed if isinstance(storage, FloatFormat) else 0
-    return (seed * 0x9E3779B97F4A7C15 + step * 0xD1B54A32D192ED03) % 2**64
+    return step_seed(seed, step)

@@ -16,11 +16,11 @@ from cpms.cuda.compile import missing
 from cpms.cuda.launch_norms import Reduction
 from cpms.cuda.lent import Lent
 from cpms.cuda.libraries import Blas, DenseVector, SparseProduct, padded
-from cpms.cuda.plain import element_type
 from cpms.cuda.replay import Replays
 from cpms.engine import Engine, Floats, Norm, Operator, Problem, Sweep
 from cpms.errors import UnsupportedError
 from cpms.format import FP64, Format
+from cpms.plain import element_type
 from cpms.precision import Level
 from cpms.segmented import SegmentedArray, on_device
 from cpms.sparse.edge_values import edge_values

@@ -16,11 +16,12 @@ import numpy as np
 
 from cpms.engine import Engine, Floats, Operator, Problem, Sweep
 from cpms.errors import UnsupportedError
-from cpms.format import FP64, FloatFormat, Format
+from cpms.format import FP64, Format
 from cpms.graph import Graph
 from cpms.opencl import choice
 from cpms.opencl import device as devices
 from cpms.opencl.program import STRETCH, WIDTH, Program, Types, program
+from cpms.plain import element_type
 from cpms.precision import Level
 from cpms.sparse.edge_values import edge_values
 
@@ -213,10 +214,8 @@ def _types(graph: Graph, storage: Format, device: Any, add: str) -> Types:
 
 
 def _real(storage: Format) -> str | None:
-    if isinstance(storage, FloatFormat):
-        is_single = (storage.exponent_bits, storage.mantissa_bits) == (8, 23) and not storage.scaled
-        return "float" if is_single and storage.rounding == "nearest" else None
-    return "double" if storage.segments == 1 else None
+    element = element_type(storage)
+    return None if element is None else {4: "float", 8: "double"}[element.itemsize]
 
 
 def _refused_by(device: Any, problem: Problem, real: str, layout: str) -> str | None:

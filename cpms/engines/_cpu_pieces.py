@@ -1,0 +1,39 @@
+"""Rows cut into pieces of about equal work, at block bounds."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+Counts = npt.NDArray[np.int64]
+
+
+def row_pieces(
+    entries_before: Counts, *, row_cost: int, least: int, most: int, block: int = 1
+) -> tuple[Counts, Counts]:
+    """Return the bounds of pieces, and what lies before each, in entries.
+
+    Parameters
+    ----------
+    entries_before : ndarray of int64, shape (rows + 1,)
+    row_cost : int
+        What a row costs beside its entries, in entries.
+    least : int
+        What a piece holds at least.
+    most : int
+        Pieces.
+    block : int
+        Rows that stay together.
+
+    Examples
+    --------
+    >>> bounds, before = row_pieces(np.array([0, 6, 7, 8, 14]), row_cost=1, least=4, most=3)
+    >>> bounds.tolist(), before.tolist()
+    ([0, 1, 4], [0, 7, 18])
+    """
+    rows = len(entries_before) - 1
+    bounds = np.append(np.arange(0, rows, block), rows)
+    cost = entries_before[bounds] + row_cost * bounds
+    count = int(np.clip(cost[-1] // least, 1, most))
+    chosen = np.unique(np.searchsorted(cost, np.linspace(0, cost[-1], count + 1)))
+    return bounds[chosen], cost[chosen]
