@@ -8,7 +8,6 @@ from cpms import check, engines
 from cpms.cuda import compile as compiling
 from cpms.cuda import segmented, variants
 from cpms.cuda.backend import current
-from cpms.plain import element_type
 from cpms.engine import Problem
 from cpms.engines import (
     coo_basic,
@@ -24,6 +23,7 @@ from cpms.engines import reference as obvious
 from cpms.errors import InputError, UnavailableError, UnsupportedError
 from cpms.format import CPMS4, FP32, FP64, NAMED, format_named
 from cpms.graph import Graph
+from cpms.plain import element_type
 from cpms.precision import FLOAT64, Level
 from cpms.segmented import on_device
 
