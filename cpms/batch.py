@@ -16,13 +16,13 @@ from cpms import engines
 from cpms.certify_batch import BatchReferee
 from cpms.engine import DanglingRule, Engine, Floats, Norm, Problem, Sweep
 from cpms.errors import InputError, UnsupportedError
-from cpms.format import FP64, Format, format_named
+from cpms.format import FP64, Format
 from cpms.graph import Graph
 from cpms.main_memory import in_main_memory
 from cpms.precision import FLOAT64
 from cpms.refine import Refining, default_policy
 from cpms.result import Result, Status, Step
-from cpms.solve import METHODS, Method, pagerank, require_graph
+from cpms.solve import Method, pagerank, require_graph, storage_asked_for
 from cpms.start import first_iterate
 from cpms.stopping import Stopping
 from cpms.teleport import teleport_distribution
@@ -223,14 +223,10 @@ class RefineRun:
 
 def _storage(method: str, storage: str | Format, policy: Refining | None) -> Format | None:
     """Return the format asked for; None: what method and engine choose."""
-    if method not in METHODS:
-        raise InputError(f"method is {method!r}; it can be {' or '.join(METHODS)}")
+    chosen = storage_asked_for(storage, method)
     if policy is not None and method == "power":
         raise InputError("this policy plans rounds of method 'refine'; leave it out, or give method='refine'")
-    if storage == "auto":
-        return None
-    chosen = format_named(storage) if isinstance(storage, str) else storage
-    if method == "power" and chosen != FP64:
+    if method == "power" and chosen not in (None, FP64):
         raise UnsupportedError(f"batches iterate in fp64, not {chosen.name}; use method refine, or one at a time")
     return chosen
 

@@ -108,7 +108,7 @@ def pagerank(
     (True, True)
     """
     require_graph(graph)
-    given = _storage(storage, method)
+    given = storage_asked_for(storage, method)
     teleport = None if personalization is None else teleport_distribution(graph, personalization)
     problem = Problem(graph, damping, teleport, dangling)
     stopping = Stopping(tol, norm, max_iterations, iterations)
@@ -198,8 +198,14 @@ class _Kept:
         return None if self.answer is None else self.answer / self.answer.sum()
 
 
-def _storage(storage: str | Format, method: str) -> Format | None:
-    """Return the format asked for; None: what method and engine choose."""
+def storage_asked_for(storage: str | Format, method: str) -> Format | None:
+    """Return the format, given by its name or not; None: what method and engine choose.
+
+    Raises
+    ------
+    InputError
+        If there is no such method or format.
+    """
     if method not in METHODS:
         raise InputError(f"method is {method!r}; it can be {' or '.join(METHODS)}")
     if storage == "auto":

@@ -1,9 +1,5 @@
 // One edge a work-item; ADD(place, value) is atomic, unless the program is built to measure what that costs.
 
-#ifndef ADD
-#define ADD add_atomically
-#endif
-
 kernel void edges_divided(index edges, sum damping, global const uint *sources, global const uint *targets,
                           global const uint *out_degree, global const real *x, global real *out) {
     const size_t k = get_global_id(0);
