@@ -73,6 +73,35 @@ def test_show_writes_the_same_bytes_twice(recorded, tmp_path, name):
         assert one.stat().st_size > 100
 
 
+NOT_HERE = {"status": "unsupported", "reason": "engine cuda cannot run here: there is no GPU"}
+
+
+@pytest.mark.parametrize("failed", [NOT_HERE, {"status": "ok", "results": [NOT_HERE]}], ids=["cells", "contestants"])
+@pytest.mark.parametrize("name", present.programs())
+def test_rows_none_of_which_ran_are_refused_with_the_reason(tmp_path, name, failed):
+    with rows.opened(tmp_path / "rows.jsonl") as file:
+        for experiment in present._program(name).NEEDS:
+            file.append({"cell": "a" * 16, "experiment": experiment, **failed})
+    with pytest.raises(InputError, match="there is no GPU"):
+        present.show(name, results=tmp_path, output=tmp_path / "out")
+
+
+def test_all_goes_on_past_rows_none_of_which_ran(recorded, tmp_path):
+    (tmp_path / "topk.jsonl").write_bytes((recorded / "topk.jsonl").read_bytes())
+    with rows.opened(tmp_path / "rows.jsonl") as file:
+        file.append({"cell": "a" * 16, "experiment": "gpu_coo", **NOT_HERE})
+    said = []
+    written = present.show("all", results=tmp_path, output=tmp_path / "out", echo=said.append)
+    assert {path.stem.split("_")[0] for path in written} == {"topk"}
+    assert any(text.startswith("left out: coo") and "there is no GPU" in text for text in said)
+
+
+@pytest.mark.parametrize("storage", ["fp64", "cpms4"])
+def test_the_quick_start_is_drawn_of_one_storage(recorded, tmp_path, storage):
+    run(recorded / "quickstart.toml", output=tmp_path, only=storage)
+    assert (tmp_path / "quickstart.png") in present.show("quickstart", results=tmp_path, output=tmp_path)
+
+
 def test_all_shows_what_has_rows(recorded, tmp_path):
     written = {path.name for path in present.show("all", results=recorded, output=tmp_path)}
     assert {"table1.tex", "table2.md", "fig3.pdf", "convergence.svg", "quickstart.png"} <= written

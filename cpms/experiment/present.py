@@ -12,6 +12,7 @@ import pandas as pd
 
 from cpms.errors import InputError
 from cpms.experiment import rows
+from cpms.experiment.outcome import measured, why_not
 from cpms.format import format_named
 from cpms.shipped import folder
 from cpms.writing import replacing
@@ -108,7 +109,7 @@ def show(
     Raises
     ------
     InputError
-        If there is no such program, its rows are missing, or the output cannot be written.
+        If there is no such program, its rows are missing or hold no measurements, or the output cannot be written.
     """
     import matplotlib
 
@@ -125,12 +126,13 @@ def show(
     for program in known if name == "all" else [name]:
         module = _program(program)
         recorded = recorded_rows(source, module.NEEDS)
-        if recorded.empty and name == "all":
+        lacks = _lacks(recorded, source, module.NEEDS)
+        if lacks and name != "all":
+            raise InputError(lacks)
+        if lacks:
+            if not recorded.empty:
+                echo(f"left out: {program}: {lacks}")
             continue
-        if recorded.empty:
-            raise InputError(
-                f"{source} holds no rows of {' or '.join(module.NEEDS)}; 'cpms run {module.NEEDS[0]}' first"
-            )
         target = Output(output, program, echo)
         with matplotlib.rc_context(_STYLE):  # type: ignore[arg-type]
             module.show(recorded, target)
@@ -144,12 +146,26 @@ def programs() -> list[str]:
 
 
 def recorded_rows(source: Path, experiments: Sequence[str]) -> pd.DataFrame:
-    """Return the rows of the named experiments in a folder, the last one of each cell."""
+    """Return the rows of the named experiments in a folder, the last one of each cell.
+
+    A row none of whose contestants could take part has their ``status`` and ``reason``.
+    """
     found = [
         row for path in sorted(source.glob("*.jsonl")) for row in rows.read(path) if row["experiment"] in experiments
     ]
     latest = {(row["experiment"], row["cell"]): row for row in found}
-    return pd.DataFrame(list(latest.values()))
+    return pd.DataFrame([row if measured(row) else {**row, **why_not(row)} for row in latest.values()])
+
+
+def _lacks(recorded: pd.DataFrame, source: Path, needs: Sequence[str]) -> str | None:
+    """Return why nothing can be drawn, None if something can."""
+    named = " or ".join(needs)
+    if recorded.empty:
+        return f"{source} holds no rows of {named}; 'cpms run {needs[0]}' first"
+    if (recorded.status == "ok").any():
+        return None
+    reasons = "; ".join(dict.fromkeys(reason.rstrip(".") for reason in recorded.reason))
+    return f"{source}: no cell of {named} could be measured: {reasons}; mend that and 'cpms run {needs[0]}' again"
 
 
 def printed(name: str) -> pd.DataFrame:

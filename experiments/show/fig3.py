@@ -11,6 +11,7 @@ QUANTILES = ["0.25", "0.5", "0.75", "0.99", "1.0"]
 def show(rows, out):
     import matplotlib.pyplot as plt
 
+    rows = rows[rows.status == "ok"]
     figure, axes = plt.subplots(figsize=(7, 0.8 + 0.2 * len(rows)))
     places = np.arange(len(rows))[::-1]
     for place, (_, row) in zip(places, rows.iterrows(), strict=True):

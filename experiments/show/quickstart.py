@@ -10,20 +10,22 @@ NEEDS = ["quickstart"]
 def show(rows, out):
     import matplotlib.pyplot as plt
 
-    finest = rows[rows.storage == "fp64"].iloc[0]
+    rows = rows[rows.status == "ok"]
+    double = rows[rows.storage == "fp64"]
+    finest = (rows if double.empty else double).iloc[0]
     top = pd.DataFrame(finest.top[:10], columns=["node", "rank"])
     top.insert(0, "place", range(1, len(top) + 1))
     out.table(top, suffix="_ranking", caption=f"Highest ranks of {label(finest)}")
     out.table(_by_precision(rows), caption="Iterations by bits read, and the error certified in float64")
-    figure, axes = plt.subplots(1, len(rows), figsize=(7, 2.3), sharey=True)
-    for panel, (_, row) in zip(axes, rows.iterrows(), strict=True):
+    figure, axes = plt.subplots(1, len(rows), figsize=(7, 2.3), sharey=True, squeeze=False)
+    for panel, (_, row) in zip(axes[0], rows.iterrows(), strict=True):
         history = pd.DataFrame(row.history, columns=["residual", "bits", "mass", "seconds"])
         history["iteration"] = range(1, len(history) + 1)
         for bits, part in history.groupby("bits"):
             panel.semilogy(part.iteration, part.residual, ".", markersize=3, color=PALETTE[bits], label=f"{bits} bits")
         panel.set(title=row.storage, xlabel="iteration")
         panel.legend()
-    axes[0].set_ylabel("residual (L1)")
+    axes[0, 0].set_ylabel("residual (L1)")
     out.figure(figure)
 
 

@@ -8,6 +8,7 @@ NEEDS = ["table1"]
 
 
 def show(rows, out):
+    rows = rows[rows.status == "ok"]
     paper = printed("table1").set_index("graph")
     lines = []
     for _, row in rows.iterrows():
