@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpms.errors import CpmsError, InputError
-from cpms.experiment import rows
+from cpms.errors import CpmsError, InputError, UnavailableError
+from cpms.experiment import present, rows
+from cpms.experiment.kinds import pagerank
 from cpms.experiment.runner import run
 
 CONFIG = """
@@ -75,6 +76,54 @@ def test_kill_minus_nine_ten_times_leaves_thirty_distinct_whole_rows(tmp_path):
     assert lines.pop() == b""
     found = [json.loads(line)["cell"] for line in lines]
     assert len(found) == len(set(found)) == 30
+
+
+def failing(error):
+    def measure(context, cell):
+        raise error
+
+    return measure
+
+
+@pytest.mark.parametrize(
+    ("error", "status"), [(UnavailableError("no GPU here"), "unavailable"), (MemoryError(), "out of memory")]
+)
+def test_cells_that_failed_for_want_of_something_run_again(tmp_path, monkeypatch, error, status):
+    path = tmp_path / "killed.toml"
+    path.write_text(CONFIG)
+    with monkeypatch.context() as patched:
+        patched.setattr(pagerank.Context, "measure", failing(error))
+        target = run(path, output=tmp_path, only="fp64")
+    assert {row["status"] for row in rows.read(target)} == {status}
+    run(path, output=tmp_path, only="fp64")
+    found = rows.read(target)
+    assert len(found) == 24
+    assert {row["status"] for row in found[12:]} == {"ok"}
+    assert (present.recorded_rows(tmp_path, ["killed"]).status == "ok").all()
+
+
+def test_cells_without_one_contestant_run_again_and_others_stay(tmp_path):
+    missing, refused, taken = ({"status": status, "reason": "?"} for status in ("unavailable", "unsupported", "ok"))
+    path = tmp_path / "x.jsonl"
+    with rows.opened(path) as file:
+        for cell, results in {"a": [missing, refused], "b": [missing, taken], "c": [refused]}.items():
+            file.append({"cell": cell, "status": "ok", "results": results})
+    with rows.opened(path) as file:
+        assert file.done == {"b", "c"}
+
+
+def test_a_run_counts_what_became_of_its_cells(tmp_path, monkeypatch):
+    path = tmp_path / "killed.toml"
+    path.write_text(CONFIG.replace('["reference"]', '["reference", "scipy"]').replace("repetitions = 3\n", ""))
+    said = []
+    run(path, output=tmp_path, echo=said.append)
+    assert said.pop().startswith("24 cells run: 14 ok, 10 unsupported (engine scipy ")
+    with monkeypatch.context() as patched:
+        patched.setattr(pagerank.Context, "measure", failing(UnavailableError("no GPU here")))
+        run(path, output=tmp_path / "other", only="fp64", echo=said.append)
+    assert said.pop() == "8 cells run: 8 unavailable (no GPU here); 0 held already"
+    run(path, output=tmp_path, echo=said.append)
+    assert said.pop() == "0 cells run; 24 held already"
 
 
 @given(cut=st.integers(0, 200))

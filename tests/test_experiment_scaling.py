@@ -84,7 +84,7 @@ def test_without_mpi_cells_are_recorded_with_the_reason(tmp_path, monkeypatch):
     monkeypatch.setattr(world, "missing", lambda: "mpi4py is not installed")
     (tmp_path / "x.toml").write_text(CONFIG)
     (row,) = rows.read(run(tmp_path / "x.toml", output=tmp_path))
-    assert row["status"] == "unsupported"
+    assert row["status"] == "unavailable"
     assert "mpi4py is not installed" in row["reason"]
 
 

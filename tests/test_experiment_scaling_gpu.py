@@ -123,5 +123,5 @@ def test_without_devices_cells_are_recorded_with_the_reason(tmp_path, monkeypatc
     monkeypatch.setattr(launch, "mpiexec", lambda: "mpiexec")
     (tmp_path / "x.toml").write_text(CONFIG)
     found = rows.read(run(tmp_path / "x.toml", output=tmp_path))
-    assert [row["status"] for row in found] == ["unsupported"] * 3
+    assert [row["status"] for row in found] == ["unavailable"] * 3
     assert "no CUDA device" in found[0]["reason"]

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from cpms.errors import InputError
+from cpms.experiment.outcome import may_pass
 
 Row = dict[str, Any]
 
@@ -31,7 +32,7 @@ def cell_key(cell: dict[str, Any]) -> str:
 
 
 class RowFile:
-    """An open file of rows that only this process appends to; see `opened`."""
+    """An open file of rows that only this process appends to; ``done`` are the cells that need not run again."""
 
     def __init__(self, descriptor: int, done: set[str]) -> None:
         self._descriptor = descriptor
@@ -70,7 +71,7 @@ def opened(path: Path) -> Iterator[RowFile]:
         whole = content[: content.rfind(b"\n") + 1]
         if len(whole) < len(content):
             os.ftruncate(descriptor, len(whole))
-        yield RowFile(descriptor, {row["cell"] for row in _parsed(path, whole)})
+        yield RowFile(descriptor, _done(_parsed(path, whole)))
     finally:
         os.close(descriptor)
 
@@ -85,6 +86,12 @@ def read(path: Path) -> list[Row]:
     """
     content = path.read_bytes()
     return _parsed(path, content[: content.rfind(b"\n") + 1])
+
+
+def _done(recorded: list[Row]) -> set[str]:
+    """Return the cells whose last row stands: it has measurements, or a reason that does not pass."""
+    last = {row["cell"]: row for row in recorded}
+    return {cell for cell, row in last.items() if not may_pass(row)}
 
 
 def _parsed(path: Path, content: bytes) -> list[Row]:

@@ -12,8 +12,8 @@ from typing import Any
 from tqdm import tqdm
 
 from cpms import threads
-from cpms.errors import CpmsError, UnavailableError, UnsupportedError
-from cpms.experiment import config, rows
+from cpms.errors import CpmsError
+from cpms.experiment import config, outcome, rows
 from cpms.experiment.provenance import provenance
 
 
@@ -27,8 +27,9 @@ def run(
 ) -> Path:
     """Run an experiment and return the file of its rows, ``output/NAME.jsonl``.
 
-    Cells that the file holds already are not run again; a cell that cannot run is recorded with its
-    reason as ``status`` "unsupported". A run that is killed loses at most the cell it was at.
+    Cells that the file holds already are not run again. A cell that cannot run is recorded with its reason; it is run
+    again later unless its ``status`` is "unsupported", which no other machine changes. A run that is killed loses at
+    most the cell it was at.
 
     Parameters
     ----------
@@ -58,12 +59,14 @@ def run(
     kind = import_module(f"cpms.experiment.kinds.{experiment.kind}")
     with rows.opened(target) as file, threads.limited(experiment.threads):
         waiting = [cell for cell in chosen if rows.cell_key(cell) not in file.done]
-        context = kind.Context(experiment)
+        context, found = kind.Context(experiment), []
         with tqdm(waiting, desc=experiment.name, unit="cell", disable=not sys.stderr.isatty()) as bar:
             for cell in bar:
                 bar.set_postfix_str(" ".join(str(cell[key]) for key in ("graph", "storage", "engine") if key in cell))
-                file.append(_row(experiment, path, cell, lambda cell=cell: context.measure(cell)))  # type: ignore[misc]
-    echo(f"{len(waiting)} cells run, {len(chosen) - len(waiting)} held already")
+                found.append(_row(experiment, path, cell, lambda cell=cell: context.measure(cell)))  # type: ignore[misc]
+                file.append(found[-1])
+    outcomes = f": {outcome.counted(found)}" if found else ""
+    echo(f"{_cells(len(found))} run{outcomes}; {len(chosen) - len(waiting)} held already")
     return target
 
 
@@ -72,10 +75,12 @@ def _row(
 ) -> rows.Row:
     began = time.perf_counter()
     try:
-        found = {"status": "ok", **measure()}
-    except (UnsupportedError, UnavailableError, MemoryError) as error:
-        found = {"status": "unsupported", "reason": str(error) or "out of memory"}
+        found = outcome.tried(measure)
     except CpmsError as error:
         raise type(error)(f"{path}, cell {cell}: {error}") from None
     head = {"cell": rows.cell_key(cell), "experiment": experiment.name, "kind": experiment.kind}
     return {**head, **cell, **found, "cell_s": time.perf_counter() - began, **provenance(path, experiment.threads)}
+
+
+def _cells(count: int) -> str:
+    return f"{count} cell" if count == 1 else f"{count} cells"

@@ -11,10 +11,10 @@ from pydantic import Field
 
 from cpms import ranking, threads
 from cpms.engine import Floats, Problem
-from cpms.errors import UnavailableError, UnsupportedError
 from cpms.experiment.config import Cell, Experiment
 from cpms.experiment.contestants import Contestant, Solved, Solver
 from cpms.experiment.last_graph import LastGraph
+from cpms.experiment.outcome import FAILURES, failure
 
 _TOP = 20
 
@@ -158,6 +158,6 @@ class _Entered:
     def _solved(self, *, leave: bool) -> Solved | None:
         try:
             return self._solver.solve(self._contestant, leave=leave)
-        except (UnsupportedError, UnavailableError, MemoryError) as error:
-            self._head |= {"status": "unsupported", "reason": str(error) or "out of memory"}
+        except FAILURES as error:
+            self._head |= failure(error)
             return None

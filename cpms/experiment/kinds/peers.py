@@ -13,9 +13,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from cpms import solve
 from cpms.engine import Floats
-from cpms.errors import UnavailableError, UnsupportedError
+from cpms.errors import UnsupportedError
 from cpms.experiment.config import Cell, Experiment
 from cpms.experiment.last_graph import LastGraph
+from cpms.experiment.outcome import FAILURES, failure
 from cpms.experiment.peers import PEERS, Variant
 from cpms.graph import Graph
 
@@ -79,11 +80,11 @@ class Context:
 
 
 class _Contestant:
-    """Columns of one contestant; ``reason`` says why it cannot take part."""
+    """Columns of one contestant; ``failed`` says why it cannot take part."""
 
     def __init__(self, name: str) -> None:
         self.head: dict[str, Any] = {"name": name}
-        self.reason: str | None = None
+        self.failed: dict[str, str] = {}
         self.samples: list[float] = []
         self.error = 0.0
 
@@ -93,15 +94,15 @@ class _Contestant:
 
     def run(self, exact: Floats) -> None:
         """Solve once and record time and error."""
-        if self.reason is None:
+        if not self.failed:
             ranks, seconds = self.solve()
             self.samples.append(seconds)
             self.error = max(self.error, _distance(ranks, exact))
 
     def columns(self) -> dict[str, Any]:
         """Return what a row records."""
-        if self.reason is not None:
-            return {**self.head, "status": "unsupported", "reason": self.reason}
+        if self.failed:
+            return {**self.head, **self.failed}
         measured = {"solve_s": statistics.median(self.samples), "solve_samples_s": self.samples, "error_l1": self.error}
         return {**self.head, "status": "ok", **measured}
 
@@ -112,7 +113,7 @@ class _Ours(_Contestant):
         self._graph, self._given = graph, given
         found = _loosest(self._solve_to, _TOLERANCES, exact, error)
         if found is None:
-            self.reason = _OUT_OF_REACH.format(error)
+            self.failed = failure(UnsupportedError(_OUT_OF_REACH.format(error)))
         else:
             self._tol, _ = found
 
@@ -138,14 +139,14 @@ class _Peer(_Contestant):
             began = time.perf_counter()
             self._built = self._peer.build(graph)
             self.head["build_s"] = time.perf_counter() - began
-        except (UnavailableError, UnsupportedError, MemoryError) as error:
-            self.reason = str(error) or "out of memory"
+        except FAILURES as error:
+            self.failed = failure(error)
             return
         if self._peer.version_of:
             self.head["version"] = metadata.version(self._peer.version_of)
         tuned = [found for variant in self._peer.variants if (found := self._tuned(variant, exact, cell["error"]))]
         if not tuned:
-            self.reason = _OUT_OF_REACH.format(cell["error"])
+            self.failed = failure(UnsupportedError(_OUT_OF_REACH.format(cell["error"])))
             return
         _, self._variant, self._tol = min(tuned, key=lambda found: found[0])
         self.head.update(variant=self._variant, tol=self._tol)
