@@ -1,5 +1,7 @@
 """Configurations: everything wrong is said at once, and nothing but the project's own errors comes out."""
 
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -51,6 +53,69 @@ def test_all_faults_are_named_at_once(tmp_path):
 def test_bad_configurations_are_refused(tmp_path, text):
     with pytest.raises(InputError, match=r"x\.toml"):
         read(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "parts"),
+    [
+        ("pagerank", 'graphs = ["wiki-Vot"]', ["graphs.0", "'wiki-Vot'", "did you mean wiki-Vote?", "rmat", ".mtx"]),
+        ("pagerank", 'graphs = ["rmatt:scale=4"]', ["graphs.0", "'rmatt'", "rmat, "]),
+        ("pagerank", 'storages = ["fp65"]', ["storages.0", "'fp65'", "fp64", "cpms4"]),
+        ("pagerank", 'layouts = ["csr", "foo"]', ["layouts.1", "'foo'", "auto, ", "coo_exchange, csr, ell, pattern"]),
+        ("pagerank", 'engines = ["gpu"]', ["engines.0", "'gpu'", "auto, ", "cuda_fused"]),
+        ("pagerank", 'storages = ["auto"]', ["auto", "fp64"]),
+        ("graphs", 'graphs = ["atlantis"]', ["graphs.0", "'atlantis'"]),
+        ("contest", 'contestants = [{engine = "abacus"}, {engine = "cpu"}]', ["contestants.0.engine", "abacus"]),
+        ("contest", 'contestants = [{engine = "cpu", layout = "foo"}, {engine = "cpu"}]', ["contestants.0.layout"]),
+        ("contest", 'layouts = ["auto"]\ncontestants = [{engine = "cpu"}, {engine = "scipy"}]', ["layouts.0"]),
+        ("ppr", 'contestants = [{engine = "abacus"}]\nsettings = [{tol = 1.0}]', ["contestants.0.engine"]),
+        ("spmv", 'also = [{engine = "cuda", storage = "fp64", layout = "foo"}]', ["also.0.layout", "pattern"]),
+        ("peers", 'ours = [{method = "magic"}]\npeers = ["prpak"]', ["ours.0.method", "peers.0", "NetworKit"]),
+        ("scaling", 'ranks = [1]\nlocal = ["scipy"]', ["local.0", "cpu, serial"]),
+        ("sweeps", 'storages = ["fp15"]', ["storages.0", "fp16"]),
+        ("opencl", '[[runs]]\npurpose = "x"\ngraph = "nowhere"\nothers = ["abacus"]', ["runs.0.graph", "others.0"]),
+    ],
+)  # fmt: skip
+def test_names_of_nothing_are_refused_before_anything_runs(tmp_path, kind, text, parts):
+    given = f'name = "x"\nkind = "{kind}"\n'
+    if "graphs" not in text and kind != "opencl":
+        given += 'graphs = ["grid:rows=3,columns=3"]\n'
+    with pytest.raises(InputError) as error:
+        read(tmp_path, given + text)
+    for part in ["x.toml", *parts]:
+        assert part in str(error.value)
+
+
+def test_graphs_that_are_not_here_are_taken(tmp_path, monkeypatch):
+    monkeypatch.delenv("CPMS_DATA", raising=False)
+    graphs = [
+        "web-Google-scc",
+        "elsewhere/graph",
+        "some.mtx.gz",
+        "standin:adaptive",
+        "copies:of=(rmat:scale=4),count=2",
+    ]
+    text = f'name = "x"\nkind = "graphs"\ngraphs = {graphs}'
+    assert [cell["graph"] for cell in read(tmp_path, text).cells()] == graphs
+    (tmp_path / "mine.txt").write_text("0 1\n")
+    monkeypatch.setenv("CPMS_DATA", str(tmp_path))
+    assert read(tmp_path, 'name = "x"\nkind = "graphs"\ngraphs = ["mine"]').cells()
+
+
+def test_weak_graphs_may_be_of_ranks_alone(tmp_path):
+    text = 'name = "x"\nkind = "scaling_gpu"\nranks = [1]\nweak = ["{}:parts=RANKS,nodes=7,edges=9"]'
+    assert read(tmp_path, text.format("weblike-parts")).cells()
+    with pytest.raises(InputError, match=r"weak\.0.*weblike-parts"):
+        read(tmp_path, text.format("weblike-pieces"))
+
+
+def test_reading_a_configuration_imports_no_optional_library():
+    program = (
+        "import sys; from pathlib import Path; from cpms.experiment import config; "
+        f"[config.read(path) for path in Path({str(folder('experiments'))!r}).glob('*.toml')]; "
+        "sys.exit(' '.join({'cupy', 'pyopencl', 'mpi4py', 'igraph', 'networkit', 'torch'} & {*sys.modules}) or None)"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_missing_file_and_binary_file_are_refused(tmp_path):

@@ -30,7 +30,7 @@ contestants = [
     { engine = "cpu", method = "refine", storage = "fp16", queries = 2 },
     { engine = "reference", storage = "fp16", layout = "csr", queries = 2, least_tol = 1e-6 },
     { engine = "reference", storage = "fp16-scaled", layout = "csr", queries = 2, least_tol = 1e-6 },
-    { engine = "atlantis", storage = "fp32", layout = "coo", least_tol = 1e-6 },
+    { engine = "serial", layout = "coo", least_tol = 1e-6 },
     { engine = "scipy", batch = 4 },
 ]
 """
@@ -78,7 +78,7 @@ def test_scaled_halves_keep_what_halves_lose(recorded):
 
 def test_engines_that_cannot_are_recorded_with_their_reason(recorded):
     reasons = {row["engine"]: row["reason"] for row in rows.read(recorded) if row["status"] == "unsupported"}
-    assert "engine 'atlantis' is not there" in reasons["atlantis"]
+    assert "no layout 'coo'" in reasons["serial"]
     assert "takes no batches" in reasons["scipy"]
 
 
@@ -90,7 +90,7 @@ def test_rows_are_shown_beside_the_report(recorded, tmp_path):
     assert {"ppr_table1.md", "ppr_table1_printed.csv", "ppr_table2.tex", "ppr_batches.md", "ppr_half.md"} <= names
     for one, other in zip(first, second, strict=True):
         assert one.read_bytes() == other.read_bytes(), one.name
-    assert any(text.startswith("left out: atlantis fp32") for text in said)
+    assert any(text.startswith("left out: serial") for text in said)
     assert "10.54" in (tmp_path / "a" / "ppr_table1_printed.md").read_text()
 
 

@@ -5,6 +5,7 @@ import json
 import pandas as pd
 import pytest
 
+from cpms import cli
 from cpms.errors import InputError
 from cpms.experiment import present, rows
 from cpms.experiment.runner import run
@@ -140,6 +141,22 @@ def test_only_keeps_matching_cells(tmp_path):
     path.write_text('name = "x"\nkind = "graphs"\ngraphs = ["grid:rows=2,columns=2", "grid:rows=3,columns=3"]\n')
     run(path, output=tmp_path, only="grid:rows=3,columns=3")
     assert [row["nodes"] for row in rows.read(tmp_path / "x.jsonl")] == [9]
+
+
+def test_only_what_is_there_runs(tmp_path):
+    with pytest.raises(InputError, match=r"'typo'.*storage 'fp64', 'cpms2', 'cpms4'; engine 'cpu'"):
+        run(folder("experiments") / "quickstart.toml", output=tmp_path, only="typo")
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_experiment_that_does_not_exist_names_those_that_do(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["run", "typo"]) == 2
+    said = capsys.readouterr().err
+    assert "'typo'" in said
+    assert "quickstart" in said
+    assert cli.main(["run", "typo.toml"]) == 2
+    assert "cannot be read" in capsys.readouterr().err
 
 
 def test_a_graph_that_does_not_exist_stops_the_run_and_names_the_cell(tmp_path):

@@ -25,10 +25,25 @@ def add(parsers: Any) -> None:
 def call(arguments: argparse.Namespace) -> int:
     """Run the command."""
     from cpms.experiment.runner import run
-    from cpms.shipped import folder
 
-    named = folder("experiments") / f"{arguments.config}.toml"
-    config = named if named.is_file() else Path(arguments.config)
-    rows = run(config, output=arguments.output, only=arguments.only, dry_run=arguments.dry_run, echo=print)
+    rows = run(
+        _found(arguments.config), output=arguments.output, only=arguments.only, dry_run=arguments.dry_run, echo=print
+    )
     print(rows)
     return 0
+
+
+def _found(config: str) -> Path:
+    """Return the file of that path, or of an experiment of that name."""
+    from cpms.errors import InputError
+    from cpms.shipped import folder
+
+    shipped = {path.stem: path for path in sorted(folder("experiments").glob("*.toml"))}
+    path = Path(config)
+    if config in shipped:
+        return shipped[config]
+    if path.suffix or path.name != config or path.exists():
+        return path
+    raise InputError(
+        f"no experiment is called {config!r}; it can be one of {', '.join(shipped)}, or a path to a .toml file"
+    )

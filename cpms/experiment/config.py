@@ -72,5 +72,8 @@ def read(path: Path) -> Experiment:
     try:
         return model.model_validate(given)
     except ValidationError as error:
-        faults = [f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors()]
+        faults = [
+            f"{'.'.join(map(str, fault['loc']))}: {fault['msg'].removeprefix('Value error, ')}"
+            for fault in error.errors()
+        ]
         raise InputError(f"{path}: {'; '.join(faults)}") from None

@@ -14,8 +14,9 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from cpms import engines, threads
 from cpms.engine import Engine, Operator, Problem, Refinement
-from cpms.errors import UnavailableError, UnsupportedError
+from cpms.errors import UnsupportedError
 from cpms.experiment.held import held_bytes
+from cpms.experiment.names import EngineName, GraphName, LayoutName, StorageName
 from cpms.format import DOUBLE_BITS, Format, format_named
 from cpms.main_memory import in_main_memory
 from cpms.mpi import launch
@@ -43,9 +44,9 @@ class Contestant(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
-    engine: str
-    storage: str = "fp64"
-    layout: str | None = None
+    engine: EngineName
+    storage: StorageName = "fp64"
+    layout: LayoutName | None = None
     write_ahead: int = Field(default=0, ge=0)
     most_read: int | None = Field(default=None, ge=1)
     method: Literal["power", "refine"] = "power"
@@ -53,7 +54,7 @@ class Contestant(BaseModel):
     plain: bool = False
     fixed: bool = False
     tol: float | None = Field(default=None, gt=0)
-    only: list[str] | None = None
+    only: list[GraphName] | None = None
     ranks: int | None = Field(default=None, ge=1)
     device: str | None = None
 
@@ -128,12 +129,10 @@ class Solver:
         UnsupportedError
             If the engine cannot do this.
         UnavailableError
-            If this machine or this version has no such engine.
+            If this machine has no such engine.
         """
         if given.only is not None and self._source not in given.only:
             raise UnsupportedError("the experiment leaves it out here")
-        if given.engine not in engines.names():
-            raise UnavailableError(f"there is no engine {given.engine!r}; here are {', '.join(engines.names())}")
         executor = engines.get(given.engine)
         if given.method not in executor.methods:
             raise UnsupportedError(f"engine {executor.name} has no method {given.method!r}")

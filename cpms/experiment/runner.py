@@ -12,7 +12,7 @@ from typing import Any
 from tqdm import tqdm
 
 from cpms import threads
-from cpms.errors import CpmsError
+from cpms.errors import CpmsError, InputError
 from cpms.experiment import config, outcome, rows
 from cpms.experiment.provenance import provenance
 
@@ -47,10 +47,10 @@ def run(
     Raises
     ------
     InputError
-        If the configuration is wrong, or the output cannot be written.
+        If the configuration is wrong, no cell is chosen, or the output cannot be written.
     """
     experiment = config.read(path)
-    chosen = [cell for cell in experiment.cells() if only is None or only in map(str, cell.values())]
+    chosen = _chosen(experiment, only)
     target = output / f"{experiment.name}.jsonl"
     if dry_run:
         for cell in chosen:
@@ -68,6 +68,23 @@ def run(
     outcomes = f": {outcome.counted(found)}" if found else ""
     echo(f"{_cells(len(found))} run{outcomes}; {len(chosen) - len(waiting)} held already")
     return target
+
+
+def _chosen(experiment: config.Experiment, only: str | None) -> list[config.Cell]:
+    cells = experiment.cells()
+    found = [cell for cell in cells if only is None or only in map(str, cell.values())]
+    if cells and not found:
+        columns = {key: dict.fromkeys(repr(str(cell[key])) for cell in cells) for key in _told_apart(cells)}
+        texts = [f"{key} {', '.join(values)}" for key, values in columns.items()]
+        raise InputError(f"no cell of {experiment.name} has {only!r}; --only can be one of: {'; '.join(texts)}")
+    return found
+
+
+def _told_apart(cells: list[config.Cell]) -> list[str]:
+    """Return the parameters of one value by which cells differ, and those by which they mostly do."""
+    usual = ("graph", "storage", "engine")
+    single = [key for key, value in cells[0].items() if isinstance(value, str | int | float)]
+    return [key for key in single if key in usual or len({str(cell[key]) for cell in cells}) > 1]
 
 
 def _row(

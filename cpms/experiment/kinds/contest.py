@@ -14,6 +14,7 @@ from cpms.engine import Floats, Problem
 from cpms.experiment.config import Cell, Experiment
 from cpms.experiment.contestants import Contestant, Solved, Solver
 from cpms.experiment.last_graph import LastGraph
+from cpms.experiment.names import GraphName, LayoutName
 from cpms.experiment.outcome import FAILURES, failure
 
 _TOP = 20
@@ -25,8 +26,8 @@ class Config(Experiment):
     With ``reference_tol`` errors and the highest ranks are held against a float64 solution at that tolerance.
     """
 
-    graphs: list[str] = Field(min_length=1)
-    layouts: list[str] = ["csr"]
+    graphs: list[GraphName] = Field(min_length=1)
+    layouts: list[LayoutName] = ["csr"]
     contestants: list[Contestant] = Field(min_length=2)
     tolerances: list[Annotated[float, Field(gt=0)]] = [1e-10]
     rounds: int = Field(default=5, ge=1)

@@ -14,6 +14,7 @@ from pydantic import Field
 from cpms import engines, threads
 from cpms.errors import UnsupportedError
 from cpms.experiment.config import Cell, Experiment
+from cpms.experiment.names import StorageName
 from cpms.format import SegmentFormat, format_named
 from cpms.segmented import SegmentedArray, convert_inplace
 
@@ -23,7 +24,7 @@ Floats = npt.NDArray[np.float64]
 class Config(Experiment):
     """What such an experiment may set."""
 
-    storages: list[str] = Field(min_length=1)
+    storages: list[StorageName] = Field(min_length=1)
     sizes: list[Annotated[int, Field(ge=1)]] = Field(min_length=1)
     samples: int = Field(default=9, ge=1)
     device: Literal["cpu", "cuda"] = "cpu"

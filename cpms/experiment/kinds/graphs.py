@@ -8,6 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from cpms.experiment.config import Cell, Experiment
+from cpms.experiment.names import GraphName
 from cpms.loading import load
 
 _QUANTILES = (0.0, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
@@ -16,7 +17,7 @@ _QUANTILES = (0.0, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
 class Config(Experiment):
     """What such an experiment may set."""
 
-    graphs: list[str] = Field(min_length=1)
+    graphs: list[GraphName] = Field(min_length=1)
     symmetric: Literal["lower", "expand"] = "lower"
 
     def cells(self) -> list[Cell]:

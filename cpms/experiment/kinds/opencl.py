@@ -18,6 +18,7 @@ from cpms.engines.opencl import OpenclOperator, prepared
 from cpms.errors import UnavailableError, UnsupportedError
 from cpms.experiment.config import Cell, Experiment
 from cpms.experiment.last_graph import LastGraph
+from cpms.experiment.names import EngineName, GraphName
 from cpms.format import FP64, format_named
 from cpms.graph import Graph
 from cpms.opencl import Choice, chosen, device
@@ -37,7 +38,7 @@ class Run(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     purpose: str
-    graph: str
+    graph: GraphName
     nodes: list[Count] | None = None
     iterations: int = Field(default=10, ge=1)
     stages: list[Literal["coo", "coo_exchange", "pattern", "csr"]] = ["coo", "coo_exchange", "pattern"]
@@ -45,7 +46,7 @@ class Run(BaseModel):
     work_groups: list[Annotated[int, Field(ge=0)]] = [64]
     cores: list[Count] = []
     adds: list[Literal["add_atomically", "add_plainly", "add_nothing"]] = ["add_atomically"]
-    others: list[str] = []
+    others: list[EngineName] = []
 
 
 class Config(Experiment):

@@ -9,11 +9,12 @@ from collections import defaultdict
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from cpms import ranking, solve
 from cpms.experiment.config import Cell, Experiment
 from cpms.experiment.last_graph import LastGraph
+from cpms.experiment.names import AUTO, EngineOrAuto, GraphName, LayoutOrAuto, StorageOrAuto
 from cpms.format import format_named
 from cpms.graph import Graph
 from cpms.precision import Controller, Fixed, StartAt, Threshold, WriteAhead, default_controller
@@ -51,11 +52,11 @@ class Policy(BaseModel):
 class Config(Experiment):
     """What such an experiment may set."""
 
-    graphs: list[str] = Field(min_length=1)
+    graphs: list[GraphName] = Field(min_length=1)
     methods: list[Literal["power", "refine"]] = ["power"]
-    storages: list[str] = ["fp64"]
-    layouts: list[str] = ["csr"]
-    engines: list[str] = ["cpu"]
+    storages: list[StorageOrAuto] = ["fp64"]
+    layouts: list[LayoutOrAuto] = ["csr"]
+    engines: list[EngineOrAuto] = ["cpu"]
     tolerances: list[Annotated[float, Field(gt=0)]] = [1e-10]
     policies: list[Policy] = [Policy()]
     damping: float = Field(default=0.85, gt=0, lt=1)
@@ -65,6 +66,12 @@ class Config(Experiment):
     max_iterations: int = Field(default=1000, ge=1)
     reference_tol: float | None = Field(default=None, gt=0)
     record_history: bool = False
+
+    @model_validator(mode="after")
+    def _formats_are_named_for_power(self) -> Config:
+        if AUTO in self.storages and "power" in self.methods:
+            raise ValueError("storages hold auto, which is method refine's; for power name formats such as fp64")
+        return self
 
     def cells(self) -> list[Cell]:
         """Return the cells: repetitions outside the contestants, so that these take turns."""

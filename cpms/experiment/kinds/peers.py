@@ -6,7 +6,7 @@ import statistics
 import time
 from collections.abc import Callable
 from importlib import metadata
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
@@ -16,6 +16,7 @@ from cpms.engine import Floats
 from cpms.errors import UnsupportedError
 from cpms.experiment.config import Cell, Experiment
 from cpms.experiment.last_graph import LastGraph
+from cpms.experiment.names import GraphName, StorageOrAuto, one_of
 from cpms.experiment.outcome import FAILURES, failure
 from cpms.experiment.peers import PEERS, Variant
 from cpms.graph import Graph
@@ -29,8 +30,8 @@ class Ours(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
-    method: str
-    storage: str = "auto"
+    method: solve.Method
+    storage: StorageOrAuto = "auto"
 
 
 class Config(Experiment):
@@ -40,9 +41,9 @@ class Config(Experiment):
     tolerances that do, each has the loosest, ours too.
     """
 
-    graphs: list[str] = Field(min_length=1)
+    graphs: list[GraphName] = Field(min_length=1)
     ours: list[Ours] = Field(min_length=1)
-    peers: list[str] = Field(default=list(PEERS))
+    peers: list[Annotated[str, one_of("peer", lambda: PEERS)]] = Field(default=list(PEERS))
     rounds: int = Field(default=5, ge=1)
     error: float = Field(default=1e-9, gt=0)
     reference_tol: float = Field(default=1e-14, gt=0)

@@ -13,9 +13,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from cpms import batch, engines, ranking, threads
 from cpms.certify_batch import BatchReferee
 from cpms.engine import Floats, Problem
-from cpms.errors import UnsupportedError
 from cpms.experiment.config import Cell, Experiment
 from cpms.experiment.last_graph import LastGraph
+from cpms.experiment.names import EngineName, GraphName, LayoutName, StorageName
 from cpms.experiment.one_query import OneQuery
 from cpms.format import FloatFormat, format_named
 from cpms.graph import Graph
@@ -37,9 +37,9 @@ class Contestant(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
-    engine: str
-    storage: str = "fp64"
-    layout: str = "pattern"
+    engine: EngineName
+    storage: StorageName = "fp64"
+    layout: LayoutName = "pattern"
     method: Literal["power", "refine"] = "power"
     batch: int = Field(default=0, ge=0)
     queries: int | None = Field(default=None, ge=1)
@@ -62,7 +62,7 @@ class Setting(BaseModel):
 class Config(Experiment):
     """What such an experiment may set."""
 
-    graphs: list[str] = Field(min_length=1)
+    graphs: list[GraphName] = Field(min_length=1)
     contestants: list[Contestant] = Field(min_length=1)
     settings: list[Setting] = Field(min_length=1)
     queries: int = Field(default=100, ge=1)
@@ -106,8 +106,6 @@ class Context:
 
     def measure(self, cell: Cell) -> dict[str, Any]:
         """Answer a cell's queries and judge the answers."""
-        if cell["engine"] not in engines.names():
-            raise UnsupportedError(f"engine {cell['engine']!r} is not there; it can be {', '.join(engines.names())}")
         engines.get(cell["engine"])
         graph = self._graph.load(cell["graph"])
         if self._asked is None or self._asked.graph is not graph:

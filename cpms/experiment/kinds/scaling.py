@@ -10,6 +10,7 @@ from pydantic import Field
 
 from cpms import solve
 from cpms.experiment.config import Cell, Experiment
+from cpms.experiment.names import GraphName, LocalEngine
 from cpms.graph import Graph
 from cpms.loading import load
 from cpms.mpi import launch
@@ -24,9 +25,9 @@ class Config(Experiment):
     ``threads_a_rank`` threads and multiply by each of the engines ``local``.
     """
 
-    graphs: list[str] = Field(min_length=1)
+    graphs: list[GraphName] = Field(min_length=1)
     ranks: list[Count] = Field(min_length=1)
-    local: list[str] = ["serial", "cpu"]
+    local: list[LocalEngine] = ["serial", "cpu"]
     threads_a_rank: Count = 1
     rounds: Count = 3
     solves: Count = 3

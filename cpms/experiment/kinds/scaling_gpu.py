@@ -9,6 +9,7 @@ from pydantic import Field
 from cpms.cuda.compile import missing
 from cpms.errors import UnavailableError
 from cpms.experiment.config import Cell, Experiment
+from cpms.experiment.names import SharedGraphName, StorageName
 from cpms.mpi import launch
 
 Count = Annotated[int, Field(ge=1)]
@@ -22,10 +23,10 @@ class Config(Experiment):
     away, then they take turns.
     """
 
-    strong: list[str] = []
-    weak: list[str] = []
+    strong: list[SharedGraphName] = []
+    weak: list[SharedGraphName] = []
     ranks: list[Count] = Field(min_length=1)
-    storage: str = "fp16"
+    storage: StorageName = "fp16"
     solves: Count = 3
     tol: float = Field(default=1e-10, gt=0)
     timeout_s: float = Field(default=300, gt=0)

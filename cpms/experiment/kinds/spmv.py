@@ -13,6 +13,7 @@ from cpms.errors import UnavailableError, UnsupportedError
 from cpms.experiment.config import Cell, Experiment
 from cpms.experiment.device_time import Timer, ceilings, in_turn
 from cpms.experiment.last_graph import LastGraph
+from cpms.experiment.names import EngineName, GraphName, LayoutName, StorageName
 from cpms.format import Format, format_named
 from cpms.graph import Graph
 
@@ -22,18 +23,18 @@ class Contestant(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
-    engine: str
-    storage: str
-    layout: str
+    engine: EngineName
+    storage: StorageName
+    layout: LayoutName
 
 
 class Config(Experiment):
     """What such an experiment may set; contestants of ``also`` are in every cell."""
 
-    graphs: list[str] = Field(min_length=1)
-    layouts: list[str] = ["csr"]
-    engines: list[str] = ["cuda"]
-    storages: list[str] = ["fp64", "cpms2", "cpms4"]
+    graphs: list[GraphName] = Field(min_length=1)
+    layouts: list[LayoutName] = ["csr"]
+    engines: list[EngineName] = ["cuda"]
+    storages: list[StorageName] = ["fp64", "cpms2", "cpms4"]
     also: list[Contestant] = []
     samples: int = Field(default=11, ge=1)
 

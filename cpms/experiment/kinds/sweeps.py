@@ -21,6 +21,7 @@ from cpms.engine import Problem
 from cpms.engines import cuda_fused
 from cpms.experiment.config import Cell, Experiment
 from cpms.experiment.device_time import Timer, ceilings, in_turn
+from cpms.experiment.names import GraphName, StorageName
 from cpms.format import FloatFormat, format_named
 from cpms.graph import Graph
 from cpms.loading import load
@@ -51,8 +52,8 @@ class Lie(BaseModel):
 class Config(Experiment):
     """What such an experiment may set."""
 
-    graphs: list[str] = Field(min_length=1)
-    storages: list[str] = ["fp16", "e5m2", "fp32"]
+    graphs: list[GraphName] = Field(min_length=1)
+    storages: list[StorageName] = ["fp16", "e5m2", "fp32"]
     arrangements: list[Lie] = [Lie()]
     sweeps: int = Field(default=30, ge=2)
     samples: int = Field(default=5, ge=1)
