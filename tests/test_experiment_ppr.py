@@ -123,6 +123,34 @@ def test_solvers_on_devices_are_aimed_in_place(request, monkeypatch, where, engi
             assert residual(Problem(graph, 0.5, teleport, "uniform"), backend.to_host(ranks)) < 2 * tol
 
 
+def in_batches(engine, method, storage):
+    graph = Graph.from_edges(np.arange(300), np.arange(300) * 7 % 310, nodes=310)
+    judged = {"queries": 6, "warmup": 1, "seed": 3, "damping": 0.85, "dangling": "uniform", "reference_tol": 1e-9}
+    solved = {"engine": engine, "method": method, "storage": storage, "batch": 3, "limit": None}
+    cell = {**judged, **solved, "tol": 1e-10, "norm": "l1", "max_iterations": 1000}
+    return ppr._in_batches(ppr._Asked(graph, cell), cell, np.full(310, 1 / 310))
+
+
+@pytest.mark.parametrize(("method", "storage"), [("refine", "fp16"), ("power", "fp64")])
+def test_batches_take_at_least_as_long_as_their_queries(method, storage):
+    answers, columns = in_batches("cpu", method, storage)
+    spent_s = [history[-1].seconds for _, _, history in answers]
+    together = sum if method == "refine" else max  # One after the other, each on a clock of its own; or all at once.
+    for batch_s, some in zip(columns["query_samples_s"], (spent_s[:3], spent_s[3:]), strict=True):
+        assert batch_s >= together(some)
+    assert columns["query_s"] == pytest.approx(sum(columns["query_samples_s"]) / 6)
+
+
+def test_batches_on_devices_are_waited_for(host_backend, monkeypatch):
+    monkeypatch.setattr(cuda, "missing", lambda: None)
+    waited = []
+    monkeypatch.setattr(type(host_backend), "synchronize", lambda _: waited.append(True))
+    with backends.using(host_backend):
+        answers, _ = in_batches("cuda", "power", "fp64")
+    assert len(answers) == 6
+    assert len(waited) >= 3
+
+
 def test_queries_are_the_same_for_all():
     graph = Graph.from_edges(np.arange(50), np.arange(50) // 2, nodes=60)
     cell = {"queries": 9, "warmup": 2, "seed": 3, "damping": 0.85, "dangling": "uniform", "reference_tol": 1e-9}

@@ -12,7 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from cpms import batch, engines, ranking, threads
 from cpms.certify_batch import BatchReferee
-from cpms.engine import Floats, Problem
+from cpms.cuda.backend import current
+from cpms.engine import Engine, Floats, Problem
 from cpms.experiment.config import Cell, Experiment
 from cpms.experiment.last_graph import LastGraph
 from cpms.experiment.names import EngineName, GraphName, LayoutName, StorageName
@@ -181,15 +182,20 @@ def _in_batches(asked: _Asked, cell: Cell, first: Floats) -> tuple[Answers, dict
     problem = Problem(asked.graph, cell["damping"], None, cell["dangling"])
     stopping = Stopping(cell["tol"], cell["norm"], cell["max_iterations"])
     began = time.perf_counter()
-    run = batch.prepared(engines.get(cell["engine"]), problem, cell["method"], format_named(cell["storage"]))
+    engine = engines.get(cell["engine"])
+    run = batch.prepared(engine, problem, cell["method"], format_named(cell["storage"]))
     prepare_s = time.perf_counter() - began
     together = [queries[begin : begin + cell["batch"]] for begin in range(0, len(queries), cell["batch"])]
     run.solve(together[0], first, stopping)
+    _wait_for(engine)
     answers: Answers = []
     batch_s = []
     for some in together:
+        began = time.perf_counter()
         solved = run.solve(some, first, stopping)
-        batch_s.append(max(history[-1].seconds for _, _, history in solved))
+        _wait_for(engine)
+        # Not the histories' times: queries may each have a clock of their own.
+        batch_s.append(time.perf_counter() - began)
         answers += [(in_main_memory(ranks), status, history) for ranks, status, history in solved]
     return answers, {
         "prepare_s": prepare_s,
@@ -198,6 +204,12 @@ def _in_batches(asked: _Asked, cell: Cell, first: Floats) -> tuple[Answers, dict
         "query_samples_s": batch_s,
         "query_s": sum(batch_s) / len(queries),
     }
+
+
+def _wait_for(engine: Engine) -> None:
+    """Wait until an engine's device has done what it was given."""
+    if engine.takes_device_arrays:
+        current().synchronize()
 
 
 def _judged(asked: _Asked, cell: Cell, answers: Answers) -> dict[str, Any]:
