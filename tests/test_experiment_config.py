@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cpms.errors import CpmsError, InputError
-from cpms.experiment import config
+from cpms.experiment import config, rows
 from cpms.shipped import folder
 
 GOOD = 'name = "x"\nkind = "pagerank"\ngraphs = ["grid:rows=3,columns=3"]\n'
@@ -27,6 +27,21 @@ def test_every_configuration_that_ships_is_valid(path):
     experiment = config.read(path)
     assert experiment.name == path.stem
     assert len(experiment.cells()) > 0
+
+
+@pytest.mark.parametrize("path", sorted(folder("experiments").glob("results/*.jsonl")), ids=lambda path: path.stem)
+def test_recorded_rows_are_cells_of_the_configuration_that_ships(path):
+    cells = config.read(folder("experiments") / path.with_suffix(".toml").name).cells()
+    assert {row["cell"] for row in rows.read(path)} <= {rows.cell_key(cell) for cell in cells}
+
+
+@pytest.mark.parametrize("kind", sorted({*config.kind_names()} - {"pagerank", "ppr", "scaling_gpu"}))
+def test_what_a_kind_does_not_read_is_refused(tmp_path, kind):
+    ignored = ["warmup", "repetitions"] if kind == "graphs" else ["warmup"]
+    with pytest.raises(InputError) as error:
+        read(tmp_path, f'name = "x"\nkind = "{kind}"\n' + "".join(f"{name} = 2\n" for name in ignored))
+    for name in ignored:
+        assert f"{name}: Extra inputs are not permitted" in str(error.value)
 
 
 def test_all_faults_are_named_at_once(tmp_path):

@@ -23,13 +23,17 @@ class Experiment(BaseModel):
 
     name: str = Field(pattern=r"^[A-Za-z0-9_-]+$")
     kind: str
-    repetitions: int = Field(default=1, ge=1)
-    warmup: int = Field(default=0, ge=0)
     threads: int | None = Field(default=None, ge=1)
 
     def cells(self) -> list[Cell]:
         """Return the parameters of each cell, in the order in which they run."""
         raise NotImplementedError
+
+
+class Repeated(Experiment):
+    """An experiment whose cells are measured ``repetitions`` times."""
+
+    repetitions: int = Field(default=1, ge=1)
 
     def cells_by_graph(self, graphs: list[str], **fixed: Any) -> list[Cell]:
         """Return one cell a graph and repetition, for kinds whose contestants take turns within a cell."""
@@ -38,6 +42,12 @@ class Experiment(BaseModel):
             for graph in graphs
             for repetition in range(self.repetitions)
         ]
+
+
+class WarmedUp(Repeated):
+    """One that measures only after ``warmup`` times of the same work."""
+
+    warmup: int = Field(default=0, ge=0)
 
 
 def kind_names() -> list[str]:

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from cpms import ranking, threads
 from cpms.engine import Floats, Problem
-from cpms.experiment.config import Cell, Experiment
+from cpms.experiment.config import Cell, Repeated
 from cpms.experiment.contestants import Contestant, Solved, Solver
 from cpms.experiment.last_graph import LastGraph
 from cpms.experiment.names import GraphName, LayoutName
@@ -20,7 +20,7 @@ from cpms.experiment.outcome import FAILURES, failure
 _TOP = 20
 
 
-class Config(Experiment):
+class Config(Repeated):
     """What such an experiment may set.
 
     With ``reference_tol`` errors and the highest ranks are held against a float64 solution at that tolerance.

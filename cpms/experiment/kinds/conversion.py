@@ -13,7 +13,7 @@ from pydantic import Field
 
 from cpms import engines, threads
 from cpms.errors import UnsupportedError
-from cpms.experiment.config import Cell, Experiment
+from cpms.experiment.config import Cell, Repeated
 from cpms.experiment.names import StorageName
 from cpms.format import SegmentFormat, format_named
 from cpms.segmented import SegmentedArray, convert_inplace
@@ -21,7 +21,7 @@ from cpms.segmented import SegmentedArray, convert_inplace
 Floats = npt.NDArray[np.float64]
 
 
-class Config(Experiment):
+class Config(Repeated):
     """What such an experiment may set."""
 
     storages: list[StorageName] = Field(min_length=1)

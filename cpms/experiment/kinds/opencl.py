@@ -16,7 +16,7 @@ from cpms import engines
 from cpms.engine import Floats, Operator, Problem
 from cpms.engines.opencl import OpenclOperator, prepared
 from cpms.errors import UnavailableError, UnsupportedError
-from cpms.experiment.config import Cell, Experiment
+from cpms.experiment.config import Cell, Repeated
 from cpms.experiment.last_graph import LastGraph
 from cpms.experiment.names import EngineName, GraphName
 from cpms.format import FP64, format_named
@@ -49,7 +49,7 @@ class Run(BaseModel):
     others: list[EngineName] = []
 
 
-class Config(Experiment):
+class Config(Repeated):
     """What such an experiment may set; ``device`` is that of `cpms.opencl.Choice`."""
 
     runs: list[Run] = Field(min_length=1)

@@ -12,7 +12,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from cpms import ranking, solve
-from cpms.experiment.config import Cell, Experiment
+from cpms.experiment.config import Cell, WarmedUp
 from cpms.experiment.last_graph import LastGraph
 from cpms.experiment.names import AUTO, EngineOrAuto, GraphName, LayoutOrAuto, StorageOrAuto
 from cpms.format import format_named
@@ -49,7 +49,7 @@ class Policy(BaseModel):
         return WriteAhead(chosen, self.write_ahead) if self.write_ahead else chosen
 
 
-class Config(Experiment):
+class Config(WarmedUp):
     """What such an experiment may set."""
 
     graphs: list[GraphName] = Field(min_length=1)

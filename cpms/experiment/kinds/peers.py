@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from cpms import solve
 from cpms.engine import Floats
 from cpms.errors import UnsupportedError
-from cpms.experiment.config import Cell, Experiment
+from cpms.experiment.config import Cell, Repeated
 from cpms.experiment.last_graph import LastGraph
 from cpms.experiment.names import GraphName, StorageOrAuto, one_of
 from cpms.experiment.outcome import FAILURES, failure
@@ -34,7 +34,7 @@ class Ours(BaseModel):
     storage: StorageOrAuto = "auto"
 
 
-class Config(Experiment):
+class Config(Repeated):
     """What such an experiment may set.
 
     ``error`` is the L1 distance from a solution at ``reference_tol`` that every contestant must keep; of the

@@ -14,7 +14,7 @@ from cpms import batch, engines, ranking, threads
 from cpms.certify_batch import BatchReferee
 from cpms.cuda.backend import current
 from cpms.engine import Engine, Floats, Problem
-from cpms.experiment.config import Cell, Experiment
+from cpms.experiment.config import Cell, WarmedUp
 from cpms.experiment.last_graph import LastGraph
 from cpms.experiment.names import EngineName, GraphName, LayoutName, StorageName
 from cpms.experiment.one_query import OneQuery
@@ -60,7 +60,7 @@ class Setting(BaseModel):
     starts: list[Literal["uniform", "penalised"]] = ["uniform"]
 
 
-class Config(Experiment):
+class Config(WarmedUp):
     """What such an experiment may set."""
 
     graphs: list[GraphName] = Field(min_length=1)

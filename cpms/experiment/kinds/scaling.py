@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from cpms import solve
-from cpms.experiment.config import Cell, Experiment
+from cpms.experiment.config import Cell, Repeated
 from cpms.experiment.names import GraphName, LocalEngine
 from cpms.graph import Graph
 from cpms.loading import load
@@ -18,7 +18,7 @@ from cpms.mpi import launch
 Count = Annotated[int, Field(ge=1)]
 
 
-class Config(Experiment):
+class Config(Repeated):
     """What such an experiment may set.
 
     In each of ``rounds`` every contestant is started anew and solves ``solves`` times. Ranks have
@@ -36,7 +36,7 @@ class Config(Experiment):
 
     def cells(self) -> list[Cell]:
         """Return one cell a graph: its contestants take turns within."""
-        fixed = self.model_dump(exclude={"graphs", *Experiment.model_fields})
+        fixed = self.model_dump(exclude={"graphs", *Repeated.model_fields})
         return [
             {"graph": graph, "repetition": repetition, **fixed}
             for graph in self.graphs

@@ -8,14 +8,14 @@ from pydantic import Field
 
 from cpms.cuda.compile import missing
 from cpms.errors import UnavailableError
-from cpms.experiment.config import Cell, Experiment
+from cpms.experiment.config import Cell, WarmedUp
 from cpms.experiment.names import SharedGraphName, StorageName
 from cpms.mpi import launch
 
 Count = Annotated[int, Field(ge=1)]
 
 
-class Config(Experiment):
+class Config(WarmedUp):
     """What such an experiment may set.
 
     Graphs of ``weak`` grow with the ranks, which ``RANKS`` stands for; see `cpms.mpi.scaling.graph_for`. All counts
@@ -33,7 +33,7 @@ class Config(Experiment):
 
     def cells(self) -> list[Cell]:
         """Return one cell a graph."""
-        fixed = self.model_dump(exclude={"strong", "weak", "warmup", *Experiment.model_fields})
+        fixed = self.model_dump(exclude={"strong", "weak", *WarmedUp.model_fields})
         graphs = [("weak", graph) for graph in self.weak] + [("strong", graph) for graph in self.strong]
         return [
             {"scaling": scaling, "graph": graph, "repetition": repetition, "warmup": max(1, self.warmup), **fixed}

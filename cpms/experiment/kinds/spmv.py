@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from cpms import engines
 from cpms.engine import Operator, Problem
 from cpms.errors import UnavailableError, UnsupportedError
-from cpms.experiment.config import Cell, Experiment
+from cpms.experiment.config import Cell, Repeated
 from cpms.experiment.device_time import Timer, ceilings, in_turn
 from cpms.experiment.last_graph import LastGraph
 from cpms.experiment.names import EngineName, GraphName, LayoutName, StorageName
@@ -28,7 +28,7 @@ class Contestant(BaseModel):
     layout: LayoutName
 
 
-class Config(Experiment):
+class Config(Repeated):
     """What such an experiment may set; contestants of ``also`` are in every cell."""
 
     graphs: list[GraphName] = Field(min_length=1)

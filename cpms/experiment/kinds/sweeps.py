@@ -19,7 +19,7 @@ from cpms.cuda.vectors import vector_length
 from cpms.cuda.ways import PLAIN, Wanted, Ways
 from cpms.engine import Problem
 from cpms.engines import cuda_fused
-from cpms.experiment.config import Cell, Experiment
+from cpms.experiment.config import Cell, Repeated
 from cpms.experiment.device_time import Timer, ceilings, in_turn
 from cpms.experiment.names import GraphName, StorageName
 from cpms.format import FloatFormat, format_named
@@ -49,7 +49,7 @@ class Lie(BaseModel):
         return Arrangement(self.renumber, self.stretch_steps, self.warps, wanted)
 
 
-class Config(Experiment):
+class Config(Repeated):
     """What such an experiment may set."""
 
     graphs: list[GraphName] = Field(min_length=1)

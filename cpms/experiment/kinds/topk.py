@@ -13,7 +13,7 @@ from pydantic import Field
 
 from cpms import engines, threads
 from cpms.errors import InputError
-from cpms.experiment.config import Cell, Experiment
+from cpms.experiment.config import Cell, Repeated
 from cpms.experiment.device_time import Timer
 from cpms.largest import topk
 
@@ -22,7 +22,7 @@ _TAIL = -0.9
 """Exponent that makes uniform numbers fall off as PageRank does."""
 
 
-class Config(Experiment):
+class Config(Repeated):
     """What such an experiment may set."""
 
     sizes: list[Annotated[int, Field(ge=1)]] = Field(min_length=1)
