@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import cpms
@@ -75,3 +77,22 @@ def test_rows_are_shown(recorded, tmp_path):
     written = present.show("cpu_peers", results=recorded.parent, output=tmp_path)
     assert {path.name for path in written} >= {"cpu_peers.md", "cpu_peers_means.csv", "cpu_peers.pdf"}
     assert "fastest peer" in (tmp_path / "cpu_peers.md").read_text()
+    table, means = (pd.read_csv(tmp_path / f"cpu_peers{suffix}.csv") for suffix in ("", "_means"))
+    assert "Gauss-Seidel" not in set(table["fastest peer alone"])
+    for column, line in zip(("over refine auto", "over refine auto alone"), (0, 2), strict=True):
+        assert means["geometric mean"][line] == pytest.approx(np.exp(np.log(table[column]).mean()))
+        assert means.least[line] == table[column].min()
+    assert (table["over refine auto"] <= table["over refine auto alone"]).all()
+
+
+def test_the_readme_states_means_with_their_least(tmp_path):
+    readme = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+    present.show("cpu_peers", output=tmp_path)
+    means = pd.read_csv(tmp_path / "cpu_peers_means.csv").query("ours == 'refine auto'")
+    with_loop, alone = (means.iloc[line] for line in (0, 1))
+    assert f"{alone['geometric mean']:.1f} times (geometric mean; {alone.least:.1f} at least)" in readme
+    assert f"{with_loop['geometric mean']:.1f} times ({with_loop.least:.2f} at least)" in readme
+    present.show("refine", output=tmp_path)
+    refined = pd.read_csv(tmp_path / "refine_means.csv").set_index("storage").loc["fp16"]
+    mean, least = refined["over best own fp64"], refined["least over best own fp64"]
+    assert f"{mean:.1f} times our own best float64 power iteration (geometric mean; {least:.2f} at least" in readme
