@@ -103,6 +103,20 @@ def test_the_quick_start_is_drawn_of_one_storage(recorded, tmp_path, storage):
     assert (tmp_path / "quickstart.png") in present.show("quickstart", results=tmp_path, output=tmp_path)
 
 
+@pytest.mark.parametrize("name", ["cpu_speed", "opencl_stages"])
+def test_rows_of_some_cells_alone_are_drawn(tmp_path, name):
+    recorded = rows.read(folder("experiments") / "results" / f"{name}.jsonl")
+    for key in ("engine", "layout", "graph", "purpose"):
+        values = dict.fromkeys(row[key] for row in recorded if key in row and row["status"] == "ok")
+        for place, value in enumerate(values):
+            source = tmp_path / f"{key}{place}"
+            with rows.opened(source / "rows.jsonl") as file:
+                for row in recorded:
+                    if row.get(key) == value:
+                        file.append(row)
+            assert present.show(name, results=source, output=source)
+
+
 def test_all_shows_what_has_rows(recorded, tmp_path):
     written = {path.name for path in present.show("all", results=recorded, output=tmp_path)}
     assert {"table1.tex", "table2.md", "fig3.pdf", "convergence.svg", "quickstart.png"} <= written

@@ -1,5 +1,6 @@
 """Float64 power iteration on two threads against a SciPy loop, repetition by repetition."""
 
+import numpy as np
 import pandas as pd
 
 NEEDS = ["cpu_speed"]
@@ -10,7 +11,7 @@ def show(rows, out):
     lines = []
     for graph, cells in rows.groupby("graph", sort=False):
         seconds = cells.pivot_table(index="repetition", columns=["engine", "layout"], values="solve_s")
-        baseline = seconds["scipy", "csr"]
+        baseline = seconds.get(("scipy", "csr"), np.nan)
         for engine, layout in seconds.columns:
             taken = seconds[engine, layout]
             ratio = baseline / taken

@@ -22,10 +22,11 @@ def show(rows, out):
     results["ms an iteration"] = 1e3 * results.run_s / results.iterations
     first = rows.iloc[0]
     where = f"{first.opencl_platform} on {first.opencl_cores} shared cores, {first.cpu}"
-    _stages(results[results.purpose == "stages"], where, out)
-    _work_groups(results[results.purpose == "work_groups"], where, out)
-    _scaling(results[results.purpose == "scaling"], where, out)
-    _figures(results, out)
+    found = dict(list(results.groupby("purpose", sort=False)))
+    for purpose, write in {"stages": _stages, "work_groups": _work_groups, "scaling": _scaling}.items():
+        if purpose in found:
+            write(found[purpose], where, out)
+    _figures(found, out)
 
 
 def _stages(results, where, out):
@@ -101,12 +102,26 @@ def _speedups(results):
     return table
 
 
-def _figures(results, out):
+def _figures(found, out):
     import matplotlib.pyplot as plt
 
     figure, grid = plt.subplots(2, 4, figsize=(14, 5.5))
     panels = iter(grid.flat)
-    stages = results[results.purpose == "stages"]
+    if "stages" in found:
+        _stage_panels(panels, found["stages"])
+    if "long" in found:
+        long = found["long"]
+        _bars(next(panels), f"Figure 6: {long.iterations.iloc[0]:,} iterations", long, lambda r: 1e3 * r.run_s)
+    if "scaling" in found:
+        _speedup_panel(next(panels), found["scaling"])
+    if "work_groups" in found:
+        _work_group_panel(next(panels), found["work_groups"])
+    for unused in panels:
+        unused.set_axis_off()
+    out.figure(figure)
+
+
+def _stage_panels(panels, stages):
     small = stages[stages.graph == stages.graph.iloc[0]]
     atomic = small[(small["add"] == "add_atomically") & (small.storage == "fp32")]
     naive, serial = atomic[atomic.layout == "coo"], small[small.engine == "serial"]
@@ -117,11 +132,6 @@ def _figures(results, out):
     _bars(next(panels), "Figure 4: with exchange", both, lambda r: 10 * r["ms an iteration"])
     large = stages[(stages.graph == stages.graph.iloc[-1]) & (stages.layout == "coo") & (stages.storage == "fp32")]
     _bars(next(panels), f"Figure 5: calc, {large.graph.iloc[0]}", large, lambda r: 1e3 * r.add_s, by_sum=True)
-    long = results[results.purpose == "long"]
-    _bars(next(panels), f"Figure 6: {long.iterations.iloc[0]:,} iterations", long, lambda r: 1e3 * r.run_s)
-    _speedup_panel(next(panels), results)
-    _work_group_panel(next(panels), results[results.purpose == "work_groups"])
-    out.figure(figure)
 
 
 def _bars(axes, title, chosen, value, *, by_sum=False):
@@ -150,7 +160,7 @@ def _copies(axes, naive, exchanged):
 
 
 def _speedup_panel(axes, results):
-    table, paper = _speedups(results[results.purpose == "scaling"]), printed("jiang")
+    table, paper = _speedups(results), printed("jiang")
     axes.plot(paper.nodes / 1e6, paper.speedup, "o-", color="#999999", label="report: GPU 280 / CPU 4 cores")
     axes.plot(table.nodes / 1e6, table["all cores / 1 core"], "s-", color="#0072B2", label="all cores / 1 core")
     axes.plot(table.nodes / 1e6, table["all cores / serial"], "^-", color="#D55E00", label="all cores / serial")
