@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -10,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cpms.errors import InputError
+from cpms.scalars import whole
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -152,7 +155,7 @@ class Graph:
         self_loops: SelfLoops = "keep",
         name: str = "graph",
         first_id: int = 0,
-        names: npt.NDArray[Any] | None = None,
+        names: npt.ArrayLike | None = None,
         stand_in_for: str | None = None,
     ) -> Graph:
         """Build a graph from an edge list.
@@ -169,22 +172,27 @@ class Graph:
             Repeated edges: keep each, keep the first, or add up their weights.
         self_loops : {"keep", "drop"}
             Edges from a node to itself.
+        names : array_like, shape (nodes,), optional
+            What results and queries call the nodes, each otherwise; integers, or else texts.
 
         Raises
         ------
         InputError
-            On unequal lengths, ids out of range, weights that are not positive and finite,
-            or a graph without nodes.
+            On unequal lengths, ids out of range, weights that are not positive and finite, two nodes
+            of one name, or a graph without nodes or with more than fit in memory.
         """
         from cpms import compress
+        from cpms.readers.memory import graph_bytes, require_memory
 
+        first_id = whole("first_id", first_id)
         source_ids = _ids(sources, "sources", first_id)
         target_ids = _ids(targets, "targets", first_id)
         if len(source_ids) != len(target_ids):
             raise InputError(f"{len(source_ids)} sources but {len(target_ids)} targets; give one of each an edge")
         count = _node_count(source_ids, target_ids, nodes, first_id)
-        if names is not None and len(names) != count:
-            raise InputError(f"{len(names)} names for {count} nodes; give one of each a node")
+        advice = "number the nodes that occur from 0 on, as numpy.unique(…, return_inverse=True) does"
+        require_memory(graph_bytes(count, 0, weighted=False), f"a graph of {count:,} nodes", advice)
+        node_names = None if names is None else distinct_names(names, count)
         edge_weights = None if weights is None else _checked_weights(weights, len(source_ids))
         dtype = np.int32 if count < 2**31 else np.int64
         edge = compress.by_target(
@@ -202,7 +210,7 @@ class Graph:
             edge = compress.select(edge, ~compress.is_duplicate(edge))
         elif duplicates != "keep":
             raise InputError(f"duplicates is {duplicates!r}; it can be 'keep', 'drop' or 'sum'")
-        return cls(*edge, name, first_id, names, stand_in_for=stand_in_for)
+        return cls(*edge, name, first_id, node_names, stand_in_for=stand_in_for)
 
     @classmethod
     def from_scipy(cls, matrix: scipy.sparse.sparray | scipy.sparse.spmatrix, **options: Any) -> Graph:
@@ -218,6 +226,9 @@ class Graph:
         [2.0]
         """
         given: Any = matrix
+        if not hasattr(given, "tocoo"):
+            kind = type(given).__name__
+            raise InputError(f"the matrix is of type {kind}, not SciPy's; give scipy.sparse.csr_array(matrix)")
         coordinates = given.tocoo()
         if len(coordinates.shape) != 2 or coordinates.shape[0] != coordinates.shape[1]:
             raise InputError(f"the matrix has shape {coordinates.shape}; a graph needs a square one")
@@ -230,7 +241,12 @@ class Graph:
         """Build a graph from a NetworkX one; undirected edges count in both directions.
 
         Edge attribute ``weight`` is used where any edge has it, with 1 for the others. Nodes keep
-        their ids if all are integers; else their texts are their ids.
+        their ids if all are integers; else their texts are their ids, which must differ.
+
+        Raises
+        ------
+        InputError
+            If two nodes have the same text, such as 1 and ``"1"``, or as `from_edges` does.
 
         Examples
         --------
@@ -274,9 +290,54 @@ def _names_of(nodes: list[Any]) -> npt.NDArray[Any] | None:
         return None
     if all(isinstance(node, (int, np.integer)) and abs(int(node)) < 2**63 for node in nodes):
         return np.array(nodes, dtype=np.int64)
-    names = np.empty(len(nodes), dtype=object)
-    names[:] = [str(node) for node in nodes]
-    return names
+    return _as_texts(nodes)
+
+
+def _as_texts(names: Iterable[Any]) -> npt.NDArray[Any]:
+    texts = [str(name) for name in names]
+    array = np.empty(len(texts), dtype=object)
+    array[:] = texts
+    return array
+
+
+def distinct_names(names: npt.ArrayLike, nodes: int) -> npt.NDArray[Any]:
+    """Return the names of so many nodes as an array of integers or of texts, no two the same.
+
+    Raises
+    ------
+    InputError
+        If they are not one a node, or two nodes have the same.
+
+    Examples
+    --------
+    >>> distinct_names(["b.org", 7], 2).tolist()
+    ['b.org', '7']
+    """
+    try:
+        array = np.asarray(names)
+    except ValueError as error:
+        raise InputError(f"names are no list: {error}; give one a node") from error
+    if array.ndim != 1:
+        raise InputError(f"names have {array.ndim} dimensions; give a list, one a node")
+    if len(array) != nodes:
+        raise InputError(f"{len(array)} names for {nodes} nodes; give one of each a node")
+    if array.dtype.kind not in "iuU":
+        array = _as_texts(array)
+    twice = _first_repeated(array)
+    if twice is not None:
+        raise InputError(f"two nodes are named {twice!r} (as a number or a text); give each a name of its own")
+    return array
+
+
+def _first_repeated(names: npt.NDArray[Any]) -> int | str | None:
+    if names.dtype.kind in "iu" and (names[1:] > names[:-1]).all():
+        return None
+    listed = names.tolist()
+    if len(set(listed)) == len(listed):
+        return None
+    (name, _), *_ = Counter(listed).most_common(1)
+    found: int | str = name
+    return found
 
 
 def _ids(values: npt.ArrayLike, what: str, first_id: int) -> Ints:
@@ -299,7 +360,7 @@ def _ids(values: npt.ArrayLike, what: str, first_id: int) -> Ints:
 
 def _node_count(sources: Ints, targets: Ints, nodes: int | None, first_id: int) -> int:
     largest = max((int(ids.max()) for ids in (sources, targets) if len(ids)), default=-1)
-    count = largest + 1 if nodes is None else nodes
+    count = largest + 1 if nodes is None else whole("nodes", nodes)
     if count < 1:
         raise InputError("the graph is empty; it needs at least one node")
     if largest >= count:

@@ -11,6 +11,7 @@ import scipy.sparse
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+import cpms
 from cpms import Graph, InputError
 
 WEIGHTS = st.floats(min_value=1e-300, max_value=1e300)
@@ -210,6 +211,36 @@ def test_names_answer_for_nodes():
             numbers.index_of(missing)
 
 
+def test_a_list_of_names_answers_as_an_array_does():
+    for names in (["a", "b"], ("a", "b"), np.array(["a", "b"])):
+        graph = Graph.from_edges([0, 1], [1, 0], names=names)
+        assert (graph.node_id(1), graph.index_of("b")) == ("b", 1)
+        with pytest.raises(InputError, match="'c' is not in graph"):
+            graph.index_of("c")
+    mixed = Graph.from_edges([0, 1], [1, 0], names=np.array([7, "b"], dtype=object))
+    assert (mixed.node_id(0), mixed.index_of(7), mixed.index_of("b")) == ("7", 0, 1)
+    numbers = Graph.from_edges([0, 1], [1, 0], names=[70, 5])
+    assert (numbers.node_id(1), numbers.index_of("5")) == (5, 1)
+    assert cpms.pagerank(numbers, personalization=[70]).top(1)[0][0] == 70
+
+
+@pytest.mark.parametrize("nodes", [3.0, np.int16(3), np.float64(3)])
+def test_counts_may_be_whole_numbers_of_any_type(nodes):
+    graph = Graph.from_edges([1], [2], nodes=nodes, first_id=type(nodes)(1))
+    assert (graph.nodes, graph.node_id(0), graph.index_of(3)) == (3, 1, 2)
+
+
+def test_networkx_nodes_whose_texts_are_the_same_are_refused():
+    with pytest.raises(InputError, match="two nodes are named '1'"):
+        Graph.from_networkx(nx.DiGraph([(1, "1"), ("1", 2), (2, 1)]))
+
+
+@pytest.mark.parametrize("matrix", [np.eye(2), [[0, 1], [1, 0]], None])
+def test_matrices_must_be_scipys(matrix):
+    with pytest.raises(InputError, match=r"not SciPy's; give scipy\.sparse\.csr_array\(matrix\)"):
+        Graph.from_scipy(matrix)
+
+
 def test_read_only_and_strided_input():
     ids = np.array([[0, 1], [1, 2], [2, 2]], dtype=np.int32)
     ids.flags.writeable = False
@@ -243,6 +274,16 @@ BAD = {
     "policy": (([0], [1]), {"duplicates": "merge"}, "duplicates is 'merge'"),
     "loop policy": (([0], [1]), {"self_loops": "no"}, "self_loops is 'no'"),
     "names": (([0], [1]), {"names": np.array(["a"])}, "1 names for 2 nodes"),
+    "one name for all": (([0], [1]), {"names": "ab"}, "names have 0 dimensions"),
+    "ragged names": (([0], [1]), {"names": [["a"], ["b", "c"]]}, "names are no list"),
+    "name twice": (([0], [2]), {"names": ["b", "a", "b"]}, "two nodes are named 'b'"),
+    "number twice": (([0], [2]), {"names": np.array([7, 5, 7])}, "two nodes are named 7"),
+    "number and text": (([0], [1]), {"names": np.array([1, "1"], dtype=object)}, "two nodes are named '1'"),
+    "half a node": (([0], [1]), {"nodes": 2.5}, "nodes is 2.5; it must be a whole number"),
+    "text of nodes": (([0], [1]), {"nodes": "2"}, "nodes is '2'; it must be a whole number"),
+    "half a first id": (([1], [1]), {"first_id": 0.5}, "first_id is 0.5; it must be a whole number"),
+    "far id": (([2**40], [0]), {}, "1,099,511,627,777 nodes needs .* bytes, but .* are free; number the nodes"),
+    "far from first": (([0], [1]), {"nodes": 2**58}, "nodes needs .* bytes, but .* are free"),
 }
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cpms.errors import CpmsError, InputError
-from cpms.graph import Graph
+from cpms.graph import Graph, distinct_names
 from cpms.readers.assemble import apply
 from cpms.readers.memory import require_memory
 from cpms.readers.options import ReadOptions
@@ -139,8 +139,8 @@ def _own(arrays: dict[str, npt.NDArray[Any]]) -> Graph:
         if not ((weights > 0) & np.isfinite(weights)).all():
             raise InputError("weights must be positive and finite")
     names = _unpacked(arrays)
-    if names is not None and len(names) != nodes:
-        raise InputError(f"{len(names)} names for {nodes} nodes")
+    if names is not None:
+        names = distinct_names(names, nodes)
     return Graph(
         indptr.astype(np.int64, copy=False),
         sources.astype(np.int32 if nodes < 2**31 else np.int64, copy=False),
