@@ -435,6 +435,11 @@ def test_names_may_hold_blanks_between_tabs(folder):
     assert [graph.node_id(i) for i in range(3)] == ["New York", "Los Angeles", "Rio"]
 
 
+def test_names_may_hold_semicolons(folder):
+    graph = readers.read(write(folder / "paths.txt", "a.org/x;y=1 b.org\nb.org a.org/x;y=1\n"))
+    assert [graph.node_id(i) for i in range(2)] == ["a.org/x;y=1", "b.org"]
+
+
 BAD_LISTS = {
     "nothing": (".txt", "", "the graph is empty; it needs at least one edge"),
     "comments only": (".txt", "# c\n% d\n", "the graph is empty"),
@@ -447,6 +452,13 @@ BAD_LISTS = {
     "missing column": (".txt", "0 1\n2\n", "line 2: 1 fields where 2 belong"),
     "missing weight": (".csv", "a,b,weight\n0,1,2\n1,2\n", "line 3: 2 fields where 3 belong"),
     "surplus column": (".txt", "0 1\n1 2\n1 2 3 4\n", "line 3: 4 fields where 2 belong"),
+    "four columns": (".txt", "# c\n0 1 2 3\n", "line 2: 4 fields where 2 or 3 belong .* keep these columns alone"),
+    "four names": (".csv", "source,target,weight,label\n0,1,2,x\n", "line 1: 4 fields where 2 or 3 belong"),
+    "four between semicolons": (".csv", "0;1;2;3\n", "line 1: 4 fields where 2 or 3 belong"),
+    "one column": (".txt", "7\n8\n", "line 1: 1 fields where 2 or 3 belong"),
+    "semicolons": (".csv", "0;1\n1;2\n", "semicolons separate its fields; put commas or tabs in their place"),
+    "semicolons and blanks": (".csv", "0; 1\n1; 2\n", "semicolons separate its fields"),
+    "semicolons between names": (".csv", "from;to;kg\nNew York;Rio;1,5\nRio;Lima;2\n", "semicolons separate"),
     "empty field": (".csv", "0,1\n,2\n", "line 2: '' is not a node id"),
     "nan": (".csv", "0,1,2\n1,2,nan\n", "line 2: 'nan' is not a finite decimal number"),
     "negative weight": (".csv", "s,t,w\n0,1,2\n\n1,2,-3\n", "line 4: weight -3.0; weights must be"),

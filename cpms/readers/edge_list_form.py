@@ -47,13 +47,13 @@ def sniff(stream: Stream) -> EdgeListForm:
     Raises
     ------
     InputError
-        If there is no line but comments.
+        If there is no line but comments, semicolons separate the fields, or no line has two or three.
     """
     skip_byte_order_mark(stream)
     lines = _sample(stream)
     if not lines:
         raise InputError(f"{stream.label}: the graph is empty; it needs at least one edge")
-    separator = _separator([text for _, text in lines])
+    separator = _separator(lines, stream.label)
     rows = [split(text, separator) for _, text in lines]
     has_header = _is_header(rows)
     body = rows[1:] if has_header else rows
@@ -97,17 +97,27 @@ def _sample(stream: Stream) -> list[tuple[int, str]]:
     return lines
 
 
-def _separator(texts: list[str]) -> str | None:
+def _separator(lines: list[tuple[int, str]], label: str) -> str | None:
     def fitting(separator: str | None) -> int:
-        return sum(_fits(split(text, separator)) for text in texts)
+        return sum(_fits(split(text, separator)) for _, text in lines)
 
-    # max takes the first of equals: commas inside the names of a blank-separated list come last
-    candidates: tuple[str | None, ...] = ("\t", None, ",")
-    return max(candidates, key=fitting)
+    # max takes the first of equals: marks inside the names of a blank-separated list come last
+    candidates: tuple[str | None, ...] = ("\t", None, ",", ";")
+    best = max(candidates, key=fitting)
+    if fitting(best) == 0:
+        number, text = lines[0]
+        fields = max(len(split(text, separator)) for separator in candidates)
+        raise InputError(
+            f"{label}, line {number}: {fields} fields where 2 or 3 belong (source, target, perhaps weight); "
+            "keep these columns alone, with blanks, tabs or commas between them"
+        )
+    if best == ";":
+        raise InputError(f"{label}: semicolons separate its fields; put commas or tabs in their place")
+    return best
 
 
 def _fits(row: list[str]) -> bool:
-    return len(row) in (2, 3) and all(field and "," not in (field[0], field[-1]) for field in row)
+    return len(row) in (2, 3) and all(field and not {field[0], field[-1]} & {",", ";"} for field in row)
 
 
 def _is_numbered(row: list[str]) -> bool:
