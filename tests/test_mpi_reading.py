@@ -7,6 +7,8 @@ import itertools
 import json
 import subprocess
 import sys
+import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +36,7 @@ me = world()
 for source in sys.argv[1:]:
     held, right = read(source, me), of_graph(cpms.load(source), me.rank, me.size)
     assert (held.name, held.first_id, held.nodes, held.rank) == (right.name, right.first_id, right.nodes, right.rank)
+    assert held.stand_in_for == right.stand_in_for, source
     for name in ("bounds", "indptr", "sources", "weights", "leaving", "out_weight"):
         mine, its = getattr(held, name), getattr(right, name)
         assert (mine is None) == (its is None), (source, name)
@@ -45,6 +48,13 @@ def weighted(graph):
     return Graph(graph.indptr, graph.sources, np.random.default_rng(1).random(graph.edges) + 0.1, "w", 1)
 
 
+def rewritten_with_npy_headers_of_version_2(path, target):
+    with np.load(path) as arrays, zipfile.ZipFile(target, "w") as archive:
+        for name in arrays.files:
+            with archive.open(f"{name}.npy", "w") as member:
+                np.lib.format.write_array(member, arrays[name], version=(2, 0))
+
+
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
     """Graphs in all files that ranks read shares of, with what such files may hold besides edges."""
@@ -53,6 +63,8 @@ def files(tmp_path_factory):
     save_npz(graph, folder / "plain.npz")
     save_npz(weighted(graph), folder / "weighted.npz")
     save_npz(Graph.from_edges([], [], nodes=3), folder / "empty.npz")
+    save_npz(replace(graph, stand_in_for="europe_osm"), folder / "standin.npz")
+    rewritten_with_npy_headers_of_version_2(folder / "plain.npz", folder / "version2.npz")
     lines = [f"{s} {t}" for s, t in zip(graph.sources.tolist(), graph.targets.tolist(), strict=True)]
     middle = [*lines[:50], "", "# a comment in between", *lines[50:]]
     (folder / "long.txt").write_text("# a comment\nsource target\n" + "\n".join(middle))
@@ -201,7 +213,12 @@ def npz(folder, **changed):
     [
         ({"cpms_graph": None}, "did not write it"),
         ({"cpms_graph": np.int64(9)}, "did not write it"),
+        ({"cpms_graph": np.array([1, 1])}, "did not write it"),
         ({"names": np.arange(50)}, "names"),
+        ({"first_id": np.array([0, 1])}, "a field holds 2 values where one belongs"),
+        ({"first_id": np.float64(0.5)}, "array first_id holds float64"),
+        ({"name": np.array(["a", "b"])}, "a field holds 2 values where one belongs"),
+        ({"name": None}, "corrupt"),
         ({"sources": np.full(300, 50, np.int32)}, "no node"),
         ({"sources": np.full(300, -1, np.int32)}, "no node"),
         ({"sources": np.zeros(299, np.int32)}, "row starts"),
@@ -220,7 +237,7 @@ def test_corrupt_npz_files_are_refused(tmp_path, changed, told):
 
 def test_compressed_and_broken_npz_files_are_refused(tmp_path):
     path = tmp_path / "x.npz"
-    np.savez_compressed(path, indptr=np.zeros(3))
+    np.savez_compressed(path, cpms_graph=1, indptr=np.zeros(3))
     with pytest.raises(InputError, match="compressed"):
         npz_share.read(path, 0, 1)
     whole = npz(tmp_path).read_bytes()
@@ -258,6 +275,15 @@ def test_the_command_ranks_as_cpms_rank_does(files, tmp_path):
     for answer in answers:
         assert np.abs(answer - right).sum() < report["error_bound"] + 1e-12
     assert report["top"][0][0] == graph.node_id(int(np.argmax(right)))
+
+
+@needs_mpi
+def test_the_report_names_the_graph_that_a_stand_in_replaces(files):
+    source = next(file for file in files if file.endswith("standin.npz"))
+    code, output, errors = ranked(2, source, "--json")
+    assert code == 0, errors
+    assert json.loads(output)["stand_in_for"] == "europe_osm"
+    assert " (stand-in for europe_osm): 4,096 nodes" in ranked(1, source)[1]
 
 
 @needs_mpi

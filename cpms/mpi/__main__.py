@@ -132,6 +132,7 @@ def _report(
     factor = 1.0 / (1.0 - arguments.damping)
     return {
         "graph": rows.name,
+        "stand_in_for": rows.stand_in_for,
         "nodes": rows.nodes,
         "edges": sum(edges for edges, _ in held),
         "dangling": int((rows.leaving == 0).sum()),
@@ -160,8 +161,10 @@ def _report(
 
 
 def _readable(report: dict[str, Any]) -> str:
+    label = f" (stand-in for {report['stand_in_for']})" if report["stand_in_for"] else ""
     lines = [
-        f"{report['graph']}: {report['nodes']:,} nodes, {report['edges']:,} edges, {report['dangling']:,} dangling",
+        f"{report['graph']}{label}: {report['nodes']:,} nodes, {report['edges']:,} edges, "
+        f"{report['dangling']:,} dangling",
         f"{report['ranks']} ranks with {', '.join(f'{edges:,}' for edges in report['edges_by_rank'])} edges",
         f"{report['status']}",
         f"{report['iterations']} iterations in {report['solve_s']:.3g} s, loaded in {report['load_s']:.3g} s",

@@ -11,9 +11,14 @@ import numpy.typing as npt
 
 from cpms.errors import InputError
 from cpms.mpi.sharing import Share
+from cpms.readers.npz import VERSION, array_header, only, stored_array
+from cpms.readers.scipy_npz import integers
 
 _LOCAL_HEADER = 30
-_VERSION = 1
+_SINGLE = ("cpms_graph.npy", "name.npy", "first_id.npy", "stand_in_for.npy")
+"""Members that hold one value, which every rank reads."""
+
+_Arrays = dict[str, npt.NDArray[Any]]
 
 
 def read(path: Path, rank: int, ranks: int) -> Share:
@@ -25,29 +30,46 @@ def read(path: Path, rank: int, ranks: int) -> Share:
         If `cpms.readers.npz.save_npz` did not write the file, its nodes have names, or the share is corrupt.
     """
     try:
+        return _share(_arrays(path), rank, ranks)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+
+
+def _arrays(path: Path) -> _Arrays:
+    """Return the arrays of a graph, mapped but for single values."""
+    try:
         with zipfile.ZipFile(path) as archive, path.open("rb") as file:
             arrays = {
-                info.filename.removesuffix(".npy"): _mapped(path, file, info)
+                info.filename.removesuffix(".npy"): stored_array(archive, info.filename)
+                if info.filename in _SINGLE
+                else _mapped(path, file, info)
                 for info in archive.infolist()
-                if info.filename != "name.npy"
+                if "cpms_graph.npy" in archive.namelist()
             }
-            name = str(np.load(archive.open("name.npy"), allow_pickle=False)) if "cpms_graph" in arrays else ""
     except InputError:
         raise
     except Exception as error:
         # zipfile and the header parser raise errors of many kinds on broken bytes
-        raise InputError(f"{path}: corrupt .npz file ({' '.join(str(error).split())})") from error
-    if "cpms_graph" not in arrays or int(arrays["cpms_graph"]) != _VERSION:
-        raise InputError(f"{path}: cpms.readers.npz.save_npz did not write it; load it and save it so, or use --whole")
+        raise InputError(f"corrupt .npz file ({' '.join(str(error).split())})") from error
+    if "cpms_graph" not in arrays or arrays["cpms_graph"].tolist() != [VERSION]:
+        raise InputError("cpms.readers.npz.save_npz did not write it; load it and save it so, or use --whole")
     if "names" in arrays or "names_utf8" in arrays:
-        raise InputError(f"{path}: its nodes have names; ranks read numbered nodes alone, so use --whole")
+        raise InputError("its nodes have names; ranks read numbered nodes alone, so use --whole")
+    return arrays
+
+
+def _share(arrays: _Arrays, rank: int, ranks: int) -> Share:
     try:
-        return _share(arrays, name, rank, ranks)
+        share = _edges(arrays, rank, ranks)
+        share.name = str(only(arrays["name"]))
+        share.first_id = int(only(integers(arrays, "first_id")))
+        share.stand_in_for = str(only(arrays["stand_in_for"])) if "stand_in_for" in arrays else None
     except (InputError, KeyError) as error:
-        raise InputError(f"{path}: the arrays are corrupt ({error}); save the graph again") from None
+        raise InputError(f"the arrays are corrupt ({error}); save the graph again") from None
+    return share
 
 
-def _share(arrays: dict[str, Any], name: str, rank: int, ranks: int) -> Share:
+def _edges(arrays: _Arrays, rank: int, ranks: int) -> Share:
     indptr, weights = arrays["indptr"], arrays.get("weights")
     nodes, edges = len(indptr) - 1, len(arrays["sources"])
     if nodes < 1 or indptr[0] != 0 or indptr[-1] != edges:
@@ -71,22 +93,21 @@ def _share(arrays: dict[str, Any], name: str, rank: int, ranks: int) -> Share:
             raise InputError("weights are not positive finite numbers, one an edge")
     ids = np.int32 if nodes < 2**31 else np.int64
     targets = np.repeat(np.arange(first, first + len(counts), dtype=ids), counts)
-    return Share(sources.astype(ids, copy=False), targets, own_weights, nodes, name, int(arrays["first_id"]))
+    return Share(sources.astype(ids, copy=False), targets, own_weights, nodes, "graph")
 
 
 def _mapped(path: Path, file: BinaryIO, info: zipfile.ZipInfo) -> npt.NDArray[Any]:
     """Return an array that is stored in an archive, without reading it."""
     if info.compress_type != zipfile.ZIP_STORED:
-        raise InputError(f"{path}: array {info.filename} is compressed, so no rank can map its share; use --whole")
+        raise InputError(f"array {info.filename} is compressed, so no rank can map its share; use --whole")
     file.seek(info.header_offset)
     header = file.read(_LOCAL_HEADER)
     file.seek(int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:30], "little"), 1)
     begin = file.tell()
-    np.lib.format.read_magic(file)
-    shape, _, dtype = np.lib.format.read_array_header_1_0(file)
+    shape, dtype = array_header(file, info.filename)
     count = int(np.prod(shape, dtype=np.int64))
     if dtype.kind not in "iuf" or count * dtype.itemsize != info.file_size - (file.tell() - begin):
-        raise InputError(f"{path}: array {info.filename} is not the numbers that it declares; save the graph again")
+        raise InputError(f"array {info.filename} is not the numbers that it declares; save the graph again")
     if count == 0:
         return np.zeros(shape, dtype)
     return np.memmap(path, dtype, "r", file.tell(), shape)

@@ -50,6 +50,8 @@ class Share:
         Of the whole graph.
     name : str
     first_id : int
+    stand_in_for : str, optional
+        As in `cpms.Graph`.
     """
 
     sources: Ints
@@ -58,6 +60,7 @@ class Share:
     nodes: int
     name: str
     first_id: int = 0
+    stand_in_for: str | None = None
 
 
 def exchanged(share: Share, communicator: Any) -> GraphRows:
@@ -103,6 +106,7 @@ def _rows(
         grouped_weights,
         share.name,
         share.first_id,
+        stand_in_for=share.stand_in_for,
         bounds=bounds,
         rank=communicator.rank,
         leaving=_summed(np.bincount(grouped, minlength=nodes), communicator),

@@ -21,7 +21,7 @@ from cpms.readers.options import ReadOptions
 from cpms.readers.scipy_npz import check_rows, from_scipy_arrays, integers
 from cpms.writing import replacing
 
-_VERSION = 1
+VERSION = 1
 _HEADER_READERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
@@ -53,7 +53,7 @@ def save_npz(graph: Graph, path: Path | str) -> None:
     """
     path = Path(path)
     arrays: dict[str, Any] = {
-        "cpms_graph": np.int64(_VERSION),
+        "cpms_graph": np.int64(VERSION),
         "indptr": graph.indptr,
         "sources": graph.sources,
         "name": np.str_(graph.name),
@@ -87,7 +87,7 @@ def read(path: Path, options: ReadOptions) -> Graph:
     """
     try:
         with zipfile.ZipFile(path) as archive:
-            arrays = {member.removesuffix(".npy"): _array(archive, member) for member in archive.namelist()}
+            arrays = {member.removesuffix(".npy"): stored_array(archive, member) for member in archive.namelist()}
     except CpmsError as error:
         raise InputError(f"{path}: {error}") from error
     except Exception as error:
@@ -103,12 +103,16 @@ def read(path: Path, options: ReadOptions) -> Graph:
         raise InputError(f"{path}: {error}") from error
 
 
-def _array(archive: zipfile.ZipFile, member: str) -> npt.NDArray[Any]:
+def stored_array(archive: zipfile.ZipFile, member: str) -> npt.NDArray[Any]:
+    """Return an array of an archive, a single value as a list of one.
+
+    Raises
+    ------
+    InputError
+        If it is no list of numbers or texts, or not as long as it declares.
+    """
     with archive.open(member) as file:
-        version = np.lib.format.read_magic(file)
-        if version not in _HEADER_READERS:
-            raise InputError(f"array {member} has .npy version {version}; graphs use 1.0 or 2.0")
-        shape, _, dtype = _HEADER_READERS[version](file)
+        shape, dtype = array_header(file, member)
         if dtype.kind not in "biufSU" or len(shape) > 1:
             given = f"{len(shape)}-dimensional {dtype}"
             raise InputError(f"array {member} is {given}; a graph has lists of numbers (SciPy's csr, csc or coo)")
@@ -122,10 +126,25 @@ def _array(archive: zipfile.ZipFile, member: str) -> npt.NDArray[Any]:
         return np.frombuffer(file.read(), dtype).astype(dtype.newbyteorder("="))
 
 
+def array_header(file: Any, member: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Read the header of a ``.npy`` array and return its shape and type.
+
+    Raises
+    ------
+    InputError
+        If the header is of a version that no graph has.
+    """
+    version = np.lib.format.read_magic(file)
+    if version not in _HEADER_READERS:
+        raise InputError(f"array {member} has .npy version {'.'.join(map(str, version))}; graphs use 1.0 or 2.0")
+    shape, _, dtype = _HEADER_READERS[version](file)
+    return shape, dtype
+
+
 def _own(arrays: dict[str, npt.NDArray[Any]]) -> Graph:
-    version = int(_only(integers(arrays, "cpms_graph")))
-    if version != _VERSION:
-        raise InputError(f"the graph has format version {version}; this program reads {_VERSION}")
+    version = int(only(integers(arrays, "cpms_graph")))
+    if version != VERSION:
+        raise InputError(f"the graph has format version {version}; this program reads {VERSION}")
     indptr, sources = integers(arrays, "indptr"), integers(arrays, "sources")
     nodes = len(indptr) - 1
     check_rows(indptr, sources, nodes)
@@ -145,14 +164,15 @@ def _own(arrays: dict[str, npt.NDArray[Any]]) -> Graph:
         indptr.astype(np.int64, copy=False),
         sources.astype(np.int32 if nodes < 2**31 else np.int64, copy=False),
         weights,
-        str(_only(arrays["name"])),
-        int(_only(integers(arrays, "first_id"))),
+        str(only(arrays["name"])),
+        int(only(integers(arrays, "first_id"))),
         names,
-        stand_in_for=str(_only(arrays["stand_in_for"])) if "stand_in_for" in arrays else None,
+        stand_in_for=str(only(arrays["stand_in_for"])) if "stand_in_for" in arrays else None,
     )
 
 
-def _only(array: npt.NDArray[Any]) -> Any:
+def only(array: npt.NDArray[Any]) -> Any:
+    """Return the value of an array that holds one; `InputError` if it does not."""
     if len(array) != 1:
         raise InputError(f"a field holds {len(array)} values where one belongs")
     return array[0]
