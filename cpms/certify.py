@@ -11,6 +11,23 @@ from cpms.result import Status
 from cpms.stopping import Stopping
 
 
+def scaled_to_mass_one(ranks: Floats) -> bool:
+    """Scale an answer to mass 1, in place; leave it and return False if its mass is far from that, or no number.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> ranks = np.array([0.5, 0.75])
+    >>> scaled_to_mass_one(ranks), ranks.tolist(), scaled_to_mass_one(np.array([0.5, math.inf]))
+    (True, [0.4, 0.6], False)
+    """
+    total = ranks.sum()
+    if not 0.5 < total < 2.0:
+        return False
+    ranks /= total
+    return True
+
+
 class Referee:
     """Recomputes residuals in float64; the ``seconds`` that takes are no part of a solve."""
 
@@ -41,10 +58,8 @@ def _verified(problem: Problem, ranks: Floats, status: Status, stopping: Stoppin
     """Return the status that the recomputed residual confirms, and that residual in L1 and in the norm asked for."""
     if status is Status.NON_FINITE:
         return status, math.inf, math.inf
-    total = ranks.sum()
-    if not 0.5 < total < 2.0:
+    if not scaled_to_mass_one(ranks):
         return Status.NON_FINITE, math.inf, math.inf
-    ranks /= total
     residual_l1 = ranking.residual(problem, ranks)
     in_norm = residual_l1 if stopping.norm == "l1" else ranking.residual(problem, ranks, stopping.norm)
     if status is Status.CONVERGED and in_norm >= stopping.tol:

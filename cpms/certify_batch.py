@@ -10,6 +10,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from cpms import threads
+from cpms.certify import scaled_to_mass_one
 from cpms.engine import Floats, Problem
 from cpms.result import Status
 from cpms.stopping import Stopping
@@ -60,9 +61,7 @@ class BatchReferee:
     def _block(self, queries: list[Query], answers: list[Floats], statuses: list[Status]) -> list[tuple[Status, float]]:
         usable = []
         for place, (ranks, status) in enumerate(zip(answers, statuses, strict=True)):
-            total = ranks.sum()
-            if status is not Status.NON_FINITE and 0.5 < total < 2.0:
-                ranks /= total
+            if status is not Status.NON_FINITE and scaled_to_mass_one(ranks):
                 usable.append(place)
         verdicts = [(Status.NON_FINITE, math.inf)] * len(queries)
         if not usable:

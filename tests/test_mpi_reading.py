@@ -15,9 +15,12 @@ import numpy as np
 import pytest
 
 import cpms
-from cpms import Graph, InputError, compress, threads
-from cpms.mpi import edge_list_share, npz_share, reading, sharing, uniform_share, world
+from cpms import Graph, InputError, Status, compress, threads
+from cpms.mpi import __main__ as command
+from cpms.mpi import edge_list_share, npz_share, reading, sharing, solve, uniform_share, world
+from cpms.precision import Level
 from cpms.readers.npz import save_npz
+from cpms.result import Step
 
 _spec = importlib.util.spec_from_file_location("mpi_runs", Path(__file__).with_name("mpi_runs.py"))
 mpi_runs = importlib.util.module_from_spec(_spec)
@@ -166,8 +169,8 @@ def test_no_rank_holds_more_than_its_share(tmp_path, kind):
         ("uniform:nodes=0,edges=0", "at least one node"),
         ("uniform:nodes=10,edges=999999999999999", "bytes"),
         ("rmat:scale=4", "--whole"),
-        ("graph.mtx", "--whole"),
-        ("graph.txt.gz", "--whole"),
+        ("graph.mtx", "no such file"),
+        ("graph.txt.gz", "no such file"),
         ("missing.txt", "no such file"),
         ("missing.npz", "no such file"),
     ],
@@ -178,6 +181,17 @@ def test_what_ranks_cannot_share_is_refused_in_a_sentence(spec, told):
 
     with pytest.raises(InputError, match=told):
         reading.share(spec, Alone())
+
+
+@pytest.mark.parametrize("name", ["graph.mtx", "graph.txt.gz"])
+def test_files_that_ranks_cannot_share_are_refused_with_advice(tmp_path, name):
+    (tmp_path / name).write_text("")
+
+    class Alone:
+        rank, size = 0, 1
+
+    with pytest.raises(InputError, match="--whole"):
+        reading.share(str(tmp_path / name), Alone())
 
 
 def test_an_edge_list_that_is_wrong_in_a_later_share_names_the_line(tmp_path):
@@ -287,6 +301,20 @@ def test_the_report_names_the_graph_that_a_stand_in_replaces(files):
 
 
 @needs_mpi
+@pytest.mark.parametrize("found", [np.nan, np.inf, 3.0])
+def test_an_answer_that_is_no_distribution_is_reported_as_such(monkeypatch, capsys, found):
+    history = [Step(1, 0.0, Level(1, 1), 64, 64, 1.0, 0.1)]
+    monkeypatch.setattr(solve, "power", lambda _, first, *__, **___: (found * first, Status.CONVERGED, history))
+    monkeypatch.setattr(sys, "argv", ["cpms.mpi", "uniform:nodes=50,edges=300", "--json"])
+    assert command.main() == 1
+    report = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+    assert (report["status"], report["residual_l1"], report["error_bound"]) == (Status.NON_FINITE.value, None, None)
+    monkeypatch.setattr(sys, "argv", sys.argv[:-1])
+    command.main()
+    assert "None" not in capsys.readouterr().out
+
+
+@needs_mpi
 def test_exit_codes_of_two_ranks():
     assert ranked(2, "uniform:scale=8", "--max-iterations", "2")[0] == 1
     code, _, errors = ranked(2, "missing.txt")
@@ -295,6 +323,9 @@ def test_exit_codes_of_two_ranks():
     code, _, errors = ranked(2, "uniform:scale=8", "--damping", "2")
     assert code == 2
     assert "damping is 2.0" in errors
+    code, _, errors = ranked(1, "uniform:scale=8", "--personalize", "")
+    assert code == 2
+    assert "node '' is not in" in errors
 
 
 def test_without_mpi_the_command_exits_with_3(tmp_path):

@@ -91,7 +91,8 @@ def _ranked(arguments: argparse.Namespace) -> int:
     began = time.perf_counter()
     rows = reading.read(arguments.graph, communicator, whole=arguments.whole)
     load_s = time.perf_counter() - began
-    teleport = teleport_distribution(rows, arguments.personalize.split(",")) if arguments.personalize else None
+    nodes = arguments.personalize
+    teleport = None if nodes is None else teleport_distribution(rows, nodes.split(","))
     problem = Problem(rows, arguments.damping, teleport, arguments.dangling)
     layout = resolved_layout(rows, arguments.layout)
     solved = [
@@ -149,15 +150,21 @@ def _report(
         "status": last.status.value,
         "iterations": len(last.history),
         "iterations_by_bits": dict(Counter(str(step.bits) for step in last.history)),
-        "residual_l1": last.residual_l1 if np.isfinite(last.residual_l1) else None,
-        "error_bound": factor * last.residual_l1 if np.isfinite(last.residual_l1) else None,
-        "mass": float(last.ranks.sum()),
+        "residual_l1": _finite(last.residual_l1),
+        "error_bound": _finite(factor * last.residual_l1),
+        "mass": _finite(float(last.ranks.sum())),
         "solve_s": min(each.solve_s for each in solved),
         "solve_samples_s": [each.solve_s for each in solved],
         "waited_samples_s": [each.waited_s for each in solved],
         "received_bytes": last.received_bytes,
-        "top": [[rows.node_id(int(node)), float(last.ranks[node])] for node in top_k(last.ranks, arguments.top)],
+        "top": [
+            [rows.node_id(int(node)), _finite(float(last.ranks[node]))] for node in top_k(last.ranks, arguments.top)
+        ],
     }
+
+
+def _finite(value: float) -> float | None:
+    return value if np.isfinite(value) else None
 
 
 def _readable(report: dict[str, Any]) -> str:
@@ -168,9 +175,15 @@ def _readable(report: dict[str, Any]) -> str:
         f"{report['ranks']} ranks with {', '.join(f'{edges:,}' for edges in report['edges_by_rank'])} edges",
         f"{report['status']}",
         f"{report['iterations']} iterations in {report['solve_s']:.3g} s, loaded in {report['load_s']:.3g} s",
-        f"residual {report['residual_l1']}, so each rank is off by at most {report['error_bound']} in sum",
     ]
-    return "\n".join([*lines, *(f"{node} {score:.6g}" for node, score in report["top"])])
+    if report["error_bound"] is None:
+        lines.append("the answer is no distribution, so nothing bounds its error")
+    else:
+        lines.append(
+            f"residual {report['residual_l1']:.3g}, so each rank is off by at most {report['error_bound']:.3g} in sum"
+        )
+    scores = ["not finite" if score is None else f"{score:.6g}" for _, score in report["top"]]
+    return "\n".join([*lines, *(f"{node} {score}" for (node, _), score in zip(report["top"], scores, strict=True))])
 
 
 def ended(error: Exception) -> int:

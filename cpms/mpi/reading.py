@@ -59,9 +59,9 @@ def share(source: str, communicator: Any) -> Share:
     if source.startswith(f"{weblike_share.NAME}:"):
         return weblike_share.make(source, communicator.rank, communicator.size)
     path = Path(source)
+    if readers.module_for(path) and not readers.is_file(path):
+        raise InputError(f"{source}: there is no such file")
     if in_shares(source):
-        if not readers.is_file(path):
-            raise InputError(f"{source}: there is no such file")
         if readers.module_for(path) == "edge_list":
             return edge_list_share.read(path, communicator)
         return npz_share.read(path, communicator.rank, communicator.size)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from cpms import threads
+from cpms.certify import scaled_to_mass_one
 from cpms.engine import Floats, Problem, Sweep
 from cpms.errors import UnsupportedError
 from cpms.format import FP16, Format
@@ -35,7 +37,7 @@ class Solved:
     status : Status
     history : list of Step
     residual_l1 : float
-        Recomputed from the answer.
+        Recomputed from the answer, which is scaled to mass 1; infinite if that cannot be done.
     solve_s : float
         Time this rank took.
     waited_s : float or None
@@ -106,16 +108,20 @@ def solve(
         received_bytes = len(solved[-1]) * operator.received_bytes
     else:
         raise UnsupportedError(f"ranks with engine {local!r} have no method {method!r}; they have it with --local cuda")
-    ranks, status, history = solved
-    ranks = ranks / ranks.sum()
-    residual = referee.change(ranks)
-    if status is Status.CONVERGED and residual.of(stopping.norm) >= stopping.tol:
-        status = Status.UNVERIFIED
+    found, status, history = solved
+    ranks, residual_l1 = found.copy(), math.inf
+    if status is Status.NON_FINITE or not scaled_to_mass_one(ranks):
+        status = Status.NON_FINITE
+    else:
+        residual = referee.change(ranks)
+        residual_l1 = residual.l1
+        if status is Status.CONVERGED and residual.of(stopping.norm) >= stopping.tol:
+            status = Status.UNVERIFIED
     return Solved(
         ranks=ranks,
         status=status,
         history=history,
-        residual_l1=residual.l1,
+        residual_l1=residual_l1,
         solve_s=history[-1].seconds,
         waited_s=None if waited is None else sum(waited),
         matrix_bytes=matrix_bytes,
@@ -160,7 +166,8 @@ class Referee:
 
     def confirms(self, ranks: Floats) -> bool:
         """Return whether the change that one more sweep makes is below the tolerance."""
-        return self.change(ranks / ranks.sum()).of(self._stopping.norm) < self._stopping.tol
+        scaled = ranks.copy()
+        return scaled_to_mass_one(scaled) and self.change(scaled).of(self._stopping.norm) < self._stopping.tol
 
     def change(self, ranks: Floats) -> Sweep:
         """Return the norms of that change, the same on every rank."""
