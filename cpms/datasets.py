@@ -11,10 +11,10 @@ from cpms import readers
 from cpms.dataset_records import DATASETS as DATASETS
 from cpms.dataset_records import Dataset as Dataset
 from cpms.errors import InputError
-from cpms.readers.options import Ids, ReadOptions, Symmetric, Weights
+from cpms.readers.options import ReadOptions
 
 if TYPE_CHECKING:
-    from cpms.graph import Duplicates, Graph, SelfLoops
+    from cpms.graph import Graph
 
 COLLECTION_URL = "https://sparse.tamu.edu/MM"
 _TIMEOUT_S = 30
@@ -69,7 +69,7 @@ def fetch(name: str, *, base_url: str | None = None, progress: bool = True) -> P
     base_url : str, optional
         A folder on a server that holds copies of the project's own ``NAME.tar.gz`` files, which
         are checked against their checksums. By default the SuiteSparse Matrix Collection, whose
-        archives have no known checksum; `load` proves them by their counts.
+        archives have no known checksum; `load_with` proves them by their counts.
     progress : bool
         Show a progress bar on standard error.
 
@@ -105,47 +105,22 @@ def fetch(name: str, *, base_url: str | None = None, progress: bool = True) -> P
     return Path(fetched)
 
 
-def load(
-    name: str,
-    *,
-    symmetric: Symmetric = "lower",
-    duplicates: Duplicates = "keep",
-    self_loops: SelfLoops = "keep",
-    weights: Weights = "auto",
-    ids: Ids = "keep",
-    progress: bool = False,
-    base_url: str | None = None,
-) -> Graph:
+def load_with(name: str, options: ReadOptions) -> Graph:
     """Load a graph by name, downloading it if need be, and compare its counts with the catalogue.
 
     Parameters
     ----------
     name : str
         A name of the catalogue, or that of any file in the folder ``CPMS_DATA``.
-    symmetric, duplicates, self_loops, weights, ids, progress
+    options : ReadOptions
         As in `cpms.load`.
-    base_url : str, optional
-        As in `fetch`.
 
     Raises
     ------
     InputError
         If the graph is not to be had, its file is wrong, or its counts are not the published ones.
     """
-    options = ReadOptions(
-        symmetric=symmetric,
-        duplicates=duplicates,
-        self_loops=self_loops,
-        weights=weights,
-        ids=ids,
-        progress=progress,
-    )
-    return load_with(name, options, base_url=base_url)
-
-
-def load_with(name: str, options: ReadOptions, *, base_url: str | None = None) -> Graph:
-    """Load a graph by name with ready options; as `load`."""
-    path = locate(name) or fetch(name, base_url=base_url, progress=options.progress)
+    path = locate(name) or fetch(name, progress=options.progress)
     graph = replace(readers.read(path, options), name=name)
     if name in DATASETS and options.keeps_all:
         _check_counts(graph, DATASETS[name], path)

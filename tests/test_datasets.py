@@ -12,6 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import numpy as np
 import pytest
 
+import cpms
 from cpms import InputError, datasets
 from cpms.datasets import Dataset
 
@@ -99,7 +100,8 @@ def test_download_is_checked_kept_and_not_repeated(cache, server, capfd):
     url, requested = server
     requested.clear()
     for _ in range(2):
-        graph = datasets.load("tiny", base_url=f"{url}/good/")
+        datasets.fetch("tiny", base_url=f"{url}/good/", progress=False)
+        graph = cpms.load("tiny")
         assert (graph.name, graph.nodes, graph.edges, graph.first_id) == ("tiny", 4, 5, 1)
     assert requested == ["/good/tiny.tar.gz"]
     assert files(cache) == ["tiny.tar.gz"]
@@ -123,7 +125,7 @@ def test_failed_downloads_leave_nothing_and_say_what_to_do(cache, server, folder
     with pytest.raises(
         InputError, match=rf"tiny: the download from http.*{reason}.*put tiny\.tar\.gz by hand"
     ) as caught:
-        datasets.load("tiny", base_url=f"{server[0]}/{folder}")
+        datasets.fetch("tiny", base_url=f"{server[0]}/{folder}", progress=False)
     assert "CPMS_DATA" in str(caught.value)
     assert str(cache) in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -141,19 +143,19 @@ def test_the_collection_is_asked_by_default_and_proved_by_counts(cache, server, 
     url, requested = server
     requested.clear()
     monkeypatch.setattr(datasets, "COLLECTION_URL", f"{url}/MM")
-    assert datasets.load("tiny").edges == 5
+    assert cpms.load("tiny").edges == 5
     assert requested == ["/MM/Group/tiny.tar.gz"]
     (cache / "tiny.tar.gz").unlink()
     monkeypatch.setitem(datasets.DATASETS, "tiny", Dataset(**{**vars(TINY), "collection": "Else/tiny"}))
     with pytest.raises(InputError, match=r"are \(4, 5, 0\), but those of tiny are \(4, 5, 1\); remove this file"):
-        datasets.load("tiny")
+        cpms.load("tiny")
 
 
 def test_a_graph_without_public_source_says_where_to_put_it(cache):
     with pytest.raises(InputError, match=r"hollins: there is no public download known; put hollins\.tar\.gz by hand"):
-        datasets.load("hollins")
+        cpms.load("hollins")
     with pytest.raises(InputError, match="'nothing' is not in the catalogue; it holds web-Google-scc, "):
-        datasets.load("nothing")
+        datasets.fetch("nothing")
 
 
 def test_the_users_folder_comes_first_with_any_kind_of_file(cache, tmp_path, monkeypatch):
@@ -166,8 +168,8 @@ def test_the_users_folder_comes_first_with_any_kind_of_file(cache, tmp_path, mon
     (mine / "tiny.mtx").write_bytes(MATRIX)
     (mine / "unlisted.txt").write_text("0 1\n")
     assert datasets.locate("tiny") == mine / "tiny.mtx"
-    assert datasets.load("tiny").edges == 5
-    assert datasets.load("unlisted").edges == 1
+    assert cpms.load("tiny").edges == 5
+    assert cpms.load("unlisted").edges == 1
     assert datasets.locate("absent") is None
     for outside in ("", ".", "..", "../mine/tiny", "mine/tiny", "x" * 5000, "tiny\0"):
         assert datasets.locate(outside) is None
@@ -176,11 +178,11 @@ def test_the_users_folder_comes_first_with_any_kind_of_file(cache, tmp_path, mon
 def test_counts_are_compared_only_if_every_entry_was_kept(cache, monkeypatch):
     cache.mkdir()
     (cache / "tiny.tar.gz").write_bytes(ARCHIVE)
-    assert datasets.load("tiny", self_loops="drop").edges == 4
-    assert datasets.load("tiny", ids="compact").nodes == 3
+    assert cpms.load("tiny", self_loops="drop").edges == 4
+    assert cpms.load("tiny", ids="compact").nodes == 3
     monkeypatch.setitem(datasets.DATASETS, "tiny", Dataset(**{**vars(TINY), "edges": 6}))
     with pytest.raises(InputError, match=r"tiny\.tar\.gz: nodes, edges and empty rows are \(4, 5, 1\)"):
-        datasets.load("tiny")
+        cpms.load("tiny")
 
 
 def test_a_data_folder_that_does_not_exist_is_refused(cache, tmp_path, monkeypatch):
@@ -203,7 +205,7 @@ MEASURED = [known for known in datasets.catalogue() if not known.paper]
 
 @pytest.mark.parametrize("known", MEASURED, ids=lambda known: known.name)
 def test_real_graphs_have_their_published_counts(cpms_data, known):
-    graph = datasets.load(known.name)
+    graph = cpms.load(known.name)
     assert (graph.nodes, graph.edges) == (known.nodes, known.edges)
     assert len(graph.dangling_nodes) == known.empty_rows
     assert np.count_nonzero(graph.sources == graph.targets) == known.self_loops

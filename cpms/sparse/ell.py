@@ -13,7 +13,7 @@ from cpms.errors import UnsupportedError
 from cpms.format import FP64, Format
 from cpms.graph import Graph
 from cpms.segmented import SegmentedArray, convert_inplace, encode
-from cpms.sparse.csr import to_float64, unsigned_sources
+from cpms.sparse.csr import unsigned_sources
 from cpms.sparse.edge_values import edge_values
 
 
@@ -37,9 +37,10 @@ class Ell:
     def to_float64(self, graph: Graph) -> Ell:
         """Return the same matrix in plain float64; a segment format gives up its memory for it."""
         if self.values.format.exact:
-            return Ell(self.rows, self.width, self.sources, to_float64(self.values, graph))
-        values = np.zeros(self.rows * self.width)
-        values[slots(graph)] = edge_values(graph)
+            values = self.values.restore_inplace()
+        else:
+            values = np.zeros(self.rows * self.width)
+            values[slots(graph)] = edge_values(graph)
         return Ell(self.rows, self.width, self.sources, convert_inplace(values, FP64))
 
 
