@@ -22,7 +22,8 @@ Duplicates = Literal["keep", "drop", "sum"]
 SelfLoops = Literal["keep", "drop"]
 Ints = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
-_LARGEST_COUNT = 2**59  # nodes; far beyond any memory, and safe to add to in int64
+LARGEST_ID = 2**59 - 1
+"""Far beyond any memory, and safe to add to in int64."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -351,8 +352,8 @@ def _ids(values: npt.ArrayLike, what: str, first_id: int) -> Ints:
         return np.zeros(0, dtype=np.int32)
     if ids.dtype.kind not in "iu":
         raise InputError(f"{what} are {ids.dtype}; node ids are integers")
-    if ids.max() >= _LARGEST_COUNT:
-        raise InputError(f"{what} hold the id {ids.max()}; ids must be below {_LARGEST_COUNT}")
+    if ids.max() > LARGEST_ID:
+        raise InputError(f"{what} hold the id {ids.max()}; ids must be at most {LARGEST_ID}")
     if ids.min() < first_id:
         raise InputError(f"{what} hold the id {ids.min()}; the smallest possible is {first_id}")
     return np.subtract(ids, first_id, dtype=np.int64) if first_id else ids

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import itertools
 import json
@@ -17,7 +18,7 @@ import pytest
 import cpms
 from cpms import Graph, InputError, Status, compress, threads
 from cpms.mpi import __main__ as command
-from cpms.mpi import edge_list_share, npz_share, reading, sharing, solve, uniform_share, world
+from cpms.mpi import edge_list_share, npz_share, reading, sharing, solve, uniform_share, weblike_share, world
 from cpms.precision import Level
 from cpms.readers.npz import save_npz
 from cpms.result import Step
@@ -100,13 +101,39 @@ def test_uniform_shares_agree_across_the_chunks_of_the_generator(monkeypatch):
     from cpms.generators import uniform
 
     monkeypatch.setattr(uniform, "_CHUNK", 700)
-    monkeypatch.setattr(uniform_share, "_DRAWN", 64)
+    monkeypatch.setattr(uniform, "_DRAWN", 64)
     spec = "uniform:nodes=50,edges=2000,seed=9"
     shares = [uniform_share.make(spec, rank, 3) for rank in range(3)]
     joined = [np.concatenate([getattr(share, end) for share in shares]) for end in ("sources", "targets")]
     whole = cpms.load(spec)
     assert (Graph.from_edges(*joined, nodes=50).sources == whole.sources).all()
     assert max(len(share.sources) for share in shares) <= 2000 / 3 + 3
+
+
+DRAWN = {
+    "weblike:nodes=3000,edges=20000,seed=5": "51a7f9a2dd4a7c80",
+    "weblike:nodes=777,edges=9000,top_hub=0.3,site=50,reach=3,hubs=0.4,dangling=0.3": "38794bd619f2086c",
+    "uniform:nodes=500,edges=4000,seed=3": "47ba9b414ae98590",
+    "uniform:scale=8,edge_factor=3,simple=1": "5125db0284f951fa",
+}
+
+
+def digest(*arrays):
+    text = b"".join(str(array.dtype).encode() + array.tobytes() for array in arrays)
+    return hashlib.sha256(text).hexdigest()[:16]
+
+
+@pytest.mark.parametrize("spec", DRAWN)
+def test_a_specification_is_the_same_graph_in_every_version(spec):
+    graph = cpms.load(spec)
+    assert digest(graph.indptr, graph.sources) == DRAWN[spec]
+
+
+def test_shares_are_the_same_edges_in_every_version():
+    parts = [weblike_share.make("weblike-parts:parts=5,nodes=4000,edges=21000,seed=3", rank, 2) for rank in range(2)]
+    drawn = [uniform_share.make("uniform:nodes=500,edges=4000,seed=3", rank, 2) for rank in range(2)]
+    found = [digest(share.sources, share.targets) for share in parts + drawn]
+    assert found == ["8b72e163acc14256", "c24863b021149adc", "d7b0688566c8dde5", "09ee9e3dfe2d7425"]
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 7, 40])

@@ -15,6 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cpms import Graph, InputError, readers
+from cpms.generators import generate
 from cpms.readers import entries, npz
 from cpms.readers.entries import LineForm, fault
 from cpms.readers.options import ReadOptions
@@ -241,6 +242,13 @@ def test_what_does_not_fit_is_refused_before_it_is_allocated(folder, monkeypatch
     monkeypatch.setattr(Graph, "from_edges", None)
     with pytest.raises(InputError, match=rf"{name}.* needs [\d,]+ bytes, but 65,536 are free; "):
         readers.read(path)
+
+
+def test_generators_and_graphs_are_refused_by_the_same_count_of_free_bytes(monkeypatch):
+    monkeypatch.setattr("cpms.readers.memory.memory_at_hand_bytes", lambda: 1 << 16)
+    for make in (lambda: generate("uniform:nodes=100,edges=5000"), lambda: Graph.from_edges([0], [5000])):
+        with pytest.raises(InputError, match=r"needs [\d,]+ bytes, but 65,536 are free; "):
+            make()
 
 
 def test_a_sparse_numbering_fits_when_compact(folder, monkeypatch):

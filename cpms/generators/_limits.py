@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-import psutil
 
 from cpms.errors import InputError
+from cpms.readers.memory import require_memory
 
 _BYTES_AN_EDGE = 20
 """Two lists of 4-byte ids, two more while they are grouped, and one to spare."""
@@ -75,11 +75,7 @@ def check_size(name: str, nodes: float, edges: float, *, most_nodes: float = flo
     if nodes > most_nodes:
         raise InputError(f"{name} would have {float(nodes):,.0f} nodes; it counts up to {most_nodes:,.0f}")
     needed = _BYTES_A_NODE * float(nodes) + _BYTES_AN_EDGE * float(edges)
-    free = psutil.virtual_memory().available
-    if needed > free:
-        raise InputError(
-            f"{name} with {nodes:,.0f} nodes and {edges:,.0f} edges needs {needed:,.0f} bytes; {free:,} are free"
-        )
+    require_memory(int(needed), f"{name} with {nodes:,.0f} nodes and {edges:,.0f} edges", "ask for fewer")
 
 
 def check_share(name: str, **shares: float) -> None:

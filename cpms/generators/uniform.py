@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 
 from cpms.errors import InputError
 from cpms.generators._limits import check_size, power_of_two, random_numbers, spelled
 from cpms.graph import Graph
 
 _CHUNK = 1 << 24
+"""Edges whose sources are drawn before their targets."""
+_DRAWN = 1 << 20
+"""Numbers drawn at a time."""
 
 
 def uniform(
@@ -37,16 +43,12 @@ def uniform(
     """
     if simple not in (0, 1):
         raise InputError(f"uniform: simple is {simple}; it is 0 or 1")
-    count, drawn = _sizes(nodes, edges, scale, edge_factor)
+    count, drawn = sizes(nodes, edges, scale, edge_factor)
     check_size("uniform", count, drawn)
-    generator = random_numbers("uniform", seed)
-    ends = np.empty((2, drawn), np.int32 if count < 2**31 else np.int64)
-    for begin in range(0, drawn, _CHUNK):
-        stop = min(begin + _CHUNK, drawn)
-        ends[:, begin:stop] = generator.integers(0, count, (2, stop - begin), dtype=ends.dtype)
+    sources, targets = drawn_ends(random_numbers("uniform", seed), count, drawn)
     return Graph.from_edges(
-        ends[0],
-        ends[1],
+        sources,
+        targets,
         nodes=count,
         duplicates="drop" if simple else "keep",
         self_loops="drop" if simple else "keep",
@@ -54,10 +56,58 @@ def uniform(
     )
 
 
-def _sizes(nodes: int | None, edges: int | None, scale: int | None, edge_factor: int) -> tuple[int, int]:
+def sizes(nodes: int | None, edges: int | None, scale: int | None, edge_factor: int) -> tuple[int, int]:
+    """Return the numbers of nodes and edges that `uniform` is asked for.
+
+    Raises
+    ------
+    InputError
+        If they are given in no way or in two.
+
+    Examples
+    --------
+    >>> sizes(None, None, 3, 2)
+    (8, 16)
+    """
     if scale is not None and nodes is None and edges is None:
         count = power_of_two("uniform", scale)
         return count, edge_factor * count
     if scale is None and nodes is not None and edges is not None:
         return nodes, edges
     raise InputError("uniform: give nodes and edges, or scale and edge_factor")
+
+
+def drawn_ends(
+    generator: np.random.Generator, nodes: int, edges: int, part: int = 0, parts: int = 1
+) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Draw the sources and targets of all edges, and return one part's share of them.
+
+    Parts draw the same edges if their generators are in the same state; together, in order within each
+    `_CHUNK`, their shares are all edges.
+
+    Examples
+    --------
+    >>> shares = [drawn_ends(np.random.default_rng(1), 10, 7, part, 3)[0].tolist() for part in range(3)]
+    >>> sum(shares, []) == drawn_ends(np.random.default_rng(1), 10, 7)[0].tolist()
+    True
+    """
+    chunks = [min(_CHUNK, edges - begin) for begin in range(0, edges, _CHUNK)]
+    kept = [range(count * part // parts, count * (part + 1) // parts) for count in chunks]
+    ids = np.int32 if nodes < 2**31 else np.int64
+    sources, targets = (np.empty(sum(map(len, kept)), ids) for _ in range(2))
+    filled = 0
+    for count, wanted in zip(chunks, kept, strict=True):
+        for ends in (sources, targets):
+            _draw(generator, nodes, count, wanted, ends[filled : filled + len(wanted)])
+        filled += len(wanted)
+    return sources, targets
+
+
+def _draw(generator: np.random.Generator, nodes: int, count: int, wanted: range, ends: npt.NDArray[Any]) -> None:
+    """Draw ``count`` nodes and write those of the places ``wanted`` to ``ends``."""
+    filled = 0
+    for begin in range(0, count, _DRAWN):
+        drawn = generator.integers(0, nodes, min(_DRAWN, count - begin), dtype=ends.dtype)
+        here = drawn[max(0, wanted.start - begin) : max(0, wanted.stop - begin)]
+        ends[filled : filled + len(here)] = here
+        filled += len(here)

@@ -5,12 +5,18 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import numpy.typing as npt
 
 from cpms.errors import InputError
 from cpms.generators._limits import MOST_NODES, check_share, check_size, random_numbers, spelled
 from cpms.graph import Graph
 
+DANGLING, HUBS, REACH, SITE = 0.15, 0.2, 8.0, 200
+"""Defaults of `weblike`."""
 _CHUNK = 1 << 22
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
 
 
 def weblike(
@@ -18,10 +24,10 @@ def weblike(
     nodes: int,
     edges: int,
     seed: int = 1,
-    dangling: float = 0.15,
-    hubs: float = 0.2,
-    reach: float = 8.0,
-    site: int = 200,
+    dangling: float = DANGLING,
+    hubs: float = HUBS,
+    reach: float = REACH,
+    site: int = SITE,
     top_hub: float = 0.0,
 ) -> Graph:
     """Return a graph with the locality, the hubs and the slow modes of a crawled web.
@@ -65,9 +71,7 @@ def weblike(
     if not 0.0 < reach < math.inf:
         raise InputError(f"weblike: reach is {reach}; it must be a positive number of pages")
     generator = random_numbers("weblike", seed)
-    activity = generator.lognormal(sigma=1.0, size=nodes)
-    activity[generator.random(nodes) < dangling] = 0.0
-    activity[0] = 1.0
+    activity = page_activity(generator, nodes, dangling)
     fan = int(top_hub * nodes)
     cumulated = np.cumsum(activity)
     drawn = edges - min(fan, edges)
@@ -75,29 +79,44 @@ def weblike(
     targets = np.empty(edges, np.int32)
     for begin in range(0, drawn, _CHUNK):
         part = slice(begin, min(begin + _CHUNK, drawn))
-        count = part.stop - begin
-        at = (np.arange(begin, part.stop) + generator.random(count)) * (cumulated[-1] / drawn)
-        page = np.minimum(np.searchsorted(cumulated, at, side="right"), nodes - 1)
-        step = np.rint(np.clip(reach * generator.standard_t(1.5, count), -nodes, nodes)).astype(np.int64)
-        near = np.where(generator.random(count) < 0.9, _within_site(page, step, site, nodes), (page + step) % nodes)
-        place = np.exp(generator.random(count) * np.log(nodes)).astype(np.int64) - 1
-        popular = (place * 2654435761 % nodes) // site * site
+        page, near, popular = candidate_links(generator, range(begin, part.stop), drawn, cumulated, reach, site)
         sources[part] = page
-        targets[part] = np.where(generator.random(count) < hubs, popular, near)
+        targets[part] = np.where(generator.random(len(page)) < hubs, popular, near)
     sources[drawn:] = np.sort(generator.choice(np.flatnonzero(activity), edges - drawn))
     targets[drawn:] = 0
-    shares = {"dangling": (dangling, 0.15), "hubs": (hubs, 0.2), "top_hub": (top_hub, 0.0)}
+    shares = {"dangling": (dangling, DANGLING), "hubs": (hubs, HUBS), "top_hub": (top_hub, 0.0)}
     always = {"nodes": nodes, "edges": edges, "seed": seed}
-    name = spelled("weblike", always, **shares, reach=(reach, 8.0), site=(site, 200))
+    name = spelled("weblike", always, **shares, reach=(reach, REACH), site=(site, SITE))
     return Graph.from_edges(sources, targets, nodes=nodes, name=name)
 
 
-def _within_site(
-    page: np.ndarray[tuple[int], np.dtype[np.int64]],
-    step: np.ndarray[tuple[int], np.dtype[np.int64]],
-    site: int,
-    nodes: int,
-) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def page_activity(random: np.random.Generator, nodes: int, dangling: float) -> Floats:
+    """Draw what out-degrees are proportional to, 0 for a share of the pages but never for the first; shape (nodes,)."""
+    activity = random.lognormal(sigma=1.0, size=nodes)
+    activity[random.random(nodes) < dangling] = 0.0
+    activity[0] = 1.0
+    return activity
+
+
+def candidate_links(
+    random: np.random.Generator, places: range, links: int, cumulated: Floats, reach: float, site: int
+) -> tuple[Ints, Ints, Ints]:
+    """Draw the pages of a stretch of all links and, for each link, a near page and a popular one that it may lead to.
+
+    Parameters
+    ----------
+    places : range
+        Which of the ``links`` links, in the order of their pages.
+    cumulated : ndarray of float64, shape (nodes,)
+        Sums of `page_activity`.
+    """
+    nodes, count = len(cumulated), len(places)
+    at = (np.arange(places.start, places.stop) + random.random(count)) * (cumulated[-1] / links)
+    page = np.minimum(np.searchsorted(cumulated, at, side="right"), nodes - 1)
+    step = np.rint(np.clip(reach * random.standard_t(1.5, count), -nodes, nodes)).astype(np.int64)
     first = page // site * site
-    size = np.minimum(site, nodes - first)
-    return first + (page - first + step) % size
+    within = first + (page - first + step) % np.minimum(site, nodes - first)
+    near = np.where(random.random(count) < 0.9, within, (page + step) % nodes)
+    place = np.exp(random.random(count) * np.log(nodes)).astype(np.int64) - 1
+    popular = (place * 2654435761 % nodes) // site * site
+    return page, near, popular

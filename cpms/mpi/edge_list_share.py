@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cpms.errors import InputError
+from cpms.graph import LARGEST_ID
 from cpms.mpi.sharing import Share
 from cpms.readers.edge_list import parsed_lines
 from cpms.readers.edge_list_form import EdgeListForm, skip_byte_order_mark, sniff, without_comments
@@ -19,7 +20,6 @@ from cpms.readers.entries import LineForm, check_weights, checked_blocks
 from cpms.readers.memory import require_memory
 from cpms.readers.stream import Stream, open_stream
 
-_LARGEST_ID = 2**59 - 1
 _BYTES_AN_EDGE = 64
 _Edges = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64]]
 
@@ -99,7 +99,7 @@ def _edges(path: Path, form: EdgeListForm, begin: int, end: int) -> _Edges:
 
 
 def _parsed(path: Path, form: EdgeListForm, begin: int, end: int, *, first_line: int) -> Iterator[_Edges]:
-    line_form = LineForm(valued=form.valued, comma=form.separator == ",", low=0, high=_LARGEST_ID)
+    line_form = LineForm(valued=form.valued, comma=form.separator == ",", low=0, high=LARGEST_ID)
     with path.open("rb", buffering=0) as file:
         file.seek(begin)
         stream = Stream(file, io.BufferedReader(_Range(file, end)), str(path))  # type: ignore[arg-type]

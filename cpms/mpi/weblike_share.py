@@ -8,17 +8,15 @@ import numpy.typing as npt
 from cpms import threads
 from cpms.errors import InputError
 from cpms.generators._limits import spelled
+from cpms.generators.weblike import DANGLING, HUBS, REACH, SITE, candidate_links, page_activity
 from cpms.mpi.sharing import Share, given_numbers
 from cpms.readers.memory import graph_bytes, require_memory
 
 NAME = "weblike-parts"
 _KEYS = ("parts", "nodes", "edges", "seed")
 _CHUNK = 1 << 20
-_DANGLING, _HUBS, _REACH, _SITE = 0.15, 0.2, 8.0, 200
 _ACROSS = 0.25
 """Share of the links to popular pages that lead to any part rather than to the page's own: 5 % of all links."""
-
-Ints = npt.NDArray[np.int64]
 
 
 def make(spec: str, rank: int, ranks: int) -> Share:
@@ -58,26 +56,16 @@ def _fill(
 ) -> None:
     edges = len(sources)
     generator = np.random.default_rng([seed, part])
-    activity = generator.lognormal(sigma=1.0, size=nodes)
-    activity[generator.random(nodes) < _DANGLING] = 0.0
-    activity[0] = 1.0
-    cumulated = np.cumsum(activity)
+    cumulated = np.cumsum(page_activity(generator, nodes, DANGLING))
 
     def fill_chunk(begin: int) -> None:
         span = slice(begin, min(begin + _CHUNK, edges))
         random = np.random.default_rng([seed, part, begin])
-        count = span.stop - begin
-        at = (np.arange(begin, span.stop) + random.random(count)) * (cumulated[-1] / edges)
-        page = np.minimum(np.searchsorted(cumulated, at, side="right"), nodes - 1)
-        step = np.rint(np.clip(_REACH * random.standard_t(1.5, count), -nodes, nodes)).astype(np.int64)
-        first = page // _SITE * _SITE
-        within = first + (page - first + step) % np.minimum(_SITE, nodes - first)
-        near = np.where(random.random(count) < 0.9, within, (page + step) % nodes)
-        place = np.exp(random.random(count) * np.log(nodes)).astype(np.int64) - 1
-        popular = (place * 2654435761 % nodes) // _SITE * _SITE
+        page, near, popular = candidate_links(random, range(begin, span.stop), edges, cumulated, REACH, SITE)
+        count = len(page)
         # The same numbers are drawn however many parts there are.
         leaves, other = random.random(count) < _ACROSS, (random.random(count) * parts).astype(np.int64)
-        is_hub = random.random(count) < _HUBS
+        is_hub = random.random(count) < HUBS
         target = np.where(is_hub, popular, near) + nodes * np.where(is_hub & leaves, other, part)
         sources[span] = page + part * nodes
         targets[span] = target

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cpms.errors import InputError
-from cpms.graph import Graph, Ints
+from cpms.graph import LARGEST_ID, Graph, Ints
 from cpms.readers.assemble import assemble
 from cpms.readers.edge_list_form import EdgeListForm, skip_byte_order_mark, sniff, without_comments
 from cpms.readers.entries import Block, LineForm, check_weights, checked_blocks
@@ -25,8 +25,6 @@ from cpms.readers.stream import Stream, open_stream
 
 if TYPE_CHECKING:
     import pandas as pd
-
-_LARGEST_ID = 2**59 - 1
 
 
 def read(path: Path, options: ReadOptions) -> Graph:
@@ -66,7 +64,7 @@ def read(path: Path, options: ReadOptions) -> Graph:
 
 def _read_numbered(stream: Stream, form: EdgeListForm, name: str, options: ReadOptions) -> Graph:
     use_weights = form.valued and options.weights == "auto"
-    line_form = LineForm(valued=form.valued, comma=form.separator == ",", low=0, high=_LARGEST_ID)
+    line_form = LineForm(valued=form.valued, comma=form.separator == ",", low=0, high=LARGEST_ID)
     sources, targets, weights = [], [], []
     edges = 0
     for block in checked_blocks(stream, line_form, form.header_lines + 1, clean=without_comments):

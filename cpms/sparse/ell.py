@@ -7,14 +7,16 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import psutil
 
 from cpms.errors import UnsupportedError
 from cpms.format import FP64, Format
 from cpms.graph import Graph
+from cpms.readers.memory import memory_at_hand_bytes
 from cpms.segmented import SegmentedArray, convert_inplace, encode
 from cpms.sparse.csr import unsigned_sources
 from cpms.sparse.edge_values import edge_values
+
+free_memory = memory_at_hand_bytes
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,11 +63,6 @@ def refusal(graph: Graph, storage: Format, free_bytes: int) -> str | None:
         f"layout 'ell' pads every row of {graph.name} to {entries // graph.nodes} entries and needs "
         f"{peak_bytes:,} bytes, but {free_bytes:,} are free; use csr"
     )
-
-
-def free_memory() -> int:
-    """Return the bytes of main memory at hand."""
-    return int(psutil.virtual_memory().available)
 
 
 def slots(graph: Graph) -> npt.NDArray[np.int64]:
