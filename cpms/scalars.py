@@ -1,9 +1,12 @@
-"""Numbers that users give, of whatever type, as Python's own."""
+"""Numbers that users give, of whatever type, as Python's own, and numbers as users read them."""
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import Any
+
+import numpy as np
 
 from cpms.errors import InputError
 
@@ -40,13 +43,34 @@ def whole(name: str, value: Any) -> int:
 
     Examples
     --------
-    >>> import numpy as np
     >>> whole("max_iterations", np.int16(7)), whole("max_iterations", 1e3)
     (7, 1000)
     """
-    if isinstance(value, float) and value.is_integer():
+    if isinstance(value, float | np.floating) and value.is_integer():
         return int(value)
     try:
         return operator.index(value)
     except TypeError:
         raise InputError(f"{name} is {value!r}; it must be a whole number") from None
+
+
+def finite(value: float) -> float | None:
+    """Return what JSON has for a number: nothing for one that is not finite.
+
+    Examples
+    --------
+    >>> finite(0.5), finite(float("nan"))
+    (0.5, None)
+    """
+    return value if math.isfinite(value) else None
+
+
+def shown(value: float | None, digits: int = 3) -> str:
+    """Return what a reader gets of what `finite` returned.
+
+    Examples
+    --------
+    >>> shown(0.123456), shown(None)
+    ('0.123', 'not finite')
+    """
+    return "not finite" if value is None else f"{value:.{digits}g}"

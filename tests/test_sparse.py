@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import cpms
 from cpms import Graph, UnsupportedError, encode, format_named
+from cpms.readers import memory
 from cpms.sparse import csr, ell, pattern, sliced
 from cpms.sparse.edge_values import edge_values
 from cpms.testing import graphs
@@ -152,7 +153,7 @@ def test_ell_refuses_with_the_bytes_when_padding_exceeds_memory(monkeypatch):
     assert f"{needed:,} bytes" in sentence
     assert f"{needed - 1:,} are free" in sentence
     assert "star" in sentence
-    monkeypatch.setattr(ell, "free_memory", lambda: 1000)
+    monkeypatch.setattr(memory, "memory_at_hand_bytes", lambda: 1000)
     with pytest.raises(UnsupportedError, match="use csr"):
         ell.build(star, cpms.CPMS4)
     with pytest.raises(UnsupportedError, match="1,000 are free"):
@@ -160,7 +161,7 @@ def test_ell_refuses_with_the_bytes_when_padding_exceeds_memory(monkeypatch):
 
 
 def test_memory_at_hand_is_a_number_of_bytes():
-    assert ell.free_memory() > 1 << 20
+    assert memory.memory_at_hand_bytes() > 1 << 20
 
 
 @pytest.mark.parametrize("name", ["fp64", "cpms4", "fp16-scaled"])

@@ -14,6 +14,7 @@ import numpy as np
 from cpms.errors import InputError
 from cpms.graph import Graph
 from cpms.result import Result, Step
+from cpms.scalars import finite, shown
 from cpms.text_table import text_table
 from cpms.writing import check_writable, replacing
 
@@ -114,12 +115,12 @@ def summary(graph: Graph, result: Result, *, load_s: float, top: int) -> dict[st
         "status": result.status.value,
         "iterations": result.iterations,
         "iterations_by_bits": result.iterations_by_bits,
-        "residual_l1": _finite(result.residual_l1),
-        "error_bound": _finite(result.error_bound),
-        "mass": _finite(result.mass),
+        "residual_l1": finite(result.residual_l1),
+        "error_bound": finite(result.error_bound),
+        "mass": finite(result.mass),
         "solve_s": result.solve_s,
         "load_s": load_s,
-        "top": [[node, _finite(score)] for node, score in result.top(top)],
+        "top": [[node, finite(score)] for node, score in result.top(top)],
     }
 
 
@@ -158,14 +159,6 @@ def _check(arguments: argparse.Namespace) -> None:
             raise InputError(f"{arguments.trace}: is given for ranks and for the trace; give two file names")
 
 
-def _finite(value: float) -> float | None:
-    return value if np.isfinite(value) else None
-
-
-def _shown(value: float | None) -> str:
-    return "inf" if value is None else f"{value:.3g}"
-
-
 def _readable(report: dict[str, Any], graph: Graph) -> str:
     bits = ", ".join(f"{count} at {bits} bits" for bits, count in report["iterations_by_bits"].items())
     label = f" (stand-in for {graph.stand_in_for})" if graph.stand_in_for else ""
@@ -174,11 +167,10 @@ def _readable(report: dict[str, Any], graph: Graph) -> str:
         f"{report['dangling']:,} dangling",
         f"{report['status']}",
         f"{report['iterations']} iterations ({bits}) in {report['solve_s']:.3g} s, loaded in {report['load_s']:.3g} s",
-        f"residual {_shown(report['residual_l1'])}, so each rank is off by at most "
-        f"{_shown(report['error_bound'])} in sum",
+        f"residual {shown(report['residual_l1'])}, so each rank is off by at most {shown(report['error_bound'])} in sum",
     ]
     if report["top"]:
-        ranks = [[place, node, f"{score:.6g}"] for place, (node, score) in enumerate(report["top"], 1)]
+        ranks = [[place, node, shown(score, 6)] for place, (node, score) in enumerate(report["top"], 1)]
         lines += ["", text_table(["place", "node", "rank"], ranks)]
     return "\n".join(lines)
 

@@ -20,6 +20,7 @@ from cpms.format import DOUBLE_BITS, DOUBLE_HEAD_BITS, FP32, FP64, FloatFormat, 
 from cpms.one_by_one import OneByOne
 from cpms.precision import FLOAT64, Level
 from cpms.quantising import step_seed
+from cpms.readers import memory
 from cpms.segmented import ROUNDING_MODES, SegmentedArray, convert_inplace
 from cpms.sparse import ell, pattern, sliced
 from cpms.sparse.sliced import BLOCK_ROWS
@@ -143,7 +144,7 @@ class CpuEngine(Engine):
         """Return why not; ELL also when its padding does not fit in memory."""
         reason = super().unsupported(problem, storage, layout)
         if reason is None and layout == "ell":
-            return ell.refusal(problem.graph, storage, ell.free_memory())
+            return ell.refusal(problem.graph, storage, memory.memory_at_hand_bytes())
         return reason
 
     def prepare(self, problem: Problem, storage: Format, layout: str) -> CpuOperator:

@@ -25,6 +25,7 @@ from cpms.mpi.rows import GraphRows
 from cpms.mpi.solve import Solved, solve
 from cpms.ranking import top_k
 from cpms.result import Status
+from cpms.scalars import finite, shown
 from cpms.solve import METHODS, resolved_layout
 from cpms.stopping import Stopping
 from cpms.teleport import teleport_distribution
@@ -150,21 +151,17 @@ def _report(
         "status": last.status.value,
         "iterations": len(last.history),
         "iterations_by_bits": dict(Counter(str(step.bits) for step in last.history)),
-        "residual_l1": _finite(last.residual_l1),
-        "error_bound": _finite(factor * last.residual_l1),
-        "mass": _finite(float(last.ranks.sum())),
+        "residual_l1": finite(last.residual_l1),
+        "error_bound": finite(factor * last.residual_l1),
+        "mass": finite(float(last.ranks.sum())),
         "solve_s": min(each.solve_s for each in solved),
         "solve_samples_s": [each.solve_s for each in solved],
         "waited_samples_s": [each.waited_s for each in solved],
         "received_bytes": last.received_bytes,
         "top": [
-            [rows.node_id(int(node)), _finite(float(last.ranks[node]))] for node in top_k(last.ranks, arguments.top)
+            [rows.node_id(int(node)), finite(float(last.ranks[node]))] for node in top_k(last.ranks, arguments.top)
         ],
     }
-
-
-def _finite(value: float) -> float | None:
-    return value if np.isfinite(value) else None
 
 
 def _readable(report: dict[str, Any]) -> str:
@@ -182,8 +179,7 @@ def _readable(report: dict[str, Any]) -> str:
         lines.append(
             f"residual {report['residual_l1']:.3g}, so each rank is off by at most {report['error_bound']:.3g} in sum"
         )
-    scores = ["not finite" if score is None else f"{score:.6g}" for _, score in report["top"]]
-    return "\n".join([*lines, *(f"{node} {score}" for (node, _), score in zip(report["top"], scores, strict=True))])
+    return "\n".join([*lines, *(f"{node} {shown(score, 6)}" for node, score in report["top"])])
 
 
 def ended(error: Exception) -> int:

@@ -11,12 +11,10 @@ import numpy.typing as npt
 from cpms.errors import UnsupportedError
 from cpms.format import FP64, Format
 from cpms.graph import Graph
-from cpms.readers.memory import memory_at_hand_bytes
+from cpms.readers import memory
 from cpms.segmented import SegmentedArray, convert_inplace, encode
 from cpms.sparse.csr import unsigned_sources
 from cpms.sparse.edge_values import edge_values
-
-free_memory = memory_at_hand_bytes
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +82,7 @@ def build(graph: Graph, storage: Format) -> Ell:
     >>> build(Graph.from_edges([0, 0, 1], [0, 1, 1]), FP64).values.decode().tolist()
     [0.5, 0.5, 0.0, 1.0]
     """
-    reason = refusal(graph, storage, free_memory())
+    reason = refusal(graph, storage, memory.memory_at_hand_bytes())
     if reason:
         raise UnsupportedError(reason)
     width = int(graph.in_degree.max())
