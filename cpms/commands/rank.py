@@ -167,7 +167,8 @@ def _readable(report: dict[str, Any], graph: Graph) -> str:
         f"{report['dangling']:,} dangling",
         f"{report['status']}",
         f"{report['iterations']} iterations ({bits}) in {report['solve_s']:.3g} s, loaded in {report['load_s']:.3g} s",
-        f"residual {shown(report['residual_l1'])}, so each rank is off by at most {shown(report['error_bound'])} in sum",
+        f"residual {shown(report['residual_l1'])}, "
+        f"so each rank is off by at most {shown(report['error_bound'])} in sum",
     ]
     if report["top"]:
         ranks = [[place, node, shown(score, 6)] for place, (node, score) in enumerate(report["top"], 1)]
