@@ -45,7 +45,7 @@ _HOMES = {
     "WriteAhead": "precision",
     "pagerank": "solve",
     "personalized_pagerank": "batch",
-    "penalised_start": "batch",
+    "penalised_start": "start",
     "Result": "result",
     "Status": "result",
     "Step": "result",
@@ -56,7 +56,6 @@ _HOMES = {
 }
 
 if TYPE_CHECKING:
-    from cpms.batch import penalised_start as penalised_start
     from cpms.batch import personalized_pagerank as personalized_pagerank
     from cpms.errors import CpmsError as CpmsError
     from cpms.errors import InputError as InputError
@@ -98,6 +97,7 @@ if TYPE_CHECKING:
     from cpms.segmented import convert_inplace as convert_inplace
     from cpms.segmented import encode as encode
     from cpms.solve import pagerank as pagerank
+    from cpms.start import penalised_start as penalised_start
 
 __all__ = ["__version__", *sorted(_HOMES)]
 

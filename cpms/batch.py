@@ -266,29 +266,6 @@ def solve(batch: Batch, queries: list[Query], first: Floats, stopping: Stopping)
     return [(*answers[query], histories[query]) for query in range(len(queries))]
 
 
-def penalised_start(graph: Graph, penalty: float = 0.1) -> Floats:
-    """Return a first iterate that gives nodes without in-edges a smaller share of the mass.
-
-    They weigh ``penalty``, all others 1 - ``penalty``; equation 3 of Belotti and Izzo,
-    "Personalized Page Rank GPU acceleration", who take 0.1.
-
-    Raises
-    ------
-    InputError
-        If the penalty does not lie strictly between 0 and 1.
-
-    Examples
-    --------
-    >>> penalised_start(Graph.from_edges([0], [1]), 0.25).tolist()
-    [0.25, 0.75]
-    """
-    if not 0.0 < penalty < 1.0:
-        raise InputError(f"penalty is {penalty}; it must lie strictly between 0 and 1")
-    weights = np.where(graph.in_degree > 0, 1.0 - penalty, penalty)
-    first: Floats = weights / weights.sum()
-    return first
-
-
 def _shared_out(queries: list[Query], most: int) -> list[list[Query]]:
     """Cut queries into as few parts as may be of at most so many, of about the same size."""
     parts = -(-len(queries) // most)

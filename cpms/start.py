@@ -37,6 +37,29 @@ def first_iterate(graph: Graph, start: Any | None) -> Floats:
     return scaled
 
 
+def penalised_start(graph: Graph, penalty: float = 0.1) -> Floats:
+    """Return a first iterate that gives nodes without in-edges a smaller share of the mass.
+
+    They weigh ``penalty``, all others 1 - ``penalty``; equation 3 of Belotti and Izzo,
+    "Personalized Page Rank GPU acceleration", who take 0.1.
+
+    Raises
+    ------
+    InputError
+        If the penalty does not lie strictly between 0 and 1.
+
+    Examples
+    --------
+    >>> penalised_start(Graph.from_edges([0], [1]), 0.25).tolist()
+    [0.25, 0.75]
+    """
+    if not 0.0 < penalty < 1.0:
+        raise InputError(f"penalty is {penalty}; it must lie strictly between 0 and 1")
+    weights = np.where(graph.in_degree > 0, 1.0 - penalty, penalty)
+    first: Floats = weights / weights.sum()
+    return first
+
+
 def _numbers(start: Any, nodes: int) -> Any:
     if on_device(start):
         from cpms.cuda import segmented

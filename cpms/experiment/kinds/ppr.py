@@ -23,7 +23,7 @@ from cpms.graph import Graph
 from cpms.main_memory import in_main_memory
 from cpms.result import Status, Step
 from cpms.solve import Method
-from cpms.start import first_iterate
+from cpms.start import first_iterate, penalised_start
 from cpms.stopping import Stopping
 
 _TOP = 20
@@ -112,7 +112,7 @@ class Context:
         if self._asked is None or self._asked.graph is not graph:
             self._asked = None
             self._asked = _Asked(graph, cell)
-        first = batch.penalised_start(graph, cell["penalty"]) if cell["start"] == "penalised" else None
+        first = penalised_start(graph, cell["penalty"]) if cell["start"] == "penalised" else None
         solve = _in_batches if cell["batch"] else _one_at_a_time
         answers, columns = solve(self._asked, cell, first_iterate(graph, first))
         return {
