@@ -33,7 +33,7 @@ struct Past {
 // In the shared memory that walks have between their sweeps.
 template <class Real>
 struct Combination {
-    Real to_real[kept_sweeps];                // of stored values, divided by the largest
+    Real to_real[kept_sweeps];                      // of stored values, divided by the largest
     Real in_next[kept_sweeps], in_c[kept_sweeps];  // the same times what a z weighs in what is sent, and in c
     double g[depth];
     double found[(resident_warps + 1) * products];  // those of all, and of each warp
@@ -97,7 +97,6 @@ CPMS_DEVICE void solve(const double* found, double* g) {
     }
 }
 
-// Some nodes side by side, of all z that are kept; in float32, or in float64 where that has no room for them.
 template <bool In32>
 struct RealOf {
     using Type = double;
@@ -106,6 +105,8 @@ template <>
 struct RealOf<true> {
     using Type = float;
 };
+
+// Some nodes side by side, of all z that are kept; in float32, or in float64 where that has no room for them.
 template <class Q>
 struct StoredValues;
 template <int E, int M, Rounding rounding>
