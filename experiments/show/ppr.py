@@ -48,10 +48,8 @@ def _contestant(row):
     name = name if row.storage == "fp64" else f"{name} {row.storage}"
     if not row.batch:
         return name
-    # Engine cpu refines the queries of a batch one by one.
-    return (
-        f"{name}, prepared once" if (row.engine, row.method) == ("cpu", "refine") else f"{name}, {row.batch} together"
-    )
+    one_by_one = row.engine == "cpu" and row.method == "refine"
+    return f"{name}, {'prepared once' if one_by_one else f'{row.batch} together'}"
 
 
 def _machine(row):
