@@ -17,7 +17,7 @@ CPMS_DEVICE void fused_power(Way& way, const Nodes& nodes, double tol, u32 norm,
     double dangling = whole.value[1], size;
     u32 done = 0;
     do {
-        const FullFactors by = FullFactors::of(nodes, 1.0, dangling);
+        const FullFactors by = uniform(FullFactors::of(nodes, 1.0, dangling));
         FullEnd<false, Personal> end{nodes, by, shares, fresh, nullptr};
         way.template sweep<double>((const u8*)shares, end);
         Totals<5, 1> totals{{end.l1, end.squares, end.mass, end.other, end.linf}};

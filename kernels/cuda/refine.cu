@@ -85,9 +85,9 @@ CPMS_DEVICE void refine(Full& over_full, Low& over_low, const Nodes& nodes, cons
             }
             const u32 sweep = report.count - course.began, in_turn = course.vectors == 2 ? 1 : ~0u;
             const int next = shared_scale(plan.storing.scaled, plan.storing.top, state.largest);
-            const LowFactors factors = LowFactors::of<Q>(nodes, state.exponent, next, state.lost);
-            LowEnd<Q, Personal, Partial> end(nodes, factors, x.c, x.sent.at((sweep + 1) & in_turn), seed);
-            over_low.template sweep<Q>(x.sent.at(sweep & in_turn), end);
+            const LowFactors factors = uniform(LowFactors::of<Q>(nodes, state.exponent, next, state.lost));
+            LowEnd<Q, Personal, Partial> end(nodes, factors, x.c, uniform(x.sent.at((sweep + 1) & in_turn)), seed);
+            over_low.template sweep<Q>(uniform(x.sent.at(sweep & in_turn)), end);
             Totals<4, 1> totals{{end.l1, end.sum, end.lost, (double)end.largest * power_of_two(-next)}};
             totals.over_grid(grid, expect_low);
             now = totals.value[0];

@@ -17,21 +17,34 @@ struct Nodes {
     CPMS_DEVICE double inverse(u32 degree_of_node) const { return degree_of_node ? reciprocal(degree_of_node) : 1.0; }
 };
 
-// What a node alone gets of lost or dangling mass and of teleport; nothing but what all get unless Personal.
+// What a node alone gets of lost or dangling mass; nothing but what all get unless Personal.
 template <bool Personal>
-struct Own {
-    CPMS_DEVICE Own() {}
-    CPMS_DEVICE Own(const Nodes&, u32) {}
-    CPMS_DEVICE double plus(double, double, double common) const { return common; }
+struct OwnSink {
+    CPMS_DEVICE OwnSink() {}
+    CPMS_DEVICE OwnSink(const Nodes&, u32) {}
+    CPMS_DEVICE double of(double, double common) const { return common; }
 };
 template <>
-struct Own<true> {
-    double sink, teleport;
-    CPMS_DEVICE Own() {}
-    CPMS_DEVICE Own(const Nodes& nodes, u32 row)
-        : sink(load_double(nodes.sink + row * nodes.sink_step)),
-          teleport(load_double(nodes.teleport + row * nodes.teleport_step)) {}
-    CPMS_DEVICE double plus(double mass, double rest, double) const { return mass * sink + rest * teleport; }
+struct OwnSink<true> {
+    double sink;
+    CPMS_DEVICE OwnSink() {}
+    CPMS_DEVICE OwnSink(const Nodes& nodes, u32 row) : sink(load_double(nodes.sink + row * nodes.sink_step)) {}
+    CPMS_DEVICE double of(double mass, double) const { return mass * sink; }
+};
+// What it gets of teleport, in full sweeps, beside what it gets `before`, in which all is unless Personal.
+template <bool Personal>
+struct OwnTeleport {
+    CPMS_DEVICE OwnTeleport() {}
+    CPMS_DEVICE OwnTeleport(const Nodes&, u32) {}
+    CPMS_DEVICE double plus(double rest, double before) const { return before; }
+};
+template <>
+struct OwnTeleport<true> {
+    double teleport;
+    CPMS_DEVICE OwnTeleport() {}
+    CPMS_DEVICE OwnTeleport(const Nodes& nodes, u32 row)
+        : teleport(load_double(nodes.teleport + row * nodes.teleport_step)) {}
+    CPMS_DEVICE double plus(double rest, double before) const { return before + rest * teleport; }
 };
 
 // How many of a node's edges stay among the nodes, all of them unless Partial, and what the others carry.
@@ -166,7 +179,7 @@ struct LowEnd {
     struct Loaded {
         u32 degree;
         float c;
-        Own<Personal> own;
+        OwnSink<Personal> sink;
         Kept<Partial> kept;
     };
     const Nodes& nodes;
@@ -181,11 +194,11 @@ struct LowEnd {
         : nodes(all), by(factors), c(correction), out(z), seed(noise) {}
 
     CPMS_DEVICE Loaded load(u32 row) const {
-        return Loaded{load_word(nodes.degree + row, ReadOnly{}), c[row], Own<Personal>(nodes, row),
+        return Loaded{load_word(nodes.degree + row, ReadOnly{}), c[row], OwnSink<Personal>(nodes, row),
                       Kept<Partial>(nodes, row)};
     }
     CPMS_DEVICE void finish(u32 row, double total, const Loaded& with) {
-        const double r = fma(total, by.factor, with.own.plus(by.lost_damped, 0.0, by.common));
+        const double r = fma(total, by.factor, with.sink.of(by.lost_damped, by.common));
         double z;
         if constexpr (Stored::scaled_in_float32) {
             const float scaled = (float)(r * by.up);
@@ -232,7 +245,8 @@ struct FullEnd {
     struct Loaded {
         u32 degree;
         double share;
-        Own<Personal> own;
+        OwnSink<Personal> sink;
+        OwnTeleport<Personal> teleport;
     };
     const Nodes& nodes;
     const FullFactors& by;
@@ -242,10 +256,11 @@ struct FullEnd {
     double l1 = 0.0, squares = 0.0, mass = 0.0, other = 0.0, linf = 0.0, largest = 0.0;  // other, largest: see finish
 
     CPMS_DEVICE Loaded load(u32 row) const {
-        return Loaded{load_word(nodes.degree + row, ReadOnly{}), shares[row], Own<Personal>(nodes, row)};
+        return Loaded{load_word(nodes.degree + row, ReadOnly{}), shares[row], OwnSink<Personal>(nodes, row),
+                      OwnTeleport<Personal>(nodes, row)};
     }
     CPMS_DEVICE void finish(u32 row, double total, const Loaded& with) {
-        const double plus = with.own.plus(by.dangling_damped, by.rest, by.common);
+        const double plus = with.teleport.plus(by.rest, with.sink.of(by.dangling_damped, by.common));
         const double y = total * by.factor + plus;
         const double out = with.degree ? (double)with.degree : 1.0, inverse = nodes.inverse(with.degree);
         const double r = y - with.share * out * by.to_mass_one;

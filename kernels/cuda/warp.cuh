@@ -17,6 +17,29 @@ CPMS_DEVICE void wait_a_little() {
 #endif
 }
 
+// What all lanes of a warp have the same of anyhow, so that the compiler knows: one register then serves all of them,
+// and a walk has few of its own.
+template <class T>
+CPMS_DEVICE T uniform(T same) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    u32 words[sizeof(T) / 4];
+    memcpy(words, &same, sizeof(T));
+#pragma unroll
+    for (u32& word : words) word = __reduce_or_sync(all_lanes, word);
+    memcpy(&same, words, sizeof(T));
+#endif
+    return same;
+}
+// A pointer to global memory: what was put together from words might point anywhere.
+template <class T>
+CPMS_DEVICE T* uniform(T* same) {
+    T* const pointer = (T*)uniform((u64)same);
+#if defined(__CUDA_ARCH__)
+    __builtin_assume(__isGlobal(pointer));
+#endif
+    return pointer;
+}
+
 struct Add {
     CPMS_DEVICE double operator()(double a, double b) const { return a + b; }
 };
