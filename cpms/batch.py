@@ -17,8 +17,10 @@ from cpms.certify_batch import BatchReferee
 from cpms.engine import DanglingRule, Engine, Floats, Norm, Problem, Sweep
 from cpms.errors import InputError, UnsupportedError
 from cpms.format import FP64, Format
+from cpms.gone_on import Answer, gone_on
 from cpms.graph import Graph
 from cpms.main_memory import in_main_memory
+from cpms.power import status_after
 from cpms.precision import FLOAT64
 from cpms.refine import Refining, default_policy
 from cpms.result import Result, Status, Step
@@ -171,13 +173,14 @@ def personalized_pagerank(
         solved = run.solve(here, first, stopping)
         answers = [in_main_memory(ranks) for ranks, _, _ in solved]
         verdicts = referee.verdicts(here, answers, [status for _, status, _ in solved])
-        for ranks, (_, _, history), (checked, residual_l1) in zip(answers, solved, verdicts, strict=True):
+        for query, ranks, (_, _, history), verdict in zip(here, answers, solved, verdicts, strict=True):
+            found = gone_on(run, referee, query, Answer(ranks, *verdict, history), stopping)
             results.append(
                 Result(
                     graph=graph,
-                    ranks=ranks,
-                    status=checked,
-                    history=tuple(history),
+                    ranks=found.ranks,
+                    status=found.status,
+                    history=tuple(found.history),
                     method=method,
                     storage=chosen.name,
                     layout="pattern",
@@ -185,10 +188,11 @@ def personalized_pagerank(
                     damping=problem.damping,
                     tol=stopping.tol,
                     norm=norm,
-                    residual_l1=residual_l1,
-                    mass=float(ranks.sum()),
+                    residual_l1=found.residual_l1,
+                    residual_roundoff=referee.roundoff,
+                    mass=float(found.ranks.sum()),
                     prepare_s=prepare_s,
-                    solve_s=history[-1].seconds,
+                    solve_s=found.history[-1].seconds,
                     matrix_bytes=run.batch.nbytes,
                 )
             )
@@ -245,6 +249,7 @@ def solve(batch: Batch, queries: list[Query], first: Floats, stopping: Stopping)
     batch.start(queries, first)
     began = time.perf_counter()
     histories: list[list[Step]] = [[] for _ in queries]
+    changes: list[list[float]] = [[] for _ in queries]
     answers: dict[int, tuple[Any, Status]] = {}
     active = list(range(len(queries)))
     while active:
@@ -252,12 +257,12 @@ def solve(batch: Batch, queries: list[Query], first: Floats, stopping: Stopping)
         seconds = time.perf_counter() - began
         ended: list[tuple[int, Status]] = []
         for place, (query, sweep) in enumerate(zip(active, found, strict=True)):
-            history = histories[query]
-            history.append(Step(len(history) + 1, sweep.of(stopping.norm), FLOAT64, 64, 64, sweep.mass, seconds))
-            if len(history) >= 2 and history[-1].residual < stopping.tol:
-                ended.append((place, Status.CONVERGED))
-            elif len(history) >= stopping.max_iterations:
-                ended.append((place, Status.MAX_ITERATIONS))
+            history, change = histories[query], sweep.of(stopping.norm)
+            history.append(Step(len(history) + 1, change, FLOAT64, 64, 64, sweep.mass, seconds))
+            changes[query].append(change)
+            status = status_after(history, changes[query], stopping)
+            if status:
+                ended.append((place, status))
         taken = batch.take([place for place, _ in ended]) if ended else []
         for (place, status), ranks in zip(ended, taken, strict=True):
             answers[active[place]] = ranks, status

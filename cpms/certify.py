@@ -62,6 +62,21 @@ def _verified(problem: Problem, ranks: Floats, status: Status, stopping: Stoppin
         return Status.NON_FINITE, math.inf, math.inf
     residual_l1 = ranking.residual(problem, ranks)
     in_norm = residual_l1 if stopping.norm == "l1" else ranking.residual(problem, ranks, stopping.norm)
-    if status is Status.CONVERGED and in_norm >= stopping.tol:
-        return Status.UNVERIFIED, residual_l1, in_norm
-    return status, residual_l1, in_norm
+    return confirmed(status, in_norm, stopping), residual_l1, in_norm
+
+
+def confirmed(status: Status, residual: float, stopping: Stopping) -> Status:
+    """Return what is left of a status, given the residual in the norm asked for.
+
+    Changes may stop falling above a tolerance that the answer meets all the same.
+
+    Examples
+    --------
+    >>> [confirmed(status, 1e-9, Stopping(1e-10)).name for status in (Status.CONVERGED, Status.STAGNATED)]
+    ['UNVERIFIED', 'STAGNATED']
+    >>> confirmed(Status.STAGNATED, 1e-11, Stopping(1e-10)).name
+    'CONVERGED'
+    """
+    if status is Status.CONVERGED and residual >= stopping.tol:
+        return Status.UNVERIFIED
+    return Status.CONVERGED if status is Status.STAGNATED and residual < stopping.tol else status

@@ -10,9 +10,10 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from cpms import threads
-from cpms.certify import scaled_to_mass_one
+from cpms.certify import confirmed, scaled_to_mass_one
 from cpms.engine import Floats, Problem
 from cpms.result import Status
+from cpms.roundoff import of_residual, pairwise_additions
 from cpms.stopping import Stopping
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ _BLOCK_BYTES = 1 << 28
 _MOST_COLUMNS = 16
 _PART_EDGES = 1 << 18
 _MOST_PARTS = 64
+_MOST_TERMS = 128
+"""Terms of a row that are added up one after the other; such sums then are."""
 
 
 class BatchReferee:
@@ -44,8 +47,11 @@ class BatchReferee:
         wanted = np.linspace(0, graph.edges + graph.nodes, parts + 1)
         bounds = np.unique(np.searchsorted(graph.indptr + np.arange(graph.nodes + 1), wanted))
         self._parts = list(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True))
-        longest = max(int(graph.indptr[high] - graph.indptr[low]) for low, high in self._parts)
-        self._ones = np.ones(longest)
+        self._ones = np.ones(max(int(graph.indptr[high] - graph.indptr[low]) for low, high in self._parts))
+        longest = int(graph.in_degree.max())
+        blocks = min(longest, _MOST_TERMS) + -(-longest // _MOST_TERMS)
+        self.roundoff = of_residual(max(blocks, pairwise_additions(graph.nodes)))
+        """How much rounding may change residuals in L1."""
 
     def verdicts(
         self, queries: list[Query], answers: list[Floats], statuses: list[Status]
@@ -68,8 +74,8 @@ class BatchReferee:
             return verdicts
         norms = self._residuals([queries[place] for place in usable], [answers[place] for place in usable])
         for place, norm in zip(usable, norms, strict=True):
-            misses = statuses[place] is Status.CONVERGED and norm[self._stopping.norm] >= self._stopping.tol
-            verdicts[place] = (Status.UNVERIFIED if misses else statuses[place]), norm["l1"]
+            in_norm = norm[self._stopping.norm]
+            verdicts[place] = confirmed(statuses[place], in_norm, self._stopping), norm["l1"]
         return verdicts
 
     def _residuals(self, queries: list[Query], answers: list[Floats]) -> list[dict[str, float]]:
@@ -93,11 +99,12 @@ class BatchReferee:
         def norms(part: tuple[int, int]) -> npt.NDArray[np.float64]:
             low, high = part
             first, last = int(graph.indptr[low]), int(graph.indptr[high])
-            rows = (graph.indptr[low : high + 1] - first).astype(graph.sources.dtype)
+            begins, firsts = _blocks(graph.indptr[low : high + 1] - first)
             matrix = csr_array(
-                (self._ones[: last - first], graph.sources[first:last], rows), shape=(high - low, graph.nodes)
+                (self._ones[: last - first], graph.sources[first:last], begins.astype(graph.sources.dtype)),
+                shape=(len(begins) - 1, graph.nodes),
             )
-            change = damping * (matrix @ share)
+            change = damping * np.add.reduceat(matrix @ share, firsts, axis=0)
             change += to_all - x[low:high]
             for column, query in enumerate(queries):
                 a, b = np.searchsorted(query.nodes, (low, high))
@@ -109,3 +116,17 @@ class BatchReferee:
         l1, squares = found[:, :2].sum(axis=0)
         together = zip(l1.tolist(), np.sqrt(squares).tolist(), found[:, 2].max(axis=0).tolist(), strict=True)
         return [dict(zip(("l1", "l2", "linf"), each, strict=True)) for each in together]
+
+
+def _blocks(indptr: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Cut rows into blocks of up to `_MOST_TERMS` entries; return where these begin, and each row's first one.
+
+    Examples
+    --------
+    >>> [found.tolist() for found in _blocks(np.array([0, 130, 130, 133]))]
+    [[0, 128, 130, 130, 133], [0, 2, 3]]
+    """
+    counts = np.maximum(1, -(-np.diff(indptr) // _MOST_TERMS))
+    firsts = np.cumsum(counts) - counts
+    nth = np.arange(int(counts.sum())) - np.repeat(firsts, counts)
+    return np.append(np.repeat(indptr[:-1], counts) + _MOST_TERMS * nth, indptr[-1]), firsts

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from cpms.errors import InputError
 from cpms.scalars import whole
+from cpms.weight_sums import WeightSums
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -91,8 +92,9 @@ class Graph:
         """Sum of the weights that leave each node, float64, shape (nodes,)."""
         if self.weights is None:
             return self.out_degree.astype(np.float64)
-        sums = np.bincount(self.sources, weights=self.weights, minlength=self.nodes)
-        return np.asarray(sums, dtype=np.float64)
+        sums = WeightSums(self.nodes)
+        sums.add(self.sources, self.weights)
+        return sums.rounded()
 
     @cached_property
     def dangling_nodes(self) -> npt.NDArray[np.int64]:

@@ -76,7 +76,7 @@ def power(
             if on_step:
                 on_step(history[-1])
             here.append(change)
-        status = _status(history, here, stopping)  # Line 9.
+        status = status_after(history, here, stopping)  # Line 9.
         if status not in (None, Status.CONVERGED):
             return answer(operator, x, written), status, history
         following, state = controller.update(state, change)
@@ -127,8 +127,8 @@ def _check_level(level: Level, written: int) -> None:
         raise InputError(f"the controller reads {level.read} segments where only {written} were written")
 
 
-def _status(history: list[Step], here: list[float], stopping: Stopping) -> Status | None:
-    """Return how the solve ends, None if it goes on; ``here`` are the changes since as many bits are read."""
+def status_after(history: list[Step], here: list[float], stopping: Stopping) -> Status | None:
+    """Return how a solve ends, None if it goes on; ``here`` are the changes since as many bits are read."""
     done, change = len(history), here[-1]
     if not (math.isfinite(change) and math.isfinite(history[-1].mass) and history[-1].mass > 0):
         return Status.NON_FINITE

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from cpms.graph import Graph
 from cpms.precision import Level
+from cpms.roundoff import error_bound
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,6 +54,8 @@ class Result:
         One an iteration; ``residual`` is in the norm asked for.
     residual_l1 : float
         ||G(x) - x||_1 for the returned x and the exact operator G, recomputed in float64.
+    residual_roundoff : float
+        How much rounding may have changed that; see `cpms.roundoff`.
     mass : float
         Sum of the ranks.
     prepare_s, solve_s : float
@@ -82,6 +85,7 @@ class Result:
     tol: float
     norm: str
     residual_l1: float
+    residual_roundoff: float
     mass: float
     prepare_s: float
     solve_s: float
@@ -110,13 +114,8 @@ class Result:
 
     @property
     def error_bound(self) -> float:
-        """Bound of ||x - x*||_1: residual_l1 / (1 - damping).
-
-        From x - x* = (x - G(x)) + (G(x) - G(x*)) and ||G(x) - G(x*)||_1 <= damping ||x - x*||_1,
-        G being affine with a matrix whose columns sum to at most damping. The residual itself is
-        computed in float64: a bound near 1e-15 / (1 - damping) is as good as zero.
-        """
-        return self.residual_l1 / (1.0 - self.damping)
+        """Bound of ||x - x*||_1: (residual_l1 + residual_roundoff) / (1 - damping); see `cpms.roundoff.error_bound`."""
+        return error_bound(self.residual_l1, self.residual_roundoff, self.damping)
 
     def top(self, k: int = 10) -> list[tuple[int | str, float]]:
         """Return the ``k`` highest ranks as (node id or name, rank); of equal ranks the earlier node comes first.

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, get_args
 
-from cpms import engines
+from cpms import engines, ranking
 from cpms.certify import Referee
 from cpms.engine import DanglingRule, Floats, Norm, Operator, Problem
 from cpms.errors import InputError, UnsupportedError
@@ -156,6 +156,7 @@ def pagerank(
         tol=stopping.tol,
         norm=norm,
         residual_l1=residual_l1,
+        residual_roundoff=ranking.residual_roundoff(graph),
         mass=float(ranks.sum()),
         prepare_s=prepared - began,
         solve_s=solve_s,

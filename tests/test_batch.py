@@ -162,3 +162,31 @@ def test_every_engine_takes_batches_or_says_so():
             executor.batch(problem)
         with pytest.raises(UnsupportedError, match=f"engine {name} takes no batches of queries by method 'refine'"):
             executor.refining_batch(problem)
+
+
+@pytest.mark.parametrize("method", ["power", "refine"])
+@pytest.mark.parametrize("norm", ["l2", "linf"])
+@given(graph=graphs(weighted=False), tol=st.sampled_from([1e-3, 1e-6, 1e-9]))
+def test_what_the_referee_does_not_confirm_goes_on(method, norm, graph, tol):
+    """Sweeps contract in L1 alone: in other norms a residual may be above the change that came before it."""
+    results = personalized_pagerank(graph, [0, graph.nodes - 1], engine="cpu", method=method, tol=tol, norm=norm)
+    for result in results:
+        assert result.converged
+        assert [step.iteration for step in result.history] == list(range(1, result.iterations + 1))
+        seconds = [step.seconds for step in result.history]
+        assert seconds == sorted(seconds)
+
+
+def test_a_residual_in_linf_that_grows_once_more_is_followed_up():
+    graph = Graph.from_edges([2, 2, 4, 0], [3, 1, 4, 3], nodes=5)
+    for found in personalized_pagerank(graph, [2, 2], engine="cpu", tol=1e-6, norm="linf"):
+        assert found.converged
+        assert found.iterations == 72
+
+
+def test_batches_stop_where_changes_have_stopped_falling():
+    tail = 10**5
+    hub, leaves = np.zeros(tail, int), np.arange(1, tail + 1)
+    graph = Graph.from_edges(np.concatenate([hub, leaves]), np.concatenate([leaves, hub]))
+    found = personalized_pagerank(graph, [0, 1], engine="cpu", tol=1e-30)
+    assert {result.status for result in found} == {Status.STAGNATED}

@@ -61,7 +61,7 @@ def test_every_answer_is_verified_and_as_good_as_its_tolerance(recorded):
         assert result["solver_status"] == "converged"
         # What a solve found is of stored values, the residual of them as float64.
         assert result["residual_l1"] < 2 * tol
-        assert result["error_bound"] == pytest.approx(result["residual_l1"] / 0.15)
+        assert result["error_bound"] == pytest.approx(result["residual_l1"] / 0.15, rel=1e-2)
         assert result["error_l1"] <= result["error_bound"] + row["reference_tol"] / 0.15
         assert result["top20_overlap"] == 1.0
         assert len(result["solve_samples_s"]) == row["rounds"] == 2

@@ -39,9 +39,9 @@ def test_what_is_counted_adds_up(result):
     assert seconds == sorted(seconds)
 
 
-def test_the_bound_is_the_residual_over_one_minus_damping(result):
-    assert result.error_bound == result.residual_l1 / (1 - 0.85)
-    assert replace(result, residual_l1=0.3, damping=0.5).error_bound == 0.6
+def test_the_bound_is_the_residual_and_its_roundoff_over_one_minus_damping(result):
+    assert result.error_bound == (result.residual_l1 + result.residual_roundoff) / (1 - 0.85)
+    assert replace(result, residual_l1=0.25, residual_roundoff=0.125, damping=0.5).error_bound == 0.75
 
 
 def test_top_lists_the_users_ids_and_breaks_ties_by_the_smaller(result):

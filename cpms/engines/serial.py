@@ -74,7 +74,7 @@ class SerialOperator(Operator[Floats]):
         rest = (1.0 - problem.damping) * mass
         # Where dangling mass goes where teleport does, this adds omega v.
         sink, teleport = problem.sink_or_scalar, problem.teleport_or_scalar
-        return Sweep(*_add(out, x, self.divisor, omega - rest, sink, rest, teleport))
+        return Sweep(*_add(out, x, self.divisor, max(omega - rest, 0.0), sink, rest, teleport))
 
     def scale(self, x: Floats, factor: float, segments: int) -> None:  # noqa: ARG002
         """Multiply in place."""

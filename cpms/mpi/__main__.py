@@ -25,6 +25,7 @@ from cpms.mpi.rows import GraphRows
 from cpms.mpi.solve import Solved, solve
 from cpms.ranking import top_k
 from cpms.result import Status
+from cpms.roundoff import error_bound
 from cpms.scalars import finite, shown
 from cpms.solve import METHODS, resolved_layout
 from cpms.stopping import Stopping
@@ -131,7 +132,6 @@ def _report(
     arguments: argparse.Namespace, rows: GraphRows, solved: list[Solved], held: list[tuple[int, int]]
 ) -> dict[str, Any]:
     last = solved[-1]
-    factor = 1.0 / (1.0 - arguments.damping)
     return {
         "graph": rows.name,
         "stand_in_for": rows.stand_in_for,
@@ -152,7 +152,7 @@ def _report(
         "iterations": len(last.history),
         "iterations_by_bits": dict(Counter(str(step.bits) for step in last.history)),
         "residual_l1": finite(last.residual_l1),
-        "error_bound": finite(factor * last.residual_l1),
+        "error_bound": finite(error_bound(last.residual_l1, last.residual_roundoff, arguments.damping)),
         "mass": finite(float(last.ranks.sum())),
         "solve_s": min(each.solve_s for each in solved),
         "solve_samples_s": [each.solve_s for each in solved],

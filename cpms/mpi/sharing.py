@@ -15,6 +15,7 @@ from cpms.errors import InputError
 from cpms.graph import Floats, Ints
 from cpms.mpi.rows import Bounds, GraphRows, cut
 from cpms.sparse.sliced import BLOCK_ROWS
+from cpms.weight_sums import WeightSums
 
 _EDGES_A_THREAD = 1 << 22
 
@@ -158,12 +159,12 @@ def _out_weight(sources: Ints, weights: Floats | None, nodes: int, communicator:
     """Return the weight that leaves each node; ranks add to it in turn, so that no order of sums depends on them."""
     if weights is None:
         return None
-    sums = np.zeros(nodes)
+    sums = WeightSums(nodes)
     rank, size = communicator.rank, communicator.size
     if rank > 0:
-        communicator.Recv(sums, source=rank - 1)
-    np.add.at(sums, sources, weights)
+        communicator.Recv(sums.parts, source=rank - 1)
+    sums.add(sources, weights)
     if rank < size - 1:
-        communicator.Send(sums, dest=rank + 1)
-    communicator.Bcast(sums, root=size - 1)
-    return sums
+        communicator.Send(sums.parts, dest=rank + 1)
+    communicator.Bcast(sums.parts, root=size - 1)
+    return sums.rounded()

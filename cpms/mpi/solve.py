@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from cpms import threads
-from cpms.certify import scaled_to_mass_one
+from cpms.certify import confirmed, scaled_to_mass_one
 from cpms.engine import Floats, Problem, Sweep
 from cpms.errors import UnsupportedError
 from cpms.format import FP16, Format
@@ -22,6 +22,7 @@ from cpms.power import power
 from cpms.precision import Fixed
 from cpms.refine import default_policy, refine
 from cpms.result import Status, Step
+from cpms.roundoff import of_residual, pairwise_additions
 from cpms.stopping import Stopping
 
 _PARTS_A_THREAD = 4
@@ -38,6 +39,8 @@ class Solved:
     history : list of Step
     residual_l1 : float
         Recomputed from the answer, which is scaled to mass 1; infinite if that cannot be done.
+    residual_roundoff : float
+        How much rounding may have changed that.
     solve_s : float
         Time this rank took.
     waited_s : float or None
@@ -52,6 +55,7 @@ class Solved:
     status: Status
     history: list[Step]
     residual_l1: float
+    residual_roundoff: float
     solve_s: float
     waited_s: float | None
     matrix_bytes: int
@@ -115,13 +119,13 @@ def solve(
     else:
         residual = referee.change(ranks)
         residual_l1 = residual.l1
-        if status is Status.CONVERGED and residual.of(stopping.norm) >= stopping.tol:
-            status = Status.UNVERIFIED
+        status = confirmed(status, residual.of(stopping.norm), stopping)
     return Solved(
         ranks=ranks,
         status=status,
         history=history,
         residual_l1=residual_l1,
+        residual_roundoff=referee.roundoff,
         solve_s=history[-1].seconds,
         waited_s=None if waited is None else sum(waited),
         matrix_bytes=matrix_bytes,
@@ -163,6 +167,13 @@ class Referee:
     ) -> None:
         self._problem, self._rows, self._communicator, self._stopping = problem, rows, communicator, stopping
         self._lanes = lanes or max(1, threads.available() // ranks_here())
+        self._divisor, self._weights = rows.out_weight, np.zeros(0)
+        if rows.weights is not None:
+            # Scaled by powers of two, lest shares of large ones be subnormal.
+            self._divisor, exponent = np.frexp(rows.out_weight)
+            self._weights = np.ldexp(rows.weights, -exponent[rows.sources])
+        self.roundoff = of_residual(pairwise_additions(rows.nodes))
+        """How much rounding may change residuals in L1."""
 
     def confirms(self, ranks: Floats) -> bool:
         """Return whether the change that one more sweep makes is below the tolerance."""
@@ -186,13 +197,11 @@ class Referee:
     def _gathered(self, ranks: Floats) -> Floats:
         """Return what flows into each of this rank's nodes."""
         rows, parts = self._rows, _PARTS_A_THREAD * self._lanes
-        with np.errstate(divide="ignore", invalid="ignore"):
-            shares = np.where(rows.leaving > 0, ranks / rows.out_weight, 0.0)
-        weights = np.zeros(0) if rows.weights is None else rows.weights
+        shares = np.divide(ranks, self._divisor, out=np.zeros(rows.nodes), where=rows.leaving > 0)
         found = np.empty(rows.high - rows.low)
         cuts = np.linspace(rows.low, rows.high, parts + 1).astype(np.int64).tolist()
         threads.each(
-            lambda part: flow(rows.indptr, rows.sources, weights, shares, found, rows.low, *part),
+            lambda part: flow(rows.indptr, rows.sources, self._weights, shares, found, rows.low, *part),
             list(itertools.pairwise(cuts)),
             threads=self._lanes,
         )

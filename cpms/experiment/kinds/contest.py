@@ -16,6 +16,7 @@ from cpms.experiment.contestants import Contestant, Solved, Solver
 from cpms.experiment.last_graph import LastGraph
 from cpms.experiment.names import GraphName, LayoutName
 from cpms.experiment.outcome import FAILURES, failure
+from cpms.roundoff import error_bound
 
 _TOP = 20
 
@@ -94,7 +95,7 @@ def _judged(problem: Problem, exact: Floats | None, ranks: Floats) -> dict[str, 
     return {
         "residual_l1": residual_l1,
         "error_l1": float(np.abs(scaled - exact).sum()),
-        "error_bound": residual_l1 / (1.0 - problem.damping),
+        "error_bound": error_bound(residual_l1, ranking.residual_roundoff(problem.graph), problem.damping),
         "top20_overlap": ranking.top_k_overlap(exact, scaled, _TOP),
     }
 
