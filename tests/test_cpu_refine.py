@@ -411,6 +411,28 @@ def test_the_solution_of_the_whole_follows_from_the_cores(graph, data):
         assert ranking.residual(problem, ranks) < 2e-12
 
 
+@given(graph=graphs_with_a_core(), data=st.data())
+def test_a_core_begins_at_what_it_gets(graph, data):
+    problem, began = Problem(graph, 0.85, data.draw(distributions(graph.nodes))), []
+    CpuRefinement(problem).solution(lambda smaller: began.append((smaller.read(), smaller.problem.teleport)))
+    for first, given_to_it in began:
+        np.testing.assert_array_equal(first, given_to_it)
+        assert first.sum() == pytest.approx(1.0, abs=1e-14)
+
+
+@pytest.mark.parametrize("storage", ["fp32", "fp16"])
+def test_a_part_of_the_core_that_gets_little_needs_few_sweeps(storage):
+    # Of its two closed parts, what begins in one and belongs to the other fades by the damping alone.
+    sources = [5, 14, 4, 0, 8, 6, 12, 18, 5, 7, 8, 13, 16, 9, 1, 8, 17, 12, 8, 2]
+    targets = [9, 0, 0, 0, 1, 0, 0, 0, 5, 0, 0, 0, 9, 5, 8, 1, 1, 9, 0, 0]
+    graph = Graph.from_edges(sources, targets, nodes=19)
+    assert core(Problem(graph)) is not None
+    power = cpms.pagerank(graph, engine="cpu", damping=0.9999)
+    result = cpms.pagerank(graph, method="refine", storage=storage, engine="cpu", damping=0.9999)
+    assert result.converged
+    assert result.iterations <= power.iterations
+
+
 @given(graph=graphs_with_a_core(), most=st.integers(1, 6))
 def test_a_limit_of_sweeps_holds_in_the_core_too(graph, most):
     result = cpms.pagerank(graph, method="refine", engine="cpu", tol=1e-13, max_iterations=most)

@@ -105,6 +105,20 @@ def test_the_solution_of_the_whole_follows_from_the_cores(engine, graph, data):
 
 @given(graph=graphs_with_a_core(), data=st.data())
 @few
+def test_a_core_begins_at_what_it_gets(engine, graph, data):
+    problem = Problem(graph, 0.85, data.draw(st.none() | distributions(graph.nodes)))
+    refinement = engine.refinement(problem)
+    if isinstance(refinement, PeeledRefinement):
+        began = []
+        refinement.solution(lambda smaller: began.append((smaller.read(), smaller.graph.teleport)))
+        for first, given_to_it in began:
+            teleport = np.broadcast_to(np.asarray(backends.current().to_host(given_to_it)), first.shape)
+            np.testing.assert_allclose(first, teleport, rtol=1e-15)
+            assert first.sum() == pytest.approx(1.0, abs=1e-14)
+
+
+@given(graph=graphs_with_a_core(), data=st.data())
+@few
 def test_answers_are_certified(engine, graph, data):
     teleport = data.draw(st.none() | distributions(graph.nodes))
     rule = data.draw(st.sampled_from(["teleport", "uniform"]))

@@ -53,7 +53,9 @@ class PeeledRefinement(Refinement):
             self._split = Split.of(f"the core of {problem.graph.name}", found.core, rows)
             self._b = self._given(found)
             self._core = CudaRefinement(self._resident())
-            self._first = arrays.full(found.core, 1.0 / found.core, np.float64)
+            # What begins where no teleport leads fades by no more than the damping a sweep.
+            uniform = self._b.size < found.core
+            self._first = arrays.full(found.core, 1.0 / found.core, np.float64) if uniform else self._b
 
     @property
     def nbytes(self) -> int:  # type: ignore[override]
@@ -79,9 +81,9 @@ class PeeledRefinement(Refinement):
             return self._passes.shares, self._passes.degree
         if self._passes.peel.before:
             self._passes.before(self._split, self._b, self._report)
-        self._core.start(self._first)
-        self._core.extrapolates = self.extrapolates
         if self._reached():
+            self._core.start(self._first)
+            self._core.extrapolates = self.extrapolates
             iterate(self._core)
         kept = self._core.graph.kept
         return self._core.shares, self._passes.degree if kept is None else kept

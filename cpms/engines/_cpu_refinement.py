@@ -91,8 +91,10 @@ class CpuRefinement(Refinement):
         y, right, scale = self._core.begin()
         if scale == 0.0:
             return self._core.end(y, scale, right)
-        self._of_core.aim(right / scale)
-        self._of_core.start(np.full(len(right), 1.0 / len(right)))
+        right /= scale
+        self._of_core.aim(right)
+        # What begins where no teleport leads fades by no more than the damping a sweep.
+        self._of_core.start(right)
         self._of_core.extrapolates = self.extrapolates
         iterate(self._of_core)
         return self._core.end(y, scale, self._of_core.read())
