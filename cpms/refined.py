@@ -29,7 +29,8 @@ def refined(
 ) -> tuple[Floats, Status, list[Step]]:
     """Solve x = G(x) until the referee confirms the answer, which ``bring`` brings to main memory.
 
-    Rounds begin at ``first``; with ``in_rounds`` there is nothing before them.
+    Rounds begin at ``first``, or where what was done before them ended without a confirmed answer; with ``in_rounds``
+    there is nothing before them.
     """
 
     def x_of(operator: Refinement) -> Floats:
@@ -41,13 +42,16 @@ def refined(
     solved = None if in_rounds else at_once(refinement, policy, stopping, on_step)
     if solved is not None:
         pass_s = time.perf_counter() - began
-        first, status, done = bring(solved[0]), *solved[1:]
-        if status is not Status.CONVERGED or referee.confirms(first):
+        found, status, done = bring(solved[0]), *solved[1:]
+        confirmed = referee.confirms(found)
+        if confirmed or (status is not Status.CONVERGED and len(done) >= stopping.max_iterations):
             if not done:
                 done = [Step(1, referee.residual, FLOAT64, DOUBLE_BITS, DOUBLE_BITS, 1.0, pass_s)]
                 if on_step:
                     on_step(done[0])
-            return first, status, done
+            return found, Status.CONVERGED if confirmed else status, done
+        if status is not Status.NON_FINITE:
+            first = found
         stopping = replace(stopping, max_iterations=max(1, stopping.max_iterations - len(done)))
     later = on_step and (lambda step: on_step(step._replace(iteration=len(done) + step.iteration)))
     ranks, status, history = refine(refinement, first, policy, stopping, later, confirmed=referee.confirms, answer=x_of)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cpms
-from cpms import Graph, check, engines, format_named, ranking, threads
+from cpms import Graph, Status, check, engines, format_named, ranking, threads
 from cpms.engine import Problem
 from cpms.engines import _cpu_refine_kernels, _cpu_refinement
 from cpms.engines._cpu_core import Core, core
@@ -19,7 +19,9 @@ from cpms.engines._cpu_refinement import CpuRefinement
 from cpms.engines._cpu_topological import acyclic
 from cpms.engines.reference import round_to_float
 from cpms.format import FP16, FloatFormat
+from cpms.precision import FLOAT64
 from cpms.refine import at_once, default_policy, quantiser
+from cpms.result import Step
 from cpms.segmented import SegmentedArray
 from cpms.sparse import jagged
 from cpms.stopping import Stopping
@@ -406,7 +408,7 @@ def test_the_solution_of_the_whole_follows_from_the_cores(graph, data):
     problem = Problem(graph, data.draw(st.floats(0.01, 0.95)), data.draw(st.none() | distributions(graph.nodes)))
     if core(problem) is not None:
         ranks, status, _ = at_once(CpuRefinement(problem), default_policy(FP16), Stopping(1e-12))
-        assert status is cpms.Status.CONVERGED
+        assert status is Status.CONVERGED
         assert ranks.sum() == pytest.approx(1.0, abs=1e-14)
         assert ranking.residual(problem, ranks) < 2e-12
 
@@ -472,6 +474,30 @@ def test_a_core_that_went_wrong_is_noticed_and_refined(monkeypatch):
     result = cpms.pagerank(graph, method="refine", engine="cpu")
     assert result.converged
     assert np.abs(result.ranks - right.ranks).sum() < 1e-9
+
+
+@pytest.mark.parametrize("status", [Status.STAGNATED, Status.MAX_ITERATIONS, Status.NON_FINITE])
+def test_a_core_that_is_not_solved_is_no_answer_while_sweeps_are_left(monkeypatch, status):
+    graph = Graph.from_edges([0, 1, 2, 3, 4, 5, 6, 6], [1, 2, 1, 0, 0, 0, 0, 1])
+    ranks = np.full(7, np.nan if status is Status.NON_FINITE else 1 / 7)
+    steps = [Step(1 + k, 1e-3, FLOAT64, 64, 64, 1.0, 0.0) for k in range(5)]
+    monkeypatch.setattr("cpms.refined.at_once", lambda *_: (ranks.copy(), status, steps))
+    result = cpms.pagerank(graph, method="refine", engine="cpu")
+    assert result.converged
+    assert [step.iteration for step in result.history] == list(range(1, result.iterations + 1))
+    assert result.iterations > 5
+    check.answer_is_certified(result)
+    spent = cpms.pagerank(graph, method="refine", engine="cpu", max_iterations=5)
+    assert (spent.status, spent.iterations) == (status, 5)
+
+
+def test_what_the_referee_confirms_is_an_answer_however_the_core_ended(monkeypatch):
+    graph = Graph.from_edges([0, 1, 2, 3, 4, 5, 6, 6], [1, 2, 1, 0, 0, 0, 0, 1])
+    right = cpms.pagerank(graph, engine="reference", tol=1e-13).ranks
+    step = Step(1, 1e-9, FLOAT64, 64, 64, 1.0, 0.0)
+    monkeypatch.setattr("cpms.refined.at_once", lambda *_: (right.copy(), Status.STAGNATED, [step]))
+    result = cpms.pagerank(graph, method="refine", engine="cpu")
+    assert (result.status, result.iterations) == (Status.CONVERGED, 1)
 
 
 def test_real_graphs_have_the_cores_counted_before(cpms_data):
