@@ -99,12 +99,13 @@ class BatchReferee:
         def norms(part: tuple[int, int]) -> npt.NDArray[np.float64]:
             low, high = part
             first, last = int(graph.indptr[low]), int(graph.indptr[high])
-            begins, firsts = _blocks(graph.indptr[low : high + 1] - first)
+            begins, counts = _blocks(graph.indptr[low : high + 1] - first)
             matrix = csr_array(
                 (self._ones[: last - first], graph.sources[first:last], begins.astype(graph.sources.dtype)),
                 shape=(len(begins) - 1, graph.nodes),
             )
-            change = damping * np.add.reduceat(matrix @ share, firsts, axis=0)
+            change = _joined(matrix @ share, counts)
+            change *= damping
             change += to_all - x[low:high]
             for column, query in enumerate(queries):
                 a, b = np.searchsorted(query.nodes, (low, high))
@@ -119,14 +120,30 @@ class BatchReferee:
 
 
 def _blocks(indptr: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Cut rows into blocks of up to `_MOST_TERMS` entries; return where these begin, and each row's first one.
+    """Cut rows into blocks of up to `_MOST_TERMS` entries; return where these begin, and how many a row has.
 
     Examples
     --------
     >>> [found.tolist() for found in _blocks(np.array([0, 130, 130, 133]))]
-    [[0, 128, 130, 130, 133], [0, 2, 3]]
+    [[0, 128, 130, 130, 133], [2, 1, 1]]
     """
     counts = np.maximum(1, -(-np.diff(indptr) // _MOST_TERMS))
-    firsts = np.cumsum(counts) - counts
-    nth = np.arange(int(counts.sum())) - np.repeat(firsts, counts)
-    return np.append(np.repeat(indptr[:-1], counts) + _MOST_TERMS * nth, indptr[-1]), firsts
+    nth = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+    return np.append(np.repeat(indptr[:-1], counts) + _MOST_TERMS * nth, indptr[-1]), counts
+
+
+def _joined(sums: Floats, counts: npt.NDArray[np.int64]) -> Floats:
+    """Return the sums of rows from those of their blocks, shape (blocks, queries).
+
+    Examples
+    --------
+    >>> _joined(np.array([[1.0], [2.0], [4.0]]), np.array([2, 1])).tolist()
+    [[3.0], [4.0]]
+    """
+    long = counts > 1
+    if not long.any():
+        return sums
+    joined: Floats = sums[np.cumsum(counts) - counts]
+    ends = np.cumsum(counts[long])
+    joined[long] = np.add.reduceat(sums[np.repeat(long, counts)], ends - counts[long], axis=0)
+    return joined
