@@ -95,7 +95,10 @@ class _Course:
         self.done += len(made.seconds)
         self.residuals.append(made.found.of(stopping.norm))
         self.planning.add(made, plan)
-        return round_status(self.residuals, made, plan, stopping, self.done)
+        status = round_status(self.residuals, made, plan, stopping, self.done)
+        if self.planning.plan != plan:
+            del self.residuals[:-1]
+        return status
 
     def history(self, stopping: Stopping) -> list[Step]:
         """Return the steps of all rounds."""

@@ -227,8 +227,8 @@ class Refinement(ABC):
         """Correct x by c, sweep in float64, and go on with low sweeps unless ``norm`` of r is below ``tol``.
 
         Low sweeps read r / out-degree in ``storage`` and end when ||r||_1 is at most ``gain`` times
-        what the full sweep found, or half of what meets ``tol``, or after ``most_low`` of them, or
-        where rounding keeps them from it (`cpms.low_until.low_limit`); without a storage there are none.
+        what the full sweep found, or half of what meets ``tol``, or after ``most_low`` of them, or as many as
+        pay in a round (`cpms.low_until.low_limit`); without a storage there are none.
         """
 
     def rounds(

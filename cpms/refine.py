@@ -18,10 +18,11 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from cpms.engine import Floats, Refinement, Round
 from cpms.errors import InputError
+from cpms.extrapolation import DEPTH
 from cpms.format import FP16, FP32, FloatFormat, Format
 from cpms.low_until import low_limit
 from cpms.precision import FLOAT64, Level
@@ -34,6 +35,8 @@ _NOISE = 3.0
 _NO_PROGRESS = 0.5
 _LOW = Level(1, 1)
 _STALLED_ROUNDS = 6
+_FEWEST_FULL = 8
+"""Full sweeps after low ones that failed in the last format, where those before had not."""
 _LEAST_GAIN = 8e-6
 
 
@@ -66,8 +69,9 @@ class Refining(ABC):
     def update(self, state: Any, promised: float, found: float) -> tuple[Plan, Any]:
         """Return the next plan, after low sweeps promised one ||r||_1 and the full sweep found another.
 
-        Both are shares of what the round before had found; ``promised`` is 1 where no low sweeps ran. Where rounding
-        kept low sweeps from their goal, they promise 0, and ``found`` is what they found last.
+        Both are shares of what the round before had found; ``promised`` is 1 where no low sweeps ran. It is 0 where
+        rounding held them; and where a round was cut short that had not halved the residual, which is said at once:
+        ``found`` is what low sweeps found last.
         """
 
 
@@ -95,13 +99,22 @@ class FixedGain(Refining):
         return state, state
 
 
+class _Place(NamedTuple):
+    """Where an adaptive policy stands: how often the last format failed on end, and how many full sweeps are left."""
+
+    step: int
+    plan: Plan
+    failed: int = 0
+    full: int = 0
+
+
 @dataclass(frozen=True)
 class AdaptiveGain(Refining):
     """Begin with the first format at its default gain; ask for less, or for more bits, where noise shows.
 
     A residual above what the low sweeps promised is rounding noise: the next rounds ask only for what
-    was reached. Where a round does not even halve the residual, the next format has its turn, and after
-    the last one sweeps are full.
+    was reached. Where a round does not even halve the residual, the next format has its turn. After
+    the last one come some full sweeps, twice as many each time that it fails again.
 
     Examples
     --------
@@ -117,23 +130,29 @@ class AdaptiveGain(Refining):
 
     def init(self) -> tuple[Plan, Any]:
         """Return the first format's plan."""
-        plan = Plan(self.ladder[0], default_gain(self.ladder[0]))
-        return plan, (0, plan)
+        return _of(self._begun(0))
 
     def update(self, state: Any, promised: float, found: float) -> tuple[Plan, Any]:
         """Return the plan for the next round."""
-        place, plan = state
-        if plan.storage is None or found <= _NOISE * promised:
-            return plan, state
-        if found > _NO_PROGRESS:
-            place += 1
-            if place == len(self.ladder):
-                plan = Plan(None, 1.0)
-            else:
-                plan = Plan(self.ladder[place], default_gain(self.ladder[place]))
-        else:
-            plan = Plan(plan.storage, max(plan.gain, found))
-        return plan, (place, plan)
+        place: _Place = state
+        plan = place.plan
+        if plan.storage is None:
+            left = place.full - 1
+            return _of(place._replace(full=left) if left else self._begun(place.step)._replace(failed=place.failed))
+        if found <= _NOISE * promised:
+            return _of(place._replace(failed=0) if found <= _NO_PROGRESS else place)
+        if found <= _NO_PROGRESS:
+            return _of(place._replace(plan=Plan(plan.storage, max(plan.gain, found))))
+        if place.step + 1 < len(self.ladder):
+            return _of(self._begun(place.step + 1))
+        return _of(_Place(place.step, Plan(None, 1.0), place.failed + 1, _FEWEST_FULL << place.failed))
+
+    def _begun(self, step: int) -> _Place:
+        return _Place(step, Plan(self.ladder[step], default_gain(self.ladder[step])))
+
+
+def _of(place: _Place) -> tuple[Plan, _Place]:
+    return place.plan, place
 
 
 class Planning:
@@ -149,15 +168,25 @@ class Planning:
         self._policy, self._damping = policy, damping
         self.plan, self._state = policy.init()
         self._promised, self._before = 1.0, math.inf
+        self._behind, self._cut = self.plan, 0
 
     def add(self, made: Round, plan: Plan) -> None:
-        """Look at a round that went by this plan."""
+        """Look at a round that went by this plan.
+
+        What low sweeps left that went by another plan than the present one says nothing of this one. A round that
+        was cut short and left more than its sweeps would have by the damping alone is one that rounding held.
+        """
         l1 = made.found.l1
-        if 0.0 < self._before < math.inf:
-            self.plan, self._state = self._policy.update(self._state, self._promised, l1 / self._before)
-        self._promised, self._before = made.low[-1] / l1 if made.low else 1.0, l1
-        if self.plan == plan and len(made.low) >= low_limit(plan.gain, self._damping):
-            self.plan, self._state = self._policy.update(self._state, 0.0, self._promised)
+        if 0.0 < self._before < math.inf and self._behind == self.plan:
+            found = l1 / self._before
+            held = self._cut and found > self._damping ** (self._cut - 2 * DEPTH)
+            self.plan, self._state = self._policy.update(self._state, 0.0 if held else self._promised, found)
+        self._promised, self._before, self._behind = made.low[-1] / l1 if made.low else 1.0, l1, plan
+        self._cut = len(made.low) if len(made.low) >= low_limit(plan.gain, self._damping) else 0
+        if self.plan == plan and self._cut and self._promised > _NO_PROGRESS:
+            wider, state = self._policy.update(self._state, 0.0, self._promised)
+            if wider.storage is not None:  # Whether low sweeps are of no use at all, a full one has to say.
+                self.plan, self._state = wider, state
 
 
 def default_gain(storage: FloatFormat) -> float:
@@ -234,6 +263,8 @@ def refine(
             residuals.append(made.found.of(stopping.norm))
             planning.add(made, plan)
         status = round_status(residuals, found[-1], plan, stopping, len(history))
+        if planning.plan != plan:
+            del residuals[:-1]
         if status is Status.CONVERGED:
             ranks = answer(operator)
             falls = len(residuals) < 2 or residuals[-1] < residuals[-2]
@@ -292,7 +323,7 @@ def record(
 
 
 def round_status(residuals: list[float], found: Round, plan: Plan, stopping: Stopping, done: int) -> Status | None:
-    """Return how a solve ends after a round, None if it goes on; ``residuals`` are those of its full sweeps."""
+    """Return how a solve ends after a round, None if it goes on; ``residuals``: of its plan's full sweeps."""
     if not (math.isfinite(residuals[-1]) and math.isfinite(found.found.mass) and found.found.mass > 0):
         return Status.NON_FINITE
     if stopping.iterations is not None:

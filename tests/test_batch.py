@@ -8,8 +8,13 @@ from hypothesis import strategies as st
 import cpms
 from cpms import Graph, InputError, Status, UnsupportedError, check, engines, penalised_start, personalized_pagerank
 from cpms.batch import _shared_out
-from cpms.engine import Problem
+from cpms.batch_refine import _Course
+from cpms.engine import Problem, Round, Sweep
 from cpms.engines.cpu import CpuEngine
+from cpms.format import FP16
+from cpms.low_until import low_limit
+from cpms.refine import AdaptiveGain, Planning, default_gain
+from cpms.stopping import Stopping
 from cpms.testing import graphs, graphs_with_a_core
 
 
@@ -52,6 +57,14 @@ def test_refined_queries_are_answered_as_if_alone(graph, data):
         assert (result.storage, result.engine, result.iterations) == (alone.storage, "cpu", alone.iterations)
         assert np.abs(result.ranks - alone.ranks).max() <= 1e-15
         check.answer_is_certified(result, personalization=query, dangling=options["dangling"])
+
+
+def test_a_query_whose_residual_an_earlier_plan_found_smaller_does_not_stagnate():
+    course, stopping = _Course(Planning(AdaptiveGain((FP16,)), 0.999)), Stopping()
+    for found in [1e-6] * 3 + [0.999**k * 1e-5 for k in range(100)]:
+        low = [0.9 * found] * low_limit(default_gain(FP16), 0.999) if course.planning.plan.storage else []
+        made = Round(Sweep(found, found, found, 1.0), low, [], [0.0] * (1 + len(low)))
+        assert course.add(made, stopping, 0.0) is None
 
 
 def test_refined_queries_on_a_processor_share_one_matrix(monkeypatch):
