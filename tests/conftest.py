@@ -33,6 +33,18 @@ def cpms_data() -> Path:
 
 
 @pytest.fixture(scope="session")
+def one_that_sends_much() -> Callable[[int], Graph]:
+    """Make a graph by a seed, with few edges but those of one node: small parts of it have no way out."""
+
+    def make(seed: int) -> Graph:
+        random = np.random.default_rng(seed)
+        sources, targets = random.integers(0, 40, 120), random.integers(0, 40, 120)
+        return Graph.from_edges(np.where(random.random(120) < 0.5, 0, sources), targets, nodes=40)
+
+    return make
+
+
+@pytest.fixture(scope="session")
 def host_backend(tmp_path_factory: pytest.TempPathFactory) -> HostBackend:
     """Where CUDA kernels run on this machine's processor; skipped without a C++ compiler."""
     if compiler() is None:

@@ -320,14 +320,8 @@ def test_queries_that_rounding_holds_go_on_with_more_bits(device):
         assert [step.bits for step in history].index(16) <= 2 + low_limit(default_gain(E5M2), 0.95)
 
 
-def one_that_sends_much(seed):
-    random = np.random.default_rng(seed)
-    sources, targets = random.integers(0, 40, 120), random.integers(0, 40, 120)
-    return Graph.from_edges(np.where(random.random(120) < 0.5, 0, sources), targets, nodes=40)
-
-
 @pytest.mark.parametrize("seed", [31, 35])
-def test_where_rounding_feeds_what_hardly_fades_power_iteration_is_not_much_faster(device, seed):
+def test_where_rounding_feeds_what_hardly_fades_power_iteration_is_not_much_faster(one_that_sends_much, device, seed):
     problem = Problem(one_that_sends_much(seed), 0.999)
     power = cpms.pagerank(problem.graph, engine="cpu", damping=problem.damping)
     first, stopping = uniform(problem.graph), Stopping(max_iterations=2 * power.iterations + 50)

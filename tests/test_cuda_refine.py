@@ -239,14 +239,10 @@ def test_a_launch_ends_when_rounds_do_not_go_as_planned(engine):
     assert found[1].found.l1 > 3.0 * found[0].low[-1]
 
 
-def one_that_sends_much(seed):
-    random = np.random.default_rng(seed)
-    sources, targets = random.integers(0, 40, 120), random.integers(0, 40, 120)
-    return Graph.from_edges(np.where(random.random(120) < 0.5, 0, sources), targets, nodes=40)
-
-
 @pytest.mark.parametrize(("seed", "storage"), [(10, FP32), (31, E5M2), (35, E5M2)])
-def test_where_rounding_feeds_what_hardly_fades_power_iteration_is_not_much_faster(engine, seed, storage):
+def test_where_rounding_feeds_what_hardly_fades_power_iteration_is_not_much_faster(
+    one_that_sends_much, engine, seed, storage
+):
     graph = one_that_sends_much(seed)
     power = cpms.pagerank(graph, engine="cpu", damping=0.999)
     most, options = 2 * power.iterations + 50, {"damping": 0.999, "storage": storage}

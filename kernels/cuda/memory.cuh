@@ -123,14 +123,13 @@ CPMS_DEVICE Word load_word(const Word* at, Policy) {
 }
 #endif
 
-// Loads a word over an older one. Were it another variable, the compiler might copy it from register to register as soon
-// as it has been asked for, and wait for it there.
-CPMS_DEVICE void reload(u32& word, const u16* at, Streaming policy) {
+// Loads a word that is read once over an older one. Were it another variable, the compiler might copy it from register
+// to register as soon as it has been asked for, and wait for it there.
+CPMS_DEVICE void reload(u32& word, const u16* at) {
 #if defined(__CUDA_ARCH__)
     asm volatile("ld.global.cs.u16 %0, [%1];" : "+r"(word) : "l"(at));
-    (void)policy;
 #else
-    word = load_word(at, policy);
+    word = *at;
 #endif
 }
 

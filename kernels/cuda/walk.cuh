@@ -157,7 +157,7 @@ struct Ahead {
         }
     }
     CPMS_DEVICE void load_mark(const Edges& edges) {
-        reload(mark, edges.marks + (u64)step * 32 + threadIdx.x % 32, Streaming{});
+        reload(mark, edges.marks + (u64)step * 32 + threadIdx.x % 32);
     }
     CPMS_DEVICE void load_sources(const Edges& edges) {
         const Quad* const at = (const Quad*)(edges.sources + (u64)step * step_slots) + threadIdx.x % 32;
