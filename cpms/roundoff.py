@@ -6,6 +6,8 @@ import math
 
 UNIT = 2.0**-53
 """Relative error of an operation at most."""
+ROW_BLOCK = 1024
+"""Entries of a long row that engine cpu adds up one after the other, and then their sums; a multiple of 4."""
 _PAIRWISE_BLOCK, _BLOCK_ADDITIONS = 128, 26
 """Terms that NumPy's pairwise summation adds up without halving them, and additions that a term passes there."""
 _OTHERS = 12

@@ -9,18 +9,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cpms
-from cpms import Graph, Status, ranking
+from cpms import Graph, Status, engines, ranking
 from cpms.batch import Query
 from cpms.certify_batch import BatchReferee
 from cpms.engine import Problem
+from cpms.engines._cpu_refinement import CpuRefinement
+from cpms.format import FP64
 from cpms.mpi._flow import flow
-from cpms.roundoff import UNIT, error_bound, of_residual, pairwise_additions
+from cpms.precision import FLOAT64
+from cpms.roundoff import ROW_BLOCK, UNIT, error_bound, of_residual, pairwise_additions
 from cpms.stopping import Stopping
 from cpms.weight_sums import WeightSums
 
 POSITIVE = st.floats(1e-30, 1e30)
 SMALL_TAIL = 300_000
 """Numbers that each vanish beside 1, but not together: what adds them up one by one loses all of them."""
+
+
+LONG_ROW = (ROW_BLOCK + SMALL_TAIL / ROW_BLOCK) * UNIT
+"""Relative error of their sum in blocks."""
 
 
 def small_tail():
@@ -174,3 +181,31 @@ def test_an_answer_that_meets_the_tolerance_has_converged_though_its_changes_sta
     )
     assert result.residual_l1 < 1e-16
     assert result.status is Status.CONVERGED
+
+
+def star_inwards():
+    """Return a star whose leaves' ranks vanish one by one, these ranks, and what its hub gets."""
+    tail = small_tail()
+    nodes = len(tail) + 1
+    graph = Graph.from_edges(np.arange(1, nodes), np.zeros(len(tail), int), nodes=nodes)
+    teleport = np.zeros(nodes)
+    teleport[1] = 1.0
+    ranks = np.append(0.0, tail)
+    return Problem(graph, 0.85, teleport), ranks, 0.85 * math.fsum(tail)
+
+
+@pytest.mark.parametrize("layout", ["csr", "pattern"])
+def test_engine_cpu_loses_little_of_long_rows(layout):
+    problem, ranks, right = star_inwards()
+    operator = engines.get("cpu").prepare(problem, FP64, layout)
+    x, out = operator.load(ranks), operator.empty()
+    operator.sweep(x, out, FLOAT64, 0)
+    assert operator.read(out, 0)[0] == pytest.approx(right, rel=LONG_ROW, abs=0.0)
+
+
+def test_full_sweeps_of_engine_cpu_lose_little_of_long_rows():
+    problem, ranks, _ = star_inwards()
+    refinement = CpuRefinement(problem)
+    refinement.start(ranks)
+    refinement.round(None, gain=1.0, tol=1e-300, norm="l1", most_low=0)
+    assert refinement.read()[0] == pytest.approx(0.85, rel=2 * LONG_ROW, abs=0.0)  # Of mass 1.

@@ -13,6 +13,7 @@ from typing import Any
 import numba
 import numpy as np
 
+from cpms.roundoff import ROW_BLOCK
 from cpms.sparse.sliced import BLOCK_ROWS, SLICE
 
 u64 = np.uint64
@@ -216,6 +217,14 @@ def sweep_kernel(layout: int, spec: tuple[int, ...], pieces: tuple[int, ...]) ->
                         place = places[lead + i]
                         end = k + u64(starts[place + 1] - starts[place] - common)
                         a, b = sums[i], 0.0
+                        while end - k > u64(ROW_BLOCK):
+                            stop = k + u64(ROW_BLOCK)
+                            c = d = 0.0
+                            while k < stop:
+                                c += _term(values, entries, k, sources, x, rows, layout, pieces, *spec)
+                                d += _term(values, entries, k + u64(1), sources, x, rows, layout, pieces, *spec)
+                                k += u64(2)
+                            a += c + d
                         while k + u64(2) <= end:
                             a += _term(values, entries, k, sources, x, rows, layout, pieces, *spec)
                             b += _term(values, entries, k + u64(1), sources, x, rows, layout, pieces, *spec)

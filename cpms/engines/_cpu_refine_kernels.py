@@ -22,6 +22,7 @@ from numba.extending import intrinsic
 from cpms.extrapolation import DEPTH, LEAST_EXPONENT_BITS, PRODUCTS, SLOTS, coefficients, pays
 from cpms.low_until import low_until
 from cpms.quantising import WIDE_EXPONENT_BITS
+from cpms.roundoff import ROW_BLOCK
 from cpms.sparse.jagged import BLOCK_ROWS, FEWEST_ROWS
 
 u64 = np.uint64
@@ -129,6 +130,16 @@ def _gather(lengths, starts, sources, z, block, begin, size, totals, exponent_bi
         column += u64(1)
     for i in range(rows):
         end = k + (u64(lengths[begin + i]) - column)
+        while end - k > u64(ROW_BLOCK):
+            stop = k + u64(ROW_BLOCK)
+            a = b = c = d = 0.0
+            while k < stop:
+                a += _raised(z, u64(sources[k]), exponent_bits, mantissa_bits)
+                b += _raised(z, u64(sources[k + u64(1)]), exponent_bits, mantissa_bits)
+                c += _raised(z, u64(sources[k + u64(2)]), exponent_bits, mantissa_bits)
+                d += _raised(z, u64(sources[k + u64(3)]), exponent_bits, mantissa_bits)
+                k += u64(4)
+            totals[i] += (a + b) + (c + d)
         a = b = c = d = 0.0
         while k + u64(4) <= end:
             a += _raised(z, u64(sources[k]), exponent_bits, mantissa_bits)
