@@ -13,7 +13,6 @@ import numpy.typing as npt
 
 from cpms.errors import InputError
 from cpms.scalars import whole
-from cpms.weight_sums import WeightSums
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -92,6 +91,8 @@ class Graph:
         """Sum of the weights that leave each node, float64, shape (nodes,)."""
         if self.weights is None:
             return self.out_degree.astype(np.float64)
+        from cpms.weight_sums import WeightSums
+
         sums = WeightSums(self.nodes)
         sums.add(self.sources, self.weights)
         return sums.rounded()
