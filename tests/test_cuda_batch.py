@@ -14,8 +14,10 @@ from cpms.batch_refine import _Course, refine_all
 from cpms.cuda import backend as backends
 from cpms.cuda import batch_graph, batch_refinement, host, variants
 from cpms.cuda.batch import CudaBatch
+from cpms.cuda.batch_core import BatchCore
 from cpms.cuda.batch_low import Kept, LowSweeps
 from cpms.cuda.batch_refinement import CudaRefiningBatch
+from cpms.cuda.peel import Cost
 from cpms.engine import Problem
 from cpms.engines import cuda, reference
 from cpms.engines._cpu_batch import CpuBatch
@@ -27,6 +29,7 @@ from cpms.stopping import Stopping
 from cpms.testing import graphs
 
 FORMATS = (FP16, E5M2, FP32)
+LEAVE_OUT_ALL = Cost(level=0.0, narrow_level=0.0, launch=0.0, passed=0.0, passed_alone=0.0, counted=0.0)
 few = settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
@@ -61,6 +64,13 @@ def back_and_forth(nodes, edges):
     return Graph.from_edges(np.concatenate([ends, others]), np.concatenate([others, ends]))
 
 
+def with_leaves(graph):
+    """Return a graph with a leaf more for every second node."""
+    linking = np.arange(0, graph.nodes, 2)
+    targets = np.concatenate([graph.targets, graph.nodes + linking])
+    return Graph.from_edges(np.concatenate([graph.sources, linking]), targets)
+
+
 GRAPHS = {
     "one node": Graph.from_edges([], [], nodes=1),
     "no edges": Graph.from_edges([], [], nodes=70),
@@ -70,6 +80,7 @@ GRAPHS = {
     "small": spread(120, 1500, 4),
     "few edges": spread(900, 200, 1),
     "back and forth": back_and_forth(300, 700),
+    "back and forth with leaves": with_leaves(back_and_forth(300, 700)),
     "rows that end with tasks": Graph.from_edges(np.arange(2048) % 512, np.arange(2048) // 512, nodes=512),
 }
 
@@ -83,6 +94,11 @@ def queries_on(graph, count):
         weights = random.random(len(nodes)) + 0.1
         made.append(Query(nodes, weights / weights.sum()))
     return made
+
+
+def whole_batch(problem):
+    """Return one that sweeps all nodes."""
+    return CudaRefiningBatch(problem, BatchCore.whole(problem))
 
 
 def round_of(batch, plans, *, most, tol=1e-11):
@@ -154,7 +170,7 @@ def test_rounds_are_those_of_the_reference(device, storage, rule):
     queries = queries_on(graph, 3)
     # What z say is added to c, and not what they stand for: of formats with few digits another sweep or two.
     near = 2 if storage.mantissa_bits > 7 else 4
-    batch = CudaRefiningBatch(problem)
+    batch = whole_batch(problem)
     batch.extrapolates = False
     answers = refine_all(batch, queries, uniform(graph), default_policy(storage), stopping)
     for query, (ranks, status, history) in zip(queries, answers, strict=True):
@@ -176,7 +192,7 @@ def test_low_sweeps_of_each_query_are_extrapolated(device, name, rule):
     problem, policy = Problem(graph, 0.85, None, rule), default_policy(format_named(name))
     queries, sweeps, ranks = queries_on(graph, 3), {}, {}
     for extrapolates in (False, True):
-        batch = CudaRefiningBatch(problem)
+        batch = whole_batch(problem)
         batch.extrapolates = extrapolates
         answers = refine_all(batch, queries, uniform(graph), policy, stopping)
         assert {status for _, status, _ in answers} == {Status.CONVERGED}
@@ -185,18 +201,20 @@ def test_low_sweeps_of_each_query_are_extrapolated(device, name, rule):
     assert sum(sweeps[True]) < (0.55 if name == "fp16" else 0.75) * sum(sweeps[False])
     for with_it, without in zip(ranks[True], ranks[False], strict=True):
         assert np.abs(with_it - without).sum() <= 2 * 1e-9 / 0.15
-    alone, _, history = refine_all(CudaRefiningBatch(problem), queries[1:2], uniform(graph), policy, stopping)[0]
+    alone, _, history = refine_all(whole_batch(problem), queries[1:2], uniform(graph), policy, stopping)[0]
     np.testing.assert_array_equal(device.to_host(alone), ranks[True][1])
     assert len(history) == sweeps[True][1]
 
 
-@pytest.mark.parametrize("rule", ["teleport", "uniform"])
+@pytest.mark.parametrize(("rule", "few_swept"), [("teleport", False), ("teleport", True), ("uniform", False)])
 @pytest.mark.parametrize("count", [2, 40])
-def test_what_is_combined_is_what_was_sent(device, count, rule):
-    graph = GRAPHS["back and forth"]
+def test_what_is_combined_is_what_was_sent(device, count, rule, few_swept):
+    graph = GRAPHS["back and forth with leaves" if few_swept else "back and forth"]
     problem, to_host = Problem(graph, 0.85, None, rule), device.to_host
-    batch = CudaRefiningBatch(problem)
-    batch.start(queries_on(graph, count), uniform(graph))
+    core = BatchCore.of(problem, LEAVE_OUT_ALL) if few_swept else BatchCore.whole(problem)
+    assert (core.swept.count < graph.nodes) == few_swept
+    batch = CudaRefiningBatch(problem, core)
+    batch.start(queries_on(graph, 3 * count)[::3], uniform(graph))
     batch.full()
     stride = batch._places.stride
     kept = Kept(batch._graph, FP16, stride)
@@ -205,14 +223,14 @@ def test_what_is_combined_is_what_was_sent(device, count, rule):
     sweeps = LowSweeps(kept, batch._places, batch._c, batch._largest, np.where(goes_on, 0.0, np.inf), limits)
     for _ in range(len(kept) - 1):
         sweeps.launch(device.arrays.zeros(stride, np.float64))
-    degree = graph.out_degree[:, None]
+    degree, carried = to_host(core.swept.degree)[:, None], to_host(core.swept.kept)[:, None]
     stored_by = np.where(degree, degree, batch._graph.idle)
 
     def sent():
         """Return the shares in each slot, and with the mass that is spread what they sum to."""
         backs, masses, _ = to_host(kept.past)
         shares = to_host(kept.z).view(np.float16)[:, :-1].astype(np.float64) * backs[:, None]
-        return shares, (shares * degree).sum(axis=1) + masses
+        return shares, (shares * carried).sum(axis=1) + masses
 
     (shares, totals), backs, c = sent(), to_host(kept.past)[0], to_host(batch._c).astype(np.float64)
     sweeps._extrapolate()
@@ -222,7 +240,7 @@ def test_what_is_combined_is_what_was_sent(device, count, rule):
     assert np.abs(in_next[:-1]).max() > 0.01
     np.testing.assert_allclose(in_next.sum(axis=0), 1.0, rtol=1e-12)
     sizes = (np.abs(in_next) * np.abs(shares * degree).sum(axis=1)[:, goes_on]).sum(axis=0)
-    assert (np.abs(next_total[goes_on] - (in_next * totals[:, goes_on]).sum(axis=0)) <= 1e-6 * sizes).all()
+    assert (np.abs(next_total[goes_on] - (in_next * totals[:, goes_on]).sum(axis=0)) <= 4e-9 * sizes).all()
     expected = (in_next[:, None] * shares[..., goes_on]).sum(axis=0)
     added_up = np.abs(in_next[:, None] * shares[..., goes_on]).sum(axis=0)
     rounding = 2.0**-11 * np.abs(expected) + 2.0**-20 * added_up + 2.0**-24 * np.abs(expected).max(axis=0)
@@ -236,7 +254,7 @@ def test_what_is_combined_is_what_was_sent(device, count, rule):
 def test_a_round_is_that_of_the_reference(device, name):
     graph = GRAPHS[name]
     problem, queries = Problem(graph), queries_on(graph, 2)
-    batch = CudaRefiningBatch(problem)
+    batch = whole_batch(problem)
     batch.start(queries, uniform(graph))
     found = round_of(batch, [Plan(FP16, 0.6)] * 2, most=[4, 9])
     assert len(found[0][1]) <= 3
@@ -248,6 +266,92 @@ def test_a_round_is_that_of_the_reference(device, name):
         expected = twin.round(FP16, gain=0.6, tol=1e-11, norm="l1", most_low=most_low)
         np.testing.assert_allclose(sweep, expected.found, rtol=1e-9, atol=1e-13)
         np.testing.assert_allclose(low, expected.low, rtol=2.0**-10, atol=1e-12)
+
+
+def test_nodes_that_lead_to_no_cycle_are_not_swept(device):
+    leaves = spread(300, 500, 2)
+    for graph in (*GRAPHS.values(), leaves):
+        core = BatchCore.of(Problem(graph), LEAVE_OUT_ALL)
+        leads_on = np.ones(graph.nodes, bool)
+        for _ in range(graph.nodes):
+            going = np.bincount(graph.sources, leads_on[graph.targets], graph.nodes) > 0
+            if (going == leads_on).all():
+                break
+            leads_on = going
+        np.testing.assert_array_equal(device.to_host(core.order)[: core.swept.count], np.flatnonzero(leads_on))
+        kept = np.bincount(graph.sources, leads_on[graph.targets], graph.nodes)[leads_on]
+        np.testing.assert_array_equal(device.to_host(core.swept.kept), kept)
+        assert core.swept.count + sum(level.count for level in core.levels) == graph.nodes
+        assert BatchCore.of(Problem(graph, dangling="uniform"), LEAVE_OUT_ALL).swept.count == graph.nodes
+    assert len(BatchCore.of(Problem(leaves), LEAVE_OUT_ALL).levels) > 1
+
+
+@given(graph=graphs(weighted=False), data=st.data())
+@few
+def test_queries_are_answered_where_few_nodes_are_swept(device, graph, data):
+    nodes = st.integers(0, graph.nodes - 1)
+    named = data.draw(st.lists(st.lists(nodes, min_size=1, max_size=3, unique=True), min_size=1, max_size=5))
+    queries = [Query(np.sort(np.array(each)), np.full(len(each), 1 / len(each))) for each in named]
+    problem, stopping = Problem(graph, data.draw(st.floats(0.05, 0.6))), Stopping(1e-8)
+    batch = CudaRefiningBatch(problem, BatchCore.of(problem, LEAVE_OUT_ALL))
+    answers = batch.solve(queries, uniform(graph), default_policy(FP16), stopping)
+    for each, (ranks, status, _) in zip(named, answers, strict=True):
+        alone = cpms.pagerank(graph, personalization=each, engine="reference", damping=problem.damping, tol=1e-10)
+        assert status is Status.CONVERGED
+        found = device.to_host(ranks)
+        assert abs(found.sum() - 1.0) < 1e-12
+        assert np.abs(found - alone.ranks).sum() <= 1e-8 / (1.0 - problem.damping) + alone.error_bound
+
+
+def test_rounds_of_a_core_are_those_of_its_own_operator(device):
+    graph, damping = spread(300, 500, 2), 0.85
+    queries, problem = queries_on(graph, 7)[::3], Problem(graph, damping)  # of all nodes
+    core = BatchCore.of(problem, LEAVE_OUT_ALL)
+    inside = device.to_host(core.order)[: core.swept.count]
+    whole = np.zeros((graph.nodes, graph.nodes))
+    np.add.at(whole, (graph.targets, graph.sources), 1.0 / graph.out_degree[graph.sources])
+    carried = whole[np.ix_(inside, inside)]
+    assert carried.sum() < 0.8 * whole[:, inside].sum()
+
+    batch = CudaRefiningBatch(problem, core)
+    batch.extrapolates = False
+    batch.start(queries, uniform(graph))
+    rounds = [round_of(batch, [Plan(FP32, 1e-3)] * 3, most=[7] * 3) for _ in range(2)]
+    for query, *found in zip(queries, *rounds, strict=True):
+        b = query.teleport(graph.nodes)[inside]
+        b /= b.sum()
+        operator = damping * (carried + np.outer(b, 1.0 - carried.sum(axis=0)))
+        x = np.full(len(b), 1.0 / len(b))
+        for sweep, low in found:
+            y = operator @ x + (1.0 - damping) * b
+            r = y - x
+            np.testing.assert_allclose(sweep, (np.abs(r).sum(), (r @ r) ** 0.5, np.abs(r).max(), 1.0), rtol=2e-4)
+            x = y
+            for norm in low:
+                r = operator @ r
+                np.testing.assert_allclose(norm, np.abs(r).sum(), rtol=2e-4)
+                x = x + r
+        assert min(len(low) for _, low in found) == 6
+
+
+@pytest.mark.parametrize("limit", [1, 5, 1000])
+def test_what_is_behind_follows_whatever_ends_a_solve(device, limit):
+    graph = Graph.from_edges([0, 1, 1, 2, 3, 3, 4, 0], [1, 0, 2, 3, 4, 5, 5, 5], nodes=7)
+    problem, stopping = Problem(graph), Stopping(1e-9, max_iterations=limit)
+    queries = [Query(np.array(nodes), np.full(len(nodes), 1 / len(nodes))) for nodes in ([0], [1, 3], [3], [5, 6], [6])]
+    batch = CudaRefiningBatch(problem, BatchCore.of(problem, LEAVE_OUT_ALL))
+    assert (batch._core.swept.count, [level.count for level in batch._core.levels]) == (2, [1, 1, 1, 2])
+    answers = batch.solve(queries, uniform(graph), FixedGain(FP16, 1e-3), stopping)
+    for place, (query, (ranks, status, history)) in enumerate(zip(queries, answers, strict=True)):
+        x, teleport = device.to_host(ranks), query.teleport(graph.nodes)
+        assert (status is Status.CONVERGED) == (limit == 1000 or place > 1)
+        assert len(history) == 1 or place < 2
+        y = np.zeros(graph.nodes)
+        np.add.at(y, graph.targets, (0.85 * x / np.maximum(graph.out_degree, 1))[graph.sources])
+        returned = x[2:] - y[2:]  # is a multiple of the teleport, however far the others have come
+        np.testing.assert_allclose(returned, teleport[2:] * (1.0 - y.sum()), rtol=1e-12, atol=1e-16)
+        residual = np.abs(y + (1.0 - y.sum()) * teleport - x).sum()
+        assert residual <= history[-1].residual + 1e-12
 
 
 @pytest.mark.parametrize("method", ["power", "refine"])
@@ -262,10 +366,27 @@ def test_an_answer_does_not_depend_on_its_neighbours(device, method):
             assert [step.residual for step in a.history] == [step.residual for step in b.history]
 
 
+def test_an_answer_does_not_depend_on_its_neighbours_where_few_nodes_are_swept(device):
+    problem, stopping = Problem(spread(300, 500, 2), 0.5), Stopping(1e-6)
+    core, queries = BatchCore.of(problem, LEAVE_OUT_ALL), queries_on(problem.graph, 18)
+    assert core.swept.count < 250
+
+    def solved(some):
+        return refine_all(
+            CudaRefiningBatch(problem, core), some, uniform(problem.graph), default_policy(FP16), stopping
+        )
+
+    together = solved(queries)
+    for place in (0, 1, 17):
+        ((ranks, _, history),) = solved(queries[place : place + 1])
+        np.testing.assert_array_equal(device.to_host(ranks), device.to_host(together[place][0]))
+        assert [step.residual for step in history] == [step.residual for step in together[place][2]]
+
+
 def test_a_wide_round_is_that_of_its_queries_in_few_columns(device):
     problem = Problem(GRAPHS["skewed"])
     queries = queries_on(problem.graph, 100)
-    wide, narrow = CudaRefiningBatch(problem), CudaRefiningBatch(problem)
+    wide, narrow = whole_batch(problem), whole_batch(problem)
     wide.start(queries, uniform(problem.graph))
     narrow.start(queries[95:], uniform(problem.graph))
     found = round_of(wide, [Plan(FP16, 0.3)] * 100, most=[9] * 100)[95:]
@@ -277,7 +398,7 @@ def test_a_wide_round_is_that_of_its_queries_in_few_columns(device):
 def test_wide_rounds_are_extrapolated_as_narrow_ones(device, count):
     problem = Problem(GRAPHS["back and forth"])
     queries = queries_on(problem.graph, count)
-    wide, narrow = CudaRefiningBatch(problem), CudaRefiningBatch(problem)
+    wide, narrow = whole_batch(problem), whole_batch(problem)
     wide.start(queries, uniform(problem.graph))
     narrow.start(queries[-5:], uniform(problem.graph))
     # The first 128 rest soon, while those behind them go on.
@@ -301,11 +422,11 @@ def test_formats_may_differ_among_queries(device):
     problem = Problem(GRAPHS["small"])
     queries = queries_on(problem.graph, 3)
     plans = [Plan(FP16, 0.1), Plan(None, 1.0), Plan(E5M2, 0.4)]
-    mixed = CudaRefiningBatch(problem)
+    mixed = whole_batch(problem)
     mixed.start(queries, uniform(problem.graph))
     found = [round_of(mixed, plans, most=[20] * 3) for _ in range(2)]
     for place, (query, plan) in enumerate(zip(queries, plans, strict=True)):
-        alone = CudaRefiningBatch(problem)
+        alone = whole_batch(problem)
         alone.start([query], uniform(problem.graph))
         for together in found:
             assert [together[place]] == round_of(alone, [plan], most=[20])
@@ -314,7 +435,7 @@ def test_formats_may_differ_among_queries(device):
 def test_queries_that_rounding_holds_go_on_with_more_bits(device):
     problem = Problem(Graph.from_edges(np.arange(100), (np.arange(100) + 1) % 100), 0.95)
     queries = [Query(np.array([node]), np.ones(1)) for node in (3, 70)]
-    answers = refine_all(CudaRefiningBatch(problem), queries, uniform(problem.graph), default_policy(E5M2), Stopping())
+    answers = refine_all(whole_batch(problem), queries, uniform(problem.graph), default_policy(E5M2), Stopping())
     for _, status, history in answers:
         assert status is Status.CONVERGED
         assert [step.bits for step in history].index(16) <= 2 + low_limit(default_gain(E5M2), 0.95)
@@ -326,7 +447,7 @@ def test_where_rounding_feeds_what_hardly_fades_power_iteration_is_not_much_fast
     power = cpms.pagerank(problem.graph, engine="cpu", damping=problem.damping)
     first, stopping = uniform(problem.graph), Stopping(max_iterations=2 * power.iterations + 50)
     queries = [Query(np.arange(40), first)]
-    ((_, status, _),) = refine_all(CudaRefiningBatch(problem), queries, first, default_policy(E5M2), stopping)
+    ((_, status, _),) = refine_all(whole_batch(problem), queries, first, default_policy(E5M2), stopping)
     assert power.converged
     assert status is Status.CONVERGED
 
@@ -365,7 +486,7 @@ def test_low_sweeps_launched_too_late_change_nothing(device, monkeypatch, group,
     for size in (group, 32):
         monkeypatch.setattr(batch_refinement, "_GROUP", size)
         monkeypatch.setattr(batch_refinement, "NOTED", most_noted if size == group else 4096)
-        batch = CudaRefiningBatch(problem)
+        batch = whole_batch(problem)
         batch.start(queries_on(problem.graph, 3), uniform(problem.graph))
         plans = [Plan(FP16, gain) for gain in (0.3, 0.01, 0.1)]
         rounds[size] = [round_of(batch, plans, most=[50, 4, 50]) for _ in range(2)]
@@ -376,7 +497,7 @@ def test_low_sweeps_launched_too_late_change_nothing(device, monkeypatch, group,
 def test_a_query_at_its_limit_rests_as_one_at_its_goal(device):
     problem = Problem(GRAPHS["small"])
     queries = queries_on(problem.graph, 2)
-    limited, content = CudaRefiningBatch(problem), CudaRefiningBatch(problem)
+    limited, content = whole_batch(problem), whole_batch(problem)
     for batch in (limited, content):
         batch.start(queries, uniform(problem.graph))
     (sweep, low), _ = round_of(limited, [Plan(FP16, 0.01)] * 2, most=[4, 50])
@@ -389,7 +510,7 @@ class OneIsDoneSoon(CudaRefiningBatch):
     """Says that the first query is done at its second full sweep; keeps the columns that low sweeps had."""
 
     def __init__(self, problem):
-        super().__init__(problem)
+        super().__init__(problem, BatchCore.whole(problem))
         self.columns = []
 
     def full(self):
@@ -404,7 +525,7 @@ class OneIsDoneSoon(CudaRefiningBatch):
 def test_a_query_that_is_done_leaves_before_the_others_do_low_sweeps(device):
     problem = Problem(GRAPHS["few edges"], 0.5)
     queries, first = queries_on(problem.graph, 17), uniform(problem.graph)
-    plain, batch = CudaRefiningBatch(problem), OneIsDoneSoon(problem)
+    plain, batch = whole_batch(problem), OneIsDoneSoon(problem)
     expected, found = (refine_all(b, queries, first, FixedGain(FP16, 0.2), Stopping(1e-7)) for b in (plain, batch))
     assert batch.columns[:2] == [32, 16]
     assert len(found[0][2]) < len(expected[0][2])
@@ -416,7 +537,7 @@ def test_a_query_that_is_done_leaves_before_the_others_do_low_sweeps(device):
 @pytest.mark.parametrize("storage", [FP16, FP32], ids=lambda storage: storage.name)
 def test_what_is_launched_when_all_queries_rest_touches_nothing(device, storage):
     problem = Problem(GRAPHS["small"])
-    batch = CudaRefiningBatch(problem)
+    batch = whole_batch(problem)
     batch.start(queries_on(problem.graph, 2), uniform(problem.graph))
     stride, arrays = batch._places.stride, device.arrays
     kept, limits = Kept(batch._graph, storage, stride), np.full(stride, 100)

@@ -10,7 +10,8 @@ import numpy as np
 from cpms.batch import Batch, Query
 from cpms.cuda import room, variants
 from cpms.cuda.backend import current
-from cpms.cuda.batch_graph import FULL_COLUMNS, KEPT_BYTES, BatchGraph, Own, padded_columns, values_a_lane
+from cpms.cuda.batch_core import BatchCore
+from cpms.cuda.batch_graph import FULL_COLUMNS, KEPT_BYTES, Own, padded_columns, values_a_lane
 from cpms.engine import Floats, Problem, Sweep
 from cpms.errors import UnsupportedError
 
@@ -40,17 +41,17 @@ class CudaBatch(Batch):
         others = variants.BATCH_TOTALS, variants.BATCH_RANKS, variants.BATCH_SUMS
         current().compile([*others, *variants.ARRANGING, *full])
         self.problem = problem
-        self._graph = BatchGraph.of(problem)
-        self.nbytes = self._graph.nbytes
+        self._core = BatchCore.whole(problem)
+        self.nbytes = self._core.nbytes
         self.width = fitting_width(problem, FULL_COLUMNS, POWER_BYTES)
 
     def start(self, queries: list[Query], first: Floats) -> None:
         """Begin all queries at the same first iterate."""
         with memory_for(self.problem, len(queries), POWER_BYTES):
-            self._places = Places(queries, self._graph.degree)
-            self._iterates = Iterates(self._graph, first, self._places.stride)
-            self._answers = Answers(self._graph, len(queries))
-        self._dangling = np.full(self._places.stride, first[self.problem.graph.dangling_nodes].sum())
+            self._places = Places(queries, self._core)
+            self._iterates = Iterates(self._core, first, self._places.stride)
+            self._answers = Answers(self._core, len(queries))
+        self._dangling = np.full(self._places.stride, self._iterates.lost)
 
     def sweep(self) -> list[Sweep]:
         """Sweep once."""
@@ -61,7 +62,8 @@ class CudaBatch(Batch):
 
     def take(self, places: list[int]) -> list[Any]:
         """Return the ranks of some queries, in device memory; they leave the batch."""
-        taken = self._answers.take(self._iterates.shares, [self._places.columns[place] for place in places])
+        columns = [self._places.columns[place] for place in places]
+        taken = self._answers.take(self._iterates.shares, columns, np.ones(len(columns)))
         kept = self._places.without(places)
         if kept is not None:
             self._iterates.close_up(kept)
@@ -77,9 +79,14 @@ class Places:
     stride: int
     """Columns of a node."""
     own: Own
+    """Of nodes that are swept."""
+    behind: list[Query]
+    """What the queries ask of the others."""
+    reach: Floats
+    """What share of each column's teleport swept nodes get, shape (stride,)."""
 
-    def __init__(self, queries: list[Query], degree: Any) -> None:
-        self._degree = degree
+    def __init__(self, queries: list[Query], core: BatchCore) -> None:
+        self._core = core
         self._begin(queries)
 
     def without(self, places: list[int]) -> Any | None:
@@ -98,7 +105,10 @@ class Places:
         self.queries = queries
         self.columns = list(range(len(queries)))
         self.stride = padded_columns(len(queries))
-        self.own = Own.of(queries, self._degree)
+        swept, self.behind, reach = self._core.shared_out(queries)
+        self.own = Own.of(swept, self._core.swept.degree)
+        self.reach = np.ones(self.stride)
+        self.reach[: len(reach)] = reach
 
 
 def full_options(problem: Problem, mass: Floats, dangling: Floats) -> Floats:
@@ -116,7 +126,7 @@ class Iterates:
 
     Parameters
     ----------
-    graph : BatchGraph
+    core : BatchCore
     first : ndarray of float64, shape (nodes,)
         Where all queries begin: what the first sweep gathers is of one column.
     stride : int
@@ -124,15 +134,18 @@ class Iterates:
     """
 
     shares: Any
-    """Those of the last sweep, behind the nodes a row of zeros."""
+    """Those of the last sweep: rows of the nodes that are swept, a row of zeros, and room for those of the others."""
+    lost: float
+    """What of the first iterate no edge carries to a node that is swept."""
 
-    def __init__(self, graph: BatchGraph, first: Floats, stride: int) -> None:
-        arrays, nodes = current().arrays, graph.problem.graph.nodes
-        self._graph = graph
-        self.shares, self._fresh = (arrays.empty((nodes + 1, stride), np.float64) for _ in range(2))
-        self.shares[nodes] = self._fresh[nodes] = 0.0
-        self._first = arrays.zeros(nodes + 1, np.float64)
-        self._first[:nodes] = arrays.asarray(first) / arrays.maximum(graph.degree, 1)
+    def __init__(self, core: BatchCore, first: Floats, stride: int) -> None:
+        arrays, self._graph, begun = current().arrays, core.swept, core.begun(first)
+        self._zeros = self._graph.count
+        self.shares, self._fresh = (arrays.empty((len(core.degree) + 1, stride), np.float64) for _ in range(2))
+        self.shares[self._zeros] = self._fresh[self._zeros] = 0.0
+        self._first = arrays.zeros(self._zeros + 1, np.float64)
+        self._first[:-1] = begun / arrays.maximum(self._graph.degree, 1)
+        self.lost = self._graph.lost(begun)
 
     def sweep(self, places: Places, options: Floats, change: Any | None = None) -> Floats:
         """Sweep all columns in float64, and return what was found of each, shape (5 or 6, columns).
@@ -163,13 +176,12 @@ class Iterates:
         both = self._fresh, self.shares
         closed, room = (memory.reshape(-1)[: shape[0] * shape[1]].reshape(shape) for memory in both)
         self.shares.take(kept, axis=1, out=closed)
-        room[-1] = 0.0
+        room[self._zeros] = 0.0
         self.shares, self._fresh = closed, room
 
     def _sums(self) -> Any:
-        nodes = self._graph.problem.graph.nodes
-        sums = current().arrays.empty(nodes, np.float64)
-        self._graph.launch(variants.BATCH_SUMS, (*self._graph.edges, np.uint32(nodes), self._first, sums))
+        sums = current().arrays.empty(self._graph.count, np.float64)
+        self._graph.launch(variants.BATCH_SUMS, (*self._graph.edges, np.uint32(len(sums)), self._first, sums))
         return sums
 
 
@@ -183,23 +195,24 @@ class Answers:
 
     Parameters
     ----------
-    graph : BatchGraph
+    core : BatchCore
     queries : int
     """
 
-    def __init__(self, graph: BatchGraph, queries: int) -> None:
-        self._degree = graph.degree
-        self._room = current().arrays.empty((queries, len(self._degree)), np.float64)
+    def __init__(self, core: BatchCore, queries: int) -> None:
+        self._core = core
+        self._room = current().arrays.empty((queries, len(core.degree)), np.float64)
         self._free = list(range(queries))
 
-    def take(self, shares: Any, columns: list[int]) -> list[Any]:
-        """Return the ranks in some columns, each an array in device memory."""
-        backend, count, nodes = current(), len(columns), len(self._degree)
+    def take(self, shares: Any, columns: list[int], factors: Floats) -> list[Any]:
+        """Return the ranks in some columns, each times its factor, as arrays in device memory."""
+        backend, count, nodes = current(), len(columns), len(self._core.degree)
         taken, self._free = self._free[:count], self._free[count:]
         if taken:
             which = (backend.arrays.asarray(np.array(numbers, np.uint32)) for numbers in (columns, taken))
-            sizes = np.uint32(nodes), np.uint32(shares.shape[1])
-            arguments = shares, self._degree, *sizes, *which, np.uint32(count), self._room
+            sizes = map(np.uint32, (nodes, self._core.swept.count, shares.shape[1]))
+            given = *which, backend.arrays.asarray(factors), np.uint32(count)
+            arguments = shares, self._core.degree, self._core.order, *sizes, *given, self._room
             backend.run(variants.BATCH_RANKS, backend.spread(nodes * _ROW_THREADS), arguments)
         return [self._room[place] for place in taken]
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from cpms.batch import Query
 from cpms.cuda import variants
-from cpms.cuda.arrange import Slots
+from cpms.cuda.arrange import Columns, Rows, Slots
 from cpms.cuda.backend import current
 from cpms.cuda.shape import FULL
 from cpms.cuda.variants import Variant
@@ -83,33 +83,42 @@ class Own:
         marked[having] += np.uint32(1 << 31)
         return cls(starts.astype(np.uint32), arrays.asarray(columns[order]), arrays.asarray(weights), marked)
 
+    def behind(self, row: int) -> Own:
+        """Return what nodes from one on get."""
+        return replace(self, starts=self.starts[row:], degree=self.degree[row:])
+
 
 @dataclass(frozen=True, eq=False)
 class BatchGraph:
-    """Edges in slots, degrees, and what blocks leave for each other.
+    """Edges in slots, degrees, and what blocks leave for each other; of all nodes, or of some.
 
     Parameters
     ----------
     problem : Problem
         Its own teleport distribution is not used.
+    count : int
+        How many nodes.
     sources, marks : device arrays
         See `cpms.cuda.arrange.Slots.place`.
     first_rows, first_tasks : device arrays of uint32
         Row of each task's first slot, and the task in which that row begins.
     steps : int
-    degree : device array of uint32, shape (nodes,)
+    degree, kept : device arrays of uint32, shape (count,)
+        Out-degrees, and how many of these edges lead to one of the nodes.
     pieces : device array of uint64
         All ones where there is nothing.
     partials : device array of float64
     """
 
     problem: Problem
+    count: int
     sources: Any
     marks: Any
     first_rows: Any
     first_tasks: Any
     steps: int
     degree: Any
+    kept: Any
     pieces: Any
     partials: Any
     blocks: int
@@ -117,20 +126,29 @@ class BatchGraph:
     @classmethod
     def of(cls, problem: Problem) -> BatchGraph:
         """Arrange a problem's graph on the device."""
-        arrays, graph = current().arrays, problem.graph
-        slots = Slots.of(graph)
-        sources, marks, _ = slots.place(graph)
+        degree = current().arrays.asarray(problem.graph.out_degree.astype(np.uint32))
+        return cls.of_rows(problem, problem.graph, degree, degree)
+
+    @classmethod
+    def of_rows(
+        cls, problem: Problem, rows: Rows, degree: Any, kept: Any, columns: Columns | None = None
+    ) -> BatchGraph:
+        """Arrange some rows of a problem's graph, whose sources are nodes of theirs, or are found by ``columns``."""
+        arrays, slots = current().arrays, Slots.of(rows)
+        sources, marks, _ = slots.place(rows, columns)
         tasks = slots.tasks(_TASK_STEPS)
         turns = -(-slots.steps // (_WARPS * _TASK_STEPS))
-        blocks = max(1, min(current().resident_blocks(FULL), max(turns, graph.nodes // (4 * _WARPS))))
+        blocks = max(1, min(current().resident_blocks(FULL), max(turns, rows.nodes // (4 * _WARPS))))
         return cls(
             problem=problem,
+            count=rows.nodes,
             sources=sources,
             marks=marks,
             first_rows=tasks.first_rows,
             first_tasks=tasks.first_tasks,
             steps=slots.steps,
-            degree=arrays.asarray(graph.out_degree.astype(np.uint32)),
+            degree=degree,
+            kept=kept,
             pieces=arrays.full(turns * MOST_COLUMNS, np.uint64(2**64 - 1), np.uint64),
             partials=arrays.zeros(_MOST_PARTIALS * blocks, np.float64),
             blocks=blocks,
@@ -151,8 +169,14 @@ class BatchGraph:
     def nodes(self, own: Own, first: int, used: int, stride: int) -> tuple[Any, ...]:
         """Return what all kernels take of the nodes, and of ``used`` columns from ``first`` on."""
         own_of = own.starts, own.columns, own.weights, np.uint32(first)
-        counts = self.problem.graph.nodes, self.idle, stride, used
-        return own.degree, *own_of, *map(np.uint32, counts)
+        counts = self.count, self.idle, stride, used
+        return own.degree, self.kept, *own_of, *map(np.uint32, counts)
+
+    def lost(self, values: Any) -> float:
+        """Return what of these values of nodes, an array on the device, no edge carries to another of the nodes."""
+        arrays = current().arrays
+        leaves = arrays.where(self.degree > 0, self.degree - self.kept, np.uint32(1))
+        return float((values * leaves / arrays.maximum(self.degree, 1)).sum())
 
     @property
     def idle(self) -> int:
@@ -186,11 +210,12 @@ class BatchGraph:
 
 
 def groups_of(stride: int, most: int) -> list[tuple[int, int]]:
-    """Return the first column and the number of columns of each launch.
+    """Return the first column and the number of columns of each launch: as few as may be, of about the same size.
 
     Examples
     --------
-    >>> groups_of(112, 64)
-    [(0, 64), (64, 48)]
+    >>> groups_of(112, 64), groups_of(96, 64)
+    ([(0, 64), (64, 48)], [(0, 48), (48, 48)])
     """
-    return [(first, min(most, stride - first)) for first in range(0, stride, most)]
+    size = padded_columns(-(-stride // -(-stride // most)))
+    return [(first, min(size, stride - first)) for first in range(0, stride, size)]

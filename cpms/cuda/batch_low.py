@@ -65,7 +65,7 @@ class Kept:
         arrays, row = current().arrays, stride * storage.width // 8
         self.graph, self.storage = graph, storage
         slots = min(SLOTS, 8 * KEPT_BYTES // storage.width)
-        self.z = arrays.empty((slots, graph.problem.graph.nodes + 1, row), np.uint8)
+        self.z = arrays.empty((slots, graph.count + 1, row), np.uint8)
         self.z[:, -1] = 0
         # Of each slot and query: one over the scale, the mass that is spread, the largest; see `BatchPast`.
         self.past = arrays.zeros((3, SLOTS, stride), np.float64)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cpms.batch import Query
+from cpms.batch import Query, Solved
 from cpms.batch_refine import Lockstep, LowGoal
 from cpms.cuda import variants
 from cpms.cuda.backend import NOTED, current
@@ -24,17 +24,29 @@ from cpms.cuda.batch import (
     memory_for,
     sweeps_of,
 )
-from cpms.cuda.batch_graph import FULL_COLUMNS, MOST_COLUMNS, BatchGraph, values_a_lane
+from cpms.cuda.batch_core import BatchCore
+from cpms.cuda.batch_graph import FULL_COLUMNS, MOST_COLUMNS, values_a_lane
 from cpms.cuda.batch_low import Kept, LowSweeps
 from cpms.engine import Floats, Problem, Sweep
-from cpms.format import FP16, FP32, FloatFormat
+from cpms.format import DOUBLE_BITS, FP16, FP32, FloatFormat
+from cpms.precision import FLOAT64
+from cpms.refine import Refining
+from cpms.result import Status, Step
+from cpms.stopping import Stopping
 
 _GROUP = 4
 """Low sweeps that are launched before those that were launched before them are looked at."""
 
 
 class CudaRefiningBatch(Lockstep):
-    """x and c of all queries, node by node, in device memory."""
+    """x and c of all queries, node by node, in device memory.
+
+    Parameters
+    ----------
+    problem : Problem
+    core : BatchCore, optional
+        What is swept; what pays by default.
+    """
 
     _places: Places
     _iterates: Iterates
@@ -42,35 +54,55 @@ class CudaRefiningBatch(Lockstep):
     _c: Any
     _kept: Kept | None
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, core: BatchCore | None = None) -> None:
         current().compile(needed_variants())
         self.problem = problem
-        self._graph = BatchGraph.of(problem)
-        self.nbytes = self._graph.nbytes
+        self._core = core or BatchCore.of(problem)
+        self._graph = self._core.swept
+        self.nbytes = self._core.nbytes
         self.width = fitting_width(problem, MOST_COLUMNS, REFINE_BYTES)
 
-    def start(self, queries: list[Query], first: Floats) -> None:
-        """Begin all queries at the same first iterate."""
+    def solve(self, queries: list[Query], first: Floats, policy: Refining, stopping: Stopping) -> Solved:
+        """Refine queries together, but for those whose teleports reach nothing that is swept."""
+        reached = [reach > 0.0 for reach in self._core.shared_out(queries)[2]]
+        swept = [query for query, is_reached in zip(queries, reached, strict=True) if is_reached]
+        others = [query for query, is_reached in zip(queries, reached, strict=True) if not is_reached]
+        answers = iter(super().solve(swept, first, policy, stopping) if swept else [])
+        behind = iter(self._behind(others) if others else [])
+        return [next(answers if is_reached else behind) for is_reached in reached]
+
+    def _behind(self, queries: list[Query]) -> Solved:
+        """Answer queries whose ranks are 0 on all nodes that are swept."""
+        began = time.perf_counter()
         with memory_for(self.problem, len(queries), REFINE_BYTES):
-            self._places = Places(queries, self._graph.degree)
-            self._iterates = Iterates(self._graph, first, self._places.stride)
-            self._c = current().arrays.empty((self.problem.graph.nodes, self._places.stride), np.float32)
-            self._answers = Answers(self._graph, len(queries))
+            places, answers = Places(queries, self._core), Answers(self._core, len(queries))
+            shares = current().arrays.zeros((len(self._core.degree) + 1, places.stride), np.float64)
+        nothing = np.zeros(places.stride)
+        factors = self._core.follow_up(shares, places.behind, nothing, nothing, nothing)
+        taken = answers.take(shares, places.columns, factors[places.columns])
+        step = Step(1, 0.0, FLOAT64, DOUBLE_BITS, DOUBLE_BITS, 1.0, time.perf_counter() - began)
+        return [(ranks, Status.CONVERGED, [step]) for ranks in taken]
+
+    def start(self, queries: list[Query], first: Floats) -> None:
+        """Begin all queries at the same first iterate; the teleport of each reaches what is swept."""
+        with memory_for(self.problem, len(queries), REFINE_BYTES):
+            self._places = Places(queries, self._core)
+            self._iterates = Iterates(self._core, first, self._places.stride)
+            self._c = current().arrays.empty((self._graph.count, self._places.stride), np.float32)
+            self._answers = Answers(self._core, len(queries))
         self._kept = None
         stride = self._places.stride
-        # Mass and dangling mass of the next round's x, until low sweeps change it.
+        # Mass, and what of it is lost, of the next round's x, until low sweeps change it.
         self._mass = np.ones(stride)
-        self._dangling = np.full(stride, first[self.problem.graph.dangling_nodes].sum())
+        self._lost = np.full(stride, self._iterates.lost)
         self._has_c = np.zeros(stride)
 
     def full(self) -> list[Sweep]:
         """Correct and sweep in float64."""
-        if self._has_c.any():
-            self._correct()
-        options = full_options(self.problem, self._mass, self._dangling)
+        self._correct()
+        options = full_options(self.problem, self._mass, self._lost)
         found = self._iterates.sweep(self._places, options, self._c)
-        self._mass, self._dangling, self._largest = found[2], found[3], found[5]
-        self._has_c = np.zeros(self._places.stride)
+        self._mass, self._lost, self._largest = found[2], found[3], found[5]
         return [Sweep(*sweep) for sweep in sweeps_of(found, self._places.columns)]
 
     def low(self, goals: list[LowGoal | None]) -> list[tuple[list[float], list[float]]]:
@@ -93,23 +125,24 @@ class CudaRefiningBatch(Lockstep):
 
         What low sweeps found counts where a limit of sweeps ends a solve before it is added.
         """
-        columns = [self._places.columns[place] for place in places]
-        taken = self._answers.take(self._iterates.shares, columns)
-        for ranks, column in zip(taken, columns, strict=True):
-            if self._has_c[column]:
-                ranks += self._c[:, column]
-                ranks *= ranks > 0
+        self._correct()
+        columns, shares = [self._places.columns[place] for place in places], self._iterates.shares
+        factors = self._core.follow_up(shares, self._places.behind, self._places.reach, self._mass, self._lost)
+        taken = self._answers.take(shares, columns, factors[columns])
         kept = self._places.without(places)
         if kept is not None:
             self._iterates.close_up(kept)
             self._kept = None
             self._c = self._c.take(kept, axis=1)
             here = current().to_host(kept)
-            self._mass, self._dangling, self._has_c = self._mass[here], self._dangling[here], self._has_c[here]
-            self._largest = self._largest[here]
+            self._mass, self._lost, self._largest = self._mass[here], self._lost[here], self._largest[here]
+            self._has_c = self._has_c[here]
         return taken
 
     def _correct(self) -> None:
+        """Add to x what low sweeps have found since the last time."""
+        if not self._has_c.any():
+            return
         places, has = self._places, current().arrays.asarray(self._has_c)
 
         def launch(first: int, used: int) -> int:
@@ -119,10 +152,11 @@ class CudaRefiningBatch(Lockstep):
             )
             return self._graph.launch(variants.batch_correct(values_a_lane(used)), arguments)
 
-        mass, dangling = self._graph.totals(2, 2, places.stride, FULL_COLUMNS, launch)
+        mass, lost = self._graph.totals(2, 2, places.stride, FULL_COLUMNS, launch)
         # Others keep what their last sweep found, bit for bit what it would be without these.
         self._mass = np.where(self._has_c > 0, mass, self._mass)
-        self._dangling = np.where(self._has_c > 0, dangling, self._dangling)
+        self._lost = np.where(self._has_c > 0, lost, self._lost)
+        self._has_c = np.zeros_like(self._has_c)
 
     def _low(
         self, storage: FloatFormat, until: Floats, limits: npt.NDArray[np.int64], began: float
@@ -177,7 +211,7 @@ def needed_variants() -> list[variants.Variant]:
     """Return what rounds launch, with the formats of the default policy; others are compiled when they come."""
     wanted = [*variants.BATCHING, *variants.ARRANGING]
     for each in (1, 2):
-        wanted += [*variants.batch_full(each, refines=True), variants.batch_correct(each)]
+        wanted += [*variants.batch_full(each, refines=True), variants.batch_correct(each), variants.batch_behind(each)]
     for storage in (FP16, FP32):
         wanted += variants.batch_kept(storage)
         for each in (1, 2, 4):

@@ -91,33 +91,49 @@ def peel(graph: Graph, indptr: Any, sources: Any, cost: Cost | None = None) -> P
         The graph's.
     cost : Cost, optional
     """
-    arrays, cost = current().arrays, cost or Cost()
-    level = arrays.full(graph.nodes, _NO_LEVEL, np.uint32)
+    cost = cost or Cost()
+    level = current().arrays.full(graph.nodes, _NO_LEVEL, np.uint32)
     at = indptr, sources, level, np.uint32(graph.nodes), np.uint32(_MOST_ENTRIES)
-
     before = _levels(lambda now: _run(_BEFORE, at, np.uint32(now)), cost)
     inside = graph.nodes - _rows(before)
     before = _paying(before, cost, graph.nodes, cost.launch + cost.sweeps * cost.aimed * inside)
     level[level >= len(before)] = _NO_LEVEL
+    behind = _behind(graph, at, cost, graph.nodes - _rows(before))
+    return _peeled(level, before, behind, numbering.chosen(graph)) if before or behind else None
 
-    left = arrays.asarray(graph.out_degree.astype(np.uint32))
+
+def peel_behind(graph: Graph, indptr: Any, sources: Any, cost: Cost) -> Peel | None:
+    """Return one of nodes that lead to no cycle alone, whatever their rows; the others are in the graph's order."""
+    level = current().arrays.full(graph.nodes, _NO_LEVEL, np.uint32)
+    at = indptr, sources, level, np.uint32(graph.nodes), np.uint32(graph.edges)
+    behind = _behind(graph, at, cost, graph.nodes)
+    return _peeled(level, [], behind, None) if behind else None
+
+
+def _behind(graph: Graph, at: tuple[Any, ...], cost: Cost, remaining: int) -> list[tuple[int, int]]:
+    """Return nodes and entries of the levels behind the core that pay, the last first; others have none of ``at``'s."""
+    level, left = at[2], current().arrays.asarray(graph.out_degree.astype(np.uint32))
 
     def take(now: int) -> tuple[int, int]:
         if now:
             _launch(_EDGES, at, left, np.uint32(_LAST_LEVEL - (now - 1)))
         return _run(_BEHIND, at, left, np.uint32(_LAST_LEVEL - now))
 
-    remaining = graph.nodes - _rows(before)
     behind = _levels(take, cost)
     inside = remaining - _rows(behind)
     behind = _paying(behind, cost, remaining, cost.launch + cost.sweeps * cost.counted * inside)
     level[(level > _NO_LEVEL) & (level <= _LAST_LEVEL - len(behind))] = _NO_LEVEL
-    if not (before or behind):
-        return None
-    core = remaining - _rows(behind)
-    order = _order(level, len(before), len(behind), numbering.chosen(graph))
-    place = arrays.empty(graph.nodes, np.uint32)
-    place[order] = arrays.arange(graph.nodes, dtype=np.uint32)
+    return behind
+
+
+def _peeled(
+    level: Any, before: list[tuple[int, int]], behind: list[tuple[int, int]], chosen: numbering.Numbering | None
+) -> Peel:
+    arrays, nodes = current().arrays, len(level)
+    order = _order(level, len(before), len(behind), chosen)
+    place = arrays.empty(nodes, np.uint32)
+    place[order] = arrays.arange(nodes, dtype=np.uint32)
+    core = nodes - _rows(before) - _rows(behind)
     return Peel(order, place, core, [rows for rows, _ in before], [rows for rows, _ in reversed(behind)])
 
 

@@ -74,6 +74,7 @@ _FILES = {
     "batch_sums": "batch.cu",
     "batch_first": "batch.cu",
     "batch_correct": "batch.cu",
+    "batch_behind": "batch.cu",
     "batch_ranks": "batch.cu",
     "batch_totals": "batch.cu",
     "batch_low_next": "batch_low.cu",
@@ -374,6 +375,11 @@ def batch_correct(each: int) -> Variant:
     return Variant("batch_correct", (f"{each}",), (f"{each}",))
 
 
+def batch_behind(each: int) -> Variant:
+    """Return what follows, in a batch, for nodes behind those that are swept."""
+    return Variant("batch_behind", (f"{each}",), (f"{each}",), SHAPES[16])
+
+
 def ranks_correct(shape: Shape) -> Variant:
     """Return the correction of a rank's iterate, and what it finds of masses."""
     return _shaped("ranks_correct", shape, (), ())
@@ -582,7 +588,7 @@ def batches() -> Iterator[Variant]:
     for each in (1, 2):
         for refines in (False, True):
             yield from batch_full(each, refines=refines)
-        yield batch_correct(each)
+        yield from (batch_correct(each), batch_behind(each))
     for name in ("fp32", "fp16", "bf16", "e5m2", "e4m3", "fp16-zero"):
         storage = format_named(name)
         assert isinstance(storage, FloatFormat)  # noqa: S101  # All of these are.

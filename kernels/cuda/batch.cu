@@ -17,7 +17,7 @@ struct BatchFullEnd {
     const double* shares;
     double* fresh;
     float* change;  // r / degree, or r on dangling nodes, where Refines
-    // L1, squares, mass, dangling mass; largest |r|, largest |r / degree| as it is stored
+    // L1, squares, mass, mass that is lost; largest |r|, largest |r / degree| as it is stored
     BatchTotals<Each, 5 + Refines, 4> totals;
 
     CPMS_DEVICE Loaded load(u32 row, const Lane<Each>& mine) const {
@@ -50,7 +50,7 @@ struct BatchFullEnd {
             totals.add(0, k, fabs(r));
             totals.add(1, k, r * r);
             totals.add(2, k, y[k]);
-            totals.add(3, k, degree ? 0.0 : y[k]);
+            totals.add(3, k, y[k] * inverse * with.row.lost());
             totals.add(4, k, fabs(r));
             if constexpr (Refines) {
                 left[k] = (float)(r * inverse);
@@ -109,12 +109,13 @@ CPMS_DEVICE void batch_first(const BatchNodes& nodes, double damping, const doub
     end.totals.template leave<double>(partials, nodes.columns);
 }
 
-// x = x + c, not below 0, for queries that have a c (1, else 0); mass and dangling mass of all.
+// x = x + c, not below 0, for queries that have a c (1, else 0); mass and lost mass of all.
 template <int Each>
 CPMS_DEVICE void batch_correct(const BatchNodes& nodes, const double* has, double* shares, const float* c,
                                double* partials) {
     each_row<Each, 2, 2>(nodes, partials, [&](u32 row, const Lane<Each>& mine, BatchTotals<Each, 2, 2>& found) {
-        const u32 degree = RowOf(nodes, row).degree();
+        const RowOf of(nodes, row);
+        const u32 degree = of.degree();
         const double inverse = nodes.inverse(degree), by = degree ? (double)degree : 1.0;
         u8* const at = mine.template at<8>((u8*)shares, row);
         const auto old = load_run_bytes<8 * Each>(at, Default{});
@@ -127,15 +128,51 @@ CPMS_DEVICE void batch_correct(const BatchNodes& nodes, const double* has, doubl
             share = share < 0.0 ? 0.0 : share;  // rounding left less
             run.template put<64>(k, bits_of(share));
             found.add(0, k, share * by);
-            found.add(1, k, degree ? 0.0 : share);
+            found.add(1, k, share * of.lost());
         }
         if (mine.writes) store_run_bytes(at, run);
     });
 }
 
-// ranks[places[i]][row]: x of the query in columns[i]. Rows of x become columns in shared memory.
-CPMS_DEVICE void batch_ranks(const double* shares, const u32* degree, u32 nodes, u32 stride, const u32* columns,
-                             const u32* places, u32 count, double* ranks) {
+// What shares of nodes behind those that are swept come to, from those before them: y = damping sum + share v.
+template <int Each>
+struct BatchBehindEnd {
+    const BatchNodes& nodes;
+    double damping;
+    const double* share;  // of each query
+    double* out;
+    BatchTotals<Each, 1, 1> mass;
+
+    CPMS_DEVICE RowOf load(u32 row, const Lane<Each>&) const { return RowOf(nodes, row); }
+    CPMS_DEVICE void finish(u32 row, const double (&sum)[Each], const RowOf& with, const Lane<Each>& mine) {
+        const double inverse = nodes.inverse(with.degree());
+        double y[Each];
+        Run<8 * Each> run{};
+#pragma unroll
+        for (int k = 0; k < Each; ++k) y[k] = damping * sum[k];
+        if (with.has_own()) add_own(nodes.own, row, mine.first, y, [&](int k) { return share[mine.first + k]; });
+#pragma unroll
+        for (int k = 0; k < Each; ++k) {
+            run.template put<64>(k, bits_of(y[k] * inverse));
+            mass.add(0, k, y[k]);
+        }
+        if (mine.writes) store_run_bytes(mine.template at<8>((u8*)out, row), run);
+    }
+    CPMS_DEVICE void turn_done() const {}
+};
+
+// A level of nodes behind those that are swept; `shares` are those of all before it.
+template <int Each>
+CPMS_DEVICE void batch_behind(const BatchEdges& edges, const BatchNodes& nodes, double damping, const double* share,
+                              const double* shares, double* out, double* partials) {
+    BatchBehindEnd<Each> end{nodes, damping, share, out, {}};
+    walk_batch<double, Each>(edges, (const u8*)shares, nodes.columns, end);
+    end.mass.template leave<double>(partials, nodes.columns);
+}
+
+// ranks[places[i]][order[row]]: x of the query in columns[i], times its factor. Rows of x become columns in shared memory.
+CPMS_DEVICE void batch_ranks(const double* shares, const u32* degree, const u32* order, u32 nodes, u32 swept, u32 stride,
+                             const u32* columns, const u32* places, const double* factors, u32 count, double* ranks) {
     constexpr u32 side = 32;
     __shared__ double tile[side][side + 1];
     const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -145,13 +182,15 @@ CPMS_DEVICE void batch_ranks(const double* shares, const u32* degree, u32 nodes,
 #pragma unroll
             for (u32 i = warp; i < side; i += block_warps) {
                 const u32 row = smaller(first + i, nodes - 1), of = load_word(degree + row, ReadOnly{});
-                tile[i][lane] = shares[(u64)row * stride + column] * (double)(of ? of : 1);
+                const u64 at = row < swept ? row : row + 1;  // between them are zeros
+                tile[i][lane] = shares[at * stride + column] * (double)(of ? of : 1);
             }
             __syncthreads();
 #pragma unroll
             for (u32 i = warp; i < side; i += block_warps) {
                 if (begin + i < count && first + lane < nodes) {
-                    ranks[(u64)places[begin + i] * nodes + first + lane] = tile[lane][i];
+                    const u32 node = load_word(order + first + lane, ReadOnly{});
+                    ranks[(u64)places[begin + i] * nodes + node] = tile[lane][i] * factors[begin + i];
                 }
             }
             __syncthreads();
@@ -195,11 +234,20 @@ CPMS_DEVICE void batch_totals(const double* partials, u32 blocks, const Columns&
         NAME(CPMS_BATCH_NODES, const double* has, double* shares, const float* c, double* partials) { \
         cpms::batch_correct<EACH>(CPMS_BATCH_NODES_GIVEN, has, shares, c, partials);                  \
     }
+#define CPMS_BATCH_BEHIND(NAME, EACH)                                                                 \
+    extern "C" __global__ void __launch_bounds__(512, 1)                                              \
+        NAME(CPMS_BATCH_EDGES, CPMS_BATCH_NODES, double damping, const double* share,                 \
+             const double* shares, double* out, double* partials) {                                   \
+        cpms::batch_behind<EACH>(CPMS_BATCH_EDGES_GIVEN, CPMS_BATCH_NODES_GIVEN, damping, share,      \
+                                 shares, out, partials);                                              \
+    }
 #define CPMS_BATCH_RANKS(NAME)                                                                         \
     extern "C" __global__ void __launch_bounds__(256)                                                 \
-        NAME(const double* shares, const unsigned* degree, unsigned nodes, unsigned stride,           \
-             const unsigned* columns, const unsigned* places, unsigned count, double* ranks) {        \
-        cpms::batch_ranks(shares, degree, nodes, stride, columns, places, count, ranks);              \
+        NAME(const double* shares, const unsigned* degree, const unsigned* order, unsigned nodes,     \
+             unsigned swept, unsigned stride, const unsigned* columns, const unsigned* places,        \
+             const double* factors, unsigned count, double* ranks) {                                  \
+        cpms::batch_ranks(shares, degree, order, nodes, swept, stride, columns, places, factors,      \
+                          count, ranks);                                                              \
     }
 #define CPMS_BATCH_TOTALS(NAME)                                                                       \
     extern "C" __global__ void __launch_bounds__(256)                                                 \

@@ -110,7 +110,7 @@ CPMS_DEVICE void batch_collect(const BatchNodes& nodes, const double* until, con
         return load_run_bytes<4 * Each>((const u8*)(here[which] + threadIdx.x % 32 * Each), Default{});
     };
     each_row<Each, 1, 1>(nodes, partials, [&](u32 row, const Lane<Each>& mine, BatchTotals<Each, 1, 1>& lost) {
-        const u32 degree = RowOf(nodes, row).degree();
+        const RowOf of(nodes, row);
         u8* const at = mine.template at<number>(z, row);
         auto kept = load_singles<Each>(c, row, mine, Streaming{});
         Run<Each * number> run[kept_sweeps];
@@ -139,7 +139,7 @@ CPMS_DEVICE void batch_collect(const BatchNodes& nodes, const double* until, con
         float sum[Each];
 #pragma unroll
         for (int j = 0; j < Each; ++j) {
-            sum[j] = fmaf(added[j], (float)nodes.stored_by(degree), single_of(kept.word[j]));
+            sum[j] = fmaf(added[j], (float)nodes.stored_by(of.degree()), single_of(kept.word[j]));
         }
         if (mine.writes) store_singles<Each>(c, row, mine, sum);
         if constexpr (Sends) {
@@ -151,7 +151,7 @@ CPMS_DEVICE void batch_collect(const BatchNodes& nodes, const double* until, con
             Narrow<Q>::template values<Each>(stored, sum);
 #pragma unroll
             for (int j = 0; j < Each; ++j) {
-                lost.add(0, j, (double)fmaf(-sum[j], single_of(back.word[j]), sent[j]) * degree);
+                lost.add(0, j, (double)fmaf(-sum[j], single_of(back.word[j]), sent[j]) * of.kept);
             }
         }
     });

@@ -39,7 +39,7 @@ struct BatchLowEnd {
         if (mine.writes) store_run_bytes(mine.template at<Narrow<Q>::width / 8>(out, row), run, Streaming{});
         Narrow<Q>::template values<Each>(run, kept);
 #pragma unroll
-        for (int k = 0; k < Each; ++k) lost[k] += fmaf(-(float)degree, kept[k], r[k]);
+        for (int k = 0; k < Each; ++k) lost[k] += fmaf(-(float)with.kept, kept[k], r[k]);
     }
     CPMS_DEVICE void turn_done() {
         const auto back = option(low_back);
@@ -78,7 +78,8 @@ CPMS_DEVICE void batch_low(const BatchEdges& edges, const BatchNodes& nodes, con
 template <class Q, int Each>
 CPMS_DEVICE void batch_quantise(const BatchNodes& nodes, const float* options, float* c, u8* z, double* partials) {
     each_row<Each, 1, 1>(nodes, partials, [&](u32 row, const Lane<Each>& mine, BatchTotals<Each, 1, 1>& lost) {
-        const u32 degree = RowOf(nodes, row).degree();
+        const RowOf of(nodes, row);
+        const u32 degree = of.degree();
         const auto change = load_singles<Each>(c, row, mine);
         const auto up = load_singles<Each>(options, low_scale, mine);
         const auto back = load_singles<Each>(options, low_back, mine);
@@ -94,7 +95,7 @@ CPMS_DEVICE void batch_quantise(const BatchNodes& nodes, const float* options, f
         for (int k = 0; k < Each; ++k) {
             const float left = degree ? fmaf(-kept[k], single_of(back.word[k]), share[k]) : share[k];
             const bool begins = single_of(up.word[k]) > 0.0f;
-            lost.add(0, k, begins ? (double)left * (degree ? degree : 1u) : 0.0);
+            lost.add(0, k, begins ? (double)left * of.kept + (double)share[k] * of.lost() : 0.0);
             kept[k] = begins ? 0.0f : share[k];
         }
         if (!mine.writes) return;

@@ -6,6 +6,7 @@ namespace cpms {
 
 struct BatchNodes {
     const u32* degree;  // out-degree, 0 for dangling nodes; `own_bit` is set where teleport brings a node something
+    const u32* kept;    // how many of a node's edges stay among the nodes: what the others carry is lost, as on dangling ones
     BatchOwn own;
     u32 count;
     u32 idle;  // degree by which what dangling nodes keep is stored: nobody gathers it, and it goes with the others
@@ -19,10 +20,13 @@ constexpr u32 own_bit = 0x80000000u;
 
 // What a row's end needs besides its sum and its queries' numbers.
 struct RowOf {
-    u32 word;
-    CPMS_DEVICE RowOf(const BatchNodes& nodes, u32 row) : word(load_word(nodes.degree + row, ReadOnly{})) {}
+    u32 word, kept;
+    CPMS_DEVICE RowOf(const BatchNodes& nodes, u32 row)
+        : word(load_word(nodes.degree + row, ReadOnly{})), kept(load_word(nodes.kept + row, ReadOnly{})) {}
     CPMS_DEVICE u32 degree() const { return word & ~own_bit; }
     CPMS_DEVICE bool has_own() const { return word & own_bit; }
+    // Shares of the node that are lost.
+    CPMS_DEVICE u32 lost() const { return degree() ? degree() - kept : 1u; }
 };
 
 template <int Each, class Policy = Default>
@@ -59,9 +63,10 @@ CPMS_DEVICE void each_row(const BatchNodes& nodes, double* partials, Work work) 
 }  // namespace cpms
 
 #define CPMS_BATCH_NODES                                                                              \
-    const unsigned *degree, const unsigned *own_starts, const unsigned *own_column,                   \
+    const unsigned *degree, const unsigned *kept, const unsigned *own_starts, const unsigned *own_column, \
         const double *own_weight, unsigned own_first, unsigned count, unsigned idle, unsigned stride, unsigned used
 #define CPMS_BATCH_NODES_GIVEN                                                                        \
     cpms::BatchNodes {                                                                                \
-        degree, cpms::BatchOwn{own_starts, own_column, own_weight, own_first}, count, idle, cpms::Columns { stride, used } \
+        degree, kept, cpms::BatchOwn{own_starts, own_column, own_weight, own_first}, count, idle,     \
+            cpms::Columns { stride, used }                                                            \
     }
