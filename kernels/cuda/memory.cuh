@@ -133,6 +133,13 @@ CPMS_DEVICE void reload(u32& word, const u16* at) {
 #endif
 }
 
+// Asks for what will be loaded soon: the second-level cache has it by then.
+CPMS_DEVICE void fetch_ahead(const void* at) {
+#if defined(__CUDA_ARCH__)
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(at));
+#endif
+}
+
 // Where a store leaves what it wrote: in the second-level cache, or there first to be evicted.
 template <class Word>
 CPMS_DEVICE void store_word(Word* at, const Word& word, Default) {

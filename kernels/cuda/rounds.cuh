@@ -22,6 +22,7 @@ template <bool Personal>
 struct OwnSink {
     CPMS_DEVICE OwnSink() {}
     CPMS_DEVICE OwnSink(const Nodes&, u32) {}
+    static CPMS_DEVICE void expect(const Nodes&, u32) {}
     CPMS_DEVICE double of(double, double common) const { return common; }
 };
 template <>
@@ -29,6 +30,7 @@ struct OwnSink<true> {
     double sink;
     CPMS_DEVICE OwnSink() {}
     CPMS_DEVICE OwnSink(const Nodes& nodes, u32 row) : sink(load_double(nodes.sink + row * nodes.sink_step)) {}
+    static CPMS_DEVICE void expect(const Nodes& nodes, u32 row) { fetch_ahead(nodes.sink + row * nodes.sink_step); }
     CPMS_DEVICE double of(double mass, double) const { return mass * sink; }
 };
 // What it gets of teleport, in full sweeps, beside what it gets `before`, in which all is unless Personal.
@@ -36,6 +38,7 @@ template <bool Personal>
 struct OwnTeleport {
     CPMS_DEVICE OwnTeleport() {}
     CPMS_DEVICE OwnTeleport(const Nodes&, u32) {}
+    static CPMS_DEVICE void expect(const Nodes&, u32) {}
     CPMS_DEVICE double plus(double rest, double before) const { return before; }
 };
 template <>
@@ -44,6 +47,9 @@ struct OwnTeleport<true> {
     CPMS_DEVICE OwnTeleport() {}
     CPMS_DEVICE OwnTeleport(const Nodes& nodes, u32 row)
         : teleport(load_double(nodes.teleport + row * nodes.teleport_step)) {}
+    static CPMS_DEVICE void expect(const Nodes& nodes, u32 row) {
+        fetch_ahead(nodes.teleport + row * nodes.teleport_step);
+    }
     CPMS_DEVICE double plus(double rest, double before) const { return before + rest * teleport; }
 };
 
@@ -52,6 +58,7 @@ template <bool Partial>
 struct Kept {
     CPMS_DEVICE Kept() {}
     CPMS_DEVICE Kept(const Nodes&, u32) {}
+    static CPMS_DEVICE void expect(const Nodes&, u32) {}
     CPMS_DEVICE u32 of(u32 degree) const { return degree; }
     CPMS_DEVICE double leaves(u32, double) const { return 0.0; }
 };
@@ -60,6 +67,7 @@ struct Kept<true> {
     u32 count;
     CPMS_DEVICE Kept() {}
     CPMS_DEVICE Kept(const Nodes& nodes, u32 node) : count(load_word(nodes.kept + node, ReadOnly{})) {}
+    static CPMS_DEVICE void expect(const Nodes& nodes, u32 node) { fetch_ahead(nodes.kept + node); }
     CPMS_DEVICE u32 of(u32) const { return count; }
     CPMS_DEVICE double leaves(u32 degree, double share) const { return share * (degree - count); }
 };
@@ -197,6 +205,12 @@ struct LowEnd {
         return Loaded{load_word(nodes.degree + row, ReadOnly{}), c[row], OwnSink<Personal>(nodes, row),
                       Kept<Partial>(nodes, row)};
     }
+    CPMS_DEVICE void expect(u32 row) const {
+        fetch_ahead(nodes.degree + row);
+        fetch_ahead(c + row);
+        OwnSink<Personal>::expect(nodes, row);
+        Kept<Partial>::expect(nodes, row);
+    }
     CPMS_DEVICE void finish(u32 row, double total, const Loaded& with) {
         const double r = fma(total, by.factor, with.sink.of(by.lost_damped, by.common));
         double z;
@@ -258,6 +272,12 @@ struct FullEnd {
     CPMS_DEVICE Loaded load(u32 row) const {
         return Loaded{load_word(nodes.degree + row, ReadOnly{}), shares[row], OwnSink<Personal>(nodes, row),
                       OwnTeleport<Personal>(nodes, row)};
+    }
+    CPMS_DEVICE void expect(u32 row) const {
+        fetch_ahead(nodes.degree + row);
+        fetch_ahead(shares + row);
+        OwnSink<Personal>::expect(nodes, row);
+        OwnTeleport<Personal>::expect(nodes, row);
     }
     CPMS_DEVICE void finish(u32 row, double total, const Loaded& with) {
         const double plus = with.teleport.plus(by.rest, with.sink.of(by.dangling_damped, by.common));

@@ -199,6 +199,8 @@ struct Met {
             // Where a branch ends its loads are waited for; but float64 has no registers for more.
             if (early > 1 || ended > 0) loaded[j] = at_end.load(smaller(row + (i < ended ? i : 0), rows - 1));
         }
+#pragma unroll 1
+        for (u32 i = 32 * early + lane; i < ended; i += 32) at_end.expect(row + i);
     }
 };
 
