@@ -239,11 +239,12 @@ CPMS_DEVICE u32 add_until_end(const Values (&gathered)[Together], u32 from, u32 
 #undef CPMS_ADD
 }
 
-// How many values a lane has on their way: `now`, and while it adds those up as many of the next ones where `ahead`.
+// How many values a lane has on their way: `now`, and while it adds those up as many of the next ones where `ahead`; where
+// these are `fetched`, the second-level cache has them by then, which pays where it is not what sweeps wait for.
 template <int Bytes, int Each>
 struct Gathers {
     static constexpr int now = 8;
-    static constexpr bool ahead = Bytes <= 4 && Each <= 2;
+    static constexpr bool ahead = Bytes <= 4 && Each <= 2, fetched = Bytes >= 16;
 };
 
 // Calls at_end.finish(row, sums, at_end.load(row, lane), lane) once a row, and at_end.turn_done() after a task.
@@ -270,6 +271,12 @@ CPMS_DEVICE void walk_batch(const BatchEdges& edges, const u8* values, const Col
         for (int j = 0; j < together; ++j) {
             const u32 from = __shfl_sync(all_lanes, sources, first + j);
             into[j] = load_run_bytes<Each * number>(first_values + (u64)from * row_bytes, ReadOnly{});
+        }
+    };
+    const auto fetch_ahead_of = [&](u32 sources, u32 first) {
+#pragma unroll
+        for (int j = 0; j < together; ++j) {
+            fetch_ahead(first_values + (u64)__shfl_sync(all_lanes, sources, first + j) * row_bytes);
         }
     };
     u32 side = 0;
@@ -300,6 +307,10 @@ CPMS_DEVICE void walk_batch(const BatchEdges& edges, const u8* values, const Col
                     gather(next, behind < 32 ? source : following, behind % 32);
                 } else {
                     gather(gathered, source, chunk);
+                    if constexpr (Gathers<Each * number, Each>::fetched) {
+                        const u32 behind = chunk + together;
+                        fetch_ahead_of(behind < 32 ? source : following, behind % 32);
+                    }
                 }
                 u32 from = 0;
 #pragma unroll 1
