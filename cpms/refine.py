@@ -20,7 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from cpms.engine import Floats, Refinement, Round
+from cpms.engine import Floats, Norm, Refinement, Round
 from cpms.errors import InputError
 from cpms.extrapolation import DEPTH
 from cpms.format import FP16, FP32, FloatFormat, Format
@@ -167,15 +167,18 @@ class Planning:
     def __init__(self, policy: Refining, damping: float) -> None:
         self._policy, self._damping = policy, damping
         self.plan, self._state = policy.init()
+        self.residuals: list[float] = []
+        """What full sweeps found of this plan, in the norm asked for."""
         self._promised, self._before = 1.0, math.inf
         self._behind, self._cut = self.plan, 0
 
-    def add(self, made: Round, plan: Plan) -> None:
+    def add(self, made: Round, plan: Plan, norm: Norm = "l1") -> None:
         """Look at a round that went by this plan.
 
         What low sweeps left that went by another plan than the present one says nothing of this one. A round that
         was cut short and left more than its sweeps would have by the damping alone is one that rounding held.
         """
+        self.residuals.append(made.found.of(norm))
         l1 = made.found.l1
         if 0.0 < self._before < math.inf and self._behind == self.plan:
             found = l1 / self._before
@@ -187,6 +190,27 @@ class Planning:
             wider, state = self._policy.update(self._state, 0.0, self._promised)
             if wider.storage is not None:  # Whether low sweeps are of no use at all, a full one has to say.
                 self.plan, self._state = wider, state
+
+    def status(self, found: Round, plan: Plan, stopping: Stopping, done: int) -> Status | None:
+        """Return how a solve ends after rounds that went by this plan, None if it goes on."""
+        status = self._status(found, plan, stopping, done)
+        if self.plan != plan:
+            del self.residuals[:-1]
+        return status
+
+    def _status(self, found: Round, plan: Plan, stopping: Stopping, done: int) -> Status | None:
+        residuals = self.residuals
+        if not (math.isfinite(residuals[-1]) and math.isfinite(found.found.mass) and found.found.mass > 0):
+            return Status.NON_FINITE
+        if stopping.iterations is not None:
+            return Status.FIXED if done >= stopping.iterations else None
+        if residuals[-1] < stopping.tol and not found.low:
+            return Status.CONVERGED
+        if done >= stopping.max_iterations:
+            return Status.MAX_ITERATIONS
+        rounds = STALLED_ITERATIONS if plan.storage is None else _STALLED_ROUNDS
+        stalled = len(residuals) > rounds and min(residuals[-rounds:]) >= min(residuals[:-rounds])
+        return Status.STAGNATED if stalled else None
 
 
 def default_gain(storage: FloatFormat) -> float:
@@ -243,7 +267,6 @@ def refine(
     began = time.perf_counter()
     planning = Planning(policy, operator.damping)
     history: list[Step] = []
-    residuals: list[float] = []
     while True:
         plan = planning.plan
         left = (stopping.iterations or stopping.max_iterations) - len(history)
@@ -260,11 +283,8 @@ def refine(
         for made in found:
             record(history, made, plan, stopping, ended_s, on_step)
             ended_s += made.seconds[-1]
-            residuals.append(made.found.of(stopping.norm))
-            planning.add(made, plan)
-        status = round_status(residuals, found[-1], plan, stopping, len(history))
-        if planning.plan != plan:
-            del residuals[:-1]
+            planning.add(made, plan, stopping.norm)
+        status, residuals = planning.status(found[-1], plan, stopping, len(history)), planning.residuals
         if status is Status.CONVERGED:
             ranks = answer(operator)
             falls = len(residuals) < 2 or residuals[-1] < residuals[-2]
@@ -320,18 +340,3 @@ def record(
     if on_step:
         for step in history[first - 1 :]:
             on_step(step)
-
-
-def round_status(residuals: list[float], found: Round, plan: Plan, stopping: Stopping, done: int) -> Status | None:
-    """Return how a solve ends after a round, None if it goes on; ``residuals``: of its plan's full sweeps."""
-    if not (math.isfinite(residuals[-1]) and math.isfinite(found.found.mass) and found.found.mass > 0):
-        return Status.NON_FINITE
-    if stopping.iterations is not None:
-        return Status.FIXED if done >= stopping.iterations else None
-    if residuals[-1] < stopping.tol and not found.low:
-        return Status.CONVERGED
-    if done >= stopping.max_iterations:
-        return Status.MAX_ITERATIONS
-    rounds = STALLED_ITERATIONS if plan.storage is None else _STALLED_ROUNDS
-    stalled = len(residuals) > rounds and min(residuals[-rounds:]) >= min(residuals[:-rounds])
-    return Status.STAGNATED if stalled else None
