@@ -11,6 +11,7 @@ import cpms
 from cpms import Graph, InputError, Status, UnsupportedError, check, format_named, personalized_pagerank
 from cpms.batch import Query, solve
 from cpms.batch_refine import _Course, refine_all
+from cpms.certify_batch import BatchReferee
 from cpms.cuda import backend as backends
 from cpms.cuda import batch_graph, batch_refinement, host, variants
 from cpms.cuda.batch import CudaBatch
@@ -282,7 +283,6 @@ def test_nodes_that_lead_to_no_cycle_are_not_swept(device):
         kept = np.bincount(graph.sources, leads_on[graph.targets], graph.nodes)[leads_on]
         np.testing.assert_array_equal(device.to_host(core.swept.kept), kept)
         assert core.swept.count + sum(level.count for level in core.levels) == graph.nodes
-        assert BatchCore.of(Problem(graph, dangling="uniform"), LEAVE_OUT_ALL).swept.count == graph.nodes
     assert len(BatchCore.of(Problem(leaves), LEAVE_OUT_ALL).levels) > 1
 
 
@@ -292,11 +292,13 @@ def test_queries_are_answered_where_few_nodes_are_swept(device, graph, data):
     nodes = st.integers(0, graph.nodes - 1)
     named = data.draw(st.lists(st.lists(nodes, min_size=1, max_size=3, unique=True), min_size=1, max_size=5))
     queries = [Query(np.sort(np.array(each)), np.full(len(each), 1 / len(each))) for each in named]
-    problem, stopping = Problem(graph, data.draw(st.floats(0.05, 0.6))), Stopping(1e-8)
+    rule = data.draw(st.sampled_from(["teleport", "uniform"]))
+    problem, stopping = Problem(graph, data.draw(st.floats(0.05, 0.6)), None, rule), Stopping(1e-8)
     batch = CudaRefiningBatch(problem, BatchCore.of(problem, LEAVE_OUT_ALL))
     answers = batch.solve(queries, uniform(graph), default_policy(FP16), stopping)
     for each, (ranks, status, _) in zip(named, answers, strict=True):
-        alone = cpms.pagerank(graph, personalization=each, engine="reference", damping=problem.damping, tol=1e-10)
+        options = {"damping": problem.damping, "dangling": rule, "tol": 1e-10}
+        alone = cpms.pagerank(graph, personalization=each, engine="reference", **options)
         assert status is Status.CONVERGED
         found = device.to_host(ranks)
         assert abs(found.sum() - 1.0) < 1e-12
@@ -366,8 +368,28 @@ def test_an_answer_does_not_depend_on_its_neighbours(device, method):
             assert [step.residual for step in a.history] == [step.residual for step in b.history]
 
 
-def test_an_answer_does_not_depend_on_its_neighbours_where_few_nodes_are_swept(device):
-    problem, stopping = Problem(spread(300, 500, 2), 0.5), Stopping(1e-6)
+@pytest.mark.parametrize("limit", [1, 5, 1000])
+def test_dangling_mass_goes_to_all_nodes_where_few_are_swept(device, limit):
+    graph = spread(300, 500, 2)
+    problem, stopping = Problem(graph, 0.85, None, "uniform"), Stopping(1e-9, max_iterations=limit)
+    queries = queries_on(graph, 5)
+    batch = CudaRefiningBatch(problem, BatchCore.of(problem, LEAVE_OUT_ALL))
+    assert 0 < batch._core.swept.count < 250
+    referee = BatchReferee(problem, stopping)
+    for query, (ranks, status, history) in zip(
+        queries, batch.solve(queries, uniform(graph), FixedGain(FP16, 1e-3), stopping), strict=True
+    ):
+        x = device.to_host(ranks)
+        assert x.min() >= 0.0
+        assert abs(x.sum() - 1.0) < 1e-12
+        ((checked, residual),) = referee.verdicts([query], [x], [status])
+        assert checked is status
+        assert residual <= history[-1].residual + 1e-13
+
+
+@pytest.mark.parametrize("rule", ["teleport", "uniform"])
+def test_an_answer_does_not_depend_on_its_neighbours_where_few_nodes_are_swept(device, rule):
+    problem, stopping = Problem(spread(300, 500, 2), 0.5, None, rule), Stopping(1e-6)
     core, queries = BatchCore.of(problem, LEAVE_OUT_ALL), queries_on(problem.graph, 18)
     assert core.swept.count < 250
 

@@ -63,7 +63,7 @@ class CudaBatch(Batch):
     def take(self, places: list[int]) -> list[Any]:
         """Return the ranks of some queries, in device memory; they leave the batch."""
         columns = [self._places.columns[place] for place in places]
-        taken = self._answers.take(self._iterates.shares, columns, np.ones(len(columns)))
+        taken = self._answers.take(self._iterates.shares, columns, np.ones(len(columns)), np.zeros(len(columns)))
         kept = self._places.without(places)
         if kept is not None:
             self._iterates.close_up(kept)
@@ -204,8 +204,8 @@ class Answers:
         self._room = current().arrays.empty((queries, len(core.degree)), np.float64)
         self._free = list(range(queries))
 
-    def take(self, shares: Any, columns: list[int], factors: Floats) -> list[Any]:
-        """Return the ranks in some columns, each times its factor, as arrays in device memory."""
+    def take(self, shares: Any, columns: list[int], factors: Floats, of_all: Floats) -> list[Any]:
+        """Return the ranks in some columns, as arrays in device memory; see `BatchCore.follow_up` for the factors."""
         backend, count, nodes = current(), len(columns), len(self._core.degree)
         taken, self._free = self._free[:count], self._free[count:]
         if taken:
@@ -214,7 +214,11 @@ class Answers:
             given = *which, backend.arrays.asarray(factors), np.uint32(count)
             arguments = shares, self._core.degree, self._core.order, *sizes, *given, self._room
             backend.run(variants.BATCH_RANKS, backend.spread(nodes * _ROW_THREADS), arguments)
-        return [self._room[place] for place in taken]
+        found = [self._room[place] for place in taken]
+        if self._core.of_all is not None:
+            for ranks, factor in zip(found, of_all, strict=True):
+                ranks += float(factor) * self._core.of_all
+        return found
 
 
 def needed_bytes(problem: Problem, queries: int, each: int) -> int:

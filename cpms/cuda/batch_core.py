@@ -1,12 +1,14 @@
 """The nodes that sweeps of a batch go over, and those behind, whose ranks follow from theirs in one pass.
 
 Nodes that lead to no cycle take no part in sweeps (`cpms.cuda.peeled` says why): to queries what flows to them is lost,
-as it is at dangling nodes, and comes back by their teleports.
+as it is at dangling nodes, and comes back by their teleports. Where dangling mass goes to all nodes alike, x is a mean
+of two others: of the one whose dangling mass goes where its teleport does, and of the one of a uniform teleport, which
+is the same for all queries. With y = damping P y + v for each teleport v, all three are multiples and sums of these.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
@@ -20,12 +22,19 @@ from cpms.cuda.backend import current
 from cpms.cuda.batch_graph import FULL_COLUMNS, BatchGraph, Own, values_a_lane
 from cpms.cuda.passes import Renumbered, Split
 from cpms.cuda.peel import Cost, Peel, peel_behind
+from cpms.cuda.peeled import prepared
+from cpms.cuda.refinement import needed_bytes
 from cpms.engine import Floats, Problem
+from cpms.format import FP16
+from cpms.refine import at_once, default_policy, refine
+from cpms.result import Status
+from cpms.stopping import Stopping
 
 _COST = Cost(
     sweeps=50, sweep=60.0, level=120.0, narrow_level=120.0, launch=0.0, swept=2e-5, passed=8e-5, passed_alone=8e-5
 )
 """Of a batch of few queries; that of 100 takes three times as long for a node or edge."""
+_AS_EXACT_AS_IT_GETS = Stopping(1e-14)
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +52,8 @@ class BatchCore:
         Where each node is in that order; None: all are swept, in the order of the graph.
     degree : device array of uint32, shape (nodes,)
         Out-degrees in that order.
+    of_all : device array of float64, shape (nodes,), or None
+        PageRank of a uniform teleport, by node, where dangling mass goes to all nodes but sweeps send it elsewhere.
     """
 
     swept: BatchGraph
@@ -50,6 +61,7 @@ class BatchCore:
     order: Any
     place: npt.NDArray[np.uint32] | None
     degree: Any
+    of_all: Any | None = None
 
     @classmethod
     def whole(cls, problem: Problem) -> BatchCore:
@@ -60,17 +72,20 @@ class BatchCore:
     @classmethod
     def of(cls, problem: Problem, cost: Cost = _COST) -> BatchCore:
         """Sweep what has to be swept, where it pays to leave out the others."""
-        if problem.dangling == "uniform":  # What is lost would not come back by teleports.
-            return cls.whole(problem)
         graph, arrays = problem.graph, current().arrays
         indptr, sources = arrays.asarray(graph.indptr.astype(np.uint32)), arrays.asarray(graph.sources.view(np.uint32))
         found = peel_behind(graph, indptr, sources, cost)
         if found is None:
             return cls.whole(problem)
-        return cls._without(problem, found, Renumbered.of(graph, found, indptr, sources))
+        rows = Renumbered.of(graph, found, indptr, sources)
+        if problem.dangling == "teleport":
+            return cls._without(problem, found, rows, None)
+        if current().free_bytes() < needed_bytes(problem):
+            return cls.whole(problem)
+        return cls._without(replace(problem, dangling="teleport"), found, rows, _of_all(problem))
 
     @classmethod
-    def _without(cls, problem: Problem, found: Peel, rows: Renumbered) -> BatchCore:
+    def _without(cls, problem: Problem, found: Peel, rows: Renumbered, of_all: Any | None) -> BatchCore:
         arrays, name = current().arrays, problem.graph.name
         degree = arrays.asarray(problem.graph.out_degree.astype(np.uint32))[found.order]
         split = Split.of(f"the core of {name}", found.core, rows)
@@ -82,7 +97,7 @@ class BatchCore:
         for first, last in pairwise(accumulate(found.behind, initial=found.core)):
             level, own = _Level.of(f"what is behind the core of {name}", first, last, rows), degree[first:last]
             levels.append(BatchGraph.of_rows(problem, level, own, own, Columns(places, found.core)))
-        return cls(swept, levels, found.order, current().to_host(found.place), degree)
+        return cls(swept, levels, found.order, current().to_host(found.place), degree, of_all)
 
     @property
     def nbytes(self) -> int:
@@ -111,8 +126,12 @@ class BatchCore:
             behind.append(Query(places[~inside] - self.swept.count, query.weights[~inside]))
         return swept, behind, reach
 
-    def follow_up(self, shares: Any, behind: list[Query], reach: Floats, mass: Floats, lost: Floats) -> Floats:
-        """Put shares of the nodes behind into their rows; return by what each query's are multiplied to be of sum 1.
+    def follow_up(
+        self, shares: Any, behind: list[Query], reach: Floats, mass: Floats, lost: Floats
+    ) -> tuple[Floats, Floats]:
+        """Put shares of the nodes behind into their rows; return how x is put together, which is of sum 1.
+
+        These are the factors of each query's shares, and of what is the same for all.
 
         Parameters
         ----------
@@ -124,21 +143,38 @@ class BatchCore:
         mass, lost : ndarrays, shape (columns,)
             Mass of the swept nodes, and what of it no edge carries to another of them.
         """
+        # Shares are a multiple of those of y = damping P y + v: what teleport brings is what leaves the swept nodes.
+        none, damping = reach == 0.0, self.swept.problem.damping
+        multiple = np.where(none, 1.0, (damping * (lost - mass) + mass) / np.where(none, 1.0, reach))
         total = mass
         if self.levels:
-            total = self._follow_up(shares, Own.of(behind, self.degree[self.swept.count :]), reach, mass, lost)
-        return 1.0 / np.where(total > 0.0, total, 1.0)  # Columns without a query may have come to nothing.
+            total = self._follow_up(shares, Own.of(behind, self.degree[self.swept.count :]), multiple, mass)
+        total = np.where(total > 0.0, total, 1.0)  # Columns without a query may have come to nothing.
+        if self.of_all is None:
+            return 1.0 / total, np.zeros_like(total)
+        factors = (1.0 - damping) / np.where(multiple > 0.0, multiple, 1.0)
+        return factors, 1.0 - factors * total
 
-    def _follow_up(self, shares: Any, own: Own, reach: Floats, mass: Floats, lost: Floats) -> Floats:
-        # With y = damping P y + v, x of the swept nodes is a multiple of y, whose teleport alone is what leaves them.
-        none = reach == 0.0
-        left = self.swept.problem.damping * (lost - mass) + mass
-        given = current().arrays.asarray(np.where(none, 1.0, left / np.where(none, 1.0, reach)))
-        total, row = np.array(mass), 0
+    def _follow_up(self, shares: Any, own: Own, multiple: Floats, mass: Floats) -> Floats:
+        """Return the mass of all nodes, once shares of those behind are in their rows."""
+        total, given, row = mass, current().arrays.asarray(multiple), 0
         for level in self.levels:
-            total += _follow_up(level, shares, own.behind(row), given, self.swept.count + 1 + row)
+            total = total + _follow_up(level, shares, own.behind(row), given, self.swept.count + 1 + row)
             row += level.count
         return total
+
+
+def _of_all(problem: Problem) -> Any:
+    """Return x of a uniform teleport, on the device."""
+    refinement, policy = prepared(problem, "cuda"), default_policy(FP16)
+    refinement.expect(FP16)
+    found = at_once(refinement, policy, _AS_EXACT_AS_IT_GETS)
+    if found and found[1] is Status.CONVERGED:
+        return found[0]
+    nodes = problem.graph.nodes
+    first = np.full(nodes, 1.0 / nodes)
+    x: Any = refine(refinement, first, policy, _AS_EXACT_AS_IT_GETS, answer=lambda operator: operator.read_device())[0]
+    return x
 
 
 def _follow_up(level: BatchGraph, shares: Any, own: Own, given: Any, row: int) -> Floats:

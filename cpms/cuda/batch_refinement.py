@@ -78,8 +78,8 @@ class CudaRefiningBatch(Lockstep):
             places, answers = Places(queries, self._core), Answers(self._core, len(queries))
             shares = current().arrays.zeros((len(self._core.degree) + 1, places.stride), np.float64)
         nothing = np.zeros(places.stride)
-        factors = self._core.follow_up(shares, places.behind, nothing, nothing, nothing)
-        taken = answers.take(shares, places.columns, factors[places.columns])
+        factors, of_all = self._core.follow_up(shares, places.behind, nothing, nothing, nothing)
+        taken = answers.take(shares, places.columns, factors[places.columns], of_all[places.columns])
         step = Step(1, 0.0, FLOAT64, DOUBLE_BITS, DOUBLE_BITS, 1.0, time.perf_counter() - began)
         return [(ranks, Status.CONVERGED, [step]) for ranks in taken]
 
@@ -100,7 +100,7 @@ class CudaRefiningBatch(Lockstep):
     def full(self) -> list[Sweep]:
         """Correct and sweep in float64."""
         self._correct()
-        options = full_options(self.problem, self._mass, self._lost)
+        options = full_options(self._graph.problem, self._mass, self._lost)
         found = self._iterates.sweep(self._places, options, self._c)
         self._mass, self._lost, self._largest = found[2], found[3], found[5]
         return [Sweep(*sweep) for sweep in sweeps_of(found, self._places.columns)]
@@ -127,8 +127,8 @@ class CudaRefiningBatch(Lockstep):
         """
         self._correct()
         columns, shares = [self._places.columns[place] for place in places], self._iterates.shares
-        factors = self._core.follow_up(shares, self._places.behind, self._places.reach, self._mass, self._lost)
-        taken = self._answers.take(shares, columns, factors[columns])
+        factors, of_all = self._core.follow_up(shares, self._places.behind, self._places.reach, self._mass, self._lost)
+        taken = self._answers.take(shares, columns, factors[columns], of_all[columns])
         kept = self._places.without(places)
         if kept is not None:
             self._iterates.close_up(kept)
