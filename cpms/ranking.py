@@ -80,10 +80,10 @@ def apply_operator(problem: Problem, x: Floats) -> Floats:
     [0.2875, 0.7125]
     """
     graph = problem.graph
-    # Weights are scaled by powers of two, lest shares of large ones be subnormal.
-    divisor, exponent = np.frexp(graph.out_weight)
-    if graph.weights is None:
-        divisor = graph.out_weight
+    divisor = graph.out_weight
+    if graph.weights is not None:
+        # Weights are scaled by powers of two, lest shares of large ones be subnormal.
+        divisor, exponent = np.frexp(divisor)
     share = np.divide(x, divisor, out=np.zeros(graph.nodes), where=graph.out_degree > 0)
     sums = np.zeros(graph.nodes)
     filled = np.flatnonzero(graph.in_degree)
