@@ -81,7 +81,7 @@ def test_referees_of_ranks_lose_nothing_of_long_rows():
     values = small_tail()
     found = np.empty(1)
     sources = np.arange(len(values))
-    flow(np.array([0, len(values)]), sources, np.zeros(0), values, found, 0, 0, 1)
+    flow(np.array([0, len(values)]), sources, np.zeros(0), np.zeros(0), values, found, 0, 0, 1)
     assert found[0] == math.fsum(values)
 
 

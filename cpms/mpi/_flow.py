@@ -6,7 +6,7 @@ import numba
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
-def flow(indptr, sources, weights, shares, found, first, low, high):  # type: ignore[no-untyped-def]
+def flow(indptr, sources, weights, powers, shares, found, first, low, high):  # type: ignore[no-untyped-def]
     """Put what flows into rows ``low`` to ``high`` into ``found``, whose first row is ``first``.
 
     What rounding loses of a row's sum is added at its end, so that no row is too long.
@@ -15,7 +15,10 @@ def flow(indptr, sources, weights, shares, found, first, low, high):  # type: ig
     for row in range(low, high):
         total = lost = 0.0
         for k in range(indptr[row], indptr[row + 1]):
-            term = shares[sources[k]] * (weights[k] if weighted else 1.0)
+            source = sources[k]
+            term = shares[source]
+            if weighted:
+                term *= weights[k] * powers[source]
             before = total
             total += term
             lost += (before - total) + term if before >= term else (term - total) + before
