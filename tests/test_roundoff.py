@@ -12,10 +12,10 @@ import cpms
 from cpms import Graph, Status, engines, ranking
 from cpms.batch import Query
 from cpms.certify_batch import BatchReferee
+from cpms.compensated_kernels import flow
 from cpms.engine import Problem
 from cpms.engines._cpu_refinement import CpuRefinement
 from cpms.format import FP64
-from cpms.mpi._flow import flow
 from cpms.precision import FLOAT64
 from cpms.roundoff import ROW_BLOCK, UNIT, error_bound, of_residual, pairwise_additions
 from cpms.stopping import Stopping

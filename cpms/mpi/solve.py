@@ -11,10 +11,10 @@ import numpy as np
 
 from cpms import threads
 from cpms.certify import confirmed, scaled_to_mass_one
+from cpms.compensated_kernels import flow
 from cpms.engine import Floats, Problem, Sweep
 from cpms.errors import UnsupportedError
 from cpms.format import FP16, Format
-from cpms.mpi._flow import flow
 from cpms.mpi.operator import prepare
 from cpms.mpi.rows import GraphRows
 from cpms.mpi.world import ranks_here
