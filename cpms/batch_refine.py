@@ -12,7 +12,7 @@ from cpms.batch import Query, Solved
 from cpms.engine import Floats, Problem, Round, Sweep
 from cpms.format import FloatFormat
 from cpms.low_until import low_limit, low_until
-from cpms.refine import Plan, Planning, Refining, record, round_status
+from cpms.refine import Plan, Planning, Refining, record
 from cpms.result import Status, Step
 from cpms.stopping import Stopping
 
@@ -77,7 +77,6 @@ class _Course:
     planning: Planning
     done: int = 0
     rounds: list[tuple[Round, Plan, float]] = field(default_factory=list)
-    residuals: list[float] = field(default_factory=list)
 
     def goal(self, found: Sweep, stopping: Stopping, damping: float) -> LowGoal | None:
         """Return how low sweeps go on after a full one; None: there are none."""
@@ -93,12 +92,7 @@ class _Course:
         plan = self.planning.plan
         self.rounds.append((made, plan, began_s))
         self.done += len(made.seconds)
-        self.residuals.append(made.found.of(stopping.norm))
-        self.planning.add(made, plan)
-        status = round_status(self.residuals, made, plan, stopping, self.done)
-        if self.planning.plan != plan:
-            del self.residuals[:-1]
-        return status
+        return self.planning.add([made], plan, stopping, self.done)
 
     def history(self, stopping: Stopping) -> list[Step]:
         """Return the steps of all rounds."""

@@ -156,7 +156,7 @@ def _of(place: _Place) -> tuple[Plan, _Place]:
 
 
 class Planning:
-    """The plan of the next round, by what those before found.
+    """The plan of the next round, by what those before found, and how the solve ends.
 
     Parameters
     ----------
@@ -169,9 +169,28 @@ class Planning:
         self.plan, self._state = policy.init()
         self._promised, self._before = 1.0, math.inf
         self._behind, self._cut = self.plan, 0
+        self._residuals: list[float] = []
 
-    def add(self, made: Round, plan: Plan) -> None:
-        """Look at a round that went by this plan.
+    def add(self, rounds: list[Round], plan: Plan, stopping: Stopping, done: int) -> Status | None:
+        """Look at rounds that went by this plan; return how the solve ends after so many sweeps, None if it goes on.
+
+        Residuals of a plan are compared with each other, and with the last one before it.
+        """
+        for made in rounds:
+            self._residuals.append(made.found.of(stopping.norm))
+            self._look_at(made, plan)
+        status = _status_after(self._residuals, rounds[-1], plan, stopping, done)
+        if self.plan != plan:
+            del self._residuals[:-1]
+        return status
+
+    @property
+    def falls(self) -> bool:
+        """Whether the last full sweep found less than the one before; True if there is none to compare with."""
+        return len(self._residuals) < 2 or self._residuals[-1] < self._residuals[-2]
+
+    def _look_at(self, made: Round, plan: Plan) -> None:
+        """Plan the next round after one that went by this plan.
 
         What low sweeps left that went by another plan than the present one says nothing of this one. A round that
         was cut short and left more than its sweeps would have by the damping alone is one that rounding held.
@@ -243,7 +262,6 @@ def refine(
     began = time.perf_counter()
     planning = Planning(policy, operator.damping)
     history: list[Step] = []
-    residuals: list[float] = []
     while True:
         plan = planning.plan
         left = (stopping.iterations or stopping.max_iterations) - len(history)
@@ -260,15 +278,10 @@ def refine(
         for made in found:
             record(history, made, plan, stopping, ended_s, on_step)
             ended_s += made.seconds[-1]
-            residuals.append(made.found.of(stopping.norm))
-            planning.add(made, plan)
-        status = round_status(residuals, found[-1], plan, stopping, len(history))
-        if planning.plan != plan:
-            del residuals[:-1]
+        status = planning.add(found, plan, stopping, len(history))
         if status is Status.CONVERGED:
             ranks = answer(operator)
-            falls = len(residuals) < 2 or residuals[-1] < residuals[-2]
-            if confirmed is None or confirmed(ranks) or not falls or len(history) >= stopping.max_iterations:
+            if confirmed is None or confirmed(ranks) or not planning.falls or len(history) >= stopping.max_iterations:
                 return ranks, status, history
         elif status is not None:
             return answer(operator), status, history
@@ -322,7 +335,7 @@ def record(
             on_step(step)
 
 
-def round_status(residuals: list[float], found: Round, plan: Plan, stopping: Stopping, done: int) -> Status | None:
+def _status_after(residuals: list[float], found: Round, plan: Plan, stopping: Stopping, done: int) -> Status | None:
     """Return how a solve ends after a round, None if it goes on; ``residuals``: of its plan's full sweeps."""
     if not (math.isfinite(residuals[-1]) and math.isfinite(found.found.mass) and found.found.mass > 0):
         return Status.NON_FINITE
