@@ -92,8 +92,7 @@ class _Course:
         plan = self.planning.plan
         self.rounds.append((made, plan, began_s))
         self.done += len(made.seconds)
-        self.planning.add(made, plan, stopping.norm)
-        return self.planning.status(made, plan, stopping, self.done)
+        return self.planning.add([made], plan, stopping, self.done)
 
     def history(self, stopping: Stopping) -> list[Step]:
         """Return the steps of all rounds."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from scipy.sparse import csr_array
 from cpms import threads
 from cpms.certify import confirmed, scaled_to_mass_one
 from cpms.engine import Floats, Problem
+from cpms.graph import Graph
 from cpms.result import Status
 from cpms.roundoff import of_residual, pairwise_additions
 from cpms.stopping import Stopping
@@ -46,8 +48,8 @@ class BatchReferee:
         parts = int(np.clip(graph.edges // _PART_EDGES, 1, _MOST_PARTS))
         wanted = np.linspace(0, graph.edges + graph.nodes, parts + 1)
         bounds = np.unique(np.searchsorted(graph.indptr + np.arange(graph.nodes + 1), wanted))
-        self._parts = list(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True))
-        self._ones = np.ones(max(int(graph.indptr[high] - graph.indptr[low]) for low, high in self._parts))
+        ones = np.ones(int(np.diff(graph.indptr[bounds]).max()))
+        self._parts = threads.each(lambda rows: _Part(graph, ones, *rows), list(itertools.pairwise(bounds.tolist())))
         longest = int(graph.in_degree.max())
         blocks = min(longest, _MOST_TERMS) + -(-longest // _MOST_TERMS)
         self.roundoff = of_residual(max(blocks, pairwise_additions(graph.nodes)))
@@ -83,8 +85,8 @@ class BatchReferee:
         graph, damping = self._problem.graph, self._problem.damping
         x, share = (np.empty((graph.nodes, len(queries))) for _ in range(2))
 
-        def shared(part: tuple[int, int]) -> npt.NDArray[np.float64]:
-            here = slice(*part)
+        def shared(part: _Part) -> npt.NDArray[np.float64]:
+            here = slice(part.low, part.high)
             x[here] = np.stack([ranks[here] for ranks in answers], axis=1)
             degree = graph.out_degree[here, None]
             share[here] = np.where(degree > 0, x[here] / np.maximum(degree, 1), 0.0)
@@ -96,15 +98,9 @@ class BatchReferee:
         to_all = damped / graph.nodes if spread else np.zeros(len(queries))
         to_teleport = np.full(len(queries), 1.0 - damping) + (0.0 if spread else damped)
 
-        def norms(part: tuple[int, int]) -> npt.NDArray[np.float64]:
-            low, high = part
-            first, last = int(graph.indptr[low]), int(graph.indptr[high])
-            begins, counts = _blocks(graph.indptr[low : high + 1] - first)
-            matrix = csr_array(
-                (self._ones[: last - first], graph.sources[first:last], begins.astype(graph.sources.dtype)),
-                shape=(len(begins) - 1, graph.nodes),
-            )
-            change = _joined(matrix @ share, counts)
+        def norms(part: _Part) -> npt.NDArray[np.float64]:
+            low, high = part.low, part.high
+            change = part.sums(share)
             change *= damping
             change += to_all - x[low:high]
             for column, query in enumerate(queries):
@@ -119,6 +115,45 @@ class BatchReferee:
         return [dict(zip(("l1", "l2", "linf"), each, strict=True)) for each in together]
 
 
+class _Part:
+    """Rows of a graph that a thread looks after; long ones are cut into blocks, whose sums are added up.
+
+    Parameters
+    ----------
+    graph : Graph
+    ones : ndarray of float64
+        At least as many as these rows have entries.
+    low, high : int
+        First row, and the one after the last.
+    """
+
+    def __init__(self, graph: Graph, ones: Floats, low: int, high: int) -> None:
+        self.low, self.high = low, high
+        first, last = int(graph.indptr[low]), int(graph.indptr[high])
+        begins, counts = _blocks(graph.indptr[low : high + 1] - first)
+        index = graph.sources.dtype
+        self._matrix = csr_array(
+            (ones[: last - first], graph.sources[first:last], begins.astype(index)),
+            shape=(len(begins) - 1, graph.nodes),
+        )
+        cut = counts > 1
+        self._long = np.flatnonzero(cut)
+        if len(self._long):
+            ends = np.cumsum(counts)
+            self._firsts = (ends - counts).astype(index)
+            self._of_long = np.flatnonzero(np.repeat(cut, counts))
+            self._begins_of_long = np.cumsum(counts[cut]) - counts[cut]
+
+    def sums(self, share: Floats) -> Floats:
+        """Return the sums of what the rows read, shape (rows, queries), of shares of shape (nodes, queries)."""
+        of_blocks: Floats = self._matrix @ share
+        if not len(self._long):
+            return of_blocks
+        joined: Floats = of_blocks.take(self._firsts, axis=0)
+        joined[self._long] = np.add.reduceat(of_blocks[self._of_long], self._begins_of_long, axis=0)
+        return joined
+
+
 def _blocks(indptr: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Cut rows into blocks of up to `_MOST_TERMS` entries; return where these begin, and how many a row has.
 
@@ -130,20 +165,3 @@ def _blocks(indptr: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.N
     counts = np.maximum(1, -(-np.diff(indptr) // _MOST_TERMS))
     nth = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
     return np.append(np.repeat(indptr[:-1], counts) + _MOST_TERMS * nth, indptr[-1]), counts
-
-
-def _joined(sums: Floats, counts: npt.NDArray[np.int64]) -> Floats:
-    """Return the sums of rows from those of their blocks, shape (blocks, queries).
-
-    Examples
-    --------
-    >>> _joined(np.array([[1.0], [2.0], [4.0]]), np.array([2, 1])).tolist()
-    [[3.0], [4.0]]
-    """
-    long = counts > 1
-    if not long.any():
-        return sums
-    joined: Floats = sums[np.cumsum(counts) - counts]
-    ends = np.cumsum(counts[long])
-    joined[long] = np.add.reduceat(sums[np.repeat(long, counts)], ends - counts[long], axis=0)
-    return joined

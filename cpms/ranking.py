@@ -68,6 +68,30 @@ def kendall_tau(a: Floats, b: Floats, k: int | None = None) -> float:
     return float(kendalltau(a[nodes], b[nodes]).statistic)
 
 
+def scaled_out_weight(graph: Graph) -> tuple[Floats, Floats]:
+    """Return the out-weight of each node scaled by a power of two, which rounds nothing, and that power.
+
+    What flows along an edge is the rank of its source divided by the one, times its weight times the other: divided by
+    an out-weight near the largest float64, ranks would be subnormal.
+
+    Returns
+    -------
+    scaled : ndarray of float64, shape (nodes,)
+        From 0.5 to below 1, and 0 of dangling nodes; of a graph without weights its out-degrees as they are.
+    powers : ndarray of float64, shape (nodes,), or (0,) without weights
+
+    Examples
+    --------
+    >>> scaled, powers = scaled_out_weight(Graph.from_edges([0, 0], [0, 1], [1.0, 2.0]))
+    >>> scaled.tolist(), powers.tolist()
+    ([0.75, 0.0], [0.25, 1.0])
+    """
+    if graph.weights is None:
+        return graph.out_weight, np.zeros(0)
+    scaled, exponent = np.frexp(graph.out_weight)
+    return scaled, np.ldexp(1.0, -exponent)
+
+
 def apply_operator(problem: Problem, x: Floats) -> Floats:
     """Return G(x) = damping (P x + w s) + (1 - damping) v in float64, with NumPy alone.
 
@@ -80,9 +104,7 @@ def apply_operator(problem: Problem, x: Floats) -> Floats:
     [0.2875, 0.7125]
     """
     graph = problem.graph
-    divisor = graph.out_weight
-    if graph.weights is not None:  # They are scaled by powers of two, lest shares of large ones be subnormal.
-        divisor, exponent = np.frexp(divisor)
+    divisor, powers = scaled_out_weight(graph)
     share = np.divide(x, divisor, out=np.zeros(graph.nodes), where=graph.out_degree > 0)
     sums = np.zeros(graph.nodes)
     filled = np.flatnonzero(graph.in_degree)
@@ -93,9 +115,9 @@ def apply_operator(problem: Problem, x: Floats) -> Floats:
         rows = filled[low:high]
         first, last = graph.indptr[rows[0]], graph.indptr[rows[-1] + 1]
         sources = graph.sources[first:last]
-        terms = share[sources]
+        terms = share.take(sources)
         if graph.weights is not None:
-            terms *= np.ldexp(graph.weights[first:last], -exponent[sources])
+            terms *= graph.weights[first:last] * powers.take(sources)
         sums[rows] = np.add.reduceat(terms, graph.indptr[rows] - first)
     sums += x[graph.dangling_nodes].sum() * problem.sink_or_scalar
     sums *= problem.damping

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from cpms.engine import Floats, Norm, Refinement, Round
+from cpms.engine import Floats, Refinement, Round
 from cpms.errors import InputError
 from cpms.extrapolation import DEPTH
 from cpms.format import FP16, FP32, FloatFormat, Format
@@ -156,7 +156,7 @@ def _of(place: _Place) -> tuple[Plan, _Place]:
 
 
 class Planning:
-    """The plan of the next round, by what those before found.
+    """The plan of the next round, by what those before found, and how the solve ends.
 
     Parameters
     ----------
@@ -167,18 +167,34 @@ class Planning:
     def __init__(self, policy: Refining, damping: float) -> None:
         self._policy, self._damping = policy, damping
         self.plan, self._state = policy.init()
-        self.residuals: list[float] = []
-        """What full sweeps found of this plan, in the norm asked for."""
         self._promised, self._before = 1.0, math.inf
         self._behind, self._cut = self.plan, 0
+        self._residuals: list[float] = []
 
-    def add(self, made: Round, plan: Plan, norm: Norm = "l1") -> None:
-        """Look at a round that went by this plan.
+    def add(self, rounds: list[Round], plan: Plan, stopping: Stopping, done: int) -> Status | None:
+        """Look at rounds that went by this plan; return how the solve ends after so many sweeps, None if it goes on.
+
+        Residuals of a plan are compared with each other, and with the last one before it.
+        """
+        for made in rounds:
+            self._residuals.append(made.found.of(stopping.norm))
+            self._look_at(made, plan)
+        status = _status_after(self._residuals, rounds[-1], plan, stopping, done)
+        if self.plan != plan:
+            del self._residuals[:-1]
+        return status
+
+    @property
+    def falls(self) -> bool:
+        """Whether the last full sweep found less than the one before; True if there is none to compare with."""
+        return len(self._residuals) < 2 or self._residuals[-1] < self._residuals[-2]
+
+    def _look_at(self, made: Round, plan: Plan) -> None:
+        """Plan the next round after one that went by this plan.
 
         What low sweeps left that went by another plan than the present one says nothing of this one. A round that
         was cut short and left more than its sweeps would have by the damping alone is one that rounding held.
         """
-        self.residuals.append(made.found.of(norm))
         l1 = made.found.l1
         if 0.0 < self._before < math.inf and self._behind == self.plan:
             found = l1 / self._before
@@ -190,27 +206,6 @@ class Planning:
             wider, state = self._policy.update(self._state, 0.0, self._promised)
             if wider.storage is not None:  # Whether low sweeps are of no use at all, a full one has to say.
                 self.plan, self._state = wider, state
-
-    def status(self, found: Round, plan: Plan, stopping: Stopping, done: int) -> Status | None:
-        """Return how a solve ends after rounds that went by this plan, None if it goes on."""
-        status = self._status(found, plan, stopping, done)
-        if self.plan != plan:
-            del self.residuals[:-1]
-        return status
-
-    def _status(self, found: Round, plan: Plan, stopping: Stopping, done: int) -> Status | None:
-        residuals = self.residuals
-        if not (math.isfinite(residuals[-1]) and math.isfinite(found.found.mass) and found.found.mass > 0):
-            return Status.NON_FINITE
-        if stopping.iterations is not None:
-            return Status.FIXED if done >= stopping.iterations else None
-        if residuals[-1] < stopping.tol and not found.low:
-            return Status.CONVERGED
-        if done >= stopping.max_iterations:
-            return Status.MAX_ITERATIONS
-        rounds = STALLED_ITERATIONS if plan.storage is None else _STALLED_ROUNDS
-        stalled = len(residuals) > rounds and min(residuals[-rounds:]) >= min(residuals[:-rounds])
-        return Status.STAGNATED if stalled else None
 
 
 def default_gain(storage: FloatFormat) -> float:
@@ -283,12 +278,10 @@ def refine(
         for made in found:
             record(history, made, plan, stopping, ended_s, on_step)
             ended_s += made.seconds[-1]
-            planning.add(made, plan, stopping.norm)
-        status, residuals = planning.status(found[-1], plan, stopping, len(history)), planning.residuals
+        status = planning.add(found, plan, stopping, len(history))
         if status is Status.CONVERGED:
             ranks = answer(operator)
-            falls = len(residuals) < 2 or residuals[-1] < residuals[-2]
-            if confirmed is None or confirmed(ranks) or not falls or len(history) >= stopping.max_iterations:
+            if confirmed is None or confirmed(ranks) or not planning.falls or len(history) >= stopping.max_iterations:
                 return ranks, status, history
         elif status is not None:
             return answer(operator), status, history
@@ -340,3 +333,18 @@ def record(
     if on_step:
         for step in history[first - 1 :]:
             on_step(step)
+
+
+def _status_after(residuals: list[float], found: Round, plan: Plan, stopping: Stopping, done: int) -> Status | None:
+    """Return how a solve ends after a round, None if it goes on; ``residuals``: of its plan's full sweeps."""
+    if not (math.isfinite(residuals[-1]) and math.isfinite(found.found.mass) and found.found.mass > 0):
+        return Status.NON_FINITE
+    if stopping.iterations is not None:
+        return Status.FIXED if done >= stopping.iterations else None
+    if residuals[-1] < stopping.tol and not found.low:
+        return Status.CONVERGED
+    if done >= stopping.max_iterations:
+        return Status.MAX_ITERATIONS
+    rounds = STALLED_ITERATIONS if plan.storage is None else _STALLED_ROUNDS
+    stalled = len(residuals) > rounds and min(residuals[-rounds:]) >= min(residuals[:-rounds])
+    return Status.STAGNATED if stalled else None

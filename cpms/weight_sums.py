@@ -2,22 +2,10 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
-
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
-def _add(sums, lost, keys, weights):  # type: ignore[no-untyped-def]
-    for k in range(len(keys)):
-        key, weight = keys[k], weights[k]
-        before = sums[key]
-        after = before + weight
-        if abs(before) >= abs(weight):
-            lost[key] += (before - after) + weight
-        else:
-            lost[key] += (weight - after) + before
-        sums[key] = after
+from cpms.compensated_kernels import add_by_key
 
 
 class WeightSums:
@@ -47,7 +35,7 @@ class WeightSums:
     def add(self, keys: npt.NDArray[np.integer], weights: npt.NDArray[np.float64]) -> None:
         """Add a weight to each of the keys named, one of which may be named often."""
         sums, lost = self.parts
-        _add(sums, lost, keys, weights)
+        add_by_key(sums, lost, keys, weights)
 
     def rounded(self) -> npt.NDArray[np.float64]:
         """Return the sums in float64; infinite where they outgrow it."""

@@ -30,10 +30,12 @@ def test_residuals_are_those_of_one_answer(graph, data):
         assert status is (Status.CONVERGED if confirmed else Status.UNVERIFIED)
 
 
-def test_many_columns_and_parts_add_up(monkeypatch):
+@pytest.mark.parametrize("terms", [3, 128])
+def test_many_columns_and_parts_add_up(terms, monkeypatch):
     random = np.random.default_rng(1)
     graph = Graph.from_edges(random.integers(0, 900, 5000), random.integers(0, 1000, 5000), nodes=1000)
     monkeypatch.setattr(certify_batch, "_PART_EDGES", 300)
+    monkeypatch.setattr(certify_batch, "_MOST_TERMS", terms)
     queries = [Query(np.array([node]), np.ones(1)) for node in range(40)]
     answers = [random.random(1000) / 500 for _ in queries]
     expected = [values / values.sum() for values in answers]

@@ -88,6 +88,18 @@ def test_the_operator_is_its_definition_in_exact_arithmetic(given_problem, chunk
     np.testing.assert_allclose(swept, [float(value) for value in expected], rtol=1e-13, atol=1e-17)
 
 
+@given(st.lists(st.floats(np.finfo(float).smallest_normal, 1e308), min_size=1, max_size=8))
+@example([np.finfo(float).smallest_normal, 1.7e308])
+def test_out_weights_are_scaled_without_rounding(weights):
+    nodes = np.arange(len(weights))
+    graph = Graph.from_edges(nodes, nodes, weights, nodes=len(weights) + 1)
+    scaled, powers = ranking.scaled_out_weight(graph)
+    assert all(0.5 <= value < 1.0 for value in scaled[:-1])
+    assert [Fraction(value) for value in scaled] == [
+        Fraction(weight) * Fraction(power) for weight, power in zip(graph.out_weight, powers, strict=True)
+    ]
+
+
 @given(problems())
 def test_the_operator_keeps_mass(given_problem):
     problem, x = given_problem

@@ -430,12 +430,16 @@ def found_after(before, low):
     return Round(Sweep(before, before, before, 1.0), low, [], [])
 
 
+def add(planning, made, plan):
+    planning.add([made], plan, Stopping(), 1)
+
+
 def test_a_round_cut_short_that_has_not_halved_the_residual_is_followed_by_more_bits():
     planning = Planning(AdaptiveGain((E5M2, FP16)), 0.999)
     limit = low_limit(0.2, 0.999)
-    planning.add(found_after(1.0, [0.4] * limit), planning.plan)
+    add(planning, found_after(1.0, [0.4] * limit), planning.plan)
     assert planning.plan.storage == E5M2
-    planning.add(found_after(0.4, [0.3] * limit), planning.plan)
+    add(planning, found_after(0.4, [0.3] * limit), planning.plan)
     assert planning.plan == Plan(FP16, default_gain(FP16))
 
 
@@ -448,15 +452,15 @@ def test_what_falls_as_the_damping_lets_it_needs_no_full_sweeps(damping, more):
         assert plan.storage is not None
         limit = low_limit(plan.gain, damping)
         low = (left * share * damping ** np.arange(1, limit + 1)).tolist()
-        planning.add(found_after(left, low), plan)
+        add(planning, found_after(left, low), plan)
         left = low[-1] * damping
 
 
 def test_what_one_plan_left_is_not_held_against_the_next():
     planning = Planning(AdaptiveGain((E5M2, FP16)), 0.99)
-    planning.add(found_after(1.0, [0.9] * low_limit(0.2, 0.99)), planning.plan)
+    add(planning, found_after(1.0, [0.9] * low_limit(0.2, 0.99)), planning.plan)
     assert planning.plan.storage == FP16
-    planning.add(found_after(5.0, [1e-3]), planning.plan)
+    add(planning, found_after(5.0, [1e-3]), planning.plan)
     assert planning.plan == Plan(FP16, default_gain(FP16))
 
 
@@ -465,7 +469,7 @@ def test_low_sweeps_that_fail_again_are_followed_by_twice_as_many_full_ones():
     for _ in range(40):
         plan = planning.plan
         bits.append(plan.storage.width if plan.storage else 64)
-        planning.add(found_after(1.0, [0.9] * low_limit(plan.gain, 0.999) if plan.storage else []), plan)
+        add(planning, found_after(1.0, [0.9] * low_limit(plan.gain, 0.999) if plan.storage else []), plan)
     runs = [(width, len(list(run))) for width, run in itertools.groupby(bits)]
     assert runs[:5] == [(16, 2), (64, 9), (16, 2), (64, 17), (16, 2)]
 

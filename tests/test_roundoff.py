@@ -12,10 +12,10 @@ import cpms
 from cpms import Graph, Status, engines, ranking
 from cpms.batch import Query
 from cpms.certify_batch import BatchReferee
+from cpms.compensated_kernels import flow
 from cpms.engine import Problem
 from cpms.engines._cpu_refinement import CpuRefinement
 from cpms.format import FP64
-from cpms.mpi._flow import flow
 from cpms.precision import FLOAT64
 from cpms.roundoff import ROW_BLOCK, UNIT, error_bound, of_residual, pairwise_additions
 from cpms.stopping import Stopping
@@ -81,7 +81,7 @@ def test_referees_of_ranks_lose_nothing_of_long_rows():
     values = small_tail()
     found = np.empty(1)
     sources = np.arange(len(values))
-    flow(np.array([0, len(values)]), sources, np.zeros(0), values, found, 0, 0, 1)
+    flow(np.array([0, len(values)]), sources, np.zeros(0), np.zeros(0), values, found, 0, 0, 1)
     assert found[0] == math.fsum(values)
 
 

@@ -11,15 +11,16 @@ import numpy as np
 
 from cpms import threads
 from cpms.certify import confirmed, scaled_to_mass_one
+from cpms.compensated_kernels import flow
 from cpms.engine import Floats, Problem, Sweep
 from cpms.errors import UnsupportedError
 from cpms.format import FP16, Format
-from cpms.mpi._flow import flow
 from cpms.mpi.operator import prepare
 from cpms.mpi.rows import GraphRows
 from cpms.mpi.world import ranks_here
 from cpms.power import power
 from cpms.precision import Fixed
+from cpms.ranking import scaled_out_weight
 from cpms.refine import default_policy, refine
 from cpms.result import Status, Step
 from cpms.roundoff import of_residual, pairwise_additions
@@ -167,11 +168,7 @@ class Referee:
     ) -> None:
         self._problem, self._rows, self._communicator, self._stopping = problem, rows, communicator, stopping
         self._lanes = lanes or max(1, threads.available() // ranks_here())
-        self._divisor, self._weights = rows.out_weight, np.zeros(0)
-        if rows.weights is not None:
-            # Scaled by powers of two, lest shares of large ones be subnormal.
-            self._divisor, exponent = np.frexp(rows.out_weight)
-            self._weights = np.ldexp(rows.weights, -exponent[rows.sources])
+        self._divisor, self._powers = scaled_out_weight(rows)
         self.roundoff = of_residual(pairwise_additions(rows.nodes))
         """How much rounding may change residuals in L1."""
 
@@ -198,10 +195,10 @@ class Referee:
         """Return what flows into each of this rank's nodes."""
         rows, parts = self._rows, _PARTS_A_THREAD * self._lanes
         shares = np.divide(ranks, self._divisor, out=np.zeros(rows.nodes), where=rows.leaving > 0)
-        found = np.empty(rows.high - rows.low)
+        weights, found = np.zeros(0) if rows.weights is None else rows.weights, np.empty(rows.high - rows.low)
         cuts = np.linspace(rows.low, rows.high, parts + 1).astype(np.int64).tolist()
         threads.each(
-            lambda part: flow(rows.indptr, rows.sources, self._weights, shares, found, rows.low, *part),
+            lambda part: flow(rows.indptr, rows.sources, weights, self._powers, shares, found, rows.low, *part),
             list(itertools.pairwise(cuts)),
             threads=self._lanes,
         )
