@@ -27,7 +27,11 @@ class Answer(NamedTuple):
 def gone_on(
     run: PowerRun | RefineRun, referee: BatchReferee, query: Query, found: Answer, stopping: Stopping
 ) -> Answer:
-    """Go on while the referee finds less, but too much: in L2 and Linf a sweep may enlarge what the last one found."""
+    """Go on while the referee finds less in L1, but too much in the norm asked for.
+
+    In L2 and Linf a sweep may enlarge what the last one found, and so may a solve; in L1 each sweep shrinks it by the
+    damping, down to rounding, and the other norms are at most that.
+    """
     while found.status is Status.UNVERIFIED and len(found.history) < stopping.max_iterations:
         left = replace(stopping, max_iterations=stopping.max_iterations - len(found.history))
         [(ranks, status, steps)] = run.solve([query], found.ranks, left)

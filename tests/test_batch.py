@@ -13,6 +13,7 @@ from cpms.engine import Problem, Round, Sweep
 from cpms.engines.cpu import CpuEngine
 from cpms.format import FP16
 from cpms.low_until import low_limit
+from cpms.ranking import apply_operator, residual
 from cpms.refine import AdaptiveGain, Planning, default_gain
 from cpms.stopping import Stopping
 from cpms.testing import graphs, graphs_with_a_core
@@ -195,6 +196,35 @@ def test_a_residual_in_linf_that_grows_once_more_is_followed_up():
     for found in personalized_pagerank(graph, [2, 2], engine="cpu", tol=1e-6, norm="linf"):
         assert found.converged
         assert found.iterations == 72
+
+
+def chains_into_a_hub(width, length, begin):
+    """Return sources and targets of so many chains that end in one node, the nodes they begin at, and the hub."""
+    nodes = begin + np.arange(width * length).reshape(length, width)
+    hub = begin + width * length
+    return nodes.ravel(), np.append(nodes[1:], np.full(width, hub)), nodes[0], hub
+
+
+def test_a_solve_in_linf_that_leaves_more_than_the_one_before_is_followed_up():
+    """What chains bring to a hub is small on each of them; the longer ones are more, and get there a solve later."""
+    short = chains_into_a_hub(20, 3, 0)
+    long = chains_into_a_hub(60, 6, short[3] + 1)
+    sources, targets, begins = (np.concatenate(both) for both in list(zip(short, long, strict=True))[:3])
+    loose = np.arange(len(begins)) + long[3] + 1
+    query = int(loose[-1]) + 1
+    graph = Graph.from_edges(sources, targets, nodes=query + 1)
+    options = {"damping": 0.99, "dangling": "uniform", "engine": "cpu"}
+    first = cpms.pagerank(graph, personalization=[query], tol=1e-14, **options).ranks
+    first[begins] += 1e-6
+    first[loose] -= 1e-6
+    problem = Problem(graph, 0.99, np.eye(1, graph.nodes, query)[0], "uniform")
+    left, x = [], first
+    for _ in range(6):
+        left.append(residual(problem, x, "linf"))
+        x = apply_operator(problem, x)
+    assert max(left[0], left[1], left[4]) < 1e-5 < left[2] < left[5]
+    for found in personalized_pagerank(graph, [query, query], tol=1e-5, norm="linf", start=first, **options):
+        assert found.converged
 
 
 def test_batches_stop_where_changes_have_stopped_falling():
