@@ -368,6 +368,20 @@ def test_an_answer_does_not_depend_on_its_neighbours(device, method):
             assert [step.residual for step in a.history] == [step.residual for step in b.history]
 
 
+@pytest.mark.parametrize("weight", [0.5, 1.0 - 1e-9, 1e-200])
+def test_what_hardly_leaves_or_reaches_the_swept_nodes_is_still_exact(device, weight):
+    damping = 1.0 - 1e-12
+    problem = Problem(Graph.from_edges([0, 1], [1, 0], nodes=3), damping)
+    query = Query(np.arange(3), np.array([weight / 2, weight / 2, 1.0 - weight]))
+    batch = CudaRefiningBatch(problem, BatchCore.of(problem, LEAVE_OUT_ALL))
+    assert batch._core.swept.count == 2
+    ((ranks, status, _),) = batch.solve([query], uniform(problem.graph), FixedGain(FP16), Stopping())
+    assert status is Status.CONVERGED
+    # On the cycle y = v / (1 - damping), beside it y = v.
+    y = np.array([weight / 2, weight / 2, (1.0 - weight) * (1.0 - damping)])
+    np.testing.assert_allclose(device.to_host(ranks), y / y.sum(), rtol=1e-9, atol=1e-100)
+
+
 @pytest.mark.parametrize("limit", [1, 5, 1000])
 def test_dangling_mass_goes_to_all_nodes_where_few_are_swept(device, limit):
     graph = spread(300, 500, 2)

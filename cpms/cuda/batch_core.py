@@ -34,7 +34,9 @@ _COST = Cost(
     sweeps=50, sweep=60.0, level=120.0, narrow_level=120.0, launch=0.0, swept=2e-5, passed=8e-5, passed_alone=8e-5
 )
 """Of a batch of few queries; that of 100 takes three times as long for a node or edge."""
-_AS_EXACT_AS_IT_GETS = Stopping(1e-14)
+_LEAST_REACH = 1e-100
+"""Share of a teleport that is none: of less, other nodes' shares might outgrow float64."""
+_AS_EXACT_AS_IT_GETS = Stopping(1e-14, max_iterations=1 << 16)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,9 +82,10 @@ class BatchCore:
         rows = Renumbered.of(graph, found, indptr, sources)
         if problem.dangling == "teleport":
             return cls._without(problem, found, rows, None)
-        if current().free_bytes() < needed_bytes(problem):
+        of_all = _of_all(problem) if current().free_bytes() >= needed_bytes(problem) else None
+        if of_all is None:
             return cls.whole(problem)
-        return cls._without(replace(problem, dangling="teleport"), found, rows, _of_all(problem))
+        return cls._without(replace(problem, dangling="teleport"), found, rows, of_all)
 
     @classmethod
     def _without(cls, problem: Problem, found: Peel, rows: Renumbered, of_all: Any | None) -> BatchCore:
@@ -121,7 +124,8 @@ class BatchCore:
         for query in queries:
             places = self.place[query.nodes].astype(np.int64)
             inside = places < self.swept.count
-            reach.append(float(query.weights[inside].sum()))
+            total = float(query.weights[inside].sum())
+            reach.append(total if total > _LEAST_REACH else 0.0)
             swept.append(Query(places[inside], query.weights[inside] / (reach[-1] or 1.0)))
             behind.append(Query(places[~inside] - self.swept.count, query.weights[~inside]))
         return swept, behind, reach
@@ -145,7 +149,8 @@ class BatchCore:
         """
         # Shares are a multiple of those of y = damping P y + v: what teleport brings is what leaves the swept nodes.
         none, damping = reach == 0.0, self.swept.problem.damping
-        multiple = np.where(none, 1.0, (damping * (lost - mass) + mass) / np.where(none, 1.0, reach))
+        left = damping * lost + (1.0 - damping) * mass
+        multiple = np.where(none, 1.0, left / np.where(none, 1.0, reach))
         total = mass
         if self.levels:
             total = self._follow_up(shares, Own.of(behind, self.degree[self.swept.count :]), multiple, mass)
@@ -153,7 +158,7 @@ class BatchCore:
         if self.of_all is None:
             return 1.0 / total, np.zeros_like(total)
         factors = (1.0 - damping) / np.where(multiple > 0.0, multiple, 1.0)
-        return factors, 1.0 - factors * total
+        return factors, np.maximum(1.0 - factors * total, 0.0)
 
     def _follow_up(self, shares: Any, own: Own, multiple: Floats, mass: Floats) -> Floats:
         """Return the mass of all nodes, once shares of those behind are in their rows."""
@@ -164,17 +169,16 @@ class BatchCore:
         return total
 
 
-def _of_all(problem: Problem) -> Any:
-    """Return x of a uniform teleport, on the device."""
+def _of_all(problem: Problem) -> Any | None:
+    """Return x of a uniform teleport, on the device; None if it takes too many sweeps."""
     refinement, policy = prepared(problem, "cuda"), default_policy(FP16)
     refinement.expect(FP16)
     found = at_once(refinement, policy, _AS_EXACT_AS_IT_GETS)
-    if found and found[1] is Status.CONVERGED:
-        return found[0]
-    nodes = problem.graph.nodes
-    first = np.full(nodes, 1.0 / nodes)
-    x: Any = refine(refinement, first, policy, _AS_EXACT_AS_IT_GETS, answer=lambda operator: operator.read_device())[0]
-    return x
+    if found is None:
+        first = np.full(problem.graph.nodes, 1.0 / problem.graph.nodes)
+        found = refine(refinement, first, policy, _AS_EXACT_AS_IT_GETS, answer=lambda swept: swept.read_device())
+    x, status, _ = found
+    return x if status in (Status.CONVERGED, Status.STAGNATED) else None
 
 
 def _follow_up(level: BatchGraph, shares: Any, own: Own, given: Any, row: int) -> Floats:
