@@ -210,6 +210,12 @@ def _turned(rounds: Any) -> Any:
     return current().arrays.ascontiguousarray(rounds.transpose(0, 1, 3, 2)).reshape(-1)
 
 
+def uploaded(graph: Graph) -> tuple[Any, Any]:
+    """Return where a graph's rows begin, and the sources of its edges, as device arrays of uint32."""
+    arrays = current().arrays
+    return arrays.asarray(graph.indptr.astype(np.uint32)), arrays.asarray(graph.sources.view(np.uint32))
+
+
 def place_columns(graph: Graph) -> tuple[Any, Any | None]:
     """Return sources and weights (None without) of ELL columns, on the device."""
     backend = current()
@@ -218,7 +224,7 @@ def place_columns(graph: Graph) -> tuple[Any, Any | None]:
     sources = arrays.empty(length * width, np.uint32)
     weights = None if graph.weights is None else arrays.empty(length * width, np.float64)
     arguments = (
-        *(arrays.asarray(graph.indptr.astype(np.uint32)), arrays.asarray(graph.sources.view(np.uint32))),
+        *uploaded(graph),
         _NULL if graph.weights is None else arrays.asarray(graph.weights),
         *(np.uint32(graph.nodes), np.uint32(width), np.uint32(length), np.uint32(graph.nodes)),
         *(sources, _NULL if weights is None else weights),

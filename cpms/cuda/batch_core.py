@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from cpms.batch import Query
 from cpms.cuda import variants
-from cpms.cuda.arrange import Columns
+from cpms.cuda.arrange import Columns, uploaded
 from cpms.cuda.backend import current
 from cpms.cuda.batch_graph import FULL_COLUMNS, BatchGraph, Own, values_a_lane
 from cpms.cuda.passes import Renumbered, Split
@@ -74,8 +74,8 @@ class BatchCore:
     @classmethod
     def of(cls, problem: Problem, cost: Cost = _COST) -> BatchCore:
         """Sweep what has to be swept, where it pays to leave out the others."""
-        graph, arrays = problem.graph, current().arrays
-        indptr, sources = arrays.asarray(graph.indptr.astype(np.uint32)), arrays.asarray(graph.sources.view(np.uint32))
+        graph = problem.graph
+        indptr, sources = uploaded(graph)
         found = peel_behind(graph, indptr, sources, cost)
         if found is None:
             return cls.whole(problem)
@@ -151,22 +151,21 @@ class BatchCore:
         none, damping = reach == 0.0, self.swept.problem.damping
         left = damping * lost + (1.0 - damping) * mass
         multiple = np.where(none, 1.0, left / np.where(none, 1.0, reach))
-        total = mass
-        if self.levels:
-            total = self._follow_up(shares, Own.of(behind, self.degree[self.swept.count :]), multiple, mass)
+        total = mass + self._pass(shares, behind, multiple) if self.levels else mass
         total = np.where(total > 0.0, total, 1.0)  # Columns without a query may have come to nothing.
         if self.of_all is None:
             return 1.0 / total, np.zeros_like(total)
         factors = (1.0 - damping) / np.where(multiple > 0.0, multiple, 1.0)
         return factors, np.maximum(1.0 - factors * total, 0.0)
 
-    def _follow_up(self, shares: Any, own: Own, multiple: Floats, mass: Floats) -> Floats:
-        """Return the mass of all nodes, once shares of those behind are in their rows."""
-        total, given, row = mass, current().arrays.asarray(multiple), 0
+    def _pass(self, shares: Any, behind: list[Query], multiple: Floats) -> Floats:
+        """Put shares of all levels into their rows; return their mass."""
+        own, given = Own.of(behind, self.degree[self.swept.count :]), current().arrays.asarray(multiple)
+        mass, row = np.zeros_like(multiple), 0
         for level in self.levels:
-            total = total + _follow_up(level, shares, own.behind(row), given, self.swept.count + 1 + row)
+            mass += _pass_level(level, shares, own.from_row(row), given, self.swept.count + 1 + row)
             row += level.count
-        return total
+        return mass
 
 
 def _of_all(problem: Problem) -> Any | None:
@@ -181,7 +180,7 @@ def _of_all(problem: Problem) -> Any | None:
     return x if status in (Status.CONVERGED, Status.STAGNATED) else None
 
 
-def _follow_up(level: BatchGraph, shares: Any, own: Own, given: Any, row: int) -> Floats:
+def _pass_level(level: BatchGraph, shares: Any, own: Own, given: Any, row: int) -> Floats:
     """Put a level's shares into rows from one on; return their mass."""
     stride = shares.shape[1]
     out = shares[row:].reshape(-1)

@@ -83,7 +83,7 @@ class Own:
         marked[having] += np.uint32(1 << 31)
         return cls(starts.astype(np.uint32), arrays.asarray(columns[order]), arrays.asarray(weights), marked)
 
-    def behind(self, row: int) -> Own:
+    def from_row(self, row: int) -> Own:
         """Return what nodes from one on get."""
         return replace(self, starts=self.starts[row:], degree=self.degree[row:])
 

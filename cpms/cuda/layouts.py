@@ -88,9 +88,7 @@ class ThreadRows(Matrix):
     @classmethod
     def build(cls, graph: Graph, storage: Format | None) -> ThreadRows:
         """Return the rows as they are; ``storage`` is that of the values, None for the structure."""
-        arrays = current().arrays
-        starts = arrays.asarray(graph.indptr.astype(np.uint32))
-        sources = arrays.asarray(graph.sources.view(np.uint32))
+        starts, sources = arrange.uploaded(graph)
         made = cls(sources, None, starts)
         return made if storage is None else replace(made, values=_stored(made._float64_values(graph), graph, storage))
 

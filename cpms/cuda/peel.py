@@ -92,27 +92,41 @@ def peel(graph: Graph, indptr: Any, sources: Any, cost: Cost | None = None) -> P
     cost : Cost, optional
     """
     cost = cost or Cost()
-    level = current().arrays.full(graph.nodes, _NO_LEVEL, np.uint32)
-    at = indptr, sources, level, np.uint32(graph.nodes), np.uint32(_MOST_ENTRIES)
+    at = _Levelled.none(graph, indptr, sources, _MOST_ENTRIES)
     before = _levels(lambda now: _run(_BEFORE, at, np.uint32(now)), cost)
     inside = graph.nodes - _rows(before)
     before = _paying(before, cost, graph.nodes, cost.launch + cost.sweeps * cost.aimed * inside)
-    level[level >= len(before)] = _NO_LEVEL
+    at.level[at.level >= len(before)] = _NO_LEVEL
     behind = _behind(graph, at, cost, graph.nodes - _rows(before))
-    return _peeled(level, before, behind, numbering.chosen(graph)) if before or behind else None
+    return _peeled(at.level, before, behind, numbering.chosen(graph)) if before or behind else None
 
 
 def peel_behind(graph: Graph, indptr: Any, sources: Any, cost: Cost) -> Peel | None:
     """Return one of nodes that lead to no cycle alone, whatever their rows; the others are in the graph's order."""
-    level = current().arrays.full(graph.nodes, _NO_LEVEL, np.uint32)
-    at = indptr, sources, level, np.uint32(graph.nodes), np.uint32(graph.edges)
+    at = _Levelled.none(graph, indptr, sources, graph.edges)
     behind = _behind(graph, at, cost, graph.nodes)
-    return _peeled(level, [], behind, None) if behind else None
+    return _peeled(at.level, [], behind, None) if behind else None
 
 
-def _behind(graph: Graph, at: tuple[Any, ...], cost: Cost, remaining: int) -> list[tuple[int, int]]:
-    """Return nodes and entries of the levels behind the core that pay, the last first; others have none of ``at``'s."""
-    level, left = at[2], current().arrays.asarray(graph.out_degree.astype(np.uint32))
+class _Levelled(NamedTuple):
+    """What kernels take of a graph whose nodes get levels, in their order."""
+
+    indptr: Any
+    sources: Any
+    level: Any
+    nodes: np.uint32
+    most_entries: np.uint32
+    """Of a row that may get a level."""
+
+    @classmethod
+    def none(cls, graph: Graph, indptr: Any, sources: Any, most_entries: int) -> _Levelled:
+        level = current().arrays.full(graph.nodes, _NO_LEVEL, np.uint32)
+        return cls(indptr, sources, level, np.uint32(graph.nodes), np.uint32(most_entries))
+
+
+def _behind(graph: Graph, at: _Levelled, cost: Cost, remaining: int) -> list[tuple[int, int]]:
+    """Give levels to nodes behind the core as far as it pays; return nodes and entries of each, the last one first."""
+    level, left = at.level, current().arrays.asarray(graph.out_degree.astype(np.uint32))
 
     def take(now: int) -> tuple[int, int]:
         if now:
@@ -185,11 +199,11 @@ def _order(level: Any, before: int, behind: int, chosen: numbering.Numbering | N
     return first[arrays.argsort(key[first], kind="stable")]
 
 
-def _launch(kernel: Variant, at: tuple[Any, ...], *more: Any) -> None:
-    current().run(kernel, current().spread(int(at[3])), (*at, *more))
+def _launch(kernel: Variant, at: _Levelled, *more: Any) -> None:
+    current().run(kernel, current().spread(int(at.nodes)), (*at, *more))
 
 
-def _run(kernel: Variant, at: tuple[Any, ...], *more: Any) -> tuple[int, int]:
+def _run(kernel: Variant, at: _Levelled, *more: Any) -> tuple[int, int]:
     """Launch, and return how many nodes and entries have got a level."""
     found = current().arrays.zeros(2, np.uint64)
     _launch(kernel, at, *more, found)

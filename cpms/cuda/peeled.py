@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from cpms.cuda import forecast
-from cpms.cuda.arrange import Slots
+from cpms.cuda.arrange import Slots, uploaded
 from cpms.cuda.backend import current
 from cpms.cuda.passes import Passes, Renumbered, Split
 from cpms.cuda.peel import Cost, Peel, peel
@@ -166,10 +166,10 @@ def prepared(problem: Problem, engine: str) -> Refinement:
 
 def _peeled(problem: Problem) -> PeeledRefinement | None:
     """Return a problem with a smaller core; None where that does not pay, or dangling mass goes elsewhere than v."""
-    graph, arrays = problem.graph, current().arrays
+    graph = problem.graph
     if problem.dangling == "uniform" and problem.teleport is not None:
         return None
-    indptr, sources = arrays.asarray(graph.indptr.astype(np.uint32)), arrays.asarray(graph.sources.view(np.uint32))
+    indptr, sources = uploaded(graph)
     cost = Cost()
     if graph.edges <= _FORECAST_EDGES:
         cost = cost._replace(sweeps=forecast.sweeps(graph, problem.damping))
