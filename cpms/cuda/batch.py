@@ -206,19 +206,17 @@ class Answers:
 
     def take(self, shares: Any, columns: list[int], factors: Floats, of_all: Floats) -> list[Any]:
         """Return the ranks in some columns, as arrays in device memory; see `BatchCore.follow_up` for the factors."""
-        backend, count, nodes = current(), len(columns), len(self._core.degree)
+        backend, core, count = current(), self._core, len(columns)
         taken, self._free = self._free[:count], self._free[count:]
         if taken:
+            nodes = len(core.degree)
             which = (backend.arrays.asarray(np.array(numbers, np.uint32)) for numbers in (columns, taken))
-            sizes = map(np.uint32, (nodes, self._core.swept.count, shares.shape[1]))
-            given = *which, backend.arrays.asarray(factors), np.uint32(count)
-            arguments = shares, self._core.degree, self._core.order, *sizes, *given, self._room
+            sizes = map(np.uint32, (nodes, core.swept.count, shares.shape[1]))
+            given = *which, backend.arrays.asarray(np.concatenate([factors, of_all])), np.uint32(count)
+            beside = np.uint64(0) if core.of_all is None else core.of_all
+            arguments = shares, core.degree, core.order, *sizes, *given, beside, self._room
             backend.run(variants.BATCH_RANKS, backend.spread(nodes * _ROW_THREADS), arguments)
-        found = [self._room[place] for place in taken]
-        if self._core.of_all is not None:
-            for ranks, factor in zip(found, of_all, strict=True):
-                ranks += float(factor) * self._core.of_all
-        return found
+        return [self._room[place] for place in taken]
 
 
 def needed_bytes(problem: Problem, queries: int, each: int) -> int:

@@ -170,9 +170,11 @@ CPMS_DEVICE void batch_behind(const BatchEdges& edges, const BatchNodes& nodes, 
     end.mass.template leave<double>(partials, nodes.columns);
 }
 
-// ranks[places[i]][order[row]]: x of the query in columns[i], times its factor. Rows of x become columns in shared memory.
+// ranks[places[i]][order[row]]: x of the query in columns[i] times factors[i], and of_all[order[row]], where there is
+// one, times factors[count + i]. Rows of x become columns in shared memory.
 CPMS_DEVICE void batch_ranks(const double* shares, const u32* degree, const u32* order, u32 nodes, u32 swept, u32 stride,
-                             const u32* columns, const u32* places, const double* factors, u32 count, double* ranks) {
+                             const u32* columns, const u32* places, const double* factors, u32 count,
+                             const double* of_all, double* ranks) {
     constexpr u32 side = 32;
     __shared__ double tile[side][side + 1];
     const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -186,11 +188,15 @@ CPMS_DEVICE void batch_ranks(const double* shares, const u32* degree, const u32*
                 tile[i][lane] = shares[at * stride + column] * (double)(of ? of : 1);
             }
             __syncthreads();
+            const u32 mine = first + lane;
+            const u32 node = mine < nodes ? load_word(order + mine, ReadOnly{}) : 0;
+            const double all_get = of_all ? of_all[node] : 0.0;
 #pragma unroll
             for (u32 i = warp; i < side; i += block_warps) {
-                if (begin + i < count && first + lane < nodes) {
-                    const u32 node = load_word(order + first + lane, ReadOnly{});
-                    ranks[(u64)places[begin + i] * nodes + node] = tile[lane][i] * factors[begin + i];
+                const u32 query = begin + i;
+                if (query < count && mine < nodes) {
+                    ranks[(u64)places[query] * nodes + node] =
+                        fma(all_get, factors[count + query], tile[lane][i] * factors[query]);
                 }
             }
             __syncthreads();
@@ -245,9 +251,9 @@ CPMS_DEVICE void batch_totals(const double* partials, u32 blocks, const Columns&
     extern "C" __global__ void __launch_bounds__(256)                                                 \
         NAME(const double* shares, const unsigned* degree, const unsigned* order, unsigned nodes,     \
              unsigned swept, unsigned stride, const unsigned* columns, const unsigned* places,        \
-             const double* factors, unsigned count, double* ranks) {                                  \
+             const double* factors, unsigned count, const double* of_all, double* ranks) {            \
         cpms::batch_ranks(shares, degree, order, nodes, swept, stride, columns, places, factors,      \
-                          count, ranks);                                                              \
+                          count, of_all, ranks);                                                      \
     }
 #define CPMS_BATCH_TOTALS(NAME)                                                                       \
     extern "C" __global__ void __launch_bounds__(256)                                                 \
