@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from cpms.engine import Floats, Operator, Sweep
+from cpms.engine import Floats, Norm, Operator, Sweep
 from cpms.errors import InputError
 from cpms.format import Format
 from cpms.precision import FLOAT64, Controller, Level
@@ -82,7 +82,7 @@ def power(
         following, state = controller.update(state, change)
         if status is Status.CONVERGED:
             ranks = answer(operator, x, written)
-            moves = following != level or 0.0 < change < history[-2].residual
+            moves = following != level or (change > 0.0 and _still_falls(history, here, stopping.norm))
             if confirmed is None or confirmed(ranks) or not moves or len(history) >= stopping.max_iterations:
                 return ranks, status, history
         if following != level:
@@ -138,5 +138,14 @@ def status_after(history: list[Step], here: list[float], stopping: Stopping) -> 
         return Status.CONVERGED
     if done >= stopping.max_iterations:
         return Status.MAX_ITERATIONS
+    return Status.STAGNATED if _has_stalled(here) else None
+
+
+def _has_stalled(here: list[float]) -> bool:
     recent, before = here[-STALLED_ITERATIONS:], here[:-STALLED_ITERATIONS]
-    return Status.STAGNATED if before and min(recent) >= min(before) else None
+    return bool(before) and min(recent) >= min(before)
+
+
+def _still_falls(history: list[Step], here: list[float], norm: Norm) -> bool:
+    """Return whether another sweep may change less: in L1 each does, down to rounding; in L2 and Linf it may be later."""
+    return history[-1].residual < history[-2].residual if norm == "l1" else not _has_stalled(here)

@@ -468,6 +468,21 @@ def test_unconfirmed_answers_do_not_pass_the_limit():
     assert not result.converged
 
 
+@pytest.mark.parametrize(("norm", "tol"), [("l2", 2.6e-6), ("linf", 1e-7)])
+@pytest.mark.parametrize("engine", ["cpu", "reference"])
+def test_a_change_that_grows_before_it_falls_is_waited_for(norm, tol, engine):
+    """What is amiss at the leaves of a binary tree is small at each of them, and comes to its root all at once."""
+    nodes = np.arange(1, 2**13 - 1)
+    tree = Graph.from_edges(nodes, (nodes - 1) // 2)
+    start = pagerank(tree, tol=1e-15, engine=engine).ranks
+    start[2**12 - 1 :] *= 1 + 1e-3
+    result = pagerank(tree, start=start, norm=norm, tol=tol, engine=engine)
+    changes = [step.residual for step in result.history]
+    assert changes[2] > changes[1] < tol
+    assert result.converged
+    check.answer_is_certified(result)
+
+
 def test_two_bytes_that_stop_changing_are_unverified():
     result = pagerank(MIXED, storage="cpms4", layout="csr", controller=Fixed(1))
     assert result.status is Status.UNVERIFIED
