@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,7 @@ from cpms.power import status_after
 from cpms.precision import FLOAT64
 from cpms.refine import Refining, default_policy
 from cpms.result import Result, Status, Step
+from cpms.scalars import whole
 from cpms.solve import Method, pagerank, require_graph, storage_asked_for
 from cpms.start import first_iterate
 from cpms.stopping import Stopping
@@ -136,8 +137,11 @@ def personalized_pagerank(
     """
     require_graph(graph)
     stopping = Stopping(tol, norm, max_iterations)
-    if width is not None and width < 1:
+    most = None if width is None else whole("width", width)
+    if most is not None and most < 1:
         raise InputError(f"width is {width}; it must be 1 or more")
+    if isinstance(queries, str | Mapping) or not isinstance(queries, Iterable):
+        raise InputError(f"queries is a {type(queries).__name__}; give a list of queries, one alone as [query]")
     if graph.weights is not None:
         raise UnsupportedError(
             f"batches store no values, but {graph.name} has weights; use cpms.pagerank, or ignore them"
@@ -169,7 +173,7 @@ def personalized_pagerank(
     prepare_s = time.perf_counter() - began
     referee = BatchReferee(problem, stopping)
     results: list[Result] = []
-    for here in _shared_out(named, width or run.batch.width):
+    for here in _shared_out(named, most or run.batch.width):
         solved = run.solve(here, first, stopping)
         answers = [in_main_memory(ranks) for ranks, _, _ in solved]
         verdicts = referee.verdicts(here, answers, [status for _, status, _ in solved])

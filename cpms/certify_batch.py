@@ -85,15 +85,15 @@ class BatchReferee:
         graph, damping = self._problem.graph, self._problem.damping
         x, share = (np.empty((graph.nodes, len(queries))) for _ in range(2))
 
-        def shared(part: _Part) -> npt.NDArray[np.float64]:
+        def put(part: _Part) -> None:
             here = slice(part.low, part.high)
             x[here] = np.stack([ranks[here] for ranks in answers], axis=1)
             degree = graph.out_degree[here, None]
             share[here] = np.where(degree > 0, x[here] / np.maximum(degree, 1), 0.0)
-            loose: npt.NDArray[np.float64] = np.where(degree > 0, 0.0, x[here]).sum(axis=0)
-            return loose
 
-        damped = damping * np.array(threads.each(shared, self._parts)).sum(axis=0)
+        threads.each(put, self._parts)
+        # NumPy adds up by pairs what lies side by side alone.
+        damped = damping * np.array(threads.each(lambda ranks: ranks[graph.dangling_nodes].sum(), answers))
         spread = self._problem.dangling == "uniform"
         to_all = damped / graph.nodes if spread else np.zeros(len(queries))
         to_teleport = np.full(len(queries), 1.0 - damping) + (0.0 if spread else damped)

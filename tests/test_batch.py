@@ -153,6 +153,10 @@ def test_bad_arguments_are_refused():
     for arguments, error, message in (
         ((weighted, [0]), UnsupportedError, "stores? no values"),
         ((web(), [0], {"width": 0}), InputError, "width is 0"),
+        ((web(), [0], {"width": 1.5}), InputError, "width is 1.5; .*whole"),
+        ((web(), 5), InputError, "queries is a int; give a list"),
+        ((web(), {0: 0.5, 1: 0.5}), InputError, r"queries is a dict; .* as \[query\]"),
+        ((web(), "ab"), InputError, "queries is a str"),
         ((web(), [0], {"start": np.ones(3)}), InputError, "start must hold 2000 values"),
         ((web(), [0], {"engine": "scipy"}), UnsupportedError, "takes no batches"),
     ):

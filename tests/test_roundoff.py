@@ -14,6 +14,7 @@ from cpms.batch import Query
 from cpms.certify_batch import BatchReferee
 from cpms.compensated_kernels import flow
 from cpms.engine import Problem
+from cpms.engines._cpu_batch import CpuBatch
 from cpms.engines._cpu_refinement import CpuRefinement
 from cpms.format import FP64
 from cpms.precision import FLOAT64
@@ -101,6 +102,17 @@ def test_referees_of_batches_lose_little_of_long_rows():
     assert abs(found - exact) <= referee.roundoff
     assert referee.roundoff < 0.05 * SMALL_TAIL * UNIT
     assert abs(ranking.residual(problem, ranks) - exact) <= ranking.residual_roundoff(graph) < referee.roundoff
+
+
+def test_referees_of_batches_lose_little_of_many_dangling_nodes():
+    """Added up node after node, what each has vanishes beside the first; what they lose goes to node 1."""
+    tail = small_tail()
+    graph = Graph.from_edges([0, 1], [0, 1], nodes=len(tail) + 2)
+    ranks = np.append([0.25, 0.0], tail)
+    ranks /= ranks.sum()
+    query, referee = Query(np.array([1]), np.ones(1)), BatchReferee(Problem(graph), Stopping(norm="linf"))
+    for found in referee._residuals([query, query], [ranks, ranks]):
+        assert found["linf"] == pytest.approx(0.15 + 0.85 * math.fsum(ranks[2:]), rel=0.0, abs=referee.roundoff)
 
 
 def exact_residual(problem, ranks):
@@ -201,6 +213,25 @@ def test_engine_cpu_loses_little_of_long_rows(layout):
     x, out = operator.load(ranks), operator.empty()
     operator.sweep(x, out, FLOAT64, 0)
     assert operator.read(out, 0)[0] == pytest.approx(right, rel=LONG_ROW, abs=0.0)
+
+
+def test_batches_of_engine_cpu_lose_little_of_long_rows():
+    problem, ranks, right = star_inwards()
+    batch = CpuBatch(problem)
+    batch.start([Query(np.array([1]), np.ones(1))] * 9, ranks)
+    batch.sweep()
+    for found in batch.take(list(range(9))):
+        assert found[0] == pytest.approx(right, rel=LONG_ROW, abs=0.0)
+
+
+def test_batches_of_engine_cpu_lose_little_of_many_dangling_nodes():
+    tail = small_tail()
+    weights = tail / tail.sum()
+    batch = CpuBatch(Problem(Graph.from_edges([], [], nodes=len(tail))))
+    batch.start([Query(np.arange(len(tail)), weights)] * 2, weights)
+    for _ in range(2):  # The second spreads what the first found on dangling nodes.
+        masses = [sweep.mass for sweep in batch.sweep()]
+    assert masses == pytest.approx([1.0, 1.0], rel=LONG_ROW, abs=0.0)
 
 
 def test_full_sweeps_of_engine_cpu_lose_little_of_long_rows():

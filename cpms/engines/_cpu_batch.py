@@ -11,6 +11,7 @@ from cpms import threads
 from cpms.batch import Batch, Query
 from cpms.engine import Floats, Problem, Sweep
 from cpms.engines._cpu_pieces import row_pieces
+from cpms.roundoff import ROW_BLOCK
 from cpms.sparse.csr import unsigned_indptr, unsigned_sources
 
 _PART_COST = 200_000
@@ -109,24 +110,35 @@ def _sum_together(sources, share, begin, end, first, sums):  # type: ignore[no-u
     sums[first + np.uint64(7)] = h
 
 
+@numba.njit(inline="always")  # type: ignore[untyped-decorator, unused-ignore]
+def _sum_row(sources, share, begin, end, sums):  # type: ignore[no-untyped-def]
+    """Sum some of a row's entries for all queries."""
+    count = share.shape[1]
+    together = count // _TOGETHER * _TOGETHER
+    for first in range(0, together, _TOGETHER):
+        _sum_together(sources, share, begin, end, np.uint64(first), sums)
+    for j in range(together, count):
+        total = 0.0
+        for k in range(begin, end):
+            total += share[sources[k], j]
+        sums[j] = total
+
+
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
 def _swept(  # type: ignore[no-untyped-def]
     indptr, sources, degree, share, out, damping, to_all, to_teleport, rows, columns, weights, low, high
 ):
     """Write the rows of a part; return by query L1 and squares of the change, mass, dangling mass, largest change."""
     count = share.shape[1]
-    together = count // _TOGETHER * _TOGETHER
-    found = np.zeros((5, count))
-    sums = np.empty(count)
+    found, here = np.zeros((5, count)), np.zeros((4, count))
+    sums, block = np.empty(count), np.empty(count)
     for row in range(low, high):
         begin, end = indptr[row], indptr[row + 1]
-        for first in range(0, together, _TOGETHER):
-            _sum_together(sources, share, begin, end, np.uint64(first), sums)
-        for j in range(together, count):
-            total = 0.0
-            for k in range(begin, end):
-                total += share[sources[k], j]
-            sums[j] = total
+        _sum_row(sources, share, begin, min(end, begin + np.uint64(ROW_BLOCK)), sums)
+        while end - begin > np.uint64(ROW_BLOCK):
+            begin += np.uint64(ROW_BLOCK)
+            _sum_row(sources, share, begin, min(end, begin + np.uint64(ROW_BLOCK)), block)
+            sums += block
         for j in range(count):
             sums[j] = damping * sums[j] + to_all[j]
         for k in range(rows[row], rows[row + 1]):
@@ -135,11 +147,14 @@ def _swept(  # type: ignore[no-untyped-def]
         for j in range(count):
             change = abs(sums[j] - share[row, j] * by)
             out[row, j] = sums[j] / by
-            found[0, j] += change
-            found[1, j] += change * change
-            found[2, j] += sums[j]
+            here[0, j] += change
+            here[1, j] += change * change
+            here[2, j] += sums[j]
             found[4, j] = max(found[4, j], change)
         if degree[row] == np.uint32(0):
             for j in range(count):
-                found[3, j] += sums[j]
+                here[3, j] += sums[j]
+        if (row + 1 - low) % ROW_BLOCK == 0 or row + 1 == high:
+            found[:4] += here
+            here[:] = 0.0
     return found

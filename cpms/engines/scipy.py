@@ -43,7 +43,9 @@ class ScipyOperator(Operator[Floats]):
         dangling = problem.damping * x[problem.graph.dangling_nodes].sum()
         out += dangling * problem.sink_or_scalar + (1.0 - problem.damping) * problem.teleport_or_scalar
         np.abs(np.subtract(out, x, out=change), out=change)
-        return Sweep(float(change.sum()), float(np.sqrt(change @ change)), float(change.max()), float(out.sum()))
+        return Sweep(
+            float(change.sum()), float(np.sqrt(np.square(change).sum())), float(change.max()), float(out.sum())
+        )
 
     def scale(self, x: Floats, factor: float, segments: int) -> None:  # noqa: ARG002
         """Multiply in place."""
