@@ -263,7 +263,7 @@ def solve(batch: Batch, queries: list[Query], first: Floats, stopping: Stopping)
         for place, (query, sweep) in enumerate(zip(active, found, strict=True)):
             history, change = histories[query], sweep.of(stopping.norm)
             history.append(Step(len(history) + 1, change, FLOAT64, 64, 64, sweep.mass, seconds))
-            changes[query].append(change)
+            changes[query].append(sweep.l1)
             status = status_after(history, changes[query], stopping)
             if status:
                 ended.append((place, status))

@@ -118,7 +118,7 @@ class Operator(ABC, Generic[Vector]):
         """Return a vector to sweep into; its content is undefined."""
 
     def queue(self, x: Vector, out: Vector, level: Level, step: int, norm: Norm) -> Callable[[], Sweep] | None:
-        """Begin `sweep` and return how to wait for what it finds, of which only ``norm`` and mass count.
+        """Begin `sweep` and return how to wait for what it finds, of which only L1, ``norm`` and mass count.
 
         The next sweep may be begun before, from ``out`` into ``x``. None where the caller has to wait: nothing has
         been begun then.

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from cpms.engine import Floats, Norm, Operator, Sweep
+from cpms.engine import Floats, Operator, Sweep
 from cpms.errors import InputError
 from cpms.format import Format
 from cpms.precision import FLOAT64, Controller, Level
@@ -35,7 +35,7 @@ def power(
     """Iterate x = G(x) from ``first``, at the levels the controller chooses.
 
     A change below the tolerance ends the solve if ``confirmed`` says so of the answer, since values
-    cut short also stop changing; else it goes on as long as the level rises or the change falls.
+    cut short also stop changing; else it goes on as long as the level rises or the change falls in L1.
     Answers are what ``answer`` makes of an operator's vector and the segments written.
     """
     storage: Format = operator.storage
@@ -46,7 +46,7 @@ def power(
         operator, x, out = operator.to_float64(x, out)
         written = 0
     history: list[Step] = []
-    here: list[float] = []
+    l1: list[float] = []
     ahead: Callable[[], Sweep] | None = None
     began = time.perf_counter()
     while True:  # Line 4.
@@ -69,20 +69,20 @@ def power(
         written = level.write
         read, wrote = _bits(level, storage)
         if history and history[-1].bits != read:
-            here.clear()
+            l1.clear()
         for sweep, end_s in zip(found, ends_s, strict=True):
             change = sweep.of(stopping.norm)
             history.append(Step(len(history) + 1, change, level, read, wrote, sweep.mass, began_s + end_s))
             if on_step:
                 on_step(history[-1])
-            here.append(change)
-        status = status_after(history, here, stopping)  # Line 9.
+            l1.append(sweep.l1)
+        status = status_after(history, l1, stopping)  # Line 9.
         if status not in (None, Status.CONVERGED):
             return answer(operator, x, written), status, history
         following, state = controller.update(state, change)
         if status is Status.CONVERGED:
             ranks = answer(operator, x, written)
-            moves = following != level or (change > 0.0 and _still_falls(history, here, stopping.norm))
+            moves = following != level or (l1[-1] > 0.0 and (len(l1) < 2 or l1[-1] < l1[-2]))
             if confirmed is None or confirmed(ranks) or not moves or len(history) >= stopping.max_iterations:
                 return ranks, status, history
         if following != level:
@@ -127,9 +127,13 @@ def _check_level(level: Level, written: int) -> None:
         raise InputError(f"the controller reads {level.read} segments where only {written} were written")
 
 
-def status_after(history: list[Step], here: list[float], stopping: Stopping) -> Status | None:
-    """Return how a solve ends, None if it goes on; ``here`` are the changes since as many bits are read."""
-    done, change = len(history), here[-1]
+def status_after(history: list[Step], l1: list[float], stopping: Stopping) -> Status | None:
+    """Return how a solve ends, None if it goes on; ``l1`` are the changes in L1 since as many bits are read.
+
+    In L1 each sweep shrinks the change by the damping, down to rounding. In L2 and Linf what is small at each of many
+    nodes may meet at one of them later: that these norms grow for a while is no stagnation.
+    """
+    done, change = len(history), history[-1].residual
     if not (math.isfinite(change) and math.isfinite(history[-1].mass) and history[-1].mass > 0):
         return Status.NON_FINITE
     if stopping.iterations is not None:
@@ -138,14 +142,5 @@ def status_after(history: list[Step], here: list[float], stopping: Stopping) -> 
         return Status.CONVERGED
     if done >= stopping.max_iterations:
         return Status.MAX_ITERATIONS
-    return Status.STAGNATED if _has_stalled(here) else None
-
-
-def _has_stalled(here: list[float]) -> bool:
-    recent, before = here[-STALLED_ITERATIONS:], here[:-STALLED_ITERATIONS]
-    return bool(before) and min(recent) >= min(before)
-
-
-def _still_falls(history: list[Step], here: list[float], norm: Norm) -> bool:
-    """Return whether another sweep may change less: in L1 each does, down to rounding; in L2 and Linf it may be later."""
-    return history[-1].residual < history[-2].residual if norm == "l1" else not _has_stalled(here)
+    recent, before = l1[-STALLED_ITERATIONS:], l1[:-STALLED_ITERATIONS]
+    return Status.STAGNATED if before and min(recent) >= min(before) else None

@@ -231,6 +231,14 @@ def test_a_solve_in_linf_that_leaves_more_than_the_one_before_is_followed_up():
         assert found.converged
 
 
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+def test_changes_of_batches_that_grow_for_long_do_not_stagnate(norm):
+    nodes = np.arange(1, 600)
+    tree = Graph.from_edges(nodes, (nodes - 1) // 2)
+    for found in personalized_pagerank(tree, [599, 300], damping=0.99, norm=norm, engine="cpu", max_iterations=3000):
+        assert found.converged
+
+
 def test_batches_stop_where_changes_have_stopped_falling():
     tail = 10**5
     hub, leaves = np.zeros(tail, int), np.arange(1, tail + 1)

@@ -483,6 +483,17 @@ def test_a_change_that_grows_before_it_falls_is_waited_for(norm, tol, engine):
     check.answer_is_certified(result)
 
 
+@pytest.mark.parametrize("norm", ["l2", "linf"])
+@pytest.mark.parametrize(("engine", "storage"), [("cpu", "fp64"), ("cpu", "cpms4"), ("scipy", "fp64")])
+def test_a_change_that_grows_for_long_does_not_stagnate(norm, engine, storage):
+    """The root is on a cycle of two, and gets in each sweep what is twice as many nodes away."""
+    nodes = np.arange(1, 255)
+    tree = Graph.from_edges(np.append(nodes, [0, 255]), np.append((nodes - 1) // 2, [255, 0]))
+    result = pagerank(tree, engine=engine, storage=storage, norm=norm, damping=0.95)
+    assert result.converged
+    check.answer_is_certified(result)
+
+
 def test_two_bytes_that_stop_changing_are_unverified():
     result = pagerank(MIXED, storage="cpms4", layout="csr", controller=Fixed(1))
     assert result.status is Status.UNVERIFIED

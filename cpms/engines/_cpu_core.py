@@ -66,9 +66,8 @@ class Core:
     def end(self, y: Floats, scale: float, ranks: Floats) -> Floats:
         """Return x, shape (nodes,), of sum 1, from the core's solution."""
         damping = self.problem.damping
-        lost = float(
-            (ranks * (1.0 - self.graph.out_degree / self.degree)).sum()
-        )  # BLAS shares it out among processors.
+        # Not by BLAS, which shares out a product of vectors among processors.
+        lost = float((ranks * (1.0 - self.graph.out_degree / self.degree)).sum())
         y[self.nodes] = ranks * (scale / (damping * lost + 1.0 - damping))
         self._add_inflow(self.down, y * self.inverse, y)
         y /= y.sum()
