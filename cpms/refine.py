@@ -169,25 +169,25 @@ class Planning:
         self.plan, self._state = policy.init()
         self._promised, self._before = 1.0, math.inf
         self._behind, self._cut = self.plan, 0
-        self._residuals: list[float] = []
+        self._l1: list[float] = []
 
     def add(self, rounds: list[Round], plan: Plan, stopping: Stopping, done: int) -> Status | None:
         """Look at rounds that went by this plan; return how the solve ends after so many sweeps, None if it goes on.
 
-        Residuals of a plan are compared with each other, and with the last one before it.
+        Residuals of a plan are compared with each other, and where it has low sweeps with the last one before it.
         """
         for made in rounds:
-            self._residuals.append(made.found.of(stopping.norm))
+            self._l1.append(made.found.l1)
             self._look_at(made, plan)
-        status = _status_after(self._residuals, rounds[-1], plan, stopping, done)
+        status = _status_after(self._l1, rounds[-1], plan, stopping, done)
         if self.plan != plan:
-            del self._residuals[:-1]
+            del self._l1[: len(self._l1) if self.plan.storage is None else -1]
         return status
 
     @property
     def falls(self) -> bool:
-        """Whether the last full sweep found less than the one before; True if there is none to compare with."""
-        return len(self._residuals) < 2 or self._residuals[-1] < self._residuals[-2]
+        """Whether the last full sweep found less in L1 than the one before; True if there is none to compare with."""
+        return len(self._l1) < 2 or self._l1[-1] < self._l1[-2]
 
     def _look_at(self, made: Round, plan: Plan) -> None:
         """Plan the next round after one that went by this plan.
@@ -335,16 +335,17 @@ def record(
             on_step(step)
 
 
-def _status_after(residuals: list[float], found: Round, plan: Plan, stopping: Stopping, done: int) -> Status | None:
-    """Return how a solve ends after a round, None if it goes on; ``residuals``: of its plan's full sweeps."""
-    if not (math.isfinite(residuals[-1]) and math.isfinite(found.found.mass) and found.found.mass > 0):
+def _status_after(l1: list[float], found: Round, plan: Plan, stopping: Stopping, done: int) -> Status | None:
+    """Return how a solve ends after a round, None if it goes on; ``l1``: residuals in L1 of its plan's full sweeps."""
+    residual = found.found.of(stopping.norm)
+    if not (math.isfinite(residual) and math.isfinite(found.found.mass) and found.found.mass > 0):
         return Status.NON_FINITE
     if stopping.iterations is not None:
         return Status.FIXED if done >= stopping.iterations else None
-    if residuals[-1] < stopping.tol and not found.low:
+    if residual < stopping.tol and not found.low:
         return Status.CONVERGED
     if done >= stopping.max_iterations:
         return Status.MAX_ITERATIONS
     rounds = STALLED_ITERATIONS if plan.storage is None else _STALLED_ROUNDS
-    stalled = len(residuals) > rounds and min(residuals[-rounds:]) >= min(residuals[:-rounds])
+    stalled = len(l1) > rounds and min(l1[-rounds:]) >= min(l1[:-rounds])
     return Status.STAGNATED if stalled else None

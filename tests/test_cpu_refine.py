@@ -476,6 +476,18 @@ def test_a_core_that_went_wrong_is_noticed_and_refined(monkeypatch):
     assert np.abs(result.ranks - right.ranks).sum() < 1e-9
 
 
+@pytest.mark.parametrize("storage", ["fp32", "fp16"])
+def test_full_sweeps_that_make_up_for_what_low_ones_did_are_no_stagnation(storage):
+    """What goes along a path whose nodes keep some of it fades late: combinations of low sweeps bring it back."""
+    nodes, damping = np.arange(600), 0.9999
+    path = Graph.from_edges(np.append(nodes[:-1], nodes), np.append(nodes[1:], nodes))
+    start = np.random.default_rng(1).random(600) ** 10
+    asked = {"damping": damping, "personalization": [0], "start": start, "tol": 1e-9, "engine": "cpu"}
+    result = cpms.pagerank(path, method="refine", storage=storage, max_iterations=20_000, **asked)
+    assert result.converged
+    assert result.iterations < 4 * cpms.pagerank(path, max_iterations=20_000, **asked).iterations
+
+
 @pytest.mark.parametrize("status", [Status.STAGNATED, Status.MAX_ITERATIONS, Status.NON_FINITE])
 def test_a_core_that_is_not_solved_is_no_answer_while_sweeps_are_left(monkeypatch, status):
     graph = Graph.from_edges([0, 1, 2, 3, 4, 5, 6, 6], [1, 2, 1, 0, 0, 0, 0, 1])
