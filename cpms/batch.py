@@ -107,7 +107,8 @@ def personalized_pagerank(
     damping, tol, norm, max_iterations, dangling
         As in `cpms.pagerank`.
     start : ndarray of float64, shape (nodes,), optional
-        First iterate of every query, of sum 1; uniform by default. See `penalised_start`.
+        First iterate of every query, of sum 1; uniform by default. See `penalised_start`. Queries that ``refine``
+        answers by passes over the graph need none.
     engine : str
         An engine that takes batches, or ``auto``: what `cpms.pagerank` takes for a query alone.
     width : int, optional

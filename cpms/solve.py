@@ -75,7 +75,8 @@ def pagerank(
         Where the mass of dangling nodes goes.
     start : array of float64, shape (nodes,), optional
         First iterate, scaled to mass 1; uniform by default. One in device memory, known by
-        ``__cuda_array_interface__`` or DLPack, stays there if the engine works there.
+        ``__cuda_array_interface__`` or DLPack, stays there if the engine works there. Method ``refine`` then
+        goes in rounds from there, even where passes over the graph or its core alone would do.
     controller : Controller or Refining, optional
         Precision policy of the method: the paper's rule, or `cpms.refine.AdaptiveGain`.
     on_step : callable, optional
