@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from cpms import threads
 from cpms.graph import Graph
+from cpms.sparse.by_length import order_in_blocks
 from cpms.sparse.csr import unsigned_sources
 
 BLOCK_ROWS = 2048
@@ -54,27 +55,20 @@ def build(graph: Graph) -> Jagged:
     ([2, 1, 0], [2, 1, 0], [2, 1, 2])
     """
     sources = unsigned_sources(graph)
-    nodes, places, moved = np.empty(graph.nodes, np.int64), np.empty(graph.nodes, sources.dtype), np.empty_like(sources)
-    _each_block(graph.nodes, lambda low, high: _sort_rows(graph.indptr, nodes, places, low, high))
-    _each_block(graph.nodes, lambda low, high: _move(graph.indptr, nodes, places, sources, moved, low, high))
+    rows, numbers, moved = graph.nodes, np.arange(graph.nodes), np.empty_like(sources)
+    longest_first = order_in_blocks(graph.in_degree.max() - graph.in_degree, BLOCK_ROWS)
+    nodes = numbers - numbers % BLOCK_ROWS + longest_first
+    places = np.empty(rows, sources.dtype)
+    places[nodes] = numbers
+
+    def move(blocks: tuple[int, int]) -> None:
+        low, high = blocks[0] * BLOCK_ROWS, min(blocks[1] * BLOCK_ROWS, rows)
+        _move(graph.indptr, nodes, places, sources, moved, low, high)
+
+    threads.each(move, threads.stretches(-(-rows // BLOCK_ROWS), at_least=8, parts=64))
     lengths = graph.in_degree[nodes].astype(np.uint32)
     starts = np.append(graph.indptr[: graph.nodes : BLOCK_ROWS], graph.edges).astype(np.uint64)
     return Jagged(nodes, lengths, starts, moved)
-
-
-def _each_block(rows: int, work: Any) -> None:
-    cuts = threads.stretches(-(-rows // BLOCK_ROWS), at_least=8, parts=64)
-    threads.each(lambda cut: work(cut[0] * BLOCK_ROWS, min(cut[1] * BLOCK_ROWS, rows)), cuts)
-
-
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
-def _sort_rows(indptr, nodes, places, low, high):  # type: ignore[no-untyped-def]
-    for begin in range(low, high, BLOCK_ROWS):
-        end = min(begin + BLOCK_ROWS, high)
-        order = np.argsort(indptr[begin:end] - indptr[begin + 1 : end + 1], kind="mergesort")
-        for i in range(end - begin):
-            nodes[begin + i] = begin + order[i]
-            places[begin + order[i]] = begin + i
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]

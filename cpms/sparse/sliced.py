@@ -21,6 +21,7 @@ from cpms import threads
 from cpms.format import FP64, Format
 from cpms.graph import Graph
 from cpms.segmented import SegmentedArray, convert_inplace, encode
+from cpms.sparse.by_length import order_in_blocks
 from cpms.sparse.csr import unsigned_indptr, unsigned_sources
 from cpms.sparse.edge_values import edge_values
 
@@ -67,31 +68,20 @@ def build(graph: Graph, storage: Format | None) -> Sliced:
     >>> build(Graph.from_edges([0, 0, 1], [0, 1, 1]), None).order.tolist()
     [0, 1]
     """
-    order = np.empty(graph.nodes, np.uint16)
-    _each_block(graph, lambda low, high: _sort_rows(graph.indptr, order, low, high))
+    order = order_in_blocks(graph.in_degree, BLOCK_ROWS)
     sources = _moved(graph, order, unsigned_sources(graph))
     values = None if storage is None else encode(_moved(graph, order, edge_values(graph)), storage)
     return Sliced(unsigned_indptr(graph), order, sources, values)
 
 
 def _moved(graph: Graph, order: npt.NDArray[np.uint16], entries: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    moved = np.empty_like(entries)
-    _each_block(graph, lambda low, high: _move(graph.indptr, order, entries, moved, low, high))
+    rows, moved = graph.nodes, np.empty_like(entries)
+
+    def move(blocks: tuple[int, int]) -> None:
+        _move(graph.indptr, order, entries, moved, blocks[0] * BLOCK_ROWS, min(blocks[1] * BLOCK_ROWS, rows))
+
+    threads.each(move, threads.stretches(-(-rows // BLOCK_ROWS), at_least=16, parts=64))
     return moved
-
-
-def _each_block(graph: Graph, work: Any) -> None:
-    blocks = -(-graph.nodes // BLOCK_ROWS)
-    cuts = threads.stretches(blocks, at_least=16, parts=64)
-    threads.each(lambda cut: work(cut[0] * BLOCK_ROWS, min(cut[1] * BLOCK_ROWS, graph.nodes)), cuts)
-
-
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
-def _sort_rows(indptr, order, low, high):  # type: ignore[no-untyped-def]
-    for begin in range(low, high, BLOCK_ROWS):
-        end = min(begin + BLOCK_ROWS, high)
-        lengths = indptr[begin + 1 : end + 1] - indptr[begin:end]
-        order[begin:end] = np.argsort(lengths, kind="mergesort").astype(np.uint16)
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
