@@ -461,6 +461,31 @@ def _added_up(lines, total):  # type: ignore[no-untyped-def]
                 total[column] += lines[piece, column]
 
 
+# Loops, since expressions of arrays take seconds to compile.
+@_compiled
+def _put(line, total):  # type: ignore[no-untyped-def]
+    for column in range(COLUMNS):
+        line[column] = total[column]
+
+
+@_compiled
+def _joined(products, total):  # type: ignore[no-untyped-def]
+    total[:] = 0.0
+    for piece in range(len(products)):
+        for k in range(PRODUCTS):
+            total[k] += products[piece, k]
+
+
+@_compiled
+def _combined(weights, largests, found_sums):  # type: ignore[no-untyped-def]
+    """Return how large at most, and of which sum, what slots hold is with these weights."""
+    largest = found_sum = 0.0
+    for slot in range(SLOTS):
+        largest += abs(weights[slot] * largests[slot])
+        found_sum += weights[slot] * found_sums[slot]
+    return largest, found_sum
+
+
 @cache
 def rounds_kernel(exponent_bits: int, mantissa_bits: int, mode: int) -> Any:
     """Return what does rounds on end, each a correction, a full sweep and low sweeps.
@@ -506,7 +531,7 @@ def rounds_kernel(exponent_bits: int, mantissa_bits: int, mode: int) -> Any:
             _wait(control, barriers)
             _added_up(sums[3], total)
             if lane == 0:
-                report[count] = total
+                _put(report[count], total)
             count += 1
             size, found, largest = total[L1], _norm(total, norm), total[LARGEST]
             began = size
@@ -538,16 +563,14 @@ def rounds_kernel(exponent_bits: int, mantissa_bits: int, mode: int) -> Any:
                         )  # fmt: skip
                     barriers += lanes
                     _wait(control, barriers)
-                    for k in range(PRODUCTS):
-                        all_products[k] = products[:, k].sum()
+                    _joined(products, all_products)
                     _coefficients(all_products, matrix, g)
                     weights[:] = 0.0
                     weights[DEPTH] = 1.0
                     for j in range(DEPTH):
                         weights[j] -= g[j]
                         weights[j + 1] += g[j]
-                    largests[0] = np.abs(weights * largests).sum()
-                    found_sums[0] = (weights * found_sums).sum()
+                    largests[0], found_sums[0] = _combined(weights, largests, found_sums)
                     scales[0] = np.int64(_shared_scale(largests[0], exponent_bits))
                     for piece in range(first, last):
                         _combine_piece(
@@ -572,7 +595,7 @@ def rounds_kernel(exponent_bits: int, mantissa_bits: int, mode: int) -> Any:
                 _wait(control, barriers)
                 _added_up(sums[here], total)
                 if lane == 0:
-                    report[count] = total
+                    _put(report[count], total)
                 count += 1
                 size, lost, now, here = total[L1], total[LOST], out, 1 - here
                 scales[now], largests[now], found_sums[now] = following, total[LARGEST], total[TOTAL]
