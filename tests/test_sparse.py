@@ -13,6 +13,7 @@ import cpms
 from cpms import Graph, UnsupportedError, encode, format_named
 from cpms.readers import memory
 from cpms.sparse import csr, ell, pattern, sliced
+from cpms.sparse.by_length import order_in_blocks
 from cpms.sparse.edge_values import edge_values
 from cpms.testing import graphs
 
@@ -113,6 +114,15 @@ def test_layouts_hold_the_values_as_stored_and_go_back_to_float64(graph, storage
         plain = matrix.to_float64(graph)
         assert plain.values.format == cpms.FP64
         assert rows(plain, plain.values.decode()) == grouped(graph, exact)
+
+
+@given(st.lists(st.integers(0, 1 << 17) | st.integers(0, 3), max_size=99), st.sampled_from([1, 2, 7, 32]))
+@example([0xFFFF, 0x10000, 0, 1], 4)
+def test_blocks_are_in_order_of_their_numbers_and_then_of_their_places(numbers, block):
+    found = order_in_blocks(np.array(numbers, np.int64), block).tolist()
+    for begin in range(0, len(numbers), block):
+        here = numbers[begin : begin + block]
+        assert found[begin : begin + block] == sorted(range(len(here)), key=here.__getitem__)
 
 
 @given(graphs(weighted=False))
