@@ -92,7 +92,6 @@ class BatchReferee:
             share[here] = np.where(degree > 0, x[here] / np.maximum(degree, 1), 0.0)
 
         threads.each(put, self._parts)
-        # NumPy adds up by pairs what lies side by side alone.
         damped = damping * np.array(threads.each(lambda ranks: ranks[graph.dangling_nodes].sum(), answers))
         spread = self._problem.dangling == "uniform"
         to_all = damped / graph.nodes if spread else np.zeros(len(queries))
@@ -106,8 +105,8 @@ class BatchReferee:
             for column, query in enumerate(queries):
                 a, b = np.searchsorted(query.nodes, (low, high))
                 change[query.nodes[a:b] - low, column] += to_teleport[column] * query.weights[a:b]
-            np.abs(change, out=change)
-            return np.stack([change.sum(axis=0), (change**2).sum(axis=0), change.max(axis=0)])
+            sizes = np.abs(change.T.copy())  # NumPy adds up by pairs what lies side by side alone.
+            return np.stack([sizes.sum(axis=1), (sizes**2).sum(axis=1), sizes.max(axis=1)])
 
         found = np.array(threads.each(norms, self._parts))
         l1, squares = found[:, :2].sum(axis=0)

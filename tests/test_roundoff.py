@@ -115,6 +115,16 @@ def test_referees_of_batches_lose_little_of_many_dangling_nodes():
         assert found["linf"] == pytest.approx(0.15 + 0.85 * math.fsum(ranks[2:]), rel=0.0, abs=referee.roundoff)
 
 
+def test_referees_of_batches_lose_little_of_many_changes():
+    """Each node's change is some of its own teleport: beside the first, the others vanish one by one."""
+    tail = small_tail()
+    graph = Graph.from_edges([], [], nodes=len(tail) + 1)
+    ranks, weights = np.append(1.0, np.zeros(len(tail))), np.append(0.0, tail / tail.sum())
+    query, referee = Query(np.flatnonzero(weights), weights[1:]), BatchReferee(Problem(graph), Stopping())
+    for found in referee._residuals([query, query], [ranks, ranks]):
+        assert found["l1"] == pytest.approx(2.0, rel=0.0, abs=referee.roundoff)
+
+
 def exact_residual(problem, ranks):
     """||G(x) - x||_1 of a star inwards, node 0 dangling."""
     damping = Fraction(problem.damping)
