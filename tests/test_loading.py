@@ -62,6 +62,10 @@ def test_generators_by_specification_and_by_bare_name():
     assert (graph.nodes, graph.edges) == (6, 7)
     with pytest.raises(InputError, match="grid: rows, columns must be given"):
         load("grid")
+    with pytest.raises(InputError, match=r"grid:.*: rows is '1.5'; it must be a whole number"):
+        load("grid:rows=1.5,columns=3")
+    with pytest.raises(InputError, match=r"rmat:.*: a is 'most'; it must be a number"):
+        load("rmat:scale=4,a=most")
     with pytest.raises(InputError, match="generator 'gird' is not known"):
         load("gird:rows=2")
 

@@ -101,4 +101,6 @@ def _value(spec: str, key: str, value: str, annotation: str) -> Any:
             return convert(value)
     if "str" in annotation:
         return value
-    raise InputError(f"{spec}: {key} is {value!r}; it must be {annotation}")
+    raise InputError(
+        f"{spec}: {key} is {value!r}; it must be {'a number' if annotation == 'float' else 'a whole number'}"
+    )
