@@ -164,7 +164,7 @@ def test_curve_visits_neighbours_in_turn():
     [
         ("rmat", "scale"),
         ("rmat:scale=99", "scale"),
-        ("rmat:scale=x", "int"),
+        ("rmat:scale=x", "whole number"),
         ("rmat:scale=8,scale=9", "twice"),
         ("rmat:size=8", "scale"),
         ("rmat:scale=8,a=0.9,b=0.9", "d"),
