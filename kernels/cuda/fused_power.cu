@@ -10,6 +10,8 @@ CPMS_DEVICE void fused_power(Way& way, const Nodes& nodes, double tol, u32 norm,
                              double* fresh, const Grid& grid, double* report) {
     const auto expect = [&] { way.template expect<double>(); };
     expect();
+    __shared__ Common common;
+    if (threadIdx.x == 0) common = Common::of(nodes);
     const bool reports = blockIdx.x == 0 && threadIdx.x == 0;
     if (reports) report[1] = nanoseconds();
     Totals<2, 0> whole = corrected(nodes, shares, nullptr);
@@ -17,7 +19,7 @@ CPMS_DEVICE void fused_power(Way& way, const Nodes& nodes, double tol, u32 norm,
     double dangling = whole.value[1], size;
     u32 done = 0;
     do {
-        const FullFactors by = uniform(FullFactors::of(nodes, 1.0, dangling));
+        const FullFactors by = uniform(FullFactors::of(nodes, common, 1.0, dangling));
         FullEnd<false, Personal> end{nodes, by, shares, fresh, nullptr};
         way.template sweep<double>((const u8*)shares, end);
         Totals<5, 1> totals{{end.l1, end.squares, end.mass, end.other, end.linf}};

@@ -24,7 +24,7 @@ CPMS_DEVICE void sweep_fully(const Edges& edges, const Nodes& nodes, const Vecto
                              const Grid& grid) {
     __shared__ FullFactors by;
     const double whole = Refines ? heard[Told::mass] : 1.0;
-    if (threadIdx.x == 0) by = FullFactors::of(nodes, whole, heard[Told::left_over]);
+    if (threadIdx.x == 0) by = FullFactors::of(nodes, Common::of(nodes), whole, heard[Told::left_over]);
     __syncthreads();
     FullEnd<Refines, Personal> end{nodes, by, (const double*)from.own, (double*)into.own, change};
     walk<double, pieces_together>(edges, ahead, from.all, room, end);
@@ -53,7 +53,7 @@ CPMS_DEVICE void sweep_low(const Edges& edges, const Nodes& nodes, const Storing
     const u64 seed = storing.seed + (u64)(heard[Told::sweeps] + 1.0) * heard.ranks * 0xD1B54A32D192ED03ull;
     if (threadIdx.x == 0) {
         next = shared_scale(storing.scaled, storing.top, heard[Told::largest]);
-        by = LowFactors::of<Q>(nodes, (int)heard[Told::scale], next, heard[Told::left_over]);
+        by = LowFactors::of<Q>(nodes, Common::of(nodes), (int)heard[Told::scale], next, heard[Told::left_over]);
     }
     __syncthreads();
     LowEnd<Q, Personal> end(nodes, by, c, into.own, seed);

@@ -31,6 +31,7 @@ template <class Q, bool Personal, bool Partial, class Full, class Low>
 CPMS_DEVICE void refine(Full& over_full, Low& over_low, const Nodes& nodes, const Plan& plan, Iterate x, const Grid& grid,
                         double* report_to) {
     __shared__ FullFactors by;
+    __shared__ Common common;
     __shared__ Past past;
     __shared__ Course course;
     const auto expect_full = [&] { over_full.template expect<double>(); };
@@ -38,6 +39,7 @@ CPMS_DEVICE void refine(Full& over_full, Low& over_low, const Nodes& nodes, cons
     if constexpr (one_way<Full, Low>) expect_full();
     Report report(report_to);
     if (threadIdx.x == 0) {
+        common = Common::of(nodes);
         course.before = course.promised = value_of(0x7FF0000000000000ull);
         course.vectors = x.sent.vectors;
     }
@@ -47,7 +49,7 @@ CPMS_DEVICE void refine(Full& over_full, Low& over_low, const Nodes& nodes, cons
         whole.over_grid(grid, [&] {
             if constexpr (!one_way<Full, Low>) expect_full();
         });
-        if (threadIdx.x == 0) by = FullFactors::of(nodes, whole.value[0], whole.value[1]);
+        if (threadIdx.x == 0) by = FullFactors::of(nodes, common, whole.value[0], whole.value[1]);
         __syncthreads();
         FullEnd<true, Personal, QuantiserOf<Q>::Type::of_dangling> full{nodes, by, x.shares, x.fresh, x.change};
         over_full.template sweep<double>((const u8*)x.shares, full);
@@ -85,7 +87,7 @@ CPMS_DEVICE void refine(Full& over_full, Low& over_low, const Nodes& nodes, cons
             }
             const u32 sweep = report.count - course.began, in_turn = course.vectors == 2 ? 1 : ~0u;
             const int next = shared_scale(plan.storing.scaled, plan.storing.top, state.largest);
-            const LowFactors factors = uniform(LowFactors::of<Q>(nodes, state.exponent, next, state.lost));
+            const LowFactors factors = uniform(LowFactors::of<Q>(nodes, common, state.exponent, next, state.lost));
             LowEnd<Q, Personal, Partial> end(nodes, factors, x.c, uniform(x.sent.at((sweep + 1) & in_turn)), seed);
             over_low.template sweep<Q>(uniform(x.sent.at(sweep & in_turn)), end);
             Totals<4, 1> totals{{end.l1, end.sum, end.lost, (double)end.largest * power_of_two(-next)}};

@@ -168,15 +168,25 @@ struct QuantiserOf<Packed<E, M, rounding>> {
 // An integer's float64, by an addition where a conversion would wait for a slower unit.
 CPMS_DEVICE double exactly(u32 number) { return value_of(0x4330000000000000ull | number) - 4503599627370496.0; }
 
+// What nodes get of lost or dangling mass and of teleport where one number serves all. It is best in shared memory: what
+// a sweep begins with should not wait for loads.
+struct Common {
+    double sink, teleport;
+
+    static CPMS_DEVICE Common of(const Nodes& nodes) {
+        return Common{load_double(nodes.sink), load_double(nodes.teleport)};
+    }
+};
+
 // What is the same for all rows of a low sweep.
 struct LowFactors {
     double factor, lost_damped, common, up, back;
     float down;  // 1 / up
 
     template <class Q>
-    static CPMS_DEVICE LowFactors of(const Nodes& nodes, int read, int written, double mass_lost) {
+    static CPMS_DEVICE LowFactors of(const Nodes& nodes, const Common& all, int read, int written, double mass_lost) {
         const double lost_damped = nodes.damping * mass_lost, unit = Raw<Q>::unit();
-        return LowFactors{nodes.damping * power_of_two(-read) * unit, lost_damped, lost_damped * load_double(nodes.sink),
+        return LowFactors{nodes.damping * power_of_two(-read) * unit, lost_damped, lost_damped * all.sink,
                           power_of_two(written), power_of_two(-written) * unit, (float)power_of_two(-written)};
     }
 };
@@ -244,10 +254,10 @@ struct LowEnd {
 struct FullFactors {
     double to_mass_one, factor, dangling_damped, rest, common;
 
-    static CPMS_DEVICE FullFactors of(const Nodes& nodes, double mass, double dangling) {
+    static CPMS_DEVICE FullFactors of(const Nodes& nodes, const Common& all, double mass, double dangling) {
         const double to_mass_one = 1.0 / mass, rest = 1.0 - nodes.damping;
         const double dangling_damped = nodes.damping * dangling * to_mass_one;
-        const double common = dangling_damped * load_double(nodes.sink) + rest * load_double(nodes.teleport);
+        const double common = dangling_damped * all.sink + rest * all.teleport;
         return FullFactors{to_mass_one, nodes.damping * to_mass_one, dangling_damped, rest, common};
     }
 };

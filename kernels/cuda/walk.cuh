@@ -135,14 +135,30 @@ struct alignas(16) Room {
 CPMS_DEVICE u32 first_stretch(u32 each) { return threadIdx.x / 32 < each ? blockIdx.x * each + threadIdx.x / 32 : none; }
 CPMS_DEVICE u32 all_warps() { return gridDim.x * (blockDim.x / 32); }
 
-// What a warp has read of a step to come. The first may be read before the values that it asks for are there.
+// Where a stretch begins and ends, its first row, and whether that began before it.
+struct Stretch {
+    u32 begin, end, row;
+    bool open;
+
+    Stretch() = default;
+    CPMS_DEVICE Stretch(const Edges& edges, u32 stretch)
+        : begin(edges.begins[stretch]),
+          end(edges.begins[stretch + 1]),
+          row(edges.first_rows[stretch]),
+          open(edges.first_stretches[stretch] < stretch) {}
+};
+
+// What a warp has read of a step to come, and of its first stretch. The first may be read before the values that it asks
+// for are there.
 struct Ahead {
     u32 step, mark;
     u32 source[slots_each];
+    Stretch first;
 
     CPMS_DEVICE void begin(const Edges& edges) {
         if (first_stretch(edges.each) >= edges.stretches) return;
-        step = edges.begins[first_stretch(edges.each)];
+        first = Stretch(edges, first_stretch(edges.each));
+        step = first.begin;
         load_mark(edges);
         load_sources(edges);
     }
@@ -282,9 +298,10 @@ CPMS_DEVICE void walk(const Edges& edges, Ahead& ahead, Values values, Room& roo
     for (int k = 0; k < slots_each; ++k) word[k] = value_at<F>(values, ahead.source[k]);
     ahead.step = smaller(ahead.step + 1, edges.steps - 1);
     ahead.load_sources(edges);
-    for (u32 stretch = first_stretch(edges.each); stretch < edges.stretches; stretch += all_warps()) {
-        u32 left = edges.begins[stretch + 1] - edges.begins[stretch];
-        Passing rows{edges.first_rows[stretch], edges.first_stretches[stretch] < stretch};
+    u32 stretch = first_stretch(edges.each);
+    for (Stretch now = ahead.first;; now = Stretch(edges, stretch)) {
+        u32 left = now.end - now.begin;
+        Passing rows{now.row, now.open};
         for (; left > 0; --left) {
 #pragma unroll
             for (int k = 0; k < slots_each; ++k) words[Turned::place(32 * k + lane)] = (Kept)word[k];
@@ -312,6 +329,8 @@ CPMS_DEVICE void walk(const Edges& edges, Ahead& ahead, Values values, Room& roo
             room.pending_head[in_block] = room.head[in_block];
         }
         __syncwarp();
+        stretch += all_warps();
+        if (stretch >= edges.stretches) break;
     }
     settle<Together>(edges, room, at_end);
 }
