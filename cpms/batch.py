@@ -18,14 +18,14 @@ from cpms.engine import DanglingRule, Engine, Floats, Norm, Problem, Sweep
 from cpms.errors import InputError, UnsupportedError
 from cpms.format import FP64, Format
 from cpms.gone_on import Answer, gone_on
-from cpms.graph import Graph
+from cpms.graph import Graph, require_graph
 from cpms.main_memory import in_main_memory
 from cpms.power import status_after
 from cpms.precision import FLOAT64
 from cpms.refine import Refining, default_policy
 from cpms.result import Result, Status, Step
 from cpms.scalars import whole
-from cpms.solve import Method, pagerank, require_graph, storage_asked_for
+from cpms.solve import Method, pagerank, storage_asked_for
 from cpms.start import first_iterate
 from cpms.stopping import Stopping
 from cpms.teleport import teleport_distribution
@@ -235,6 +235,8 @@ def _storage(method: str, storage: str | Format, policy: Refining | None) -> For
     chosen = storage_asked_for(storage, method)
     if policy is not None and method == "power":
         raise InputError("this policy plans rounds of method 'refine'; leave it out, or give method='refine'")
+    if not isinstance(policy, Refining | None):
+        raise InputError(f"policy is {policy!r}; give one such as cpms.refine.AdaptiveGain((cpms.FP16,))")
     if method == "power" and chosen not in (None, FP64):
         raise UnsupportedError(f"batches iterate in fp64, not {chosen.name}; use method refine, or one at a time")
     return chosen

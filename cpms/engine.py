@@ -275,7 +275,10 @@ class Engine(ABC):
     def unsupported(self, problem: Problem, storage: Format, layout: str) -> str | None:  # noqa: ARG002
         """Return why the engine cannot do this, as a sentence; None if it can."""
         if layout not in self.layouts:
-            return f"engine {self.name} has no layout {layout!r}; it has {', '.join(self.layouts)}"
+            return (
+                f"engine {self.name} has no layout {layout!r}; it has {', '.join(self.layouts)}; "
+                "'cpms engines' lists those of others"
+            )
         if layout == "pattern" and problem.graph.weights is not None:
             return f"layout 'pattern' stores no values, but {problem.graph.name} has weights; use csr, or ignore them"
         return None

@@ -255,6 +255,19 @@ NAMED: tuple[Format, ...] = (
 )
 
 
+def format_of(given: Format | str) -> Format:
+    """Return a format that is given by itself or by its name; see `format_named`.
+
+    Examples
+    --------
+    >>> format_of("cpms4") is format_of(CPMS4)
+    False
+    >>> format_of("cpms4") == format_of(CPMS4)
+    True
+    """
+    return given if isinstance(given, SegmentFormat | FloatFormat) else format_named(given)
+
+
 def format_named(name: str) -> Format:
     """Return the format that the command line and configurations call ``name``.
 
@@ -273,6 +286,8 @@ def format_named(name: str) -> Format:
     >>> format_named("e5m10-scaled").scaled
     True
     """
+    if not isinstance(name, str):
+        raise InputError(f"storage is {name!r}; give a format such as cpms.CPMS4, or the name of one")
     by_name = {known.name: known for known in NAMED}
     stem, suffixes = name, []
     while stem not in by_name and (match := re.fullmatch(r"(.+)-(planes|nearest|zero|stochastic|scaled)", stem)):

@@ -49,6 +49,8 @@ class Graph:
         The user's own node ids, where they are not consecutive integers.
     stand_in_for : str, optional
         The published graph that this generated one replaces; figures label it so.
+    lower_triangle : bool
+        Whether its edges are what a symmetric file stores, the lower triangle alone.
 
     Examples
     --------
@@ -65,6 +67,7 @@ class Graph:
     first_id: int = 0
     names: npt.NDArray[Any] | None = None
     stand_in_for: str | None = field(default=None, kw_only=True)
+    lower_triangle: bool = field(default=False, kw_only=True)
 
     @property
     def nodes(self) -> int:
@@ -120,7 +123,14 @@ class Graph:
         --------
         >>> Graph.from_edges([1], [2], first_id=1).node_id(0)
         1
+
+        Raises
+        ------
+        InputError
+            If there are not so many nodes.
         """
+        if not 0 <= index < self.nodes:
+            raise InputError(f"there is no node at place {index}; {self.name} has places 0 to {self.nodes - 1}")
         if self.names is not None:
             name = self.names[index]
             return int(name) if isinstance(name, (int, np.integer)) else str(name)
@@ -217,11 +227,17 @@ class Graph:
         return cls(*edge, name, first_id, node_names, stand_in_for=stand_in_for)
 
     @classmethod
-    def from_scipy(cls, matrix: scipy.sparse.sparray | scipy.sparse.spmatrix, **options: Any) -> Graph:
+    def from_scipy(
+        cls,
+        matrix: scipy.sparse.sparray | scipy.sparse.spmatrix,
+        *,
+        weights: Literal["auto", "ignore"] = "auto",
+        **options: Any,
+    ) -> Graph:
         """Build a graph from a square SciPy matrix: entry (i, j) is the edge i -> j.
 
-        Boolean matrices give unweighted graphs, others weighted ones; ``options`` are those of
-        `from_edges`.
+        Boolean matrices give unweighted graphs, others weighted ones, unless ``weights`` are ignored; ``options``
+        are those of `from_edges`.
 
         Examples
         --------
@@ -237,8 +253,10 @@ class Graph:
         if len(coordinates.shape) != 2 or coordinates.shape[0] != coordinates.shape[1]:
             raise InputError(f"the matrix has shape {coordinates.shape}; a graph needs a square one")
         nodes = coordinates.shape[0]
-        weights = None if coordinates.data.dtype == np.bool_ else coordinates.data
-        return cls.from_edges(coordinates.row, coordinates.col, weights, nodes=nodes, **options)
+        if weights not in ("auto", "ignore"):
+            raise InputError(f"weights is {weights!r}; it can be 'auto' or 'ignore'")
+        values = None if weights == "ignore" or coordinates.data.dtype == np.bool_ else coordinates.data
+        return cls.from_edges(coordinates.row, coordinates.col, values, nodes=nodes, **options)
 
     @classmethod
     def from_networkx(cls, graph: nx.Graph[Any], *, weight: str | None = "weight", **options: Any) -> Graph:
@@ -258,6 +276,8 @@ class Graph:
         >>> Graph.from_networkx(nx.DiGraph([("a", "b")])).node_id(1)
         'b'
         """
+        if not hasattr(graph, "to_directed"):
+            raise InputError(f"the graph is a {type(graph).__name__}, not NetworkX's; give networkx.DiGraph(edges)")
         index = {node: i for i, node in enumerate(graph)}
         edges = list(graph.to_directed(as_view=True).edges(data=True))
         weights = None
@@ -273,12 +293,29 @@ class Graph:
         )
 
     def to_scipy(self) -> scipy.sparse.csr_array:
-        """Return the adjacency matrix A as SciPy CSR: entry (i, j) is the edge i -> j."""
+        """Return the adjacency matrix A as SciPy CSR: entry (i, j) is the edge i -> j, 1.0 where edges have no weights.
+
+        `from_scipy` makes a graph without weights of that again if it is to ignore them.
+        """
         import scipy.sparse
 
         data = np.ones(self.edges) if self.weights is None else self.weights
         by_target = scipy.sparse.csc_array((data, self.sources, self.indptr), shape=(self.nodes, self.nodes))
         return by_target.tocsr()
+
+
+def require_graph(graph: Any) -> None:
+    """Refuse what is no graph, with what makes one.
+
+    Raises
+    ------
+    InputError
+    """
+    if not isinstance(graph, Graph):
+        raise InputError(
+            f"graph is a {type(graph).__name__}; give a cpms.Graph, which cpms.load makes of files and names, "
+            "and Graph.from_networkx, from_scipy and from_edges of what is in memory"
+        )
 
 
 def _as_integer(node: int | str) -> int | None:
@@ -354,7 +391,8 @@ def _ids(values: npt.ArrayLike, what: str, first_id: int) -> Ints:
     if len(ids) == 0:
         return np.zeros(0, dtype=np.int32)
     if ids.dtype.kind not in "iu":
-        raise InputError(f"{what} are {ids.dtype}; node ids are integers")
+        hint = "for names, give their places as integers and names=…" if ids.dtype.kind in "UO" else "convert them"
+        raise InputError(f"{what} are {ids.dtype}; node ids are integers below 2^59: {hint}")
     if ids.max() > LARGEST_ID:
         raise InputError(f"{what} hold the id {ids.max()}; ids must be at most {LARGEST_ID}")
     if ids.min() < first_id:

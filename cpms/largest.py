@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from cpms import threads
 from cpms.errors import InputError
+from cpms.scalars import whole
 from cpms.segmented import on_device
 
 Values = npt.NDArray[np.float64] | npt.NDArray[np.float32]
@@ -71,20 +72,22 @@ def topk(values: npt.ArrayLike, k: int) -> Largest:
 
         return Largest(*launch_topk.topk(values, k))
     given: Values = np.require(values, requirements=["C_CONTIGUOUS", "ALIGNED"])
-    check(given, k)
+    k = checked(given, k)
     wide = k == 0 or len(given) < _FEW_VALUES or k * _VALUES_EACH > len(given)
     places = _by_partition(given, k) if wide else _by_reduction(given, k)
     return Largest(given[places], places)
 
 
-def check(values: Any, k: int) -> None:
-    """Raise `InputError` unless the ``k`` largest of these can be found."""
+def checked(values: Any, k: int) -> int:
+    """Return k as an int; raise `InputError` unless so many largest of these can be found."""
+    k = whole("k", k)
     if values.dtype not in (np.float64, np.float32):
         raise InputError(f"the largest of {values.dtype} values cannot be found; convert them to float64 or float32")
     if values.ndim != 1:
         raise InputError(f"the values have shape {values.shape}; they must have one dimension")
     if not 0 <= k <= len(values):
         raise InputError(f"the {k} largest of {len(values):,} values do not exist; k must be 0 to {len(values):,}")
+    return k
 
 
 def _by_partition(values: Values, k: int) -> Places:

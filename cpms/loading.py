@@ -74,7 +74,10 @@ def load(
         ids=ids,
         progress=progress,
     )
-    text = os.fspath(source)
+    try:
+        text = os.fspath(source)
+    except TypeError:
+        raise InputError(f"source is {source!r}; give the path of a file, a name, or a generator") from None
     if readers.is_file(text):
         return readers.read(text, options)
     if isinstance(source, str):

@@ -164,6 +164,8 @@ class Schedule(Controller):
     rises: Mapping[int, int] = field(default_factory=lambda: {0: 1})
 
     def __post_init__(self) -> None:
+        if not isinstance(self.rises, Mapping):
+            raise InputError(f"schedule is {self.rises!r}; give segments by sweep, such as {{0: 1, 20: 2}}")
         steps = sorted(self.rises)
         reads = [self.rises[step] for step in steps]
         if not steps or steps[0] != 0 or reads != sorted(reads):

@@ -12,6 +12,7 @@ from cpms.errors import InputError
 from cpms.graph import Graph
 from cpms.largest import topk
 from cpms.roundoff import of_residual, pairwise_additions
+from cpms.scalars import whole
 
 Floats = npt.NDArray[np.float64]
 _CHUNK_EDGES = 1 << 22
@@ -36,7 +37,7 @@ def top_k(scores: Floats, k: int) -> npt.NDArray[np.int64]:
     >>> top_k(np.array([0.2, 0.4, 0.4, 0.1]), 3).tolist()
     [1, 2, 0]
     """
-    if k < 0:
+    if whole("k", k) < 0:
         raise InputError(f"the top {k} cannot be listed; k must be 0 or more")
     places: npt.NDArray[np.int64] = topk(scores, min(k, len(scores))).places
     return places

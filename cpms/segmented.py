@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from cpms import threads
 from cpms.errors import InputError
-from cpms.format import DOUBLE_BITS, DOUBLE_HEAD_BITS, FloatFormat, Format, SegmentFormat, format_named
+from cpms.format import DOUBLE_BITS, DOUBLE_HEAD_BITS, FloatFormat, Format, SegmentFormat, format_of
 
 Floats = npt.NDArray[np.float64]
 
@@ -137,7 +137,7 @@ class SegmentedArray:
         [1.5, -2.0, 1e+300]
         """
         if isinstance(self.format, FloatFormat):
-            raise InputError(f"{self.format.name} is a packed float; use decode(), it has no room in place")
+            raise InputError(f"{self.format.name} is a packed float; it has no room for float64 in place; use decode()")
         if on_device(self.memory):
             restored: Floats = _device().restore_inplace(self)
             return restored
@@ -175,8 +175,7 @@ def encode(values: npt.ArrayLike, format: Format | str, *, segments: int | None 
     >>> encode([0.1], CPMS2).decode(read=1).tolist()
     [0.09999996423721313]
     """
-    if isinstance(format, str):
-        format = format_named(format)
+    format = format_of(format)
     if on_device(values):
         encoded: SegmentedArray = _device().encode(values, format, segments=segments)
         return encoded
@@ -188,7 +187,7 @@ def encode(values: npt.ArrayLike, format: Format | str, *, segments: int | None 
     return stored
 
 
-def convert_inplace(values: Floats, format: SegmentFormat) -> SegmentedArray:
+def convert_inplace(values: Floats, format: SegmentFormat | str) -> SegmentedArray:
     """Re-order the segments of a float64 array within its own memory.
 
     Nothing outside the array is written and no second array is made: blocks pass through a
@@ -199,7 +198,8 @@ def convert_inplace(values: Floats, format: SegmentFormat) -> SegmentedArray:
     ----------
     values : ndarray of float64, shape (n,), contiguous and writable
         Any length; must not be used as float64 until `SegmentedArray.restore_inplace`.
-    format : SegmentFormat
+    format : SegmentFormat or str
+        Or its name.
 
     Returns
     -------
@@ -211,20 +211,21 @@ def convert_inplace(values: Floats, format: SegmentFormat) -> SegmentedArray:
     InputError
         If the array is not contiguous, writable float64, or the format is a packed float.
     """
-    if isinstance(format, FloatFormat):
-        raise InputError(f"{format.name} is a packed float; only segment formats convert in place, use encode()")
+    chosen = format_of(format)
+    if isinstance(chosen, FloatFormat):
+        raise InputError(f"{chosen.name} is a packed float; only segment formats convert in place, use encode()")
     if on_device(values):
-        converted: SegmentedArray = _device().convert_inplace(values, format)
+        converted: SegmentedArray = _device().convert_inplace(values, chosen)
         return converted
     if not isinstance(values, np.ndarray) or values.dtype != np.float64 or values.ndim != 1:
         raise InputError("conversion in place needs a one-dimensional NumPy array of float64")
     if not values.flags.c_contiguous or not values.flags.writeable:
         raise InputError("conversion in place needs a contiguous, writable array; copy it first")
-    for part, large in _converted_apart(values.view(np.uint64), format):
-        _encode(part, part.view(f"uint{format.unit}"), _buffered(format), format.segments)
+    for part, large in _converted_apart(values.view(np.uint64), chosen):
+        _encode(part, part.view(f"uint{chosen.unit}"), _buffered(chosen), chosen.segments)
         if large:
-            _blocks_to_planes(part, format)
-    return SegmentedArray(values.view(np.uint8), len(values), format)
+            _blocks_to_planes(part, chosen)
+    return SegmentedArray(values.view(np.uint8), len(values), chosen)
 
 
 def shared_exponent(values: Floats, format: FloatFormat) -> int:

@@ -10,8 +10,8 @@ from cpms import engines, ranking
 from cpms.certify import Referee
 from cpms.engine import DanglingRule, Floats, Norm, Operator, Problem
 from cpms.errors import InputError, UnsupportedError
-from cpms.format import FP64, Format, format_named
-from cpms.graph import Graph
+from cpms.format import FP64, Format, format_of
+from cpms.graph import Graph, require_graph
 from cpms.main_memory import in_main_memory, to_host
 from cpms.power import power
 from cpms.precision import Controller, default_controller
@@ -69,8 +69,8 @@ def pagerank(
     iterations : int, optional
         Do exactly so many, whatever the residual.
     personalization : sequence of node ids, mapping of node id to weight, or array, optional
-        Teleport distribution; scaled to sum 1. An array has one weight a node; one in device memory
-        is brought to main memory, where answers are certified.
+        Teleport distribution; scaled to sum 1. An array, or a list of floats, has one weight a node; one in
+        device memory is brought to main memory, where answers are certified.
     dangling : {"teleport", "uniform"}
         Where the mass of dangling nodes goes.
     start : array of float64, shape (nodes,), optional
@@ -166,20 +166,6 @@ def pagerank(
     )
 
 
-def require_graph(graph: Any) -> None:
-    """Refuse what is no graph, with what makes one.
-
-    Raises
-    ------
-    InputError
-    """
-    if not isinstance(graph, Graph):
-        raise InputError(
-            f"graph is a {type(graph).__name__}; give a cpms.Graph, which cpms.load makes of files and names, "
-            "and Graph.from_networkx, from_scipy and from_edges of what is in memory"
-        )
-
-
 class _Kept:
     """Keeps the last answer in device memory, if it was there."""
 
@@ -212,18 +198,22 @@ def storage_asked_for(storage: str | Format, method: str) -> Format | None:
         raise InputError(f"method is {method!r}; it can be {' or '.join(METHODS)}")
     if storage == "auto":
         return None
-    return format_named(storage) if isinstance(storage, str) else storage
+    return format_of(storage)
 
 
 def _controller(controller: Controller | Refining | None, storage: Format) -> Controller:
     if isinstance(controller, Refining):
         raise InputError("this controller plans rounds of method 'refine'; give a Controller, or method='refine'")
+    if not isinstance(controller, Controller | None):
+        raise InputError(f"controller is {controller!r}; give one such as cpms.Threshold()")
     return controller or default_controller(storage)
 
 
 def _refining(controller: Controller | Refining | None, storage: Format) -> Refining:
     if isinstance(controller, Controller):
         raise InputError("this controller raises levels of method 'power'; give a Refining policy, or method='power'")
+    if not isinstance(controller, Refining | None):
+        raise InputError(f"controller is {controller!r}; give a policy such as cpms.refine.AdaptiveGain((cpms.FP16,))")
     return controller or default_policy(storage)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from cpms.engine import Floats
 from cpms.errors import InputError
-from cpms.graph import Graph
+from cpms.graph import Graph, require_graph
 from cpms.segmented import on_device
 
 
@@ -53,6 +53,7 @@ def penalised_start(graph: Graph, penalty: float = 0.1) -> Floats:
     >>> penalised_start(Graph.from_edges([0], [1]), 0.25).tolist()
     [0.25, 0.75]
     """
+    require_graph(graph)
     if not 0.0 < penalty < 1.0:
         raise InputError(f"penalty is {penalty}; it must lie strictly between 0 and 1")
     weights = np.where(graph.in_degree > 0, 1.0 - penalty, penalty)

@@ -57,7 +57,8 @@ def load(path: Path) -> SegmentedArray:
         length, exponent = int(fields["length"]), int(fields["exponent"])
         memory = fields["memory"]
     except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile, EOFError, AttributeError) as error:
-        raise InputError(f"{path}: not an array that 'cpms convert' wrote ({error})") from None
+        lacks = f"it holds no {error}" if isinstance(error, KeyError) else error
+        raise InputError(f"{path}: not an array that 'cpms convert' wrote ({lacks})") from None
     if memory.dtype != np.uint8 or memory.ndim != 1 or length < 0 or len(memory) != format.nbytes(length):
         raise InputError(f"{path}: holds {memory.nbytes} bytes, but {length} values in {format.name} need others")
     return SegmentedArray(memory, length, format, exponent)

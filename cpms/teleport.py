@@ -25,12 +25,18 @@ def teleport_distribution(
     InputError
         If a node does not exist or is named twice, or a weight is not finite and at least 0.
 
+    Notes
+    -----
+    Floats and truth values in a list or array are weights, one a node; whole numbers and text in a list are ids.
+
     Examples
     --------
     >>> teleport_distribution(Graph.from_edges([0], [1]), [1]).tolist()
     [0.0, 1.0]
     """
     personalization = in_main_memory(personalization)
+    if _is_sequence_of_weights(personalization):
+        personalization = np.asarray(personalization)
     if isinstance(personalization, np.ndarray) and _holds_weights(personalization, graph.nodes):
         weights = personalization.astype(np.float64)
         if weights.shape != (graph.nodes,):
@@ -48,6 +54,13 @@ def teleport_distribution(
         raise InputError("personalization weights must be not negative, not all zero, and of finite sum")
     weights /= total
     return weights
+
+
+def _is_sequence_of_weights(values: Any) -> bool:
+    """Return whether a sequence holds nothing but floats and truth values, which are no ids."""
+    if not isinstance(values, Sequence) or isinstance(values, str | bytes) or not values:
+        return False
+    return all(isinstance(value, float | bool | np.floating | np.bool_) for value in values)
 
 
 def _holds_weights(values: npt.NDArray[Any], nodes: int) -> bool:

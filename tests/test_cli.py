@@ -5,6 +5,7 @@ import gzip
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -15,7 +16,7 @@ from cpms import cli
 FIELDS = [
     *("graph", "nodes", "edges", "dangling", "method", "storage", "layout", "engine", "damping", "tol"),
     *("converged", "status", "iterations", "iterations_by_bits", "residual_l1", "error_bound", "mass"),
-    *("solve_s", "load_s", "top"),
+    *("solve_s", "load_s", "top", "norm", "weighted", "lower_triangle"),
 ]
 TRIANGLE = "%%MatrixMarket matrix coordinate pattern general\n3 3 4\n1 2\n2 3\n3 1\n1 3\n"
 
@@ -138,10 +139,42 @@ def test_ranks_and_trace_need_two_files(capsys, triangle, tmp_path):
     assert not same.exists()
 
 
+@pytest.mark.parametrize("option", ["--output", "--trace"])
+def test_a_graph_is_never_replaced_by_what_is_found_of_it(capsys, tmp_path, monkeypatch, option):
+    monkeypatch.chdir(tmp_path)
+    Path("keep.csv").write_text("0,1\n1,0\n")
+    assert "give another file name" in refused(capsys, "rank", "./keep.csv", option, tmp_path / "keep.csv")
+    assert Path("keep.csv").read_text() == "0,1\n1,0\n"
+
+
+def test_an_array_is_never_replaced_by_its_conversion(capsys, tmp_path):
+    np.save(tmp_path / "x.npy", np.arange(5.0))
+    run(capsys, "convert", tmp_path / "x.npy", tmp_path / "x.npz", "--storage", "cpms4")
+    before = (tmp_path / "x.npz").read_bytes()
+    refused(capsys, "convert", tmp_path / "x.npz", tmp_path / "x.npz", "--storage", "fp16")
+    assert (tmp_path / "x.npz").read_bytes() == before
+
+
+def test_half_of_a_symmetric_file_and_weights_are_said(capsys, tmp_path):
+    path = tmp_path / "path.mtx"
+    path.write_text("%%MatrixMarket matrix coordinate real symmetric\n3 3 2\n2 1 5\n3 2 5\n")
+    said = run(capsys, "rank", path)[1]
+    assert "lower triangle" in said
+    assert "weighted" in said
+    said = run(capsys, "rank", path, "--symmetric", "expand", "--weights", "ignore")[1]
+    assert "lower triangle" not in said
+    assert "weighted" not in said
+
+
+def test_a_stored_file_is_not_shown_in_another_format(capsys, tmp_path):
+    np.save(tmp_path / "x.npy", np.arange(5.0))
+    assert "leave out --storage" in refused(capsys, "inspect", tmp_path / "x.npy", "--storage", "cpms2")
+
+
 def test_an_exact_answer_has_a_residual_of_zero(capsys, tmp_path):
     (tmp_path / "two.txt").write_text("0 1\n1 0\n")
     out = run(capsys, "rank", tmp_path / "two.txt")[1]
-    assert "residual 0, so each rank is off by at most 5.63e-14 in sum" in out
+    assert "residual 0 in L1, so each rank is off by at most 5.63e-14 in sum" in out
 
 
 def test_a_full_disk_is_one_line_and_leaves_nothing(capsys, tmp_path, monkeypatch):

@@ -159,6 +159,15 @@ VALUES = st.recursive(
 KEYS = sorted({"kind", *config.read(folder("experiments") / "quickstart.toml").model_dump(), "zzz"})
 
 
+def test_method_refine_has_its_own_layout_by_default(tmp_path):
+    path = tmp_path / "x.toml"
+    path.write_text(
+        'name = "x"\nkind = "pagerank"\ngraphs = ["grid:rows=2,columns=2"]\nmethods = ["power", "refine"]\n'
+    )
+    layouts = {cell["method"]: cell["layout"] for cell in config.read(path).cells()}
+    assert layouts == {"power": "csr", "refine": "pattern"}
+
+
 @given(st.dictionaries(st.sampled_from(KEYS), VALUES, max_size=4), st.binary(max_size=8))
 def test_any_configuration_is_read_or_refused(tmp_path_factory, changes, junk):
     def toml(value):

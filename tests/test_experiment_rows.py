@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpms.errors import CpmsError, InputError, UnavailableError
+from cpms.errors import CpmsError, InputError, UnavailableError, UnsupportedError
 from cpms.experiment import present, rows
 from cpms.experiment.kinds import pagerank
 from cpms.experiment.runner import run
@@ -93,7 +93,9 @@ def test_cells_that_failed_for_want_of_something_run_again(tmp_path, monkeypatch
     path.write_text(CONFIG)
     with monkeypatch.context() as patched:
         patched.setattr(pagerank.Context, "measure", failing(error))
-        target = run(path, output=tmp_path, only="fp64")
+        with pytest.raises((UnavailableError, UnsupportedError), match="no cell could be measured"):
+            run(path, output=tmp_path, only="fp64")
+    target = tmp_path / "killed.jsonl"
     assert {row["status"] for row in rows.read(target)} == {status}
     run(path, output=tmp_path, only="fp64")
     found = rows.read(target)
@@ -120,7 +122,8 @@ def test_a_run_counts_what_became_of_its_cells(tmp_path, monkeypatch):
     assert said.pop().startswith("24 cells run: 14 ok, 10 unsupported (engine scipy ")
     with monkeypatch.context() as patched:
         patched.setattr(pagerank.Context, "measure", failing(UnavailableError("no GPU here")))
-        run(path, output=tmp_path / "other", only="fp64", echo=said.append)
+        with pytest.raises(UnavailableError, match="no GPU here"):
+            run(path, output=tmp_path / "other", only="fp64", echo=said.append)
     assert said.pop() == "8 cells run: 8 unavailable (no GPU here); 0 held already"
     run(path, output=tmp_path, echo=said.append)
     assert said.pop() == "0 cells run; 24 held already"

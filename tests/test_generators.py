@@ -234,3 +234,8 @@ def test_tiny_radii_leave_no_edges():
 )
 def test_different_graphs_have_different_names(spec, other):
     assert generate(spec).name != generate(other).name
+
+
+def test_what_is_no_specification_is_a_sentence():
+    with pytest.raises(InputError, match="generator is 5; give text"):
+        generate(5)

@@ -295,6 +295,33 @@ def test_bad_input_is_a_sentence(case):
     assert "\n" not in str(caught.value)
 
 
+def test_names_are_given_apart_from_edges():
+    with pytest.raises(InputError, match=r"sources are <U1.*names="):
+        Graph.from_edges(["a", "b"], ["b", "a"])
+
+
+def test_there_are_no_nodes_beyond_the_last():
+    graph = Graph.from_edges([0], [1])
+    for index in (2, -1):
+        with pytest.raises(InputError, match="no node at place"):
+            graph.node_id(index)
+
+
+def test_weights_of_a_matrix_may_be_ignored():
+    graph = Graph.from_edges([0, 0, 1], [1, 2, 2])
+    assert Graph.from_scipy(graph.to_scipy()).weights.tolist() == [1.0] * 3
+    again = Graph.from_scipy(graph.to_scipy(), weights="ignore")
+    assert again.weights is None
+    np.testing.assert_array_equal(again.sources, graph.sources)
+    with pytest.raises(InputError, match="'auto' or 'ignore'"):
+        Graph.from_scipy(graph.to_scipy(), weights="drop")
+
+
+def test_what_is_no_graph_of_networkx_is_refused():
+    with pytest.raises(InputError, match="not NetworkX's"):
+        Graph.from_networkx(5)
+
+
 @pytest.mark.parametrize(
     "matrix",
     [scipy.sparse.coo_array((2, 3)), scipy.sparse.coo_array(np.ones(3)), scipy.sparse.csr_matrix((1, 4))],

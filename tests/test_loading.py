@@ -104,3 +104,8 @@ def test_a_file_of_unknown_kind_is_refused():
     Path("graph.pdf").write_bytes(b"%PDF")
     with pytest.raises(InputError, match=r"graph\.pdf: unknown kind of file; its name can end in \.mtx"):
         load("graph.pdf")
+
+
+def test_what_is_no_source_is_a_sentence():
+    with pytest.raises(InputError, match="source is 5; give the path"):
+        load(5)

@@ -351,6 +351,15 @@ def test_a_read_only_array_does_not_convert_in_place():
     assert values.tolist() == [1.0] * 4
 
 
+def test_formats_may_be_named_and_nothing_else():
+    values = np.arange(5.0)
+    assert convert_inplace(values, "cpms4").format == cpms.CPMS4
+    for what in (5, None, np.float32):
+        for ask in (encode, convert_inplace):
+            with pytest.raises(InputError, match="give a format"):
+                ask(np.ones(4), what)
+
+
 def test_packed_floats_have_no_room_in_place():
     with pytest.raises(InputError, match="fp16"):
         convert_inplace(np.ones(4), cpms.FP16)

@@ -203,6 +203,7 @@ def test_a_stride_meets_every_tile_once(tiles):
     [
         (np.ones(3), 4, "4 largest of 3 values do not exist; k must be 0 to 3"),
         (np.ones(3), -1, "-1 largest"),
+        (np.ones(3), 1.5, "k is 1.5; it must be a whole number"),
         (np.ones(0), 1, "k must be 0 to 0"),
         (np.ones(3, int), 1, "int64.*convert them to float64 or float32"),
         (np.ones(3, np.float16), 1, "float16"),

@@ -36,8 +36,12 @@ def call(arguments: argparse.Namespace) -> int:
     if arguments.output.suffix != suffix:
         raise InputError(f"{arguments.output}: {arguments.storage} is written as {suffix}")
     check_writable(arguments.output)
+    if arguments.output.exists() and arguments.output.resolve() == arguments.input.resolve():
+        raise InputError(f"{arguments.output}: is what is converted, and would be replaced; give another file name")
     if arguments.input.suffix == ".npz":
         stored = stored_file.load(arguments.input)
+        if arguments.inplace and not isinstance(stored.format, SegmentFormat):
+            raise InputError(f"{stored.format.name} is a packed float, with no room in place; leave out --inplace")
         values = stored.restore_inplace() if arguments.inplace else stored.decode()
     else:
         values = stored_file.load_values(arguments.input)

@@ -24,19 +24,21 @@ def add(parsers: Any) -> None:
         epilog="example: cpms inspect 0.1 --storage cpms4",
     )
     parser.add_argument("what", metavar="VALUE|FILE")
-    parser.add_argument("--storage", metavar="NAME", default="cpms4")
+    parser.add_argument("--storage", metavar="NAME", help="of a VALUE; see 'cpms formats' (cpms4)")
 
 
 def call(arguments: argparse.Namespace) -> int:
     """Run the command."""
     if is_file(arguments.what):
+        if arguments.storage:
+            raise InputError(f"{arguments.what} has a format of its own; leave out --storage")
         print(_file(Path(arguments.what)))
         return 0
     try:
         value = float(arguments.what)
     except ValueError:
         raise InputError(f"{arguments.what!r} is neither a number nor a file") from None
-    print(_value(value, format_named(arguments.storage)))
+    print(_value(value, format_named(arguments.storage or "cpms4")))
     return 0
 
 

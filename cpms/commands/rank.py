@@ -29,7 +29,11 @@ def add(parsers: Any) -> None:
         description="Compute PageRank, certify it in float64 and print the highest ranks.",
         epilog="example: cpms rank rmat:scale=16,edge_factor=16,seed=1 --storage cpms4 --layout csr --top 5",
     )
-    parser.add_argument("graph", metavar="GRAPH", help="file, dataset name, or generator such as rmat:scale=16")
+    parser.add_argument(
+        "graph",
+        metavar="GRAPH",
+        help="file (Matrix Market, edge list, .npz), name ('cpms datasets'), or generator such as rmat:scale=16",
+    )
     parser.add_argument(
         "--method",
         choices=("power", "refine"),
@@ -39,18 +43,33 @@ def add(parsers: Any) -> None:
     parser.add_argument(
         "--storage", default="auto", metavar="NAME", help="see 'cpms formats' (default: fp64; refine: the fastest)"
     )
-    parser.add_argument("--layout", default="auto", metavar="NAME", help="csr, ell, pattern, coo or auto (default)")
+    parser.add_argument(
+        "--layout",
+        default="auto",
+        metavar="NAME",
+        help="see 'cpms engines' (default: auto)",
+    )
     parser.add_argument("--engine", default="auto", metavar="NAME", help="see 'cpms engines' (default: auto)")
-    parser.add_argument("--damping", type=float, default=0.85)
-    parser.add_argument("--tol", type=float, default=1e-10)
-    parser.add_argument("--norm", choices=("l1", "l2", "linf"), default="l1")
-    parser.add_argument("--max-iterations", type=int, default=1000, metavar="N")
+    parser.add_argument("--damping", type=float, default=0.85, help="share of rank that follows edges (0.85)")
+    parser.add_argument("--tol", type=float, default=1e-10, help="until the change is below this (1e-10)")
+    parser.add_argument("--norm", choices=("l1", "l2", "linf"), default="l1", help="of the change (l1)")
+    parser.add_argument("--max-iterations", type=int, default=1000, metavar="N", help="at most so many (1000)")
     parser.add_argument("--personalize", metavar="NODE[,NODE…]", help="teleport to these nodes only")
-    parser.add_argument("--dangling", choices=("teleport", "uniform"), default="teleport")
-    parser.add_argument("--symmetric", choices=("lower", "expand"), default="lower", help="how to read symmetric files")
+    parser.add_argument(
+        "--dangling",
+        choices=("teleport", "uniform"),
+        default="teleport",
+        help="where rank of nodes without out-edges goes: as teleport does (default), or to all nodes",
+    )
+    parser.add_argument(
+        "--symmetric",
+        choices=("lower", "expand"),
+        default="lower",
+        help="symmetric Matrix Market files: their lower triangle, as the paper did (default), or both directions",
+    )
     parser.add_argument("--weights", choices=("auto", "ignore"), default="auto", help="use the file's values or not")
     parser.add_argument("--ids", choices=("keep", "compact"), default="keep", help="drop ids that no edge names or not")
-    parser.add_argument("--top", type=int, default=10, metavar="K", help="how many of the highest to list, at most all")
+    parser.add_argument("--top", type=int, default=10, metavar="K", help="how many of the highest to list (10)")
     parser.add_argument("--output", type=Path, metavar="FILE", help="write all ranks: .npy, .csv or .parquet")
     parser.add_argument("--trace", type=Path, metavar="FILE.csv", help="write residual, bits and mass an iteration")
     parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
@@ -121,6 +140,9 @@ def summary(graph: Graph, result: Result, *, load_s: float, top: int) -> dict[st
         "solve_s": result.solve_s,
         "load_s": load_s,
         "top": [[node, finite(score)] for node, score in result.top(top)],
+        "norm": result.norm,
+        "weighted": graph.weights is not None,
+        "lower_triangle": graph.lower_triangle,
     }
 
 
@@ -143,6 +165,9 @@ def write_ranks(path: Path, result: Result) -> None:
 
 
 def _check(arguments: argparse.Namespace) -> None:
+    for option, path in (("--output", arguments.output), ("--trace", arguments.trace)):
+        if path and path.exists() and path.resolve() == Path(arguments.graph).resolve():
+            raise InputError(f"{path}: is the graph, and {option} would replace it; give another file name")
     if arguments.top < 0:
         raise InputError(f"--top is {arguments.top}; it must be 0 or more")
     if not 0.0 < arguments.damping < 1.0:
@@ -162,12 +187,14 @@ def _check(arguments: argparse.Namespace) -> None:
 def _readable(report: dict[str, Any], graph: Graph) -> str:
     bits = ", ".join(f"{count} at {bits} bits" for bits, count in report["iterations_by_bits"].items())
     label = f" (stand-in for {graph.stand_in_for})" if graph.stand_in_for else ""
+    if report["lower_triangle"]:
+        label += " (the lower triangle of a symmetric file; --symmetric expand reads both directions)"
     lines = [
         f"{report['graph']}{label}: {report['nodes']:,} nodes, {report['edges']:,} edges, "
-        f"{report['dangling']:,} dangling",
+        f"{report['dangling']:,} dangling{', weighted' if report['weighted'] else ''}",
         f"{report['status']}",
         f"{report['iterations']} iterations ({bits}) in {report['solve_s']:.3g} s, loaded in {report['load_s']:.3g} s",
-        f"residual {shown(report['residual_l1'])}, "
+        f"residual {shown(report['residual_l1'])} in L1, "
         f"so each rank is off by at most {shown(report['error_bound'])} in sum",
     ]
     if report["top"]:

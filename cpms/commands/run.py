@@ -13,12 +13,16 @@ def add(parsers: Any) -> None:
         "run",
         help="run an experiment",
         description="Run the cells of an experiment and append one JSON line for each to DIR. "
-        "What DIR already holds is not run again.",
+        "What DIR already holds is not run again, even if a graph's file has changed since: give another DIR then.",
         epilog="example: cpms run quickstart --output out",
     )
     parser.add_argument("config", metavar="CONFIG.toml", help="a file, or the name of one that comes with cpms")
     parser.add_argument("--output", type=Path, default=Path("out"), metavar="DIR", help="folder of the rows (out)")
-    parser.add_argument("--only", metavar="NAME", help="run only cells whose graph, storage or engine is NAME")
+    parser.add_argument(
+        "--only",
+        metavar="NAME",
+        help="run only cells whose graph, storage or engine, say, is NAME",
+    )
     parser.add_argument("--dry-run", action="store_true", help="list the cells and stop")
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from cpms.cuda import variants
 from cpms.cuda.backend import THREADS, current
 from cpms.cuda.segmented import adopted
-from cpms.largest import check
+from cpms.largest import checked
 
 MOST_VALUES = 1 << 31
 """Values in one launch, which counts in 32 bits."""
@@ -63,7 +63,7 @@ class Room:
 def topk(values: Any, k: int) -> tuple[Any, Any]:
     """Return the ``k`` largest device values and their places; see `cpms.topk`."""
     given = adopted(values)
-    check(given, k)
+    k = checked(given, k)
     given = current().arrays.ascontiguousarray(given)
     needed_bytes = 4 * int(given.nbytes) if k > MOST_KEPT else 16 * _MOST_BLOCKS * k
     with current().memory_for(f"the {k:,} largest of {len(given):,} values", needed_bytes):

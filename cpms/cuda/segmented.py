@@ -104,7 +104,7 @@ def convert_inplace(values: Any, format: SegmentFormat) -> SegmentedArray:
 def restore_inplace(stored: SegmentedArray) -> Any:
     """Turn device memory back into float64, in place; see `SegmentedArray.restore_inplace`."""
     if isinstance(stored.format, FloatFormat):
-        raise InputError(f"{stored.format.name} is a packed float; use decode(), it has no room in place")
+        raise InputError(f"{stored.format.name} is a packed float; it has no room for float64 in place; use decode()")
     _convert(stored.memory.view(np.uint64), stored.format, to_segments=False)
     return stored.memory.view(np.float64)
 

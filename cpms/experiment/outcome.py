@@ -10,7 +10,9 @@ from cpms.errors import UnavailableError, UnsupportedError
 OK = "ok"
 FAILURES = (UnsupportedError, UnavailableError, MemoryError)
 """Errors that are recorded and let an experiment go on."""
-_PASSING = ("unavailable", "out of memory")
+BAD_INPUT = "bad input"
+"""A graph that is not there, or is wrong: its cells cannot run, others can."""
+_PASSING = ("unavailable", "out of memory", BAD_INPUT)
 """What another machine, or this one later, may not say."""
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from tqdm import tqdm
 
 from cpms import threads
-from cpms.errors import CpmsError, InputError
+from cpms.errors import InputError, UnavailableError, UnsupportedError
 from cpms.experiment import config, outcome, rows
 from cpms.experiment.provenance import provenance
 
@@ -27,9 +27,9 @@ def run(
 ) -> Path:
     """Run an experiment and return the file of its rows, ``output/NAME.jsonl``.
 
-    Cells that the file holds already are not run again. A cell that cannot run is recorded with its reason; it is run
-    again later unless its ``status`` is "unsupported", which no other machine changes. A run that is killed loses at
-    most the cell it was at.
+    Cells that the file holds already are not run again. A cell that cannot run is recorded with its reason, and others
+    go on; it is run again later unless its ``status`` is "unsupported", which no other machine changes. A run that is
+    killed loses at most the cell it was at.
 
     Parameters
     ----------
@@ -47,7 +47,10 @@ def run(
     Raises
     ------
     InputError
-        If the configuration is wrong, no cell is chosen, or the output cannot be written.
+        If the configuration is wrong, no cell is chosen, or the output cannot be written; at the end, if the graph of a
+        cell was not there or was wrong.
+    UnavailableError, UnsupportedError
+        At the end, if no cell could be measured.
     """
     experiment = config.read(path)
     chosen = _chosen(experiment, only)
@@ -67,7 +70,19 @@ def run(
                 file.append(found[-1])
     outcomes = f": {outcome.counted(found)}" if found else ""
     echo(f"{_cells(len(found))} run{outcomes}; {len(chosen) - len(waiting)} held already")
+    _complain(path, found)
     return target
+
+
+def _complain(path: Path, found: list[rows.Row]) -> None:
+    """Raise an error where cells had bad input, or none of them could be measured here."""
+    bad = [row for row in found if row["status"] == outcome.BAD_INPUT]
+    if bad:
+        raise InputError(f"{path}: {_cells(len(bad))} could not run: {bad[0]['reason']}")
+    if found and not any(map(outcome.measured, found)):
+        reason = outcome.why_not(found[0])
+        kind = UnavailableError if reason["status"] == "unavailable" else UnsupportedError
+        raise kind(f"{path}: no cell could be measured: {reason['reason']}")
 
 
 def _chosen(experiment: config.Experiment, only: str | None) -> list[config.Cell]:
@@ -93,8 +108,8 @@ def _row(
     began = time.perf_counter()
     try:
         found = outcome.tried(measure)
-    except CpmsError as error:
-        raise type(error)(f"{path}, cell {cell}: {error}") from None
+    except InputError as error:
+        found = {"status": outcome.BAD_INPUT, "reason": str(error)}
     head = {"cell": rows.cell_key(cell), "experiment": experiment.name, "kind": experiment.kind}
     return {**head, **cell, **found, "cell_s": time.perf_counter() - began, **provenance(path, experiment.threads)}
 

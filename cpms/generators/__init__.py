@@ -41,6 +41,8 @@ def generate(spec: str) -> Graph:
     >>> generate("grid:rows=2,columns=3").edges
     7
     """
+    if not isinstance(spec, str):
+        raise InputError(f"generator is {spec!r}; give text such as rmat:scale=16")
     name, _, text = spec.partition(":")
     if name not in names():
         raise InputError(f"generator {name!r} is not known; it can be one of {', '.join(names())}")

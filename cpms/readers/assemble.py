@@ -54,7 +54,9 @@ def assemble(
         nodes, first_id = len(used), 0
     needed_bytes = graph_bytes(nodes, len(sources), weighted=weights is not None)
     require_memory(
-        needed_bytes, f"{label}: a graph of {nodes:,} nodes", "ids='compact' drops nodes that no edge touches"
+        needed_bytes,
+        f"{label}: a graph of {nodes:,} nodes",
+        "ids='compact' (--ids compact) drops nodes without edges",
     )
     graph = Graph.from_edges(
         sources,

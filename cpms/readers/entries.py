@@ -205,5 +205,5 @@ def check_weights(weights: npt.NDArray[np.float64], block: Block, label: str) ->
     if len(wrong):
         raise InputError(
             f"{label}, line {block.line_of(int(wrong[0]))}: weight {weights[wrong[0]]}; weights must be "
-            "positive and finite (weights='ignore' uses the pattern alone)"
+            "positive and finite (weights='ignore', --weights ignore, uses the pattern alone)"
         )

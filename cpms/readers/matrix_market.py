@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +72,8 @@ def read_stream(stream: Stream, name: str, options: ReadOptions) -> Graph:
         mirrored = np.flatnonzero(rows != columns)
         rows, columns = np.concatenate([rows, columns[mirrored]]), np.concatenate([columns, rows[mirrored]])
         values = None if values is None else np.concatenate([values, values[mirrored]])
-    return assemble(rows, columns, values, options, nodes=header.nodes, name=name, label=stream.label, first_id=1)
+    graph = assemble(rows, columns, values, options, nodes=header.nodes, name=name, label=stream.label, first_id=1)
+    return replace(graph, lower_triangle=header.symmetric and options.symmetric == "lower")
 
 
 def _read_header(stream: Stream) -> _Header:

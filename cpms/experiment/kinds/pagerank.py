@@ -55,7 +55,8 @@ class Config(WarmedUp):
     graphs: list[GraphName] = Field(min_length=1)
     methods: list[Literal["power", "refine"]] = ["power"]
     storages: list[StorageOrAuto] = ["fp64"]
-    layouts: list[LayoutOrAuto] = ["csr"]
+    layouts: list[LayoutOrAuto] | None = None
+    """By default csr, and for method refine its own."""
     engines: list[EngineOrAuto] = ["cpu"]
     tolerances: list[Annotated[float, Field(gt=0)]] = [1e-10]
     policies: list[Policy] = [Policy()]
@@ -84,7 +85,7 @@ class Config(WarmedUp):
             "reference_tol": self.reference_tol,
             "record_history": self.record_history,
         }
-        axes = (self.methods, self.layouts, self.engines, self.storages, self.policies, self.tolerances)
+        axes = (self.engines, self.storages, self.policies, self.tolerances)
         return [
             {
                 "graph": graph,
@@ -99,7 +100,9 @@ class Config(WarmedUp):
             }
             for graph in self.graphs
             for repetition in range(self.repetitions)
-            for method, layout, engine, storage, policy, tol in itertools.product(*axes)
+            for method in self.methods
+            for layout in (["pattern" if method == "refine" else "csr"] if self.layouts is None else self.layouts)
+            for engine, storage, policy, tol in itertools.product(*axes)
         ]
 
 
