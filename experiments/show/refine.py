@@ -1,11 +1,13 @@
 """Method refine on a GPU: sweeps by the bits they read, and whole solves against float64 and libraries."""
 
+from collections import Counter
+
 import numpy as np
 import pandas as pd
 
-from cpms.experiment.present import PALETTE, label, printed, shortened
+from cpms.experiment.present import PALETTE, label, printed, shortened, storage_of
 
-NEEDS = ["gpu_refine"]
+NEEDS = ["gpu_refine", "gpu_speedup", "table2"]
 DAMPING = 0.85
 WHOLE, ALONE = ", all nodes", ", bits alone"
 COLOURS = {
@@ -19,6 +21,8 @@ COLOURS = {
 
 def show(rows, out):
     rows = rows[rows.status == "ok"]
+    paper = _by_bits(rows)
+    rows = rows[rows.experiment == "gpu_refine"]
     table = pd.DataFrame([line for _, row in rows.iterrows() for line in _lines(row, printed("cugraph"))])
     gpu = rows.gpu.iloc[0]
     out.table(
@@ -26,11 +30,26 @@ def show(rows, out):
         caption=f"Whole solves on {gpu}, medians, contestants in turn: full sweeps read 64 bits, low ones those of the "
         "storage, extrapolated, over the core alone where passes over the other nodes pay; 'all nodes' takes no "
         "passes, 'bits alone' does not extrapolate either; "
-        "'bound' is of the L1 error, from the residual that NumPy recomputed; cuGraph's are of another run",
+        "'bound' is of the L1 error, from the residual that NumPy recomputed; cuGraph's are of another run, "
+        "its fp32 to 1e-6",
     )
     out.table(_means(table), suffix="_means", caption="Geometric means over the graphs, and the worst graph")
     out.figure(_speedups(table), suffix="_speedup")
-    out.figure(_sweeps(table), suffix="_sweeps")
+    out.figure(_sweeps(table, paper), suffix="_sweeps")
+
+
+def _by_bits(rows):
+    """Return how many sweeps of power iteration with cpms4 read how many bits, by graph, on any engine."""
+    found = {}
+    for _, row in rows[rows.tol == 1e-10].iterrows():
+        if row.experiment == "table2" and row.storage == "cpms4":
+            found[shortened(label(row))] = {int(bits): count for bits, count in row.iterations_by_bits.items()}
+        if row.experiment == "gpu_speedup":
+            solved = [
+                r for r in row.results if (r["engine"], storage_of(r)) == ("cuda", "cpms4") and r["status"] == "ok"
+            ]
+            found |= {shortened(label(row)): Counter(result["bits"]) for result in solved}
+    return found
 
 
 def _lines(row, cugraph):
@@ -59,11 +78,12 @@ def _lines(row, cugraph):
             / result["solve_s"],
             "over cuSPARSE": power["cusparse"]["solve_s"] / result["solve_s"] if "cusparse" in power else np.nan,
             "over cuGraph fp64": known["fp64_1e-10_ms"].iloc[0] / (1e3 * result["solve_s"]) if len(known) else np.nan,
+            "over cuGraph fp32": known["fp32_1e-6_ms"].iloc[0] / (1e3 * result["solve_s"]) if len(known) else np.nan,
         }
 
 
 def _means(table):
-    columns = ["over fused fp64", "over best own fp64", "over cuSPARSE", "over cuGraph fp64"]
+    columns = ["over fused fp64", "over best own fp64", "over cuSPARSE", "over cuGraph fp64", "over cuGraph fp32"]
     grouped = table.groupby("storage", sort=False)[columns]
     means = grouped.agg(lambda ratios: float(np.exp(np.log(ratios.dropna()).mean())))
     worst = grouped.min().rename(columns={column: f"least {column}" for column in columns})
@@ -92,23 +112,33 @@ def _speedups(table):
     return figure
 
 
-def _sweeps(table):
+def _sweeps(table, paper):
+    """Draw sweeps by bits; `paper` holds those of power iteration with cpms4, by the CPMS paper's rule."""
     import matplotlib.pyplot as plt
+    from matplotlib.patches import Patch
 
     graphs = list(dict.fromkeys(table.graph))
-    figure, panels = plt.subplots(1, 4, figsize=(7, 3.6), sharey=True, sharex=True)
+    figure, panels = plt.subplots(1, 5, figsize=(7.5, 3.6), sharey=True, sharex=True)
     places = np.arange(len(graphs))
     power = table[table.storage == "fp16" + ALONE].set_index("graph").reindex(graphs)
     panels[0].barh(places, power.power, color=PALETTE[64])
     panels[0].set_title("power, fp64", fontsize=8)
-    for panel, storage in zip(panels[1:], ("fp16", "cpms4-nearest", "e5m2"), strict=True):
+    begin = np.zeros(len(graphs))
+    for bits in (16, 32, 48, 64):
+        sweeps = np.array([paper.get(graph, {}).get(bits, 0) for graph in graphs])
+        panels[1].barh(places, sweeps, left=begin, color=PALETTE[bits])
+        begin += sweeps
+    panels[1].set_title("power, cpms4", fontsize=8)
+    for panel, storage in zip(panels[2:], ("fp16", "cpms4-nearest", "e5m2"), strict=True):
         part = table[table.storage == storage + ALONE].set_index("graph").reindex(graphs)
         panel.barh(places, part.low, color=PALETTE[8 if storage == "e5m2" else 16])
         panel.barh(places, part.full, left=part.low, color=PALETTE[64])
         panel.set_title(f"refine, {storage}", fontsize=8)
     panels[0].set_yticks(places, graphs)
     panels[0].invert_yaxis()
+    legend = [Patch(color=PALETTE[bits], label=f"{bits} bits") for bits in (8, 16, 32, 48, 64)]
+    figure.legend(handles=legend, loc="outside upper center", ncols=5)
     figure.supxlabel(
-        "sweeps over all nodes without extrapolation; blue ones read 64 bits, the others 16 or 8", fontsize=8
+        "sweeps over all nodes without extrapolation; those of cpms4 are rows of table2 and gpu_speedup", fontsize=8
     )
     return figure

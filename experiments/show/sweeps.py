@@ -1,25 +1,44 @@
-"""Limits of resident sweeps: the time that bytes or gathers alone take, over theirs; and the ablation of choices."""
+"""Limits of resident sweeps: the time that bytes or gathers alone take, over theirs; and what each lever bought."""
 
 import numpy as np
 import pandas as pd
 
-from cpms.experiment.present import PALETTE, label
+from cpms.experiment.present import label, shortened
 
-NEEDS = ["gpu_sweeps"]
+NEEDS = ["gpu_sweeps", "gpu_refine"]
+WITHOUT = {
+    "renumbering": ["as chosen, file order"],
+    "short stretches": ["a stretch a warp"],
+    "choice of warps": ["16 warps", "24 warps"],
+    "16-bit places in bins": ["not in bins"],
+    "dealt values": ["not dealt"],
+    "hot nodes": ["no hot nodes"],
+}
+"""What a lever of a sweep is compared with: the same without it, or the slower of two choices."""
 
 
 def show(rows, out):
     rows = rows[rows.status == "ok"]
+    solves, rows = rows[rows.experiment == "gpu_refine"], rows[rows.experiment == "gpu_sweeps"]
     table = pd.DataFrame([line for _, row in rows.iterrows() for line in _lines(row)])
     out.table(
         table,
         caption=f"A sweep on {rows.gpu.iloc[0]}, medians: 'bytes' at the copy bandwidth of the same run, 'gathers' "
         "alone in a kernel of their own, but none where bins gather from shared memory; 'reached' the larger of the "
-        "two over the sweep",
+        "two over the sweep, above 1 where sweeps gather in a better order than that kernel, which then is no limit",
     )
     best = table.sort_values("sweep us").groupby(["graph", "storage"], sort=False).first().reset_index()
     out.table(best, suffix="_best", caption="The fastest arrangement of each graph and storage")
     out.figure(_figure(table))
+    bought = _bought(table).join(_bought_by_solves(solves), how="outer")
+    out.table(
+        bought.reset_index(),
+        suffix="_ablation",
+        caption="What each lever bought, times faster: of a 16-bit sweep against the same without the lever (or the "
+        "slower choice of warps; what shared memory holds needs 16); of a whole solve, fewer bits against fused fp64, "
+        "extrapolation against bits alone, and passes around the core against sweeps over all nodes",
+    )
+    out.figure(_ablation(bought), suffix="_ablation")
 
 
 def _lines(row):
@@ -29,7 +48,7 @@ def _lines(row):
         moved = result["bytes"] / bandwidth
         gathers = np.nan if result["in_bins"] else result["gather_us"]
         yield {
-            "graph": label(row),
+            "graph": shortened(label(row)),
             "storage": result["storage"],
             "arrangement": _called(result["arrangement"]),
             "renumbered": result["renumbered"],
@@ -57,14 +76,56 @@ def _figure(table):
     part = table[table.storage == "fp16"]
     graphs = list(dict.fromkeys(part.graph))
     kinds = list(dict.fromkeys(part.arrangement))
-    figure, axes = plt.subplots(figsize=(7, 3.6))
-    for place, (kind, colour) in enumerate(zip(kinds, PALETTE.values(), strict=False)):
+    figure, axes = plt.subplots(figsize=(7, 4.4))
+    for place, kind in enumerate(kinds):
+        colour, marker = plt.get_cmap("tab10")(place % 10), "o" if place < 10 else "s"
         line = part[part.arrangement == kind].set_index("graph").reindex(graphs)
-        heights = np.arange(len(graphs)) + 0.12 * (place - len(kinds) / 2)
-        axes.plot(line.reached, heights, "o", ms=3, color=colour, label=kind)
+        heights = np.arange(len(graphs)) + 0.06 * (place - len(kinds) / 2)
+        axes.plot(line.reached, heights, marker, ms=3, color=colour, label=kind)
     axes.axvline(0.7, color="#222222", linewidth=0.6)
-    axes.set(xlabel="larger of bytes and gathers alone, over the 16-bit sweep", xlim=(0, 1.05))
+    axes.set(xlabel="larger of bytes and gathers alone, over the 16-bit sweep", xlim=(0, None))
     axes.set_yticks(range(len(graphs)), graphs)
     axes.invert_yaxis()
     figure.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=3)
+    return figure
+
+
+def _bought(table):
+    part = table[table.storage == "fp16"].pivot_table(index="graph", columns="arrangement", values="sweep us")
+    return pd.DataFrame({lever: part[others].max(axis=1) / part["as chosen"] for lever, others in WITHOUT.items()})
+
+
+def _bought_by_solves(rows):
+    found = {}
+    for _, row in rows.iterrows():
+        solved = [result for result in row.results if result["status"] == "ok" and result["engine"] == "cuda_fused"]
+        fused = next(result["solve_s"] for result in solved if result.get("method", "power") == "power")
+        by_use = {
+            (bool(result.get("whole")), bool(result.get("plain"))): result["solve_s"]
+            for result in solved
+            if result["storage"] == "fp16"
+        }
+        alone, whole, chosen = by_use[True, True], by_use[True, False], by_use[False, False]
+        found[shortened(label(row))] = {
+            "16 bits (solve)": fused / alone,
+            "extrapolation (solve)": alone / whole,
+            "passes (solve)": whole / chosen,
+        }
+    return pd.DataFrame.from_dict(found, orient="index").rename_axis("graph")
+
+
+def _ablation(bought):
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(7, 4.8))
+    values = bought.to_numpy(float)
+    axes.imshow(np.log2(values), cmap="RdBu", vmin=-2, vmax=2, aspect="auto")
+    for (i, j), value in np.ndenumerate(values):
+        if np.isfinite(value):
+            text = f"{value:.2f}" if value < 9.95 else f"{value:.0f}"
+            axes.text(j, i, text, ha="center", va="center", fontsize=6, color="white" if value > 3 else "black")
+    axes.set_xticks(range(len(bought.columns)), bought.columns, rotation=30, ha="right")
+    axes.set_yticks(range(len(bought.index)), bought.index)
+    axes.set_xlabel("times faster with it (blue) than without; empty where it was not measured")
+    axes.spines[:].set_visible(False)
     return figure
