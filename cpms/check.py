@@ -16,6 +16,7 @@ Examples
 from __future__ import annotations
 
 import itertools
+import math
 from fractions import Fraction
 from typing import Any
 
@@ -265,10 +266,10 @@ def queued_sweeps_agree(engine: Engine, problem: Problem, storage: Format, layou
 def refinement_is_sound(engine: Engine, problem: Problem, storage: FloatFormat, *, low: int = 12) -> None:
     """Check what method ``refine`` rests on, of an engine's rounds with a format Q.
 
-    Two rounds of a full sweep and ``low`` low ones, from a random distribution, and a third full sweep.
-    The norms of each full sweep are those of the vector that the engine reads back, by the reference; the mass
-    is 1 after every correction; and each low sweep multiplies the sum of r by the damping, whatever Q loses:
-    to 1e-14 and the rounding of the longest row's sum.
+    Two rounds of a full sweep and ``low`` low ones, from a random distribution, and a third full sweep. The norms of
+    each full sweep are those of the vector that the engine reads back, by the reference; the mass is 1 after every
+    correction, as the engine says and as it reads back; and each low sweep multiplies the sum of r by the damping,
+    whatever Q loses: to 1e-14 and the rounding of the longest row's sum.
 
     Raises
     ------
@@ -302,6 +303,8 @@ def refinement_is_sound(engine: Engine, problem: Problem, storage: FloatFormat, 
                 )
         # After low sweeps the engine holds a correction that only the next round adds.
         seen = None if low_sweeps else np.array(rounds.read())
+        if seen is not None and abs(math.fsum(seen) - 1.0) > allowed:
+            raise LawError(f"engine {engine.name} reads back a vector of mass {math.fsum(seen)!r}, not 1")
 
 
 def answer_is_certified(result: Result, *, personalization: Any = None, dangling: DanglingRule = "teleport") -> None:

@@ -1,0 +1,52 @@
+"""Time to the tolerance, of methods that took turns on processors."""
+
+import pandas as pd
+
+from cpms.experiment.present import label, shortened
+
+NEEDS = ["cpu_tolerance"]
+
+
+def show(rows, out):
+    rows = rows[rows.status == "ok"]
+    table = pd.DataFrame([line for _, row in rows.iterrows() for line in _lines(row)])
+    out.table(
+        table,
+        caption=f"Whole solves on {rows.threads.iloc[0]} threads of {rows.cpu.iloc[0]}, medians of contestants in "
+        "turn; one that has not converged ended where its residual no longer fell",
+    )
+    out.figure(_figure(table))
+
+
+def _lines(row):
+    for result in row.results:
+        if result["status"] != "ok":
+            continue
+        yield {
+            "graph": shortened(label(row)),
+            "tol": row.tol,
+            "contestant": " ".join([result["engine"], result.get("method", "power"), result["storage"]]),
+            "ms": 1e3 * result["solve_s"],
+            "iterations": result["iterations"],
+            "residual": result["residual_l1"],
+            "status": result["solver_status"],
+        }
+
+
+def _figure(table):
+    import matplotlib.pyplot as plt
+
+    graphs, contestants = (list(dict.fromkeys(table[column])) for column in ("graph", "contestant"))
+    figure, panels = plt.subplots(1, len(graphs), figsize=(1.9 * len(graphs), 2.8), sharex=True, squeeze=False)
+    for panel, graph in zip(panels[0], graphs, strict=True):
+        for contestant in contestants:
+            part = table[(table.graph == graph) & (table.contestant == contestant) & (table.status == "converged")]
+            panel.loglog(part.tol, part.ms, "-o", ms=3, color=f"C{contestants.index(contestant)}", label=contestant)
+        panel.set_title(graph, fontsize=8)
+        panel.set_xticks([1e-2, 1e-6, 1e-10, 1e-14])
+        panel.minorticks_off()
+    panels[0][0].invert_xaxis()
+    panels[0][0].set_ylabel("ms")
+    figure.supxlabel("tolerance", fontsize=8)
+    figure.legend(*panels[0][0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
+    return figure
