@@ -16,6 +16,8 @@ from cpms.scalars import whole
 
 Floats = npt.NDArray[np.float64]
 _CHUNK_EDGES = 1 << 22
+_TIED = 1e-9
+"""Of a score: others so near are equal."""
 
 
 def top_k(scores: Floats, k: int) -> npt.NDArray[np.int64]:
@@ -44,15 +46,23 @@ def top_k(scores: Floats, k: int) -> npt.NDArray[np.int64]:
 
 
 def top_k_overlap(a: Floats, b: Floats, k: int) -> float:
-    """Return the share of the top ``k`` of ``a`` that is among the top ``k`` of ``b``.
+    """Return the share of the top ``k`` of ``b`` that may be among the top ``k`` of ``a``.
+
+    These are the nodes whose score in ``a`` is no less than its k-th largest, but for one part in 10^9: which of equals
+    come in, rounding decides.
 
     Examples
     --------
     >>> top_k_overlap(np.array([3.0, 2.0, 1.0]), np.array([3.0, 1.0, 2.0]), 2)
     0.5
+    >>> top_k_overlap(np.array([3.0, 2.0, 2.0]), np.array([3.0, 1.0, 2.0]), 2)
+    1.0
     """
     count = min(k, len(a))
-    return len(np.intersect1d(top_k(a, count), top_k(b, count))) / count if count else 1.0
+    if count == 0:
+        return 1.0
+    least = a[top_k(a, count)[-1]]
+    return float((a[top_k(b, count)] >= least - _TIED * abs(least)).mean())
 
 
 def kendall_tau(a: Floats, b: Floats, k: int | None = None) -> float:

@@ -34,7 +34,10 @@ gpu = [pytest.mark.gpu, needs_gpu]
 @pytest.mark.skipif(compiling.missing() is None, reason="there is a GPU")
 @pytest.mark.parametrize(
     "name",
-    ["cuda", "cuda_balanced_rows", "cuda_thread_rows", "cusparse", "coo_streams", "coo_basic", "reduce_by_key"],
+    [
+        *("cuda", "cuda_balanced_rows", "cuda_thread_rows", "cusparse", "cusparse_omega"),
+        *("coo_streams", "coo_basic", "reduce_by_key"),
+    ],
 )
 def test_without_a_device_the_engine_says_what_is_missing(name):
     with pytest.raises(UnavailableError, match=f"engine {name} cannot run here: .*(CuPy|device)"):

@@ -90,6 +90,8 @@ class CusparseOperator(Operator[Vector]):
     room: Reduction
     lent: Lent[Vector]
     replays: Replays = field(default_factory=Replays)
+    lists_dangling: ClassVar[bool] = True
+    """Whether sweeps need to know which nodes are dangling."""
 
     @property
     def nbytes(self) -> int:  # type: ignore[override]
@@ -121,6 +123,11 @@ class CusparseOperator(Operator[Vector]):
         """Launch a sweep and the copy of what it finds; norms that are worked out later have to be waited for."""
         return self._queued(x, out) if norm == "l1" or not self.storage.exact else None
 
+    def make_ready(self, pair: tuple[Vector, Vector]) -> None:
+        """Call what sweeps call, since libraries make themselves ready at their first call; make graphs of it."""
+        self.launch(*pair)
+        self.replays.prepare(pair, attrgetter("dense"), (), self.launch)
+
     def _queued(self, x: Vector, out: Vector) -> Callable[[], Sweep]:
         self.replays.run((x.dense, out.dense), (), lambda: self.launch(x, out))
         noted = current().note(self.found)
@@ -131,11 +138,14 @@ class CusparseOperator(Operator[Vector]):
                 return Sweep(l1, squares**0.5, linf, out.mass)
             # Columns of P and the distributions sum to 1, in float64 to the last bits.
             out.mass = self.problem.damping * x.mass + 1.0 - self.problem.damping
-            lazy = LazySweep(float(noted()[0]), np.nan, np.nan, out.mass)
-            lazy.rest = self._rest
-            return lazy
+            return self._lazy(float(noted()[0]), out.mass)
 
         return found
+
+    def _lazy(self, l1: float, mass: float) -> LazySweep:
+        lazy = LazySweep(l1, np.nan, np.nan, mass)
+        lazy.rest = self._rest
+        return lazy
 
     def launch(self, x: Vector, out: Vector) -> None:
         """Queue one sweep's calls and wait for none."""
@@ -223,12 +233,11 @@ class CusparseEngine(Engine):
         if element_type(storage) is None:
             return f"engine cusparse stores fp64 and fp32, not {storage.name}; use engine cuda"
         if graph.edges >= 2**31 or graph.nodes >= 2**31:
-            return f"engine cusparse counts nodes and edges below 2^31; {graph.name} has {graph.edges:,} edges"
+            return f"engine {self.name} counts nodes and edges below 2^31; {graph.name} has {graph.edges:,} edges"
         needed, free = _needed_bytes(problem), current().free_bytes()
         if needed > free:
-            return (
-                f"engine cusparse needs about {needed:,} bytes of device memory for {graph.name}, but {free:,} are free"
-            )
+            has = f"{graph.name}, but {free:,} are free"
+            return f"engine {self.name} needs about {needed:,} bytes of device memory for {has}"
         return None
 
     def sum_roundoff(self, storage: Format) -> float:
@@ -246,7 +255,9 @@ class CusparseEngine(Engine):
 ENGINE: Engine = CusparseEngine()
 
 
-def prepared(problem: Problem, storage: Format, layout: str) -> CusparseOperator:
+def prepared(
+    problem: Problem, storage: Format, layout: str, kind: type[CusparseOperator] = CusparseOperator
+) -> CusparseOperator:
     """Return an operator of plain floats in ``storage``; cuSPARSE takes the matrix in ``layout``."""
     arrays, graph, dtype = current().arrays, problem.graph, element_type(storage)
     length, exact = padded(graph.nodes), storage.exact
@@ -272,9 +283,10 @@ def prepared(problem: Problem, storage: Format, layout: str) -> CusparseOperator
             problem.damping,
         )
         one_target = problem.teleport is None or problem.dangling == "teleport"
-        dangling = len(graph.dangling_nodes) > 0
+        dangling_nodes = graph.dangling_nodes if kind.lists_dangling else np.empty(0, np.int64)
+        dangling = len(dangling_nodes) > 0
         rest = arrays.full(1, 1.0 - problem.damping, dtype)
-        made = CusparseOperator(
+        made = kind(
             problem=problem,
             storage=storage,
             product=product,
@@ -282,16 +294,14 @@ def prepared(problem: Problem, storage: Format, layout: str) -> CusparseOperator
             teleport=vector(problem.teleport_or_scalar),
             sink=None if one_target or not dangling else vector(problem.sink_or_scalar),
             rest=rest,
-            dangling_nodes=arrays.asarray(graph.dangling_nodes.astype(np.uint32)),
+            dangling_nodes=arrays.asarray(dangling_nodes.astype(np.uint32)),
             indicator=vector((graph.out_degree == 0).astype(np.float64)) if dangling and exact else None,
             change=arrays.zeros(length, dtype) if exact else None,
             found=arrays.zeros(1 if exact else 4, np.float64),
             room=Reduction.make(),
             lent=Lent(new_vector),
         )
-    pair = made.lent.pair()
-    made.launch(*pair)  # Libraries make themselves ready when they are first called.
-    made.replays.prepare(pair, attrgetter("dense"), (), made.launch)
+    made.make_ready(made.lent.pair())
     return made
 
 

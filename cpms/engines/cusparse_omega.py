@@ -1,0 +1,81 @@
+"""cuSPARSE's product with the update of Agrawal, Shendre and Goka, which needs no list of dangling nodes.
+
+Whatever y = damping P x has less mass than x goes where teleport does: x' = y + omega v. Printed is
+omega = ||x_k+1|| - ||x_k||, of the wrong sign; with omega = ||x||_1 - ||y||_1 no mass is lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import ClassVar
+
+import numpy as np
+
+from cpms.cuda import variants
+from cpms.cuda.backend import current
+from cpms.engine import Engine, Problem, Sweep
+from cpms.engines.cusparse import CusparseEngine, CusparseOperator, Vector, prepared
+from cpms.errors import UnsupportedError
+from cpms.format import FP64, Format
+
+
+@dataclass(frozen=True, eq=False)
+class OmegaOperator(CusparseOperator):
+    """P for cuSPARSE and the teleport: cuBLAS adds up what a product has left."""
+
+    lists_dangling: ClassVar[bool] = False
+
+    def make_ready(self, pair: tuple[Vector, Vector]) -> None:
+        """Call what sweeps of mass 1 call, and make graphs of it."""
+        for vector in pair:
+            vector.mass = 1.0
+        self.launch(*pair)
+        self.replays.prepare(pair, attrgetter("dense"), (1.0,), self.launch)
+
+    def launch(self, x: Vector, out: Vector) -> None:
+        """Queue one sweep's calls and wait for none."""
+        blas, x_values, out_values = self.blas, x.dense.values, out.dense.values
+        self.product.multiply(x.dense, out.dense)
+        blas.abs_sum(out_values, out.dangling)
+        arguments = (out.dangling, np.float64(-1.0), np.float64(x.mass), out.factor)
+        current().run(variants.AFFINE[str(self.rest.dtype)], 1, arguments)
+        blas.add(out.factor, self.teleport, out_values)
+        blas.subtract(out_values, x_values, self.change)
+        blas.abs_sum(self.change, self.found)
+
+    def _queued(self, x: Vector, out: Vector) -> Callable[[], Sweep]:
+        # Graphs hold the mass of x, which sweeps keep.
+        self.replays.run((x.dense, out.dense), (x.mass,), lambda: self.launch(x, out))
+        noted = current().note(self.found)
+        out.mass = x.mass
+        return lambda: self._lazy(float(noted()[0]), out.mass)
+
+
+class CusparseOmegaEngine(CusparseEngine):
+    """cuSPARSE and cuBLAS, in float64, without a list of dangling nodes."""
+
+    name: ClassVar[str] = "cusparse_omega"
+    mass_roundoff: ClassVar[float] = 2.0**-51
+
+    def unsupported(self, problem: Problem, storage: Format, layout: str) -> str | None:
+        """Return why not: what a product loses goes to one place, and sums in float32 are too rough to tell it."""
+        if storage != FP64:
+            return f"engine {self.name} stores fp64, not {storage.name}; use engine cusparse"
+        if problem.teleport is not None and problem.dangling == "uniform":
+            return (
+                f"engine {self.name} gives all that a product loses to the teleport; "
+                "let dangling mass go there, too, or use engine cusparse"
+            )
+        return super().unsupported(problem, storage, layout)
+
+    def prepare(self, problem: Problem, storage: Format, layout: str) -> CusparseOperator:
+        """Upload the matrix and find the fastest way to multiply with it."""
+        reason = self.unsupported(problem, storage, layout)
+        if reason:
+            raise UnsupportedError(reason)
+        return prepared(problem, storage, layout, OmegaOperator)
+
+
+ENGINE: Engine = CusparseOmegaEngine()
