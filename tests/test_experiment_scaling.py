@@ -83,7 +83,9 @@ def test_what_ranks_refuse_is_passed_on():
 def test_without_mpi_cells_are_recorded_with_the_reason(tmp_path, monkeypatch):
     monkeypatch.setattr(world, "missing", lambda: "mpi4py is not installed")
     (tmp_path / "x.toml").write_text(CONFIG)
-    (row,) = rows.read(run(tmp_path / "x.toml", output=tmp_path))
+    with pytest.raises(UnavailableError, match="mpi4py is not installed"):
+        run(tmp_path / "x.toml", output=tmp_path)
+    (row,) = rows.read(tmp_path / "scaling_cpu.jsonl")
     assert row["status"] == "unavailable"
     assert "mpi4py is not installed" in row["reason"]
 

@@ -122,6 +122,8 @@ def test_without_devices_cells_are_recorded_with_the_reason(tmp_path, monkeypatc
     monkeypatch.setattr(scaling_gpu, "_devices", refuses)
     monkeypatch.setattr(launch, "mpiexec", lambda: "mpiexec")
     (tmp_path / "x.toml").write_text(CONFIG)
-    found = rows.read(run(tmp_path / "x.toml", output=tmp_path))
+    with pytest.raises(UnavailableError, match="no CUDA device"):
+        run(tmp_path / "x.toml", output=tmp_path)
+    found = rows.read(tmp_path / "scaling_gpu.jsonl")
     assert [row["status"] for row in found] == ["unavailable"] * 3
     assert "no CUDA device" in found[0]["reason"]

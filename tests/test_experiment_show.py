@@ -190,3 +190,22 @@ def test_recorded_rows_that_ship_are_whole():
     for path in (folder("experiments") / "results").glob("*.jsonl"):
         for line in path.read_bytes().splitlines():
             assert len(json.loads(line)["cell"]) == 16
+
+
+def test_the_ablation_draws_every_lever_of_every_graph(tmp_path):
+    present.show("sweeps", output=tmp_path)
+    bought = pd.read_csv(tmp_path / "sweeps_ablation.csv").set_index("graph")
+    swept = pd.read_csv(tmp_path / "sweeps.csv")
+    levers = ["renumbering", "short stretches", "choice of warps", "16-bit places in bins", "dealt values", "hot nodes"]
+    assert bought.loc[swept.graph.unique(), levers].notna().all(axis=None)
+    part = swept[(swept.graph == "uniform, 67M edges") & (swept.storage == "fp16")].set_index("arrangement")["sweep us"]
+    assert bought.loc["uniform, 67M edges", "dealt values"] == pytest.approx(part["not dealt"] / part["as chosen"])
+    refined = rows.read(folder("experiments") / "results" / "gpu_refine.jsonl")
+    assert bought["passes (solve)"].notna().sum() == len({row["graph"] for row in refined})
+
+
+@pytest.mark.parametrize("name", ["sweeps", "refine"])
+def test_what_is_drawn_beside_may_be_missing(tmp_path, name):
+    recorded = folder("experiments") / "results" / f"gpu_{name}.jsonl"
+    (tmp_path / recorded.name).write_bytes(recorded.read_bytes())
+    assert present.show(name, results=tmp_path, output=tmp_path)

@@ -135,7 +135,8 @@ def show(
             continue
         target = Output(output, program, echo)
         with matplotlib.rc_context(_STYLE):  # type: ignore[arg-type]
-            module.show(recorded, target)
+            beside = [recorded_rows(source, module.BESIDE)] if hasattr(module, "BESIDE") else []
+            module.show(recorded, target, *beside)
         written += target.written
     return written
 

@@ -7,7 +7,8 @@ import pandas as pd
 
 from cpms.experiment.present import PALETTE, label, printed, shortened, storage_of
 
-NEEDS = ["gpu_refine", "gpu_speedup", "table2"]
+NEEDS = ["gpu_refine"]
+BESIDE = ["gpu_speedup", "table2"]
 DAMPING = 0.85
 WHOLE, ALONE = ", all nodes", ", bits alone"
 COLOURS = {
@@ -19,10 +20,8 @@ COLOURS = {
 }
 
 
-def show(rows, out):
+def show(rows, out, beside):
     rows = rows[rows.status == "ok"]
-    paper = _by_bits(rows)
-    rows = rows[rows.experiment == "gpu_refine"]
     table = pd.DataFrame([line for _, row in rows.iterrows() for line in _lines(row, printed("cugraph"))])
     gpu = rows.gpu.iloc[0]
     out.table(
@@ -35,13 +34,13 @@ def show(rows, out):
     )
     out.table(_means(table), suffix="_means", caption="Geometric means over the graphs, and the worst graph")
     out.figure(_speedups(table), suffix="_speedup")
-    out.figure(_sweeps(table, paper), suffix="_sweeps")
+    out.figure(_sweeps(table, _by_bits(beside)), suffix="_sweeps")
 
 
 def _by_bits(rows):
     """Return how many sweeps of power iteration with cpms4 read how many bits, by graph, on any engine."""
     found = {}
-    for _, row in rows[rows.tol == 1e-10].iterrows():
+    for _, row in rows[(rows.status == "ok") & (rows.tol == 1e-10)].iterrows() if len(rows) else []:
         if row.experiment == "table2" and row.storage == "cpms4":
             found[shortened(label(row))] = {int(bits): count for bits, count in row.iterations_by_bits.items()}
         if row.experiment == "gpu_speedup":

@@ -5,7 +5,8 @@ import pandas as pd
 
 from cpms.experiment.present import label, shortened
 
-NEEDS = ["gpu_sweeps", "gpu_refine"]
+NEEDS = ["gpu_sweeps"]
+BESIDE = ["gpu_refine"]
 WITHOUT = {
     "renumbering": ["as chosen, file order"],
     "short stretches": ["a stretch a warp"],
@@ -17,9 +18,8 @@ WITHOUT = {
 """What a lever of a sweep is compared with: the same without it, or the slower of two choices."""
 
 
-def show(rows, out):
+def show(rows, out, beside):
     rows = rows[rows.status == "ok"]
-    solves, rows = rows[rows.experiment == "gpu_refine"], rows[rows.experiment == "gpu_sweeps"]
     table = pd.DataFrame([line for _, row in rows.iterrows() for line in _lines(row)])
     out.table(
         table,
@@ -30,7 +30,7 @@ def show(rows, out):
     best = table.sort_values("sweep us").groupby(["graph", "storage"], sort=False).first().reset_index()
     out.table(best, suffix="_best", caption="The fastest arrangement of each graph and storage")
     out.figure(_figure(table))
-    bought = _bought(table).join(_bought_by_solves(solves), how="outer")
+    bought = _bought(table).join(_bought_by_solves(beside), how="outer")
     out.table(
         bought.reset_index(),
         suffix="_ablation",
@@ -97,7 +97,7 @@ def _bought(table):
 
 def _bought_by_solves(rows):
     found = {}
-    for _, row in rows.iterrows():
+    for _, row in rows[rows.status == "ok"].iterrows() if len(rows) else []:
         solved = [result for result in row.results if result["status"] == "ok" and result["engine"] == "cuda_fused"]
         fused = next(result["solve_s"] for result in solved if result.get("method", "power") == "power")
         by_use = {

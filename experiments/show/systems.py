@@ -39,7 +39,8 @@ def _tables(rows, out):
         table,
         suffix=suffix,
         caption=f"Every engine on {machine}: a sweep is a solve's time over its sweeps, GTEPS its edges a second in "
-        "billions; memory is of all that the engine holds; error is in L1 against a float64 solution at "
+        "billions; memory is of all that the engine holds besides the graph it was given, unknown of ranks; error is "
+        "in L1 against a float64 solution at "
         f"{rows.reference_tol.iloc[0]:g}, bound what the residual recomputed in float64 allows, within whether it "
         "does; top 20 is the share of the solution's that is found",
     )
