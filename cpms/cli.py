@@ -21,7 +21,8 @@ def parser() -> argparse.ArgumentParser:
         prog="cpms",
         description="Customized precision for iterative solvers: mantissa segmentation, adaptive precision, "
         "certified PageRank.",
-        epilog="exit codes: 0 converged or done, 1 not converged, 2 bad usage or input, 3 engine not available",
+        epilog="exit codes: 0 converged or done, 1 not converged, 2 bad usage or input, 3 engine not available, "
+        "130 interrupted",
     )
     top.add_argument("--version", action="version", version=f"cpms {cpms.__version__}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)

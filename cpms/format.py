@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, cast, get_args
 
 from cpms.errors import InputError
+from cpms.scalars import whole
 
 Rounding: TypeAlias = Literal["zero", "nearest", "stochastic"]
 
@@ -61,7 +62,7 @@ class SegmentFormat:
                 f"format {self.name!r} has segment widths {self.widths}; they can be 8, 16, 32 or 64 bits "
                 "and must sum to 64"
             )
-        if self.block is not None and self.block < 1:
+        if self.block is not None and whole("block", self.block) < 1:
             raise InputError(f"format {self.name!r} has a block of {self.block} values; give 1 or more, or None")
         if self.rounding not in ("zero", "nearest"):
             raise InputError(
@@ -108,7 +109,7 @@ class SegmentFormat:
 
     def checked_read(self, read: int | None) -> int:
         """Return ``read``, or all segments for None; refuse what the format does not have."""
-        count = self.segments if read is None else read
+        count = self.segments if read is None else whole("segments", read)
         if not 1 <= count <= self.segments:
             raise InputError(f"{self.name} has {self.segments} segments; {read} of them cannot be read or written")
         return count

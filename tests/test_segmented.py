@@ -360,6 +360,13 @@ def test_formats_may_be_named_and_nothing_else():
                 ask(np.ones(4), what)
 
 
+def test_segments_are_counted_in_whole_numbers():
+    with pytest.raises(InputError, match="must be a whole number"):
+        encode(np.ones(4), cpms.CPMS4).decode(read=1.5)
+    with pytest.raises(InputError, match="must be a whole number"):
+        cpms.SegmentFormat("half", (32, 32), 1.5)
+
+
 def test_packed_floats_have_no_room_in_place():
     with pytest.raises(InputError, match="fp16"):
         convert_inplace(np.ones(4), cpms.FP16)

@@ -117,7 +117,10 @@ def show(
     source = results or folder("experiments") / "results"
     known = programs()
     if name != "all" and name not in known:
-        raise InputError(f"{name!r} cannot be shown; it can be all or one of {', '.join(known)}")
+        raise InputError(
+            f"{name!r} cannot be shown; it can be all or one of {', '.join(known)}; "
+            "pandas.read_json(path, lines=True) reads other rows"
+        )
     try:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
