@@ -62,7 +62,9 @@ class SegmentFormat:
                 f"format {self.name!r} has segment widths {self.widths}; they can be 8, 16, 32 or 64 bits "
                 "and must sum to 64"
             )
-        if self.block is not None and whole("block", self.block) < 1:
+        if self.block is not None:
+            object.__setattr__(self, "block", whole("block", self.block))
+        if self.block is not None and self.block < 1:
             raise InputError(f"format {self.name!r} has a block of {self.block} values; give 1 or more, or None")
         if self.rounding not in ("zero", "nearest"):
             raise InputError(

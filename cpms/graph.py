@@ -119,15 +119,15 @@ class Graph:
     def node_id(self, index: int) -> int | str:
         """Return the user's id of node ``index`` (0-based).
 
-        Examples
-        --------
-        >>> Graph.from_edges([1], [2], first_id=1).node_id(0)
-        1
-
         Raises
         ------
         InputError
             If there are not so many nodes.
+
+        Examples
+        --------
+        >>> Graph.from_edges([1], [2], first_id=1).node_id(0)
+        1
         """
         if not 0 <= index < self.nodes:
             raise InputError(f"there is no node at place {index}; {self.name} has places 0 to {self.nodes - 1}")

@@ -95,6 +95,9 @@ def show(
 ) -> list[Path]:
     """Run the show program ``name``, or ``all`` that have rows, and return the files written.
 
+    A program names the experiments whose rows it cannot do without in ``NEEDS``, and others that it draws beside them,
+    if there are rows, in ``BESIDE``.
+
     Parameters
     ----------
     name : str
