@@ -40,7 +40,8 @@ purpose = "scaling"
 graph = {GRAPH}
 nodes = [100, 3000]
 stages = ["pattern"]
-cores = [1]
+devices = ["", "a device of none"]
+cores = [1, 0]
 others = ["serial"]
 """
 
@@ -59,7 +60,7 @@ def recorded(tmp_path_factory):
 
 def test_every_contestant_ranks_but_those_that_do_not_add(recorded):
     results = [(row, result) for row in rows.read(recorded / "opencl_stages.jsonl") for result in row["results"]]
-    assert len(results) == 2 * 5 + 1 + 2 + 9 + 4
+    assert len(results) == 2 * 5 + 1 + 2 + 9 + 6
     for row, result in results:
         assert len(result["run_samples_s"]) == row["samples"]
         assert min(result["run_samples_s"]) <= result["run_s"] <= max(result["run_samples_s"])
@@ -74,6 +75,7 @@ def test_contestants_that_cannot_run_are_recorded_with_a_reason(recorded):
     for row in rows.read(recorded / "opencl_stages.jsonl"):
         refused.update(row["refused"])
     assert any("1000000" in reason for reason in refused.values())
+    assert any("'a device of none'" in reason for reason in refused.values())
 
 
 def test_shown_from_rows_alone(recorded, tmp_path):
@@ -87,6 +89,7 @@ def test_shown_from_rows_alone(recorded, tmp_path):
     } <= names
     text = (tmp_path / "opencl_stages.md").read_text()
     assert "GPU / CPU" in text
+    assert "| 1 core, ms an iteration |" in text
 
 
 def test_sub_graphs_keep_the_edges_between_their_nodes():

@@ -1,6 +1,7 @@
 """Generators: the counts they promise, determinism, and refusals."""
 
 import contextlib
+import sys
 
 import numpy as np
 import pytest
@@ -21,6 +22,9 @@ SPECS = [
     "grid:rows=7,columns=11",
     "weblike:nodes=900,edges=4000,seed=3",
     "copies:of=(rmat:scale=5,seed=3),count=4",
+    "reordered:of=(uniform:nodes=300,edges=900,seed=3),by=chance,seed=3",
+    "reordered:of=(weblike:nodes=900,edges=4000,seed=3),by=bandwidth",
+    "reordered:of=(weblike:nodes=900,edges=4000,seed=3),by=communities",
     "standin:adaptive,size=3",
     "standin:hugebubbles-00020,size=20",
     "standin:rgg_n_2_24_s0,size=9",
@@ -68,6 +72,33 @@ def test_rows_are_sorted_and_in_range(spec):
     assert graph.sources.min() >= 0
     assert graph.sources.max() < graph.nodes
     assert graph.indptr[-1] == graph.edges
+
+
+@given(st.sampled_from(["chance", "bandwidth", "communities"]), st.integers(1, 40), st.integers(0, 99))
+def test_another_order_changes_names_of_places_and_nothing_else(by, nodes, seed):
+    of = f"uniform:nodes={nodes},edges={3 * nodes},seed={seed}"
+    given, moved = generate(of), generate(f"reordered:of=({of}),by={by}")
+    there = np.array([moved.node_id(place) for place in range(nodes)])
+    assert sorted(there) == list(range(nodes))
+    expected = np.sort(given.sources * nodes + given.targets)
+    np.testing.assert_array_equal(np.sort(there[moved.sources] * nodes + there[moved.targets]), expected)
+
+
+def test_an_order_brings_neighbours_together():
+    chance = "reordered:of=(delaunay:nodes=5000,seed=3),by=chance"
+    shuffled = generate(chance)
+    for by in ("bandwidth", "communities"):
+        near = generate(f"reordered:of=({chance}),by={by}")
+        distances = [np.median(np.abs(graph.sources - graph.targets)) for graph in (near, shuffled)]
+        assert distances[0] < distances[1] / 10
+
+
+def test_orders_and_what_they_need(monkeypatch):
+    with pytest.raises(InputError, match=r"by is 'size'; it can be one of chance, bandwidth, communities"):
+        generate("reordered:of=(grid:rows=2,columns=3),by=size")
+    monkeypatch.setitem(sys.modules, "igraph", None)
+    with pytest.raises(CpmsError, match="pip install igraph"):
+        generate("reordered:of=(grid:rows=2,columns=3),by=communities")
 
 
 def test_rmat_is_skewed_and_uniform_is_not():

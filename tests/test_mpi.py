@@ -6,6 +6,7 @@ import importlib.util
 import itertools
 import os
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -223,6 +224,17 @@ def test_without_an_mpi_library_the_engine_says_so(monkeypatch, tmp_path):
 
 
 @needs_mpi
+@needs_mpi
+@pytest.mark.parametrize("variable", ["PMI_SIZE", "OMPI_COMM_WORLD_SIZE"])
+def test_ranks_that_another_mpi_started_are_not_taken_for_one(variable):
+    # Alone, as a rank is whose MPI library does not know the launcher that started it.
+    command = [sys.executable, "-m", "cpms.mpi", "uniform:nodes=20,edges=40", "--threads", "1"]
+    ended = subprocess.run(command, env={**os.environ, variable: "3"}, capture_output=True, text=True, check=False)
+    assert ended.returncode == 3
+    assert "mpiexec started 3 ranks, but mpi4py uses another MPI library" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
 def test_one_rank_solves_in_process():
     result = cpms.pagerank(cpms.load("weblike:nodes=3000,edges=9000"), engine="mpi", tol=1e-12)
     assert result.converged

@@ -191,11 +191,21 @@ def test_what_is_read_late_is_not_lost(way, blocks):
             agree(way, np.where(tile == begin, -np.inf, np.nan), 32)
 
 
-@given(st.integers(1, 5000))
-@example(10)
-def test_a_stride_meets_every_tile_once(tiles):
-    for stride in (launch_topk._stride(tiles), largest_kernels._stride.py_func(tiles)):
+@given(st.integers(1, 5000), st.integers(1, 1024))
+@example(10, 4)
+def test_a_stride_meets_every_tile_once(tiles, blocks):
+    for stride in (launch_topk._stride(tiles, blocks), largest_kernels._stride.py_func(tiles)):
         assert len({i * stride % tiles for i in range(tiles)}) == tiles
+
+
+@pytest.mark.parametrize("tiles", [24_414, 48_828])
+def test_no_block_reads_tiles_in_an_order_that_rises_or_falls(tiles):
+    blocks, each = 528, -(-tiles // 528)
+    step = blocks * launch_topk._stride(tiles, blocks) % tiles
+    for first in range(0, tiles, 997):
+        taken = [(first + i * step) % tiles for i in range(each)]
+        records = [sum(taken[i] == best(taken[: i + 1]) for i in range(1, each)) for best in (min, max)]
+        assert max(records) <= 2 * np.log2(each)  # 16 and 18 by the golden section of all tiles
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,9 @@ _LOADS_BYTES = 64
 _BLOCKS_EACH = 4
 _MOST_BLOCKS = 1024
 """What a thread of ``topk.cu`` loads at a time, how many blocks a multiprocessor holds, and how many may be."""
+_STRIDES = 64
+_FIRSTS = 8
+"""Strides to choose from, and first tiles by which they are judged."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +84,7 @@ def launch(values: Any, k: int, room: Room, *, in_order: bool = False) -> None:
     blocks = _blocks(values)
     begin = min(len(values), -current().address(values) % 16 // item_bytes)
     tiles = (len(values) - begin) // (THREADS * _LOADS_BYTES // item_bytes)
-    stride = 1 if in_order else _stride(tiles)
+    stride = 1 if in_order or not tiles else _stride(tiles, blocks)
     numbers = (len(values), begin, tiles, stride, blocks * stride % max(1, tiles), k)
     arguments = (
         *(values, *map(np.uint32, numbers), room.keys, room.places),
@@ -127,15 +131,27 @@ def _blocks(values: Any) -> int:
     return min(_MOST_BLOCKS, current().spread(len(values), each=each, per_processor=_BLOCKS_EACH))
 
 
-def _stride(tiles: int) -> int:
-    """Return a number without a divisor in common with ``tiles``, near the golden section of it.
+@lru_cache
+def _stride(tiles: int, blocks: int) -> int:
+    """Return a number without a divisor in common with ``tiles``, whose multiples jump about.
+
+    Of some near the golden section, it is the one of which a block, which takes every ``blocks``-th multiple, meets
+    the fewest that are larger than all before, or smaller: what rises, or is all equal, costs it a merge each time.
 
     Examples
     --------
-    >>> _stride(1), _stride(12), _stride(13)
+    >>> _stride(1, 4), _stride(12, 4), _stride(13, 4)
     (1, 7, 8)
     """
-    stride = max(1, int(tiles * (math.sqrt(5) - 1) / 2))
-    while math.gcd(stride, tiles) > 1:
-        stride += 1
-    return stride
+    golden = max(1, int(tiles * (math.sqrt(5) - 1) / 2))
+    candidates = [golden + j for j in range(_STRIDES) if math.gcd(golden + j, tiles) == 1]
+    return min(candidates, key=lambda stride: _records(blocks * stride % tiles, tiles, -(-tiles // blocks)))
+
+
+def _records(step: int, tiles: int, count: int) -> int:
+    """Return how many of ``count`` tiles a step apart are larger, or smaller, than all before, by the worse of both."""
+    firsts = np.linspace(0, tiles, _FIRSTS, endpoint=False).astype(np.int64)
+    taken = (firsts[:, None] + np.arange(count) * step) % tiles
+    larger = np.count_nonzero(np.diff(np.maximum.accumulate(taken, axis=1), axis=1))
+    smaller = np.count_nonzero(np.diff(np.minimum.accumulate(taken, axis=1), axis=1))
+    return int(max(larger, smaller))

@@ -44,5 +44,5 @@ class LastGraph:
         assert self._held is not None  # noqa: S101  # Nothing is asked of a graph before it is loaded.
         key = tol, damping
         if key not in self._exact:
-            self._exact[key] = solve.pagerank(self._held[1], damping=damping, tol=tol, engine="cpu").ranks
+            self._exact[key] = solve.pagerank(self._held[1], damping=damping, tol=tol).ranks
         return self._exact[key]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -205,11 +206,14 @@ def shortened(name: str) -> str:
     --------
     >>> shortened("weblike:nodes=10000000,edges=52000000,seed=1"), shortened("wiki-Vote")
     ('weblike, 52M edges', 'wiki-Vote')
+    >>> shortened("reordered:of=(copies:of=wiki-Vote,count=3),by=chance")
+    '3 x wiki-Vote by chance'
     """
     kind, _, parameters = name.partition(":")
+    if found := re.fullmatch(r"of=(.*),(count|by)=(\w+)(,seed=\d+)?", parameters):
+        inner = shortened(found[1][1:-1] if found[1].startswith("(") else found[1])
+        return f"{found[3]} x {inner}" if found[2] == "count" else f"{inner} by {found[3]}"
     given = dict(part.split("=") for part in parameters.split(",")) if parameters else {}
-    if kind == "copies":
-        return f"{given['count']} x {given['of']}"
     if "edges" in given:
         return f"{kind}, {int(given['edges']) / 1e6:.0f}M edges"
     return f"{kind} {given['scale']}" if "scale" in given else name

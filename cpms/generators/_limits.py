@@ -62,6 +62,17 @@ def spelled(name: str, always: Mapping[str, object], **unusual: tuple[object, ob
     return f"{name}:" + ",".join(f"{key}={value}" for key, value in ({**always, **others}).items())
 
 
+def nested(source: str) -> str:
+    """Return what a graph is made of as it stands in a specification: in parentheses if it is one itself.
+
+    Examples
+    --------
+    >>> nested("wiki-Vote"), nested("rmat:scale=3")
+    ('wiki-Vote', '(rmat:scale=3)')
+    """
+    return f"({source})" if ":" in source else source
+
+
 def check_size(name: str, nodes: float, edges: float, *, most_nodes: float = float("inf")) -> None:
     """Refuse a graph that is empty or would not fit in the memory at hand.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cpms.errors import InputError
-from cpms.generators._limits import check_size
+from cpms.generators._limits import check_size, nested
 from cpms.graph import Graph
 
 
@@ -30,7 +30,7 @@ def copies(*, of: str, count: int) -> Graph:
     """
     from cpms.loading import load
 
-    return of_graph(load(of), count, name=f"copies:of={of},count={count}")
+    return of_graph(load(of), count, name=f"copies:of={nested(of)},count={count}")
 
 
 def of_graph(graph: Graph, count: int, *, name: str, stand_in_for: str | None = None) -> Graph:

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from functools import cache
 from types import TracebackType
 from typing import Any
 
+_STARTED = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
+"""Where MPICH's and Open MPI's launchers say how many ranks they started."""
+
 
 def missing() -> str | None:
-    """Return what this machine lacks for message passing, as a sentence; None if nothing."""
+    """Return what keeps this machine's ranks from passing messages, as a sentence; None if nothing."""
     try:
-        from mpi4py import MPI  # noqa: F401
+        from mpi4py import MPI
     except ImportError:
         return "mpi4py is not installed; pip install 'cpms[mpi]', which brings an MPI library along"
     except RuntimeError as error:
         return f"mpi4py finds no MPI library ({' '.join(str(error).split())}); pip install mpich, or load one"
+    started = max(int(os.environ.get(name, 1)) for name in _STARTED)
+    if started > MPI.COMM_WORLD.size:
+        library = MPI.Get_library_version().partition("\n")[0].strip()
+        return (
+            f"mpiexec started {started} ranks, but mpi4py uses another MPI library ({library}), for which each is "
+            "alone; start them with that library's mpiexec, or name the other in MPI4PY_MPIABI"
+        )
     return None
 
 

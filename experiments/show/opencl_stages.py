@@ -5,37 +5,47 @@ import pandas as pd
 
 from cpms.experiment.present import printed
 
-NEEDS = ["opencl_stages"]
+NEEDS = ["opencl_stages", "gpu_opencl"]
 STAGES = {"coo": "edges, atomic", "coo_exchange": "edges, exchange", "pattern": "rows"}
 ADDS = {"add_atomically": "atomic sum", "add_plainly": "plain sum (wrong)", "add_nothing": "no sum (wrong)"}
 
 
 def show(rows, out):
     rows = rows[rows.status == "ok"]
+    for experiment in NEEDS:
+        here = rows[rows.experiment == experiment]
+        if len(here):
+            _tables_and_figures(here, out, "_gpu" if experiment.startswith("gpu") else "")
+
+
+def _tables_and_figures(rows, out, suffix):
     results = pd.DataFrame(
         [
             {"purpose": row.purpose, "graph": row.graph_name, "nodes": row.nodes, "edges": row.edges,
-             "iterations": row.iterations, "place": f"{row.opencl_cores} cores", **result}
+             "iterations": row.iterations, **result}
             for row in rows.itertuples() for result in row.results
         ]
     )  # fmt: skip
     results["ms an iteration"] = 1e3 * results.run_s / results.iterations
+    results["place"] = [_place(result) for _, result in results.iterrows()]
     first = rows.iloc[0]
     where = f"{first.opencl_platform} on {first.opencl_cores} shared cores, {first.cpu}"
+    if suffix:
+        where = f"{first.gpu} ({first.opencl_platform}) and, on {first.cpu}, processors"
     found = dict(list(results.groupby("purpose", sort=False)))
     for purpose, write in {"stages": _stages, "work_groups": _work_groups, "scaling": _scaling}.items():
         if purpose in found:
-            write(found[purpose], where, out)
-    _figures(found, out)
+            write(found[purpose], where, out, suffix)
+    out.figure(_figure(found), suffix=suffix)
 
 
-def _stages(results, where, out):
+def _stages(results, where, out, suffix):
     table = pd.DataFrame(
         {
             "graph": results.graph,
             "what": [_name(result) for _, result in results.iterrows()],
             "storage": results.storage,
-            "cores": _cores(results),
+            "on": results.place,
             "busy": results.busy_cores,
             "edges add by": results["add"].map(ADDS).where(results.layout.isin(["coo", "coo_exchange"]), ""),
             "ms an iteration": results["ms an iteration"],
@@ -48,10 +58,10 @@ def _stages(results, where, out):
             "error": results.error_l1,
         }
     )
-    out.table(table, suffix="_parts", caption=f"Figures 1 to 5: {where}; medians")
+    out.table(table, suffix=f"{suffix}_parts", caption=f"Figures 1 to 5: {where}; medians")
 
 
-def _work_groups(results, where, out):
+def _work_groups(results, where, out, suffix):
     table = results.pivot_table(index="work_group", columns="layout", values="ms an iteration")
     table = table.reindex(columns=list(STAGES)).rename(columns=STAGES).reset_index()
     # The driver's choice last.
@@ -59,12 +69,12 @@ def _work_groups(results, where, out):
     table["work_group"] = table["work_group"].astype(int).astype(str).replace("0", "driver's choice")
     out.table(
         table,
-        suffix="_work_groups",
+        suffix=f"{suffix}_work_groups",
         caption=f"Milliseconds an iteration by work-items in a work-group, {results.graph.iloc[0]}: {where}; medians",
     )
 
 
-def _scaling(results, where, out):
+def _scaling(results, where, out, suffix):
     table = _speedups(results)
     paper = printed("jiang").set_index("nodes")
     for column, name in (("cpu_4_cores_s", "theirs, CPU 4 cores, s"), ("gpu_280_cores_s", "theirs, GPU 280 cores, s"),
@@ -75,34 +85,33 @@ def _scaling(results, where, out):
         f"Sub-graphs: {where}; medians, float32 (serial: float64). The report used sub-graphs of Wikipedia's links "
         "and does not state its iterations, so only ratios compare"
     )
-    out.table(table, caption=caption)
+    out.table(table, suffix=suffix, caption=caption)
 
 
 def _speedups(results):
-    """Return a line a sub-graph: milliseconds of one core, all cores and the serial program, and their ratios."""
+    """Return a line a sub-graph: milliseconds in each place and of the serial program, and how the last compares."""
     lines = []
     for nodes, cells in results.groupby("nodes"):
-        ours = cells[cells.engine == "opencl"].set_index("cores")["ms an iteration"]
+        ours = cells[cells.engine == "opencl"].set_index("place")["ms an iteration"]
         serial = cells[cells.engine == "serial"]["ms an iteration"].iloc[0]
         lines.append(
             {
                 "nodes": nodes,
                 "edges": cells.edges.iloc[0],
-                "1 core, ms an iteration": ours.iloc[0],
-                "all cores, ms": ours.iloc[-1],
-                "of them busy": cells[cells.engine == "opencl"].set_index("cores").busy_cores.iloc[-1],
+                **{f"{place}, ms an iteration": ms for place, ms in ours.items()},
+                "of cores busy": cells[cells.engine == "opencl"].busy_cores.iloc[-1],
                 "serial program, ms": serial,
-                "all cores / 1 core": ours.iloc[0] / ours.iloc[-1],
-                "all cores / serial": serial / ours.iloc[-1],
-                "all cores' time against first": ours.iloc[-1],
+                f"{ours.index[-1]} / {ours.index[0]}": ours.iloc[0] / ours.iloc[-1],
+                f"{ours.index[-1]} / serial": serial / ours.iloc[-1],
+                f"{ours.index[-1]}, time against first": ours.iloc[-1],
             }
         )
     table = pd.DataFrame(lines)
-    table["all cores' time against first"] /= table["all cores' time against first"].iloc[0]
+    table.iloc[:, -1] /= table.iloc[0, -1]
     return table
 
 
-def _figures(found, out):
+def _figure(found):
     import matplotlib.pyplot as plt
 
     figure, grid = plt.subplots(2, 4, figsize=(14, 5.5))
@@ -118,7 +127,7 @@ def _figures(found, out):
         _work_group_panel(next(panels), found["work_groups"])
     for unused in panels:
         unused.set_axis_off()
-    out.figure(figure)
+    return figure
 
 
 def _stage_panels(panels, stages):
@@ -137,7 +146,8 @@ def _stage_panels(panels, stages):
 def _bars(axes, title, chosen, value, *, by_sum=False):
     values = [value(result) for _, result in chosen.iterrows()]
     names = [
-        f"{ADDS[result['add']] if by_sum else _name(result)}{_cores_text(result)}" for _, result in chosen.iterrows()
+        ", ".join(filter(None, [ADDS[result["add"]] if by_sum else _name(result), _where(result)]))
+        for _, result in chosen.iterrows()
     ]
     axes.barh(range(len(values)), values, color="#0072B2")
     axes.set_yticks(range(len(values)), names)
@@ -162,12 +172,11 @@ def _copies(axes, naive, exchanged):
 def _speedup_panel(axes, results):
     table, paper = _speedups(results), printed("jiang")
     axes.plot(paper.nodes / 1e6, paper.speedup, "o-", color="#999999", label="report: GPU 280 / CPU 4 cores")
-    axes.plot(table.nodes / 1e6, table["all cores / 1 core"], "s-", color="#0072B2", label="all cores / 1 core")
-    axes.plot(table.nodes / 1e6, table["all cores / serial"], "^-", color="#D55E00", label="all cores / serial")
+    for ratio, marker, colour in zip(table.columns[-3:-1], "s^", ("#0072B2", "#D55E00"), strict=True):
+        axes.plot(table.nodes / 1e6, table[ratio], f"{marker}-", color=colour, label=ratio)
     axes.set_title("Figure 7: speedup", fontsize=8)
     axes.set_yscale("log")
     axes.set_xlabel("million nodes")
-    axes.set_ylim(0.5, 200)
     axes.legend(fontsize=6, loc="upper left")
 
 
@@ -190,11 +199,14 @@ def _name(result):
     return STAGES[result.layout] if result.engine == "opencl" else result.engine
 
 
-def _cores(results):
-    return results.cores.fillna(1).astype(int)
-
-
-def _cores_text(result):
+def _place(result):
+    """Return where a contestant ran: the name of its GPU, or how many cores of a processor."""
     if result.engine != "opencl":
-        return ""
-    return f", {int(result.cores)} core{'s' if result.cores > 1 else ''}"
+        return "1 core" if result.engine == "serial" else ""
+    if str(result.get("device")).startswith("NVIDIA"):
+        return result.device
+    return f"{int(result.cores)} core{'s' if result.cores > 1 else ''}"
+
+
+def _where(result):
+    return result.place if result.engine == "opencl" else ""

@@ -1,21 +1,31 @@
-"""Time to the tolerance, of methods that took turns on processors."""
+"""Time to the tolerance, of methods that took turns on processors, and on a GPU."""
 
 import pandas as pd
 
 from cpms.experiment.present import label, shortened
 
-NEEDS = ["cpu_tolerance"]
+NEEDS = ["cpu_tolerance", "gpu_times"]
 
 
 def show(rows, out):
     rows = rows[rows.status == "ok"]
+    for experiment in NEEDS:
+        here = rows[rows.experiment == experiment]
+        if len(here):
+            gpu = experiment.startswith("gpu")
+            where = here.gpu.iloc[0] if gpu else f"{here.threads.iloc[0]} threads of {here.cpu.iloc[0]}"
+            _table_and_figure(here, out, where, "_gpu" if gpu else "")
+
+
+def _table_and_figure(rows, out, where, suffix):
     table = pd.DataFrame([line for _, row in rows.iterrows() for line in _lines(row)])
     out.table(
-        table,
-        caption=f"Whole solves on {rows.threads.iloc[0]} threads of {rows.cpu.iloc[0]}, medians of contestants in "
-        "turn; one that has not converged ended where its residual no longer fell",
+        table.dropna(axis="columns", how="all"),
+        suffix=suffix,
+        caption=f"Whole solves on {where}, medians of contestants in turn; one that has not converged ended where its "
+        "residual no longer fell",
     )
-    out.figure(_figure(table))
+    out.figure(_figure(table), suffix=suffix)
 
 
 def _lines(row):

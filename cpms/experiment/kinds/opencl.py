@@ -31,8 +31,9 @@ Count = Annotated[int, Field(ge=1)]
 class Run(BaseModel):
     """One graph, or the sub-graphs of its first nodes, and what takes turns on it.
 
-    Work-group size 0 lets the driver choose. ``adds`` are functions of ``atomic_add.cl``; others than the
-    first give wrong ranks and show what atomicity costs.
+    Work-group size 0 lets the driver choose, and 0 cores are all. ``adds`` are functions of ``atomic_add.cl``; others
+    than the first give wrong ranks and show what atomicity costs. ``devices``, as `cpms.opencl.Choice` names them, take
+    turns where they are given, instead of the experiment's one.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
@@ -44,9 +45,14 @@ class Run(BaseModel):
     stages: list[Literal["coo", "coo_exchange", "pattern", "csr"]] = ["coo", "coo_exchange", "pattern"]
     storages: list[Literal["fp32", "fp64"]] = ["fp32"]
     work_groups: list[Annotated[int, Field(ge=0)]] = [64]
-    cores: list[Count] = []
+    cores: list[Annotated[int, Field(ge=0)]] = []
     adds: list[Literal["add_atomically", "add_plainly", "add_nothing"]] = ["add_atomically"]
     others: list[EngineName] = []
+    devices: list[str] = []
+
+    def parameters(self) -> dict[str, Any]:
+        """Return what a cell holds; devices, which were added later, go without saying where there are none."""
+        return self.model_dump(exclude=None if self.devices else {"devices"})
 
 
 class Config(Repeated):
@@ -60,7 +66,7 @@ class Config(Repeated):
         """Return one cell a graph or sub-graph: its contestants take turns within."""
         return [
             {
-                **given.model_dump(),
+                **given.parameters(),
                 "nodes": nodes,
                 "samples": self.samples,
                 "device": self.device,
@@ -89,7 +95,7 @@ class Context:
         for _ in range(cell["samples"]):
             for contestant in contestants:
                 contestant.sample(cell["iterations"])
-        root = device.device(Choice(cell["device"]))
+        root = _last_device(_devices(cell))
         return {
             "graph_name": graph.name,
             "stand_in_for": graph.stand_in_for,
@@ -190,11 +196,21 @@ def _after(problem: Problem, iterations: int) -> Floats:
     return _Contestant({}, engines.get("scipy").prepare(problem, FP64, "csr"), problem.graph.nodes).run(iterations)[2]
 
 
+def _devices(cell: Cell) -> list[str | None]:
+    return cell.get("devices") or [cell["device"]]
+
+
+def _last_device(names: list[str | None]) -> Any:
+    """Return the last of these that is here."""
+    here = [name for name in names if device.missing(Choice(name)) is None]
+    return device.device(Choice((here or names)[-1]))
+
+
 def _contestants(problem: Problem, cell: Cell) -> tuple[list[_Contestant], dict[str, str]]:
     found: list[_Contestant] = []
     refused: dict[str, str] = {}
-    for stage, storage, size, cores, add in itertools.product(
-        cell["stages"], cell["storages"], cell["work_groups"], cell["cores"] or [None], cell["adds"]
+    for stage, storage, size, name, cores, add in itertools.product(
+        cell["stages"], cell["storages"], cell["work_groups"], _devices(cell), cell["cores"] or [0], cell["adds"]
     ):
         if add != "add_atomically" and not stage.startswith("coo"):
             continue
@@ -206,7 +222,7 @@ def _contestants(problem: Problem, cell: Cell) -> tuple[list[_Contestant], dict[
             "cores": cores,
             "add": add,
         }
-        choice = Choice(cell["device"], size or None, cores)
+        choice = Choice(name, size or None, cores or None)
         try:
             with chosen(choice):
                 reason = engines.get("opencl").unsupported(problem, format_named(storage), stage)
@@ -214,9 +230,9 @@ def _contestants(problem: Problem, cell: Cell) -> tuple[list[_Contestant], dict[
                     raise UnsupportedError(reason)
                 made = prepared(problem, format_named(storage), stage, device.device(choice), choice.work_group, add)
         except (UnavailableError, UnsupportedError) as error:
-            refused[str(head)] = str(error)
+            refused[str({"device": name, **head})] = str(error)
             continue
-        head["cores"] = made.program.device.max_compute_units
+        head |= {"cores": made.program.device.max_compute_units, "device": made.program.device.name.strip()}
         found.append(_Contestant(head, made, problem.graph.nodes))
     for name in cell["others"]:
         try:

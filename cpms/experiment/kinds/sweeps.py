@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+import time
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -10,6 +11,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from cpms import engines
+from cpms.cuda import numbering
 from cpms.cuda.arrange import SLOT_BYTES
 from cpms.cuda.backend import current
 from cpms.cuda.refinement import CudaRefinement
@@ -75,7 +77,9 @@ class Context:
         """Time a graph in each arrangement."""
         engines.get("cuda_fused")
         self._ceilings = self._ceilings or ceilings()
+        began = time.perf_counter()
         graph = load(cell["graph"])
+        load_s = time.perf_counter() - began
         results = []
         for lie in cell["arrangements"]:
             results += _arranged(Problem(graph), lie, cell)
@@ -84,6 +88,7 @@ class Context:
             "stand_in_for": graph.stand_in_for,
             "nodes": graph.nodes,
             "edges": graph.edges,
+            "load_s": load_s,
             "ceilings": self._ceilings,
             "results": results,
         }
@@ -91,6 +96,10 @@ class Context:
 
 def _arranged(problem: Problem, lie: dict[str, Any], cell: Cell) -> list[dict[str, Any]]:
     arrangement = Lie.model_validate(lie).arrangement()
+    began = time.perf_counter()
+    if arrangement.renumber:
+        numbering.chosen(problem.graph)
+    numbering_s = time.perf_counter() - began
     rounds = CudaRefinement.of(problem, arrangement)
     resident = ResidentGraph.of(problem, arrangement, value_bytes=8)
     first = np.full(problem.graph.nodes, 1.0 / problem.graph.nodes)
@@ -114,6 +123,7 @@ def _arranged(problem: Problem, lie: dict[str, Any], cell: Cell) -> list[dict[st
         {
             "arrangement": lie,
             "renumbered": resident.order is not None,
+            "numbering_s": numbering_s,
             "storage": name,
             "bits": bits,
             "sweep_us": 1e6 * statistics.median(samples[name]),
