@@ -1,5 +1,6 @@
 // *place += value, whatever else is added at the same time: by the device's atomic sum of floats where it has the
-// extension cl_ext_float_atomics for this type; else, since OpenCL itself adds integers alone, by swapping bits.
+// extension cl_ext_float_atomics for this type, or by the instruction that NVIDIA's compiler passes on, which has no such
+// extension; else, since OpenCL itself adds integers alone, by swapping bits.
 
 #if defined(REAL_IS_DOUBLE) ? defined(__opencl_c_ext_fp64_global_atomic_add) \
                             : defined(__opencl_c_ext_fp32_global_atomic_add)
@@ -7,6 +8,16 @@
 void add_atomically(volatile global real *place, real value) {
     atomic_fetch_add_explicit(
         (volatile global PASTE(atomic_, REAL) *)place, value, memory_order_relaxed, memory_scope_device);
+}
+
+#elif defined(__NV_CL_C_VERSION)
+
+void add_atomically(volatile global real *place, real value) {
+#ifdef REAL_IS_DOUBLE
+    asm volatile("red.global.add.f64 [%0], %1;" : : "l"(place), "d"(value) : "memory");
+#else
+    asm volatile("red.global.add.f32 [%0], %1;" : : "l"(place), "f"(value) : "memory");
+#endif
 }
 
 #else
