@@ -37,21 +37,19 @@ struct Selection {
         __syncthreads();
     }
 
-    // Every thread brings those of its entries whose bit is set; where most threads have some, as of values that
-    // rise, it brings its best one first, since hardly another will pass then. Returns whether the block had any.
+    // Every thread brings those of its entries whose bit is set. Returns whether there were any in the block.
     template <int Each, class EntryOf>
     CPMS_DEVICE bool offer(u32 mask, u32 k, const Shelf& shelf, EntryOf entry_of) {
         const u32 lane = threadIdx.x % 32;
         bool any = false;
-        while (const int bringing = __syncthreads_count(mask != 0)) {
+        while (__syncthreads_or(mask != 0)) {
             any = true;
             const Entry<Key> last = best.at(k - 1);
-            const u32 now = bringing > (int)block_threads / 2 ? best_of<Each>(mask, entry_of) : mask;
-            mask ^= now;
+            u32 waiting = 0;
 #pragma unroll
             for (int j = 0; j < Each; ++j) {
                 const Entry<Key> entry = entry_of(j);
-                const bool comes = (now >> j & 1) && entry.beats(last);
+                const bool comes = (mask >> j & 1) && entry.beats(last);
                 const u32 votes = __ballot_sync(all_lanes, comes);
                 if (votes == 0) continue;
                 const int speaker = __ffs((int)votes) - 1;
@@ -59,27 +57,14 @@ struct Selection {
                 if (lane == (u32)speaker) at = atomicAdd(&count, (u32)__popc(votes));
                 at = __shfl_sync(all_lanes, at, speaker) + __popc(votes & ((1u << lane) - 1));
                 if (comes && at < room) fresh.put(at, entry);
-                mask |= (u32)(comes && at >= room) << j;
+                waiting |= (u32)(comes && at >= room) << j;
             }
+            mask = waiting;
             __syncthreads();
-            if (count >= room) merge(k, shelf);
+            if (count < room) break;
+            merge(k, shelf);
         }
         return any;
-    }
-
-    // The bit of one of the largest of the entries whose bit is set; 0 if none is.
-    template <int Each, class EntryOf>
-    CPMS_DEVICE static u32 best_of(u32 mask, EntryOf entry_of) {
-        u32 bit = mask & (0u - mask);
-        Key top = nothing;
-#pragma unroll
-        for (int j = 0; j < Each; ++j) {
-            const Key key = entry_of(j).key;
-            const bool better = (mask >> j & 1) && key > top;
-            top = better ? key : top;
-            bit = better ? 1u << j : bit;
-        }
-        return bit;
     }
 };
 
