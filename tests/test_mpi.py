@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import itertools
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -20,9 +21,10 @@ from hypothesis import strategies as st
 import cpms
 from cpms import Graph, InputError, UnavailableError, UnsupportedError, check, engines
 from cpms.engine import Problem
+from cpms.engines.mpi import MpiEngine
 from cpms.format import FP64, format_named
 from cpms.mpi import rows, world
-from cpms.mpi.product import product
+from cpms.mpi.product import LOCAL, product
 from cpms.precision import Level
 from cpms.sparse.sliced import BLOCK_ROWS
 from cpms.testing import distributions, graphs
@@ -32,6 +34,8 @@ mpi_runs = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(mpi_runs)
 
 needs_mpi = pytest.mark.skipif(world.missing() is not None, reason=str(world.missing()))
+
+LARGE = Problem(cpms.load("rmat:scale=10,edge_factor=6,seed=2"))
 
 SWEEPS = """
 import sys
@@ -57,7 +61,7 @@ problems = {
     "hub": Problem(cpms.Graph.from_edges(np.arange(1, 9000), np.zeros(8999, int))),
 }
 kept = {}
-for local in ("cpu", "serial"):
+for local in ("cpu", "serial", "scipy"):
     engine = MpiEngine(local)
     for name, problem in problems.items():
         for layout in engine.layouts:
@@ -65,7 +69,8 @@ for local in ("cpu", "serial"):
                 continue
             check.sweeps_agree(engine, problem, FP64, layout, Level(1, 1))
             # The reference for all is one piece; ranks that share no memory use more.
-            operator = replace(engine.prepare(problem, FP64, layout), pieces=world().size)
+            operator = engine.prepare(problem, FP64, layout)
+            operator = replace(operator, pieces=world().size if operator.product.in_pieces else 1)
             x, out = operator.load(np.full(problem.graph.nodes, 1 / problem.graph.nodes)), operator.empty()
             for step in range(30):
                 found = operator.sweep(x, out, Level(1, 1), step)
@@ -90,7 +95,7 @@ def swept(tmp_path_factory):
 def test_any_number_of_ranks_gives_the_same_bits_on_every_rank(swept):
     assert len(swept) == 6
     alone = swept["ranks1_0"]
-    assert len(alone.files) == 2 * 2 * 9
+    assert len(alone.files) == 3 * 2 * 9
     for name, found in swept.items():
         for key in alone.files:
             assert found[key].tobytes() == alone[key].tobytes(), (name, key)
@@ -101,12 +106,10 @@ def test_any_number_of_ranks_gives_the_same_bits_on_every_rank(swept):
 @given(graph=graphs(), data=st.data())
 @settings(max_examples=40)
 def test_one_rank_agrees_with_the_reference_on_any_graph(layout, graph, data):
-    from cpms.engines.mpi import MpiEngine
-
     teleport = data.draw(st.none() | distributions(graph.nodes))
     rule = data.draw(st.sampled_from(["teleport", "uniform"]))
     problem = Problem(graph, data.draw(st.floats(0.01, 0.99)), teleport, rule)
-    engine = MpiEngine(data.draw(st.sampled_from(["cpu", "serial"])))
+    engine = MpiEngine(data.draw(st.sampled_from(["cpu", "serial", "scipy", "reference"])))
     if engine.unsupported(problem, FP64, layout) is None:
         check.sweeps_agree(engine, problem, FP64, layout, Level(1, 1))
 
@@ -143,8 +146,18 @@ def test_shares_are_the_graph(graph, ranks):
 
 def test_products_are_made_by_engines_that_can():
     share = rows.of_graph(Graph.from_edges([0], [1]), 0, 1)
-    with pytest.raises(InputError, match="cpu or serial"):
-        product("scipy", share, 0.85, "csr")
+    with pytest.raises(InputError, match=r"cpu, cuda, .*, scipy, serial"):
+        product("mpi", share, 0.85, "csr")
+
+
+@needs_mpi
+@pytest.mark.parametrize("local", [name for name in LOCAL if name not in ("cpu", "serial", "cuda", "reference")])
+def test_ranks_multiply_by_any_engine(local):
+    if (lacks := engines.get_any(local).missing()) is not None:
+        with pytest.raises(UnavailableError, match=re.escape(lacks)):
+            MpiEngine(local).prepare(LARGE, FP64, "csr")
+        return
+    check.sweeps_agree(MpiEngine(local), LARGE, FP64, "csr", Level(1, 1))
 
 
 @needs_mpi

@@ -20,7 +20,7 @@ class MpiEngine(Engine):
     Parameters
     ----------
     local : str
-        That engine, ``cpu`` or ``serial``.
+        That engine, one of `cpms.mpi.product.LOCAL`.
     """
 
     name: ClassVar[str] = "mpi"

@@ -30,8 +30,7 @@ def take(communicator: Any) -> None:
         raise UnavailableError(f"ranks cannot multiply by engine 'cuda' here: {reasons[0]}")
     import cupy
 
-    count = cupy.cuda.runtime.getDeviceCount()
-    cupy.cuda.Device(here.rank % count).use()
+    _in_turn(here.rank)
     addresses = here.allgather(cupy.cuda.Device().pci_bus_id)
     ranks = here.size
     here.Free()
@@ -39,3 +38,20 @@ def take(communicator: Any) -> None:
         raise UnavailableError(
             f"{ranks} ranks on this host need a GPU each, but it has {len(set(addresses))}; start as many ranks as GPUs"
         )
+
+
+def share(communicator: Any) -> None:
+    """Make a device of this host current, in turn, which other ranks may have too; nothing where there is none."""
+    if missing():
+        return
+    from mpi4py import MPI
+
+    here = communicator.Split_type(MPI.COMM_TYPE_SHARED)
+    _in_turn(here.rank)
+    here.Free()
+
+
+def _in_turn(rank: int) -> None:
+    import cupy
+
+    cupy.cuda.Device(rank % cupy.cuda.runtime.getDeviceCount()).use()

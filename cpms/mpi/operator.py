@@ -13,6 +13,7 @@ import numpy.typing as npt
 from cpms import threads
 from cpms.engine import Floats, Operator, Problem, Sweep
 from cpms.format import FP64, Format
+from cpms.mpi import device
 from cpms.mpi._finish import COLUMNS, finish
 from cpms.mpi.product import Product, product
 from cpms.mpi.rows import Bounds, GraphRows
@@ -157,8 +158,10 @@ def prepare(
     A rank uses ``lanes`` threads, by default its share of the processors.
     """
     lanes = lanes or max(1, threads.available() // ranks_here())
+    if local not in ("cpu", "serial"):
+        device.share(communicator)
     multiplied = product(local, rows, problem.damping, layout)
-    divisor = pattern.divisor(rows) if layout == "pattern" else np.empty(0, np.uint32)
+    divisor = pattern.divisor(rows) if multiplied.of_shares else np.empty(0, np.uint32)
     sums = np.zeros((-(-rows.nodes // BLOCK_ROWS), COLUMNS))
-    pieces = 1 if ranks_here() == communicator.size else PIECES
+    pieces = PIECES if multiplied.in_pieces and ranks_here() < communicator.size else 1
     return MpiOperator(replace(problem, graph=rows), FP64, rows, communicator, multiplied, divisor, sums, lanes, pieces)

@@ -8,22 +8,37 @@ from typing import Any
 
 import numpy as np
 
-from cpms.engine import Floats, Problem
+from cpms import engines
+from cpms.engine import Engine, Floats, Problem
 from cpms.engines import cpu, serial
-from cpms.errors import InputError
+from cpms.errors import InputError, UnsupportedError
 from cpms.format import FP64
 from cpms.mpi.rows import GraphRows
 from cpms.precision import Level
 from cpms.segmented import SegmentedArray
 
-LOCAL = ("cpu", "serial", "cuda")
+_NOT_LOCAL = ("mpi", "mpi_cuda", "cusparse_omega")
+"""Engines that are ranks themselves, and one whose sweep conserves mass, so that no product is in it."""
+LOCAL = tuple(name for name in engines.names() if name not in _NOT_LOCAL)
 """Engines whose products ranks can use; ``cuda`` keeps vectors on devices, so it is prepared elsewhere."""
 
 
 class Product(ABC):
-    """Multiplies some of a rank's rows."""
+    """Multiplies some of a rank's rows.
+
+    Parameters
+    ----------
+    nbytes : int
+        Of the rank's part of the matrix.
+    of_shares : bool
+        Whether vectors are divided by out-degrees.
+    in_pieces : bool
+        Whether some rows cost less than all.
+    """
 
     nbytes: int
+    of_shares: bool
+    in_pieces = True
 
     @abstractmethod
     def multiply(self, x: Floats, out: Floats, low: int, high: int) -> None:
@@ -32,6 +47,7 @@ class Product(ABC):
 
 class _Serial(Product):
     def __init__(self, problem: Problem, layout: str) -> None:
+        self.of_shares = layout == "pattern"
         self._operator = serial.ENGINE.prepare(problem, FP64, layout)
         self.nbytes = self._operator.nbytes
 
@@ -43,8 +59,8 @@ class _Cpu(Product):
     """A sweep of engine ``cpu`` in which nothing teleports, over the cuts that lie in the rows asked for."""
 
     def __init__(self, problem: Problem, layout: str) -> None:
-        without_teleport = Problem(problem.graph, problem.damping, np.zeros(1))
-        self._operator = cpu.ENGINE.prepare(without_teleport, FP64, layout)
+        self.of_shares = layout == "pattern"
+        self._operator = cpu.ENGINE.prepare(_without_teleport(problem, 1), FP64, layout)
         self.nbytes = self._operator.nbytes
 
     def multiply(self, x: Floats, out: Floats, low: int, high: int) -> None:
@@ -54,6 +70,26 @@ class _Cpu(Product):
             limited.sweep(_stored(x), _stored(out), Level(1, 1), 0)
 
 
+class _Any(Product):
+    """A sweep of any engine in which nothing teleports: vectors go through main memory, all rows at once."""
+
+    of_shares, in_pieces = False, False
+
+    def __init__(self, engine: Engine, problem: Problem, layout: str) -> None:
+        there = layout if layout in engine.layouts else engine.layouts[0]
+        given = _without_teleport(problem, problem.graph.nodes)
+        reason = engine.unsupported(given, FP64, there)
+        if reason:
+            raise UnsupportedError(reason)
+        self._operator = engine.prepare(given, FP64, there)
+        self.nbytes = self._operator.nbytes
+
+    def multiply(self, x: Floats, out: Floats, low: int, high: int) -> None:
+        found = self._operator.empty()
+        self._operator.sweep(self._operator.load(x), found, Level(1, 1), 0)
+        out[low:high] = self._operator.read(found, 1)[low:high]
+
+
 def product(local: str, rows: GraphRows, damping: float, layout: str) -> Product:
     """Prepare the product of a rank's rows.
 
@@ -61,12 +97,19 @@ def product(local: str, rows: GraphRows, damping: float, layout: str) -> Product
     ------
     InputError
         If that engine is not one of `LOCAL`.
+    UnavailableError, UnsupportedError
+        If this machine cannot run the engine, or the engine not do this.
     """
+    if local not in LOCAL:
+        raise InputError(f"ranks cannot multiply by engine {local!r}; they can by {', '.join(LOCAL)}")
+    problem = Problem(rows, damping)
     made: dict[str, Any] = {"cpu": _Cpu, "serial": _Serial}
-    if local not in made:
-        raise InputError(f"ranks cannot multiply by engine {local!r}; they can by {' or '.join(made)}")
-    prepared: Product = made[local](Problem(rows, damping), layout)
+    prepared: Product = made[local](problem, layout) if local in made else _Any(engines.get(local), problem, layout)
     return prepared
+
+
+def _without_teleport(problem: Problem, nodes: int) -> Problem:
+    return Problem(problem.graph, problem.damping, np.zeros(nodes))
 
 
 def _stored(values: Floats) -> SegmentedArray:
