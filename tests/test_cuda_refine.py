@@ -59,7 +59,7 @@ GRAPHS = {
     "one node": Graph.from_edges([], [], nodes=1),
     "no edges": Graph.from_edges([], [], nodes=700),
     "hub": Graph.from_edges(np.arange(1, 9000), np.zeros(8999, int)),
-    "two hubs": Graph.from_edges(np.arange(12_000) % 3000, np.arange(12_000) % 2 * 2999, nodes=3000),
+    "two hubs": Graph.from_edges(np.arange(210_000) % 3000, np.arange(210_000) % 2 * 2999, nodes=3000),
     "skewed": spread(900, 12_000, 4),
     "few edges": spread(4000, 900, 1),
     "exactly one step": Graph.from_edges(np.arange(256), (np.arange(256) * 7) % 256),

@@ -139,8 +139,8 @@ ADVERSARIAL = {
     "none dangling": (np.arange(1000), np.arange(1000) * 7 % 1000, 1000),
     "self-loops": (np.arange(1000), np.arange(1000), 1000),
     "giant hub": (
-        np.r_[np.arange(1, 10_000), np.zeros(9_999, int)],
-        np.r_[np.zeros(9_999, int), np.arange(1, 10_000)],
+        np.r_[np.tile(np.arange(1, 10_000), 11), np.zeros(9_999, int)],
+        np.r_[np.zeros(109_989, int), np.arange(1, 10_000)],
         10_000,
     ),
     "isolated nodes": ([0, 1], [1, 2], 100_000),

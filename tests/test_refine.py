@@ -90,8 +90,8 @@ ADVERSARIAL = {
     "all dangling": Graph.from_edges([], [], nodes=3000),
     "none dangling": with_cycle(5000),
     "giant hub": Graph.from_edges(
-        np.concatenate([np.arange(20_000), np.full(20_000, 7), np.arange(20_000)]),
-        np.concatenate([np.full(20_000, 7), np.arange(20_000), (np.arange(20_000) * 31) % 20_000]),
+        np.concatenate([np.tile(np.arange(20_000), 5), np.full(20_000, 7), np.arange(20_000)]),
+        np.concatenate([np.full(100_000, 7), np.arange(20_000), (np.arange(20_000) * 31) % 20_000]),
     ),
     "isolated nodes": Graph.from_edges([0, 1, 2, 50_000], [1, 2, 0, 0], nodes=100_000),
     "repeated edges and loops": Graph.from_edges([0] * 40 + [1, 1, 2, 2], [1] * 40 + [1, 0, 2, 2], nodes=4),

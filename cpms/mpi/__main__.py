@@ -50,7 +50,10 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("graph", metavar="GRAPH", help="edge list, .npz, or uniform:nodes=N,edges=M")
     parser.add_argument("--whole", action="store_true", help="let every rank load all of it, whatever it is")
     parser.add_argument(
-        "--local", "--engine", choices=LOCAL, default="cpu", help="the engine that multiplies a rank's rows"
+        *("--local", "--engine"),
+        choices=LOCAL,
+        default="cpu",
+        help="the engine that multiplies a rank's rows; by cuda, vectors stay on devices",
     )
     parser.add_argument("--method", choices=METHODS, default="power", help="refine: with engine cuda")
     parser.add_argument("--storage", metavar="NAME", default="auto", help="of low sweeps of refine (default: fp16)")
