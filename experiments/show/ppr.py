@@ -36,8 +36,8 @@ def show(rows, out):
 
 _CAPTION1 = (
     "Our Table 1: uniform start, at most 30 iterations, L2 norm; milliseconds a query, a query's share where a batch "
-    "shares sweeps; accuracy is the share of the true top 20 that is found; speed-up over one at a time on a CPU; beside "
-    "contestants built as theirs were, what they print, of another graph of that size and a GTX 1050"
+    "shares sweeps; accuracy is the share of the true top 20 that is found; speed-up over one at a time on a CPU; "
+    "beside contestants built as theirs were, what they print, of another graph of that size and a GTX 1050"
 )
 _CAPTION2 = "Our Table 2: iterations from the uniform and from the penalised start, mean over the queries"
 _CAPTION3 = (
