@@ -204,8 +204,15 @@ def test_the_ablation_draws_every_lever_of_every_graph(tmp_path):
     assert bought["passes (solve)"].notna().sum() == len({row["graph"] for row in refined})
 
 
-@pytest.mark.parametrize("name", ["sweeps", "refine"])
-def test_what_is_drawn_beside_may_be_missing(tmp_path, name):
-    recorded = folder("experiments") / "results" / f"gpu_{name}.jsonl"
+@pytest.mark.parametrize(("name", "rows_of"), [("sweeps", "sweeps"), ("refine", "refine"), ("roofline", "spmv")])
+def test_what_is_drawn_beside_may_be_missing(tmp_path, name, rows_of):
+    recorded = folder("experiments") / "results" / f"gpu_{rows_of}.jsonl"
     (tmp_path / recorded.name).write_bytes(recorded.read_bytes())
     assert present.show(name, results=tmp_path, output=tmp_path)
+
+
+def test_the_roofline_has_fused_sweeps_beside_products(tmp_path):
+    present.show("roofline", output=tmp_path)
+    swept = pd.read_csv(tmp_path / "roofline_fused.csv")
+    assert set(swept.bits) == {8, 16, 32, 64}
+    assert swept["of copy"].between(0, 1.1).all()

@@ -1,13 +1,14 @@
-"""Bytes a second of each product against the copy and gather ceilings of the same run."""
+"""Bytes a second of each product, and of fused sweeps, against the copy and gather ceilings of the same run."""
 
 import pandas as pd
 
-from cpms.experiment.present import PALETTE, label
+from cpms.experiment.present import PALETTE, label, shortened
 
 NEEDS = ["gpu_spmv"]
+BESIDE = ["gpu_sweeps"]
 
 
-def show(rows, out):
+def show(rows, out, beside):
     import matplotlib.pyplot as plt
 
     rows = rows[rows.status == "ok"]
@@ -35,6 +36,12 @@ def show(rows, out):
     figure, axes = plt.subplots(figsize=(7, 3))
     for bits, part in table[table.engine == "cuda"].groupby("bits"):
         axes.plot(part["G gathers/s"], part["GB/s"], ".", color=PALETTE[bits], label=f"{bits} bits")
+    swept = pd.DataFrame([line for _, row in beside.iterrows() if row.status == "ok" for line in _swept(row)])
+    if len(swept):
+        out.table(swept, suffix="_fused", caption=_CAPTION.format(beside.gpu.iloc[0]))
+        for bits, part in swept.groupby("bits"):
+            name = "fused sweeps" if bits == swept.bits.max() else None
+            axes.plot(part["G gathers/s"], part["GB/s"], "^", color=PALETTE[bits], markersize=3.5, label=name)
     double = table[table.engine == "cusparse"]
     axes.plot(double["G gathers/s"], double["GB/s"], "x", color="#222222", markersize=4, label="cuSPARSE")
     axes.axhline(first.copy_gbps, color="#999999", linewidth=0.8)
@@ -43,3 +50,27 @@ def show(rows, out):
     axes.set(xlabel="gathers, 10⁹ a second (dashed: random 8-byte gathers)", ylabel="least bytes, GB/s")
     axes.legend(ncols=3)
     out.figure(figure)
+
+
+_CAPTION = (
+    "Fused sweeps on {}, the engine's own choice of arrangement: bytes that a sweep must move, values gathered not "
+    "counted, at the copy bandwidth of the same run, and gathers alone, in a kernel of their own, over its time; "
+    "gathers are none where bins hold values in shared memory; above 1 sweeps gather in a better order than that kernel"
+)
+
+
+def _swept(row):
+    own = row.results[0]["arrangement"]
+    for result in row.results:
+        if result["arrangement"] == own:
+            seconds = 1e-6 * result["sweep_us"]
+            yield {
+                "graph": shortened(label(row)),
+                "storage": result["storage"],
+                "bits": result["bits"],
+                "us": result["sweep_us"],
+                "GB/s": result["bytes"] / seconds / 1e9,
+                "of copy": result["bytes"] / seconds / 1e9 / row.ceilings["copy_gbps"],
+                "G gathers/s": row.edges / seconds / 1e9,
+                "of gathers": None if result["in_bins"] else result["gather_us"] / result["sweep_us"],
+            }
