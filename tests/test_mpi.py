@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import itertools
+import json
 import os
 import re
 import signal
@@ -237,7 +238,6 @@ def test_without_an_mpi_library_the_engine_says_so(monkeypatch, tmp_path):
 
 
 @needs_mpi
-@needs_mpi
 @pytest.mark.parametrize("variable", ["PMI_SIZE", "OMPI_COMM_WORLD_SIZE"])
 def test_ranks_that_another_mpi_started_are_not_taken_for_one(variable):
     # Alone, as a rank is whose MPI library does not know the launcher that started it.
@@ -248,6 +248,23 @@ def test_ranks_that_another_mpi_started_are_not_taken_for_one(variable):
     assert "Traceback" not in ended.stderr
 
 
+@needs_mpi
+def test_launchers_that_say_nothing_are_no_launchers(monkeypatch):
+    for said in ("", "many"):
+        monkeypatch.setenv("PMI_SIZE", said)
+        assert world.missing() is None
+
+
+@needs_mpi
+@pytest.mark.parametrize(("local", "asked", "used"), [("scipy", "auto", "csr"), ("cpu", "auto", "pattern")])
+def test_ranks_say_which_layout_they_use(local, asked, used):
+    options = ("--engine", local, "--layout", asked, "--threads", "1", "--json")
+    code, output, errors = mpi_runs.run(2, "-m", "cpms.mpi", "uniform:nodes=20,edges=40", *options)
+    assert code == 0, errors
+    assert json.loads(output)["layout"] == used
+
+
+@needs_mpi
 def test_one_rank_solves_in_process():
     result = cpms.pagerank(cpms.load("weblike:nodes=3000,edges=9000"), engine="mpi", tol=1e-12)
     assert result.converged

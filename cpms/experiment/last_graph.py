@@ -34,6 +34,8 @@ class LastGraph:
     def exact(self, tol: float, damping: float = 0.85) -> Floats:
         """Return the ranks of the graph loaded last, in float64 at ``tol``; they are worked out once.
 
+        Power iteration of the engine that ``auto`` stands for finds them; a residual of another's code certifies them.
+
         Examples
         --------
         >>> held = LastGraph()

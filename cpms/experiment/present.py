@@ -208,12 +208,15 @@ def shortened(name: str) -> str:
     ('weblike, 52M edges', 'wiki-Vote')
     >>> shortened("reordered:of=(copies:of=wiki-Vote,count=3),by=chance")
     '3 x wiki-Vote by chance'
+    >>> shortened("copies:of=(standin:adaptive,size=3),count=2")
+    '2 x standin:adaptive,size=3'
     """
     kind, _, parameters = name.partition(":")
+    # What generators name their graphs, whose parameters are in one order.
     if found := re.fullmatch(r"of=(.*),(count|by)=(\w+)(,seed=\d+)?", parameters):
         inner = shortened(found[1][1:-1] if found[1].startswith("(") else found[1])
         return f"{found[3]} x {inner}" if found[2] == "count" else f"{inner} by {found[3]}"
-    given = dict(part.split("=") for part in parameters.split(",")) if parameters else {}
+    given = dict(part.partition("=")[::2] for part in parameters.split(","))
     if "edges" in given:
         return f"{kind}, {int(given['edges']) / 1e6:.0f}M edges"
     return f"{kind} {given['scale']}" if "scale" in given else name

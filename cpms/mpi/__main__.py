@@ -20,7 +20,7 @@ from cpms.engine import Problem
 from cpms.errors import CpmsError, InputError, UnavailableError
 from cpms.format import FP16, FP64, Format, format_named
 from cpms.mpi import reading, world
-from cpms.mpi.product import LOCAL
+from cpms.mpi.product import LOCAL, layout_there
 from cpms.mpi.rows import GraphRows
 from cpms.mpi.solve import Solved, solve
 from cpms.ranking import top_k
@@ -58,7 +58,9 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--method", choices=METHODS, default="power", help="refine: with engine cuda")
     parser.add_argument("--storage", metavar="NAME", default="auto", help="of low sweeps of refine (default: fp16)")
     parser.add_argument("--threads", type=int, metavar="N", help="of a rank (default: its share of the processors)")
-    parser.add_argument("--layout", choices=("auto", "csr", "pattern"), default="auto")
+    parser.add_argument(
+        "--layout", choices=("auto", "csr", "pattern"), default="auto", help="engines without it take their first"
+    )
     parser.add_argument("--damping", type=float, default=0.85)
     parser.add_argument("--tol", type=float, default=1e-10)
     parser.add_argument("--norm", choices=("l1", "l2", "linf"), default="l1")
@@ -99,7 +101,7 @@ def _ranked(arguments: argparse.Namespace) -> int:
     nodes = arguments.personalize
     teleport = None if nodes is None else teleport_distribution(rows, nodes.split(","))
     problem = Problem(rows, arguments.damping, teleport, arguments.dangling)
-    layout = resolved_layout(rows, arguments.layout)
+    layout = layout_there(arguments.local, resolved_layout(rows, arguments.layout))
     solved = [
         solve(
             *(problem, rows, communicator, stopping),

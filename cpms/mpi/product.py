@@ -76,7 +76,7 @@ class _Any(Product):
     of_shares, in_pieces = False, False
 
     def __init__(self, engine: Engine, problem: Problem, layout: str) -> None:
-        there = layout if layout in engine.layouts else engine.layouts[0]
+        there = layout_there(engine.name, layout)
         given = _without_teleport(problem, problem.graph.nodes)
         reason = engine.unsupported(given, FP64, there)
         if reason:
@@ -88,6 +88,18 @@ class _Any(Product):
         found = self._operator.empty()
         self._operator.sweep(self._operator.load(x), found, Level(1, 1), 0)
         out[low:high] = self._operator.read(found, 1)[low:high]
+
+
+def layout_there(local: str, layout: str) -> str:
+    """Return the layout asked for, or the first that the engine has if that is none of its own.
+
+    Examples
+    --------
+    >>> layout_there("scipy", "pattern"), layout_there("cpu", "pattern")
+    ('csr', 'pattern')
+    """
+    layouts = engines.get_any(local).layouts
+    return layout if layout in layouts else layouts[0]
 
 
 def product(local: str, rows: GraphRows, damping: float, layout: str) -> Product:

@@ -20,7 +20,8 @@ def missing() -> str | None:
         return "mpi4py is not installed; pip install 'cpms[mpi]', which brings an MPI library along"
     except RuntimeError as error:
         return f"mpi4py finds no MPI library ({' '.join(str(error).split())}); pip install mpich, or load one"
-    started = max(int(os.environ.get(name, 1)) for name in _STARTED)
+    said = [os.environ.get(name, "") for name in _STARTED]
+    started = max([int(number) for number in said if number.isdecimal()], default=1)
     if started > MPI.COMM_WORLD.size:
         library = MPI.Get_library_version().partition("\n")[0].strip()
         return (

@@ -20,8 +20,8 @@ def show(rows, out):
         pd.DataFrame([_ordered(row) for _, row in rows.iterrows()]),
         suffix="_others",
         caption=f"Other orders on {rows.gpu.iloc[0]}: microseconds a sweep, of gathers alone, and the seconds to load "
-        "the graph and to order it on the host (by bandwidth: SciPy's reverse Cuthill-McKee; by communities: igraph's "
-        "Leiden)",
+        "or generate the graph and to order it on the host (by bandwidth: SciPy's reverse Cuthill-McKee; by "
+        "communities: igraph's Leiden); the first line's include what a program does once",
     )
 
 

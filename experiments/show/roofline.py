@@ -1,4 +1,4 @@
-"""Bytes a second of each product, and of fused sweeps, against the copy and gather ceilings of the same run."""
+"""Bytes a second of each product, and of fused sweeps, against the copy and gather ceilings of their runs."""
 
 import pandas as pd
 
@@ -40,14 +40,17 @@ def show(rows, out, beside):
     if len(swept):
         out.table(swept, suffix="_fused", caption=_CAPTION.format(beside.gpu.iloc[0]))
         for bits, part in swept.groupby("bits"):
-            name = "fused sweeps" if bits == swept.bits.max() else None
-            axes.plot(part["G gathers/s"], part["GB/s"], "^", color=PALETTE[bits], markersize=3.5, label=name)
+            style = {"color": PALETTE[bits], "markersize": 3.5, "label": f"{bits} bits, fused"}
+            axes.plot(part["G gathers/s"], part["GB/s"], "^", **style)
     double = table[table.engine == "cusparse"]
     axes.plot(double["G gathers/s"], double["GB/s"], "x", color="#222222", markersize=4, label="cuSPARSE")
     axes.axhline(first.copy_gbps, color="#999999", linewidth=0.8)
     axes.text(axes.get_xlim()[0], first.copy_gbps * 1.02, "copy", fontsize=7)
     axes.axvline(first.gather_8_byte_giga_per_s, color="#999999", linewidth=0.8, linestyle="--")
-    axes.set(xlabel="gathers, 10⁹ a second (dashed: random 8-byte gathers)", ylabel="least bytes, GB/s")
+    axes.set(
+        xlabel="gathers, 10⁹ a second (dashed: random 8-byte gathers; lines of the products' run)",
+        ylabel="least bytes, GB/s",
+    )
     axes.legend(ncols=3)
     out.figure(figure)
 

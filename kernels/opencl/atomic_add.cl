@@ -1,6 +1,6 @@
 // *place += value, whatever else is added at the same time: by the device's atomic sum of floats where it has the
 // extension cl_ext_float_atomics for this type, or by the instruction that NVIDIA's compiler passes on, which has no such
-// extension; else, since OpenCL itself adds integers alone, by swapping bits.
+// extension (of doubles from compute capability 6.0 on); else, since OpenCL itself adds integers alone, by swapping bits.
 
 #if defined(REAL_IS_DOUBLE) ? defined(__opencl_c_ext_fp64_global_atomic_add) \
                             : defined(__opencl_c_ext_fp32_global_atomic_add)
