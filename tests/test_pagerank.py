@@ -143,7 +143,7 @@ ADVERSARIAL = {
         np.r_[np.zeros(109_989, int), np.arange(1, 10_000)],
         10_000,
     ),
-    "isolated nodes": ([0, 1], [1, 2], 100_000),
+    "isolated nodes": ([0, 1], [1, 2], 1_000_002),
     "clique": (np.repeat(np.arange(40), 40), np.tile(np.arange(40), 40), 40),
 }
 

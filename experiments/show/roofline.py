@@ -58,7 +58,8 @@ def show(rows, out, beside):
 _CAPTION = (
     "Fused sweeps on {}, the engine's own choice of arrangement: bytes that a sweep must move, values gathered not "
     "counted, at the copy bandwidth of the same run, and gathers alone, in a kernel of their own, over its time; "
-    "gathers are none where bins hold values in shared memory; above 1 sweeps gather in a better order than that kernel"
+    "gathers are none where bins, or values dealt, are in shared memory; 'reached' is the larger of both, above 1 "
+    "where sweeps gather in a better order than that kernel"
 )
 
 
@@ -72,8 +73,14 @@ def _swept(row):
                 "storage": result["storage"],
                 "bits": result["bits"],
                 "us": result["sweep_us"],
+                "MB": result["bytes"] / 1e6,
+                "million gathers": row.edges / 1e6,
                 "GB/s": result["bytes"] / seconds / 1e9,
                 "of copy": result["bytes"] / seconds / 1e9 / row.ceilings["copy_gbps"],
                 "G gathers/s": row.edges / seconds / 1e9,
                 "of gathers": None if result["in_bins"] else result["gather_us"] / result["sweep_us"],
+                "reached": max(
+                    result["bytes"] / row.ceilings["copy_gbps"] / 1e3, 0 if result["in_bins"] else result["gather_us"]
+                )
+                / result["sweep_us"],
             }
