@@ -140,8 +140,8 @@ def _stride(tiles: int, blocks: int) -> int:
 
     Examples
     --------
-    >>> _stride(1, 4), _stride(12, 4), _stride(13, 4)
-    (1, 7, 8)
+    >>> _stride(1, 4), _stride(12, 4), _stride(1000, 132)
+    (1, 11, 641)
     """
     golden = max(1, int(tiles * (math.sqrt(5) - 1) / 2))
     candidates = [golden + j for j in range(_STRIDES) if math.gcd(golden + j, tiles) == 1]
