@@ -5,10 +5,11 @@ import pandas as pd
 from cpms.experiment.karp_flatt import karp_flatt
 from cpms.experiment.present import printed
 
-NEEDS = ["scaling_cpu"]
+NEEDS = ["scaling_cpu", "scaling_large_cpu"]
+BESIDE = ["gpu_large", "gpu_large_refine"]
 
 
-def show(rows, out):
+def show(rows, out, beside):
     rows = rows[rows.status == "ok"]
     ours = pd.DataFrame([line for _, row in rows.iterrows() for line in _lines(row)])
     low, high = rows.load_average_before.min(), rows.load_average_before.max()
@@ -19,9 +20,9 @@ def show(rows, out):
         "serial program, and against one rank; waited: share of a solve in which a rank waits for the others",
     )
     out.table(
-        _table1(ours),
+        _table1(ours, _on_gpu(beside)),
         suffix="_table1",
-        caption=f"Their Table 1 as printed, and ours on {machine}, "
+        caption=f"Their Table 1 as printed, and ours on {machine}{_gpu_too(beside)}, "
         "on their graphs where their files are known, else on uniformly random ones of the same size; milliseconds",
     )
     table2 = _table2()
@@ -58,7 +59,21 @@ def _lines(row):
         yield line
 
 
-def _table1(ours):
+def _on_gpu(beside):
+    """Return medians of whole solves by vertices, a column a program."""
+    if beside.empty:
+        return pd.DataFrame({"vertices": []})
+    solved = beside[beside.status == "ok"]
+    programs = "cuda, " + solved.method.map({"power": "float64", "refine": "refine"}) + ", ours"
+    medians = solved.groupby(["nodes", programs]).solve_s.median().unstack() * 1e3
+    return medians.rename_axis(index="vertices", columns=None).reset_index()
+
+
+def _gpu_too(beside):
+    return "" if beside.empty else f" and on one {beside.gpu.dropna().iloc[0]} with ranks brought to main memory"
+
+
+def _table1(ours, on_gpu):
     table = printed("agrawal_table1").rename(columns={"nodes": "vertices"})
     table.columns = [name.replace("_ms", ", theirs") for name in table.columns]
     ours = ours.assign(
@@ -67,7 +82,7 @@ def _table1(ours):
     index = ["vertices", "edges", "graph"]
     wide = ours.pivot_table(index=index, columns="column", values="ms", sort=False).reset_index()
     wide = wide.rename(columns={"serial, 1 ranks": "serial, ours", "graph": "our graph"})
-    return table.merge(wide, on=["vertices", "edges"], how="left").rename_axis(columns=None)
+    return table.merge(wide, on=["vertices", "edges"], how="left").merge(on_gpu, on="vertices", how="left")
 
 
 def _table2():
