@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import pandas as pd
 import pytest
 
 from cpms import UnavailableError
@@ -53,6 +54,17 @@ def test_rows_are_shown_beside_the_report(recorded, tmp_path):
     for one, other in zip(first, second, strict=True):
         assert one.read_bytes() == other.read_bytes(), one.name
     assert "two shared CPU cores" in (tmp_path / "a" / "scaling.md").read_text()
+
+
+def test_their_table_has_ours_of_processors_and_of_a_gpu_at_every_size(tmp_path):
+    present.show("scaling", output=tmp_path)
+    table = pd.read_csv(tmp_path / "scaling_table1.csv").set_index("vertices")
+    assert len(table) == len(present.printed("agrawal_table1"))
+    assert (table["serial, ours"] > 0).all()
+    assert (table["mpi, cpu products, 2 ranks"] > 0).all()
+    large = pd.read_json(present.folder("experiments") / "results" / "gpu_large.jsonl", lines=True)
+    for nodes, solves in large.groupby("nodes"):
+        assert table["cuda, float64, ours"][nodes] == pytest.approx(1e3 * solves.solve_s.median())
 
 
 def test_the_report_divides_wrongly_where_it_should_divide():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -161,19 +162,21 @@ def room_for_report() -> Any:
 
 def reported(report: Any) -> list[Round]:
     """Wait for a kernel, and return the rounds that it did."""
-    noted = current().note(report)()
+    return list(_as_rounds(current().note(report)()))
+
+
+def _as_rounds(noted: Floats) -> Iterator[Round]:
+    """Cut what a launch reported into rounds, at full sweeps.
+
+    Lists, for a solve of a small graph takes little longer than arrays would.
+    """
     count, began_ns = noted[:2].tolist()
-    return list(_as_rounds(noted[2:][: _EACH * int(count)].reshape(-1, _EACH).T, began_ns))
-
-
-def _as_rounds(columns: Floats, began_ns: float) -> Iterator[Round]:
-    """Cut what a launch reported into rounds, at full sweeps."""
-    _, squares, mass, _, linf, _ = columns
-    l1, sums, ended_ns = (columns[place].tolist() for place in (0, 3, 5))
-    cuts = [*np.flatnonzero(squares >= 0.0).tolist(), len(l1)]
-    for first, last in itertools.pairwise(cuts):
+    numbers = noted[2 : 2 + _EACH * int(count)].tolist()
+    l1, squares, mass, sums, linf, ended_ns = (numbers[place::_EACH] for place in range(_EACH))
+    cuts = [place for place, square in enumerate(squares) if square >= 0.0]
+    for first, last in itertools.pairwise([*cuts, len(l1)]):
         yield Round(
-            found=Sweep(l1[first], float(squares[first]) ** 0.5, float(linf[first]), float(mass[first])),
+            found=Sweep(l1[first], math.sqrt(squares[first]), linf[first], mass[first]),
             low=l1[first + 1 : last],
             sums=sums[first:last],
             seconds=[(ended - began_ns) * 1e-9 for ended in ended_ns[first:last]],
