@@ -12,7 +12,7 @@ MARKERS = "os^vD<>PX"
 
 
 def show(rows, out):
-    rows = rows[rows.status == "ok"]
+    rows = rows[rows.status == "ok"].drop_duplicates(["experiment", "graph"], keep="last")
     shown = []
     for experiment in NEEDS:
         here = rows[rows.experiment == experiment]
@@ -112,6 +112,12 @@ def _means(table):
     return np.exp(np.log(ratios).groupby(table.system).mean())
 
 
+def _style(place):
+    """Return a colour and a marker that no other of the first 81 places has both of."""
+    turn, colour = divmod(place, len(COLOURS))
+    return {"color": COLOURS[colour], "marker": MARKERS[(colour + turn) % len(MARKERS)], "linestyle": ""}
+
+
 def _figure(shown):
     import matplotlib.pyplot as plt
 
@@ -122,8 +128,7 @@ def _figure(shown):
         systems = list(_means(table).sort_values().index)
         for place, graph in enumerate(graphs):
             part = table[table.graph == graph].set_index("system").reindex(systems)["solve ms"].dropna()
-            style = {"color": COLOURS[place % len(COLOURS)], "marker": MARKERS[place % len(MARKERS)]}
-            panel.plot(part, [systems.index(system) for system in part.index], linestyle="", ms=3, label=graph, **style)
+            panel.plot(part, [systems.index(system) for system in part.index], ms=3, label=graph, **_style(place))
         panel.set_yticks(range(len(systems)), systems, fontsize=6)
         panel.invert_yaxis()
         panel.grid(axis="y", linewidth=0.2)
