@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import numpy as np
@@ -111,6 +112,16 @@ def test_rows_are_shown(recorded, tmp_path):
         assert part in table
     assert "False" not in table
     assert "no such device" in (tmp_path / "a" / "systems_cpu_refused.md").read_text()
+
+
+def test_a_contest_of_other_contestants_stands_in_the_place_of_the_one_before(recorded, tmp_path):
+    now = [json.loads(line) for line in recorded.read_text().splitlines()]
+    before = [{**row, "cell": "before", "results": row["results"][1:2]} for row in now[:1]]
+    (tmp_path / "systems_cpu.jsonl").write_text("".join(json.dumps(row) + "\n" for row in [*before, *now]))
+    present.show("systems", results=tmp_path, output=tmp_path / "both")
+    present.show("systems", results=recorded.parent, output=tmp_path / "now")
+    both, alone = ((tmp_path / name / "systems_cpu.csv").read_text() for name in ("both", "now"))
+    assert both == alone
 
 
 def test_an_engine_that_fails_later_leaves_the_others_alone(tmp_path, monkeypatch):
