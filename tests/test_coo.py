@@ -269,7 +269,7 @@ def test_streams_fork_and_join_by_events():
     told = []
     first, device = Stream("first", told), compiling.CudaBackend.__new__(compiling.CudaBackend)
     device.arrays = SimpleNamespace(cuda=SimpleNamespace(get_current_stream=lambda: first))
-    device._second, device._forked, device._joined = Stream("second", told), Event("fork"), Event("join")
+    device._own = SimpleNamespace(second=Stream("second", told), forked=Event("fork"), joined=Event("join"))
     with device.beside():
         told.append("launch")
     device.rejoin()

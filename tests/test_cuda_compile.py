@@ -10,9 +10,10 @@ from cpms import engines
 from cpms.cuda import compile as compiling
 from cpms.cuda import source, variants
 from cpms.cuda.backend import Backend, using
+from cpms.cuda.shape import SHAPES
 from cpms.engines import cuda, cuda_balanced_rows, cuda_thread_rows
 from cpms.errors import CpmsError
-from cpms.format import CPMS2, FP64, SegmentFormat
+from cpms.format import CPMS2, E5M2, FP16, FP32, FP64, SegmentFormat
 from cpms.graph import Graph
 
 nvrtc = pytest.importorskip("cuda.bindings.nvrtc", reason="cuda-bindings is not installed", exc_type=ImportError)
@@ -80,6 +81,17 @@ def test_every_variant_compiles(architecture, group):
     assert "warning" not in log
     for variant in GROUPS[group]:
         assert variant.symbol.encode() in binary
+
+
+@pytest.mark.parametrize("storage", [FP16, E5M2, FP32], ids=lambda storage: storage.name)
+def test_turing_has_what_fits_in_its_shared_memory(storage):
+    shape = SHAPES[24]
+    wanted = [
+        *(variants.refine(storage, shape, personal=False), variants.fused_power(shape, personal=False)),
+        *variants.batch_low(storage, 1),
+    ]
+    status, log, _ = compiled(variants.program(wanted), "sm_75", *FAST)
+    assert status == 0, log
 
 
 def test_engines_ask_for_nothing_else():

@@ -192,6 +192,17 @@ def test_fewer_sweeps_pay_for_fewer_levels(host_backend, monkeypatch):
             assert type(peeled.prepared(Problem(graph), "cuda_fused")) is kind
 
 
+def test_where_a_core_does_not_fit_all_is_swept(host_backend, monkeypatch):
+    def no_room(*_):
+        raise MemoryError
+
+    problem = Problem(layered((40, 40, 40)))
+    with backends.using(host_backend):
+        assert type(peeled.prepared(problem, "cuda_fused")) is PeeledRefinement
+        monkeypatch.setattr(peeled.Renumbered, "of", no_room)
+        assert type(peeled.prepared(problem, "cuda_fused")) is CudaRefinement
+
+
 @pytest.mark.parametrize("node", range(8))
 def test_queries_may_reach_the_core_or_not(engine, node):
     graph = Graph.from_edges([0, 1, 2, 3, 4, 5, 6, 6, 2], [1, 2, 1, 0, 0, 0, 0, 1, 7])

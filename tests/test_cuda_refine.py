@@ -293,6 +293,24 @@ def test_what_does_not_fit_is_a_sentence(engine, monkeypatch):
             ask()
 
 
+def test_room_for_the_residual_is_made_beforehand_or_refused_by_a_sentence(host_backend, monkeypatch):
+    problem, zeros = Problem(GRAPHS["skewed"]), host_backend.arrays.zeros
+    with backends.using(host_backend):
+        ready, refused = CudaRefinement.of(problem), CudaRefinement.of(problem)
+        ready.expect(FP16)
+
+        def no_room(length, dtype):
+            if dtype is np.uint8:
+                raise MemoryError
+            return zeros(length, dtype)
+
+        monkeypatch.setattr(host_backend.arrays, "zeros", no_room)
+        with pytest.raises(UnsupportedError, match=r"the residual, 9 times in fp16, needs about [\d,]+ bytes"):
+            refused.expect(FP16)
+        ready.start(np.full(problem.graph.nodes, 1.0 / problem.graph.nodes))
+        assert ready.rounds(FP16, gain=0.1, trust=2.0, tol=1e-8, norm="l1", most=20)
+
+
 def test_power_iteration_is_in_float64_only(engine):
     assert "fp64" in engine.unsupported(Problem(GRAPHS["skewed"]), FP16, "pattern")
     assert "no layout 'csr'" in engine.unsupported(Problem(GRAPHS["skewed"]), FP64, "csr")

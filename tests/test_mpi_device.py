@@ -8,6 +8,7 @@ import os
 import signal
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from cpms.engine import Problem
 from cpms.engines import cpu, mpi_cuda
 from cpms.format import FP64, format_named
 from cpms.mpi import world
+from cpms.mpi.device_rows import DeviceRows
 from cpms.mpi.halo import foreign
 from cpms.mpi.rows import of_graph
 from cpms.power import power
@@ -221,6 +223,12 @@ def test_what_engine_mpi_cuda_cannot_do_is_said(host_backend, monkeypatch):
         monkeypatch.setattr(type(host_backend), "free_bytes", lambda _: 1000)
         with pytest.raises(UnsupportedError, match="use more GPUs"):
             mpi_cuda.ENGINE.refinement(Problem(cpms.load("uniform:scale=10")))
+
+
+def test_shares_of_graphs_whose_nodes_32_bits_do_not_number_are_refused():
+    rows = SimpleNamespace(name="huge", nodes=2**31, weights=None)
+    with pytest.raises(UnsupportedError, match=r"below 2\^31; huge has 2,147,483,648 nodes; use --local cpu"):
+        DeviceRows(Problem(Graph.from_edges([0], [1])), rows, transport=None, value_bytes=8)
 
 
 # The command line

@@ -69,11 +69,21 @@ class Backend(ABC):
 
     @abstractmethod
     def resident_blocks(self, shape: Shape) -> int:
-        """Return how many blocks of a shape the device holds at once, of kernels that wait for each other."""
+        """Return how many blocks of a shape kernels that wait for each other are made for, on this device."""
+
+    @abstractmethod
+    def most_blocks(self, variant: Variant) -> int:
+        """Return how many blocks of a variant the device holds at once."""
 
     @abstractmethod
     def run_resident(self, variant: Variant, blocks: int, arguments: tuple[Any, ...]) -> None:
-        """Run a variant in at most `resident_blocks` blocks of its shape, all of them at once."""
+        """Run a variant in blocks of its shape, all of them at once.
+
+        Raises
+        ------
+        UnsupportedError
+            If these are more than `most_blocks`.
+        """
 
     @abstractmethod
     def to_host(self, array: Any) -> np.ndarray[Any, Any]:
@@ -125,23 +135,23 @@ _stack: list[Backend] = []
 
 
 def chosen() -> bool:
-    """Return whether launches have a backend already."""
+    """Return whether `using` says where launches go."""
     return bool(_stack)
 
 
 def current() -> Backend:
-    """Return the backend that launches go to: the GPU, unless `using` says otherwise.
+    """Return the backend that launches go to: CuPy's current GPU, unless `using` says otherwise.
 
     Raises
     ------
     UnavailableError
         If there is no GPU, or CuPy is not installed.
     """
-    if not _stack:
-        from cpms.cuda.compile import CudaBackend
+    if _stack:
+        return _stack[-1]
+    from cpms.cuda.compile import of_device
 
-        _stack.append(CudaBackend())
-    return _stack[-1]
+    return of_device()
 
 
 @contextmanager

@@ -187,7 +187,7 @@ class BatchGraph:
 
     def launch(self, variant: Variant, arguments: tuple[Any, ...]) -> int:
         """Run a kernel of which all blocks are there at once; return how many these are."""
-        blocks = min(self.blocks, current().resident_blocks(variant.shape))
+        blocks = min(self.blocks, current().most_blocks(variant))
         current().run_resident(variant, blocks, (*arguments, self.partials))
         return blocks
 

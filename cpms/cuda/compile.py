@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
@@ -14,7 +15,7 @@ from cpms.cuda import variants as kernels
 from cpms.cuda.backend import NOTED, NOTES, RESIDENT_SHARED_BYTES, THREADS, Backend, Floats
 from cpms.cuda.shape import Shape
 from cpms.cuda.variants import Variant
-from cpms.errors import CpmsError, UnavailableError
+from cpms.errors import CpmsError, UnavailableError, UnsupportedError
 
 OPTIONS = ("-std=c++17",)
 _SHARED_PERCENT = {"spmv_csr_balanced": 40, "reduce_by_key": 40, "batch_low": 28}
@@ -57,8 +58,21 @@ def _resident_each(attributes: dict[str, int], shape: Shape) -> int:
     return max(1, min([shape.each, *held]))
 
 
+class _OfThread(threading.local):
+    """Streams, events and pinned memory of a thread, which another one neither captures nor waits for."""
+
+    def __init__(self) -> None:
+        cuda, pinned = import_module("cupy").cuda, import_module("cupyx").empty_pinned
+        # Libraries keep the last stream they were given, so it must not go away.
+        self.capturing, self.second = (cuda.Stream(non_blocking=True) for _ in range(2))
+        self.forked, self.joined = (cuda.Event(disable_timing=True) for _ in range(2))
+        # Copies into pinned memory need no staging of their own.
+        rooms = [(pinned(NOTED, np.float64), cuda.Event(disable_timing=True)) for _ in range(NOTES)]
+        self.rooms = itertools.cycle(rooms)
+
+
 class CudaBackend(Backend):
-    """CuPy's current device and stream.
+    """CuPy's current device, and the current stream of each thread.
 
     Raises
     ------
@@ -79,13 +93,8 @@ class CudaBackend(Backend):
         self.cache_bytes = self._attributes["L2CacheSize"]
         self.most_shared = self._attributes.get("MaxSharedMemoryPerBlockOptin", 0) - RESIDENT_SHARED_BYTES
         self._functions: dict[tuple[int, str], Any] = {}
-        # Libraries keep the last stream they were given, so it must not go away.
-        self._capturing = cupy.cuda.Stream(non_blocking=True)
-        self._second = cupy.cuda.Stream(non_blocking=True)
-        self._forked, self._joined = (cupy.cuda.Event(disable_timing=True) for _ in range(2))
-        # Copies into pinned memory need no staging of their own.
-        pinned, event = import_module("cupyx").empty_pinned, cupy.cuda.Event
-        self._rooms = itertools.cycle([(pinned(NOTED, np.float64), event(disable_timing=True)) for _ in range(NOTES)])
+        self._residents: dict[tuple[int, str], tuple[Any, int]] = {}
+        self._own = _OfThread()
 
     def compile(self, variants: Iterable[Variant]) -> None:
         """Compile what is not ready yet, as one module."""
@@ -116,35 +125,34 @@ class CudaBackend(Backend):
 
     def captured(self, work: Callable[[], None]) -> Any | None:
         """Return the launches of ``work`` as a CUDA graph; None if a library refuses."""
-        graph = None
-        with self._capturing:
-            self._capturing.begin_capture()
+        graph, stream = None, self._own.capturing
+        with stream:
+            stream.begin_capture()
             try:
                 work()
+                graph = stream.end_capture()
             except RuntimeError:
-                self._abandon()
+                _abandon(stream)
+            except BaseException:
+                _abandon(stream)
+                raise
             else:
-                graph = self._capturing.end_capture()
-                graph.upload(self._capturing)
+                graph.upload(stream)
         return graph
-
-    def _abandon(self) -> None:
-        """End a capture in which something failed."""
-        with suppress(RuntimeError):
-            self._capturing.end_capture()
 
     @contextmanager
     def beside(self) -> Iterator[None]:
         """Fork by an event; within a capture, the second stream is captured too."""
-        self._forked.record(self.arrays.cuda.get_current_stream())
-        self._second.wait_event(self._forked)
-        with self._second:
+        own = self._own
+        own.forked.record(self.arrays.cuda.get_current_stream())
+        own.second.wait_event(own.forked)
+        with own.second:
             yield
-        self._joined.record(self._second)
+        own.joined.record(own.second)
 
     def rejoin(self) -> None:
         """Join by an event."""
-        self.arrays.cuda.get_current_stream().wait_event(self._joined)
+        self.arrays.cuda.get_current_stream().wait_event(self._own.joined)
 
     def synchronize(self) -> None:
         """Wait for the current stream."""
@@ -154,14 +162,31 @@ class CudaBackend(Backend):
         """Return what all multiprocessors hold."""
         return self.processors * _resident_each(self._attributes, shape)
 
+    def most_blocks(self, variant: Variant) -> int:
+        """Return what the driver says, by registers and shared memory of the kernel as it was compiled."""
+        return self._resident(variant)[1]
+
     def run_resident(self, variant: Variant, blocks: int, arguments: tuple[Any, ...]) -> None:
-        """Launch cooperatively: refused rather than hung where the device cannot hold all blocks."""
-        key = (self.arrays.cuda.runtime.getDevice(), variant.symbol)
-        if key not in self._functions:
-            self.compile([variant])
-        function = self._functions[key].kernel
+        """Launch cooperatively; CuPy would shrink a grid that the device does not hold, and leave work undone."""
+        function, most = self._resident(variant)
+        if blocks > most:
+            raise UnsupportedError(
+                f"kernel {variant.kernel} is to run in {blocks} blocks at once, but this GPU holds {most} of them; "
+                "use engine cpu"
+            )
         threads, shared = (variant.shape.threads,), variant.shared
         function((blocks,), threads, arguments, shared_mem=shared, enable_cooperative_groups=True)
+
+    def _resident(self, variant: Variant) -> tuple[Any, int]:
+        """Return a kernel that stays, and how many blocks of it the device holds."""
+        key = (self.arrays.cuda.runtime.getDevice(), variant.symbol)
+        if key not in self._residents:
+            self.compile([variant])
+            function = self._functions[key].kernel
+            held = self.arrays.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor
+            each = held(function.ptr, variant.shape.threads, variant.shared)
+            self._residents[key] = function, each * self.processors
+        return self._residents[key]
 
     def to_host(self, array: Any) -> np.ndarray[Any, Any]:
         """Copy and wait."""
@@ -170,7 +195,7 @@ class CudaBackend(Backend):
 
     def note(self, numbers: Any) -> Callable[[], Floats]:
         """Copy into pinned memory, in turn into each of some rooms, on the current stream."""
-        room, copied = next(self._rooms)
+        room, copied = next(self._own.rooms)
         runtime, stream = self.arrays.cuda.runtime, self.arrays.cuda.get_current_stream()
         to_host = runtime.memcpyDeviceToHost
         runtime.memcpyAsync(room.ctypes.data, numbers.data.ptr, numbers.nbytes, to_host, stream.ptr)
@@ -195,3 +220,28 @@ class CudaBackend(Backend):
         """Return what the driver and CuPy's pool have free."""
         free, _ = self.arrays.cuda.runtime.memGetInfo()
         return int(free) + int(self.arrays.get_default_memory_pool().free_bytes())
+
+
+def _abandon(stream: Any) -> None:
+    """End a capture in which something failed."""
+    with suppress(RuntimeError):
+        stream.end_capture()
+
+
+_of_devices: dict[int, CudaBackend] = {}
+
+
+def of_device() -> CudaBackend:
+    """Return the backend of CuPy's current device.
+
+    Raises
+    ------
+    UnavailableError
+        If CuPy or a device is missing.
+    """
+    device = import_module("cupy").cuda.runtime.getDevice() if _of_devices else -1
+    if device in _of_devices:
+        return _of_devices[device]
+    made = CudaBackend()
+    _of_devices[made.arrays.cuda.runtime.getDevice()] = made
+    return made

@@ -93,6 +93,10 @@ class HostBackend(Backend):
         """Return one: blocks run one after the other."""
         return 1
 
+    def most_blocks(self, variant: Variant) -> int:  # noqa: ARG002
+        """Return one, as well."""
+        return 1
+
     def run_resident(self, variant: Variant, blocks: int, arguments: tuple[Any, ...]) -> None:
         """Run the one block that may wait for all."""
         self._run(variant, blocks, variant.shape.threads, arguments)

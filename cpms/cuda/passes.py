@@ -77,7 +77,7 @@ class Split:
         arrays = current().arrays
         starts, sources = rows.starts[: nodes + 1], rows.sources[: rows.edges_before(nodes)]
         inside = sources < np.uint32(nodes)
-        counted = arrays.concatenate([arrays.zeros(1, np.uint32), arrays.cumsum(inside).astype(np.uint32)])
+        counted = arrays.concatenate([arrays.zeros(1, np.uint32), arrays.cumsum(inside, dtype=np.uint32)])
         indptr, kept = counted[starts], sources[inside]
         degree = arrays.bincount(kept.astype(np.int64), minlength=nodes).astype(np.uint32)
         return cls(name, nodes, len(kept), indptr, kept, degree, starts - indptr, sources[~inside])

@@ -161,7 +161,11 @@ def prepared(problem: Problem, engine: str) -> Refinement:
     if reason:
         raise UnsupportedError(reason)
     with current().memory_for(problem.graph.name, needed_bytes(problem)):
-        return _peeled(problem) or CudaRefinement.of(problem)
+        try:
+            found = _peeled(problem)
+        except current().out_of_memory:
+            found = None  # It takes twice what sweeps over all nodes need.
+        return found or CudaRefinement.of(problem)
 
 
 def _peeled(problem: Problem) -> PeeledRefinement | None:

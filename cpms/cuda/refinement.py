@@ -11,6 +11,7 @@ import numpy as np
 
 from cpms.cuda import room, variants
 from cpms.cuda.backend import current
+from cpms.cuda.clock import seconds_since
 from cpms.cuda.resident import DEFAULT, Arrangement, ResidentGraph
 from cpms.cuda.vectors import vector_length
 from cpms.engine import Asked, Floats, Norm, Problem, Refinement, Round, Sweep
@@ -50,8 +51,9 @@ class CudaRefinement(Refinement):
         return cls(ResidentGraph.of(problem, arrangement))
 
     def expect(self, storage: FloatFormat | None) -> None:
-        """Compile."""
+        """Compile, and make room for the residual."""
         current().compile([self._variant(storage or FP32), *variants.SHARES])
+        self._given_for(storage or FP32)
 
     @property
     def graph(self) -> ResidentGraph:
@@ -118,6 +120,8 @@ class CudaRefinement(Refinement):
         if storage not in self._given:
             graph, vectors = self._graph, slots_for(storage)
             size = vectors * storage.nbytes(vector_length(graph.nodes))
+            with current().memory_for(f"the residual, {vectors} times in {storage.name},", size):
+                z = current().arrays.zeros(size, np.uint8)
             self._given[storage] = _Given(
                 variant=self._variant(storage),
                 graph=(
@@ -126,7 +130,7 @@ class CudaRefinement(Refinement):
                     np.uint64(0) if graph.kept is None else graph.kept,
                 ),
                 storing=stored(storage, storage.seed),
-                z=current().arrays.zeros(size, np.uint8),
+                z=z,
                 vectors=vectors,
             )
         return self._given[storage]
@@ -170,18 +174,19 @@ def _as_rounds(noted: Floats) -> Iterator[Round]:
 
     Lists, for a solve of a small graph takes little longer than arrays would.
     """
-    count, began_ns = noted[:2].tolist()
+    count, launched_ns = noted[:2].tolist()
     numbers = noted[2 : 2 + _EACH * int(count)].tolist()
     l1, squares, mass, sums, linf, ended_ns = (numbers[place::_EACH] for place in range(_EACH))
+    ended_s, began_s = seconds_since(launched_ns, ended_ns), 0.0
     cuts = [place for place, square in enumerate(squares) if square >= 0.0]
     for first, last in itertools.pairwise([*cuts, len(l1)]):
         yield Round(
             found=Sweep(l1[first], math.sqrt(squares[first]), linf[first], mass[first]),
             low=l1[first + 1 : last],
             sums=sums[first:last],
-            seconds=[(ended - began_ns) * 1e-9 for ended in ended_ns[first:last]],
+            seconds=[ended - began_s for ended in ended_s[first:last]],
         )
-        began_ns = ended_ns[last - 1]
+        began_s = ended_s[last - 1]
 
 
 def needed_bytes(problem: Problem) -> int:

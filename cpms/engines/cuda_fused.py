@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from cpms.cuda.backend import current
+from cpms.cuda.clock import seconds_since
 from cpms.cuda.compile import missing
 from cpms.cuda.peeled import prepared
 from cpms.cuda.refinement import NORMS, needed_bytes, too_large
@@ -60,10 +61,11 @@ class FusedOperator(Operator[Any]):
         )
         self.graph.launch(self._kernel, arguments)
         numbers = current().note(self.report)()
-        count, begin_ns = int(numbers[0]), numbers[1]
-        rows = numbers[2:][: _EACH * count].reshape(-1, _EACH).tolist()
-        found = [Sweep(l1, squares**0.5, linf, mass) for l1, squares, mass, linf, _ in rows]
-        return Sweeps(found, [float(row[-1] - begin_ns) * 1e-9 for row in rows])
+        count, launched_ns = numbers[:2].tolist()
+        rows = numbers[2:][: _EACH * int(count)].reshape(-1, _EACH)
+        l1, squares, mass, linf, ended_ns = rows.T.tolist()
+        found = list(map(Sweep, l1, np.sqrt(squares).tolist(), linf, mass))
+        return Sweeps(found, seconds_since(launched_ns, ended_ns))
 
     @cached_property
     def _kernel(self) -> Variant:

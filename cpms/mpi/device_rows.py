@@ -84,6 +84,10 @@ class DeviceRows:
             raise UnsupportedError(
                 f"ranks on GPUs keep the pattern alone, but {rows.name} has weights; use --local cpu, or ignore them"
             )
+        if rows.nodes >= 2**31:
+            raise UnsupportedError(
+                f"engine cuda counts nodes below 2^31; {rows.name} has {rows.nodes:,} nodes; use --local cpu"
+            )
         self.problem, self.rows, self.transport = problem, rows, transport
         halo = Halo.of(rows, transport.communicator)
         own = Graph(rows.indptr[rows.low : rows.high + 1], rows.sources, None, f"the share of {rows.name} of a rank")

@@ -66,7 +66,7 @@ struct Narrow<Packed<E, M, rounding>> {
         Run<Each * width / 8> run{};
 #if defined(__CUDA_ARCH__)
         constexpr bool by_pairs = rounding == Rounding::nearest && E == 5 && Each > 1 &&
-                                  (M == 10 || (M == 2 && __CUDA_ARCH__ >= 890));
+                                  ((M == 10 && __CUDA_ARCH__ >= 800) || (M == 2 && __CUDA_ARCH__ >= 890));
         if constexpr (by_pairs) {
 #pragma unroll
             for (int k = 0; k < Each; k += 2) {

@@ -83,12 +83,12 @@ struct Grid {
     }
 };
 
-// Nanoseconds on a clock of the device.
+// Nanoseconds on a clock of the device, of which 50 bits are kept: all of them would be rounded to 256 ns.
 CPMS_DEVICE double nanoseconds() {
 #if defined(__CUDA_ARCH__)
     u64 now;
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
-    return (double)now;
+    return (double)(now & ((1ull << 50) - 1));
 #else
     return 0.0;
 #endif

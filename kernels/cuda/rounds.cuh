@@ -112,7 +112,7 @@ struct Quantiser {
     }
 
     static CPMS_DEVICE u32 by_single(float value) {
-#if defined(__CUDA_ARCH__)
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
         if constexpr (E == 5 && M == 10 && rounding == Rounding::nearest) {
             u32 halves;  // of a pair: one number alone would take a slower way
             asm("cvt.rn.satfinite.f16x2.f32 %0, %1, %2;" : "=r"(halves) : "f"(0.0f), "f"(value));
