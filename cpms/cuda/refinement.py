@@ -170,10 +170,7 @@ def reported(report: Any) -> list[Round]:
 
 
 def _as_rounds(noted: Floats) -> Iterator[Round]:
-    """Cut what a launch reported into rounds, at full sweeps.
-
-    Lists, for a solve of a small graph takes little longer than arrays would.
-    """
+    """Cut what a launch reported into rounds, at full sweeps, in lists: arrays of so few numbers take longer."""
     count, launched_ns = noted[:2].tolist()
     numbers = noted[2 : 2 + _EACH * int(count)].tolist()
     l1, squares, mass, sums, linf, ended_ns = (numbers[place::_EACH] for place in range(_EACH))
