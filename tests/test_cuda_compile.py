@@ -88,7 +88,7 @@ def test_turing_has_what_fits_in_its_shared_memory(storage):
     shape = SHAPES[24]
     wanted = [
         *(variants.refine(storage, shape, personal=False), variants.fused_power(shape, personal=False)),
-        *variants.batch_low(storage, 1),
+        *variants.batch_low(storage, 4),
     ]
     status, log, _ = compiled(variants.program(wanted), "sm_75", *FAST)
     assert status == 0, log

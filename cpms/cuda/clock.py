@@ -11,10 +11,10 @@ def seconds_since(began_ns: float, ended_ns: list[float]) -> list[float]:
 
     Examples
     --------
-    >>> seconds_since(1000.0, [3000.0, 6000.0])
-    [2e-06, 5e-06]
-    >>> seconds_since(2.0**50 - 1000.0, [1000.0])
-    [2e-06]
+    >>> seconds_since(1e9, [2e9, 4e9])
+    [1.0, 3.0]
+    >>> seconds_since(2.0**50 - 1e9, [1e9])
+    [2.0]
     """
     if ended_ns and ended_ns[-1] < began_ns:
         ended_ns = [ended + _AROUND_NS if ended < began_ns else ended for ended in ended_ns]
