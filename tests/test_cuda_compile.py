@@ -157,9 +157,6 @@ class FakeCuPy:
         class compiler:  # noqa: N801
             pass
 
-        class Device:
-            id = 0
-
     @staticmethod
     def RawModule(**_):  # noqa: N802
         return BrokenModule()
@@ -168,7 +165,7 @@ class FakeCuPy:
 def test_a_kernel_that_does_not_compile_is_a_sentence_with_the_log():
     FakeCuPy.cuda.compiler.CompileException = FakeCuPy.CompileError
     backend = compiling.CudaBackend.__new__(compiling.CudaBackend)
-    backend.arrays, backend._functions = FakeCuPy, {}
+    backend.arrays, backend._functions, backend.current_device = FakeCuPy, {}, lambda: 0
     with using(backend), pytest.raises(CpmsError, match=r"scale__w64.*do not compile:\nstorage.cuh\(7\)"):
         backend.compile([variants.scale(FP64, 1)])
     assert isinstance(backend, Backend)

@@ -61,9 +61,15 @@ def test_their_table_has_ours_of_processors_and_of_a_gpu_at_every_size(tmp_path)
     table = pd.read_csv(tmp_path / "scaling_table1.csv").set_index("vertices")
     assert len(table) == len(present.printed("agrawal_table1"))
     assert (table.loc[:20_000_000, ["serial, ours", "mpi, cpu products, 2 ranks"]] > 0).all(axis=None)
-    large = pd.read_json(present.folder("experiments") / "results" / "gpu_large.jsonl", lines=True)
-    for nodes, solves in large.groupby("nodes"):
-        assert table["cuda, float64, ours"][nodes] == pytest.approx(1e3 * solves.solve_s.median())
+    on_gpu = pd.read_json(present.folder("experiments") / "results" / "gpu_table1.jsonl", lines=True)
+    sized = table.reset_index().set_index(["vertices", "edges"])
+    columns = {"cusparse": "cuSPARSE, ours", "cuda_fused": "CUDA, fp64, ours"}
+    for _, row in on_gpu.iterrows():
+        line = sized.loc[row.nodes, row.edges]
+        for solve in row.results:
+            column = "CUDA, refine, ours" if solve.get("method") == "refine" else columns[solve["engine"]]
+            assert line[column] == pytest.approx(1e3 * solve["solve_s"])
+    assert table[[*columns.values(), "CUDA, refine, ours"]].notna().all(axis=None)
 
 
 def test_the_report_divides_wrongly_where_it_should_divide():

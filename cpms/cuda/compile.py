@@ -87,6 +87,7 @@ class CudaBackend(Backend):
         import cupy
 
         self.arrays = cupy
+        self.current_device: Callable[[], int] = cupy.cuda.runtime.getDevice
         self.out_of_memory = cupy.cuda.memory.OutOfMemoryError
         self._attributes = cupy.cuda.Device().attributes
         self.processors = self._attributes["MultiProcessorCount"]
@@ -98,7 +99,7 @@ class CudaBackend(Backend):
 
     def compile(self, variants: Iterable[Variant]) -> None:
         """Compile what is not ready yet, as one module."""
-        device = self.arrays.cuda.Device().id
+        device = self.current_device()
         wanted = [v for v in dict.fromkeys(variants) if (device, v.symbol) not in self._functions]
         if not wanted:
             return
@@ -118,7 +119,7 @@ class CudaBackend(Backend):
 
     def run(self, variant: Variant, blocks: int, arguments: tuple[Any, ...]) -> None:
         """Launch on the current stream."""
-        key = (self.arrays.cuda.runtime.getDevice(), variant.symbol)
+        key = (self.current_device(), variant.symbol)
         if key not in self._functions:
             self.compile([variant])
         self._functions[key]((blocks,), (THREADS,), arguments)
@@ -179,7 +180,7 @@ class CudaBackend(Backend):
 
     def _resident(self, variant: Variant) -> tuple[Any, int]:
         """Return a kernel that stays, and how many blocks of it the device holds."""
-        key = (self.arrays.cuda.runtime.getDevice(), variant.symbol)
+        key = (self.current_device(), variant.symbol)
         if key not in self._residents:
             self.compile([variant])
             function = self._functions[key].kernel
@@ -239,9 +240,10 @@ def of_device() -> CudaBackend:
     UnavailableError
         If CuPy or a device is missing.
     """
-    device = import_module("cupy").cuda.runtime.getDevice() if _of_devices else -1
-    if device in _of_devices:
-        return _of_devices[device]
+    if _of_devices:  # Each launch comes by here: to look up CuPy again would take longer than all else.
+        device = next(iter(_of_devices.values())).current_device()
+        if device in _of_devices:
+            return _of_devices[device]
     made = CudaBackend()
-    _of_devices[made.arrays.cuda.runtime.getDevice()] = made
+    _of_devices[made.current_device()] = made
     return made

@@ -78,7 +78,7 @@ def _on_gpu(beside):
 
 
 def _gpu_too(beside):
-    return "" if beside.empty else f" and on one {beside.gpu.dropna().iloc[0]} with ranks left there"
+    return "" if beside.empty else f" and on one {beside.gpu.dropna().iloc[0]} where the ranks stay"
 
 
 def _table1(ours, on_gpu):
