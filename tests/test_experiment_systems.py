@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from cpms.engines import opencl
 from cpms.experiment import config, contestants, present, rows
 from cpms.experiment.contestants import Contestant, Solver
 from cpms.experiment.held import held_bytes
+from cpms.experiment.kinds import contest
 from cpms.experiment.runner import run
 from cpms.mpi import launch
 from cpms.shipped import folder
@@ -214,3 +216,21 @@ def test_contestants_of_a_device_solve_and_hold_at_least_their_matrix(host_backe
     assert again.bits == solved.bits
     assert again.sizes == {}
     assert solved.sizes["held_bytes"] >= solved.sizes["matrix_bytes"] > 0
+
+
+@pytest.mark.parametrize(
+    ("ranks", "times", "counted"),
+    [
+        (None, [9e-3, 3e-3, 2e-3, 1e-3], [3e-3, 1e-3]),
+        (None, [0.5, 0.4], [0.5, 0.4]),
+        (2, [3e-3, 1e-3], [3e-3, 1e-3]),
+    ],
+)
+def test_short_solves_are_timed_behind_one_of_their_own(ranks, times, counted):
+    status = cpms.Status.CONVERGED
+    solves = iter([contestants.Solved(np.ones(3), status, [64], [at], at, {}) for at in [1.0, *times]])
+    solver = SimpleNamespace(solve=lambda *_, **__: next(solves))
+    entered = contest._Entered(solver, {"engine": "mpi" if ranks else "cpu", "ranks": ranks})
+    for _ in counted:
+        entered.sample()
+    assert entered.columns()["solve_samples_s"] == counted
