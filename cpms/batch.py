@@ -22,7 +22,7 @@ from cpms.graph import Graph, require_graph
 from cpms.main_memory import in_main_memory
 from cpms.power import status_after
 from cpms.precision import FLOAT64
-from cpms.refine import Refining, default_policy
+from cpms.refine import Refining, default_policy, storage_planned
 from cpms.result import Result, Status, Step
 from cpms.scalars import whole
 from cpms.solve import Method, pagerank, storage_asked_for
@@ -169,6 +169,8 @@ def personalized_pagerank(
     problem = Problem(graph, damping, None, dangling)
     executor = engines.chosen(engine, problem, "batch")
     chosen = given or (executor.refines_in if method == "refine" else FP64)
+    if policy is not None:
+        chosen = storage_planned(policy, given)
     began = time.perf_counter()
     run = prepared(executor, problem, method, chosen, policy)
     prepare_s = time.perf_counter() - began

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, cast, get_args
 
@@ -57,6 +58,9 @@ class SegmentFormat:
     rounding: Rounding = "zero"
 
     def __post_init__(self) -> None:
+        if isinstance(self.widths, str | bytes) or not isinstance(self.widths, Iterable):
+            raise InputError(f"format {self.name!r} has segment widths {self.widths!r}; give a tuple such as (32, 32)")
+        object.__setattr__(self, "widths", tuple(whole("segment width", width) for width in self.widths))
         if any(width not in (8, 16, 32, 64) for width in self.widths) or sum(self.widths) != DOUBLE_BITS:
             raise InputError(
                 f"format {self.name!r} has segment widths {self.widths}; they can be 8, 16, 32 or 64 bits "
@@ -154,6 +158,8 @@ class FloatFormat:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        for field in ("exponent_bits", "mantissa_bits", "seed"):
+            object.__setattr__(self, field, whole(field, getattr(self, field)))
         if not 2 <= self.exponent_bits <= 11 or self.mantissa_bits < 1 or self.width not in (8, 16, 32):
             raise InputError(
                 f"format {self.name!r} has {self.exponent_bits} exponent and {self.mantissa_bits} mantissa "

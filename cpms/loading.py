@@ -75,7 +75,7 @@ def load(
         progress=progress,
     )
     try:
-        text = os.fspath(source)
+        text = os.fsdecode(source)
     except TypeError:
         raise InputError(f"source is {source!r}; give the path of a file, a name, or a generator") from None
     if readers.is_file(text):

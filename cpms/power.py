@@ -49,8 +49,8 @@ def power(
     l1: list[float] = []
     ahead: Callable[[], Sweep] | None = None
     began = time.perf_counter()
+    _check_level(level, written)
     while True:  # Line 4.
-        _check_level(level, written)
         under_way = ahead or operator.queue(x, out, level, len(history), stopping.norm)
         if under_way:
             goes_on = _goes_on(history, controller, state, level, stopping)
@@ -85,6 +85,7 @@ def power(
             moves = following != level or (l1[-1] > 0.0 and (len(l1) < 2 or l1[-1] < l1[-2]))
             if confirmed is None or confirmed(ranks) or not moves or len(history) >= stopping.max_iterations:
                 return ranks, status, history
+        _check_level(following, written)
         if following != level:
             ahead = None
         converts = following == FLOAT64 and level != FLOAT64
@@ -119,12 +120,17 @@ def _bits(level: Level, storage: Format) -> tuple[int, int]:
 
 
 def _check_level(level: Level, written: int) -> None:
+    if not isinstance(level, Level):
+        raise InputError(f"the controller returned {level!r}; it must return a cpms.Level and a state")
     if level == FLOAT64:
         return
     if not written:
         raise InputError(f"the controller asks for {level} after float64; what was converted stays float64")
     if level.read > written:
-        raise InputError(f"the controller reads {level.read} segments where only {written} were written")
+        raise InputError(
+            f"the controller reads {level.read} segments where only {written} were written; "
+            f"let it return {Level(written, level.read)} one sweep earlier"
+        )
 
 
 def status_after(history: list[Step], l1: list[float], stopping: Stopping) -> Status | None:

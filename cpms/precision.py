@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from cpms.errors import InputError
 from cpms.format import Format
+from cpms.scalars import real, whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,9 @@ class Controller(ABC):
     handed again, so a residual history can be replayed without a device. When the level it
     returns reads more than the last one did, the solver normalises the vector to mass 1 before
     it goes on; when it returns `FLOAT64`, the solver also converts matrix and vector.
+
+    A sweep can read no more segments than the one before has written: one sweep before reads go up to 2, a controller
+    returns ``Level(1, 2)``, and then ``Level(2, 2)``.
     """
 
     constant: ClassVar[bool] = False
@@ -64,6 +68,11 @@ class Controller(ABC):
             level, state = self.update(state, residual)
             levels.append(level)
         return levels
+
+
+def _require_controller(given: Any) -> None:
+    if not isinstance(given, Controller):
+        raise InputError(f"a controller wraps another, such as cpms.Threshold(), not {given!r}")
 
 
 @dataclass(frozen=True)
@@ -123,6 +132,9 @@ class Threshold(Controller):
     factor: float = 10.0
     stagnation: bool = True
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "factor", real("factor", self.factor))
+
     def init(self, storage: Format) -> tuple[Level, Any]:
         """Return the lowest level."""
         level = Level(1, 1)
@@ -166,8 +178,10 @@ class Schedule(Controller):
     def __post_init__(self) -> None:
         if not isinstance(self.rises, Mapping):
             raise InputError(f"schedule is {self.rises!r}; give segments by sweep, such as {{0: 1, 20: 2}}")
-        steps = sorted(self.rises)
-        reads = [self.rises[step] for step in steps]
+        rises = {whole("sweep", sweep): whole("segments", read) for sweep, read in self.rises.items()}
+        object.__setattr__(self, "rises", rises)
+        steps = sorted(rises)
+        reads = [rises[step] for step in steps]
         if not steps or steps[0] != 0 or reads != sorted(reads):
             raise InputError(f"schedule {dict(self.rises)} must begin at sweep 0 and never read fewer segments later")
 
@@ -204,6 +218,9 @@ class WriteAhead(Controller):
     inner: Controller
     by: int = 1
 
+    def __post_init__(self) -> None:
+        _require_controller(self.inner)
+
     def init(self, storage: Format) -> tuple[Level, Any]:
         """Return the inner controller's first level, writing more."""
         level, state = self.inner.init(storage)
@@ -234,6 +251,9 @@ class StartAt(Controller):
 
     inner: Controller
     read: int
+
+    def __post_init__(self) -> None:
+        _require_controller(self.inner)
 
     def init(self, storage: Format) -> tuple[Level, Any]:
         """Return the inner controller's first level, raised to the least."""
@@ -268,6 +288,9 @@ class AtMost(Controller):
 
     inner: Controller
     read: int
+
+    def __post_init__(self) -> None:
+        _require_controller(self.inner)
 
     def init(self, storage: Format) -> tuple[Level, Any]:
         """Return the inner controller's first level, or float64."""

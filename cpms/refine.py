@@ -23,11 +23,12 @@ from typing import Any, NamedTuple
 from cpms.engine import Floats, Refinement, Round
 from cpms.errors import InputError
 from cpms.extrapolation import DEPTH
-from cpms.format import FP16, FP32, FloatFormat, Format
+from cpms.format import FP16, FP32, FP64, FloatFormat, Format, format_of
 from cpms.low_until import low_limit
 from cpms.precision import FLOAT64, Level
 from cpms.quantising import quantiser
 from cpms.result import Status, Step
+from cpms.scalars import real
 from cpms.stopping import STALLED_ITERATIONS, Stopping
 
 _NOISE = 3.0
@@ -44,13 +45,17 @@ _LEAST_GAIN = 8e-6
 class Plan:
     """How the low sweeps of a round go: format Q, and the factor by which they shrink the residual.
 
-    Without ``storage`` there are none: rounds are full sweeps.
+    Without ``storage`` there are none: rounds are full sweeps. A format of segments stands for its first one, and a
+    name for its format.
     """
 
     storage: FloatFormat | None
     gain: float
 
     def __post_init__(self) -> None:
+        if self.storage is not None:
+            object.__setattr__(self, "storage", quantiser(format_of(self.storage)))
+        object.__setattr__(self, "gain", real("gain", self.gain))
         if not 0.0 < self.gain <= 1.0:
             raise InputError(f"gain is {self.gain}; it must lie above 0 and be at most 1")
 
@@ -58,7 +63,7 @@ class Plan:
 class Refining(ABC):
     """Policy that plans rounds from residuals; state is returned, not kept."""
 
-    trust: float
+    trust: float = _NOISE
     """The plan stays as long as a full sweep finds at most so many times what low sweeps promised."""
 
     @abstractmethod
@@ -88,6 +93,9 @@ class FixedGain(Refining):
     storage: FloatFormat
     gain: float | None = None
     trust = math.inf
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "storage", quantiser(format_of(self.storage)))
 
     def init(self) -> tuple[Plan, Any]:
         """Return the one plan there is."""
@@ -126,7 +134,11 @@ class AdaptiveGain(Refining):
     """
 
     ladder: tuple[FloatFormat, ...]
-    trust = _NOISE
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.ladder, tuple | list) or not self.ladder:
+            raise InputError(f"ladder is {self.ladder!r}; give one format or more, such as (cpms.FP16, cpms.FP32)")
+        object.__setattr__(self, "ladder", tuple(quantiser(format_of(storage)) for storage in self.ladder))
 
     def init(self) -> tuple[Plan, Any]:
         """Return the first format's plan."""
@@ -166,7 +178,7 @@ class Planning:
 
     def __init__(self, policy: Refining, damping: float) -> None:
         self._policy, self._damping = policy, damping
-        self.plan, self._state = policy.init()
+        self.plan, self._state = _checked(policy, policy.init())
         self._promised, self._before = 1.0, math.inf
         self._behind, self._cut = self.plan, 0
         self._l1: list[float] = []
@@ -189,6 +201,9 @@ class Planning:
         """Whether the last full sweep found less in L1 than the one before; True if there is none to compare with."""
         return len(self._l1) < 2 or self._l1[-1] < self._l1[-2]
 
+    def _next(self, promised: float, found: float) -> tuple[Plan, Any]:
+        return _checked(self._policy, self._policy.update(self._state, promised, found))
+
     def _look_at(self, made: Round, plan: Plan) -> None:
         """Plan the next round after one that went by this plan.
 
@@ -199,13 +214,20 @@ class Planning:
         if 0.0 < self._before < math.inf and self._behind == self.plan:
             found = l1 / self._before
             held = self._cut and found > self._damping ** (self._cut - 2 * DEPTH)
-            self.plan, self._state = self._policy.update(self._state, 0.0 if held else self._promised, found)
+            self.plan, self._state = self._next(0.0 if held else self._promised, found)
         self._promised, self._before, self._behind = made.low[-1] / l1 if made.low else 1.0, l1, plan
         self._cut = len(made.low) if len(made.low) >= low_limit(plan.gain, self._damping) else 0
         if self.plan == plan and self._cut and self._promised > _NO_PROGRESS:
-            wider, state = self._policy.update(self._state, 0.0, self._promised)
+            wider, state = self._next(0.0, self._promised)
             if wider.storage is not None:  # Whether low sweeps are of no use at all, a full one has to say.
                 self.plan, self._state = wider, state
+
+
+def _checked(policy: Refining, planned: Any) -> tuple[Plan, Any]:
+    """Return what a policy has planned; refuse what is no plan and state."""
+    if not isinstance(planned, tuple) or len(planned) != 2 or not isinstance(planned[0], Plan):
+        raise InputError(f"{type(policy).__name__} planned {planned!r}; it must return a cpms.refine.Plan and a state")
+    return planned
 
 
 def default_gain(storage: FloatFormat) -> float:
@@ -235,6 +257,29 @@ def default_policy(storage: Format) -> Refining:
     """
     first = quantiser(storage)
     return AdaptiveGain((first, *(wider for wider in (FP16, FP32) if wider.width > first.width)))
+
+
+def storage_planned(policy: Refining, given: Format | None) -> Format:
+    """Return the format with which a policy begins, as it was asked for.
+
+    Raises
+    ------
+    InputError
+        If another one was asked for.
+
+    Examples
+    --------
+    >>> storage_planned(FixedGain(FP16), None).name
+    'fp16'
+    """
+    plan, _ = _checked(policy, policy.init())
+    if given is None:
+        return plan.storage or FP64
+    if plan.storage is not None and plan.storage != quantiser(given):
+        raise InputError(
+            f"storage is {given.name}, but the policy begins with {plan.storage.name}; leave storage out, or give that"
+        )
+    return given
 
 
 def read(operator: Refinement) -> Floats:

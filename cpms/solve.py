@@ -15,7 +15,7 @@ from cpms.graph import Graph, require_graph
 from cpms.main_memory import in_main_memory, to_host
 from cpms.power import power
 from cpms.precision import Controller, default_controller
-from cpms.refine import Refining, default_policy
+from cpms.refine import Refining, default_policy, storage_planned
 from cpms.refined import refined
 from cpms.result import Result, Step
 from cpms.segmented import on_device
@@ -114,14 +114,13 @@ def pagerank(
     problem = Problem(graph, damping, teleport, dangling)
     stopping = Stopping(tol, norm, max_iterations, iterations)
     executor = engines.chosen(engine, problem, method, storage=given or FP64, layout=resolved_layout(graph, layout))
-    chosen = given or (executor.refines_in if method == "refine" else FP64)
     if method not in executor.methods:
         raise UnsupportedError(f"engine {executor.name} has no method {method!r}; it has {', '.join(executor.methods)}")
     first = first_iterate(graph, start if executor.takes_device_arrays else in_main_memory(start))
     referee, kept = Referee(problem, stopping), _Kept()
     began = time.perf_counter()
     if method == "refine":
-        policy = _refining(controller, chosen)
+        policy, chosen = _refining(controller, given, executor.refines_in)
         chosen_layout = _refine_layout(graph, layout)
         refinement = executor.refinement(problem)
         refinement.expect(policy.init()[0].storage)
@@ -131,7 +130,7 @@ def pagerank(
             in_rounds=start is not None or iterations is not None,
         )
     else:
-        chosen_layout = resolved_layout(graph, layout)
+        chosen, chosen_layout = given or FP64, resolved_layout(graph, layout)
         if layout == "auto" and chosen_layout not in executor.layouts:
             chosen_layout = executor.layouts[0]
         reason = executor.unsupported(problem, chosen, chosen_layout)
@@ -209,12 +208,17 @@ def _controller(controller: Controller | Refining | None, storage: Format) -> Co
     return controller or default_controller(storage)
 
 
-def _refining(controller: Controller | Refining | None, storage: Format) -> Refining:
+def _refining(
+    controller: Controller | Refining | None, given: Format | None, otherwise: Format
+) -> tuple[Refining, Format]:
+    """Return a policy, and the format with which it begins; without one that which was given, or else another."""
     if isinstance(controller, Controller):
         raise InputError("this controller raises levels of method 'power'; give a Refining policy, or method='power'")
     if not isinstance(controller, Refining | None):
         raise InputError(f"controller is {controller!r}; give a policy such as cpms.refine.AdaptiveGain((cpms.FP16,))")
-    return controller or default_policy(storage)
+    if controller is None:
+        return default_policy(given or otherwise), given or otherwise
+    return controller, storage_planned(controller, given)
 
 
 def _refine_layout(graph: Graph, layout: str) -> str:

@@ -298,3 +298,13 @@ def test_as_a_process(triangle):
     assert done.returncode == 0
     assert done.stderr == ""
     assert json.loads(done.stdout)["converged"]
+
+
+def test_repeated_edges_and_self_loops_are_dropped_as_asked(capsys, tmp_path):
+    path = tmp_path / "twice.txt"
+    path.write_text("0 1\n0 1\n1 0\n1 1\n")
+    counts = []
+    for options in ((), ("--duplicates", "drop"), ("--self-loops", "drop")):
+        assert cli.main(["rank", str(path), "--json", *options]) == 0
+        counts.append(json.loads(capsys.readouterr().out)["edges"])
+    assert counts == [4, 3, 3]

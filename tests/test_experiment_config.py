@@ -41,7 +41,27 @@ def test_what_a_kind_does_not_read_is_refused(tmp_path, kind):
     with pytest.raises(InputError) as error:
         read(tmp_path, f'name = "x"\nkind = "{kind}"\n' + "".join(f"{name} = 2\n" for name in ignored))
     for name in ignored:
-        assert f"{name}: Extra inputs are not permitted" in str(error.value)
+        assert f"{name}: is no key of this kind" in str(error.value)
+
+
+def test_of_a_mistyped_key_the_nearest_is_named_and_all_others(tmp_path):
+    with pytest.raises(InputError, match=r"storage: .* did you mean storages\? It has .*engines, "):
+        read(tmp_path, GOOD + 'storage = ["fp64"]\n')
+
+
+@pytest.mark.parametrize("axis", ["graphs", "methods", "storages", "layouts", "engines", "tolerances", "policies"])
+def test_an_axis_without_values_is_refused(tmp_path, axis):
+    text = GOOD.replace('["grid:rows=3,columns=3"]', "[]") if axis == "graphs" else GOOD + f"{axis} = []\n"
+    with pytest.raises(InputError, match=f"{axis}: .* at least 1 item"):
+        read(tmp_path, text)
+
+
+def test_options_of_graphs_are_in_cells_where_they_are_not_the_usual_ones(tmp_path):
+    usual = 'duplicates = "keep"\nself_loops = "keep"\nids = "keep"\ndangling = "teleport"\n'
+    plain = read(tmp_path, GOOD).cells()
+    assert read(tmp_path, GOOD + usual).cells() == plain
+    (cell,) = read(tmp_path, GOOD + 'duplicates = "drop"\ndangling = "uniform"\n').cells()
+    assert cell == {**plain[0], "duplicates": "drop", "dangling": "uniform"}
 
 
 def test_all_faults_are_named_at_once(tmp_path):

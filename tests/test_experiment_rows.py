@@ -169,3 +169,34 @@ def test_rows_cannot_go_where_a_file_is(tmp_path):
     (tmp_path / "out").write_text("")
     with pytest.raises(InputError, match="cannot be written"), rows.opened(tmp_path / "out" / "x.jsonl"):
         pass
+
+
+def test_what_was_measured_on_other_threads_or_less_warm_is_measured_again(tmp_path):
+    path = tmp_path / "speed.toml"
+    text = 'name = "speed"\nkind = "pagerank"\ngraphs = ["grid:rows=3,columns=3"]\nengines = ["reference"]\n'
+    counts = []
+    for asked in ("", "threads = 1\n", "threads = 1\n", "warmup = 2\n", "warmup = 2\nrecord_history = false\n"):
+        path.write_text(text + asked)
+        target = run(path, output=tmp_path)
+        counts.append(len(rows.read(target)))
+    first, *_, last = rows.read(target)
+    again = 0 if first["threads"] == 1 else 1
+    assert counts == [1, 1 + again, 1 + again, 2 + again, 2 + again]
+    assert (first["warmup"], last["warmup"]) == (1, 2)
+
+
+def test_graphs_are_loaded_and_solved_as_asked(tmp_path):
+    (tmp_path / "gap.txt").write_text("0 9\n9 0\n0 9\n9 5\n5 5\n")
+    found = {}
+    for asked in ('ids = "compact"', 'duplicates = "drop"', 'self_loops = "drop"', 'dangling = "uniform"'):
+        path = tmp_path / "asked.toml"
+        text = f'name = "asked"\nkind = "pagerank"\ngraphs = ["{tmp_path}/gap.txt"]\nreference_tol = 1e-13\n{asked}\n'
+        path.write_text(text)
+        found[asked.split()[0]] = rows.read(run(path, output=tmp_path))[-1]
+    assert {key: (row["nodes"], row["edges"]) for key, row in found.items()} == {
+        "ids": (3, 5),
+        "duplicates": (10, 4),
+        "self_loops": (10, 4),
+        "dangling": (10, 5),
+    }
+    assert all(row["error_l1"] <= row["error_bound"] for row in found.values())

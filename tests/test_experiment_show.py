@@ -216,3 +216,13 @@ def test_the_roofline_has_fused_sweeps_beside_products(tmp_path):
     swept = pd.read_csv(tmp_path / "roofline_fused.csv")
     assert set(swept.bits) == {8, 16, 32, 64}
     assert swept["of copy"].between(0, 1.1).all()
+
+
+def test_the_quick_start_is_shown_without_what_a_configuration_left_out(tmp_path):
+    path = tmp_path / "quickstart.toml"
+    path.write_text(
+        'name = "quickstart"\nkind = "pagerank"\ngraphs = ["grid:rows=9,columns=9"]\nstorages = ["cpms2"]\n'
+    )
+    run(path, output=tmp_path)
+    names = {written.name for written in present.show("quickstart", results=tmp_path, output=tmp_path / "out")}
+    assert {"quickstart.md", "quickstart_ranking.md"} <= names

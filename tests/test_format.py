@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -188,3 +189,31 @@ def test_segments_that_do_not_exist_cannot_be_read(format, read):
 def test_blocks_are_128_bytes_of_the_narrowest_segment(planes):
     format = segment_format("mine", 8, 8, 16, 32, planes=planes)
     assert format.block == (None if planes else 128)
+
+
+def test_fields_are_pythons_own_numbers():
+    right = SegmentFormat("m", (16, 16, 32), 64)
+    for widths in ([16, 16, 32], np.array([16, 16, 32]), (16.0, 16, np.int8(32)), iter((16, 16, 32))):
+        made = SegmentFormat("m", widths, np.int64(64))
+        assert made == right
+        assert hash(made) == hash(right)
+        assert [type(width) for width in made.widths] == [int] * 3
+    half = FloatFormat("half", np.int8(5), 10.0, seed=np.uint64(2**63))
+    assert half == FloatFormat("half", 5, 10, seed=2**63)
+    assert all(type(number) is int for number in (half.exponent_bits, half.mantissa_bits, half.seed))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: SegmentFormat("m", 64, None),
+        lambda: SegmentFormat("m", "64", None),
+        lambda: SegmentFormat("m", (32.5, 31.5), 64),
+        lambda: FloatFormat("m", "5", 10),
+        lambda: FloatFormat("m", 5, None),
+        lambda: FloatFormat("m", 5, 10, seed=1.5),
+    ],
+)
+def test_fields_that_are_no_numbers_are_refused(make):
+    with pytest.raises(InputError, match=r"whole number|give a tuple"):
+        make()

@@ -361,3 +361,25 @@ def test_without_mpi_the_command_exits_with_3(tmp_path):
     done = subprocess.run([sys.executable, "-c", program, tmp_path, "uniform:scale=4"], capture_output=True, text=True)
     assert done.returncode == 3
     assert "cpms[mpi]" in done.stderr
+
+
+@needs_mpi
+def test_the_whole_graph_is_loaded_as_asked(tmp_path):
+    path = tmp_path / "gap.txt"
+    path.write_text("0 9 0\n9 0 1\n")
+    code, output, errors = ranked(2, path, "--whole", "--weights", "ignore", "--ids", "compact", "--json")
+    assert code == 0, errors
+    assert json.loads(output)["nodes"] == 2
+    code, _, errors = ranked(2, path, "--weights", "ignore")
+    assert code == 2
+    assert "--weights ignore: ranks that read shares take files as they are; add --whole" in errors
+
+
+@needs_mpi
+def test_more_nodes_than_ranks_of_a_host_have_room_for_are_refused(tmp_path):
+    path = tmp_path / "gap.txt"
+    path.write_text(f"0 {10**15}\n")
+    code, _, errors = ranked(2, path)
+    assert code == 2
+    assert "gap: 1,000,000,000,000,001 nodes, of which each of 2 ranks keeps sums, needs" in errors
+    assert "--whole --ids compact" in errors

@@ -15,6 +15,8 @@ from cpms.format import NAMED
 from cpms.precision import FLOAT64, default_controller
 from cpms.testing import float_formats, segment_formats
 
+GRAPH = cpms.Graph.from_edges([0, 1, 2, 3], [1, 2, 0, 0])
+
 THRESHOLDS = {16: 0.625, 32: 10 * 2.0**-20, 48: 10 * 2.0**-36}
 residual_lists = st.lists(
     st.one_of(st.floats(0.0, 2.0), st.sampled_from([1e-3, 1e-6, 1e-9, 1e-11, 0.625])), max_size=30
@@ -227,3 +229,44 @@ def test_a_schedule_begins_at_sweep_0_and_never_falls(rises):
 def test_levels_that_the_format_does_not_have_are_refused_at_the_start(controller):
     with pytest.raises(InputError, match="4 segments"):
         controller.replay(cpms.CPMS4, [])
+
+
+@pytest.mark.parametrize("planned", [(1, 1), None, "1"])
+def test_what_is_no_level_is_refused(planned):
+    class Careless(cpms.Controller):
+        def init(self, _):
+            return Level(1, 1), 0
+
+        def update(self, *_):
+            return planned, 0
+
+    with pytest.raises(InputError, match=r"the controller returned .*; it must return a cpms.Level and a state"):
+        cpms.pagerank(GRAPH, storage="cpms4", engine="reference", controller=Careless())
+
+
+def test_a_rise_without_writing_ahead_says_what_to_return():
+    class Hasty(cpms.Controller):
+        def init(self, _):
+            return Level(1, 1), 1
+
+        def update(self, state, _):
+            return Level(state + 1, state + 1), state + 1
+
+    with pytest.raises(InputError, match=r"let it return Level\(read=1, write=2\) one sweep earlier"):
+        cpms.pagerank(GRAPH, storage="cpms4", engine="reference", controller=Hasty())
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Threshold("a"),
+        lambda: Schedule({0: "a"}),
+        lambda: Schedule({0: 1, "3": 2}),
+        lambda: AtMost(Threshold, 2),
+        lambda: StartAt(None, 2),
+        lambda: WriteAhead("paper"),
+    ],
+)
+def test_parts_of_controllers_are_checked_when_made(make):
+    with pytest.raises(InputError, match=r"must be a|wraps another"):
+        make()

@@ -421,7 +421,7 @@ def test_named_edge_lists(folder, data, size, separator):
     assert (graph.weights is None) == (weights is None)
 
 
-@pytest.mark.parametrize("line", ["u v", "i j", "a b", "target source", "from a"])
+@pytest.mark.parametrize("line", ["u v", "i j", "a b", "from a"])
 def test_short_names_are_no_header(folder, line):
     assert readers.read(write(folder / "names.txt", f"{line}\n")).edges == 1
 
@@ -431,6 +431,35 @@ def test_quoted_names_of_a_table(folder):
     graph = readers.read(write(folder / "towns.csv", text))
     assert [graph.node_id(i) for i in range(3)] == ["Rome, IT", "Oslo", 'a "b"']
     assert graph.weights.tolist() == [2, 1]
+
+
+def test_names_may_hold_blanks_between_commas(folder):
+    graph = readers.read(write(folder / "towns.csv", "New York,Boston,3\nNew York,Rio,2\n"))
+    assert [graph.node_id(i) for i in range(graph.nodes)] == ["New York", "Boston", "Rio"]
+    assert sorted(graph.weights) == [2, 3]
+    graph = readers.read(write(folder / "quoted.csv", '"Lee, Ann","Ray, Bob"\n"Ray, Bob","b, c"\n'))
+    assert [graph.node_id(i) for i in range(graph.nodes)] == ["Lee, Ann", "Ray, Bob", "b, c"]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".txt"])
+def test_numbers_may_stand_between_quotes(folder, suffix):
+    gap = {".csv": ",", ".tsv": "\t", ".txt": " "}[suffix]
+    lines = ['"from","to","kg"', '"1","2","0.5"', '2,"0",3', '"0","1",1']
+    text = "\r\n".join(line.replace(",", gap) for line in lines) + "\r\n"
+    graph = readers.read(write(folder / f"numbers{suffix}", text))
+    same(graph, Graph.from_edges([1, 2, 0], [2, 0, 1], [0.5, 3, 1]))
+    with pytest.raises(InputError, match=r"line 2: .* is not a node id"):
+        readers.read(write(folder / f"numbers{suffix}", f'1{gap}2\n1"2"3{gap}4\n5{gap}6\n'))
+
+
+@pytest.mark.parametrize(
+    "header", ["target,source", "weight,source,target", ",Source,Target", "edge_id,source id,target_id"]
+)
+@pytest.mark.parametrize("row", ["1,2,3", "a,b,1"])
+def test_a_header_that_names_other_columns_is_refused(folder, header, row):
+    row = ",".join(row.split(",")[: header.count(",") + 1])
+    with pytest.raises(InputError, match=r"line 2: its header has the columns .* must come first"):
+        readers.read(write(folder / "frame.csv", f"# pandas\n{header}\n{row}\n"))
 
 
 @pytest.mark.parametrize("name", ["marked.csv", "marked.csv.gz"])

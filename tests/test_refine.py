@@ -636,3 +636,64 @@ def test_real_graphs_need_the_sweeps_measured_before(cpms_data, name):
         assert status is Status.CONVERGED
         assert abs(sum(step.bits == 64 for step in history) - full) <= 2
         assert abs(len(history) - (full + low)) <= 5
+
+
+class Plain(Refining):
+    """What has to be written for a policy, and no more."""
+
+    def __init__(self, planned, then=None):
+        self.planned, self.then = planned, then or planned
+
+    def init(self):
+        return self.planned
+
+    def update(self, *_):
+        return self.then
+
+
+def test_a_policy_needs_two_methods_alone(engine):
+    result = solve(with_cycle(300), engine, controller=Plain((Plan(FP16, 0.01), None)))
+    assert result.converged
+    assert result.storage == "fp16"
+
+
+@pytest.mark.parametrize(
+    "policy", [Plain(Plan(FP16, 0.01)), Plain(None), Plain((FP16, 0)), Plain((Plan(E5M2, 0.3), 0), (1, 2))]
+)
+def test_a_policy_that_plans_something_else_is_refused(engine, policy):
+    with pytest.raises(InputError, match=r"Plain planned .*; it must return a cpms.refine.Plan and a state"):
+        solve(with_cycle(300), engine, controller=policy, start=np.full(300, 1 / 300))
+
+
+def test_policies_take_any_format_and_its_name():
+    assert FixedGain("fp16") == FixedGain(FP16)
+    assert FixedGain(cpms.CPMS4).init()[0].storage == quantiser(cpms.CPMS4)
+    assert AdaptiveGain(["e5m2", cpms.CPMS2]).ladder == (E5M2, quantiser(cpms.CPMS2))
+    assert Plan("bf16", np.float32(0.5)) == Plan(BF16, 0.5)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: AdaptiveGain(()),
+        lambda: AdaptiveGain(FP16),
+        lambda: AdaptiveGain("fp16"),
+        lambda: FixedGain("fp17"),
+        lambda: Plan(16, 0.5),
+        lambda: Plan(FP16, "little"),
+    ],
+)
+def test_what_policies_cannot_be_made_of_is_refused(make):
+    with pytest.raises(InputError, match=r"ladder is|storage .?(fp17|is 16)|gain is"):
+        make()
+
+
+def test_results_name_the_format_that_the_policy_begins_with(engine):
+    graph = with_cycle(300)
+    assert solve(graph, engine, controller=FixedGain(E5M2)).storage == "e5m2"
+    named = solve(graph, engine, storage="cpms4", controller=FixedGain(cpms.CPMS4))
+    assert named.storage == "cpms4"
+    with pytest.raises(InputError, match="storage is fp16, but the policy begins with e5m2"):
+        solve(graph, engine, storage="fp16", controller=AdaptiveGain((E5M2, FP32)))
+    (answer,) = cpms.personalized_pagerank(graph, [0], method="refine", engine="cpu", policy=FixedGain(E5M2))
+    assert answer.storage == "e5m2"

@@ -68,6 +68,13 @@ def add(parsers: Any) -> None:
         help="symmetric Matrix Market files: their lower triangle, as the paper did (default), or both directions",
     )
     parser.add_argument("--weights", choices=("auto", "ignore"), default="auto", help="use the file's values or not")
+    parser.add_argument(
+        "--duplicates",
+        choices=("keep", "drop", "sum"),
+        default="keep",
+        help="repeated edges: each counts (default), the first alone, or one with the sum of their weights",
+    )
+    parser.add_argument("--self-loops", choices=("keep", "drop"), default="keep", help="edges from a node to itself")
     parser.add_argument("--ids", choices=("keep", "compact"), default="keep", help="drop ids that no edge names or not")
     parser.add_argument("--top", type=int, default=10, metavar="K", help="how many of the highest to list (10)")
     parser.add_argument("--output", type=Path, metavar="FILE", help="write all ranks: .npy, .csv or .parquet")
@@ -87,6 +94,8 @@ def call(arguments: argparse.Namespace) -> int:
     graph = load(
         arguments.graph,
         symmetric=arguments.symmetric,
+        duplicates=arguments.duplicates,
+        self_loops=arguments.self_loops,
         weights=arguments.weights,
         ids=arguments.ids,
         progress=sys.stderr.isatty(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import tomllib
 from importlib import import_module
 from pathlib import Path
@@ -82,8 +83,15 @@ def read(path: Path) -> Experiment:
     try:
         return model.model_validate(given)
     except ValidationError as error:
-        faults = [
-            f"{'.'.join(map(str, fault['loc']))}: {fault['msg'].removeprefix('Value error, ')}"
-            for fault in error.errors()
-        ]
+        faults = [f"{'.'.join(map(str, fault['loc']))}: {_said(fault, model)}" for fault in error.errors()]
         raise InputError(f"{path}: {'; '.join(faults)}") from None
+
+
+def _said(fault: Any, model: type[Experiment]) -> str:
+    """Return what is wrong with a key; of one that the kind does not have, what it has."""
+    if fault["type"] == "extra_forbidden" and len(fault["loc"]) == 1:
+        near = difflib.get_close_matches(fault["loc"][0], model.model_fields, n=1)
+        meant = f"did you mean {near[0]}? It" if near else "it"
+        return f"is no key of this kind; {meant} has {', '.join(model.model_fields)}"
+    message: str = fault["msg"]
+    return message.removeprefix("Value error, ")

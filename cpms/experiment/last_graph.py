@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cpms import solve
+from cpms.engine import DanglingRule
 from cpms.graph import Floats, Graph
 from cpms.loading import load
 
@@ -21,7 +22,7 @@ class LastGraph:
 
     def __init__(self) -> None:
         self._held: tuple[str, Graph] | None = None
-        self._exact: dict[tuple[float, float], Floats] = {}
+        self._exact: dict[tuple[float, float, str], Floats] = {}
 
     def load(self, name: str, **options: Any) -> Graph:
         """Return the graph of that name; ``options`` are those of `cpms.load`, the same in every cell."""
@@ -31,7 +32,7 @@ class LastGraph:
             self._held = name, load(name, **options)
         return self._held[1]
 
-    def exact(self, tol: float, damping: float = 0.85) -> Floats:
+    def exact(self, tol: float, damping: float = 0.85, dangling: DanglingRule = "teleport") -> Floats:
         """Return the ranks of the graph loaded last, in float64 at ``tol``; they are worked out once.
 
         Power iteration of the engine that ``auto`` stands for finds them; a residual of another's code certifies them.
@@ -44,7 +45,7 @@ class LastGraph:
         True
         """
         assert self._held is not None  # noqa: S101  # Nothing is asked of a graph before it is loaded.
-        key = tol, damping
+        key = tol, damping, dangling
         if key not in self._exact:
-            self._exact[key] = solve.pagerank(self._held[1], damping=damping, tol=tol).ranks
+            self._exact[key] = solve.pagerank(self._held[1], damping=damping, tol=tol, dangling=dangling).ranks
         return self._exact[key]

@@ -48,8 +48,10 @@ class RowFile:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[RowFile]:
+def opened(path: Path, measured: Row | None = None) -> Iterator[RowFile]:
     """Open a file of rows for appending, after cutting off a line that a killed run left unfinished.
+
+    Rows that say of one of the columns ``measured`` that it was otherwise do not count as done.
 
     Raises
     ------
@@ -71,7 +73,7 @@ def opened(path: Path) -> Iterator[RowFile]:
         whole = content[: content.rfind(b"\n") + 1]
         if len(whole) < len(content):
             os.ftruncate(descriptor, len(whole))
-        yield RowFile(descriptor, _done(_parsed(path, whole)))
+        yield RowFile(descriptor, _done(_parsed(path, whole), measured or {}))
     finally:
         os.close(descriptor)
 
@@ -88,10 +90,13 @@ def read(path: Path) -> list[Row]:
     return _parsed(path, content[: content.rfind(b"\n") + 1])
 
 
-def _done(recorded: list[Row]) -> set[str]:
-    """Return the cells whose last row stands: it has measurements, or a reason that does not pass."""
+def _done(recorded: list[Row], measured: Row) -> set[str]:
+    """Return the cells whose last row stands: it has measurements of that kind, or a reason that does not pass."""
     last = {row["cell"]: row for row in recorded}
-    return {cell for cell, row in last.items() if not may_pass(row)}
+    as_asked = {
+        cell for cell, row in last.items() if all(row.get(key, given) == given for key, given in measured.items())
+    }
+    return {cell for cell in as_asked if not may_pass(last[cell])}
 
 
 def _parsed(path: Path, content: bytes) -> list[Row]:

@@ -27,7 +27,8 @@ def run(
 ) -> Path:
     """Run an experiment and return the file of its rows, ``output/NAME.jsonl``.
 
-    Cells that the file holds already are not run again. A cell that cannot run is recorded with its reason, and others
+    Cells that the file holds already are not run again, unless they were measured on other ``threads``, where these are
+    given, or after another ``warmup``. A cell that cannot run is recorded with its reason, and others
     go on; it is run again later unless its ``status`` is "unsupported", which no other machine changes. A run that is
     killed loses at most the cell it was at.
 
@@ -60,7 +61,9 @@ def run(
             echo(", ".join(f"{key}={value}" for key, value in cell.items()))
         return target
     kind = import_module(f"cpms.experiment.kinds.{experiment.kind}")
-    with rows.opened(target) as file, threads.limited(experiment.threads):
+    by_rows = [key for key in ("threads", "warmup") if not any(key in cell for cell in chosen)]
+    asked = {key: given for key in by_rows if (given := getattr(experiment, key, None)) is not None}
+    with rows.opened(target, asked) as file, threads.limited(experiment.threads):
         waiting = [cell for cell in chosen if rows.cell_key(cell) not in file.done]
         context, found = kind.Context(experiment), []
         with tqdm(waiting, desc=experiment.name, unit="cell", disable=not sys.stderr.isatty()) as bar:

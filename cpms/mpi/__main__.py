@@ -32,6 +32,8 @@ from cpms.stopping import Stopping
 from cpms.teleport import teleport_distribution
 from cpms.writing import check_writable, replacing
 
+_OF_WHOLE = {"symmetric": ("lower", "expand"), "weights": ("auto", "ignore"), "ids": ("keep", "compact")}
+"""Options of `cpms.load`, what they are by default first."""
 _PATIENCE_S = 1.0
 """How long a rank with an error waits for rank 0 to report the same one."""
 
@@ -49,6 +51,9 @@ def parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("graph", metavar="GRAPH", help="edge list, .npz, or uniform:nodes=N,edges=M")
     parser.add_argument("--whole", action="store_true", help="let every rank load all of it, whatever it is")
+    for option, possible in _OF_WHOLE.items():
+        text = "with --whole: see 'cpms rank --help'"
+        parser.add_argument(f"--{option}", choices=possible, default=possible[0], help=text)
     parser.add_argument(
         *("--local", "--engine"),
         choices=LOCAL,
@@ -96,7 +101,11 @@ def _ranked(arguments: argparse.Namespace) -> int:
             raise InputError(f"{arguments.output}: ranks are written as .npy")
         check_writable(arguments.output)
     began = time.perf_counter()
-    rows = reading.read(arguments.graph, communicator, whole=arguments.whole)
+    options = {option: getattr(arguments, option) for option in _OF_WHOLE}
+    asked = [f"--{option} {given}" for option, given in options.items() if given != _OF_WHOLE[option][0]]
+    if asked and not arguments.whole:
+        raise InputError(f"{', '.join(asked)}: ranks that read shares take files as they are; add --whole")
+    rows = reading.read(arguments.graph, communicator, whole=arguments.whole, **options)
     load_s = time.perf_counter() - began
     nodes = arguments.personalize
     teleport = None if nodes is None else teleport_distribution(rows, nodes.split(","))

@@ -15,7 +15,7 @@ from cpms.errors import InputError
 from cpms.graph import LARGEST_ID
 from cpms.mpi.sharing import Share
 from cpms.readers.edge_list import parsed_lines
-from cpms.readers.edge_list_form import EdgeListForm, skip_byte_order_mark, sniff, without_comments
+from cpms.readers.edge_list_form import EdgeListForm, bare, skip_byte_order_mark, sniff
 from cpms.readers.entries import LineForm, check_weights, checked_blocks
 from cpms.readers.memory import require_memory
 from cpms.readers.stream import Stream, open_stream
@@ -103,7 +103,7 @@ def _parsed(path: Path, form: EdgeListForm, begin: int, end: int, *, first_line:
     with path.open("rb", buffering=0) as file:
         file.seek(begin)
         stream = Stream(file, io.BufferedReader(_Range(file, end)), str(path))  # type: ignore[arg-type]
-        for block in checked_blocks(stream, line_form, first_line, clean=without_comments):
+        for block in checked_blocks(stream, line_form, first_line, clean=bare):
             frame = parsed_lines(block, line_form)
             weights = frame[2].to_numpy() if form.valued else np.zeros(0)
             if form.valued:

@@ -14,7 +14,7 @@ from cpms.mpi.rows import GraphRows, of_graph
 from cpms.mpi.sharing import Share, exchanged
 
 
-def read(source: str, communicator: Any, *, whole: bool = False) -> GraphRows:
+def read(source: str, communicator: Any, *, whole: bool = False, **options: Any) -> GraphRows:
     """Return this rank's rows of a graph; every rank calls this.
 
     Parameters
@@ -27,6 +27,8 @@ def read(source: str, communicator: Any, *, whole: bool = False) -> GraphRows:
     communicator : mpi4py communicator
     whole : bool
         Let every rank load all of the graph, which may be anything that `cpms.load` takes.
+    **options
+        Those of `cpms.load`, for the whole graph.
 
     Raises
     ------
@@ -34,7 +36,7 @@ def read(source: str, communicator: Any, *, whole: bool = False) -> GraphRows:
         If the graph cannot be read, or not in shares.
     """
     if whole:
-        rows = of_graph(load(source), communicator.rank, communicator.size)
+        rows = of_graph(load(source, **options), communicator.rank, communicator.size)
         # Views would keep the rest of the edges in memory.
         return replace(rows, sources=rows.sources.copy(), weights=None if rows.weights is None else rows.weights.copy())
     return exchanged(share(source, communicator), communicator)

@@ -14,6 +14,7 @@ from cpms import compress, threads
 from cpms.errors import InputError
 from cpms.graph import Floats, Ints
 from cpms.mpi.rows import Bounds, GraphRows, cut
+from cpms.readers.memory import graph_bytes, require_memory
 from cpms.sparse.sliced import BLOCK_ROWS
 from cpms.weight_sums import WeightSums
 
@@ -72,6 +73,7 @@ def exchanged(share: Share, communicator: Any) -> GraphRows:
     from mpi4py import MPI
 
     nodes = share.nodes
+    _require_room(share, communicator)
     block_edges = np.bincount(share.targets // BLOCK_ROWS, minlength=-(-nodes // BLOCK_ROWS))
     communicator.Allreduce(MPI.IN_PLACE, block_edges, MPI.SUM)
     bounds = cut(block_edges, nodes, communicator.size)
@@ -90,6 +92,20 @@ def exchanged(share: Share, communicator: Any) -> GraphRows:
     weights = None if share.weights is None else _sent(share.weights[order], counts, communicator)
     share.weights = None
     return _rows(share, sources, targets, weights, bounds, communicator)
+
+
+def _require_room(share: Share, communicator: Any) -> None:
+    """Refuse a graph of so many nodes that what each rank of this host keeps of them does not fit."""
+    from mpi4py import MPI
+
+    host = communicator.Split_type(MPI.COMM_TYPE_SHARED)
+    ranks = host.size
+    host.Free()
+    needed_bytes = ranks * graph_bytes(share.nodes, 0, weighted=share.weights is not None)
+    advice = "where most ids have no edges, --whole --ids compact drops these"
+    require_memory(
+        needed_bytes, f"{share.name}: {share.nodes:,} nodes, of which each of {ranks} ranks keeps sums,", advice
+    )
 
 
 def _rows(

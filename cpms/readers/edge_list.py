@@ -16,7 +16,7 @@ import numpy as np
 from cpms.errors import InputError
 from cpms.graph import LARGEST_ID, Graph, Ints
 from cpms.readers.assemble import assemble
-from cpms.readers.edge_list_form import EdgeListForm, skip_byte_order_mark, sniff, without_comments
+from cpms.readers.edge_list_form import EdgeListForm, bare, skip_byte_order_mark, sniff
 from cpms.readers.entries import Block, LineForm, check_weights, checked_blocks
 from cpms.readers.memory import graph_bytes, require_memory
 from cpms.readers.named_edges import read_named
@@ -67,7 +67,7 @@ def _read_numbered(stream: Stream, form: EdgeListForm, name: str, options: ReadO
     line_form = LineForm(valued=form.valued, comma=form.separator == ",", low=0, high=LARGEST_ID)
     sources, targets, weights = [], [], []
     edges = 0
-    for block in checked_blocks(stream, line_form, form.header_lines + 1, clean=without_comments):
+    for block in checked_blocks(stream, line_form, form.header_lines + 1, clean=bare):
         ends, values = _parse(block, line_form)
         if use_weights:
             check_weights(values, block, stream.label)

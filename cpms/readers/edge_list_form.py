@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,12 +13,14 @@ from cpms.readers.stream import Stream
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _SAMPLE_LINES = 100
+_CSV = re.compile(r"\.csv(\.gz)?$", re.IGNORECASE)
 _COMMENT_MARKS = (b"#", b"%", b"//")
 _COMMENT_LINE = re.compile(rb"^(?:#|%|//)[^\n]*", re.MULTILINE)
 _INTEGER = re.compile(r"[-+]?\d+", re.ASCII)
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|nan|[-+]?inf", re.ASCII | re.IGNORECASE)
-_SOURCE_WORDS = {"source", "src", "from", "fromnodeid"}
-_TARGET_WORDS = {"target", "dst", "dest", "to", "tonodeid"}
+_QUOTED = re.compile(rb'(?:(?<=[,\t ])|^)"([^"\s,]*)"(?=[,\t \r]|$)', re.MULTILINE)
+_SOURCE_WORDS = {"source", "sourceid", "src", "from", "fromid", "fromnode", "fromnodeid"}
+_TARGET_WORDS = {"target", "targetid", "dst", "dest", "to", "toid", "tonode", "tonodeid"}
 
 
 @dataclass(frozen=True)
@@ -47,7 +51,8 @@ def sniff(stream: Stream) -> EdgeListForm:
     Raises
     ------
     InputError
-        If there is no line but comments, semicolons separate the fields, or no line has two or three.
+        If there is no line but comments, semicolons separate the fields, or no line has two or three; or if a header
+        says that the first two columns are not source and target.
     """
     skip_byte_order_mark(stream)
     lines = _sample(stream)
@@ -56,6 +61,8 @@ def sniff(stream: Stream) -> EdgeListForm:
     separator = _separator(lines, stream.label)
     rows = [split(text, separator) for _, text in lines]
     has_header = _is_header(rows)
+    if has_header:
+        _check_order(rows[0], f"{stream.label}, line {lines[0][0]}")
     body = rows[1:] if has_header else rows
     return EdgeListForm(
         separator=separator,
@@ -66,8 +73,12 @@ def sniff(stream: Stream) -> EdgeListForm:
 
 
 def split(text: str, separator: str | None) -> list[str]:
-    """Split a line into fields without the blanks and quotes around them."""
-    return [field.strip(' \t\r"') for field in text.split(separator)]
+    """Split a line into fields without the blanks and quotes around them; between quotes commas do not separate."""
+    fields = text.split(separator)
+    if separator == "," and '"' in text:
+        with suppress(csv.Error):
+            fields = next(csv.reader([text], skipinitialspace=True))
+    return [field.strip(' \t\r"') for field in fields]
 
 
 def without_comments(block: bytes) -> bytes:
@@ -75,6 +86,12 @@ def without_comments(block: bytes) -> bytes:
     if block.startswith(_COMMENT_MARKS) or any(b"\n" + mark in block for mark in _COMMENT_MARKS):
         return _COMMENT_LINE.sub(b"", block)
     return block
+
+
+def bare(block: bytes) -> bytes:
+    """Return whole lines of numbers, with comment lines emptied and without the quotes around fields."""
+    block = without_comments(block)
+    return _QUOTED.sub(rb"\1", block) if b'"' in block else block
 
 
 def skip_byte_order_mark(stream: Stream) -> None:
@@ -101,8 +118,8 @@ def _separator(lines: list[tuple[int, str]], label: str) -> str | None:
     def fitting(separator: str | None) -> int:
         return sum(_fits(split(text, separator)) for _, text in lines)
 
-    # max takes the first of equals: marks inside the names of a blank-separated list come last
-    candidates: tuple[str | None, ...] = ("\t", None, ",", ";")
+    # max takes the first of equals: blanks inside the names of a .csv, or marks inside those of other lists, come last
+    candidates: tuple[str | None, ...] = ("\t", ",", None, ";") if _CSV.search(label) else ("\t", None, ",", ";")
     best = max(candidates, key=fitting)
     if fitting(best) == 0:
         number, text = lines[0]
@@ -132,7 +149,24 @@ def _is_header(rows: list[list[str]]) -> bool:
         return True
     if len(first) == 3 and _most([len(row) == 3 and bool(_NUMBER.fullmatch(row[2])) for row in rest]):
         return True
-    return first[0].lower() in _SOURCE_WORDS and len(first) > 1 and first[1].lower() in _TARGET_WORDS
+    return _place_of(_SOURCE_WORDS, first) is not None and _place_of(_TARGET_WORDS, first) is not None
+
+
+def _place_of(words: set[str], header: list[str]) -> int | None:
+    """Return the column whose title is one of these words."""
+    found = [place for place, title in enumerate(header) if re.sub("[ _-]", "", title.lower()) in words]
+    return found[0] if found else None
+
+
+def _check_order(header: list[str], where: str) -> None:
+    """Refuse a header that names source and target in other columns than the first two, or not the first column."""
+    source, target = _place_of(_SOURCE_WORDS, header), _place_of(_TARGET_WORDS, header)
+    if (source not in (None, 0)) or (target not in (None, 1)) or not header[0]:
+        titles = ", ".join(ascii(title) for title in header)
+        raise InputError(
+            f"{where}: its header has the columns {titles}; source and target, then perhaps a weight, must come first, "
+            "and no others (pandas: frame.to_csv(path, columns=['source', 'target'], index=False))"
+        )
 
 
 def _most(votes: list[bool]) -> bool:

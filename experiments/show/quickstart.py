@@ -8,8 +8,6 @@ NEEDS = ["quickstart"]
 
 
 def show(rows, out):
-    import matplotlib.pyplot as plt
-
     rows = rows[rows.status == "ok"]
     double = rows[rows.storage == "fp64"]
     finest = (rows if double.empty else double).iloc[0]
@@ -17,6 +15,13 @@ def show(rows, out):
     top.insert(0, "place", range(1, len(top) + 1))
     out.table(top, suffix="_ranking", caption=f"Highest ranks of {label(finest)}")
     out.table(_by_precision(rows), caption="Iterations by bits read, and the error certified in float64")
+    if "history" in rows:
+        out.figure(_on_their_way(rows))
+
+
+def _on_their_way(rows):
+    import matplotlib.pyplot as plt
+
     figure, axes = plt.subplots(1, len(rows), figsize=(7, 2.3), sharey=True, squeeze=False)
     for panel, (_, row) in zip(axes[0], rows.iterrows(), strict=True):
         history = pd.DataFrame(row.history, columns=["residual", "bits", "mass", "seconds"])
@@ -26,7 +31,7 @@ def show(rows, out):
         panel.set(title=row.storage, xlabel="iteration")
         panel.legend()
     axes[0, 0].set_ylabel("residual (L1)")
-    out.figure(figure)
+    return figure
 
 
 def _by_precision(rows):
@@ -36,5 +41,6 @@ def _by_precision(rows):
         table[f"{b} bits"] = [counts.get(str(b), 0) for counts in rows.iterations_by_bits]
     table["total"] = rows.iterations.tolist()
     table["error bound"] = rows.error_bound.tolist()
-    table["true error"] = rows.error_l1.tolist()
+    if "error_l1" in rows:
+        table["true error"] = rows.error_l1.tolist()
     return table

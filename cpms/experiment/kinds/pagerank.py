@@ -21,6 +21,8 @@ from cpms.precision import Controller, Fixed, StartAt, Threshold, WriteAhead, de
 from cpms.result import Result
 
 _RECORDED_TOP = 20
+_SINCE_FIRST_ROWS = ("duplicates", "self_loops", "ids", "dangling")
+"""What goes without saying in a cell where it is as usual, so that older cells keep their names."""
 
 
 class Policy(BaseModel):
@@ -52,18 +54,23 @@ class Policy(BaseModel):
 class Config(WarmedUp):
     """What such an experiment may set."""
 
+    warmup: int = Field(default=1, ge=0)
     graphs: list[GraphName] = Field(min_length=1)
-    methods: list[Literal["power", "refine"]] = ["power"]
-    storages: list[StorageOrAuto] = ["fp64"]
-    layouts: list[LayoutOrAuto] | None = None
+    methods: list[Literal["power", "refine"]] = Field(default=["power"], min_length=1)
+    storages: list[StorageOrAuto] = Field(default=["fp64"], min_length=1)
+    layouts: Annotated[list[LayoutOrAuto], Field(min_length=1)] | None = None
     """By default csr, and for method refine its own."""
-    engines: list[EngineOrAuto] = ["cpu"]
-    tolerances: list[Annotated[float, Field(gt=0)]] = [1e-10]
-    policies: list[Policy] = [Policy()]
+    engines: list[EngineOrAuto] = Field(default=["cpu"], min_length=1)
+    tolerances: list[Annotated[float, Field(gt=0)]] = Field(default=[1e-10], min_length=1)
+    policies: list[Policy] = Field(default=[Policy()], min_length=1)
     damping: float = Field(default=0.85, gt=0, lt=1)
     norm: Literal["l1", "l2", "linf"] = "l1"
     symmetric: Literal["lower", "expand"] = "lower"
     weights: Literal["auto", "ignore"] = "auto"
+    duplicates: Literal["keep", "drop", "sum"] = "keep"
+    self_loops: Literal["keep", "drop"] = "keep"
+    ids: Literal["keep", "compact"] = "keep"
+    dangling: Literal["teleport", "uniform"] = "teleport"
     max_iterations: int = Field(default=1000, ge=1)
     reference_tol: float | None = Field(default=None, gt=0)
     record_history: bool = False
@@ -84,6 +91,7 @@ class Config(WarmedUp):
             "max_iterations": self.max_iterations,
             "reference_tol": self.reference_tol,
             "record_history": self.record_history,
+            **{key: given for key in _SINCE_FIRST_ROWS if (given := getattr(self, key)) != _default(key)},
         }
         axes = (self.engines, self.storages, self.policies, self.tolerances)
         return [
@@ -106,6 +114,10 @@ class Config(WarmedUp):
         ]
 
 
+def _default(key: str) -> Any:
+    return Config.model_fields[key].default
+
+
 class Context:
     """Holds the graph of the cells at hand, and which contestants are warm."""
 
@@ -123,16 +135,17 @@ class Context:
                 _solve(graph, cell)
             self._warm.add(contestant)
         result = _solve(graph, cell)
-        return {**_columns(graph, result, cell), **self._judged(result, cell)}
+        return {"warmup": self._config.warmup, **_columns(graph, result, cell), **self._judged(result, cell)}
 
     def _load(self, cell: Cell) -> Graph:
-        return self._graph.load(cell["graph"], symmetric=cell["symmetric"], weights=cell["weights"])
+        options = {key: cell[key] for key in (*_SINCE_FIRST_ROWS[:-1], "symmetric", "weights") if key in cell}
+        return self._graph.load(cell["graph"], **options)
 
     def _judged(self, result: Result, cell: Cell) -> dict[str, Any]:
         """Compare with a float64 solution at ``reference_tol``, made once a graph."""
         if cell["reference_tol"] is None:
             return {}
-        reference = self._graph.exact(cell["reference_tol"], cell["damping"])
+        reference = self._graph.exact(cell["reference_tol"], cell["damping"], cell.get("dangling", "teleport"))
         return {
             "error_l1": float(np.abs(result.ranks - reference).sum()),
             "top20_overlap": ranking.top_k_overlap(reference, result.ranks, 20),
@@ -151,6 +164,7 @@ def _solve(graph: Graph, cell: Cell) -> Result:
         tol=cell["tol"],
         norm=cell["norm"],
         max_iterations=cell["max_iterations"],
+        dangling=cell.get("dangling", "teleport"),
         controller=Policy.model_validate(cell["policy"]).controller(cell["storage"]) if power else None,
     )
 
