@@ -77,6 +77,6 @@ def confirmed(status: Status, residual: float, stopping: Stopping) -> Status:
     >>> confirmed(Status.STAGNATED, 1e-11, Stopping(1e-10)).name
     'CONVERGED'
     """
-    if status is Status.CONVERGED and residual >= stopping.tol:
+    if status is Status.CONVERGED and not residual < stopping.tol:
         return Status.UNVERIFIED
     return Status.CONVERGED if status is Status.STAGNATED and residual < stopping.tol else status

@@ -341,6 +341,10 @@ def _as_texts(names: Iterable[Any]) -> npt.NDArray[Any]:
     return array
 
 
+_MOST_NUMBER = np.uint64(2**63 - 1)
+"""Of a node's name that is kept as a number, as files keep them."""
+
+
 def distinct_names(names: npt.ArrayLike, nodes: int) -> npt.NDArray[Any]:
     """Return the names of so many nodes as an array of integers or of texts, no two the same.
 
@@ -362,7 +366,7 @@ def distinct_names(names: npt.ArrayLike, nodes: int) -> npt.NDArray[Any]:
         raise InputError(f"names have {array.ndim} dimensions; give a list, one a node")
     if len(array) != nodes:
         raise InputError(f"{len(array)} names for {nodes} nodes; give one of each a node")
-    if array.dtype.kind not in "iuU":
+    if array.dtype.kind not in "iuU" or (array.dtype == np.uint64 and (array > _MOST_NUMBER).any()):
         array = _as_texts(array)
     twice = _first_repeated(array)
     if twice is not None:

@@ -38,6 +38,8 @@ def low_until(gain: float, tol: float, damping: float, l1: float, size: float) -
     >>> f"{low_until(0.004, 1e-10, 0.85, 1e-9, 1e-9):.3g}"
     '1.12e-10'
     """
+    if size == 0.0:  # Nothing is left.
+        return math.inf
     within = _TRUSTED * tol / damping - _NOISE * gain / damping * l1 if size == l1 else 0.0
     return max(gain * l1, 0.5 * tol * l1 / size, within)
 

@@ -77,13 +77,16 @@ def power(
                 on_step(history[-1])
             l1.append(sweep.l1)
         status = status_after(history, l1, stopping)  # Line 9.
+        if status is Status.STAGNATED and controller.rises_later(state):
+            status = None
         if status not in (None, Status.CONVERGED):
             return answer(operator, x, written), status, history
         following, state = controller.update(state, change)
         if status is Status.CONVERGED:
             ranks = answer(operator, x, written)
-            moves = following != level or (l1[-1] > 0.0 and (len(l1) < 2 or l1[-1] < l1[-2]))
-            if confirmed is None or confirmed(ranks) or not moves or len(history) >= stopping.max_iterations:
+            rises = following != level or controller.rises_later(state)
+            falls = l1[-1] > 0.0 and (len(l1) < 2 or l1[-1] < l1[-2])
+            if confirmed is None or confirmed(ranks) or not (rises or falls) or len(history) >= stopping.max_iterations:
                 return ranks, status, history
         _check_level(following, written)
         if following != level:

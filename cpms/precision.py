@@ -53,6 +53,10 @@ class Controller(ABC):
     def update(self, state: Any, residual: float) -> tuple[Level, Any]:
         """Return the next sweep's level, and the state, given the last sweep's residual."""
 
+    def rises_later(self, state: Any) -> bool:  # noqa: ARG002
+        """Return whether reads will rise whatever the residuals are: until then nothing is final that is read."""
+        return False
+
     def replay(self, storage: Format, residuals: list[float]) -> list[Level]:
         """Return the level of each sweep of a residual history, first sweep first.
 
@@ -195,6 +199,10 @@ class Schedule(Controller):
         """Return the level of the next sweep."""
         return self._level(state + 1), state + 1
 
+    def rises_later(self, state: Any) -> bool:
+        """Return whether a rise is yet to come."""
+        return bool(state < max(self.rises))
+
     def _level(self, step: int) -> Level:
         def read(at: int) -> int:
             return self.rises[max(rise for rise in self.rises if rise <= at)]
@@ -232,6 +240,10 @@ class WriteAhead(Controller):
         level, inner_state = self.inner.update(inner_state, residual)
         return self._ahead(level, storage), (storage, inner_state)
 
+    def rises_later(self, state: Any) -> bool:
+        """Return what the inner controller says."""
+        return self.inner.rises_later(state[1])
+
     def _ahead(self, level: Level, storage: Format) -> Level:
         if level == FLOAT64:
             return level
@@ -265,6 +277,10 @@ class StartAt(Controller):
         """Return the inner controller's next level, raised to the least."""
         level, state = self.inner.update(state, residual)
         return self._raised(level, self.read), state
+
+    def rises_later(self, state: Any) -> bool:
+        """Return what the inner controller says."""
+        return self.inner.rises_later(state)
 
     @staticmethod
     def _raised(level: Level, least: int) -> Level:
@@ -303,6 +319,10 @@ class AtMost(Controller):
         storage, inner_state = state
         level, inner_state = self.inner.update(inner_state, residual)
         return self._limited(level, storage), (storage, inner_state)
+
+    def rises_later(self, state: Any) -> bool:
+        """Return what the inner controller says."""
+        return self.inner.rises_later(state[1])
 
     def _limited(self, level: Level, storage: Format) -> Level:
         if level.read > self.read:

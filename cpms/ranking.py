@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import numpy as np
 import numpy.typing as npt
@@ -62,7 +63,8 @@ def top_k_overlap(a: Floats, b: Floats, k: int) -> float:
     if count == 0:
         return 1.0
     least = a[top_k(a, count)[-1]]
-    return float((a[top_k(b, count)] >= least - _TIED * abs(least)).mean())
+    lowest = least - _TIED * abs(least) if math.isfinite(least) else least
+    return float((a[top_k(b, count)] >= lowest).mean())
 
 
 def kendall_tau(a: Floats, b: Floats, k: int | None = None) -> float:

@@ -215,7 +215,7 @@ class Planning:
             found = l1 / self._before
             held = self._cut and found > self._damping ** (self._cut - 2 * DEPTH)
             self.plan, self._state = self._next(0.0 if held else self._promised, found)
-        self._promised, self._before, self._behind = made.low[-1] / l1 if made.low else 1.0, l1, plan
+        self._promised, self._before, self._behind = made.low[-1] / l1 if made.low and l1 > 0.0 else 1.0, l1, plan
         self._cut = len(made.low) if len(made.low) >= low_limit(plan.gain, self._damping) else 0
         if self.plan == plan and self._cut and self._promised > _NO_PROGRESS:
             wider, state = self._next(0.0, self._promised)

@@ -54,6 +54,19 @@ def whole(name: str, value: Any) -> int:
         raise InputError(f"{name} is {value!r}; it must be a whole number") from None
 
 
+def require_real(name: str, values: Any) -> None:
+    """Refuse arrays whose values NumPy would turn into floats by leaving out a part of them: complex or masked ones.
+
+    Examples
+    --------
+    >>> require_real("start", np.ones(3))
+    """
+    if isinstance(values, np.ma.MaskedArray):
+        raise InputError(f"{name} is a masked array; say what masked values count: .filled(0.0)")
+    if isinstance(values, np.ndarray) and values.dtype.kind == "c":
+        raise InputError(f"{name} holds complex numbers; give real ones")
+
+
 def finite(value: float) -> float | None:
     """Return what JSON has for a number: nothing for one that is not finite.
 

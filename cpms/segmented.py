@@ -15,6 +15,7 @@ import numpy.typing as npt
 from cpms import threads
 from cpms.errors import InputError
 from cpms.format import DOUBLE_BITS, DOUBLE_HEAD_BITS, FloatFormat, Format, SegmentFormat, format_of
+from cpms.scalars import require_real
 
 Floats = npt.NDArray[np.float64]
 
@@ -266,6 +267,7 @@ def _device() -> Any:
 
 
 def _doubles(values: npt.ArrayLike) -> Floats:
+    require_real("values", values)
     try:
         given = np.ascontiguousarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:

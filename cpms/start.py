@@ -10,6 +10,7 @@ import numpy as np
 from cpms.engine import Floats
 from cpms.errors import InputError
 from cpms.graph import Graph, require_graph
+from cpms.scalars import require_real
 from cpms.segmented import on_device
 
 
@@ -66,6 +67,7 @@ def _numbers(start: Any, nodes: int) -> Any:
         from cpms.cuda import segmented
 
         return segmented.doubles(start)
+    require_real("start", start)
     try:
         return np.asarray(start, dtype=np.float64)
     except (TypeError, ValueError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -12,10 +11,13 @@ import numpy.typing as npt
 
 from cpms.errors import InputError
 from cpms.format import FloatFormat, Format, SegmentFormat
+from cpms.scalars import whole
 from cpms.segmented import SegmentedArray
 from cpms.writing import replacing
 
 _PLANES = -1
+_MOST_EXPONENT = 2200
+"""Powers of two between the smallest float64 and the largest, and some more for the range of a format."""
 
 
 def save(path: Path, stored: SegmentedArray) -> None:
@@ -54,11 +56,13 @@ def load(path: Path) -> SegmentedArray:
         with path.open("rb") as file, np.lib.npyio.NpzFile(file, allow_pickle=False) as parts:
             fields = {name: parts[name] for name in parts.files}
         format = _format(fields)
-        length, exponent = int(fields["length"]), int(fields["exponent"])
+        length, exponent = _whole(fields, "length"), _whole(fields, "exponent")
         memory = fields["memory"]
-    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile, EOFError, AttributeError) as error:
+    except Exception as error:  # noqa: BLE001  # NumPy and zipfile raise of all kinds, of what they cannot read.
         lacks = f"it holds no {error}" if isinstance(error, KeyError) else error
         raise InputError(f"{path}: not an array that 'cpms convert' wrote ({lacks})") from None
+    if abs(exponent) > (_MOST_EXPONENT if isinstance(format, FloatFormat) else 0):
+        raise InputError(f"{path}: holds the exponent {exponent}, which no array in {format.name} has")
     if memory.dtype != np.uint8 or memory.ndim != 1 or length < 0 or len(memory) != format.nbytes(length):
         raise InputError(f"{path}: holds {memory.nbytes} bytes, but {length} values in {format.name} need others")
     return SegmentedArray(memory, length, format, exponent)
@@ -75,7 +79,7 @@ def load_values(path: Path) -> npt.NDArray[np.float64]:
     try:
         with path.open("rb") as file:
             values = np.lib.format.read_array(file, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
+    except Exception as error:  # noqa: BLE001  # NumPy raises of all kinds, of headers that it cannot read.
         raise InputError(f"{path}: not a readable .npy file ({error})") from None
     if not isinstance(values, np.ndarray) or values.ndim != 1 or values.dtype != np.float64:
         raise InputError(f"{path}: must hold a one-dimensional float64 array")
@@ -85,8 +89,13 @@ def load_values(path: Path) -> npt.NDArray[np.float64]:
 def _format(fields: dict[str, Any]) -> Format:
     name, rounding, kind = str(fields["name"]), str(fields["rounding"]), str(fields["kind"])
     if kind == "FloatFormat":
-        bits = int(fields["exponent_bits"]), int(fields["mantissa_bits"])
-        return FloatFormat(name, *bits, rounding, bool(fields["scaled"]), int(fields["seed"]))  # type: ignore[arg-type]
-    block = int(fields["block"])
-    widths = tuple(int(width) for width in fields["widths"])
+        bits = _whole(fields, "exponent_bits"), _whole(fields, "mantissa_bits")
+        scaled, seed = bool(fields["scaled"]), _whole(fields, "seed")
+        return FloatFormat(name, *bits, rounding, scaled, seed)  # type: ignore[arg-type]
+    block = _whole(fields, "block")
+    widths = tuple(fields["widths"].tolist())
     return SegmentFormat(name, widths, None if block == _PLANES else block, rounding)  # type: ignore[arg-type]
+
+
+def _whole(fields: dict[str, Any], name: str) -> int:
+    return whole(name, fields[name].item())

@@ -13,6 +13,7 @@ from cpms.engine import Floats
 from cpms.errors import InputError
 from cpms.graph import Graph
 from cpms.main_memory import in_main_memory
+from cpms.scalars import require_real
 
 
 def teleport_distribution(
@@ -35,6 +36,7 @@ def teleport_distribution(
     [0.0, 1.0]
     """
     personalization = in_main_memory(personalization)
+    require_real("personalization", personalization)
     if _is_sequence_of_weights(personalization):
         personalization = np.asarray(personalization)
     if isinstance(personalization, np.ndarray) and _holds_weights(personalization, graph.nodes):

@@ -270,3 +270,15 @@ def test_a_rise_without_writing_ahead_says_what_to_return():
 def test_parts_of_controllers_are_checked_when_made(make):
     with pytest.raises(InputError, match=r"must be a|wraps another"):
         make()
+
+
+@pytest.mark.parametrize("wrap", [lambda c: c, WriteAhead, lambda c: StartAt(c, 1), lambda c: AtMost(c, 2)])
+@pytest.mark.parametrize(("storage", "rises"), [("cpms2", {0: 1, 90: 2}), ("cpms4", {0: 1, 70: 2, 140: 4})])
+def test_no_solve_ends_before_a_rise_that_is_to_come(wrap, storage, rises):
+    graph = cpms.Graph.from_edges([0, 1, 2, 3, 0], [1, 2, 3, 0, 2])
+    controller = wrap(Schedule(rises))
+    result = cpms.pagerank(graph, storage=storage, layout="csr", damping=0.5, engine="reference", controller=controller)
+    assert result.converged
+    assert result.iterations > max(rises)
+    never = cpms.pagerank(graph, storage=storage, layout="csr", damping=0.5, engine="reference", controller=Fixed(1))
+    assert not never.converged

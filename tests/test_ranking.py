@@ -121,3 +121,9 @@ def test_the_residual_is_a_norm_of_the_change(given_problem):
 def test_a_solution_has_no_residual():
     circle = Problem(Graph.from_edges([0, 1, 2], [1, 2, 0]))
     assert ranking.residual(circle, np.full(3, 1 / 3)) < 1e-16
+
+
+def test_a_vector_has_the_highest_of_itself():
+    for scores in ([np.inf, 1.0], [np.inf, np.inf, 2.0], [1.0, 0.0, -np.inf]):
+        for k in range(1, len(scores) + 1):
+            assert ranking.top_k_overlap(np.array(scores), np.array(scores), k) == 1.0

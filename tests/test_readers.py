@@ -663,3 +663,15 @@ def test_progress_is_silent_without_a_terminal(folder, capfd, name):
     text = "1 2\n2 3\n3 1\n" if name.endswith("txt") else WHOLE
     assert readers.read(write(folder / name, text), ReadOptions(progress=True)).edges == 3
     assert capfd.readouterr() == ("", "")
+
+
+def test_own_npz_keeps_what_the_graph_says_of_itself(folder):
+    text = "%%MatrixMarket matrix coordinate pattern symmetric\n3 3 2\n2 1\n3 2\n"
+    graph = readers.read(write(folder / "half.mtx", text))
+    for each in (graph, readers.read(folder / "half.mtx", ReadOptions(symmetric="expand"))):
+        npz.save_npz(each, folder / "half.npz")
+        assert readers.read(folder / "half.npz").lower_triangle is each.lower_triangle
+    assert graph.lower_triangle
+    large = Graph.from_edges([0], [1], names=np.array([2**64 - 1, 5], np.uint64))
+    npz.save_npz(large, folder / "large.npz")
+    assert readers.read(folder / "large.npz").names.tolist() == large.names.tolist() == [str(2**64 - 1), "5"]

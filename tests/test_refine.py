@@ -697,3 +697,10 @@ def test_results_name_the_format_that_the_policy_begins_with(engine):
         solve(graph, engine, storage="fp16", controller=AdaptiveGain((E5M2, FP32)))
     (answer,) = cpms.personalized_pagerank(graph, [0], method="refine", engine="cpu", policy=FixedGain(E5M2))
     assert answer.storage == "e5m2"
+
+
+@pytest.mark.parametrize("graph", [Graph.from_edges([0, 1], [1, 0]), Graph.from_edges([], [], nodes=3)], ids=str)
+def test_iterations_go_on_where_nothing_is_left(engine, graph):
+    result = solve(graph, engine, iterations=3)
+    assert (result.status, result.iterations) == (Status.FIXED, 3)
+    assert result.residual_l1 == 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from contextlib import nullcontext
 from fractions import Fraction
@@ -14,7 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import cpms
-from cpms import InputError, check, convert_inplace, encode, format_named, reference, segmented, threads
+from cpms import InputError, check, convert_inplace, encode, format_named, reference, segmented, stored_file, threads
 from cpms.format import NAMED, FloatFormat, SegmentFormat
 from cpms.segmented import shared_exponent
 from cpms.testing import NAN_THAT_BECOMES_INF, float_arrays, float_formats, segment_formats
@@ -397,3 +398,69 @@ def test_a_write_beyond_a_scaled_range_is_infinite():
     stored = encode([1.0, 0.5], format_named("fp16-scaled"))
     stored.write([8.0, 0.5])
     assert stored.decode().tolist() == [math.inf, 0.5]
+
+
+# Files that are damaged
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("stored")
+    for storage in ("cpms4", "fp16"):
+        stored_file.save(folder / f"{storage}.npz", cpms.encode([0.5, 1e9, -3.0], f"{storage}"))
+    np.save(folder / "values.npy", np.array([0.5, 1.0, 2.0]))
+    return folder
+
+
+@pytest.mark.parametrize("name", ["cpms4.npz", "fp16.npz", "values.npy"])
+@given(data=st.data())
+def test_bytes_that_changed_give_an_array_or_a_sentence(saved, name, data):
+    content = bytearray((saved / name).read_bytes())
+    for _ in range(data.draw(st.integers(1, 3))):
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    path = saved / f"changed {name}"
+    path.write_bytes(content)
+    with contextlib.suppress(InputError):
+        stored_file.load_values(path) if name.endswith(".npy") else stored_file.load(path).decode()
+
+
+@pytest.mark.parametrize("shape", ["(3,), (", "(1000000000000000000000000000000,)", "(1000000000000000,)"])
+def test_a_header_that_cannot_be_is_refused(tmp_path, shape):
+    header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
+    path = tmp_path / "x.npy"
+    path.write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode() + bytes(24))
+    with pytest.raises(InputError, match=r"x\.npy: not a readable \.npy file"):
+        stored_file.load_values(path)
+
+
+@pytest.mark.parametrize(
+    ("storage", "changed"),
+    [
+        ("cpms4", {"length": 3.7}),
+        ("cpms4", {"length": np.inf}),
+        ("cpms4", {"exponent": 5}),
+        ("cpms4", {"widths": np.array([16.5, 15.5, 16, 16])}),
+        ("cpms4", {"block": 2.5}),
+        ("fp16", {"exponent": 2**40}),
+        ("fp16", {"exponent_bits": 5.9}),
+    ],
+)
+def test_fields_of_a_file_that_no_array_has_are_refused(saved, tmp_path, storage, changed):
+    fields = dict(np.load(saved / f"{storage}.npz"))
+    np.savez(tmp_path / "x.npz", **(fields | changed))
+    with pytest.raises(InputError, match=r"x\.npz"):
+        stored_file.load(tmp_path / "x.npz")
+
+
+@pytest.mark.parametrize(
+    "values", [np.array([1 + 2j, 3j]), np.ma.masked_array([1.0, 2.0], [0, 1])], ids=["complex", "masked"]
+)
+def test_what_floats_would_hold_a_part_of_is_refused(values):
+    graph = cpms.Graph.from_edges([0, 1], [1, 0])
+    for use in (
+        lambda: cpms.encode(values, "fp32"),
+        lambda: cpms.pagerank(graph, start=values, engine="reference"),
+        lambda: cpms.pagerank(graph, personalization=values, engine="reference"),
+    ):
+        with pytest.raises(InputError, match=r"complex numbers|masked array"):
+            use()

@@ -31,7 +31,8 @@ def read(path: Path, options: ReadOptions) -> Graph:
     """Read an edge list.
 
     Whether ids are integers is decided by the majority of the first hundred lines; a header line
-    is recognised by having no number where the lines after it have some, or by its words.
+    is recognised by having no number where the lines after it have some, or by its words. Source and target, and
+    perhaps a weight, are the first columns; a header that says otherwise is refused.
 
     Parameters
     ----------

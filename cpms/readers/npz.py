@@ -63,6 +63,8 @@ def save_npz(graph: Graph, path: Path | str) -> None:
         arrays["weights"] = graph.weights
     if graph.stand_in_for is not None:
         arrays["stand_in_for"] = np.str_(graph.stand_in_for)
+    if graph.lower_triangle:
+        arrays["lower_triangle"] = np.int64(1)
     if graph.names is not None:
         arrays |= _packed(graph.names)
     with replacing(path) as temporary, temporary.open("wb") as file:
@@ -168,6 +170,7 @@ def _own(arrays: dict[str, npt.NDArray[Any]]) -> Graph:
         int(only(integers(arrays, "first_id"))),
         names,
         stand_in_for=str(only(arrays["stand_in_for"])) if "stand_in_for" in arrays else None,
+        lower_triangle="lower_triangle" in arrays and bool(only(integers(arrays, "lower_triangle"))),
     )
 
 
