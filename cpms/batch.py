@@ -168,9 +168,7 @@ def personalized_pagerank(
     first = first_iterate(graph, in_main_memory(start))
     problem = Problem(graph, damping, None, dangling)
     executor = engines.chosen(engine, problem, "batch")
-    chosen = given or (executor.refines_in if method == "refine" else FP64)
-    if policy is not None:
-        chosen = storage_planned(policy, given)
+    chosen = storage_planned(policy, given, executor.refines_in) if method == "refine" else FP64
     began = time.perf_counter()
     run = prepared(executor, problem, method, chosen, policy)
     prepare_s = time.perf_counter() - began

@@ -74,11 +74,6 @@ class Controller(ABC):
         return levels
 
 
-def _require_controller(given: Any) -> None:
-    if not isinstance(given, Controller):
-        raise InputError(f"a controller wraps another, such as cpms.Threshold(), not {given!r}")
-
-
 @dataclass(frozen=True)
 class Fixed(Controller):
     """Read ``read`` segments from first to last (all by default).
@@ -211,7 +206,37 @@ class Schedule(Controller):
 
 
 @dataclass(frozen=True)
-class WriteAhead(Controller):
+class _Around(Controller):
+    """One that changes the levels of another; its state is the storage format and the other's state."""
+
+    inner: Controller
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.inner, Controller):
+            raise InputError(f"a controller wraps another, such as cpms.Threshold(), not {self.inner!r}")
+
+    def init(self, storage: Format) -> tuple[Level, Any]:
+        """Return the inner controller's first level, changed."""
+        level, state = self.inner.init(storage)
+        return self._changed(level, storage), (storage, state)
+
+    def update(self, state: Any, residual: float) -> tuple[Level, Any]:
+        """Return the inner controller's next level, changed."""
+        storage, inner_state = state
+        level, inner_state = self.inner.update(inner_state, residual)
+        return self._changed(level, storage), (storage, inner_state)
+
+    def rises_later(self, state: Any) -> bool:
+        """Return what the inner controller says."""
+        return self.inner.rises_later(state[1])
+
+    @abstractmethod
+    def _changed(self, level: Level, storage: Format) -> Level:
+        """Return what becomes of a level."""
+
+
+@dataclass(frozen=True)
+class WriteAhead(_Around):
     """Wrap a controller so that each sweep writes ``by`` segments more than it reads.
 
     The authors' program did so, by one; their timings include those bytes.
@@ -223,35 +248,16 @@ class WriteAhead(Controller):
     Level(read=2, write=3)
     """
 
-    inner: Controller
     by: int = 1
 
-    def __post_init__(self) -> None:
-        _require_controller(self.inner)
-
-    def init(self, storage: Format) -> tuple[Level, Any]:
-        """Return the inner controller's first level, writing more."""
-        level, state = self.inner.init(storage)
-        return self._ahead(level, storage), (storage, state)
-
-    def update(self, state: Any, residual: float) -> tuple[Level, Any]:
-        """Return the inner controller's next level, writing more."""
-        storage, inner_state = state
-        level, inner_state = self.inner.update(inner_state, residual)
-        return self._ahead(level, storage), (storage, inner_state)
-
-    def rises_later(self, state: Any) -> bool:
-        """Return what the inner controller says."""
-        return self.inner.rises_later(state[1])
-
-    def _ahead(self, level: Level, storage: Format) -> Level:
+    def _changed(self, level: Level, storage: Format) -> Level:
         if level == FLOAT64:
             return level
         return Level(level.read, max(level.write, min(level.read + self.by, storage.segments)))
 
 
 @dataclass(frozen=True)
-class StartAt(Controller):
+class StartAt(_Around):
     """Wrap a controller so that no sweep reads fewer than ``read`` segments.
 
     Examples
@@ -261,34 +267,15 @@ class StartAt(Controller):
     Level(read=2, write=2)
     """
 
-    inner: Controller
     read: int
 
-    def __post_init__(self) -> None:
-        _require_controller(self.inner)
-
-    def init(self, storage: Format) -> tuple[Level, Any]:
-        """Return the inner controller's first level, raised to the least."""
+    def _changed(self, level: Level, storage: Format) -> Level:
         least = storage.checked_read(self.read)
-        level, state = self.inner.init(storage)
-        return self._raised(level, least), state
-
-    def update(self, state: Any, residual: float) -> tuple[Level, Any]:
-        """Return the inner controller's next level, raised to the least."""
-        level, state = self.inner.update(state, residual)
-        return self._raised(level, self.read), state
-
-    def rises_later(self, state: Any) -> bool:
-        """Return what the inner controller says."""
-        return self.inner.rises_later(state)
-
-    @staticmethod
-    def _raised(level: Level, least: int) -> Level:
         return level if level == FLOAT64 else Level(max(level.read, least), max(level.write, least))
 
 
 @dataclass(frozen=True)
-class AtMost(Controller):
+class AtMost(_Around):
     """Wrap a controller so that no sweep reads more than ``read`` segments: the next step is plain float64.
 
     The sweep before that writes all segments. Where values are gathered one by one, each segment costs a
@@ -302,32 +289,13 @@ class AtMost(Controller):
     [(1, 1), (1, 2), (2, 2), (2, 2), (2, 4), (0, 0)]
     """
 
-    inner: Controller
     read: int
 
-    def __post_init__(self) -> None:
-        _require_controller(self.inner)
-
-    def init(self, storage: Format) -> tuple[Level, Any]:
-        """Return the inner controller's first level, or float64."""
-        storage.checked_read(self.read)
-        level, state = self.inner.init(storage)
-        return self._limited(level, storage), (storage, state)
-
-    def update(self, state: Any, residual: float) -> tuple[Level, Any]:
-        """Return the inner controller's next level, or float64."""
-        storage, inner_state = state
-        level, inner_state = self.inner.update(inner_state, residual)
-        return self._limited(level, storage), (storage, inner_state)
-
-    def rises_later(self, state: Any) -> bool:
-        """Return what the inner controller says."""
-        return self.inner.rises_later(state[1])
-
-    def _limited(self, level: Level, storage: Format) -> Level:
-        if level.read > self.read:
+    def _changed(self, level: Level, storage: Format) -> Level:
+        most = storage.checked_read(self.read)
+        if level.read > most:
             return FLOAT64
-        return Level(level.read, storage.segments) if level.write > self.read else level
+        return Level(level.read, storage.segments) if level.write > most else level
 
 
 def default_controller(storage: Format) -> Controller:

@@ -259,8 +259,8 @@ def default_policy(storage: Format) -> Refining:
     return AdaptiveGain((first, *(wider for wider in (FP16, FP32) if wider.width > first.width)))
 
 
-def storage_planned(policy: Refining, given: Format | None) -> Format:
-    """Return the format with which a policy begins, as it was asked for.
+def storage_planned(policy: Refining | None, given: Format | None, otherwise: Format) -> Format:
+    """Return the format with which a policy begins, as it was asked for; without one what was given, or else another.
 
     Raises
     ------
@@ -269,9 +269,11 @@ def storage_planned(policy: Refining, given: Format | None) -> Format:
 
     Examples
     --------
-    >>> storage_planned(FixedGain(FP16), None).name
-    'fp16'
+    >>> storage_planned(FixedGain(FP16), None, FP32).name, storage_planned(None, None, FP32).name
+    ('fp16', 'fp32')
     """
+    if policy is None:
+        return given or otherwise
     plan, _ = _checked(policy, policy.init())
     if given is None:
         return plan.storage or FP64

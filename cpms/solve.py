@@ -216,9 +216,8 @@ def _refining(
         raise InputError("this controller raises levels of method 'power'; give a Refining policy, or method='power'")
     if not isinstance(controller, Refining | None):
         raise InputError(f"controller is {controller!r}; give a policy such as cpms.refine.AdaptiveGain((cpms.FP16,))")
-    if controller is None:
-        return default_policy(given or otherwise), given or otherwise
-    return controller, storage_planned(controller, given)
+    chosen = storage_planned(controller, given, otherwise)
+    return controller or default_policy(chosen), chosen
 
 
 def _refine_layout(graph: Graph, layout: str) -> str:

@@ -24,6 +24,7 @@ from cpms.mpi.product import LOCAL, layout_there
 from cpms.mpi.rows import GraphRows
 from cpms.mpi.solve import Solved, solve
 from cpms.ranking import top_k
+from cpms.readers.options import POSSIBLE
 from cpms.result import Status
 from cpms.roundoff import error_bound
 from cpms.scalars import finite, shown
@@ -32,8 +33,8 @@ from cpms.stopping import Stopping
 from cpms.teleport import teleport_distribution
 from cpms.writing import check_writable, replacing
 
-_OF_WHOLE = {"symmetric": ("lower", "expand"), "weights": ("auto", "ignore"), "ids": ("keep", "compact")}
-"""Options of `cpms.load`, what they are by default first."""
+_OF_WHOLE = {option: POSSIBLE[option] for option in ("symmetric", "weights", "ids")}
+"""Options of `cpms.load`, with what may be chosen."""
 _PATIENCE_S = 1.0
 """How long a rank with an error waits for rank 0 to report the same one."""
 

@@ -14,6 +14,7 @@ from cpms import compress, threads
 from cpms.errors import InputError
 from cpms.graph import Floats, Ints
 from cpms.mpi.rows import Bounds, GraphRows, cut
+from cpms.mpi.world import count_here
 from cpms.readers.memory import graph_bytes, require_memory
 from cpms.sparse.sliced import BLOCK_ROWS
 from cpms.weight_sums import WeightSums
@@ -96,11 +97,7 @@ def exchanged(share: Share, communicator: Any) -> GraphRows:
 
 def _require_room(share: Share, communicator: Any) -> None:
     """Refuse a graph of so many nodes that what each rank of this host keeps of them does not fit."""
-    from mpi4py import MPI
-
-    host = communicator.Split_type(MPI.COMM_TYPE_SHARED)
-    ranks = host.size
-    host.Free()
+    ranks = count_here(communicator)
     needed_bytes = ranks * graph_bytes(share.nodes, 0, weighted=share.weights is not None)
     advice = "where most ids have no edges, --whole --ids compact drops these"
     require_memory(

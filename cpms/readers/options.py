@@ -12,14 +12,15 @@ Symmetric = Literal["lower", "expand"]
 Weights = Literal["auto", "ignore"]
 Ids = Literal["keep", "compact"]
 
-_POSSIBLE: dict[str, tuple[object, ...]] = {
+POSSIBLE: dict[str, tuple[object, ...]] = {
     "symmetric": ("lower", "expand"),
     "duplicates": ("keep", "drop", "sum"),
     "self_loops": ("keep", "drop"),
     "weights": ("auto", "ignore"),
     "ids": ("keep", "compact"),
-    "progress": (True, False),
+    "progress": (False, True),
 }
+"""What may be chosen, what is chosen by default first."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +61,7 @@ class ReadOptions:
 
     def __post_init__(self) -> None:
         for choice in fields(self):
-            given, possible = getattr(self, choice.name), _POSSIBLE[choice.name]
+            given, possible = getattr(self, choice.name), POSSIBLE[choice.name]
             if given not in possible:
                 listed = " or ".join(map(repr, possible))
                 raise InputError(f"{choice.name} is {given!r}; it can be {listed}")

@@ -12,16 +12,19 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from cpms import ranking, solve
+from cpms.engine import DanglingRule
 from cpms.experiment.config import Cell, WarmedUp
 from cpms.experiment.last_graph import LastGraph
 from cpms.experiment.names import AUTO, EngineOrAuto, GraphName, LayoutOrAuto, StorageOrAuto
 from cpms.format import format_named
-from cpms.graph import Graph
+from cpms.graph import Duplicates, Graph, SelfLoops
 from cpms.precision import Controller, Fixed, StartAt, Threshold, WriteAhead, default_controller
+from cpms.readers.options import Ids, Symmetric, Weights
 from cpms.result import Result
 
 _RECORDED_TOP = 20
-_SINCE_FIRST_ROWS = ("duplicates", "self_loops", "ids", "dangling")
+_OF_GRAPHS = {"duplicates", "self_loops", "ids"}
+_SINCE_FIRST_ROWS = {*_OF_GRAPHS, "dangling"}
 """What goes without saying in a cell where it is as usual, so that older cells keep their names."""
 
 
@@ -65,12 +68,12 @@ class Config(WarmedUp):
     policies: list[Policy] = Field(default=[Policy()], min_length=1)
     damping: float = Field(default=0.85, gt=0, lt=1)
     norm: Literal["l1", "l2", "linf"] = "l1"
-    symmetric: Literal["lower", "expand"] = "lower"
-    weights: Literal["auto", "ignore"] = "auto"
-    duplicates: Literal["keep", "drop", "sum"] = "keep"
-    self_loops: Literal["keep", "drop"] = "keep"
-    ids: Literal["keep", "compact"] = "keep"
-    dangling: Literal["teleport", "uniform"] = "teleport"
+    symmetric: Symmetric = "lower"
+    weights: Weights = "auto"
+    duplicates: Duplicates = "keep"
+    self_loops: SelfLoops = "keep"
+    ids: Ids = "keep"
+    dangling: DanglingRule = "teleport"
     max_iterations: int = Field(default=1000, ge=1)
     reference_tol: float | None = Field(default=None, gt=0)
     record_history: bool = False
@@ -91,7 +94,7 @@ class Config(WarmedUp):
             "max_iterations": self.max_iterations,
             "reference_tol": self.reference_tol,
             "record_history": self.record_history,
-            **{key: given for key in _SINCE_FIRST_ROWS if (given := getattr(self, key)) != _default(key)},
+            **self.model_dump(include=_SINCE_FIRST_ROWS, exclude_defaults=True),
         }
         axes = (self.engines, self.storages, self.policies, self.tolerances)
         return [
@@ -114,10 +117,6 @@ class Config(WarmedUp):
         ]
 
 
-def _default(key: str) -> Any:
-    return Config.model_fields[key].default
-
-
 class Context:
     """Holds the graph of the cells at hand, and which contestants are warm."""
 
@@ -138,7 +137,7 @@ class Context:
         return {"warmup": self._config.warmup, **_columns(graph, result, cell), **self._judged(result, cell)}
 
     def _load(self, cell: Cell) -> Graph:
-        options = {key: cell[key] for key in (*_SINCE_FIRST_ROWS[:-1], "symmetric", "weights") if key in cell}
+        options = {key: cell[key] for key in ("symmetric", "weights", *_OF_GRAPHS) if key in cell}
         return self._graph.load(cell["graph"], **options)
 
     def _judged(self, result: Result, cell: Cell) -> dict[str, Any]:
