@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Literal
+from typing import Literal, get_args
 
 from cpms.errors import InputError
 from cpms.graph import Duplicates, SelfLoops
@@ -13,11 +13,11 @@ Weights = Literal["auto", "ignore"]
 Ids = Literal["keep", "compact"]
 
 POSSIBLE: dict[str, tuple[object, ...]] = {
-    "symmetric": ("lower", "expand"),
-    "duplicates": ("keep", "drop", "sum"),
-    "self_loops": ("keep", "drop"),
-    "weights": ("auto", "ignore"),
-    "ids": ("keep", "compact"),
+    "symmetric": get_args(Symmetric),
+    "duplicates": get_args(Duplicates),
+    "self_loops": get_args(SelfLoops),
+    "weights": get_args(Weights),
+    "ids": get_args(Ids),
     "progress": (False, True),
 }
 """What may be chosen, what is chosen by default first."""
