@@ -19,8 +19,10 @@ import cpms
 from cpms import Graph, UnsupportedError, check
 from cpms.cuda import backend, variants
 from cpms.cuda.compile import missing
+from cpms.cuda.refinement import CudaRefinement
 from cpms.engine import Problem
 from cpms.engines import cpu, mpi_cuda
+from cpms.extrapolation import DEPTH
 from cpms.format import FP64, format_named
 from cpms.mpi import world
 from cpms.mpi.device_rows import DeviceRows
@@ -74,6 +76,7 @@ problems = {
     "large": Problem(large),
     "personalised": Problem(large, 0.7, teleport / teleport.sum(), "uniform"),
     "hub": Problem(cpms.Graph.from_edges(np.arange(1, 4500), np.zeros(4499, int))),
+    "slow": Problem(cpms.load("weblike:nodes=4500,edges=12000,reach=2")),
 }
 """
 
@@ -108,6 +111,15 @@ for name, problem in problems.items():
         assert status.name == "CONVERGED"
         kept[f"refine {name}{again}"] = ranks
         kept[f"refine {name} history{again}"] = np.array([step.residual for step in history])
+    if name == "slow":
+        for refinement.extrapolates in (True, False):
+            _, _, history = refine(refinement, first, FixedGain(quantiser(format_named("fp16"))), Stopping(1e-9))
+            kept[f"sweeps {refinement.extrapolates}"] = np.array([len(history)])
+        refinement.extrapolates = True
+        refinement.start(first)
+        asked = {"gain": 1e-9, "trust": 0.0, "tol": 1e-13, "norm": "l1", "most": 19}
+        found = refinement.rounds(quantiser(format_named("fp16")), **asked)[0]
+        kept["low"], kept["sums"] = np.array(found.low), np.array(found.sums[1:]) / found.low
 np.savez(f"{sys.argv[1]}/ranks{world().size}_{world().rank}.npz", **kept)
 """
 
@@ -170,6 +182,35 @@ def test_any_number_of_ranks_gives_the_answers_of_engine_cpu(solved):
             assert away < allowed / (1 - problem.damping)
             assert abs(found[f"power {name} sweeps"][0] - len(history)) <= 1
             assert np.abs(at_mass_one(found[f"refine {name}"]) - at_mass_one(exact)).sum() < bound
+
+
+def test_ranks_combine_what_low_sweeps_found(solved):
+    for found in solved.values():
+        assert found["sweeps True"][0] <= 0.8 * found["sweeps False"][0]
+        assert len(found["low"]) == 2 * DEPTH + 2
+        # Sums in another order: a value that lies between two of Q's may go either way.
+        np.testing.assert_allclose(found["low"], solved["ranks1_0"]["low"], rtol=1e-3)
+        np.testing.assert_allclose(found["sums"], solved["ranks1_0"]["sums"], atol=1e-6)
+
+
+@needs_mpi
+@pytest.mark.parametrize("where", ["host", pytest.param("gpu", marks=pytest.mark.gpu)])
+@pytest.mark.parametrize("name", ["fp16", "e5m2", "cpms4"])
+def test_one_rank_combines_as_a_device_alone_does(request, where, name):
+    graph = cpms.load("weblike:nodes=700,edges=2500,reach=2")
+    problem, storage = Problem(graph), quantiser(format_named(name))
+    with backend.using(request.getfixturevalue(f"{where}_backend")):
+        found = []
+        for refinement in (CudaRefinement.of(problem), mpi_cuda.ENGINE.refinement(problem)):
+            refinement.start(np.full(graph.nodes, 1 / graph.nodes))
+            asked = {"gain": 1e-9, "trust": 0.0, "tol": 1e-13, "norm": "l1", "most": 2 * DEPTH + 3}
+            found += refinement.rounds(storage, **asked)[:1]
+    alone, mine = found
+    assert len(alone.low) == len(mine.low) == 2 * DEPTH + 2
+    # Sums in another order: a value that lies between two of Q's may go either way.
+    np.testing.assert_allclose(mine.low, alone.low, rtol=1e-3)
+    sizes = np.array([mine.found.l1, *mine.low])
+    np.testing.assert_allclose(mine.sums / sizes, alone.sums / sizes, atol=1e-6)
 
 
 def at_mass_one(ranks):

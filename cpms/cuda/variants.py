@@ -86,6 +86,8 @@ _FILES = {
     "ranks_full": "ranks.cu",
     "ranks_quantise": "ranks.cu",
     "ranks_low": "ranks.cu",
+    "ranks_products": "ranks.cu",
+    "ranks_combine": "ranks.cu",
     "ranks_power": "ranks_stay.cu",
     "ranks_refine": "ranks_stay.cu",
 }
@@ -403,6 +405,12 @@ def ranks_low(storage: FloatFormat, shape: Shape, *, personal: bool) -> Variant:
     return _shaped("ranks_low", shape, (name, _whose(personal)), (cpp, _bool(personal)))
 
 
+def ranks_combination(storage: FloatFormat, shape: Shape) -> list[Variant]:
+    """Return what a rank finds of the z it has sent, and their combination."""
+    name, cpp = storage_type(storage, whole=True)
+    return [_shaped(kernel, shape, (name,), (cpp,)) for kernel in ("ranks_products", "ranks_combine")]
+
+
 def ranks_power(shape: Shape, *, personal: bool) -> Variant:
     """Return power iteration over ranks that stays on their devices."""
     return _shaped("ranks_power", shape, (_whose(personal),), (_bool(personal),))
@@ -427,6 +435,7 @@ def ranks(storages: Iterable[FloatFormat], *, personal: bool) -> Iterator[Varian
             yield ranks_full(shape, refines=refines, personal=personal)
         for storage in storages:
             yield ranks_quantise(storage, shape)
+            yield from ranks_combination(storage, shape)
             yield ranks_low(storage, shape, personal=personal)
             yield ranks_refine(storage, shape, personal=personal)
 

@@ -12,6 +12,7 @@ import numpy as np
 from cpms.cuda import variants
 from cpms.cuda.refinement import planned, reported, room_for_report, stored
 from cpms.engine import Asked, Floats, Norm, Refinement, Round, Sweep
+from cpms.extrapolation import DEPTH, PRODUCTS, SLOTS, slots_for
 from cpms.format import FP32, FloatFormat
 from cpms.low_until import low_limit, low_until
 from cpms.mpi.device_power import AHEAD
@@ -30,6 +31,7 @@ class DeviceRefinement(Refinement):
         self._rows, self.damping = rows, rows.problem.damping
         self.nbytes = rows.nbytes
         self._x, self._fresh, self._told = rows.exchange.vector(), rows.exchange.vector(), rows.exchange.numbers()
+        self._products = rows.exchange.numbers(PRODUCTS)
         self._change, self._c = rows.of_rows(np.float64), rows.of_rows(np.float32)
         self._has_c = False
         self._z: tuple[Gathered, ...] = ()
@@ -49,35 +51,25 @@ class DeviceRefinement(Refinement):
 
     def round(self, storage: FloatFormat | None, *, gain: float, tol: float, norm: Norm, most_low: int) -> Round:
         """Correct, exchange, sweep in float64; then quantise, exchange, sweep, and so on."""
+        asked = Asked(gain, 0.0, tol, norm, most_low + 1)
         if self._rows.exchange.within:
-            return self._stay(storage, Asked(gain, 0.0, tol, norm, most_low + 1))[0]
-        began = time.perf_counter()
-        full = self._full_sweep()
-        found = Sweep(full.l1, math.sqrt(full.squares) if full.squares >= 0 else math.nan, full.linf, full.mass)
-        sums, seconds, size = [full.sum], [time.perf_counter() - began], found.of(norm)
-        low: list[float] = []
-        if storage is not None and most_low > 0 and tol <= size < math.inf:
-            until = low_until(gain, tol, self.damping, full.l1, size)
-            for told in self._low_sweeps(storage, until=until, most=min(most_low, low_limit(gain, self.damping))):
-                low.append(told.l1)
-                sums.append(told.sum)
-                seconds.append(time.perf_counter() - began)
-        self._has_c = bool(low)
-        return Round(found=found, low=low, sums=sums, seconds=seconds)
+            return self._stay(storage, asked, extrapolate=False)[0]
+        return self._round(storage, asked, extrapolate=False)
 
     def rounds(
         self, storage: FloatFormat | None, *, gain: float, trust: float, tol: float, norm: Norm, most: int
     ) -> list[Round]:
-        """Launch once, where a kernel may see to exchanges."""
+        """Launch once, where a kernel may see to exchanges; else do one round."""
+        asked = Asked(gain, trust, tol, norm, most)
         if self._rows.exchange.within:
-            return self._stay(storage, Asked(gain, trust, tol, norm, most))
-        return super().rounds(storage, gain=gain, trust=trust, tol=tol, norm=norm, most=most)
+            return self._stay(storage, asked, extrapolate=self.extrapolates)
+        return [self._round(storage, asked, extrapolate=self.extrapolates)]
 
     def read(self) -> Floats:
         """Return x, in main memory."""
         return self._rows.download(self._x)
 
-    def _stay(self, storage: FloatFormat | None, asked: Asked) -> list[Round]:
+    def _stay(self, storage: FloatFormat | None, asked: Asked, *, extrapolate: bool) -> list[Round]:
         """Do rounds in one launch."""
         rows, kept = self._rows, storage or self._storage or FP32
         self._use(kept)
@@ -87,15 +79,38 @@ class DeviceRefinement(Refinement):
             *(self._change, self._c, np.uint32(self._has_c), self._report),
         )
         variant = variants.ranks_refine(kept, rows.shape, personal=rows.personal)
-        rows.stay(variant, (self._x, self._fresh, *self._z, self._told), *arguments)
+        z = tuple(self._z[place % len(self._z)] for place in range(SLOTS))
+        before = rows.exchange.made
+        vectors = self._x, self._fresh, self._told, self._products, *z
+        rows.stay(variant, vectors, np.uint32(len(self._z) if extrapolate else 2), *arguments)
         found = reported(self._report)
         if len(found) % 2:
             self._x, self._fresh = self._fresh, self._x
         self._has_c = bool(found[-1].low)
+        low = sum(len(made.low) + bool(made.low) for made in found)
+        combined = max(0, rows.exchange.made - before - 2 * len(found) - low) // 2
         rows.exchange.count_received(self._x, len(found))
         rows.exchange.count_told(self._told, len(found))
-        rows.exchange.count_received(self._z[0], sum(len(made.low) + bool(made.low) for made in found))
+        rows.exchange.count_received(z[0], low + combined)
+        rows.exchange.count_told(self._products, combined)
         return found
+
+    def _round(self, storage: FloatFormat | None, asked: Asked, *, extrapolate: bool) -> Round:
+        """Do a round in launches of its sweeps."""
+        began = time.perf_counter()
+        full = self._full_sweep()
+        found = Sweep(full.l1, math.sqrt(full.squares) if full.squares >= 0 else math.nan, full.linf, full.mass)
+        sums, seconds, size = [full.sum], [time.perf_counter() - began], found.of(asked.norm)
+        low: list[float] = []
+        most = min(asked.most - 1, low_limit(asked.gain, self.damping))
+        if storage is not None and most > 0 and asked.tol <= size < math.inf:
+            until = low_until(asked.gain, asked.tol, self.damping, full.l1, size)
+            for told in self._low_sweeps(storage, until=until, most=most, extrapolate=extrapolate):
+                low.append(told.l1)
+                sums.append(told.sum)
+                seconds.append(time.perf_counter() - began)
+        self._has_c = bool(low)
+        return Round(found=found, low=low, sums=sums, seconds=seconds)
 
     def _full_sweep(self) -> Told:
         rows, x, fresh, has_c, to = self._rows, self._x, self._fresh, self._has_c, self._told
@@ -112,25 +127,49 @@ class DeviceRefinement(Refinement):
         self._x, self._fresh = fresh, x
         return rows.told(to)()
 
-    def _low_sweeps(self, storage: FloatFormat, *, until: float, most: int) -> Iterator[Told]:
-        """Sweep until ||r||_1 is at most ``until``; yield what each sweep found while the next one runs."""
+    def _low_sweeps(self, storage: FloatFormat, *, until: float, most: int, extrapolate: bool) -> Iterator[Told]:
+        """Sweep until ||r||_1 is at most ``until``; yield what each sweep found while the next one runs.
+
+        Whether combining pays is known before it is due again: fewer sweeps are queued than lie between.
+        """
         rows = self._rows
         self._use(storage)
         arguments = (*_storing(storage, rows), self._change, self._c, self._z[0].own, np.float64(until))
         rows.launch(variants.ranks_quantise(storage, rows.shape), self._told, self._z[0], *arguments)
         rows.exchange.queue(self._z[0])
         ahead: deque[Callable[[], Told]] = deque()
-        queued = 0
+        combines = extrapolate and len(self._z) == SLOTS
+        sent = queued = 0
         for seen in range(most):
             while queued < min(most, seen + AHEAD):
-                old, new = self._z[queued % 2], self._z[(queued + 1) % 2]
+                if combines and sent == DEPTH:
+                    self._queue_combination(storage)
+                    sent = 0
+                old, new = self._z[sent], self._z[(sent + 1) % len(self._z)]
                 self._queue_low(storage, old, new)
                 ahead.append(rows.told(new))
                 queued += 1
+                sent = (sent + 1) % len(self._z)
             told = ahead.popleft()()
             yield told
             if not told.l1 > until:
                 return
+            combines = combines and told.combines
+
+    def _queue_combination(self, storage: FloatFormat) -> None:
+        """Queue what combines all z that are kept, and the exchanges of what it needs and finds."""
+        rows, first, last = self._rows, self._z[0], self._z[DEPTH]
+        kept = *(z.own for z in self._z), *(z.heard for z in self._z)
+
+        def launch() -> None:
+            products, combine = variants.ranks_combination(storage, rows.shape)
+            rows.launch(products, last, self._products, *kept)
+            rows.exchange.queue_told(self._products)
+            rows.launch(combine, last, first, *kept, *_storing(storage, rows), self._products.heard, self._c)
+            rows.exchange.queue(first)
+
+        vectors = *(z.memory for z in self._z), self._products.heard
+        self._low_repeated.run(vectors, (storage.width,), launch)
 
     def _queue_low(self, storage: FloatFormat, old: Gathered, new: Gathered) -> None:
         """Queue a low sweep and its exchange."""
@@ -151,9 +190,12 @@ class DeviceRefinement(Refinement):
         self._low_repeated.clear()
         self._z = ()
         vector = self._rows.exchange.vector
-        self._z = tuple(vector(np.uint8, each_bytes=storage.width // 8) for _ in range(2))
+        self._z = tuple(vector(np.uint8, each_bytes=storage.width // 8) for _ in range(slots_for(storage)))
         shape, personal = self._rows.shape, self._rows.personal
-        sweeping = [variants.ranks_quantise(storage, shape), variants.ranks_low(storage, shape, personal=personal)]
+        sweeping = [
+            *(variants.ranks_quantise(storage, shape), variants.ranks_low(storage, shape, personal=personal)),
+            *variants.ranks_combination(storage, shape),
+        ]
         if self._rows.exchange.within:
             sweeping = [variants.ranks_refine(storage, shape, personal=personal)]
         self._rows.exchange.compile(storage.width, *sweeping)

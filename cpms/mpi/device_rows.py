@@ -25,7 +25,10 @@ from cpms.mpi.transport import Transport
 
 
 class Told(NamedTuple):
-    """What ranks told each other of a sweep, joined; ``left_over`` is dangling mass, or mass that rounding lost."""
+    """What ranks told each other of a sweep, joined; ``left_over`` is dangling mass, or mass that rounding lost.
+
+    ``combines`` says whether combining low sweeps pays.
+    """
 
     mass: float
     left_over: float
@@ -34,12 +37,13 @@ class Told(NamedTuple):
     sum: float
     linf: float
     largest: float
+    combines: bool
 
     @classmethod
     def of(cls, by_rank: npt.NDArray[np.float64]) -> Told:
         """Join the ranks' numbers, in the same order on every rank."""
         rows = by_rank.reshape(-1, TOLD)
-        return cls(*rows[:, :5].sum(axis=0).tolist(), *rows[:, 5:7].max(axis=0).tolist())
+        return cls(*rows[:, :5].sum(axis=0).tolist(), *rows[:, 5:7].max(axis=0).tolist(), *(rows[0, -1:] > 0).tolist())
 
 
 class DeviceRows:

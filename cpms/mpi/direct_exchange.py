@@ -46,18 +46,19 @@ class DirectExchange(Halos):
         current().synchronize()
         self.transport.communicator.Barrier()
 
-    def _vector(self, nbytes: int, dtype: Any, each_bytes: int) -> Gathered:
+    def _vector(self, nbytes: int, dtype: Any, each_bytes: int, told: int = TOLD) -> Gathered:
         """Lay it out in a window: what is told first."""
-        rank, told = self.transport.rank, self.transport.ranks * TOLD * 8
-        before = padded(told)
+        rank, told_bytes = self.transport.rank, told * 8
+        before = padded(self.transport.ranks * told_bytes)
         window = self._windows.window(before + nbytes)
         memory = window.memory[before : before + nbytes]
-        vector = self._gathered(memory, window.memory[:told].view(np.float64), dtype, each_bytes)
+        heard = window.memory[: self.transport.ranks * told_bytes].view(np.float64)
+        vector = self._gathered(memory, heard, dtype, each_bytes)
         to_values = (
             address + before + begin * each_bytes
             for address, begin in zip(window.addresses, self._expected, strict=True)
         )
-        to_told = (address + rank * TOLD * 8 for address in window.addresses)
+        to_told = (address + rank * told_bytes for address in window.addresses)
         return replace(vector, window=window, routes=(_addresses(to_values), _addresses(to_told)))
 
     def queue(self, vector: Gathered) -> None:
@@ -81,6 +82,11 @@ class DirectExchange(Halos):
         ranks = np.uint32(self.transport.ranks), np.uint32(self.transport.rank)
         return self.sent_places, self._begins, self._signals_to, self._signals.memory, self._counts, *ranks
 
+    @property
+    def made(self) -> int:
+        """What the device has counted; waits for it."""
+        return int(current().to_host(self._counts)[1])
+
     def count_received(self, vector: Gathered, times: int = 1) -> None:
         """Count values and what ranks told."""
         self.transport.received_bytes += times * sum(count for _, count in self.receives) * vector.each_bytes
@@ -95,7 +101,7 @@ class DirectExchange(Halos):
         count = self.sent_places.size if with_values else 0
         blocks = current().spread(count, each=16 // vector.each_bytes, per_processor=2)
         to_values, to_told = vector.routes
-        told = vector.to, np.uint32(TOLD), to_told, np.uint32(with_values)
+        told = vector.to, np.uint32(vector.to.size), to_told, np.uint32(with_values)
         current().run(self.kernels[8 * vector.each_bytes], blocks, (*self.talk, vector.own, to_values, *told))
 
 

@@ -17,8 +17,8 @@ from cpms.mpi.rows import GraphRows
 from cpms.mpi.transport import Spans, Transport
 from cpms.mpi.windows import Window
 
-TOLD = 10
-"""Numbers that a rank tells the others with its values; ``ranks.cu`` names them."""
+TOLD = 11
+"""Numbers that a rank tells the others with its values; ``told.cuh`` names them."""
 Which = Literal["direct", "halo", "whole"]
 _APART = 64
 """Values from one of which on a stretch begins, so that it is aligned as transports like it in any format."""
@@ -35,7 +35,7 @@ class Gathered:
     own : device array
         The stretch of this rank.
     heard, to : device arrays of float64
-        What all ranks told, `TOLD` numbers each, and those of this one.
+        What all ranks told, `TOLD` numbers each where values go with them, and those of this one.
     each_bytes : int
         Size of a value.
     window : Window, optional
@@ -83,22 +83,23 @@ class Exchange(ABC):
         """Return a vector of zeros, of ``each_bytes`` a value; every rank calls this."""
         return self._vector((self.values + WHOLE_VALUES) * each_bytes, dtype, each_bytes)
 
-    def numbers(self) -> Gathered:
-        """Return room for what ranks tell, without values; every rank calls this."""
-        return self._vector(0, np.float64, 8)
+    def numbers(self, told: int = TOLD) -> Gathered:
+        """Return room for so many numbers that each rank tells, without values; every rank calls this."""
+        return self._vector(0, np.float64, 8, told)
 
     def ready(self) -> None:  # noqa: B027
         """Wait until no rank has anything to read of exchanges before; every rank calls this."""
 
-    def _vector(self, nbytes: int, dtype: Any, each_bytes: int) -> Gathered:
+    def _vector(self, nbytes: int, dtype: Any, each_bytes: int, told: int = TOLD) -> Gathered:
         arrays = current().arrays
-        heard = arrays.zeros(self.transport.ranks * TOLD, np.float64)
+        heard = arrays.zeros(self.transport.ranks * told, np.float64)
         return self._gathered(arrays.zeros(nbytes, np.uint8), heard, dtype, each_bytes)
 
     def _gathered(self, memory: Any, heard: Any, dtype: Any, each_bytes: int) -> Gathered:
         rank, items, memory = self.transport.rank, each_bytes // np.dtype(dtype).itemsize, memory.view(dtype)
         own = memory[self.begin * items : (self.begin + self.stretch) * items]
-        return Gathered(memory, own, heard, heard[rank * TOLD : (rank + 1) * TOLD], each_bytes)
+        to = heard.reshape(self.transport.ranks, -1)[rank]
+        return Gathered(memory, own, heard, to, each_bytes)
 
     def compile(self, bits: int, *others: Variant) -> None:
         """Make ready what exchanges of values of so many bits launch, and other kernels with it."""
@@ -126,6 +127,11 @@ class Exchange(ABC):
     def talk(self) -> tuple[Any, ...]:
         """What a kernel takes that does, in its order."""
         return *[np.uint64(0)] * 5, np.uint32(self.transport.ranks), np.uint32(self.transport.rank)
+
+    @property
+    def made(self) -> int:
+        """How many exchanges kernels have seen to so far."""
+        return 0
 
     def count_received(self, vector: Gathered, times: int = 1) -> None:  # noqa: B027
         """Count the bytes of so many exchanges that a kernel sees to."""

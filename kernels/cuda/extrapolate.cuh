@@ -117,7 +117,8 @@ struct StoredValues<Packed<E, M, rounding>> {
     using Real = typename RealOf<in_float32>::Type;
     Run<8> run[kept_sweeps];
 
-    CPMS_DEVICE StoredValues(const Sent& sent, u32 first) {
+    template <class Places>
+    CPMS_DEVICE StoredValues(const Places& sent, u32 first) {
 #pragma unroll
         for (int place = 0; place < kept_sweeps; ++place) {
             run[place] = load_run_bytes<8>(sent.at(place) + (u64)first * Q::bytes, Default{});
@@ -197,33 +198,50 @@ CPMS_DEVICE void add_over_grid(float (&mine)[products], double* found, const Gri
     __syncthreads();
 }
 
-// Adds the combination to c and makes the first z of what is then on its way. Takes what is in no memory by value.
-template <class Q, bool Partial>
-CPMS_APART LowState extrapolated(Nodes nodes, Storing storing, Sent sent, Past& past, float* c,
-                                 Combination<typename StoredValues<Q>::Real>& by, u64 seed, Grid grid) {
+// What each z that is kept is multiplied by.
+template <class Q>
+CPMS_DEVICE void weigh(const Past& past, Combination<typename StoredValues<Q>::Real>& by) {
+    __syncthreads();
+    if (threadIdx.x < kept_sweeps) {
+        by.to_real[threadIdx.x] = StoredValues<Q>::to_real(past.exponent[threadIdx.x], past.largest[0]);
+    }
+    __syncthreads();
+}
+
+// Products of the z that are kept, in `by.found`, which all threads of a block then see. `sent.at(place)` is where each lies.
+// Takes what is in no memory by value, as does what follows.
+template <class Q, class Places>
+CPMS_APART void find_products(u32 count, Places sent, Past& past, Combination<typename StoredValues<Q>::Real>& by,
+                              Grid grid) {
+    using Values = StoredValues<Q>;
+    constexpr int together = Values::together;
+    weigh<Q>(past, by);
+    float product[products] = {};
+    const u32 step = gridDim.x * blockDim.x * together;
+    for (u32 i = (blockIdx.x * blockDim.x + threadIdx.x) * together; i < count; i += step) {
+        const Values z(sent, i);
+#pragma unroll
+        for (int node = 0; node < together; ++node) {
+            float sent_by[kept_sweeps];
+#pragma unroll
+            for (int k = 0; k < kept_sweeps; ++k) sent_by[k] = (float)(z.value(k, node) * by.to_real[k]);
+            add_products(sent_by, product);
+        }
+    }
+    add_over_grid(product, by.found, grid);
+}
+
+// Adds the combination to c and makes the first z of what is then on its way, by the products in
+// `by.found`, after `weigh`.
+template <class Q, bool Partial, class Places>
+CPMS_APART LowState combined(Nodes nodes, Storing storing, Places sent, Past& past, float* c,
+                             Combination<typename StoredValues<Q>::Real>& by, u64 seed, Grid grid) {
     using Values = StoredValues<Q>;
     using Real = typename Values::Real;
     using Stored = typename QuantiserOf<Q>::Type;
     constexpr int together = Values::together, width = Values::width;
-    __syncthreads();
     const double largest = past.largest[0];
-    if (threadIdx.x < kept_sweeps) by.to_real[threadIdx.x] = Values::to_real(past.exponent[threadIdx.x], largest);
-    __syncthreads();
     const u32 step = gridDim.x * blockDim.x * together, first = (blockIdx.x * blockDim.x + threadIdx.x) * together;
-    {
-        float product[products] = {};
-        for (u32 i = first; i < nodes.count; i += step) {
-            const Values z(sent, i);
-#pragma unroll
-            for (int node = 0; node < together; ++node) {
-                float sent_by[kept_sweeps];
-#pragma unroll
-                for (int k = 0; k < kept_sweeps; ++k) sent_by[k] = (float)(z.value(k, node) * by.to_real[k]);
-                add_products(sent_by, product);
-            }
-        }
-        add_over_grid(product, by.found, grid);
-    }
     if (threadIdx.x < 32) solve(by.found, by.g);
     __syncthreads();
     if (threadIdx.x == 0) {
@@ -271,10 +289,18 @@ CPMS_APART LowState extrapolated(Nodes nodes, Storing storing, Sent sent, Past& 
             stays.value[0] += exactly(kept.word[node]) * Raw<Q>::value(word) * back;
         }
         store_run_bytes((u8*)(c + i), change);
-        store_run_bytes(sent.z + (u64)i * Q::bytes, stored);
+        store_run_bytes(sent.at(0) + (u64)i * Q::bytes, stored);
     }
     stays.over_grid(grid);
     return LowState{past.largest[0], past.sum[0] - stays.value[0], past.exponent[0]};
+}
+
+// Both, of one device that has all.
+template <class Q, bool Partial>
+CPMS_DEVICE LowState extrapolated(const Nodes& nodes, const Storing& storing, const Sent& sent, Past& past, float* c,
+                                  Combination<typename StoredValues<Q>::Real>& by, u64 seed, const Grid& grid) {
+    find_products<Q>(nodes.count, sent, past, by, grid);
+    return combined<Q, Partial>(nodes, storing, sent, past, c, by, seed, grid);
 }
 
 }  // namespace cpms

@@ -13,6 +13,14 @@ struct Plan {
     Storing storing;
 };
 
+// What a round knows of itself; in shared memory, since walks have few registers left.
+struct Course {
+    double l1, before, promised, until;
+    u32 full;     // sweeps up to the full one
+    u32 began;    // sweeps when the first z was made of those that are kept
+    u32 vectors;  // in which they are kept, two once extrapolation does not pay
+};
+
 // What a launch writes for the host: how many sweeps and when it began, in ns; then of each sweep ||r||_1,
 // sum of squares (-1 for a low sweep), mass, sum of r, largest |r|, and when it ended.
 struct Report {

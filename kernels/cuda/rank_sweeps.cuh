@@ -1,7 +1,7 @@
 // Sweeps of one rank of several: it holds some rows, the values that these read lie in one vector, those of other
 // ranks too, and what each rank has found goes to all others with its values.
 #pragma once
-#include "rounds.cuh"
+#include "extrapolate.cuh"
 #include "told.cuh"
 
 namespace cpms {
@@ -14,7 +14,7 @@ constexpr int pieces_together = 4;
 CPMS_DEVICE void correct(const Nodes& nodes, double* shares, const float* c, double* to, const Grid& grid) {
     Totals<2, 0> found = corrected(nodes, shares, c);
     found.over_grid(grid);
-    tell(to, {found.value[0], found.value[1], infinity(), infinity(), 0.0, infinity(), 0.0, 0.0, 0.0, 0.0});
+    tell(to, {found.value[0], found.value[1], infinity(), infinity(), 0.0, infinity(), 0.0, 0.0, 0.0, 0.0, 0.0});
 }
 
 // A full sweep from one vector to the other; `ahead` has begun.
@@ -31,7 +31,7 @@ CPMS_DEVICE void sweep_fully(const Edges& edges, const Nodes& nodes, const Vecto
     Totals<6, 2> found{{end.l1, end.squares, end.mass, end.other, end.linf, end.largest}};
     found.over_grid(grid);
     const double* const v = found.value;
-    tell(to, {v[2], Refines ? 0.0 : v[3], v[0], v[1], Refines ? v[3] : 0.0, v[4], v[5], 0.0, 0.0, 0.0});
+    tell(to, {v[2], Refines ? 0.0 : v[3], v[0], v[1], Refines ? v[3] : 0.0, v[4], v[5], 0.0, 0.0, 0.0, 0.0});
 }
 
 // The first z of a round, from the change that the full sweep made; the round ends once ||r||_1 is at most `until`.
@@ -39,7 +39,8 @@ template <class Q>
 CPMS_DEVICE void quantise(const Nodes& nodes, const Storing& storing, const double* change, float* c, u8* z,
                           const Heard& heard, double until, double* to, const Grid& grid) {
     const LowState state = quantised<Q>(nodes, storing, change, heard[Told::largest], c, z, grid);
-    tell(to, {0.0, state.lost, infinity(), 0.0, 0.0, 0.0, state.largest, (double)state.exponent, until, 0.0});
+    const double sum = heard[Told::sum] / heard.ranks;
+    tell(to, {0.0, state.lost, infinity(), 0.0, sum, 0.0, state.largest, (double)state.exponent, until, 0.0, 1.0});
 }
 
 // A low sweep from one vector to the other; `ahead` has begun. Where rounding is random, no two ranks or sweeps of a
@@ -61,7 +62,47 @@ CPMS_DEVICE void sweep_low(const Edges& edges, const Nodes& nodes, const Storing
     Totals<4, 1> found{{end.l1, end.sum, end.lost, (double)end.largest * power_of_two(-next)}};
     found.over_grid(grid);
     const double* const v = found.value;
-    tell(to, {0.0, v[2], v[0], 0.0, v[1], 0.0, v[3], (double)next, heard[Told::until], heard[Told::sweeps] + 1.0});
+    tell(to, {0.0, v[2], v[0], 0.0, v[1], 0.0, v[3], (double)next, heard[Told::until], heard[Told::sweeps] + 1.0,
+              heard[Told::combines]});
+}
+
+// Where a rank's own z lie that are kept.
+struct OwnPlaces {
+    const Vector* z;
+
+    CPMS_DEVICE u8* at(u32 place) const { return z[place].own; }
+};
+
+// What there is to know of the z that are kept, from what ranks told with each. Of sums, every rank has its share.
+CPMS_DEVICE void recall(Past& past, const Vector* z, u32 ranks) {
+    if (threadIdx.x >= kept_sweeps) return;
+    const Heard heard{z[threadIdx.x].heard, ranks};
+    past.largest[threadIdx.x] = heard[Told::largest];
+    past.sum[threadIdx.x] = heard[Told::sum] / heard.ranks;
+    past.exponent[threadIdx.x] = (int)heard[Told::scale];
+}
+
+// Tells others the products that a rank has found.
+CPMS_DEVICE void tell_products(double* to, const double* found) {
+    if (blockIdx.x == 0 && threadIdx.x < products) to[threadIdx.x] = found[threadIdx.x];
+}
+
+// Combines what low sweeps found, by the products of all ranks; `last` is what they told of the last one.
+template <class Q>
+CPMS_DEVICE void combine(const Nodes& nodes, const Storing& storing, const Vector* z, Past& past, const Heard& last,
+                         const double* told_products, float* c, double* to,
+                         Combination<typename StoredValues<Q>::Real>& by, const Grid& grid) {
+    __syncthreads();
+    if (threadIdx.x < products) {
+        double found = told_products[threadIdx.x];
+        for (u32 rank = 1; rank < last.ranks; ++rank) found += told_products[rank * products + threadIdx.x];
+        by.found[threadIdx.x] = found;
+    }
+    __syncthreads();
+    const u64 seed = storing.seed + (u64)(last[Told::sweeps] + 1.0) * last.ranks * 0xD1B54A32D192ED03ull;
+    const LowState state = combined<Q, false>(nodes, storing, OwnPlaces{z}, past, c, by, seed, grid);
+    tell(to, {0.0, state.lost, infinity(), 0.0, past.sum[0], 0.0, state.largest, (double)state.exponent,
+              last[Told::until], last[Told::sweeps], past.pays ? 1.0 : 0.0});
 }
 
 }  // namespace cpms

@@ -13,14 +13,6 @@ struct Iterate {
     Sent sent;
 };
 
-// What a round knows of itself; in shared memory, since walks have few registers left.
-struct Course {
-    double l1, before, promised, until;
-    u32 full;     // sweeps up to the full one
-    u32 began;    // sweeps when the first z was made of those that are kept
-    u32 vectors;  // in which they are kept, two once extrapolation does not pay
-};
-
 // Whether what low sweeps expect serves full ones, too.
 template <class Full, class Low>
 constexpr bool one_way = false;

@@ -6,10 +6,10 @@
 namespace cpms {
 
 // What a rank tells the others. The first five are summed over ranks, in their order; of the next two the
-// largest counts; the others are the same on all: how z is scaled, the ||r||_1 that ends a round, and its low
-// sweeps so far. These are told and not given, so that the launches of all sweeps are the same.
+// largest counts; the others are the same on all: how z is scaled, the ||r||_1 that ends a round, its low sweeps
+// so far, and whether combining them pays. These are told and not given, so that the launches of all sweeps are the same.
 struct Told {
-    enum Which { mass, left_over, l1, squares, sum, linf, largest, scale, until, sweeps, count };
+    enum Which { mass, left_over, l1, squares, sum, linf, largest, scale, until, sweeps, combines, count };
 };  // left over: dangling mass, or mass that rounding lost
 
 struct Heard {
@@ -69,14 +69,14 @@ struct Exchanges {
         }
         numbers(vector, grid, meanwhile);
     }
-    // Of what block 0 has told alone.
+    // Of what block 0 has told alone, so many numbers a rank.
     template <class Meanwhile>
-    CPMS_DEVICE void numbers(const Vector& vector, const Grid& grid, Meanwhile meanwhile) const {
+    CPMS_DEVICE void numbers(const Vector& vector, const Grid& grid, Meanwhile meanwhile, u32 count = Told::count) const {
         grid.wait(meanwhile);
         if (talk.ranks == 1) return;
         const u32 now = number() + 1;
         if (blockIdx.x == 0) {
-            talk.write_told(told(vector), Told::count, vector.told_to);
+            talk.write_told(vector.heard + talk.rank * count, count, vector.told_to);
             __syncthreads();
             talk.signal_all(now);
         }
