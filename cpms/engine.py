@@ -6,7 +6,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from cpms.batch_refine import RefiningBatch
 
 DanglingRule: TypeAlias = Literal["teleport", "uniform"]
+DANGLING_RULES: tuple[str, ...] = get_args(DanglingRule)
 Norm: TypeAlias = Literal["l1", "l2", "linf"]
 Vector = TypeVar("Vector")
 _LEAST_SUM = float(np.finfo(np.float64).smallest_normal)
@@ -56,8 +57,8 @@ class Problem:
         object.__setattr__(self, "damping", real("damping", self.damping))
         if not 0.0 < self.damping < 1.0:
             raise InputError(f"damping is {self.damping}; it must lie strictly between 0 and 1")
-        if self.dangling not in ("teleport", "uniform"):
-            raise InputError(f"dangling is {self.dangling!r}; it can be 'teleport' or 'uniform'")
+        if self.dangling not in DANGLING_RULES:
+            raise InputError(f"dangling is {self.dangling!r}; it can be {' or '.join(map(repr, DANGLING_RULES))}")
         if self.graph.weights is not None:
             sums = self.graph.out_weight
             wrong = np.flatnonzero((self.graph.out_degree > 0) & ~((sums >= _LEAST_SUM) & np.isfinite(sums)))

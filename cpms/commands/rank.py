@@ -13,12 +13,21 @@ import numpy as np
 
 from cpms.errors import InputError
 from cpms.graph import Graph
+from cpms.readers.options import POSSIBLE
 from cpms.result import Result, Step
 from cpms.scalars import finite, shown
 from cpms.text_table import text_table
 from cpms.writing import check_writable, replacing
 
 _OUTPUTS = (".npy", ".csv", ".parquet")
+_READ_OPTIONS = {
+    "symmetric": "symmetric Matrix Market files: their lower triangle, as the paper did (default), or both directions",
+    "weights": "use the file's values or not",
+    "duplicates": "repeated edges: each counts (default), the first alone, or one with the sum of their weights",
+    "self_loops": "edges from a node to itself",
+    "ids": "drop ids that no edge names or not",
+}
+"""What `cpms.load` may be told, of which `cpms.readers.options` knows the choices."""
 
 
 def add(parsers: Any) -> None:
@@ -61,21 +70,9 @@ def add(parsers: Any) -> None:
         default="teleport",
         help="where rank of nodes without out-edges goes: as teleport does (default), or to all nodes",
     )
-    parser.add_argument(
-        "--symmetric",
-        choices=("lower", "expand"),
-        default="lower",
-        help="symmetric Matrix Market files: their lower triangle, as the paper did (default), or both directions",
-    )
-    parser.add_argument("--weights", choices=("auto", "ignore"), default="auto", help="use the file's values or not")
-    parser.add_argument(
-        "--duplicates",
-        choices=("keep", "drop", "sum"),
-        default="keep",
-        help="repeated edges: each counts (default), the first alone, or one with the sum of their weights",
-    )
-    parser.add_argument("--self-loops", choices=("keep", "drop"), default="keep", help="edges from a node to itself")
-    parser.add_argument("--ids", choices=("keep", "compact"), default="keep", help="drop ids that no edge names or not")
+    for option, text in _READ_OPTIONS.items():
+        possible = POSSIBLE[option]
+        parser.add_argument(f"--{option.replace('_', '-')}", choices=possible, default=possible[0], help=text)
     parser.add_argument("--top", type=int, default=10, metavar="K", help="how many of the highest to list (10)")
     parser.add_argument("--output", type=Path, metavar="FILE", help="write all ranks: .npy, .csv or .parquet")
     parser.add_argument("--trace", type=Path, metavar="FILE.csv", help="write residual, bits and mass an iteration")

@@ -16,6 +16,7 @@ from cpms.cuda.stretches import Stretches
 from cpms.cuda.variants import Variant
 from cpms.engine import Floats, Problem
 from cpms.errors import UnsupportedError
+from cpms.extrapolation import SLOTS
 from cpms.graph import Graph
 from cpms.mpi.exchanges import chosen, exchange
 from cpms.mpi.gathered import TOLD, Gathered, Which
@@ -183,5 +184,6 @@ def _own(values: Floats, rows: GraphRows) -> Floats:
 
 
 def _needed_bytes(rows: GraphRows, values: int) -> int:
-    own = rows.high - rows.low
-    return 12 * (rows.edges + own) + 40 * own + 24 * values + 4 * rows.nodes
+    """Return about how many bytes a share takes; of values those of x, what it becomes, and z of 16 bits."""
+    own, kept = rows.high - rows.low, 16 + 2 * SLOTS
+    return 12 * (rows.edges + own) + 40 * own + kept * values + 4 * rows.nodes

@@ -6,13 +6,20 @@ from cpms.experiment.karp_flatt import karp_flatt
 from cpms.experiment.present import printed
 
 NEEDS = ["scaling_gpu"]
+BESIDE = ["scaling_two_gpus"]
 
 
-def show(rows, out):
+def show(rows, out, two):
+    if len(two):
+        ours, host = _ours(two[two.status == "ok"])
+        out.table(
+            ours.drop(columns=["vertices", "e"]),
+            suffix="_two",
+            caption=f"One graph, and as much graph more for each, on {host}, to 1e-10, low sweeps extrapolated by any "
+            "number of ranks; psi and efficiencies as in the tables of more GPUs",
+        )
     rows = rows[rows.status == "ok"]
-    ours = pd.DataFrame([line for _, row in rows.iterrows() for line in _lines(row)])
-    device = rows.gpu.iloc[0] if "gpu" in rows else "GPU"  # none where kernels were emulated
-    host = f"{rows.devices.iloc[0]} {device} of one host"
+    ours, host = _ours(rows)
     strong, weak = ours[ours.scaling == "strong"], ours[ours.scaling == "weak"]
     if len(strong):
         out.table(
@@ -38,6 +45,13 @@ def show(rows, out):
             "and the same of the time an iteration takes, since larger graphs may need others in number",
         )
     out.figure(_figure(strong, weak))
+
+
+def _ours(rows):
+    """Return a line a contestant, and the machine."""
+    device = rows.gpu.iloc[0] if "gpu" in rows else "GPU"  # none where kernels were emulated
+    ours = pd.DataFrame([line for _, row in rows.iterrows() for line in _lines(row)])
+    return ours, f"{rows.devices.iloc[0]} {device} of one host"
 
 
 def _lines(row):
