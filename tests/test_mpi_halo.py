@@ -186,6 +186,7 @@ problems = {
     "all from one rank": Problem(cpms.Graph.from_edges(np.arange(nodes) % 60, np.arange(nodes), nodes=nodes)),
     "ranks without rows": Problem(cpms.Graph.from_edges([0, 1, 1], [1, 2, 0])),
     "no edges": Problem(cpms.Graph.from_edges([], [], nodes=nodes)),
+    "slow": Problem(cpms.load("weblike:nodes=4400,edges=11000,reach=2")),
 }
 """
 
@@ -203,6 +204,12 @@ from cpms.power import power
 from cpms.precision import Fixed
 from cpms.refine import FixedGain, refine
 from cpms.stopping import Stopping
+
+def refine_plainly(refinement, first, policy):
+    refinement.extrapolates = False
+    _, _, history = refine(refinement, first, policy, Stopping(1e-6))
+    refinement.extrapolates = True
+    return history
 
 me = world()
 transport = between(me)
@@ -262,6 +269,7 @@ for name, problem in problems.items():
             ranks, _, history = power(operator, first, Fixed(), Stopping(1e-4))
             kept[f"power {name} {which} {turn}"] = np.append(ranks, [step.residual for step in history])
             kept[f"power bytes {name} {which} {turn}"] = np.array(transport.received_bytes - before)
+        replayed = getattr(Replayed, "replays", 0)
         for text in ("fp16", "fp16-stochastic") if name == "random" else ("fp16",):
             policy = FixedGain(quantiser(format_named(text)))
             for turn in range(2):
@@ -270,6 +278,9 @@ for name, problem in problems.items():
                 assert status.name == "CONVERGED"
                 kept[f"{text} {name} {which} {turn}"] = np.append(ranks, [step.residual for step in history])
                 kept[f"{text} bytes {name} {which} {turn}"] = np.array(transport.received_bytes - before)
+        if name == "slow":
+            assert len(history) < 0.8 * len(refine_plainly(refinement, first, policy))
+            assert where != "host" or (Replayed.replays - replayed > 20) == (me.size > 1 and which != "direct")
 if where == "host":
     kept["replays"] = np.array(Replayed.replays)
 np.savez(f"{sys.argv[1]}/{me.size}_{me.rank}.npz", **kept)

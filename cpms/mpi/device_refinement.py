@@ -88,6 +88,7 @@ class DeviceRefinement(Refinement):
             self._x, self._fresh = self._fresh, self._x
         self._has_c = bool(found[-1].low)
         low = sum(len(made.low) + bool(made.low) for made in found)
+        # What is left are two exchanges a combination; a rank alone makes none at all.
         combined = max(0, rows.exchange.made - before - 2 * len(found) - low) // 2
         rows.exchange.count_received(self._x, len(found))
         rows.exchange.count_told(self._told, len(found))
@@ -145,11 +146,11 @@ class DeviceRefinement(Refinement):
                 if combines and sent == DEPTH:
                     self._queue_combination(storage)
                     sent = 0
-                old, new = self._z[sent], self._z[(sent + 1) % len(self._z)]
-                self._queue_low(storage, old, new)
-                ahead.append(rows.told(new))
+                into = (sent + 1) % (SLOTS if combines else 2)
+                self._queue_low(storage, sent, into)
+                ahead.append(rows.told(self._z[into]))
                 queued += 1
-                sent = (sent + 1) % len(self._z)
+                sent = into
             told = ahead.popleft()()
             yield told
             if not told.l1 > until:
@@ -162,26 +163,30 @@ class DeviceRefinement(Refinement):
         kept = *(z.own for z in self._z), *(z.heard for z in self._z)
 
         def launch() -> None:
+            # Exchanges end on all ranks before the next launch, so what was told of each z is there for both.
             products, combine = variants.ranks_combination(storage, rows.shape)
             rows.launch(products, last, self._products, *kept)
             rows.exchange.queue_told(self._products)
             rows.launch(combine, last, first, *kept, *_storing(storage, rows), self._products.heard, self._c)
             rows.exchange.queue(first)
 
-        vectors = *(z.memory for z in self._z), self._products.heard
-        self._low_repeated.run(vectors, (storage.width,), launch)
+        self._repeat(launch, storage.width)
 
-    def _queue_low(self, storage: FloatFormat, old: Gathered, new: Gathered) -> None:
-        """Queue a low sweep and its exchange."""
-        rows = self._rows
+    def _queue_low(self, storage: FloatFormat, sent: int, into: int) -> None:
+        """Queue a low sweep from one z to another, and its exchange."""
+        rows, old, new = self._rows, self._z[sent], self._z[into]
 
         def launch() -> None:
             variant = variants.ranks_low(storage, rows.shape, personal=rows.personal)
             rows.launch(variant, old, new, *_storing(storage, rows), old.memory, new.own, self._c)
             rows.exchange.queue(new)
 
-        vectors = (old.memory, old.heard, new.memory, new.heard)
-        self._low_repeated.run(vectors, (storage.width,), launch)
+        self._repeat(launch, storage.width, sent, into)
+
+    def _repeat(self, launch: Callable[[], None], *what: float) -> None:
+        """Launch on z, which stay where they are as long as their format is in use."""
+        vectors = *(z.memory for z in self._z), *(z.heard for z in self._z), self._products.heard
+        self._low_repeated.run(vectors, what, launch)
 
     def _use(self, storage: FloatFormat) -> None:
         """Have room for z in a format, and kernels for it."""

@@ -184,6 +184,6 @@ def _own(values: Floats, rows: GraphRows) -> Floats:
 
 
 def _needed_bytes(rows: GraphRows, values: int) -> int:
-    """Return about how many bytes a share takes; of values those of x, what it becomes, and z of 16 bits."""
-    own, kept = rows.high - rows.low, 16 + 2 * SLOTS
+    """Return about how many bytes a share takes; of values those of x, what it becomes, and z of 32 bits."""
+    own, kept = rows.high - rows.low, 16 + 4 * SLOTS
     return 12 * (rows.edges + own) + 40 * own + kept * values + 4 * rows.nodes
