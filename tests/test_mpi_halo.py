@@ -269,7 +269,7 @@ for name, problem in problems.items():
             ranks, _, history = power(operator, first, Fixed(), Stopping(1e-4))
             kept[f"power {name} {which} {turn}"] = np.append(ranks, [step.residual for step in history])
             kept[f"power bytes {name} {which} {turn}"] = np.array(transport.received_bytes - before)
-        replayed = getattr(Replayed, "replays", 0)
+        replayed = Replayed.replays
         for text in ("fp16", "fp16-stochastic") if name == "random" else ("fp16",):
             policy = FixedGain(quantiser(format_named(text)))
             for turn in range(2):
@@ -279,8 +279,9 @@ for name, problem in problems.items():
                 kept[f"{text} {name} {which} {turn}"] = np.append(ranks, [step.residual for step in history])
                 kept[f"{text} bytes {name} {which} {turn}"] = np.array(transport.received_bytes - before)
         if name == "slow":
+            replayed = Replayed.replays - replayed
+            assert where != "host" or (replayed > 20) == (me.size > 1 and which != "direct"), (which, replayed)
             assert len(history) < 0.8 * len(refine_plainly(refinement, first, policy))
-            assert where != "host" or (Replayed.replays - replayed > 20) == (me.size > 1 and which != "direct")
 if where == "host":
     kept["replays"] = np.array(Replayed.replays)
 np.savez(f"{sys.argv[1]}/{me.size}_{me.rank}.npz", **kept)
