@@ -125,9 +125,13 @@ def test_rows_of_two_gpus_have_a_table_of_their_own(recorded, tmp_path):
     assert set(table.scaling) == {"strong", "weak"}
     assert set(table.ranks) == {1, 2}
     assert set(pd.read_csv(tmp_path / "scaling_gpu.csv").ranks) == {1, 2}
-    (tmp_path / "scaling_two_gpus.jsonl").unlink()
+    of_two = tmp_path / "scaling_two_gpus.jsonl"
+    of_two.write_text(of_two.read_text().replace('"status": "ok"', '"status": "unavailable"'))
+    present.show("scaling_gpu", results=tmp_path, output=tmp_path / "none ok")
+    of_two.unlink()
     present.show("scaling_gpu", results=tmp_path, output=tmp_path / "without")
-    assert not (tmp_path / "without" / "scaling_gpu_two.csv").exists()
+    for folder in ("none ok", "without"):
+        assert not (tmp_path / folder / "scaling_gpu_two.csv").exists()
 
 
 def test_without_devices_cells_are_recorded_with_the_reason(tmp_path, monkeypatch):

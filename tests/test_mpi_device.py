@@ -83,6 +83,7 @@ problems = {
 SOLVE = """
 from cpms import check, format_named
 from cpms.engines import mpi_cuda
+from cpms.extrapolation import DEPTH
 from cpms.format import FP64
 from cpms.mpi.world import world
 from cpms.power import power
@@ -117,7 +118,7 @@ for name, problem in problems.items():
             kept[f"sweeps {refinement.extrapolates}"] = np.array([len(history)])
         refinement.extrapolates = True
         refinement.start(first)
-        asked = {"gain": 1e-9, "trust": 0.0, "tol": 1e-13, "norm": "l1", "most": 19}
+        asked = {"gain": 1e-9, "trust": 0.0, "tol": 1e-13, "norm": "l1", "most": 2 * DEPTH + 3}
         found = refinement.rounds(quantiser(format_named("fp16")), **asked)[0]
         kept["low"], kept["sums"] = np.array(found.low), np.array(found.sums[1:]) / found.low
 np.savez(f"{sys.argv[1]}/ranks{world().size}_{world().rank}.npz", **kept)

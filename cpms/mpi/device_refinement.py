@@ -80,16 +80,17 @@ class DeviceRefinement(Refinement):
         )
         variant = variants.ranks_refine(kept, rows.shape, personal=rows.personal)
         z = tuple(self._z[place % len(self._z)] for place in range(SLOTS))
-        before = rows.exchange.made
+        before = rows.exchange.made()
         vectors = self._x, self._fresh, self._told, self._products, *z
         rows.stay(variant, vectors, np.uint32(len(self._z) if extrapolate else 2), *arguments)
+        after = rows.exchange.made()
         found = reported(self._report)
         if len(found) % 2:
             self._x, self._fresh = self._fresh, self._x
         self._has_c = bool(found[-1].low)
         low = sum(len(made.low) + bool(made.low) for made in found)
         # What is left are two exchanges a combination; a rank alone makes none at all.
-        combined = max(0, rows.exchange.made - before - 2 * len(found) - low) // 2
+        combined = max(0, after() - before() - 2 * len(found) - low) // 2
         rows.exchange.count_received(self._x, len(found))
         rows.exchange.count_told(self._told, len(found))
         rows.exchange.count_received(z[0], low + combined)
@@ -195,11 +196,12 @@ class DeviceRefinement(Refinement):
         self._low_repeated.clear()
         self._z = ()
         vector = self._rows.exchange.vector
-        self._z = tuple(vector(np.uint8, each_bytes=storage.width // 8) for _ in range(slots_for(storage)))
+        slots = slots_for(storage)
+        self._z = tuple(vector(np.uint8, each_bytes=storage.width // 8) for _ in range(slots))
         shape, personal = self._rows.shape, self._rows.personal
         sweeping = [
             *(variants.ranks_quantise(storage, shape), variants.ranks_low(storage, shape, personal=personal)),
-            *variants.ranks_combination(storage, shape),
+            *(variants.ranks_combination(storage, shape) if slots == SLOTS else ()),
         ]
         if self._rows.exchange.within:
             sweeping = [variants.ranks_refine(storage, shape, personal=personal)]

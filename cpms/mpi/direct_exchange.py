@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -82,10 +82,10 @@ class DirectExchange(Halos):
         ranks = np.uint32(self.transport.ranks), np.uint32(self.transport.rank)
         return self.sent_places, self._begins, self._signals_to, self._signals.memory, self._counts, *ranks
 
-    @property
-    def made(self) -> int:
-        """What the device has counted; waits for it."""
-        return int(current().to_host(self._counts)[1])
+    def made(self) -> Callable[[], int]:
+        """Note what the device has counted."""
+        noted = current().note(self._counts)
+        return lambda: int(noted()[1])
 
     def count_received(self, vector: Gathered, times: int = 1) -> None:
         """Count values and what ranks told."""

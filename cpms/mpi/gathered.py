@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -128,10 +129,9 @@ class Exchange(ABC):
         """What a kernel takes that does, in its order."""
         return *[np.uint64(0)] * 5, np.uint32(self.transport.ranks), np.uint32(self.transport.rank)
 
-    @property
-    def made(self) -> int:
-        """How many exchanges kernels have seen to so far."""
-        return 0
+    def made(self) -> Callable[[], int]:
+        """Return how to wait for how many exchanges kernels have seen to, of launches before."""
+        return int
 
     def count_received(self, vector: Gathered, times: int = 1) -> None:  # noqa: B027
         """Count the bytes of so many exchanges that a kernel sees to."""

@@ -10,8 +10,9 @@ BESIDE = ["scaling_two_gpus"]
 
 
 def show(rows, out, two):
+    two = two[two.status == "ok"] if len(two) else two
     if len(two):
-        ours, host = _ours(two[two.status == "ok"])
+        ours, host = _ours(two)
         out.table(
             ours.drop(columns=["vertices", "e"]),
             suffix="_two",

@@ -231,8 +231,7 @@ CPMS_APART void find_products(u32 count, Places sent, Past& past, Combination<ty
     add_over_grid(product, by.found, grid);
 }
 
-// Adds the combination to c and makes the first z of what is then on its way, by the products in
-// `by.found`, after `weigh`.
+// Adds the combination to c and makes the first z of what is then on its way, by the products in `by.found`, after `weigh`.
 template <class Q, bool Partial, class Places>
 CPMS_APART LowState combined(Nodes nodes, Storing storing, Places sent, Past& past, float* c,
                              Combination<typename StoredValues<Q>::Real>& by, u64 seed, Grid grid) {

@@ -84,7 +84,7 @@ CPMS_DEVICE void ranks_refine(const Edges& edges, const Nodes& nodes, const Plan
                 Combining& by = *(Combining*)&room;
                 recall(past, z, exchanges.talk.ranks);
                 find_products<Q>(nodes.count, OwnPlaces{z}, past, by, grid);
-                tell_products(of_products.heard + exchanges.talk.rank * products, by.found);
+                tell_products(exchanges.told(of_products, products), by.found);
                 exchanges.numbers(of_products, grid, [] {}, products);
                 combine<Q>(nodes, plan.storing, z, past, exchanges.heard(z[depth]), of_products.heard, c,
                            exchanges.told(z[0]), by, grid);

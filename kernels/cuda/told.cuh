@@ -50,7 +50,9 @@ struct Exchanges {
     Talk talk;
 
     CPMS_DEVICE Heard heard(const Vector& vector) const { return Heard{vector.heard, talk.ranks}; }
-    CPMS_DEVICE double* told(const Vector& vector) const { return vector.heard + talk.rank * Told::count; }
+    CPMS_DEVICE double* told(const Vector& vector, u32 count = Told::count) const {
+        return vector.heard + talk.rank * count;
+    }
 
     CPMS_DEVICE void begin() const {
         if (threadIdx.x == 0) number() = talk.ranks > 1 ? talk.counts[1] : 0;
@@ -76,7 +78,7 @@ struct Exchanges {
         if (talk.ranks == 1) return;
         const u32 now = number() + 1;
         if (blockIdx.x == 0) {
-            talk.write_told(vector.heard + talk.rank * count, count, vector.told_to);
+            talk.write_told(told(vector, count), count, vector.told_to);
             __syncthreads();
             talk.signal_all(now);
         }
