@@ -189,14 +189,15 @@ void launch(void (*kernel)(A...), unsigned blocks, unsigned threads, void** argu
 
 inline void __syncthreads() { host::wait_at(host::everyone, host::alive); }
 // Two words in turn: who comes first to a barrier clears its word, whose readers have all left.
-inline int __syncthreads_or(int predicate) {
-    static int any[2];
-    int& mine = any[host::everyone.generation % 2];
+inline int __syncthreads_count(int predicate) {
+    static int count[2];
+    int& mine = count[host::everyone.generation % 2];
     if (host::everyone.waiting == 0) mine = 0;
-    mine |= predicate != 0;
+    mine += predicate != 0;
     __syncthreads();
     return mine;
 }
+inline int __syncthreads_or(int predicate) { return __syncthreads_count(predicate) != 0; }
 inline void __syncwarp() { host::wait_for_warp(); }
 inline void __threadfence() {}
 

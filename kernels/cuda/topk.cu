@@ -5,19 +5,32 @@
 
 namespace cpms {
 
-// For the grid: the key that k values are known to reach, and how many blocks are done; both 0 between launches.
+// For the grid: the entry that k are known to reach, and how many blocks are done; both 0 between launches.
 struct Shelf {
     u64* bar;
     u32* done;
+};
+
+// That entry in 64 bits, better ones larger: with its place, where the key leaves room for it.
+template <class Key>
+struct Bar {
+    static CPMS_DEVICE u64 of(const Entry<Key>& entry) { return entry.key; }
+    static CPMS_DEVICE Entry<Key> entry(u64 bar) { return {bar, nowhere}; }
+};
+template <>
+struct Bar<u32> {
+    static CPMS_DEVICE u64 of(const Entry<u32>& entry) { return (u64)entry.key << 32 | (u32)~entry.place; }
+    static CPMS_DEVICE Entry<u32> entry(u64 bar) { return {(u32)(bar >> 32), ~(u32)bar}; }
 };
 
 // A block's K best so far, of which k count, and those that wait to be merged into them.
 template <class Key, int K>
 struct Selection {
     static constexpr u32 room = K > block_threads ? K : block_threads;
+    static constexpr bool sifts = K <= block_threads;  // else the best ones of all threads say nothing of the k-th
     Entries<Key, K> best;
     Entries<Key, room> fresh;
-    Key seen[2];  // the grid's bar, a while ago: one is read while the other is written
+    u64 seen[2];  // the grid's bar, a while ago: one is read while the other is written
     u32 count;    // of fresh ones
 
     CPMS_DEVICE void begin() {
@@ -32,39 +45,73 @@ struct Selection {
         best.merge(fresh);
         if (threadIdx.x == 0) {
             count = 0;
-            if (best.key[k - 1] > seen[0]) atomicMax(shelf.bar, (u64)best.key[k - 1]);
+            const u64 reached = Bar<Key>::of(best.at(k - 1));
+            if (reached > seen[0]) atomicMax(shelf.bar, reached);
         }
         __syncthreads();
     }
 
-    // Every thread brings those of its entries whose bit is set. Returns whether there were any in the block.
+    // Every thread brings those of its entries whose bit is set. Returns whether there were any in the block. Where
+    // many threads have some, each brings its best one first: of the others, few are better than the last of these.
     template <int Each, class EntryOf>
     CPMS_DEVICE bool offer(u32 mask, u32 k, const Shelf& shelf, EntryOf entry_of) {
-        const u32 lane = threadIdx.x % 32;
         bool any = false;
-        while (__syncthreads_or(mask != 0)) {
+        while (const u32 threads = (u32)__syncthreads_count(mask != 0)) {
             any = true;
-            const Entry<Key> last = best.at(k - 1);
-            u32 waiting = 0;
-#pragma unroll
-            for (int j = 0; j < Each; ++j) {
-                const Entry<Key> entry = entry_of(j);
-                const bool comes = (mask >> j & 1) && entry.beats(last);
-                const u32 votes = __ballot_sync(all_lanes, comes);
-                if (votes == 0) continue;
-                const int speaker = __ffs((int)votes) - 1;
-                u32 at = 0;
-                if (lane == (u32)speaker) at = atomicAdd(&count, (u32)__popc(votes));
-                at = __shfl_sync(all_lanes, at, speaker) + __popc(votes & ((1u << lane) - 1));
-                if (comes && at < room) fresh.put(at, entry);
-                waiting |= (u32)(comes && at >= room) << j;
-            }
-            mask = waiting;
+            const bool many = sifts && Each > 1 && threads >= k && threads >= block_threads / 2;
+            const u32 brought = many ? best_of<Each>(mask, entry_of) : mask;
+            mask = (mask & ~brought) | put_fresh<Each>(brought, k, entry_of);
             __syncthreads();
-            if (count < room) break;
+            if (!many && count < room) break;
             merge(k, shelf);
+            if constexpr (sifts) mask = beating<Each>(mask, best.at(k - 1), entry_of);
         }
         return any;
+    }
+
+  private:
+    template <int Each, class EntryOf>
+    static CPMS_DEVICE u32 best_of(u32 mask, EntryOf entry_of) {
+        u32 which = 0;
+        Entry<Key> best_one{nothing, nowhere};
+#pragma unroll
+        for (int j = 0; j < Each; ++j) {
+            const Entry<Key> entry = entry_of(j);
+            const bool better = (mask >> j & 1) && (which == 0 || entry.beats(best_one));
+            which = better ? 1u << j : which;
+            best_one = better ? entry : best_one;
+        }
+        return which;
+    }
+
+    template <int Each, class EntryOf>
+    static CPMS_DEVICE u32 beating(u32 mask, const Entry<Key>& last, EntryOf entry_of) {
+        u32 left = 0;
+#pragma unroll
+        for (int j = 0; j < Each; ++j) left |= (u32)((mask >> j & 1) && entry_of(j).beats(last)) << j;
+        return left;
+    }
+
+    // Returns those for which there is no room.
+    template <int Each, class EntryOf>
+    CPMS_DEVICE u32 put_fresh(u32 mask, u32 k, EntryOf entry_of) {
+        const u32 lane = threadIdx.x % 32;
+        const Entry<Key> last = best.at(k - 1);
+        u32 waiting = 0;
+#pragma unroll
+        for (int j = 0; j < Each; ++j) {
+            const Entry<Key> entry = entry_of(j);
+            const bool comes = (mask >> j & 1) && entry.beats(last);
+            const u32 votes = __ballot_sync(all_lanes, comes);
+            if (votes == 0) continue;
+            const int speaker = __ffs((int)votes) - 1;
+            u32 at = 0;
+            if (lane == (u32)speaker) at = atomicAdd(&count, (u32)__popc(votes));
+            at = __shfl_sync(all_lanes, at, speaker) + __popc(votes & ((1u << lane) - 1));
+            if (comes && at < room) fresh.put(at, entry);
+            waiting |= (u32)(comes && at >= room) << j;
+        }
+        return waiting;
     }
 };
 
@@ -113,15 +160,16 @@ CPMS_DEVICE void select_tiles(const Real* values, const Tiles& tiles, u32 k, con
         const u32 first = tiles.begin + number * Values::values;
         number += number + tiles.step >= tiles.count ? tiles.step - tiles.count : tiles.step;
         if (i + gridDim.x < tiles.count) next.load((const u8*)(aligned + (u64)number * Values::values));
-        const Entry<Key> last = selection.best.at(k - 1);
-        const Key own = last.key + (Key)(first > last.place), seen = selection.seen[turn], least = own > seen ? own : seen;
+        const auto least_of = [first](const Entry<Key>& last) { return last.key + (Key)(first > last.place); };
+        const Key own = least_of(selection.best.at(k - 1)), seen = least_of(Bar<Key>::entry(selection.seen[turn]));
+        const Key least = own > seen ? own : seen;
         const bool all = least == nothing;
         const Real least_value = least_number<Real>(least);
         u32 mask = 0;
 #pragma unroll
         for (int j = 0; j < Values::each; ++j) mask |= (u32)(all || tile.value(j) >= least_value) << j;
         if (threadIdx.x == 0) {  // what was asked for a tile ago has come
-            selection.seen[turn ^ 1] = (Key)bar;
+            selection.seen[turn ^ 1] = bar;
             bar = *(const volatile u64*)shelf.bar;
         }
         turn ^= 1;
@@ -154,7 +202,7 @@ CPMS_DEVICE void select_of_lists(const Key* keys, const u32* places, u32 k, cons
     const volatile Key* const list_key = keys;
     const volatile u32* const list_place = places;
     const u32 entries = k * gridDim.x;
-    const Key bar = (Key) * (const volatile u64*)shelf.bar;
+    const Key bar = Bar<Key>::entry(*(const volatile u64*)shelf.bar).key;
     bool any = true;
 #pragma unroll 1
     for (u32 base = 0; any && base < entries; base += each * block_threads) {  // at least gridDim.x at a time
@@ -176,7 +224,7 @@ CPMS_DEVICE void topk(const Real* values, u32 count, const Tiles& tiles, u32 k, 
     using Key = typename Order<Real>::Key;
     __shared__ Selection<Key, K> selection;
     __shared__ bool last;
-    if (threadIdx.x == 0) selection.seen[0] = nothing;
+    if (threadIdx.x == 0) selection.seen[0] = 0;
     selection.begin();
     select_tiles(values, tiles, k, shelf, selection);
     if (blockIdx.x == gridDim.x - 1) select_rest(values, count, tiles, k, shelf, selection);
