@@ -19,6 +19,17 @@ struct Course {
     u32 full;     // sweeps up to the full one
     u32 began;    // sweeps when the first z was made of those that are kept
     u32 vectors;  // in which they are kept, two once extrapolation does not pay
+
+    // Whether another round follows: as long as full sweeps find about what low sweeps promised, and these reach their
+    // goal; else the host has to think.
+    CPMS_DEVICE bool goes_on(const Plan& plan, u32 count) const {
+        return l1 < before && l1 <= plan.trust * promised && count < plan.most && count - full < plan.lows;
+    }
+    // What low sweeps ended with is promised: combinations overshoot their goal, rounding does not.
+    CPMS_DEVICE void end(const Plan& plan, double now) {
+        before = l1;
+        promised = Larger{}(now, plan.gain * l1);
+    }
 };
 
 // What a launch writes for the host: how many sweeps and when it began, in ns; then of each sweep ||r||_1,

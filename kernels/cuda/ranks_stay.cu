@@ -104,13 +104,9 @@ CPMS_DEVICE void ranks_refine(const Edges& edges, const Nodes& nodes, const Plan
             report.sweep(now, -1.0, 0.0, heard[Told::sum], 0.0);
         } while (now > course.until && report.count < plan.most && report.count - course.full < plan.lows);
         has_c = 1;
-        again = course.l1 < course.before && course.l1 <= plan.trust * course.promised && report.count < plan.most &&
-                report.count - course.full < plan.lows;
+        again = course.goes_on(plan, report.count);
         __syncthreads();
-        if (threadIdx.x == 0) {
-            course.before = course.l1;
-            course.promised = Larger{}(now, plan.gain * course.l1);
-        }
+        if (threadIdx.x == 0) course.end(plan, now);
     } while (again);
     exchanges.end();
 }

@@ -90,15 +90,9 @@ CPMS_DEVICE void refine(Full& over_full, Low& over_low, const Nodes& nodes, cons
             report.sweep(now, -1.0, 0.0, totals.value[1], 0.0);
         } while (now > course.until && report.count < plan.most && report.count - course.full < plan.lows);
         x.has_c = 1;
-        // Goes on as long as full sweeps find about what low sweeps promised, and these reach their goal; else the host
-        // has to think.
-        again = course.l1 < course.before && course.l1 <= plan.trust * course.promised && report.count < plan.most &&
-                report.count - course.full < plan.lows;
+        again = course.goes_on(plan, report.count);
         __syncthreads();
-        if (threadIdx.x == 0) {
-            course.before = course.l1;
-            course.promised = Larger{}(now, plan.gain * course.l1);  // Combinations overshoot; rounding does not.
-        }
+        if (threadIdx.x == 0) course.end(plan, now);
     } while (again);
 }
 
