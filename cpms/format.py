@@ -99,7 +99,7 @@ class SegmentFormat:
         return max(0, self.bits(read) - DOUBLE_HEAD_BITS)
 
     def unit_roundoff(self, read: int | None = None) -> float:
-        """Bound of the relative error of a normal number: 2^-m cut, 2^-(m+1) rounded."""
+        """Bound of the relative error of a normal float64 that is read: 2^-m cut, 2^-(m+1) rounded, 0 if whole."""
         if self.bits(read) == DOUBLE_BITS:
             return 0.0
         rounds = self.rounding == "nearest" and self.bits(read) >= DOUBLE_HEAD_BITS

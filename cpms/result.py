@@ -24,8 +24,8 @@ class Status(Enum):
     CONVERGED = "converged: the residual, recomputed in float64 from the answer, is below tol"
     FIXED = "ran the number of iterations asked for; look at the residual"
     MAX_ITERATIONS = "not converged within max_iterations: raise it, or raise tol"
-    STAGNATED = "not converged: the residual stopped falling; read more bits if possible, or raise tol"
-    UNVERIFIED = "not converged: stored values stopped changing above tol; read more bits if possible, or raise tol"
+    STAGNATED = "not converged: the residual stopped falling; read more bits if not all are, or raise tol"
+    UNVERIFIED = "not converged: stored values stopped changing above tol; read more bits if not all are, or raise tol"
     NON_FINITE = "failed: the storage format overflowed or lost every value; use one with more exponent bits"
 
 

@@ -23,3 +23,25 @@ def folder(name: str) -> Path:
         if candidate.is_dir():
             return candidate
     raise FileNotFoundError(f"this installation of cpms has no folder {name!r}; install it anew")
+
+
+def experiments() -> dict[str, Path]:
+    """Return the configurations that come with the package, by name.
+
+    Examples
+    --------
+    >>> "quickstart" in experiments()
+    True
+    """
+    return {path.stem: path for path in sorted(folder("experiments").glob("*.toml"))}
+
+
+def show_programs() -> dict[str, Path]:
+    """Return what draws tables and figures, by name.
+
+    Examples
+    --------
+    >>> "table2" in show_programs()
+    True
+    """
+    return {path.stem: path for path in sorted((folder("experiments") / "show").glob("[!_]*.py"))}

@@ -14,6 +14,7 @@ from cpms.experiment.karp_flatt import karp_flatt
 from cpms.experiment.kinds import scaling
 from cpms.experiment.runner import run
 from cpms.mpi import launch, world
+from cpms.shipped import show_programs
 
 CONFIG = """
 name = "scaling_cpu"
@@ -73,7 +74,7 @@ def test_their_table_has_ours_of_processors_and_of_a_gpu_at_every_size(tmp_path)
 
 
 def test_the_report_divides_wrongly_where_it_should_divide():
-    table = present._program("scaling")._table2()
+    table = present._program(show_programs()["scaling"])._table2()
     for _, row in table[table.p > 1].iterrows():
         share = 1 - 1 / row.p
         assert row["psi"] == pytest.approx(row["psi, printed"], rel=1e-9)

@@ -18,6 +18,7 @@ from cpms.experiment.runner import run
 from cpms.format import FP16
 from cpms.mpi import launch
 from cpms.mpi.gathered import TOLD
+from cpms.shipped import show_programs
 
 _spec = importlib.util.spec_from_file_location("mpi_runs", Path(__file__).with_name("mpi_runs.py"))
 mpi_runs = importlib.util.module_from_spec(_spec)
@@ -101,7 +102,7 @@ def test_rows_are_shown_beside_the_report(recorded, tmp_path):
     table = (tmp_path / "scaling_gpu.md").read_text()
     assert "Karp-Flatt" in table
     (weak, row, _) = rows.read(recorded)
-    program = present._program("scaling_gpu")
+    program = present._program(show_programs()["scaling_gpu"])
 
     class Row:
         def __init__(self, found):

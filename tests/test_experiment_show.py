@@ -9,7 +9,7 @@ from cpms import cli
 from cpms.errors import InputError
 from cpms.experiment import present, rows
 from cpms.experiment.runner import run
-from cpms.shipped import folder
+from cpms.shipped import folder, show_programs
 
 PROVENANCE = ["git_commit", "git_dirty", "cpms_version", "version_numpy", "cpu", "threads", "config_sha256", "time_utc"]
 
@@ -60,9 +60,9 @@ def test_unsupported_cells_are_recorded_with_their_reason(recorded):
     )
 
 
-@pytest.mark.parametrize("name", present.programs())
+@pytest.mark.parametrize("name", show_programs())
 def test_show_writes_the_same_bytes_twice(recorded, tmp_path, name):
-    needs = present._program(name).NEEDS
+    needs = present._program(show_programs()[name]).NEEDS
     if not any((recorded / f"{need}.jsonl").exists() for need in needs):
         pytest.skip(f"{name} draws rows of {needs}, which need a GPU or real graphs")
     said = []
@@ -78,10 +78,10 @@ NOT_HERE = {"status": "unsupported", "reason": "engine cuda cannot run here: the
 
 
 @pytest.mark.parametrize("failed", [NOT_HERE, {"status": "ok", "results": [NOT_HERE]}], ids=["cells", "contestants"])
-@pytest.mark.parametrize("name", present.programs())
+@pytest.mark.parametrize("name", show_programs())
 def test_rows_none_of_which_ran_are_refused_with_the_reason(tmp_path, name, failed):
     with rows.opened(tmp_path / "rows.jsonl") as file:
-        for experiment in present._program(name).NEEDS:
+        for experiment in present._program(show_programs()[name]).NEEDS:
             file.append({"cell": "a" * 16, "experiment": experiment, **failed})
     with pytest.raises(InputError, match="there is no GPU"):
         present.show(name, results=tmp_path, output=tmp_path / "out")
@@ -128,7 +128,7 @@ def test_stand_ins_are_labelled(recorded, tmp_path):
 
 
 def test_impossible_totals_of_the_paper_are_marked():
-    table2 = present._program("table2")
+    table2 = present._program(show_programs()["table2"])
     assert table2._parts([18, 34], 52) == "18+34 = 52"
     assert table2._parts([48, 64], 113) == "48+64 = 112 (printed 113)"
 
@@ -226,3 +226,34 @@ def test_the_quick_start_is_shown_without_what_a_configuration_left_out(tmp_path
     run(path, output=tmp_path)
     names = {written.name for written in present.show("quickstart", results=tmp_path, output=tmp_path / "out")}
     assert {"quickstart.md", "quickstart_ranking.md"} <= names
+
+
+@pytest.mark.parametrize("ending", [".csv", ".md", ".tex"])
+def test_small_numbers_and_gaps_survive_in_every_table(tmp_path, ending):
+    output = present.Output(tmp_path, "mine", lambda _: None)
+    output.table(pd.DataFrame({"name": ["a", "b"], "error": [5e-10, float("nan")]}))
+    text = (tmp_path / f"mine{ending}").read_text()
+    assert "5e-10" in text
+    assert "nan" not in text.lower()
+
+
+def test_programs_of_ones_own_are_shown_by_their_path(recorded, tmp_path):
+    mine = tmp_path / "mine.py"
+    mine.write_text('NEEDS = ["topk"]\ndef show(rows, out):\n    out.table(rows[["values", "dtype"]])\n')
+    written = present.show(str(mine), results=recorded, output=tmp_path / "out")
+    assert [path.name for path in written] == ["mine.csv", "mine.md", "mine.tex"]
+    mine.write_text("def show(rows, out):\n    pass\n")
+    with pytest.raises(InputError, match="NEEDS"):
+        present.show(str(mine), results=recorded, output=tmp_path / "out")
+    with pytest.raises(InputError, match="cannot be shown"):
+        present.show(str(tmp_path / "other.py"), output=tmp_path)
+
+
+def test_ratios_of_the_authors_stand_beside_the_solves_that_they_are_of(tmp_path):
+    present.show("fig6", output=tmp_path)
+    table = pd.read_csv(tmp_path / "fig6.csv")
+    theirs = table[table["V100 over fp64"].notna()]
+    assert len(theirs)
+    assert set(theirs.layout) == {"csr"}
+    assert set(theirs.tol) == {1e-10}
+    assert not theirs.storage.str.contains("to").any()

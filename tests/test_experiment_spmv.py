@@ -12,7 +12,7 @@ from cpms.experiment import config, present
 from cpms.experiment.kinds import spmv
 from cpms.format import FP32, FP64
 from cpms.graph import Graph
-from cpms.shipped import folder
+from cpms.shipped import folder, show_programs
 
 ENGINES = ["cusparse", "coo_streams", "coo_basic", "reduce_by_key"]
 ALSO = [{"engine": "cusparse", "storage": "fp32", "layout": "csr"}]
@@ -100,7 +100,7 @@ def test_the_table_divides_by_cusparse_in_coo(measured):
     rows = pd.DataFrame([{**measured, "status": "ok", "gpu": "a GPU"}, {"status": "failed"}])
     tables = []
     out = SimpleNamespace(table=lambda table, caption: tables.append((table, caption)))
-    present._program("coo").show(rows, out)
+    present._program(show_programs()["coo"]).show(rows, out)
     (table, caption) = tables[0]
     assert "a GPU" in caption
     assert table.storage.tolist() == ["fp64", "fp32"]

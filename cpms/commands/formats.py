@@ -23,7 +23,7 @@ def add(parsers: Any) -> None:
 def call(arguments: argparse.Namespace) -> int:  # noqa: ARG001
     """Run the command."""
     rows = [[known.name, _fields(known), _reads(known)] for known in NAMED]
-    print(text_table(["name", "bits", "mantissa bits and unit roundoff of each read"], rows))
+    print(text_table(["name", "bits", "mantissa bits and relative error against float64 of each read"], rows))
     return 0
 
 

@@ -201,7 +201,7 @@ def _readable(report: dict[str, Any], graph: Graph) -> str:
         f"{report['status']}",
         f"{report['iterations']} iterations ({bits}) in {report['solve_s']:.3g} s, loaded in {report['load_s']:.3g} s",
         f"residual {shown(report['residual_l1'])} in L1, "
-        f"so each rank is off by at most {shown(report['error_bound'])} in sum",
+        f"so the errors of all ranks sum to at most {shown(report['error_bound'])}",
     ]
     if report["top"]:
         ranks = [[place, node, shown(score, 6)] for place, (node, score) in enumerate(report["top"], 1)]

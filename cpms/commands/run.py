@@ -6,6 +6,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from cpms.shipped import experiments
+
 
 def add(parsers: Any) -> None:
     """Describe the command."""
@@ -14,7 +16,7 @@ def add(parsers: Any) -> None:
         help="run an experiment",
         description="Run the cells of an experiment and append one JSON line for each to DIR. "
         "What DIR already holds is not run again, even if a graph's file has changed since: give another DIR then.",
-        epilog="example: cpms run quickstart --output out",
+        epilog="example: cpms run quickstart --output out; names: " + ", ".join(experiments()),
     )
     parser.add_argument("config", metavar="CONFIG.toml", help="a file, or the name of one that comes with cpms")
     parser.add_argument("--output", type=Path, default=Path("out"), metavar="DIR", help="folder of the rows (out)")
@@ -40,10 +42,8 @@ def call(arguments: argparse.Namespace) -> int:
 def _found(config: str) -> Path:
     """Return the file of that path, or of an experiment of that name."""
     from cpms.errors import InputError
-    from cpms.shipped import folder
 
-    shipped = {path.stem: path for path in sorted(folder("experiments").glob("*.toml"))}
-    path = Path(config)
+    shipped, path = experiments(), Path(config)
     if config in shipped:
         return shipped[config]
     if path.suffix or path.name != config or path.exists():

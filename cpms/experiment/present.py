@@ -15,7 +15,7 @@ from cpms.errors import InputError
 from cpms.experiment import rows
 from cpms.experiment.outcome import measured, why_not
 from cpms.format import format_named
-from cpms.shipped import folder
+from cpms.shipped import folder, show_programs
 from cpms.writing import replacing
 
 if TYPE_CHECKING:
@@ -65,7 +65,9 @@ class Output:
         text = markdown(table)
         self._write(stem.with_name(stem.name + ".csv"), table.to_csv(index=False))
         self._write(stem.with_name(stem.name + ".md"), f"{caption}\n\n{text}\n" if caption else f"{text}\n")
-        latex = table.to_latex(index=False, escape=True, caption=caption or None, label=f"tab:{stem.name}")
+        latex = table.to_latex(
+            index=False, escape=True, caption=caption or None, label=f"tab:{stem.name}", float_format=_text, na_rep=""
+        )
         self._write(stem.with_name(stem.name + ".tex"), latex)
         self._echo(f"{caption}\n\n{text}\n" if caption else f"{text}\n")
 
@@ -96,13 +98,14 @@ def show(
 ) -> list[Path]:
     """Run the show program ``name``, or ``all`` that have rows, and return the files written.
 
-    A program names the experiments whose rows it cannot do without in ``NEEDS``, and others that it draws beside them,
-    if there are rows, in ``BESIDE``.
+    A program is a Python file. It names the experiments whose rows it cannot do without in ``NEEDS``, a list, and has a
+    function ``show(rows, out)`` of these rows, a pandas.DataFrame, and an `Output`. Experiments that it draws beside
+    them, if there are rows, are in ``BESIDE``; ``show`` then takes their rows, too.
 
     Parameters
     ----------
     name : str
-        A program in ``experiments/show``.
+        A program in ``experiments/show``, or the path of one elsewhere, which ends in ``.py``.
     results : Path, optional
         Folder of the rows; those recorded with the package by default.
     output : Path
@@ -119,19 +122,13 @@ def show(
 
     matplotlib.use("Agg")
     source = results or folder("experiments") / "results"
-    known = programs()
-    if name != "all" and name not in known:
-        raise InputError(
-            f"{name!r} cannot be shown; it can be all or one of {', '.join(known)}; "
-            "pandas.read_json(path, lines=True) reads other rows"
-        )
+    chosen = {program: _program(path) for program, path in _chosen(name).items()}
     try:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"{output}: cannot be made ({error.strerror}); give another --output") from None
     written: list[Path] = []
-    for program in known if name == "all" else [name]:
-        module = _program(program)
+    for program, module in chosen.items():
         recorded = recorded_rows(source, module.NEEDS)
         lacks = _lacks(recorded, source, module.NEEDS)
         if lacks and name != "all":
@@ -148,11 +145,6 @@ def show(
     return written
 
 
-def programs() -> list[str]:
-    """Return the names of the show programs: the files in ``experiments/show``."""
-    return sorted(path.stem for path in (folder("experiments") / "show").glob("*.py") if path.stem[0] != "_")
-
-
 def recorded_rows(source: Path, experiments: Sequence[str]) -> pd.DataFrame:
     """Return the rows of the named experiments in a folder, the last one of each cell.
 
@@ -165,11 +157,24 @@ def recorded_rows(source: Path, experiments: Sequence[str]) -> pd.DataFrame:
     return pd.DataFrame([row if measured(row) else {**row, **why_not(row)} for row in latest.values()])
 
 
+def _chosen(name: str) -> dict[str, Path]:
+    """Return the files of the programs that a name stands for, by their own names."""
+    shipped, path = show_programs(), Path(name)
+    if path.suffix == ".py" and path.is_file():
+        return {path.stem: path}
+    if name != "all" and name not in shipped:
+        raise InputError(
+            f"{name!r} cannot be shown; it can be all, one of {', '.join(shipped)}, or the path of a program of your "
+            "own that ends in .py; pandas.read_json(path, lines=True) reads rows, too"
+        )
+    return shipped if name == "all" else {name: shipped[name]}
+
+
 def _lacks(recorded: pd.DataFrame, source: Path, needs: Sequence[str]) -> str | None:
     """Return why nothing can be drawn, None if something can."""
     named = " or ".join(needs)
     if recorded.empty:
-        return f"{source} holds no rows of {named}; 'cpms run {needs[0]}' first"
+        return f"{source} holds no rows of {named}; 'cpms run {needs[0]} --output DIR' first, then show --results DIR"
     if (recorded.status == "ok").any():
         return None
     reasons = "; ".join(dict.fromkeys(reason.rstrip(".") for reason in recorded.reason))
@@ -252,11 +257,12 @@ def _text(value: object) -> str:
     return str(value)
 
 
-def _program(name: str) -> ModuleType:
-    path = folder("experiments") / "show" / f"{name}.py"
-    spec = importlib.util.spec_from_file_location(f"cpms_show_{name}", path)
+def _program(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"cpms_show_{path.stem}", path)
     if spec is None or spec.loader is None:
         raise InputError(f"{path}: cannot be loaded")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    if not hasattr(module, "NEEDS") or not hasattr(module, "show"):
+        raise InputError(f"{path}: has no list NEEDS of experiments, or no function show(rows, out); it needs both")
     return module

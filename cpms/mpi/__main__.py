@@ -192,7 +192,8 @@ def _readable(report: dict[str, Any]) -> str:
         lines.append("the answer is no distribution, so nothing bounds its error")
     else:
         lines.append(
-            f"residual {report['residual_l1']:.3g}, so each rank is off by at most {report['error_bound']:.3g} in sum"
+            f"residual {report['residual_l1']:.3g}, so the errors of all nodes' ranks sum to at most "
+            f"{report['error_bound']:.3g}"
         )
     return "\n".join([*lines, *(f"{node} {shown(score, 6)}" for node, score in report["top"])])
 

@@ -17,14 +17,16 @@ def show(rows, out):
         history = pd.DataFrame(rows.loc[graph].history, columns=["residual", "bits", "mass", "seconds"])
         history["iteration"] = range(1, len(history) + 1)
         for bits, part in history.groupby("bits"):
-            panel.semilogy(part.iteration, part.residual, ".", markersize=3, color=PALETTE[bits], label=f"{bits} bits")
+            name = f"cpms4, {bits} bits"
+            panel.semilogy(part.iteration, part.residual, ".", markersize=3, color=PALETTE[bits], label=name)
         for mantissa_bits in (4, 20, 36):
-            panel.axhline(10 * 2.0**-mantissa_bits, color="#bbbbbb", linewidth=0.6, linestyle="--", zorder=0)
+            style = {"color": "#bbbbbb", "linewidth": 0.6, "linestyle": "--", "zorder": 0}
+            panel.axhline(10 * 2.0**-mantissa_bits, **style, label="10 / 2^m of m mantissa bits read")
         panel.set_title(label(rows.loc[graph]))
     for panel in axes[-1]:
         panel.set_xlabel("iteration")
     for panel in axes[:, 0]:
         panel.set_ylabel("residual (L1)")
-    handles, names = axes.flat[0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside upper center", ncols=len(names), markerscale=2)
+    by_name = dict(zip(*reversed(axes.flat[0].get_legend_handles_labels()), strict=True))
+    figure.legend(by_name.values(), by_name, loc="outside upper center", ncols=len(by_name), markerscale=2)
     out.figure(figure)

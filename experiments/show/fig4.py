@@ -32,9 +32,10 @@ def show(rows, out):
                 label=f"{storage}, {int(line.bits.dropna().iloc[0])} bits" if len(line.dropna()) else None,
             )  # fmt: skip
         panel.axvline(1, color="#999999", linewidth=0.6)
-        panel.set(title=layout, xlabel="times faster than float64, same layout")
+        panel.set_title(layout)
     axes[0].set_yticks(range(len(graphs)), graphs)
     axes[0].invert_yaxis()
+    figure.supxlabel("times faster than float64, same layout", fontsize=8)
     handles, names = axes[0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside upper center", ncols=3)
     out.figure(figure)

@@ -6,6 +6,7 @@ from cpms.experiment.present import PALETTE, label
 
 NEEDS = ["gpu_speedup"]
 STORAGES = ["fp64", "cpms2", "cpms4"]
+CHANGE = "precision change"
 
 
 def show(rows, out):
@@ -26,8 +27,8 @@ def show(rows, out):
                 continue
             left = 0.0
             for name, spent in _parts(results[storage]):
-                colour = "#222222" if name == "precision change" else PALETTE[name]
-                text = name if name == "precision change" else f"{name} bits"
+                colour = "#222222" if name == CHANGE else PALETTE[name]
+                text = name if name == CHANGE else f"{name} bits"
                 axes.barh(place + (k - 1) * 0.27, spent / whole, left=left, height=0.25, color=colour,
                           label=None if text in seen else text)  # fmt: skip
                 seen.add(text)
@@ -35,7 +36,9 @@ def show(rows, out):
     axes.set_yticks(range(len(rows)), [label(row) for _, row in rows.iterrows()])
     axes.set_xlabel("time over float64 solve, same kernels (bars: fp64, cpms2, cpms4)")
     axes.invert_yaxis()
-    figure.legend(loc="outside upper center", ncols=6)
+    by_name = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
+    names = sorted(by_name, key=lambda name: (name == CHANGE, name))
+    figure.legend([by_name[name] for name in names], names, loc="outside upper center", ncols=6)
     out.figure(figure)
 
 
@@ -49,4 +52,4 @@ def _parts(result):
         first = spent[0] - usual if level != bits[0] else 0.0
         change += max(first, 0.0)
         parts.append((level, spent.sum() - max(first, 0.0)))
-    return [*parts, ("precision change", change)]
+    return [*parts, (CHANGE, change)]

@@ -120,7 +120,12 @@ def _figure(found):
         _stage_panels(panels, found["stages"])
     if "long" in found:
         long = found["long"]
-        _bars(next(panels), f"Figure 6: {long.iterations.iloc[0]:,} iterations", long, lambda r: 1e3 * r.run_s)
+        _bars(
+            next(panels),
+            f"Figure 6: {long.iterations.iloc[0]:,} iterations, {long.graph.iloc[0]}",
+            long,
+            lambda r: 1e3 * r.run_s,
+        )
     if "scaling" in found:
         _speedup_panel(next(panels), found["scaling"])
     if "work_groups" in found:
@@ -131,14 +136,20 @@ def _figure(found):
 
 
 def _stage_panels(panels, stages):
-    small = stages[stages.graph == stages.graph.iloc[0]]
+    graph = stages.graph.iloc[0]
+    small = stages[stages.graph == graph]
     atomic = small[(small["add"] == "add_atomically") & (small.storage == "fp32")]
     naive, serial = atomic[atomic.layout == "coo"], small[small.engine == "serial"]
-    _bars(next(panels), "Figure 1: ten iterations", pd.concat([naive, serial]), lambda r: 10 * r["ms an iteration"])
-    _bars(next(panels), "Figure 2: calc", naive, lambda r: 1e3 * r.add_s)
+    _bars(
+        next(panels),
+        f"Figure 1: ten iterations, {graph}",
+        pd.concat([naive, serial]),
+        lambda r: 10 * r["ms an iteration"],
+    )
+    _bars(next(panels), f"Figure 2: calc, {graph}", naive, lambda r: 1e3 * r.add_s)
     _copies(next(panels), naive.iloc[-1], atomic[atomic.layout == "coo_exchange"].iloc[-1])
     both = atomic[atomic.layout.isin(["coo", "coo_exchange"])]
-    _bars(next(panels), "Figure 4: with exchange", both, lambda r: 10 * r["ms an iteration"])
+    _bars(next(panels), f"Figure 4: with exchange, {graph}", both, lambda r: 10 * r["ms an iteration"])
     large = stages[(stages.graph == stages.graph.iloc[-1]) & (stages.layout == "coo") & (stages.storage == "fp32")]
     _bars(next(panels), f"Figure 5: calc, {large.graph.iloc[0]}", large, lambda r: 1e3 * r.add_s, by_sum=True)
 
@@ -165,13 +176,13 @@ def _copies(axes, naive, exchanged):
     }
     axes.barh(list(values), [1e3 * value for value in values.values()], color="#009E73")
     axes.invert_yaxis()
-    axes.set_title("Figure 3: copy", fontsize=8)
+    axes.set_title(f"Figure 3: copy, {naive.graph}", fontsize=8)
     axes.set_xlabel("ms")
 
 
 def _speedup_panel(axes, results):
     table, paper = _speedups(results), printed("jiang")
-    axes.plot(paper.nodes / 1e6, paper.speedup, "o-", color="#999999", label="report: GPU 280 / CPU 4 cores")
+    axes.plot(paper.nodes / 1e6, paper.speedup, "o-", color="#999999", label="report: GPU of 280 cores / CPU of 4")
     for ratio, marker, colour in zip(table.columns[-3:-1], "s^", ("#0072B2", "#D55E00"), strict=True):
         axes.plot(table.nodes / 1e6, table[ratio], f"{marker}-", color=colour, label=ratio)
     axes.set_title("Figure 7: speedup", fontsize=8)

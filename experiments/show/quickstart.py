@@ -36,7 +36,7 @@ def _on_their_way(rows):
 
 def _by_precision(rows):
     bits = sorted({int(b) for counts in rows.iterations_by_bits for b in counts})
-    table = pd.DataFrame({"storage": rows.storage.tolist()})
+    table = pd.DataFrame({"graph": [label(row) for _, row in rows.iterrows()], "storage": rows.storage.tolist()})
     for b in bits:
         table[f"{b} bits"] = [counts.get(str(b), 0) for counts in rows.iterations_by_bits]
     table["total"] = rows.iterations.tolist()

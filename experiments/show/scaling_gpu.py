@@ -130,9 +130,9 @@ def _metrics(strong):
 def _figure(strong, weak):
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(1, 2, figsize=(6.5, 2.8))
+    figure, axes = plt.subplots(1, 2, figsize=(7, 4))
     for axis, part, value, label in (
-        (axes[0], strong, "psi", "speedup over one GPU"),
+        (axes[0], strong, "psi", "speedup over the faster engine of one"),
         (axes[1], weak, "efficiency a sweep", "weak scaling: efficiency of a sweep"),
     ):
         chosen = part[part.engine == "mpi_cuda"]
@@ -145,11 +145,11 @@ def _figure(strong, weak):
         axis.set_xticks(sorted(set(chosen.ranks)))
         axis.set_xlabel("GPUs")
         axis.set_ylabel(label)
-        if len(chosen):
-            axis.legend(fontsize=4)
     if len(strong):
         most = [1, strong.ranks.max()]
-        axes[0].plot(most, most, color="#222222", linewidth=0.6)
-    axes[1].axhline(0.75, color="#222222", linewidth=0.6)
+        axes[0].plot(most, most, color="#222222", linewidth=0.6, label="one for one")
+    axes[1].axhline(0.75, color="#222222", linewidth=0.6, label="0.75, aimed at")
     axes[1].set_ylim(bottom=0)
+    for axis in axes:
+        axis.legend(fontsize=6, loc="upper center", bbox_to_anchor=(0.5, -0.2))
     return figure

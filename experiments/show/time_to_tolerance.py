@@ -57,6 +57,7 @@ def _status(row, result):
 
 def _figure(table):
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import FormatStrFormatter, LogLocator, NullLocator
 
     graphs, contestants = (list(dict.fromkeys(table[column])) for column in ("graph", "contestant"))
     figure, panels = plt.subplots(1, len(graphs), figsize=(1.9 * len(graphs), 2.8), sharex=True, squeeze=False)
@@ -66,7 +67,10 @@ def _figure(table):
             panel.loglog(part.tol, part.ms, "-o", ms=3, color=f"C{contestants.index(contestant)}", label=contestant)
         panel.set_title(graph, fontsize=8)
         panel.set_xticks([1e-2, 1e-6, 1e-10, 1e-14])
-        panel.minorticks_off()
+        panel.xaxis.set_minor_locator(NullLocator())
+        panel.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        panel.yaxis.set_major_formatter(FormatStrFormatter("%g"))
+        panel.yaxis.set_minor_locator(NullLocator())
     panels[0][0].invert_xaxis()
     panels[0][0].set_ylabel("ms")
     figure.supxlabel("tolerance", fontsize=8)

@@ -72,7 +72,7 @@ def _figure(table):
     figure, (left, right) = plt.subplots(1, 2, figsize=(7, 2.8))
     for pattern, part in largest.groupby("pattern", sort=False):
         left.plot(part.k, part.share, "o-", ms=3, color=PATTERNS[pattern], label=pattern)
-    left.axhline(0.6, color="#222222", linewidth=0.6)
+    left.axhline(0.6, color="#222222", linewidth=0.6, label="aimed at, k to 32")
     left.set(xscale="log", xlabel="k", ylabel="bytes read / copy bandwidth", ylim=(0, None))
     left.legend()
     part = largest[largest.pattern == largest.pattern.iloc[0]]
@@ -81,5 +81,6 @@ def _figure(table):
         if other in part:
             right.plot(part.k, part.ms * part[other], "o-", ms=3, color=colour, label=other)
     right.set(xscale="log", yscale="log", xlabel="k", ylabel=f"ms, {part['values'].iloc[0]:,} {part.pattern.iloc[0]}")
-    right.legend()
+    right.set_ylim(top=8 * right.get_ylim()[1])
+    right.legend(ncols=2, loc="upper left")
     return figure
