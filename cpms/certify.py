@@ -68,15 +68,16 @@ def _verified(problem: Problem, ranks: Floats, status: Status, stopping: Stoppin
 def confirmed(status: Status, residual: float, stopping: Stopping) -> Status:
     """Return what is left of a status, given the residual in the norm asked for.
 
-    Changes may stop falling above a tolerance that the answer meets all the same.
+    Changes may stop falling, or iterations end, above a tolerance that the answer meets all the same.
 
     Examples
     --------
     >>> [confirmed(status, 1e-9, Stopping(1e-10)).name for status in (Status.CONVERGED, Status.STAGNATED)]
     ['UNVERIFIED', 'STAGNATED']
-    >>> confirmed(Status.STAGNATED, 1e-11, Stopping(1e-10)).name
-    'CONVERGED'
+    >>> [confirmed(status, 1e-11, Stopping(1e-10)).name for status in (Status.STAGNATED, Status.MAX_ITERATIONS)]
+    ['CONVERGED', 'CONVERGED']
     """
     if status is Status.CONVERGED and not residual < stopping.tol:
         return Status.UNVERIFIED
-    return Status.CONVERGED if status is Status.STAGNATED and residual < stopping.tol else status
+    ended = status in (Status.STAGNATED, Status.MAX_ITERATIONS)
+    return Status.CONVERGED if ended and residual < stopping.tol else status

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cpms.errors import InputError
-from cpms.scalars import whole
+from cpms.scalars import require_real, whole
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -386,6 +386,7 @@ def _first_repeated(names: npt.NDArray[Any]) -> int | str | None:
 
 
 def _ids(values: npt.ArrayLike, what: str, first_id: int) -> Ints:
+    require_real(what, values)
     try:
         ids = np.asarray(values)
     except ValueError as error:
@@ -397,8 +398,10 @@ def _ids(values: npt.ArrayLike, what: str, first_id: int) -> Ints:
     if ids.dtype.kind not in "iu":
         hint = "for names, give their places as integers and names=…" if ids.dtype.kind in "UO" else "convert them"
         raise InputError(f"{what} are {ids.dtype}; node ids are integers below 2^59: {hint}")
-    if ids.max() > LARGEST_ID:
-        raise InputError(f"{what} hold the id {ids.max()}; ids must be at most {LARGEST_ID}")
+    if max(int(ids.max()), int(ids.max()) - first_id) > LARGEST_ID:
+        raise InputError(
+            f"{what} hold the id {ids.max()}; ids must be at most {LARGEST_ID}, counted from {min(0, first_id)}"
+        )
     if ids.min() < first_id:
         raise InputError(f"{what} hold the id {ids.min()}; the smallest possible is {first_id}")
     return np.subtract(ids, first_id, dtype=np.int64) if first_id else ids
@@ -415,6 +418,7 @@ def _node_count(sources: Ints, targets: Ints, nodes: int | None, first_id: int) 
 
 
 def _checked_weights(weights: npt.ArrayLike, edges: int) -> Floats:
+    require_real("weights", weights)
     try:
         given = np.asarray(weights)
         values = given.astype(np.float64, copy=False) if given.dtype.kind in "biuf" else None

@@ -160,4 +160,7 @@ def residual(problem: Problem, x: Floats, norm: str = "l1") -> float:
     change = np.abs(apply_operator(problem, x) - x)
     if norm == "l1":
         return float(change.sum())
-    return float(np.sqrt((change**2).sum())) if norm == "l2" else float(change.max())
+    largest = float(change.max())
+    if norm == "linf" or not 0.0 < largest < np.inf:
+        return largest
+    return largest * float(np.sqrt(((change / largest) ** 2).sum()))  # whose squares alone may be too small

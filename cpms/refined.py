@@ -43,16 +43,17 @@ def refined(
     if solved is not None:
         pass_s = time.perf_counter() - began
         found, status, done = bring(solved[0]), *solved[1:]
-        confirmed = referee.confirms(found)
-        if confirmed or (status is not Status.CONVERGED and len(done) >= stopping.max_iterations):
+        confirmed, left = referee.confirms(found), stopping.max_iterations - len(done)
+        if confirmed or left <= 0:
             if not done:
                 done = [Step(1, referee.residual, FLOAT64, DOUBLE_BITS, DOUBLE_BITS, 1.0, pass_s)]
                 if on_step:
                     on_step(done[0])
-            return found, Status.CONVERGED if confirmed else status, done
+            ended = Status.MAX_ITERATIONS if status is Status.CONVERGED else status
+            return found, Status.CONVERGED if confirmed else ended, done
         if status is not Status.NON_FINITE:
             first = found
-        stopping = replace(stopping, max_iterations=max(1, stopping.max_iterations - len(done)))
+        stopping = replace(stopping, max_iterations=left)
     later = on_step and (lambda step: on_step(step._replace(iteration=len(done) + step.iteration)))
     ranks, status, history = refine(refinement, first, policy, stopping, later, confirmed=referee.confirms, answer=x_of)
     return ranks, status, done + [step._replace(iteration=len(done) + step.iteration) for step in history]

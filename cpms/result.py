@@ -94,7 +94,7 @@ class Result:
 
     @property
     def converged(self) -> bool:
-        """Whether the recomputed residual is below tol."""
+        """Whether the recomputed residual is below tol, of a solve that was not asked for a number of iterations."""
         return self.status is Status.CONVERGED
 
     @property

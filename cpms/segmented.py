@@ -218,6 +218,7 @@ def convert_inplace(values: Floats, format: SegmentFormat | str) -> SegmentedArr
     if on_device(values):
         converted: SegmentedArray = _device().convert_inplace(values, chosen)
         return converted
+    require_real("values", values)
     if not isinstance(values, np.ndarray) or values.dtype != np.float64 or values.ndim != 1:
         raise InputError("conversion in place needs a one-dimensional NumPy array of float64")
     if not values.flags.c_contiguous or not values.flags.writeable:
@@ -270,7 +271,7 @@ def _doubles(values: npt.ArrayLike) -> Floats:
     require_real("values", values)
     try:
         given = np.ascontiguousarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"values must be numbers that fit float64: {error}") from None
     if np.ndim(values) != 1:
         raise InputError(f"values have {np.ndim(values)} dimensions; give one")

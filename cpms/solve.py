@@ -109,6 +109,8 @@ def pagerank(
     (True, True)
     """
     require_graph(graph)
+    if on_step is not None and not callable(on_step):
+        raise InputError(f"on_step is {on_step!r}; give a function of a cpms.Step")
     given = storage_asked_for(storage, method)
     teleport = None if personalization is None else teleport_distribution(graph, personalization)
     problem = Problem(graph, damping, teleport, dangling)

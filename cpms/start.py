@@ -10,7 +10,7 @@ import numpy as np
 from cpms.engine import Floats
 from cpms.errors import InputError
 from cpms.graph import Graph, require_graph
-from cpms.scalars import require_real
+from cpms.scalars import real, require_real
 from cpms.segmented import on_device
 
 
@@ -55,6 +55,7 @@ def penalised_start(graph: Graph, penalty: float = 0.1) -> Floats:
     [0.25, 0.75]
     """
     require_graph(graph)
+    penalty = real("penalty", penalty)
     if not 0.0 < penalty < 1.0:
         raise InputError(f"penalty is {penalty}; it must lie strictly between 0 and 1")
     weights = np.where(graph.in_degree > 0, 1.0 - penalty, penalty)
@@ -70,5 +71,5 @@ def _numbers(start: Any, nodes: int) -> Any:
     require_real("start", start)
     try:
         return np.asarray(start, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError(f"start is no array of numbers; give {nodes}") from None

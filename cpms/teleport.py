@@ -85,7 +85,7 @@ def _weights_by_node(personalization: Any) -> list[tuple[int | str, float]]:
             nodes = tuple(personalization)
             hash(nodes)  # What cannot be looked up is no id.
             return [(node, 1.0) for node in nodes]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         pass
     raise InputError(
         f"personalization is {personalization!r}; give a list of node ids, a mapping of node id to weight, or an array"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
@@ -77,11 +77,24 @@ def each(work: Callable[[Part], Answer], parts: Sequence[Part], *, threads: int 
 _together = Lock()
 
 
+def _begin_anew() -> None:
+    """Forget threads that only the process has from which this one was forked."""
+    global _together
+    _pool.cache_clear()
+    _together = Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_anew)
+
+
 def together(work: Callable[[int, int], Answer], most: int) -> list[Answer]:
     """Call ``work(lane, lanes)`` for each lane at the same time, so that lanes may wait for each other.
 
     There are ``most`` lanes; or one, where another call of this function is under way or it is called in
-    one of our threads, since two that share threads could wait for each other for ever.
+    one of our threads, since two that share threads could wait for each other for ever. What interrupts the
+    caller, such as Ctrl-C, is raised when all lanes have ended: each of them is in a thread of a pool, so that it
+    keeps none from coming to where the others wait for it.
 
     Examples
     --------
@@ -90,12 +103,20 @@ def together(work: Callable[[int, int], Answer], most: int) -> list[Answer]:
     """
     if most > 1 and not _works() and _together.acquire(blocking=False):
         try:
-            others = [_pool(most).submit(work, lane, most) for lane in range(1, most)]
-            first = work(0, most)
-            return [first, *(other.result() for other in others)]
+            return _all_at_once(work, most)
         finally:
             _together.release()
     return [work(0, 1)]
+
+
+def _all_at_once(work: Callable[[int, int], Answer], lanes: int) -> list[Answer]:
+    pool = _pool(lanes)
+    futures: list[Future[Answer]] = []
+    try:
+        futures += [pool.submit(work, lane, lanes) for lane in range(lanes)]
+        return [future.result() for future in futures]
+    finally:
+        wait(futures)
 
 
 def stretches(length: int, *, at_least: int, parts: int) -> list[tuple[int, int]]:

@@ -339,3 +339,17 @@ def test_stand_ins_are_labelled():
 def test_bytes_are_those_of_the_arrays():
     assert Graph.from_edges([0, 0], [1, 2]).nbytes == 4 * 8 + 2 * 4
     assert Graph.from_edges([0, 0], [1, 2], [1.0, 2.0]).nbytes == 4 * 8 + 2 * 4 + 2 * 8
+
+
+@pytest.mark.parametrize(("source", "target", "first_id"), [(-(2**63), 5, -(2**63)), (1, 0, -(2**63)), (2**59, 0, -1)])
+def test_ids_too_far_from_the_first_are_refused(source, target, first_id):
+    with pytest.raises(InputError, match="at most"):
+        Graph.from_edges([source], [target], first_id=first_id, nodes=3)
+
+
+@pytest.mark.parametrize("place", range(3))
+def test_masked_ids_and_weights_are_refused(place):
+    given = [np.array([0, 0]), np.array([1, 2]), np.array([1.0, 9.0])]
+    given[place] = np.ma.array(given[place], mask=[0, 1])
+    with pytest.raises(InputError, match="masked"):
+        Graph.from_edges(*given)

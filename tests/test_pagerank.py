@@ -448,6 +448,30 @@ def test_too_few_iterations():
     check.answer_is_certified(result)
 
 
+def test_iterations_that_end_at_an_answer_below_the_tolerance_have_converged():
+    found = pagerank(MIXED, tol=1e-12)
+    last = pagerank(MIXED, tol=1.001 * found.residual_l1, max_iterations=found.iterations)
+    assert (last.status, last.converged) == (Status.CONVERGED, True)
+    check.answer_is_certified(last)
+
+
+def test_a_step_is_reported_to_a_function_alone():
+    with pytest.raises(InputError, match="on_step is 5"):
+        pagerank(MIXED, on_step=5)
+
+
+@pytest.mark.parametrize("options", [{"start": [10**400] * 3}, {"personalization": {0: 10**400}}])
+def test_integers_beyond_float64_are_refused(options):
+    with pytest.raises(InputError):
+        pagerank(Graph.from_edges([0, 1, 2], [1, 2, 0]), **options)
+
+
+@pytest.mark.parametrize("penalty", ["x", None, np.ones(2)])
+def test_a_penalty_that_is_no_number_is_refused(penalty):
+    with pytest.raises(InputError, match="penalty"):
+        cpms.penalised_start(MIXED, penalty)
+
+
 def test_values_that_stop_changing_early_are_not_taken_for_an_answer():
     loops = Graph.from_edges([0, 1], [0, 0])
     for storage in ("cpms4", "cpms8", "fp16", "e4m3-scaled"):

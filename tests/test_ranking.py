@@ -127,3 +127,10 @@ def test_a_vector_has_the_highest_of_itself():
     for scores in ([np.inf, 1.0], [np.inf, np.inf, 2.0], [1.0, 0.0, -np.inf]):
         for k in range(1, len(scores) + 1):
             assert ranking.top_k_overlap(np.array(scores), np.array(scores), k) == 1.0
+
+
+def test_the_norm_of_changes_whose_squares_are_no_numbers():
+    graph = Graph.from_edges([0, 1], [1, 0])
+    x = np.array([3e-200, 1e-200])
+    change = np.abs(ranking.apply_operator(Problem(graph, 0.5, x), x) - x)
+    assert 0 < ranking.residual(Problem(graph, 0.5, x), x, "l2") == pytest.approx(np.hypot(*change), rel=1e-12)

@@ -515,6 +515,14 @@ def test_a_residual_that_an_earlier_plan_found_smaller_is_no_stagnation():
     assert (status, len(history)) == (Status.MAX_ITERATIONS, 400)
 
 
+@pytest.mark.parametrize("most", [28, 33])
+def test_a_core_that_takes_all_iterations_leaves_none(most):
+    graph = cpms.generate("rmat:scale=10,edge_factor=8,seed=3")
+    options = {"engine": "cpu", "method": "refine", "damping": 0.99, "tol": 2.5e-16, "max_iterations": most}
+    assert cpms.pagerank(graph, storage="e5m2", **options).iterations <= most
+    assert all(result.iterations <= most for result in cpms.personalized_pagerank(graph, [0, 1], **options))
+
+
 def test_a_fixed_gain_stays():
     assert set(replay(FixedGain(FP16), [(0.01, 0.01), (0.01, 3.0)])) == {Plan(FP16, default_gain(FP16))}
     assert FixedGain(FP16, 0.5).init()[0] == Plan(FP16, 0.5)

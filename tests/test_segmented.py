@@ -464,3 +464,10 @@ def test_what_floats_would_hold_a_part_of_is_refused(values):
     ):
         with pytest.raises(InputError, match=r"complex numbers|masked array"):
             use()
+
+
+def test_masked_values_and_integers_beyond_float64_are_refused():
+    with pytest.raises(InputError, match="masked"):
+        convert_inplace(np.ma.array([1.0, 2.0], mask=[0, 1]), "cpms4")
+    with pytest.raises(InputError, match="fit float64"):
+        encode([10**400], "cpms4")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -68,3 +71,40 @@ def test_a_limit_holds_within_its_block_and_for_this_thread():
         other.join()
         assert seen == [before]
     assert threads.available() == before
+
+
+def test_lanes_end_before_what_interrupts_their_caller_is_raised(monkeypatch):
+    ended = []
+
+    def interrupted(future):
+        raise KeyboardInterrupt
+
+    def lane(number, lanes):
+        meeting.wait(60)
+        ended.append(number)
+
+    meeting = threading.Barrier(3)
+    with monkeypatch.context() as patched:
+        patched.setattr(threads.Future, "result", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            threads.together(lane, 3)
+    assert sorted(ended) == [0, 1, 2]
+    assert threads.together(lambda _, lanes: lanes, 3) == [3, 3, 3]
+
+
+FORKED = """
+import os, threading
+from cpms import threads
+threads.each(abs, [1, 2], threads=2)
+threads._together.acquire()
+child = os.fork()
+if child == 0:
+    same = threads.each(abs, [-1, -2], threads=2) == [1, 2] and threads.together(lambda a, b: b, 2) == [2, 2]
+    os._exit(0 if same else 1)
+raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_forked_process_has_threads_of_its_own():
+    assert subprocess.run([sys.executable, "-W", "ignore", "-c", FORKED], timeout=60, check=False).returncode == 0

@@ -240,6 +240,12 @@ def test_lists_strides_and_read_only_arrays_are_taken():
     agree(cpms.topk, values, 5)
 
 
+@pytest.mark.parametrize("values", [np.ma.array([9.0, 5.0], mask=[1, 0]), [[1.0], [2.0, 3.0]]])
+def test_what_is_no_list_of_numbers_is_refused(values):
+    with pytest.raises(InputError):
+        cpms.topk(values, 1)
+
+
 @pytest.mark.gpu
 @pytest.mark.usefixtures("gpu_backend")
 class TestOnAGpu:
