@@ -6,7 +6,9 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
+from io import TextIOWrapper
 
 import cpms
 from cpms.errors import CpmsError
@@ -44,10 +46,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
        2    64  9999999a  0.1                  0.00e+00
     0
     """
-    chosen = parser().parse_args(arguments)
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # names that a terminal's encoding lacks
     try:
+        chosen = parser().parse_args(arguments)
         code: int = import_module(f"cpms.commands.{chosen.command}").call(chosen)
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except CpmsError as error:
         print(f"cpms: error: {' '.join(str(error).split())}", file=sys.stderr)
         return error.exit_code
@@ -55,8 +60,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"cpms: error: out of memory: {error}", file=sys.stderr)
         return 2
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _say_no_more()
         return 1
+    except OSError as error:
+        print(f"cpms: error: {error}", file=sys.stderr)
+        _say_no_more()
+        return 2
     except KeyboardInterrupt:
         return INTERRUPTED
     return code
+
+
+def _say_no_more() -> None:
+    """Let what is still to be printed go nowhere, or it would fail again when the interpreter ends."""
+    with suppress(OSError, ValueError, AttributeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

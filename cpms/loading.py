@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 from pathlib import Path
 
 from cpms import datasets, readers
@@ -88,6 +89,21 @@ def load(
 
             return apply(generators.generate(text), options)
     raise _unknown(text)
+
+
+def files_of(source: str) -> list[Path]:
+    """Return the files that `load` would read: of a generator's specification, those that it names.
+
+    Examples
+    --------
+    >>> files_of("rmat:scale=4,edge_factor=2")
+    []
+    """
+    if readers.is_file(source):
+        return [Path(source)]
+    if (found := datasets.locate(source)) or source in datasets.DATASETS or ":" not in source:
+        return [found] if found else []
+    return [path for part in re.split(r"[:=,()]", source) if part and ":" not in part for path in files_of(part)]
 
 
 def _is_generator(text: str) -> bool:

@@ -57,7 +57,7 @@ def load(path: Path) -> SegmentedArray:
             fields = {name: parts[name] for name in parts.files}
         format = _format(fields)
         length, exponent = _whole(fields, "length"), _whole(fields, "exponent")
-        memory = fields["memory"]
+        memory = np.asarray(fields["memory"])
     except Exception as error:  # noqa: BLE001  # NumPy and zipfile raise of all kinds, of what they cannot read.
         lacks = f"it holds no {error}" if isinstance(error, KeyError) else error
         raise InputError(f"{path}: not an array that 'cpms convert' wrote ({lacks})") from None

@@ -30,9 +30,9 @@ def replacing(path: Path) -> Iterator[Path]:
     'whole'
     """
     try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".cpms-", suffix=path.suffix)
     except OSError as error:
-        raise InputError(f"{path}: cannot write there ({error.strerror}); give a folder that exists") from None
+        raise InputError(f"{path}: cannot write there ({error.strerror or error}); give a folder that exists") from None
     os.close(handle)
     temporary = Path(name)
     try:
@@ -41,7 +41,7 @@ def replacing(path: Path) -> Iterator[Path]:
         temporary.replace(path)
     except OSError as error:
         raise InputError(
-            f"{path}: cannot be written ({error.strerror}); give a file name on a disk with room"
+            f"{path}: cannot be written ({error.strerror or error}); give a file name on a disk with room"
         ) from None
     finally:
         temporary.unlink(missing_ok=True)

@@ -3,6 +3,7 @@
 import errno
 import gzip
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -308,3 +309,52 @@ def test_repeated_edges_and_self_loops_are_dropped_as_asked(capsys, tmp_path):
         assert cli.main(["rank", str(path), "--json", *options]) == 0
         counts.append(json.loads(capsys.readouterr().out)["edges"])
     assert counts == [4, 3, 3]
+
+
+@pytest.mark.parametrize(
+    "spec", ["foo", "copies:of=foo,count=2", "copies:of=PATH,count=2", "reordered:of=(PATH),by=degree"]
+)
+def test_graphs_by_name_and_within_generators_are_not_replaced_either(capsys, tmp_path, monkeypatch, spec):
+    monkeypatch.setenv("CPMS_DATA", str(tmp_path))
+    path = tmp_path / "foo.csv"
+    path.write_text("0,1\n1,0\n")
+    assert "would replace it" in refused(capsys, "rank", spec.replace("PATH", str(path)), "--output", path)
+    assert path.read_text() == "0,1\n1,0\n"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize("command", [["formats"], ["rank", "TRIANGLE", "--json"]])
+def test_a_full_standard_output_is_one_line(triangle, command):
+    arguments = [str(triangle) if argument == "TRIANGLE" else argument for argument in command]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "cpms", *arguments], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.returncode == 2
+    assert done.stderr.startswith("cpms: error: ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_names_that_the_terminal_lacks_are_escaped(tmp_path):
+    path = tmp_path / "names.txt"
+    path.write_text("ä ö\nö ä\n", encoding="utf-8")
+    ascii_only = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(
+        [sys.executable, "-m", "cpms", "rank", path], env=ascii_only, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "\\xe4" in done.stdout
+
+
+def test_file_names_that_no_disk_takes_are_one_line_and_others_are_written(capsys, triangle, tmp_path):
+    assert "too long" in refused(capsys, "rank", triangle, "--output", tmp_path / ("a" * 300 + ".csv"))
+    code, _, _ = run(capsys, "rank", triangle, "--output", tmp_path / ("a" * 251 + ".csv"))
+    assert code == 0
+    assert (tmp_path / ("a" * 251 + ".csv")).read_text().startswith("node,rank")
+
+
+def test_help_lists_what_can_be_run_and_shown(capsys):
+    for command, name in (("run", "quickstart"), ("show", "table2")):
+        with pytest.raises(SystemExit):
+            cli.main([command, "--help"])
+        assert name in capsys.readouterr().out

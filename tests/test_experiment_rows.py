@@ -1,6 +1,7 @@
 """Rows: whole or absent, one writer, resumed after kill -9 at any moment."""
 
 import contextlib
+import hashlib
 import json
 import os
 import random
@@ -200,3 +201,63 @@ def test_graphs_are_loaded_and_solved_as_asked(tmp_path):
         "dangling": (10, 5),
     }
     assert all(row["error_l1"] <= row["error_bound"] for row in found.values())
+
+
+def test_a_whole_row_without_a_line_end_stays(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    lines = [json.dumps({"cell": cell, "experiment": "x", "status": "ok"}) for cell in "ab"]
+    path.write_text("\n".join(lines))
+    assert [row["cell"] for row in rows.read(path)] == ["a", "b"]
+    with rows.opened(path) as file:
+        assert file.done == {"a", "b"}
+        file.append({"cell": "c", "experiment": "x", "status": "ok"})
+    assert [row["cell"] for row in rows.read(path)] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("torn", ["{", '{"cell": "', '{"cell": "abc", "stat'])
+def test_a_first_row_that_was_torn_is_cut_off(tmp_path, torn):
+    path = tmp_path / "rows.jsonl"
+    path.write_text(torn)
+    with rows.opened(path) as file:
+        assert not file.done
+    assert path.read_text() == ""
+
+
+@pytest.mark.parametrize("content", ["my notes: very important", "no row\nprecious last line", '{"cell": 5}', "[1]\n"])
+def test_files_of_others_are_left_as_they_are(tmp_path, content):
+    path = tmp_path / "rows.jsonl"
+    path.write_text(content)
+    with pytest.raises(InputError, match="move"), rows.opened(path):
+        pass
+    assert path.read_text() == content
+
+
+def test_rows_record_the_configuration_that_was_run(tmp_path):
+    path = tmp_path / "mine.toml"
+    text = CONFIG.replace("repetitions = 3", "repetitions = 1")
+    path.write_text(text)
+
+    def replaced(graph, *_, **__):
+        path.unlink(missing_ok=True)
+        return {}
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(pagerank.Context, "measure", replaced)
+        target = run(path, output=tmp_path)
+    assert {row["config_sha256"] for row in rows.read(target)} == {hashlib.sha256(text.encode()).hexdigest()}
+
+
+@pytest.mark.parametrize("line", ["tolerances = [inf]", "reference_tol = inf", "policies = [{factor = inf}]"])
+def test_numbers_that_no_row_can_hold_are_refused_before_anything_runs(tmp_path, line):
+    path = tmp_path / "mine.toml"
+    path.write_text(CONFIG.replace("tolerances = [1e-6]", line))
+    with pytest.raises(InputError, match="finite"):
+        run(path, output=tmp_path)
+
+
+@pytest.mark.parametrize("text", ["a = " + "9" * 5000, "a = " + "[" * 5000])
+def test_toml_that_python_cannot_take_is_refused(tmp_path, text):
+    path = tmp_path / "mine.toml"
+    path.write_text(text)
+    with pytest.raises(InputError, match="TOML"):
+        run(path, output=tmp_path)

@@ -257,3 +257,48 @@ def test_ratios_of_the_authors_stand_beside_the_solves_that_they_are_of(tmp_path
     assert set(theirs.layout) == {"csr"}
     assert set(theirs.tol) == {1e-10}
     assert not theirs.storage.str.contains("to").any()
+
+
+def test_a_folder_that_is_not_there_and_one_without_rows_are_told_apart(tmp_path):
+    with pytest.raises(InputError, match="no such folder"):
+        present.show("all", results=tmp_path / "none", output=tmp_path / "out")
+    (tmp_path / "rows.jsonl").mkdir()
+    with pytest.raises(InputError, match="no rows that anything draws"):
+        present.show("all", results=tmp_path, output=tmp_path / "out")
+
+
+FAILED = {"status": "out of memory", "reason": "out of memory"}
+
+
+@pytest.mark.parametrize(
+    ("name", "experiment", "failed"),
+    [
+        ("tolerance", "gpu_tolerance", {"storage": "fp64"}),
+        ("fig5", "gpu_speedup", {"storage": "fp64"}),
+        ("fig6", "gpu_speedup", {"storage": "fp64"}),
+        ("refine", "gpu_refine", {"engine": "cuda_fused"}),
+        ("cpu_peers", "cpu_peers", {"name": "cpms refine auto"}),
+    ],
+)
+def test_a_graph_whose_baseline_failed_does_not_keep_others_from_being_drawn(tmp_path, name, experiment, failed):
+    recorded = rows.read(folder("experiments") / "results" / f"{experiment}.jsonl")
+    for place, result in enumerate(recorded[0]["results"]):
+        if failed.items() <= result.items():
+            recorded[0]["results"][place] = {
+                **{key: result.get(key) for key in ("engine", *failed)},
+                **result,
+                **FAILED,
+            }
+    with rows.opened(tmp_path / f"{experiment}.jsonl") as file:
+        for row in recorded:
+            file.append(row)
+    assert present.show(name, results=tmp_path, output=tmp_path / "out")
+
+
+def test_the_largest_size_of_one_type_is_drawn_where_another_has_larger_ones(tmp_path):
+    recorded = rows.read(folder("experiments") / "results" / "gpu_topk.jsonl")
+    with rows.opened(tmp_path / "gpu_topk.jsonl") as file:
+        for row in recorded:
+            if row["dtype"] == "float32" or row["values"] < 10**7:
+                file.append(row)
+    assert present.show("topk", results=tmp_path, output=tmp_path / "out")

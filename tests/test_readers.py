@@ -675,3 +675,9 @@ def test_own_npz_keeps_what_the_graph_says_of_itself(folder):
     large = Graph.from_edges([0], [1], names=np.array([2**64 - 1, 5], np.uint64))
     npz.save_npz(large, folder / "large.npz")
     assert readers.read(folder / "large.npz").names.tolist() == large.names.tolist() == [str(2**64 - 1), "5"]
+
+
+@pytest.mark.parametrize("rows", ["0 1 +1.5\n1 0 +.25e+1\n", "a b +1.5\nb a +.25e+1\n"])
+def test_weights_may_have_a_plus_sign(folder, rows):
+    (folder / "signed.txt").write_text(rows)
+    assert sorted(readers.read(folder / "signed.txt").weights.tolist()) == [1.5, 2.5]

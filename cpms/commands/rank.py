@@ -171,8 +171,10 @@ def write_ranks(path: Path, result: Result) -> None:
 
 
 def _check(arguments: argparse.Namespace) -> None:
+    from cpms.loading import files_of
+
     for option, path in (("--output", arguments.output), ("--trace", arguments.trace)):
-        if path and path.exists() and path.resolve() == Path(arguments.graph).resolve():
+        if path and any(path.exists() and path.samefile(read) for read in files_of(arguments.graph)):
             raise InputError(f"{path}: is the graph, and {option} would replace it; give another file name")
     if arguments.top < 0:
         raise InputError(f"--top is {arguments.top}; it must be 0 or more")
@@ -194,7 +196,7 @@ def _readable(report: dict[str, Any], graph: Graph) -> str:
     bits = ", ".join(f"{count} at {bits} bits" for bits, count in report["iterations_by_bits"].items())
     label = f" (stand-in for {graph.stand_in_for})" if graph.stand_in_for else ""
     if report["lower_triangle"]:
-        label += " (the lower triangle of a symmetric file; --symmetric expand reads both directions)"
+        label += " (the lower triangle of a symmetric file; --symmetric expand reads both directions of such a file)"
     lines = [
         f"{report['graph']}{label}: {report['nodes']:,} nodes, {report['edges']:,} edges, "
         f"{report['dangling']:,} dangling{', weighted' if report['weighted'] else ''}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import hashlib
 import tomllib
 from importlib import import_module
 from pathlib import Path
@@ -20,7 +21,7 @@ Cell = dict[str, Any]
 class Experiment(BaseModel):
     """What every kind of experiment has; a kind adds its own fields and says which cells they make."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
     name: str = Field(pattern=r"^[A-Za-z0-9_-]+$")
     kind: str
@@ -70,18 +71,24 @@ def read(path: Path) -> Experiment:
     InputError
         Naming the file and every key that is wrong.
     """
+    return read_once(path)[0]
+
+
+def read_once(path: Path) -> tuple[Experiment, str]:
+    """Do as `read`, and return the SHA-256 of what was read, which may be gone or another file later."""
     try:
-        given = tomllib.loads(path.read_text(encoding="utf-8"))
+        content = path.read_bytes()
+        given = tomllib.loads(content.decode())
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); give the path of a .toml file") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: is not TOML: {error}") from None
     kind = given.get("kind")
     if kind not in kind_names():
         raise InputError(f"{path}: kind is {kind!r}; it can be one of {', '.join(kind_names())}")
     model: type[Experiment] = import_module(f"cpms.experiment.kinds.{kind}").Config
     try:
-        return model.model_validate(given)
+        return model.model_validate(given), hashlib.sha256(content).hexdigest()
     except ValidationError as error:
         faults = [f"{'.'.join(map(str, fault['loc']))}: {_said(fault, model)}" for fault in error.errors()]
         raise InputError(f"{path}: {'; '.join(faults)}") from None

@@ -42,7 +42,7 @@ class Contestant(BaseModel):
     ``opencl``'s (see `cpms.opencl.Choice`).
     """
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
     engine: EngineName
     storage: StorageName = "fp64"

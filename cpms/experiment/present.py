@@ -122,6 +122,8 @@ def show(
 
     matplotlib.use("Agg")
     source = results or folder("experiments") / "results"
+    if not source.is_dir():
+        raise InputError(f"{source}: there is no such folder; give --results the folder of the rows")
     chosen = {program: _program(path) for program, path in _chosen(name).items()}
     try:
         output.mkdir(parents=True, exist_ok=True)
@@ -142,6 +144,8 @@ def show(
             beside = [recorded_rows(source, module.BESIDE)] if hasattr(module, "BESIDE") else []
             module.show(recorded, target, *beside)
         written += target.written
+    if not written:
+        raise InputError(f"{source} holds no rows that anything draws; 'cpms run NAME --output {source}' first")
     return written
 
 
@@ -151,7 +155,10 @@ def recorded_rows(source: Path, experiments: Sequence[str]) -> pd.DataFrame:
     A row none of whose contestants could take part has their ``status`` and ``reason``.
     """
     found = [
-        row for path in sorted(source.glob("*.jsonl")) for row in rows.read(path) if row["experiment"] in experiments
+        row
+        for path in filter(Path.is_file, sorted(source.glob("*.jsonl")))
+        for row in rows.read(path)
+        if row.get("experiment") in experiments
     ]
     latest = {(row["experiment"], row["cell"]): row for row in found}
     return pd.DataFrame([row if measured(row) else {**row, **why_not(row)} for row in latest.values()])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import hashlib
 import platform
 import subprocess
 from functools import lru_cache
@@ -17,12 +16,12 @@ from cpms import threads
 _LIBRARIES = ("numpy", "scipy", "numba", "cupy-cuda13x", "cupy-cuda12x")
 
 
-def provenance(config: Path, thread_count: int | None) -> dict[str, Any]:
+def provenance(config_sha256: str, thread_count: int | None) -> dict[str, Any]:
     """Return what every row records besides its measurements."""
     return {
         **_lasting(),
         "threads": thread_count or threads.available(),
-        "config_sha256": hashlib.sha256(config.read_bytes()).hexdigest(),
+        "config_sha256": config_sha256,
         "time_utc": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     }
 

@@ -15,6 +15,8 @@ from cpms.errors import InputError
 from cpms.experiment.outcome import may_pass
 
 Row = dict[str, Any]
+_BEGIN = b'{"cell": "'
+"""Of every row that `RowFile` writes."""
 
 
 def cell_key(cell: dict[str, Any]) -> str:
@@ -49,15 +51,15 @@ class RowFile:
 
 @contextmanager
 def opened(path: Path, measured: Row | None = None) -> Iterator[RowFile]:
-    """Open a file of rows for appending, after cutting off a line that a killed run left unfinished.
+    """Open a file of rows for appending, after cutting off a row that a killed run left unfinished.
 
     Rows that say of one of the columns ``measured`` that it was otherwise do not count as done.
 
     Raises
     ------
     InputError
-        If the folder cannot be made or written, another run has the file open, or a line that is
-        not the last is no row.
+        If the folder cannot be made or written, another run has the file open, or a line is no row, nor the begin
+        of one that is the last.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -70,10 +72,15 @@ def opened(path: Path, measured: Row | None = None) -> Iterator[RowFile]:
         except OSError:
             raise InputError(f"{path}: another run is writing it; wait for that, or give another --output") from None
         content = path.read_bytes()
-        whole = content[: content.rfind(b"\n") + 1]
-        if len(whole) < len(content):
+        whole, last = _cut(content)
+        recorded = _parsed(path, whole + last)
+        if last:
+            os.write(descriptor, b"\n")
+        elif len(whole) < len(content):
+            if not recorded and content[: len(_BEGIN)] != _BEGIN[: len(content)]:
+                raise InputError(f"{path}: is no file of rows; move it away, or give another --output")
             os.ftruncate(descriptor, len(whole))
-        yield RowFile(descriptor, _done(_parsed(path, whole), measured or {}))
+        yield RowFile(descriptor, _done(recorded, measured or {}))
     finally:
         os.close(descriptor)
 
@@ -86,8 +93,21 @@ def read(path: Path) -> list[Row]:
     InputError
         If a line is no row.
     """
-    content = path.read_bytes()
-    return _parsed(path, content[: content.rfind(b"\n") + 1])
+    return _parsed(path, b"".join(_cut(path.read_bytes())))
+
+
+def _cut(content: bytes) -> tuple[bytes, bytes]:
+    """Return the whole lines, and the last one without its end, if it is a row; nothing instead if it is none."""
+    end = content.rfind(b"\n") + 1
+    return content[:end], content[end:] if _row(content[end:]) else b""
+
+
+def _row(line: bytes) -> Row | None:
+    try:
+        row = json.loads(line)
+    except ValueError:
+        return None
+    return row if isinstance(row, dict) and isinstance(row.get("cell"), str) else None
 
 
 def _done(recorded: list[Row], measured: Row) -> set[str]:
@@ -102,10 +122,8 @@ def _done(recorded: list[Row], measured: Row) -> set[str]:
 def _parsed(path: Path, content: bytes) -> list[Row]:
     parsed = []
     for number, line in enumerate(content.splitlines(), 1):
-        try:
-            row = json.loads(line)
-            row["cell"]
-        except (ValueError, TypeError, KeyError):
-            raise InputError(f"{path}, line {number}: is not a row of an experiment; move the file away") from None
+        row = _row(line)
+        if row is None:
+            raise InputError(f"{path}, line {number}: is not a row of an experiment; move the file away")
         parsed.append(row)
     return parsed

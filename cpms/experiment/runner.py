@@ -53,7 +53,7 @@ def run(
     UnavailableError, UnsupportedError
         At the end, if no cell could be measured.
     """
-    experiment = config.read(path)
+    experiment, digest = config.read_once(path)
     chosen = _chosen(experiment, only)
     target = output / f"{experiment.name}.jsonl"
     if dry_run:
@@ -69,7 +69,7 @@ def run(
         with tqdm(waiting, desc=experiment.name, unit="cell", disable=not sys.stderr.isatty()) as bar:
             for cell in bar:
                 bar.set_postfix_str(" ".join(str(cell[key]) for key in ("graph", "storage", "engine") if key in cell))
-                found.append(_row(experiment, path, cell, lambda cell=cell: context.measure(cell)))  # type: ignore[misc]
+                found.append(_row(experiment, digest, cell, lambda cell=cell: context.measure(cell)))  # type: ignore[misc]
                 file.append(found[-1])
     outcomes = f": {outcome.counted(found)}" if found else ""
     echo(f"{_cells(len(found))} run{outcomes}; {len(chosen) - len(waiting)} held already")
@@ -106,7 +106,7 @@ def _told_apart(cells: list[config.Cell]) -> list[str]:
 
 
 def _row(
-    experiment: config.Experiment, path: Path, cell: config.Cell, measure: Callable[[], dict[str, Any]]
+    experiment: config.Experiment, digest: str, cell: config.Cell, measure: Callable[[], dict[str, Any]]
 ) -> rows.Row:
     began = time.perf_counter()
     try:
@@ -114,7 +114,7 @@ def _row(
     except InputError as error:
         found = {"status": outcome.BAD_INPUT, "reason": str(error)}
     head = {"cell": rows.cell_key(cell), "experiment": experiment.name, "kind": experiment.kind}
-    return {**head, **cell, **found, "cell_s": time.perf_counter() - began, **provenance(path, experiment.threads)}
+    return {**head, **cell, **found, "cell_s": time.perf_counter() - began, **provenance(digest, experiment.threads)}
 
 
 def _cells(count: int) -> str:

@@ -94,4 +94,4 @@ def apply(graph: Graph, options: ReadOptions) -> Graph:
         first_id=graph.first_id,
         names=graph.names,
     )
-    return replace(changed, stand_in_for=graph.stand_in_for)
+    return replace(changed, stand_in_for=graph.stand_in_for, lower_triangle=graph.lower_triangle)

@@ -19,7 +19,7 @@ from cpms.errors import InputError
 from cpms.readers.stream import Stream
 
 _LF, _CR, _TAB, _SPACE, _COMMA, _POINT, _MINUS, _PLUS = b"\n\r\t ,.-+"
-NUMBER = re.compile(r"-?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
+NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 _INTEGER = re.compile(r"-?\d+", re.ASCII)
 
 
@@ -77,7 +77,7 @@ def _after_gap(block, at, comma):  # type: ignore[no-untyped-def]
 
 @numba.njit(inline="always")  # type: ignore[untyped-decorator, unused-ignore]
 def _after_number(block, at):  # type: ignore[no-untyped-def]
-    begin = at + 1 if block[at] == _MINUS else at
+    begin = at + 1 if block[at] == _MINUS or block[at] == _PLUS else at
     at = _skip_digits(block, begin)
     digits = at - begin
     if block[at] == _POINT:

@@ -40,8 +40,8 @@ def _line(row):
         fastest = min(against, key=against.get, default=None)
         taken = against.get(fastest, np.nan)
         line[f"fastest peer{suffix}"] = fastest
-        line[f"over refine auto{suffix}"] = taken / ours["cpms refine auto"]
-        line[f"over the best of ours{suffix}"] = taken / min(ours.values())
+        line[f"over refine auto{suffix}"] = taken / ours.get("cpms refine auto", np.nan)
+        line[f"over the best of ours{suffix}"] = taken / min(ours.values(), default=np.nan)
     return line
 
 

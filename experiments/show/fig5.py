@@ -13,14 +13,11 @@ def show(rows, out):
     import matplotlib.pyplot as plt
 
     rows = rows[(rows.status == "ok") & (rows.layout == "csr") & (rows.tol == 1e-10)]
-    figure, axes = plt.subplots(figsize=(7, 0.6 + 0.42 * len(rows)))
+    solved = [(label(row), _by_storage(row)) for _, row in rows.iterrows()]
+    solved = [(name, results) for name, results in solved if "fp64" in results]
+    figure, axes = plt.subplots(figsize=(7, 0.6 + 0.42 * len(solved)))
     seen = set()
-    for place, (_, row) in enumerate(rows.iterrows()):
-        results = {
-            r["storage"]: r
-            for r in row.results
-            if r["engine"] == "cuda" and r["status"] == "ok" and "most_read" not in r
-        }
+    for place, (_, results) in enumerate(solved):
         whole = results["fp64"]["solve_s"]
         for k, storage in enumerate(STORAGES):
             if storage not in results:
@@ -33,13 +30,18 @@ def show(rows, out):
                           label=None if text in seen else text)  # fmt: skip
                 seen.add(text)
                 left += spent / whole
-    axes.set_yticks(range(len(rows)), [label(row) for _, row in rows.iterrows()])
+    axes.set_yticks(range(len(solved)), [name for name, _ in solved])
     axes.set_xlabel("time over float64 solve, same kernels (bars: fp64, cpms2, cpms4)")
     axes.invert_yaxis()
     by_name = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
     names = sorted(by_name, key=lambda name: (name == CHANGE, name))
     figure.legend([by_name[name] for name in names], names, loc="outside upper center", ncols=6)
     out.figure(figure)
+
+
+def _by_storage(row):
+    ours = (result for result in row.results if result["engine"] == "cuda" and "most_read" not in result)
+    return {result["storage"]: result for result in ours if result["status"] == "ok"}
 
 
 def _parts(result):

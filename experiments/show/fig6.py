@@ -47,7 +47,7 @@ def _lines(row, paper):
             "storage": storage_of(result),
             "iterations": result["iterations"],
             "solve ms": 1e3 * result["solve_s"],
-            "over own fp64": own[result["engine"]] / result["solve_s"],
+            "over own fp64": own.get(result["engine"], np.nan) / result["solve_s"],
             "over cuSPARSE": own["cusparse"] / result["solve_s"] if "cusparse" in own else np.nan,
             "V100 over fp64": _on_a_v100(row, result, paper),
         }

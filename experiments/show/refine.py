@@ -57,6 +57,8 @@ def _lines(row, cugraph):
     solved = [result for result in row.results if result["status"] == "ok"]
     powers = [result for result in solved if result.get("method", "power") == "power"]
     power = {result["engine"]: result for result in powers if result["layout"] != "coo"}
+    if "cuda_fused" not in power:
+        return
     libraries = [result["solve_s"] for result in powers if result["engine"] == "cusparse"]
     for result in solved:
         if result.get("method") != "refine":

@@ -22,8 +22,8 @@ def show(rows, out):
                     "graph": label(row),
                     "tol": row.tol,
                     "storage": storage,
-                    "over own fp64": solved["cuda", "fp64"] / solved.get(("cuda", storage), np.nan),
-                    "over cuSPARSE": solved["cusparse", "fp64"] / solved.get(("cuda", storage), np.nan),
+                    "over own fp64": solved.get(("cuda", "fp64"), np.nan) / solved.get(("cuda", storage), np.nan),
+                    "over cuSPARSE": solved.get(("cusparse", "fp64"), np.nan) / solved.get(("cuda", storage), np.nan),
                 }
             )
     table = pd.DataFrame(lines)

@@ -68,7 +68,8 @@ def _faults(rows):
 def _figure(table):
     import matplotlib.pyplot as plt
 
-    largest = table[(table["values"] == table["values"].max()) & (table["type"] == table["type"].iloc[0])]
+    of_one_type = table[table["type"] == table["type"].iloc[0]]
+    largest = of_one_type[of_one_type["values"] == of_one_type["values"].max()]
     figure, (left, right) = plt.subplots(1, 2, figsize=(7, 2.8))
     for pattern, part in largest.groupby("pattern", sort=False):
         left.plot(part.k, part.share, "o-", ms=3, color=PATTERNS[pattern], label=pattern)

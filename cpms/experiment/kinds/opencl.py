@@ -36,7 +36,7 @@ class Run(BaseModel):
     turns where they are given, instead of the experiment's one.
     """
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
     purpose: str
     graph: GraphName

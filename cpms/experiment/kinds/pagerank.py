@@ -31,7 +31,7 @@ _SINCE_FIRST_ROWS = {*_OF_GRAPHS, "dangling"}
 class Policy(BaseModel):
     """A controller in a configuration; the defaults are the paper's rule."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
     rule: Literal["default", "threshold", "fixed"] = "default"
     factor: float = Field(default=10.0, gt=0)

@@ -28,7 +28,7 @@ _OUT_OF_REACH = "does not reach an error of {} in L1"
 class Ours(BaseModel):
     """A method and a storage format on engine ``cpu``."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
     method: solve.Method
     storage: StorageOrAuto = "auto"

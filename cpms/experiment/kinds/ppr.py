@@ -38,7 +38,7 @@ class Contestant(BaseModel):
     ``certified`` of its answers are certified.
     """
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
     engine: EngineName
     storage: StorageName = "fp64"
@@ -54,7 +54,7 @@ class Contestant(BaseModel):
 class Setting(BaseModel):
     """When solves stop, and where they begin."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
     tol: float = Field(gt=0)
     norm: Literal["l1", "l2", "linf"] = "l2"

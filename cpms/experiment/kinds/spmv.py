@@ -21,7 +21,7 @@ from cpms.graph import Graph
 class Contestant(BaseModel):
     """An engine with a storage format and a layout of its own."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
     engine: EngineName
     storage: StorageName

@@ -36,7 +36,7 @@ _NEVER = 1e-300
 class Lie(BaseModel):
     """How a graph lies in device memory; see `cpms.cuda.resident.Arrangement`."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
     renumber: bool = True
     stretch_steps: int | None = Field(default=None, ge=0)
