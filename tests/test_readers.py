@@ -504,7 +504,7 @@ BAD_LISTS = {
     "null byte": (".txt", "0 1\n1\x002\n", "line 2: "),
     "name without partner": (".txt", "a.org b.org\nc.org\n", "line 2: 1 fields where 2 belong"),
     "three names": (".txt", "a b\n# c\na b c\n", "line 3: 3 fields where 2 belong"),
-    "empty name": (".tsv", "a\tb\n\tc\n", "line 2: 1 fields where 2 belong"),
+    "empty name": (".tsv", "a\tb\n\tc\n", "line 2: 2 fields, 1 of them empty, where 2 belong"),
     "weight of names": (".txt", "a b 1\nb c heavy\n", "line 2: 'heavy' is not a finite decimal number"),
     "negative weight of names": (".txt", "a b 1\nb c -1\n", "line 2: weight -1.0"),
     "not UTF-8": (".txt", b"a b\nb \xff\n", "line 2: the text is not UTF-8"),

@@ -126,7 +126,7 @@ def _separator(lines: list[tuple[int, str]], label: str) -> str | None:
         fields = max(len(split(text, separator)) for separator in candidates)
         raise InputError(
             f"{label}, line {number}: {fields} fields where 2 or 3 belong (source, target, perhaps weight); "
-            "keep these columns alone, with blanks, tabs or commas between them"
+            "keep these columns alone, none of them empty, with blanks, tabs or commas between them"
         )
     if best == ";":
         raise InputError(f"{label}: semicolons separate its fields; put commas or tabs in their place")

@@ -83,8 +83,9 @@ def _checked(rows: Rows, valued: bool, label: str) -> Rows:
         if len(row) == fields and row[0] and row[1]:
             yield line, row
         elif any(row):
-            filled, meaning = sum(map(bool, row)), "source, target, weight" if valued else "source, target"
-            raise InputError(f"{label}, line {line}: {filled} fields where {fields} belong ({meaning})")
+            empty, meaning = sum(not field for field in row), "source, target, weight" if valued else "source, target"
+            found = f"{len(row)} fields, {empty} of them empty," if empty else f"{len(row)} fields"
+            raise InputError(f"{label}, line {line}: {found} where {fields} belong ({meaning})")
 
 
 def _rows(lines: list[str], separator: str | None, label: str, first: int) -> Rows:
@@ -125,5 +126,8 @@ def _weight(text: str, where: str) -> float:
         raise InputError(f"{where}: {shown(text)} is not a finite decimal number")
     weight = float(text)
     if not 0 < weight < math.inf:
-        raise InputError(f"{where}: weight {weight}; weights must be positive and finite")
+        raise InputError(
+            f"{where}: weight {weight}; weights must be positive and finite (weights='ignore', --weights ignore, uses "
+            "the pattern alone)"
+        )
     return weight
