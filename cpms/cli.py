@@ -6,7 +6,6 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from importlib import import_module
 from io import TextIOWrapper
 
@@ -60,18 +59,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"cpms: error: out of memory: {error}", file=sys.stderr)
         return 2
     except BrokenPipeError:
-        _say_no_more()
+        _drop_what_cannot_be_printed()
         return 1
     except OSError as error:
         print(f"cpms: error: {error}", file=sys.stderr)
-        _say_no_more()
+        _drop_what_cannot_be_printed()
         return 2
     except KeyboardInterrupt:
         return INTERRUPTED
     return code
 
 
-def _say_no_more() -> None:
-    """Let what is still to be printed go nowhere, or it would fail again when the interpreter ends."""
-    with suppress(OSError, ValueError, AttributeError):
+def _drop_what_cannot_be_printed() -> None:
+    """Let it go nowhere, or it would fail again when the interpreter ends."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
