@@ -677,7 +677,15 @@ def test_own_npz_keeps_what_the_graph_says_of_itself(folder):
     assert readers.read(folder / "large.npz").names.tolist() == large.names.tolist() == [str(2**64 - 1), "5"]
 
 
-@pytest.mark.parametrize("rows", ["0 1 +1.5\n1 0 +.25e+1\n", "a b +1.5\nb a +.25e+1\n"])
-def test_weights_may_have_a_plus_sign(folder, rows):
-    (folder / "signed.txt").write_text(rows)
-    assert sorted(readers.read(folder / "signed.txt").weights.tolist()) == [1.5, 2.5]
+@pytest.mark.parametrize(
+    ("name", "rows"),
+    [
+        ("signed.txt", "0 1 +1.5\n1 0 +.25e+1\n"),
+        ("names.txt", "a b +1.5\nb a +.25e+1\n"),
+        ("signed.csv", "0,1,+1.5\n1,0, +.25e+1\n"),
+        ("signed.mtx", REAL + "2 2 2\n1 2 +1.5\n2 1\t+.25e+1\n"),
+    ],
+)
+def test_weights_may_have_a_plus_sign(folder, name, rows):
+    (folder / name).write_text(rows)
+    assert sorted(readers.read(folder / name).weights.tolist()) == [1.5, 2.5]

@@ -147,12 +147,18 @@ def _read_body(stream: Stream, header: _Header, *, use_values: bool) -> tuple[In
 
 
 def _parse(block: Block, header: _Header, label: str) -> tuple[Ints, Ints, Floats]:
-    """Parse checked lines with SciPy's threaded parser, given a header of their own."""
+    """Parse checked lines with SciPy's threaded parser, which takes no plus signs, given a header of their own."""
     import scipy.io
 
     field = b"real" if header.valued else b"pattern"
     sizes = b"%d %d %d\n" % (header.nodes, header.nodes, block.entries)
-    text = b"%%MatrixMarket matrix coordinate " + field + b" general\n" + sizes + block.data
+    text = (
+        b"%%MatrixMarket matrix coordinate "
+        + field
+        + b" general\n"
+        + sizes
+        + block.data.replace(b" +", b" ").replace(b"\t+", b"\t")
+    )
     try:
         matrix: Any = scipy.io.mmread(io.BytesIO(text))
     except (ValueError, OverflowError) as error:
