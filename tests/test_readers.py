@@ -689,3 +689,27 @@ def test_own_npz_keeps_what_the_graph_says_of_itself(folder):
 def test_weights_may_have_a_plus_sign(folder, name, rows):
     (folder / name).write_text(rows)
     assert sorted(readers.read(folder / name).weights.tolist()) == [1.5, 2.5]
+
+
+@pytest.mark.parametrize(
+    ("name", "rows"),
+    [
+        ("labels.txt", "# c\n0 1 friend\n1 2\tfoe \n 2 0 nan\r\n"),
+        ("labels.csv", "source,target,kind\n0,1,friend\n1,2,\n2,0,a b\n"),
+        ("labels.tsv", "0\t1\tfriend\n1\t2\tfoe\n2\t0\t-1\n"),
+        ("quoted.csv", '"0","1","friend"\n"1","2","foe"\n"2","0","x"\n'),
+    ],
+)
+def test_a_third_column_that_is_ignored_may_hold_anything(folder, name, rows):
+    (folder / name).write_bytes(rows.encode())
+    graph = readers.read(folder / name, ReadOptions(weights="ignore"))
+    assert graph.weights is None
+    assert [graph.sources.tolist(), graph.indptr.tolist()] == [[2, 0, 1], [0, 1, 2, 3]]
+    with pytest.raises(InputError, match=r"not a finite decimal number|weights must be positive"):
+        readers.read(folder / name)
+
+
+def test_four_columns_are_refused_though_the_third_is_ignored(folder):
+    (folder / "four.txt").write_text("0 1 friend\n1 2 foe x\n2 0 y\n")
+    with pytest.raises(InputError, match="line 2: 4 fields where 2 belong"):
+        readers.read(folder / "four.txt", ReadOptions(weights="ignore"))

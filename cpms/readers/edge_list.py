@@ -26,6 +26,9 @@ from cpms.readers.stream import Stream, open_stream
 if TYPE_CHECKING:
     import pandas as pd
 
+_THIRD = re.compile(rb"^([ \t]*[^ \t\r\n]+[ \t]+[^ \t\r\n]+)[ \t]+[^ \t\r\n]+[ \t]*(?=\r?$)", re.MULTILINE)
+_THIRD_BEHIND_COMMAS = re.compile(rb"^([^,\r\n]*,[^,\r\n]*),[^,\r\n]*(?=\r?$)", re.MULTILINE)
+
 
 def read(path: Path, options: ReadOptions) -> Graph:
     """Read an edge list.
@@ -65,10 +68,17 @@ def read(path: Path, options: ReadOptions) -> Graph:
 
 def _read_numbered(stream: Stream, form: EdgeListForm, name: str, options: ReadOptions) -> Graph:
     use_weights = form.valued and options.weights == "auto"
-    line_form = LineForm(valued=form.valued, comma=form.separator == ",", low=0, high=LARGEST_ID)
+    comma = form.separator == ","
+    line_form = LineForm(valued=use_weights, comma=comma, low=0, high=LARGEST_ID)
+    third = _THIRD_BEHIND_COMMAS if comma else _THIRD
+
+    def clean(block: bytes) -> bytes:
+        """Leave out a third field that nobody asks for, which need not be a number then."""
+        return third.sub(rb"\1", bare(block)) if form.valued and not use_weights else bare(block)
+
     sources, targets, weights = [], [], []
     edges = 0
-    for block in checked_blocks(stream, line_form, form.header_lines + 1, clean=bare):
+    for block in checked_blocks(stream, line_form, form.header_lines + 1, clean=clean):
         ends, values = _parse(block, line_form)
         if use_weights:
             check_weights(values, block, stream.label)
