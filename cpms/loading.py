@@ -103,7 +103,7 @@ def files_of(source: str) -> list[Path]:
         return [Path(source)]
     if (found := datasets.locate(source)) or source in datasets.DATASETS or ":" not in source:
         return [found] if found else []
-    return [path for part in re.split(r"[:=,()]", source) if part and ":" not in part for path in files_of(part)]
+    return [path for part in re.split(r"[:=,()]", source) if part for path in files_of(part)]
 
 
 def _is_generator(text: str) -> bool:

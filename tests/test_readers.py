@@ -698,6 +698,7 @@ def test_weights_may_have_a_plus_sign(folder, name, rows):
         ("labels.csv", "source,target,kind\n0,1,friend\n1,2,\n2,0,a b\n"),
         ("labels.tsv", "0\t1\tfriend\n1\t2\tfoe\n2\t0\t-1\n"),
         ("quoted.csv", '"0","1","friend"\n"1","2","foe"\n"2","0","x"\n'),
+        ("half quoted.csv", '0,1,a "friend\n1,2,5" tall\n2,0,"x\n'),
     ],
 )
 def test_a_third_column_that_is_ignored_may_hold_anything(folder, name, rows):

@@ -93,7 +93,7 @@ def test_lanes_end_before_what_interrupts_their_caller_is_raised(monkeypatch):
 
 
 FORKED = """
-import os, threading
+import os
 from cpms import threads
 threads.each(abs, [1, 2], threads=2)
 threads._together.acquire()

@@ -18,10 +18,14 @@ from cpms.experiment import kinds
 Cell = dict[str, Any]
 
 
-class Experiment(BaseModel):
-    """What every kind of experiment has; a kind adds its own fields and says which cells they make."""
+class Strict(BaseModel):
+    """A part of a configuration: no other keys, no other types, no numbers that rows cannot hold."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+
+
+class Experiment(Strict):
+    """What every kind of experiment has; a kind adds its own fields and says which cells they make."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9_-]+$")
     kind: str

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from cpms import engines, threads
 from cpms.engine import Engine, Operator, Problem, Refinement
 from cpms.errors import UnsupportedError
+from cpms.experiment.config import Strict
 from cpms.experiment.held import held_bytes
 from cpms.experiment.names import EngineName, GraphName, LayoutName, StorageName
 from cpms.format import DOUBLE_BITS, Format, format_named
@@ -32,7 +33,7 @@ _TIMEOUT_S = 600.0
 """Ranks that take longer cannot take part."""
 
 
-class Contestant(BaseModel):
+class Contestant(Strict):
     """An engine, a storage format and a method.
 
     ``write_ahead`` writes so many segments more than are read; ``most_read`` goes to float64 rather than read more
@@ -41,8 +42,6 @@ class Contestant(BaseModel):
     names the graphs to take part in. ``ranks`` is engine ``mpi``'s, which without it runs on one; ``device`` is engine
     ``opencl``'s (see `cpms.opencl.Choice`).
     """
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
     engine: EngineName
     storage: StorageName = "fp64"

@@ -6,6 +6,7 @@ comments. Ids are integers from 0, or names of any kind, such as those of web si
 
 from __future__ import annotations
 
+import csv
 import io
 import re
 from pathlib import Path
@@ -25,9 +26,6 @@ from cpms.readers.stream import Stream, open_stream
 
 if TYPE_CHECKING:
     import pandas as pd
-
-_THIRD = re.compile(rb"^([ \t]*[^ \t\r\n]+[ \t]+[^ \t\r\n]+)[ \t]+[^ \t\r\n]+[ \t]*(?=\r?$)", re.MULTILINE)
-_THIRD_BEHIND_COMMAS = re.compile(rb"^([^,\r\n]*,[^,\r\n]*),[^,\r\n]*(?=\r?$)", re.MULTILINE)
 
 
 def read(path: Path, options: ReadOptions) -> Graph:
@@ -68,17 +66,11 @@ def read(path: Path, options: ReadOptions) -> Graph:
 
 def _read_numbered(stream: Stream, form: EdgeListForm, name: str, options: ReadOptions) -> Graph:
     use_weights = form.valued and options.weights == "auto"
-    comma = form.separator == ","
-    line_form = LineForm(valued=use_weights, comma=comma, low=0, high=LARGEST_ID)
-    third = _THIRD_BEHIND_COMMAS if comma else _THIRD
-
-    def clean(block: bytes) -> bytes:
-        """Leave out a third field that nobody asks for, which need not be a number then."""
-        return third.sub(rb"\1", bare(block)) if form.valued and not use_weights else bare(block)
-
+    labelled = form.valued and not use_weights
+    line_form = LineForm(valued=use_weights, labelled=labelled, comma=form.separator == ",", low=0, high=LARGEST_ID)
     sources, targets, weights = [], [], []
     edges = 0
-    for block in checked_blocks(stream, line_form, form.header_lines + 1, clean=clean):
+    for block in checked_blocks(stream, line_form, form.header_lines + 1, clean=bare):
         ends, values = _parse(block, line_form)
         if use_weights:
             check_weights(values, block, stream.label)
@@ -109,9 +101,12 @@ def parsed_lines(block: Block, form: LineForm) -> pd.DataFrame:
         sep="," if form.comma else r"\s+",
         skipinitialspace=True,
         header=None,
+        names=range(2 + (form.valued or form.labelled)),
+        usecols=range(2 + form.valued),
         dtype={0: np.int64, 1: np.int64, 2: np.float64} if form.valued else np.int64,
         engine="c",
         na_filter=False,
+        quoting=csv.QUOTE_NONE,
     )
 
 

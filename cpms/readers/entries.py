@@ -25,7 +25,7 @@ _INTEGER = re.compile(r"-?\d+", re.ASCII)
 
 @dataclass(frozen=True)
 class LineForm:
-    """What a line must look like: ``id id`` or ``id id number``.
+    """What a line must look like: ``id id``, ``id id number``, or ``id id`` and perhaps a field that is not read.
 
     Parameters
     ----------
@@ -35,12 +35,15 @@ class LineForm:
         Whether commas separate the fields, rather than blanks and tabs.
     low, high : int
         Smallest and largest id possible, below 2**59.
+    labelled : bool
+        Whether one field of any kind may follow the two ids instead.
     """
 
     valued: bool
     comma: bool
     low: int
     high: int
+    labelled: bool = False
 
 
 @numba.njit(inline="always")  # type: ignore[untyped-decorator, unused-ignore]
@@ -95,6 +98,16 @@ def _after_number(block, at):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(inline="always")  # type: ignore[untyped-decorator, unused-ignore]
+def _after_label(block, at, comma):  # type: ignore[no-untyped-def]
+    after = _after_gap(block, at, comma)
+    if after < 0:
+        return at
+    while block[after] not in (_LF, _CR, _COMMA) if comma else block[after] not in (_LF, _CR, _SPACE, _TAB):
+        after += 1
+    return after
+
+
+@numba.njit(inline="always")  # type: ignore[untyped-decorator, unused-ignore]
 def _after_line_end(block, at):  # type: ignore[no-untyped-def]
     at = _skip_blanks(block, at)
     if block[at] == _CR:
@@ -103,7 +116,7 @@ def _after_line_end(block, at):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
-def _first_fault(block, valued, comma, low, high):  # type: ignore[no-untyped-def]
+def _first_fault(block, valued, comma, low, high, labelled=False):  # type: ignore[no-untyped-def]
     """Return (entries, lines, offset) before the first bad line; the offset is -1 if none is bad."""
     entries, lines, line = 0, 0, 0
     while line < len(block):
@@ -115,6 +128,8 @@ def _first_fault(block, valued, comma, low, high):  # type: ignore[no-untyped-de
             if valued:
                 at = _after_gap(block, at, comma) if at >= 0 else -1
                 at = _after_number(block, at) if at >= 0 else -1
+            elif labelled:
+                at = _after_label(block, at, comma) if at >= 0 else -1
             at = _after_line_end(block, at) if at >= 0 else -1
             if at < 0:
                 return entries, lines, line
@@ -137,7 +152,7 @@ def fault(line: str, form: LineForm) -> str | None:
         return None
     found = [part.strip(" \t") for part in text.split(",")] if form.comma else re.split(r"[ \t]+", text)
     expected = 3 if form.valued else 2
-    if len(found) != expected:
+    if len(found) != expected and not (form.labelled and len(found) == expected + 1):
         meaning = "source, target, weight" if form.valued else "source, target"
         return f"{len(found)} fields where {expected} belong ({meaning})"
     for node in found[:2]:
@@ -190,7 +205,7 @@ def checked_blocks(
     for data in stream.line_blocks():
         block = clean(data) if clean else data
         lines = np.frombuffer(block, np.uint8)
-        entries, count, offset = _first_fault(lines, form.valued, form.comma, form.low, form.high)
+        entries, count, offset = _first_fault(lines, form.valued, form.comma, form.low, form.high, form.labelled)
         if offset >= 0:
             line = block[offset : block.index(b"\n", offset)].decode("latin-1")
             raise InputError(f"{stream.label}, line {first_line + count}: {fault(line, form)}")

@@ -152,13 +152,8 @@ def _parse(block: Block, header: _Header, label: str) -> tuple[Ints, Ints, Float
 
     field = b"real" if header.valued else b"pattern"
     sizes = b"%d %d %d\n" % (header.nodes, header.nodes, block.entries)
-    text = (
-        b"%%MatrixMarket matrix coordinate "
-        + field
-        + b" general\n"
-        + sizes
-        + block.data.replace(b" +", b" ").replace(b"\t+", b"\t")
-    )
+    data = block.data.replace(b" +", b" ").replace(b"\t+", b"\t") if b"+" in block.data else block.data
+    text = b"%%MatrixMarket matrix coordinate " + field + b" general\n" + sizes + data
     try:
         matrix: Any = scipy.io.mmread(io.BytesIO(text))
     except (ValueError, OverflowError) as error:

@@ -16,7 +16,6 @@ def show(rows, out):
     solved = [(label(row), _by_storage(row)) for _, row in rows.iterrows()]
     solved = [(name, results) for name, results in solved if "fp64" in results]
     figure, axes = plt.subplots(figsize=(7, 0.6 + 0.42 * len(solved)))
-    seen = set()
     for place, (_, results) in enumerate(solved):
         whole = results["fp64"]["solve_s"]
         for k, storage in enumerate(STORAGES):
@@ -26,9 +25,7 @@ def show(rows, out):
             for name, spent in _parts(results[storage]):
                 colour = "#222222" if name == CHANGE else PALETTE[name]
                 text = name if name == CHANGE else f"{name} bits"
-                axes.barh(place + (k - 1) * 0.27, spent / whole, left=left, height=0.25, color=colour,
-                          label=None if text in seen else text)  # fmt: skip
-                seen.add(text)
+                axes.barh(place + (k - 1) * 0.27, spent / whole, left=left, height=0.25, color=colour, label=text)
                 left += spent / whole
     axes.set_yticks(range(len(solved)), [name for name, _ in solved])
     axes.set_xlabel("time over float64 solve, same kernels (bars: fp64, cpms2, cpms4)")

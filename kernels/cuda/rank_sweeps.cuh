@@ -43,15 +43,19 @@ CPMS_DEVICE void quantise(const Nodes& nodes, const Storing& storing, const doub
     tell(to, {0.0, state.lost, infinity(), 0.0, sum, 0.0, state.largest, (double)state.exponent, until, 0.0, 1.0});
 }
 
-// A low sweep from one vector to the other; `ahead` has begun. Where rounding is random, no two ranks or sweeps of a
-// round round alike.
+// Where rounding is random, no two ranks or sweeps of a round round alike.
+CPMS_DEVICE u64 seed_behind(const Storing& storing, const Heard& heard) {
+    return storing.seed + (u64)(heard[Told::sweeps] + 1.0) * heard.ranks * 0xD1B54A32D192ED03ull;
+}
+
+// A low sweep from one vector to the other; `ahead` has begun.
 template <class Q, bool Personal>
 CPMS_DEVICE void sweep_low(const Edges& edges, const Nodes& nodes, const Storing& storing, const Vector& from,
                            const Heard& heard, const Vector& into, float* c, double* to, Ahead& ahead, Room& room,
                            const Grid& grid) {
     __shared__ LowFactors by;
     __shared__ int next;
-    const u64 seed = storing.seed + (u64)(heard[Told::sweeps] + 1.0) * heard.ranks * 0xD1B54A32D192ED03ull;
+    const u64 seed = seed_behind(storing, heard);
     if (threadIdx.x == 0) {
         next = shared_scale(storing.scaled, storing.top, heard[Told::largest]);
         by = LowFactors::of<Q>(nodes, Common::of(nodes), (int)heard[Told::scale], next, heard[Told::left_over]);
@@ -99,7 +103,7 @@ CPMS_DEVICE void combine(const Nodes& nodes, const Storing& storing, const Vecto
         by.found[threadIdx.x] = found;
     }
     __syncthreads();
-    const u64 seed = storing.seed + (u64)(last[Told::sweeps] + 1.0) * last.ranks * 0xD1B54A32D192ED03ull;
+    const u64 seed = seed_behind(storing, last);
     const LowState state = combined<Q, false>(nodes, storing, OwnPlaces{z}, past, c, by, seed, grid);
     tell(to, {0.0, state.lost, infinity(), 0.0, past.sum[0], 0.0, state.largest, (double)state.exponent,
               last[Told::until], last[Told::sweeps], past.pays ? 1.0 : 0.0});

@@ -10,13 +10,13 @@ from importlib import metadata
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from cpms import engines
 from cpms.engine import Floats, Operator, Problem
 from cpms.engines.opencl import OpenclOperator, prepared
 from cpms.errors import UnavailableError, UnsupportedError
-from cpms.experiment.config import Cell, Repeated
+from cpms.experiment.config import Cell, Repeated, Strict
 from cpms.experiment.last_graph import LastGraph
 from cpms.experiment.names import EngineName, GraphName
 from cpms.format import FP64, format_named
@@ -28,15 +28,13 @@ _FULL = Level(1, 1)
 Count = Annotated[int, Field(ge=1)]
 
 
-class Run(BaseModel):
+class Run(Strict):
     """One graph, or the sub-graphs of its first nodes, and what takes turns on it.
 
     Work-group size 0 lets the driver choose, and 0 cores are all. ``adds`` are functions of ``atomic_add.cl``; others
     than the first give wrong ranks and show what atomicity costs. ``devices``, as `cpms.opencl.Choice` names them, take
     turns where they are given, instead of the experiment's one.
     """
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
     purpose: str
     graph: GraphName

@@ -9,11 +9,11 @@ from collections import defaultdict
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from cpms import ranking, solve
 from cpms.engine import DanglingRule
-from cpms.experiment.config import Cell, WarmedUp
+from cpms.experiment.config import Cell, Strict, WarmedUp
 from cpms.experiment.last_graph import LastGraph
 from cpms.experiment.names import AUTO, EngineOrAuto, GraphName, LayoutOrAuto, StorageOrAuto
 from cpms.format import format_named
@@ -28,10 +28,8 @@ _SINCE_FIRST_ROWS = {*_OF_GRAPHS, "dangling"}
 """What goes without saying in a cell where it is as usual, so that older cells keep their names."""
 
 
-class Policy(BaseModel):
+class Policy(Strict):
     """A controller in a configuration; the defaults are the paper's rule."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
     rule: Literal["default", "threshold", "fixed"] = "default"
     factor: float = Field(default=10.0, gt=0)

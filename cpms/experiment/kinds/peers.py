@@ -9,12 +9,12 @@ from importlib import metadata
 from typing import Annotated, Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from cpms import solve
 from cpms.engine import Floats
 from cpms.errors import UnsupportedError
-from cpms.experiment.config import Cell, Repeated
+from cpms.experiment.config import Cell, Repeated, Strict
 from cpms.experiment.last_graph import LastGraph
 from cpms.experiment.names import GraphName, StorageOrAuto, one_of
 from cpms.experiment.outcome import FAILURES, failure
@@ -25,10 +25,8 @@ _TOLERANCES = tuple(float(f"{digit}e{exponent}") for exponent in range(-9, -14, 
 _OUT_OF_REACH = "does not reach an error of {} in L1"
 
 
-class Ours(BaseModel):
+class Ours(Strict):
     """A method and a storage format on engine ``cpu``."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
     method: solve.Method
     storage: StorageOrAuto = "auto"

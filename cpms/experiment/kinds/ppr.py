@@ -8,13 +8,13 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from cpms import batch, engines, ranking, threads
 from cpms.certify_batch import BatchReferee
 from cpms.cuda.backend import current
 from cpms.engine import Engine, Floats, Problem
-from cpms.experiment.config import Cell, WarmedUp
+from cpms.experiment.config import Cell, Strict, WarmedUp
 from cpms.experiment.last_graph import LastGraph
 from cpms.experiment.names import EngineName, GraphName, LayoutName, StorageName
 from cpms.experiment.one_query import OneQuery
@@ -31,14 +31,12 @@ _MOST_TURNS, _ENOUGH_S = 5, 1.0
 """A batch is solved so often, of which the median counts, or until that has taken so long."""
 
 
-class Contestant(BaseModel):
+class Contestant(Strict):
     """An engine, and how it works; ``batch`` is how many queries share a sweep, 0 for one at a time.
 
     ``queries`` limits how many it answers, ``least_tol`` and ``most_tol`` the tolerances it is asked for, and
     ``certified`` of its answers are certified.
     """
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
     engine: EngineName
     storage: StorageName = "fp64"
@@ -51,10 +49,8 @@ class Contestant(BaseModel):
     certified: int = Field(default=5, ge=1)
 
 
-class Setting(BaseModel):
+class Setting(Strict):
     """When solves stop, and where they begin."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
     tol: float = Field(gt=0)
     norm: Literal["l1", "l2", "linf"] = "l2"

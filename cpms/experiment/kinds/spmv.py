@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from cpms import engines
 from cpms.engine import Operator, Problem
 from cpms.errors import UnavailableError, UnsupportedError
-from cpms.experiment.config import Cell, Repeated
+from cpms.experiment.config import Cell, Repeated, Strict
 from cpms.experiment.device_time import Timer, ceilings, in_turn
 from cpms.experiment.last_graph import LastGraph
 from cpms.experiment.names import EngineName, GraphName, LayoutName, StorageName
@@ -18,10 +18,8 @@ from cpms.format import Format, format_named
 from cpms.graph import Graph
 
 
-class Contestant(BaseModel):
+class Contestant(Strict):
     """An engine with a storage format and a layout of its own."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
     engine: EngineName
     storage: StorageName

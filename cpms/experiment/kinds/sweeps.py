@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from cpms import engines
 from cpms.cuda import numbering
@@ -21,7 +21,7 @@ from cpms.cuda.vectors import vector_length
 from cpms.cuda.ways import PLAIN, Wanted, Ways
 from cpms.engine import Problem
 from cpms.engines import cuda_fused
-from cpms.experiment.config import Cell, Repeated
+from cpms.experiment.config import Cell, Repeated, Strict
 from cpms.experiment.device_time import Timer, ceilings, in_turn
 from cpms.experiment.names import GraphName, StorageName
 from cpms.format import FloatFormat, format_named
@@ -33,10 +33,8 @@ from cpms.quantising import quantiser
 _NEVER = 1e-300
 
 
-class Lie(BaseModel):
+class Lie(Strict):
     """How a graph lies in device memory; see `cpms.cuda.resident.Arrangement`."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
     renumber: bool = True
     stretch_steps: int | None = Field(default=None, ge=0)
