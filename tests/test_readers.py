@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 import io
+import itertools
 import tarfile
 import zipfile
 
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 
 from cpms import Graph, InputError, readers
 from cpms.generators import generate
-from cpms.readers import entries, npz
+from cpms.readers import edge_list, entries, npz
 from cpms.readers.entries import LineForm, fault
 from cpms.readers.options import ReadOptions
 
@@ -708,6 +709,19 @@ def test_a_third_column_that_is_ignored_may_hold_anything(folder, name, rows):
     assert [graph.sources.tolist(), graph.indptr.tolist()] == [[2, 0, 1], [0, 1, 2, 3]]
     with pytest.raises(InputError, match=r"not a finite decimal number|weights must be positive"):
         readers.read(folder / name)
+
+
+@pytest.mark.parametrize("separator", [" ", ","])
+@pytest.mark.parametrize("labels", list(itertools.product(["", "x"], repeat=3)))
+def test_a_third_column_that_is_ignored_may_be_missing(folder, separator, labels):
+    ends = zip(["0", "1", "2"], ["1", "2", "0"], labels, strict=True)
+    head = f"0{separator}1{separator}5\n" * 150  # what form the lines have is seen from the first
+    lines = "".join(separator.join(filter(None, fields)) + "\n" for fields in ends)
+    (folder / "missing.csv").write_text(head + lines)
+    block = entries.Block(lines.encode(), 3, 1)
+    form = LineForm(valued=False, labelled=True, comma=separator == ",", low=0, high=9)
+    assert edge_list.parsed_lines(block, form).to_numpy().tolist() == [[0, 1], [1, 2], [2, 0]]
+    assert readers.read(folder / "missing.csv", ReadOptions(weights="ignore")).edges == 153
 
 
 def test_four_columns_are_refused_though_the_third_is_ignored(folder):

@@ -93,7 +93,10 @@ def _read_numbered(stream: Stream, form: EdgeListForm, name: str, options: ReadO
 
 
 def parsed_lines(block: Block, form: LineForm) -> pd.DataFrame:
-    """Parse checked lines with the C engine of pandas: columns 0 and 1 are ids, 2 the value where lines have one."""
+    """Parse checked lines with the C engine of pandas: columns 0 and 1 are ids, 2 the value where lines have one.
+
+    It takes more fields than the first line has where ``usecols`` names those that are read.
+    """
     import pandas as pd
 
     return pd.read_csv(
@@ -101,7 +104,6 @@ def parsed_lines(block: Block, form: LineForm) -> pd.DataFrame:
         sep="," if form.comma else r"\s+",
         skipinitialspace=True,
         header=None,
-        names=range(2 + (form.valued or form.labelled)),
         usecols=range(2 + form.valued),
         dtype={0: np.int64, 1: np.int64, 2: np.float64} if form.valued else np.int64,
         engine="c",
