@@ -154,7 +154,7 @@ def test_bins_are_for_gathers_that_dominate_beyond_the_cache_and_lie_near_each_o
     targets = np.repeat(np.arange(nodes), each)
     near = (targets + 9 * np.tile(np.arange(1, each + 1), nodes)) % nodes
     graph = Graph.from_edges(np.random.default_rng(1).permutation(near) if far else near, targets, nodes=nodes)
-    chosen = Arrangement(renumber=False, warps=warps, wanted=Wanted(hot=False, deal=False))
+    chosen = Arrangement(renumber=False, warps=warps, wanted=Wanted(hot=False, deal=False, codes=False))
     with backends.using(host_backend):
         assert (ResidentGraph.of(Problem(graph), chosen).ways.bins is not None) is expected
         assert ResidentGraph.of(Problem(graph), chosen, value_bytes=8).ways == PLAIN

@@ -188,7 +188,7 @@ def test_values_are_dealt_where_few_share_a_sector_and_cells_are_long(
     drawn = np.random.default_rng(1).integers(0, nodes, 1 << 18)
     sources = drawn // 256 + np.arange(drawn.size) % 32 if near else drawn
     graph = Graph.from_edges(sources, np.arange(drawn.size) % nodes, nodes=nodes)
-    chosen = Arrangement(renumber=False, warps=16, wanted=Wanted(hot=False, bins=False))
+    chosen = Arrangement(renumber=False, warps=16, wanted=Wanted(hot=False, bins=False, codes=False))
     with backends.using(host_backend):
         assert ResidentGraph.of(Problem(graph), chosen).ways.way == expected
         monkeypatch.setattr(host_backend, "most_shared", 0)

@@ -95,7 +95,7 @@ def test_hot_nodes_are_for_large_graphs_most_of_whose_edges_begin_at_them(
     drawn = np.random.default_rng(1).random(nodes)
     sources = (nodes * drawn ** (4 if skewed else 1)).astype(int)
     graph = Graph.from_edges(sources, np.arange(nodes), nodes=nodes)
-    chosen = Arrangement(renumber=False, warps=warps, wanted=Wanted(bins=False, deal=False))
+    chosen = Arrangement(renumber=False, warps=warps, wanted=Wanted(bins=False, deal=False, codes=False))
     with backends.using(host_backend):
         for value_bytes in (2, 8):
             assert ResidentGraph.of(Problem(graph), chosen, value_bytes).ways.way == expected

@@ -136,16 +136,17 @@ class PeeledRefinement(Refinement):
         split = self._split
         slots = Slots.of(split)
         edges = Stretches.of(slots, split, DEFAULT.steps_for(split.nodes))
+        ways = Ways.of(edges, slots, split.nodes, wanted=Wanted(hot=False))
         return ResidentGraph(
             nodes=split.nodes,
             damping=self.damping,
-            edges=edges,
+            edges=ways.read_of(edges),
             degree=self._passes.degree[: split.nodes],
             sink=self._b,
             teleport=self._b,
             order=None,
             kept=split.degree if self._passes.peel.behind else None,
-            ways=Ways.of(edges, slots, split.nodes, wanted=Wanted(hot=False)),
+            ways=ways,
         )
 
 

@@ -107,7 +107,8 @@ class CudaRefinement(Refinement):
 
     def _way(self, storage: FloatFormat) -> variants.Way:
         way = self._graph.ways.way
-        return way if variants.is_binned(storage) or way == variants.OVER_HOT else variants.OVER_SOURCES
+        of_any = variants.OVER_HOT, variants.OVER_CODES
+        return way if variants.is_binned(storage) or way in of_any else variants.OVER_SOURCES
 
     def _variant(self, storage: FloatFormat) -> variants.Variant:
         graph, way = self._graph, self._way(storage)
@@ -128,6 +129,7 @@ class CudaRefinement(Refinement):
                     *graph.over(self._way(storage)),
                     *graph.arguments,
                     np.uint64(0) if graph.kept is None else graph.kept,
+                    *graph.counted(self._way(storage)),
                 ),
                 storing=stored(storage, storage.seed),
                 z=z,
@@ -189,7 +191,7 @@ def _as_rounds(noted: Floats) -> Iterator[Round]:
 def needed_bytes(problem: Problem) -> int:
     """Return about how many bytes of device memory resident kernels need, that of arranging included."""
     graph = problem.graph
-    return 12 * (graph.edges + graph.nodes) + 80 * graph.nodes
+    return 12 * (graph.edges + graph.nodes) + 82 * graph.nodes
 
 
 def too_large(problem: Problem, engine: str) -> str | None:

@@ -12,12 +12,15 @@ from cpms.cuda import arrange, numbering
 from cpms.cuda.backend import current
 from cpms.cuda.segmented import doubles
 from cpms.cuda.stretches import Stretches
-from cpms.cuda.variants import DEALT, SHARES, Variant, Way
+from cpms.cuda.variants import DEALT, OVER_HOT, OVER_SOURCES, SHARES, Variant, Way
 from cpms.cuda.vectors import vector_length
 from cpms.cuda.ways import PLAIN, WHAT_PAYS, Wanted, Ways
 from cpms.engine import Problem
 from cpms.segmented import on_device
 
+_NULL = np.uint64(0)
+_MORE = 255
+"""Of a count that is no byte; as in ``rounds.cuh``."""
 _TO_SHARES, _FROM_SHARES = SHARES
 _SHORT_STRETCH = 4
 _OUTGROWN = {2: 0.5, 8: 1.0}
@@ -63,6 +66,10 @@ class Arrangement:
 DEFAULT = Arrangement()
 
 
+def _as_bytes(counts: Any) -> Any:
+    return counts.clip(0, _MORE).astype(np.uint8)
+
+
 def barrier(blocks: int) -> tuple[Any, Any]:
     """Return what so many blocks tell each other: room for their totals, and counts of who came; device arrays."""
     arrays = current().arrays
@@ -104,15 +111,16 @@ class ResidentGraph:
         steps = arrangement.steps_for(graph.nodes, value_bytes)
         slots = arrange.Slots.of(graph, chosen)
         edges = Stretches.of(slots, graph, steps, warps=arrangement.warps)
+        ways = Ways.of(edges, slots, graph.nodes, value_bytes, arrangement.wanted)
         return cls(
             nodes=graph.nodes,
             damping=problem.damping,
-            edges=edges,
+            edges=ways.read_of(edges),
             degree=placed(graph.out_degree.astype(np.uint32)),
             sink=placed(problem.sink_or_scalar),
             teleport=placed(problem.teleport_or_scalar),
             order=None if chosen is None else arrays.asarray(chosen.order),
-            ways=Ways.of(edges, slots, graph.nodes, value_bytes, arrangement.wanted),
+            ways=ways,
         )
 
     @property
@@ -124,6 +132,20 @@ class ResidentGraph:
     def personal(self) -> bool:
         """Whether nodes differ in what they get of teleport or dangling mass."""
         return bool(self.sink.size > 1 or self.teleport.size > 1)
+
+    def counted(self, way: Way) -> tuple[Any, Any]:
+        """Return degrees, and of a core the edges that stay in it, as bytes, where a kernel reads these; or nothing."""
+        if way in (OVER_SOURCES, OVER_HOT):
+            return _NULL, _NULL
+        return self._degree_bytes, _NULL if self.kept is None else self._kept_bytes
+
+    @cached_property
+    def _degree_bytes(self) -> Any:
+        return _as_bytes(self.degree)
+
+    @cached_property
+    def _kept_bytes(self) -> Any:
+        return _as_bytes(self.kept)
 
     @cached_property
     def arguments(self) -> tuple[Any, ...]:

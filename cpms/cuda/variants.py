@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -42,6 +43,10 @@ _FILES = {
     "count_ends": "arrange.cu",
     "place_columns": "arrange.cu",
     "fill_values": "arrange.cu",
+    "find_heads": "codes.cu",
+    "encode_sources": "codes.cu",
+    "decode_sources": "codes.cu",
+    "gather_by_codes": "codes.cu",
     "peel_before": "peel.cu",
     "peel_behind": "peel.cu",
     "peel_edges": "peel.cu",
@@ -50,11 +55,13 @@ _FILES = {
     "to_shares": "shares.cu",
     "from_shares": "shares.cu",
     "refine": "refine.cu",
+    "refine_over_codes": "refine.cu",
     "refine_hot": "refine.cu",
     "refine_in_bins": "refine.cu",
     "refine_low_dealt": "refine.cu",
     "refine_dealt": "refine.cu",
     "fused_power": "fused_power.cu",
+    "fused_power_over_codes": "fused_power.cu",
     "fused_power_hot": "fused_power.cu",
     "fused_power_dealt": "fused_power.cu",
     "affine": "affine.cu",
@@ -108,6 +115,7 @@ class Way(NamedTuple):
 
 
 OVER_SOURCES = Way("", 0)
+OVER_CODES = Way("_over_codes", 0)
 OVER_HOT = Way("_hot", HOT_SHARED_BYTES)
 IN_BINS = Way("_in_bins", BIN_SHARED_BYTES)
 """Low sweeps alone."""
@@ -483,6 +491,9 @@ GATHERS = {
     64: Variant("gather", ("u64",), ("unsigned long long",)),
 }
 """Gathers and nothing else, by the bits of a value."""
+CODING = tuple(map(Variant, ("find_heads", "encode_sources", "decode_sources")))
+"""See ``codes.cu``."""
+GATHERS_BY_CODES = {bits: replace(gather, kernel="gather_by_codes") for bits, gather in GATHERS.items()}
 PACKS = {bits: Variant("pack", gather.names, gather.arguments) for bits, gather in GATHERS.items()}
 """What a rank sends to others, by the bits of a value."""
 PUSHES = {bits: Variant("push", gather.names, gather.arguments) for bits, gather in GATHERS.items()}
@@ -567,6 +578,16 @@ def resident(stored: Iterable[FloatFormat], *, personal: bool) -> Iterator[Varia
             yield refine(storage, shape, personal=personal, partial=True)
 
 
+def over_codes(stored: Iterable[FloatFormat]) -> Iterator[Variant]:
+    """Yield resident kernels that find sources by codes; with rows of one's own, of the first format alone."""
+    stored = list(stored)
+    for shape, personal in itertools.product(SHAPES.values(), (False, True)):
+        yield fused_power(shape, personal=personal, way=OVER_CODES)
+        for storage in stored[:1] if personal else stored:
+            yield refine(storage, shape, personal=personal, way=OVER_CODES)
+            yield refine(storage, shape, personal=personal, partial=True, way=OVER_CODES)
+
+
 def over_hot(stored: Iterable[FloatFormat]) -> Iterator[Variant]:
     """Yield resident kernels that keep the first nodes' values in shared memory; cores have another order."""
     for personal in (False, True):
@@ -630,6 +651,7 @@ def every() -> dict[str, list[Variant]]:
         **groups,
         "resident": list(resident(stored, personal=False)),
         "resident, personal": list(resident(stored, personal=True)),
+        "codes": list(over_codes(stored)),
         # NVRTC's fast modes add up the shared memory of these and of those above, if they are in one program.
         "bins": list(in_bins(stored, IN_BINS)),
         "hot": list(over_hot(stored)),
@@ -641,7 +663,10 @@ def every() -> dict[str, list[Variant]]:
         "reduce_by_key": [of_plain(kernel, real) for kernel in KEYS for real in AFFINE],
         "topk": [topk(real, most) for real in ("float64", "float32") for most in TOPK_SIZES],
         "batches": list(batches()),
-        "helpers": [*ARRANGING, *PEELING, *PASSES, *SHARES, *ROTATING, *AFFINE.values(), *GATHERS.values()],
+        "helpers": [
+            *(*ARRANGING, *CODING, *PEELING, *PASSES, *SHARES, *ROTATING, *AFFINE.values()),
+            *(*GATHERS.values(), *GATHERS_BY_CODES.values()),
+        ],
     }
 
 

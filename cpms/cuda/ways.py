@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from cpms.cuda import arrange, bins, deal
+from cpms.cuda import arrange, bins, codes, deal
 from cpms.cuda.backend import current
 from cpms.cuda.bins import Bins
+from cpms.cuda.codes import Codes
 from cpms.cuda.deal import Deal
 from cpms.cuda.shape import BIN_SHARED_BYTES, BINNED, BINNED_BYTES, DEALT_SHARED_BYTES, HOT_SHARED_BYTES
 from cpms.cuda.stretches import Stretches
-from cpms.cuda.variants import DEALT, IN_BINS, LOW_DEALT, OVER_HOT, OVER_SOURCES, Way
+from cpms.cuda.variants import DEALT, IN_BINS, LOW_DEALT, OVER_CODES, OVER_HOT, OVER_SOURCES, Way
 from cpms.cuda.vectors import vector_length
 
 _FLOAT64_BYTES = 8
@@ -28,11 +29,15 @@ memory was faster on an H200; of values in float64 a quarter as many are there."
 
 
 class Wanted(NamedTuple):
-    """Ways that somebody wants (True), does not want (False), or that are taken where they pay (None)."""
+    """Ways that somebody wants (True), does not want (False), or that are taken where they pay (None).
+
+    The last where none of the others is.
+    """
 
     hot: bool | None = None
     bins: bool | None = None
     deal: bool | None = None
+    codes: bool | None = None
 
 
 WHAT_PAYS = Wanted()
@@ -54,6 +59,30 @@ class Hot(NamedTuple):
         return 0
 
 
+class Coded(NamedTuple):
+    """Sources are named by codes.
+
+    Parameters
+    ----------
+    codes : Codes
+    following : device array of uint32, shape (2 * steps,)
+        The step that a warp walks behind each, and its head.
+    """
+
+    codes: Codes
+    following: Any
+
+    @property
+    def arguments(self) -> tuple[Any, ...]:
+        """What a kernel takes, in its order."""
+        return *self.codes.arguments, self.following
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of device memory."""
+        return self.codes.nbytes + int(self.following.nbytes)
+
+
 class Ways(NamedTuple):
     """What sweeps go over besides sources.
 
@@ -64,12 +93,15 @@ class Ways(NamedTuple):
         That list what low sweeps ask for.
     low, full : Deal, optional
         Of what low sweeps, and float64 sweeps, ask for.
+    coded : Coded, optional
+        In place of sources.
     """
 
     hot: Hot | None = None
     bins: Bins | None = None
     low: Deal | None = None
     full: Deal | None = None
+    coded: Coded | None = None
 
     @classmethod
     def of(
@@ -82,17 +114,26 @@ class Ways(NamedTuple):
     ) -> Ways:
         """Return the way that is wanted, or pays, and for which a block has room.
 
-        One pays where the graph has outgrown the device's cache, and samples of the edges promise that hardly two
-        gather from one place (values are dealt), that lists are short (bins), or that most begin at the first nodes.
+        One pays where the graph has outgrown the device's cache: codes, unless samples of the edges promise that
+        hardly two gather from one place (values are dealt), that lists are short (bins), or that most begin at the
+        first nodes.
 
         Parameters
         ----------
         value_bytes : int
             What most sweeps read of a node: 8 where all are in float64.
         """
-        if edges.shape != BINNED:
-            return PLAIN
         choice = _Choice(edges, slots, nodes, edges.nbytes > current().cache_bytes)
+        if edges.shape == BINNED and not wanted.codes:
+            found = cls._of_shared(choice, value_bytes, wanted)
+            if found.way != OVER_SOURCES:
+                return found
+        return cls(coded=choice.coded(wanted=wanted.codes))
+
+    @classmethod
+    def _of_shared(cls, choice: _Choice, value_bytes: int, wanted: Wanted) -> Ways:
+        """Return a way by shared memory, if one is wanted or pays."""
+        nodes = choice.nodes
         deal = False if wanted.hot or wanted.bins else wanted.deal
         hot = False if wanted.bins else wanted.hot
         if value_bytes > BINNED_BYTES:
@@ -108,13 +149,35 @@ class Ways(NamedTuple):
     @property
     def way(self) -> Way:
         """The way, where low sweeps read values that bins may hold."""
-        chosen = (self.full, DEALT), (self.low, LOW_DEALT), (self.bins, IN_BINS), (self.hot, OVER_HOT)
+        chosen = (
+            *((self.full, DEALT), (self.low, LOW_DEALT), (self.bins, IN_BINS)),
+            *((self.hot, OVER_HOT), (self.coded, OVER_CODES)),
+        )
         return next((way for part, way in chosen if part is not None), OVER_SOURCES)
 
     def arguments(self, way: Way) -> tuple[Any, ...]:
         """Return what a kernel takes besides sources, in its order."""
-        taken = {DEALT: (self.full, self.low), LOW_DEALT: (self.low,), IN_BINS: (self.bins,), OVER_HOT: (self.hot,)}
+        taken = {
+            DEALT: (self.full, self.low),
+            LOW_DEALT: (self.low,),
+            IN_BINS: (self.bins,),
+            OVER_HOT: (self.hot,),
+            OVER_CODES: (self.coded,),
+        }
         return tuple(argument for part in taken.get(way, ()) if part is not None for argument in part.arguments)
+
+    def read_of(self, edges: Stretches) -> Stretches:
+        """Return what sweeps read of the edges: no sources where these have codes."""
+        return replace(edges, sources=current().arrays.zeros(1, np.uint32)) if self.coded else edges
+
+    def degree_bytes(self, value_bytes: int) -> int:
+        """Return the bytes of a node's degree in sweeps that read values of a size."""
+        return 1 if self.coded or self.streamed_bytes(value_bytes) is not None else 4
+
+    @property
+    def slot_bytes(self) -> float:
+        """Bytes of a slot's source and mark, on average, where sweeps go over sources."""
+        return arrange.MARK_BYTES + self.coded.codes.slot_bytes if self.coded else arrange.SLOT_BYTES
 
     def streamed_bytes(self, value_bytes: int) -> float | None:
         """Return the bytes that a sweep which reads values of a size streams for edges in bins; None without."""
@@ -162,6 +225,17 @@ class _Choice:
         first = HOT_SHARED_BYTES // BINNED_BYTES
         pays = wanted or arrange.share_below(self._sources, first) >= _LEAST_HOT
         return Hot(vector_length(self.nodes)) if pays else None
+
+    def coded(self, *, wanted: bool | None) -> Coded | None:
+        if not (self.large if wanted is None else wanted):
+            return None
+        arrays = current().arrays
+        made = Codes.of(self._sources, self.nodes)
+        begins = current().to_host(self.edges.begins).astype(np.int64)
+        behind = arrays.asarray(codes.following(begins, self.edges.blocks * self.edges.shape.warps).astype(np.uint32))
+        pairs = arrays.empty((made.steps, 2), np.uint32)
+        pairs[:, 0], pairs[:, 1] = behind, made.heads[behind]
+        return Coded(made, pairs.reshape(-1))
 
     def _may(self, wanted: bool | None, shared: int) -> bool:
         return current().most_shared >= shared and (self.large if wanted is None else wanted)

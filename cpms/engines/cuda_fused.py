@@ -73,7 +73,8 @@ class FusedOperator(Operator[Any]):
 
     @cached_property
     def _given(self) -> tuple[Any, ...]:
-        return *self.graph.over(self.graph.ways.way), *self.graph.arguments
+        way = self.graph.ways.way
+        return *self.graph.over(way), *self.graph.arguments, self.graph.counted(way)[0]
 
     def scale(self, x: Any, factor: float, segments: int) -> None:  # noqa: ARG002
         """Multiply the vector by a factor."""

@@ -20,7 +20,7 @@ CPMS_DEVICE void fused_power(Way& way, const Nodes& nodes, double tol, u32 norm,
     u32 done = 0;
     do {
         const FullFactors by = uniform(FullFactors::of(nodes, common, 1.0, dangling));
-        FullEnd<false, Personal> end{nodes, by, shares, fresh, nullptr};
+        FullEnd<false, Personal, false, Way::counts_are_bytes> end{nodes, by, shares, fresh, nullptr};
         way.template sweep<double>((const u8*)shares, end);
         Totals<5, 1> totals{{end.l1, end.squares, end.mass, end.other, end.linf}};
         totals.over_grid(grid, expect);
@@ -42,11 +42,12 @@ CPMS_DEVICE void fused_power(Way& way, const Nodes& nodes, double tol, u32 norm,
 
 #define CPMS_POWER_PARAMETERS                                                                      \
     const unsigned *degree, const double *sink, const double *teleport, unsigned sink_step,        \
-        unsigned teleport_step, unsigned count, double damping, double tol, unsigned norm,         \
+        unsigned teleport_step, unsigned count, double damping, const unsigned char *degree_byte, double tol, unsigned norm,         \
         unsigned most, double *shares, double *fresh, double *partials, unsigned *came, double *report
 #define CPMS_POWER(WAY, ...)                                                                       \
     cpms::fused_power<__VA_ARGS__>(                                                                \
-        WAY, cpms::Nodes{degree, sink, teleport, sink_step, teleport_step, count, damping}, tol,   \
+        WAY,                                                                                       \
+        cpms::Nodes{degree, sink, teleport, sink_step, teleport_step, count, damping, nullptr, degree_byte}, tol, \
         norm, most, shares, fresh, grid, report);                                                  \
     grid.end();
 
@@ -57,6 +58,16 @@ CPMS_DEVICE void fused_power(Way& way, const Nodes& nodes, double tol, u32 norm,
         const cpms::Grid grid(partials, came);                                                     \
         const cpms::Edges edges = CPMS_EDGES;                                                      \
         cpms::OverSources way{edges, room};                                                        \
+        CPMS_POWER(way, __VA_ARGS__)                                                               \
+    }
+// Sources by codes.
+#define CPMS_FUSED_POWER_OVER_CODES(NAME, THREADS, BLOCKS, ...)                                    \
+    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                  \
+        NAME(CPMS_CODED_EDGES_PARAMETERS, CPMS_POWER_PARAMETERS) {                                 \
+        __shared__ cpms::Room room;                                                                \
+        const cpms::Grid grid(partials, came);                                                     \
+        const cpms::CodedEdges edges = CPMS_CODED_EDGES;                                           \
+        cpms::OverCodes way{edges, room};                                                          \
         CPMS_POWER(way, __VA_ARGS__)                                                               \
     }
 // The first nodes' values in shared memory.

@@ -43,7 +43,7 @@ CPMS_DEVICE void refine(Full& over_full, Low& over_low, const Nodes& nodes, cons
         });
         if (threadIdx.x == 0) by = FullFactors::of(nodes, common, whole.value[0], whole.value[1]);
         __syncthreads();
-        FullEnd<true, Personal, QuantiserOf<Q>::Type::of_dangling> full{nodes, by, x.shares, x.fresh, x.change};
+        FullEnd<true, Personal, QuantiserOf<Q>::Type::of_dangling, Full::counts_are_bytes> full{nodes, by, x.shares, x.fresh, x.change};
         over_full.template sweep<double>((const u8*)x.shares, full);
         Totals<6, 2> norms{{full.l1, full.squares, full.mass, full.other, full.linf, full.largest}};
         norms.over_grid(grid, expect_low);
@@ -80,7 +80,7 @@ CPMS_DEVICE void refine(Full& over_full, Low& over_low, const Nodes& nodes, cons
             const u32 sweep = report.count - course.began, in_turn = course.vectors == 2 ? 1 : ~0u;
             const int next = shared_scale(plan.storing.scaled, plan.storing.top, state.largest);
             const LowFactors factors = uniform(LowFactors::of<Q>(nodes, common, state.exponent, next, state.lost));
-            LowEnd<Q, Personal, Partial> end(nodes, factors, x.c, uniform(x.sent.at((sweep + 1) & in_turn)), seed);
+            LowEnd<Q, Personal, Partial, Low::counts_are_bytes> end(nodes, factors, x.c, uniform(x.sent.at((sweep + 1) & in_turn)), seed);
             over_low.template sweep<Q>(uniform(x.sent.at(sweep & in_turn)), end);
             Totals<4, 1> totals{{end.l1, end.sum, end.lost, (double)end.largest * power_of_two(-next)}};
             totals.over_grid(grid, expect_low);
@@ -100,14 +100,16 @@ CPMS_DEVICE void refine(Full& over_full, Low& over_low, const Nodes& nodes, cons
 
 #define CPMS_ITERATE_PARAMETERS                                                                    \
     const unsigned *degree, const double *sink, const double *teleport, unsigned sink_step,        \
-        unsigned teleport_step, unsigned count, double damping, const unsigned *kept, double gain, \
-        double tol, double trust, double reach, double noise, unsigned norm, unsigned most,        \
+        unsigned teleport_step, unsigned count, double damping, const unsigned *kept,              \
+        const unsigned char *degree_byte, const unsigned char *kept_byte, double gain, double tol, \
+        double trust, double reach, double noise, unsigned norm, unsigned most,        \
         unsigned lows, unsigned scaled, int top, unsigned long long seed, double *shares,          \
         double *fresh, double *change, float *c, unsigned has_c, unsigned char *z,                 \
         unsigned long long z_bytes, unsigned z_vectors, double *partials, unsigned *came, double *report
 #define CPMS_ITERATE(FULL, LOW, ...)                                                               \
     cpms::refine<__VA_ARGS__>(                                                                     \
-        FULL, LOW, cpms::Nodes{degree, sink, teleport, sink_step, teleport_step, count, damping, kept}, \
+        FULL, LOW,                                                                                 \
+        cpms::Nodes{degree, sink, teleport, sink_step, teleport_step, count, damping, kept, degree_byte, kept_byte}, \
         cpms::Plan{gain, tol, trust, reach, noise, norm, most, lows, cpms::Storing{scaled, top, seed}}, \
         cpms::Iterate{shares, fresh, change, c, has_c, cpms::Sent{z, z_bytes, z_vectors}}, grid, report); \
     grid.end();
@@ -119,6 +121,16 @@ CPMS_DEVICE void refine(Full& over_full, Low& over_low, const Nodes& nodes, cons
         const cpms::Grid grid(partials, came);                                                     \
         const cpms::Edges edges = CPMS_EDGES;                                                      \
         cpms::OverSources way{edges, room};                                                        \
+        CPMS_ITERATE(way, way, __VA_ARGS__)                                                        \
+    }
+// Sources by codes.
+#define CPMS_REFINE_OVER_CODES(NAME, THREADS, BLOCKS, ...)                                         \
+    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                  \
+        NAME(CPMS_CODED_EDGES_PARAMETERS, CPMS_ITERATE_PARAMETERS) {                               \
+        __shared__ cpms::Room room;                                                                \
+        const cpms::Grid grid(partials, came);                                                     \
+        const cpms::CodedEdges edges = CPMS_CODED_EDGES;                                           \
+        cpms::OverCodes way{edges, room};                                                          \
         CPMS_ITERATE(way, way, __VA_ARGS__)                                                        \
     }
 // The first nodes' values in shared memory.

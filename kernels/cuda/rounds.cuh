@@ -13,8 +13,29 @@ struct Nodes {
     u32 count;
     double damping;
     const u32* kept = nullptr;  // edges that stay among these nodes, where Partial: what the others carry is lost
+    const u8 *degree_byte = nullptr, *kept_byte = nullptr;  // the same counts, or 255 where they are more; see Count
 
     CPMS_DEVICE double inverse(u32 degree_of_node) const { return degree_of_node ? reciprocal(degree_of_node) : 1.0; }
+};
+
+// A count of a node's edges, which sweeps of large graphs read as a byte: few are more than it holds.
+template <bool Bytes>
+struct Count {
+    u32 number;
+    CPMS_DEVICE Count() {}
+    CPMS_DEVICE Count(const u32* all, const u8*, u32 node) : number(load_word(all + node, ReadOnly{})) {}
+    static CPMS_DEVICE void expect(const u32* all, const u8*, u32 node) { fetch_ahead(all + node); }
+    CPMS_DEVICE u32 whole(const u32*, u32) const { return number; }
+};
+template <>
+struct Count<true> {
+    u32 byte;
+    CPMS_DEVICE Count() {}
+    CPMS_DEVICE Count(const u32*, const u8* bytes, u32 node) : byte(load_word(bytes + node, ReadOnly{})) {}
+    static CPMS_DEVICE void expect(const u32*, const u8* bytes, u32 node) { fetch_ahead(bytes + node); }
+    CPMS_DEVICE u32 whole(const u32* all, u32 node) const {
+        return byte < 255 ? byte : load_word(all + node, ReadOnly{});
+    }
 };
 
 // What a node alone gets of lost or dangling mass; nothing but what all get unless Personal.
@@ -58,8 +79,6 @@ template <bool Partial>
 struct Kept {
     CPMS_DEVICE Kept() {}
     CPMS_DEVICE Kept(const Nodes&, u32) {}
-    static CPMS_DEVICE void expect(const Nodes&, u32) {}
-    CPMS_DEVICE u32 of(u32 degree) const { return degree; }
     CPMS_DEVICE double leaves(u32, double) const { return 0.0; }
 };
 template <>
@@ -67,9 +86,26 @@ struct Kept<true> {
     u32 count;
     CPMS_DEVICE Kept() {}
     CPMS_DEVICE Kept(const Nodes& nodes, u32 node) : count(load_word(nodes.kept + node, ReadOnly{})) {}
-    static CPMS_DEVICE void expect(const Nodes& nodes, u32 node) { fetch_ahead(nodes.kept + node); }
-    CPMS_DEVICE u32 of(u32) const { return count; }
     CPMS_DEVICE double leaves(u32 degree, double share) const { return share * (degree - count); }
+};
+
+// The first of these in low sweeps.
+template <bool Partial, bool Bytes>
+struct KeptCount {
+    CPMS_DEVICE KeptCount() {}
+    CPMS_DEVICE KeptCount(const Nodes&, u32) {}
+    static CPMS_DEVICE void expect(const Nodes&, u32) {}
+    CPMS_DEVICE u32 of(u32 degree, const Nodes&, u32) const { return degree; }
+};
+template <bool Bytes>
+struct KeptCount<true, Bytes> {
+    Count<Bytes> count;
+    CPMS_DEVICE KeptCount() {}
+    CPMS_DEVICE KeptCount(const Nodes& nodes, u32 node) : count(nodes.kept, nodes.kept_byte, node) {}
+    static CPMS_DEVICE void expect(const Nodes& nodes, u32 node) {
+        Count<Bytes>::expect(nodes.kept, nodes.kept_byte, node);
+    }
+    CPMS_DEVICE u32 of(u32, const Nodes& nodes, u32 node) const { return count.whole(nodes.kept, node); }
 };
 
 // 2^exponent, for normal numbers.
@@ -192,13 +228,13 @@ struct LowFactors {
 };
 
 // Low sweep: r = damping (2^-e sum + lost w); c += r; z = Q(r / degree). Raw values times `back` are real.
-template <class Q, bool Personal, bool Partial = false>
+template <class Q, bool Personal, bool Partial = false, bool Bytes = false>
 struct LowEnd {
     struct Loaded {
-        u32 degree;
+        Count<Bytes> degree;
         float c;
         OwnSink<Personal> sink;
-        Kept<Partial> kept;
+        KeptCount<Partial, Bytes> kept;
     };
     const Nodes& nodes;
     const LowFactors& by;
@@ -212,32 +248,33 @@ struct LowEnd {
         : nodes(all), by(factors), c(correction), out(z), seed(noise) {}
 
     CPMS_DEVICE Loaded load(u32 row) const {
-        return Loaded{load_word(nodes.degree + row, ReadOnly{}), c[row], OwnSink<Personal>(nodes, row),
-                      Kept<Partial>(nodes, row)};
+        return Loaded{Count<Bytes>(nodes.degree, nodes.degree_byte, row), c[row], OwnSink<Personal>(nodes, row),
+                      KeptCount<Partial, Bytes>(nodes, row)};
     }
     CPMS_DEVICE void expect(u32 row) const {
-        fetch_ahead(nodes.degree + row);
+        Count<Bytes>::expect(nodes.degree, nodes.degree_byte, row);
         fetch_ahead(c + row);
         OwnSink<Personal>::expect(nodes, row);
-        Kept<Partial>::expect(nodes, row);
+        KeptCount<Partial, Bytes>::expect(nodes, row);
     }
     CPMS_DEVICE void finish(u32 row, double total, const Loaded& with) {
+        const u32 degree = with.degree.whole(nodes.degree, row);
         const double r = fma(total, by.factor, with.sink.of(by.lost_damped, by.common));
         double z;
         if constexpr (Stored::scaled_in_float32) {
             const float scaled = (float)(r * by.up);
-            const float share = Stored::has_share(with.degree) ? scaled * about_one_over(with.degree ? with.degree : 1) : 0.0f;
+            const float share = Stored::has_share(degree) ? scaled * about_one_over(degree ? degree : 1) : 0.0f;
             c[row] = with.c + scaled * by.down;
             z = stored(row, share);
         } else {
-            const float inverse = about_one_over(with.degree ? with.degree : 1);
-            const double share = Stored::has_share(with.degree) ? r * (double)inverse * by.up : 0.0;
+            const float inverse = about_one_over(degree ? degree : 1);
+            const double share = Stored::has_share(degree) ? r * (double)inverse * by.up : 0.0;
             c[row] = with.c + (float)r;
             z = stored(row, share);
         }
         l1 += fabs(r);
         sum += r;
-        lost += fma(-exactly(with.kept.of(with.degree)), z, r);
+        lost += fma(-exactly(with.kept.of(degree, nodes, row)), z, r);
     }
 
   private:
@@ -264,10 +301,10 @@ struct FullFactors {
 
 // Full sweep: y = G(x); r = y - x; shares are x / degree, or x itself on dangling nodes. Where a kernel keeps much else,
 // `by` is best in shared memory: a walk over float64 has few registers left.
-template <bool Refines, bool Personal, bool OfDangling = false>
+template <bool Refines, bool Personal, bool OfDangling = false, bool Bytes = false>
 struct FullEnd {
     struct Loaded {
-        u32 degree;
+        Count<Bytes> degree;
         double share;
         OwnSink<Personal> sink;
         OwnTeleport<Personal> teleport;
@@ -280,11 +317,11 @@ struct FullEnd {
     double l1 = 0.0, squares = 0.0, mass = 0.0, other = 0.0, linf = 0.0, largest = 0.0;  // other, largest: see finish
 
     CPMS_DEVICE Loaded load(u32 row) const {
-        return Loaded{load_word(nodes.degree + row, ReadOnly{}), shares[row], OwnSink<Personal>(nodes, row),
+        return Loaded{Count<Bytes>(nodes.degree, nodes.degree_byte, row), shares[row], OwnSink<Personal>(nodes, row),
                       OwnTeleport<Personal>(nodes, row)};
     }
     CPMS_DEVICE void expect(u32 row) const {
-        fetch_ahead(nodes.degree + row);
+        Count<Bytes>::expect(nodes.degree, nodes.degree_byte, row);
         fetch_ahead(shares + row);
         OwnSink<Personal>::expect(nodes, row);
         OwnTeleport<Personal>::expect(nodes, row);
@@ -292,7 +329,8 @@ struct FullEnd {
     CPMS_DEVICE void finish(u32 row, double total, const Loaded& with) {
         const double plus = with.teleport.plus(by.rest, with.sink.of(by.dangling_damped, by.common));
         const double y = total * by.factor + plus;
-        const double out = with.degree ? (double)with.degree : 1.0, inverse = nodes.inverse(with.degree);
+        const u32 degree = with.degree.whole(nodes.degree, row);
+        const double out = degree ? (double)degree : 1.0, inverse = nodes.inverse(degree);
         const double r = y - with.share * out * by.to_mass_one;
         fresh[row] = y * inverse;
         l1 += fabs(r);
@@ -302,9 +340,9 @@ struct FullEnd {
         if constexpr (Refines) {
             change[row] = r * inverse;
             other += r;
-            largest = Larger{}(largest, OfDangling || with.degree ? fabs(r * inverse) : 0.0);
+            largest = Larger{}(largest, OfDangling || degree ? fabs(r * inverse) : 0.0);
         } else {
-            other += with.degree ? 0.0 : y;  // the next sweep's dangling mass
+            other += degree ? 0.0 : y;  // the next sweep's dangling mass
         }
     }
 };

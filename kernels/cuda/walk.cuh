@@ -148,34 +148,25 @@ struct Stretch {
           open(edges.first_stretches[stretch] < stretch) {}
 };
 
-// What a warp has read of a step to come, and of its first stretch. The first may be read before the values that it asks
-// for are there.
-struct Ahead {
-    u32 step, mark;
-    u32 source[slots_each];
-    Stretch first;
+// A value from caches; Hot values lie elsewhere (hot.cuh).
+template <class F>
+CPMS_DEVICE typename Raw<F>::Word value_at(const u8* z, u32 i) {
+    return ((const typename Raw<F>::Word*)z)[i];
+}
 
-    CPMS_DEVICE void begin(const Edges& edges) {
-        if (first_stretch(edges.each) >= edges.stretches) return;
-        first = Stretch(edges, first_stretch(edges.each));
-        step = first.begin;
-        load_mark(edges);
-        load_sources(edges);
-    }
-    // To the step after the next of a stretch of which `left` are left: stretches have two steps or more, but
-    // for the last.
-    CPMS_DEVICE void advance(const Edges& edges, u32 stretch, u32 left) {
+// A lane's sources of a step, 32 bits each.
+struct Named {
+    u32 source[slots_each];
+
+    CPMS_DEVICE void begin(const Edges& edges, u32 step) { load(edges, step); }
+    CPMS_DEVICE u32 second(const Edges& edges, u32 step) const { return smaller(step + 1, edges.steps - 1); }
+    // The step after the next of a stretch of which `left` are left: stretches have two steps or more, but for the last.
+    CPMS_DEVICE u32 third(const Edges& edges, u32 step, u32 stretch, u32 left) const {
         const u32 next = stretch + all_warps();
-        if (left == 2 && next < edges.stretches) {
-            step = edges.begins[next];
-        } else {
-            step = smaller(step + 1, edges.steps - 1);
-        }
+        if (left == 2 && next < edges.stretches) return edges.begins[next];
+        return second(edges, step);
     }
-    CPMS_DEVICE void load_mark(const Edges& edges) {
-        reload(mark, edges.marks + (u64)step * 32 + threadIdx.x % 32);
-    }
-    CPMS_DEVICE void load_sources(const Edges& edges) {
+    CPMS_DEVICE void load(const Edges& edges, u32 step) {
         const Quad* const at = (const Quad*)(edges.sources + (u64)step * step_slots) + threadIdx.x % 32;
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
@@ -184,7 +175,44 @@ struct Ahead {
             for (int k = 0; k < 4; ++k) source[4 * half + k] = four.word[k];
         }
     }
+    template <class F, class Values, class Word>
+    CPMS_DEVICE void gather(const Edges&, Values values, Word (&word)[slots_each]) const {
+#pragma unroll
+        for (int k = 0; k < slots_each; ++k) word[k] = value_at<F>(values, source[k]);
+    }
 };
+
+// What a warp has read of a step to come, and of its first stretch. The first may be read before the values that it asks
+// for are there. Sources are Named, or as in coded_walk.cuh.
+template <class Sources>
+struct AheadBy {
+    u32 step, mark;
+    Sources sources;
+    Stretch first;
+
+    template <class Edges>
+    CPMS_DEVICE void begin(const Edges& edges) {
+        if (first_stretch(edges.each) >= edges.stretches) return;
+        first = Stretch(edges, first_stretch(edges.each));
+        step = first.begin;
+        load_mark(edges);
+        sources.begin(edges, step);
+    }
+    template <class Edges>
+    CPMS_DEVICE void to_second(const Edges& edges) {
+        step = sources.second(edges, step);
+        sources.load(edges, step);
+    }
+    template <class Edges>
+    CPMS_DEVICE void to_third(const Edges& edges, u32 stretch, u32 left) {
+        step = sources.third(edges, step, stretch, left);
+        sources.load(edges, step);
+    }
+    CPMS_DEVICE void load_mark(const cpms::Edges& edges) {
+        reload(mark, edges.marks + (u64)step * 32 + threadIdx.x % 32);
+    }
+};
+using Ahead = AheadBy<Named>;
 
 // Ends the row that waits, if one does.
 template <int Together, class AtEnd>
@@ -271,15 +299,9 @@ struct Passing {
     }
 };
 
-// A value from caches; Hot values lie elsewhere (hot.cuh).
-template <class F>
-CPMS_DEVICE typename Raw<F>::Word value_at(const u8* z, u32 i) {
-    return ((const typename Raw<F>::Word*)z)[i];
-}
-
 // Three steps are under way: one is summed, the next is gathered, the sources of a third are read.
 // `ahead` has begun. Pieces of others that are on their way together take registers from what is gathered meanwhile.
-template <class F, int Together = 8, class Values, class AtEnd>
+template <class F, int Together = 8, class Edges, class Ahead, class Values, class AtEnd>
 CPMS_DEVICE void walk(const Edges& edges, Ahead& ahead, Values values, Room& room, AtEnd& at_end) {
     using Word = typename Raw<F>::Word;
     using Turned = Turn<Word>;
@@ -294,10 +316,8 @@ CPMS_DEVICE void walk(const Edges& edges, Ahead& ahead, Values values, Room& roo
 
     Word word[slots_each];
     u32 mark = ahead.mark;
-#pragma unroll
-    for (int k = 0; k < slots_each; ++k) word[k] = value_at<F>(values, ahead.source[k]);
-    ahead.step = smaller(ahead.step + 1, edges.steps - 1);
-    ahead.load_sources(edges);
+    ahead.sources.template gather<F>(edges, values, word);
+    ahead.to_second(edges);
     u32 stretch = first_stretch(edges.each);
     for (Stretch now = ahead.first;; now = Stretch(edges, stretch)) {
         u32 left = now.end - now.begin;
@@ -309,10 +329,8 @@ CPMS_DEVICE void walk(const Edges& edges, Ahead& ahead, Values values, Room& roo
             met.meet(mark, rows.row, edges.rows, at_end);
             ahead.load_mark(edges);
             mark = ahead.mark;
-#pragma unroll
-            for (int k = 0; k < slots_each; ++k) word[k] = value_at<F>(values, ahead.source[k]);
-            ahead.advance(edges, stretch, left);
-            ahead.load_sources(edges);
+            ahead.sources.template gather<F>(edges, values, word);
+            ahead.to_third(edges, stretch, left);
             __syncwarp();
             const auto mine = *(const Run<slots_each * sizeof(Kept)>*)(words + lane * Turned::stride);
             __syncwarp();

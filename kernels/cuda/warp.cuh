@@ -47,8 +47,8 @@ struct Larger {  // not fmax: a NaN must stay
     CPMS_DEVICE double operator()(double a, double b) const { return a >= b || a != a ? a : b; }
 };
 
-template <class Join>
-CPMS_DEVICE double over_warp(double value, Join join) {
+template <class Value, class Join>
+CPMS_DEVICE Value over_warp(Value value, Join join) {
 #pragma unroll
     for (int distance = 16; distance > 0; distance /= 2) {
         value = join(value, __shfl_xor_sync(all_lanes, value, distance));

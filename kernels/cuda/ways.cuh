@@ -2,11 +2,13 @@
 #pragma once
 #include "deal.cuh"
 #include "hot.cuh"
+#include "coded_walk.cuh"
 
 namespace cpms {
 
 // Over sources: values are gathered from caches.
 struct OverSources {
+    static constexpr bool counts_are_bytes = false;
     const Edges& edges;
     Room& room;
     Ahead ahead;
@@ -21,8 +23,26 @@ struct OverSources {
     }
 };
 
+// Over sources that are named by codes.
+struct OverCodes {
+    static constexpr bool counts_are_bytes = true;
+    const CodedEdges& edges;
+    Room& room;
+    AheadBy<NamedByCodes> ahead;
+
+    template <class F>
+    CPMS_DEVICE void expect() {
+        ahead.begin(edges);
+    }
+    template <class F, class AtEnd>
+    CPMS_DEVICE void sweep(const u8* z, AtEnd& at_end) {
+        walk<F>(edges, ahead, z, room, at_end);
+    }
+};
+
 // Over sources, but the values of the first nodes are in shared memory.
 struct OverHot {
+    static constexpr bool counts_are_bytes = false;
     const Edges& edges;
     Room& room;
     u32 most_bytes, values;  // of shared memory; values of all nodes, zeros behind them included
@@ -43,6 +63,7 @@ struct OverHot {
 
 // In bins that list what they ask for.
 struct InBins {
+    static constexpr bool counts_are_bytes = true;
     const Bins& bins;
     Room& room;
     Coming coming;
@@ -59,6 +80,7 @@ struct InBins {
 
 // In bins that are dealt their values.
 struct Dealt {
+    static constexpr bool counts_are_bytes = true;
     const Deal& to;
     Room& room;
     const Grid& grid;

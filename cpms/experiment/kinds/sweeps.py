@@ -8,15 +8,14 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from cpms import engines
 from cpms.cuda import numbering
-from cpms.cuda.arrange import SLOT_BYTES
 from cpms.cuda.backend import current
 from cpms.cuda.refinement import CudaRefinement
 from cpms.cuda.resident import Arrangement, ResidentGraph
-from cpms.cuda.variants import GATHERS
+from cpms.cuda.variants import GATHERS, GATHERS_BY_CODES
 from cpms.cuda.vectors import vector_length
 from cpms.cuda.ways import PLAIN, Wanted, Ways
 from cpms.engine import Problem
@@ -42,10 +41,17 @@ class Lie(Strict):
     hot: bool | None = None
     bins: bool | None = None
     deal: bool | None = None
+    codes: bool | None = None
+
+    @model_serializer(mode="wrap")
+    def _as_recorded(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Name codes only where they are chosen, as rows do that were recorded before there were any."""
+        fields: dict[str, Any] = written(self)
+        return {name: value for name, value in fields.items() if name != "codes" or value is not None}
 
     def arrangement(self) -> Arrangement:
         """Return it as the engine takes it."""
-        wanted = Wanted(self.hot, self.bins, self.deal)
+        wanted = Wanted(self.hot, self.bins, self.deal, self.codes)
         return Arrangement(self.renumber, self.stretch_steps, self.warps, wanted)
 
 
@@ -162,9 +168,9 @@ def bytes_moved(graph: Graph, bits: int, ways: Ways = PLAIN) -> float:
     >>> bytes_moved(Graph.from_edges([0, 1], [1, 0]), 16)
     36.5
     """
-    row = 4 + (16 if bits == 64 else 8 + bits / 8)
+    row = ways.degree_bytes(bits // 8) + (16 if bits == 64 else 8 + bits / 8)
     in_bins = ways.streamed_bytes(bits // 8)
-    return (SLOT_BYTES * graph.edges if in_bins is None else in_bins) + row * graph.nodes
+    return (ways.slot_bytes * graph.edges if in_bins is None else in_bins) + row * graph.nodes
 
 
 def _gather_timer(resident: ResidentGraph, bits: int) -> Timer:
@@ -172,6 +178,9 @@ def _gather_timer(resident: ResidentGraph, bits: int) -> Timer:
     values = backend.arrays.zeros(vector_length(resident.nodes), f"uint{bits}")
     blocks = backend.processors * 8
     sums = backend.arrays.zeros(blocks * 256, np.uint64)
-    sources = resident.edges.sources
-    arguments = (sources, np.uint64(sources.size), values, sums)
-    return Timer(lambda: backend.run(GATHERS[bits], blocks, arguments))
+    coded, sources = resident.ways.coded, resident.edges.sources
+    if coded:
+        gathers, of_edges = GATHERS_BY_CODES, (*coded.codes.arguments, np.uint32(coded.codes.steps))
+    else:
+        gathers, of_edges = GATHERS, (sources, np.uint64(sources.size))
+    return Timer(lambda: backend.run(gathers[bits], blocks, (*of_edges, values, sums)), same=True)

@@ -1,0 +1,119 @@
+"""Sources of slots by codes, of 16 bits where those of a step of 256 lie near each other; see ``codes.cuh``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cpms.cuda.backend import current
+from cpms.cuda.variants import CODING, WHOLE_VALUES
+
+_FIND_HEADS, _ENCODE, _DECODE = CODING
+_FAR = np.uint32(1 << 31)
+_FOLLOWING_BYTES = 8 / WHOLE_VALUES
+"""Of a slot, for the step behind its own and the head of that."""
+
+
+@dataclass(frozen=True, eq=False)
+class Codes:
+    """The source of each slot.
+
+    Parameters
+    ----------
+    low : device array of uint16, shape (steps * 256,)
+        Codes, or low halves of those of far steps, as lanes load them.
+    high : device array of uint16, shape (max(far, 1) * 256,)
+        High halves of those of far steps.
+    heads : device array of uint32, shape (steps,)
+        From which node a step's codes count; of far steps 2^31, and their place among these.
+    far : int
+        How many steps are far.
+    nowhere : int
+        Where there is always a 0.
+    """
+
+    low: Any
+    high: Any
+    heads: Any
+    far: int
+    nowhere: int
+
+    @classmethod
+    def of(cls, sources: Any, nowhere: int) -> Codes:
+        """Put sources into codes.
+
+        Steps are far whose sources lie 2^15 nodes apart, or more.
+
+        Parameters
+        ----------
+        sources : device array of uint32, shape (steps * 256,)
+            At most ``nowhere``.
+        """
+        backend = current()
+        arrays, steps = backend.arrays, sources.size // WHOLE_VALUES
+        backend.compile(CODING)
+        heads, sizes = arrays.empty(steps, np.uint32), (np.uint32(steps), np.uint32(nowhere))
+        backend.run(_FIND_HEADS, _blocks(steps), (sources, *sizes, heads))
+        is_far = heads >= _FAR
+        before = arrays.cumsum(is_far)
+        far = int(backend.to_host(before[-1:])[0])
+        heads = arrays.where(is_far, _FAR + (before - 1).astype(np.uint32), heads)
+        low = arrays.empty(steps * WHOLE_VALUES, np.uint16)
+        high = arrays.empty(max(far, 1) * WHOLE_VALUES, np.uint16)
+        backend.run(_ENCODE, _blocks(steps), (sources, *sizes, heads, low, high))
+        return cls(low, high, heads, far, nowhere)
+
+    @property
+    def steps(self) -> int:
+        """Steps of 256 slots."""
+        return len(self.heads)
+
+    @property
+    def arguments(self) -> tuple[Any, ...]:
+        """What a kernel takes, in its order."""
+        return self.low, self.high, self.heads, np.uint32(self.nowhere)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays."""
+        return sum(int(part.nbytes) for part in self.arguments)
+
+    @property
+    def slot_bytes(self) -> float:
+        """Bytes that a sweep reads of a slot for its source, on average."""
+        return 2 * (1 + self.far / self.steps) + _FOLLOWING_BYTES
+
+    def by_slot(self) -> Any:
+        """Return the sources, a device array of uint32, shape (steps * 256,)."""
+        sources = current().arrays.empty(self.steps * WHOLE_VALUES, np.uint32)
+        current().run(_DECODE, _blocks(self.steps), (*self.arguments, np.uint32(self.steps), sources))
+        return sources
+
+
+def following(begins: npt.NDArray[np.int64], warps: int) -> npt.NDArray[np.int64]:
+    """Return the step that a warp walks behind each: behind a stretch's last one its next stretch's first, if any.
+
+    Parameters
+    ----------
+    begins : array
+        First step of each stretch, and behind the last.
+    warps : int
+        After how many stretches a warp's next one comes.
+
+    Examples
+    --------
+    >>> following(np.array([0, 2, 4, 5]), 2).tolist()
+    [1, 4, 3, 3, 4]
+    """
+    behind = np.arange(1, begins[-1] + 1)
+    lasts = begins[1:] - 1
+    behind[lasts] = lasts
+    behind[lasts[:-warps]] = begins[warps:-1]
+    return behind
+
+
+def _blocks(steps: int) -> int:
+    return current().spread(32 * steps)

@@ -1,0 +1,209 @@
+"""Sources by codes of 16 bits, emulated on this machine and on a GPU."""
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import cpms
+from cpms import Graph, format_named
+from cpms.cuda import backend as backends
+from cpms.cuda import codes, host, peel, peeled, variants
+from cpms.cuda.codes import Codes
+from cpms.cuda.refinement import CudaRefinement
+from cpms.cuda.resident import Arrangement, ResidentGraph
+from cpms.cuda.shape import SHAPES
+from cpms.cuda.ways import Wanted
+from cpms.engine import Problem
+from cpms.engines import cuda_fused
+from cpms.precision import FLOAT64
+from cpms.quantising import quantiser
+
+FORMATS = [quantiser(format_named(name)) for name in ("fp16", "e5m2", "fp32")]
+FAR = 1 << 31
+FREE = peel.Cost(level=0.0, narrow_level=0.0, launch=0.0, counted=0.0, aimed=0.0, passed_alone=0.0)
+few = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def around(nodes, edges, width, seed=1):
+    """Return a graph whose edges begin near where they end, but for a tenth of them; some nodes have none."""
+    random = np.random.default_rng(seed)
+    targets = np.sort(random.integers(0, nodes, edges))
+    near = (targets + random.integers(-width, width + 1, edges)) % nodes
+    sources = np.where(targets % 5000 < 500, random.integers(0, nodes, edges), near)
+    return Graph.from_edges(sources, targets, nodes=nodes)
+
+
+def with_degrees(counts, nodes=1200):
+    """Return a graph whose first nodes have so many edges each, behind a cycle through all."""
+    sources = np.repeat(np.arange(len(counts)), np.array(counts) - 1)
+    targets = np.concatenate([np.arange(2, count + 1) for count in counts])
+    return Graph.from_edges(np.append(np.arange(nodes), sources), np.append(np.roll(np.arange(nodes), -1), targets))
+
+
+GRAPHS = {
+    "one node": Graph.from_edges([], [], nodes=1),
+    "no edges": Graph.from_edges([], [], nodes=700),
+    "skewed": cpms.load("rmat:scale=11,edge_factor=8,seed=1"),
+    "near and far": around(100_000, 20_000, 50),
+    "degrees about a byte": with_degrees([254, 255, 256, 257, 1000, 2, 511, 512]),
+    "two hubs": Graph.from_edges(np.arange(60_000) % 3000, np.arange(60_000) % 2 * 2999, nodes=3000),
+}
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compiled_together(request):
+    if host.compiler() is not None:
+        both, whose = (variants.OVER_SOURCES, variants.OVER_CODES), (False, True)
+        kernels = [
+            *(variants.refine(s, SHAPES[16], personal=p, way=w) for s in FORMATS for p in whose for w in both),
+            *(variants.refine(FORMATS[0], SHAPES[24], personal=p, way=w) for p in whose for w in both),
+            *(variants.fused_power(shape, personal=p, way=w) for shape in SHAPES.values() for p in whose for w in both),
+            *(variants.refine(s, SHAPES[16], personal=False, partial=True, way=w) for s in FORMATS[:2] for w in both),
+            *variants.CODING,
+            *variants.GATHERS_BY_CODES.values(),
+        ]
+        request.getfixturevalue("host_backend").compile(kernels)
+
+
+@st.composite
+def slots(draw):
+    """Draw sources of whole steps, and where there is always a 0."""
+    nowhere = draw(st.sampled_from([1, 40_000, 2**31]))
+    widths = st.sampled_from([1, 300, 2**15 - 1, 2**15, 2**15 + 1, 2**16, 2**31])
+    steps, random = [], np.random.default_rng(draw(st.integers(0, 2**32)))
+    for width in draw(st.lists(widths, min_size=1, max_size=20)):
+        begin = int(random.integers(0, nowhere))
+        step = random.integers(begin, min(begin + width, nowhere), 256)
+        step[:2] = begin, min(begin + width, nowhere) - 1
+        step[random.random(256) < draw(st.sampled_from([0.0, 0.5, 1.0]))] = nowhere
+        steps.append(step)
+    return np.concatenate(steps).astype(np.uint32), nowhere
+
+
+@given(drawn=slots())
+@few
+def test_sources_are_what_their_codes_say(device, drawn):
+    sources, nowhere = drawn
+    made = Codes.of(device.arrays.asarray(sources), nowhere)
+    np.testing.assert_array_equal(device.to_host(made.by_slot()), sources)
+    linked = np.where(sources == nowhere, -1, sources.astype(np.int64)).reshape(-1, 256)
+    apart = linked.max(axis=1) - np.where(linked < 0, 2**32, linked).min(axis=1)
+    np.testing.assert_array_equal(device.to_host(made.heads) >= FAR, apart >= 2**15)
+    assert made.far == np.count_nonzero(apart >= 2**15)
+    assert made.nbytes <= 2 * sources.size + 512 * max(made.far, 1) + 4 * made.steps + 4
+
+
+@given(lengths=st.lists(st.integers(1, 5), min_size=1, max_size=30), warps=st.integers(1, 40))
+def test_a_warp_walks_its_stretches_one_after_the_other(lengths, warps):
+    begins = np.cumsum([0, *lengths])
+    behind = codes.following(begins, warps)
+    for warp in range(min(warps, len(lengths))):
+        step = begins[warp]
+        for stretch in range(warp, len(lengths), warps):
+            for expected in range(begins[stretch], begins[stretch + 1]):
+                assert step == expected
+                step = behind[step]
+        assert 0 <= step < begins[-1]
+
+
+def arranged(problem, arrangement=None, value_bytes=2):
+    """Return the graph without and with codes."""
+    chosen = arrangement or Arrangement(warps=16)
+    both = [
+        ResidentGraph.of(
+            problem,
+            Arrangement(chosen.renumber, chosen.stretch_steps, chosen.warps, Wanted(False, False, False, by_codes)),
+            value_bytes,
+        )
+        for by_codes in (False, True)
+    ]
+    assert [graph.ways.way for graph in both] == [variants.OVER_SOURCES, variants.OVER_CODES]
+    return both
+
+
+def rounds_of(graph, problem, storage):
+    rounds = CudaRefinement(graph)
+    rounds.start(np.full(problem.graph.nodes, 1 / problem.graph.nodes))
+    made = [rounds.round(storage, gain=0.1, tol=1e-11, norm="l1", most_low=9) for _ in range(2)]
+    return [(each.found, each.low, each.sums) for each in made], rounds.read()
+
+
+@pytest.mark.parametrize("storage", FORMATS, ids=lambda storage: storage.name)
+@pytest.mark.parametrize("name", GRAPHS)
+def test_how_sources_are_named_does_not_change_a_bit(device, problems, name, storage):
+    for problem in problems(GRAPHS[name]):
+        found, expected = (rounds_of(graph, problem, storage) for graph in arranged(problem))
+        assert found[0] == expected[0]
+        np.testing.assert_array_equal(found[1], expected[1])
+
+
+@pytest.mark.parametrize(("steps", "warps"), [(0, 24), (2, 16), (2, 24), (3, 16)])
+@pytest.mark.parametrize("name", ["skewed", "near and far", "two hubs"])
+def test_nor_does_it_in_stretches_of_any_length(device, problems, name, steps, warps):
+    for problem in problems(GRAPHS[name]):
+        found, expected = (
+            rounds_of(graph, problem, FORMATS[0])
+            for graph in arranged(problem, Arrangement(renumber=False, stretch_steps=steps, warps=warps))
+        )
+        assert found[0] == expected[0]
+        np.testing.assert_array_equal(found[1], expected[1])
+
+
+@pytest.mark.parametrize("storage", FORMATS[:2], ids=lambda storage: storage.name)
+def test_nor_does_it_in_a_core_whose_nodes_keep_few_edges_or_many(device, monkeypatch, storage):
+    random = np.random.default_rng(4)
+    inside = with_degrees([253, 254, 255, 256, 257, 600])
+    leaving = np.append(np.arange(6), random.integers(0, 1200, 500)), 1200 + np.arange(506) % 90
+    sources = np.append(inside.sources, leaving[0])
+    targets = np.append(np.repeat(np.arange(1200), np.diff(inside.indptr)), leaving[1])
+    problem, found = Problem(Graph.from_edges(sources, targets)), []
+    monkeypatch.setattr(peeled, "Cost", lambda: FREE)
+    for by_codes in (False, True):
+        wanted = Wanted(False, False, False, by_codes)
+        monkeypatch.setattr(peeled, "Wanted", lambda wanted=wanted, **_: wanted)
+        core = peeled.prepared(problem, "cuda_fused")._core
+        assert core.graph.kept is not None
+        assert core.graph.nodes == 1200
+        assert core.graph.ways.way == (variants.OVER_CODES if by_codes else variants.OVER_SOURCES)
+        core.start(np.arange(1200.0))
+        made = core.round(storage, gain=1e-300, tol=1e-300, norm="l1", most_low=9)
+        found.append((made.found, made.low, made.sums, core.read().tobytes()))
+    assert found[1] == found[0]
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_nor_does_it_in_power_iteration(device, problems, name):
+    for problem in problems(GRAPHS[name]):
+        found = []
+        for graph in arranged(problem, value_bytes=8):
+            operator = cuda_fused.operator(problem, graph)
+            x, out = operator.load(np.full(problem.graph.nodes, 1 / problem.graph.nodes)), operator.empty()
+            sweeps = operator.sweeps(x, out, FLOAT64, 0, norm="l1", tol=0.0, most=5).found
+            found.append((sweeps, operator.read(out, 1)))
+        assert found[1][0] == found[0][0]
+        np.testing.assert_array_equal(found[1][1], found[0][1])
+
+
+@pytest.mark.parametrize(("cache_bytes", "expected"), [(0, variants.OVER_CODES), (1 << 30, variants.OVER_SOURCES)])
+@pytest.mark.parametrize("warps", SHAPES)
+def test_codes_are_for_large_graphs(host_backend, monkeypatch, cache_bytes, expected, warps):
+    monkeypatch.setattr(host_backend, "cache_bytes", cache_bytes)
+    graph = around(20_000, 40_000, 50)
+    chosen = Arrangement(renumber=False, warps=warps, wanted=Wanted(hot=False, bins=False, deal=False))
+    with backends.using(host_backend):
+        for value_bytes in (2, 8):
+            found = ResidentGraph.of(Problem(graph), chosen, value_bytes)
+            assert found.ways.way == expected
+            assert (found.edges.sources.size == 1) == (expected == variants.OVER_CODES)
+
+
+@pytest.mark.parametrize("bits", variants.GATHERS_BY_CODES)
+def test_gathers_by_codes_read_every_edge_once(device, bits):
+    for graph in (GRAPHS["near and far"], GRAPHS["skewed"]):
+        made = arranged(Problem(graph))[1].ways.coded.codes
+        values = device.arrays.asarray(np.arange(1 << 17, dtype=f"uint{bits}") % 200)
+        sums = device.arrays.zeros(2 * 256, np.uint64)
+        device.run(variants.GATHERS_BY_CODES[bits], 2, (*made.arguments, np.uint32(made.steps), values, sums))
+        expected = device.to_host(values)[device.to_host(made.by_slot())].astype(np.uint64).sum()
+        assert device.to_host(sums).sum() == expected
