@@ -185,11 +185,21 @@ def test_nor_does_it_in_power_iteration(device, problems, name):
         np.testing.assert_array_equal(found[1][1], found[0][1])
 
 
-@pytest.mark.parametrize(("cache_bytes", "expected"), [(0, variants.OVER_CODES), (1 << 30, variants.OVER_SOURCES)])
+@pytest.mark.parametrize(
+    ("cache_bytes", "nodes", "width", "expected"),
+    [
+        (0, 20_000, 50, variants.OVER_CODES),
+        (0, 200_000, 90_000, variants.OVER_CODES),  # for its degrees
+        (0, 70_000, 30_000, variants.OVER_SOURCES),
+        (1 << 30, 20_000, 50, variants.OVER_SOURCES),
+    ],
+)
 @pytest.mark.parametrize("warps", SHAPES)
-def test_codes_are_for_large_graphs(host_backend, monkeypatch, cache_bytes, expected, warps):
+def test_codes_are_for_large_graphs_that_they_make_smaller(
+    host_backend, monkeypatch, cache_bytes, nodes, width, expected, warps
+):
     monkeypatch.setattr(host_backend, "cache_bytes", cache_bytes)
-    graph = around(20_000, 40_000, 50)
+    graph = around(nodes, 1_000_000, width)
     chosen = Arrangement(renumber=False, warps=warps, wanted=Wanted(hot=False, bins=False, deal=False))
     with backends.using(host_backend):
         for value_bytes in (2, 8):

@@ -200,6 +200,8 @@ def test_the_ablation_draws_every_lever_of_every_graph(tmp_path):
     assert bought.loc[swept.graph.unique(), levers].notna().all(axis=None)
     part = swept[(swept.graph == "uniform, 67M edges") & (swept.storage == "fp16")].set_index("arrangement")["sweep us"]
     assert bought.loc["uniform, 67M edges", "dealt values"] == pytest.approx(part["not dealt"] / part["as chosen"])
+    coded = rows.read(folder("experiments") / "results" / "gpu_codes.jsonl")
+    assert bought["16-bit sources"].notna().sum() == len(coded)
     refined = rows.read(folder("experiments") / "results" / "gpu_refine.jsonl")
     assert bought["passes (solve)"].notna().sum() == len({row["graph"] for row in refined})
 

@@ -114,9 +114,9 @@ class Ways(NamedTuple):
     ) -> Ways:
         """Return the way that is wanted, or pays, and for which a block has room.
 
-        One pays where the graph has outgrown the device's cache: codes, unless samples of the edges promise that
-        hardly two gather from one place (values are dealt), that lists are short (bins), or that most begin at the
-        first nodes.
+        One pays where the graph has outgrown the device's cache, and samples of the edges promise that hardly two
+        gather from one place (values are dealt), that lists are short (bins), or that most begin at the first nodes;
+        or else where codes are enough smaller than sources.
 
         Parameters
         ----------
@@ -231,6 +231,8 @@ class _Choice:
             return None
         arrays = current().arrays
         made = Codes.of(self._sources, self.nodes)
+        if not (wanted or made.pay(self.nodes)):
+            return None
         begins = current().to_host(self.edges.begins).astype(np.int64)
         behind = arrays.asarray(codes.following(begins, self.edges.blocks * self.edges.shape.warps).astype(np.uint32))
         pairs = arrays.empty((made.steps, 2), np.uint32)

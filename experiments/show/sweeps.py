@@ -6,7 +6,7 @@ import pandas as pd
 from cpms.experiment.present import label, shortened
 
 NEEDS = ["gpu_sweeps"]
-BESIDE = ["gpu_refine"]
+BESIDE = ["gpu_refine", "gpu_codes"]
 WITHOUT = {
     "renumbering": ["as chosen, file order"],
     "short stretches": ["a stretch a warp"],
@@ -30,13 +30,15 @@ def show(rows, out, beside):
     best = table.sort_values("sweep us").groupby(["graph", "storage"], sort=False).first().reset_index()
     out.table(best, suffix="_best", caption="The fastest arrangement of each graph and storage")
     out.figure(_figure(table))
-    bought = _bought(table).join(_bought_by_solves(beside), how="outer")
+    coded, solved = (_of(experiment, beside) for experiment in ("gpu_codes", "gpu_refine"))
+    bought = _bought(table).join(_bought_by_codes(coded), how="outer").join(_bought_by_solves(solved), how="outer")
     out.table(
         bought.reset_index(),
         suffix="_ablation",
         caption="What each lever bought, times faster: of a 16-bit sweep against the same without the lever (or the "
-        "slower choice of warps; what shared memory holds needs 16); of a whole solve, fewer bits against fused fp64, "
-        "extrapolation against bits alone, and passes around the core against sweeps over all nodes",
+        "slower choice of warps; what shared memory holds needs 16; 16-bit sources "
+        f"{'' if coded.empty else f'on {coded.gpu.iloc[0]} '}as table codes has them); of a whole solve, fewer bits "
+        "against fused fp64, extrapolation against bits alone, passes around the core against sweeps over all nodes",
     )
     out.figure(_ablation(bought), suffix="_ablation")
 
@@ -95,9 +97,22 @@ def _bought(table):
     return pd.DataFrame({lever: part[others].max(axis=1) / part["as chosen"] for lever, others in WITHOUT.items()})
 
 
+def _of(experiment, rows):
+    """Return the rows of one of the experiments that went well."""
+    return rows[(rows.experiment == experiment) & (rows.status == "ok")] if len(rows) else rows
+
+
+def _bought_by_codes(rows):
+    found = {}
+    for _, row in rows.iterrows():
+        by_codes = {r["arrangement"]["codes"]: r["sweep_us"] for r in row.results if r["storage"] == "fp16"}
+        found[shortened(label(row))] = {"16-bit sources": by_codes[False] / by_codes[True]}
+    return pd.DataFrame.from_dict(found, orient="index").rename_axis("graph")
+
+
 def _bought_by_solves(rows):
     found = {}
-    for _, row in rows[rows.status == "ok"].iterrows() if len(rows) else []:
+    for _, row in rows.iterrows():
         solved = [result for result in row.results if result["status"] == "ok" and result["engine"] == "cuda_fused"]
         fused = next(result["solve_s"] for result in solved if result.get("method", "power") == "power")
         by_use = {

@@ -95,12 +95,12 @@ CPMS_DEVICE void gather_by_codes(const Coded& coded, u32 steps, const Word* valu
     extern "C" __global__ void __launch_bounds__(256)                                                 \
         NAME(const unsigned* sources, unsigned steps, unsigned nowhere, const unsigned* heads,        \
              unsigned short* low, unsigned short* high) {                                             \
-        cpms::encode_sources(sources, steps, nowhere, heads, (cpms::Quad*)low, (cpms::Quad*)high);            \
+        cpms::encode_sources(sources, steps, nowhere, heads, (cpms::Quad*)low, (cpms::Quad*)high);    \
     }
 #define CPMS_DECODE_SOURCES(NAME)                                                                     \
     extern "C" __global__ void __launch_bounds__(256)                                                 \
         NAME(CPMS_CODED_PARAMETERS, unsigned steps, unsigned* sources) {                              \
-        cpms::decode_sources(CPMS_CODED, steps, sources);                                                     \
+        cpms::decode_sources(CPMS_CODED, steps, sources);                                             \
     }
 #define CPMS_GATHER_BY_CODES(NAME, WORD)                                                              \
     extern "C" __global__ void __launch_bounds__(256)                                                 \

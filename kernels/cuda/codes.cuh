@@ -64,5 +64,4 @@ struct Codes {
 }  // namespace cpms
 
 #define CPMS_CODED_PARAMETERS const unsigned short *low, const unsigned short *high, const unsigned *heads, unsigned nowhere
-#define CPMS_CODED \
-    cpms::Coded { (const cpms::Quad*)low, (const cpms::Quad*)high, heads, nowhere }
+#define CPMS_CODED cpms::Coded{(const cpms::Quad*)low, (const cpms::Quad*)high, heads, nowhere}

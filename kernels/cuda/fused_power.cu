@@ -42,8 +42,9 @@ CPMS_DEVICE void fused_power(Way& way, const Nodes& nodes, double tol, u32 norm,
 
 #define CPMS_POWER_PARAMETERS                                                                      \
     const unsigned *degree, const double *sink, const double *teleport, unsigned sink_step,        \
-        unsigned teleport_step, unsigned count, double damping, const unsigned char *degree_byte, double tol, unsigned norm,         \
-        unsigned most, double *shares, double *fresh, double *partials, unsigned *came, double *report
+        unsigned teleport_step, unsigned count, double damping, const unsigned char *degree_byte,  \
+        double tol, unsigned norm, unsigned most, double *shares, double *fresh, double *partials, \
+        unsigned *came, double *report
 #define CPMS_POWER(WAY, ...)                                                                       \
     cpms::fused_power<__VA_ARGS__>(                                                                \
         WAY,                                                                                       \

@@ -43,7 +43,8 @@ CPMS_DEVICE void refine(Full& over_full, Low& over_low, const Nodes& nodes, cons
         });
         if (threadIdx.x == 0) by = FullFactors::of(nodes, common, whole.value[0], whole.value[1]);
         __syncthreads();
-        FullEnd<true, Personal, QuantiserOf<Q>::Type::of_dangling, Full::counts_are_bytes> full{nodes, by, x.shares, x.fresh, x.change};
+        constexpr bool of_dangling = QuantiserOf<Q>::Type::of_dangling;
+        FullEnd<true, Personal, of_dangling, Full::counts_are_bytes> full{nodes, by, x.shares, x.fresh, x.change};
         over_full.template sweep<double>((const u8*)x.shares, full);
         Totals<6, 2> norms{{full.l1, full.squares, full.mass, full.other, full.linf, full.largest}};
         norms.over_grid(grid, expect_low);
@@ -80,7 +81,8 @@ CPMS_DEVICE void refine(Full& over_full, Low& over_low, const Nodes& nodes, cons
             const u32 sweep = report.count - course.began, in_turn = course.vectors == 2 ? 1 : ~0u;
             const int next = shared_scale(plan.storing.scaled, plan.storing.top, state.largest);
             const LowFactors factors = uniform(LowFactors::of<Q>(nodes, common, state.exponent, next, state.lost));
-            LowEnd<Q, Personal, Partial, Low::counts_are_bytes> end(nodes, factors, x.c, uniform(x.sent.at((sweep + 1) & in_turn)), seed);
+            u8* const into = uniform(x.sent.at((sweep + 1) & in_turn));
+            LowEnd<Q, Personal, Partial, Low::counts_are_bytes> end(nodes, factors, x.c, into, seed);
             over_low.template sweep<Q>(uniform(x.sent.at(sweep & in_turn)), end);
             Totals<4, 1> totals{{end.l1, end.sum, end.lost, (double)end.largest * power_of_two(-next)}};
             totals.over_grid(grid, expect_low);
@@ -102,7 +104,7 @@ CPMS_DEVICE void refine(Full& over_full, Low& over_low, const Nodes& nodes, cons
     const unsigned *degree, const double *sink, const double *teleport, unsigned sink_step,        \
         unsigned teleport_step, unsigned count, double damping, const unsigned *kept,              \
         const unsigned char *degree_byte, const unsigned char *kept_byte, double gain, double tol, \
-        double trust, double reach, double noise, unsigned norm, unsigned most,        \
+        double trust, double reach, double noise, unsigned norm, unsigned most,                    \
         unsigned lows, unsigned scaled, int top, unsigned long long seed, double *shares,          \
         double *fresh, double *change, float *c, unsigned has_c, unsigned char *z,                 \
         unsigned long long z_bytes, unsigned z_vectors, double *partials, unsigned *came, double *report
