@@ -19,7 +19,7 @@ CONFIG = """
 name = "cpu_peers"
 kind = "peers"
 graphs = ["weblike:nodes=500,edges=2000", "rmat:scale=8,edge_factor=8,seed=1"]
-ours = [{ method = "power", storage = "fp64" }, { method = "refine" }]
+ours = [{ method = "power", storage = "fp64" }, { method = "refine" }, { method = "refine", storage = "fp64" }]
 rounds = 2
 """
 
@@ -65,7 +65,8 @@ def test_rows_hold_all_contestants_at_the_error_asked_for(recorded):
     for row in rows.read(recorded):
         assert row["status"] == "ok"
         by_name = {result["name"]: result for result in row["results"]}
-        assert set(by_name) == {"cpms power fp64", "cpms refine auto", *peers.PEERS}
+        assert set(by_name) == {"cpms power fp64", "cpms refine auto", "cpms refine fp64", *peers.PEERS}
+        assert "reads one segment of 16 or 32 bits" in by_name["cpms refine fp64"]["reason"]
         assert "no_such_library is not installed" in by_name["NetworKit"]["reason"]
         for result in by_name.values():
             if result["status"] == "ok":

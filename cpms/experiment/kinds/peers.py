@@ -110,7 +110,11 @@ class _Ours(_Contestant):
     def __init__(self, graph: Graph, given: dict[str, Any], exact: Floats, error: float) -> None:
         super().__init__(f"cpms {given['method']} {given['storage']}")
         self._graph, self._given = graph, given
-        found = _loosest(self._solve_to, _TOLERANCES, exact, error)
+        try:
+            found = _loosest(self._solve_to, _TOLERANCES, exact, error)
+        except FAILURES as unable:
+            self.failed = failure(unable)
+            return
         if found is None:
             self.failed = failure(UnsupportedError(_OUT_OF_REACH.format(error)))
         else:
