@@ -150,6 +150,19 @@ def test_nor_does_it_in_stretches_of_any_length(device, problems, name, steps, w
         np.testing.assert_array_equal(found[1], expected[1])
 
 
+@pytest.mark.parametrize("storage", FORMATS, ids=lambda storage: storage.name)
+def test_nor_does_it_where_low_sweeps_are_combined(device, storage):
+    problem, found = Problem(GRAPHS["near and far"]), []
+    for graph in arranged(problem):
+        rounds = CudaRefinement(graph)
+        assert rounds.extrapolates
+        rounds.start(np.full(problem.graph.nodes, 1 / problem.graph.nodes))
+        made = rounds.rounds(storage, gain=1e-6, trust=1e-2, tol=1e-12, norm="l1", most=60)
+        found.append(([(each.found, each.low, each.sums) for each in made], rounds.read().tobytes()))
+    assert max(len(low) for _, low, _ in found[0][0]) > 8
+    assert found[1] == found[0]
+
+
 @pytest.mark.parametrize("storage", FORMATS[:2], ids=lambda storage: storage.name)
 def test_nor_does_it_in_a_core_whose_nodes_keep_few_edges_or_many(device, monkeypatch, storage):
     random = np.random.default_rng(4)
@@ -172,11 +185,12 @@ def test_nor_does_it_in_a_core_whose_nodes_keep_few_edges_or_many(device, monkey
     assert found[1] == found[0]
 
 
+@pytest.mark.parametrize("warps", SHAPES)
 @pytest.mark.parametrize("name", GRAPHS)
-def test_nor_does_it_in_power_iteration(device, problems, name):
+def test_nor_does_it_in_power_iteration(device, problems, name, warps):
     for problem in problems(GRAPHS[name]):
         found = []
-        for graph in arranged(problem, value_bytes=8):
+        for graph in arranged(problem, Arrangement(warps=warps), value_bytes=8):
             operator = cuda_fused.operator(problem, graph)
             x, out = operator.load(np.full(problem.graph.nodes, 1 / problem.graph.nodes)), operator.empty()
             sweeps = operator.sweeps(x, out, FLOAT64, 0, norm="l1", tol=0.0, most=5).found

@@ -27,6 +27,7 @@ MEASURED = {
     "cpms2",
     "cpms4",
     "resident",
+    "codes",
     "bins",
     "ranks",
     "batches",

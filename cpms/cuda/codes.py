@@ -19,8 +19,8 @@ _FOLLOWING_BYTES = 8 / WHOLE_VALUES
 _NODE_BYTES, _COUNT_BYTES_SAVED = 14, 3
 """What a low sweep streams of a node without codes, and how much less by them: degrees are bytes then."""
 _LEAST_SAVED = 0.05
-"""Share of what a sweep streams from which less of it was faster on an H100: 7 % on copies of a web for 16 bits a value
-(though not for 8), 2 % was slower on R-MAT."""
+"""Share of what a 16-bit sweep streams from which less of it was faster on an H100: with 7 % less, on copies of a web,
+it took 3 % less time, with 2 % less, on R-MAT, 5 % more. Sweeps of 8 and 64 bits gain less, on two webs nothing."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,21 +48,20 @@ class Codes:
     nowhere: int
 
     @classmethod
-    def of(cls, sources: Any, nowhere: int) -> Codes:
+    def of(cls, sources: Any, nowhere: int, heads: Any | None = None) -> Codes:
         """Put sources into codes.
-
-        Steps are far whose sources lie 2^15 nodes apart, or more.
 
         Parameters
         ----------
         sources : device array of uint32, shape (steps * 256,)
             At most ``nowhere``.
+        heads : device array of uint32, optional
+            What `find_heads` returns.
         """
         backend = current()
         arrays, steps = backend.arrays, sources.size // WHOLE_VALUES
-        backend.compile(CODING)
-        heads, sizes = arrays.empty(steps, np.uint32), (np.uint32(steps), np.uint32(nowhere))
-        backend.run(_FIND_HEADS, _blocks(steps), (sources, *sizes, heads))
+        heads = find_heads(sources, nowhere) if heads is None else heads
+        sizes = np.uint32(steps), np.uint32(nowhere)
         is_far = heads >= _FAR
         before = arrays.cumsum(is_far)
         far = int(backend.to_host(before[-1:])[0])
@@ -90,19 +89,29 @@ class Codes:
     @property
     def slot_bytes(self) -> float:
         """Bytes that a sweep reads of a slot for its source, on average."""
-        return 2 * (1 + self.far / self.steps) + _FOLLOWING_BYTES
-
-    def pay(self, nodes: int) -> bool:
-        """Return whether sweeps over so many nodes are faster by codes, if all has outgrown the device's cache."""
-        slots = self.steps * WHOLE_VALUES
-        saved = (arrange.SLOT_BYTES - arrange.MARK_BYTES - self.slot_bytes) * slots + _COUNT_BYTES_SAVED * nodes
-        return saved >= _LEAST_SAVED * (arrange.SLOT_BYTES * slots + _NODE_BYTES * nodes)
+        return _slot_bytes(self.far / self.steps)
 
     def by_slot(self) -> Any:
         """Return the sources, a device array of uint32, shape (steps * 256,)."""
         sources = current().arrays.empty(self.steps * WHOLE_VALUES, np.uint32)
         current().run(_DECODE, _blocks(self.steps), (*self.arguments, np.uint32(self.steps), sources))
         return sources
+
+
+def find_heads(sources: Any, nowhere: int) -> Any:
+    """Return from which node codes count in each step; 2^31 if it is far, with sources 2^15 nodes apart, or more."""
+    current().compile(CODING)
+    steps = sources.size // WHOLE_VALUES
+    heads = current().arrays.empty(steps, np.uint32)
+    current().run(_FIND_HEADS, _blocks(steps), (sources, np.uint32(steps), np.uint32(nowhere), heads))
+    return heads
+
+
+def pay(heads: Any, nodes: int) -> bool:
+    """Return whether sweeps over so many nodes are faster by codes with these heads, beyond the device's cache."""
+    slots, far = len(heads) * WHOLE_VALUES, float((heads >= _FAR).mean())
+    saved = (arrange.SLOT_BYTES - arrange.MARK_BYTES - _slot_bytes(far)) * slots + _COUNT_BYTES_SAVED * nodes
+    return saved >= _LEAST_SAVED * (arrange.SLOT_BYTES * slots + _NODE_BYTES * nodes)
 
 
 def following(begins: npt.NDArray[np.int64], warps: int) -> npt.NDArray[np.int64]:
@@ -125,6 +134,10 @@ def following(begins: npt.NDArray[np.int64], warps: int) -> npt.NDArray[np.int64
     behind[lasts] = lasts
     behind[lasts[:-warps]] = begins[warps:-1]
     return behind
+
+
+def _slot_bytes(far: float) -> float:
+    return 2 * (1 + far) + _FOLLOWING_BYTES
 
 
 def _blocks(steps: int) -> int:

@@ -126,7 +126,8 @@ class ResidentGraph:
     @property
     def nbytes(self) -> int:
         """Bytes of edges and degrees."""
-        return self.edges.nbytes + int(self.degree.nbytes) + self.ways.nbytes
+        as_bytes = self.nodes if self._counts_are_bytes(self.ways.way) else 0
+        return self.edges.nbytes + int(self.degree.nbytes) + as_bytes + self.ways.nbytes
 
     @property
     def personal(self) -> bool:
@@ -135,9 +136,13 @@ class ResidentGraph:
 
     def counted(self, way: Way) -> tuple[Any, Any]:
         """Return degrees, and of a core the edges that stay in it, as bytes, where a kernel reads these; or nothing."""
-        if way in (OVER_SOURCES, OVER_HOT):
+        if not self._counts_are_bytes(way):
             return _NULL, _NULL
         return self._degree_bytes, _NULL if self.kept is None else self._kept_bytes
+
+    @staticmethod
+    def _counts_are_bytes(way: Way) -> bool:
+        return way not in (OVER_SOURCES, OVER_HOT)
 
     @cached_property
     def _degree_bytes(self) -> Any:

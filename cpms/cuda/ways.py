@@ -31,7 +31,7 @@ memory was faster on an H200; of values in float64 a quarter as many are there."
 class Wanted(NamedTuple):
     """Ways that somebody wants (True), does not want (False), or that are taken where they pay (None).
 
-    The last where none of the others is.
+    There is one way: codes, if wanted, else one of the others; or codes where these pay and none of the others does.
     """
 
     hot: bool | None = None
@@ -230,9 +230,10 @@ class _Choice:
         if not (self.large if wanted is None else wanted):
             return None
         arrays = current().arrays
-        made = Codes.of(self._sources, self.nodes)
-        if not (wanted or made.pay(self.nodes)):
+        heads = codes.find_heads(self._sources, self.nodes)
+        if not (wanted or codes.pay(heads, self.nodes)):
             return None
+        made = Codes.of(self._sources, self.nodes, heads)
         begins = current().to_host(self.edges.begins).astype(np.int64)
         behind = arrays.asarray(codes.following(begins, self.edges.blocks * self.edges.shape.warps).astype(np.uint32))
         pairs = arrays.empty((made.steps, 2), np.uint32)

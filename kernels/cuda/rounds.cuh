@@ -74,7 +74,7 @@ struct OwnTeleport<true> {
     CPMS_DEVICE double plus(double rest, double before) const { return before + rest * teleport; }
 };
 
-// How many of a node's edges stay among the nodes, all of them unless Partial, and what the others carry.
+// What is carried by those of a node's edges that do not stay among the nodes: nothing unless Partial.
 template <bool Partial>
 struct Kept {
     CPMS_DEVICE Kept() {}
@@ -89,7 +89,7 @@ struct Kept<true> {
     CPMS_DEVICE double leaves(u32 degree, double share) const { return share * (degree - count); }
 };
 
-// The first of these in low sweeps.
+// In low sweeps, how many edges stay: all of them unless Partial.
 template <bool Partial, bool Bytes>
 struct KeptCount {
     CPMS_DEVICE KeptCount() {}

@@ -120,7 +120,8 @@ def _arranged(problem: Problem, lie: dict[str, Any], cell: Cell) -> list[dict[st
             found = seconds()
             if turn:
                 samples[name] += found
-    gathers = {bits: _gather_timer(resident, bits) for bits in {bits for _, bits, _ in contestants}}
+    of_bits = {bits: resident if bits == 64 else rounds.graph for _, bits, _ in contestants}
+    gathers = {bits: _gather_timer(graph, bits) for bits, graph in of_bits.items()}
     in_turn(list(gathers.values()), 9)
     ways = rounds.graph.ways, resident.ways
     return [
