@@ -12,7 +12,7 @@ from cpms.cuda import arrange
 from cpms.cuda.backend import current
 from cpms.cuda.variants import CODING, WHOLE_VALUES
 
-_FIND_HEADS, _ENCODE, _DECODE = CODING
+_FIND_HEADS, _ENCODE = CODING
 _FAR = np.uint32(1 << 31)
 _FOLLOWING_BYTES = 8 / WHOLE_VALUES
 """Of a slot, for the step behind its own and the head of that."""
@@ -48,19 +48,18 @@ class Codes:
     nowhere: int
 
     @classmethod
-    def of(cls, sources: Any, nowhere: int, heads: Any | None = None) -> Codes:
+    def of(cls, sources: Any, nowhere: int, heads: Any) -> Codes:
         """Put sources into codes.
 
         Parameters
         ----------
         sources : device array of uint32, shape (steps * 256,)
             At most ``nowhere``.
-        heads : device array of uint32, optional
+        heads : device array of uint32, shape (steps,)
             What `find_heads` returns.
         """
         backend = current()
-        arrays, steps = backend.arrays, sources.size // WHOLE_VALUES
-        heads = find_heads(sources, nowhere) if heads is None else heads
+        arrays, steps = backend.arrays, len(heads)
         sizes = np.uint32(steps), np.uint32(nowhere)
         is_far = heads >= _FAR
         before = arrays.cumsum(is_far)
@@ -90,12 +89,6 @@ class Codes:
     def slot_bytes(self) -> float:
         """Bytes that a sweep reads of a slot for its source, on average."""
         return _slot_bytes(self.far / self.steps)
-
-    def by_slot(self) -> Any:
-        """Return the sources, a device array of uint32, shape (steps * 256,)."""
-        sources = current().arrays.empty(self.steps * WHOLE_VALUES, np.uint32)
-        current().run(_DECODE, _blocks(self.steps), (*self.arguments, np.uint32(self.steps), sources))
-        return sources
 
 
 def find_heads(sources: Any, nowhere: int) -> Any:

@@ -12,7 +12,7 @@ from cpms.cuda import arrange, numbering
 from cpms.cuda.backend import current
 from cpms.cuda.segmented import doubles
 from cpms.cuda.stretches import Stretches
-from cpms.cuda.variants import DEALT, OVER_HOT, OVER_SOURCES, SHARES, Variant, Way
+from cpms.cuda.variants import DEALT, SHARES, Variant, Way
 from cpms.cuda.vectors import vector_length
 from cpms.cuda.ways import PLAIN, WHAT_PAYS, Wanted, Ways
 from cpms.engine import Problem
@@ -126,7 +126,7 @@ class ResidentGraph:
     @property
     def nbytes(self) -> int:
         """Bytes of edges and degrees."""
-        as_bytes = self.nodes if self._counts_are_bytes(self.ways.way) else 0
+        as_bytes = self.nodes if self.ways.way.counts_are_bytes else 0
         return self.edges.nbytes + int(self.degree.nbytes) + as_bytes + self.ways.nbytes
 
     @property
@@ -136,13 +136,9 @@ class ResidentGraph:
 
     def counted(self, way: Way) -> tuple[Any, Any]:
         """Return degrees, and of a core the edges that stay in it, as bytes, where a kernel reads these; or nothing."""
-        if not self._counts_are_bytes(way):
+        if not way.counts_are_bytes:
             return _NULL, _NULL
         return self._degree_bytes, _NULL if self.kept is None else self._kept_bytes
-
-    @staticmethod
-    def _counts_are_bytes(way: Way) -> bool:
-        return way not in (OVER_SOURCES, OVER_HOT)
 
     @cached_property
     def _degree_bytes(self) -> Any:
@@ -184,6 +180,6 @@ class ResidentGraph:
         return made
 
     def _move(self, kernel: Variant, given: Any, made: Any) -> None:
-        order = np.uint64(0) if self.order is None else self.order
+        order = _NULL if self.order is None else self.order
         arguments = order, self.degree, np.uint32(self.nodes), given, made
         current().run(kernel, current().spread(self.nodes), arguments)

@@ -45,7 +45,6 @@ _FILES = {
     "fill_values": "arrange.cu",
     "find_heads": "codes.cu",
     "encode_sources": "codes.cu",
-    "decode_sources": "codes.cu",
     "gather_by_codes": "codes.cu",
     "peel_before": "peel.cu",
     "peel_behind": "peel.cu",
@@ -112,15 +111,17 @@ class Way(NamedTuple):
     suffix: str
     shared: int
     """Bytes of shared memory that a launch asks for."""
+    counts_are_bytes: bool
+    """Whether degrees are read as bytes, and what else is counted of a node's edges."""
 
 
-OVER_SOURCES = Way("", 0)
-OVER_CODES = Way("_over_codes", 0)
-OVER_HOT = Way("_hot", HOT_SHARED_BYTES)
-IN_BINS = Way("_in_bins", BIN_SHARED_BYTES)
+OVER_SOURCES = Way("", 0, counts_are_bytes=False)
+OVER_CODES = Way("_over_codes", 0, counts_are_bytes=True)
+OVER_HOT = Way("_hot", HOT_SHARED_BYTES, counts_are_bytes=False)
+IN_BINS = Way("_in_bins", BIN_SHARED_BYTES, counts_are_bytes=True)
 """Low sweeps alone."""
-LOW_DEALT = Way("_low_dealt", DEALT_SHARED_BYTES)
-DEALT = Way("_dealt", DEALT_SHARED_BYTES)
+LOW_DEALT = Way("_low_dealt", DEALT_SHARED_BYTES, counts_are_bytes=True)
+DEALT = Way("_dealt", DEALT_SHARED_BYTES, counts_are_bytes=True)
 
 
 @dataclass(frozen=True)
@@ -491,7 +492,7 @@ GATHERS = {
     64: Variant("gather", ("u64",), ("unsigned long long",)),
 }
 """Gathers and nothing else, by the bits of a value."""
-CODING = tuple(map(Variant, ("find_heads", "encode_sources", "decode_sources")))
+CODING = tuple(map(Variant, ("find_heads", "encode_sources")))
 """See ``codes.cu``."""
 GATHERS_BY_CODES = {bits: replace(gather, kernel="gather_by_codes") for bits, gather in GATHERS.items()}
 PACKS = {bits: Variant("pack", gather.names, gather.arguments) for bits, gather in GATHERS.items()}

@@ -1,14 +1,7 @@
-// Puts sources into codes, a warp a step, and back; gathers values by them and does nothing else.
+// Puts sources into codes, a warp a step; gathers values by them and does nothing else.
 #include "codes.cuh"
 
 namespace cpms {
-
-struct Least {
-    CPMS_DEVICE u32 operator()(u32 a, u32 b) const { return a < b ? a : b; }
-};
-struct Most {
-    CPMS_DEVICE u32 operator()(u32 a, u32 b) const { return a > b ? a : b; }
-};
 
 // Calls work(step) for each step of one warp, of all that the grid has.
 template <class Work>
@@ -25,11 +18,11 @@ CPMS_DEVICE void find_heads(const u32* sources, u32 steps, u32 nowhere, u32* hea
 #pragma unroll
         for (int k = 0; k < slots_each; ++k) {
             const u32 source = sources[(u64)step * step_slots + 32 * k + lane];
-            least = Least{}(least, source == nowhere ? ~0u : source);
-            most = Most{}(most, source == nowhere ? 0 : source);
+            least = smaller(least, source == nowhere ? ~0u : source);
+            most = larger(most, source == nowhere ? 0 : source);
         }
-        least = over_warp(least, Least{});
-        most = over_warp(most, Most{});
+        least = over_warp(least, smaller);
+        most = over_warp(most, larger);
         if (lane == 0) heads[step] = least > most ? 0 : most - least < 1u << 15 ? least : far_step;
     });
 }
@@ -49,17 +42,6 @@ CPMS_DEVICE void encode_sources(const u32* sources, u32 steps, u32 nowhere, cons
         }
         store_run_bytes((u8*)(low + (u64)step * 32 + lane), lows);
         if (far) store_run_bytes((u8*)(high + (u64)(head & ~far_step) * 32 + lane), highs);
-    });
-}
-
-CPMS_DEVICE void decode_sources(const Coded& coded, u32 steps, u32* sources) {
-    const u32 lane = threadIdx.x % 32;
-    each_step(steps, [&](u32 step) {
-        Codes codes{coded.heads[step]};
-        codes.load(coded, step);
-        codes.each(coded.nowhere, [&](int k, u32 code) {
-            sources[(u64)step * step_slots + 32 * k + lane] = codes.base() + code;
-        });
     });
 }
 
@@ -96,11 +78,6 @@ CPMS_DEVICE void gather_by_codes(const Coded& coded, u32 steps, const Word* valu
         NAME(const unsigned* sources, unsigned steps, unsigned nowhere, const unsigned* heads,        \
              unsigned short* low, unsigned short* high) {                                             \
         cpms::encode_sources(sources, steps, nowhere, heads, (cpms::Quad*)low, (cpms::Quad*)high);    \
-    }
-#define CPMS_DECODE_SOURCES(NAME)                                                                     \
-    extern "C" __global__ void __launch_bounds__(256)                                                 \
-        NAME(CPMS_CODED_PARAMETERS, unsigned steps, unsigned* sources) {                              \
-        cpms::decode_sources(CPMS_CODED, steps, sources);                                             \
     }
 #define CPMS_GATHER_BY_CODES(NAME, WORD)                                                              \
     extern "C" __global__ void __launch_bounds__(256)                                                 \

@@ -8,6 +8,7 @@ constexpr int slots_each = 8;
 constexpr int step_slots = 32 * slots_each;
 
 CPMS_DEVICE u32 smaller(u32 a, u32 b) { return a < b ? a : b; }
+CPMS_DEVICE u32 larger(u32 a, u32 b) { return a > b ? a : b; }
 
 // Sum of a lane's value and those of the lanes before it, back to the last one where a row ended.
 CPMS_DEVICE double joined(double value, u32 lane, bool has_end) {

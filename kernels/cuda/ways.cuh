@@ -6,12 +6,13 @@
 
 namespace cpms {
 
-// Over sources: values are gathered from caches.
-struct OverSources {
-    static constexpr bool counts_are_bytes = false;
+// Over sources, by whatever names them: values are gathered from caches.
+template <class Edges, class Sources, bool counts_in_bytes>
+struct OverNamed {
+    static constexpr bool counts_are_bytes = counts_in_bytes;
     const Edges& edges;
     Room& room;
-    Ahead ahead;
+    AheadBy<Sources> ahead;
 
     template <class F>
     CPMS_DEVICE void expect() {
@@ -22,23 +23,8 @@ struct OverSources {
         walk<F>(edges, ahead, z, room, at_end);
     }
 };
-
-// Over sources that are named by codes.
-struct OverCodes {
-    static constexpr bool counts_are_bytes = true;
-    const CodedEdges& edges;
-    Room& room;
-    AheadBy<NamedByCodes> ahead;
-
-    template <class F>
-    CPMS_DEVICE void expect() {
-        ahead.begin(edges);
-    }
-    template <class F, class AtEnd>
-    CPMS_DEVICE void sweep(const u8* z, AtEnd& at_end) {
-        walk<F>(edges, ahead, z, room, at_end);
-    }
-};
+using OverSources = OverNamed<Edges, Named, false>;
+using OverCodes = OverNamed<CodedEdges, NamedByCodes, true>;
 
 // Over sources, but the values of the first nodes are in shared memory.
 struct OverHot {
