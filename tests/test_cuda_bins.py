@@ -114,7 +114,7 @@ def check_bins(found, sources, slots, blocks):
 def test_low_sweeps_in_bins_are_those_over_sources(device, problems, capacity, name, storage):
     for problem in problems(GRAPHS[name]):
         over_sources, in_bins = (
-            CudaRefinement.of(problem, Arrangement(warps=16, wanted=Wanted(False, chosen, False)))
+            CudaRefinement.of(problem, Arrangement(warps=16, wanted=Wanted(False, chosen, False, cached=False)))
             for chosen in (False, True)
         )
         assert in_bins.graph.ways.bins is not None
@@ -133,7 +133,7 @@ def test_low_sweeps_in_bins_are_those_over_sources(device, problems, capacity, n
 def test_formats_that_bins_do_not_hold_are_swept_over_sources(device):
     problem = Problem(GRAPHS["skewed"])
     over_sources, in_bins = (
-        CudaRefinement.of(problem, Arrangement(warps=16, wanted=Wanted(False, chosen, False)))
+        CudaRefinement.of(problem, Arrangement(warps=16, wanted=Wanted(False, chosen, False, cached=False)))
         for chosen in (False, True)
     )
     for rounds in (over_sources, in_bins):
@@ -154,7 +154,7 @@ def test_bins_are_for_gathers_that_dominate_beyond_the_cache_and_lie_near_each_o
     targets = np.repeat(np.arange(nodes), each)
     near = (targets + 9 * np.tile(np.arange(1, each + 1), nodes)) % nodes
     graph = Graph.from_edges(np.random.default_rng(1).permutation(near) if far else near, targets, nodes=nodes)
-    chosen = Arrangement(renumber=False, warps=warps, wanted=Wanted(hot=False, deal=False, codes=False))
+    chosen = Arrangement(renumber=False, warps=warps, wanted=Wanted(hot=False, deal=False, codes=False, cached=False))
     with backends.using(host_backend):
         assert (ResidentGraph.of(Problem(graph), chosen).ways.bins is not None) is expected
         assert ResidentGraph.of(Problem(graph), chosen, value_bytes=8).ways == PLAIN
@@ -174,7 +174,9 @@ def test_rows_across_blocks_and_many_bins_a_block(gpu_backend):
         for graph in graphs_of_size.values():
             found = []
             for chosen in (False, True, True):
-                rounds = CudaRefinement.of(Problem(graph), Arrangement(warps=16, wanted=Wanted(False, chosen, False)))
+                rounds = CudaRefinement.of(
+                    Problem(graph), Arrangement(warps=16, wanted=Wanted(False, chosen, False, cached=False))
+                )
                 rounds.start(np.full(graph.nodes, 1 / graph.nodes))
                 rounds.round(FP16, gain=1e-6, tol=1e-12, norm="l1", most_low=20)
                 last = rounds.round(None, gain=0.1, tol=1e-12, norm="l1", most_low=0)

@@ -125,7 +125,9 @@ def arranged(problem, arrangement=None, value_bytes=2):
     both = [
         ResidentGraph.of(
             problem,
-            Arrangement(chosen.renumber, chosen.stretch_steps, chosen.warps, Wanted(False, False, False, by_codes)),
+            Arrangement(
+                chosen.renumber, chosen.stretch_steps, chosen.warps, Wanted(False, False, False, by_codes, cached=False)
+            ),
             value_bytes,
         )
         for by_codes in (False, True)
@@ -185,7 +187,7 @@ def test_nor_does_it_in_a_core_whose_nodes_keep_few_edges_or_many(device, monkey
     problem, found = Problem(Graph.from_edges(sources, targets)), []
     monkeypatch.setattr(peeled, "Cost", lambda: FREE)
     for by_codes in (False, True):
-        wanted = Wanted(False, False, False, by_codes)
+        wanted = Wanted(False, False, False, by_codes, cached=False)
         monkeypatch.setattr(peeled, "Wanted", lambda wanted=wanted, **_: wanted)
         core = peeled.prepared(problem, "cuda_fused")._core
         assert core.graph.kept is not None
@@ -226,7 +228,7 @@ def test_codes_are_for_large_graphs_that_they_make_smaller(
 ):
     monkeypatch.setattr(host_backend, "cache_bytes", cache_bytes)
     graph = around(nodes, 1_000_000, width)
-    chosen = Arrangement(renumber=False, warps=warps, wanted=Wanted(hot=False, bins=False, deal=False))
+    chosen = Arrangement(renumber=False, warps=warps, wanted=Wanted(hot=False, bins=False, deal=False, cached=False))
     with backends.using(host_backend):
         for value_bytes in (2, 8):
             found = ResidentGraph.of(Problem(graph), chosen, value_bytes)

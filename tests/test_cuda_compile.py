@@ -27,6 +27,7 @@ MEASURED = {
     "cpms2",
     "cpms4",
     "resident",
+    "cached",
     "codes",
     "bins",
     "ranks",

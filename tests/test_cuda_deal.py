@@ -120,7 +120,7 @@ def arranged(problem, value_bytes=2, ways=(variants.OVER_SOURCES, variants.DEALT
     """Return the graph in some ways."""
     made = []
     for way in ways:
-        wanted = Arrangement(warps=16, wanted=Wanted(False, False, way != variants.OVER_SOURCES))
+        wanted = Arrangement(warps=16, wanted=Wanted(False, False, way != variants.OVER_SOURCES, cached=False))
         graph = ResidentGraph.of(problem, wanted, value_bytes)
         if way == variants.LOW_DEALT:
             graph = replace(graph, ways=graph.ways._replace(full=None))
@@ -188,7 +188,7 @@ def test_values_are_dealt_where_few_share_a_sector_and_cells_are_long(
     drawn = np.random.default_rng(1).integers(0, nodes, 1 << 18)
     sources = drawn // 256 + np.arange(drawn.size) % 32 if near else drawn
     graph = Graph.from_edges(sources, np.arange(drawn.size) % nodes, nodes=nodes)
-    chosen = Arrangement(renumber=False, warps=16, wanted=Wanted(hot=False, bins=False, codes=False))
+    chosen = Arrangement(renumber=False, warps=16, wanted=Wanted(hot=False, bins=False, codes=False, cached=False))
     with backends.using(host_backend):
         assert ResidentGraph.of(Problem(graph), chosen).ways.way == expected
         monkeypatch.setattr(host_backend, "most_shared", 0)
@@ -207,7 +207,9 @@ def test_many_ranges_and_bins_a_block(gpu_backend):
         for graph in graphs_of_size.values():
             found = []
             for chosen in (False, True, True):
-                rounds = CudaRefinement.of(Problem(graph), Arrangement(warps=16, wanted=Wanted(False, False, chosen)))
+                rounds = CudaRefinement.of(
+                    Problem(graph), Arrangement(warps=16, wanted=Wanted(False, False, chosen, cached=False))
+                )
                 rounds.start(np.full(graph.nodes, 1 / graph.nodes))
                 rounds.round(FP16, gain=1e-6, tol=1e-12, norm="l1", most_low=20)
                 last = rounds.round(None, gain=0.1, tol=1e-12, norm="l1", most_low=0)

@@ -43,7 +43,9 @@ def shared(request, monkeypatch):
 def arranged(problem, value_bytes=2):
     """Return the graph without and with hot nodes."""
     both = [
-        ResidentGraph.of(problem, Arrangement(warps=16, wanted=Wanted(hot, bins=False, deal=False)), value_bytes)
+        ResidentGraph.of(
+            problem, Arrangement(warps=16, wanted=Wanted(hot, bins=False, deal=False, cached=False)), value_bytes
+        )
         for hot in (False, True)
     ]
     assert [graph.ways.way for graph in both] == [variants.OVER_SOURCES, variants.OVER_HOT]
@@ -95,7 +97,7 @@ def test_hot_nodes_are_for_large_graphs_most_of_whose_edges_begin_at_them(
     drawn = np.random.default_rng(1).random(nodes)
     sources = (nodes * drawn ** (4 if skewed else 1)).astype(int)
     graph = Graph.from_edges(sources, np.arange(nodes), nodes=nodes)
-    chosen = Arrangement(renumber=False, warps=warps, wanted=Wanted(bins=False, deal=False, codes=False))
+    chosen = Arrangement(renumber=False, warps=warps, wanted=Wanted(bins=False, deal=False, codes=False, cached=False))
     with backends.using(host_backend):
         for value_bytes in (2, 8):
             assert ResidentGraph.of(Problem(graph), chosen, value_bytes).ways.way == expected

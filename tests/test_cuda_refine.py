@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 import cpms
 from cpms import Graph, Status, UnsupportedError, check, format_named
 from cpms.cuda import backend as backends
-from cpms.cuda import host, numbering, stretches, variants
+from cpms.cuda import cuts, host, numbering, variants
 from cpms.cuda.numbering import Numbering
 from cpms.cuda.refinement import CudaRefinement
 from cpms.cuda.resident import Arrangement, ResidentGraph
 from cpms.cuda.shape import SHAPES
+from cpms.cuda.ways import Wanted
 from cpms.engine import Problem
 from cpms.engines import cpu, cuda_fused, reference
 from cpms.format import E5M2, FP16, FP32, FP64, FloatFormat
@@ -36,9 +37,11 @@ def compiled_together(request):
     """Compile what these tests launch on this machine at once: one by one it takes longer."""
     if host.compiler() is not None:
         each, usual = (False, True), SHAPES[16]
-        kernels = [variants.refine(storage, usual, personal=personal) for storage in FORMATS for personal in each]
-        kernels += [variants.refine(FP16, SHAPES[24], personal=False)]
-        powers = [variants.fused_power(shape, personal=personal) for shape in SHAPES.values() for personal in each]
+        way = variants.OVER_CACHED
+        kernels = [variants.refine(storage, usual, personal=own, way=way) for storage in FORMATS for own in each]
+        kernels += [variants.refine(FP16, shape, personal=False) for shape in SHAPES.values()]
+        powers = [variants.fused_power(shape, personal=own) for shape in SHAPES.values() for own in each]
+        powers += [variants.fused_power(usual, personal=own, way=way) for own in each]
         request.getfixturevalue("host_backend").compile([*kernels, *powers])
 
 
@@ -113,6 +116,7 @@ ARRANGEMENTS = [
     Arrangement(False, 3, 16),
     Arrangement(warps=24),
     Arrangement(True, 2, 24),
+    Arrangement(warps=16, wanted=Wanted(cached=False)),
 ]
 
 
@@ -322,11 +326,11 @@ def test_power_iteration_is_in_float64_only(engine):
 )
 @few
 def test_stretches_are_in_order_and_none_is_empty(ended, warps):
-    before = np.append(0, np.cumsum(ended))
-    used = min(warps, len(ended))
-    cuts = stretches._cuts(before, used)
-    assert cuts[0] == 0
-    assert (np.diff(np.append(cuts, len(ended))) >= 1).all()
+    cost = np.append(0, np.cumsum(np.array(ended) + 100))
+    begins = cuts.of_all(cost, warps)
+    assert begins[0] == 0
+    assert len(begins) == min(warps, len(ended))
+    assert (np.diff(np.append(begins, len(ended))) >= 1).all()
 
 
 @pytest.fixture(scope="module")

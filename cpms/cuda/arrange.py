@@ -25,8 +25,6 @@ SLOT_BYTES = 4 + MARK_BYTES
 _SECTOR_BYTES = 32
 _SAMPLED = 4096
 """Steps looked at."""
-STEP_COST = 100
-"""What 256 edges cost in a sweep, in rows."""
 
 
 class Rows(Protocol):
@@ -143,6 +141,19 @@ class Slots:
         arrays = current().arrays
         bounds = (arrays.arange(self.steps + 1, dtype=np.int64) * WHOLE_VALUES).clip(0, self.count)
         return current().to_host(arrays.searchsorted(self.starts[1:], bounds.astype(np.uint32), side="right"))
+
+    def beginning_steps(self, rows: np.ndarray[Any, Any]) -> Slots:
+        """Return slots in which some rows, given in order, begin steps: the row before each is longer."""
+        arrays = current().arrays
+        starts = current().to_host(self.starts[arrays.asarray(rows)]).astype(np.int64)
+        longer, shift = np.empty_like(starts), 0
+        for i, start in enumerate(starts.tolist()):
+            longer[i] = -(start + shift) % WHOLE_VALUES
+            shift += longer[i]
+        added = arrays.zeros(len(self.starts), np.uint32)
+        added[arrays.asarray(rows)] = arrays.asarray(longer.astype(np.uint32))
+        moved = self.starts + arrays.cumsum(added, dtype=np.uint32)
+        return Slots(moved, self.count + int(shift), self.indptr, self.numbering)
 
     def tasks(self, steps: int, *, blocks: int = BLOCKS) -> Tasks:
         """Cut the slots into tasks of so many steps."""

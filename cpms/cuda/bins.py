@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from cpms.cuda import arrange
 from cpms.cuda.backend import current
+from cpms.cuda.cuts import equal_cuts, streamed_costs
 from cpms.cuda.shape import BIN_GROUPS, BINNED
 from cpms.cuda.variants import WHOLE_VALUES
 
@@ -83,7 +84,7 @@ class Bins:
     def cut(cls, slots: arrange.Slots, marks: Any, block_begins: Integers, begins: Integers, values: Values) -> Bins:
         """Share bins that begin at these steps, and end at the last of ``begins``, among the warps of blocks."""
         arrays = current().arrays
-        stretch_begins = equal_cuts(_cost(slots), begins[:-1], begins[1:], BINNED.warps)
+        stretch_begins = equal_cuts(streamed_costs(slots), begins[:-1], begins[1:], BINNED.warps)
         steps = np.diff(np.column_stack([stretch_begins, begins[1:]]), axis=1)
         first_rows = _rows_of(slots, stretch_begins.ravel())
         of_block = np.searchsorted(begins, np.append(block_begins, slots.steps))
@@ -131,39 +132,8 @@ def pay(sources: Any) -> bool:
 
 def begins_of_blocks(slots: arrange.Slots, blocks: int) -> Integers:
     """Return the first step of each block, shape (blocks,): all have about the same to do."""
-    (begins,) = equal_cuts(_cost(slots), np.array([0]), np.array([slots.steps]), blocks)
+    (begins,) = equal_cuts(streamed_costs(slots), np.array([0]), np.array([slots.steps]), blocks)
     return np.asarray(begins)
-
-
-def _cost(slots: arrange.Slots) -> Integers:
-    """Return what all steps before each one cost, and all of them."""
-    cost: Integers = slots.rows_before + arrange.STEP_COST * np.arange(slots.steps + 1)
-    return cost
-
-
-def equal_cuts(cost: Integers, begins: Integers, ends: Integers, parts: int) -> Integers:
-    """Return where parts of about equal cost begin within each of some stretches of steps.
-
-    Parameters
-    ----------
-    cost : array of int, shape (steps + 1,)
-        Of all steps before.
-    begins, ends : arrays of int, shape (stretches,)
-    parts : int
-
-    Returns
-    -------
-    array of int, shape (stretches, parts)
-
-    Examples
-    --------
-    >>> equal_cuts(np.array([0, 1, 2, 3, 4, 8]), np.array([0, 2]), np.array([4, 5]), 2).tolist()
-    [[0, 2], [2, 5]]
-    """
-    total = cost[ends] - cost[begins]
-    wanted = cost[begins, None] + total[:, None] * np.arange(parts) // parts
-    found: Integers = np.clip(np.searchsorted(cost, wanted), begins[:, None], ends[:, None])
-    return found
 
 
 def evenly(begins: Integers, ends: Integers, parts: Integers) -> tuple[Integers, Integers]:

@@ -134,9 +134,9 @@ class PeeledRefinement(Refinement):
 
     def _resident(self) -> ResidentGraph:
         split = self._split
-        slots = Slots.of(split)
-        edges = Stretches.of(slots, split, DEFAULT.steps_for(split.nodes))
-        ways = Ways.of(edges, slots, split.nodes, wanted=Wanted(hot=False))
+        steps, wanted = DEFAULT.steps_for(split.nodes), Wanted(hot=False)
+        edges, slots = Stretches.of(Slots.of(split), split, steps, cached=wanted.as_cached)
+        ways = Ways.of(edges, slots, split.nodes, wanted=wanted)
         return ResidentGraph(
             nodes=split.nodes,
             damping=self.damping,

@@ -110,7 +110,12 @@ class ResidentGraph:
 
         steps = arrangement.steps_for(graph.nodes, value_bytes)
         slots = arrange.Slots.of(graph, chosen)
-        edges = Stretches.of(slots, graph, steps, warps=arrangement.warps)
+        edges, slots = Stretches.of(
+            *(slots, graph, steps),
+            value_bytes=value_bytes,
+            warps=arrangement.warps,
+            cached=arrangement.wanted.as_cached,
+        )
         ways = Ways.of(edges, slots, graph.nodes, value_bytes, arrangement.wanted)
         return cls(
             nodes=graph.nodes,

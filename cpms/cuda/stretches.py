@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from cpms.cuda import arrange
+from cpms.cuda import arrange, cuts
 from cpms.cuda.backend import current
 from cpms.cuda.shape import SHAPES, Shape
 from cpms.cuda.variants import WHOLE_VALUES
@@ -33,6 +32,8 @@ class Stretches:
         First step of each stretch and behind the last; row of its first slot; stretch in which that begins.
     pieces : device array of uint64
         What stretches leave of rows that go on in the next; all ones where there is nothing.
+    cached : bool
+        Whether they are cut for ``cached_walk.cuh``: no warp has two, and the last of a block may be empty.
     """
 
     shape: Shape
@@ -45,6 +46,7 @@ class Stretches:
     first_rows: Any
     first_stretches: Any
     pieces: Any
+    cached: bool = False
 
     @classmethod
     def of(
@@ -53,39 +55,65 @@ class Stretches:
         graph: arrange.Rows,
         stretch_steps: int,
         *,
+        value_bytes: int = 2,
         warps: int | None = None,
         columns: arrange.Columns | None = None,
-    ) -> Stretches:
-        """Cut a graph's slots; small graphs take fewer blocks."""
+        cached: bool | None = None,
+    ) -> tuple[Stretches, arrange.Slots]:
+        """Cut a graph's slots; return them, too: they are others where blocks begin with rows.
+
+        Small graphs take fewer blocks.
+
+        Parameters
+        ----------
+        stretch_steps : int
+            Steps in a stretch; 0 for one long stretch a warp.
+        value_bytes : int
+            Of what sweeps gather.
+        warps : int, optional
+            A multiprocessor, one of `SHAPES`.
+        cached : bool, optional
+            Whether sweeps are those of graphs in the device's cache; by default where it is. There warps are 16, of one
+            stretch each.
+        """
         arrays = current().arrays
         sources, marks, _ = slots.place(graph, columns)
-        shape = SHAPES[warps or _warps_for(sources, graph.nodes)]
-        most_blocks = current().resident_blocks(shape)
-        sources = arrange.for_lanes(sources, 32)
-        if stretch_steps == 0:
-            most = most_blocks * shape.warps
-            begins = _cuts(slots.rows_before, min(most, slots.steps))
-        else:
+        streamed = arrange.SLOT_BYTES * sources.size + _NODE_BYTES * graph.nodes
+        fits = streamed <= current().cache_bytes
+        shape = SHAPES[warps or _warps_for(sources, streamed, cached=fits)]
+        cached = (fits if cached is None else cached) and shape == SHAPES[16] and not stretch_steps
+        blocks = _blocks_for(shape, -(-slots.steps // stretch_steps) if stretch_steps else slots.steps)
+        if cached:
+            cost = cuts.cached_costs(slots, sources, value_bytes)
+            found = cuts.at_rows(slots, cuts.of_all(cost, blocks))
+            if found is None:
+                begins = cuts.of_all(cost, blocks * shape.warps)
+            else:
+                slots, block_begins = found
+                sources, marks, _ = slots.place(graph, columns)
+                begins = cuts.of_blocks(cuts.cached_costs(slots, sources, value_bytes), block_begins, shape.warps)
+        elif stretch_steps:
             begins = np.arange(0, slots.steps, stretch_steps)
+        else:
+            begins = cuts.of_all(cuts.streamed_costs(slots), blocks * shape.warps)
         count = len(begins)
-        # One block a multiprocessor where that is enough: a warp that shares its scheduler with few is done sooner.
-        few = count <= current().processors * shape.warps
-        blocks = max(1, min(most_blocks, current().processors if few else count, count))
         first_slots = arrays.asarray((begins * WHOLE_VALUES).astype(np.uint32))
         rows = arrays.searchsorted(slots.starts, first_slots, side="right") - 1
         first = arrays.searchsorted(first_slots, slots.starts[rows], side="right") - 1
-        return cls(
+        made = cls(
             shape=shape,
             blocks=blocks,
             each=min(shape.warps, -(-count // blocks)),
             steps=slots.steps,
-            sources=sources,
+            sources=arrange.for_lanes(sources, 32),
             marks=marks,
             begins=arrays.asarray(np.append(begins, slots.steps).astype(np.uint32)),
             first_rows=rows.astype(np.uint32),
             first_stretches=first.astype(np.uint32),
             pieces=arrays.full(count, np.uint64(2**64 - 1), np.uint64),
+            cached=cached,
         )
+        return made, slots
 
     @classmethod
     def none(cls) -> Stretches:
@@ -108,29 +136,20 @@ class Stretches:
         return sum(int(part.nbytes) for part in self.arguments)
 
 
-def _cuts(rows_before: npt.NDArray[np.int64], warps: int) -> npt.NDArray[np.int64]:
-    """Return the first step of each warp: stretches of about equal cost, none of them empty.
+def _blocks_for(shape: Shape, stretches: int) -> int:
+    """Return the blocks of warps that have so many stretches: one a multiprocessor where that is enough.
 
-    Examples
-    --------
-    >>> _cuts(np.array([0, 1, 2, 3, 256]), 2).tolist()
-    [0, 3]
+    A warp that shares its scheduler with few is done sooner.
     """
-    steps = len(rows_before) - 1
-    cost = np.arange(steps + 1) * arrange.STEP_COST + rows_before
-    places = np.arange(warps)
-    cuts = np.searchsorted(cost[:-1], places * cost[-1] // max(warps, 1))
-    ascending: npt.NDArray[np.int64] = np.maximum.accumulate(cuts - places) + places
-    return np.minimum(ascending, steps - warps + places)
+    most, processors = current().resident_blocks(shape), current().processors
+    few = stretches <= processors * shape.warps
+    return max(1, min(most, processors if few else most, stretches))
 
 
-def _warps_for(sources: Any, nodes: int) -> int:
-    """Return the warps a multiprocessor that sweep slots of these sources, in steps, the fastest.
+def _warps_for(sources: Any, streamed: int, *, cached: bool) -> int:
+    """Return the warps a multiprocessor that sweep slots of these sources, by slot, the fastest.
 
     Few leave each more of the first-level cache, and meet sooner: where sectors of 16-bit values that gathers fetch are
     more bytes than those that streams bring, or all of it fits in the device's cache. Else many have more on its way.
     """
-    streamed = arrange.SLOT_BYTES * sources.size + _NODE_BYTES * nodes
-    if streamed <= current().cache_bytes:
-        return 16
-    return 16 if arrange.gathered_bytes(sources, 2) > streamed else 24
+    return 16 if cached or arrange.gathered_bytes(sources, 2) > streamed else 24

@@ -41,6 +41,7 @@ _FILES = {
     "place_edges": "arrange.cu",
     "mark_ends": "arrange.cu",
     "count_ends": "arrange.cu",
+    "count_lines": "arrange.cu",
     "place_columns": "arrange.cu",
     "fill_values": "arrange.cu",
     "find_heads": "codes.cu",
@@ -54,12 +55,14 @@ _FILES = {
     "to_shares": "shares.cu",
     "from_shares": "shares.cu",
     "refine": "refine.cu",
+    "refine_cached": "refine.cu",
     "refine_over_codes": "refine.cu",
     "refine_hot": "refine.cu",
     "refine_in_bins": "refine.cu",
     "refine_low_dealt": "refine.cu",
     "refine_dealt": "refine.cu",
     "fused_power": "fused_power.cu",
+    "fused_power_cached": "fused_power.cu",
     "fused_power_over_codes": "fused_power.cu",
     "fused_power_hot": "fused_power.cu",
     "fused_power_dealt": "fused_power.cu",
@@ -116,6 +119,7 @@ class Way(NamedTuple):
 
 
 OVER_SOURCES = Way("", 0, counts_are_bytes=False)
+OVER_CACHED = Way("_cached", 0, counts_are_bytes=False)
 OVER_CODES = Way("_over_codes", 0, counts_are_bytes=True)
 OVER_HOT = Way("_hot", HOT_SHARED_BYTES, counts_are_bytes=False)
 IN_BINS = Way("_in_bins", BIN_SHARED_BYTES, counts_are_bytes=True)
@@ -484,7 +488,9 @@ def topk(real: str, most: int) -> Variant:
 
 TOPK_SIZES = (16, 32, 64, 128, 256, 512, 1024)
 """Lengths of the lists that `topk` merges; shorter ones would save nothing."""
-ARRANGING = tuple(map(Variant, ("place_edges", "mark_ends", "count_ends", "place_columns", "fill_values")))
+ARRANGING = tuple(
+    map(Variant, ("place_edges", "mark_ends", "count_ends", "count_lines", "place_columns", "fill_values"))
+)
 GATHERS = {
     8: Variant("gather", ("u8",), ("unsigned char",)),
     16: Variant("gather", ("u16",), ("unsigned short",)),
@@ -579,6 +585,16 @@ def resident(stored: Iterable[FloatFormat], *, personal: bool) -> Iterator[Varia
             yield refine(storage, shape, personal=personal, partial=True)
 
 
+def over_cached(stored: Iterable[FloatFormat]) -> Iterator[Variant]:
+    """Yield resident kernels of graphs that fit in the cache."""
+    stored = list(stored)
+    for personal in (False, True):
+        yield fused_power(BINNED, personal=personal, way=OVER_CACHED)
+        for storage in stored:
+            yield refine(storage, BINNED, personal=personal, way=OVER_CACHED)
+            yield refine(storage, BINNED, personal=personal, partial=True, way=OVER_CACHED)
+
+
 def over_codes(stored: Iterable[FloatFormat]) -> Iterator[Variant]:
     """Yield resident kernels that find sources by codes; with rows of one's own, of the first format alone."""
     stored = list(stored)
@@ -652,6 +668,7 @@ def every() -> dict[str, list[Variant]]:
         **groups,
         "resident": list(resident(stored, personal=False)),
         "resident, personal": list(resident(stored, personal=True)),
+        "cached": list(over_cached(stored)),
         "codes": list(over_codes(stored)),
         # NVRTC's fast modes add up the shared memory of these and of those above, if they are in one program.
         "bins": list(in_bins(stored, IN_BINS)),

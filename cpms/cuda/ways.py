@@ -15,7 +15,7 @@ from cpms.cuda.codes import Codes
 from cpms.cuda.deal import Deal
 from cpms.cuda.shape import BIN_SHARED_BYTES, BINNED, BINNED_BYTES, DEALT_SHARED_BYTES, HOT_SHARED_BYTES
 from cpms.cuda.stretches import Stretches
-from cpms.cuda.variants import DEALT, IN_BINS, LOW_DEALT, OVER_CODES, OVER_HOT, OVER_SOURCES, Way
+from cpms.cuda.variants import DEALT, IN_BINS, LOW_DEALT, OVER_CACHED, OVER_CODES, OVER_HOT, OVER_SOURCES, Way
 from cpms.cuda.vectors import vector_length
 
 _FLOAT64_BYTES = 8
@@ -32,12 +32,19 @@ class Wanted(NamedTuple):
     """Ways that somebody wants (True), does not want (False), or that are taken where they pay (None).
 
     There is one way: codes, if wanted, else one of the others; or codes where these pay and none of the others does.
+    Graphs in the device's cache have their own, ``cached``, unless another is wanted.
     """
 
     hot: bool | None = None
     bins: bool | None = None
     deal: bool | None = None
     codes: bool | None = None
+    cached: bool | None = None
+
+    @property
+    def as_cached(self) -> bool | None:
+        """Whether edges are to be cut for graphs in the cache."""
+        return False if self.hot or self.bins or self.deal or self.codes else self.cached
 
 
 WHAT_PAYS = Wanted()
@@ -57,6 +64,13 @@ class Hot(NamedTuple):
     def nbytes(self) -> int:
         """Bytes of device memory."""
         return 0
+
+
+class Cached(NamedTuple):
+    """The graph is in the cache: there is nothing besides its sources."""
+
+    arguments: tuple[()] = ()
+    nbytes: int = 0
 
 
 class Coded(NamedTuple):
@@ -95,6 +109,7 @@ class Ways(NamedTuple):
         Of what low sweeps, and float64 sweeps, ask for.
     coded : Coded, optional
         In place of sources.
+    cached : Cached, optional
     """
 
     hot: Hot | None = None
@@ -102,6 +117,7 @@ class Ways(NamedTuple):
     low: Deal | None = None
     full: Deal | None = None
     coded: Coded | None = None
+    cached: Cached | None = None
 
     @classmethod
     def of(
@@ -123,6 +139,8 @@ class Ways(NamedTuple):
         value_bytes : int
             What most sweeps read of a node: 8 where all are in float64.
         """
+        if edges.cached:
+            return cls(cached=Cached())
         choice = _Choice(edges, slots, nodes, edges.nbytes > current().cache_bytes)
         if edges.shape == BINNED and not wanted.codes:
             found = cls._of_shared(choice, value_bytes, wanted)
@@ -151,7 +169,7 @@ class Ways(NamedTuple):
         """The way, where low sweeps read values that bins may hold."""
         chosen = (
             *((self.full, DEALT), (self.low, LOW_DEALT), (self.bins, IN_BINS)),
-            *((self.hot, OVER_HOT), (self.coded, OVER_CODES)),
+            *((self.hot, OVER_HOT), (self.coded, OVER_CODES), (self.cached, OVER_CACHED)),
         )
         return next((way for part, way in chosen if part is not None), OVER_SOURCES)
 

@@ -48,6 +48,32 @@ _STYLE = {
 }
 
 
+def faster_figure(table: pd.DataFrame, by: str) -> Figure:
+    """Draw how many times faster each graph's sweeps are, by the bits of a value: columns graph, bits and times faster.
+
+    Parameters
+    ----------
+    table : DataFrame
+    by : str
+        What makes them faster.
+    """
+    import matplotlib.pyplot as plt
+
+    graphs = list(dict.fromkeys(table.graph))
+    figure, axes = plt.subplots(figsize=(7, 0.8 + 0.2 * len(graphs)))
+    for place, bits in enumerate(sorted(set(table.bits.tolist()))):
+        part = table[table.bits == bits]
+        faster = part.set_index("graph").reindex(graphs)["times faster"]
+        heights = [i + 0.12 * (place - 1.5) for i in range(len(graphs))]
+        axes.plot(faster, heights, "o", ms=3.5, color=PALETTE[bits], label=f"{bits} bits a value")
+    axes.axvline(1.0, color="#222222", linewidth=0.6)
+    axes.set(xlabel=f"times faster {by}")
+    axes.set_yticks(range(len(graphs)), graphs)
+    axes.invert_yaxis()
+    axes.legend()
+    return figure
+
+
 class Output:
     """Where a show program puts its tables and figures; the same rows always give the same bytes."""
 

@@ -162,11 +162,12 @@ class DeviceRows:
 
     def _resident(self, own: Graph, value_bytes: int) -> ResidentGraph:
         arrays, rows, problem = current().arrays, self.rows, self.problem
-        some = own.nodes > 0
         # The same for both exchanges, and so is the order of sums: what is read is what the cache has to hold.
         steps = DEFAULT.steps_for(self.read_values, value_bytes)
         columns = arrange.Columns(self.exchange.places(rows), self.exchange.values)
-        edges = Stretches.of(arrange.Slots.of(own), own, steps, columns=columns) if some else Stretches.none()
+        edges = Stretches.none()
+        if own.nodes:
+            edges, _ = Stretches.of(arrange.Slots.of(own), own, steps, columns=columns, cached=False)
         return ResidentGraph(
             nodes=own.nodes,
             damping=problem.damping,

@@ -2,14 +2,12 @@
 
 import pandas as pd
 
-from cpms.experiment.present import PALETTE, label, shortened
+from cpms.experiment.present import faster_figure, label, shortened
 
 NEEDS = ["gpu_codes"]
 
 
 def show(rows, out):
-    import matplotlib.pyplot as plt
-
     rows = rows[rows.status == "ok"]
     table = pd.DataFrame([line for _, row in rows.iterrows() for line in _lines(row)])
     out.table(
@@ -18,18 +16,7 @@ def show(rows, out):
         "(32 where those of 256 edges lie 2^15 nodes apart) and degrees of 8; bytes that a sweep must move, values "
         "gathered not counted; gathers alone, by the same names of sources",
     )
-    figure, axes = plt.subplots(figsize=(7, 3.2))
-    graphs = list(dict.fromkeys(table.graph))
-    for place, (bits, part) in enumerate(table.groupby("bits")):
-        faster = part.set_index("graph").reindex(graphs)["times faster"]
-        axes.plot(faster, [i + 0.12 * (place - 1.5) for i in range(len(graphs))], "o", ms=3.5, color=PALETTE[bits])
-        axes.plot([], [], "o", ms=3.5, color=PALETTE[bits], label=f"{bits} bits a value")
-    axes.axvline(1.0, color="#222222", linewidth=0.6)
-    axes.set(xlabel="times faster by codes")
-    axes.set_yticks(range(len(graphs)), graphs)
-    axes.invert_yaxis()
-    axes.legend()
-    out.figure(figure)
+    out.figure(faster_figure(table, "by codes"))
 
 
 def _lines(row):

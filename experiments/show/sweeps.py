@@ -6,7 +6,7 @@ import pandas as pd
 from cpms.experiment.present import label, shortened
 
 NEEDS = ["gpu_sweeps"]
-BESIDE = ["gpu_refine", "gpu_codes"]
+BESIDE = ["gpu_refine", "gpu_codes", "gpu_cached"]
 WITHOUT = {
     "renumbering": ["as chosen, file order"],
     "short stretches": ["a stretch a warp"],
@@ -30,14 +30,17 @@ def show(rows, out, beside):
     best = table.sort_values("sweep us").groupby(["graph", "storage"], sort=False).first().reset_index()
     out.table(best, suffix="_best", caption="The fastest arrangement of each graph and storage")
     out.figure(_figure(table))
-    coded, solved = (_of(experiment, beside) for experiment in ("gpu_codes", "gpu_refine"))
-    bought = _bought(table).join(_bought_by_codes(coded), how="outer").join(_bought_by_solves(solved), how="outer")
+    coded, cached, solved = (_of(experiment, beside) for experiment in ("gpu_codes", "gpu_cached", "gpu_refine"))
+    by_way = _bought_by(coded, "codes", "16-bit sources"), _bought_by(cached, "cached", "made for the cache")
+    bought = _bought(table)
+    for more in (*by_way, _bought_by_solves(solved)):
+        bought = bought.join(more, how="outer")
     out.table(
         bought.reset_index(),
         suffix="_ablation",
         caption="What each lever bought, times faster: of a 16-bit sweep against the same without the lever (or the "
-        "slower choice of warps; what shared memory holds needs 16; 16-bit sources "
-        f"{'' if coded.empty else f'on {coded.gpu.iloc[0]} '}as table codes has them); of a whole solve, fewer bits "
+        "slower choice of warps; what shared memory holds needs 16; 16-bit sources and sweeps made for the cache as "
+        f"tables codes and cached have them, on {_gpus(coded, cached)}); of a whole solve, fewer bits "
         "against fused fp64, extrapolation against bits alone, passes around the core against sweeps over all nodes",
     )
     out.figure(_ablation(bought), suffix="_ablation")
@@ -102,11 +105,15 @@ def _of(experiment, rows):
     return rows[(rows.experiment == experiment) & (rows.status == "ok")] if len(rows) else rows
 
 
-def _bought_by_codes(rows):
+def _gpus(*recorded):
+    return " and ".join(dict.fromkeys(gpu for rows in recorded if len(rows) for gpu in rows.gpu)) or "no GPU"
+
+
+def _bought_by(rows, way, lever):
     found = {}
     for _, row in rows.iterrows():
-        by_codes = {r["arrangement"]["codes"]: r["sweep_us"] for r in row.results if r["storage"] == "fp16"}
-        found[shortened(label(row))] = {"16-bit sources": by_codes[False] / by_codes[True]}
+        us = {r["arrangement"][way]: r["sweep_us"] for r in row.results if r["storage"] == "fp16"}
+        found[shortened(label(row))] = {lever: us[False] / us[True]}
     return pd.DataFrame.from_dict(found, orient="index").rename_axis("graph")
 
 

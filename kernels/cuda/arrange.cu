@@ -46,6 +46,33 @@ CPMS_DEVICE void count_ends(u16* marks, u32 steps) {
     }
 }
 
+// How many lines of so many values each step of 256 slots touches whose values are at `sources`, 32 slots at a time.
+CPMS_DEVICE void count_lines(const u32* sources, u32 steps, u32 line_values, u16* touched) {
+    constexpr int together = 32;
+    const u32 threads = gridDim.x * blockDim.x;
+    for (u32 step = blockIdx.x * blockDim.x + threadIdx.x; step < steps; step += threads) {
+        u32 found = 0;
+        for (u32 group = 0; group < 256 / together; ++group) {
+            const Quad* const from = (const Quad*)(sources + (u64)step * 256 + group * together);
+            u32 line[together];
+#pragma unroll
+            for (int q = 0; q < together / 4; ++q) {
+                const Quad four = from[q];
+#pragma unroll
+                for (int k = 0; k < 4; ++k) line[4 * q + k] = four.word[k] / line_values;
+            }
+#pragma unroll
+            for (int i = 0; i < together; ++i) {
+                bool is_new = true;
+#pragma unroll
+                for (int j = 0; j < i; ++j) is_new = is_new && line[j] != line[i];
+                found += is_new;
+            }
+        }
+        touched[step] = (u16)found;
+    }
+}
+
 // Entry c of row j goes to c * length + j; everything else is `nowhere`, with weight 0.
 CPMS_DEVICE void place_columns(const u32* starts, const u32* sources, const double* weights, u32 rows,
                                u32 width, u32 length, u32 nowhere, u32* out_sources, double* out_weights) {
@@ -87,6 +114,11 @@ CPMS_DEVICE void fill_values(const u32* sources, const double* shares, u64 entri
 #define CPMS_COUNT_ENDS(NAME)                                                                         \
     extern "C" __global__ void __launch_bounds__(256) NAME(unsigned short* marks, unsigned steps) {   \
         cpms::count_ends(marks, steps);                                                               \
+    }
+#define CPMS_COUNT_LINES(NAME)                                                                        \
+    extern "C" __global__ void __launch_bounds__(256)                                                 \
+        NAME(const unsigned* sources, unsigned steps, unsigned line_values, unsigned short* touched) { \
+        cpms::count_lines(sources, steps, line_values, touched);                                      \
     }
 #define CPMS_PLACE_COLUMNS(NAME)                                                                      \
     extern "C" __global__ void __launch_bounds__(256)                                                 \

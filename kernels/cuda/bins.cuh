@@ -77,7 +77,7 @@ struct Coming {
     CPMS_DEVICE void load(int slot, const Bins& bins, u32 step) {
         step = smaller(step, bins.steps - 1);
         places[slot] = load_word((const Quad*)bins.places + (u64)step * 32 + threadIdx.x % 32, Streaming{});
-        reload(mark[slot], bins.marks + (u64)step * 32 + threadIdx.x % 32);
+        reload(mark[slot], bins.marks + (u64)step * 32 + threadIdx.x % 32, Streaming{});
     }
     template <class Word, bool Listed>
     CPMS_DEVICE void begin(const Bins& bins, Stage<Word, Listed> stage) {

@@ -61,6 +61,16 @@ CPMS_DEVICE void fused_power(Way& way, const Nodes& nodes, double tol, u32 norm,
         cpms::OverSources way{edges, room};                                                        \
         CPMS_POWER(way, __VA_ARGS__)                                                               \
     }
+// Of a graph in the cache.
+#define CPMS_FUSED_POWER_CACHED(NAME, THREADS, BLOCKS, ...)                                        \
+    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                  \
+        NAME(CPMS_EDGES_PARAMETERS, CPMS_POWER_PARAMETERS) {                                       \
+        __shared__ cpms::CachedRoom room;                                                          \
+        const cpms::Grid grid(partials, came);                                                     \
+        const cpms::Edges edges = CPMS_EDGES;                                                      \
+        cpms::OverCached way(edges, room);                                                         \
+        CPMS_POWER(way, __VA_ARGS__)                                                               \
+    }
 // Sources by codes.
 #define CPMS_FUSED_POWER_OVER_CODES(NAME, THREADS, BLOCKS, ...)                                    \
     extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                  \

@@ -30,6 +30,7 @@ struct alignas(16) Quad {
 struct Default {};    // in all caches
 struct ReadOnly {};   // in all caches, by the read-only path: nothing writes it during the kernel
 struct Streaming {};  // first to be evicted: it is read once
+struct InOrder {};    // in all caches, as by default, but loads stay in the order they are written in
 struct LastUse {};    // not in the first-level cache: it will not be read again
 
 CPMS_DEVICE u64 bits_of(double value) {
@@ -109,6 +110,7 @@ CPMS_DEVICE float single_of(u32 bits) {
     }
 CPMS_LOADS(ReadOnly, ".nc")
 CPMS_LOADS(Streaming, ".cs")
+CPMS_LOADS(InOrder, "")
 CPMS_LOADS(LastUse, ".nc.L1::no_allocate")
 #undef CPMS_LOADS
 
@@ -123,15 +125,21 @@ CPMS_DEVICE Word load_word(const Word* at, Policy) {
 }
 #endif
 
-// Loads a word that is read once over an older one. Were it another variable, the compiler might copy it from register
-// to register as soon as it has been asked for, and wait for it there.
-CPMS_DEVICE void reload(u32& word, const u16* at) {
+// Loads a word over an older one. Were it another variable, the compiler might copy it from register to register as soon
+// as it has been asked for, and wait for it there.
 #if defined(__CUDA_ARCH__)
+CPMS_DEVICE void reload(u32& word, const u16* at, Streaming) {
     asm volatile("ld.global.cs.u16 %0, [%1];" : "+r"(word) : "l"(at));
-#else
-    word = *at;
-#endif
 }
+CPMS_DEVICE void reload(u32& word, const u16* at, InOrder) {
+    asm volatile("ld.global.u16 %0, [%1];" : "+r"(word) : "l"(at));
+}
+#else
+template <class Policy>
+CPMS_DEVICE void reload(u32& word, const u16* at, Policy) {
+    word = *at;
+}
+#endif
 
 // Asks for what will be loaded soon: the second-level cache has it by then.
 CPMS_DEVICE void fetch_ahead(const void* at) {

@@ -125,6 +125,16 @@ CPMS_DEVICE void refine(Full& over_full, Low& over_low, const Nodes& nodes, cons
         cpms::OverSources way{edges, room};                                                        \
         CPMS_ITERATE(way, way, __VA_ARGS__)                                                        \
     }
+// Of a graph in the cache.
+#define CPMS_REFINE_CACHED(NAME, THREADS, BLOCKS, ...)                                             \
+    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                  \
+        NAME(CPMS_EDGES_PARAMETERS, CPMS_ITERATE_PARAMETERS) {                                     \
+        __shared__ cpms::CachedRoom room;                                                          \
+        const cpms::Grid grid(partials, came);                                                     \
+        const cpms::Edges edges = CPMS_EDGES;                                                      \
+        cpms::OverCached way(edges, room);                                                         \
+        CPMS_ITERATE(way, way, __VA_ARGS__)                                                        \
+    }
 // Sources by codes.
 #define CPMS_REFINE_OVER_CODES(NAME, THREADS, BLOCKS, ...)                                         \
     extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                  \

@@ -155,7 +155,8 @@ CPMS_DEVICE typename Raw<F>::Word value_at(const u8* z, u32 i) {
 }
 
 // A lane's sources of a step, 32 bits each.
-struct Named {
+template <class Policy>
+struct NamedIn {
     u32 source[slots_each];
 
     CPMS_DEVICE void begin(const Edges& edges, u32 step) { load(edges, step); }
@@ -170,7 +171,7 @@ struct Named {
         const Quad* const at = (const Quad*)(edges.sources + (u64)step * step_slots) + threadIdx.x % 32;
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
-            const Quad four = load_word(at + 32 * half, Streaming{});
+            const Quad four = load_word(at + 32 * half, Policy{});
 #pragma unroll
             for (int k = 0; k < 4; ++k) source[4 * half + k] = four.word[k];
         }
@@ -181,6 +182,7 @@ struct Named {
         for (int k = 0; k < slots_each; ++k) word[k] = value_at<F>(values, source[k]);
     }
 };
+using Named = NamedIn<Streaming>;
 
 // What a warp has read of a step to come, and of its first stretch. The first may be read before the values that it asks
 // for are there. Sources are Named, or as in coded_walk.cuh.
@@ -209,7 +211,7 @@ struct AheadBy {
         sources.load(edges, step);
     }
     CPMS_DEVICE void load_mark(const cpms::Edges& edges) {
-        reload(mark, edges.marks + (u64)step * 32 + threadIdx.x % 32);
+        reload(mark, edges.marks + (u64)step * 32 + threadIdx.x % 32, Streaming{});
     }
 };
 using Ahead = AheadBy<Named>;
@@ -232,6 +234,8 @@ struct Met {
     bool ends_open;
     typename AtEnd::Loaded loaded[early];
 
+    // What is not loaded early is `expected`, unless it is in the cache anyhow.
+    template <bool expected = true>
     CPMS_DEVICE void meet(u32 mark, u32 row, u32 rows, const AtEnd& at_end) {
         const u32 lane = threadIdx.x % 32;
         slot_ends = mark & 0xFF, before = mark >> 8;
@@ -243,8 +247,10 @@ struct Met {
             // Where a branch ends its loads are waited for; but float64 has no registers for more.
             if (early > 1 || ended > 0) loaded[j] = at_end.load(smaller(row + (i < ended ? i : 0), rows - 1));
         }
+        if constexpr (expected) {
 #pragma unroll 1
-        for (u32 i = 32 * early + lane; i < ended; i += 32) at_end.expect(row + i);
+            for (u32 i = 32 * early + lane; i < ended; i += 32) at_end.expect(row + i);
+        }
     }
 };
 

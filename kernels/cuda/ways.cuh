@@ -1,5 +1,6 @@
 // The ways in which a sweep may go over edges. What is read before values are there begins by `expect`; a sweep follows.
 #pragma once
+#include "cached_walk.cuh"
 #include "deal.cuh"
 #include "hot.cuh"
 #include "coded_walk.cuh"
@@ -25,6 +26,25 @@ struct OverNamed {
 };
 using OverSources = OverNamed<Edges, Named, false>;
 using OverCodes = OverNamed<CodedEdges, NamedByCodes, true>;
+
+// Over sources of a graph that is in the cache.
+struct OverCached {
+    static constexpr bool counts_are_bytes = false;
+    const Edges& edges;
+    CachedRoom& room;
+    CachedAhead ahead;
+
+    CPMS_DEVICE OverCached(const Edges& all, CachedRoom& shared) : edges(all), room(shared) { room.begin(edges); }
+
+    template <class F>
+    CPMS_DEVICE void expect() {
+        ahead.begin(edges, room);
+    }
+    template <class F, class AtEnd>
+    CPMS_DEVICE void sweep(const u8* z, AtEnd& at_end) {
+        CachedWalk<F>{edges, ahead, z, room}.over(at_end);
+    }
+};
 
 // Over sources, but the values of the first nodes are in shared memory.
 struct OverHot {

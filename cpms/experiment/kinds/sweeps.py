@@ -30,6 +30,7 @@ from cpms.precision import FLOAT64
 from cpms.quantising import quantiser
 
 _NEVER = 1e-300
+_LATER = "codes", "cached"
 
 
 class Lie(Strict):
@@ -42,16 +43,17 @@ class Lie(Strict):
     bins: bool | None = None
     deal: bool | None = None
     codes: bool | None = None
+    cached: bool | None = None
 
     @model_serializer(mode="wrap")
     def _as_recorded(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Name codes only where they are chosen, as rows do that were recorded before there were any."""
+        """Name later ways only where they are chosen, as rows do that were recorded before there were any."""
         fields: dict[str, Any] = written(self)
-        return {name: value for name, value in fields.items() if name != "codes" or value is not None}
+        return {name: value for name, value in fields.items() if name not in _LATER or value is not None}
 
     def arrangement(self) -> Arrangement:
         """Return it as the engine takes it."""
-        wanted = Wanted(self.hot, self.bins, self.deal, self.codes)
+        wanted = Wanted(self.hot, self.bins, self.deal, self.codes, self.cached)
         return Arrangement(self.renumber, self.stretch_steps, self.warps, wanted)
 
 

@@ -1,0 +1,131 @@
+"""Where blocks and warps that stay begin: at steps of about equal cost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cpms.cuda import arrange
+from cpms.cuda.backend import current
+from cpms.cuda.shape import SHAPES
+from cpms.cuda.variants import WHOLE_VALUES, Variant
+
+Integers = npt.NDArray[np.int64]
+
+_COUNT_LINES = Variant("count_lines")
+_STEP_COST = 100
+"""What 256 edges cost in a sweep, in rows."""
+_LINE_BYTES = 128
+_LINES_A_ROW = 2
+"""Lines of the first-level cache that a step's gathers touch, which cost what a row does."""
+
+
+def streamed_costs(slots: arrange.Slots) -> Integers:
+    """Return what all steps before each one cost, and all of them, where memory has to stream; in rows."""
+    cost: Integers = slots.rows_before + _STEP_COST * np.arange(slots.steps + 1)
+    return cost
+
+
+def cached_costs(slots: arrange.Slots, sources: Any, value_bytes: int) -> Integers:
+    """Return what all steps before each one cost, and all of them, where the cache has all; in halves of rows.
+
+    Parameters
+    ----------
+    slots : Slots
+    sources : device array of uint32
+        By slot.
+    value_bytes : int
+        Of what is gathered.
+    """
+    touched = current().arrays.empty(slots.steps, np.uint16)
+    arguments = sources, np.uint32(slots.steps), np.uint32(_LINE_BYTES // value_bytes), touched
+    current().run(_COUNT_LINES, current().spread(slots.steps), arguments)
+    cost: Integers = _LINES_A_ROW * streamed_costs(slots)
+    cost[1:] += np.cumsum(current().to_host(touched), dtype=np.int64)
+    return cost
+
+
+def equal_cuts(cost: Integers, begins: Integers, ends: Integers, parts: int) -> Integers:
+    """Return where parts of about equal cost begin within each of some stretches of steps.
+
+    Parameters
+    ----------
+    cost : array of int, shape (steps + 1,)
+        Of all steps before.
+    begins, ends : arrays of int, shape (stretches,)
+    parts : int
+
+    Returns
+    -------
+    array of int, shape (stretches, parts)
+
+    Examples
+    --------
+    >>> equal_cuts(np.array([0, 1, 2, 3, 4, 8]), np.array([0, 2]), np.array([4, 5]), 2).tolist()
+    [[0, 2], [2, 5]]
+    """
+    total = cost[ends] - cost[begins]
+    wanted = cost[begins, None] + total[:, None] * np.arange(parts) // parts
+    found: Integers = np.clip(np.searchsorted(cost, wanted), begins[:, None], ends[:, None])
+    return found
+
+
+def full_cuts(cost: Integers, begins: Integers, ends: Integers, parts: int) -> Integers:
+    """Return such cuts where no part is empty, but for the last ones of a stretch of fewer steps than parts.
+
+    Examples
+    --------
+    >>> full_cuts(np.array([0, 1, 2, 3, 256]), np.array([0]), np.array([4]), 2).tolist()
+    [[0, 3]]
+    >>> full_cuts(np.array([0, 9, 10, 11]), np.array([0, 2]), np.array([2, 3]), 3).tolist()
+    [[0, 1, 2], [2, 3, 3]]
+    """
+    counts = np.minimum(parts, ends - begins)[:, None]
+    places = np.arange(parts)
+    wanted = cost[begins, None] + (cost[ends] - cost[begins])[:, None] * places // counts
+    found = np.maximum.accumulate(np.searchsorted(cost, wanted) - places, axis=1) + places
+    filled: Integers = np.minimum(np.minimum(found, ends[:, None] - counts + places), ends[:, None])
+    return filled
+
+
+def of_all(cost: Integers, parts: int) -> Integers:
+    """Return the first step of each of so many parts of all steps, or of as many as there are steps; none is empty."""
+    steps = len(cost) - 1
+    (begins,) = full_cuts(cost, np.zeros(1, np.int64), np.array([steps]), min(parts, steps))
+    return np.asarray(begins)
+
+
+def of_blocks(cost: Integers, block_begins: Integers, most: int) -> Integers:
+    """Return the first step of each warp of blocks that begin at these steps: as many each, at most so many."""
+    ends = np.append(block_begins[1:], len(cost) - 1)
+    return full_cuts(cost, block_begins, ends, min(most, int((ends - block_begins).max()))).ravel()
+
+
+def at_rows(slots: arrange.Slots, begins: Integers) -> tuple[arrange.Slots, Integers] | None:
+    """Return slots, and steps near those given at which blocks begin with rows, but for those amid a long row; or None.
+
+    Such blocks need not wait for what others leave of rows.
+    """
+    arrays = current().arrays
+    wanted = begins * WHOLE_VALUES
+    after = current().to_host(arrays.searchsorted(slots.starts, arrays.asarray(wanted.astype(np.uint32)), side="right"))
+    both = np.stack([after - 1, after]).astype(np.int64)
+    apart = np.abs(_starts(slots, both) - wanted)
+    nearer = np.where(apart[0] <= apart[1], both[0], both[1])
+    room = np.diff(np.append(wanted, slots.count))
+    near = (apart.min(axis=0) <= room // 8) & (nearer < len(slots.starts) - 1)
+    moved = slots.beginning_steps(np.unique(nearer[near]))
+    row = np.where(near, nearer, both[0])
+    into = np.where(near, 0, wanted - _starts(slots, row))
+    found = (_starts(moved, row) + into) // WHOLE_VALUES
+    lengths = np.diff(np.append(found, moved.steps))
+    # An empty stretch leaves nothing: it must not lie within a row.
+    full = near[1:].all() or lengths.min() >= SHAPES[16].warps
+    return (moved, found) if full and (lengths > 0).all() else None
+
+
+def _starts(slots: arrange.Slots, rows: Integers) -> Integers:
+    starts: Integers = current().to_host(slots.starts[current().arrays.asarray(rows)]).astype(np.int64)
+    return starts

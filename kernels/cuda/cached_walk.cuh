@@ -1,0 +1,142 @@
+// A sweep over the edges of a graph that is in the second-level cache, where a warp has one stretch of a few steps: what
+// counts is how soon the last warp is done. So steps bring what is asked for and no more, and the warps of a block tell each
+// other in shared memory what they leave of rows that go on.
+#pragma once
+#include "walk.cuh"
+
+namespace cpms {
+
+constexpr int loaded_bytes = 40;  // of AtEnd::Loaded, at most
+
+// What a warp has to do, in every sweep: see Stretch; and the stretch in which the row began that goes on in the next
+// block, if one does.
+struct Task {
+    u32 begin, end, row, first, beyond;
+};
+
+struct CachedRoom : Room {
+    double left[resident_warps];
+    alignas(8) u8 loaded[resident_warps][loaded_bytes];  // of the row that a warp began with
+    Task task[resident_warps];
+
+    CPMS_DEVICE Task& mine() { return task[threadIdx.x / 32]; }
+    CPMS_DEVICE bool idle() { return mine().begin == mine().end; }
+
+    // Once a launch.
+    CPMS_DEVICE void begin(const Edges& edges) {
+        if (threadIdx.x % 32 == 0) {
+            const u32 stretch = first_stretch(edges.each), next = (blockIdx.x + 1) * edges.each;
+            Task& found = mine();
+            found = Task{0, 0, 0, 0, next < edges.stretches ? edges.first_stretches[next] : none};
+            if (stretch < edges.stretches) {
+                found.begin = edges.begins[stretch], found.end = edges.begins[stretch + 1];
+                found.row = edges.first_rows[stretch], found.first = edges.first_stretches[stretch];
+            }
+        }
+        __syncwarp();
+    }
+};
+
+// What a warp has read of a step to come.
+struct CachedAhead {
+    u32 step, mark;
+    NamedIn<InOrder> sources;
+
+    CPMS_DEVICE void begin(const Edges& edges, CachedRoom& room) {
+        if (room.idle()) return;
+        step = room.mine().begin;
+        load_mark(edges);
+        sources.load(edges, step);
+    }
+    CPMS_DEVICE void load_mark(const Edges& edges) {
+        reload(mark, edges.marks + (u64)step * 32 + threadIdx.x % 32, InOrder{});
+    }
+    CPMS_DEVICE void to_next(const Edges& edges, u32 last) {
+        step = smaller(step + 1, last);
+        sources.load(edges, step);
+    }
+};
+
+// Ends the row that a warp began with, where that began before it.
+template <class AtEnd>
+CPMS_DEVICE void settle_in_block(const Edges& edges, CachedRoom& room, AtEnd& at_end, const Passing& rows) {
+    const u32 in_block = threadIdx.x / 32, lane = threadIdx.x % 32, first_here = blockIdx.x * edges.each;
+    const u32 stretch = first_here + in_block, first = room.mine().first;
+    if (rows.ends_open && lane == 0) {
+        if (stretch < room.mine().beyond) room.left[in_block] = rows.carry;
+        else edges.pieces.leave(stretch, rows.carry);
+    }
+    double sum = 0.0;
+    if (rows.ended_first && first < first_here) sum = edges.pieces.collect(first, first_here, lane);
+    __syncthreads();
+    if (!rows.ended_first || lane > 0) return;
+    sum += room.head[in_block];
+    for (u32 other = larger(first, first_here); other < stretch; ++other) sum += room.left[other - first_here];
+    typename AtEnd::Loaded loaded;
+    memcpy(&loaded, room.loaded[in_block], sizeof(loaded));
+    at_end.finish(room.mine().row, sum, loaded);
+}
+
+// As `walk`, but for what the head of this file says.
+template <class F>
+struct CachedWalk {
+    using Word = typename Raw<F>::Word;
+    using Turned = Turn<Word>;
+    using Kept = typename Turned::Kept;
+    static constexpr int early = sizeof(Word) == 8 ? 1 : 2, later = sizeof(Word) == 8 ? 1 : 3;
+
+    const Edges& edges;
+    CachedAhead& ahead;
+    const u8* values;
+    CachedRoom& room;
+    Word word[slots_each];
+    u32 mark;
+
+    template <bool is_last, class AtEnd>
+    CPMS_DEVICE void step(Passing& rows, u32 last, AtEnd& at_end) {
+        const u32 lane = threadIdx.x % 32, in_block = threadIdx.x / 32;
+        Kept* const words = (Kept*)room.of_warp[in_block];
+#pragma unroll
+        for (int k = 0; k < slots_each; ++k) words[Turned::place(32 * k + lane)] = (Kept)word[k];
+        Met<AtEnd, early> met;
+        met.template meet<false>(mark, rows.row, edges.rows, at_end);
+        if constexpr (!is_last) {
+            ahead.load_mark(edges);
+            mark = ahead.mark;
+            ahead.sources.template gather<F>(edges, values, word);
+            ahead.to_next(edges, last);
+        }
+        __syncwarp();
+        const auto mine = *(const Run<slots_each * sizeof(Kept)>*)(words + lane * Turned::stride);
+        __syncwarp();
+        rows.template pass<later>(
+            met, [&](int k) { return Raw<F>::value(mine, k); }, (double*)room.of_warp[in_block], at_end,
+            [&](double sum, const typename AtEnd::Loaded& loaded) {
+                room.head[in_block] = sum;
+                static_assert(sizeof(loaded) <= loaded_bytes, "no room for what was loaded");
+                memcpy(room.loaded[in_block], &loaded, sizeof(loaded));
+            });
+    }
+
+    template <class AtEnd>
+    CPMS_DEVICE void over(AtEnd& at_end) {
+        if (room.idle()) {
+            __syncthreads();
+            return;
+        }
+        const Task& task = room.mine();
+        const u32 last = task.end - 1;
+        Passing rows{task.row, task.first < first_stretch(edges.each)};
+        mark = ahead.mark;
+        ahead.sources.template gather<F>(edges, values, word);
+        if (u32 left = last - task.begin) {
+            ahead.to_next(edges, last);
+            do step<false>(rows, last, at_end);
+            while (--left > 0);
+        }
+        step<true>(rows, last, at_end);
+        settle_in_block(edges, room, at_end, rows);
+    }
+};
+
+}  // namespace cpms
