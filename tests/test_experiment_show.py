@@ -202,6 +202,10 @@ def test_the_ablation_draws_every_lever_of_every_graph(tmp_path):
     assert bought.loc["uniform, 67M edges", "dealt values"] == pytest.approx(part["not dealt"] / part["as chosen"])
     coded = rows.read(folder("experiments") / "results" / "gpu_codes.jsonl")
     assert bought["16-bit sources"].notna().sum() == len(coded)
+    cached = rows.read(folder("experiments") / "results" / "gpu_cached.jsonl")
+    assert bought["made for the cache"].notna().sum() == len(cached)
+    of_web = {r["arrangement"]["cached"]: r["sweep_us"] for r in cached[0]["results"] if r["storage"] == "fp16"}
+    assert bought.loc["web-Google-scc", "made for the cache"] == pytest.approx(of_web[False] / of_web[True])
     refined = rows.read(folder("experiments") / "results" / "gpu_refine.jsonl")
     assert bought["passes (solve)"].notna().sum() == len({row["graph"] for row in refined})
 

@@ -55,6 +55,24 @@ class Rows(Protocol):
         """Weight of each edge, if they have any."""
 
 
+class OnDevice(NamedTuple):
+    """Rows in device memory, for slots that are placed more than once."""
+
+    name: str
+    nodes: int
+    edges: int
+    indptr: Any
+    sources: Any
+    weights: Any | None
+
+    @classmethod
+    def of(cls, rows: Rows) -> OnDevice:
+        """Upload what is not there yet."""
+        put = current().arrays.asarray
+        weights = None if rows.weights is None else put(rows.weights)
+        return cls(rows.name, rows.nodes, rows.edges, put(rows.indptr), put(rows.sources), weights)
+
+
 @dataclass(frozen=True, eq=False)
 class Columns:
     """Where values of sources lie, in a matrix whose rows are others than its columns.

@@ -77,11 +77,13 @@ class Stretches:
             stretch each.
         """
         arrays = current().arrays
-        sources, marks, _ = slots.place(graph, columns)
-        streamed = arrange.SLOT_BYTES * sources.size + _NODE_BYTES * graph.nodes
+        streamed = arrange.SLOT_BYTES * slots.steps * WHOLE_VALUES + _NODE_BYTES * graph.nodes
         fits = streamed <= current().cache_bytes
-        shape = SHAPES[warps or _warps_for(sources, streamed, cached=fits)]
-        cached = (fits if cached is None else cached) and shape == SHAPES[16] and not stretch_steps
+        cached = (fits if cached is None else cached) and warps in (None, 16) and not stretch_steps
+        if cached:
+            graph = arrange.OnDevice.of(graph)
+        sources, marks, _ = slots.place(graph, columns)
+        shape = SHAPES[warps or (16 if cached or fits else _warps_for(sources, streamed))]
         blocks = _blocks_for(shape, -(-slots.steps // stretch_steps) if stretch_steps else slots.steps)
         if cached:
             cost = cuts.cached_costs(slots, sources, value_bytes)
@@ -146,10 +148,10 @@ def _blocks_for(shape: Shape, stretches: int) -> int:
     return max(1, min(most, processors if few else most, stretches))
 
 
-def _warps_for(sources: Any, streamed: int, *, cached: bool) -> int:
+def _warps_for(sources: Any, streamed: float) -> int:
     """Return the warps a multiprocessor that sweep slots of these sources, by slot, the fastest.
 
     Few leave each more of the first-level cache, and meet sooner: where sectors of 16-bit values that gathers fetch are
     more bytes than those that streams bring, or all of it fits in the device's cache. Else many have more on its way.
     """
-    return 16 if cached or arrange.gathered_bytes(sources, 2) > streamed else 24
+    return 16 if arrange.gathered_bytes(sources, 2) > streamed else 24
