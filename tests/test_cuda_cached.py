@@ -1,5 +1,6 @@
 """Sweeps of graphs that fit in the cache: blocks begin with rows, and warps tell each other in shared memory."""
 
+import ctypes
 from dataclasses import replace
 
 import numpy as np
@@ -8,12 +9,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import cpms
-from cpms.cuda import arrange, cuts, variants
+from cpms.cuda import arrange, cuts, source, variants
 from cpms.cuda import backend as backends
 from cpms.cuda.refinement import CudaRefinement
 from cpms.cuda.resident import Arrangement, ResidentGraph
 from cpms.cuda.shape import SHAPES
 from cpms.cuda.stretches import Stretches
+from cpms.cuda.variants import Variant
 from cpms.cuda.ways import Wanted
 from cpms.engine import Problem
 from cpms.engines import cuda_fused
@@ -61,8 +63,15 @@ def test_no_block_waits_for_an_empty_stretch(host_backend, monkeypatch, lengths,
     assert len(begins) - 1 <= edges.blocks * edges.each
     assert edges.blocks <= processors
     assert edges.each <= SHAPES[16].warps
-    # Blocks begin with rows of their own or amid one, and at most half a step is lost for that.
+    # For rows to begin with, a block may lose all but a slot of a step.
     assert given_slots.steps <= slots.steps <= given_slots.steps + edges.blocks
+    if max(lengths) <= 32:
+        assert np.isin(begins[: -1 : edges.each] * 256, starts).all()
+        assert edges.each == min(16, np.diff(begins[:: edges.each]).max())
+    with backends.using(host_backend):
+        sources, marks, _ = slots.place(graph)
+        np.testing.assert_array_equal(arrange.from_lanes(edges.sources, 32), sources)
+    np.testing.assert_array_equal(edges.marks, marks)
     for empty in np.flatnonzero(np.diff(begins) == 0):
         assert begins[empty] == slots.steps or begins[empty] * 256 in starts
         behind = begins[empty : edges.each * (empty // edges.each + 1)]
@@ -74,6 +83,64 @@ def test_no_block_waits_for_an_empty_stretch(host_backend, monkeypatch, lengths,
     np.testing.assert_array_equal(
         edges.first_stretches[used], [used[begins[used] * 256 <= s][-1] for s in starts[rows]]
     )
+
+
+ONE_SWEEP = """
+namespace cpms {
+// Of a row: its sum, and how often it came to its end; where it was loaded.
+struct Recorded {
+    struct Loaded { u32 row; };
+    double* sums;
+    u32 *times, rows;
+    Loaded load(u32 row) const { return Loaded{row}; }
+    void expect(u32) const {}
+    void finish(u32 row, double sum, const Loaded& loaded) {
+        if (loaded.row != row || row >= rows) host::fail("another row");
+        sums[row] = sum * Raw<Packed<5, 10, Rounding::nearest>>::unit();
+        ++times[row];
+    }
+};
+void one_sweep(CPMS_EDGES_PARAMETERS, unsigned count, const u8* z, double* sums, u32* times) {
+    __shared__ CachedRoom room;
+    const Edges edges = CPMS_EDGES;
+    room.begin(edges);
+    CachedAhead ahead;
+    ahead.begin(edges, room);
+    Recorded end{sums, times, count};
+    CachedWalk<Packed<5, 10, Rounding::nearest>>{edges, ahead, z, room}.over(end);
+}
+}
+extern "C" void launch_one_sweep(unsigned blocks, unsigned threads, void** arguments) {
+    host::launch(cpms::one_sweep, blocks, threads, arguments);
+}
+"""
+
+
+@pytest.fixture(scope="session")
+def one_sweep(host_backend):
+    """A sweep that no block begins anew: on this machine blocks run in order, and each waits for earlier ones alone."""
+    shim = f'#include "{source.folder() / "host.hpp"}"\n'
+    library = ctypes.CDLL(str(host_backend._built(shim + source.assemble(["cached_walk.cuh"]) + ONE_SWEEP)))
+    host_backend._functions["one_sweep"] = library.launch_one_sweep
+    return lambda *given: host_backend._run(Variant("one_sweep"), *given)
+
+
+@given(lengths=row_lengths(), processors=st.sampled_from([1, 2, 5, 40]))
+@few
+def test_every_row_is_summed_once_over_many_blocks(host_backend, one_sweep, monkeypatch, lengths, processors):
+    graph = with_rows(lengths)
+    with monkeypatch.context() as patch, backends.using(host_backend):
+        patch.setattr(host_backend, "processors", processors)
+        patch.setattr(host_backend, "resident_blocks", lambda shape: processors * shape.each)
+        edges, _ = Stretches.of(arrange.Slots.of(graph), graph, 0, cached=True)
+    values = np.append(np.random.default_rng(5).integers(0, 8, graph.nodes), 0).astype(np.float16)
+    sums, times = np.full(graph.nodes, np.nan), np.zeros(graph.nodes, np.uint32)
+    for _ in range(2):
+        one_sweep(edges.blocks, 512, (*edges.arguments, np.uint32(graph.nodes), values.view(np.uint16), sums, times))
+        rows = np.repeat(np.arange(graph.nodes), np.diff(graph.indptr))
+        np.testing.assert_array_equal(sums, np.bincount(rows, values[graph.sources], minlength=graph.nodes))
+        assert (edges.pieces == 2**64 - 1).all()
+    assert (times == 2).all()
 
 
 @given(lengths=row_lengths(), cut=st.lists(st.integers(0, 10**6), max_size=9))

@@ -37,11 +37,11 @@ def compiled_together(request):
     """Compile what these tests launch on this machine at once: one by one it takes longer."""
     if host.compiler() is not None:
         each, usual = (False, True), SHAPES[16]
-        way = variants.OVER_CACHED
-        kernels = [variants.refine(storage, usual, personal=own, way=way) for storage in FORMATS for own in each]
-        kernels += [variants.refine(FP16, shape, personal=False) for shape in SHAPES.values()]
+        ways = variants.OVER_SOURCES, variants.OVER_CACHED
+        kernels = [variants.refine(s, usual, personal=own, way=way) for s in FORMATS for own in each for way in ways]
+        kernels += [variants.refine(FP16, SHAPES[24], personal=False)]
         powers = [variants.fused_power(shape, personal=own) for shape in SHAPES.values() for own in each]
-        powers += [variants.fused_power(usual, personal=own, way=way) for own in each]
+        powers += [variants.fused_power(usual, personal=own, way=ways[1]) for own in each]
         request.getfixturevalue("host_backend").compile([*kernels, *powers])
 
 
@@ -85,11 +85,17 @@ def test_rounds_are_sound_on_any_graph(engine, storage, graph, data):
     check.refinement_is_sound(engine, problem, storage)
 
 
+ONE_WAY = pytest.mark.parametrize("as_large", [False, True], ids=["in the cache", "as if beyond it"])
+
+
+@ONE_WAY
 @pytest.mark.parametrize("name", GRAPHS)
 @pytest.mark.parametrize("storage", FORMATS, ids=lambda storage: storage.name)
-def test_rounds_are_those_of_the_reference(engine, name, storage):
+def test_rounds_are_those_of_the_reference(engine, name, storage, as_large):
     for problem in problems(GRAPHS[name]):
         mine, twin = engine.refinement(problem), reference.ENGINE.refinement(problem)
+        if as_large:
+            mine = CudaRefinement.of(problem, Arrangement(warps=16, wanted=Wanted(cached=False)))
         for rounds in (mine, twin):
             rounds.start(np.full(problem.graph.nodes, 1 / problem.graph.nodes))
         options = {"gain": 0.1, "tol": 1e-11, "norm": "l1", "most_low": 30}
@@ -188,10 +194,14 @@ def test_nodes_may_lie_in_any_order(engine, monkeypatch, name):
             np.testing.assert_allclose(shuffled, plain, rtol=1e-9, atol=1e-14)
 
 
+@ONE_WAY
 @pytest.mark.parametrize("name", GRAPHS)
-def test_float64_sweeps_are_those_of_the_reference(engine, name):
+def test_float64_sweeps_are_those_of_the_reference(engine, name, as_large):
     for problem in problems(GRAPHS[name]):
         operator = engine.prepare(problem, FP64, "pattern")
+        if as_large:
+            chosen = Arrangement(warps=16, wanted=Wanted(cached=False))
+            operator = cuda_fused.operator(problem, ResidentGraph.of(problem, chosen, value_bytes=8))
         twin = reference.ENGINE.prepare(problem, FP64, "pattern")
         values = np.random.default_rng(3).random(problem.graph.nodes)
         x, out, out_twin = operator.load(values), operator.empty(), twin.empty()

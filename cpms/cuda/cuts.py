@@ -9,7 +9,6 @@ import numpy.typing as npt
 
 from cpms.cuda import arrange
 from cpms.cuda.backend import current
-from cpms.cuda.shape import SHAPES
 from cpms.cuda.variants import WHOLE_VALUES, Variant
 
 Integers = npt.NDArray[np.int64]
@@ -103,10 +102,12 @@ def of_blocks(cost: Integers, block_begins: Integers, most: int) -> Integers:
     return full_cuts(cost, block_begins, ends, min(most, int((ends - block_begins).max()))).ravel()
 
 
-def at_rows(slots: arrange.Slots, begins: Integers) -> tuple[arrange.Slots, Integers] | None:
-    """Return slots, and steps near those given at which blocks begin with rows, but for those amid a long row; or None.
+def at_rows(slots: arrange.Slots, begins: Integers, warps: int) -> tuple[arrange.Slots, Integers] | None:
+    """Return slots, and steps near those given, for blocks of so many warps to begin at.
 
-    Such blocks need not wait for what others leave of rows.
+    A block begins with a row, so that it need not wait for what others leave of rows, unless no row begins within an
+    eighth of a block of where it was to begin: then it begins amid one, or so few steps from there. None where a block
+    does that and another has fewer steps than warps: a warp without a step must not lie within a row.
     """
     arrays = current().arrays
     wanted = begins * WHOLE_VALUES
@@ -115,14 +116,13 @@ def at_rows(slots: arrange.Slots, begins: Integers) -> tuple[arrange.Slots, Inte
     apart = np.abs(_starts(slots, both) - wanted)
     nearer = np.where(apart[0] <= apart[1], both[0], both[1])
     room = np.diff(np.append(wanted, slots.count))
-    near = (apart.min(axis=0) <= room // 8) & (nearer < len(slots.starts) - 1)
+    near = apart.min(axis=0) <= room // 8
     moved = slots.beginning_steps(np.unique(nearer[near]))
     row = np.where(near, nearer, both[0])
     into = np.where(near, 0, wanted - _starts(slots, row))
     found = (_starts(moved, row) + into) // WHOLE_VALUES
     lengths = np.diff(np.append(found, moved.steps))
-    # An empty stretch leaves nothing: it must not lie within a row.
-    full = near[1:].all() or lengths.min() >= SHAPES[16].warps
+    full = near[1:].all() or lengths.min() >= warps
     return (moved, found) if full and (lengths > 0).all() else None
 
 

@@ -67,7 +67,6 @@ class HostBackend(Backend):
             arange=np.arange,
             searchsorted=np.searchsorted,
             argsort=np.argsort,
-            sort=np.sort,
             concatenate=np.concatenate,
             bincount=np.bincount,
             unique=np.unique,

@@ -87,7 +87,7 @@ class Stretches:
         blocks = _blocks_for(shape, -(-slots.steps // stretch_steps) if stretch_steps else slots.steps)
         if cached:
             cost = cuts.cached_costs(slots, sources, value_bytes)
-            found = cuts.at_rows(slots, cuts.of_all(cost, blocks))
+            found = cuts.at_rows(slots, cuts.of_all(cost, blocks), shape.warps)
             if found is None:
                 begins = cuts.of_all(cost, blocks * shape.warps)
             else:

@@ -69,7 +69,6 @@ class Hot(NamedTuple):
 class Cached(NamedTuple):
     """The graph is in the cache: there is nothing besides its sources."""
 
-    arguments: tuple[()] = ()
     nbytes: int = 0
 
 

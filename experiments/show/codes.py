@@ -1,4 +1,7 @@
-"""What sweeps on a GPU gain where sources of edges take 16 bits, and degrees 8."""
+"""What sweeps on a GPU gain where sources of edges take 16 bits, and degrees 8.
+
+Rows of graphs that fit in the cache are from before these had sweeps of their own.
+"""
 
 import pandas as pd
 

@@ -14,6 +14,7 @@ struct Task {
     u32 begin, end, row, first, beyond;
 };
 
+// What lies in Room may be overwritten between sweeps; the rest stays.
 struct CachedRoom : Room {
     double left[resident_warps];
     alignas(8) u8 loaded[resident_warps][loaded_bytes];  // of the row that a warp began with

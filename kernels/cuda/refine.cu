@@ -70,7 +70,8 @@ CPMS_DEVICE void refine(Full& over_full, Low& over_low, const Nodes& nodes, cons
             if (course.vectors == kept_sweeps && report.count - course.began == depth) {
                 using Combining = Combination<typename StoredValues<Q>::Real>;
                 static_assert(sizeof(Combining) <= sizeof(Room), "too much to combine");
-                Combining& room = *(Combining*)&over_low.room;
+                Room& between = over_low.room;
+                Combining& room = *(Combining*)&between;
                 state = extrapolated<Q, Partial>(nodes, plan.storing, x.sent, past, x.c, room, seed, grid);
                 if (threadIdx.x == 0) {
                     course.began = report.count;
