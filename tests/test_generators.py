@@ -170,6 +170,14 @@ def test_copies_are_block_diagonal(count, seed):
     assert np.array_equal(many.to_scipy().toarray(), np.kron(np.eye(count), one.to_scipy().toarray()))
 
 
+@pytest.mark.parametrize("spec", ["copies:of=({}),count=2", "reordered:of=({}),by=chance"])
+@pytest.mark.parametrize("symmetry", ["symmetric", "general"])
+def test_what_is_made_of_a_lower_triangle_is_said_to_be(tmp_path, spec, symmetry):
+    path = tmp_path / "few.mtx"
+    path.write_text(f"%%MatrixMarket matrix coordinate pattern {symmetry}\n3 3 2\n2 1\n3 2\n")
+    assert generate(spec.format(path)).lower_triangle is (symmetry == "symmetric")
+
+
 def test_copies_keep_weights():
     from cpms.generators.copies import of_graph
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from cpms.errors import InputError
@@ -30,7 +32,9 @@ def copies(*, of: str, count: int) -> Graph:
     """
     from cpms.loading import load
 
-    return of_graph(load(of), count, name=f"copies:of={nested(of)},count={count}")
+    graph = load(of)
+    made = of_graph(graph, count, name=f"copies:of={nested(of)},count={count}")
+    return replace(made, lower_triangle=graph.lower_triangle)
 
 
 def of_graph(graph: Graph, count: int, *, name: str, stand_in_for: str | None = None) -> Graph:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
@@ -60,7 +61,7 @@ def reordered(*, of: str, by: str, seed: int = 1) -> Graph:
         order = _communities(graph, order, seed)
     place = np.empty_like(order)
     place[order] = np.arange(graph.nodes)
-    return Graph.from_edges(
+    made = Graph.from_edges(
         place[graph.sources],
         place[graph.targets],
         graph.weights,
@@ -69,6 +70,7 @@ def reordered(*, of: str, by: str, seed: int = 1) -> Graph:
         names=order + graph.first_id if graph.names is None else graph.names[order],
         stand_in_for=graph.stand_in_for,
     )
+    return replace(made, lower_triangle=graph.lower_triangle)
 
 
 def _bandwidth(graph: Graph) -> Order:
