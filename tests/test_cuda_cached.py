@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import cpms
@@ -47,6 +47,8 @@ def row_lengths(draw):
 
 
 @given(lengths=row_lengths(), processors=st.integers(1, 40))
+@example(lengths=[1] * 257, processors=2)
+@example(lengths=[25] * 10 + [7], processors=2)
 @few
 def test_no_block_waits_for_an_empty_stretch(host_backend, monkeypatch, lengths, processors):
     graph = with_rows(lengths)

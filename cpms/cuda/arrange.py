@@ -160,24 +160,29 @@ class Slots:
         bounds = (arrays.arange(self.steps + 1, dtype=np.int64) * WHOLE_VALUES).clip(0, self.count)
         return current().to_host(arrays.searchsorted(self.starts[1:], bounds.astype(np.uint32), side="right"))
 
+    def starts_of(self, rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """Return the first slots of some rows, in main memory."""
+        return current().to_host(self.starts[current().arrays.asarray(rows)]).astype(np.int64)
+
+    def rows_at(self, slots: Any) -> Any:
+        """Return the rows of some slots, a device array of uint32, on the device."""
+        return current().arrays.searchsorted(self.starts, slots, side="right") - 1
+
     def beginning_steps(self, rows: np.ndarray[Any, Any]) -> Slots:
         """Return slots in which some rows, given in order, begin steps: the row before each is longer."""
-        arrays = current().arrays
-        starts = current().to_host(self.starts[arrays.asarray(rows)]).astype(np.int64)
-        longer, shift = np.empty_like(starts), 0
-        for i, start in enumerate(starts.tolist()):
-            longer[i] = -(start + shift) % WHOLE_VALUES
-            shift += longer[i]
+        arrays, starts = current().arrays, self.starts_of(rows)
+        steps = -(-np.diff(starts, prepend=0) // WHOLE_VALUES)
+        shift = WHOLE_VALUES * np.cumsum(steps) - starts
         added = arrays.zeros(len(self.starts), np.uint32)
-        added[arrays.asarray(rows)] = arrays.asarray(longer.astype(np.uint32))
+        added[arrays.asarray(rows)] = arrays.asarray(np.diff(shift, prepend=0).astype(np.uint32))
         moved = self.starts + arrays.cumsum(added, dtype=np.uint32)
-        return Slots(moved, self.count + int(shift), self.indptr, self.numbering)
+        return Slots(moved, self.count + int(shift[-1]), self.indptr, self.numbering)
 
     def tasks(self, steps: int, *, blocks: int = BLOCKS) -> Tasks:
         """Cut the slots into tasks of so many steps."""
         arrays, size = current().arrays, steps * WHOLE_VALUES
         bounds = arrays.arange(0, self.count, size, dtype=np.uint32)
-        rows = arrays.searchsorted(self.starts, bounds, side="right") - 1
+        rows = self.rows_at(bounds)
         return Tasks(steps, blocks, rows.astype(np.uint32), self.starts[rows] // np.uint32(size))
 
     def place(self, graph: Rows, columns: Columns | None = None) -> tuple[Any, Any, Any | None]:

@@ -89,7 +89,7 @@ class Bins:
         first_rows = _rows_of(slots, stretch_begins.ravel())
         of_block = np.searchsorted(begins, np.append(block_begins, slots.steps))
         block_rows = _rows_of(slots, block_begins)
-        row_starts = current().to_host(slots.starts[arrays.asarray(block_rows)]).astype(np.int64)
+        row_starts = slots.starts_of(block_rows)
         return cls(
             of_block=words(of_block),
             stretches=words(np.column_stack([stretch_begins.ravel(), steps.ravel(), first_rows, 0 * first_rows])),
@@ -153,8 +153,7 @@ def evenly(begins: Integers, ends: Integers, parts: Integers) -> tuple[Integers,
 def _rows_of(slots: arrange.Slots, steps: Integers) -> Integers:
     """Return the row of the first slot of each step; behind the last step, the last row."""
     first_slots = current().arrays.asarray(np.minimum(steps * WHOLE_VALUES, slots.count - 1).astype(np.uint32))
-    rows = current().arrays.searchsorted(slots.starts, first_slots, side="right") - 1
-    return current().to_host(rows).astype(np.int64)
+    return current().to_host(slots.rows_at(first_slots)).astype(np.int64)
 
 
 def words(numbers: Integers) -> Any:

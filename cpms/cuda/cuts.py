@@ -109,23 +109,16 @@ def at_rows(slots: arrange.Slots, begins: Integers, warps: int) -> tuple[arrange
     eighth of a block of where it was to begin: then it begins amid one, or so few steps from there. None where a block
     does that and another has fewer steps than warps: a warp without a step must not lie within a row.
     """
-    arrays = current().arrays
     wanted = begins * WHOLE_VALUES
-    after = current().to_host(arrays.searchsorted(slots.starts, arrays.asarray(wanted.astype(np.uint32)), side="right"))
-    both = np.stack([after - 1, after]).astype(np.int64)
-    apart = np.abs(_starts(slots, both) - wanted)
-    nearer = np.where(apart[0] <= apart[1], both[0], both[1])
-    room = np.diff(np.append(wanted, slots.count))
-    near = apart.min(axis=0) <= room // 8
-    moved = slots.beginning_steps(np.unique(nearer[near]))
-    row = np.where(near, nearer, both[0])
-    into = np.where(near, 0, wanted - _starts(slots, row))
-    found = (_starts(moved, row) + into) // WHOLE_VALUES
+    amid = slots.rows_at(current().arrays.asarray(wanted.astype(np.uint32)))
+    row = current().to_host(amid).astype(np.int64)
+    room = WHOLE_VALUES * np.diff(np.append(begins, slots.steps))
+    before, behind = wanted - slots.starts_of(row), slots.starts_of(row + 1) - wanted
+    is_behind = (behind < before) & (row + 2 < len(slots.starts))
+    near = np.where(is_behind, behind, before) <= room // 8
+    row += near & is_behind
+    moved = slots.beginning_steps(np.unique(row[near]))
+    found = (moved.starts_of(row) + np.where(near, 0, before)) // WHOLE_VALUES
     lengths = np.diff(np.append(found, moved.steps))
     full = near[1:].all() or lengths.min() >= warps
     return (moved, found) if full and (lengths > 0).all() else None
-
-
-def _starts(slots: arrange.Slots, rows: Integers) -> Integers:
-    starts: Integers = current().to_host(slots.starts[current().arrays.asarray(rows)]).astype(np.int64)
-    return starts

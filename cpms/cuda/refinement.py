@@ -107,8 +107,7 @@ class CudaRefinement(Refinement):
 
     def _way(self, storage: FloatFormat) -> variants.Way:
         way = self._graph.ways.way
-        of_any = variants.OVER_CACHED, variants.OVER_HOT, variants.OVER_CODES
-        return way if variants.is_binned(storage) or way in of_any else variants.OVER_SOURCES
+        return variants.OVER_SOURCES if way.in_bins and not variants.is_binned(storage) else way
 
     def _variant(self, storage: FloatFormat) -> variants.Variant:
         graph, way = self._graph, self._way(storage)

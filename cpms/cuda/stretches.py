@@ -100,7 +100,7 @@ class Stretches:
             begins = cuts.of_all(cuts.streamed_costs(slots), blocks * shape.warps)
         count = len(begins)
         first_slots = arrays.asarray((begins * WHOLE_VALUES).astype(np.uint32))
-        rows = arrays.searchsorted(slots.starts, first_slots, side="right") - 1
+        rows = slots.rows_at(first_slots)
         first = arrays.searchsorted(first_slots, slots.starts[rows], side="right") - 1
         made = cls(
             shape=shape,

@@ -116,16 +116,18 @@ class Way(NamedTuple):
     """Bytes of shared memory that a launch asks for."""
     counts_are_bytes: bool
     """Whether degrees are read as bytes, and what else is counted of a node's edges."""
+    in_bins: bool = False
+    """Whether low sweeps read values in bins, which hold those of `is_binned` alone."""
 
 
 OVER_SOURCES = Way("", 0, counts_are_bytes=False)
 OVER_CACHED = Way("_cached", 0, counts_are_bytes=False)
 OVER_CODES = Way("_over_codes", 0, counts_are_bytes=True)
 OVER_HOT = Way("_hot", HOT_SHARED_BYTES, counts_are_bytes=False)
-IN_BINS = Way("_in_bins", BIN_SHARED_BYTES, counts_are_bytes=True)
+IN_BINS = Way("_in_bins", BIN_SHARED_BYTES, counts_are_bytes=True, in_bins=True)
 """Low sweeps alone."""
-LOW_DEALT = Way("_low_dealt", DEALT_SHARED_BYTES, counts_are_bytes=True)
-DEALT = Way("_dealt", DEALT_SHARED_BYTES, counts_are_bytes=True)
+LOW_DEALT = Way("_low_dealt", DEALT_SHARED_BYTES, counts_are_bytes=True, in_bins=True)
+DEALT = Way("_dealt", DEALT_SHARED_BYTES, counts_are_bytes=True, in_bins=True)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -46,6 +46,14 @@ _STYLE = {
     "svg.hashsalt": "cpms",
     "pdf.fonttype": 42,
 }
+
+
+def without_and_with(row: pd.Series[Any], way: str) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Yield what a row of kind ``sweeps`` found without a way and with it, storage by storage."""
+    found = {(result["arrangement"][way], result["storage"]): result for result in row.results}
+    for (taken, storage), result in found.items():
+        if not taken:
+            yield result, found[True, storage]
 
 
 def faster_figure(table: pd.DataFrame, by: str) -> Figure:

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from cpms.experiment.present import faster_figure, label, shortened
+from cpms.experiment.present import faster_figure, label, shortened, without_and_with
 
 NEEDS = ["gpu_cached"]
 
@@ -19,15 +19,11 @@ def show(rows, out):
 
 
 def _lines(row):
-    found = {(result["arrangement"]["cached"], result["storage"]): result for result in row.results}
-    for (cached, storage), result in found.items():
-        if cached:
-            continue
-        made = found[True, storage]
+    for result, made in without_and_with(row, "cached"):
         yield {
             "graph": shortened(label(row)),
             "edges": row.edges,
-            "storage": storage,
+            "storage": result["storage"],
             "bits": result["bits"],
             "us": result["sweep_us"],
             "made for these us": made["sweep_us"],

@@ -5,7 +5,7 @@ Rows of graphs that fit in the cache are from before these had sweeps of their o
 
 import pandas as pd
 
-from cpms.experiment.present import faster_figure, label, shortened
+from cpms.experiment.present import faster_figure, label, shortened, without_and_with
 
 NEEDS = ["gpu_codes"]
 
@@ -23,14 +23,10 @@ def show(rows, out):
 
 
 def _lines(row):
-    found = {(result["arrangement"]["codes"], result["storage"]): result for result in row.results}
-    for (by_codes, storage), result in found.items():
-        if by_codes:
-            continue
-        coded = found[True, storage]
+    for result, coded in without_and_with(row, "codes"):
         yield {
             "graph": shortened(label(row)),
-            "storage": storage,
+            "storage": result["storage"],
             "bits": result["bits"],
             "us": result["sweep_us"],
             "by codes us": coded["sweep_us"],

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from cpms.experiment.present import label, shortened
+from cpms.experiment.present import label, shortened, without_and_with
 
 NEEDS = ["gpu_sweeps"]
 BESIDE = ["gpu_refine", "gpu_codes", "gpu_cached"]
@@ -112,8 +112,9 @@ def _gpus(*recorded):
 def _bought_by(rows, way, lever):
     found = {}
     for _, row in rows.iterrows():
-        us = {r["arrangement"][way]: r["sweep_us"] for r in row.results if r["storage"] == "fp16"}
-        found[shortened(label(row))] = {lever: us[False] / us[True]}
+        pairs = without_and_with(row, way)
+        times = {old["storage"]: old["sweep_us"] / new["sweep_us"] for old, new in pairs}
+        found[shortened(label(row))] = {lever: times["fp16"]}
     return pd.DataFrame.from_dict(found, orient="index").rename_axis("graph")
 
 

@@ -122,7 +122,6 @@ template <class F, bool Listed, class AtEnd>
 CPMS_DEVICE void walk_bins(const Bins& bins, Coming& coming, const u8* z, Room& room, AtEnd& at_end) {
     using Word = typename Raw<F>::Word;
     using Loaded = typename AtEnd::Loaded;
-    constexpr int early = sizeof(Word) == 8 ? 1 : 2, later = sizeof(Word) == 8 ? 1 : 3;  // as in walk
     __shared__ Joints<Loaded> joints;
     const u32 in_block = threadIdx.x / 32, warps = blockDim.x / 32;
     const bool leads = threadIdx.x % 32 == 0;
@@ -145,7 +144,7 @@ CPMS_DEVICE void walk_bins(const Bins& bins, Coming& coming, const u8* z, Room& 
         joints.outside = true;
     }
     bool ready = true;  // what `coming` holds are the first steps of the stretch to come
-    Met<AtEnd, early> met;
+    Met<AtEnd, early_rows<Word>> met;
     met.meet(coming.mark[0], coming.stretch.word[2], bins.rows, at_end);
     for (u32 bin = first; bin < last; ++bin) {
         const u32 side = bin & 1;
@@ -169,14 +168,14 @@ CPMS_DEVICE void walk_bins(const Bins& bins, Coming& coming, const u8* z, Room& 
         const Word* const values = stage.values(bin);
         for (u32 i = 0; i < steps; ++i) {
             const Quad places = coming.places[0];
-            const Met<AtEnd, early> now = met;
+            const auto now = met;
             coming.places[0] = coming.places[1];
             met.meet(coming.mark[1], i + 1 < steps ? rows.row + now.ended : coming.stretch.word[2], bins.rows, at_end);
             coming.load(1, bins, i + 2 < steps ? step + i + 2 : coming.stretch.word[0] + (i + 2 - steps));
             Word word[slots_each];
 #pragma unroll
             for (int k = 0; k < slots_each; ++k) word[k] = values[places.word[k / 2] >> 16 * (k % 2) & 0xFFFF];
-            rows.template pass<later>(
+            rows.template pass<later_rows<Word>>(
                 now, [&](int k) { return Raw<F>::value(word[k]); }, sums, at_end, [&](double sum, const Loaded& loaded) {
                     joints.head[side][in_block] = sum;
                     joints.loaded[side][in_block] = loaded;

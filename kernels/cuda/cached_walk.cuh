@@ -82,41 +82,29 @@ CPMS_DEVICE void settle_in_block(const Edges& edges, CachedRoom& room, AtEnd& at
 template <class F>
 struct CachedWalk {
     using Word = typename Raw<F>::Word;
-    using Turned = Turn<Word>;
-    using Kept = typename Turned::Kept;
-    static constexpr int early = sizeof(Word) == 8 ? 1 : 2, later = sizeof(Word) == 8 ? 1 : 3;
 
     const Edges& edges;
     CachedAhead& ahead;
     const u8* values;
     CachedRoom& room;
     Word word[slots_each];
-    u32 mark;
 
     template <bool is_last, class AtEnd>
     CPMS_DEVICE void step(Passing& rows, u32 last, AtEnd& at_end) {
-        const u32 lane = threadIdx.x % 32, in_block = threadIdx.x / 32;
-        Kept* const words = (Kept*)room.of_warp[in_block];
-#pragma unroll
-        for (int k = 0; k < slots_each; ++k) words[Turned::place(32 * k + lane)] = (Kept)word[k];
-        Met<AtEnd, early> met;
-        met.template meet<false>(mark, rows.row, edges.rows, at_end);
+        const u32 in_block = threadIdx.x / 32;
+        put_down(room.of_warp[in_block], word);
+        Met<AtEnd, early_rows<Word>> met;
+        met.template meet<false>(ahead.mark, rows.row, edges.rows, at_end);
         if constexpr (!is_last) {
             ahead.load_mark(edges);
-            mark = ahead.mark;
             ahead.sources.template gather<F>(edges, values, word);
             ahead.to_next(edges, last);
         }
-        __syncwarp();
-        const auto mine = *(const Run<slots_each * sizeof(Kept)>*)(words + lane * Turned::stride);
-        __syncwarp();
-        rows.template pass<later>(
-            met, [&](int k) { return Raw<F>::value(mine, k); }, (double*)room.of_warp[in_block], at_end,
-            [&](double sum, const typename AtEnd::Loaded& loaded) {
-                room.head[in_block] = sum;
-                static_assert(sizeof(loaded) <= loaded_bytes, "no room for what was loaded");
-                memcpy(room.loaded[in_block], &loaded, sizeof(loaded));
-            });
+        sum_up<F>(room.of_warp[in_block], met, rows, at_end, [&](double sum, const typename AtEnd::Loaded& loaded) {
+            room.head[in_block] = sum;
+            static_assert(sizeof(loaded) <= loaded_bytes, "no room for what was loaded");
+            memcpy(room.loaded[in_block], &loaded, sizeof(loaded));
+        });
     }
 
     template <class AtEnd>
@@ -128,7 +116,6 @@ struct CachedWalk {
         const Task& task = room.mine();
         const u32 last = task.end - 1;
         Passing rows{task.row, task.first < first_stretch(edges.each)};
-        mark = ahead.mark;
         ahead.sources.template gather<F>(edges, values, word);
         if (u32 left = last - task.begin) {
             ahead.to_next(edges, last);

@@ -305,19 +305,42 @@ struct Passing {
     }
 };
 
+// Rows a lane whose loads do not wait for sums, and of the others, at a time.
+template <class Word>
+constexpr int early_rows = sizeof(Word) == 8 ? 1 : 2;
+template <class Word>
+constexpr int later_rows = sizeof(Word) == 8 ? 1 : 3;
+
+// Puts a step's words down in shared memory of a warp.
+template <class Word>
+CPMS_DEVICE void put_down(u8* of_warp, const Word (&word)[slots_each]) {
+    using Kept = typename Turn<Word>::Kept;
+#pragma unroll
+    for (int k = 0; k < slots_each; ++k) {
+        ((Kept*)of_warp)[Turn<Word>::place(32 * k + threadIdx.x % 32)] = (Kept)word[k];
+    }
+}
+// Takes them up and sums them, in the same memory; `completed` as for Passing::pass.
+template <class F, class AtEnd, class Completed>
+CPMS_DEVICE void sum_up(u8* of_warp, const Met<AtEnd, early_rows<typename Raw<F>::Word>>& met, Passing& rows, AtEnd& at_end,
+                        Completed completed) {
+    using Word = typename Raw<F>::Word;
+    using Kept = typename Turn<Word>::Kept;
+    __syncwarp();
+    const auto mine = *(const Run<slots_each * sizeof(Kept)>*)((Kept*)of_warp + threadIdx.x % 32 * Turn<Word>::stride);
+    __syncwarp();
+    rows.template pass<later_rows<Word>>(
+        met, [&](int k) { return Raw<F>::value(mine, k); }, (double*)of_warp, at_end, completed);
+}
+
 // Three steps are under way: one is summed, the next is gathered, the sources of a third are read.
 // `ahead` has begun. Pieces of others that are on their way together take registers from what is gathered meanwhile.
 template <class F, int Together = 8, class Edges, class Ahead, class Values, class AtEnd>
 CPMS_DEVICE void walk(const Edges& edges, Ahead& ahead, Values values, Room& room, AtEnd& at_end) {
     using Word = typename Raw<F>::Word;
-    using Turned = Turn<Word>;
-    using Kept = typename Turned::Kept;
-    constexpr int early = sizeof(Word) == 8 ? 1 : 2;  // rows a lane whose loads do not wait for sums
-    constexpr int later = sizeof(Word) == 8 ? 1 : 3;  // of the others, whose loads are waited for
     const u32 lane = threadIdx.x % 32, in_block = threadIdx.x / 32;
     if (first_stretch(edges.each) >= edges.stretches) return;
-    Kept* const words = (Kept*)room.of_warp[in_block];
-    double* const sums = (double*)room.of_warp[in_block];
+    u8* const of_warp = room.of_warp[in_block];
     if (lane == 0) room.pending[in_block] = none;
 
     Word word[slots_each];
@@ -329,20 +352,15 @@ CPMS_DEVICE void walk(const Edges& edges, Ahead& ahead, Values values, Room& roo
         u32 left = now.end - now.begin;
         Passing rows{now.row, now.open};
         for (; left > 0; --left) {
-#pragma unroll
-            for (int k = 0; k < slots_each; ++k) words[Turned::place(32 * k + lane)] = (Kept)word[k];
-            Met<AtEnd, early> met;
+            put_down(of_warp, word);
+            Met<AtEnd, early_rows<Word>> met;
             met.meet(mark, rows.row, edges.rows, at_end);
             ahead.load_mark(edges);
             mark = ahead.mark;
             ahead.sources.template gather<F>(edges, values, word);
             ahead.to_third(edges, stretch, left);
-            __syncwarp();
-            const auto mine = *(const Run<slots_each * sizeof(Kept)>*)(words + lane * Turned::stride);
-            __syncwarp();
-            rows.template pass<later>(
-                met, [&](int k) { return Raw<F>::value(mine, k); }, sums, at_end,
-                [&](double sum, const typename AtEnd::Loaded&) { room.head[in_block] = sum; });
+            sum_up<F>(of_warp, met, rows, at_end,
+                      [&](double sum, const typename AtEnd::Loaded&) { room.head[in_block] = sum; });
         }
         // It leaves its own piece before it waits for others, and waits a stretch late: they are there by then.
         if (rows.ends_open && lane == 0) edges.pieces.leave(stretch, rows.carry);
