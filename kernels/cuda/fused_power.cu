@@ -19,7 +19,7 @@ CPMS_DEVICE void fused_power(Way& way, const Nodes& nodes, double tol, u32 norm,
     double dangling = whole.value[1], size;
     u32 done = 0;
     do {
-        const FullFactors by = uniform(FullFactors::of(nodes, common, 1.0, dangling));
+        const FullFactors by = kept_by<Way, double>(FullFactors::of(nodes, common, 1.0, dangling));
         FullEnd<false, Personal, false, Way::counts_are_bytes> end{nodes, by, shares, fresh, nullptr};
         way.template sweep<double>((const u8*)shares, end);
         Totals<5, 1> totals{{end.l1, end.squares, end.mass, end.other, end.linf}};

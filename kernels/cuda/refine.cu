@@ -81,10 +81,11 @@ CPMS_DEVICE void refine(Full& over_full, Low& over_low, const Nodes& nodes, cons
             }
             const u32 sweep = report.count - course.began, in_turn = course.vectors == 2 ? 1 : ~0u;
             const int next = shared_scale(plan.storing.scaled, plan.storing.top, state.largest);
-            const LowFactors factors = uniform(LowFactors::of<Q>(nodes, common, state.exponent, next, state.lost));
-            u8* const into = uniform(x.sent.at((sweep + 1) & in_turn));
+            const LowFactors factors =
+                kept_by<Low, Q>(LowFactors::of<Q>(nodes, common, state.exponent, next, state.lost));
+            u8* const into = kept_by<Low, Q>(x.sent.at((sweep + 1) & in_turn));
             LowEnd<Q, Personal, Partial, Low::counts_are_bytes> end(nodes, factors, x.c, into, seed);
-            over_low.template sweep<Q>(uniform(x.sent.at(sweep & in_turn)), end);
+            over_low.template sweep<Q>(kept_by<Low, Q>(x.sent.at(sweep & in_turn)), end);
             Totals<4, 1> totals{{end.l1, end.sum, end.lost, (double)end.largest * power_of_two(-next)}};
             totals.over_grid(grid, expect_low);
             now = totals.value[0];
