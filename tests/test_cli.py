@@ -263,6 +263,16 @@ def test_inspect_shows_packed_floats_and_special_values(capsys):
     assert "inf" in run(capsys, "inspect", "inf")[1]
 
 
+@pytest.mark.parametrize("value", ["-1e-5", "-0.1", "-inf", "-.5E+3"])
+def test_inspect_takes_negative_numbers_for_values(capsys, value):
+    for arguments in ([value, "--storage", "fp16"], ["--storage", "fp16", value], ["--storage=fp16", "--", value]):
+        code, out, _ = run(capsys, "inspect", *arguments)
+        assert code == 0
+        assert out.startswith(f"{float(value)!r} = 1 ")
+    with pytest.raises(SystemExit):
+        run(capsys, "inspect", "0.1", "-1x")
+
+
 def test_inspect_stores_as_solves_do(capsys):
     assert "1.000444171950221e-09" in run(capsys, "inspect", "1e-9", "--storage", "fp16-scaled")[1]
     assert "inf" in run(capsys, "inspect", "1" * 400)[1]
@@ -333,6 +343,15 @@ def test_a_full_standard_output_is_one_line(triangle, command):
     assert done.returncode == 2
     assert done.stderr.startswith("cpms: error: ")
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.skipif(os.name != "posix", reason="file descriptors are inherited otherwise")
+@pytest.mark.parametrize("command", [["formats"], ["inspect", "0.1"], ["rank", "TRIANGLE", "--json"]])
+def test_without_standard_output_a_command_ends_as_it_would(triangle, command):
+    arguments = [str(triangle) if argument == "TRIANGLE" else argument for argument in command]
+    closed = "import os, sys; os.close(1); os.execv(sys.executable, [sys.executable, '-m', 'cpms', *sys.argv[1:]])"
+    done = subprocess.run([sys.executable, "-c", closed, *arguments], stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_names_that_the_terminal_lacks_are_escaped(tmp_path):
