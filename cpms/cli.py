@@ -10,6 +10,7 @@ from importlib import import_module
 from io import TextIOWrapper
 
 import cpms
+from cpms.commands.inspect import values_last
 from cpms.errors import CpmsError
 
 COMMANDS = ("rank", "run", "show", "convert", "inspect", "datasets", "formats", "engines", "doctor")
@@ -48,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # names that a terminal's encoding lacks
     try:
-        chosen = parser().parse_args(_with_values_last(sys.argv[1:] if arguments is None else arguments))
+        chosen = parser().parse_args(values_last(sys.argv[1:] if arguments is None else arguments))
         code: int = import_module(f"cpms.commands.{chosen.command}").call(chosen)
         if sys.stdout is not None:
             sys.stdout.flush()
@@ -68,28 +69,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     return code
-
-
-def _with_values_last(arguments: Sequence[str]) -> Sequence[str]:
-    """Return the arguments of ``inspect`` with a negative number behind ``--``: argparse takes -1e-5 for an option.
-
-    Examples
-    --------
-    >>> _with_values_last(["inspect", "-1e-5", "--storage", "fp16"])
-    ['inspect', '--storage', 'fp16', '--', '-1e-5']
-    """
-    if "inspect" not in arguments[:1] or "--" in arguments:
-        return arguments
-    values = [argument for argument in arguments if argument.startswith("-") and _is_number(argument)]
-    return [*(argument for argument in arguments if argument not in values), "--", *values] if values else arguments
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _drop_what_cannot_be_printed() -> None:

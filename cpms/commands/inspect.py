@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,20 @@ def add(parsers: Any) -> None:
     parser.add_argument("--storage", metavar="NAME", help="of a VALUE; see 'cpms formats' (cpms4)")
 
 
+def values_last(arguments: Sequence[str]) -> Sequence[str]:
+    """Return arguments with negative values of ``inspect`` behind ``--``: argparse takes -1e-5 for an option.
+
+    Examples
+    --------
+    >>> values_last(["inspect", "-1e-5", "--storage", "fp16"])
+    ['inspect', '--storage', 'fp16', '--', '-1e-5']
+    """
+    values = [argument for argument in arguments if argument.startswith("-") and _number(argument) is not None]
+    if not values or arguments[0] != "inspect" or "--" in arguments:
+        return arguments
+    return [*(argument for argument in arguments if argument not in values), "--", *values]
+
+
 def call(arguments: argparse.Namespace) -> int:
     """Run the command."""
     if is_file(arguments.what):
@@ -34,12 +49,18 @@ def call(arguments: argparse.Namespace) -> int:
             raise InputError(f"{arguments.what} has a format of its own; leave out --storage")
         print(_file(Path(arguments.what)))
         return 0
-    try:
-        value = float(arguments.what)
-    except ValueError:
-        raise InputError(f"{arguments.what!r} is neither a number nor a file") from None
+    value = _number(arguments.what)
+    if value is None:
+        raise InputError(f"{arguments.what!r} is neither a number nor a file")
     print(_value(value, format_named(arguments.storage or "cpms4")))
     return 0
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
 
 
 def _value(value: float, storage: Format) -> str:
