@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import bisect
 import itertools
 import math
 
 import numpy as np
 import numpy.typing as npt
 
+from cpms import threads
 from cpms.engine import Problem
 from cpms.errors import InputError
 from cpms.graph import Graph
@@ -16,7 +18,8 @@ from cpms.roundoff import of_residual, pairwise_additions
 from cpms.scalars import whole
 
 Floats = npt.NDArray[np.float64]
-_CHUNK_EDGES = 1 << 22
+_PART = 1 << 18
+"""Rows and edges that a thread takes at a time: what it makes of them stays in its cache."""
 _TIED = 1e-9
 """Of a score: others so near are equal."""
 
@@ -108,8 +111,8 @@ def scaled_out_weight(graph: Graph) -> tuple[Floats, Floats]:
 def apply_operator(problem: Problem, x: Floats) -> Floats:
     """Return G(x) = damping (P x + w s) + (1 - damping) v in float64, with NumPy alone.
 
-    This is the referee: it shares no code with the engines and takes the edges in chunks, so that
-    little memory is needed beside the graph.
+    This is the referee: it shares no arithmetic with the engines. Threads take some rows at a time, whatever their
+    number, so that the bits are always the same and little memory is needed beside the graph.
 
     Examples
     --------
@@ -118,24 +121,45 @@ def apply_operator(problem: Problem, x: Floats) -> Floats:
     """
     graph = problem.graph
     divisor, powers = scaled_out_weight(graph)
-    share = np.divide(x, divisor, out=np.zeros(graph.nodes), where=graph.out_degree > 0)
-    sums = np.zeros(graph.nodes)
-    filled = np.flatnonzero(graph.in_degree)
-    cuts = np.searchsorted(graph.indptr[filled], np.arange(0, graph.edges + _CHUNK_EDGES, _CHUNK_EDGES))
-    for low, high in itertools.pairwise(cuts):
-        if low == high:
-            continue
-        rows = filled[low:high]
-        first, last = graph.indptr[rows[0]], graph.indptr[rows[-1] + 1]
-        sources = graph.sources[first:last]
-        terms = share.take(sources)
-        if graph.weights is not None:
-            terms *= graph.weights[first:last] * powers.take(sources)
-        sums[rows] = np.add.reduceat(terms, graph.indptr[rows] - first)
-    sums += x[graph.dangling_nodes].sum() * problem.sink_or_scalar
-    sums *= problem.damping
-    sums += (1.0 - problem.damping) * problem.teleport_or_scalar
-    return sums
+    share, applied = np.zeros(graph.nodes), np.empty(graph.nodes)
+    has_share, has_sum = graph.out_degree > 0, graph.in_degree > 0
+    dangling = x[graph.dangling_nodes].sum()
+
+    def divide(part: tuple[int, int]) -> None:
+        here = slice(*part)
+        np.divide(x[here], divisor[here], out=share[here], where=has_share[here])
+
+    def put(part: tuple[int, int]) -> None:
+        here = slice(*part)
+        sums, filled = np.zeros(part[1] - part[0]), np.flatnonzero(has_sum[here])
+        if len(filled):
+            first, last = graph.indptr[part[0]], graph.indptr[part[1]]
+            sources = graph.sources[first:last]
+            terms = share.take(sources)
+            if graph.weights is not None:
+                terms *= graph.weights[first:last] * powers.take(sources)
+            sums[filled] = np.add.reduceat(terms, graph.indptr[here][filled] - first)
+        sums += dangling * _within(problem.sink_or_scalar, here)
+        sums *= problem.damping
+        sums += (1.0 - problem.damping) * _within(problem.teleport_or_scalar, here)
+        applied[here] = sums
+
+    threads.each(divide, threads.stretches(graph.nodes, at_least=_PART, parts=graph.nodes))
+    threads.each(put, _parts(graph))
+    return applied
+
+
+def _within(values: Floats, here: slice) -> Floats:
+    """Return the values of some nodes; one for all stays one."""
+    return values if len(values) == 1 else values[here]
+
+
+def _parts(graph: Graph) -> list[tuple[int, int]]:
+    """Cut rows into parts of fewer than `_PART` rows and edges, but for the last row of each, of any length."""
+    before = range(graph.nodes + 1)
+    wanted = range(_PART, graph.nodes + graph.edges, _PART)
+    cuts = [bisect.bisect_left(before, most, key=lambda row: row + int(graph.indptr[row])) for most in wanted]
+    return list(itertools.pairwise(dict.fromkeys([0, *cuts, graph.nodes])))
 
 
 def residual_roundoff(graph: Graph) -> float:
@@ -157,7 +181,14 @@ def residual(problem: Problem, x: Floats, norm: str = "l1") -> float:
     >>> residual(Problem(Graph.from_edges([0, 1], [1, 0])), np.array([0.5, 0.5]))
     0.0
     """
-    change = np.abs(apply_operator(problem, x) - x)
+    change = apply_operator(problem, x)
+
+    def compare(part: tuple[int, int]) -> None:
+        here = change[slice(*part)]
+        here -= x[slice(*part)]
+        np.abs(here, out=here)
+
+    threads.each(compare, threads.stretches(len(x), at_least=_PART, parts=len(x)))
     if norm == "l1":
         return float(change.sum())
     largest = float(change.max())

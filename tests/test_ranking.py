@@ -11,7 +11,7 @@ import scipy.stats
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from cpms import Graph, InputError, ranking
+from cpms import Graph, InputError, ranking, threads
 from cpms.engine import Problem
 from cpms.testing import distributions, graphs
 
@@ -81,13 +81,26 @@ def test_kendall_tau_is_that_of_scipy_over_the_top():
     assert ranking.kendall_tau(a, b, 10) == pytest.approx(scipy.stats.kendalltau(a[top], b[top]).statistic)
 
 
-@given(problems(), st.sampled_from([1, 2, 3, 7, 1 << 22]))
-def test_the_operator_is_its_definition_in_exact_arithmetic(given_problem, chunk):
+@given(problems(), st.sampled_from([1, 2, 3, 7, 1 << 22]), st.sampled_from([1, 3]))
+def test_the_operator_is_its_definition_in_exact_arithmetic(given_problem, part, count):
     problem, x = given_problem
-    with patch.object(ranking, "_CHUNK_EDGES", chunk):
+    at_once, residual = ranking.apply_operator(problem, x), ranking.residual(problem, x)
+    with patch.object(ranking, "_PART", part), threads.limited(count):
         swept = ranking.apply_operator(problem, x)
+        assert ranking.residual(problem, x) == residual
+    assert swept.tobytes() == at_once.tobytes()
     expected = exact_sweep(problem, x)
     np.testing.assert_allclose(swept, [float(value) for value in expected], rtol=1e-13, atol=1e-17)
+
+
+@given(graphs(), st.integers(1, 9))
+def test_parts_are_all_rows_in_order_and_smaller_than_asked_for_but_for_their_last_row(graph, part):
+    with patch.object(ranking, "_PART", part):
+        parts = ranking._parts(graph)
+    assert [low for low, _ in parts] == [0, *(high for _, high in parts[:-1])]
+    assert parts[-1][1] == graph.nodes
+    for low, high in parts:
+        assert high - 1 - low + graph.indptr[high - 1] - graph.indptr[low] < part
 
 
 @given(st.lists(st.floats(np.finfo(float).smallest_normal, 1e308), min_size=1, max_size=8))

@@ -56,7 +56,7 @@ class Rows(Protocol):
 
 
 class OnDevice(NamedTuple):
-    """Rows in device memory, for slots that are placed more than once."""
+    """Rows in device memory, which may be read more than once there; arrays of uint32, but for float64 weights."""
 
     name: str
     nodes: int
@@ -68,9 +68,8 @@ class OnDevice(NamedTuple):
     @classmethod
     def of(cls, rows: Rows) -> OnDevice:
         """Upload what is not there yet."""
-        put = current().arrays.asarray
-        weights = None if rows.weights is None else put(rows.weights)
-        return cls(rows.name, rows.nodes, rows.edges, put(rows.indptr), put(rows.sources), weights)
+        weights = None if rows.weights is None else current().upload(rows.weights)
+        return cls(rows.name, rows.nodes, rows.edges, *uploaded(rows), weights)
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,10 +130,10 @@ class Slots:
     def of(cls, graph: Rows, numbering: Numbering | None = None) -> Slots:
         """Count the slots of a graph."""
         arrays = current().arrays
-        indptr = arrays.asarray(graph.indptr)
+        indptr = current().upload(graph.indptr)
         lengths = arrays.maximum(indptr[1:] - indptr[:-1], 1)
         if numbering is not None:
-            lengths = lengths[arrays.asarray(numbering.order)]
+            lengths = lengths[current().upload(numbering.order)]
         ends = arrays.cumsum(lengths)
         count = int(current().to_host(ends[-1:])[0]) if graph.nodes else 0
         if count >= 2**32 - WHOLE_VALUES:
@@ -200,15 +199,14 @@ class Slots:
         return sources, marks.view(np.uint16), weights
 
     def _place_edges(self, graph: Rows, sources: Any, weights: Any | None, place: Any) -> None:
-        arrays = current().arrays
         begins = self.starts[:-1]
         if self.numbering is not None:
-            place = arrays.asarray(self.numbering.place)
+            place = current().upload(self.numbering.place)
             begins, place = begins[place], place.view(np.uint32)
         arguments = (
             *(self.indptr, begins, place),
-            arrays.asarray(graph.sources.view(np.uint32)),
-            _NULL if graph.weights is None else arrays.asarray(graph.weights),
+            current().upload(graph.sources.view(np.uint32)),
+            _NULL if graph.weights is None else current().upload(graph.weights),
             *(np.uint32(graph.nodes), np.uint32(graph.edges), sources, _NULL if weights is None else weights),
         )
         current().run(Variant("place_edges"), current().spread(graph.edges), arguments)
@@ -244,10 +242,10 @@ def _turned(rounds: Any) -> Any:
     return current().arrays.ascontiguousarray(rounds.transpose(0, 1, 3, 2)).reshape(-1)
 
 
-def uploaded(graph: Graph) -> tuple[Any, Any]:
-    """Return where a graph's rows begin, and the sources of its edges, as device arrays of uint32."""
-    arrays = current().arrays
-    return arrays.asarray(graph.indptr.astype(np.uint32)), arrays.asarray(graph.sources.view(np.uint32))
+def uploaded(rows: Rows) -> tuple[Any, Any]:
+    """Return where rows begin, and the sources of their edges, as device arrays of uint32."""
+    upload = current().upload
+    return upload(rows.indptr.astype(np.uint32, copy=False)), upload(rows.sources.view(np.uint32))
 
 
 def place_columns(graph: Graph) -> tuple[Any, Any | None]:
@@ -259,7 +257,7 @@ def place_columns(graph: Graph) -> tuple[Any, Any | None]:
     weights = None if graph.weights is None else arrays.empty(length * width, np.float64)
     arguments = (
         *uploaded(graph),
-        _NULL if graph.weights is None else arrays.asarray(graph.weights),
+        _NULL if graph.weights is None else current().upload(graph.weights),
         *(np.uint32(graph.nodes), np.uint32(width), np.uint32(length), np.uint32(graph.nodes)),
         *(sources, _NULL if weights is None else weights),
     )
@@ -281,9 +279,9 @@ def fill_values(sources: Any, graph: Graph, values: Any, numbering: Numbering | 
         return
     backend = current()
     left = graph.out_degree.astype(np.uint32) if graph.weights is None else graph.out_weight
-    divisors = backend.arrays.asarray(left)
+    divisors = backend.upload(left)
     if numbering is not None:
-        divisors = divisors[backend.arrays.asarray(numbering.order)]
+        divisors = divisors[backend.upload(numbering.order)]
     shares = backend.arrays.zeros(vector_length(graph.nodes), np.float64)
     with np.errstate(divide="ignore"):
         shares[: graph.nodes] = 1.0 / divisors

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cpms.cuda.shape import Shape
+from cpms.cuda.shape import FULL, Shape
 from cpms.cuda.variants import Variant
 from cpms.errors import UnsupportedError
 
@@ -85,6 +85,10 @@ class Backend(ABC):
             If these are more than `most_blocks`.
         """
 
+    def upload(self, values: Any) -> Any:
+        """Return values of main memory on the device, or as they are if they are there."""
+        return self.arrays.asarray(values)
+
     @abstractmethod
     def to_host(self, array: Any) -> np.ndarray[Any, Any]:
         """Return a copy in main memory, once all kernels before have run."""
@@ -117,6 +121,10 @@ class Backend(ABC):
         """Return how many blocks share ``items``, ``each`` a thread, when they loop over them."""
         needed = -(-items // (THREADS * each))
         return max(1, min(needed, self.processors * per_processor))
+
+    def resident_spread(self, items: int) -> int:
+        """Return how many blocks of shape `FULL` that stay share ``items``, one a thread, when they loop over them."""
+        return max(1, min(self.resident_blocks(FULL), -(-items // FULL.threads)))
 
     @contextmanager
     def memory_for(self, what: str, needed_bytes: int) -> Iterator[None]:

@@ -90,7 +90,7 @@ class BatchCore:
     @classmethod
     def _without(cls, problem: Problem, found: Peel, rows: Renumbered, of_all: Any | None) -> BatchCore:
         arrays, name = current().arrays, problem.graph.name
-        degree = arrays.asarray(problem.graph.out_degree.astype(np.uint32))[found.order]
+        degree = current().upload(problem.graph.out_degree.astype(np.uint32))[found.order]
         split = Split.of(f"the core of {name}", found.core, rows)
         swept = BatchGraph.of_rows(problem, split, degree[: found.core], split.degree)
         # Places behind the row of zeros are one more.

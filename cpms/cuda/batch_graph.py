@@ -126,7 +126,7 @@ class BatchGraph:
     @classmethod
     def of(cls, problem: Problem) -> BatchGraph:
         """Arrange a problem's graph on the device."""
-        degree = current().arrays.asarray(problem.graph.out_degree.astype(np.uint32))
+        degree = current().upload(problem.graph.out_degree.astype(np.uint32))
         return cls.of_rows(problem, problem.graph, degree, degree)
 
     @classmethod

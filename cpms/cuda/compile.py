@@ -6,6 +6,7 @@ import itertools
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from importlib import import_module
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 from cpms.cuda import variants as kernels
 from cpms.cuda.backend import NOTED, NOTES, RESIDENT_SHARED_BYTES, THREADS, Backend, Floats
 from cpms.cuda.shape import Shape
+from cpms.cuda.staging import LEAST_BYTES, Staging
 from cpms.cuda.variants import Variant
 from cpms.errors import CpmsError, UnavailableError, UnsupportedError
 
@@ -69,6 +71,11 @@ class _OfThread(threading.local):
         # Copies into pinned memory need no staging of their own.
         rooms = [(pinned(NOTED, np.float64), cuda.Event(disable_timing=True)) for _ in range(NOTES)]
         self.rooms = itertools.cycle(rooms)
+
+    @cached_property
+    def staging(self) -> Staging:
+        """For large arrays."""
+        return Staging(import_module("cupy"), import_module("cupyx").empty_pinned)
 
 
 class CudaBackend(Backend):
@@ -189,8 +196,16 @@ class CudaBackend(Backend):
             self._residents[key] = function, each * self.processors
         return self._residents[key]
 
+    def upload(self, values: Any) -> Any:
+        """Copy in parts if that pays."""
+        if isinstance(values, np.ndarray) and values.nbytes >= LEAST_BYTES:
+            return self._own.staging.to_device(values)
+        return self.arrays.asarray(values)
+
     def to_host(self, array: Any) -> np.ndarray[Any, Any]:
         """Copy and wait."""
+        if array.nbytes >= LEAST_BYTES:
+            return self._own.staging.to_host(array)
         host: np.ndarray[Any, Any] = self.arrays.asnumpy(array)
         return host
 

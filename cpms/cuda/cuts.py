@@ -16,6 +16,8 @@ Integers = npt.NDArray[np.int64]
 _COUNT_LINES = Variant("count_lines")
 _STEP_COST = 100
 """What 256 edges cost in a sweep, in rows."""
+_WARP = 32
+"""Threads that look at a step together."""
 _LINE_BYTES = 128
 _LINES_A_ROW = 2
 """Lines of the first-level cache that a step's gathers touch, which cost what a row does."""
@@ -40,7 +42,7 @@ def cached_costs(slots: arrange.Slots, sources: Any, value_bytes: int) -> Intege
     """
     touched = current().arrays.empty(slots.steps, np.uint16)
     arguments = sources, np.uint32(slots.steps), np.uint32(_LINE_BYTES // value_bytes), touched
-    current().run(_COUNT_LINES, current().spread(slots.steps), arguments)
+    current().run(_COUNT_LINES, current().spread(_WARP * slots.steps), arguments)
     cost: Integers = _LINES_A_ROW * streamed_costs(slots)
     cost[1:] += np.cumsum(current().to_host(touched), dtype=np.int64)
     return cost

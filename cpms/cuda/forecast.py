@@ -1,20 +1,25 @@
-"""How many sweeps a solve will take, from the first few of them."""
+"""How many sweeps a solve will take, from the first few of them; see ``forecast.cu``."""
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
 
+from cpms.cuda.backend import current
+from cpms.cuda.resident import barrier
+from cpms.cuda.variants import PEELING
 from cpms.graph import Graph
 
 _TOL = 1e-10
 _LOOKED_AT = 24
-_MOST = 160
+_FORECAST = PEELING[-1]
+LEAST, MOST = 1, 160
+"""What is forecast."""
 
 
-def sweeps(graph: Graph, damping: float) -> int:
+def sweeps(graph: Graph, indptr: Any, sources: Any, damping: float) -> int:
     """Return about how many sweeps of power iteration bring the L1 norm of a change below 1e-10.
 
     The rate at which changes fall over the later half of the first few sweeps is taken for that of all others. On
@@ -24,26 +29,34 @@ def sweeps(graph: Graph, damping: float) -> int:
     ----------
     graph : Graph
         Without weights; its teleport and dangling mass are spread evenly.
+    indptr, sources : device arrays of uint32
+        The graph's.
     damping : float
+    """
+    arrays, blocks = current().arrays, current().resident_spread(graph.nodes)
+    shares, fresh = (arrays.empty(graph.nodes, np.float64) for _ in range(2))
+    found = arrays.empty(1 + _LOOKED_AT, np.float64)
+    arguments = (
+        *(indptr, sources, current().upload(graph.out_degree.astype(np.uint32)), np.uint32(graph.nodes)),
+        *(np.float64(damping), shares, fresh, np.uint32(_LOOKED_AT), np.float64(_TOL), found, *barrier(blocks)),
+    )
+    current().run_resident(_FORECAST, blocks, arguments)
+    count, *changes = current().to_host(found).tolist()
+    return forecast(changes[: int(count)])
+
+
+def forecast(changes: list[float]) -> int:
+    """Return about how many sweeps it takes, by what the first ones change.
 
     Examples
     --------
-    >>> ring = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0])
-    >>> path = Graph.from_edges(range(99), range(1, 100))
-    >>> sweeps(ring, 0.85), sweeps(path, 0.85)
-    (1, 117)
+    >>> forecast([0.5, 1e-11]), forecast([0.85**k for k in range(24)])
+    (2, 143)
     """
-    matrix = csr_array((np.ones(graph.edges), graph.sources, graph.indptr), shape=(graph.nodes, graph.nodes))
-    shares, dangling = 1.0 / np.maximum(graph.out_degree, 1), graph.out_degree == 0
-    x, changes = np.full(graph.nodes, 1.0 / graph.nodes), []
-    for _ in range(_LOOKED_AT):
-        y = damping * (matrix @ (x * shares) + x[dangling].sum() / graph.nodes) + (1.0 - damping) / graph.nodes
-        changes.append(float(np.abs(y - x).sum()))
-        x = y
-        if changes[-1] < _TOL:
-            return len(changes)
+    if changes[-1] < _TOL:
+        return len(changes)
     first, last = changes[_LOOKED_AT // 2 - 1], changes[-1]
     if last >= first:
-        return _MOST
+        return MOST
     rate = (last / first) ** (2.0 / _LOOKED_AT)
-    return min(round(_LOOKED_AT + math.log(_TOL / last) / math.log(rate)), _MOST)
+    return min(round(_LOOKED_AT + math.log(_TOL / last) / math.log(rate)), MOST)

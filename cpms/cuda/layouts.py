@@ -104,7 +104,7 @@ class ThreadRows(Matrix):
     def _float64_values(self, graph: Graph) -> Any:
         values = current().arrays.zeros(padded(graph.edges), np.float64)
         if graph.weights is not None:
-            values[: graph.edges] = current().arrays.asarray(graph.weights)
+            values[: graph.edges] = current().upload(graph.weights)
         arrange.fill_values(self.sources, graph, values)
         return values
 

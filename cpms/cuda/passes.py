@@ -100,8 +100,8 @@ class Passes:
     @classmethod
     def of(cls, problem: Problem, peel: Peel, rows: Renumbered) -> Passes:
         """Take the rows outside the core."""
-        arrays, first = current().arrays, rows.edges_before(peel.core)
-        degree, teleport = arrays.asarray(problem.graph.out_degree.astype(np.uint32)), problem.teleport_or_scalar
+        upload, first = current().upload, rows.edges_before(peel.core)
+        degree, teleport = upload(problem.graph.out_degree.astype(np.uint32)), upload(problem.teleport_or_scalar)
         return cls(
             peel=peel,
             damping=problem.damping,
@@ -109,8 +109,8 @@ class Passes:
             sources=rows.sources[first:].copy(),
             begins=peel.begins,
             degree=degree[peel.order],
-            teleport=arrays.asarray(teleport) if len(teleport) == 1 else arrays.asarray(teleport)[peel.order],
-            shares=arrays.zeros(problem.graph.nodes, np.float64),
+            teleport=teleport if len(teleport) == 1 else teleport[peel.order],
+            shares=current().arrays.zeros(problem.graph.nodes, np.float64),
             barrier=barrier(current().resident_blocks(FULL)),
         )
 
@@ -144,7 +144,5 @@ class Passes:
         )
 
     def _launch(self, kernel: Variant, arguments: tuple[Any, ...]) -> None:
-        backend = current()
         widest = max([self.peel.core, len(self.shares) // 8, *self.peel.before, *self.peel.behind])
-        blocks = max(1, min(backend.resident_blocks(FULL), -(-widest // FULL.threads)))
-        backend.run_resident(kernel, blocks, arguments)
+        current().run_resident(kernel, current().resident_spread(widest), arguments)

@@ -7,19 +7,27 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from cpms.cuda import numbering
+from cpms.cuda import forecast, numbering
 from cpms.cuda.backend import current
+from cpms.cuda.resident import barrier
 from cpms.cuda.variants import PEELING, Variant
 from cpms.graph import Graph
 
+Levels = npt.NDArray[np.int64]
+"""Nodes and entries of each level, shape (levels, 2)."""
+Integers = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
 _NO_LEVEL, _LAST_LEVEL = 0x7FFFFFFF, 0xFFFFFFFF
 """As in ``peel.cu``."""
 _NARROW = 1024
 """Rows of a level that one block passes over alone; as in ``passes.cu``."""
 _MOST_ENTRIES = 1 << 14
 """A warp sums a row of a level: longer ones are for sweeps, which share them out."""
-_BEFORE, _BEHIND, _EDGES = PEELING
+_BEFORE, _BEHIND, _ = PEELING
+_MOST_LEVELS = 1 << 16
+"""That are looked for: far more than pay."""
 
 
 class Cost(NamedTuple):
@@ -48,11 +56,13 @@ class Cost(NamedTuple):
     counted: float = 4.5e-6
     aimed: float = 2.0e-6
 
-    def saved(self, rows: int, entries: int) -> float:
-        """Return what a level of so many nodes and edges saves."""
+    def saved(self, rows: Integers, entries: Integers) -> Floats:
+        """Return what levels of so many nodes and edges save."""
         narrow = rows <= _NARROW
-        level, passed = (self.narrow_level, self.passed_alone) if narrow else (self.level, self.passed)
-        return (rows + entries) * (self.sweeps * self.swept - passed) - level
+        passed = np.where(narrow, self.passed_alone, self.passed)
+        level = np.where(narrow, self.narrow_level, self.level)
+        saved: Floats = (rows + entries) * (self.sweeps * self.swept - passed) - level
+        return saved
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +91,9 @@ class Peel:
         return current().arrays.asarray(np.cumsum([0, *self.before, *self.behind]).astype(np.uint32))
 
 
-def peel(graph: Graph, indptr: Any, sources: Any, cost: Cost | None = None) -> Peel | None:
+def peel(
+    graph: Graph, indptr: Any, sources: Any, cost: Cost | None = None, sweeps: Callable[[], int] | None = None
+) -> Peel | None:
     """Return an order with a smaller core where a pass over the other nodes pays; None where not.
 
     Parameters
@@ -90,22 +102,49 @@ def peel(graph: Graph, indptr: Any, sources: Any, cost: Cost | None = None) -> P
     indptr, sources : device arrays of uint32
         The graph's.
     cost : Cost, optional
+    sweeps : callable, optional
+        Tells how many a solve takes, where that decides; in place of the cost's.
     """
-    cost = cost or Cost()
+    costs = _Costs(cost or Cost(), sweeps)
     at = _Levelled.none(graph, indptr, sources, _MOST_ENTRIES)
-    before = _levels(lambda now: _run(_BEFORE, at, np.uint32(now)), cost)
-    inside = graph.nodes - _rows(before)
-    before = _paying(before, cost, graph.nodes, cost.launch + cost.sweeps * cost.aimed * inside)
+    before = costs.paying(_looked(_BEFORE, at, costs.most), graph.nodes, costs.most.aimed)
     at.level[at.level >= len(before)] = _NO_LEVEL
-    behind = _behind(graph, at, cost, graph.nodes - _rows(before))
-    return _peeled(at.level, before, behind, numbering.chosen(graph)) if before or behind else None
+    behind = _behind(graph, at, costs, graph.nodes - _rows(before))
+    return _peeled(at.level, before, behind, numbering.chosen(graph)) if len(before) + len(behind) else None
 
 
 def peel_behind(graph: Graph, indptr: Any, sources: Any, cost: Cost) -> Peel | None:
     """Return one of nodes that lead to no cycle alone, whatever their rows; the others are in the graph's order."""
     at = _Levelled.none(graph, indptr, sources, graph.edges)
-    behind = _behind(graph, at, cost, graph.nodes)
-    return _peeled(at.level, [], behind, None) if behind else None
+    behind = _behind(graph, at, _Costs(cost), graph.nodes)
+    return _peeled(at.level, behind[:0], behind, None) if len(behind) else None
+
+
+class _Costs:
+    """What passes and sweeps cost, by a number of sweeps that is asked for where it decides."""
+
+    def __init__(self, cost: Cost, ask: Callable[[], int] | None = None) -> None:
+        self._known, self._ask = cost, ask
+
+    @property
+    def most(self) -> Cost:
+        """Of the most sweeps that there may be."""
+        return self._known._replace(sweeps=forecast.MOST) if self._ask else self._known
+
+    def paying(self, levels: Levels, nodes: int, each: float) -> Levels:
+        """Return `_paying` of these levels.
+
+        What levels save grows in proportion to sweeps: the best for few and for many are the best for all between.
+        """
+        if self._ask:
+            few, many = (
+                _paying(levels, self._known._replace(sweeps=sweeps), nodes, each)
+                for sweeps in (forecast.LEAST, forecast.MOST)
+            )
+            if len(few) == len(many):
+                return few
+            self._known, self._ask = self._known._replace(sweeps=self._ask()), None
+        return _paying(levels, self._known, nodes, each)
 
 
 class _Levelled(NamedTuple):
@@ -124,68 +163,59 @@ class _Levelled(NamedTuple):
         return cls(indptr, sources, level, np.uint32(graph.nodes), np.uint32(most_entries))
 
 
-def _behind(graph: Graph, at: _Levelled, cost: Cost, remaining: int) -> list[tuple[int, int]]:
+def _behind(graph: Graph, at: _Levelled, costs: _Costs, remaining: int) -> Levels:
     """Give levels to nodes behind the core as far as it pays; return nodes and entries of each, the last one first."""
-    level, left = at.level, current().arrays.asarray(graph.out_degree.astype(np.uint32))
-
-    def take(now: int) -> tuple[int, int]:
-        if now:
-            _launch(_EDGES, at, left, np.uint32(_LAST_LEVEL - (now - 1)))
-        return _run(_BEHIND, at, left, np.uint32(_LAST_LEVEL - now))
-
-    behind = _levels(take, cost)
-    inside = remaining - _rows(behind)
-    behind = _paying(behind, cost, remaining, cost.launch + cost.sweeps * cost.counted * inside)
+    level, left = at.level, current().upload(graph.out_degree.astype(np.uint32))
+    behind = costs.paying(_looked(_BEHIND, at, costs.most, left), remaining, costs.most.counted)
     level[(level > _NO_LEVEL) & (level <= _LAST_LEVEL - len(behind))] = _NO_LEVEL
     return behind
 
 
-def _peeled(
-    level: Any, before: list[tuple[int, int]], behind: list[tuple[int, int]], chosen: numbering.Numbering | None
-) -> Peel:
+def _looked(kernel: Variant, at: _Levelled, cost: Cost, *more: Any) -> Levels:
+    """Give nodes levels until there are no more, or they cannot pay; return the nodes and entries of each."""
+    blocks = current().resident_spread(int(at.nodes))
+    found = current().arrays.empty(1 + 2 * _MOST_LEVELS, np.float64)
+    costs = cost.sweeps, cost.sweep, cost.level, cost.narrow_level, cost.swept, cost.passed, cost.passed_alone
+    counts = np.uint32(_NARROW), np.uint32(_MOST_LEVELS)
+    current().run_resident(kernel, blocks, (*at, *more, *map(np.float64, costs), *counts, found, *barrier(blocks)))
+    count = int(current().to_host(found[:1])[0])
+    levels: Levels = current().to_host(found[1 : 1 + 2 * count]).astype(np.int64).reshape(-1, 2)
+    return levels
+
+
+def _peeled(level: Any, before: Levels, behind: Levels, chosen: numbering.Numbering | None) -> Peel:
     arrays, nodes = current().arrays, len(level)
     order = _order(level, len(before), len(behind), chosen)
     place = arrays.empty(nodes, np.uint32)
     place[order] = arrays.arange(nodes, dtype=np.uint32)
     core = nodes - _rows(before) - _rows(behind)
-    return Peel(order, place, core, [rows for rows, _ in before], [rows for rows, _ in reversed(behind)])
+    return Peel(order, place, core, before[:, 0].tolist(), behind[::-1, 0].tolist())
 
 
-def _levels(take: Callable[[int], tuple[int, int]], cost: Cost) -> list[tuple[int, int]]:
-    """Return nodes and entries of each level, until there are no more, or so many thin ones that they cannot pay."""
-    found: list[tuple[int, int]] = []
-    gain = best = 0.0
-    while gain >= best - cost.sweeps * cost.sweep:
-        rows, entries = take(len(found))
-        if rows == 0:
-            break
-        found.append((rows, entries))
-        gain += cost.saved(rows, entries)
-        best = max(best, gain)
-    return found
+def _rows(levels: Levels) -> int:
+    return int(levels[:, 0].sum())
 
 
-def _rows(levels: list[tuple[int, int]]) -> int:
-    return sum(rows for rows, _ in levels)
+def _paying(levels: Levels, cost: Cost, nodes: int, each: float) -> Levels:
+    """Return the first levels, as many of them as save the most; none where that is no more than what passes cost.
 
-
-def _paying(levels: list[tuple[int, int]], cost: Cost, nodes: int, fixed: float) -> list[tuple[int, int]]:
-    """Return the first levels, as many of them as save the most; none where that is no more than is ``fixed``.
-
-    All of them together also save the sweeps, where no other nodes are left of so many.
+    That is a launch, and so much for ``each`` node of the core a sweep. All levels together also save the sweeps, where
+    no other nodes are left of so many.
 
     Examples
     --------
-    >>> _paying([(10**6, 10**6), (1, 1), (1, 1)], Cost(), 3 * 10**6, 0.0)
-    [(1000000, 1000000)]
-    >>> len(_paying([(10**6, 10**6), (1, 1), (1, 1)], Cost(), 10**6 + 2, 0.0))
+    >>> levels = np.array([(10**6, 10**6), (1, 1), (1, 1)])
+    >>> _paying(levels, Cost(), 3 * 10**6, 0.0).tolist()
+    [[1000000, 1000000]]
+    >>> len(_paying(levels, Cost(), 10**6 + 2, 0.0))
     3
     """
-    gains = np.cumsum([0.0, *(cost.saved(rows, entries) for rows, entries in levels)])
+    gains = np.append(0.0, np.cumsum(cost.saved(*levels.T)))
+    fixed = cost.launch + cost.sweeps * each * (nodes - _rows(levels))
     if _rows(levels) == nodes:
         gains[-1] += cost.sweeps * cost.sweep + fixed - cost.launch
     count = int(np.argmax(gains))
-    return levels[:count] if gains[count] > fixed else []
+    return levels[: count if gains[count] > fixed else 0]
 
 
 def _order(level: Any, before: int, behind: int, chosen: numbering.Numbering | None) -> Any:
@@ -195,17 +225,5 @@ def _order(level: Any, before: int, behind: int, chosen: numbering.Numbering | N
     key = arrays.where(level > np.uint32(_NO_LEVEL), level - np.uint32(_LAST_LEVEL - before - behind), key)
     if chosen is None:
         return arrays.argsort(key, kind="stable").astype(np.uint32)
-    first = arrays.asarray(chosen.order.view(np.uint32))
+    first = current().upload(chosen.order.view(np.uint32))
     return first[arrays.argsort(key[first], kind="stable")]
-
-
-def _launch(kernel: Variant, at: _Levelled, *more: Any) -> None:
-    current().run(kernel, current().spread(int(at.nodes)), (*at, *more))
-
-
-def _run(kernel: Variant, at: _Levelled, *more: Any) -> tuple[int, int]:
-    """Launch, and return how many nodes and entries have got a level."""
-    found = current().arrays.zeros(2, np.uint64)
-    _launch(kernel, at, *more, found)
-    rows, entries = current().note(found)().tolist()
-    return rows, entries

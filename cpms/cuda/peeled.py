@@ -8,27 +8,27 @@ is PageRank with teleport b, where what leaves the core returns by b. Nodes that
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from cpms.cuda import forecast
-from cpms.cuda.arrange import Slots, uploaded
+from cpms.cuda.arrange import OnDevice, Slots
 from cpms.cuda.backend import current
 from cpms.cuda.passes import Passes, Renumbered, Split
 from cpms.cuda.peel import Cost, Peel, peel
 from cpms.cuda.refinement import CudaRefinement, needed_bytes, too_large
 from cpms.cuda.resident import DEFAULT, ResidentGraph
 from cpms.cuda.stretches import Stretches
-from cpms.cuda.variants import PASSES
+from cpms.cuda.variants import PASSES, PEELING
 from cpms.cuda.ways import Wanted, Ways
 from cpms.engine import Floats, Norm, Problem, Refinement, Round
 from cpms.errors import UnsupportedError
 from cpms.format import FloatFormat
 
 _FORECAST_EDGES = 1 << 20
-"""Up to which a solve takes so little time that it matters how many sweeps it will be: 20 ms on a processor."""
+"""Up to which a solve takes so little time that it matters how many sweeps it will be."""
 
 
 class PeeledRefinement(Refinement):
@@ -162,21 +162,20 @@ def prepared(problem: Problem, engine: str) -> Refinement:
     if reason:
         raise UnsupportedError(reason)
     with current().memory_for(problem.graph.name, needed_bytes(problem)):
+        rows = OnDevice.of(problem.graph)
         try:
-            found = _peeled(problem)
+            found = _peeled(problem, rows.indptr, rows.sources)
         except current().out_of_memory:
             found = None  # It takes twice what sweeps over all nodes need.
-        return found or CudaRefinement.of(problem)
+        return found or CudaRefinement.of(problem, rows=rows)
 
 
-def _peeled(problem: Problem) -> PeeledRefinement | None:
+def _peeled(problem: Problem, indptr: Any, sources: Any) -> PeeledRefinement | None:
     """Return a problem with a smaller core; None where that does not pay, or dangling mass goes elsewhere than v."""
     graph = problem.graph
     if problem.dangling == "uniform" and problem.teleport is not None:
         return None
-    indptr, sources = uploaded(graph)
-    cost = Cost()
-    if graph.edges <= _FORECAST_EDGES:
-        cost = cost._replace(sweeps=forecast.sweeps(graph, problem.damping))
-    found = peel(graph, indptr, sources, cost)
+    current().compile(PEELING)
+    ask = partial(forecast.sweeps, graph, indptr, sources, problem.damping)
+    found = peel(graph, indptr, sources, Cost(), ask if graph.edges <= _FORECAST_EDGES else None)
     return None if found is None else PeeledRefinement(problem, found, Renumbered.of(graph, found, indptr, sources))

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cpms.cuda import room, variants
+from cpms.cuda import arrange, room, variants
 from cpms.cuda.backend import current
 from cpms.cuda.clock import seconds_since
 from cpms.cuda.resident import DEFAULT, Arrangement, ResidentGraph
@@ -46,9 +46,11 @@ class CudaRefinement(Refinement):
         self._has_c = False
 
     @classmethod
-    def of(cls, problem: Problem, arrangement: Arrangement = DEFAULT) -> CudaRefinement:
-        """Arrange the graph of a problem, which has no weights."""
-        return cls(ResidentGraph.of(problem, arrangement))
+    def of(
+        cls, problem: Problem, arrangement: Arrangement = DEFAULT, *, rows: arrange.Rows | None = None
+    ) -> CudaRefinement:
+        """Arrange the graph of a problem, which has no weights; its ``rows`` may be on the device already."""
+        return cls(ResidentGraph.of(problem, arrangement, rows=rows))
 
     def expect(self, storage: FloatFormat | None) -> None:
         """Compile, and make room for the residual."""

@@ -100,18 +100,29 @@ class ResidentGraph:
         object.__setattr__(self, "barrier", barrier(self.edges.blocks))
 
     @classmethod
-    def of(cls, problem: Problem, arrangement: Arrangement = DEFAULT, value_bytes: int = 2) -> ResidentGraph:
-        """Arrange a problem's graph on the device, for sweeps that gather so many bytes a value."""
-        arrays, graph = current().arrays, problem.graph
+    def of(
+        cls,
+        problem: Problem,
+        arrangement: Arrangement = DEFAULT,
+        value_bytes: int = 2,
+        *,
+        rows: arrange.Rows | None = None,
+    ) -> ResidentGraph:
+        """Arrange a problem's graph on the device, for sweeps that gather so many bytes a value.
+
+        ``rows`` are the graph's, if they are there already.
+        """
+        upload, graph = current().upload, problem.graph
+        rows = rows or graph
         chosen = numbering.chosen(graph) if arrangement.renumber else None
 
         def placed(values: Any) -> Any:
-            return arrays.asarray(values if chosen is None or len(values) == 1 else values[chosen.order])
+            return upload(values if chosen is None or len(values) == 1 else values[chosen.order])
 
         steps = arrangement.steps_for(graph.nodes, value_bytes)
-        slots = arrange.Slots.of(graph, chosen)
+        slots = arrange.Slots.of(rows, chosen)
         edges, slots = Stretches.of(
-            *(slots, graph, steps),
+            *(slots, rows, steps),
             value_bytes=value_bytes,
             warps=arrangement.warps,
             cached=arrangement.wanted.as_cached,
@@ -124,7 +135,7 @@ class ResidentGraph:
             degree=placed(graph.out_degree.astype(np.uint32)),
             sink=placed(problem.sink_or_scalar),
             teleport=placed(problem.teleport_or_scalar),
-            order=None if chosen is None else arrays.asarray(chosen.order),
+            order=None if chosen is None else upload(chosen.order),
             ways=ways,
         )
 
@@ -173,7 +184,7 @@ class ResidentGraph:
     def shares(self, values: Any, out: Any | None = None) -> Any:
         """Return float64 values of the nodes, of either memory, as shares, zeros behind them; in ``out`` if given."""
         arrays = current().arrays
-        given = doubles(values) if on_device(values) else arrays.asarray(values)
+        given = doubles(values) if on_device(values) else current().upload(values)
         made = arrays.zeros(vector_length(self.nodes), np.float64) if out is None else out
         self._move(_TO_SHARES, given, made)
         return made

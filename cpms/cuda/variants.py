@@ -49,7 +49,7 @@ _FILES = {
     "gather_by_codes": "codes.cu",
     "peel_before": "peel.cu",
     "peel_behind": "peel.cu",
-    "peel_edges": "peel.cu",
+    "forecast": "forecast.cu",
     "pass_before": "passes.cu",
     "pass_behind": "passes.cu",
     "to_shares": "shares.cu",
@@ -507,7 +507,8 @@ PACKS = {bits: Variant("pack", gather.names, gather.arguments) for bits, gather 
 """What a rank sends to others, by the bits of a value."""
 PUSHES = {bits: Variant("push", gather.names, gather.arguments) for bits, gather in GATHERS.items()}
 """What a rank writes into the memory of others, by the bits of a value."""
-PEELING = tuple(map(Variant, ("peel_before", "peel_behind", "peel_edges")))
+PEELING = tuple(map(Variant, ("peel_before", "peel_behind", "forecast")))
+"""What finds out which nodes sweeps are for."""
 PASSES = tuple(map(Variant, ("pass_before", "pass_behind")))
 SHARES = tuple(map(Variant, ("to_shares", "from_shares")))
 """What brings values to a resident graph, and back."""

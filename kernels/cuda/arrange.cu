@@ -46,30 +46,18 @@ CPMS_DEVICE void count_ends(u16* marks, u32 steps) {
     }
 }
 
-// How many lines of so many values each step of 256 slots touches whose values are at `sources`, 32 slots at a time.
+// How many lines of so many values each step of 256 slots touches whose values are at `sources`, 32 slots at a time. A
+// warp has a step.
 CPMS_DEVICE void count_lines(const u32* sources, u32 steps, u32 line_values, u16* touched) {
-    constexpr int together = 32;
-    const u32 threads = gridDim.x * blockDim.x;
-    for (u32 step = blockIdx.x * blockDim.x + threadIdx.x; step < steps; step += threads) {
+    const u32 warps = gridDim.x * (blockDim.x / 32), lane = threadIdx.x % 32;
+    for (u32 step = (blockIdx.x * blockDim.x + threadIdx.x) / 32; step < steps; step += warps) {
         u32 found = 0;
-        for (u32 group = 0; group < 256 / together; ++group) {
-            const Quad* const from = (const Quad*)(sources + (u64)step * 256 + group * together);
-            u32 line[together];
 #pragma unroll
-            for (int q = 0; q < together / 4; ++q) {
-                const Quad four = from[q];
-#pragma unroll
-                for (int k = 0; k < 4; ++k) line[4 * q + k] = four.word[k] / line_values;
-            }
-#pragma unroll
-            for (int i = 0; i < together; ++i) {
-                bool is_new = true;
-#pragma unroll
-                for (int j = 0; j < i; ++j) is_new = is_new && line[j] != line[i];
-                found += is_new;
-            }
+        for (u32 first = 0; first < 256; first += 32) {
+            const u32 alike = __match_any_sync(0xFFFFFFFFu, sources[(u64)step * 256 + first + lane] / line_values);
+            found += __popc(__ballot_sync(0xFFFFFFFFu, alike >> lane == 1));
         }
-        touched[step] = (u16)found;
+        if (lane == 0) touched[step] = (u16)found;
     }
 }
 

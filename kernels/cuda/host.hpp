@@ -208,6 +208,13 @@ inline unsigned __ballot_sync(unsigned, int predicate) {
     return votes;
 }
 template <class Value>
+unsigned __match_any_sync(unsigned, Value value) {
+    const unsigned long long* slots = host::exchange(value);
+    unsigned alike = 0;
+    for (unsigned l = 0; l < 32; ++l) alike |= (slots[l] == slots[host::lane()] ? 1u : 0u) << l;
+    return alike;
+}
+template <class Value>
 Value __shfl_sync(unsigned, Value value, int source) {
     return host::from_lane(value, source % 32);
 }

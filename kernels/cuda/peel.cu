@@ -1,5 +1,5 @@
-// Which nodes no cycle leads to, and which lead to none: level by level, a look at all nodes each.
-#include "warp.cuh"
+// Which nodes no cycle leads to, and which lead to none: level by level, a look at all nodes each, until levels cannot pay.
+#include "resident.cuh"
 
 namespace cpms {
 
@@ -13,74 +13,104 @@ struct Looked {
     u32 nodes, most;  // rows of more entries than `most` stay what they are
 };
 
-CPMS_DEVICE u64 over_warp(u64 count) {
-#pragma unroll
-    for (int distance = 16; distance > 0; distance /= 2) count += __shfl_xor_sync(all_lanes, count, distance);
-    return count;
-}
+// As in cpms/cuda/peel.py.
+struct Cost {
+    double sweeps, sweep, level, narrow_level, swept, passed, passed_alone;
+    u32 narrow;
 
-// Gives nodes the level `now` where joins(row, begin, end) says so; adds these and their entries to `found`.
-template <class Joins>
-CPMS_DEVICE void look(const Looked& at, u32 now, u64* found, Joins joins) {
-    u64 rows = 0, entries = 0;
+    CPMS_DEVICE double saved(double rows, double entries) const {
+        const bool alone = rows <= narrow;
+        return (rows + entries) * (sweeps * swept - (alone ? passed_alone : passed)) - (alone ? narrow_level : level);
+    }
+};
+
+// Calls work(row, begin, end) for nodes that have a level.
+template <class Work>
+CPMS_DEVICE void each_of_level(const Looked& at, u32 level, Work work) {
     const u32 threads = gridDim.x * blockDim.x;
     for (u64 row = blockIdx.x * blockDim.x + threadIdx.x; row < at.nodes; row += threads) {
-        if (at.level[row] != no_level) continue;
-        const u32 begin = at.indptr[row], end = at.indptr[row + 1];
-        if (end - begin > at.most || !joins((u32)row, begin, end)) continue;
-        at.level[row] = now;
-        ++rows;
-        entries += end - begin;
-    }
-    rows = over_warp(rows);
-    entries = over_warp(entries);
-    if (threadIdx.x % 32 == 0 && rows > 0) {
-        atomicAdd(found, rows);
-        atomicAdd(found + 1, entries);
+        if (at.level[row] == level) work((u32)row, at.indptr[row], at.indptr[row + 1]);
     }
 }
 
-// All its edges come from lower levels. Levels that others set meanwhile are not lower.
-CPMS_DEVICE void peel_before(const Looked& at, u32 now, u64* found) {
-    look(at, now, found, [&](u32, u32 begin, u32 end) {
-        for (u32 k = begin; k < end; ++k) {
-            if (!(at.level[at.sources[k]] < now)) return false;
-        }
-        return true;
-    });
-}
-
-// None of its edges goes to what is left.
-CPMS_DEVICE void peel_behind(const Looked& at, const u32* left, u32 now, u64* found) {
-    look(at, now, found, [&](u32 row, u32, u32) { return left[row] == 0; });
-}
-
-// One edge less is left of sources whose target has the level `now`.
-CPMS_DEVICE void peel_edges(const Looked& at, u32* left, u32 now) {
-    const u32 threads = gridDim.x * blockDim.x;
-    for (u64 row = blockIdx.x * blockDim.x + threadIdx.x; row < at.nodes; row += threads) {
-        if (at.level[row] != now) continue;
-        for (u32 k = at.indptr[row]; k < at.indptr[row + 1]; ++k) atomicAdd(left + at.sources[k], 0xFFFFFFFFu);
+// Gives nodes the levels named(0), named(1), … where joins(level, row, begin, end) says so, after begin(number) of each.
+// found: how many levels have nodes, and the nodes and entries of each.
+template <class Named, class Begin, class Joins>
+CPMS_DEVICE void look(const Looked& at, const Cost& cost, u32 most_levels, double* found, const Grid& grid, Named named,
+                      Begin begins, Joins joins) {
+    const bool writes = blockIdx.x == 0 && threadIdx.x == 0;
+    double gain = 0.0, best = 0.0;
+    u32 count = 0;
+    while (count < most_levels && gain >= best - cost.sweeps * cost.sweep) {
+        begins(count);
+        const u32 now = named(count);
+        Totals<2, 0> taken{{0.0, 0.0}};
+        each_of_level(at, no_level, [&](u32 row, u32 begin, u32 end) {
+            if (end - begin > at.most || !joins(now, row, begin, end)) return;
+            at.level[row] = now;
+            taken.value[0] += 1.0;
+            taken.value[1] += end - begin;
+        });
+        taken.over_grid(grid);
+        if (taken.value[0] == 0.0) break;
+        for (int q = 0; writes && q < 2; ++q) found[1 + 2 * count + q] = taken.value[q];
+        gain += cost.saved(taken.value[0], taken.value[1]);
+        best = gain > best ? gain : best;
+        ++count;
     }
+    if (writes) found[0] = count;
+}
+
+// All edges of a level's nodes come from lower ones. Levels that others get meanwhile are not lower.
+CPMS_DEVICE void peel_before(const Looked& at, const Cost& cost, u32 most_levels, double* found, const Grid& grid) {
+    look(
+        at, cost, most_levels, found, grid, [](u32 number) { return number; }, [](u32) {},
+        [&](u32 now, u32, u32 begin, u32 end) {
+            for (u32 k = begin; k < end; ++k) {
+                if (!(at.level[at.sources[k]] < now)) return false;
+            }
+            return true;
+        });
+}
+
+// No edge of a level's nodes goes to what is left.
+CPMS_DEVICE void peel_behind(const Looked& at, u32* left, const Cost& cost, u32 most_levels, double* found,
+                             const Grid& grid) {
+    const auto named = [](u32 number) { return last_level - number; };
+    look(
+        at, cost, most_levels, found, grid, named,
+        [&](u32 number) {
+            if (number == 0) return;
+            each_of_level(at, named(number - 1), [&](u32, u32 begin, u32 end) {
+                for (u32 k = begin; k < end; ++k) atomicAdd(left + at.sources[k], 0xFFFFFFFFu);
+            });
+            grid.wait([] {});
+        },
+        [&](u32, u32 row, u32, u32) { return left[row] == 0; });
 }
 
 }  // namespace cpms
 
+#define CPMS_LOOKED_PARAMETERS                                                                        \
+    const unsigned *indptr, const unsigned *sources, unsigned *level, unsigned nodes, unsigned most
+#define CPMS_LOOKED cpms::Looked{indptr, sources, level, nodes, most}
+#define CPMS_PEELING_PARAMETERS                                                                        \
+    double sweeps, double sweep, double wide_level, double narrow_level, double swept, double passed, \
+        double passed_alone, unsigned narrow, unsigned most_levels, double *found, double *partials,  \
+        unsigned *came
+#define CPMS_PEELING_COST                                                                             \
+    cpms::Cost { sweeps, sweep, wide_level, narrow_level, swept, passed, passed_alone, narrow }
 #define CPMS_PEEL_BEFORE(NAME)                                                                        \
-    extern "C" __global__ void __launch_bounds__(256)                                                 \
-        NAME(const unsigned* indptr, const unsigned* sources, unsigned* level, unsigned nodes,        \
-             unsigned most, unsigned now, unsigned long long* found) {                                \
-        cpms::peel_before(cpms::Looked{indptr, sources, level, nodes, most}, now, found);             \
+    extern "C" __global__ void __launch_bounds__(512, 2)                                              \
+        NAME(CPMS_LOOKED_PARAMETERS, CPMS_PEELING_PARAMETERS) {                                        \
+        const cpms::Grid grid(partials, came);                                                        \
+        cpms::peel_before(CPMS_LOOKED, CPMS_PEELING_COST, most_levels, found, grid);                  \
+        grid.end();                                                                                   \
     }
 #define CPMS_PEEL_BEHIND(NAME)                                                                        \
-    extern "C" __global__ void __launch_bounds__(256)                                                 \
-        NAME(const unsigned* indptr, const unsigned* sources, unsigned* level, unsigned nodes,        \
-             unsigned most, const unsigned* left, unsigned now, unsigned long long* found) {          \
-        cpms::peel_behind(cpms::Looked{indptr, sources, level, nodes, most}, left, now, found);       \
-    }
-#define CPMS_PEEL_EDGES(NAME)                                                                         \
-    extern "C" __global__ void __launch_bounds__(256)                                                 \
-        NAME(const unsigned* indptr, const unsigned* sources, unsigned* level, unsigned nodes,        \
-             unsigned most, unsigned* left, unsigned now) {                                           \
-        cpms::peel_edges(cpms::Looked{indptr, sources, level, nodes, most}, left, now);               \
+    extern "C" __global__ void __launch_bounds__(512, 2)                                              \
+        NAME(CPMS_LOOKED_PARAMETERS, unsigned* left, CPMS_PEELING_PARAMETERS) {                        \
+        const cpms::Grid grid(partials, came);                                                        \
+        cpms::peel_behind(CPMS_LOOKED, left, CPMS_PEELING_COST, most_levels, found, grid);            \
+        grid.end();                                                                                   \
     }
