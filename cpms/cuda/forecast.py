@@ -15,8 +15,7 @@ from cpms.graph import Graph
 _TOL = 1e-10
 _LOOKED_AT = 24
 _FORECAST = PEELING[-1]
-LEAST, MOST = 1, 160
-"""What is forecast."""
+_MOST = 160
 
 
 def sweeps(graph: Graph, indptr: Any, sources: Any, damping: float) -> int:
@@ -57,6 +56,6 @@ def forecast(changes: list[float]) -> int:
         return len(changes)
     first, last = changes[_LOOKED_AT // 2 - 1], changes[-1]
     if last >= first:
-        return MOST
+        return _MOST
     rate = (last / first) ** (2.0 / _LOOKED_AT)
-    return min(round(_LOOKED_AT + math.log(_TOL / last) / math.log(rate)), MOST)
+    return min(round(_LOOKED_AT + math.log(_TOL / last) / math.log(rate)), _MOST)

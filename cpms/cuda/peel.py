@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from cpms.cuda import forecast, numbering
+from cpms.cuda import numbering
 from cpms.cuda.backend import current
 from cpms.cuda.resident import barrier
 from cpms.cuda.variants import PEELING, Variant
@@ -91,9 +90,7 @@ class Peel:
         return current().arrays.asarray(np.cumsum([0, *self.before, *self.behind]).astype(np.uint32))
 
 
-def peel(
-    graph: Graph, indptr: Any, sources: Any, cost: Cost | None = None, sweeps: Callable[[], int] | None = None
-) -> Peel | None:
+def peel(graph: Graph, indptr: Any, sources: Any, cost: Cost | None = None) -> Peel | None:
     """Return an order with a smaller core where a pass over the other nodes pays; None where not.
 
     Parameters
@@ -102,49 +99,20 @@ def peel(
     indptr, sources : device arrays of uint32
         The graph's.
     cost : Cost, optional
-    sweeps : callable, optional
-        Tells how many a solve takes, where that decides; in place of the cost's.
     """
-    costs = _Costs(cost or Cost(), sweeps)
+    cost = cost or Cost()
     at = _Levelled.none(graph, indptr, sources, _MOST_ENTRIES)
-    before = costs.paying(_looked(_BEFORE, at, costs.most), graph.nodes, costs.most.aimed)
+    before = _paying(_looked(_BEFORE, at, cost), cost, graph.nodes, cost.aimed)
     at.level[at.level >= len(before)] = _NO_LEVEL
-    behind = _behind(graph, at, costs, graph.nodes - _rows(before))
+    behind = _behind(graph, at, cost, graph.nodes - _rows(before))
     return _peeled(at.level, before, behind, numbering.chosen(graph)) if len(before) + len(behind) else None
 
 
 def peel_behind(graph: Graph, indptr: Any, sources: Any, cost: Cost) -> Peel | None:
     """Return one of nodes that lead to no cycle alone, whatever their rows; the others are in the graph's order."""
     at = _Levelled.none(graph, indptr, sources, graph.edges)
-    behind = _behind(graph, at, _Costs(cost), graph.nodes)
+    behind = _behind(graph, at, cost, graph.nodes)
     return _peeled(at.level, behind[:0], behind, None) if len(behind) else None
-
-
-class _Costs:
-    """What passes and sweeps cost, by a number of sweeps that is asked for where it decides."""
-
-    def __init__(self, cost: Cost, ask: Callable[[], int] | None = None) -> None:
-        self._known, self._ask = cost, ask
-
-    @property
-    def most(self) -> Cost:
-        """Of the most sweeps that there may be."""
-        return self._known._replace(sweeps=forecast.MOST) if self._ask else self._known
-
-    def paying(self, levels: Levels, nodes: int, each: float) -> Levels:
-        """Return `_paying` of these levels.
-
-        What levels save grows in proportion to sweeps: the best for few and for many are the best for all between.
-        """
-        if self._ask:
-            few, many = (
-                _paying(levels, self._known._replace(sweeps=sweeps), nodes, each)
-                for sweeps in (forecast.LEAST, forecast.MOST)
-            )
-            if len(few) == len(many):
-                return few
-            self._known, self._ask = self._known._replace(sweeps=self._ask()), None
-        return _paying(levels, self._known, nodes, each)
 
 
 class _Levelled(NamedTuple):
@@ -163,10 +131,10 @@ class _Levelled(NamedTuple):
         return cls(indptr, sources, level, np.uint32(graph.nodes), np.uint32(most_entries))
 
 
-def _behind(graph: Graph, at: _Levelled, costs: _Costs, remaining: int) -> Levels:
+def _behind(graph: Graph, at: _Levelled, cost: Cost, remaining: int) -> Levels:
     """Give levels to nodes behind the core as far as it pays; return nodes and entries of each, the last one first."""
     level, left = at.level, current().upload(graph.out_degree.astype(np.uint32))
-    behind = costs.paying(_looked(_BEHIND, at, costs.most, left), remaining, costs.most.counted)
+    behind = _paying(_looked(_BEHIND, at, cost, left), cost, remaining, cost.counted)
     level[(level > _NO_LEVEL) & (level <= _LAST_LEVEL - len(behind))] = _NO_LEVEL
     return behind
 

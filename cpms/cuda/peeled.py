@@ -8,7 +8,7 @@ is PageRank with teleport b, where what leaves the core returns by b. Nodes that
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -176,6 +176,8 @@ def _peeled(problem: Problem, indptr: Any, sources: Any) -> PeeledRefinement | N
     if problem.dangling == "uniform" and problem.teleport is not None:
         return None
     current().compile(PEELING)
-    ask = partial(forecast.sweeps, graph, indptr, sources, problem.damping)
-    found = peel(graph, indptr, sources, Cost(), ask if graph.edges <= _FORECAST_EDGES else None)
+    cost = Cost()
+    if graph.edges <= _FORECAST_EDGES:
+        cost = cost._replace(sweeps=forecast.sweeps(graph, indptr, sources, problem.damping))
+    found = peel(graph, indptr, sources, cost)
     return None if found is None else PeeledRefinement(problem, found, Renumbered.of(graph, found, indptr, sources))
