@@ -177,7 +177,9 @@ def personalized_pagerank(
     for here in _shared_out(named, most or run.batch.width):
         solved = run.solve(here, first, stopping)
         answers = [in_main_memory(ranks) for ranks, _, _ in solved]
+        came = time.perf_counter()
         verdicts = referee.verdicts(here, answers, [status for _, status, _ in solved])
+        certify_s = (time.perf_counter() - came) / len(here)
         for query, ranks, (_, _, history), verdict in zip(here, answers, solved, verdicts, strict=True):
             found = gone_on(run, referee, query, Answer(ranks, *verdict, history), stopping)
             results.append(
@@ -198,6 +200,7 @@ def personalized_pagerank(
                     mass=float(found.ranks.sum()),
                     prepare_s=prepare_s,
                     solve_s=found.history[-1].seconds,
+                    certify_s=certify_s,
                     matrix_bytes=run.batch.nbytes,
                 )
             )

@@ -41,17 +41,21 @@ class Referee:
 
     def confirms(self, ranks: Floats) -> bool:
         """Return whether the residual of an answer is below the tolerance; scale the answer to mass 1."""
-        began = time.perf_counter()
-        status, residual_l1, self.residual = _verified(self._problem, ranks, Status.CONVERGED, self._stopping)
+        status, residual_l1, self.residual = self._verified(ranks, Status.CONVERGED)
         self._confirmed = (ranks, residual_l1) if status is Status.CONVERGED else None
-        self.seconds += time.perf_counter() - began
         return self._confirmed is not None
 
     def verdict(self, ranks: Floats, status: Status) -> tuple[Status, float]:
         """Return what is left of a status, and the residual of the answer in L1."""
         if self._confirmed is not None and self._confirmed[0] is ranks:
             return status, self._confirmed[1]
-        return _verified(self._problem, ranks, status, self._stopping)[:2]
+        return self._verified(ranks, status)[:2]
+
+    def _verified(self, ranks: Floats, status: Status) -> tuple[Status, float, float]:
+        began = time.perf_counter()
+        verified = _verified(self._problem, ranks, status, self._stopping)
+        self.seconds += time.perf_counter() - began
+        return verified
 
 
 def _verified(problem: Problem, ranks: Floats, status: Status, stopping: Stopping) -> tuple[Status, float, float]:

@@ -58,8 +58,9 @@ class Result:
         How much rounding may have changed that; see `cpms.roundoff`.
     mass : float
         Sum of the ranks.
-    prepare_s, solve_s : float
-        Seconds for matrix work, and for the iterations with all conversions.
+    prepare_s, solve_s, certify_s : float
+        Seconds for matrix work; for the iterations with all conversions; and for residuals recomputed from answers, of
+        a batch a query's share.
     matrix_bytes : int
         Bytes of the prepared matrix.
     device_ranks : CuPy array of float64, shape (nodes,), or None
@@ -89,6 +90,7 @@ class Result:
     mass: float
     prepare_s: float
     solve_s: float
+    certify_s: float
     matrix_bytes: int
     device_ranks: Any | None = field(default=None, repr=False)
 

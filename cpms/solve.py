@@ -162,6 +162,7 @@ def pagerank(
         mass=float(ranks.sum()),
         prepare_s=prepared - began,
         solve_s=solve_s,
+        certify_s=referee.seconds,
         matrix_bytes=matrix_bytes,
         device_ranks=kept.scaled(),
     )

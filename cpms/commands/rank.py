@@ -149,6 +149,8 @@ def summary(graph: Graph, result: Result, *, load_s: float, top: int) -> dict[st
         "norm": result.norm,
         "weighted": graph.weights is not None,
         "lower_triangle": graph.lower_triangle,
+        "prepare_s": result.prepare_s,
+        "certify_s": result.certify_s,
     }
 
 
@@ -201,7 +203,8 @@ def _readable(report: dict[str, Any], graph: Graph) -> str:
         f"{report['graph']}{label}: {report['nodes']:,} nodes, {report['edges']:,} edges, "
         f"{report['dangling']:,} dangling{', weighted' if report['weighted'] else ''}",
         f"{report['status']}",
-        f"{report['iterations']} iterations ({bits}) in {report['solve_s']:.3g} s, loaded in {report['load_s']:.3g} s",
+        f"{report['iterations']} iterations ({bits}) in {report['solve_s']:.3g} s; loaded in {report['load_s']:.3g} s, "
+        f"prepared in {report['prepare_s']:.3g} s, certified in {report['certify_s']:.3g} s",
         f"residual {shown(report['residual_l1'])} in L1, "
         f"so the errors of all ranks sum to at most {shown(report['error_bound'])}",
     ]

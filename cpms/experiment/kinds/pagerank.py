@@ -190,6 +190,7 @@ def _columns(graph: Graph, result: Result, cell: Cell) -> dict[str, Any]:
         "mass": result.mass if np.isfinite(result.mass) else None,
         "solve_s": result.solve_s,
         "prepare_s": result.prepare_s,
+        "certify_s": result.certify_s,
         "seconds_by_bits_s": {str(bits): spent for bits, spent in seconds.items()},
         "matrix_bytes": result.matrix_bytes,
         "peak_memory_bytes": _peak_bytes(),
