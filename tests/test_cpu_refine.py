@@ -15,6 +15,7 @@ from cpms import Graph, Status, check, engines, format_named, ranking, threads
 from cpms.engine import Problem
 from cpms.engines import _cpu_refine_kernels, _cpu_refinement
 from cpms.engines._cpu_core import Core, core
+from cpms.engines._cpu_peeled import CpuPeeled, prepared
 from cpms.engines._cpu_refinement import CpuRefinement
 from cpms.engines._cpu_topological import acyclic
 from cpms.engines.reference import round_to_float
@@ -151,14 +152,14 @@ def test_any_number_of_threads_gives_the_same_bits(problem, name, monkeypatch):
 def test_the_test_of_threads_splits_the_work(monkeypatch):
     split_finely(monkeypatch)
     with threads.limited(7):
-        assert CPU.refinement(PROBLEMS["plain"])._lanes() > 2
+        assert CpuRefinement(PROBLEMS["plain"])._lanes() > 2
 
 
 @pytest.mark.parametrize("lanes", [1, 2, 3, 64, 100])
 def test_every_piece_has_one_lane_and_every_row_one_piece(lanes, monkeypatch):
     monkeypatch.setattr(_cpu_refinement, "_PIECE_COST", 1)
     for problem in PROBLEMS.values():
-        refinement = CPU.refinement(problem)
+        refinement = CpuRefinement(problem)
         cuts, bounds = refinement._cuts(lanes).tolist(), refinement._bounds.tolist()
         assert cuts == sorted(cuts)
         assert (cuts[0], cuts[-1], len(cuts)) == (0, len(bounds) - 1, lanes + 1)
@@ -344,10 +345,24 @@ def test_the_step_of_one_pass_tells_the_recomputed_residual(norm):
 
 def test_what_a_pass_gets_wrong_is_refined(monkeypatch):
     chain = Graph.from_edges(np.arange(99), np.arange(1, 100))
-    monkeypatch.setattr(CpuRefinement, "solution", lambda *_: np.full(100, 0.01))
+    monkeypatch.setattr(CpuPeeled, "solution", lambda *_: np.full(100, 0.01))
     result = cpms.pagerank(chain, method="refine", engine="cpu")
     assert result.converged
     assert result.iterations > 1
+
+
+def test_what_passes_leave_out_is_no_part_of_what_is_prepared():
+    ring, tail = np.arange(30), np.arange(30, 100)
+    graph = Graph.from_edges(np.append(ring, tail - 1), np.append(np.roll(ring, -1), tail))
+    for smaller in (Graph.from_edges(tail - 1, tail, nodes=100), graph):
+        refinement = prepared(Problem(smaller))
+        before = refinement.nbytes
+        assert (
+            refinement.solution(lambda core: core.round(FP16, gain=0.1, tol=1e-9, norm="l1", most_low=50)) is not None
+        )
+        assert refinement.nbytes == before
+        refinement.start(np.full(100, 0.01))
+        assert refinement.nbytes > before
 
 
 def test_a_start_of_ones_own_is_kept_on_acyclic_graphs():
@@ -382,6 +397,7 @@ def test_the_core_is_what_is_left_when_ends_are_taken_away(graph):
         assert inner + 4 * len(expected) > 0.8 * (graph.edges + 4 * graph.nodes)
         return
     assert found.nodes.tolist() == expected
+    assert found.kept.tolist() == found.graph.out_degree.tolist()
     assert sorted([*found.up, *found.nodes, *found.down]) == list(range(graph.nodes))
     order = {node: place for place, node in enumerate([*found.up, *found.nodes, *found.down])}
     kinds = [set(found.up.tolist()), set(found.down.tolist())]
@@ -407,7 +423,7 @@ def test_graphs_with_a_core_are_solved_and_certified(graph, data):
 def test_the_solution_of_the_whole_follows_from_the_cores(graph, data):
     problem = Problem(graph, data.draw(st.floats(0.01, 0.95)), data.draw(st.none() | distributions(graph.nodes)))
     if core(problem) is not None:
-        ranks, status, _ = at_once(CpuRefinement(problem), default_policy(FP16), Stopping(1e-12))
+        ranks, status, _ = at_once(prepared(problem), default_policy(FP16), Stopping(1e-12))
         assert status is Status.CONVERGED
         assert ranks.sum() == pytest.approx(1.0, abs=1e-14)
         assert ranking.residual(problem, ranks) < 2e-12
@@ -416,7 +432,7 @@ def test_the_solution_of_the_whole_follows_from_the_cores(graph, data):
 @given(graph=graphs_with_a_core(), data=st.data())
 def test_a_core_begins_at_what_it_gets(graph, data):
     problem, began = Problem(graph, 0.85, data.draw(distributions(graph.nodes))), []
-    CpuRefinement(problem).solution(lambda smaller: began.append((smaller.read(), smaller.problem.teleport)))
+    prepared(problem).solution(lambda smaller: began.append((smaller.read(), smaller.problem.teleport)))
     for first, given_to_it in began:
         np.testing.assert_array_equal(first, given_to_it)
         assert first.sum() == pytest.approx(1.0, abs=1e-14)
@@ -448,7 +464,9 @@ def test_sweeps_of_a_core_lose_what_leaves_it(graph, name):
     if found is None:
         return
     storage, count = quantiser(format_named(name)), len(found.nodes)
-    rounds = CpuRefinement(Problem(found.graph, 0.85, np.full(count, 1.0 / count)), degree=found.degree)
+    rounds = CpuRefinement(
+        Problem(found.graph, 0.85, np.full(count, 1.0 / count)), degree=found.degree, kept=found.kept
+    )
     rounds.start(np.random.default_rng(count).random(count))
     made = rounds.round(storage, gain=1e-300, tol=1e-300, norm="l1", most_low=6)
     sizes = [made.found.l1, *made.low]

@@ -102,7 +102,7 @@ def peel(graph: Graph, indptr: Any, sources: Any, cost: Cost | None = None) -> P
     """
     cost = cost or Cost()
     at = _Levelled.none(graph, indptr, sources, _MOST_ENTRIES)
-    before = _paying(_looked(_BEFORE, at, cost), cost, graph.nodes, cost.aimed)
+    before = _paying(_looked(_BEFORE, at, cost, indptr[:-1].copy()), cost, graph.nodes, cost.aimed)
     at.level[at.level >= len(before)] = _NO_LEVEL
     behind = _behind(graph, at, cost, graph.nodes - _rows(before))
     return _peeled(at.level, before, behind, numbering.chosen(graph)) if len(before) + len(behind) else None

@@ -30,8 +30,8 @@ class Core:
     """A problem whose solution follows from that of a smaller one; made by `core`.
 
     The core's nodes lie on cycles or between them, ``nodes`` in the order of their numbers. Its ``graph`` has the
-    edges between them; what flows along the others that ``degree`` counts is lost to the core. Edges from nodes before
-    it begin at ``entering``, those of its row i from ``inflow[i]`` on.
+    edges between them, ``kept`` of each node; what flows along the others that ``degree`` counts is lost to the core.
+    Edges from nodes before it begin at ``entering``, those of its row i from ``inflow[i]`` on.
 
     Notes
     -----
@@ -43,6 +43,7 @@ class Core:
     problem: Problem
     graph: Graph
     degree: npt.NDArray[np.int64]
+    kept: npt.NDArray[np.int64]
     nodes: npt.NDArray[Any]
     up: npt.NDArray[Any]
     down: npt.NDArray[Any]
@@ -67,7 +68,7 @@ class Core:
         """Return x, shape (nodes,), of sum 1, from the core's solution."""
         damping = self.problem.damping
         # Not by BLAS, which shares out a product of vectors among processors.
-        lost = float((ranks * (1.0 - self.graph.out_degree / self.degree)).sum())
+        lost = float((ranks * (1.0 - self.kept / self.degree)).sum())
         y[self.nodes] = ranks * (scale / (damping * lost + 1.0 - damping))
         self._add_inflow(self.down, y * self.inverse, y)
         y /= y.sum()
@@ -117,8 +118,10 @@ def core(problem: Problem) -> Core | None:
     place = (np.cumsum(inside) - 1).astype(sources.dtype)
     _part(graph.indptr, sources, inside, place, nodes, between, entering)
     smaller = Graph(starts, between.view(graph.sources.dtype), None, f"the core of {graph.name}")
+    kept = degree.copy()
+    _take_away(graph.indptr, sources, down, kept)
     nodes, up, down = (order.astype(sources.dtype) for order in (nodes, up, down))
-    return Core(problem, smaller, degree[nodes], nodes, up, down, inverse_degree(graph), inflow, entering)
+    return Core(problem, smaller, degree[nodes], kept[nodes], nodes, up, down, inverse_degree(graph), inflow, entering)
 
 
 @_compiled
@@ -129,6 +132,14 @@ def _count_inside(indptr, sources, inside, nodes, counts):  # type: ignore[no-un
         for k in range(indptr[nodes[i]], indptr[nodes[i] + 1]):
             count += inside[sources[k]]
         counts[i + 1] = count
+
+
+@_compiled
+def _take_away(indptr, sources, down, kept):  # type: ignore[no-untyped-def]
+    # Of each node's edges those that end behind the core.
+    for node in down:
+        for k in range(indptr[node], indptr[node + 1]):
+            kept[sources[k]] -= 1
 
 
 @_compiled

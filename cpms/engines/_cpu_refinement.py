@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -15,9 +15,7 @@ import numpy.typing as npt
 from cpms import threads
 from cpms.engine import Asked, Floats, Norm, Problem, Refinement, Round, Sweep
 from cpms.engines import _cpu_refine_kernels as kernels
-from cpms.engines._cpu_core import core
 from cpms.engines._cpu_pieces import row_pieces
-from cpms.engines._cpu_topological import acyclic
 from cpms.extrapolation import PRODUCTS, slots_for
 from cpms.format import FP32, FloatFormat
 from cpms.low_until import low_limit
@@ -49,17 +47,23 @@ class CpuRefinement(Refinement):
     Parameters
     ----------
     problem : Problem
-    degree : ndarray of int64, shape (nodes,), optional
-        Out-degrees of a graph of which edges are missing: what would leave by these is lost, like the mass of
-        dangling nodes.
+    degree, kept : ndarrays of int64, shape (nodes,), optional
+        Out-degrees of a graph of which edges are missing, and of the edges that are there: what would leave by the
+        others is lost, like the mass of dangling nodes.
     """
 
-    def __init__(self, problem: Problem, *, degree: npt.NDArray[np.int64] | None = None) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        *,
+        degree: npt.NDArray[np.int64] | None = None,
+        kept: npt.NDArray[np.int64] | None = None,
+    ) -> None:
         graph = problem.graph
         self.problem, self.damping = problem, problem.damping
         self._matrix = jagged.build(graph)
         nodes = self._matrix.nodes
-        self._kept = graph.out_degree[nodes].astype(np.uint32)
+        self._kept = (graph.out_degree if kept is None else kept)[nodes].astype(np.uint32)
         self._degree = self._kept if degree is None else degree[nodes].astype(np.uint32)
         self._set_targets()
         self._bounds, self._cost = row_pieces(
@@ -74,39 +78,11 @@ class CpuRefinement(Refinement):
         self._storage = FP32
         self._sweeps = 0
         self.nbytes = self._matrix.nbytes + self._degree.nbytes
-        self._acyclic = acyclic(problem) if degree is None else None
-        self._core = core(problem) if degree is None and not self._acyclic else None
-        if self._core:
-            count = self._core.graph.nodes
-            of_core = Problem(self._core.graph, problem.damping, np.full(count, 1.0 / count))
-            self._of_core = CpuRefinement(of_core, degree=self._core.degree)
-            self.nbytes += self._of_core.nbytes
-
-    def solution(self, iterate: Callable[[Refinement], None]) -> Floats | None:
-        """Return x where few nodes lie on cycles or between them, or none: passes do for the others; else None."""
-        if self._acyclic:
-            return self._acyclic.solution()
-        if not self._core:
-            return None
-        y, right, scale = self._core.begin()
-        if scale == 0.0:
-            return self._core.end(y, scale, right)
-        right /= scale
-        self._of_core.aim(right)
-        # What begins where no teleport leads fades by no more than the damping a sweep.
-        self._of_core.start(right)
-        self._of_core.extrapolates = self.extrapolates
-        iterate(self._of_core)
-        return self._core.end(y, scale, self._of_core.read())
 
     def aim(self, teleport: Floats) -> bool:
         """Go on with another teleport distribution, shape (nodes,)."""
         self.problem = replace(self.problem, teleport=teleport)
         self._set_targets()
-        if self._acyclic:
-            self._acyclic = replace(self._acyclic, problem=self.problem)
-        if self._core:
-            self._core = replace(self._core, problem=self.problem) if self._core.solves(self.problem) else None
         return True
 
     def start(self, values: Floats) -> None:

@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from cpms import threads
-from cpms.engine import Engine, Floats, Operator, Problem, Sweep
+from cpms.engine import Engine, Floats, Operator, Problem, Refinement, Sweep
 from cpms.engines import _cpu_kernels
 from cpms.engines._cpu_batch import CpuBatch
+from cpms.engines._cpu_peeled import prepared
 from cpms.engines._cpu_pieces import row_pieces
-from cpms.engines._cpu_refinement import CpuRefinement
 from cpms.errors import UnsupportedError
 from cpms.format import DOUBLE_BITS, DOUBLE_HEAD_BITS, FP32, FP64, FloatFormat, Format
 from cpms.one_by_one import OneByOne
@@ -162,9 +162,9 @@ class CpuEngine(Engine):
         matrix = sliced.build(graph, None if without_values else storage)
         return CpuOperator(problem, storage, layout, matrix, divisor, _row_parts(graph.indptr))
 
-    def refinement(self, problem: Problem) -> CpuRefinement:
-        """Build the pattern and cut its rows into pieces of equal work."""
-        return CpuRefinement(problem)
+    def refinement(self, problem: Problem) -> Refinement:
+        """Build the pattern of what is swept, and cut its rows into pieces of equal work."""
+        return prepared(problem)
 
     def batch(self, problem: Problem) -> CpuBatch:
         """Keep the rows as they are: what is gathered is a line of memory for every edge."""

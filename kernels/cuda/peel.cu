@@ -61,15 +61,18 @@ CPMS_DEVICE void look(const Looked& at, const Cost& cost, u32 most_levels, doubl
     if (writes) found[0] = count;
 }
 
-// All edges of a level's nodes come from lower ones. Levels that others get meanwhile are not lower.
-CPMS_DEVICE void peel_before(const Looked& at, const Cost& cost, u32 most_levels, double* found, const Grid& grid) {
+// All edges of a level's nodes come from lower ones. Levels that others get meanwhile are not lower. Edges up to `seen` of
+// each row do: a long row is not read again for every level.
+CPMS_DEVICE void peel_before(const Looked& at, u32* seen, const Cost& cost, u32 most_levels, double* found,
+                             const Grid& grid) {
     look(
         at, cost, most_levels, found, grid, [](u32 number) { return number; }, [](u32) {},
-        [&](u32 now, u32, u32 begin, u32 end) {
-            for (u32 k = begin; k < end; ++k) {
-                if (!(at.level[at.sources[k]] < now)) return false;
-            }
-            return true;
+        [&](u32 now, u32 row, u32, u32 end) {
+            const u32 first = seen[row];
+            u32 k = first;
+            while (k < end && at.level[at.sources[k]] < now) ++k;
+            if (k > first) seen[row] = k;
+            return k == end;
         });
 }
 
@@ -102,9 +105,9 @@ CPMS_DEVICE void peel_behind(const Looked& at, u32* left, const Cost& cost, u32 
     cpms::Cost { sweeps, sweep, wide_level, narrow_level, swept, passed, passed_alone, narrow }
 #define CPMS_PEEL_BEFORE(NAME)                                                                        \
     extern "C" __global__ void __launch_bounds__(512, 2)                                              \
-        NAME(CPMS_LOOKED_PARAMETERS, CPMS_PEELING_PARAMETERS) {                                        \
+        NAME(CPMS_LOOKED_PARAMETERS, unsigned* seen, CPMS_PEELING_PARAMETERS) {                       \
         const cpms::Grid grid(partials, came);                                                        \
-        cpms::peel_before(CPMS_LOOKED, CPMS_PEELING_COST, most_levels, found, grid);                  \
+        cpms::peel_before(CPMS_LOOKED, seen, CPMS_PEELING_COST, most_levels, found, grid);            \
         grid.end();                                                                                   \
     }
 #define CPMS_PEEL_BEHIND(NAME)                                                                        \
