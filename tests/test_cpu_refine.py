@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 import cpms
 from cpms import Graph, Status, check, engines, format_named, ranking, threads
 from cpms.engine import Problem
-from cpms.engines import _cpu_refine_kernels, _cpu_refinement
+from cpms.engines import _cpu_core, _cpu_refine_kernels, _cpu_refinement
 from cpms.engines._cpu_core import Core, core
 from cpms.engines._cpu_peeled import CpuPeeled, prepared
 from cpms.engines._cpu_refinement import CpuRefinement
@@ -387,9 +388,10 @@ def obvious_core(graph):
         edges = {(a, b) for a, b in edges if a in left and b in left}
 
 
-@given(graphs_with_a_core())
-def test_the_core_is_what_is_left_when_ends_are_taken_away(graph):
-    found, expected = core(Problem(graph)), obvious_core(graph)
+@given(graphs_with_a_core(), st.sampled_from([1, 3, 1 << 14]))
+def test_the_core_is_what_is_left_when_ends_are_taken_away(graph, part_rows):
+    with patch.object(_cpu_core, "_PART_ROWS", part_rows):
+        found, expected = core(Problem(graph)), obvious_core(graph)
     if found is None:
         inner = sum(
             a in set(expected) and b in set(expected) for a, b in zip(graph.sources, graph.targets, strict=True)
@@ -398,6 +400,13 @@ def test_the_core_is_what_is_left_when_ends_are_taken_away(graph):
         return
     assert found.nodes.tolist() == expected
     assert found.kept.tolist() == found.graph.out_degree.tolist()
+    places, before = {node: place for place, node in enumerate(expected)}, set(found.up.tolist())
+    for row, node in enumerate(expected):
+        sources = graph.sources[graph.indptr[node] : graph.indptr[node + 1]].tolist()
+        inside = found.graph.sources[found.graph.indptr[row] : found.graph.indptr[row + 1]].tolist()
+        entering = found.entering[found.inflow[row] : found.inflow[row + 1]].tolist()
+        assert inside == [places[source] for source in sources if source in places]
+        assert entering == [source for source in sources if source in before]
     assert sorted([*found.up, *found.nodes, *found.down]) == list(range(graph.nodes))
     order = {node: place for place, node in enumerate([*found.up, *found.nodes, *found.down])}
     kinds = [set(found.up.tolist()), set(found.down.tolist())]

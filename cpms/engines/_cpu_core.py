@@ -9,6 +9,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from cpms import threads
 from cpms.engine import Floats, Problem
 from cpms.engines._cpu_topological import IN_ORDER, inverse_degree, one_pass
 from cpms.graph import Graph
@@ -21,6 +22,8 @@ _WORTH = 0.8
 _FEW = 0.7
 """Share of the nodes that the core may have at any cost: mass that goes round through many others without a cycle,
 isolated ones above all, makes sweeps over all of them converge late. On an R-MAT graph the core takes half as many."""
+_PART_ROWS = 1 << 14
+"""Rows of the core that a thread looks through at least."""
 _MOST_PASSES = 32
 """Looks at all nodes for such as no cycle leads to; what comes later stays in the core."""
 
@@ -109,14 +112,17 @@ def core(problem: Problem) -> Core | None:
     inside[up] = inside[down] = False
     nodes, sources = np.flatnonzero(inside), graph.sources.view(f"uint{8 * graph.sources.itemsize}")
     starts = np.zeros(count + 1, np.int64)
-    _count_inside(graph.indptr, sources, inside, nodes, starts)
+    parts = threads.stretches(count, at_least=_PART_ROWS, parts=64)
+    threads.each(lambda part: _count_inside(graph.indptr, sources, inside, nodes, starts, *part), parts)
     np.cumsum(starts, out=starts)
     if starts[-1] > most_edges:
         return None
     inflow = np.append(0, np.cumsum(graph.in_degree[nodes])) - starts
     between, entering = (np.empty(bounds[-1], sources.dtype) for bounds in (starts, inflow))
     place = (np.cumsum(inside) - 1).astype(sources.dtype)
-    _part(graph.indptr, sources, inside, place, nodes, between, entering)
+    threads.each(
+        lambda part: _part(graph.indptr, sources, inside, place, nodes, starts, inflow, between, entering, *part), parts
+    )
     smaller = Graph(starts, between.view(graph.sources.dtype), None, f"the core of {graph.name}")
     kept = degree.copy()
     _take_away(graph.indptr, sources, down, kept)
@@ -125,9 +131,9 @@ def core(problem: Problem) -> Core | None:
 
 
 @_compiled
-def _count_inside(indptr, sources, inside, nodes, counts):  # type: ignore[no-untyped-def]
+def _count_inside(indptr, sources, inside, nodes, counts, low, high):  # type: ignore[no-untyped-def]
     # The entries of row i whose sources lie inside, at i + 1.
-    for i in range(len(nodes)):
+    for i in range(low, high):
         count = 0
         for k in range(indptr[nodes[i]], indptr[nodes[i] + 1]):
             count += inside[sources[k]]
@@ -143,10 +149,11 @@ def _take_away(indptr, sources, down, kept):  # type: ignore[no-untyped-def]
 
 
 @_compiled
-def _part(indptr, sources, inside, place, nodes, between, entering):  # type: ignore[no-untyped-def]
-    # Edges between nodes inside, by place, and those that enter from others.
-    kept = entered = 0
-    for node in nodes:
+def _part(indptr, sources, inside, place, nodes, starts, inflow, between, entering, low, high):  # type: ignore[no-untyped-def]
+    # Of some rows the edges between nodes inside, by place, and those that enter from others.
+    kept, entered = starts[low], inflow[low]
+    for i in range(low, high):
+        node = nodes[i]
         for k in range(indptr[node], indptr[node + 1]):
             source = sources[k]
             if inside[source]:
