@@ -65,10 +65,11 @@ def chosen(graph: Graph) -> Numbering | None:
     key = (65535 - np.minimum(graph.out_degree, 65535)).astype(np.uint16)
     candidate = Numbering.of_order(np.argsort(key, kind="stable").astype(np.int32))
     given = reordered = 0
+    room = np.empty(graph.nodes // _SECTOR_VALUES + 1, np.int32)
     for begin in np.linspace(0, graph.edges - _WINDOW_EDGES, _WINDOWS).astype(np.int64):
         sources = graph.sources[begin : begin + _WINDOW_EDGES]
-        given += _sectors(sources)
-        reordered += _sectors(candidate.place[sources])
+        given += _distinct(sources // _SECTOR_VALUES, room)
+        reordered += _distinct(candidate.place[sources] // _SECTOR_VALUES, room)
     return candidate if reordered <= _MOST_SECTORS * given else None
 
 
@@ -78,5 +79,14 @@ def _skewed(graph: Graph) -> bool:
     return int(degree[degree > 8 * graph.edges / graph.nodes].sum()) > graph.edges // 3
 
 
-def _sectors(sources: npt.NDArray[np.int32]) -> int:
-    return len(np.unique(sources // _SECTOR_VALUES))
+def _distinct(numbers: npt.NDArray[np.int32], room: npt.NDArray[np.int32]) -> int:
+    """Return how many different numbers there are, all below ``len(room)``, whatever is in there; without sorting.
+
+    Examples
+    --------
+    >>> _distinct(np.array([3, 1, 3, 3], np.int32), np.empty(4, np.int32))
+    2
+    """
+    places = np.arange(len(numbers), dtype=np.int32)
+    room[numbers] = places
+    return int(np.count_nonzero(room[numbers] == places))
