@@ -122,16 +122,16 @@ def apply_operator(problem: Problem, x: Floats) -> Floats:
     graph = problem.graph
     divisor, powers = scaled_out_weight(graph)
     share, applied = np.zeros(graph.nodes), np.empty(graph.nodes)
-    has_share, has_sum = graph.out_degree > 0, graph.in_degree > 0
+    out_degree, in_degree = graph.out_degree, graph.in_degree
     dangling = x[graph.dangling_nodes].sum()
 
     def divide(part: tuple[int, int]) -> None:
         here = slice(*part)
-        np.divide(x[here], divisor[here], out=share[here], where=has_share[here])
+        np.divide(x[here], divisor[here], out=share[here], where=out_degree[here] > 0)
 
     def put(part: tuple[int, int]) -> None:
         here = slice(*part)
-        sums, filled = np.zeros(part[1] - part[0]), np.flatnonzero(has_sum[here])
+        sums, filled = np.zeros(part[1] - part[0]), np.flatnonzero(in_degree[here])
         if len(filled):
             first, last = graph.indptr[part[0]], graph.indptr[part[1]]
             sources = graph.sources[first:last]
