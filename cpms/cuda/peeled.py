@@ -8,7 +8,6 @@ is PageRank with teleport b, where what leaves the core returns by b. Nodes that
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,15 +22,16 @@ from cpms.cuda.resident import DEFAULT, ResidentGraph
 from cpms.cuda.stretches import Stretches
 from cpms.cuda.variants import PASSES, PEELING
 from cpms.cuda.ways import Wanted, Ways
-from cpms.engine import Floats, Norm, Problem, Refinement, Round
+from cpms.engine import Problem, Refinement
 from cpms.errors import UnsupportedError
 from cpms.format import FloatFormat
+from cpms.passed import Passed
 
 _FORECAST_EDGES = 1 << 20
 """Up to which a solve takes so little time that it matters how many sweeps it will be."""
 
 
-class PeeledRefinement(Refinement):
+class PeeledRefinement(Passed):
     """A core prepared for sweeps and the other nodes for passes; the whole graph if sweeps are to go over all of it.
 
     Parameters
@@ -60,7 +60,7 @@ class PeeledRefinement(Refinement):
     @property
     def nbytes(self) -> int:  # type: ignore[override]
         """Bytes of edges and degrees, of the whole graph too once sweeps went over it."""
-        parts = self._passes, self._core, self.__dict__.get("_whole")
+        parts = self._passes, self._core, self._whole_if_prepared
         return sum(part.nbytes for part in parts if part is not None)
 
     def expect(self, storage: FloatFormat | None) -> None:
@@ -88,31 +88,7 @@ class PeeledRefinement(Refinement):
         kept = self._core.graph.kept
         return self._core.shares, self._passes.degree if kept is None else kept
 
-    def start(self, values: Floats) -> None:
-        """Begin at values of either memory."""
-        self._whole.start(values)
-
-    def round(self, storage: FloatFormat | None, *, gain: float, tol: float, norm: Norm, most_low: int) -> Round:
-        """Launch one round over the whole graph."""
-        return self._whole.round(storage, gain=gain, tol=tol, norm=norm, most_low=most_low)
-
-    def rounds(
-        self, storage: FloatFormat | None, *, gain: float, trust: float, tol: float, norm: Norm, most: int
-    ) -> list[Round]:
-        """Launch once, over the whole graph."""
-        self._whole.extrapolates = self.extrapolates
-        return self._whole.rounds(storage, gain=gain, trust=trust, tol=tol, norm=norm, most=most)
-
-    def read(self) -> Floats:
-        """Return x, in main memory."""
-        return self._whole.read()
-
-    def read_device(self) -> Any:
-        """Return x, on the device."""
-        return self._whole.read_device()
-
-    @cached_property
-    def _whole(self) -> CudaRefinement:
+    def _prepare_whole(self) -> CudaRefinement:
         with current().memory_for(self._problem.graph.name, needed_bytes(self._problem)):
             return CudaRefinement.of(self._problem)
 
