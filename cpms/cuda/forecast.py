@@ -9,12 +9,11 @@ import numpy as np
 
 from cpms.cuda.backend import current
 from cpms.cuda.resident import barrier
-from cpms.cuda.variants import PEELING
+from cpms.cuda.variants import FORECAST
 from cpms.graph import Graph
 
 _TOL = 1e-10
 _LOOKED_AT = 24
-_FORECAST = PEELING[-1]
 _MOST = 160
 
 
@@ -39,7 +38,7 @@ def sweeps(graph: Graph, indptr: Any, sources: Any, damping: float) -> int:
         *(indptr, sources, current().upload(graph.out_degree.astype(np.uint32)), np.uint32(graph.nodes)),
         *(np.float64(damping), shares, fresh, np.uint32(_LOOKED_AT), np.float64(_TOL), found, *barrier(blocks)),
     )
-    current().run_resident(_FORECAST, blocks, arguments)
+    current().run_resident(FORECAST, blocks, arguments)
     count, *changes = current().to_host(found).tolist()
     return forecast(changes[: int(count)])
 

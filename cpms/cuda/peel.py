@@ -24,7 +24,7 @@ _NARROW = 1024
 """Rows of a level that one block passes over alone; as in ``passes.cu``."""
 _MOST_ENTRIES = 1 << 14
 """A warp sums a row of a level: longer ones are for sweeps, which share them out."""
-_BEFORE, _BEHIND, _ = PEELING
+_BEFORE, _BEHIND = PEELING
 _MOST_LEVELS = 1 << 16
 """That are looked for: far more than pay."""
 

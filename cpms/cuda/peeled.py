@@ -20,7 +20,7 @@ from cpms.cuda.peel import Cost, Peel, peel
 from cpms.cuda.refinement import CudaRefinement, needed_bytes, too_large
 from cpms.cuda.resident import DEFAULT, ResidentGraph
 from cpms.cuda.stretches import Stretches
-from cpms.cuda.variants import PASSES, PEELING
+from cpms.cuda.variants import FORECAST, PASSES, PEELING
 from cpms.cuda.ways import Wanted, Ways
 from cpms.engine import Problem, Refinement
 from cpms.errors import UnsupportedError
@@ -151,7 +151,7 @@ def _peeled(problem: Problem, indptr: Any, sources: Any) -> PeeledRefinement | N
     graph = problem.graph
     if problem.dangling == "uniform" and problem.teleport is not None:
         return None
-    current().compile(PEELING)
+    current().compile([*PEELING, FORECAST])
     cost = Cost()
     if graph.edges <= _FORECAST_EDGES:
         cost = cost._replace(sweeps=forecast.sweeps(graph, indptr, sources, problem.damping))

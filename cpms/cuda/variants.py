@@ -507,8 +507,8 @@ PACKS = {bits: Variant("pack", gather.names, gather.arguments) for bits, gather 
 """What a rank sends to others, by the bits of a value."""
 PUSHES = {bits: Variant("push", gather.names, gather.arguments) for bits, gather in GATHERS.items()}
 """What a rank writes into the memory of others, by the bits of a value."""
-PEELING = tuple(map(Variant, ("peel_before", "peel_behind", "forecast")))
-"""What finds out which nodes sweeps are for."""
+PEELING = tuple(map(Variant, ("peel_before", "peel_behind")))
+FORECAST = Variant("forecast")
 PASSES = tuple(map(Variant, ("pass_before", "pass_behind")))
 SHARES = tuple(map(Variant, ("to_shares", "from_shares")))
 """What brings values to a resident graph, and back."""
@@ -685,7 +685,7 @@ def every() -> dict[str, list[Variant]]:
         "topk": [topk(real, most) for real in ("float64", "float32") for most in TOPK_SIZES],
         "batches": list(batches()),
         "helpers": [
-            *(*ARRANGING, *CODING, *PEELING, *PASSES, *SHARES, *ROTATING, *AFFINE.values()),
+            *(*ARRANGING, *CODING, *PEELING, FORECAST, *PASSES, *SHARES, *ROTATING, *AFFINE.values()),
             *(*GATHERS.values(), *GATHERS_BY_CODES.values()),
         ],
     }

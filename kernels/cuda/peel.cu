@@ -33,7 +33,7 @@ CPMS_DEVICE void each_of_level(const Looked& at, u32 level, Work work) {
     }
 }
 
-// Gives nodes the levels named(0), named(1), … where joins(level, row, begin, end) says so, after begin(number) of each.
+// Gives nodes the levels named(0), named(1), … where joins(level, row, begin, end) says so, after begins(number) of each.
 // found: how many levels have nodes, and the nodes and entries of each.
 template <class Named, class Begin, class Joins>
 CPMS_DEVICE void look(const Looked& at, const Cost& cost, u32 most_levels, double* found, const Grid& grid, Named named,
