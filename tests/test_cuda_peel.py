@@ -34,7 +34,9 @@ def compiled_together(request):
             variants.refine(storage, SHAPES[16], personal=personal, partial=partial)
             for storage, personal, partial in itertools.product(FORMATS, (False, True), (False, True))
         ]
-        request.getfixturevalue("host_backend").compile([*variants.PEELING, variants.FORECAST, *variants.PASSES, *cores])
+        request.getfixturevalue("host_backend").compile(
+            [*variants.PEELING, variants.FORECAST, *variants.PASSES, *cores]
+        )
 
 
 @pytest.fixture(params=["host", pytest.param("gpu", marks=pytest.mark.gpu)])

@@ -59,6 +59,12 @@ class Core:
         """Return whether dangling mass goes where teleport does."""
         return problem.dangling == "teleport" or problem.teleport is None
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of what passes read beside the graph."""
+        orders = self.nodes.nbytes + self.up.nbytes + self.down.nbytes
+        return orders + self.inverse.nbytes + self.inflow.nbytes + self.entering.nbytes
+
     def begin(self) -> tuple[Floats, Floats, float]:
         """Return y of the nodes before the core; and b of the core, with its sum, 0 where nothing reaches it."""
         problem, b = self.problem, np.empty(len(self.nodes))

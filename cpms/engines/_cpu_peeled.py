@@ -31,9 +31,8 @@ class CpuPeeled(Passed):
     @property
     def nbytes(self) -> int:  # type: ignore[override]
         """Bytes of what passes read beside the graph, and of matrices, that of the whole too once it was swept."""
-        arrays = [array for array in vars(self._found).values() if isinstance(array, np.ndarray)]
-        matrices = self._of_core, self._whole_if_prepared
-        return sum(part.nbytes for part in (*arrays, *matrices) if part is not None)
+        parts = self._found, self._of_core, self._whole_if_prepared
+        return sum(part.nbytes for part in parts if part is not None)
 
     def solution(self, iterate: Callable[[Refinement], None]) -> Floats | None:
         """Return x; None where what is dangling goes elsewhere than the core's passes take it."""

@@ -35,6 +35,11 @@ class Acyclic:
     def __post_init__(self) -> None:
         object.__setattr__(self, "share", np.zeros_like(self.inverse))
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of what a pass reads beside the graph."""
+        return self.order.nbytes + self.inverse.nbytes + self.factor.nbytes
+
     def solution(self) -> Floats:
         """Return x, shape (nodes,), of sum 1.
 
