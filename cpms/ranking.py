@@ -134,9 +134,8 @@ def apply_operator(problem: Problem, x: Floats) -> Floats:
         sums, filled = np.zeros(part[1] - part[0]), np.flatnonzero(in_degree[here])
         if len(filled):
             first, last = graph.indptr[part[0]], graph.indptr[part[1]]
-            sources = graph.sources[first:last].astype(
-                np.intp
-            )  # `take` would do that with the interpreter's lock held.
+            # Not left to `take`, which would hold the interpreter's lock meanwhile.
+            sources = graph.sources[first:last].astype(np.intp)
             terms = share.take(sources)
             if graph.weights is not None:
                 terms *= graph.weights[first:last] * powers.take(sources)
