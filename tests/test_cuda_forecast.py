@@ -6,14 +6,13 @@ import pytest
 import cpms
 from cpms import Graph
 from cpms.cuda import forecast
-from cpms.cuda.arrange import OnDevice
+from cpms.cuda.arrange import out_degree, uploaded
 from cpms.engine import Problem
 from cpms.ranking import apply_operator
 
 
 def forecast_of(graph, damping):
-    rows = OnDevice.of(graph)
-    return forecast.sweeps(graph, rows.indptr, rows.sources, damping)
+    return forecast.sweeps(*uploaded(graph), out_degree(graph), damping)
 
 
 @pytest.mark.parametrize("damping", [0.5, 0.85, 0.95])

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 import cpms
 from cpms import Graph, Status, check, format_named, ranking
+from cpms.cuda import arrange, host, passes, peel, peeled, variants
 from cpms.cuda import backend as backends
-from cpms.cuda import host, passes, peel, peeled, variants
 from cpms.cuda.peeled import PeeledRefinement
 from cpms.cuda.refinement import CudaRefinement
 from cpms.cuda.shape import SHAPES
@@ -51,7 +51,7 @@ def engine(request, monkeypatch):
 def found_by_peel(graph, cost=FREE):
     arrays = backends.current().arrays
     indptr, sources = arrays.asarray(graph.indptr.astype(np.uint32)), arrays.asarray(graph.sources.view(np.uint32))
-    return peel.peel(graph, indptr, sources, cost)
+    return peel.peel(graph, indptr, sources, arrange.out_degree(graph), cost)
 
 
 def layered(sizes, *, seed=1, cycle=0, hub=None, each=3):

@@ -248,6 +248,11 @@ def uploaded(rows: Rows) -> tuple[Any, Any]:
     return upload(rows.indptr.astype(np.uint32, copy=False)), upload(rows.sources.view(np.uint32))
 
 
+def out_degree(graph: Graph) -> Any:
+    """Return the out-degree of each node, as a device array of uint32."""
+    return current().upload(graph.out_degree.astype(np.uint32))
+
+
 def place_columns(graph: Graph) -> tuple[Any, Any | None]:
     """Return sources and weights (None without) of ELL columns, on the device."""
     backend = current()

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from cpms.batch import Query
 from cpms.cuda import variants
-from cpms.cuda.arrange import Columns, uploaded
+from cpms.cuda.arrange import Columns, out_degree, uploaded
 from cpms.cuda.backend import current
 from cpms.cuda.batch_graph import FULL_COLUMNS, BatchGraph, Own, values_a_lane
 from cpms.cuda.passes import Renumbered, Split
@@ -75,22 +75,23 @@ class BatchCore:
     def of(cls, problem: Problem, cost: Cost = _COST) -> BatchCore:
         """Sweep what has to be swept, where it pays to leave out the others."""
         graph = problem.graph
-        indptr, sources = uploaded(graph)
-        found = peel_behind(graph, indptr, sources, cost)
+        (indptr, sources), degree = uploaded(graph), out_degree(graph)
+        found = peel_behind(graph, indptr, sources, degree, cost)
         if found is None:
             return cls.whole(problem)
         rows = Renumbered.of(graph, found, indptr, sources)
         if problem.dangling == "teleport":
-            return cls._without(problem, found, rows, None)
+            return cls._without(problem, found, rows, degree, None)
         of_all = _of_all(problem) if current().free_bytes() >= needed_bytes(problem) else None
         if of_all is None:
             return cls.whole(problem)
-        return cls._without(replace(problem, dangling="teleport"), found, rows, of_all)
+        return cls._without(replace(problem, dangling="teleport"), found, rows, degree, of_all)
 
     @classmethod
-    def _without(cls, problem: Problem, found: Peel, rows: Renumbered, of_all: Any | None) -> BatchCore:
-        arrays, name = current().arrays, problem.graph.name
-        degree = current().upload(problem.graph.out_degree.astype(np.uint32))[found.order]
+    def _without(
+        cls, problem: Problem, found: Peel, rows: Renumbered, out_degrees: Any, of_all: Any | None
+    ) -> BatchCore:
+        arrays, name, degree = current().arrays, problem.graph.name, out_degrees[found.order]
         split = Split.of(f"the core of {name}", found.core, rows)
         swept = BatchGraph.of_rows(problem, split, degree[: found.core], split.degree)
         # Places behind the row of zeros are one more.

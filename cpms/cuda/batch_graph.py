@@ -11,7 +11,7 @@ import numpy as np
 
 from cpms.batch import Query
 from cpms.cuda import variants
-from cpms.cuda.arrange import Columns, Rows, Slots
+from cpms.cuda.arrange import Columns, Rows, Slots, out_degree
 from cpms.cuda.backend import current
 from cpms.cuda.shape import FULL
 from cpms.cuda.variants import Variant
@@ -126,7 +126,7 @@ class BatchGraph:
     @classmethod
     def of(cls, problem: Problem) -> BatchGraph:
         """Arrange a problem's graph on the device."""
-        degree = current().upload(problem.graph.out_degree.astype(np.uint32))
+        degree = out_degree(problem.graph)
         return cls.of_rows(problem, problem.graph, degree, degree)
 
     @classmethod

@@ -10,14 +10,13 @@ import numpy as np
 from cpms.cuda.backend import current
 from cpms.cuda.resident import barrier
 from cpms.cuda.variants import FORECAST
-from cpms.graph import Graph
 
 _TOL = 1e-10
 _LOOKED_AT = 24
 _MOST = 160
 
 
-def sweeps(graph: Graph, indptr: Any, sources: Any, damping: float) -> int:
+def sweeps(indptr: Any, sources: Any, degree: Any, damping: float) -> int:
     """Return about how many sweeps of power iteration bring the L1 norm of a change below 1e-10.
 
     The rate at which changes fall over the later half of the first few sweeps is taken for that of all others. On
@@ -25,18 +24,17 @@ def sweeps(graph: Graph, indptr: Any, sources: Any, damping: float) -> int:
 
     Parameters
     ----------
-    graph : Graph
-        Without weights; its teleport and dangling mass are spread evenly.
-    indptr, sources : device arrays of uint32
-        The graph's.
+    indptr, sources, degree : device arrays of uint32
+        Of a graph without weights, whose teleport and dangling mass are spread evenly; ``degree`` are out-degrees.
     damping : float
     """
-    arrays, blocks = current().arrays, current().resident_spread(graph.nodes)
-    shares, fresh = (arrays.empty(graph.nodes, np.float64) for _ in range(2))
+    arrays, nodes = current().arrays, len(degree)
+    blocks = current().resident_spread(nodes)
+    shares, fresh = (arrays.empty(nodes, np.float64) for _ in range(2))
     found = arrays.empty(1 + _LOOKED_AT, np.float64)
     arguments = (
-        *(indptr, sources, current().upload(graph.out_degree.astype(np.uint32)), np.uint32(graph.nodes)),
-        *(np.float64(damping), shares, fresh, np.uint32(_LOOKED_AT), np.float64(_TOL), found, *barrier(blocks)),
+        *(indptr, sources, degree, np.uint32(nodes), np.float64(damping), shares, fresh),
+        *(np.uint32(_LOOKED_AT), np.float64(_TOL), found, *barrier(blocks)),
     )
     current().run_resident(FORECAST, blocks, arguments)
     count, *changes = current().to_host(found).tolist()

@@ -98,10 +98,9 @@ class Passes:
     barrier: tuple[Any, Any]
 
     @classmethod
-    def of(cls, problem: Problem, peel: Peel, rows: Renumbered) -> Passes:
-        """Take the rows outside the core."""
-        upload, first = current().upload, rows.edges_before(peel.core)
-        degree, teleport = upload(problem.graph.out_degree.astype(np.uint32)), upload(problem.teleport_or_scalar)
+    def of(cls, problem: Problem, peel: Peel, rows: Renumbered, degree: Any) -> Passes:
+        """Take the rows outside the core, given the nodes' out-degrees on the device."""
+        first, teleport = rows.edges_before(peel.core), current().upload(problem.teleport_or_scalar)
         return cls(
             peel=peel,
             damping=problem.damping,

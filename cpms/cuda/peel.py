@@ -90,28 +90,28 @@ class Peel:
         return current().arrays.asarray(np.cumsum([0, *self.before, *self.behind]).astype(np.uint32))
 
 
-def peel(graph: Graph, indptr: Any, sources: Any, cost: Cost | None = None) -> Peel | None:
+def peel(graph: Graph, indptr: Any, sources: Any, degree: Any, cost: Cost | None = None) -> Peel | None:
     """Return an order with a smaller core where a pass over the other nodes pays; None where not.
 
     Parameters
     ----------
     graph : Graph
-    indptr, sources : device arrays of uint32
-        The graph's.
+    indptr, sources, degree : device arrays of uint32
+        The graph's; ``degree`` are out-degrees.
     cost : Cost, optional
     """
     cost = cost or Cost()
     at = _Levelled.none(graph, indptr, sources, _MOST_ENTRIES)
     before = _paying(_looked(_BEFORE, at, cost, indptr[:-1].copy()), cost, graph.nodes, cost.aimed)
     at.level[at.level >= len(before)] = _NO_LEVEL
-    behind = _behind(graph, at, cost, graph.nodes - _rows(before))
+    behind = _behind(at, degree, cost, graph.nodes - _rows(before))
     return _peeled(at.level, before, behind, numbering.chosen(graph)) if len(before) + len(behind) else None
 
 
-def peel_behind(graph: Graph, indptr: Any, sources: Any, cost: Cost) -> Peel | None:
+def peel_behind(graph: Graph, indptr: Any, sources: Any, degree: Any, cost: Cost) -> Peel | None:
     """Return one of nodes that lead to no cycle alone, whatever their rows; the others are in the graph's order."""
     at = _Levelled.none(graph, indptr, sources, graph.edges)
-    behind = _behind(graph, at, cost, graph.nodes)
+    behind = _behind(at, degree, cost, graph.nodes)
     return _peeled(at.level, behind[:0], behind, None) if len(behind) else None
 
 
@@ -131,10 +131,10 @@ class _Levelled(NamedTuple):
         return cls(indptr, sources, level, np.uint32(graph.nodes), np.uint32(most_entries))
 
 
-def _behind(graph: Graph, at: _Levelled, cost: Cost, remaining: int) -> Levels:
+def _behind(at: _Levelled, degree: Any, cost: Cost, remaining: int) -> Levels:
     """Give levels to nodes behind the core as far as it pays; return nodes and entries of each, the last one first."""
-    level, left = at.level, current().upload(graph.out_degree.astype(np.uint32))
-    behind = _paying(_looked(_BEHIND, at, cost, left), cost, remaining, cost.counted)
+    level = at.level
+    behind = _paying(_looked(_BEHIND, at, cost, degree.copy()), cost, remaining, cost.counted)
     level[(level > _NO_LEVEL) & (level <= _LAST_LEVEL - len(behind))] = _NO_LEVEL
     return behind
 

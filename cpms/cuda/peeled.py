@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from cpms.cuda import forecast
-from cpms.cuda.arrange import OnDevice, Slots
+from cpms.cuda.arrange import OnDevice, Slots, out_degree
 from cpms.cuda.backend import current
 from cpms.cuda.passes import Passes, Renumbered, Split
 from cpms.cuda.peel import Cost, Peel, peel
@@ -40,12 +40,14 @@ class PeeledRefinement(Passed):
         Of a graph without weights, whose dangling mass goes where the teleport does.
     found : Peel
     rows : Renumbered
+    degree : device array of uint32, shape (nodes,)
+        Out-degrees.
     """
 
-    def __init__(self, problem: Problem, found: Peel, rows: Renumbered) -> None:
+    def __init__(self, problem: Problem, found: Peel, rows: Renumbered, degree: Any) -> None:
         arrays = current().arrays
         self._problem, self.damping = problem, problem.damping
-        self._passes = Passes.of(problem, found, rows)
+        self._passes = Passes.of(problem, found, rows, degree)
         # The sum of y before the core, and that of b, which x of the core is divided by.
         self._report = arrays.zeros(2, np.float64)
         self._core: CudaRefinement | None = None
@@ -152,8 +154,10 @@ def _peeled(problem: Problem, indptr: Any, sources: Any) -> PeeledRefinement | N
     if problem.dangling == "uniform" and problem.teleport is not None:
         return None
     current().compile([*PEELING, FORECAST])
-    cost = Cost()
+    cost, degree = Cost(), out_degree(graph)
     if graph.edges <= _FORECAST_EDGES:
-        cost = cost._replace(sweeps=forecast.sweeps(graph, indptr, sources, problem.damping))
-    found = peel(graph, indptr, sources, cost)
-    return None if found is None else PeeledRefinement(problem, found, Renumbered.of(graph, found, indptr, sources))
+        cost = cost._replace(sweeps=forecast.sweeps(indptr, sources, degree, problem.damping))
+    found = peel(graph, indptr, sources, degree, cost)
+    if found is None:
+        return None
+    return PeeledRefinement(problem, found, Renumbered.of(graph, found, indptr, sources), degree)

@@ -33,9 +33,7 @@ class Staging:
 
     def __init__(self, cupy: Any, pinned: Any) -> None:
         self._cupy = cupy
-        self._rooms = [
-            (pinned(_ROOM_BYTES, np.uint8), cupy.cuda.Event(disable_timing=True, block=False)) for _ in range(2)
-        ]
+        self._rooms = [(pinned(_ROOM_BYTES, np.uint8), cupy.cuda.Event(disable_timing=True)) for _ in range(2)]
 
     def to_device(self, values: npt.NDArray[Any]) -> Any:
         """Return a copy on the device, which later work of the current stream finds there."""

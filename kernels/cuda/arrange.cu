@@ -1,5 +1,5 @@
 // Builds device layouts from a graph's rows: slots of balanced CSR, columns of ELL, edge values.
-#include "memory.cuh"
+#include "warp.cuh"
 
 namespace cpms {
 
@@ -54,8 +54,8 @@ CPMS_DEVICE void count_lines(const u32* sources, u32 steps, u32 line_values, u16
         u32 found = 0;
 #pragma unroll
         for (u32 first = 0; first < 256; first += 32) {
-            const u32 alike = __match_any_sync(0xFFFFFFFFu, sources[(u64)step * 256 + first + lane] / line_values);
-            found += __popc(__ballot_sync(0xFFFFFFFFu, alike >> lane == 1));
+            const u32 alike = __match_any_sync(all_lanes, sources[(u64)step * 256 + first + lane] / line_values);
+            found += __popc(__ballot_sync(all_lanes, alike >> lane == 1));
         }
         if (lane == 0) touched[step] = (u16)found;
     }
