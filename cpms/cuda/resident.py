@@ -25,7 +25,7 @@ _TO_SHARES, _FROM_SHARES = SHARES
 _SHORT_STRETCH = 4
 _OUTGROWN = {2: 0.5, 8: 1.0}
 """Shares of the cache from which short stretches were faster on an H200, by the bytes of a value."""
-_MOST_PARTIALS = 45
+_MOST_PARTIALS, _LINE_WORDS = 45, 32
 """As in ``resident.cuh``."""
 
 
@@ -71,9 +71,9 @@ def _as_bytes(counts: Any) -> Any:
 
 
 def barrier(blocks: int) -> tuple[Any, Any]:
-    """Return what so many blocks tell each other: room for their totals, and counts of who came; device arrays."""
+    """Return what so many blocks tell each other: room for their totals, and lines of counts; device arrays."""
     arrays = current().arrays
-    return arrays.zeros(2 * _MOST_PARTIALS * blocks, np.float64), arrays.zeros(2, np.uint32)
+    return arrays.zeros(2 * _MOST_PARTIALS * blocks, np.float64), arrays.zeros(3 * _LINE_WORDS, np.uint32)
 
 
 @dataclass(frozen=True, eq=False)

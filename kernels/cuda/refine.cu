@@ -1,4 +1,5 @@
 // Rounds of method refine in one launch: correct x, sweep in float64, then low sweeps; and again.
+#include "counted.cuh"
 #include "extrapolate.cuh"
 #include "plan.cuh"
 #include "ways.cuh"
@@ -26,6 +27,8 @@ CPMS_DEVICE void refine(Full& over_full, Low& over_low, const Nodes& nodes, cons
     __shared__ Common common;
     __shared__ Past past;
     __shared__ Course course;
+    __shared__ Counted counted;
+    if constexpr (counts_totals<Low>) counted.begin(grid);
     const auto expect_full = [&] { over_full.template expect<double>(); };
     const auto expect_low = [&] { over_low.template expect<Q>(); };
     if constexpr (one_way<Full, Low>) expect_full();
@@ -64,7 +67,7 @@ CPMS_DEVICE void refine(Full& over_full, Low& over_low, const Nodes& nodes, cons
             course.full = course.began = report.count;
         }
         __syncthreads();
-        double now;
+        double now = l1;
         do {
             const u64 seed = plan.storing.seed + report.count * 0xD1B54A32D192ED03ull;
             if (course.vectors == kept_sweeps && report.count - course.began == depth) {
@@ -87,7 +90,11 @@ CPMS_DEVICE void refine(Full& over_full, Low& over_low, const Nodes& nodes, cons
             LowEnd<Q, Personal, Partial, Low::counts_are_bytes> end(nodes, factors, x.c, into, seed);
             over_low.template sweep<Q>(kept_by<Low, Q>(x.sent.at(sweep & in_turn)), end);
             Totals<4, 1> totals{{end.l1, end.sum, end.lost, (double)end.largest * power_of_two(-next)}};
-            totals.over_grid(grid, expect_low);
+            if constexpr (counts_totals<Low>) {
+                counted.over_grid(grid, totals, now, state.largest, expect_low);
+            } else {
+                totals.over_grid(grid, expect_low);
+            }
             now = totals.value[0];
             state = LowState{totals.value[3], totals.value[2], next};
             past.note(report.count - course.began + 1, state, totals.value[1]);

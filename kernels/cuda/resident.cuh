@@ -51,20 +51,31 @@ struct Grid {
     template <class Meanwhile>
     CPMS_DEVICE void wait(Meanwhile meanwhile) const {
         __syncthreads();
-        if (threadIdx.x == 0) {
-            release_memory();
-            count(came, 1);
-        }
+        if (threadIdx.x == 0) come();
         meanwhile();
         if (threadIdx.x == 0) {
-            const u32 all = waits().came + gridDim.x;
-            waits() = Waits{all, waits().half ^ 1};
-            while ((int)(glimpsed(came) - all) < 0) {
+            const u32 all = goes_on();
+            while (!came_by(all)) {
             }
             acquire_memory();
         }
         __syncthreads();
     }
+    // Its parts, for who waits for more: one thread comes once all of its block wrote; one goes on, and acquires memory once
+    // as many have come as that says.
+    CPMS_DEVICE void come() const {
+        release_memory();
+        count(came, 1);
+    }
+    CPMS_DEVICE u32 goes_on() const {
+        const u32 all = waits().came + gridDim.x;
+        waits() = Waits{all, waits().half ^ 1};
+        return all;
+    }
+    CPMS_DEVICE bool came_by(u32 all) const { return (int)(glimpsed(came) - all) >= 0; }
+    CPMS_DEVICE u32 which() const { return waits().half; }
+    // Words that blocks add to as they come, of a half: see Counted. A cache line lies between those that all wait for.
+    CPMS_DEVICE u64* words(u32 half) const { return (u64*)(came + 32 * (half + 1)); }
     // Between a __syncthreads and the next wait.
     CPMS_DEVICE double* half() const { return partials + waits().half * most_partials * gridDim.x; }
     // At the end of a kernel: all blocks have come to a wait, if any did, and so know where they began.

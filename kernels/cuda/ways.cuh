@@ -46,6 +46,12 @@ struct OverCached {
     }
 };
 
+// Whether totals of low sweeps are integers (counted.cuh): where a sweep is short, a trip to memory counts.
+template <class Way>
+constexpr bool counts_totals = false;
+template <>
+constexpr bool counts_totals<OverCached> = true;
+
 // Whether a way has registers to spare. With values of 8 bits none has, though nothing is spilled: on an H100 sweeps of
 // web graphs that used them were 1 to 5 % slower.
 template <class Way, class F>

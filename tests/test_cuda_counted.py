@@ -1,0 +1,123 @@
+"""Totals as integers that count their blocks: right whatever blocks bring, and in whatever order they come."""
+
+import ctypes
+import math
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from cpms.cuda import source
+from cpms.cuda.variants import Variant
+
+few = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+MOST_BLOCKS = 255
+
+ADDED = """
+namespace cpms {
+// What the words of a sum, and of a largest value, count and say after each block; they were used before.
+void added(const double* parts, unsigned blocks, double size, double expected, u64* words, unsigned* counted, double* said) {
+    said[0] = 0.0;
+    unsigned highest = 0;
+    for (int w = 0; w < 3; ++w) {
+        const CountedSum sum{exponent_of(size), w};
+        const CountedLargest largest{exponent_of(expected), w};
+        u64 *const of_sum = words + w, *const of_largest = words + 3 + w;
+        const u64 before_sum = *of_sum, before_largest = *of_largest;
+        for (unsigned block = 0; block < blocks; ++block) {
+            *of_sum += sum.of_block(parts[block]);
+            *of_largest += largest.of_block(fabs(parts[block]));
+            counted[6 * block + w] = CountedSum::blocks(*of_sum - before_sum);
+            counted[6 * block + 3 + w] = CountedLargest::blocks(*of_largest - before_largest);
+        }
+        said[0] += sum.of_all(*of_sum - before_sum);
+        highest = larger(highest, largest.place(*of_largest - before_largest));
+        said[1] = largest.end(highest, -1.0);
+    }
+}
+}
+extern "C" void launch_added(unsigned blocks, unsigned threads, void** arguments) {
+    host::launch(cpms::added, blocks, threads, arguments);
+}
+"""
+
+
+@pytest.fixture(scope="session")
+def added(host_backend):
+    """Return a function of parts, what sums are about as large as, what is expected, and words of before."""
+    shim = f'#include "{source.folder() / "host.hpp"}"\n'
+    library = ctypes.CDLL(str(host_backend._built(shim + source.assemble(["counted.cuh"]) + ADDED)))
+    host_backend._functions["added"] = library.launch_added
+
+    def add(parts, size, expected, before=(0,) * 6):
+        words, said = np.array(before, np.uint64), np.empty(2)
+        counted = np.empty((len(parts), 6), np.uint32)
+        given_numbers = np.array(parts, np.float64), np.uint32(len(parts)), np.float64(size), np.float64(expected)
+        host_backend._run(Variant("added"), 1, 1, (*given_numbers, words, counted, said))
+        assert (counted == np.arange(1, len(parts) + 1)[:, None]).all()
+        return words, *said.tolist()
+
+    return add
+
+
+sizes = st.floats(-250, 250).map(lambda exponent: 10.0**exponent)
+parts_over_size = st.lists(st.floats(-1, 1), min_size=1, max_size=MOST_BLOCKS)
+words = st.tuples(*[st.integers(0, 2**64 - 1)] * 6)
+
+
+@given(shares=parts_over_size, size=sizes, growth=st.floats(-50, 35), before=words)
+@example(shares=[1.0] * MOST_BLOCKS, size=1.0, growth=35, before=(0,) * 6)
+@example(shares=[-1.0] * MOST_BLOCKS, size=1.0, growth=35, before=(2**64 - 1,) * 6)
+@few
+def test_sums_are_those_of_float64_and_better(added, shares, size, growth, before):
+    parts = [share * size * 2.0**growth for share in shares]
+    _, total, _ = added(parts, size, size, before)
+    exact = math.fsum(parts)
+    # Of each part half of the last bit is lost at most, and float64 rounds each word's sum and the total.
+    assert abs(total - exact) <= len(parts) * 2.0**-105 * size + 2 * math.fsum(map(abs, parts)) * sys.float_info.epsilon
+
+
+@given(shares=parts_over_size, size=sizes, seed=st.integers(0, 9))
+@few
+def test_words_do_not_depend_on_who_comes_first(added, shares, size, seed):
+    parts = np.array(shares) * size
+    found, shuffled = added(parts, size, size), added(np.random.default_rng(seed).permutation(parts), size, size)
+    np.testing.assert_array_equal(found[0], shuffled[0])
+    assert found[1:] == shuffled[1:]
+
+
+@given(
+    parts=st.lists(st.floats(), min_size=1, max_size=MOST_BLOCKS),
+    size=st.one_of(st.sampled_from([0.0, 5e-324, 1.7e308]), sizes),
+)
+@few
+def test_blocks_are_counted_whatever_they_bring(added, parts, size):
+    _, total, _ = added(parts, size, size)  # counts are looked at there
+    assert math.isfinite(total)
+
+
+def test_a_sum_that_grew_beyond_all_bounds_is_still_large(added):
+    assert added([1e300] * 5, 1.0, 1.0)[1] >= 2.0**36
+
+
+@given(parts=parts_over_size, expected=sizes, growth=st.integers(-80, 80))
+@few
+def test_a_largest_value_is_none_that_any_exceeds_and_near_if_it_was_expected(added, parts, expected, growth):
+    parts = [part * expected * 2.0**growth for part in parts]
+    _, _, found = added(parts, 1.0, expected)
+    largest = max(map(abs, parts))
+    grown = math.frexp(largest)[1] - math.frexp(expected)[1] if largest else 0
+    if found == -1.0:
+        assert grown >= 8
+        return
+    assert grown < 8
+    assert largest <= found
+    if largest == 0.0:
+        assert found == 0.0
+    elif -2 <= grown <= 1:
+        assert math.frexp(found)[1] == math.frexp(largest)[1]
+        assert found <= 1.25 * largest
+    elif grown > 1:
+        assert found <= 16 * largest
