@@ -197,6 +197,14 @@ def test_graphs_in_the_cache_have_sweeps_of_their_own(host_backend, monkeypatch,
             assert ResidentGraph.of(Problem(graph), unlike_codes, value_bytes).ways.way == expected
 
 
+@pytest.mark.parametrize(("processors", "cached"), [(255, True), (256, False)])
+def test_no_more_blocks_have_such_sweeps_than_a_byte_counts(host_backend, monkeypatch, processors, cached):
+    graph = with_rows([4] * 3_000)
+    with backends.using(host_backend):
+        monkeypatch.setattr(host_backend, "processors", processors)
+        assert Stretches.of(arrange.Slots.of(graph), graph, 0, cached=True)[0].cached is cached
+
+
 GRAPHS = {
     "a row over all blocks": with_rows([300_000]),
     "rows over many blocks": with_rows([5, 90_000, 3, 0, 0, 70_000, 1, 50_000] + [9] * 4_000),

@@ -14,6 +14,8 @@ from cpms.cuda.variants import WHOLE_VALUES
 
 _NODE_BYTES = 16
 """What a low sweep streams of a node."""
+_MOST_COUNTED = 255
+"""Blocks that a word of ``counted.cuh`` counts."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,12 +76,13 @@ class Stretches:
             A multiprocessor, one of `SHAPES`.
         cached : bool, optional
             Whether sweeps are those of graphs in the device's cache; by default where it is. There warps are 16, of one
-            stretch each.
+            stretch each, on up to 255 multiprocessors.
         """
         arrays = current().arrays
         streamed = arrange.SLOT_BYTES * slots.steps * WHOLE_VALUES + _NODE_BYTES * graph.nodes
         fits = streamed <= current().cache_bytes
         cached = (fits if cached is None else cached) and warps in (None, 16) and not stretch_steps
+        cached = cached and current().processors <= _MOST_COUNTED
         if cached:
             graph = arrange.OnDevice.of(graph)
         sources, marks, _ = slots.place(graph, columns)

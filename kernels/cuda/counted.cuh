@@ -24,15 +24,13 @@ CPMS_DEVICE u64 glimpsed(const u64* word) {
 CPMS_DEVICE u32 highest_byte(u64 word) { return (63 - __builtin_clzll(word)) / 8; }
 #endif
 
-constexpr u32 most_counted = 255;  // blocks
-
 // The exponent of a number, of those that are far from overflow and underflow.
 CPMS_DEVICE int exponent_of(double number) {
     const int exponent = (int)(bits_of(number) >> 52 & 0x7FF) - 1023;
     return exponent < -900 ? -900 : exponent > 900 ? 900 : exponent;
 }
 
-// Three words serve a number, each of which counts blocks in its upper byte.
+// Three words serve a number, each of which counts blocks, up to 255, in its upper byte.
 
 // A block's part of a sum: so many 2^(size - 11), of what is left so many 2^(size - 58), and so many 2^(size - 105), where
 // sums are about as large as 2^size. Of the 56 bits that a word has for the sum a part takes 48 at most: those beyond
