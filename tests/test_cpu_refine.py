@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+from dataclasses import replace
 from unittest.mock import patch
 
 import numpy as np
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 import cpms
 from cpms import Graph, Status, check, engines, format_named, ranking, threads
 from cpms.engine import Problem
-from cpms.engines import _cpu_core, _cpu_refine_kernels, _cpu_refinement
+from cpms.engines import _cpu_nodes, _cpu_refine_kernels, _cpu_refinement
 from cpms.engines._cpu_core import Core, core
 from cpms.engines._cpu_peeled import CpuPeeled, prepared
 from cpms.engines._cpu_refinement import CpuRefinement
@@ -389,8 +390,8 @@ def obvious_core(graph):
 
 
 @given(graphs_with_a_core(), st.sampled_from([1, 3, 1 << 14]))
-def test_the_core_is_what_is_left_when_ends_are_taken_away(graph, part_rows):
-    with patch.object(_cpu_core, "_PART_ROWS", part_rows):
+def test_the_core_is_what_is_left_when_ends_are_taken_away(graph, part_nodes):
+    with patch.object(_cpu_nodes, "_PART_NODES", part_nodes):
         found, expected = core(Problem(graph)), obvious_core(graph)
     if found is None:
         inner = sum(
@@ -428,14 +429,30 @@ def test_graphs_with_a_core_are_solved_and_certified(graph, data):
     check.answer_is_certified(result, personalization=teleport, dangling=rule)
 
 
-@given(graph=graphs_with_a_core(), data=st.data())
-def test_the_solution_of_the_whole_follows_from_the_cores(graph, data):
+def test_numbers_of_64_bits_are_those_of_32():
+    graph = cpms.load("weblike:nodes=3000,edges=12000,seed=1")
+    wide = replace(graph, sources=graph.sources.astype(np.int64))
+    found, same = core(Problem(graph)), core(Problem(wide))
+    assert same.nodes.dtype == np.uint64
+    for part in ("nodes", "up", "down", "kept", "entering"):
+        np.testing.assert_array_equal(getattr(found, part), getattr(same, part))
+    np.testing.assert_array_equal(*(cpms.pagerank(g, method="refine", engine="cpu").ranks for g in (graph, wide)))
+
+
+@given(graph=graphs_with_a_core(), part_nodes=st.sampled_from([1, 3, 1 << 14]), data=st.data())
+def test_the_solution_of_the_whole_follows_from_the_cores(graph, part_nodes, data):
     problem = Problem(graph, data.draw(st.floats(0.01, 0.95)), data.draw(st.none() | distributions(graph.nodes)))
-    if core(problem) is not None:
-        ranks, status, _ = at_once(prepared(problem), default_policy(FP16), Stopping(1e-12))
+    answers = []
+    for count in (1, 2):
+        with patch.object(_cpu_nodes, "_PART_NODES", part_nodes), threads.limited(count):
+            if core(problem) is None:
+                return
+            ranks, status, _ = at_once(prepared(problem), default_policy(FP16), Stopping(1e-12))
         assert status is Status.CONVERGED
         assert ranks.sum() == pytest.approx(1.0, abs=1e-14)
         assert ranking.residual(problem, ranks) < 2e-12
+        answers.append(ranks)
+    np.testing.assert_array_equal(*answers)
 
 
 @given(graph=graphs_with_a_core(), data=st.data())

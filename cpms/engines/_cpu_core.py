@@ -9,8 +9,8 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from cpms import threads
 from cpms.engine import Floats, Problem
+from cpms.engines._cpu_nodes import each, scatter
 from cpms.engines._cpu_topological import IN_ORDER, inverse_degree, one_pass
 from cpms.graph import Graph
 
@@ -22,8 +22,6 @@ _WORTH = 0.8
 _FEW = 0.7
 """Share of the nodes that the core may have at any cost: mass that goes round through many others without a cycle,
 isolated ones above all, makes sweeps over all of them converge late. On an R-MAT graph the core takes half as many."""
-_PART_ROWS = 1 << 14
-"""Rows of the core that a thread looks through at least."""
 _MOST_PASSES = 32
 """Looks at all nodes for such as no cycle leads to; what comes later stays in the core."""
 
@@ -70,17 +68,24 @@ class Core:
         problem, b = self.problem, np.empty(len(self.nodes))
         y, share = (np.zeros(problem.graph.nodes) for _ in range(2))
         self._add_inflow(self.up, share, y)
-        _enter(self.inflow, self.entering, share, problem.teleport_or_scalar, problem.damping, self.nodes, b)
+        given = self.inflow, self.entering, share, problem.teleport_or_scalar, problem.damping, self.nodes, b
+        each(lambda low, high: _enter(*given, low, high), len(b))
         return y, b, float(b.sum())
 
     def end(self, y: Floats, scale: float, ranks: Floats) -> Floats:
         """Return x, shape (nodes,), of sum 1, from the core's solution."""
-        damping = self.problem.damping
-        # Not by BLAS, which shares out a product of vectors among processors.
-        lost = float((ranks * (1.0 - self.kept / self.degree)).sum())
-        y[self.nodes] = ranks * (scale / (damping * lost + 1.0 - damping))
-        self._add_inflow(self.down, y * self.inverse, y)
-        y /= y.sum()
+        damping, kept, degree, share = self.problem.damping, self.kept, self.degree, np.empty_like(y)
+
+        def lost(low: int, high: int) -> float:
+            # Not by BLAS, which shares out a product of vectors among processors.
+            return float((ranks[low:high] * (1.0 - kept[low:high] / degree[low:high])).sum())
+
+        all_lost = sum(each(lost, len(ranks)))
+        scatter(ranks, self.nodes, y, times=scale / (damping * all_lost + 1.0 - damping))
+        each(lambda low, high: np.multiply(y[low:high], self.inverse[low:high], out=share[low:high]), len(y))
+        self._add_inflow(self.down, share, y)
+        total = sum(each(lambda low, high: float(y[low:high].sum()), len(y)))
+        each(lambda low, high: np.divide(y[low:high], total, out=y[low:high]), len(y))
         return y
 
     def _add_inflow(self, nodes: npt.NDArray[Any], share: Floats, y: Floats) -> None:
@@ -105,10 +110,9 @@ def core(problem: Problem) -> Core | None:
     if not Core.solves(problem):
         return None
     degree, most_cost = graph.out_degree, _WORTH * (graph.edges + _ROW_COST * graph.nodes)
-    up, down = (np.empty(graph.nodes, np.int64) for _ in range(2))
-    before, behind = _peeled(graph.indptr, graph.sources, degree, up, down, _MOST_PASSES)
-    up, down = up[:before], down[:behind][::-1].copy()
-    count = graph.nodes - before - behind
+    sources = graph.sources.view(f"uint{8 * graph.sources.itemsize}")
+    up, down = _peeled(graph, sources)
+    count = graph.nodes - len(up) - len(down)
     most_edges = graph.edges if count <= _FEW * graph.nodes else most_cost - _ROW_COST * count
     # All edges that go begin at nodes before the core or end at nodes behind it.
     fewest = graph.edges - int(degree[up].sum()) - int(graph.in_degree[down].sum())
@@ -116,24 +120,21 @@ def core(problem: Problem) -> Core | None:
         return None
     inside = np.ones(graph.nodes, np.bool_)
     inside[up] = inside[down] = False
-    nodes, sources = np.flatnonzero(inside), graph.sources.view(f"uint{8 * graph.sources.itemsize}")
-    starts = np.zeros(count + 1, np.int64)
-    parts = threads.stretches(count, at_least=_PART_ROWS, parts=64)
-    threads.each(lambda part: _count_inside(graph.indptr, sources, inside, nodes, starts, *part), parts)
+    nodes, starts = np.flatnonzero(inside), np.zeros(count + 1, np.int64)
+    each(lambda low, high: _count_inside(graph.indptr, sources, inside, nodes, starts, low, high), count)
     np.cumsum(starts, out=starts)
     if starts[-1] > most_edges:
         return None
     inflow = np.append(0, np.cumsum(graph.in_degree[nodes])) - starts
     between, entering = (np.empty(bounds[-1], sources.dtype) for bounds in (starts, inflow))
     place = (np.cumsum(inside) - 1).astype(sources.dtype)
-    threads.each(
-        lambda part: _part(graph.indptr, sources, inside, place, nodes, starts, inflow, between, entering, *part), parts
-    )
+    given = graph.indptr, sources, inside, place, nodes, starts, inflow, between, entering
+    each(lambda low, high: _part(*given, low, high), count)
     smaller = Graph(starts, between.view(graph.sources.dtype), None, f"the core of {graph.name}")
     kept = degree.copy()
     _take_away(graph.indptr, sources, down, kept)
-    nodes, up, down = (order.astype(sources.dtype) for order in (nodes, up, down))
-    return Core(problem, smaller, degree[nodes], kept[nodes], nodes, up, down, inverse_degree(graph), inflow, entering)
+    degree, kept, nodes = degree[nodes], kept[nodes], nodes.astype(sources.dtype)
+    return Core(problem, smaller, degree, kept, nodes, up, down, inverse_degree(graph), inflow, entering)
 
 
 @_compiled
@@ -149,8 +150,9 @@ def _count_inside(indptr, sources, inside, nodes, counts, low, high):  # type: i
 @_compiled
 def _take_away(indptr, sources, down, kept):  # type: ignore[no-untyped-def]
     # Of each node's edges those that end behind the core.
-    for node in down:
-        for k in range(indptr[node], indptr[node + 1]):
+    for place in down:
+        node = np.uint64(place)
+        for k in range(indptr[node], indptr[node + np.uint64(1)]):
             kept[sources[k]] -= 1
 
 
@@ -171,29 +173,58 @@ def _part(indptr, sources, inside, place, nodes, starts, inflow, between, enteri
 
 
 @_compiled
-def _enter(inflow, entering, share, teleport, damping, nodes, right):  # type: ignore[no-untyped-def]
-    # v of the core's nodes, and what flows in.
+def _enter(inflow, entering, share, teleport, damping, nodes, right, low, high):  # type: ignore[no-untyped-def]
+    # v of some of the core's nodes, and what flows in.
     step = np.uint64(len(teleport) > 1)
-    for i in range(len(nodes)):
+    for i in range(low, high):
         total = 0.0
         for k in range(inflow[i], inflow[i + 1]):
             total += share[entering[k]]
         right[i] = teleport[np.uint64(nodes[i]) * step] + damping * total
 
 
+def _peeled(graph: Graph, sources: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Return the nodes before the core, and those behind it, each after all that it gets something from."""
+    nodes, indptr = graph.nodes, graph.indptr
+    up, down = (np.empty(nodes, sources.dtype) for _ in range(2))
+    awaited, gone = np.empty(nodes, sources.dtype), np.zeros(nodes + 1, np.bool_)
+    each(lambda low, high: _await(indptr, sources, awaited, low, high), nodes)
+    before = _go_before(indptr, sources, awaited, gone, up, _MOST_PASSES)
+    # A node is met once for each of its edges: the smaller the table, the more of it caches hold.
+    rest = graph.out_degree.astype(np.int64 if graph.edges >> 32 else np.uint32)
+    behind = _go_behind(indptr, sources, rest, gone, down)
+    return up[:before], down[:behind][::-1].copy()
+
+
 @_compiled
-def _peeled(indptr, sources, out_degree, up, down, most_passes):  # type: ignore[no-untyped-def]
+def _await(indptr, sources, awaited, low, high):  # type: ignore[no-untyped-def]
+    # What some nodes wait for first: the source of an edge that has edges itself; the number after all if none has.
+    nothing = len(awaited)
+    for node in range(low, high):
+        awaited[node] = nothing
+        for k in range(indptr[node], indptr[node + 1]):
+            source = np.uint64(sources[k])
+            if indptr[source] != indptr[source + np.uint64(1)]:
+                awaited[node] = source
+                break
+
+
+@_compiled
+def _go_before(indptr, sources, awaited, gone, up, most_passes):  # type: ignore[no-untyped-def]
     # Nodes in the order of their numbers, again and again: those all of whose edges come from such as went before.
-    nodes = len(out_degree)
-    gone = np.zeros(nodes, np.bool_)
-    before = behind = 0
+    nodes = len(awaited)
+    gone[nodes] = True
+    before = 0
     for _ in range(most_passes):
         found = before
         for node in range(nodes):
-            ready = not gone[node]
+            if gone[node] or not gone[awaited[node]]:
+                continue
+            ready = True
             for k in range(indptr[node], indptr[node + 1]):
-                if not (ready and gone[sources[k]]):
+                if not gone[sources[k]]:
                     ready = False
+                    awaited[node] = sources[k]
                     break
             if ready:
                 gone[node] = True
@@ -201,21 +232,25 @@ def _peeled(indptr, sources, out_degree, up, down, most_passes):  # type: ignore
                 before += 1
         if before == found:
             break
+    return before
+
+
+@_compiled
+def _go_behind(indptr, sources, rest, gone, down):  # type: ignore[no-untyped-def]
     # The list is its own queue: nodes whose last edge to what is left has gone.
-    rest = out_degree.copy()
-    for node in range(nodes):
+    behind = done = 0
+    for node in range(len(rest)):
         if rest[node] == 0 and not gone[node]:
             down[behind] = node
             behind += 1
-    done = 0
     while done < behind:
-        node = down[done]
+        taken = np.uint64(down[done])
         done += 1
-        for k in range(indptr[node], indptr[node + 1]):
+        for k in range(indptr[taken], indptr[taken + np.uint64(1)]):
             source = sources[k]
             if not gone[source]:
                 rest[source] -= 1
                 if rest[source] == 0:
                     down[behind] = source
                     behind += 1
-    return before, behind
+    return behind

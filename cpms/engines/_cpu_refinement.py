@@ -15,6 +15,7 @@ import numpy.typing as npt
 from cpms import threads
 from cpms.engine import Asked, Floats, Norm, Problem, Refinement, Round, Sweep
 from cpms.engines import _cpu_refine_kernels as kernels
+from cpms.engines._cpu_nodes import scatter
 from cpms.engines._cpu_pieces import row_pieces
 from cpms.extrapolation import PRODUCTS, slots_for
 from cpms.format import FP32, FloatFormat
@@ -94,7 +95,7 @@ class CpuRefinement(Refinement):
     def read(self) -> Floats:
         """Return x in the graph's numbering."""
         x = np.empty_like(self._x)
-        x[self._matrix.nodes] = self._x
+        scatter(self._x, self._matrix.nodes, x)
         return x
 
     def round(self, storage: FloatFormat | None, *, gain: float, tol: float, norm: Norm, most_low: int) -> Round:
@@ -129,10 +130,12 @@ class CpuRefinement(Refinement):
         return list(_as_rounds(report[:count], (time.perf_counter() - began) / count))
 
     def _set_targets(self) -> None:
-        self._sink, self._teleport = (
-            vector[self._matrix.nodes] if len(vector) > 1 else vector
-            for vector in (self.problem.sink_or_scalar, self.problem.teleport_or_scalar)
-        )
+        sink, teleport = self.problem.sink_or_scalar, self.problem.teleport_or_scalar
+        self._teleport = self._numbered(teleport)
+        self._sink = self._teleport if sink is teleport else self._numbered(sink)
+
+    def _numbered(self, vector: Floats) -> Floats:
+        return vector.take(self._matrix.nodes, mode="clip") if len(vector) > 1 else vector
 
     def _lanes(self) -> int:
         return max(1, min(threads.available(), len(self._bounds) - 1, int(self._cost[-1]) // _LANE_COST))

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cpms.engine import Floats, Problem
+from cpms.engines._cpu_nodes import each
 from cpms.graph import Graph
 
 IN_ORDER, _UPWARDS, _DOWNWARDS = 0, 1, -1
@@ -138,8 +139,12 @@ def _fill_order(indptr, sources, order):  # type: ignore[no-untyped-def]
 
 def inverse_degree(graph: Graph) -> Floats:
     """Return 1 / out-degree of each node, 0 for dangling ones."""
-    degree = graph.out_degree
-    inverse: Floats = np.where(degree > 0, 1.0 / np.maximum(degree, 1), 0.0)
+    degree, inverse = graph.out_degree, np.zeros(graph.nodes)
+
+    def invert(low: int, high: int) -> None:
+        np.divide(1.0, degree[low:high], out=inverse[low:high], where=degree[low:high] > 0)
+
+    each(invert, graph.nodes)
     return inverse
 
 

@@ -100,8 +100,8 @@ struct Counted {
         if (half < 2) before[half][at] = glimpsed(grid.words(half) + at);
     }
 
-    // As Totals::over_grid, for sums that are about as large as `size`, if not zero. The largest value, which is not
-    // below that of all, is at most the first of the sums where it is far above what is expected.
+    // As Totals::over_grid, for sums that are about as large as `size`. What all get for the largest value none exceeds:
+    // near what is expected a quarter of an octave more at most, and far above it the first of the sums.
     template <class Meanwhile>
     CPMS_DEVICE void over_grid(const Grid& grid, Totals<4, 1>& of, double size, double expected, Meanwhile meanwhile) {
         using Each = Totals<4, 1>;
@@ -130,6 +130,7 @@ struct Counted {
         }
         meanwhile();
         if (warp == 0) {
+            __syncwarp();  // all know which half
             const u32 all = lane == 7 ? grid.goes_on() : 0;
             u64 found = 0;
             bool here = true;
