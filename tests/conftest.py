@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,9 +13,11 @@ from hypothesis import HealthCheck, settings
 
 from cpms import Graph
 from cpms.cuda import backend as backends
+from cpms.cuda import source
 from cpms.cuda.backend import Backend
 from cpms.cuda.compile import CudaBackend, missing
 from cpms.cuda.host import HostBackend, compiler
+from cpms.cuda.variants import Variant
 from cpms.engine import Problem
 
 settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -52,6 +55,19 @@ def host_backend(tmp_path_factory: pytest.TempPathFactory) -> HostBackend:
     folder = tmp_path_factory.getbasetemp().parent / "cuda-kernels-on-host"
     folder.mkdir(exist_ok=True)
     return HostBackend(folder)
+
+
+@pytest.fixture(scope="session")
+def device_code(host_backend: HostBackend) -> Callable[..., Callable[..., None]]:
+    """Make ``launch_NAME``, C++ beside a file of device code, a function of blocks, threads and what these take."""
+
+    def make(file: str, name: str, code: str) -> Callable[..., None]:
+        shim = f'#include "{source.folder() / "host.hpp"}"\n'
+        library = ctypes.CDLL(str(host_backend._built(shim + source.assemble([file]) + code)))
+        host_backend._functions[name] = getattr(library, f"launch_{name}")
+        return lambda *given: host_backend._run(Variant(name), *given)
+
+    return make
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,5 @@
 """Sweeps of graphs that fit in the cache: blocks begin with rows, and warps tell each other in shared memory."""
 
-import ctypes
 from dataclasses import replace
 
 import numpy as np
@@ -9,13 +8,12 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import cpms
-from cpms.cuda import arrange, cuts, source, variants
+from cpms.cuda import arrange, cuts, variants
 from cpms.cuda import backend as backends
 from cpms.cuda.refinement import CudaRefinement
 from cpms.cuda.resident import Arrangement, ResidentGraph
 from cpms.cuda.shape import SHAPES
 from cpms.cuda.stretches import Stretches
-from cpms.cuda.variants import Variant
 from cpms.cuda.ways import Wanted
 from cpms.engine import Problem
 from cpms.engines import cuda_fused
@@ -119,12 +117,9 @@ extern "C" void launch_one_sweep(unsigned blocks, unsigned threads, void** argum
 
 
 @pytest.fixture(scope="session")
-def one_sweep(host_backend):
+def one_sweep(device_code):
     """A sweep that no block begins anew: on this machine blocks run in order, and each waits for earlier ones alone."""
-    shim = f'#include "{source.folder() / "host.hpp"}"\n'
-    library = ctypes.CDLL(str(host_backend._built(shim + source.assemble(["cached_walk.cuh"]) + ONE_SWEEP)))
-    host_backend._functions["one_sweep"] = library.launch_one_sweep
-    return lambda *given: host_backend._run(Variant("one_sweep"), *given)
+    return device_code("cached_walk.cuh", "one_sweep", ONE_SWEEP)
 
 
 @given(lengths=row_lengths(), processors=st.sampled_from([1, 2, 5, 40]))

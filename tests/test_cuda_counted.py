@@ -1,6 +1,5 @@
 """Totals as integers that count their blocks: right whatever blocks bring, and in whatever order they come."""
 
-import ctypes
 import math
 import sys
 
@@ -8,9 +7,6 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-
-from cpms.cuda import source
-from cpms.cuda.variants import Variant
 
 few = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 MOST_BLOCKS = 255
@@ -46,17 +42,15 @@ extern "C" void launch_added(unsigned blocks, unsigned threads, void** arguments
 
 
 @pytest.fixture(scope="session")
-def added(host_backend):
+def added(device_code):
     """Return a function of parts, what sums are about as large as, what is expected, and words of before."""
-    shim = f'#include "{source.folder() / "host.hpp"}"\n'
-    library = ctypes.CDLL(str(host_backend._built(shim + source.assemble(["counted.cuh"]) + ADDED)))
-    host_backend._functions["added"] = library.launch_added
+    launch = device_code("counted.cuh", "added", ADDED)
 
     def add(parts, size, expected, before=(0,) * 6):
         words, said = np.array(before, np.uint64), np.empty(2)
         counted = np.empty((len(parts), 6), np.uint32)
         given_numbers = np.array(parts, np.float64), np.uint32(len(parts)), np.float64(size), np.float64(expected)
-        host_backend._run(Variant("added"), 1, 1, (*given_numbers, words, counted, said))
+        launch(1, 1, (*given_numbers, words, counted, said))
         assert (counted == np.arange(1, len(parts) + 1)[:, None]).all()
         return words, *said.tolist()
 
@@ -180,12 +174,9 @@ extern "C" void launch_two_blocks(unsigned, unsigned threads, void** a) {
 
 
 @pytest.fixture(scope="session")
-def two_blocks(host_backend):
+def two_blocks(device_code):
     """Return a function that runs one block of two, the other one's part being given."""
-    shim = f'#include "{source.folder() / "host.hpp"}"\n'
-    library = ctypes.CDLL(str(host_backend._built(shim + source.assemble(["counted.cuh"]) + TWO_BLOCKS)))
-    host_backend._functions["two_blocks"] = library.launch_two_blocks
-    return lambda *given: host_backend._run(Variant("two_blocks"), 1, *given)
+    return device_code("counted.cuh", "two_blocks", TWO_BLOCKS)
 
 
 @pytest.mark.parametrize("threads", [384, 512])
@@ -199,7 +190,7 @@ def test_blocks_get_the_totals_of_all_in_either_half_and_from_launch_to_launch(t
         values = random.random((5, threads, 4)) * [1.0, 1.0, -1.0, grown]
         others = random.random((5, 4)) * [1.0, -1.0, 1.0, grown]
         said = np.full_like(values, np.nan)
-        two_blocks(threads, (values, others, np.float64(threads), np.float64(1.0), partials, came, said))
+        two_blocks(1, threads, (values, others, np.float64(threads), np.float64(1.0), partials, came, said))
         sums = values[:, :, :3].sum(axis=1) + others[:, :3]
         largest = np.maximum(values[:, :, 3].max(axis=1), others[:, 3])
         for turn in (0, 2, 3, 4):
