@@ -130,6 +130,7 @@ namespace cpms {
 // Block 0 of two, whose thread 0 comes for the other one, too: counted, a wait, twice counted, and Totals at last.
 void two_blocks(const double* values, const double* others, double size, double expected, double* partials, u32* came,
                 double* said) {
+    gridDim.x = 2;
     __shared__ Counted counted;
     const Grid grid(partials, came);
     counted.begin(grid);
@@ -158,17 +159,8 @@ void two_blocks(const double* values, const double* others, double size, double 
     grid.end();
 }
 }
-extern "C" void launch_two_blocks(unsigned, unsigned threads, void** a) {
-    auto call = [&] {
-        cpms::two_blocks(*(const double**)a[0], *(const double**)a[1], *(double*)a[2], *(double*)a[3], *(double**)a[4],
-                         *(unsigned**)a[5], *(double**)a[6]);
-    };
-    host::body = [](void* data) { (*static_cast<decltype(call)*>(data))(); };
-    host::body_data = &call;
-    host::grid_size = host::Index{2, 1, 1};
-    host::block_size = host::Index{threads, 1, 1};
-    host::block_index = host::Index{0, 0, 0};
-    host::run_block(threads);
+extern "C" void launch_two_blocks(unsigned blocks, unsigned threads, void** arguments) {
+    host::launch(cpms::two_blocks, blocks, threads, arguments);
 }
 """
 

@@ -49,9 +49,7 @@ def engine(request, monkeypatch):
 
 
 def found_by_peel(graph, cost=FREE):
-    arrays = backends.current().arrays
-    indptr, sources = arrays.asarray(graph.indptr.astype(np.uint32)), arrays.asarray(graph.sources.view(np.uint32))
-    return peel.peel(graph, indptr, sources, arrange.out_degree(graph), cost)
+    return peel.peel(graph, *arrange.uploaded(graph), arrange.out_degree(graph), cost)
 
 
 def layered(sizes, *, seed=1, cycle=0, hub=None, each=3):

@@ -13,6 +13,7 @@ from cpms.engine import Floats, Problem
 from cpms.engines._cpu_nodes import each, scatter
 from cpms.engines._cpu_topological import IN_ORDER, inverse_degree, one_pass
 from cpms.graph import Graph
+from cpms.sparse.csr import unsigned_indptr, unsigned_sources
 
 _compiled: Any = numba.njit(cache=True, nogil=True, error_model="numpy")
 _ROW_COST = 4
@@ -91,8 +92,8 @@ class Core:
     def _add_inflow(self, nodes: npt.NDArray[Any], share: Floats, y: Floats) -> None:
         """Set y = v + damping P y of some nodes in their order, and their shares, y over out-degree."""
         graph = self.problem.graph
-        sources = graph.sources.view(f"uint{8 * graph.sources.itemsize}")
-        indptr, right, damping = graph.indptr.view(np.uint64), self.problem.teleport_or_scalar, self.problem.damping
+        sources = unsigned_sources(graph)
+        indptr, right, damping = unsigned_indptr(graph), self.problem.teleport_or_scalar, self.problem.damping
         one_pass(indptr, sources, right, damping, IN_ORDER, nodes, self.inverse, np.ones(1), share, y)
 
 
@@ -110,7 +111,7 @@ def core(problem: Problem) -> Core | None:
     if not Core.solves(problem):
         return None
     degree, most_cost = graph.out_degree, _WORTH * (graph.edges + _ROW_COST * graph.nodes)
-    sources = graph.sources.view(f"uint{8 * graph.sources.itemsize}")
+    sources = unsigned_sources(graph)
     up, down = _peeled(graph, sources)
     count = graph.nodes - len(up) - len(down)
     most_edges = graph.edges if count <= _FEW * graph.nodes else most_cost - _ROW_COST * count

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from cpms.engine import Floats, Problem
 from cpms.engines._cpu_nodes import each
 from cpms.graph import Graph
+from cpms.sparse.csr import unsigned_indptr, unsigned_sources
 
 IN_ORDER, _UPWARDS, _DOWNWARDS = 0, 1, -1
 _UNSEEN, _OPEN, _DONE = 0, 1, 2
@@ -57,7 +58,7 @@ class Acyclic:
 
     def _solved(self, right: Floats) -> Floats:
         graph, y = self.problem.graph, np.empty_like(self.inverse)
-        indptr, sources = graph.indptr.view(np.uint64), graph.sources.view(self.order.dtype)
+        indptr, sources = unsigned_indptr(graph), graph.sources.view(self.order.dtype)
         one_pass(
             indptr, sources, right, self.problem.damping, self.direction, self.order, self.inverse, self.factor,
             self.share, y,
@@ -75,7 +76,7 @@ def acyclic(problem: Problem) -> Acyclic | None:
     >>> acyclic(Problem(Graph.from_edges([0, 1], [1, 0])))
     """
     graph = problem.graph
-    sources = graph.sources.view(f"uint{8 * graph.sources.itemsize}")
+    sources = unsigned_sources(graph)
     order = np.empty(0, sources.dtype)
     up, down = _directions(graph.indptr, sources)
     if not (up or down):

@@ -8,6 +8,7 @@ namespace cpms {
 constexpr int resident_threads = 512;  // at most
 constexpr int resident_warps = resident_threads / 32, least_resident_warps = 12;
 constexpr int most_totals = 6, most_partials = 45;  // of `Totals`; of anything that is added up over the grid
+constexpr u32 line_words = 32;  // of a cache line
 
 #if defined(__CUDA_ARCH__)
 // Fences of one direction cost less: one waits for memory, the other makes the first-level cache forget.
@@ -75,7 +76,7 @@ struct Grid {
     CPMS_DEVICE bool came_by(u32 all) const { return (int)(glimpsed(came) - all) >= 0; }
     CPMS_DEVICE u32 which() const { return waits().half; }
     // Words that blocks add to as they come, of a half: see Counted. A cache line lies between those that all wait for.
-    CPMS_DEVICE u64* words(u32 half) const { return (u64*)(came + 32 * (half + 1)); }
+    CPMS_DEVICE u64* words(u32 half) const { return (u64*)(came + line_words * (half + 1)); }
     // Between a __syncthreads and the next wait.
     CPMS_DEVICE double* half() const { return partials + waits().half * most_partials * gridDim.x; }
     // At the end of a kernel: all blocks have come to a wait, if any did, and so know where they began.
