@@ -13,7 +13,7 @@ from cpms.engine import Floats, Problem
 from cpms.engines._cpu_nodes import each, scatter
 from cpms.engines._cpu_topological import IN_ORDER, inverse_degree, one_pass
 from cpms.graph import Graph
-from cpms.sparse.csr import unsigned_indptr, unsigned_sources
+from cpms.sparse.csr import unsigned_sources
 
 _compiled: Any = numba.njit(cache=True, nogil=True, error_model="numpy")
 _ROW_COST = 4
@@ -93,7 +93,7 @@ class Core:
         """Set y = v + damping P y of some nodes in their order, and their shares, y over out-degree."""
         graph = self.problem.graph
         sources = unsigned_sources(graph)
-        indptr, right, damping = unsigned_indptr(graph), self.problem.teleport_or_scalar, self.problem.damping
+        indptr, right, damping = graph.indptr.view(np.uint64), self.problem.teleport_or_scalar, self.problem.damping
         one_pass(indptr, sources, right, damping, IN_ORDER, nodes, self.inverse, np.ones(1), share, y)
 
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from cpms.engine import Floats, Problem
 from cpms.engines._cpu_nodes import each
 from cpms.graph import Graph
-from cpms.sparse.csr import unsigned_indptr, unsigned_sources
+from cpms.sparse.csr import unsigned_sources
 
 IN_ORDER, _UPWARDS, _DOWNWARDS = 0, 1, -1
 _UNSEEN, _OPEN, _DONE = 0, 1, 2
@@ -58,7 +58,7 @@ class Acyclic:
 
     def _solved(self, right: Floats) -> Floats:
         graph, y = self.problem.graph, np.empty_like(self.inverse)
-        indptr, sources = unsigned_indptr(graph), graph.sources.view(self.order.dtype)
+        indptr, sources = graph.indptr.view(np.uint64), graph.sources.view(self.order.dtype)
         one_pass(
             indptr, sources, right, self.problem.damping, self.direction, self.order, self.inverse, self.factor,
             self.share, y,
