@@ -70,6 +70,11 @@ class Problem:
                 )
 
     @property
+    def sends_back(self) -> bool:
+        """Whether the mass of dangling nodes goes where teleport does: w = v."""
+        return self.dangling == "teleport" or self.teleport is None
+
+    @property
     def teleport_or_scalar(self) -> Floats:
         """v: shape (nodes,), or (1,) where every node has the same."""
         return np.full(1, 1.0 / self.graph.nodes) if self.teleport is None else self.teleport
@@ -179,12 +184,16 @@ class Round(NamedTuple):
         The sum of r after each sweep, the full one first.
     seconds : list of float
         When each of them ended, since the round began.
+    rough : bool
+        Whether x was rounded before, so that r was found from as few bits as low sweeps read. Of its norms L1 alone is
+        known, which the others do not exceed.
     """
 
     found: Sweep
     low: list[float]
     sums: list[float]
     seconds: list[float]
+    rough: bool = False
 
 
 class Asked(NamedTuple):
@@ -204,6 +213,11 @@ class Refinement(ABC):
     damping: float
     extrapolates: bool = True
     """Whether `rounds` and `solution` may combine what low sweeps found (see `cpms.extrapolation`)."""
+    carries: bool = True
+    """Whether `rounds` and `solution` may keep what rounding loses of each node where that is worth more, if the policy
+    ``adapts``."""
+    adapts: bool = False
+    """Whether rounds may go below the gain that they are asked for."""
 
     @abstractmethod
     def start(self, values: Floats) -> None:
@@ -211,6 +225,11 @@ class Refinement(ABC):
 
     def expect(self, storage: FloatFormat | None) -> None:  # noqa: B027
         """Do what the first round in a format would do but once, such as compiling."""
+
+    @property
+    def refines_in(self) -> FloatFormat | None:
+        """Format of the residual that serves this problem best, where it is not the engine's."""
+        return None
 
     def solution(self, iterate: Callable[[Refinement], None]) -> Any | None:  # noqa: ARG002
         """Return x, of sum 1, where the graph allows more than sweeps over all of it; None if not.

@@ -37,8 +37,9 @@ class Passed(Refinement):
         self, storage: FloatFormat | None, *, gain: float, trust: float, tol: float, norm: Norm, most: int
     ) -> list[Round]:
         """Do rounds over the whole graph."""
-        self._whole.extrapolates = self.extrapolates
-        return self._whole.rounds(storage, gain=gain, trust=trust, tol=tol, norm=norm, most=most)
+        whole = self._whole
+        whole.extrapolates, whole.carries, whole.adapts = self.extrapolates, self.carries, self.adapts
+        return whole.rounds(storage, gain=gain, trust=trust, tol=tol, norm=norm, most=most)
 
     def read(self) -> Floats:
         """Return x of the whole graph, in main memory."""

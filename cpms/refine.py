@@ -9,6 +9,15 @@ A round begins with a full sweep, ``r = G(x) - x; x = G(x); c = 0``, and goes on
 that conserve mass: the sum of r shrinks by the damping, whatever Q does. Every few of them may be followed by a
 combination of what they found that leaves less (`cpms.extrapolation`). The next round begins with
 ``x = (x + c) / sum(x + c)``, and its full sweep says how good that is, so no answer rests on Q.
+
+What Q loses may also stay with its node, to be sent later, with x as the sum of all that was sent (out-degree: 1 where
+there is none):
+
+    z = Q(r / out-degree); left = r - out-degree * z; x = x + out-degree * z
+    r = left + damping (A^T z + (sum of z on dangling nodes) v) - s v
+
+r is the residual of x, but for s v, by which its sum is kept; that only scales the x which it belongs to. One round
+then goes down to the tolerance, whatever Q is (``kernels/cuda/carry.cuh``; `Refinement.carries`).
 """
 
 from __future__ import annotations
@@ -65,6 +74,8 @@ class Refining(ABC):
 
     trust: float = _NOISE
     """The plan stays as long as a full sweep finds at most so many times what low sweeps promised."""
+    adapts: bool = False
+    """Whether rounds may go below the gain that is planned where rounding loses nothing; see `Refinement.carries`."""
 
     @abstractmethod
     def init(self) -> tuple[Plan, Any]:
@@ -134,6 +145,7 @@ class AdaptiveGain(Refining):
     """
 
     ladder: tuple[FloatFormat, ...]
+    adapts = True
 
     def __post_init__(self) -> None:
         if not isinstance(self.ladder, tuple | list) or not self.ladder:
@@ -306,6 +318,7 @@ def refine(
     """
     if first is not None:
         operator.start(first)
+    operator.adapts = policy.adapts
     began = time.perf_counter()
     planning = Planning(policy, operator.damping)
     history: list[Step] = []
@@ -368,8 +381,8 @@ def record(
     first, low_bits, mass = len(history) + 1, plan.storage.width if plan.storage else 64, found.found.mass
     sweeps = zip(
         (found.found.of(stopping.norm), *found.low),
-        (FLOAT64, *[_LOW] * len(found.low)),
-        (64, *[low_bits] * len(found.low)),
+        (_LOW if found.rough else FLOAT64, *[_LOW] * len(found.low)),
+        (low_bits if found.rough else 64, *[low_bits] * len(found.low)),
         found.seconds,
         strict=True,
     )

@@ -125,6 +125,8 @@ def pagerank(
         policy, chosen = _refining(controller, given, executor.refines_in)
         chosen_layout = _refine_layout(graph, layout)
         refinement = executor.refinement(problem)
+        if controller is None and given is None and refinement.refines_in:
+            policy, chosen = _refining(None, None, refinement.refines_in)
         refinement.expect(policy.init()[0].storage)
         prepared, matrix_bytes = time.perf_counter(), refinement.nbytes
         solved = refined(

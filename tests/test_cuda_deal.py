@@ -120,8 +120,8 @@ def arranged(problem, value_bytes=2, ways=(variants.OVER_SOURCES, variants.DEALT
     """Return the graph in some ways."""
     made = []
     for way in ways:
-        wanted = Arrangement(warps=16, wanted=Wanted(False, False, way != variants.OVER_SOURCES, cached=False))
-        graph = ResidentGraph.of(problem, wanted, value_bytes)
+        wanted = Wanted(False, False, way != variants.OVER_SOURCES, cached=False, carry=False)
+        graph = ResidentGraph.of(problem, Arrangement(warps=16, wanted=wanted), value_bytes)
         if way == variants.LOW_DEALT:
             graph = replace(graph, ways=graph.ways._replace(full=None))
         assert graph.ways.way == way
@@ -208,7 +208,8 @@ def test_many_ranges_and_bins_a_block(gpu_backend):
             found = []
             for chosen in (False, True, True):
                 rounds = CudaRefinement.of(
-                    Problem(graph), Arrangement(warps=16, wanted=Wanted(False, False, chosen, cached=False))
+                    Problem(graph),
+                    Arrangement(warps=16, wanted=Wanted(False, False, chosen, cached=False, carry=False)),
                 )
                 rounds.start(np.full(graph.nodes, 1 / graph.nodes))
                 rounds.round(FP16, gain=1e-6, tol=1e-12, norm="l1", most_low=20)

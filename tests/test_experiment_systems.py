@@ -149,6 +149,17 @@ def test_ranks_of_another_engine_are_refused(tmp_path):
         config.read(tmp_path / "x.toml")
 
 
+def test_a_storage_that_the_engine_chooses_is_of_refine(tmp_path):
+    text = 'name = "x"\nkind = "contest"\ngraphs = ["uniform:scale=8,edge_factor=4"]\n'
+    chosen = '{ engine = "cpu", method = "refine", storage = "auto" }'
+    (tmp_path / "x.toml").write_text(text + f'contestants = [{{ engine = "cpu", storage = "auto" }}, {chosen}]\n')
+    with pytest.raises(InputError, match=r"contestants\.0: .*storage auto is method refine's"):
+        config.read(tmp_path / "x.toml")
+    (tmp_path / "x.toml").write_text(text + f'contestants = [{{ engine = "cpu" }}, {chosen}]\n')
+    (row,) = rows.read(run(tmp_path / "x.toml", output=tmp_path))
+    assert [(result["storage"], min(result["bits"])) for result in row["results"]] == [("fp64", 64), ("auto", 32)]
+
+
 @pytest.mark.parametrize("name", ["gpu_refine", "gpu_speedup", "gpu_speedup_ell", "gpu_tolerance"])
 def test_what_contestants_may_say_since_then_leaves_recorded_cells_their_names(name):
     experiments = folder("experiments")

@@ -29,6 +29,8 @@ from cpms.passed import Passed
 
 _FORECAST_EDGES = 1 << 20
 """Up to which a solve takes so little time that it matters how many sweeps it will be."""
+_LARGE_EDGES, _MANY_EDGES = 1 << 23, 6
+"""From which, and from how many a node, full sweeps are so much of a solve that it matters whether few will do."""
 
 
 class PeeledRefinement(Passed):
@@ -42,11 +44,15 @@ class PeeledRefinement(Passed):
     rows : Renumbered
     degree : device array of uint32, shape (nodes,)
         Out-degrees.
+    fades_fast : bool
+        Whether what sweeps leave is known to.
     """
 
-    def __init__(self, problem: Problem, found: Peel, rows: Renumbered, degree: Any) -> None:
+    def __init__(
+        self, problem: Problem, found: Peel, rows: Renumbered, degree: Any, *, fades_fast: bool = False
+    ) -> None:
         arrays = current().arrays
-        self._problem, self.damping = problem, problem.damping
+        self._problem, self.damping, self._fades_fast = problem, problem.damping, fades_fast
         self._passes = Passes.of(problem, found, rows, degree)
         # The sum of y before the core, and that of b, which x of the core is divided by.
         self._report = arrays.zeros(2, np.float64)
@@ -71,6 +77,11 @@ class PeeledRefinement(Passed):
         if self._core:
             self._core.expect(storage)
 
+    @property
+    def refines_in(self) -> FloatFormat | None:
+        """What the core refines in."""
+        return self._core.refines_in if self._core else None
+
     def solution(self, iterate: Callable[[Refinement], None]) -> Any:
         """Return x, of sum 1, on the device."""
         x = self._passes.behind(*self._inner(iterate), self._report)
@@ -84,15 +95,16 @@ class PeeledRefinement(Passed):
         if self._passes.peel.before:
             self._passes.before(self._split, self._b, self._report)
         if self._reached():
-            self._core.start(self._first)
+            self._core.start(self._first, rough=True)
             self._core.extrapolates = self.extrapolates
+            self._core.carries = self.carries
             iterate(self._core)
         kept = self._core.graph.kept
         return self._core.shares, self._passes.degree if kept is None else kept
 
     def _prepare_whole(self) -> CudaRefinement:
         with current().memory_for(self._problem.graph.name, needed_bytes(self._problem)):
-            return CudaRefinement.of(self._problem)
+            return CudaRefinement.of(self._problem, fades_fast=self._fades_fast)
 
     def _reached(self) -> bool:
         """Return whether any teleport reaches the core; uniform ones do."""
@@ -125,6 +137,7 @@ class PeeledRefinement(Passed):
             order=None,
             kept=split.degree if self._passes.peel.behind else None,
             ways=ways,
+            starts=slots.starts if wanted.carries(ways.way, fades_fast=self._fades_fast) else None,
         )
 
 
@@ -141,23 +154,33 @@ def prepared(problem: Problem, engine: str) -> Refinement:
         raise UnsupportedError(reason)
     with current().memory_for(problem.graph.name, needed_bytes(problem)):
         rows = OnDevice.of(problem.graph)
+        if not problem.sends_back:
+            return CudaRefinement.of(problem, rows=rows)
+        current().compile([*PEELING, FORECAST])
+        degree, fast = out_degree(problem.graph), False
         try:
-            found = _peeled(problem, rows.indptr, rows.sources)
+            fast = _fades_fast(problem, rows, degree)
+            found = _peeled(problem, rows, degree, fades_fast=fast)
         except current().out_of_memory:
             found = None  # It takes twice what sweeps over all nodes need.
-        return found or CudaRefinement.of(problem, rows=rows)
+        return found or CudaRefinement.of(problem, rows=rows, fades_fast=fast)
 
 
-def _peeled(problem: Problem, indptr: Any, sources: Any) -> PeeledRefinement | None:
-    """Return a problem with a smaller core; None where that does not pay, or dangling mass goes elsewhere than v."""
+def _fades_fast(problem: Problem, rows: OnDevice, degree: Any) -> bool:
+    """Return whether few sweeps are known to do: looked at where that takes little beside preparing the graph."""
     graph = problem.graph
-    if problem.dangling == "uniform" and problem.teleport is not None:
-        return None
-    current().compile([*PEELING, FORECAST])
-    cost, degree = Cost(), out_degree(graph)
+    if graph.edges < max(_LARGE_EDGES, _MANY_EDGES * graph.nodes):
+        return False
+    return forecast.fades_fast(rows.indptr, rows.sources, degree, problem.damping)
+
+
+def _peeled(problem: Problem, rows: OnDevice, degree: Any, *, fades_fast: bool) -> PeeledRefinement | None:
+    """Return a problem with a smaller core; None where that does not pay."""
+    graph, indptr, sources = problem.graph, rows.indptr, rows.sources
+    cost = Cost()
     if graph.edges <= _FORECAST_EDGES:
         cost = cost._replace(sweeps=forecast.sweeps(indptr, sources, degree, problem.damping))
     found = peel(graph, indptr, sources, degree, cost)
     if found is None:
         return None
-    return PeeledRefinement(problem, found, Renumbered.of(graph, found, indptr, sources), degree)
+    return PeeledRefinement(problem, found, Renumbered.of(graph, found, indptr, sources), degree, fades_fast=fades_fast)

@@ -13,18 +13,31 @@ from cpms.cuda import arrange, room, variants
 from cpms.cuda.backend import current
 from cpms.cuda.clock import seconds_since
 from cpms.cuda.resident import DEFAULT, Arrangement, ResidentGraph
+from cpms.cuda.segmented import doubles
 from cpms.cuda.vectors import vector_length
 from cpms.engine import Asked, Floats, Norm, Problem, Refinement, Round, Sweep
-from cpms.extrapolation import slots_for
-from cpms.format import FP32, FloatFormat
+from cpms.extrapolation import SLOTS, slots_for
+from cpms.format import E5M2, FP32, FloatFormat
 from cpms.low_until import low_limit, reach_and_noise
 from cpms.quantising import WIDE_EXPONENT_BITS, headroom
+from cpms.segmented import on_device
 
 NORMS: tuple[Norm, ...] = ("l1", "l2", "linf")
 """In the order in which kernels number them."""
 _EACH = 6
 MOST = 512
 """Sweeps in a launch; a round that needs more goes on in the next."""
+_LOW_SWEEP, _ROUGH_SWEEP = -1.0, -2.0
+"""As in ``plan.cuh``."""
+_CARRIED_SLOTS = 17
+"""As in ``carry.cuh``, for formats of up to 16 bits."""
+_CARRIED_GAIN = 1e-13
+"""What float64 leaves of the residual where nothing else is rounded."""
+_FEWEST_ROUGH = 3
+"""Sweeps that must be left for the first one to be rough."""
+_NO_GUESS = np.uint64(0), np.float64(0.0), np.float64(0.0)
+_LOOKED_AT, _UNIFORM = 1024, 1e-9
+"""Values of a first x, and how far from those of the uniform one they may be to be taken for that."""
 
 
 class CudaRefinement(Refinement):
@@ -41,21 +54,32 @@ class CudaRefinement(Refinement):
         self.nbytes = self._graph.nbytes
         self._shares, self._fresh, self._change = (arrays.zeros(length, np.float64) for _ in range(3))
         self._c = arrays.zeros(length, np.float32)
-        self._given: dict[FloatFormat, _Given] = {}
+        self._given: dict[tuple[FloatFormat, bool], _Given] = {}
         self._report = room_for_report()
-        self._has_c = False
+        self._has_c = self._is_rough = self._slow = False
 
     @classmethod
     def of(
-        cls, problem: Problem, arrangement: Arrangement = DEFAULT, *, rows: arrange.Rows | None = None
+        cls,
+        problem: Problem,
+        arrangement: Arrangement = DEFAULT,
+        *,
+        rows: arrange.Rows | None = None,
+        fades_fast: bool = False,
     ) -> CudaRefinement:
-        """Arrange the graph of a problem, which has no weights; its ``rows`` may be on the device already."""
-        return cls(ResidentGraph.of(problem, arrangement, rows=rows))
+        """Arrange the graph of a problem, which has no weights; see `ResidentGraph.of`."""
+        return cls(ResidentGraph.of(problem, arrangement, rows=rows, fades_fast=fades_fast))
 
     def expect(self, storage: FloatFormat | None) -> None:
         """Compile, and make room for the residual."""
-        current().compile([self._variant(storage or FP32), *variants.SHARES])
-        self._given_for(storage or FP32)
+        carries = self._may_carry(storage)
+        current().compile([self._variant(storage or FP32, carries=carries), *variants.SHARES])
+        self._given_for(storage or FP32, carries=carries)
+
+    @property
+    def refines_in(self) -> FloatFormat | None:
+        """8 bits where nodes keep what rounding loses: no sweep is more for it."""
+        return E5M2 if self._may_carry(E5M2) else None
 
     @property
     def graph(self) -> ResidentGraph:
@@ -67,36 +91,59 @@ class CudaRefinement(Refinement):
         """X as shares, zeros behind them."""
         return self._shares
 
-    def start(self, values: Floats) -> None:
-        """Begin at values of either memory."""
+    def start(self, values: Floats, *, rough: bool | None = None) -> None:
+        """Begin at values of either memory, or at another guess where they are ``rough``, as uniform ones are."""
         self._graph.shares(values, self._shares)
-        self._has_c = False
+        self._has_c = self._slow = False
+        self._is_rough = _is_uniform(values) if rough is None else rough
 
     def round(self, storage: FloatFormat | None, *, gain: float, tol: float, norm: Norm, most_low: int) -> Round:
         """Launch one round."""
-        return self._rounds(storage, Asked(gain, 0.0, tol, norm, most_low + 1), extrapolate=False)[0]
+        return self._refine(storage, Asked(gain, 0.0, tol, norm, most_low + 1), extrapolate=False)[0]
 
     def rounds(
         self, storage: FloatFormat | None, *, gain: float, trust: float, tol: float, norm: Norm, most: int
     ) -> list[Round]:
         """Launch once and read what was found."""
-        return self._rounds(storage, Asked(gain, trust, tol, norm, most), extrapolate=self.extrapolates)
+        asked = Asked(gain, trust, tol, norm, most)
+        if storage and self.carries and self.adapts and self._may_carry(storage):
+            found = self._carry(storage, asked)
+            self._slow = bool(found[-1].low) and sum(len(made.seconds) for made in found) < min(most, MOST)
+            return found
+        return self._refine(storage, asked, extrapolate=self.extrapolates)
 
-    def _rounds(self, storage: FloatFormat | None, asked: Asked, *, extrapolate: bool) -> list[Round]:
-        given = self._given_for(storage or next(iter(self._given), FP32))
+    def _refine(self, storage: FloatFormat | None, asked: Asked, *, extrapolate: bool) -> list[Round]:
+        stored_in = storage or next((given for given, _ in self._given), FP32)
+        given = self._given_for(stored_in, carries=False)
+        planned_so = planned(asked, self.damping, lows=storage is not None)
+        vectors = slots_for(stored_in) if extrapolate else 2
+        found = self._launched(given, (*planned_so, *given.storing), vectors)
+        self._has_c = bool(found[-1].low)
+        return found
+
+    def _carry(self, storage: FloatFormat, asked: Asked) -> list[Round]:
+        """Launch once where nodes keep what rounding loses, which then has nothing to do with how far a round goes."""
+        given = self._given_for(storage, carries=True)
+        guesses = self._is_rough and asked.norm == "l1" and asked.tol > 0.0 and asked.most >= _FEWEST_ROUGH
+        planned_so = planned(asked._replace(gain=_CARRIED_GAIN), self.damping, lows=True)
+        guess = given.guess if guesses else _NO_GUESS
+        found = self._launched(given, (*planned_so, *given.storing, *guess), given.vectors)
+        self._has_c = False
+        return found
+
+    def _launched(self, given: _Given, asked: tuple[Any, ...], vectors: int) -> list[Round]:
         arguments = (
             *given.graph,
-            *planned(asked, self.damping, lows=storage is not None),
-            *given.storing,
+            *asked,
             *(self._shares, self._fresh, self._change, self._c, np.uint32(self._has_c)),
-            *(given.z, np.uint64(given.z.nbytes // given.vectors), np.uint32(given.vectors if extrapolate else 2)),
+            *(given.z, np.uint64(given.z.nbytes // given.vectors), np.uint32(vectors)),
             *(*self._graph.barrier, self._report),
         )
         self._graph.launch(given.variant, arguments)
         found = reported(self._report)
-        if len(found) % 2:
+        if sum(not made.rough for made in found) % 2:
             self._shares, self._fresh = self._fresh, self._shares
-        self._has_c = bool(found[-1].low)
+        self._is_rough = False
         return found
 
     def read(self) -> Floats:
@@ -111,21 +158,28 @@ class CudaRefinement(Refinement):
         way = self._graph.ways.way
         return variants.OVER_SOURCES if way.in_bins and not variants.is_binned(storage) else way
 
-    def _variant(self, storage: FloatFormat) -> variants.Variant:
-        graph, way = self._graph, self._way(storage)
-        return variants.refine(
-            storage, graph.edges.shape, personal=graph.personal, partial=graph.kept is not None, way=way
-        )
+    def _may_carry(self, storage: FloatFormat | None) -> bool:
+        """Return whether rounds in a format may keep what rounding loses, as far as is known."""
+        if storage is None or self._graph.starts is None or self._slow:
+            return False
+        return self._way(storage) in variants.CARRYING and slots_for(storage) == SLOTS
 
-    def _given_for(self, storage: FloatFormat) -> _Given:
+    def _variant(self, storage: FloatFormat, *, carries: bool) -> variants.Variant:
+        graph, of_kind = self._graph, variants.carry if carries else variants.refine
+        partial, way = graph.kept is not None, self._way(storage)
+        return of_kind(storage, graph.edges.shape, personal=graph.personal, partial=partial, way=way)
+
+    def _given_for(self, storage: FloatFormat, *, carries: bool) -> _Given:
         """Return what is the same for all launches of a format; what lies behind the nodes in its room is zero."""
-        if storage not in self._given:
-            graph, vectors = self._graph, slots_for(storage)
+        key = storage, carries
+        if key not in self._given:
+            graph, other = self._graph, self._given.get((storage, not carries))
+            vectors = _CARRIED_SLOTS if self._may_carry(storage) and storage.width <= 16 else slots_for(storage)
             size = vectors * storage.nbytes(vector_length(graph.nodes))
             with current().memory_for(f"the residual, {vectors} times in {storage.name},", size):
-                z = current().arrays.zeros(size, np.uint8)
-            self._given[storage] = _Given(
-                variant=self._variant(storage),
+                z = other.z if other else current().arrays.zeros(size, np.uint8)
+            self._given[key] = _Given(
+                variant=self._variant(storage, carries=carries),
                 graph=(
                     *graph.over(self._way(storage)),
                     *graph.arguments,
@@ -134,19 +188,21 @@ class CudaRefinement(Refinement):
                 ),
                 storing=stored(storage, storage.seed),
                 z=z,
-                vectors=vectors,
+                vectors=other.vectors if other else vectors,
+                guess=graph.guess if carries else _NO_GUESS,
             )
-        return self._given[storage]
+        return self._given[key]
 
 
 class _Given(NamedTuple):
-    """Of launches of a format: the kernel, what it takes of the graph and of how z is stored, and room for some z."""
+    """Of launches of a format: the kernel, what it takes of the graph and of how z is stored, room for z, a first x."""
 
     variant: variants.Variant
     graph: tuple[Any, ...]
     storing: tuple[Any, ...]
     z: Any
     vectors: int
+    guess: tuple[Any, ...]
 
 
 def planned(asked: Asked, damping: float, *, lows: bool) -> tuple[Any, ...]:
@@ -178,15 +234,27 @@ def _as_rounds(noted: Floats) -> Iterator[Round]:
     numbers = noted[2 : 2 + _EACH * int(count)].tolist()
     l1, squares, mass, sums, linf, ended_ns = (numbers[place::_EACH] for place in range(_EACH))
     ended_s, began_s = seconds_since(launched_ns, ended_ns), 0.0
-    cuts = [place for place, square in enumerate(squares) if square >= 0.0]
+    cuts = [place for place, square in enumerate(squares) if square != _LOW_SWEEP]
     for first, last in itertools.pairwise([*cuts, len(l1)]):
+        rough = squares[first] == _ROUGH_SWEEP
+        size = l1[first]
         yield Round(
-            found=Sweep(l1[first], math.sqrt(squares[first]), linf[first], mass[first]),
+            found=Sweep(size, size, size, 1.0)
+            if rough
+            else Sweep(size, math.sqrt(squares[first]), linf[first], mass[first]),
             low=l1[first + 1 : last],
             sums=sums[first:last],
             seconds=[ended - began_s for ended in ended_s[first:last]],
+            rough=rough,
         )
         began_s = ended_s[last - 1]
+
+
+def _is_uniform(values: Any) -> bool:
+    """Return whether a first x is the uniform distribution, by some of its values."""
+    some = values[:: -(-len(values) // _LOOKED_AT)]
+    some = current().to_host(doubles(some)) if on_device(some) else some
+    return bool((abs(some * len(values) - 1.0) < _UNIFORM).all())
 
 
 def needed_bytes(problem: Problem) -> int:

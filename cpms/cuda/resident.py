@@ -82,7 +82,8 @@ class ResidentGraph:
 
     Shares, by which values are kept, are x / out-degree, or x itself on dangling nodes. Where another order of
     the nodes is better for gathers, ``order`` holds the node in each place. In a core ``kept`` counts the edges of
-    each node that stay in it, where ``degree`` counts all.
+    each node that stay in it, where ``degree`` counts all. Where there are ``starts``, first slots of
+    rows, nodes may keep what rounding loses, and dangling mass goes where teleport does; see ``carry.cuh``.
     """
 
     nodes: int
@@ -94,6 +95,7 @@ class ResidentGraph:
     order: Any | None
     kept: Any | None = None
     ways: Ways = PLAIN
+    starts: Any | None = None
     barrier: tuple[Any, Any] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -107,10 +109,11 @@ class ResidentGraph:
         value_bytes: int = 2,
         *,
         rows: arrange.Rows | None = None,
+        fades_fast: bool = False,
     ) -> ResidentGraph:
         """Arrange a problem's graph on the device, for sweeps that gather so many bytes a value.
 
-        ``rows`` are the graph's, if they are there already.
+        ``rows`` are the graph's, if they are there already; ``fades_fast``: what sweeps leave is known to.
         """
         upload, graph = current().upload, problem.graph
         rows = rows or graph
@@ -128,6 +131,7 @@ class ResidentGraph:
             cached=arrangement.wanted.as_cached,
         )
         ways = Ways.of(edges, slots, graph.nodes, value_bytes, arrangement.wanted)
+        carries = problem.sends_back and arrangement.wanted.carries(ways.way, fades_fast=fades_fast)
         return cls(
             nodes=graph.nodes,
             damping=problem.damping,
@@ -137,6 +141,7 @@ class ResidentGraph:
             teleport=placed(problem.teleport_or_scalar),
             order=None if chosen is None else upload(chosen.order),
             ways=ways,
+            starts=slots.starts if carries else None,
         )
 
     @property
@@ -172,6 +177,14 @@ class ResidentGraph:
             *(np.uint32(self.sink.size > 1), np.uint32(self.teleport.size > 1)),
             *(np.uint32(self.nodes), np.float64(self.damping)),
         )
+
+    @cached_property
+    def guess(self) -> tuple[Any, ...]:
+        """What a kernel takes of a first x, in its order: slots of rows, what an edge brings, and a bound of shares."""
+        starts: Any = self.starts
+        count, most = (int(current().to_host(number)) for number in (starts[-1], (starts[1:] - starts[:-1]).max()))
+        each, teleport = self.damping / count, 1.0 if self.personal else 1.0 / self.nodes
+        return starts, np.float64(each), np.float64((1.0 - self.damping) * teleport + each * most)
 
     def over(self, way: Way) -> tuple[Any, ...]:
         """Return what a kernel takes of the edges, in its order."""

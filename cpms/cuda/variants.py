@@ -18,6 +18,7 @@ from cpms.cuda.shape import (
     SHAPES,
     Shape,
 )
+from cpms.extrapolation import SLOTS, slots_for
 from cpms.format import FP64, NAMED, FloatFormat, Format, SegmentFormat, format_named
 from cpms.quantising import HEAD_BITS, quantiser
 
@@ -61,6 +62,11 @@ _FILES = {
     "refine_in_bins": "refine.cu",
     "refine_low_dealt": "refine.cu",
     "refine_dealt": "refine.cu",
+    "carry": "carry.cu",
+    "carry_over_codes": "carry.cu",
+    "carry_hot": "carry.cu",
+    "carry_low_dealt": "carry.cu",
+    "carry_dealt": "carry.cu",
     "fused_power": "fused_power.cu",
     "fused_power_cached": "fused_power.cu",
     "fused_power_over_codes": "fused_power.cu",
@@ -128,6 +134,8 @@ IN_BINS = Way("_in_bins", BIN_SHARED_BYTES, counts_are_bytes=True, in_bins=True)
 """Low sweeps alone."""
 LOW_DEALT = Way("_low_dealt", DEALT_SHARED_BYTES, counts_are_bytes=True, in_bins=True)
 DEALT = Way("_dealt", DEALT_SHARED_BYTES, counts_are_bytes=True, in_bins=True)
+CARRYING = OVER_SOURCES, OVER_CODES, OVER_HOT, LOW_DEALT, DEALT
+"""Those with kernels in which nodes keep what rounding loses; see `carry`."""
 
 
 @dataclass(frozen=True)
@@ -337,6 +345,21 @@ def refine(
     names = name, _whose(personal), "core" if partial else "whole"
     arguments = cpp, *map(_bool, (personal, partial))
     return replace(_shaped(f"refine{way.suffix}", shape, names, arguments), shared=way.shared)
+
+
+def carry(
+    storage: FloatFormat, shape: Shape, *, personal: bool, partial: bool = False, way: Way = OVER_SOURCES
+) -> Variant:
+    """Return the same rounds but for what rounding loses, which nodes keep; in one of the ways `CARRYING`.
+
+    Examples
+    --------
+    >>> from cpms.format import FP16
+    >>> carry(FP16, Shape(512, 1), personal=False, way=DEALT).symbol
+    'carry_dealt__e5m10_nearest__uniform__whole__512x1'
+    """
+    same = refine(storage, shape, personal=personal, partial=partial, way=way)
+    return replace(same, kernel=f"carry{way.suffix}")
 
 
 def fused_power(shape: Shape, *, personal: bool, way: Way = OVER_SOURCES) -> Variant:
@@ -623,6 +646,16 @@ def in_bins(stored: Iterable[FloatFormat], way: Way) -> Iterator[Variant]:
             yield refine(storage, BINNED, personal=personal, partial=True, way=way)
 
 
+def carrying(stored: Iterable[FloatFormat], way: Way) -> Iterator[Variant]:
+    """Yield rounds in which nodes keep what rounding loses, in a way; with rows of one's own, of one format."""
+    stored = [s for s in stored if slots_for(s) == SLOTS and (is_binned(s) or not way.in_bins)]
+    shapes = (BINNED,) if way.shared else SHAPES.values()
+    for shape, personal in itertools.product(shapes, (False, True)):
+        for storage in stored[:1] if personal else stored:
+            for partial in (False, True) if way != OVER_HOT else (False,):
+                yield carry(storage, shape, personal=personal, partial=partial, way=way)
+
+
 BATCH_TOTALS = Variant("batch_totals")
 BATCH_RANKS = Variant("batch_ranks")
 BATCH_SUMS = Variant("batch_sums")
@@ -678,6 +711,7 @@ def every() -> dict[str, list[Variant]]:
         "hot": list(over_hot(stored)),
         "low sweeps dealt": list(in_bins(stored, LOW_DEALT)),
         "dealt": [*in_bins(stored, DEALT), *(fused_power(BINNED, personal=p, way=DEALT) for p in (False, True))],
+        **{f"carry{way.suffix}": list(carrying(stored, way)) for way in CARRYING},
         # What formats and rows of one's own ask of the compiler is in the kernels above too.
         "ranks": [*ranks(stored, personal=False), *ranks(stored[:1], personal=True)],
         "coo": [of_plain(kernel, real) for kernel in COO for real in AFFINE],

@@ -15,7 +15,7 @@ from cpms.cuda.codes import Codes
 from cpms.cuda.deal import Deal
 from cpms.cuda.shape import BIN_SHARED_BYTES, BINNED, BINNED_BYTES, DEALT_SHARED_BYTES, HOT_SHARED_BYTES
 from cpms.cuda.stretches import Stretches
-from cpms.cuda.variants import DEALT, IN_BINS, LOW_DEALT, OVER_CACHED, OVER_CODES, OVER_HOT, OVER_SOURCES, Way
+from cpms.cuda.variants import CARRYING, DEALT, IN_BINS, LOW_DEALT, OVER_CACHED, OVER_CODES, OVER_HOT, OVER_SOURCES, Way
 from cpms.cuda.vectors import vector_length
 
 _FLOAT64_BYTES = 8
@@ -32,7 +32,8 @@ class Wanted(NamedTuple):
     """Ways that somebody wants (True), does not want (False), or that are taken where they pay (None).
 
     There is one way: codes, if wanted, else one of the others; or codes where these pay and none of the others does.
-    Graphs in the device's cache have their own, ``cached``, unless another is wanted.
+    Graphs in the device's cache have their own, ``cached``, unless another is wanted. With ``carry`` nodes keep what
+    rounding loses.
     """
 
     hot: bool | None = None
@@ -40,6 +41,13 @@ class Wanted(NamedTuple):
     deal: bool | None = None
     codes: bool | None = None
     cached: bool | None = None
+    carry: bool | None = None
+
+    def carries(self, way: Way, *, fades_fast: bool) -> bool:
+        """Return whether nodes are to keep what rounding loses: where values are dealt, or what is left fades fast."""
+        if way not in CARRYING:
+            return False
+        return way in (DEALT, LOW_DEALT) or fades_fast if self.carry is None else self.carry
 
     @property
     def as_cached(self) -> bool | None:

@@ -17,7 +17,7 @@ from cpms.engine import Engine, Operator, Problem, Refinement
 from cpms.errors import UnsupportedError
 from cpms.experiment.config import Strict
 from cpms.experiment.held import held_bytes
-from cpms.experiment.names import EngineName, GraphName, LayoutName, StorageName
+from cpms.experiment.names import AUTO, EngineName, GraphName, LayoutName, StorageOrAuto
 from cpms.format import DOUBLE_BITS, Format, format_named
 from cpms.main_memory import in_main_memory
 from cpms.mpi import launch
@@ -44,7 +44,7 @@ class Contestant(Strict):
     """
 
     engine: EngineName
-    storage: StorageName = "fp64"
+    storage: StorageOrAuto = "fp64"
     layout: LayoutName | None = None
     write_ahead: int = Field(default=0, ge=0)
     most_read: int | None = Field(default=None, ge=1)
@@ -56,6 +56,12 @@ class Contestant(Strict):
     only: list[GraphName] | None = None
     ranks: int | None = Field(default=None, ge=1)
     device: str | None = None
+
+    @model_validator(mode="after")
+    def _auto_refines(self) -> Contestant:
+        if self.storage == AUTO and (self.method != "refine" or self.ranks is not None):
+            raise ValueError("storage auto is method refine's, on one device; name a format such as fp64")
+        return self
 
     @model_validator(mode="after")
     def _ranks_are_of_mpi(self) -> Contestant:
@@ -153,7 +159,9 @@ class Solver:
             self._refinements[given.engine] = executor.refinement(self.problem)
         refinement = self._refinements[given.engine]
         refinement.extrapolates = not given.plain
-        policy, stopping = default_policy(format_named(given.storage)), self._stopping(given)
+        by_default = refinement.refines_in or executor.refines_in
+        storage = by_default if given.storage == AUTO else format_named(given.storage)
+        policy, stopping = default_policy(storage), self._stopping(given)
         began = time.perf_counter()
         found = None if given.whole else at_once(refinement, policy, stopping)
         if found is not None:

@@ -101,7 +101,7 @@ CPMS_DEVICE void ranks_refine(const Edges& edges, const Nodes& nodes, const Plan
             exchanges.values<Word>(into, grid, expect);
             const Heard heard = exchanges.heard(into);
             now = heard[Told::l1];
-            report.sweep(now, -1.0, 0.0, heard[Told::sum], 0.0);
+            report.sweep(now, low_sweep, 0.0, heard[Told::sum], 0.0);
         } while (now > course.until && report.count < plan.most && report.count - course.full < plan.lows);
         has_c = 1;
         again = course.goes_on(plan, report.count);

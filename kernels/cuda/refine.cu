@@ -2,7 +2,7 @@
 #include "counted.cuh"
 #include "extrapolate.cuh"
 #include "plan.cuh"
-#include "ways.cuh"
+#include "kernels_by_way.cuh"
 
 namespace cpms {
 
@@ -13,12 +13,6 @@ struct Iterate {
     u32 has_c;
     Sent sent;
 };
-
-// Whether what low sweeps expect serves full ones, too.
-template <class Full, class Low>
-constexpr bool one_way = false;
-template <class Way>
-constexpr bool one_way<Way, Way> = true;
 
 template <class Q, bool Personal, bool Partial, class Full, class Low>
 CPMS_DEVICE void refine(Full& over_full, Low& over_low, const Nodes& nodes, const Plan& plan, Iterate x, const Grid& grid,
@@ -35,7 +29,7 @@ CPMS_DEVICE void refine(Full& over_full, Low& over_low, const Nodes& nodes, cons
     Report report(report_to);
     if (threadIdx.x == 0) {
         common = Common::of(nodes);
-        course.before = course.promised = value_of(0x7FF0000000000000ull);
+        course.before = course.promised = infinity();
         course.vectors = x.sent.vectors;
     }
     bool again;
@@ -56,7 +50,7 @@ CPMS_DEVICE void refine(Full& over_full, Low& over_low, const Nodes& nodes, cons
         double* const older = x.shares;
         x.shares = x.fresh;
         x.fresh = older;
-        if (!plan.lows || !(size >= plan.tol) || !(size < value_of(0x7FF0000000000000ull))) return;
+        if (!plan.lows || !(size >= plan.tol) || !(size < infinity())) return;
         if (report.count >= plan.most) return;
 
         LowState state = quantised<Q, Partial>(nodes, plan.storing, x.change, norms.value[5], x.c, x.sent.z, grid);
@@ -98,7 +92,7 @@ CPMS_DEVICE void refine(Full& over_full, Low& over_low, const Nodes& nodes, cons
             now = totals.value[0];
             state = LowState{totals.value[3], totals.value[2], next};
             past.note(report.count - course.began + 1, state, totals.value[1]);
-            report.sweep(now, -1.0, 0.0, totals.value[1], 0.0);
+            report.sweep(now, low_sweep, 0.0, totals.value[1], 0.0);
         } while (now > course.until && report.count < plan.most && report.count - course.full < plan.lows);
         x.has_c = 1;
         again = course.goes_on(plan, report.count);
@@ -125,76 +119,10 @@ CPMS_DEVICE void refine(Full& over_full, Low& over_low, const Nodes& nodes, cons
         cpms::Iterate{shares, fresh, change, c, has_c, cpms::Sent{z, z_bytes, z_vectors}}, grid, report); \
     grid.end();
 
-#define CPMS_REFINE(NAME, THREADS, BLOCKS, ...)                                                    \
-    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                  \
-        NAME(CPMS_EDGES_PARAMETERS, CPMS_ITERATE_PARAMETERS) {                                     \
-        __shared__ cpms::Room room;                                                                \
-        const cpms::Grid grid(partials, came);                                                     \
-        const cpms::Edges edges = CPMS_EDGES;                                                      \
-        cpms::OverSources way{edges, room};                                                        \
-        CPMS_ITERATE(way, way, __VA_ARGS__)                                                        \
-    }
-// Of a graph in the cache.
-#define CPMS_REFINE_CACHED(NAME, THREADS, BLOCKS, ...)                                             \
-    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                  \
-        NAME(CPMS_EDGES_PARAMETERS, CPMS_ITERATE_PARAMETERS) {                                     \
-        __shared__ cpms::CachedRoom room;                                                          \
-        const cpms::Grid grid(partials, came);                                                     \
-        const cpms::Edges edges = CPMS_EDGES;                                                      \
-        cpms::OverCached way(edges, room);                                                         \
-        CPMS_ITERATE(way, way, __VA_ARGS__)                                                        \
-    }
-// Sources by codes.
-#define CPMS_REFINE_OVER_CODES(NAME, THREADS, BLOCKS, ...)                                         \
-    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                  \
-        NAME(CPMS_CODED_EDGES_PARAMETERS, CPMS_ITERATE_PARAMETERS) {                               \
-        __shared__ cpms::Room room;                                                                \
-        const cpms::Grid grid(partials, came);                                                     \
-        const cpms::CodedEdges edges = CPMS_CODED_EDGES;                                           \
-        cpms::OverCodes way{edges, room};                                                          \
-        CPMS_ITERATE(way, way, __VA_ARGS__)                                                        \
-    }
-// The first nodes' values in shared memory.
-#define CPMS_REFINE_HOT(NAME, THREADS, BLOCKS, ...)                                                \
-    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                  \
-        NAME(CPMS_EDGES_PARAMETERS, unsigned hot_bytes, unsigned values, CPMS_ITERATE_PARAMETERS) { \
-        __shared__ cpms::Room room;                                                                \
-        const cpms::Grid grid(partials, came);                                                     \
-        const cpms::Edges edges = CPMS_EDGES;                                                      \
-        cpms::OverHot way{edges, room, hot_bytes, values};                                         \
-        CPMS_ITERATE(way, way, __VA_ARGS__)                                                        \
-    }
-// Low sweeps in bins that list what they ask for.
-#define CPMS_REFINE_IN_BINS(NAME, THREADS, BLOCKS, ...)                                            \
-    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                  \
-        NAME(CPMS_EDGES_PARAMETERS, CPMS_BINS_PARAMETERS(bin_), CPMS_ITERATE_PARAMETERS) {         \
-        __shared__ cpms::Room room;                                                                \
-        const cpms::Grid grid(partials, came);                                                     \
-        const cpms::Edges edges = CPMS_EDGES;                                                      \
-        const cpms::Bins bins = CPMS_BINS(bin_);                                                   \
-        cpms::OverSources over_full{edges, room};                                                  \
-        cpms::InBins over_low{bins, room};                                                         \
-        CPMS_ITERATE(over_full, over_low, __VA_ARGS__)                                             \
-    }
-// Low sweeps in bins that are dealt their values.
-#define CPMS_REFINE_LOW_DEALT(NAME, THREADS, BLOCKS, ...)                                          \
-    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                  \
-        NAME(CPMS_EDGES_PARAMETERS, CPMS_DEAL_PARAMETERS(low_), CPMS_ITERATE_PARAMETERS) {         \
-        __shared__ cpms::Room room;                                                                \
-        const cpms::Grid grid(partials, came);                                                     \
-        const cpms::Edges edges = CPMS_EDGES;                                                      \
-        const cpms::Deal to_low = CPMS_DEAL(low_);                                                 \
-        cpms::OverSources over_full{edges, room};                                                  \
-        cpms::Dealt over_low{to_low, room, grid};                                                  \
-        CPMS_ITERATE(over_full, over_low, __VA_ARGS__)                                             \
-    }
-// All sweeps in such bins.
-#define CPMS_REFINE_DEALT(NAME, THREADS, BLOCKS, ...)                                              \
-    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                  \
-        NAME(CPMS_DEAL_PARAMETERS(full_), CPMS_DEAL_PARAMETERS(low_), CPMS_ITERATE_PARAMETERS) {   \
-        __shared__ cpms::Room room;                                                                \
-        const cpms::Grid grid(partials, came);                                                     \
-        const cpms::Deal to_full = CPMS_DEAL(full_), to_low = CPMS_DEAL(low_);                     \
-        cpms::Dealt over_full{to_full, room, grid}, over_low{to_low, room, grid};                  \
-        CPMS_ITERATE(over_full, over_low, __VA_ARGS__)                                             \
-    }
+#define CPMS_REFINE(...) CPMS_OVER_SOURCES(CPMS_ITERATE_PARAMETERS, CPMS_ITERATE, __VA_ARGS__)
+#define CPMS_REFINE_CACHED(...) CPMS_OVER_CACHED(CPMS_ITERATE_PARAMETERS, CPMS_ITERATE, __VA_ARGS__)
+#define CPMS_REFINE_OVER_CODES(...) CPMS_OVER_CODES(CPMS_ITERATE_PARAMETERS, CPMS_ITERATE, __VA_ARGS__)
+#define CPMS_REFINE_HOT(...) CPMS_OVER_HOT(CPMS_ITERATE_PARAMETERS, CPMS_ITERATE, __VA_ARGS__)
+#define CPMS_REFINE_IN_BINS(...) CPMS_LOW_IN_BINS(CPMS_ITERATE_PARAMETERS, CPMS_ITERATE, __VA_ARGS__)
+#define CPMS_REFINE_LOW_DEALT(...) CPMS_LOW_DEALT(CPMS_ITERATE_PARAMETERS, CPMS_ITERATE, __VA_ARGS__)
+#define CPMS_REFINE_DEALT(...) CPMS_ALL_DEALT(CPMS_ITERATE_PARAMETERS, CPMS_ITERATE, __VA_ARGS__)

@@ -35,8 +35,6 @@ CPMS_DEVICE void tell(double* to, const double (&numbers)[Told::count]) {
 // A sweep that has nothing to do says so to the one behind it.
 CPMS_DEVICE void tell_nothing(double* to) { tell(to, {}); }
 
-CPMS_DEVICE double infinity() { return value_of(0x7FF0000000000000ull); }
-
 // Values that ranks read of each other, and what they told with them.
 struct Vector {
     const u8* all;

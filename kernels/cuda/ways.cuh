@@ -126,4 +126,10 @@ struct Dealt {
     }
 };
 
+// Whether what low sweeps expect serves full ones, too.
+template <class Full, class Low>
+constexpr bool one_way = false;
+template <class Way>
+constexpr bool one_way<Way, Way> = true;
+
 }  // namespace cpms
