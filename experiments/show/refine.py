@@ -12,6 +12,7 @@ BESIDE = ["gpu_speedup", "table2"]
 DAMPING = 0.85
 WHOLE, ALONE = ", all nodes", ", bits alone"
 COLOURS = {
+    "auto": "#222222",
     "fp16": "#D55E00",
     "cpms4-nearest": "#E69F00",
     "e5m2": "#CC79A7",
@@ -27,7 +28,8 @@ def show(rows, out, beside):
     out.table(
         table,
         caption=f"Whole solves on {gpu}, medians, contestants in turn: full sweeps read 64 bits, low ones those of the "
-        "storage, extrapolated, over the core alone where passes over the other nodes pay; 'all nodes' takes no "
+        "storage ('auto': of that which the engine chooses), extrapolated, or keeping what rounding loses where each "
+        "sweep leaves little, over the core alone where passes over the other nodes pay; 'all nodes' takes no "
         "passes, 'bits alone' does not extrapolate either; "
         "'error' is in L1 against a float64 solution at 1e-14, 'bound' what the residual recomputed in float64 allows; "
         "cuGraph's are of another run, "
@@ -105,7 +107,7 @@ def _speedups(table):
         for place, (storage, colour) in enumerate(COLOURS.items()):
             part = table[table.storage == storage].set_index("graph").reindex(graphs)
             panel.plot(
-                part[column], np.arange(len(graphs)) + 0.15 * (place - 2), "o", ms=3, color=colour, label=storage
+                part[column], np.arange(len(graphs)) + 0.13 * (place - 2.5), "o", ms=3, color=colour, label=storage
             )
         panel.axvline(1, color="#222222", linewidth=0.6)
         panel.set(xscale="log", xlabel=f"times faster {column}")
@@ -114,7 +116,7 @@ def _speedups(table):
         panel.xaxis.set_minor_formatter("")
     panels[0].set_yticks(range(len(graphs)), graphs)
     panels[0].invert_yaxis()
-    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=5)
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=6)
     return figure
 
 
