@@ -14,8 +14,6 @@ from cpms.cuda.variants import FORECAST
 _TOL = 1e-10
 _LOOKED_AT = 24
 _MOST = 160
-
-
 _FAST = 0.65
 """Part of a change that the next sweep leaves up to which combining sweeps is worth little."""
 

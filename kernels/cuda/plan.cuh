@@ -32,11 +32,11 @@ struct Course {
     }
 };
 
-// What a launch writes for the host: how many sweeps and when it began, in ns; then of each sweep ||r||_1,
-// sum of squares, mass, sum of r, largest |r|, and when it ended. In place of squares, that it was a low sweep, or one
-// that found r of an x with few digits.
+// In place of a sum of squares: it was a low sweep, or one that found r of an x with few digits.
 constexpr double low_sweep = -1.0, rough_sweep = -2.0;
 
+// What a launch writes for the host: how many sweeps and when it began, in ns; then of each sweep ||r||_1,
+// sum of squares, mass, sum of r, largest |r|, and when it ended.
 struct Report {
     double* to;
     bool writes;
