@@ -155,7 +155,7 @@ def _parse(block: Block, header: _Header, label: str) -> tuple[Ints, Ints, Float
     data = block.data.replace(b" +", b" ").replace(b"\t+", b"\t") if b"+" in block.data else block.data
     text = b"%%MatrixMarket matrix coordinate " + field + b" general\n" + sizes + data
     try:
-        matrix: Any = scipy.io.mmread(io.BytesIO(text))
+        matrix: Any = scipy.io.mmread(io.BytesIO(text), spmatrix=False)
     except (ValueError, OverflowError) as error:
         raise InputError(f"{label}, at or after line {block.first_line}: {error}") from error
     return matrix.row, matrix.col, matrix.data
