@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 import time
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from cpms.batch import Query, Solved
 from cpms.engine import Floats, Problem, Round, Sweep
 from cpms.format import FloatFormat
 from cpms.low_until import low_limit, low_until
-from cpms.refine import Plan, Planning, Refining, record
-from cpms.result import Status, Step
+from cpms.refine import Log, Planning, Refining
+from cpms.result import Status
 from cpms.stopping import Stopping
 
 
@@ -70,43 +69,33 @@ class Lockstep(RefiningBatch):
         return refine_all(self, queries, first, policy, stopping)
 
 
-@dataclass
-class _Course:
-    """How a query's solve has gone so far; its history is written down at the end, when nobody waits for it."""
+class _Course(NamedTuple):
+    """How a query's solve has gone so far, and is to go on."""
 
     planning: Planning
-    done: int = 0
-    rounds: list[tuple[Round, Plan, float]] = field(default_factory=list)
+    log: Log
 
-    def goal(self, found: Sweep, stopping: Stopping, damping: float) -> LowGoal | None:
+    def goal(self, found: Sweep, damping: float) -> LowGoal | None:
         """Return how low sweeps go on after a full one; None: there are none."""
-        size, most = found.of(stopping.norm), stopping.max_iterations - self.done - 1
-        plan = self.planning.plan
+        stopping, plan = self.log.stopping, self.planning.plan
+        size, most = found.of(stopping.norm), stopping.max_iterations - self.log.done - 1
         if plan.storage is None or most < 1 or not stopping.tol <= size < math.inf:
             return None
         until = low_until(plan.gain, stopping.tol, damping, found.l1, size)
         return LowGoal(plan.storage, until, min(most, low_limit(plan.gain, damping)))
 
-    def add(self, made: Round, stopping: Stopping, began_s: float) -> Status | None:
+    def add(self, made: Round, began_s: float) -> Status | None:
         """Keep a round and plan the next; return how the solve ends, None if it goes on."""
         plan = self.planning.plan
-        self.rounds.append((made, plan, began_s))
-        self.done += len(made.seconds)
-        return self.planning.add([made], plan, stopping, self.done)
-
-    def history(self, stopping: Stopping) -> list[Step]:
-        """Return the steps of all rounds."""
-        steps: list[Step] = []
-        for made, plan, began_s in self.rounds:
-            record(steps, made, plan, stopping, began_s)
-        return steps
+        self.log.add(made, plan, began_s)
+        return self.planning.add([made], plan, self.log.stopping, self.log.done)
 
 
 def refine_all(batch: Lockstep, queries: list[Query], first: Floats, policy: Refining, stopping: Stopping) -> Solved:
     """Refine all queries from ``first``, each until its own residual is small; a query that is done leaves."""
     batch.start(queries, first)
     began = time.perf_counter()
-    courses = [_Course(Planning(policy, batch.problem.damping)) for _ in queries]
+    courses = [_Course(Planning(policy, batch.problem.damping), Log(stopping)) for _ in queries]
     answers: dict[int, tuple[Any, Status]] = {}
     active = list(range(len(queries)))
 
@@ -118,7 +107,7 @@ def refine_all(batch: Lockstep, queries: list[Query], first: Floats, policy: Ref
 
     def added(rounds: dict[int, Round], round_began_s: float) -> dict[int, Status]:
         """Keep rounds by place; return how solves end that do."""
-        statuses = {place: courses[active[place]].add(made, stopping, round_began_s) for place, made in rounds.items()}
+        statuses = {place: courses[active[place]].add(made, round_began_s) for place, made in rounds.items()}
         return {place: status for place, status in statuses.items() if status is not None}
 
     while active:
@@ -126,7 +115,7 @@ def refine_all(batch: Lockstep, queries: list[Query], first: Floats, policy: Ref
         found = batch.full()
         full_s = time.perf_counter() - began - round_began_s
         damping = batch.problem.damping
-        goals = [courses[query].goal(sweep, stopping, damping) for query, sweep in zip(active, found, strict=True)]
+        goals = [courses[query].goal(sweep, damping) for query, sweep in zip(active, found, strict=True)]
         # Who needs no low sweeps leaves before the others do theirs.
         alone = {place: Round(found[place], [], [], [full_s]) for place, goal in enumerate(goals) if goal is None}
         left = leave(added(alone, round_began_s))
@@ -144,4 +133,4 @@ def refine_all(batch: Lockstep, queries: list[Query], first: Floats, policy: Ref
         }
         left = leave(added(rounds, round_began_s))
         active = [active[place] for place in left]
-    return [(*answers[query], courses[query].history(stopping)) for query in range(len(queries))]
+    return [(*answers[query], courses[query].log.steps()) for query in range(len(queries))]

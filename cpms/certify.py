@@ -35,7 +35,7 @@ class Referee:
         self.seconds = 0.0
         self.residual = math.inf
         """Of the answer looked at last, in the norm asked for."""
-        self._problem = problem
+        self.problem = problem
         self._stopping = stopping
         self._confirmed: tuple[Floats, float] | None = None
 
@@ -53,7 +53,7 @@ class Referee:
 
     def _verified(self, ranks: Floats, status: Status) -> tuple[Status, float, float]:
         began = time.perf_counter()
-        verified = _verified(self._problem, ranks, status, self._stopping)
+        verified = _verified(self.problem, ranks, status, self._stopping)
         self.seconds += time.perf_counter() - began
         return verified
 

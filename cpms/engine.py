@@ -223,6 +223,10 @@ class Refinement(ABC):
     def start(self, values: Floats) -> None:
         """Begin at float64 ``values``, shape (nodes,), of the memory that the engine takes."""
 
+    def start_evenly(self, nodes: int) -> None:
+        """Begin at the uniform distribution over all nodes of the graph."""
+        self.start(np.full(nodes, 1.0 / nodes))
+
     def expect(self, storage: FloatFormat | None) -> None:  # noqa: B027
         """Do what the first round in a format would do but once, such as compiling."""
 

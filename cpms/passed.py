@@ -29,6 +29,10 @@ class Passed(Refinement):
         """Begin at values."""
         self._whole.start(values)
 
+    def start_evenly(self, nodes: int) -> None:
+        """Begin at the uniform distribution."""
+        self._whole.start_evenly(nodes)
+
     def round(self, storage: FloatFormat | None, *, gain: float, tol: float, norm: Norm, most_low: int) -> Round:
         """Do one round over the whole graph."""
         return self._whole.round(storage, gain=gain, tol=tol, norm=norm, most_low=most_low)

@@ -318,13 +318,88 @@ def refine(
     """
     if first is not None:
         operator.start(first)
-    operator.adapts = policy.adapts
+    log = Log(stopping, on_step)
+    ranks, status = _rounds(operator, policy, log, confirmed, answer)
+    return ranks, status, log.steps()
+
+
+def at_once(
+    operator: Refinement, policy: Refining, stopping: Stopping, on_step: Callable[[Step], None] | None = None
+) -> tuple[Any, Status, list[Step]] | None:
+    """Solve x = G(x) by what `Refinement.solution` makes of the graph; None where that is nothing.
+
+    The steps are those of a smaller problem, of which the last one ended with the solve, or there are none; the answer
+    is for others to confirm.
+    """
+    status = Status.CONVERGED
+    log = Log(stopping, on_step)
+
+    def iterate(smaller: Refinement) -> None:
+        nonlocal status
+        _, status = _rounds(smaller, policy, log, None, _nothing)
+
+    began = time.perf_counter()
+    ranks = operator.solution(iterate)
+    ended_s = time.perf_counter() - began
+    history = log.steps()
+    history[-1:] = [step._replace(seconds=ended_s) for step in history[-1:]]
+    return None if ranks is None else (ranks, status, history)
+
+
+class Log:
+    """Rounds of a solve; steps are written down at the end, when nobody waits for it, unless somebody looks on."""
+
+    def __init__(self, stopping: Stopping, on_step: Callable[[Step], None] | None = None) -> None:
+        self.stopping, self.done = stopping, 0
+        self._on_step = on_step
+        self._waiting: list[tuple[Round, Plan, float]] = []
+        self._steps: list[Step] = []
+
+    def add(self, made: Round, plan: Plan, began_s: float) -> None:
+        """Add a round that began so many seconds after the solve did."""
+        self._waiting.append((made, plan, began_s))
+        self.done += len(made.seconds)
+        if self._on_step:
+            told = len(self._steps)
+            for step in self.steps()[told:]:
+                self._on_step(step)
+
+    def steps(self) -> list[Step]:
+        """Return one for each sweep."""
+        for made, plan, began_s in self._waiting:
+            self._write(made, plan, began_s)
+        self._waiting.clear()
+        return self._steps
+
+    def _write(self, found: Round, plan: Plan, began_s: float) -> None:
+        first, low_bits, mass = len(self._steps) + 1, plan.storage.width if plan.storage else 64, found.found.mass
+        sweeps = zip(
+            (found.found.of(self.stopping.norm), *found.low),
+            (_LOW if found.rough else FLOAT64, *[_LOW] * len(found.low)),
+            (low_bits if found.rough else 64, *[low_bits] * len(found.low)),
+            found.seconds,
+            strict=True,
+        )
+        self._steps += [
+            Step(first + place, residual, level, bits, bits, mass, began_s + ended_s)
+            for place, (residual, level, bits, ended_s) in enumerate(sweeps)
+        ]
+
+
+def _rounds(
+    operator: Refinement,
+    policy: Refining,
+    log: Log,
+    confirmed: Callable[[Floats], bool] | None,
+    answer: Callable[[Refinement], Any],
+) -> tuple[Any, Status]:
+    """Do rounds where the operator has been started; return the answer and how the solve ended."""
+    operator.adapts, stopping = policy.adapts, log.stopping
     began = time.perf_counter()
     planning = Planning(policy, operator.damping)
-    history: list[Step] = []
     while True:
         plan = planning.plan
-        left = (stopping.iterations or stopping.max_iterations) - len(history)
+        left = (stopping.iterations or stopping.max_iterations) - log.done
         found = operator.rounds(
             plan.storage,
             gain=plan.gain,
@@ -336,63 +411,19 @@ def refine(
         # On a clock of their own rounds took less than they did with their launch.
         ended_s = time.perf_counter() - began - sum(made.seconds[-1] for made in found)
         for made in found:
-            record(history, made, plan, stopping, ended_s, on_step)
+            log.add(made, plan, ended_s)
             ended_s += made.seconds[-1]
-        status = planning.add(found, plan, stopping, len(history))
+        status = planning.add(found, plan, stopping, log.done)
         if status is Status.CONVERGED:
             ranks = answer(operator)
-            if confirmed is None or confirmed(ranks) or not planning.falls or len(history) >= stopping.max_iterations:
-                return ranks, status, history
+            if confirmed is None or confirmed(ranks) or not planning.falls or log.done >= stopping.max_iterations:
+                return ranks, status
         elif status is not None:
-            return answer(operator), status, history
-
-
-def at_once(
-    operator: Refinement, policy: Refining, stopping: Stopping, on_step: Callable[[Step], None] | None = None
-) -> tuple[Any, Status, list[Step]] | None:
-    """Solve x = G(x) by what `Refinement.solution` makes of the graph; None where that is nothing.
-
-    The steps are those of a smaller problem, or there are none; the answer is for others to confirm.
-    """
-    status = Status.CONVERGED
-    history: list[Step] = []
-
-    def iterate(smaller: Refinement) -> None:
-        nonlocal status, history
-        _, status, history = refine(smaller, None, policy, stopping, on_step, answer=_nothing)
-
-    ranks = operator.solution(iterate)
-    return None if ranks is None else (ranks, status, history)
+            return answer(operator), status
 
 
 def _nothing(operator: Refinement) -> None:
     """Leave the answer to whoever has started the operator."""
-
-
-def record(
-    history: list[Step],
-    found: Round,
-    plan: Plan,
-    stopping: Stopping,
-    began_s: float,
-    on_step: Callable[[Step], None] | None = None,
-) -> None:
-    """Add the steps of a round, which began so many seconds after the solve did."""
-    first, low_bits, mass = len(history) + 1, plan.storage.width if plan.storage else 64, found.found.mass
-    sweeps = zip(
-        (found.found.of(stopping.norm), *found.low),
-        (_LOW if found.rough else FLOAT64, *[_LOW] * len(found.low)),
-        (low_bits if found.rough else 64, *[low_bits] * len(found.low)),
-        found.seconds,
-        strict=True,
-    )
-    history += [
-        Step(first + place, residual, level, bits, bits, mass, began_s + ended_s)
-        for place, (residual, level, bits, ended_s) in enumerate(sweeps)
-    ]
-    if on_step:
-        for step in history[first - 1 :]:
-            on_step(step)
 
 
 def _status_after(l1: list[float], found: Round, plan: Plan, stopping: Stopping, done: int) -> Status | None:

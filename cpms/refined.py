@@ -18,7 +18,7 @@ from cpms.stopping import Stopping
 
 def refined(
     refinement: Refinement,
-    first: Floats,
+    first: Floats | None,
     policy: Refining,
     stopping: Stopping,
     referee: Referee,
@@ -29,8 +29,8 @@ def refined(
 ) -> tuple[Floats, Status, list[Step]]:
     """Solve x = G(x) until the referee confirms the answer, which ``bring`` brings to main memory.
 
-    Rounds begin at ``first``, or where what was done before them ended without a confirmed answer; with ``in_rounds``
-    there is nothing before them.
+    Rounds begin at ``first``, evenly without it, or where what was done before them ended without a confirmed answer;
+    with ``in_rounds`` there is nothing before them.
     """
 
     def x_of(operator: Refinement) -> Floats:
@@ -54,6 +54,8 @@ def refined(
         if status is not Status.NON_FINITE:
             first = found
         stopping = replace(stopping, max_iterations=left)
+    if first is None:
+        refinement.start_evenly(referee.problem.graph.nodes)
     later = on_step and (lambda step: on_step(step._replace(iteration=len(done) + step.iteration)))
     ranks, status, history = refine(refinement, first, policy, stopping, later, confirmed=referee.confirms, answer=x_of)
     return ranks, status, done + [step._replace(iteration=len(done) + step.iteration) for step in history]

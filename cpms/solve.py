@@ -118,7 +118,8 @@ def pagerank(
     executor = engines.chosen(engine, problem, method, storage=given or FP64, layout=resolved_layout(graph, layout))
     if method not in executor.methods:
         raise UnsupportedError(f"engine {executor.name} has no method {method!r}; it has {', '.join(executor.methods)}")
-    first = first_iterate(graph, start if executor.takes_device_arrays else in_main_memory(start))
+    start = start if executor.takes_device_arrays else in_main_memory(start)
+    first = None if start is None else first_iterate(graph, start)
     referee, kept = Referee(problem, stopping), _Kept()
     began = time.perf_counter()
     if method == "refine":
@@ -141,6 +142,7 @@ def pagerank(
         if reason:
             raise UnsupportedError(reason)
         rule = _controller(controller, chosen)
+        first = first_iterate(graph, None) if first is None else first
         operator = executor.prepare(problem, chosen, chosen_layout)
         prepared, matrix_bytes = time.perf_counter(), operator.nbytes
         solved = power(operator, first, rule, stopping, on_step, confirmed=referee.confirms, answer=kept.read)

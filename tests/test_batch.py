@@ -14,7 +14,7 @@ from cpms.engines.cpu import CpuEngine
 from cpms.format import FP16
 from cpms.low_until import low_limit
 from cpms.ranking import apply_operator, residual
-from cpms.refine import AdaptiveGain, Planning, default_gain
+from cpms.refine import AdaptiveGain, Log, Planning, default_gain
 from cpms.stopping import Stopping
 from cpms.testing import graphs, graphs_with_a_core
 
@@ -61,11 +61,11 @@ def test_refined_queries_are_answered_as_if_alone(graph, data):
 
 
 def test_a_query_whose_residual_an_earlier_plan_found_smaller_does_not_stagnate():
-    course, stopping = _Course(Planning(AdaptiveGain((FP16,)), 0.999)), Stopping()
+    course = _Course(Planning(AdaptiveGain((FP16,)), 0.999), Log(Stopping()))
     for found in [1e-6] * 3 + [0.999**k * 1e-5 for k in range(100)]:
         low = [0.9 * found] * low_limit(default_gain(FP16), 0.999) if course.planning.plan.storage else []
         made = Round(Sweep(found, found, found, 1.0), low, [], [0.0] * (1 + len(low)))
-        assert course.add(made, stopping, 0.0) is None
+        assert course.add(made, 0.0) is None
 
 
 def test_refined_queries_on_a_processor_share_one_matrix(monkeypatch):

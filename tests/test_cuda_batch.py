@@ -25,7 +25,7 @@ from cpms.engines._cpu_batch import CpuBatch
 from cpms.extrapolation import DEPTH, SLOTS
 from cpms.format import E5M2, FP16, FP32
 from cpms.low_until import low_limit
-from cpms.refine import FixedGain, Plan, default_gain, default_policy, refine
+from cpms.refine import FixedGain, Log, Plan, default_gain, default_policy, refine
 from cpms.stopping import Stopping
 from cpms.testing import graphs
 
@@ -105,9 +105,9 @@ def whole_batch(problem):
 def round_of(batch, plans, *, most, tol=1e-11):
     """Do a full sweep and the low sweeps that follow; return what each query's found."""
     found = batch.full()
-    courses = [_Course(SimpleNamespace(plan=plan)) for plan in plans]
-    damping, stops = batch.problem.damping, [Stopping(tol, max_iterations=each) for each in most]
-    goals = [course.goal(*each, damping) for course, *each in zip(courses, found, stops, strict=True)]
+    logs = [Log(Stopping(tol, max_iterations=each)) for each in most]
+    courses = [_Course(SimpleNamespace(plan=plan), log) for plan, log in zip(plans, logs, strict=True)]
+    goals = [course.goal(sweep, batch.problem.damping) for course, sweep in zip(courses, found, strict=True)]
     return [(sweep, low) for sweep, (low, _) in zip(found, batch.low(goals), strict=True)]
 
 

@@ -92,8 +92,8 @@ class BatchCore:
         cls, problem: Problem, found: Peel, rows: Renumbered, out_degrees: Any, of_all: Any | None
     ) -> BatchCore:
         arrays, name, degree = current().arrays, problem.graph.name, out_degrees[found.order]
-        split = Split.of(f"the core of {name}", found.core, rows)
-        swept = BatchGraph.of_rows(problem, split, degree[: found.core], split.degree)
+        split = Split.of(f"the core of {name}", found.core, rows, entered=bool(found.before))
+        swept = BatchGraph.of_rows(problem, split, degree[: found.core], split.kept())
         # Places behind the row of zeros are one more.
         places = arrays.arange(problem.graph.nodes, dtype=np.uint32)
         places[found.core :] += np.uint32(1)

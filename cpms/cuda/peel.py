@@ -42,18 +42,23 @@ class Cost(NamedTuple):
         What a node or edge adds to a sweep; to a pass; to a pass by one block alone.
     counted, aimed : float
         What a node adds to a sweep where edges leave the core, and where edges come into it.
+    lumped, given : float
+        What a node or edge less saves of a sweep where nodes are merged in a closed core, and what a node adds to one
+        where teleport is not the same for all.
     """
 
     sweeps: int = 80
     sweep: float = 6.0
     level: float = 2.5
     narrow_level: float = 0.85
-    launch: float = 80.0
+    launch: float = 45.0
     swept: float = 3.3e-6
     passed: float = 1.0e-5
     passed_alone: float = 4.0e-4
     counted: float = 4.5e-6
     aimed: float = 2.0e-6
+    lumped: float = 1.8e-6
+    given: float = 1.0e-6
 
     def saved(self, rows: Integers, entries: Integers) -> Floats:
         """Return what levels of so many nodes and edges save."""
@@ -84,10 +89,15 @@ class Peel:
     before: list[int]
     behind: list[int]
 
-    @property
-    def begins(self) -> Any:
-        """First row of each level and behind the last, counted from the core's end; a device array of uint32."""
-        return current().arrays.asarray(np.cumsum([0, *self.before, *self.behind]).astype(np.uint32))
+    @classmethod
+    def none(cls, nodes: int, chosen: numbering.Numbering | None) -> Peel:
+        """Return that of nodes all of which are to be swept, in the order that is chosen for sweeps."""
+        arrays, upload = current().arrays, current().upload
+        if chosen is None:
+            order = place = arrays.arange(nodes, dtype=np.uint32)
+        else:
+            order, place = (upload(part.view(np.uint32)) for part in (chosen.order, chosen.place))
+        return cls(order, place, nodes, [], [])
 
 
 def peel(graph: Graph, indptr: Any, sources: Any, degree: Any, cost: Cost | None = None) -> Peel | None:

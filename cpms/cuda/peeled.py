@@ -7,6 +7,7 @@ is PageRank with teleport b, where what leaves the core returns by b. Nodes that
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -15,12 +16,13 @@ import numpy as np
 from cpms.cuda import forecast
 from cpms.cuda.arrange import OnDevice, Slots, out_degree
 from cpms.cuda.backend import current
-from cpms.cuda.passes import Passes, Renumbered, Split
-from cpms.cuda.peel import Cost, Peel, peel
-from cpms.cuda.refinement import CudaRefinement, needed_bytes, too_large
+from cpms.cuda.merge import merged
+from cpms.cuda.passes import Passes, Places, Renumbered, Split
+from cpms.cuda.peel import Cost, peel
+from cpms.cuda.refinement import CudaRefinement, Left, needed_bytes, too_large
 from cpms.cuda.resident import DEFAULT, ResidentGraph
 from cpms.cuda.stretches import Stretches
-from cpms.cuda.variants import FORECAST, PASSES, PEELING
+from cpms.cuda.variants import FORECAST, MERGING, PASSES, PEELING
 from cpms.cuda.ways import Wanted, Ways
 from cpms.engine import Problem, Refinement
 from cpms.errors import UnsupportedError
@@ -40,30 +42,28 @@ class PeeledRefinement(Passed):
     ----------
     problem : Problem
         Of a graph without weights, whose dangling mass goes where the teleport does.
-    found : Peel
+    places : Places
     rows : Renumbered
-    degree : device array of uint32, shape (nodes,)
-        Out-degrees.
     fades_fast : bool
         Whether what sweeps leave is known to.
     """
 
-    def __init__(
-        self, problem: Problem, found: Peel, rows: Renumbered, degree: Any, *, fades_fast: bool = False
-    ) -> None:
+    def __init__(self, problem: Problem, places: Places, rows: Renumbered, *, fades_fast: bool = False) -> None:
         arrays = current().arrays
         self._problem, self.damping, self._fades_fast = problem, problem.damping, fades_fast
-        self._passes = Passes.of(problem, found, rows, degree)
+        self._passes = Passes.of(problem, places, rows)
         # The sum of y before the core, and that of b, which x of the core is divided by.
         self._report = arrays.zeros(2, np.float64)
         self._core: CudaRefinement | None = None
-        if found.core:
-            self._split = Split.of(f"the core of {problem.graph.name}", found.core, rows)
-            self._b = self._given(found)
-            self._core = CudaRefinement(self._resident())
+        self._entered: Split | None = None
+        if places.core:
+            split = Split.of(f"the core of {problem.graph.name}", places.core, rows, entered=bool(places.before))
+            self._entered = split if places.before else None
+            self._b = self._given(places)
+            self._core = CudaRefinement(self._resident(places, split))
             # What begins where no teleport leads fades by no more than the damping a sweep.
-            uniform = self._b.size < found.core
-            self._first = arrays.full(found.core, 1.0 / found.core, np.float64) if uniform else self._b
+            uniform = self._b.size < places.core
+            self._first = arrays.full(places.core, 1.0 / places.core, np.float64) if uniform else self._b
 
     @property
     def nbytes(self) -> int:  # type: ignore[override]
@@ -78,29 +78,40 @@ class PeeledRefinement(Passed):
             self._core.expect(storage)
 
     @property
+    def core(self) -> CudaRefinement | None:
+        """What is swept, if anything is."""
+        return self._core
+
+    @property
     def refines_in(self) -> FloatFormat | None:
         """What the core refines in."""
         return self._core.refines_in if self._core else None
 
     def solution(self, iterate: Callable[[Refinement], None]) -> Any:
         """Return x, of sum 1, on the device."""
-        x = self._passes.behind(*self._inner(iterate), self._report)
+        core, x = self._core, None
+
+        def follow(left: Left) -> None:
+            nonlocal x
+            x = self._behind(left)
+
+        if self._entered:
+            self._passes.before(self._entered, self._b, self._report)
+        if core and self._reached():
+            core.start(self._first, rough=True)
+            core.extrapolates, core.carries, core.follow = self.extrapolates, self.carries, follow
+            iterate(core)
+            core.follow = None  # It holds x.
+        else:
+            follow(Left.all_in(self._passes.shares))
         current().synchronize()
         return x
 
-    def _inner(self, iterate: Callable[[Refinement], None]) -> tuple[Any, Any]:
-        """Return the core's own solution, as shares, and how many edges of each of its nodes stay in it."""
-        if self._core is None:
-            return self._passes.shares, self._passes.degree
-        if self._passes.peel.before:
-            self._passes.before(self._split, self._b, self._report)
-        if self._reached():
-            self._core.start(self._first, rough=True)
-            self._core.extrapolates = self.extrapolates
-            self._core.carries = self.carries
-            iterate(self._core)
-        kept = self._core.graph.kept
-        return self._core.shares, self._passes.degree if kept is None else kept
+    def _behind(self, left: Left) -> Any:
+        """Launch the pass behind the core; return room for x."""
+        degree = self._passes.places.degree
+        kept = self._core.graph.kept if self._core else None
+        return self._passes.behind(left, degree if kept is None else kept, self._report)
 
     def _prepare_whole(self) -> CudaRefinement:
         with current().memory_for(self._problem.graph.name, needed_bytes(self._problem)):
@@ -110,34 +121,37 @@ class PeeledRefinement(Passed):
         """Return whether any teleport reaches the core; uniform ones do."""
         return self._problem.teleport is None or bool(current().note(self._report)()[1] > 0.0)
 
-    def _given(self, found: Peel) -> Any:
-        """Return what each node of the core gets, one number where all get the same; room for it if it is to come."""
-        arrays, teleport = current().arrays, self._problem.teleport
-        if found.before:
-            return arrays.zeros(found.core, np.float64)
-        if teleport is None:
-            self._report[1] = found.core / self._problem.graph.nodes
-            return arrays.full(1, 1.0 / found.core, np.float64)
-        given = self._passes.teleport[: found.core]
+    def _given(self, places: Places) -> Any:
+        """Return what each place of the core gets, one number where all get the same; room for it if it is to come."""
+        arrays, teleport = current().arrays, places.teleport
+        if places.before:
+            return arrays.zeros(places.core, np.float64)
+        if teleport.size == 1:
+            self._report[1] = places.core / self._problem.graph.nodes
+            return arrays.full(1, 1.0 / places.core, np.float64)
+        given = teleport[: places.core]
         self._report[1] = given.sum()
         return given / self._report[1]
 
-    def _resident(self) -> ResidentGraph:
-        split = self._split
+    def _resident(self, places: Places, split: Split) -> ResidentGraph:
+        degree = places.degree[: places.core]
         steps, wanted = DEFAULT.steps_for(split.nodes), Wanted(hot=False)
         edges, slots = Stretches.of(Slots.of(split), split, steps, cached=wanted.as_cached)
         ways = Ways.of(edges, slots, split.nodes, wanted=wanted)
+        carries = wanted.carries(ways.way, fades_fast=self._fades_fast)
+        # Where all mass goes on by edges, what rounding loses is all that comes back, which may be to all alike.
+        closed = not (places.is_left or carries or bool((degree == 0).any()))
         return ResidentGraph(
             nodes=split.nodes,
             damping=self.damping,
             edges=ways.read_of(edges),
-            degree=self._passes.degree[: split.nodes],
-            sink=self._b,
+            degree=degree,
+            sink=current().arrays.full(1, 1.0 / split.nodes, np.float64) if closed else self._b,
             teleport=self._b,
             order=None,
-            kept=split.degree if self._passes.peel.behind else None,
+            kept=split.kept() if places.is_left else None,
             ways=ways,
-            starts=slots.starts if wanted.carries(ways.way, fades_fast=self._fades_fast) else None,
+            starts=slots.starts if carries else None,
         )
 
 
@@ -156,7 +170,7 @@ def prepared(problem: Problem, engine: str) -> Refinement:
         rows = OnDevice.of(problem.graph)
         if not problem.sends_back:
             return CudaRefinement.of(problem, rows=rows)
-        current().compile([*PEELING, FORECAST])
+        current().compile([*PEELING, *MERGING, FORECAST])
         degree, fast = out_degree(problem.graph), False
         try:
             fast = _fades_fast(problem, rows, degree)
@@ -164,6 +178,22 @@ def prepared(problem: Problem, engine: str) -> Refinement:
         except current().out_of_memory:
             found = None  # It takes twice what sweeps over all nodes need.
         return found or CudaRefinement.of(problem, rows=rows, fades_fast=fast)
+
+
+def merged_core(problem: Problem) -> CudaRefinement:
+    """Return all nodes prepared for sweeps, those whose edges lead to the same nodes as one, whether it pays or not.
+
+    Raises
+    ------
+    UnsupportedError
+        If there are none, or teleport is not uniform.
+    """
+    wanted = Cost(lumped=math.inf)
+    made = merged(problem, OnDevice.of(problem.graph), out_degree(problem.graph), None, wanted)
+    core = PeeledRefinement(problem, *made).core if made else None
+    if core is None:
+        raise UnsupportedError(f"{problem.graph.name} has no nodes that can be merged; sweep over all of them")
+    return core
 
 
 def _fades_fast(problem: Problem, rows: OnDevice, degree: Any) -> bool:
@@ -181,6 +211,7 @@ def _peeled(problem: Problem, rows: OnDevice, degree: Any, *, fades_fast: bool) 
     if graph.edges <= _FORECAST_EDGES:
         cost = cost._replace(sweeps=forecast.sweeps(indptr, sources, degree, problem.damping))
     found = peel(graph, indptr, sources, degree, cost)
-    if found is None:
-        return None
-    return PeeledRefinement(problem, found, Renumbered.of(graph, found, indptr, sources), degree, fades_fast=fades_fast)
+    made = merged(problem, rows, degree, found, cost)
+    if made is None and found is not None:
+        made = Places.of(problem, found, degree), Renumbered.of(graph, found, indptr, sources)
+    return None if made is None else PeeledRefinement(problem, *made, fades_fast=fades_fast)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,16 +28,30 @@ _EACH = 6
 MOST = 512
 """Sweeps in a launch; a round that needs more goes on in the next."""
 _LOW_SWEEP, _ROUGH_SWEEP = -1.0, -2.0
-"""As in ``plan.cuh``."""
+"""As in ``report.cuh``."""
 _CARRIED_SLOTS = 17
 """As in ``carry.cuh``, for formats of up to 16 bits."""
 _CARRIED_GAIN = 1e-13
 """What float64 leaves of the residual where nothing else is rounded."""
 _FEWEST_ROUGH = 3
 """Sweeps that must be left for the first one to be rough."""
-_NO_GUESS = np.uint64(0), np.float64(0.0), np.float64(0.0)
+_NULL = np.uint64(0)
+_NO_GUESS = _NULL, np.float64(0.0), np.float64(0.0)
 _LOOKED_AT, _UNIFORM = 1024, 1e-9
 """Values of a first x, and how far from those of the uniform one they may be to be taken for that."""
+
+
+class Left(NamedTuple):
+    """What a launch over a graph leaves: shares, in one of two arrays, which its report tells; all on the device."""
+
+    begun: Any
+    other: Any
+    report: Any
+
+    @classmethod
+    def all_in(cls, shares: Any) -> Left:
+        """Return where they are without a launch."""
+        return cls(shares, shares, _NULL)
 
 
 class CudaRefinement(Refinement):
@@ -46,7 +60,14 @@ class CudaRefinement(Refinement):
     Parameters
     ----------
     graph : ResidentGraph
+
+    Attributes
+    ----------
+    follow : callable, optional
+        Launches at once what is to follow the last launch of a solve, which each might be.
     """
+
+    follow: Callable[[Left], None] | None = None
 
     def __init__(self, graph: ResidentGraph) -> None:
         arrays, length = current().arrays, vector_length(graph.nodes)
@@ -86,16 +107,15 @@ class CudaRefinement(Refinement):
         """The problem's graph on the device."""
         return self._graph
 
-    @property
-    def shares(self) -> Any:
-        """X as shares, zeros behind them."""
-        return self._shares
-
     def start(self, values: Floats, *, rough: bool | None = None) -> None:
         """Begin at values of either memory, or at another guess where they are ``rough``, as uniform ones are."""
         self._graph.shares(values, self._shares)
         self._has_c = self._slow = False
         self._is_rough = _is_uniform(values) if rough is None else rough
+
+    def start_evenly(self, nodes: int) -> None:
+        """Begin at the uniform distribution, which is made on the device."""
+        self.start(current().arrays.full(nodes, 1.0 / nodes, np.float64), rough=True)
 
     def round(self, storage: FloatFormat | None, *, gain: float, tol: float, norm: Norm, most_low: int) -> Round:
         """Launch one round."""
@@ -140,7 +160,10 @@ class CudaRefinement(Refinement):
             *(*self._graph.barrier, self._report),
         )
         self._graph.launch(given.variant, arguments)
-        found = reported(self._report)
+        noted = current().note(self._report)
+        if self.follow:
+            self.follow(Left(self._shares, self._fresh, self._report))
+        found = as_rounds(noted())
         if sum(not made.rough for made in found) % 2:
             self._shares, self._fresh = self._fresh, self._shares
         self._is_rough = False
@@ -183,7 +206,7 @@ class CudaRefinement(Refinement):
                 graph=(
                     *graph.over(self._way(storage)),
                     *graph.arguments,
-                    np.uint64(0) if graph.kept is None else graph.kept,
+                    _NULL if graph.kept is None else graph.kept,
                     *graph.counted(self._way(storage)),
                 ),
                 storing=stored(storage, storage.seed),
@@ -219,17 +242,22 @@ def stored(storage: FloatFormat, seed: int) -> tuple[np.uint32, np.int32, np.uin
 
 
 def room_for_report() -> Any:
-    """Return where a kernel of many sweeps writes what it found; see ``plan.cuh``."""
+    """Return where a kernel of many sweeps writes what it found; see ``report.cuh``."""
     return current().arrays.zeros(2 + _EACH * MOST, np.float64)
 
 
 def reported(report: Any) -> list[Round]:
     """Wait for a kernel, and return the rounds that it did."""
-    return list(_as_rounds(current().note(report)()))
+    return as_rounds(current().note(report)())
 
 
-def _as_rounds(noted: Floats) -> Iterator[Round]:
-    """Cut what a launch reported into rounds, at full sweeps, in lists: arrays of so few numbers take longer."""
+def as_rounds(noted: Floats) -> list[Round]:
+    """Return the rounds of which a launch reported."""
+    return list(_rounds(noted))
+
+
+def _rounds(noted: Floats) -> Iterator[Round]:
+    """Cut what a launch reported at full sweeps, in lists: arrays of so few numbers take longer."""
     count, launched_ns = noted[:2].tolist()
     numbers = noted[2 : 2 + _EACH * int(count)].tolist()
     l1, squares, mass, sums, linf, ended_ns = (numbers[place::_EACH] for place in range(_EACH))

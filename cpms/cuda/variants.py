@@ -50,6 +50,8 @@ _FILES = {
     "gather_by_codes": "codes.cu",
     "peel_before": "peel.cu",
     "peel_behind": "peel.cu",
+    "mark_targets": "merge.cu",
+    "move_entries": "merge.cu",
     "forecast": "forecast.cu",
     "pass_before": "passes.cu",
     "pass_behind": "passes.cu",
@@ -531,6 +533,7 @@ PACKS = {bits: Variant("pack", gather.names, gather.arguments) for bits, gather 
 PUSHES = {bits: Variant("push", gather.names, gather.arguments) for bits, gather in GATHERS.items()}
 """What a rank writes into the memory of others, by the bits of a value."""
 PEELING = tuple(map(Variant, ("peel_before", "peel_behind")))
+MERGING = tuple(map(Variant, ("mark_targets", "move_entries")))
 FORECAST = Variant("forecast")
 PASSES = tuple(map(Variant, ("pass_before", "pass_behind")))
 SHARES = tuple(map(Variant, ("to_shares", "from_shares")))
@@ -719,7 +722,7 @@ def every() -> dict[str, list[Variant]]:
         "topk": [topk(real, most) for real in ("float64", "float32") for most in TOPK_SIZES],
         "batches": list(batches()),
         "helpers": [
-            *(*ARRANGING, *CODING, *PEELING, FORECAST, *PASSES, *SHARES, *ROTATING, *AFFINE.values()),
+            *(*ARRANGING, *CODING, *PEELING, *MERGING, FORECAST, *PASSES, *SHARES, *ROTATING, *AFFINE.values()),
             *(*GATHERS.values(), *GATHERS_BY_CODES.values()),
         ],
     }

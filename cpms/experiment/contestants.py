@@ -164,8 +164,11 @@ class Solver:
         policy, stopping = default_policy(storage), self._stopping(given)
         began = time.perf_counter()
         found = None if given.whole else at_once(refinement, policy, stopping)
+        spent_s = time.perf_counter() - began
         if found is not None:
-            spent_s, bits = time.perf_counter() - began, [step.bits for step in found[2]] or [DOUBLE_BITS]
+            steps = found[2]
+            # Without sweeps there is no step to tell when the answer was there.
+            spent_s, bits = (steps[-1].seconds, [step.bits for step in steps]) if steps else (spent_s, [DOUBLE_BITS])
             ranks = found[0] if leave else in_main_memory(found[0])
             return Solved(ranks, found[1], bits, [spent_s], spent_s, {} if leave else _sizes(refinement))
         answer = methodcaller("read_device" if leave else "read")

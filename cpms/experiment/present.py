@@ -52,8 +52,25 @@ def without_and_with(row: pd.Series[Any], way: str) -> Iterator[tuple[dict[str, 
     """Yield what a row of kind ``sweeps`` found without a way and with it, storage by storage."""
     found = {(result["arrangement"][way], result["storage"]): result for result in row.results}
     for (taken, storage), result in found.items():
-        if not taken:
+        if not taken and (True, storage) in found:
             yield result, found[True, storage]
+
+
+def faster_lines(row: pd.Series[Any], way: str, called: str) -> Iterator[dict[str, Any]]:
+    """Yield a line a storage: microseconds of a row's sweeps without a way, and with it in columns named after it."""
+    for result, made in without_and_with(row, way):
+        yield {
+            "graph": shortened(label(row)),
+            "edges": row.edges,
+            "storage": result["storage"],
+            "bits": result["bits"],
+            "us": result["sweep_us"],
+            f"{called} us": made["sweep_us"],
+            "apart us": made["most_us"] - made["least_us"],
+            "times faster": result["sweep_us"] / made["sweep_us"],
+            "bytes": made["bytes"] / result["bytes"],
+            "gathers us": made["gather_us"],
+        }
 
 
 def faster_figure(table: pd.DataFrame, by: str) -> Figure:

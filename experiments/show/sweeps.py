@@ -6,7 +6,8 @@ import pandas as pd
 from cpms.experiment.present import label, shortened, without_and_with
 
 NEEDS = ["gpu_sweeps"]
-BESIDE = ["gpu_refine", "gpu_codes", "gpu_cached"]
+BESIDE = ["gpu_refine", "gpu_codes", "gpu_cached", "gpu_merged"]
+BY_WAY = {"codes": "16-bit sources", "cached": "made for the cache", "merge": "merged nodes"}
 WITHOUT = {
     "renumbering": ["as chosen, file order"],
     "short stretches": ["a stretch a warp"],
@@ -30,8 +31,8 @@ def show(rows, out, beside):
     best = table.sort_values("sweep us").groupby(["graph", "storage"], sort=False).first().reset_index()
     out.table(best, suffix="_best", caption="The fastest arrangement of each graph and storage")
     out.figure(_figure(table))
-    coded, cached, solved = (_of(experiment, beside) for experiment in ("gpu_codes", "gpu_cached", "gpu_refine"))
-    by_way = _bought_by(coded, "codes", "16-bit sources"), _bought_by(cached, "cached", "made for the cache")
+    solved, *compared = (_of(experiment, beside) for experiment in BESIDE)
+    by_way = [_bought_by(found, way, lever) for found, (way, lever) in zip(compared, BY_WAY.items(), strict=True)]
     bought = _bought(table)
     for more in (*by_way, _bought_by_solves(solved)):
         bought = bought.join(more, how="outer")
@@ -39,9 +40,9 @@ def show(rows, out, beside):
         bought.reset_index(),
         suffix="_ablation",
         caption="What each lever bought, times faster: of a 16-bit sweep against the same without the lever (or the "
-        "slower choice of warps; what shared memory holds needs 16; 16-bit sources and sweeps made for the cache as "
-        f"tables codes and cached have them, on {_gpus(coded, cached)}); of a whole solve, fewer bits "
-        "against fused fp64, extrapolation against bits alone, passes around the core against sweeps over all nodes",
+        "slower choice of warps; what shared memory holds needs 16; 16-bit sources, sweeps made for the cache and "
+        f"merged nodes as tables codes, cached and merged have them, on {_gpus(*compared)}); of a whole solve, fewer "
+        "bits against fused fp64, extrapolation against bits alone, passes and merged nodes against sweeps over all",
     )
     out.figure(_ablation(bought), suffix="_ablation")
 

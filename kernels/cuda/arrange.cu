@@ -1,4 +1,5 @@
 // Builds device layouts from a graph's rows: slots of balanced CSR, columns of ELL, edge values.
+#include "edges.cuh"
 #include "warp.cuh"
 
 namespace cpms {
@@ -6,21 +7,11 @@ namespace cpms {
 // Edge k of row j goes to slot begins[j] + its place in the row; its source is renumbered by `place`.
 CPMS_DEVICE void place_edges(const u32* starts, const u32* begins, const u32* place, const u32* sources,
                              const double* weights, u32 rows, u32 edges, u32* out_sources, double* out_weights) {
-    const u32 threads = gridDim.x * blockDim.x;
-    for (u64 k = blockIdx.x * blockDim.x + threadIdx.x; k < edges; k += threads) {
-        u32 low = 0, high = rows;  // starts[low] <= k < starts[high]
-        while (high - low > 1) {
-            const u32 middle = low + (high - low) / 2;
-            if (starts[middle] <= k) {
-                low = middle;
-            } else {
-                high = middle;
-            }
-        }
-        const u64 slot = begins[low] + (k - starts[low]);
-        out_sources[slot] = place ? place[sources[k]] : sources[k];
-        if (weights) out_weights[slot] = weights[k];
-    }
+    each_edge(starts, rows, edges, [&](u32 edge, u32 row) {
+        const u64 slot = begins[row] + (edge - starts[row]);
+        out_sources[slot] = place ? place[sources[edge]] : sources[edge];
+        if (weights) out_weights[slot] = weights[edge];
+    });
 }
 
 // One bit a slot, in the low half of each word: set where a row ends, once each, in any order.

@@ -1,7 +1,7 @@
 // One pass over nodes outside the core, level by level: with v the teleport, y = damping P y + v, of which x is a
 // multiple. Levels before the core come first, then what they give to it; behind it, those after it, and x.
+#include "report.cuh"
 #include "update.cuh"
-#include "resident.cuh"
 
 namespace cpms {
 
@@ -20,6 +20,7 @@ struct Levels {
 
 constexpr u32 narrow = 2 * resident_threads;  // rows of a level that one block does alone, sooner than many can wait
 constexpr u32 by_lane = 32;                   // entries of a row that a warp does together
+constexpr u32 of_many = 0xFFFFFFFF;           // no node: a place of the core that stands for many, which lie behind it
 
 // A lane's row but for the values it asks for: read ahead of them.
 struct Early {
@@ -189,17 +190,19 @@ CPMS_DEVICE void pass_before(const Levels& levels, const u32* indptr, const u32*
     }
 }
 
-// After levels [0, from), and the core's own solution for teleport b, in shares: all levels behind it, and x in the
-// order of nodes. What leaves the core by edges that `kept` does not count is lost to it.
+// After levels [0, from), and the core's own solution for teleport b, in shares: all levels behind it, and x of the
+// nodes in these places. What leaves the core by edges that `kept` does not count is lost to it.
 CPMS_DEVICE void pass_behind(const Levels& levels, u32 from, const double* core_shares, const u32* kept,
-                             const double* reported, const u32* order, u32 nodes, double* shares, double* x,
+                             const double* reported, const u32* order, u32 places, double* shares, double* x,
                              const Grid& grid) {
     const u32 threads = gridDim.x * blockDim.x, mine = blockIdx.x * blockDim.x + threadIdx.x;
-    Totals<2, 0> of_core{{0.0, 0.0}};  // its mass, and what of it leaves
+    Totals<3, 0> of_core{{0.0, 0.0, 0.0}};  // its mass, what of it leaves, and that of places of one node
     for (u32 i = mine; i < levels.core; i += threads) {
         const u32 out = load_word(levels.degree + i, ReadOnly{});
-        of_core.value[0] += core_shares[i] * (out ? out : 1u);
+        const double value = core_shares[i] * (out ? out : 1u);
+        of_core.value[0] += value;
         of_core.value[1] += core_shares[i] * (out ? out - load_word(kept + i, ReadOnly{}) : 1u);
+        of_core.value[2] += load_word(order + i, ReadOnly{}) == of_many ? 0.0 : value;
     }
     of_core.over_grid(grid);
     const double returned = levels.damping * of_core.value[1] + (1.0 - levels.damping) * of_core.value[0];
@@ -208,10 +211,10 @@ CPMS_DEVICE void pass_behind(const Levels& levels, u32 from, const double* core_
     grid.wait([] {});
     Totals<1, 0> behind{{passed(levels, from, levels.count, shares, grid)}};
     behind.over_grid(grid);
-    const double to_mass_one = 1.0 / (reported[0] + factor * of_core.value[0] + behind.value[0]);
-    for (u32 i = mine; i < nodes; i += threads) {
-        const u32 out = load_word(levels.degree + i, ReadOnly{});
-        x[load_word(order + i, ReadOnly{})] = shares[i] * (out ? out : 1u) * to_mass_one;
+    const double to_mass_one = 1.0 / (reported[0] + factor * of_core.value[2] + behind.value[0]);
+    for (u32 i = mine; i < places; i += threads) {
+        const u32 node = load_word(order + i, ReadOnly{}), out = load_word(levels.degree + i, ReadOnly{});
+        if (node != of_many) x[node] = shares[i] * (out ? out : 1u) * to_mass_one;
     }
 }
 
@@ -233,11 +236,13 @@ CPMS_DEVICE void pass_behind(const Levels& levels, u32 from, const double* core_
     }
 #define CPMS_PASS_BEHIND(NAME)                                                                        \
     extern "C" __global__ void __launch_bounds__(512, 2)                                              \
-        NAME(CPMS_LEVELS_PARAMETERS, unsigned from, const double* core_shares, const unsigned* kept,  \
-             const double* reported, const unsigned* order, unsigned nodes, double* shares,           \
-             double* x, double* partials, unsigned* came) {                                           \
+        NAME(CPMS_LEVELS_PARAMETERS, unsigned from, const double* begun, const double* other,         \
+             const double* core_report, const unsigned* kept, const double* reported,                 \
+             const unsigned* order, unsigned places, double* shares, double* x, double* partials,     \
+             unsigned* came) {                                                                        \
         const cpms::Grid grid(partials, came);                                                        \
-        cpms::pass_behind(CPMS_LEVELS, from, core_shares, kept, reported, order, nodes, shares, x,    \
+        const double* const core_shares = core_report ? cpms::left_in(begun, other, core_report) : begun; \
+        cpms::pass_behind(CPMS_LEVELS, from, core_shares, kept, reported, order, places, shares, x,   \
                           grid);                                                                      \
         grid.end();                                                                                   \
     }

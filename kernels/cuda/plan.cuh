@@ -1,5 +1,6 @@
-// What the host asks of rounds of method refine in one launch, and what it is told of them.
+// What the host asks of rounds of method refine in one launch.
 #pragma once
+#include "report.cuh"
 #include "rounds.cuh"
 
 namespace cpms {
@@ -29,29 +30,6 @@ struct Course {
     CPMS_DEVICE void end(const Plan& plan, double now) {
         before = l1;
         promised = Larger{}(now, plan.gain * l1);
-    }
-};
-
-// In place of a sum of squares: it was a low sweep, or one that found r of an x with few digits.
-constexpr double low_sweep = -1.0, rough_sweep = -2.0;
-
-// What a launch writes for the host: how many sweeps and when it began, in ns; then of each sweep ||r||_1,
-// sum of squares, mass, sum of r, largest |r|, and when it ended.
-struct Report {
-    double* to;
-    bool writes;
-    u32 count = 0;
-
-    CPMS_DEVICE explicit Report(double* room) : to(room), writes(blockIdx.x == 0 && threadIdx.x == 0) {
-        if (writes) to[1] = nanoseconds();
-    }
-    CPMS_DEVICE void sweep(double l1, double squares, double mass, double sum, double linf) {
-        if (writes) {
-            const double row[6] = {l1, squares, mass, sum, linf, nanoseconds()};
-            for (int q = 0; q < 6; ++q) to[2 + 6 * count + q] = row[q];
-            to[0] = (double)(count + 1);
-        }
-        ++count;
     }
 };
 

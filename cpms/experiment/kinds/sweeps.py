@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import statistics
 import time
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from cpms import engines
 from cpms.cuda import numbering
 from cpms.cuda.backend import current
+from cpms.cuda.peeled import merged_core
 from cpms.cuda.refinement import CudaRefinement
 from cpms.cuda.resident import Arrangement, ResidentGraph
 from cpms.cuda.variants import GATHERS, GATHERS_BY_CODES
@@ -24,17 +26,20 @@ from cpms.experiment.config import Cell, Repeated, Strict
 from cpms.experiment.device_time import Timer, ceilings, in_turn
 from cpms.experiment.names import GraphName, StorageName
 from cpms.format import FloatFormat, format_named
-from cpms.graph import Graph
 from cpms.loading import load
 from cpms.precision import FLOAT64
 from cpms.quantising import quantiser
 
 _NEVER = 1e-300
-_LATER = "codes", "cached"
+_LATER = "codes", "cached", "merge"
 
 
 class Lie(Strict):
-    """How a graph lies in device memory; see `cpms.cuda.resident.Arrangement`."""
+    """How a graph lies in device memory; see `cpms.cuda.resident.Arrangement`.
+
+    With ``merge`` nodes whose edges lead to the same nodes are one, as `cpms.cuda.merge` does where that pays; the rest
+    is then as the engine chooses, and there are no sweeps in float64.
+    """
 
     renumber: bool = True
     stretch_steps: int | None = Field(default=None, ge=0)
@@ -44,6 +49,13 @@ class Lie(Strict):
     deal: bool | None = None
     codes: bool | None = None
     cached: bool | None = None
+    merge: bool | None = None
+
+    @model_validator(mode="after")
+    def _merges_as_it_comes(self) -> Lie:
+        if self.merge and self.model_copy(update={"merge": None}) != Lie():
+            raise ValueError("merged nodes lie as the engine chooses; leave out what is beside merge = true")
+        return self
 
     @model_serializer(mode="wrap")
     def _as_recorded(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -101,47 +113,60 @@ class Context:
 
 
 def _arranged(problem: Problem, lie: dict[str, Any], cell: Cell) -> list[dict[str, Any]]:
-    arrangement = Lie.model_validate(lie).arrangement()
+    given = Lie.model_validate(lie)
     began = time.perf_counter()
-    if arrangement.renumber:
+    if given.renumber:
         numbering.chosen(problem.graph)
     numbering_s = time.perf_counter() - began
-    rounds = CudaRefinement.of(problem, arrangement)
-    resident = ResidentGraph.of(problem, arrangement, value_bytes=8)
-    first = np.full(problem.graph.nodes, 1.0 / problem.graph.nodes)
-    storages = [quantiser(format_named(name)) for name in cell["storages"]]
-    contestants: list[tuple[str, int, Callable[[], list[float]]]] = [
-        (storage.name, storage.width, lambda storage=storage: low_seconds(rounds, first, storage, cell["sweeps"]))  # type: ignore[misc]
-        for storage in storages
+    rounds = merged_core(problem) if given.merge else CudaRefinement.of(problem, given.arrangement())
+    first = np.full(rounds.graph.nodes, 1.0 / rounds.graph.nodes)
+    contestants: list[_Contestant] = [
+        _Contestant(
+            storage.name,
+            storage.width,
+            rounds.graph,
+            lambda storage=storage: low_seconds(rounds, first, storage, cell["sweeps"]),  # type: ignore[misc]
+        )
+        for storage in (quantiser(format_named(name)) for name in cell["storages"])
     ]
-    operator = cuda_fused.operator(problem, resident)
-    contestants.append(("fp64", 64, lambda: full_seconds(operator, first, cell["sweeps"])))
-    samples: dict[str, list[float]] = {name: [] for name, _, _ in contestants}
+    if not given.merge:
+        resident = ResidentGraph.of(problem, given.arrangement(), value_bytes=8)
+        operator = cuda_fused.operator(problem, resident)
+        seconds = functools.partial(full_seconds, operator, first, cell["sweeps"])
+        contestants.append(_Contestant("fp64", 64, resident, seconds))
+    samples: dict[str, list[float]] = {contestant.name: [] for contestant in contestants}
     for turn in range(cell["samples"] + 1):
-        for name, _, seconds in contestants:
-            found = seconds()
+        for contestant in contestants:
+            found = contestant.seconds()
             if turn:
-                samples[name] += found
-    of_bits = {bits: resident if bits == 64 else rounds.graph for _, bits, _ in contestants}
-    gathers = {bits: _gather_timer(graph, bits) for bits, graph in of_bits.items()}
+                samples[contestant.name] += found
+    gathers = {contestant.bits: _gather_timer(contestant.graph, contestant.bits) for contestant in contestants}
     in_turn(list(gathers.values()), 9)
-    ways = rounds.graph.ways, resident.ways
     return [
         {
             "arrangement": lie,
-            "renumbered": resident.order is not None,
+            "renumbered": graph.order is not None,
             "numbering_s": numbering_s,
             "storage": name,
             "bits": bits,
             "sweep_us": 1e6 * statistics.median(samples[name]),
             "least_us": 1e6 * min(samples[name]),
             "most_us": 1e6 * max(samples[name]),
-            "bytes": bytes_moved(problem.graph, bits, ways[bits == 64]),
-            "in_bins": ways[bits == 64].streamed_bytes(bits // 8) is not None,
+            "bytes": bytes_moved(graph.nodes, int(graph.degree.sum()), bits, graph.ways),
+            "in_bins": graph.ways.streamed_bytes(bits // 8) is not None,
             "gather_us": 1e3 * statistics.median(gathers[bits].samples_ms),
         }
-        for name, bits, _ in contestants
+        for name, bits, graph, _ in contestants
     ]
+
+
+class _Contestant(NamedTuple):
+    """Sweeps that read a format, and what they go over."""
+
+    name: str
+    bits: int
+    graph: ResidentGraph
+    seconds: Callable[[], list[float]]
 
 
 def low_seconds(rounds: CudaRefinement, first: Any, storage: FloatFormat, sweeps: int) -> list[float]:
@@ -160,7 +185,7 @@ def full_seconds(operator: cuda_fused.FusedOperator, first: Any, sweeps: int) ->
     return seconds
 
 
-def bytes_moved(graph: Graph, bits: int, ways: Ways = PLAIN) -> float:
+def bytes_moved(nodes: int, edges: int, bits: int, ways: Ways = PLAIN) -> float:
     """Return the bytes that a sweep must move at least, values gathered not counted.
 
     An edge: its source and mark, or in bins what those stream. A row of a low sweep: out-degree, correction read and
@@ -168,12 +193,12 @@ def bytes_moved(graph: Graph, bits: int, ways: Ways = PLAIN) -> float:
 
     Examples
     --------
-    >>> bytes_moved(Graph.from_edges([0, 1], [1, 0]), 16)
+    >>> bytes_moved(2, 2, 16)
     36.5
     """
     row = ways.degree_bytes(bits // 8) + (16 if bits == 64 else 8 + bits / 8)
     in_bins = ways.streamed_bytes(bits // 8)
-    return (ways.slot_bytes * graph.edges if in_bins is None else in_bins) + row * graph.nodes
+    return (ways.slot_bytes * edges if in_bins is None else in_bins) + row * nodes
 
 
 def _gather_timer(resident: ResidentGraph, bits: int) -> Timer:
