@@ -48,7 +48,7 @@ def _changes(indptr: Any, sources: Any, degree: Any, damping: float, most: int) 
     arrays, nodes = current().arrays, len(degree)
     blocks = current().resident_spread(nodes)
     shares, fresh = (arrays.empty(nodes, np.float64) for _ in range(2))
-    found = arrays.empty(1 + most, np.float64)
+    found = arrays.zeros(1 + most, np.float64)
     arguments = (
         *(indptr, sources, degree, np.uint32(nodes), np.float64(damping), shares, fresh),
         *(np.uint32(most), np.float64(_TOL), found, *barrier(blocks)),

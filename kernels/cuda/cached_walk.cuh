@@ -58,21 +58,26 @@ struct CachedAhead {
     }
 };
 
-// Ends the row that a warp began with, where that began before it.
-template <class AtEnd>
-CPMS_DEVICE void settle_in_block(const Edges& edges, CachedRoom& room, AtEnd& at_end, const Passing& rows) {
+// Leaves what a warp has of a row that goes on where others look for it; returns what earlier blocks have of the row
+// that it began with.
+CPMS_DEVICE double leave_in_block(const Edges& edges, CachedRoom& room, const Passing& rows) {
     const u32 in_block = threadIdx.x / 32, lane = threadIdx.x % 32, first_here = blockIdx.x * edges.each;
-    const u32 stretch = first_here + in_block, first = room.mine().first;
+    const u32 first = room.mine().first;
     if (rows.ends_open && lane == 0) {
-        if (stretch < room.mine().beyond) room.left[in_block] = rows.carry;
-        else edges.pieces.leave(stretch, rows.carry);
+        if (first_here + in_block < room.mine().beyond) room.left[in_block] = rows.carry;
+        else edges.pieces.leave(first_here + in_block, rows.carry);
     }
-    double sum = 0.0;
-    if (rows.ended_first && first < first_here) sum = edges.pieces.collect(first, first_here, lane);
-    __syncthreads();
-    if (!rows.ended_first || lane > 0) return;
+    return rows.ended_first && first < first_here ? edges.pieces.collect(first, first_here, lane) : 0.0;
+}
+
+// Ends that row once all warps of the block have left theirs, given what earlier blocks have of it.
+template <class AtEnd>
+CPMS_DEVICE void settle_in_block(const Edges& edges, CachedRoom& room, AtEnd& at_end, double sum) {
+    const u32 in_block = threadIdx.x / 32, first_here = blockIdx.x * edges.each;
     sum += room.head[in_block];
-    for (u32 other = larger(first, first_here); other < stretch; ++other) sum += room.left[other - first_here];
+    for (u32 other = larger(room.mine().first, first_here); other < first_here + in_block; ++other) {
+        sum += room.left[other - first_here];
+    }
     typename AtEnd::Loaded loaded;
     memcpy(&loaded, room.loaded[in_block], sizeof(loaded));
     at_end.finish(room.mine().row, sum, loaded);
@@ -109,21 +114,23 @@ struct CachedWalk {
 
     template <class AtEnd>
     CPMS_DEVICE void over(AtEnd& at_end) {
-        if (room.idle()) {
-            __syncthreads();
-            return;
-        }
+        const bool idle = room.idle();
         const Task& task = room.mine();
-        const u32 last = task.end - 1;
         Passing rows{task.row, task.first < first_stretch(edges.each)};
-        ahead.sources.template gather<F>(edges, values, word);
-        if (u32 left = last - task.begin) {
-            ahead.to_next(edges, last);
-            do step<false>(rows, last, at_end);
-            while (--left > 0);
+        double sum = 0.0;
+        if (!idle) {
+            const u32 last = task.end - 1;
+            ahead.sources.template gather<F>(edges, values, word);
+            if (u32 left = last - task.begin) {
+                ahead.to_next(edges, last);
+                do step<false>(rows, last, at_end);
+                while (--left > 0);
+            }
+            step<true>(rows, last, at_end);
+            sum = leave_in_block(edges, room, rows);
         }
-        step<true>(rows, last, at_end);
-        settle_in_block(edges, room, at_end, rows);
+        __syncthreads();
+        if (!idle && rows.ended_first && threadIdx.x % 32 == 0) settle_in_block(edges, room, at_end, sum);
     }
 };
 
