@@ -89,7 +89,6 @@ CPMS_DEVICE void carry(Full& over_full, Low& over_low, const Nodes& nodes, const
                 settled<Q, Partial, false>(nodes, x.sent, unsettled, x.shares, x.left);
                 grid.wait([] {});
                 if (writes) {
-                    unsettled.exponent[0] = unsettled.exponent[carried];
                     course.began = report.count;
                     unsettled.first = 1;
                 }
