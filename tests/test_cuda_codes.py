@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import cpms
 from cpms import Graph, format_named
 from cpms.cuda import backend as backends
-from cpms.cuda import codes, host, peel, peeled, variants
+from cpms.cuda import arrange, codes, host, peel, peeled, variants
 from cpms.cuda.codes import Codes
 from cpms.cuda.refinement import CudaRefinement
 from cpms.cuda.resident import Arrangement, ResidentGraph
@@ -234,6 +234,17 @@ def test_codes_are_for_large_graphs_that_they_make_smaller(
             found = ResidentGraph.of(Problem(graph), chosen, value_bytes)
             assert found.ways.way == expected
             assert (found.edges.sources.size == 1) == (expected == variants.OVER_CODES)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "bandwidth", "expected"), [(20_000, 3e12, True), (20_000, 5e12, False), (200_000, 5e12, True)]
+)
+def test_codes_of_many_edges_a_node_are_for_slow_memory(host_backend, monkeypatch, nodes, bandwidth, expected):
+    monkeypatch.setattr(host_backend, "memory_bandwidth", bandwidth)
+    with backends.using(host_backend):
+        slots = arrange.Slots.of(around(nodes, 1_000_000, 50))
+        heads = np.zeros(slots.steps, np.uint32)
+        assert codes.pay(heads, nodes) is expected
 
 
 @pytest.mark.parametrize("bits", variants.GATHERS_BY_CODES)

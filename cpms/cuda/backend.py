@@ -34,6 +34,8 @@ class Backend(ABC):
     """Multiprocessors."""
     cache_bytes: int
     """Size of the cache that they share."""
+    memory_bandwidth: float
+    """Bytes a second of device memory by its clock, 0 where that is not known."""
     most_shared: int
     """Bytes of shared memory that a block of kernels that stay may have besides its own."""
 

@@ -22,6 +22,10 @@ _LEAST_SAVED = 0.05
 """Share of what a 16-bit sweep streams from which less of it was faster on an H100: with 7 % less, on copies of a web,
 it took 3 % less time, with 2 % less, on R-MAT, 5 % more. Sweeps of 8 and 64 bits gain less, on two webs nothing."""
 
+_DENSE, _FAST_MEMORY = 6, 4e12
+"""Edges a node, and bytes a second of memory, above which edges, not bytes, take the time of a sweep: by codes, which
+need more instructions an edge, those of two webs took 6 and 16 % longer on an H200, and 3 and 5 % less on an H100."""
+
 
 @dataclass(frozen=True, eq=False)
 class Codes:
@@ -103,6 +107,8 @@ def find_heads(sources: Any, nowhere: int) -> Any:
 def pay(heads: Any, nodes: int) -> bool:
     """Return whether sweeps over so many nodes are faster by codes with these heads, beyond the device's cache."""
     slots, far = len(heads) * WHOLE_VALUES, float((heads >= _FAR).mean())
+    if slots > _DENSE * nodes and current().memory_bandwidth > _FAST_MEMORY:
+        return False
     saved = (arrange.SLOT_BYTES - arrange.MARK_BYTES - _slot_bytes(far)) * slots + _COUNT_BYTES_SAVED * nodes
     return saved >= _LEAST_SAVED * (arrange.SLOT_BYTES * slots + _NODE_BYTES * nodes)
 

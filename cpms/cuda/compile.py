@@ -99,6 +99,9 @@ class CudaBackend(Backend):
         self._attributes = cupy.cuda.Device().attributes
         self.processors = self._attributes["MultiProcessorCount"]
         self.cache_bytes = self._attributes["L2CacheSize"]
+        # Kilohertz, twice a beat, and bits.
+        rate, width = (self._attributes.get(name, 0) for name in ("MemoryClockRate", "GlobalMemoryBusWidth"))
+        self.memory_bandwidth = 2e3 * rate * width / 8
         self.most_shared = self._attributes.get("MaxSharedMemoryPerBlockOptin", 0) - RESIDENT_SHARED_BYTES
         self._functions: dict[tuple[int, str], Any] = {}
         self._residents: dict[tuple[int, str], tuple[Any, int]] = {}

@@ -74,6 +74,7 @@ class HostBackend(Backend):
         self.out_of_memory = MemoryError
         self.processors = processors
         self.cache_bytes = 1 << 20
+        self.memory_bandwidth = 0.0
         self.most_shared = DEALT_SHARED_BYTES
 
     def compile(self, variants: Iterable[Variant]) -> None:
