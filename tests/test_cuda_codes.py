@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 import cpms
 from cpms import Graph, format_named
-from cpms.cuda import backend as backends
 from cpms.cuda import arrange, codes, host, peel, peeled, variants
+from cpms.cuda import backend as backends
 from cpms.cuda.codes import Codes
 from cpms.cuda.refinement import CudaRefinement
 from cpms.cuda.resident import Arrangement, ResidentGraph
