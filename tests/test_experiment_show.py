@@ -206,6 +206,9 @@ def test_the_ablation_draws_every_lever_of_every_graph(tmp_path):
     assert bought["made for the cache"].notna().sum() == len(cached)
     of_web = {r["arrangement"]["cached"]: r["sweep_us"] for r in cached[0]["results"] if r["storage"] == "fp16"}
     assert bought.loc["web-Google-scc", "made for the cache"] == pytest.approx(of_web[False] / of_web[True])
+    merged = rows.read(folder("experiments") / "results" / "gpu_merged.jsonl")
+    assert bought["merged nodes"].notna().sum() == len(merged)
+    assert bought.loc["web-Google-scc", "merged nodes"] > 1.05
     refined = rows.read(folder("experiments") / "results" / "gpu_refine.jsonl")
     assert bought["passes (solve)"].notna().sum() == len({row["graph"] for row in refined})
 
