@@ -47,17 +47,17 @@ def merged(
         What is not to be swept anyhow.
     cost : Cost
     """
-    if problem.teleport is not None or (found and not found.core) or 2 * rows.edges > _MOST_COUNTED:
+    nodes = rows.nodes if found is None else found.core
+    at_most = cost.sweeps * cost.lumped * (nodes + rows.edges)
+    if problem.teleport is not None or nodes == 0 or 2 * rows.edges > _MOST_COUNTED or at_most <= _launch(found, cost):
         return None
     marks = _marks(rows, degree)
     core = slice(None) if found is None else found.order[: found.core]
-    groups = _Groups.of(marks[core])
-    if not _pays(groups, _lengths(rows.indptr)[core], degree[core], found, cost):
+    if not _pays(marks[core], degree[core], found, cost):
         return None
     if found is None:
-        chosen = numbering.chosen(problem.graph)
-        found = Peel.none(rows.nodes, chosen)
-        groups = groups if chosen is None else _Groups.of(marks[found.order])
+        found = Peel.none(rows.nodes, numbering.chosen(problem.graph))
+    groups = _Groups.of(marks[found.order[: found.core]])
     return _placed(found, degree, groups), _moved(rows, found, groups)
 
 
@@ -110,23 +110,28 @@ def _marks(rows: OnDevice, degree: Any) -> Any:
     return arrays.where(alone, arrays.arange(rows.nodes, dtype=np.uint64), marks)
 
 
-def _pays(groups: _Groups, lengths: Any, degree: Any, found: Peel | None, cost: Cost) -> bool:
+def _pays(marks: Any, degree: Any, found: Peel | None, cost: Cost) -> bool:
     """Return whether smaller sweeps save more than a level costs, and a teleport that is no longer the same for all.
 
     By that goes, in each sweep, what edges and dangling nodes carry out of the core.
     """
-    fewer = len(groups.number) - len(groups.sizes)
+    by_mark = current().arrays.argsort(marks, kind="stable")
+    ordered = marks[by_mark]
+    led = by_mark[1:][ordered[1:] == ordered[:-1]]
+    fewer = len(led)
     if fewer == 0:
         return False
-    saved = fewer + int(degree[~groups.leads].sum())
-    passed = int(groups.joined.sum()) + int(lengths[groups.joined].sum())
-    fixed = cost.level + cost.passed * passed
-    if found is None or not found.behind:
-        fixed += cost.launch
+    # About as many more lead, and rows have about two entries.
+    fixed = _launch(found, cost) + cost.level + cost.passed * 6 * fewer
     if found is None or not found.before:
         is_open = found is not None or bool((degree == 0).any())
-        fixed += cost.sweeps * len(groups.sizes) * (cost.given + (cost.counted if is_open else 0.0))
-    return cost.sweeps * cost.lumped * saved > fixed
+        fixed += cost.sweeps * (len(marks) - fewer) * (cost.given + (cost.counted if is_open else 0.0))
+    return cost.sweeps * cost.lumped * (fewer + int(degree[led].sum())) > fixed
+
+
+def _launch(found: Peel | None, cost: Cost) -> float:
+    """Return what a pass behind the core costs that would not be made anyhow."""
+    return 0.0 if found and found.behind else cost.launch
 
 
 def _placed(found: Peel, degree: Any, groups: _Groups) -> Places:
