@@ -53,11 +53,15 @@ def merged(
         return None
     marks = _marks(rows, degree)
     core = slice(None) if found is None else found.order[: found.core]
-    if not _pays(marks[core], degree[core], found, cost):
+    by_mark, begins = _runs(marks[core])
+    if not _pays(by_mark[~begins], degree[core], found, cost):
         return None
     if found is None:
-        found = Peel.none(rows.nodes, numbering.chosen(problem.graph))
-    groups = _Groups.of(marks[found.order[: found.core]])
+        chosen = numbering.chosen(problem.graph)
+        found = Peel.none(rows.nodes, chosen)
+        if chosen is not None:
+            by_mark, begins = _runs(marks[found.order])
+    groups = _Groups.of(by_mark, begins)
     return _placed(found, degree, groups), _moved(rows, found, groups)
 
 
@@ -82,20 +86,26 @@ class _Groups(NamedTuple):
     sizes: Any
 
     @classmethod
-    def of(cls, marks: Any) -> _Groups:
-        arrays, count = current().arrays, len(marks)
-        by_mark = arrays.argsort(marks, kind="stable")
-        ordered = marks[by_mark]
-        begins = arrays.full(count + 1, True, bool)
-        begins[1:-1] = ordered[1:] != ordered[:-1]
-        runs = arrays.arange(count + 1)[begins]
-        firsts, leads = by_mark[runs[:-1]], arrays.zeros(count, bool)
+    def of(cls, by_mark: Any, begins: Any) -> _Groups:
+        """Take what `_runs` found."""
+        arrays, count = current().arrays, len(by_mark)
+        firsts, leads = by_mark[begins], arrays.zeros(count, bool)
         leads[firsts] = True
         number_of_run = (arrays.cumsum(leads, dtype=np.int64) - 1)[firsts]
         number, sizes = arrays.empty(count, np.int64), arrays.empty(len(firsts), np.int64)
-        number[by_mark] = number_of_run[arrays.cumsum(begins[:-1], dtype=np.int64) - 1]
-        sizes[number_of_run] = runs[1:] - runs[:-1]
+        number[by_mark] = number_of_run[arrays.cumsum(begins, dtype=np.int64) - 1]
+        bounds = arrays.concatenate([arrays.arange(count)[begins], arrays.full(1, count, np.int64)])
+        sizes[number_of_run] = _lengths(bounds)
         return cls(number, leads, sizes[number] > 1, sizes)
+
+
+def _runs(marks: Any) -> tuple[Any, Any]:
+    """Return the places by their marks, those of the same in order, and whether each is the first of these."""
+    arrays = current().arrays
+    by_mark = arrays.argsort(marks, kind="stable")
+    ordered, begins = marks[by_mark], arrays.full(len(marks), True, bool)
+    begins[1:] = ordered[1:] != ordered[:-1]
+    return by_mark, begins
 
 
 def _marks(rows: OnDevice, degree: Any) -> Any:
@@ -110,14 +120,12 @@ def _marks(rows: OnDevice, degree: Any) -> Any:
     return arrays.where(alone, arrays.arange(rows.nodes, dtype=np.uint64), marks)
 
 
-def _pays(marks: Any, degree: Any, found: Peel | None, cost: Cost) -> bool:
+def _pays(led: Any, degree: Any, found: Peel | None, cost: Cost) -> bool:
     """Return whether smaller sweeps save more than a level costs, and a teleport that is no longer the same for all.
 
-    By that goes, in each sweep, what edges and dangling nodes carry out of the core.
+    By that goes, in each sweep, what edges and dangling nodes carry out of the core. ``led`` are the places that others
+    are to stand for.
     """
-    by_mark = current().arrays.argsort(marks, kind="stable")
-    ordered = marks[by_mark]
-    led = by_mark[1:][ordered[1:] == ordered[:-1]]
     fewer = len(led)
     if fewer == 0:
         return False
@@ -125,7 +133,7 @@ def _pays(marks: Any, degree: Any, found: Peel | None, cost: Cost) -> bool:
     fixed = _launch(found, cost) + cost.level + cost.passed * 6 * fewer
     if found is None or not found.before:
         is_open = found is not None or bool((degree == 0).any())
-        fixed += cost.sweeps * (len(marks) - fewer) * (cost.given + (cost.counted if is_open else 0.0))
+        fixed += cost.sweeps * (len(degree) - fewer) * (cost.given + (cost.counted if is_open else 0.0))
     return cost.sweeps * cost.lumped * (fewer + int(degree[led].sum())) > fixed
 
 

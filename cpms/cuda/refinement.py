@@ -163,7 +163,7 @@ class CudaRefinement(Refinement):
         noted = current().note(self._report)
         if self.follow:
             self.follow(Left(self._shares, self._fresh, self._report))
-        found = as_rounds(noted())
+        found = list(_as_rounds(noted()))
         if sum(not made.rough for made in found) % 2:
             self._shares, self._fresh = self._fresh, self._shares
         self._is_rough = False
@@ -248,16 +248,11 @@ def room_for_report() -> Any:
 
 def reported(report: Any) -> list[Round]:
     """Wait for a kernel, and return the rounds that it did."""
-    return as_rounds(current().note(report)())
+    return list(_as_rounds(current().note(report)()))
 
 
-def as_rounds(noted: Floats) -> list[Round]:
-    """Return the rounds of which a launch reported."""
-    return list(_rounds(noted))
-
-
-def _rounds(noted: Floats) -> Iterator[Round]:
-    """Cut what a launch reported at full sweeps, in lists: arrays of so few numbers take longer."""
+def _as_rounds(noted: Floats) -> Iterator[Round]:
+    """Cut what a launch reported into rounds, at full sweeps, in lists: arrays of so few numbers take longer."""
     count, launched_ns = noted[:2].tolist()
     numbers = noted[2 : 2 + _EACH * int(count)].tolist()
     l1, squares, mass, sums, linf, ended_ns = (numbers[place::_EACH] for place in range(_EACH))
