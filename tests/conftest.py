@@ -18,7 +18,8 @@ from cpms.cuda.backend import Backend
 from cpms.cuda.compile import CudaBackend, missing
 from cpms.cuda.host import HostBackend, compiler
 from cpms.cuda.variants import Variant
-from cpms.engine import Problem
+from cpms.engine import Engine, Problem
+from cpms.engines import cuda_fused
 
 settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", settings.get_profile("default"), derandomize=True, max_examples=40)
@@ -68,6 +69,14 @@ def device_code(host_backend: HostBackend) -> Callable[..., Callable[..., None]]
         return lambda *given: host_backend._run(Variant(name), *given)
 
     return make
+
+
+@pytest.fixture(params=["host", pytest.param("gpu", marks=pytest.mark.gpu)])
+def fused_engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
+    """Engine ``cuda_fused``, emulated on this machine and on a GPU."""
+    monkeypatch.setattr(cuda_fused, "missing", lambda: None)
+    with backends.using(request.getfixturevalue(f"{request.param}_backend")):
+        yield cuda_fused.ENGINE
 
 
 @pytest.fixture(scope="session")

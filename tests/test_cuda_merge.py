@@ -44,13 +44,11 @@ def compiled_together(request):
         request.getfixturevalue("host_backend").compile(kernels)
 
 
-@pytest.fixture(params=["host", pytest.param("gpu", marks=pytest.mark.gpu)])
-def engine(request, monkeypatch):
+@pytest.fixture
+def engine(fused_engine, monkeypatch):
     """Return engine ``cuda_fused`` where all that can be is peeled and merged."""
-    monkeypatch.setattr(cuda_fused, "missing", lambda: None)
     monkeypatch.setattr(peeled, "Cost", lambda: FREE)
-    with backends.using(request.getfixturevalue(f"{request.param}_backend")):
-        yield cuda_fused.ENGINE
+    return fused_engine
 
 
 @st.composite

@@ -15,7 +15,6 @@ from cpms.cuda.peeled import PeeledRefinement
 from cpms.cuda.refinement import CudaRefinement
 from cpms.cuda.shape import SHAPES
 from cpms.engine import Problem
-from cpms.engines import cuda_fused
 from cpms.format import FP16
 from cpms.quantising import quantiser
 from cpms.refine import at_once, default_policy
@@ -39,13 +38,11 @@ def compiled_together(request):
         )
 
 
-@pytest.fixture(params=["host", pytest.param("gpu", marks=pytest.mark.gpu)])
-def engine(request, monkeypatch):
+@pytest.fixture
+def engine(fused_engine, monkeypatch):
     """Return engine ``cuda_fused`` where all passes pay."""
-    monkeypatch.setattr(cuda_fused, "missing", lambda: None)
     monkeypatch.setattr(peeled, "Cost", lambda: FREE)
-    with backends.using(request.getfixturevalue(f"{request.param}_backend")):
-        yield cuda_fused.ENGINE
+    return fused_engine
 
 
 def found_by_peel(graph, cost=FREE):

@@ -45,11 +45,9 @@ def compiled_together(request):
         request.getfixturevalue("host_backend").compile([*kernels, *powers])
 
 
-@pytest.fixture(params=["host", pytest.param("gpu", marks=pytest.mark.gpu)])
-def engine(request, monkeypatch):
-    monkeypatch.setattr(cuda_fused, "missing", lambda: None)
-    with backends.using(request.getfixturevalue(f"{request.param}_backend")):
-        yield cuda_fused.ENGINE
+@pytest.fixture
+def engine(fused_engine):
+    return fused_engine
 
 
 def spread(nodes, edges, power_of_targets, seed=1):

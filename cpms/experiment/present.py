@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -54,6 +54,28 @@ def without_and_with(row: pd.Series[Any], way: str) -> Iterator[tuple[dict[str, 
     for (taken, storage), result in found.items():
         if not taken and (True, storage) in found:
             yield result, found[True, storage]
+
+
+def show_faster(
+    rows: pd.DataFrame, out: Output, lines: Callable[[pd.Series[Any]], Iterable[dict[str, Any]]], by: str, caption: str
+) -> None:
+    """Put out a table of what is made of each row of kind ``sweeps``, and `faster_figure`.
+
+    Parameters
+    ----------
+    rows : DataFrame
+    out : Output
+    lines : callable
+        Returns the lines of a row, with the columns of that figure.
+    by : str
+        What makes sweeps faster.
+    caption : str
+        Names the device by ``{gpu}``.
+    """
+    rows = rows[rows.status == "ok"]
+    table = pd.DataFrame([line for _, row in rows.iterrows() for line in lines(row)])
+    out.table(table, caption=caption.format(gpu=rows.gpu.iloc[0]))
+    out.figure(faster_figure(table, by))
 
 
 def faster_lines(row: pd.Series[Any], way: str, called: str) -> Iterator[dict[str, Any]]:

@@ -1,25 +1,20 @@
-"""What sweeps on a GPU gain where sources of edges take 16 bits, and degrees 8.
+"""What sweeps on a GPU gain where sources of edges take 16 bits, and degrees 8."""
 
-Rows of graphs that fit in the cache are from before these had sweeps of their own.
-"""
-
-import pandas as pd
-
-from cpms.experiment.present import faster_figure, label, shortened, without_and_with
+from cpms.experiment.present import label, shortened, show_faster, without_and_with
 
 NEEDS = ["gpu_codes"]
 
 
 def show(rows, out):
-    rows = rows[rows.status == "ok"]
-    table = pd.DataFrame([line for _, row in rows.iterrows() for line in _lines(row)])
-    out.table(
-        table,
-        caption=f"Sweeps on {rows.gpu.iloc[0]}, medians: sources and degrees of 32 bits against sources by codes of 16 "
-        "(32 where those of 256 edges lie 2^15 nodes apart) and degrees of 8; bytes that a sweep must move, values "
+    show_faster(
+        rows,
+        out,
+        _lines,
+        by="by codes",
+        caption="Sweeps on {gpu}, medians: sources and degrees of 32 bits against sources by codes of 16 (32 where "
+        "those of 256 edges lie 2^15 nodes apart) and degrees of 8; bytes that a sweep must move, values "
         "gathered not counted; gathers alone, by the same names of sources",
     )
-    out.figure(faster_figure(table, "by codes"))
 
 
 def _lines(row):
