@@ -18,8 +18,9 @@ from cpms.roundoff import of_residual, pairwise_additions
 from cpms.scalars import whole
 
 Floats = npt.NDArray[np.float64]
-_PART = 1 << 18
-"""Rows and edges that a thread takes at a time: what it makes of them stays in its cache."""
+_PARTS, _LEAST_PART, _MOST_PART = 16, 1 << 17, 1 << 19
+"""Into how many parts a graph is cut, if it can be, and rows and edges in one: of few, threads wait for the
+interpreter's lock more than they work, and of many each needs much memory."""
 _TIED = 1e-9
 """Of a score: others so near are equal."""
 
@@ -121,31 +122,45 @@ def apply_operator(problem: Problem, x: Floats) -> Floats:
     """
     graph = problem.graph
     divisor, powers = scaled_out_weight(graph)
-    share, applied = np.zeros(graph.nodes), np.empty(graph.nodes)
-    out_degree, in_degree = graph.out_degree, graph.in_degree
+    share, applied = np.zeros(graph.nodes), np.zeros(graph.nodes)
+    out_degree, in_degree, size = graph.out_degree, graph.in_degree, _part_size(graph)
+    rooms: list[tuple[npt.NDArray[np.intp], Floats]] = []
     dangling = x[graph.dangling_nodes].sum()
 
     def divide(part: tuple[int, int]) -> None:
         here = slice(*part)
         np.divide(x[here], divisor[here], out=share[here], where=out_degree[here] > 0)
 
+    def add(part: tuple[int, int], sums: Floats) -> None:
+        first, last = graph.indptr[part[0]], graph.indptr[part[1]]
+        filled = np.flatnonzero(in_degree[slice(*part)])
+        if len(filled) == 0:
+            return
+        # Memory that is used again: to get it from the system would take longer than to fill it.
+        try:
+            room = rooms.pop()
+        except IndexError:
+            room = np.empty(size, np.intp), np.empty(size)
+        if len(room[0]) < last - first:
+            room = np.empty(last - first, np.intp), np.empty(last - first)
+        sources, terms = room[0][: last - first], room[1][: last - first]
+        # Not left to `take`, which would hold the interpreter's lock meanwhile.
+        sources[:] = graph.sources[first:last]
+        np.take(share, sources, out=terms, mode="clip")
+        if graph.weights is not None:
+            terms *= graph.weights[first:last] * powers.take(sources)
+        sums[filled] = np.add.reduceat(terms, graph.indptr[slice(*part)][filled] - first)
+        rooms.append(room)
+
     def put(part: tuple[int, int]) -> None:
         here = slice(*part)
-        sums, filled = np.zeros(part[1] - part[0]), np.flatnonzero(in_degree[here])
-        if len(filled):
-            first, last = graph.indptr[part[0]], graph.indptr[part[1]]
-            # Not left to `take`, which would hold the interpreter's lock meanwhile.
-            sources = graph.sources[first:last].astype(np.intp)
-            terms = share.take(sources)
-            if graph.weights is not None:
-                terms *= graph.weights[first:last] * powers.take(sources)
-            sums[filled] = np.add.reduceat(terms, graph.indptr[here][filled] - first)
+        sums = applied[here]
+        add(part, sums)
         sums += dangling * _within(problem.sink_or_scalar, here)
         sums *= problem.damping
         sums += (1.0 - problem.damping) * _within(problem.teleport_or_scalar, here)
-        applied[here] = sums
 
-    threads.each(divide, threads.stretches(graph.nodes, at_least=_PART, parts=graph.nodes))
+    threads.each(divide, threads.stretches(graph.nodes, at_least=size, parts=graph.nodes))
     threads.each(put, _parts(graph))
     return applied
 
@@ -155,10 +170,15 @@ def _within(values: Floats, here: slice) -> Floats:
     return values if len(values) == 1 else values[here]
 
 
+def _part_size(graph: Graph) -> int:
+    """Return how many rows and edges a thread takes at a time."""
+    return min(max((graph.nodes + graph.edges) // _PARTS, _LEAST_PART), _MOST_PART)
+
+
 def _parts(graph: Graph) -> list[tuple[int, int]]:
-    """Cut rows into parts of fewer than `_PART` rows and edges, but for the last row of each, of any length."""
-    before = range(graph.nodes + 1)
-    wanted = range(_PART, graph.nodes + graph.edges, _PART)
+    """Cut rows into parts of fewer rows and edges than `_part_size`, but for the last row of each, of any length."""
+    before, size = range(graph.nodes + 1), _part_size(graph)
+    wanted = range(size, graph.nodes + graph.edges, size)
     cuts = [bisect.bisect_left(before, most, key=lambda row: row + int(graph.indptr[row])) for most in wanted]
     return list(itertools.pairwise(dict.fromkeys([0, *cuts, graph.nodes])))
 
@@ -189,7 +209,7 @@ def residual(problem: Problem, x: Floats, norm: str = "l1") -> float:
         here -= x[slice(*part)]
         np.abs(here, out=here)
 
-    threads.each(compare, threads.stretches(len(x), at_least=_PART, parts=len(x)))
+    threads.each(compare, threads.stretches(len(x), at_least=_part_size(problem.graph), parts=len(x)))
     if norm == "l1":
         return float(change.sum())
     largest = float(change.max())

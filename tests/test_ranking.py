@@ -85,7 +85,7 @@ def test_kendall_tau_is_that_of_scipy_over_the_top():
 def test_the_operator_is_its_definition_in_exact_arithmetic(given_problem, part, count):
     problem, x = given_problem
     at_once, residual = ranking.apply_operator(problem, x), ranking.residual(problem, x)
-    with patch.object(ranking, "_PART", part), threads.limited(count):
+    with patch.object(ranking, "_part_size", lambda _: part), threads.limited(count):
         swept = ranking.apply_operator(problem, x)
         assert ranking.residual(problem, x) == residual
     assert swept.tobytes() == at_once.tobytes()
@@ -95,7 +95,7 @@ def test_the_operator_is_its_definition_in_exact_arithmetic(given_problem, part,
 
 @given(graphs(), st.integers(1, 9))
 def test_parts_are_all_rows_in_order_and_smaller_than_asked_for_but_for_their_last_row(graph, part):
-    with patch.object(ranking, "_PART", part):
+    with patch.object(ranking, "_part_size", lambda _: part):
         parts = ranking._parts(graph)
     assert [low for low, _ in parts] == [0, *(high for _, high in parts[:-1])]
     assert parts[-1][1] == graph.nodes
