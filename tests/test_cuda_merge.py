@@ -201,7 +201,7 @@ def test_what_leaves_a_merged_core_comes_back_by_its_teleport(engine):
 def test_merged_nodes_may_lie_in_another_order(engine, monkeypatch):
     ring = of_one_ring(30, 4)
     order = np.random.default_rng(5).permutation(ring.nodes).astype(np.int32)
-    monkeypatch.setattr(merge.numbering, "chosen", lambda _: Numbering.of_order(order))
+    monkeypatch.setattr(merge.numbering, "chosen", lambda *_: Numbering.of_order(backends.current().upload(order)))
     found = engine.refinement(Problem(ring))
     assert found._core.graph.nodes == 30
     ranks, *_ = at_once(found, default_policy(FP16), Stopping(1e-12))

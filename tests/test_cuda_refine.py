@@ -181,8 +181,8 @@ def test_nodes_may_lie_in_any_order(engine, monkeypatch, name):
     order = random.permutation(GRAPHS[name].nodes).astype(np.int32)
     for problem in problems(GRAPHS[name]):
         values, answers = random.random(len(order)), []
-        for numbered in (None, Numbering.of_order(order)):
-            monkeypatch.setattr(numbering, "chosen", lambda _, numbered=numbered: numbered)
+        for numbered in (None, Numbering.of_order(backends.current().upload(order))):
+            monkeypatch.setattr(numbering, "chosen", lambda *_, numbered=numbered: numbered)
             rounds = CudaRefinement.of(problem)
             rounds.start(values)
             np.testing.assert_allclose(rounds.read(), values, rtol=1e-15)

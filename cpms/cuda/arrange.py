@@ -22,9 +22,6 @@ _NULL = np.uint64(0)
 MARK_BYTES = 0.25
 SLOT_BYTES = 4 + MARK_BYTES
 """Source and mark of a slot."""
-_SECTOR_BYTES = 32
-_SAMPLED = 4096
-"""Steps looked at."""
 
 
 class Rows(Protocol):
@@ -133,7 +130,7 @@ class Slots:
         indptr = current().upload(graph.indptr)
         lengths = arrays.maximum(indptr[1:] - indptr[:-1], 1)
         if numbering is not None:
-            lengths = lengths[current().upload(numbering.order)]
+            lengths = lengths[numbering.order]
         ends = arrays.cumsum(lengths)
         count = int(current().to_host(ends[-1:])[0]) if graph.nodes else 0
         if count >= 2**32 - WHOLE_VALUES:
@@ -201,8 +198,8 @@ class Slots:
     def _place_edges(self, graph: Rows, sources: Any, weights: Any | None, place: Any) -> None:
         begins = self.starts[:-1]
         if self.numbering is not None:
-            place = current().upload(self.numbering.place)
-            begins, place = begins[place], place.view(np.uint32)
+            place = self.numbering.place
+            begins = begins[place]
         arguments = (
             *(self.indptr, begins, place),
             current().upload(graph.sources.view(np.uint32)),
@@ -245,12 +242,12 @@ def _turned(rounds: Any) -> Any:
 def uploaded(rows: Rows) -> tuple[Any, Any]:
     """Return where rows begin, and the sources of their edges, as device arrays of uint32."""
     upload = current().upload
-    return upload(rows.indptr.astype(np.uint32, copy=False)), upload(rows.sources.view(np.uint32))
+    return upload(rows.indptr).astype(np.uint32, copy=False), upload(rows.sources.view(np.uint32))
 
 
 def out_degree(graph: Graph) -> Any:
     """Return the out-degree of each node, as a device array of uint32."""
-    return current().upload(graph.out_degree.astype(np.uint32))
+    return current().upload(graph.out_degree).astype(np.uint32)
 
 
 def place_columns(graph: Graph) -> tuple[Any, Any | None]:
@@ -286,7 +283,7 @@ def fill_values(sources: Any, graph: Graph, values: Any, numbering: Numbering | 
     left = graph.out_degree.astype(np.uint32) if graph.weights is None else graph.out_weight
     divisors = backend.upload(left)
     if numbering is not None:
-        divisors = divisors[backend.upload(numbering.order)]
+        divisors = divisors[numbering.order]
     shares = backend.arrays.zeros(vector_length(graph.nodes), np.float64)
     with np.errstate(divide="ignore"):
         shares[: graph.nodes] = 1.0 / divisors
@@ -311,25 +308,3 @@ def value_exponent(graph: Graph, storage: Format) -> int:
     weighted = graph.weights is not None
     largest = edge_values(graph).max() if weighted else 1.0 / graph.out_weight[graph.out_weight > 0].min()
     return shared_exponent(np.array([largest]), storage)
-
-
-def gathered_bytes(sources: Any, value_bytes: int) -> float:
-    """Return about how many bytes of sectors steps gather whose values are at ``sources``, a device array by slot.
-
-    A sector counts once a step: what a warp gathers again is in the first-level cache.
-    """
-    sectors = np.sort(_sampled(sources) // (_SECTOR_BYTES // value_bytes), axis=1)
-    steps = sources.size // WHOLE_VALUES
-    return float(_SECTOR_BYTES * steps * (1 + np.count_nonzero(np.diff(sectors, axis=1), axis=1).mean()))
-
-
-def share_below(sources: Any, node: int) -> float:
-    """Return about what share of ``sources``, a device array by slot, is below a node."""
-    return float((_sampled(sources) < node).mean())
-
-
-def _sampled(sources: Any) -> np.ndarray[Any, Any]:
-    """Return sources of some steps, in main memory, shape (steps, 256)."""
-    steps = sources.reshape(-1, WHOLE_VALUES)
-    picked = current().arrays.asarray(np.linspace(0, len(steps), _SAMPLED, endpoint=False).astype(np.int64))
-    return current().to_host(steps[picked])

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from cpms.cuda import arrange
+from cpms.cuda import arrange, samples
 from cpms.cuda.backend import current
 from cpms.cuda.cuts import equal_cuts, streamed_costs
 from cpms.cuda.shape import BIN_GROUPS, BINNED
@@ -126,8 +126,8 @@ def pay(sources: Any) -> bool:
     steps = sources.reshape(-1, WHOLE_VALUES)
     length = min(_SAMPLED_STEPS, len(steps))
     picked = np.linspace(0, len(steps) - length, _SAMPLES).astype(np.int64)[:, None] + np.arange(length)
-    groups = np.sort(current().to_host(steps[picked.ravel()]).reshape(_SAMPLES, -1) // GROUP_NODES, axis=1)
-    return bool(1 + np.count_nonzero(np.diff(groups, axis=1), axis=1).mean() <= _MOST_GROUPS * groups.shape[1])
+    groups = steps[current().arrays.asarray(picked.ravel())].reshape(_SAMPLES, -1) // np.uint32(GROUP_NODES)
+    return samples.distinct(groups) <= _MOST_GROUPS * int(groups.shape[1])
 
 
 def begins_of_blocks(slots: arrange.Slots, blocks: int) -> Integers:

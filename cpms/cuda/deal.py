@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cpms.cuda import arrange, bins
+from cpms.cuda import arrange, bins, samples
 from cpms.cuda.backend import current
 from cpms.cuda.bins import GROUP_NODES, Bins, Integers, Values
 from cpms.cuda.shape import BINNED_BYTES, dealt_sizes
@@ -116,7 +116,7 @@ def has_long_cells(slots: int, nodes: int, value_bytes: int) -> bool:
 
 def is_scattered(sources: Any, edges: int) -> bool:
     """Return whether dealing values to the slots of these sources is faster than gathering them, by samples."""
-    return arrange.gathered_bytes(sources, BINNED_BYTES) >= _LEAST_GATHERED * float(edges)
+    return samples.gathered_bytes(sources, BINNED_BYTES) >= _LEAST_GATHERED * float(edges)
 
 
 class _Cells:

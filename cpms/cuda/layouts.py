@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cpms.cuda import arrange, launch_spmv, segmented
+from cpms.cuda import arrange, launch_spmv, samples, segmented
 from cpms.cuda.arrange import Tasks
 from cpms.cuda.backend import current
 from cpms.cuda.launch_spmv import Update
@@ -233,7 +233,7 @@ def _warps_held() -> int:
 def _gathers_dominate(sources: Any, rows: int) -> bool:
     """Return whether a product in float64 gathers more bytes than it streams."""
     streamed = (arrange.SLOT_BYTES + 8) * len(sources) + _ROW_BYTES * rows
-    return arrange.gathered_bytes(sources, 8) > streamed
+    return samples.gathered_bytes(sources, 8) > streamed
 
 
 def _values_for_lanes(

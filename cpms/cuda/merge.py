@@ -57,7 +57,7 @@ def merged(
     if not _pays(by_mark[~begins], degree[core], found, cost):
         return None
     if found is None:
-        chosen = numbering.chosen(problem.graph)
+        chosen = numbering.chosen(problem.graph, degree)
         found = Peel.none(rows.nodes, chosen)
         if chosen is not None:
             by_mark, begins = _runs(marks[found.order])

@@ -7,10 +7,12 @@ ordered by out-degree. Web graphs in crawl order lose by it: their neighbours ar
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from cpms.cuda.backend import current
+from cpms.cuda.samples import distinct
 from cpms.graph import Graph
 
 _WINDOWS = 16
@@ -28,65 +30,46 @@ class Numbering:
 
     Parameters
     ----------
-    order : ndarray of int32, shape (nodes,)
+    order : device array of uint32, shape (nodes,)
         The node in each place.
-    place : ndarray of int32, shape (nodes,)
+    place : device array of uint32, shape (nodes,)
         The place of each node.
     """
 
-    order: npt.NDArray[np.int32]
-    place: npt.NDArray[np.int32]
+    order: Any
+    place: Any
 
     @classmethod
-    def of_order(cls, order: npt.NDArray[np.int32]) -> Numbering:
-        """Return the numbering in which nodes lie in this order.
-
-        Examples
-        --------
-        >>> Numbering.of_order(np.array([2, 0, 1], np.int32)).place.tolist()
-        [1, 2, 0]
-        """
-        place = np.empty_like(order)
-        place[order] = np.arange(len(order), dtype=np.int32)
+    def of_order(cls, order: Any) -> Numbering:
+        """Return the numbering in which nodes lie in this order, a device array of any integers."""
+        arrays, order = current().arrays, order.astype(np.uint32)
+        place = arrays.empty(len(order), np.uint32)
+        place[order] = arrays.arange(len(order), dtype=np.uint32)
         return cls(order, place)
 
 
-def chosen(graph: Graph) -> Numbering | None:
+def chosen(graph: Graph, degree: Any | None = None) -> Numbering | None:
     """Return the order by out-degree if samples of the edges touch far fewer sectors in it, else None.
 
-    Examples
-    --------
-    >>> chosen(Graph.from_edges([0], [1])) is None
-    True
+    ``degree`` are the out-degrees, a device array, where they are there already.
     """
-    if graph.edges < _LEAST_EDGES or not _skewed(graph):
+    if graph.edges < _LEAST_EDGES:
+        return None
+    arrays, upload = current().arrays, current().upload
+    degree = upload(graph.out_degree.astype(np.uint32)) if degree is None else degree
+    if not _skewed(degree, graph.edges):
         return None
     # 16-bit keys are sorted by their digits.
-    key = (65535 - np.minimum(graph.out_degree, 65535)).astype(np.uint16)
-    candidate = Numbering.of_order(np.argsort(key, kind="stable").astype(np.int32))
-    given = reordered = 0
-    room = np.empty(graph.nodes // _SECTOR_VALUES + 1, np.int32)
-    for begin in np.linspace(0, graph.edges - _WINDOW_EDGES, _WINDOWS).astype(np.int64):
-        sources = graph.sources[begin : begin + _WINDOW_EDGES]
-        given += _distinct(sources // _SECTOR_VALUES, room)
-        reordered += _distinct(candidate.place[sources] // _SECTOR_VALUES, room)
+    key = (65535 - arrays.minimum(degree, 65535)).astype(np.uint16)
+    candidate = Numbering.of_order(arrays.argsort(key, kind="stable"))
+    begins = np.linspace(0, graph.edges - _WINDOW_EDGES, _WINDOWS).astype(np.int64)
+    sources = upload(np.stack([graph.sources[begin : begin + _WINDOW_EDGES] for begin in begins]).view(np.uint32))
+    per_sector = np.uint32(_SECTOR_VALUES)
+    given, reordered = (distinct(nodes // per_sector) for nodes in (sources, candidate.place[sources]))
     return candidate if reordered <= _MOST_SECTORS * given else None
 
 
-def _skewed(graph: Graph) -> bool:
+def _skewed(degree: Any, edges: int) -> bool:
     """Whether a third of the edges leave nodes of eight times the mean out-degree."""
-    degree = graph.out_degree
-    return int(degree[degree > 8 * graph.edges / graph.nodes].sum()) > graph.edges // 3
-
-
-def _distinct(numbers: npt.NDArray[np.int32], room: npt.NDArray[np.int32]) -> int:
-    """Return how many different numbers there are, all below ``len(room)``, whatever is in there; without sorting.
-
-    Examples
-    --------
-    >>> _distinct(np.array([3, 1, 3, 3], np.int32), np.empty(4, np.int32))
-    2
-    """
-    places = np.arange(len(numbers), dtype=np.int32)
-    room[numbers] = places
-    return int(np.count_nonzero(room[numbers] == places))
+    of_many = current().arrays.where(degree * float(len(degree)) > 8.0 * edges, degree, np.uint32(0))
+    return int(of_many.sum(dtype=np.int64)) > edges // 3

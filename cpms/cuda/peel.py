@@ -92,11 +92,10 @@ class Peel:
     @classmethod
     def none(cls, nodes: int, chosen: numbering.Numbering | None) -> Peel:
         """Return that of nodes all of which are to be swept, in the order that is chosen for sweeps."""
-        arrays, upload = current().arrays, current().upload
         if chosen is None:
-            order = place = arrays.arange(nodes, dtype=np.uint32)
+            order = place = current().arrays.arange(nodes, dtype=np.uint32)
         else:
-            order, place = (upload(part.view(np.uint32)) for part in (chosen.order, chosen.place))
+            order, place = chosen.order, chosen.place
         return cls(order, place, nodes, [], [])
 
 
@@ -115,7 +114,7 @@ def peel(graph: Graph, indptr: Any, sources: Any, degree: Any, cost: Cost | None
     before = _paying(_looked(_BEFORE, at, cost, indptr[:-1].copy()), cost, graph.nodes, cost.aimed)
     at.level[at.level >= len(before)] = _NO_LEVEL
     behind = _behind(at, degree, cost, graph.nodes - _rows(before))
-    return _peeled(at.level, before, behind, numbering.chosen(graph)) if len(before) + len(behind) else None
+    return _peeled(at.level, before, behind, numbering.chosen(graph, degree)) if len(before) + len(behind) else None
 
 
 def peel_behind(graph: Graph, indptr: Any, sources: Any, degree: Any, cost: Cost) -> Peel | None:
@@ -203,5 +202,4 @@ def _order(level: Any, before: int, behind: int, chosen: numbering.Numbering | N
     key = arrays.where(level > np.uint32(_NO_LEVEL), level - np.uint32(_LAST_LEVEL - before - behind), key)
     if chosen is None:
         return arrays.argsort(key, kind="stable").astype(np.uint32)
-    first = current().upload(chosen.order.view(np.uint32))
-    return first[arrays.argsort(key[first], kind="stable")]
+    return chosen.order[arrays.argsort(key[chosen.order], kind="stable")]

@@ -117,10 +117,11 @@ class ResidentGraph:
         """
         upload, graph = current().upload, problem.graph
         rows = rows or graph
-        chosen = numbering.chosen(graph) if arrangement.renumber else None
+        degree = arrange.out_degree(graph)
+        chosen = numbering.chosen(graph, degree) if arrangement.renumber else None
 
         def placed(values: Any) -> Any:
-            return upload(values if chosen is None or len(values) == 1 else values[chosen.order])
+            return values if chosen is None or len(values) == 1 else values[chosen.order]
 
         steps = arrangement.steps_for(graph.nodes, value_bytes)
         slots = arrange.Slots.of(rows, chosen)
@@ -136,10 +137,10 @@ class ResidentGraph:
             nodes=graph.nodes,
             damping=problem.damping,
             edges=ways.read_of(edges),
-            degree=placed(graph.out_degree.astype(np.uint32)),
-            sink=placed(problem.sink_or_scalar),
-            teleport=placed(problem.teleport_or_scalar),
-            order=None if chosen is None else upload(chosen.order),
+            degree=placed(degree),
+            sink=placed(upload(problem.sink_or_scalar)),
+            teleport=placed(upload(problem.teleport_or_scalar)),
+            order=None if chosen is None else chosen.order,
             ways=ways,
             starts=slots.starts if carries else None,
         )

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cpms.cuda import arrange, cuts
+from cpms.cuda import arrange, cuts, samples
 from cpms.cuda.backend import current
 from cpms.cuda.shape import SHAPES, Shape
 from cpms.cuda.variants import WHOLE_VALUES
@@ -157,4 +157,4 @@ def _warps_for(sources: Any, streamed: float) -> int:
     Few leave each more of the first-level cache, and meet sooner: where sectors of 16-bit values that gathers fetch are
     more bytes than those that streams bring, or all of it fits in the device's cache. Else many have more on its way.
     """
-    return 16 if arrange.gathered_bytes(sources, 2) > streamed else 24
+    return 16 if samples.gathered_bytes(sources, 2) > streamed else 24

@@ -47,19 +47,19 @@ class Work:
         arrays, graph = current().arrays, problem.graph
 
         def placed(values: Floats) -> Any:
-            moved = values if numbering is None or len(values) == 1 else values[numbering.order]
-            return arrays.asarray(moved)
+            there = arrays.asarray(values)
+            return there if numbering is None or len(values) == 1 else there[numbering.order]
 
-        dangling = graph.dangling_nodes if numbering is None else np.sort(numbering.place[graph.dangling_nodes])
+        dangling = arrays.asarray(graph.dangling_nodes.astype(np.uint32))
         return cls(
             found=arrays.zeros(5, np.float64),
             room=Reduction.make(),
-            dangling_nodes=arrays.asarray(dangling.astype(np.uint32)),
+            dangling_nodes=dangling if numbering is None else arrays.sort(numbering.place[dangling]),
             divisor=_divisor(problem, numbering) if pattern else None,
             sink=placed(problem.sink_or_scalar),
             teleport=placed(problem.teleport_or_scalar),
-            order=None if numbering is None else arrays.asarray(numbering.order),
-            place=None if numbering is None else arrays.asarray(numbering.place),
+            order=None if numbering is None else numbering.order,
+            place=None if numbering is None else numbering.place,
         )
 
     @property
@@ -79,7 +79,8 @@ class Work:
 
 
 def _divisor(problem: Problem, numbering: Numbering | None) -> Any:
-    degrees = divisor(problem.graph)
-    filled = np.ones(vectors.vector_length(problem.graph.nodes), np.uint32)
+    arrays = current().arrays
+    degrees = arrays.asarray(divisor(problem.graph))
+    filled = arrays.ones(vectors.vector_length(problem.graph.nodes), np.uint32)
     filled[: problem.graph.nodes] = degrees if numbering is None else degrees[numbering.order]
-    return current().arrays.asarray(filled)
+    return filled
