@@ -16,7 +16,7 @@ _FIND_HEADS, _ENCODE = CODING
 _FAR = np.uint32(1 << 31)
 _FOLLOWING_BYTES = 8 / WHOLE_VALUES
 """Of a slot, for the step behind its own and the head of that."""
-_NODE_BYTES, _COUNT_BYTES_SAVED = 14, 3
+NODE_BYTES, _COUNT_BYTES_SAVED = 14, 3
 """What a low sweep streams of a node without codes, and how much less by them: degrees are bytes then."""
 _LEAST_SAVED = 0.05
 """Share of what a 16-bit sweep streams from which less of it was faster on an H100: with 7 % less, on copies of a web,
@@ -110,7 +110,7 @@ def pay(heads: Any, nodes: int) -> bool:
     if slots > _DENSE * nodes and current().memory_bandwidth > _FAST_MEMORY:
         return False
     saved = (arrange.SLOT_BYTES - arrange.MARK_BYTES - _slot_bytes(far)) * slots + _COUNT_BYTES_SAVED * nodes
-    return saved >= _LEAST_SAVED * (arrange.SLOT_BYTES * slots + _NODE_BYTES * nodes)
+    return saved >= _LEAST_SAVED * (arrange.SLOT_BYTES * slots + NODE_BYTES * nodes)
 
 
 def following(begins: npt.NDArray[np.int64], warps: int) -> npt.NDArray[np.int64]:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cpms.cuda import arrange, bins, codes, deal
+from cpms.cuda import arrange, bins, codes, deal, samples
 from cpms.cuda.backend import current
 from cpms.cuda.bins import Bins
 from cpms.cuda.codes import Codes
@@ -248,11 +248,12 @@ class _Choice:
         if not self._may(wanted, HOT_SHARED_BYTES):
             return None
         first = HOT_SHARED_BYTES // BINNED_BYTES
-        pays = wanted or arrange.share_below(self._sources, first) >= _LEAST_HOT
+        pays = wanted or samples.share_below(self._sources, first) >= _LEAST_HOT
         return Hot(vector_length(self.nodes)) if pays else None
 
     def coded(self, *, wanted: bool | None) -> Coded | None:
-        if not (self.large if wanted is None else wanted):
+        streamed = self.edges.nbytes + codes.NODE_BYTES * self.nodes
+        if not (streamed > current().cache_bytes if wanted is None else wanted):
             return None
         arrays = current().arrays
         heads = codes.find_heads(self._sources, self.nodes)
