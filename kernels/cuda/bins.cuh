@@ -118,6 +118,10 @@ CPMS_DEVICE void join_stretches(Joints<Loaded>& joints, u32 side, AtEnd& at_end)
     __syncwarp();
 }
 
+// As `early_rows`. Values of 8 bits are dealt where graphs are scattered, of many edges a node: few rows end in a step then.
+template <class Word, bool Listed>
+constexpr int early_in_bins = !Listed && sizeof(Word) == 1 ? 1 : early_rows<Word>;
+
 template <class F, bool Listed, class AtEnd>
 CPMS_DEVICE void walk_bins(const Bins& bins, Coming& coming, const u8* z, Room& room, AtEnd& at_end) {
     using Word = typename Raw<F>::Word;
@@ -144,7 +148,7 @@ CPMS_DEVICE void walk_bins(const Bins& bins, Coming& coming, const u8* z, Room& 
         joints.outside = true;
     }
     bool ready = true;  // what `coming` holds are the first steps of the stretch to come
-    Met<AtEnd, early_rows<Word>> met;
+    Met<AtEnd, early_in_bins<Word, Listed>> met;
     met.meet(coming.mark[0], coming.stretch.word[2], bins.rows, at_end);
     for (u32 bin = first; bin < last; ++bin) {
         const u32 side = bin & 1;

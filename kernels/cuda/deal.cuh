@@ -19,43 +19,61 @@ struct Deal {
     u8* dealt;
 };
 
+// What a thread deals at a time: a part each of some chunks. It takes up the next while it deals these.
+template <class Word>
+struct Hand {
+    static constexpr u32 each = sizeof(Word) == 8 ? 2 : group_nodes, parts = group_nodes / each;
+    static constexpr u32 together = sizeof(Word) == 8 ? 8 : 4;
+    Run<each * 2> places[together];
+    u32 target[together];
+
+    // Parts behind `chunk`, of which there are `count`: the one at `base`, and each a block's threads further on.
+    CPMS_DEVICE void take(const Deal& to, u32 chunk, u32 base, u32 count) {
+#pragma unroll
+        for (u32 j = 0; j < together; ++j) {
+            const u32 i = smaller(base + j * blockDim.x, count - 1);
+            const u64 part = (u64)chunk * parts + i;
+            places[j] = load_run_bytes<each * 2>((const u8*)(to.places + part * each), Streaming{});
+            target[j] = load_word(to.targets + chunk + i / parts, Streaming{});
+        }
+    }
+    CPMS_DEVICE void give(const Deal& to, const Word* table, u32 base, u32 count) const {
+#pragma unroll
+        for (u32 j = 0; j < together; ++j) {
+            const u32 i = base + j * blockDim.x;
+            Run<each * sizeof(Word)> run{};
+#pragma unroll
+            for (u32 k = 0; k < each; ++k) {
+                const Word word = table[places[j].template field<16>(k)];
+                if constexpr (sizeof(Word) == 8) {
+                    run.template put<64>(k, bits_of(word));
+                } else {
+                    run.template put<8 * sizeof(Word)>(k, word);
+                }
+            }
+            const u64 part = (u64)target[j] * parts + i % parts;
+            if (i < count) store_run_bytes<each * sizeof(Word)>(to.dealt + part * each * sizeof(Word), run);
+        }
+    }
+};
+
 template <class Word>
 CPMS_DEVICE void deal(const Deal& to, const u8* z) {
-    constexpr u32 each = sizeof(Word) == 8 ? 2 : group_nodes, parts = group_nodes / each, together = sizeof(Word) == 8 ? 8 : 4;
+    const u32 step = Hand<Word>::together * blockDim.x;
     const Word* const table = (const Word*)stage_bytes();
     u32 chunk = to.cuts[blockIdx.x];
     const u32 last = to.cuts[blockIdx.x + 1];
     for (u32 range = to.firsts[blockIdx.x]; chunk < last; ++range) {
         const u32 end = smaller(last, to.begins[range + 1]), first_node = range * to.range;
         if (end == chunk) continue;
+        const u32 count = (end - chunk) * Hand<Word>::parts;
+        Hand<Word> next;
+        next.take(to, chunk, threadIdx.x, count);
         fill_stage(z + (u64)first_node * sizeof(Word), smaller(to.range, to.values - first_node) * sizeof(Word));
-        const u32 count = (end - chunk) * parts;
-        for (u32 base = threadIdx.x; base < count; base += together * blockDim.x) {
-            Run<each * 2> places[together];
-            u32 target[together];
-#pragma unroll
-            for (u32 j = 0; j < together; ++j) {
-                const u32 i = smaller(base + j * blockDim.x, count - 1);
-                const u64 part = (u64)chunk * parts + i;
-                places[j] = load_run_bytes<each * 2>((const u8*)(to.places + part * each), Streaming{});
-                target[j] = load_word(to.targets + chunk + i / parts, Streaming{});
-            }
-#pragma unroll
-            for (u32 j = 0; j < together; ++j) {
-                const u32 i = base + j * blockDim.x;
-                Run<each * sizeof(Word)> run{};
-#pragma unroll
-                for (u32 k = 0; k < each; ++k) {
-                    const Word word = table[places[j].template field<16>(k)];
-                    if constexpr (sizeof(Word) == 8) {
-                        run.template put<64>(k, bits_of(word));
-                    } else {
-                        run.template put<8 * sizeof(Word)>(k, word);
-                    }
-                }
-                const u64 part = (u64)target[j] * parts + i % parts;
-                if (i < count) store_run_bytes<each * sizeof(Word)>(to.dealt + part * each * sizeof(Word), run);
-            }
+        for (u32 base = threadIdx.x; base < count; base += step) {
+            const Hand<Word> now = next;
+            next.take(to, chunk, base + step, count);
+            now.give(to, table, base, count);
         }
         __syncthreads();
         chunk = end;
