@@ -26,7 +26,8 @@ def show(rows, out, beside):
         table,
         caption=f"A sweep on {rows.gpu.iloc[0]}, medians: 'bytes' at the copy bandwidth of the same run, 'gathers' "
         "alone in a kernel of their own, but none where bins gather from shared memory; 'reached' the larger of the "
-        "two over the sweep, above 1 where sweeps gather in a better order than that kernel, which then is no limit",
+        "two over the sweep, above 1 where sweeps gather in a better order than that kernel, which then is no limit; "
+        "'of plain' the same with the bytes of sources of 32 bits, a row pointer and a degree, however little is read",
     )
     best = table.sort_values("sweep us").groupby(["graph", "storage"], sort=False).first().reset_index()
     out.table(best, suffix="_best", caption="The fastest arrangement of each graph and storage")
@@ -62,8 +63,14 @@ def _lines(row):
             "bytes us": moved,
             "gathers us": gathers,
             "reached": np.fmax(moved, gathers) / result["sweep_us"],
+            "of plain": max(_plain_bytes(row, result["bits"]) / bandwidth, result["gather_us"]) / result["sweep_us"],
             "over the default": own[result["storage"]] / result["sweep_us"],
         }
+
+
+def _plain_bytes(row, bits):
+    """Return the bytes of a sweep without any lever: 4 an edge, of 16-bit values 18 a node."""
+    return 4 * row.edges + (8 + (16 if bits == 64 else 8 + bits / 8)) * row.nodes
 
 
 def _called(arrangement):
