@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Callable, Iterator
@@ -228,6 +229,7 @@ class _Given(NamedTuple):
     guess: tuple[Any, ...]
 
 
+@functools.lru_cache(maxsize=64)
 def planned(asked: Asked, damping: float, *, lows: bool) -> tuple[Any, ...]:
     """Return what a kernel takes of a plan, in its order; see ``plan.cuh``."""
     numbers = asked.gain, asked.tol, asked.trust, *reach_and_noise(asked.gain, asked.tol, damping)
