@@ -155,6 +155,13 @@ struct Quantiser {
             return halves;
         }
 #endif
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
+        if constexpr (E == 5 && M == 2 && rounding == Rounding::nearest) {
+            u16 pair;
+            asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(0.0f), "f"(value));
+            return pair;
+        }
+#endif
         constexpr u32 limit = ((u32)(127 + bias) << 23) | (((1u << M) - 1) << (23 - M));
         const u32 bits = bits_of_single(value), sign = bits >> 31 << (E + M);
         u32 size = bits & 0x7FFFFFFFu;
