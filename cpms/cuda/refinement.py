@@ -229,12 +229,17 @@ class _Given(NamedTuple):
     guess: tuple[Any, ...]
 
 
-@functools.lru_cache(maxsize=64)
 def planned(asked: Asked, damping: float, *, lows: bool) -> tuple[Any, ...]:
     """Return what a kernel takes of a plan, in its order; see ``plan.cuh``."""
-    numbers = asked.gain, asked.tol, asked.trust, *reach_and_noise(asked.gain, asked.tol, damping)
-    counts = NORMS.index(asked.norm), min(asked.most, MOST), low_limit(asked.gain, damping) if lows else 0
-    return *map(np.float64, numbers), *map(np.uint32, counts)
+    numbers, most_low = _planned(asked.gain, asked.tol, asked.trust, damping)
+    counts = NORMS.index(asked.norm), min(asked.most, MOST), most_low if lows else 0
+    return *numbers, *map(np.uint32, counts)
+
+
+@functools.lru_cache(maxsize=64)
+def _planned(gain: float, tol: float, trust: float, damping: float) -> tuple[tuple[np.float64, ...], int]:
+    numbers = gain, tol, trust, *reach_and_noise(gain, tol, damping)
+    return tuple(map(np.float64, numbers)), low_limit(gain, damping)
 
 
 def stored(storage: FloatFormat, seed: int) -> tuple[np.uint32, np.int32, np.uint64]:
