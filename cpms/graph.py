@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from cpms.counting import occurrences
 from cpms.errors import InputError
 from cpms.scalars import require_real, whole
 
@@ -82,7 +83,7 @@ class Graph:
     @cached_property
     def out_degree(self) -> npt.NDArray[np.int64]:
         """Stored edges that leave each node, int64, shape (nodes,)."""
-        return np.bincount(self.sources, minlength=self.nodes)
+        return occurrences(self.sources, self.nodes)
 
     @cached_property
     def in_degree(self) -> npt.NDArray[np.int64]:

@@ -1,0 +1,38 @@
+"""Counts are those of NumPy, whoever counts."""
+
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from cpms import counting, threads
+from cpms.errors import InputError
+
+BELOW = 40
+numbers_below = arrays(st.sampled_from([np.int32, np.int64]), st.integers(0, 300), elements=st.integers(0, BELOW - 1))
+few_or_many = pytest.mark.parametrize("least", [1, 1 << 20])
+
+
+@few_or_many
+@given(numbers=numbers_below, count=st.integers(1, 4), part=st.integers(1, 50))
+def test_counts_are_those_of_numpy(least, numbers, count, part):
+    with patch.multiple(counting, _LEAST=least, _PART=part), threads.limited(count):
+        found = counting.occurrences(numbers, BELOW)
+    assert found.dtype == np.int64
+    np.testing.assert_array_equal(found, np.bincount(numbers, minlength=BELOW))
+
+
+@few_or_many
+@pytest.mark.parametrize("bad", [3, 10**6])
+def test_numbers_without_a_count_are_refused(least, bad):
+    numbers = np.array([0, 1, 2, 0, 1, 2, bad])
+    with patch.object(counting, "_LEAST", least), pytest.raises(InputError, match="not among 0 to 2"):
+        counting.occurrences(numbers, 3)
+
+
+def test_one_below_none_is_no_number():
+    with patch.object(counting, "_LEAST", 1), pytest.raises(InputError, match="not among 0 to 2"):
+        counting.occurrences(np.array([0, -1]), 3)
