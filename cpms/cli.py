@@ -14,7 +14,7 @@ from cpms.commands.inspect import values_last
 from cpms.errors import CpmsError
 
 COMMANDS = ("rank", "run", "show", "convert", "inspect", "datasets", "formats", "engines", "doctor")
-INTERRUPTED = 130
+INTERRUPTED, NOBODY_READS = 130, 141
 
 
 def parser() -> argparse.ArgumentParser:
@@ -61,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     except BrokenPipeError:
         _drop_what_cannot_be_printed()
-        return 1
+        return NOBODY_READS
     except OSError as error:
         print(f"cpms: error: {error}", file=sys.stderr)
         _drop_what_cannot_be_printed()

@@ -25,7 +25,7 @@ def real(name: str, value: Any) -> float:
     >>> real("damping", Fraction(1, 4))
     0.25
     """
-    if not isinstance(value, str | bytes):
+    if not isinstance(value, str | bytes | bool | np.bool_):
         try:
             return float(value)
         except (TypeError, ValueError, OverflowError):
@@ -48,10 +48,12 @@ def whole(name: str, value: Any) -> int:
     """
     if isinstance(value, float | np.floating) and value.is_integer():
         return int(value)
-    try:
-        return operator.index(value)
-    except TypeError:
-        raise InputError(f"{name} is {value!r}; it must be a whole number") from None
+    if not isinstance(value, bool | np.bool_):
+        try:
+            return operator.index(value)
+        except TypeError:
+            pass
+    raise InputError(f"{name} is {value!r}; it must be a whole number")
 
 
 def require_real(name: str, values: Any) -> None:

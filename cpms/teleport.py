@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -56,6 +57,17 @@ def teleport_distribution(
         raise InputError("personalization weights must be not negative, not all zero, and of finite sum")
     weights /= total
     return weights
+
+
+def nodes_named(text: str) -> list[str]:
+    """Return the nodes that a command line names, with commas between them, and quotes around one that has commas.
+
+    Examples
+    --------
+    >>> nodes_named('3,Rio'), nodes_named('"Doe, J",Rio')
+    (['3', 'Rio'], ['Doe, J', 'Rio'])
+    """
+    return next(csv.reader([text], skipinitialspace=True)) or [text]
 
 
 def _is_sequence_of_weights(values: Any) -> bool:

@@ -105,6 +105,13 @@ def test_personalize_moves_mass_to_the_node(capsys, triangle):
     assert dict(moved["top"])[2] > dict(plain["top"])[2]
 
 
+def test_a_node_whose_name_has_a_comma_is_named_between_quotes(capsys, tmp_path):
+    path = tmp_path / "names.csv"
+    path.write_text('"x, y",b\nb,c\nc,"x, y"\n')
+    ranked = json.loads(run(capsys, "rank", path, "--json", "--top", 1, "--personalize", '"x, y"')[1])
+    assert ranked["top"][0][0] == "x, y"
+
+
 @pytest.mark.parametrize(
     ("options", "says"),
     [
@@ -352,6 +359,14 @@ def test_without_standard_output_a_command_ends_as_it_would(triangle, command):
     closed = "import os, sys; os.close(1); os.execv(sys.executable, [sys.executable, '-m', 'cpms', *sys.argv[1:]])"
     done = subprocess.run([sys.executable, "-c", closed, *arguments], stderr=subprocess.PIPE, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes close otherwise")
+def test_nobody_who_reads_is_told_apart_from_no_convergence(triangle):
+    command = [sys.executable, "-m", "cpms", "rank", str(triangle)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        running.stdout.close()
+        assert (running.wait(), running.stderr.read()) == (141, "")
 
 
 def test_names_that_the_terminal_lacks_are_escaped(tmp_path):

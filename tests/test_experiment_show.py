@@ -186,6 +186,24 @@ def test_a_graph_that_does_not_exist_is_said_at_the_end_and_tried_again(tmp_path
     assert statuses == ["bad input", "ok", "bad input", "ok"]
 
 
+def test_of_cells_that_could_not_run_each_reason_is_said(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bad.txt").write_text("0 1 -1\n")
+    (tmp_path / "x.toml").write_text('name = "x"\nkind = "graphs"\ngraphs = ["atlantis.mtx", "bad.txt"]\n')
+    said = []
+    with pytest.raises(InputError, match=r"2 cells could not run: .*atlantis.*; .*weight -1"):
+        run(tmp_path / "x.toml", output=tmp_path, echo=said.append)
+    assert "atlantis" in said[0]
+    assert "weight -1" in said[0]
+
+
+def test_a_program_that_draws_nothing_may_do_without(recorded, tmp_path, capsys):
+    program = tmp_path / "mine.py"
+    program.write_text("NEEDS = ['quickstart']\ndef show(rows, out):\n    print(len(rows))\n")
+    assert present.show(str(program), results=recorded, output=tmp_path / "out") == []
+    assert int(capsys.readouterr().out) > 0
+
+
 def test_recorded_rows_that_ship_are_whole():
     for path in (folder("experiments") / "results").glob("*.jsonl"):
         for line in path.read_bytes().splitlines():

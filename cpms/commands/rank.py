@@ -63,7 +63,9 @@ def add(parsers: Any) -> None:
     parser.add_argument("--tol", type=float, default=1e-10, help="until the change is below this (1e-10)")
     parser.add_argument("--norm", choices=("l1", "l2", "linf"), default="l1", help="of the change (l1)")
     parser.add_argument("--max-iterations", type=int, default=1000, metavar="N", help="at most so many (1000)")
-    parser.add_argument("--personalize", metavar="NODE[,NODE…]", help="teleport to these nodes only")
+    parser.add_argument(
+        "--personalize", metavar="NODE[,NODE…]", help="teleport to these nodes only, quotes around one that has commas"
+    )
     parser.add_argument(
         "--dangling",
         choices=("teleport", "uniform"),
@@ -84,6 +86,7 @@ def call(arguments: argparse.Namespace) -> int:
     from cpms.loading import load
     from cpms.solve import pagerank
     from cpms.stopping import Stopping
+    from cpms.teleport import nodes_named
 
     _check(arguments)
     Stopping(arguments.tol, arguments.norm, arguments.max_iterations)
@@ -109,7 +112,7 @@ def call(arguments: argparse.Namespace) -> int:
             tol=arguments.tol,
             norm=arguments.norm,
             max_iterations=arguments.max_iterations,
-            personalization=None if arguments.personalize is None else arguments.personalize.split(","),
+            personalization=None if arguments.personalize is None else nodes_named(arguments.personalize),
             dangling=arguments.dangling,
             on_step=bar.step,
         )

@@ -12,6 +12,8 @@ FAILURES = (UnsupportedError, UnavailableError, MemoryError)
 """Errors that are recorded and let an experiment go on."""
 BAD_INPUT = "bad input"
 """A graph that is not there, or is wrong: its cells cannot run, others can."""
+_MOST_REASONS = 3
+"""That are told of cells which could not run."""
 _PASSING = ("unavailable", "out of memory", BAD_INPUT)
 """What another machine, or this one later, may not say."""
 
@@ -62,7 +64,7 @@ def may_pass(row: dict[str, Any]) -> bool:
 
 
 def counted(found: list[dict[str, Any]]) -> str:
-    """Return how many rows have which outcome, with the reason of the first that has no measurements.
+    """Return how many rows have which outcome, with some reasons why others have no measurements.
 
     Examples
     --------
@@ -70,13 +72,25 @@ def counted(found: list[dict[str, Any]]) -> str:
     "2 ok, 1 unsupported (no layout 'ell')"
     """
     failures = [why_not(row) for row in found if not measured(row)]
-    counts = {OK: len(found) - len(failures)} if len(failures) < len(found) else {}
-    for each in failures:
-        counts[each["status"]] = counts.get(each["status"], 0) + 1
-    texts = {status: f"{count} {status}" for status, count in counts.items()}
-    if failures:
-        texts[failures[0]["status"]] += f" ({failures[0]['reason'].rstrip('.')})"
-    return ", ".join(texts.values())
+    texts = [f"{len(found) - len(failures)} {OK}"] if len(failures) < len(found) else []
+    for status in dict.fromkeys(each["status"] for each in failures):
+        reasons = [each["reason"] for each in failures if each["status"] == status]
+        texts.append(f"{len(reasons)} {status} ({some(reasons)})")
+    return ", ".join(texts)
+
+
+def some(reasons: list[str]) -> str:
+    """Return the first of different reasons, and how many others there are.
+
+    Examples
+    --------
+    >>> some(["no GPU.", "no GPU.", "no MPI"]), some(list("abcde"))
+    ('no GPU; no MPI', 'a; b; c; and 2 other reasons')
+    """
+    different = list(dict.fromkeys(reason.rstrip(".") for reason in reasons))
+    others = len(different) - _MOST_REASONS
+    told = [*different[:_MOST_REASONS], f"and {others} other reason{'s' if others > 1 else ''}"]
+    return "; ".join(told if others > 0 else different)
 
 
 def tried(measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:

@@ -203,6 +203,7 @@ def show(
     except OSError as error:
         raise InputError(f"{output}: cannot be made ({error.strerror}); give another --output") from None
     written: list[Path] = []
+    any_shown = False
     for program, module in chosen.items():
         recorded = recorded_rows(source, module.NEEDS)
         lacks = _lacks(recorded, source, module.NEEDS)
@@ -217,7 +218,8 @@ def show(
             beside = [recorded_rows(source, module.BESIDE)] if hasattr(module, "BESIDE") else []
             module.show(recorded, target, *beside)
         written += target.written
-    if not written:
+        any_shown = True
+    if not any_shown:
         raise InputError(f"{source} holds no rows that anything draws; 'cpms run NAME --output {source}' first")
     return written
 

@@ -81,7 +81,8 @@ def _complain(path: Path, found: list[rows.Row]) -> None:
     """Raise an error where cells had bad input, or none of them could be measured here."""
     bad = [row for row in found if row["status"] == outcome.BAD_INPUT]
     if bad:
-        raise InputError(f"{path}: {_cells(len(bad))} could not run: {bad[0]['reason']}")
+        reasons = outcome.some([row["reason"] for row in bad])
+        raise InputError(f"{path}: {_cells(len(bad))} could not run: {reasons}")
     if found and not any(map(outcome.measured, found)):
         reason = outcome.why_not(found[0])
         kind = UnavailableError if reason["status"] == "unavailable" else UnsupportedError

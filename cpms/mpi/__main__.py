@@ -30,7 +30,7 @@ from cpms.roundoff import error_bound
 from cpms.scalars import finite, shown
 from cpms.solve import METHODS, resolved_layout
 from cpms.stopping import Stopping
-from cpms.teleport import teleport_distribution
+from cpms.teleport import nodes_named, teleport_distribution
 from cpms.writing import check_writable, replacing
 
 _OF_WHOLE = {option: POSSIBLE[option] for option in ("symmetric", "weights", "ids")}
@@ -71,7 +71,9 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--tol", type=float, default=1e-10)
     parser.add_argument("--norm", choices=("l1", "l2", "linf"), default="l1")
     parser.add_argument("--max-iterations", type=int, default=1000, metavar="N")
-    parser.add_argument("--personalize", metavar="NODE[,NODE…]", help="teleport to these nodes only")
+    parser.add_argument(
+        "--personalize", metavar="NODE[,NODE…]", help="teleport to these nodes only, quotes around one that has commas"
+    )
     parser.add_argument("--dangling", choices=("teleport", "uniform"), default="teleport")
     parser.add_argument("--top", type=int, default=10, metavar="K", help="how many of the highest to list")
     parser.add_argument("--output", type=Path, metavar="FILE.npy", help="write all ranks")
@@ -109,7 +111,7 @@ def _ranked(arguments: argparse.Namespace) -> int:
     rows = reading.read(arguments.graph, communicator, whole=arguments.whole, **options)
     load_s = time.perf_counter() - began
     nodes = arguments.personalize
-    teleport = None if nodes is None else teleport_distribution(rows, nodes.split(","))
+    teleport = None if nodes is None else teleport_distribution(rows, nodes_named(nodes))
     problem = Problem(rows, arguments.damping, teleport, arguments.dangling)
     layout = layout_there(arguments.local, resolved_layout(rows, arguments.layout))
     solved = [

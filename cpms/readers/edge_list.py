@@ -18,7 +18,7 @@ from cpms.errors import InputError
 from cpms.graph import LARGEST_ID, Graph, Ints
 from cpms.readers.assemble import assemble
 from cpms.readers.edge_list_form import EdgeListForm, bare, skip_byte_order_mark, sniff
-from cpms.readers.entries import Block, LineForm, check_weights, checked_blocks
+from cpms.readers.entries import IGNORED, Block, LineForm, check_weights, checked_blocks
 from cpms.readers.memory import graph_bytes, require_memory
 from cpms.readers.named_edges import read_named
 from cpms.readers.options import ReadOptions
@@ -67,7 +67,14 @@ def read(path: Path, options: ReadOptions) -> Graph:
 def _read_numbered(stream: Stream, form: EdgeListForm, name: str, options: ReadOptions) -> Graph:
     use_weights = form.valued and options.weights == "auto"
     labelled = form.valued and not use_weights
-    line_form = LineForm(valued=use_weights, labelled=labelled, comma=form.separator == ",", low=0, high=LARGEST_ID)
+    line_form = LineForm(
+        valued=use_weights,
+        labelled=labelled,
+        comma=form.separator == ",",
+        low=0,
+        high=LARGEST_ID,
+        advice=IGNORED,
+    )
     sources, targets, weights = [], [], []
     edges = 0
     for block in checked_blocks(stream, line_form, form.header_lines + 1, clean=bare):

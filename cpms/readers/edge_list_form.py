@@ -123,10 +123,14 @@ def _separator(lines: list[tuple[int, str]], label: str) -> str | None:
     best = max(candidates, key=fitting)
     if fitting(best) == 0:
         number, text = lines[0]
-        fields = max(len(split(text, separator)) for separator in candidates)
+        if "\r" in text:
+            raise InputError(f"{label}, line {number}: carriage returns end its lines; put line feeds in their place")
+        row = max((split(text, separator) for separator in candidates), key=len)
+        empty = sum(not field for field in row)
+        found = f"{len(row)} fields, {empty} of them empty," if empty else f"{len(row)} fields"
         raise InputError(
-            f"{label}, line {number}: {fields} fields where 2 or 3 belong (source, target, perhaps weight); "
-            "keep these columns alone, none of them empty, with blanks, tabs or commas between them"
+            f"{label}, line {number}: {found} where 2 or 3 belong (source, target, perhaps weight); "
+            "keep these columns alone, with blanks, tabs or commas between them"
         )
     if best == ";":
         raise InputError(f"{label}: semicolons separate its fields; put commas or tabs in their place")

@@ -19,6 +19,8 @@ from cpms.errors import InputError
 from cpms.readers.stream import Stream
 
 _LF, _CR, _TAB, _SPACE, _COMMA, _POINT, _MINUS, _PLUS = b"\n\r\t ,.-+"
+IGNORED = " (weights='ignore', --weights ignore, uses the pattern alone)"
+"""What errors of weights add where a reader need not read them."""
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 _INTEGER = re.compile(r"-?\d+", re.ASCII)
 
@@ -37,6 +39,8 @@ class LineForm:
         Smallest and largest id possible, below 2**59.
     labelled : bool
         Whether one field of any kind may follow the two ids instead.
+    advice : str
+        What an error adds where what follows them is no number.
     """
 
     valued: bool
@@ -44,6 +48,7 @@ class LineForm:
     low: int
     high: int
     labelled: bool = False
+    advice: str = ""
 
 
 @numba.njit(inline="always")  # type: ignore[untyped-decorator, unused-ignore]
@@ -163,7 +168,7 @@ def fault(line: str, form: LineForm) -> str | None:
         if len(node.lstrip("0")) > 18 or not form.low <= int(node) <= form.high:
             return f"node id {shown(node)} is out of range; ids run from {form.low} to {form.high}"
     if form.valued and not NUMBER.fullmatch(found[2]):
-        return f"{shown(found[2])} is not a finite decimal number"
+        return f"{shown(found[2])} is not a finite decimal number{form.advice}"
     return None
 
 
@@ -220,5 +225,5 @@ def check_weights(weights: npt.NDArray[np.float64], block: Block, label: str) ->
     if len(wrong):
         raise InputError(
             f"{label}, line {block.line_of(int(wrong[0]))}: weight {weights[wrong[0]]}; weights must be "
-            "positive and finite (weights='ignore', --weights ignore, uses the pattern alone)"
+            f"positive and finite{IGNORED}"
         )

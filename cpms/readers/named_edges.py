@@ -14,7 +14,7 @@ from cpms.errors import InputError
 from cpms.graph import Graph
 from cpms.readers.assemble import assemble
 from cpms.readers.edge_list_form import EdgeListForm, without_comments
-from cpms.readers.entries import NUMBER, shown
+from cpms.readers.entries import IGNORED, NUMBER, shown
 from cpms.readers.memory import graph_bytes, require_memory
 from cpms.readers.options import ReadOptions
 from cpms.readers.stream import Stream
@@ -123,11 +123,8 @@ def _decoded(block: bytes, label: str, first: int) -> list[str]:
 
 def _weight(text: str, where: str) -> float:
     if not NUMBER.fullmatch(text):
-        raise InputError(f"{where}: {shown(text)} is not a finite decimal number")
+        raise InputError(f"{where}: {shown(text)} is not a finite decimal number{IGNORED}")
     weight = float(text)
     if not 0 < weight < math.inf:
-        raise InputError(
-            f"{where}: weight {weight}; weights must be positive and finite (weights='ignore', --weights ignore, uses "
-            "the pattern alone)"
-        )
+        raise InputError(f"{where}: weight {weight}; weights must be positive and finite{IGNORED}")
     return weight
