@@ -99,8 +99,10 @@ def select(edges: Compressed, keep: npt.NDArray[np.bool_]) -> Compressed:
 
 
 def sum_duplicates(edges: Compressed) -> Compressed:
-    """Join repeated edges into one whose weight is their sum; ones become counts."""
+    """Join repeated edges into one whose weight is their sum; ones become counts, if any are repeated."""
     first = ~is_duplicate(edges)
+    if edges.weights is None and first.all():
+        return edges
     weights = np.ones(len(edges.sources)) if edges.weights is None else edges.weights
     starts = np.flatnonzero(first)
     sums = np.add.reduceat(weights, starts) if len(starts) else weights

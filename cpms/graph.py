@@ -217,13 +217,13 @@ class Graph:
             edge = compress.select(edge, ~compress.is_self_loop(edge))
         elif self_loops != "keep":
             raise InputError(f"self_loops is {self_loops!r}; it can be 'keep' or 'drop'")
-        if duplicates == "sum" and (edge.weights is not None or compress.is_duplicate(edge).any()):
+        if duplicates == "sum":
             edge = compress.sum_duplicates(edge)
             if edge.weights is not None and not np.isfinite(edge.weights).all():
                 raise InputError("the weights of a repeated edge add up to infinity; scale them down")
         elif duplicates == "drop":
             edge = compress.select(edge, ~compress.is_duplicate(edge))
-        elif duplicates not in ("keep", "sum"):
+        elif duplicates != "keep":
             raise InputError(f"duplicates is {duplicates!r}; it can be 'keep', 'drop' or 'sum'")
         return cls(*edge, name, first_id, node_names, stand_in_for=stand_in_for)
 

@@ -280,8 +280,7 @@ def fill_values(sources: Any, graph: Graph, values: Any, numbering: Numbering | 
     if sources.size == 0:
         return
     backend = current()
-    left = graph.out_degree.astype(np.uint32) if graph.weights is None else graph.out_weight
-    divisors = backend.upload(left)
+    divisors = out_degree(graph) if graph.weights is None else backend.upload(graph.out_weight)
     if numbering is not None:
         divisors = divisors[numbering.order]
     shares = backend.arrays.zeros(vector_length(graph.nodes), np.float64)

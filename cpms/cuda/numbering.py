@@ -42,21 +42,24 @@ class Numbering:
     @classmethod
     def of_order(cls, order: Any) -> Numbering:
         """Return the numbering in which nodes lie in this order, a device array of any integers."""
-        arrays, order = current().arrays, order.astype(np.uint32)
+        arrays, order = current().arrays, order.astype(np.uint32, copy=False)
         place = arrays.empty(len(order), np.uint32)
         place[order] = arrays.arange(len(order), dtype=np.uint32)
         return cls(order, place)
 
 
-def chosen(graph: Graph, degree: Any | None = None) -> Numbering | None:
+def chosen(graph: Graph, degree: Any) -> Numbering | None:
     """Return the order by out-degree if samples of the edges touch far fewer sectors in it, else None.
 
-    ``degree`` are the out-degrees, a device array, where they are there already.
+    Parameters
+    ----------
+    graph : Graph
+    degree : device array of uint32, shape (nodes,)
+        Out-degrees.
     """
     if graph.edges < _LEAST_EDGES:
         return None
     arrays, upload = current().arrays, current().upload
-    degree = upload(graph.out_degree.astype(np.uint32)) if degree is None else degree
     if not _skewed(degree, graph.edges):
         return None
     # 16-bit keys are sorted by their digits.

@@ -161,12 +161,9 @@ def _looked(kernel: Variant, at: _Levelled, cost: Cost, *more: Any) -> Levels:
 
 
 def _peeled(level: Any, before: Levels, behind: Levels, chosen: numbering.Numbering | None) -> Peel:
-    arrays, nodes = current().arrays, len(level)
-    order = _order(level, len(before), len(behind), chosen)
-    place = arrays.empty(nodes, np.uint32)
-    place[order] = arrays.arange(nodes, dtype=np.uint32)
-    core = nodes - _rows(before) - _rows(behind)
-    return Peel(order, place, core, before[:, 0].tolist(), behind[::-1, 0].tolist())
+    lie = numbering.Numbering.of_order(_order(level, len(before), len(behind), chosen))
+    core = len(level) - _rows(before) - _rows(behind)
+    return Peel(lie.order, lie.place, core, before[:, 0].tolist(), behind[::-1, 0].tolist())
 
 
 def _rows(levels: Levels) -> int:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 from cpms.cuda import batch, launch_norms, peeled, room, segmented, variants, vectors
 from cpms.cuda import numbering as numbers
+from cpms.cuda.arrange import out_degree
 from cpms.cuda.backend import current
 from cpms.cuda.batch import CudaBatch
 from cpms.cuda.batch_refinement import CudaRefiningBatch
@@ -210,7 +211,9 @@ class CudaEngine(Engine):
         current().compile(needed_variants(kernel, storage, pattern=layout == "pattern"))
         needed_bytes = most_bytes(problem.graph, storage, layout)
         with current().memory_for(f"{problem.graph.name} in layout {layout!r}", needed_bytes):
-            numbering = numbers.chosen(problem.graph) if kernel == "spmv_csr_balanced" else None
+            numbering = None
+            if kernel == "spmv_csr_balanced":
+                numbering = numbers.chosen(problem.graph, out_degree(problem.graph))
             matrix = _build(kernel, problem.graph, None if layout == "pattern" else storage, numbering)
             work = Work.of(problem, pattern=layout == "pattern", numbering=numbering)
             return CudaOperator.of(problem, storage, kernel, matrix, work)

@@ -81,6 +81,18 @@ def split(text: str, separator: str | None) -> list[str]:
     return [field.strip(' \t\r"') for field in fields]
 
 
+def counted(row: list[str]) -> str:
+    """Say how many fields a line has, for a message.
+
+    Examples
+    --------
+    >>> counted(["0"]), counted(["0", "1", ""])
+    ('1 fields', '3 fields, 1 of them empty,')
+    """
+    empty = sum(not field for field in row)
+    return f"{len(row)} fields, {empty} of them empty," if empty else f"{len(row)} fields"
+
+
 def without_comments(block: bytes) -> bytes:
     """Return whole lines with the comment lines among them emptied."""
     if block.startswith(_COMMENT_MARKS) or any(b"\n" + mark in block for mark in _COMMENT_MARKS):
@@ -126,10 +138,8 @@ def _separator(lines: list[tuple[int, str]], label: str) -> str | None:
         if "\r" in text:
             raise InputError(f"{label}, line {number}: carriage returns end its lines; put line feeds in their place")
         row = max((split(text, separator) for separator in candidates), key=len)
-        empty = sum(not field for field in row)
-        found = f"{len(row)} fields, {empty} of them empty," if empty else f"{len(row)} fields"
         raise InputError(
-            f"{label}, line {number}: {found} where 2 or 3 belong (source, target, perhaps weight); "
+            f"{label}, line {number}: {counted(row)} where 2 or 3 belong (source, target, perhaps weight); "
             "keep these columns alone, with blanks, tabs or commas between them"
         )
     if best == ";":

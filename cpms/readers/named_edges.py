@@ -13,7 +13,7 @@ import numpy.typing as npt
 from cpms.errors import InputError
 from cpms.graph import Graph
 from cpms.readers.assemble import assemble
-from cpms.readers.edge_list_form import EdgeListForm, without_comments
+from cpms.readers.edge_list_form import EdgeListForm, counted, without_comments
 from cpms.readers.entries import IGNORED, NUMBER, shown
 from cpms.readers.memory import graph_bytes, require_memory
 from cpms.readers.options import ReadOptions
@@ -83,9 +83,8 @@ def _checked(rows: Rows, valued: bool, label: str) -> Rows:
         if len(row) == fields and row[0] and row[1]:
             yield line, row
         elif any(row):
-            empty, meaning = sum(not field for field in row), "source, target, weight" if valued else "source, target"
-            found = f"{len(row)} fields, {empty} of them empty," if empty else f"{len(row)} fields"
-            raise InputError(f"{label}, line {line}: {found} where {fields} belong ({meaning})")
+            meaning = "source, target, weight" if valued else "source, target"
+            raise InputError(f"{label}, line {line}: {counted(row)} where {fields} belong ({meaning})")
 
 
 def _rows(lines: list[str], separator: str | None, label: str, first: int) -> Rows:

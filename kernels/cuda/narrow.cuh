@@ -65,18 +65,10 @@ struct Narrow<Packed<E, M, rounding>> {
         using Store = Quantiser<E, M, rounding>;
         Run<Each * width / 8> run{};
 #if defined(__CUDA_ARCH__)
-        constexpr bool by_pairs = rounding == Rounding::nearest && E == 5 && Each > 1 &&
-                                  ((M == 10 && __CUDA_ARCH__ >= 800) || (M == 2 && __CUDA_ARCH__ >= 890));
-        if constexpr (by_pairs) {
+        if constexpr (Store::by_pairs && Each > 1) {
 #pragma unroll
             for (int k = 0; k < Each; k += 2) {
-                if constexpr (M == 10) {
-                    asm("cvt.rn.satfinite.f16x2.f32 %0, %1, %2;" : "=r"(run.word[k / 2]) : "f"(value[k + 1]), "f"(value[k]));
-                } else {
-                    u16 pair;
-                    asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(value[k + 1]), "f"(value[k]));
-                    run.word[k / 4] |= (u32)pair << 8 * (k % 4);
-                }
+                run.word[k * width / 32] |= Store::pair(value[k], value[k + 1]) << k * width % 32;
             }
         } else
 #endif

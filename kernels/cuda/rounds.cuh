@@ -147,20 +147,26 @@ struct Quantiser {
         return value_of(((u64)(1023 + bias) << 52) | (((1ull << M) - 1) << (52 - M)));
     }
 
-    static CPMS_DEVICE u32 by_single(float value) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-        if constexpr (E == 5 && M == 10 && rounding == Rounding::nearest) {
-            u32 halves;  // of a pair: one number alone would take a slower way
-            asm("cvt.rn.satfinite.f16x2.f32 %0, %1, %2;" : "=r"(halves) : "f"(0.0f), "f"(value));
+#if defined(__CUDA_ARCH__)
+    // Whether the device rounds two numbers at a time by itself, as by_single does one.
+    static constexpr bool by_pairs = E == 5 && rounding == Rounding::nearest &&
+                                     ((M == 10 && __CUDA_ARCH__ >= 800) || (M == 2 && __CUDA_ARCH__ >= 890));
+    static CPMS_DEVICE u32 pair(float first, float second) {
+        if constexpr (M == 10) {
+            u32 halves;
+            asm("cvt.rn.satfinite.f16x2.f32 %0, %1, %2;" : "=r"(halves) : "f"(second), "f"(first));
             return halves;
+        } else {
+            u16 bytes;
+            asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(bytes) : "f"(second), "f"(first));
+            return bytes;
         }
+    }
 #endif
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
-        if constexpr (E == 5 && M == 2 && rounding == Rounding::nearest) {
-            u16 pair;
-            asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(0.0f), "f"(value));
-            return pair;
-        }
+
+    static CPMS_DEVICE u32 by_single(float value) {
+#if defined(__CUDA_ARCH__)
+        if constexpr (by_pairs) return pair(value, 0.0f);  // one number alone would take a slower way
 #endif
         constexpr u32 limit = ((u32)(127 + bias) << 23) | (((1u << M) - 1) << (23 - M));
         const u32 bits = bits_of_single(value), sign = bits >> 31 << (E + M);

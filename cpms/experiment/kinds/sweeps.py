@@ -13,6 +13,7 @@ from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, mod
 
 from cpms import engines
 from cpms.cuda import numbering
+from cpms.cuda.arrange import out_degree
 from cpms.cuda.backend import current
 from cpms.cuda.peeled import merged_core
 from cpms.cuda.refinement import CudaRefinement
@@ -116,7 +117,7 @@ def _arranged(problem: Problem, lie: dict[str, Any], cell: Cell) -> list[dict[st
     given = Lie.model_validate(lie)
     began = time.perf_counter()
     if given.renumber:
-        numbering.chosen(problem.graph)
+        numbering.chosen(problem.graph, out_degree(problem.graph))
     numbering_s = time.perf_counter() - began
     rounds = merged_core(problem) if given.merge else CudaRefinement.of(problem, given.arrangement())
     first = np.full(rounds.graph.nodes, 1.0 / rounds.graph.nodes)
