@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 import time
 
-from cpms import ranking
+from cpms import ranking, threads
 from cpms.engine import Floats, Problem
 from cpms.result import Status
 from cpms.stopping import Stopping
+
+_PART = 1 << 18
+"""Values of an answer that a thread takes at a time."""
 
 
 def scaled_to_mass_one(ranks: Floats) -> bool:
@@ -16,16 +19,34 @@ def scaled_to_mass_one(ranks: Floats) -> bool:
 
     Examples
     --------
-    >>> import numpy as np
     >>> ranks = np.array([0.5, 0.75])
     >>> scaled_to_mass_one(ranks), ranks.tolist(), scaled_to_mass_one(np.array([0.5, math.inf]))
     (True, [0.4, 0.6], False)
     """
-    total = ranks.sum()
+    total = mass(ranks)
     if not 0.5 < total < 2.0:
         return False
-    ranks /= total
+
+    def scale(part: tuple[int, int]) -> None:
+        ranks[slice(*part)] /= total
+
+    threads.each(scale, _parts(ranks))
     return True
+
+
+def mass(ranks: Floats) -> float:
+    """Return the sum of an answer, by threads.
+
+    Examples
+    --------
+    >>> mass(np.array([0.5, 0.75]))
+    1.25
+    """
+    return sum(threads.each(lambda part: float(ranks[slice(*part)].sum()), _parts(ranks)))
+
+
+def _parts(ranks: Floats) -> list[tuple[int, int]]:
+    return threads.stretches(len(ranks), at_least=_PART, parts=len(ranks))
 
 
 class Referee:

@@ -14,13 +14,14 @@ from cpms.engine import Problem
 from cpms.errors import InputError
 from cpms.graph import Graph
 from cpms.largest import topk
-from cpms.roundoff import of_residual, pairwise_additions
+from cpms.roundoff import compensated_additions, of_residual
 from cpms.scalars import whole
 
 Floats = npt.NDArray[np.float64]
-_PARTS, _LEAST_PART, _MOST_PART = 16, 1 << 17, 1 << 19
-"""Into how many parts a graph is cut, if it can be, and rows and edges in one: of few, threads wait for the
-interpreter's lock more than they work, and of many each needs much memory."""
+_PARTS, _LEAST_PART, _MOST_PART = 32, 1 << 15, 1 << 19
+"""Into how many parts a graph is cut, if it can be, and rows and edges in one: to hand out a part takes as long as a
+few thousand edges."""
+_NONE = np.zeros(0)
 _TIED = 1e-9
 """Of a score: others so near are equal."""
 
@@ -110,64 +111,49 @@ def scaled_out_weight(graph: Graph) -> tuple[Floats, Floats]:
 
 
 def apply_operator(problem: Problem, x: Floats) -> Floats:
-    """Return G(x) = damping (P x + w s) + (1 - damping) v in float64, with NumPy alone.
+    """Return G(x) = damping (P x + w s) + (1 - damping) v in float64.
 
-    This is the referee: it shares no arithmetic with the engines. Threads take some rows at a time, whatever their
-    number, so that the bits are always the same and little memory is needed beside the graph.
+    This is the referee: it shares no code with the engines. Threads take some rows at a time, whatever their number, so
+    that the bits are always the same, and sums keep what rounding loses of them.
 
     Examples
     --------
     >>> apply_operator(Problem(Graph.from_edges([0], [1])), np.array([0.5, 0.5])).round(4).tolist()
     [0.2875, 0.7125]
     """
-    graph = problem.graph
-    divisor, powers = scaled_out_weight(graph)
-    share, applied = np.zeros(graph.nodes), np.zeros(graph.nodes)
-    out_degree, in_degree, size = graph.out_degree, graph.in_degree, _part_size(graph)
-    rooms: list[tuple[npt.NDArray[np.intp], Floats]] = []
-    dangling = x[graph.dangling_nodes].sum()
-
-    def divide(part: tuple[int, int]) -> None:
-        here = slice(*part)
-        np.divide(x[here], divisor[here], out=share[here], where=out_degree[here] > 0)
-
-    def add(part: tuple[int, int], sums: Floats) -> None:
-        first, last = graph.indptr[part[0]], graph.indptr[part[1]]
-        filled = np.flatnonzero(in_degree[slice(*part)])
-        if len(filled) == 0:
-            return
-        # Memory that is used again: to get it from the system would take longer than to fill it.
-        try:
-            room = rooms.pop()
-        except IndexError:
-            room = np.empty(size, np.intp), np.empty(size)
-        if len(room[0]) < last - first:
-            room = np.empty(last - first, np.intp), np.empty(last - first)
-        sources, terms = room[0][: last - first], room[1][: last - first]
-        # Not left to `take`, which would hold the interpreter's lock meanwhile.
-        sources[:] = graph.sources[first:last]
-        np.take(share, sources, out=terms, mode="clip")
-        if graph.weights is not None:
-            terms *= graph.weights[first:last] * powers.take(sources)
-        sums[filled] = np.add.reduceat(terms, graph.indptr[slice(*part)][filled] - first)
-        rooms.append(room)
-
-    def put(part: tuple[int, int]) -> None:
-        here = slice(*part)
-        sums = applied[here]
-        add(part, sums)
-        sums += dangling * _within(problem.sink_or_scalar, here)
-        sums *= problem.damping
-        sums += (1.0 - problem.damping) * _within(problem.teleport_or_scalar, here)
-
-    threads.each(divide, threads.stretches(graph.nodes, at_least=size, parts=graph.nodes))
-    threads.each(put, _parts(graph))
+    applied = np.empty(problem.graph.nodes)
+    _Recomputed(problem, x).change(applied=applied)
     return applied
 
 
-def _within(values: Floats, here: slice) -> Floats:
-    """Return the values of some nodes; one for all stays one."""
-    return values if len(values) == 1 else values[here]
+class _Recomputed:
+    """G(x), row by row."""
+
+    def __init__(self, problem: Problem, x: Floats) -> None:
+        from cpms.compensated_kernels import divide
+
+        graph, self._problem, self._x = problem.graph, problem, x
+        divisor: npt.NDArray[np.int64] | Floats = graph.out_degree
+        shares, self._powers = np.empty(graph.nodes), _NONE
+        if graph.weights is not None:
+            divisor, self._powers = scaled_out_weight(graph)
+        self._shares = shares
+        nodes = threads.stretches(graph.nodes, at_least=_part_size(graph), parts=graph.nodes)
+        self._dangling = math.fsum(threads.each(lambda part: divide(x, divisor, shares, *part), nodes))
+
+    def change(self, *, scale: float = 1.0, applied: Floats = _NONE) -> tuple[float, float, float]:
+        """Return sum, sum of squares times ``scale`` squared, and largest of |G(x) - x|; put G(x) into ``applied``."""
+        from cpms.compensated_kernels import change
+
+        problem, graph = self._problem, self._problem.graph
+        weights = _NONE if graph.weights is None else graph.weights
+        given = (
+            *(graph.indptr, graph.sources, weights, self._powers, self._shares, self._x),
+            *(problem.damping, self._dangling, problem.sink_or_scalar, problem.teleport_or_scalar, scale, applied),
+        )
+        found = threads.each(lambda part: change(*given, *part), _parts(graph))
+        totals, squares, largest = zip(*found, strict=True)
+        return math.fsum(totals), math.fsum(squares), max(largest)
 
 
 def _part_size(graph: Graph) -> int:
@@ -191,7 +177,7 @@ def residual_roundoff(graph: Graph) -> float:
     >>> residual_roundoff(Graph.from_edges([0], [1])) < 1e-14
     True
     """
-    return of_residual(pairwise_additions(max(graph.edges, graph.nodes)))
+    return of_residual(compensated_additions(max(graph.edges, graph.nodes)))
 
 
 def residual(problem: Problem, x: Floats, norm: str = "l1") -> float:
@@ -202,17 +188,11 @@ def residual(problem: Problem, x: Floats, norm: str = "l1") -> float:
     >>> residual(Problem(Graph.from_edges([0, 1], [1, 0])), np.array([0.5, 0.5]))
     0.0
     """
-    change = apply_operator(problem, x)
-
-    def compare(part: tuple[int, int]) -> None:
-        here = change[slice(*part)]
-        here -= x[slice(*part)]
-        np.abs(here, out=here)
-
-    threads.each(compare, threads.stretches(len(x), at_least=_part_size(problem.graph), parts=len(x)))
+    recomputed = _Recomputed(problem, x)
+    l1, _, largest = recomputed.change()
     if norm == "l1":
-        return float(change.sum())
-    largest = float(change.max())
+        return l1
     if norm == "linf" or not 0.0 < largest < np.inf:
         return largest
-    return largest * float(np.sqrt(((change / largest) ** 2).sum()))  # whose squares alone may be too small
+    scale = math.ldexp(1.0, -max(math.frexp(largest)[1], -1000))  # Their squares alone may be too small.
+    return math.sqrt(recomputed.change(scale=scale)[1]) / scale

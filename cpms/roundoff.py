@@ -25,6 +25,20 @@ def pairwise_additions(terms: int) -> int:
     return _BLOCK_ADDITIONS + max(0, math.ceil(math.log2(max(terms, 1) / _PAIRWISE_BLOCK)))
 
 
+def compensated_additions(terms: int) -> int:
+    """Return how many additions are off by as much as a compensated sum of so many terms, none below 0.
+
+    Its error is u of the sum and (n u)^2 of what is added up (Ogita, Rump and Oishi, Accurate sum and dot product,
+    proposition 4.5).
+
+    Examples
+    --------
+    >>> compensated_additions(10**6), compensated_additions(2**31)
+    (3, 514)
+    """
+    return 2 + math.ceil(terms * terms * UNIT)
+
+
 def of_residual(additions: int) -> float:
     """Return how much ||G(x) - x||_1 may be off, for x of mass 1 whose terms pass so many additions within a row.
 

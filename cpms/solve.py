@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, get_args
 
 from cpms import engines, ranking
-from cpms.certify import Referee
+from cpms.certify import Referee, mass
 from cpms.engine import DanglingRule, Floats, Norm, Operator, Problem
 from cpms.errors import InputError, UnsupportedError
 from cpms.format import FP64, Format, format_of
@@ -163,7 +163,7 @@ def pagerank(
         norm=norm,
         residual_l1=residual_l1,
         residual_roundoff=ranking.residual_roundoff(graph),
-        mass=float(ranks.sum()),
+        mass=mass(ranks),
         prepare_s=prepared - began,
         solve_s=solve_s,
         certify_s=referee.seconds,

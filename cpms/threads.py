@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from functools import lru_cache
 from threading import Lock, local
 from typing import TypeVar
@@ -117,6 +117,24 @@ def _all_at_once(work: Callable[[int, int], Answer], lanes: int) -> list[Answer]
         return [future.result() for future in futures]
     finally:
         wait(futures)
+
+
+@contextmanager
+def beside(work: Callable[[], object]) -> Iterator[None]:
+    """Do ``work`` in a thread while the block runs; what that raises is raised at the end of the block.
+
+    Examples
+    --------
+    >>> done = []
+    >>> with beside(lambda: done.append(1)):
+    ...     pass
+    >>> done
+    [1]
+    """
+    with ThreadPoolExecutor(1, thread_name_prefix="cpms-beside") as pool:
+        done = pool.submit(copy_context().run, work)
+        yield
+    done.result()
 
 
 def stretches(length: int, *, at_least: int, parts: int) -> list[tuple[int, int]]:

@@ -301,6 +301,12 @@ def test_a_sector_that_a_step_gathers_counts_once(backend, value_bytes, values):
         assert found == pytest.approx(expected, rel=1e-12)
 
 
+@pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
+def test_edges_are_counted_by_source(backend, graph):
+    degree = arrange.out_degree(graph, arrange.OnDevice.of(graph))
+    assert np.asarray(backend.to_host(degree)).tolist() == graph.out_degree.tolist()
+
+
 @pytest.mark.parametrize("cache_bytes", [0, 1 << 40])
 @pytest.mark.parametrize("steps", [1, 2, 3, 64])
 def test_rows_may_lie_in_any_number_of_tasks(backend, monkeypatch, steps, cache_bytes):

@@ -81,16 +81,18 @@ def test_kendall_tau_is_that_of_scipy_over_the_top():
     assert ranking.kendall_tau(a, b, 10) == pytest.approx(scipy.stats.kendalltau(a[top], b[top]).statistic)
 
 
-@given(problems(), st.sampled_from([1, 2, 3, 7, 1 << 22]), st.sampled_from([1, 3]))
-def test_the_operator_is_its_definition_in_exact_arithmetic(given_problem, part, count):
+@given(problems(), st.sampled_from([1, 2, 3, 7, 1 << 22]))
+def test_the_operator_is_its_definition_in_exact_arithmetic(given_problem, part):
     problem, x = given_problem
-    at_once, residual = ranking.apply_operator(problem, x), ranking.residual(problem, x)
-    with patch.object(ranking, "_part_size", lambda _: part), threads.limited(count):
+    found = []
+    with patch.object(ranking, "_part_size", lambda _: part):
+        for count in (1, 3):
+            with threads.limited(count):
+                found.append((ranking.apply_operator(problem, x).tobytes(), ranking.residual(problem, x)))
         swept = ranking.apply_operator(problem, x)
-        assert ranking.residual(problem, x) == residual
-    assert swept.tobytes() == at_once.tobytes()
+    assert found[0] == found[1]
     expected = exact_sweep(problem, x)
-    np.testing.assert_allclose(swept, [float(value) for value in expected], rtol=1e-13, atol=1e-17)
+    np.testing.assert_allclose(swept, [float(value) for value in expected], rtol=1e-15, atol=1e-17)
 
 
 @given(graphs(), st.integers(1, 9))

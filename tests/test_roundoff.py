@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import cpms
@@ -18,7 +18,7 @@ from cpms.engines._cpu_batch import CpuBatch
 from cpms.engines._cpu_refinement import CpuRefinement
 from cpms.format import FP64
 from cpms.precision import FLOAT64
-from cpms.roundoff import ROW_BLOCK, UNIT, error_bound, of_residual, pairwise_additions
+from cpms.roundoff import ROW_BLOCK, UNIT, compensated_additions, error_bound, of_residual, pairwise_additions
 from cpms.stopping import Stopping
 from cpms.weight_sums import WeightSums
 
@@ -78,6 +78,17 @@ def test_sums_of_weights_that_outgrow_float64_are_infinite():
     assert sums.rounded().tolist() == [math.inf]
 
 
+@given(st.lists(st.floats(0.0, 1e300), min_size=1, max_size=200))
+@example([1.0, *[1.1e-16] * 199])
+@example([1e-16] * 150 + [1.0] * 50)
+def test_compensated_sums_lose_no_more_than_is_said(values):
+    found = np.empty(1)
+    sources = np.arange(len(values))
+    flow(np.array([0, len(values)]), sources, np.zeros(0), np.zeros(0), np.array(values), found, 0, 0, 1)
+    exact = sum(map(Fraction, values))
+    assert abs(Fraction(found[0]) - exact) <= compensated_additions(len(values)) * Fraction(UNIT) * exact
+
+
 def test_referees_of_ranks_lose_nothing_of_long_rows():
     values = small_tail()
     found = np.empty(1)
@@ -86,7 +97,7 @@ def test_referees_of_ranks_lose_nothing_of_long_rows():
     assert found[0] == math.fsum(values)
 
 
-def test_referees_of_batches_lose_little_of_long_rows():
+def test_referees_lose_little_of_long_rows():
     tail = small_tail()
     nodes = len(tail) + 1
     graph = Graph.from_edges(np.arange(1, nodes), np.zeros(len(tail), int), nodes=nodes)
@@ -104,18 +115,22 @@ def test_referees_of_batches_lose_little_of_long_rows():
     assert abs(ranking.residual(problem, ranks) - exact) <= ranking.residual_roundoff(graph) < referee.roundoff
 
 
-def test_referees_of_batches_lose_little_of_many_dangling_nodes():
+def test_referees_lose_little_of_many_dangling_nodes():
     """Added up node after node, what each has vanishes beside the first; what they lose goes to node 1."""
     tail = small_tail()
     graph = Graph.from_edges([0, 1], [0, 1], nodes=len(tail) + 2)
     ranks = np.append([0.25, 0.0], tail)
     ranks /= ranks.sum()
     query, referee = Query(np.array([1]), np.ones(1)), BatchReferee(Problem(graph), Stopping(norm="linf"))
+    exact = 0.15 + 0.85 * math.fsum(ranks[2:])
     for found in referee._residuals([query, query], [ranks, ranks]):
-        assert found["linf"] == pytest.approx(0.15 + 0.85 * math.fsum(ranks[2:]), rel=0.0, abs=referee.roundoff)
+        assert found["linf"] == pytest.approx(exact, rel=0.0, abs=referee.roundoff)
+    alone = Problem(graph, teleport=np.eye(1, graph.nodes, 1)[0])
+    found = ranking.residual(alone, ranks, "linf")
+    assert found == pytest.approx(exact, rel=0.0, abs=ranking.residual_roundoff(graph))
 
 
-def test_referees_of_batches_lose_little_of_many_changes():
+def test_referees_lose_little_of_many_changes():
     """Each node's change is some of its own teleport: beside the first, the others vanish one by one."""
     tail = small_tail()
     graph = Graph.from_edges([], [], nodes=len(tail) + 1)
@@ -123,6 +138,8 @@ def test_referees_of_batches_lose_little_of_many_changes():
     query, referee = Query(np.flatnonzero(weights), weights[1:]), BatchReferee(Problem(graph), Stopping())
     for found in referee._residuals([query, query], [ranks, ranks]):
         assert found["l1"] == pytest.approx(2.0, rel=0.0, abs=referee.roundoff)
+    found = ranking.residual(Problem(graph, teleport=weights), ranks)
+    assert found == pytest.approx(2.0, rel=0.0, abs=ranking.residual_roundoff(graph))
 
 
 def exact_residual(problem, ranks):

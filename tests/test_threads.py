@@ -108,3 +108,25 @@ raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_a_forked_process_has_threads_of_its_own():
     assert subprocess.run([sys.executable, "-W", "ignore", "-c", FORKED], timeout=60, check=False).returncode == 0
+
+
+def test_work_beside_a_block_has_its_limit_and_ends_before_it_does():
+    begun, goes_on, seen = threading.Event(), threading.Event(), []
+
+    def work():
+        begun.set()
+        assert goes_on.wait(60)
+        seen.append(threads.available())
+
+    with threads.limited(3), threads.beside(work):
+        assert begun.wait(60)
+        assert seen == []
+        goes_on.set()
+    assert seen == [3]
+
+
+def test_errors_beside_a_block_come_out_of_it():
+    with pytest.raises(ZeroDivisionError), threads.beside(lambda: 1 // 0):
+        pass
+    with pytest.raises(KeyError), threads.beside(lambda: 1 // 0):
+        raise KeyError

@@ -245,9 +245,14 @@ def uploaded(rows: Rows) -> tuple[Any, Any]:
     return upload(rows.indptr).astype(np.uint32, copy=False), upload(rows.sources.view(np.uint32))
 
 
-def out_degree(graph: Graph) -> Any:
-    """Return the out-degree of each node, as a device array of uint32."""
-    return current().upload(graph.out_degree).astype(np.uint32)
+def out_degree(graph: Graph, rows: Rows | None = None) -> Any:
+    """Return the out-degree of each node, a device array of uint32; counted there of rows that are there."""
+    if not isinstance(rows, OnDevice):
+        return current().upload(graph.out_degree).astype(np.uint32)
+    counts = current().arrays.zeros(graph.nodes, np.uint32)
+    arguments = rows.sources, np.uint64(rows.edges), counts
+    current().run(Variant("count_sources"), current().spread(rows.edges), arguments)
+    return counts
 
 
 def place_columns(graph: Graph) -> tuple[Any, Any | None]:

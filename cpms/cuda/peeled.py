@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from cpms import threads
 from cpms.cuda import forecast
 from cpms.cuda.arrange import OnDevice, Slots, out_degree
 from cpms.cuda.backend import current
@@ -166,12 +167,14 @@ def prepared(problem: Problem, engine: str) -> Refinement:
     reason = too_large(problem, engine)
     if reason:
         raise UnsupportedError(reason)
-    with current().memory_for(problem.graph.name, needed_bytes(problem)):
-        rows = OnDevice.of(problem.graph)
+    graph = problem.graph
+    # The referee counts for itself, and has time to.
+    with current().memory_for(graph.name, needed_bytes(problem)), threads.beside(lambda: graph.out_degree):
+        rows = OnDevice.of(graph)
         if not problem.sends_back:
             return CudaRefinement.of(problem, rows=rows)
         current().compile([*PEELING, *MERGING, FORECAST])
-        degree, fast = out_degree(problem.graph), False
+        degree, fast = out_degree(graph, rows), False
         try:
             fast = _fades_fast(problem, rows, degree)
             found = _peeled(problem, rows, degree, fades_fast=fast)

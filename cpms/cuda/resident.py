@@ -117,7 +117,7 @@ class ResidentGraph:
         """
         upload, graph = current().upload, problem.graph
         rows = rows or graph
-        degree = arrange.out_degree(graph)
+        degree = arrange.out_degree(graph, rows)
         chosen = numbering.chosen(graph, degree) if arrangement.renumber else None
 
         def placed(values: Any) -> Any:

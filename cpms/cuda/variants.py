@@ -43,6 +43,7 @@ _FILES = {
     "mark_ends": "arrange.cu",
     "count_ends": "arrange.cu",
     "count_lines": "arrange.cu",
+    "count_sources": "arrange.cu",
     "place_columns": "arrange.cu",
     "fill_values": "arrange.cu",
     "find_heads": "codes.cu",
@@ -516,7 +517,10 @@ def topk(real: str, most: int) -> Variant:
 TOPK_SIZES = (16, 32, 64, 128, 256, 512, 1024)
 """Lengths of the lists that `topk` merges; shorter ones would save nothing."""
 ARRANGING = tuple(
-    map(Variant, ("place_edges", "mark_ends", "count_ends", "count_lines", "place_columns", "fill_values"))
+    map(
+        Variant,
+        ("place_edges", "mark_ends", "count_ends", "count_lines", "count_sources", "place_columns", "fill_values"),
+    )
 )
 GATHERS = {
     8: Variant("gather", ("u8",), ("unsigned char",)),

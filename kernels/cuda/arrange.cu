@@ -52,6 +52,12 @@ CPMS_DEVICE void count_lines(const u32* sources, u32 steps, u32 line_values, u16
     }
 }
 
+// Adds how many edges leave each node.
+CPMS_DEVICE void count_sources(const u32* sources, u64 edges, u32* counts) {
+    const u64 threads = (u64)gridDim.x * blockDim.x;
+    for (u64 k = (u64)blockIdx.x * blockDim.x + threadIdx.x; k < edges; k += threads) atomicAdd(counts + sources[k], 1u);
+}
+
 // Entry c of row j goes to c * length + j; everything else is `nowhere`, with weight 0.
 CPMS_DEVICE void place_columns(const u32* starts, const u32* sources, const double* weights, u32 rows,
                                u32 width, u32 length, u32 nowhere, u32* out_sources, double* out_weights) {
@@ -98,6 +104,11 @@ CPMS_DEVICE void fill_values(const u32* sources, const double* shares, u64 entri
     extern "C" __global__ void __launch_bounds__(256)                                                 \
         NAME(const unsigned* sources, unsigned steps, unsigned line_values, unsigned short* touched) { \
         cpms::count_lines(sources, steps, line_values, touched);                                      \
+    }
+#define CPMS_COUNT_SOURCES(NAME)                                                                      \
+    extern "C" __global__ void __launch_bounds__(256)                                                 \
+        NAME(const unsigned* sources, unsigned long long edges, unsigned* counts) {                   \
+        cpms::count_sources(sources, edges, counts);                                                  \
     }
 #define CPMS_PLACE_COLUMNS(NAME)                                                                      \
     extern "C" __global__ void __launch_bounds__(256)                                                 \
