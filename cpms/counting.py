@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
@@ -19,7 +17,7 @@ _PART = 1 << 18
 def occurrences(numbers: npt.NDArray[np.integer], below: int) -> npt.NDArray[np.int64]:
     """Return how often each number from 0 on occurs, int64, shape (below,).
 
-    Threads count a part of the numbers each, as many as need no more memory than the numbers have.
+    Threads count a part of the numbers each, in bytes: as many as need no more memory than the numbers have.
 
     Parameters
     ----------
@@ -40,24 +38,22 @@ def occurrences(numbers: npt.NDArray[np.integer], below: int) -> npt.NDArray[np.
     if len(numbers) < _LEAST:
         few = np.bincount(numbers, minlength=below)
         return _checked(few, len(few) - below, below)
-    from cpms.counting_kernels import count_each
+    from cpms.counting_kernels import add_counts, add_full, count_each
 
-    word = np.int32 if len(numbers) < 1 << 31 else np.int64
-    most = max(1, min(threads.available(), len(numbers) // max(1, below)))
+    lanes = max(1, min(threads.available(), numbers.nbytes // max(1, below)))
+    counts, sums = np.zeros((lanes, below), np.uint8), np.empty(below, np.int64)
 
-    def counted(part: tuple[int, int]) -> tuple[npt.NDArray[Any], int]:
-        counts: npt.NDArray[Any] = np.zeros(below, word)
-        return counts, count_each(numbers[slice(*part)], counts)
+    def counted(lane: int, part: tuple[int, int]) -> tuple[int, npt.NDArray[np.int64]]:
+        full = np.empty((part[1] - part[0]) // 256, np.int64)
+        outside, times_full = count_each(numbers[slice(*part)], counts[lane], full)
+        return outside, full[:times_full]
 
-    found = threads.each(counted, threads.stretches(len(numbers), at_least=1, parts=most))
-    all_counts = np.empty(below, np.int64)
-
-    def add(part: tuple[int, int]) -> None:
-        here = slice(*part)
-        np.sum([counts[here] for counts, _ in found], axis=0, dtype=np.int64, out=all_counts[here])
-
-    threads.each(add, threads.stretches(below, at_least=_PART, parts=below))
-    return _checked(all_counts, sum(outside for _, outside in found), below)
+    parts = threads.stretches(len(numbers), at_least=1, parts=lanes)
+    found = threads.each(lambda each: counted(*each), list(enumerate(parts)))
+    threads.each(lambda part: add_counts(counts, sums, *part), threads.stretches(below, at_least=_PART, parts=below))
+    for _, full in found:
+        add_full(full, sums)
+    return _checked(sums, sum(outside for outside, _ in found), below)
 
 
 def _checked(counts: npt.NDArray[np.int64], outside: int, below: int) -> npt.NDArray[np.int64]:

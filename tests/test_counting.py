@@ -25,6 +25,17 @@ def test_counts_are_those_of_numpy(least, numbers, count, part):
     np.testing.assert_array_equal(found, np.bincount(numbers, minlength=BELOW))
 
 
+@given(
+    times=st.lists(st.sampled_from([0, 1, 255, 256, 257, 511, 512, 1000]), min_size=1, max_size=4),
+    count=st.integers(1, 4),
+    seed=st.integers(0, 9),
+)
+def test_counts_may_be_more_than_a_byte_holds(times, count, seed):
+    numbers = np.random.default_rng(seed).permutation(np.repeat(np.arange(len(times)), times))
+    with patch.object(counting, "_LEAST", 0), threads.limited(count):
+        assert counting.occurrences(numbers, len(times)).tolist() == times
+
+
 @few_or_many
 @pytest.mark.parametrize("bad", [3, 10**6])
 def test_numbers_without_a_count_are_refused(least, bad):

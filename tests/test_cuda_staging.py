@@ -1,6 +1,8 @@
 """Large arrays that come and go in parts: by a stream that works only when it is waited for, and on a GPU."""
 
 import ctypes
+import threading
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import numpy as np
@@ -18,10 +20,11 @@ class LazyStream:
     ptr = 0
 
     def __init__(self):
-        self.queue = []
+        self.queue, self.lock = [], threading.RLock()
 
     def memcpyAsync(self, to, given, size, kind, stream):  # noqa: ARG002, N802  # As CuPy has it.
-        self.queue.append(lambda: ctypes.memmove(to, given, size))
+        with self.lock:
+            self.queue.append(lambda: ctypes.memmove(to, given, size))
 
     def run_until(self, count):
         while count > 0 and self.queue:
@@ -34,12 +37,14 @@ class Event:
         self.stream, self.behind = stream, None
 
     def record(self, stream):
-        stream.queue.append(lambda: None)
-        self.behind = stream.queue[-1]
+        with stream.lock:
+            stream.queue.append(lambda: None)
+            self.behind = stream.queue[-1]
 
     def synchronize(self):
-        if self.behind in self.stream.queue:
-            self.stream.run_until(self.stream.queue.index(self.behind) + 1)
+        with self.stream.lock:
+            if self.behind in self.stream.queue:
+                self.stream.run_until(self.stream.queue.index(self.behind) + 1)
 
 
 class OnDevice:
@@ -54,7 +59,9 @@ class OnDevice:
 def lazy_staging():
     stream = LazyStream()
     runtime = SimpleNamespace(memcpyAsync=stream.memcpyAsync, memcpyHostToDevice=1, memcpyDeviceToHost=2)
-    cuda = SimpleNamespace(runtime=runtime, get_current_stream=lambda: stream, Event=lambda **_: Event(stream))
+    cuda = SimpleNamespace(
+        runtime=runtime, get_current_stream=lambda: stream, Event=lambda **_: Event(stream), Device=nullcontext
+    )
     cupy = SimpleNamespace(empty=OnDevice, ascontiguousarray=lambda array: array, cuda=cuda)
     return Staging(cupy, np.empty), stream
 
@@ -68,7 +75,6 @@ def lazy_staging():
 def test_arrays_arrive_whatever_a_stream_has_done_by_then(sizes, dtype, seed):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(staging, "_ROOM_BYTES", 64)
-        patch.setattr(staging, "_THREAD_BYTES", 16)
         staged, stream = lazy_staging()
         random = np.random.default_rng(seed)
         for size in sizes:

@@ -168,19 +168,23 @@ def prepared(problem: Problem, engine: str) -> Refinement:
     if reason:
         raise UnsupportedError(reason)
     graph = problem.graph
-    # The referee counts for itself, and has time to.
-    with current().memory_for(graph.name, needed_bytes(problem)), threads.beside(lambda: graph.out_degree):
+    with current().memory_for(graph.name, needed_bytes(problem)):
         rows = OnDevice.of(graph)
-        if not problem.sends_back:
-            return CudaRefinement.of(problem, rows=rows)
-        current().compile([*PEELING, *MERGING, FORECAST])
-        degree, fast = out_degree(graph, rows), False
-        try:
-            fast = _fades_fast(problem, rows, degree)
-            found = _peeled(problem, rows, degree, fades_fast=fast)
-        except current().out_of_memory:
-            found = None  # It takes twice what sweeps over all nodes need.
-        return found or CudaRefinement.of(problem, rows=rows, fades_fast=fast)
+        with threads.beside(lambda: graph.out_degree):  # The referee counts for itself, and has time to.
+            return _arranged(problem, rows)
+
+
+def _arranged(problem: Problem, rows: OnDevice) -> Refinement:
+    if not problem.sends_back:
+        return CudaRefinement.of(problem, rows=rows)
+    current().compile([*PEELING, *MERGING, FORECAST])
+    degree, fast = out_degree(problem.graph, rows), False
+    try:
+        fast = _fades_fast(problem, rows, degree)
+        found = _peeled(problem, rows, degree, fades_fast=fast)
+    except current().out_of_memory:
+        found = None  # It takes twice what sweeps over all nodes need.
+    return found or CudaRefinement.of(problem, rows=rows, fades_fast=fast)
 
 
 def merged_core(problem: Problem) -> CudaRefinement:

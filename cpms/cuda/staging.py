@@ -1,4 +1,4 @@
-"""Large arrays on their way to a device and back, in parts: threads copy one while another is under way.
+"""Large arrays on their way to a device and back, in parts: threads copy some while others are under way.
 
 What a driver copies itself from memory that may be paged out, it copies by one thread first.
 """
@@ -6,6 +6,8 @@ What a driver copies itself from memory that may be paged out, it copies by one 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
+from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -13,16 +15,13 @@ import numpy.typing as npt
 
 from cpms import threads
 
-Bytes = npt.NDArray[np.uint8]
-
 LEAST_BYTES = 1 << 20
 """From which parts pay."""
-_ROOM_BYTES = 1 << 24
-_THREAD_BYTES = 1 << 20
+_ROOM_BYTES, _ROOMS = 1 << 22, 16
 
 
 class Staging:
-    """Two rooms in page-locked memory, in turn; of one thread.
+    """Rooms in page-locked memory, of one thread and those that help it.
 
     Parameters
     ----------
@@ -33,56 +32,61 @@ class Staging:
 
     def __init__(self, cupy: Any, pinned: Any) -> None:
         self._cupy = cupy
-        self._rooms = [(pinned(_ROOM_BYTES, np.uint8), cupy.cuda.Event(disable_timing=True)) for _ in range(2)]
+        self._rooms: SimpleQueue[tuple[Any, Any]] = SimpleQueue()
+        for _ in range(_ROOMS):
+            self._rooms.put((pinned(_ROOM_BYTES, np.uint8), cupy.cuda.Event(disable_timing=True)))
 
     def to_device(self, values: npt.NDArray[Any]) -> Any:
         """Return a copy on the device, which later work of the current stream finds there."""
-        made = self._cupy.empty(values.shape, values.dtype)
+        made, stream, device = self._cupy.empty(values.shape, values.dtype), *self._here()
         given = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
-        for part, (room, copied) in self._parts(len(given)):
-            here = given[part]
-            _copy(here, room[: len(here)])
-            self._move(made.data.ptr + part.start, room.ctypes.data, len(here), to_device=True)
-            copied.record(self._cupy.cuda.get_current_stream())
+
+        def send(part: tuple[int, int]) -> None:
+            here = given[slice(*part)]
+            with self._room(device) as (room, copied):
+                room[: len(here)] = here
+                self._move(made.data.ptr + part[0], room.ctypes.data, len(here), stream, to_device=True)
+                copied.record(stream)
+
+        threads.each(send, _parts(given))
         return made
 
     def to_host(self, array: Any) -> npt.NDArray[Any]:
         """Return a copy in main memory, of what the current stream's work before has left."""
-        given = self._cupy.ascontiguousarray(array)
+        given, stream, device = self._cupy.ascontiguousarray(array), *self._here()
         made = np.empty(given.shape, given.dtype)
         taken = made.reshape(-1).view(np.uint8)
-        under_way: list[tuple[slice, tuple[Any, Any]]] = []
-        for part, (room, copied) in self._parts(len(taken)):
-            self._move(room.ctypes.data, given.data.ptr + part.start, part.stop - part.start, to_device=False)
-            copied.record(self._cupy.cuda.get_current_stream())
-            under_way.append((part, (room, copied)))
-            if len(under_way) > 1:
-                _arrive(taken, *under_way.pop(0))
-        for part, room in under_way:
-            _arrive(taken, part, room)
+
+        def bring(part: tuple[int, int]) -> None:
+            here = taken[slice(*part)]
+            with self._room(device) as (room, copied):
+                self._move(room.ctypes.data, given.data.ptr + part[0], len(here), stream, to_device=False)
+                copied.record(stream)
+                copied.synchronize()
+                here[:] = room[: len(here)]
+
+        threads.each(bring, _parts(taken))
         return made
 
-    def _parts(self, size: int) -> Iterator[tuple[slice, tuple[Any, Any]]]:
-        """Yield what to copy next, and a room that is free for it."""
-        for number, low in enumerate(range(0, size, _ROOM_BYTES)):
-            room, copied = self._rooms[number % 2]
-            copied.synchronize()
-            yield slice(low, min(low + _ROOM_BYTES, size)), (room, copied)
+    def _here(self) -> tuple[Any, Any]:
+        return self._cupy.cuda.get_current_stream(), self._cupy.cuda.Device()
 
-    def _move(self, to: int, given: int, size: int, *, to_device: bool) -> None:
+    @contextmanager
+    def _room(self, device: Any) -> Iterator[tuple[Any, Any]]:
+        """Lend a room that nothing is on its way to or from, and an event for what is going to be."""
+        room, copied = self._rooms.get()
+        try:
+            with device:
+                copied.synchronize()
+                yield room, copied
+        finally:
+            self._rooms.put((room, copied))
+
+    def _move(self, to: int, given: int, size: int, stream: Any, *, to_device: bool) -> None:
         runtime = self._cupy.cuda.runtime
         kind = runtime.memcpyHostToDevice if to_device else runtime.memcpyDeviceToHost
-        runtime.memcpyAsync(to, given, size, kind, self._cupy.cuda.get_current_stream().ptr)
+        runtime.memcpyAsync(to, given, size, kind, stream.ptr)
 
 
-def _arrive(taken: Bytes, part: slice, room: tuple[Any, Any]) -> None:
-    values, copied = room
-    copied.synchronize()
-    _copy(values[: part.stop - part.start], taken[part])
-
-
-def _copy(values: Bytes, to: Bytes) -> None:
-    def copy(part: tuple[int, int]) -> None:
-        to[slice(*part)] = values[slice(*part)]
-
-    threads.each(copy, threads.stretches(len(values), at_least=_THREAD_BYTES, parts=threads.available()))
+def _parts(taken: npt.NDArray[np.uint8]) -> list[tuple[int, int]]:
+    return threads.stretches(len(taken), at_least=_ROOM_BYTES, parts=len(taken))
