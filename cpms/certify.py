@@ -19,6 +19,7 @@ def scaled_to_mass_one(ranks: Floats) -> bool:
 
     Examples
     --------
+    >>> import numpy as np
     >>> ranks = np.array([0.5, 0.75])
     >>> scaled_to_mass_one(ranks), ranks.tolist(), scaled_to_mass_one(np.array([0.5, math.inf]))
     (True, [0.4, 0.6], False)
@@ -39,6 +40,7 @@ def mass(ranks: Floats) -> float:
 
     Examples
     --------
+    >>> import numpy as np
     >>> mass(np.array([0.5, 0.75]))
     1.25
     """

@@ -14,6 +14,7 @@ import numpy as np
 
 from cpms.cuda import variants as kernels
 from cpms.cuda.backend import NOTED, NOTES, RESIDENT_SHARED_BYTES, THREADS, Backend, Floats
+from cpms.cuda.parameters import Parameters
 from cpms.cuda.shape import Shape
 from cpms.cuda.staging import LEAST_BYTES, Staging
 from cpms.cuda.variants import Variant
@@ -71,6 +72,14 @@ class _OfThread(threading.local):
         # Copies into pinned memory need no staging of their own.
         rooms = [(pinned(NOTED, np.float64), cuda.Event(disable_timing=True)) for _ in range(NOTES)]
         self.rooms = itertools.cycle(rooms)
+        self._parameters: dict[str, Parameters] = {}
+
+    def parameters(self, symbol: str, given: tuple[Any, ...]) -> int:
+        """Return where a launch finds what a kernel takes; the driver has copied that once it returns."""
+        if symbol not in self._parameters:
+            self._parameters[symbol] = Parameters(given)
+        self._parameters[symbol].put(given)
+        return self._parameters[symbol].address
 
     @cached_property
     def staging(self) -> Staging:
@@ -132,7 +141,9 @@ class CudaBackend(Backend):
         key = (self.current_device(), variant.symbol)
         if key not in self._functions:
             self.compile([variant])
-        self._functions[key]((blocks,), (THREADS,), arguments)
+        where = max(1, blocks), 1, 1, THREADS, 1, 1, 0, self.arrays.cuda.get_current_stream().ptr
+        taken = self._own.parameters(variant.symbol, arguments)
+        self.arrays.cuda.driver.launchKernel(self._functions[key].kernel.ptr, *where, taken, 0)
 
     def captured(self, work: Callable[[], None]) -> Any | None:
         """Return the launches of ``work`` as a CUDA graph; None if a library refuses."""
@@ -178,15 +189,17 @@ class CudaBackend(Backend):
         return self._resident(variant)[1]
 
     def run_resident(self, variant: Variant, blocks: int, arguments: tuple[Any, ...]) -> None:
-        """Launch cooperatively; CuPy would shrink a grid that the device does not hold, and leave work undone."""
+        """Launch cooperatively."""
         function, most = self._resident(variant)
         if blocks > most:
             raise UnsupportedError(
                 f"kernel {variant.kernel} is to run in {blocks} blocks at once, but this GPU holds {most} of them; "
                 "use engine cpu"
             )
-        threads, shared = (variant.shape.threads,), variant.shared
-        function((blocks,), threads, arguments, shared_mem=shared, enable_cooperative_groups=True)
+        threads, stream = variant.shape.threads, self.arrays.cuda.get_current_stream().ptr
+        where = blocks, 1, 1, threads, 1, 1, variant.shared, stream
+        taken = self._own.parameters(variant.symbol, arguments)
+        self.arrays.cuda.driver.launchCooperativeKernel(function.ptr, *where, taken)
 
     def _resident(self, variant: Variant) -> tuple[Any, int]:
         """Return a kernel that stays, and how many blocks of it the device holds."""
