@@ -29,7 +29,7 @@ def test_every_configuration_that_ships_is_valid(path):
     assert len(experiment.cells()) > 0
 
 
-@pytest.mark.parametrize("path", sorted(folder("experiments").glob("results/*.jsonl")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted(folder("experiments").glob("results/**/*.jsonl")), ids=lambda path: path.stem)
 def test_recorded_rows_are_cells_of_the_configuration_that_ships(path):
     cells = config.read(folder("experiments") / path.with_suffix(".toml").name).cells()
     assert {row["cell"] for row in rows.read(path)} <= {rows.cell_key(cell) for cell in cells}

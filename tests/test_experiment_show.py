@@ -205,7 +205,7 @@ def test_a_program_that_draws_nothing_may_do_without(recorded, tmp_path, capsys)
 
 
 def test_recorded_rows_that_ship_are_whole():
-    for path in (folder("experiments") / "results").glob("*.jsonl"):
+    for path in (folder("experiments") / "results").rglob("*.jsonl"):
         for line in path.read_bytes().splitlines():
             assert len(json.loads(line)["cell"]) == 16
 
