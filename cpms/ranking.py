@@ -5,6 +5,7 @@ from __future__ import annotations
 import bisect
 import itertools
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -139,7 +140,7 @@ class _Recomputed:
             divisor, self._powers = scaled_out_weight(graph)
         self._shares = shares
         nodes = threads.stretches(graph.nodes, at_least=_part_size(graph), parts=graph.nodes)
-        self._dangling = math.fsum(threads.each(lambda part: divide(x, divisor, shares, *part), nodes))
+        self._dangling = _sum(threads.each(lambda part: divide(x, divisor, shares, *part), nodes))
 
     def change(self, *, scale: float = 1.0, applied: Floats = _NONE) -> tuple[float, float, float]:
         """Return sum, sum of squares times ``scale`` squared, and largest of |G(x) - x|; put G(x) into ``applied``."""
@@ -153,7 +154,14 @@ class _Recomputed:
         )
         found = threads.each(lambda part: change(*given, *part), _parts(graph))
         totals, squares, largest = zip(*found, strict=True)
-        return math.fsum(totals), math.fsum(squares), max(largest)
+        return _sum(totals), _sum(squares), max(largest)
+
+
+def _sum(numbers: Sequence[float]) -> float:
+    try:
+        return math.fsum(numbers)
+    except (OverflowError, ValueError):  # It is no number, or none that float64 has.
+        return sum(numbers)
 
 
 def _part_size(graph: Graph) -> int:
@@ -190,9 +198,9 @@ def residual(problem: Problem, x: Floats, norm: str = "l1") -> float:
     """
     recomputed = _Recomputed(problem, x)
     l1, _, largest = recomputed.change()
-    if norm == "l1":
+    if norm == "l1" or not math.isfinite(l1):
         return l1
-    if norm == "linf" or not 0.0 < largest < np.inf:
+    if norm == "linf" or largest == 0.0:
         return largest
     scale = math.ldexp(1.0, -max(math.frexp(largest)[1], -1000))  # Their squares alone may be too small.
     return math.sqrt(recomputed.change(scale=scale)[1]) / scale

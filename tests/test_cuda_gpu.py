@@ -1,12 +1,14 @@
 """What only a GPU can show: library engines, device arrays in and out, size, repeatability."""
 
+import threading
+
 import numpy as np
 import pytest
 
 import cpms
 from cpms import check, engines
+from cpms.cuda import arrange, segmented, variants
 from cpms.cuda import compile as compiling
-from cpms.cuda import segmented, variants
 from cpms.cuda.backend import current
 from cpms.engine import Problem
 from cpms.engines import (
@@ -379,6 +381,21 @@ class TestReplays:
             assert found == expected
             del x, out
             current().arrays.get_default_memory_pool().free_all_blocks()
+
+
+class TestThreads:
+    pytestmark = gpu
+
+    def test_one_that_has_not_met_the_device_may_launch(self, gpu_backend):
+        """Its memory may all have been there before, so that nothing has told the driver which device is meant."""
+        found = []
+        graph = Graph.from_edges([0, 0, 2], [1, 2, 1])
+        rows = arrange.OnDevice.of(graph)
+        gpu_backend.arrays.zeros(1 << 12, np.uint32)
+        thread = threading.Thread(target=lambda: found.append(arrange.out_degree(graph, rows).get().tolist()))
+        thread.start()
+        thread.join()
+        assert found == [[2, 0, 1]]
 
 
 class TestMemory:

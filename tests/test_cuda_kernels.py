@@ -307,6 +307,12 @@ def test_edges_are_counted_by_source(backend, graph):
     assert np.asarray(backend.to_host(degree)).tolist() == graph.out_degree.tolist()
 
 
+def test_edges_that_begin_at_no_node_are_refused(backend):
+    graph = Graph(np.array([0, 1, 2]), np.array([2, 0], np.int32))
+    with pytest.raises(InputError, match="not among 0 to 1"):
+        arrange.out_degree(graph, arrange.OnDevice.of(graph))
+
+
 @pytest.mark.parametrize("cache_bytes", [0, 1 << 40])
 @pytest.mark.parametrize("steps", [1, 2, 3, 64])
 def test_rows_may_lie_in_any_number_of_tasks(backend, monkeypatch, steps, cache_bytes):

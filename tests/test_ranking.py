@@ -149,3 +149,13 @@ def test_the_norm_of_changes_whose_squares_are_no_numbers():
     x = np.array([3e-200, 1e-200])
     change = np.abs(ranking.apply_operator(Problem(graph, 0.5, x), x) - x)
     assert 0 < ranking.residual(Problem(graph, 0.5, x), x, "l2") == pytest.approx(np.hypot(*change), rel=1e-12)
+
+
+@pytest.mark.parametrize("value", [np.inf, np.nan, 1e308])
+def test_what_is_no_answer_has_no_small_residual(value):
+    nodes = 1 << 17
+    x = np.full(nodes, value)
+    x[::2] *= -1.0
+    star = Graph.from_edges(np.zeros(nodes - 1, int), np.arange(1, nodes))
+    for norm in ("l1", "l2", "linf"):
+        assert not ranking.residual(Problem(star), x, norm) < 1.0

@@ -12,7 +12,7 @@ from cpms.cuda.backend import THREADS, current
 from cpms.cuda.numbering import Numbering
 from cpms.cuda.variants import BLOCKS, WHOLE_VALUES, Variant
 from cpms.cuda.vectors import vector_length
-from cpms.errors import UnsupportedError
+from cpms.errors import InputError, UnsupportedError
 from cpms.format import FloatFormat, Format
 from cpms.graph import Graph
 from cpms.segmented import shared_exponent
@@ -246,13 +246,21 @@ def uploaded(rows: Rows) -> tuple[Any, Any]:
 
 
 def out_degree(graph: Graph, rows: Rows | None = None) -> Any:
-    """Return the out-degree of each node, a device array of uint32; counted there of rows that are there."""
+    """Return the out-degree of each node, a device array of uint32; counted there of rows that are there.
+
+    Raises
+    ------
+    InputError
+        If an edge begins at no node.
+    """
     if not isinstance(rows, OnDevice):
         return current().upload(graph.out_degree).astype(np.uint32)
-    counts = current().arrays.zeros(graph.nodes, np.uint32)
-    arguments = rows.sources, np.uint64(rows.edges), counts
+    counts = current().arrays.zeros(graph.nodes + 1, np.uint32)
+    arguments = rows.sources, np.uint64(rows.edges), np.uint32(graph.nodes), counts
     current().run(Variant("count_sources"), current().spread(rows.edges), arguments)
-    return counts
+    if current().to_host(counts[-1:])[0]:
+        raise InputError(f"a source of {graph.name} is not among 0 to {graph.nodes - 1}; each must be one of these")
+    return counts[:-1]
 
 
 def place_columns(graph: Graph) -> tuple[Any, Any | None]:

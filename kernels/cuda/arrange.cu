@@ -52,10 +52,12 @@ CPMS_DEVICE void count_lines(const u32* sources, u32 steps, u32 line_values, u16
     }
 }
 
-// Adds how many edges leave each node.
-CPMS_DEVICE void count_sources(const u32* sources, u64 edges, u32* counts) {
+// Adds how many edges leave each node; behind the nodes, how many leave none of them.
+CPMS_DEVICE void count_sources(const u32* sources, u64 edges, u32 nodes, u32* counts) {
     const u64 threads = (u64)gridDim.x * blockDim.x;
-    for (u64 k = (u64)blockIdx.x * blockDim.x + threadIdx.x; k < edges; k += threads) atomicAdd(counts + sources[k], 1u);
+    for (u64 k = (u64)blockIdx.x * blockDim.x + threadIdx.x; k < edges; k += threads) {
+        atomicAdd(counts + (sources[k] < nodes ? sources[k] : nodes), 1u);
+    }
 }
 
 // Entry c of row j goes to c * length + j; everything else is `nowhere`, with weight 0.
@@ -107,8 +109,8 @@ CPMS_DEVICE void fill_values(const u32* sources, const double* shares, u64 entri
     }
 #define CPMS_COUNT_SOURCES(NAME)                                                                      \
     extern "C" __global__ void __launch_bounds__(256)                                                 \
-        NAME(const unsigned* sources, unsigned long long edges, unsigned* counts) {                   \
-        cpms::count_sources(sources, edges, counts);                                                  \
+        NAME(const unsigned* sources, unsigned long long edges, unsigned nodes, unsigned* counts) {   \
+        cpms::count_sources(sources, edges, nodes, counts);                                           \
     }
 #define CPMS_PLACE_COLUMNS(NAME)                                                                      \
     extern "C" __global__ void __launch_bounds__(256)                                                 \
