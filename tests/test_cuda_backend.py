@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import sys
 import threading
 from types import SimpleNamespace
@@ -56,6 +57,7 @@ def cupy(monkeypatch):
         Event=lambda **_: object(),
         Device=lambda: SimpleNamespace(attributes={"MultiProcessorCount": 3, "L2CacheSize": made.now}, id=made.now),
         runtime=SimpleNamespace(getDevice=lambda: made.now),
+        get_current_stream=lambda: SimpleNamespace(ptr=11),
         driver=SimpleNamespace(occupancyMaxActiveBlocksPerMultiprocessor=held),
         memory=SimpleNamespace(OutOfMemoryError=MemoryError),
     )
@@ -124,14 +126,16 @@ def test_a_capture_that_is_refused_is_none(cupy):
 def test_more_blocks_than_the_device_holds_are_refused_and_not_left_out(cupy):
     backend, launched = backends.current(), []
 
-    def kernel(*given, **options):
-        launched.append((given, options))
+    def launch(*given):
+        *where, taken = given
+        places = (ctypes.c_void_p * 2).from_address(taken)
+        launched.append((*where, *(ctypes.c_uint32.from_address(place).value for place in places)))
 
-    kernel.ptr = 7
-    backend._functions[0, KERNEL.symbol] = SimpleNamespace(kernel=kernel)
+    cupy.cuda.driver.launchCooperativeKernel = launch
+    backend._functions[0, KERNEL.symbol] = SimpleNamespace(kernel=SimpleNamespace(ptr=7))
     assert backend.most_blocks(KERNEL) == 6
-    backend.run_resident(KERNEL, 6, (1, 2))
-    assert launched == [(((6,), (512,), (1, 2)), {"shared_mem": 0, "enable_cooperative_groups": True})]
+    backend.run_resident(KERNEL, 6, (np.uint32(1), np.uint32(2)))
+    assert launched == [(7, *(6, 1, 1), *(512, 1, 1), 0, 11, 1, 2)]
     with pytest.raises(UnsupportedError, match="fused_power is to run in 7 blocks at once, but this GPU holds 6"):
         backend.run_resident(KERNEL, 7, (1, 2))
     assert len(launched) == 1
