@@ -31,7 +31,7 @@ def scaled_to_mass_one(ranks: Floats) -> bool:
     def scale(part: tuple[int, int]) -> None:
         ranks[slice(*part)] /= total
 
-    threads.each(scale, _parts(ranks))
+    threads.each(scale, threads.stretches(len(ranks), at_least=_PART))
     return True
 
 
@@ -44,11 +44,8 @@ def mass(ranks: Floats) -> float:
     >>> mass(np.array([0.5, 0.75]))
     1.25
     """
-    return sum(threads.each(lambda part: float(ranks[slice(*part)].sum()), _parts(ranks)))
-
-
-def _parts(ranks: Floats) -> list[tuple[int, int]]:
-    return threads.stretches(len(ranks), at_least=_PART, parts=len(ranks))
+    parts = threads.stretches(len(ranks), at_least=_PART)
+    return sum(threads.each(lambda part: float(ranks[slice(*part)].sum()), parts))
 
 
 class Referee:

@@ -50,7 +50,7 @@ def occurrences(numbers: npt.NDArray[np.integer], below: int) -> npt.NDArray[np.
 
     parts = threads.stretches(len(numbers), at_least=1, parts=lanes)
     found = threads.each(lambda each: counted(*each), list(enumerate(parts)))
-    threads.each(lambda part: add_counts(counts, sums, *part), threads.stretches(below, at_least=_PART, parts=below))
+    threads.each(lambda part: add_counts(counts, sums, *part), threads.stretches(below, at_least=_PART))
     for _, full in found:
         add_full(full, sums)
     return _checked(sums, sum(outside for outside, _ in found), below)

@@ -87,7 +87,7 @@ def kendall_tau(a: Floats, b: Floats, k: int | None = None) -> float:
     return float(kendalltau(a[nodes], b[nodes]).statistic)
 
 
-def scaled_out_weight(graph: Graph) -> tuple[Floats, Floats]:
+def scaled_out_weight(graph: Graph) -> tuple[npt.NDArray[np.int64] | Floats, Floats]:
     """Return the out-weight of each node scaled by a power of two, which rounds nothing, and that power.
 
     What flows along an edge is the rank of its source divided by the one, times its weight times the other: divided by
@@ -96,7 +96,7 @@ def scaled_out_weight(graph: Graph) -> tuple[Floats, Floats]:
     Returns
     -------
     scaled : ndarray of float64, shape (nodes,)
-        From 0.5 to below 1, and 0 of dangling nodes; of a graph without weights its out-degrees as they are.
+        From 0.5 to below 1, and 0 of dangling nodes; of a graph without weights its out-degrees, int64, as they are.
     powers : ndarray of float64, shape (nodes,), or (0,) without weights
 
     Examples
@@ -106,7 +106,7 @@ def scaled_out_weight(graph: Graph) -> tuple[Floats, Floats]:
     ([0.75, 0.0], [0.25, 1.0])
     """
     if graph.weights is None:
-        return graph.out_weight, np.zeros(0)
+        return graph.out_degree, _NONE
     scaled, exponent = np.frexp(graph.out_weight)
     return scaled, np.ldexp(1.0, -exponent)
 
@@ -134,12 +134,9 @@ class _Recomputed:
         from cpms.compensated_kernels import divide
 
         graph, self._problem, self._x = problem.graph, problem, x
-        divisor: npt.NDArray[np.int64] | Floats = graph.out_degree
-        shares, self._powers = np.empty(graph.nodes), _NONE
-        if graph.weights is not None:
-            divisor, self._powers = scaled_out_weight(graph)
-        self._shares = shares
-        nodes = threads.stretches(graph.nodes, at_least=_part_size(graph), parts=graph.nodes)
+        divisor, self._powers = scaled_out_weight(graph)
+        shares = self._shares = np.empty(graph.nodes)
+        nodes = threads.stretches(graph.nodes, at_least=_part_size(graph))
         self._dangling = _sum(threads.each(lambda part: divide(x, divisor, shares, *part), nodes))
 
     def change(self, *, scale: float = 1.0, applied: Floats = _NONE) -> tuple[float, float, float]:

@@ -137,13 +137,13 @@ def beside(work: Callable[[], object]) -> Iterator[None]:
     done.result()
 
 
-def stretches(length: int, *, at_least: int, parts: int) -> list[tuple[int, int]]:
-    """Cut ``range(length)`` into at most ``parts`` stretches of at least ``at_least`` (but for the last).
+def stretches(length: int, *, at_least: int, parts: int | None = None) -> list[tuple[int, int]]:
+    """Cut ``range(length)`` into stretches of ``at_least`` (but for the last), or longer ones, to be at most ``parts``.
 
     Examples
     --------
-    >>> stretches(10, at_least=4, parts=8)
-    [(0, 4), (4, 8), (8, 10)]
+    >>> stretches(10, at_least=4), stretches(10, at_least=4, parts=2)
+    ([(0, 4), (4, 8), (8, 10)], [(0, 5), (5, 10)])
     """
-    step = max(at_least, -(-length // parts))
+    step = at_least if parts is None else max(at_least, -(-length // parts))
     return [(low, min(low + step, length)) for low in range(0, length, step)]

@@ -76,10 +76,11 @@ class _OfThread(threading.local):
 
     def parameters(self, symbol: str, given: tuple[Any, ...]) -> int:
         """Return where a launch finds what a kernel takes; the driver has copied that once it returns."""
-        if symbol not in self._parameters:
-            self._parameters[symbol] = Parameters(given)
-        self._parameters[symbol].put(given)
-        return self._parameters[symbol].address
+        taken = self._parameters.get(symbol)
+        if taken is None:
+            taken = self._parameters[symbol] = Parameters(given)
+        taken.put(given)
+        return taken.address
 
     @cached_property
     def staging(self) -> Staging:

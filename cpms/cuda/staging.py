@@ -48,7 +48,7 @@ class Staging:
                 self._move(made.data.ptr + part[0], room.ctypes.data, len(here), stream, to_device=True)
                 copied.record(stream)
 
-        threads.each(send, _parts(given))
+        threads.each(send, threads.stretches(len(given), at_least=_ROOM_BYTES))
         return made
 
     def to_host(self, array: Any) -> npt.NDArray[Any]:
@@ -65,7 +65,7 @@ class Staging:
                 copied.synchronize()
                 here[:] = room[: len(here)]
 
-        threads.each(bring, _parts(taken))
+        threads.each(bring, threads.stretches(len(taken), at_least=_ROOM_BYTES))
         return made
 
     def _here(self) -> tuple[Any, Any]:
@@ -86,7 +86,3 @@ class Staging:
         runtime = self._cupy.cuda.runtime
         kind = runtime.memcpyHostToDevice if to_device else runtime.memcpyDeviceToHost
         runtime.memcpyAsync(to, given, size, kind, stream.ptr)
-
-
-def _parts(taken: npt.NDArray[np.uint8]) -> list[tuple[int, int]]:
-    return threads.stretches(len(taken), at_least=_ROOM_BYTES, parts=len(taken))
