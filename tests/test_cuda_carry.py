@@ -13,7 +13,7 @@ from cpms.cuda import arrange, bins, codes, deal, forecast, host, peel, peeled, 
 from cpms.cuda import backend as backends
 from cpms.cuda.refinement import CudaRefinement
 from cpms.cuda.resident import Arrangement
-from cpms.cuda.shape import SHAPES
+from cpms.cuda.shape import SHAPES, DealtSizes
 from cpms.cuda.ways import Wanted
 from cpms.engine import Problem
 from cpms.engines import cuda_fused
@@ -40,7 +40,7 @@ DRAWN = np.random.default_rng(3).integers(0, 4000, (2, 3000))
 PAIRS = Graph.from_edges(np.append(np.arange(4000), DRAWN[0]), np.append(np.arange(4000) ^ 1, DRAWN[1]), nodes=4000)
 SCATTERED = ("uniform", "skewed", "many dangling")
 FREE = peel.Cost(level=0.0, narrow_level=0.0, launch=0.0, counted=0.0, aimed=0.0, passed_alone=0.0)
-LEAST = 256, 260
+LEAST = DealtSizes(256, 260)
 """Nodes in a range, and groups of a bin; as in test_cuda_deal.py."""
 WAYS = {
     "dealt": (variants.DEALT, Arrangement(warps=16, wanted=Wanted(False, False, True, cached=False))),

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 import cpms
 from cpms import Graph, format_named
-from cpms.cuda import arrange, deal, host, variants
+from cpms.cuda import arrange, deal, host, strands, variants
 from cpms.cuda import backend as backends
 from cpms.cuda.refinement import CudaRefinement
 from cpms.cuda.resident import Arrangement, ResidentGraph
-from cpms.cuda.shape import BINNED
+from cpms.cuda.shape import BINNED, DealtSizes
 from cpms.cuda.ways import Wanted
 from cpms.engine import Problem
 from cpms.engines import cuda_fused
@@ -32,8 +32,8 @@ GRAPHS = {
     "more rows than edges": Graph.from_edges(np.arange(900), np.arange(900) * 7 % 4000, nodes=4000),
     "rows that end with steps": Graph.from_edges(np.arange(2048) % 512, np.arange(2048) // 256, nodes=512),
 }
-LEAST = 256, 260
-"""Nodes in a range, and groups of a bin that holds a step of 256 slots whose sources are all far from each other."""
+LEAST = DealtSizes(256, 260)
+"""Few nodes in a range, and small bins."""
 few = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
@@ -52,17 +52,19 @@ def compiled_together(request):
         request.getfixturevalue("host_backend").compile(kernels)
 
 
-@pytest.fixture(params=[LEAST, None], ids=["many bins", "large bins"])
+@pytest.fixture(params=[LEAST, None, 33], ids=["many bins", "large bins", "many sections"])
 def sizes(request, monkeypatch):
-    if request.param:
-        monkeypatch.setattr(deal, "dealt_sizes", lambda _: request.param)
+    if request.param == LEAST:
+        monkeypatch.setattr(deal, "dealt_sizes", lambda _: LEAST)
+    elif request.param:
+        monkeypatch.setattr(strands, "MOST_STRANDS", request.param)
 
 
 def dealt(graph, blocks, value_bytes=2):
-    """Return the deal of a graph, and the source of each slot."""
+    """Return the deal of a graph, the source of each slot, and the first slot of each row."""
     slots = arrange.Slots.of(graph)
-    sources, marks, _ = slots.place(graph)
-    return deal.Deal.of(sources, marks, slots, graph.nodes, blocks, value_bytes), sources
+    sources, _, _ = slots.place(graph)
+    return deal.Deal.of(sources, slots, graph.nodes, blocks, value_bytes), sources, slots.starts
 
 
 @given(
@@ -88,32 +90,71 @@ def test_deals_of_odd_graphs(host_backend, sizes, name, value_bytes, blocks):
         check(*dealt(GRAPHS[name], blocks, value_bytes), blocks)
 
 
-def check(found, sources, blocks):
-    """Deal the nodes' numbers, and read them as bins do."""
-    chunks, begins = len(found.targets), found.begins.astype(int)
+def check(found, sources, starts, blocks):
+    """Deal the nodes' numbers, and read them as warps do."""
+    targets = (found.targets.astype(int)[:, None] + np.arange(found.together)).ravel()
+    chunks, begins = len(targets), found.begins.astype(int)
     assert (begins[0], begins[-1]) == (0, chunks)
-    assert len(np.unique(found.targets)) == chunks
+    assert len(np.unique(targets)) == chunks
     range_of = np.searchsorted(begins, np.arange(chunks), side="right") - 1
-    values = np.full(8 * (found.bins.list_begins[-1].astype(int)), -1)
-    into = 8 * found.targets.astype(int)[:, None] + np.arange(8)
+    of = found.strands
+    values = np.full(8 * (of.value_begins[-1].astype(int)), -1)
+    into = 8 * targets[:, None] + np.arange(8)
     values[into] = found.places.reshape(-1, 8) + found.range_nodes * range_of[:, None]
     cuts = found.cuts.astype(int)
     assert (cuts[0], cuts[-1], len(cuts)) == (0, chunks, blocks + 1)
     assert (np.diff(cuts) >= 0).all()
+    assert not (cuts % found.together).any()
     assert (begins[found.firsts] <= cuts[:-1]).all()
     # A block begins at the range before where all of that is dealt.
     assert (begins[found.firsts + 1] >= cuts[:-1]).all()
-    bins = found.bins
-    value_begins, of_block = bins.list_begins.astype(int), bins.of_block.astype(int)
+    value_begins, of_block, bins = (part.astype(int) for part in (of.value_begins, of.of_block, of.bins))
+    strand_begins, first_rows = of.strand_begins.astype(int), of.first_rows.astype(int)
     assert not (value_begins % 4).any()
-    stretches = np.asarray(bins.stretches).reshape(len(value_begins) - 1, -1, 4).astype(int)
-    assert (of_block[0], of_block[-1], len(of_block)) == (0, len(stretches), blocks + 1)
-    steps = [range(first, first + count) for part in stretches for first, count, _, _ in part]
-    assert [step for part in steps for step in part] == list(range(len(sources) // 256))
-    for (begin, end), part in zip(itertools.pairwise(value_begins), stretches, strict=True):
-        assert end - begin <= bins.capacity
-        of_bin = slice(256 * part[0, 0], 256 * (part[-1, 0] + part[-1, 1]))
-        np.testing.assert_array_equal(values[8 * begin : 8 * end][bins.places[of_bin]], sources[of_bin])
+    assert (np.diff(value_begins) < of.capacity).all()
+    assert (of_block[0], of_block[-1], len(of_block)) == (0, len(strand_begins) - 1, blocks + 1)
+    assert (bins[0], bins[-1]) == (0, len(value_begins) - 1)
+    assert np.isin(np.diff(bins), (0, 1)).all()
+    # Blocks share no bin.
+    busy = of_block[:-1][np.diff(of_block) > 0]
+    assert (bins[busy[1:]] > bins[busy[1:] - 1]).all()
+    assert (np.diff(strand_begins) <= strands.MOST_STRANDS).all()
+    assert (strand_begins[0], first_rows[0], first_rows[-1]) == (0, 0, len(starts) - 1)
+    asked = [[] for _ in range(strand_begins[-1])]
+    for block, warp in itertools.product(range(blocks), range(BINNED.warps)):
+        pack, round_ = of.walks[block * BINNED.warps + warp].astype(int)
+        for section in range(of_block[block], of_block[block + 1]):
+            mine, last = values[slice(*(8 * value_begins[bins[section] : bins[section] + 2]))], False
+            while not last:
+                rounds, last = of.packs[pack] & 0x7FFFFFFF, of.packs[pack] >> 31
+                places = of.places.reshape(-1, 32, 4)[round_ : round_ + rounds].astype(int)
+                for lane, strand in enumerate(of.lanes[32 * pack : 32 * pack + 32]):
+                    named = places[:, lane].ravel()
+                    named = named[named != 8 * of.capacity - 1]
+                    if strand == strands.NO_STRAND:
+                        assert named.size == 0
+                    else:
+                        assert not asked[strand_begins[section] + strand]
+                        asked[strand_begins[section] + strand] = mine[named].tolist()
+                pack, round_ = pack + 1, round_ + int(rounds)
+    assert all(asked)
+    flat = np.concatenate(asked).astype(int)
+    np.testing.assert_array_equal(flat, sources[: len(flat)])
+    lengths = np.array([len(strand) for strand in asked])
+    ends = np.cumsum(lengths)
+    assert ends[-1] == starts[-1]
+    if of.last_strands is None:
+        np.testing.assert_array_equal(ends, starts[1:])
+    else:
+        section = np.searchsorted(np.append(0, ends)[strand_begins], starts[1:].astype(int) - 1, side="right") - 1
+        np.testing.assert_array_equal(ends[strand_begins[section] + of.last_strands], starts[1:])
+    row_of = np.searchsorted(starts, np.append(0, ends)[strand_begins], side="right") - 1
+    np.testing.assert_array_equal(first_rows, row_of)
+    first_slots = np.append(0, ends)[strand_begins[of_block]]
+    begun = starts[(np.searchsorted(starts, first_slots[:-1], side="right") - 1).clip(0, len(starts) - 2)]
+    busy = np.diff(of_block) > 0
+    expected = np.searchsorted(first_slots[:-1], begun, side="right") - 1
+    np.testing.assert_array_equal(of.first_blocks[busy], expected[busy])
 
 
 def arranged(problem, value_bytes=2, ways=(variants.OVER_SOURCES, variants.DEALT)):

@@ -230,6 +230,11 @@ def from_lanes(loaded: Any, bits: int) -> Any:
     return _turned(loaded.reshape(-1, WHOLE_VALUES // 32 // run, 32, run))
 
 
+def words(numbers: np.ndarray[Any, Any]) -> Any:
+    """Return numbers in device memory, as uint32."""
+    return current().arrays.asarray(np.ascontiguousarray(numbers.astype(np.uint32)))
+
+
 def _run_slots(bits: int) -> int:
     """Return how many of a lane's slots lie side by side, as ``run_slots`` in ``spmv_csr_balanced.cu``."""
     return min(WHOLE_VALUES // 32, 128 // bits)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from cpms.cuda import arrange, samples
+from cpms.cuda.arrange import words
 from cpms.cuda.backend import current
 from cpms.cuda.cuts import equal_cuts, streamed_costs
 from cpms.cuda.shape import BIN_GROUPS, BINNED
@@ -26,15 +27,6 @@ _AT_ONCE = 1 << 24
 Integers = npt.NDArray[np.int64]
 
 
-class Values(NamedTuple):
-    """Where the values of bins are, as `Bins` has it."""
-
-    begins: Integers
-    lists: Any | None
-    places: Any
-    capacity: int
-
-
 @dataclass(frozen=True, eq=False)
 class Bins:
     """Edges in bins, for a number of blocks.
@@ -47,8 +39,8 @@ class Bins:
         First step, how many, and row of the first slot, of each warp.
     list_begins : device array of uint32, shape (bins + 1,)
         Where the list of each bin begins, and behind the last.
-    lists : device array of uint32, or None
-        Groups of `GROUP_NODES` nodes that the edges of a bin begin at; None where these values lie in order.
+    lists : device array of uint32
+        Groups of `GROUP_NODES` nodes that the edges of a bin begin at.
     places : device array of uint16
         Place of each slot's value among those of its bin.
     marks : device array of uint16
@@ -77,13 +69,6 @@ class Bins:
         block_begins = begins_of_blocks(slots, blocks)
         begins = _bounds(sources, block_begins, BIN_GROUPS)
         list_begins, lists, places = _listed(sources, begins)
-        values = Values(list_begins, lists, places, BIN_GROUPS)
-        return cls.cut(slots, marks, block_begins, begins, values)
-
-    @classmethod
-    def cut(cls, slots: arrange.Slots, marks: Any, block_begins: Integers, begins: Integers, values: Values) -> Bins:
-        """Share bins that begin at these steps, and end at the last of ``begins``, among the warps of blocks."""
-        arrays = current().arrays
         stretch_begins = equal_cuts(streamed_costs(slots), begins[:-1], begins[1:], BINNED.warps)
         steps = np.diff(np.column_stack([stretch_begins, begins[1:]]), axis=1)
         first_rows = _rows_of(slots, stretch_begins.ravel())
@@ -93,27 +78,26 @@ class Bins:
         return cls(
             of_block=words(of_block),
             stretches=words(np.column_stack([stretch_begins.ravel(), steps.ravel(), first_rows, 0 * first_rows])),
-            list_begins=words(values.begins),
-            lists=values.lists,
-            places=values.places,
+            list_begins=words(list_begins),
+            lists=lists,
+            places=places,
             marks=marks,
             first_blocks=words(np.searchsorted(block_begins * WHOLE_VALUES, row_starts, side="right") - 1),
-            capacity=values.capacity,
-            pieces=arrays.full(len(block_begins), np.uint64(2**64 - 1), np.uint64),
+            capacity=BIN_GROUPS,
+            pieces=current().arrays.full(len(block_begins), np.uint64(2**64 - 1), np.uint64),
         )
 
     @property
     def arguments(self) -> tuple[Any, ...]:
         """What a kernel takes, in its order."""
-        lists = self.list_begins, np.uint64(0) if self.lists is None else self.lists, self.places
+        lists = self.list_begins, self.lists, self.places
         counts = np.uint32(self.capacity), np.uint32(self.places.size // WHOLE_VALUES)
         return self.of_block, self.stretches, *lists, self.marks, self.first_blocks, *counts, self.pieces
 
     @property
     def streamed_bytes(self) -> float:
         """Bytes of places, marks and lists, which a sweep reads once."""
-        lists = 0 if self.lists is None else self.lists.nbytes
-        return float(self.places.nbytes + arrange.MARK_BYTES * self.places.size + lists)
+        return float(self.places.nbytes + arrange.MARK_BYTES * self.places.size + self.lists.nbytes)
 
     @property
     def nbytes(self) -> int:
@@ -154,11 +138,6 @@ def _rows_of(slots: arrange.Slots, steps: Integers) -> Integers:
     """Return the row of the first slot of each step; behind the last step, the last row."""
     first_slots = current().arrays.asarray(np.minimum(steps * WHOLE_VALUES, slots.count - 1).astype(np.uint32))
     return current().to_host(slots.rows_at(first_slots)).astype(np.int64)
-
-
-def words(numbers: Integers) -> Any:
-    """Return numbers in device memory, as uint32."""
-    return current().arrays.asarray(np.ascontiguousarray(numbers.astype(np.uint32)))
 
 
 def _bounds(sources: Any, block_begins: Integers, capacity: int) -> Integers:

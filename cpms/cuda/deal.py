@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from cpms.cuda import arrange, bins, samples
+from cpms.cuda import arrange, samples
+from cpms.cuda.arrange import words
 from cpms.cuda.backend import current
-from cpms.cuda.bins import GROUP_NODES, Bins, Integers, Values
-from cpms.cuda.shape import BINNED_BYTES, dealt_sizes
-from cpms.cuda.variants import WHOLE_VALUES
+from cpms.cuda.bins import GROUP_NODES
+from cpms.cuda.shape import BINNED_BYTES, DealtSizes, dealt_sizes
+from cpms.cuda.strands import EXPECTED, LANES, ROUND_SLOTS, Cut, Packing, Strands, marked
 from cpms.cuda.vectors import vector_length
 
 _LEAST_SLOTS = 8
@@ -23,8 +25,14 @@ _RANGE_COST = 500
 """What the values of a range cost to bring, in chunks that are dealt."""
 _ALIGNED = 4
 """Chunks of which a bin's begin is a multiple."""
+_LONG_CELL = 256
+"""Slots in the cells of a full bin from which these are such multiples, too: what fills them up is little then."""
+_BEHIND = EXPECTED + 16
+"""Rounds that caches are asked for behind the last: that of as many as a warp's lanes may ask for."""
 _AT_ONCE = 1 << 24
 """Slots that are sorted at once."""
+
+Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,17 +46,18 @@ class Deal:
     ----------
     places : device array of uint16, shape (8 chunks,)
         Of each slot's node in its range.
-    targets : device array of uint32, shape (chunks,)
-        Chunk of the dealt values that each becomes.
+    targets : device array of uint32, shape (chunks // together,)
+        Chunk of the dealt values that the first of so many becomes; the others follow it.
     begins : device array of uint32, shape (ranges + 1,)
         First chunk of each range, and behind the last.
     cuts : device array of uint32, shape (blocks + 1,)
         First chunk of each block, and behind the last.
     firsts : device array of uint32, shape (blocks,)
         Range of that chunk.
-    range_nodes, nodes, value_bytes : int
-        Nodes in a range, and in all; bytes of a value, at most.
-    bins : Bins
+    together, range_nodes, nodes, value_bytes : int
+        Chunks that go to one place, nodes in a range, and in all; bytes of a value, at most.
+    strands : Strands
+        Of the bins.
     dealt : device array of uint8
         Where values are dealt to.
     """
@@ -58,40 +67,46 @@ class Deal:
     begins: Any
     cuts: Any
     firsts: Any
+    together: int
     range_nodes: int
     nodes: int
     value_bytes: int
-    bins: Bins
+    strands: Strands
     dealt: Any
 
     @classmethod
-    def of(cls, sources: Any, marks: Any, slots: arrange.Slots, nodes: int, blocks: int, value_bytes: int) -> Deal:
-        """Sort steps of 256 slots, whose sources these are, into cells."""
-        range_nodes, capacity = dealt_sizes(value_bytes)
-        ranges = -(-vector_length(nodes) // range_nodes)
-        block_begins = bins.begins_of_blocks(slots, blocks)
-        begins, counts = _cut(sources, block_begins, range_nodes, ranges, capacity)
-        cells = _Cells(begins, counts)
-        places, dealt_places = cells.places(sources, range_nodes)
-        cuts, firsts = _block_cuts(cells.range_begins, blocks)
+    def of(cls, sources: Any, slots: arrange.Slots, nodes: int, blocks: int, value_bytes: int) -> Deal:
+        """Sort slots, whose sources these are, into cells, for so many blocks."""
+        cut = Cut.of(slots)
+        sizes = dealt_sizes(value_bytes)
+        ranges = -(-vector_length(nodes) // sizes.nodes)
+        together = _ALIGNED if sizes.groups * GROUP_NODES >= _LONG_CELL * ranges else 1
+        block_begins = cut.blocks(blocks)
+        begins, counts = _cut(cut, sources, block_begins, ranges, sizes, together)
+        cells = _Cells(cut.starts_at(begins), counts, together)
+        packing = Packing(cut, block_begins, begins)
+        places, dealt_places = cells.places(sources, cut, packing, sizes)
+        cuts, firsts = _block_cuts(cells.range_begins, blocks, together)
         return cls(
             places=dealt_places,
             targets=cells.targets,
-            begins=bins.words(cells.range_begins),
-            cuts=bins.words(cuts),
-            firsts=bins.words(firsts),
-            range_nodes=range_nodes,
+            begins=words(cells.range_begins),
+            cuts=words(cuts),
+            firsts=words(firsts),
+            together=together,
+            range_nodes=sizes.nodes,
             nodes=nodes,
             value_bytes=value_bytes,
-            bins=Bins.cut(slots, marks, block_begins, begins, Values(cells.bin_begins, None, places, capacity)),
+            strands=packing.of(cells.bin_begins, places, sizes.groups),
             dealt=current().arrays.zeros(int(cells.bin_begins[-1]) * GROUP_NODES * value_bytes, np.uint8),
         )
 
     @property
     def arguments(self) -> tuple[Any, ...]:
         """What a kernel takes, in its order."""
-        counts = np.uint32(self.range_nodes), np.uint32(vector_length(self.nodes))
-        return *self._arrays, *counts, *self.bins.arguments, self.dealt
+        same = self.together.bit_length() - 1
+        counts = np.uint32(same), np.uint32(self.range_nodes), np.uint32(vector_length(self.nodes))
+        return *self._arrays, *counts, *self.strands.arguments, self.dealt
 
     @property
     def _arrays(self) -> tuple[Any, ...]:
@@ -100,12 +115,12 @@ class Deal:
     def streamed_bytes(self, value_bytes: int) -> float:
         """Return the bytes that a sweep streams for its edges: each value is written and read once."""
         values = 2 * value_bytes * self.places.size
-        return float(self.places.nbytes + self.targets.nbytes + values + self.bins.streamed_bytes)
+        return float(self.places.nbytes + self.targets.nbytes + values + self.strands.streamed_bytes)
 
     @property
     def nbytes(self) -> int:
         """Bytes of the arrays."""
-        return sum(int(part.nbytes) for part in (*self._arrays, self.dealt)) + self.bins.nbytes
+        return sum(int(part.nbytes) for part in (*self._arrays, self.dealt)) + self.strands.nbytes
 
 
 def has_long_cells(slots: int, nodes: int, value_bytes: int) -> bool:
@@ -125,14 +140,17 @@ class _Cells:
     Parameters
     ----------
     begins : array of int, shape (bins + 1,)
-        First step of each bin, and behind the last.
+        First slot of each bin, and behind the last.
     counts : device array of int, shape (bins, ranges)
         Slots in each cell.
+    together : int
+        Chunks of which that of a cell is a multiple.
     """
 
-    def __init__(self, begins: Integers, counts: Any) -> None:
+    def __init__(self, begins: Integers, counts: Any, together: int) -> None:
         arrays = current().arrays
-        self._begins, self._counts, chunks = begins, counts, _chunks(counts)
+        self._begins, self._counts, self._together = begins, counts, together
+        chunks = _chunks(counts, together)
         in_bin = arrays.cumsum(chunks, axis=1)
         self._in_bin = in_bin - chunks
         of_bins = current().to_host(in_bin[:, -1])
@@ -144,76 +162,85 @@ class _Cells:
 
     @property
     def targets(self) -> Any:
-        """Where each chunk goes."""
+        """Where each chunk goes, or the first of some together."""
         arrays = current().arrays
         begins = arrays.asarray(self.bin_begins[:-1])[:, None] + self._in_bin
-        chunk = arrays.arange(int(self.range_begins[-1]))
+        chunk = arrays.arange(0, int(self.range_begins[-1]), self._together)
         cell = arrays.searchsorted(self._by_range[1:], chunk, side="right")
         return ((begins.T.ravel() - self._by_range[:-1])[cell] + chunk).astype(np.uint32)
 
-    def places(self, sources: Any, range_nodes: int) -> tuple[Any, Any]:
-        """Return the place of each slot's value in its bin, and by chunk that of its source in its range."""
+    def places(self, sources: Any, cut: Cut, packing: Packing, sizes: DealtSizes) -> tuple[Any, Any]:
+        """Return by round the place of each slot's value in its bin, and by chunk that of its source in its range."""
         arrays = current().arrays
         ranges = self._counts.shape[1]
-        of_slots = arrays.empty(sources.size, np.uint16)
+        nothing = np.uint16(sizes.groups * GROUP_NODES - 1)
+        of_rounds = arrays.full(LANES * ROUND_SLOTS * (packing.rounds + _BEHIND), nothing, np.uint16)
         of_chunks = arrays.zeros(int(self.range_begins[-1]) * GROUP_NODES, np.uint16)
         dealt_at = self._by_range[:-1].reshape(ranges, -1).T
+        strand_of = marked(cut.starts.astype(np.int64), int(self._begins[-1]))
         for first, last in _parts(self._begins):
-            mine = slice(WHOLE_VALUES * self._begins[first], WHOLE_VALUES * self._begins[last])
-            key = _keys(sources[mine], self._begins[first : last + 1], range_nodes, ranges)
+            mine = slice(int(self._begins[first]), int(self._begins[last]))
+            key = _keys(sources[mine], self._begins[first : last + 1], sizes.nodes, ranges)
             order = arrays.argsort(key, kind="stable")
             key = key[order]
             counts = self._counts[first:last].ravel()
             nth = arrays.arange(key.size) - (arrays.cumsum(counts) - counts)[key]
-            of_slots[mine][order] = (GROUP_NODES * self._in_bin[first:last].ravel()[key] + nth).astype(np.uint16)
+            strand = strand_of[mine][order]
+            slot = mine.start + order - cut.starts[strand]
+            into = packing.begins[strand] + slot // ROUND_SLOTS * (LANES * ROUND_SLOTS) + slot % ROUND_SLOTS
+            of_rounds[into] = (GROUP_NODES * self._in_bin[first:last].ravel()[key] + nth).astype(np.uint16)
             at = GROUP_NODES * dealt_at[first:last].ravel()[key] + nth
-            of_chunks[at] = (sources[mine][order] % np.uint32(range_nodes)).astype(np.uint16)
-        return of_slots, of_chunks
+            of_chunks[at] = (sources[mine][order] % np.uint32(sizes.nodes)).astype(np.uint16)
+        return of_rounds, of_chunks
 
 
-def _block_cuts(begins: Integers, blocks: int) -> tuple[Integers, Integers]:
+def _block_cuts(begins: Integers, blocks: int, together: int) -> tuple[Integers, Integers]:
     """Return the first chunk of each block, and behind the last, and the range of each: of about equal cost.
 
     Examples
     --------
-    >>> _block_cuts(np.array([0, 5000, 5000, 6000]), 2)
+    >>> _block_cuts(np.array([0, 5000, 5000, 6000]), 2, 1)
     (array([   0, 3000, 6000]), array([0, 0]))
     """
     loads = _RANGE_COST * (np.diff(begins) > 0)
     before = begins + np.append(0, np.cumsum(loads))
     wanted = before[-1] * np.arange(blocks + 1) // blocks
     of_range = np.searchsorted(before[:-1], wanted, side="right") - 1
-    cuts = begins[of_range] + (wanted - before[of_range] - loads[of_range]).clip(0)
+    cuts = begins[of_range] + (wanted - before[of_range] - loads[of_range]).clip(0) // together * together
     return cuts, of_range[:-1]
 
 
-def _chunks(counts: Any) -> Any:
-    return -(-counts // GROUP_NODES)
+def _chunks(counts: Any, together: int) -> Any:
+    return -(-counts // (GROUP_NODES * together)) * together
 
 
-def _cut(sources: Any, block_begins: Integers, range_nodes: int, ranges: int, capacity: int) -> tuple[Integers, Any]:
-    """Return the first step of each bin, and behind the last; and how many slots each has of each range.
+def _cut(
+    cut: Cut, sources: Any, block_begins: Integers, ranges: int, sizes: DealtSizes, together: int
+) -> tuple[Integers, Any]:
+    """Return the first strand of each bin, and behind the last; and how many slots each has of each range.
 
-    A block's bins are as long as each other, and hold at most ``capacity`` chunks.
+    A block's bins are as long as each other. Each leaves `_ALIGNED` of its groups for places of nothing.
     """
-    steps = sources.size // WHOLE_VALUES
-    block_ends = np.append(block_begins[1:], steps)
-    most = max(1, (capacity * GROUP_NODES - GROUP_NODES // 2 * min(ranges, capacity)) // WHOLE_VALUES)
+    slots, capacity = np.diff(cut.starts_at(block_begins)), sizes.groups - _ALIGNED
+    most = max(1, capacity * GROUP_NODES - GROUP_NODES // 2 * min(together * ranges, capacity))
+    parts = -(-slots // most)
     while True:
-        begins, _ = bins.evenly(block_begins, block_ends, -(-(block_ends - block_begins) // most))
-        begins = np.append(begins, steps)
-        counts = _counted(sources, begins, range_nodes, ranges)
-        largest = int(current().to_host(_chunks(counts).sum(axis=1)).max()) + _ALIGNED - 1
-        if largest <= capacity or most == 1:
+        begins = cut.evenly(block_begins, parts)
+        counts = _counted(sources, cut.starts_at(begins), sizes.nodes, ranges)
+        chunks = current().to_host(_chunks(counts, together).sum(axis=1))
+        full = (chunks > capacity) & (np.diff(begins) > 1)
+        if not full.any():
             return begins, counts
-        most = max(1, min(most - 1, most * capacity // largest))
+        block = np.searchsorted(block_begins, begins[:-1][full], side="right") - 1
+        more = np.unique(block)
+        parts[more] += np.maximum(1, parts[more] // 8)
 
 
 def _counted(sources: Any, begins: Integers, range_nodes: int, ranges: int) -> Any:
     """Return how many slots of each bin begin in each range, on the device."""
     arrays, found = current().arrays, []
     for first, last in _parts(begins):
-        mine = sources[WHOLE_VALUES * begins[first] : WHOLE_VALUES * begins[last]]
+        mine = sources[int(begins[first]) : int(begins[last])]
         key = _keys(mine, begins[first : last + 1], range_nodes, ranges)
         found.append(arrays.bincount(key, minlength=(last - first) * ranges))
     return arrays.concatenate(found).reshape(-1, ranges)
@@ -221,14 +248,11 @@ def _counted(sources: Any, begins: Integers, range_nodes: int, ranges: int) -> A
 
 def _parts(begins: Integers) -> Iterator[tuple[int, int]]:
     """Yield first and last of bins that are sorted at once."""
-    number = begins[:-1] * WHOLE_VALUES // _AT_ONCE
+    number = begins[:-1] // _AT_ONCE
     cuts = np.flatnonzero(np.diff(number, prepend=-1, append=-1))
     yield from zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True)
 
 
 def _keys(sources: Any, begins: Integers, range_nodes: int, ranges: int) -> Any:
-    """Return the cell of each slot, by bin, then by range, of bins that begin at these steps."""
-    arrays = current().arrays
-    of_step = np.repeat(np.arange(len(begins) - 1), np.diff(begins)) * ranges
-    first_cells = arrays.asarray(of_step.astype(np.uint32))[:, None]
-    return (sources.reshape(-1, WHOLE_VALUES) // np.uint32(range_nodes) + first_cells).ravel()
+    """Return the cell of each slot, by bin, then by range, of bins that begin at these slots."""
+    return sources // np.uint32(range_nodes) + marked(begins - begins[0], sources.size) * np.uint32(ranges)

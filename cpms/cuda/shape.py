@@ -57,13 +57,26 @@ DEALT_SHARED_BYTES = 178 << 10
 These kernels take up to 48.5 KiB besides, which is together what a block may have of 227 KiB."""
 
 
-def dealt_sizes(value_bytes: int) -> tuple[int, int]:
-    """Return how many nodes a range has, and how many groups of eight values a bin at most.
+MOST_STRANDS = 2560
+"""Of rows, for whose sums walks over sources leave room in shared memory, two times; see ``strands.cuh``."""
+
+
+class DealtSizes(NamedTuple):
+    """Nodes in a range, and groups of eight values in a bin, at most; see ``deal.cuh``."""
+
+    nodes: int
+    groups: int
+
+
+def dealt_sizes(value_bytes: int) -> DealtSizes:
+    """Return how much ranges and bins hold at most.
 
     Examples
     --------
-    >>> dealt_sizes(2), dealt_sizes(8)
-    ((65536, 5696), (22784, 1424))
+    >>> dealt_sizes(2)
+    DealtSizes(nodes=65536, groups=5696)
+    >>> dealt_sizes(8)
+    DealtSizes(nodes=22784, groups=1424)
     """
-    range_nodes = min(1 << 16, DEALT_SHARED_BYTES // value_bytes // 256 * 256)
-    return range_nodes, min((1 << 16) // 8, DEALT_SHARED_BYTES // (2 * 8 * value_bytes) // 4 * 4)
+    nodes = min(1 << 16, DEALT_SHARED_BYTES // value_bytes // 256 * 256)
+    return DealtSizes(nodes, min((1 << 16) // 8, DEALT_SHARED_BYTES // (2 * 8 * value_bytes) // 4 * 4))

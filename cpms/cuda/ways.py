@@ -236,7 +236,7 @@ class _Choice:
         slots, blocks = self._sources.size, self.edges.blocks
         room = current().free_bytes() >= _DEALT_BYTES * slots + _VECTOR_BYTES * self.nodes
         pays = wanted or (room and deal.has_long_cells(slots, self.nodes, value_bytes) and self._scattered)
-        return Deal.of(self._sources, self.edges.marks, self.slots, self.nodes, blocks, value_bytes) if pays else None
+        return Deal.of(self._sources, self.slots, self.nodes, blocks, value_bytes) if pays else None
 
     def listed(self, *, wanted: bool | None) -> Bins | None:
         if not self._may(wanted, BIN_SHARED_BYTES):

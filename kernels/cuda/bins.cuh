@@ -2,22 +2,20 @@
 // them there by 16 bits.
 //
 // A bin is so many steps of 256 slots that one block takes, a stretch of them each warp. It lists the groups of eight
-// nodes that its edges begin at, or has its values lie one after the other (deal.cuh). While a bin is summed, the values
-// of the next one and the list of the one after that are on their way. A block takes bins that follow one another, so
-// that of the rows that go on from stretch to stretch only its first one has a piece elsewhere.
+// nodes that its edges begin at. While a bin is summed, the values of the next one and the list of the one after that are
+// on their way. A block takes bins that follow one another, so that of the rows that go on from stretch to stretch only
+// its first one has a piece elsewhere.
 #pragma once
 #include "stage.cuh"
 #include "walk.cuh"
 
 namespace cpms {
 
-constexpr u32 group_nodes = 8;
-
 struct Bins {
     const u32* of_block;      // first bin of each block, and behind the last
     const Quad* stretches;    // of each warp in each bin: first step, how many, row of its first slot
     const u32* list_begins;   // in `lists`, of each bin, and behind the last; multiples of 4
-    const u32* lists;         // groups of nodes; null where groups of values lie in the order in which they are asked for
+    const u32* lists;         // groups of nodes
     const u16* places;        // of each slot's value among those of its bin
     const u16* marks;
     const u32* first_blocks;  // block in which the first row of each block begins
@@ -26,7 +24,7 @@ struct Bins {
 };
 
 // Shared memory in which lists and values come and go, of two bins at a time.
-template <class Word, bool Listed>
+template <class Word>
 struct Stage {
     u32 capacity;
 
@@ -35,19 +33,15 @@ struct Stage {
         return (u32*)(stage_bytes() + 2 * capacity * group_nodes * sizeof(Word)) + (bin & 1) * capacity;
     }
     CPMS_DEVICE void fetch_list(const u32* lists, u32 bin, u32 begin, u32 end) const {
-        if constexpr (Listed) {
-            for (u32 i = 4 * threadIdx.x; i < end - begin; i += 4 * blockDim.x) {
-                copy_ahead<16>(list(bin) + i, lists + begin + i);
-            }
+        for (u32 i = 4 * threadIdx.x; i < end - begin; i += 4 * blockDim.x) {
+            copy_ahead<16>(list(bin) + i, lists + begin + i);
         }
     }
     CPMS_DEVICE void fetch_values(const u8* z, u32 bin, u32 begin, u32 end) const {
-        constexpr u32 bytes = group_nodes * sizeof(Word), together = Listed ? bytes : 16;
-        const u32 copies = (end - begin) * bytes / together;
+        constexpr u32 bytes = group_nodes * sizeof(Word);
 #pragma unroll 4
-        for (u32 i = threadIdx.x; i < copies; i += blockDim.x) {
-            const u64 from = Listed ? (u64)list(bin)[i] * bytes : (u64)begin * bytes + i * together;
-            copy_ahead<together>((u8*)values(bin) + i * together, z + from);
+        for (u32 i = threadIdx.x; i < end - begin; i += blockDim.x) {
+            copy_ahead<bytes>((u8*)values(bin) + i * bytes, z + (u64)list(bin)[i] * bytes);
         }
     }
 };
@@ -79,8 +73,8 @@ struct Coming {
         places[slot] = load_word((const Quad*)bins.places + (u64)step * 32 + threadIdx.x % 32, Streaming{});
         reload(mark[slot], bins.marks + (u64)step * 32 + threadIdx.x % 32, Streaming{});
     }
-    template <class Word, bool Listed>
-    CPMS_DEVICE void begin(const Bins& bins, Stage<Word, Listed> stage) {
+    template <class Word>
+    CPMS_DEVICE void begin(const Bins& bins, Stage<Word> stage) {
         const u32 bin = bins.of_block[blockIdx.x];
         if (bin == bins.of_block[blockIdx.x + 1]) return;
         stage.fetch_list(bins.lists, bin, bins.list_begins[bin], bins.list_begins[bin + 1]);
@@ -118,11 +112,7 @@ CPMS_DEVICE void join_stretches(Joints<Loaded>& joints, u32 side, AtEnd& at_end)
     __syncwarp();
 }
 
-// As `early_rows`. Values of 8 bits are dealt where graphs are scattered, of many edges a node: few rows end in a step then.
-template <class Word, bool Listed>
-constexpr int early_in_bins = !Listed && sizeof(Word) == 1 ? 1 : early_rows<Word>;
-
-template <class F, bool Listed, class AtEnd>
+template <class F, class AtEnd>
 CPMS_DEVICE void walk_bins(const Bins& bins, Coming& coming, const u8* z, Room& room, AtEnd& at_end) {
     using Word = typename Raw<F>::Word;
     using Loaded = typename AtEnd::Loaded;
@@ -134,7 +124,7 @@ CPMS_DEVICE void walk_bins(const Bins& bins, Coming& coming, const u8* z, Room& 
         if (threadIdx.x == 0) bins.pieces.leave(blockIdx.x, 0.0);
         return;
     }
-    const Stage<Word, Listed> stage{bins.capacity};
+    const Stage<Word> stage{bins.capacity};
     double* const sums = (double*)room.of_warp[in_block];
     // Where the lists of this bin, the next and the one after that begin, and where the last of these ends.
     u32 begins[4];
@@ -148,7 +138,7 @@ CPMS_DEVICE void walk_bins(const Bins& bins, Coming& coming, const u8* z, Room& 
         joints.outside = true;
     }
     bool ready = true;  // what `coming` holds are the first steps of the stretch to come
-    Met<AtEnd, early_in_bins<Word, Listed>> met;
+    Met<AtEnd, early_rows<Word>> met;
     met.meet(coming.mark[0], coming.stretch.word[2], bins.rows, at_end);
     for (u32 bin = first; bin < last; ++bin) {
         const u32 side = bin & 1;

@@ -1,21 +1,22 @@
 // A sweep whose values go to bins by way of shared memory, so that no gather leaves a multiprocessor.
 //
 // First a block copies the values of a range of nodes to shared memory, and deals them: to each bin, one after the
-// other, the values of those nodes at which its edges begin, an edge each. Then the edges are swept in bins, which read
-// what they were dealt. An edge costs the same however its nodes lie: two numbers of 16 bits, and its value twice.
+// other, the values of those nodes at which its edges begin, an edge each. Then rows are summed bin by bin (strands.cuh)
+// of what they were dealt. An edge costs the same however its nodes lie: two numbers of 16 bits, and its value twice.
 #pragma once
-#include "bins.cuh"
+#include "strands.cuh"
 
 namespace cpms {
 
 struct Deal {
     const u16* places;   // in its range, of the node whose value goes to each place of each chunk of eight
-    const u32* targets;  // chunk of `dealt` that each chunk becomes
-    const u32* begins;   // first chunk of each range, and behind the last
-    const u32* cuts;     // first chunk of each block, and behind the last
+    const u32* targets;  // chunk of `dealt` that the first of each 2^same chunks becomes; the others follow it
+    const u32* begins;   // first chunk of each range, and behind the last; multiples of 2^same
+    const u32* cuts;     // first chunk of each block, and behind the last; too
     const u32* firsts;   // range of that chunk
+    u32 same;            // see targets
     u32 range, values;   // nodes in a range; values of all nodes, zeros behind them included
-    Bins bins;
+    Strands strands;
     u8* dealt;
 };
 
@@ -34,10 +35,12 @@ struct Hand {
             const u32 i = smaller(base + j * blockDim.x, count - 1);
             const u64 part = (u64)chunk * parts + i;
             places[j] = load_run_bytes<each * 2>((const u8*)(to.places + part * each), Streaming{});
-            target[j] = load_word(to.targets + chunk + i / parts, Streaming{});
+            target[j] = load_word(to.targets + ((chunk + i / parts) >> to.same), Streaming{});
         }
     }
     CPMS_DEVICE void give(const Deal& to, const Word* table, u32 base, u32 count) const {
+        const u32 behind_first = (1u << to.same) - 1;
+        const SomeKept kept;
 #pragma unroll
         for (u32 j = 0; j < together; ++j) {
             const u32 i = base + j * blockDim.x;
@@ -51,8 +54,9 @@ struct Hand {
                     run.template put<8 * sizeof(Word)>(k, word);
                 }
             }
-            const u64 part = (u64)target[j] * parts + i % parts;
-            if (i < count) store_run_bytes<each * sizeof(Word)>(to.dealt + part * each * sizeof(Word), run);
+            const u32 into = target[j] + (i / parts & behind_first);
+            const u64 part = (u64)into * parts + i % parts;
+            if (i < count) store_run_bytes<each * sizeof(Word)>(to.dealt + part * each * sizeof(Word), run, kept);
         }
     }
 };
@@ -84,10 +88,10 @@ CPMS_DEVICE void deal(const Deal& to, const u8* z) {
 
 #define CPMS_DEAL_PARAMETERS(OF)                                                                            \
     const unsigned short *OF##dealt_places, const unsigned *OF##targets, const unsigned *OF##range_begins,  \
-        const unsigned *OF##cuts, const unsigned *OF##first_ranges, unsigned OF##range, unsigned OF##values, \
-        CPMS_BINS_PARAMETERS(OF), unsigned char *OF##dealt
+        const unsigned *OF##cuts, const unsigned *OF##first_ranges, unsigned OF##same, unsigned OF##range,  \
+        unsigned OF##values, CPMS_STRANDS_PARAMETERS(OF), unsigned char *OF##dealt
 #define CPMS_DEAL(OF)                                                                                       \
     cpms::Deal {                                                                                            \
-        OF##dealt_places, OF##targets, OF##range_begins, OF##cuts, OF##first_ranges, OF##range,             \
-            OF##values, CPMS_BINS(OF), OF##dealt                                                            \
+        OF##dealt_places, OF##targets, OF##range_begins, OF##cuts, OF##first_ranges, OF##same, OF##range,   \
+            OF##values, CPMS_STRANDS(OF), OF##dealt                                                         \
     }

@@ -177,6 +177,34 @@ CPMS_DEVICE void store_word(Word* at, const Word& word, Streaming) {
 }
 #endif
 
+// Of what is written to be read once and written again, more than the second-level cache holds: some lines stay there, as
+// all others are first to be evicted. Of more lines than these fewer stayed, on an H100 and on an H200.
+struct SomeKept {
+#if defined(__CUDA_ARCH__)
+    u64 policy;
+    CPMS_DEVICE SomeKept() {
+        asm volatile("createpolicy.fractional.L2::evict_last.L2::evict_first.b64 %0, 0.15;" : "=l"(policy));
+    }
+#endif
+};
+#if defined(__CUDA_ARCH__)
+CPMS_DEVICE void store_word(Pair* at, const Pair& p, const SomeKept& kept) {
+    asm volatile("st.global.L2::cache_hint.v2.u32 [%0], {%1, %2}, %3;" ::"l"(at), "r"(p.word[0]), "r"(p.word[1]),
+                 "l"(kept.policy)
+                 : "memory");
+}
+CPMS_DEVICE void store_word(Quad* at, const Quad& q, const SomeKept& kept) {
+    asm volatile("st.global.L2::cache_hint.v4.u32 [%0], {%1, %2, %3, %4}, %5;" ::"l"(at), "r"(q.word[0]), "r"(q.word[1]),
+                 "r"(q.word[2]), "r"(q.word[3]), "l"(kept.policy)
+                 : "memory");
+}
+#else
+template <class Word>
+CPMS_DEVICE void store_word(Word* at, const Word& word, const SomeKept&) {
+    *at = word;
+}
+#endif
+
 // Copies to shared memory that go on by themselves until they are awaited, each thread its own. What is read is not kept
 // in the first-level cache where 16 bytes are copied at once.
 template <int Bytes>
@@ -190,6 +218,15 @@ CPMS_DEVICE void copy_ahead(void* to, const void* from) {
     }
 #else
     __builtin_memcpy(to, from, Bytes);
+#endif
+}
+CPMS_DEVICE void copy_quad_ahead(void* to, const void* from, const SomeKept& kept) {
+#if defined(__CUDA_ARCH__)
+    const u32 at = (u32)__cvta_generic_to_shared(to);
+    asm volatile("cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, %2;" ::"r"(at), "l"(from), "l"(kept.policy)
+                 : "memory");
+#else
+    copy_ahead<16>(to, from);
 #endif
 }
 CPMS_DEVICE void await_copies() {

@@ -119,16 +119,6 @@ CPMS_DEVICE int shared_scale(bool scaled, int top, double largest) {
     return exponent < -1000 ? -1000 : exponent > 1000 ? 1000 : exponent;
 }
 
-CPMS_DEVICE float about_one_over(u32 number) {
-#if defined(__CUDA_ARCH__)
-    float inverse;
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"((float)number));
-    return inverse;
-#else
-    return 1.0f / (float)number;
-#endif
-}
-
 // Q: the bits of a scaled value, of the largest finite number where it does not fit. What is stored is
 // taken for what it is, so a value may be rounded twice; that of formats up to 32 bits goes by float32.
 template <int E, int M, Rounding rounding>

@@ -4,6 +4,8 @@
 
 namespace cpms {
 
+constexpr u32 group_nodes = 8;  // whose values bins take together
+
 CPMS_DEVICE u8* stage_bytes() {
 #if defined(__CUDA_ARCH__)
     extern __shared__ Quad stage[];

@@ -4,11 +4,21 @@
 
 namespace cpms {
 
+CPMS_DEVICE float about_one_over(u32 number) {
+#if defined(__CUDA_ARCH__)
+    float inverse;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"((float)number));
+    return inverse;
+#else
+    return 1.0f / (float)number;
+#endif
+}
+
 // 1 / number, to the last bit or the one before: a division would show.
 CPMS_DEVICE double reciprocal(u32 number) {
 #if defined(__CUDA_ARCH__)
     const double d = (double)number;
-    double r = (double)__frcp_rn((float)number);
+    double r = (double)about_one_over(number);
     r = fma(r, fma(-d, r, 1.0), r);
     return fma(r, fma(-d, r, 1.0), r);
 #else

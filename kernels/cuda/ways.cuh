@@ -1,5 +1,6 @@
 // The ways in which a sweep may go over edges. What is read before values are there begins by `expect`; a sweep follows.
 #pragma once
+#include "bins.cuh"
 #include "cached_walk.cuh"
 #include "deal.cuh"
 #include "hot.cuh"
@@ -99,11 +100,11 @@ struct InBins {
 
     template <class F>
     CPMS_DEVICE void expect() {
-        coming.begin(bins, Stage<typename Raw<F>::Word, true>{bins.capacity});
+        coming.begin(bins, Stage<typename Raw<F>::Word>{bins.capacity});
     }
     template <class F, class AtEnd>
     CPMS_DEVICE void sweep(const u8* z, AtEnd& at_end) {
-        walk_bins<F, true>(bins, coming, z, room, at_end);
+        walk_bins<F>(bins, coming, z, room, at_end);
     }
 };
 
@@ -120,9 +121,9 @@ struct Dealt {
     CPMS_DEVICE void sweep(const u8* z, AtEnd& at_end) {
         using Word = typename Raw<F>::Word;
         deal<Word>(to, z);
-        Coming coming;
-        grid.wait([&] { coming.begin(to.bins, Stage<Word, false>{to.bins.capacity}); });
-        walk_bins<F, false>(to.bins, coming, to.dealt, room, at_end);
+        Packs packs;
+        grid.wait([&] { packs.begin(to.strands); });
+        walk_strands<F>(to.strands, packs, to.dealt, room, at_end);
     }
 };
 

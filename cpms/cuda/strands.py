@@ -1,0 +1,274 @@
+"""Rows whose values lie bin by bin, a lane each: strands, in packs of about the same length; see ``strands.cuh``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cpms.cuda import arrange, bins
+from cpms.cuda.arrange import words
+from cpms.cuda.backend import current
+from cpms.cuda.shape import BINNED, MOST_STRANDS
+
+LANES, ROUND_SLOTS = 32, 4
+"""Lanes of a pack, and slots of each that a round adds up."""
+LONGEST = 128
+"""Slots of a strand at most."""
+NO_STRAND = 0xFFFF
+EXPECTED = 12
+"""Rounds, and packs, that caches are asked for behind those of a warp; as in ``strands.cuh``."""
+_LAST_OF_SECTION = 1 << 31
+_ROW_COST = 6
+"""What a row's end costs in a sweep, in slots."""
+
+Integers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """Rows, cut into strands.
+
+    Parameters
+    ----------
+    starts : device array of uint32, shape (strands + 1,)
+        First slot of each strand, and behind the last.
+    rows : device array of uint32, shape (strands + 1,)
+        Row of each; behind the last, how many there are.
+    ends : device array of uint32, shape (rows,), or None
+        Behind the last strand of each row; None where rows are strands.
+    """
+
+    starts: Any
+    rows: Any
+    ends: Any | None
+
+    @classmethod
+    def of(cls, slots: arrange.Slots) -> Cut:
+        """Cut rows into as few strands as may be, of about the same length in a row."""
+        arrays = current().arrays
+        begins = slots.starts
+        lengths = begins[1:] - begins[:-1]
+        if int(current().to_host(lengths.max())) <= LONGEST:
+            return cls(begins, arrays.arange(len(begins), dtype=np.uint32), None)
+        parts = _ceil(lengths, LONGEST)
+        ends = arrays.cumsum(parts, dtype=np.uint32)
+        strand = arrays.arange(int(current().to_host(ends[-1:])[0]), dtype=np.uint32)
+        rows = arrays.searchsorted(ends, strand, side="right")
+        size = ROUND_SLOTS * _ceil(_ceil(lengths, parts), ROUND_SLOTS)
+        nth = strand - (ends - parts)[rows]
+        starts, of = arrays.zeros(len(strand) + 1, np.uint32), arrays.zeros(len(strand) + 1, np.uint32)
+        starts[:-1], starts[-1:] = begins[rows] + size[rows] * nth, begins[-1:]
+        of[:-1], of[-1:] = rows, len(lengths)
+        return cls(starts, of, ends)
+
+    @property
+    def count(self) -> int:
+        """Number of strands."""
+        return len(self.starts) - 1
+
+    def starts_at(self, strands: Integers) -> Integers:
+        """Return the first slots of some strands, in main memory."""
+        found: Integers = current().to_host(self.starts[current().arrays.asarray(strands)]).astype(np.int64)
+        return found
+
+    def blocks(self, blocks: int) -> Integers:
+        """Return the first strand of each block, and behind the last: all have about as much to do."""
+        arrays = current().arrays
+        cost = self.starts.astype(np.int64) + _ROW_COST * self.rows.astype(np.int64)
+        wanted = arrays.asarray(int(current().to_host(cost[-1:])[0]) * np.arange(blocks + 1) // blocks)
+        found: Integers = current().to_host(arrays.searchsorted(cost, wanted)).astype(np.int64)
+        return found
+
+    def evenly(self, block_begins: Integers, parts: Integers) -> Integers:
+        """Cut each block into so many bins of as many slots each, or fewer; return where these begin, and the end."""
+        arrays, before = current().arrays, self.starts
+        bounds = self.starts_at(block_begins)
+        which = np.repeat(np.arange(len(parts)), parts)
+        nth = np.arange(len(which)) - np.repeat(np.cumsum(parts) - parts, parts)
+        wanted = bounds[which] + np.diff(bounds)[which] * nth // parts[which]
+        found = (
+            current().to_host(arrays.searchsorted(before, arrays.asarray(wanted.astype(np.uint32)))).astype(np.int64)
+        )
+        return np.unique(np.concatenate([found, block_begins]))
+
+
+@dataclass(frozen=True, eq=False)
+class Strands:
+    """Strands, section by section, for a number of blocks; all but ``capacity`` are device arrays.
+
+    Parameters
+    ----------
+    of_block : uint32, shape (blocks + 1,)
+        First section of each block, and behind the last.
+    bins : uint32, shape (sections + 1,)
+        Bin of each section, and how many there are.
+    value_begins : uint32, shape (bins + 1,)
+        Where the values of each bin begin, in groups of eight, and behind the last.
+    strand_begins, first_rows : uint32, shape (sections + 1,)
+        First strand of each section, and the row of that; behind the last, how many there are.
+    walks : uint32, shape (blocks * warps, 2)
+        First pack of each warp, and its first round.
+    packs : uint32, shape (packs + 2,)
+        Rounds of each, in the order in which warps take them, and whether it is a warp's last of a section.
+    lanes : uint16, shape ((packs + 2 + EXPECTED) * 32,)
+        Strand of each lane among those of its section, or `NO_STRAND`.
+    places : uint16
+        By round, then by lane, of four values among those of a bin.
+    last_strands : uint16, shape (rows,), or None
+        Last strand of each row among those of its section; None where rows are strands.
+    first_blocks : uint32, shape (blocks,)
+        Block in which the first row of each block begins.
+    capacity : int
+        Groups that a bin has at most, and one for places of nothing.
+    pieces : uint64, shape (blocks,)
+        What blocks leave of rows that go on in the next; all ones where there is nothing.
+    """
+
+    of_block: Any
+    bins: Any
+    value_begins: Any
+    strand_begins: Any
+    first_rows: Any
+    walks: Any
+    packs: Any
+    lanes: Any
+    places: Any
+    last_strands: Any | None
+    first_blocks: Any
+    capacity: int
+    pieces: Any
+
+    @property
+    def arguments(self) -> tuple[Any, ...]:
+        """What a kernel takes, in its order."""
+        last = np.uint64(0) if self.last_strands is None else self.last_strands
+        of_sections = self.of_block, self.bins, self.value_begins, self.strand_begins, self.first_rows
+        of_packs = self.walks, self.packs, self.lanes, self.places
+        return *of_sections, *of_packs, last, self.first_blocks, np.uint32(self.capacity), self.pieces
+
+    @property
+    def streamed_bytes(self) -> float:
+        """Bytes that a sweep reads once."""
+        last = 0 if self.last_strands is None else self.last_strands.nbytes
+        return float(self.packs.nbytes + self.lanes.nbytes + self.places.nbytes + last)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays."""
+        return sum(int(part.nbytes) for part in self.arguments)
+
+
+class Packing:
+    """Where the slots of strands go in packs.
+
+    Parameters
+    ----------
+    cut : Cut
+    block_begins, bin_begins : array of int
+        First strand of each block, and of each bin, and behind the last.
+    """
+
+    def __init__(self, cut: Cut, block_begins: Integers, bin_begins: Integers) -> None:
+        arrays = current().arrays
+        self._cut, self._block_begins, self._bin_begins = cut, block_begins, bin_begins
+        sections = -(-np.diff(bin_begins) // MOST_STRANDS)
+        self._begins: Integers = np.append(bins.evenly(bin_begins[:-1], bin_begins[1:], sections)[0], cut.count)
+        packs = np.maximum(-(-np.diff(self._begins) // LANES), BINNED.warps)
+        first_packs = np.cumsum(packs) - packs
+        section = marked(self._begins, cut.count)
+        lengths = (cut.starts[1:] - cut.starts[:-1]).astype(np.int64)
+        # Within a section the longest come first.
+        order = arrays.argsort(section.astype(np.int64) * (LONGEST + 1) + (LONGEST - lengths), kind="stable")
+        section = section[order]
+        first = arrays.asarray(self._begins)[section]
+        rank = arrays.arange(cut.count) - first
+        sequence = self._sequence(packs, first_packs)
+        place = arrays.empty(len(sequence), np.int64)
+        place[sequence] = arrays.arange(len(sequence))
+        pack, lane = place[arrays.asarray(first_packs)[section] + rank // LANES], rank % LANES
+        rounds = arrays.zeros(len(sequence) + 2, np.int64)
+        longest = lane == 0
+        rounds[pack[longest]] = _ceil(lengths[order[longest]], ROUND_SLOTS)
+        begins = arrays.cumsum(rounds) - rounds
+        self.rounds = int(current().to_host(begins[-1:])[0])
+        """Of all packs."""
+        self.begins = arrays.empty(cut.count, np.int64)
+        """Where the slots of each strand go: four by four, and as many rounds further on each time."""
+        self.begins[order] = LANES * ROUND_SLOTS * begins[pack] + ROUND_SLOTS * lane
+        self._lanes = arrays.full((len(sequence) + 2 + EXPECTED) * LANES, NO_STRAND, np.uint16)
+        self._lanes[LANES * pack + lane] = (order - first).astype(np.uint16)
+        self._packs = (rounds + arrays.asarray(_LAST_OF_SECTION * self._is_last)).astype(np.uint32)
+        self._walks = arrays.zeros((len(self._first_of_warp), 2), np.uint32)
+        self._walks[:, 0] = arrays.asarray(self._first_of_warp)
+        self._walks[:, 1] = begins[arrays.asarray(self._first_of_warp)]
+
+    def _sequence(self, packs: Integers, first_packs: Integers) -> Any:
+        """Return packs in the order in which warps take them; those of a section go to warps to and fro."""
+        warps = BINNED.warps
+        section = np.repeat(np.arange(len(packs)), packs)
+        turn, warp = np.divmod(np.arange(len(section)) - first_packs[section], warps)
+        warp = np.where(turn % 2, warps - 1 - warp, warp)
+        block = np.searchsorted(self._block_begins, self._begins[:-1], side="right") - 1
+        walk = block[section] * warps + warp
+        order = current().arrays.argsort(current().arrays.asarray((walk << 32) + section), kind="stable")
+        walk, section = (part[current().to_host(order)] for part in (walk, section))
+        ends = np.append((np.diff(walk) != 0) | (np.diff(section) != 0), True)
+        self._is_last: Integers = np.append(ends, [False, False]).astype(np.int64)
+        self._first_of_warp = np.searchsorted(walk, np.arange((len(self._block_begins) - 1) * warps))
+        return order
+
+    def of(self, value_begins: Integers, places: Any, capacity: int) -> Strands:
+        """Return strands whose slots have these places in bins whose values begin there."""
+        arrays, begins = current().arrays, self._begins
+        which = np.searchsorted(self._bin_begins[:-1], begins, side="right") - 1
+        which[-1] += 1
+        return Strands(
+            of_block=words(np.searchsorted(begins, self._block_begins)),
+            bins=words(which),
+            value_begins=words(value_begins),
+            strand_begins=words(begins),
+            first_rows=self._cut.rows[arrays.asarray(begins)],
+            walks=self._walks,
+            packs=self._packs,
+            lanes=self._lanes,
+            places=places,
+            last_strands=self._last_strands,
+            first_blocks=words(self._first_blocks),
+            capacity=capacity,
+            pieces=arrays.full(len(self._block_begins) - 1, np.uint64(2**64 - 1), np.uint64),
+        )
+
+    @property
+    def _last_strands(self) -> Any | None:
+        if self._cut.ends is None:
+            return None
+        last = self._cut.ends.astype(np.int64) - 1
+        begins = current().arrays.asarray(self._begins)
+        return (last - begins[current().arrays.searchsorted(begins, last, side="right") - 1]).astype(np.uint16)
+
+    @cached_property
+    def _first_blocks(self) -> Integers:
+        """Where rows are strands, none began before."""
+        begins = self._block_begins[:-1]
+        if self._cut.ends is None:
+            return np.arange(len(begins))
+        arrays = current().arrays
+        behind = arrays.zeros(len(self._cut.ends) + 1, np.int64)
+        behind[1:] = self._cut.ends
+        first = current().to_host(behind[self._cut.rows[arrays.asarray(begins)].astype(np.int64)])
+        return np.searchsorted(begins, first, side="right") - 1
+
+
+def marked(begins: Integers, count: int) -> Any:
+    """Return which part each of so many things is in, of parts that begin at these, which all differ; on the device."""
+    marks = current().arrays.zeros(count, np.uint32)
+    marks[current().arrays.asarray(begins[1:-1])] = 1
+    return current().arrays.cumsum(marks, dtype=np.uint32)
+
+
+def _ceil(numbers: Any, by: Any) -> Any:
+    return (numbers + by - 1) // by
