@@ -30,6 +30,7 @@ GRAPHS = {
     "two such rows": Graph.from_edges(np.arange(12_000) % 3000, np.arange(12_000) % 2 * 2999, nodes=3000),
     "skewed": cpms.load("rmat:scale=10,edge_factor=12,seed=1"),
     "more rows than edges": Graph.from_edges(np.arange(900), np.arange(900) * 7 % 4000, nodes=4000),
+    "long rows": Graph.from_edges(np.arange(3000) * 7 % 100, np.arange(3000) // 30, nodes=100),
     "rows that end with steps": Graph.from_edges(np.arange(2048) % 512, np.arange(2048) // 256, nodes=512),
 }
 LEAST = DealtSizes(256, 260)
@@ -142,6 +143,7 @@ def check(found, sources, starts, blocks):
     np.testing.assert_array_equal(flat, sources[: len(flat)])
     lengths = np.array([len(strand) for strand in asked])
     ends = np.cumsum(lengths)
+    assert lengths.max() <= strands.LONGEST
     assert ends[-1] == starts[-1]
     if of.last_strands is None:
         np.testing.assert_array_equal(ends, starts[1:])

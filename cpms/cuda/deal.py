@@ -77,7 +77,7 @@ class Deal:
     @classmethod
     def of(cls, sources: Any, slots: arrange.Slots, nodes: int, blocks: int, value_bytes: int) -> Deal:
         """Sort slots, whose sources these are, into cells, for so many blocks."""
-        cut = Cut.of(slots)
+        cut = Cut.of(slots, value_bytes)
         sizes = dealt_sizes(value_bytes)
         ranges = -(-vector_length(nodes) // sizes.nodes)
         together = _ALIGNED if sizes.groups * GROUP_NODES >= _LONG_CELL * ranges else 1

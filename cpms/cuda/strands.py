@@ -18,6 +18,9 @@ LANES, ROUND_SLOTS = 32, 4
 """Lanes of a pack, and slots of each that a round adds up."""
 LONGEST = 128
 """Slots of a strand at most."""
+_LONGEST_WIDE, _LONG_ROW, _WIDE_BYTES = 24, 20, 8
+"""The same of float64 values, of which bins hold too few for all warps to have such strands, where rows are longer than
+so many slots on average, or some are cut anyhow."""
 NO_STRAND = 0xFFFF
 EXPECTED = 12
 """Rounds, and packs, that caches are asked for behind those of a warp; as in ``strands.cuh``."""
@@ -47,14 +50,16 @@ class Cut:
     ends: Any | None
 
     @classmethod
-    def of(cls, slots: arrange.Slots) -> Cut:
+    def of(cls, slots: arrange.Slots, value_bytes: int) -> Cut:
         """Cut rows into as few strands as may be, of about the same length in a row."""
         arrays = current().arrays
         begins = slots.starts
         lengths = begins[1:] - begins[:-1]
-        if int(current().to_host(lengths.max())) <= LONGEST:
+        is_wide = value_bytes >= _WIDE_BYTES
+        fit = int(current().to_host(lengths.max())) <= LONGEST
+        if fit and not (is_wide and slots.count > _LONG_ROW * len(lengths)):
             return cls(begins, arrays.arange(len(begins), dtype=np.uint32), None)
-        parts = _ceil(lengths, LONGEST)
+        parts = _ceil(lengths, _LONGEST_WIDE if is_wide else LONGEST)
         ends = arrays.cumsum(parts, dtype=np.uint32)
         strand = arrays.arange(int(current().to_host(ends[-1:])[0]), dtype=np.uint32)
         rows = arrays.searchsorted(ends, strand, side="right")

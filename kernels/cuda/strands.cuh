@@ -56,6 +56,7 @@ struct BinValues {
 // A warp's packs, one after the other: a lane's part of the next one is on its way.
 struct Packs {
     static constexpr u32 ahead = 6, expected = 12;  // rounds that are loaded; rounds, and packs, that the cache has by then
+    static constexpr u32 together = 4;              // of rounds beyond those, that are on their way
     u32 pack, round, word, strand, next_word, next_strand;
     Run<8> places[ahead];
 
@@ -84,8 +85,15 @@ struct Packs {
             for (u32 j = 0; j < ahead; ++j) {
                 if (j < rounds) add<F>(values, now[j], even, odd);
             }
-#pragma unroll 4
-            for (u32 r = first + ahead; r < first + rounds; ++r) add<F>(values, places_of(of, r), even, odd);
+            for (u32 r = first + ahead; r < first + rounds; r += together) {
+                Run<8> more_places[together];
+#pragma unroll
+                for (u32 j = 0; j < together; ++j) more_places[j] = places_of(of, smaller(r + j, first + rounds - 1));
+#pragma unroll
+                for (u32 j = 0; j < together; ++j) {
+                    if (r + j < first + rounds) add<F>(values, more_places[j], even, odd);
+                }
+            }
             if (mine != Strands::no_strand) sums[mine] = even + odd;
         } while (more);
     }
@@ -139,8 +147,11 @@ struct EndingRows {
     typename AtEnd::Loaded loaded[together];
 
     // 16 float64 values that lie side by side share a line.
-    CPMS_DEVICE void expect(const AtEnd& at_end) const {
-        for (u32 i = 16 * threadIdx.x; i < count; i += 16 * blockDim.x) at_end.expect(row + i);
+    CPMS_DEVICE void expect(const Strands& of, const AtEnd& at_end) const {
+        for (u32 i = 16 * threadIdx.x; i < count; i += 16 * blockDim.x) {
+            at_end.expect(row + i);
+            if (of.last_strands) fetch_ahead(of.last_strands + row + i);
+        }
     }
     CPMS_DEVICE void load(u32 base, const AtEnd& at_end) {
 #pragma unroll
@@ -224,7 +235,7 @@ CPMS_DEVICE void walk_strands(const Strands& of, Packs& packs, const u8* dealt, 
         rows.count = row_end - rows.row;
         row_end = of_section(of.first_rows, section + 2);
         next_bin = of_section(of.bins, section + 1);
-        rows.expect(at_end);
+        rows.expect(of, at_end);
         packs.sum<F>(of, values.of(bin), (double*)room.of_warp + (section & 1) * most_sums);
     }
     if (of.last_strands) {
