@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from cpms.cuda import arrange, samples
 from cpms.cuda.arrange import words
 from cpms.cuda.backend import current
-from cpms.cuda.cuts import equal_cuts, streamed_costs
+from cpms.cuda.cuts import Integers, equal_cuts, streamed_costs
 from cpms.cuda.shape import BIN_GROUPS, BINNED
 from cpms.cuda.variants import WHOLE_VALUES
 
@@ -23,8 +22,6 @@ _SAMPLES, _SAMPLED_STEPS = 16, 256
 """Runs of steps looked at, and how long they are: about what a bin holds."""
 _AT_ONCE = 1 << 24
 """Slots that are sorted at once."""
-
-Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from cpms.cuda import arrange, samples
 from cpms.cuda.arrange import words
 from cpms.cuda.backend import current
 from cpms.cuda.bins import GROUP_NODES
+from cpms.cuda.cuts import Integers
 from cpms.cuda.shape import BINNED_BYTES, DealtSizes, dealt_sizes
-from cpms.cuda.strands import EXPECTED, LANES, ROUND_SLOTS, Cut, Packing, Strands, marked
+from cpms.cuda.strands import Cut, Packing, Strands, marked
 from cpms.cuda.vectors import vector_length
 
 _LEAST_SLOTS = 8
@@ -27,12 +27,8 @@ _ALIGNED = 4
 """Chunks of which a bin's begin is a multiple."""
 _LONG_CELL = 256
 """Slots in the cells of a full bin from which these are such multiples, too: what fills them up is little then."""
-_BEHIND = EXPECTED + 16
-"""Rounds that caches are asked for behind the last: that of as many as a warp's lanes may ask for."""
 _AT_ONCE = 1 << 24
 """Slots that are sorted at once."""
-
-Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,8 +169,7 @@ class _Cells:
         """Return by round the place of each slot's value in its bin, and by chunk that of its source in its range."""
         arrays = current().arrays
         ranges = self._counts.shape[1]
-        nothing = np.uint16(sizes.groups * GROUP_NODES - 1)
-        of_rounds = arrays.full(LANES * ROUND_SLOTS * (packing.rounds + _BEHIND), nothing, np.uint16)
+        of_rounds = arrays.full(packing.size, sizes.groups * GROUP_NODES - 1, np.uint16)
         of_chunks = arrays.zeros(int(self.range_begins[-1]) * GROUP_NODES, np.uint16)
         dealt_at = self._by_range[:-1].reshape(ranges, -1).T
         strand_of = marked(cut.starts.astype(np.int64), int(self._begins[-1]))
@@ -186,8 +181,7 @@ class _Cells:
             counts = self._counts[first:last].ravel()
             nth = arrays.arange(key.size) - (arrays.cumsum(counts) - counts)[key]
             strand = strand_of[mine][order]
-            slot = mine.start + order - cut.starts[strand]
-            into = packing.begins[strand] + slot // ROUND_SLOTS * (LANES * ROUND_SLOTS) + slot % ROUND_SLOTS
+            into = packing.place(strand, mine.start + order - cut.starts[strand])
             of_rounds[into] = (GROUP_NODES * self._in_bin[first:last].ravel()[key] + nth).astype(np.uint16)
             at = GROUP_NODES * dealt_at[first:last].ravel()[key] + nth
             of_chunks[at] = (sources[mine][order] % np.uint32(sizes.nodes)).astype(np.uint16)

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from cpms.cuda import arrange, bins
 from cpms.cuda.arrange import words
 from cpms.cuda.backend import current
+from cpms.cuda.cuts import Integers
 from cpms.cuda.shape import BINNED, MOST_STRANDS
 
-LANES, ROUND_SLOTS = 32, 4
+_LANES, _ROUND_SLOTS = 32, 4
 """Lanes of a pack, and slots of each that a round adds up."""
 LONGEST = 128
 """Slots of a strand at most."""
@@ -22,13 +21,13 @@ _LONGEST_WIDE, _LONG_ROW, _WIDE_BYTES = 24, 20, 8
 """The same of float64 values, of which bins hold too few for all warps to have such strands, where rows are longer than
 so many slots on average, or some are cut anyhow."""
 NO_STRAND = 0xFFFF
-EXPECTED = 12
+_EXPECTED = 12
 """Rounds, and packs, that caches are asked for behind those of a warp; as in ``strands.cuh``."""
+_MOST_EXPECTED = _EXPECTED + 16
+"""Rounds behind the last that they are asked for, of packs of as many as lanes may ask for."""
 _LAST_OF_SECTION = 1 << 31
 _ROW_COST = 6
 """What a row's end costs in a sweep, in slots."""
-
-Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +62,7 @@ class Cut:
         ends = arrays.cumsum(parts, dtype=np.uint32)
         strand = arrays.arange(int(current().to_host(ends[-1:])[0]), dtype=np.uint32)
         rows = arrays.searchsorted(ends, strand, side="right")
-        size = ROUND_SLOTS * _ceil(_ceil(lengths, parts), ROUND_SLOTS)
+        size = _ROUND_SLOTS * _ceil(_ceil(lengths, parts), _ROUND_SLOTS)
         nth = strand - (ends - parts)[rows]
         starts, of = arrays.zeros(len(strand) + 1, np.uint32), arrays.zeros(len(strand) + 1, np.uint32)
         starts[:-1], starts[-1:] = begins[rows] + size[rows] * nth, begins[-1:]
@@ -90,14 +89,9 @@ class Cut:
 
     def evenly(self, block_begins: Integers, parts: Integers) -> Integers:
         """Cut each block into so many bins of as many slots each, or fewer; return where these begin, and the end."""
-        arrays, before = current().arrays, self.starts
         bounds = self.starts_at(block_begins)
-        which = np.repeat(np.arange(len(parts)), parts)
-        nth = np.arange(len(which)) - np.repeat(np.cumsum(parts) - parts, parts)
-        wanted = bounds[which] + np.diff(bounds)[which] * nth // parts[which]
-        found = (
-            current().to_host(arrays.searchsorted(before, arrays.asarray(wanted.astype(np.uint32)))).astype(np.int64)
-        )
+        wanted, _ = bins.evenly(bounds[:-1], bounds[1:], parts)
+        found = current().to_host(current().arrays.searchsorted(self.starts, words(wanted))).astype(np.int64)
         return np.unique(np.concatenate([found, block_begins]))
 
 
@@ -119,7 +113,7 @@ class Strands:
         First pack of each warp, and its first round.
     packs : uint32, shape (packs + 2,)
         Rounds of each, in the order in which warps take them, and whether it is a warp's last of a section.
-    lanes : uint16, shape ((packs + 2 + EXPECTED) * 32,)
+    lanes : uint16, shape ((packs + 2 + _EXPECTED) * 32,)
         Strand of each lane among those of its section, or `NO_STRAND`.
     places : uint16
         By round, then by lane, of four values among those of a bin.
@@ -182,7 +176,7 @@ class Packing:
         self._cut, self._block_begins, self._bin_begins = cut, block_begins, bin_begins
         sections = -(-np.diff(bin_begins) // MOST_STRANDS)
         self._begins: Integers = np.append(bins.evenly(bin_begins[:-1], bin_begins[1:], sections)[0], cut.count)
-        packs = np.maximum(-(-np.diff(self._begins) // LANES), BINNED.warps)
+        packs = np.maximum(-(-np.diff(self._begins) // _LANES), BINNED.warps)
         first_packs = np.cumsum(packs) - packs
         section = marked(self._begins, cut.count)
         lengths = (cut.starts[1:] - cut.starts[:-1]).astype(np.int64)
@@ -191,28 +185,34 @@ class Packing:
         section = section[order]
         first = arrays.asarray(self._begins)[section]
         rank = arrays.arange(cut.count) - first
-        sequence = self._sequence(packs, first_packs)
+        sequence, is_last, first_of_warp = self._sequence(packs, first_packs)
         place = arrays.empty(len(sequence), np.int64)
         place[sequence] = arrays.arange(len(sequence))
-        pack, lane = place[arrays.asarray(first_packs)[section] + rank // LANES], rank % LANES
+        pack, lane = place[arrays.asarray(first_packs)[section] + rank // _LANES], rank % _LANES
         rounds = arrays.zeros(len(sequence) + 2, np.int64)
         longest = lane == 0
-        rounds[pack[longest]] = _ceil(lengths[order[longest]], ROUND_SLOTS)
+        rounds[pack[longest]] = _ceil(lengths[order[longest]], _ROUND_SLOTS)
         begins = arrays.cumsum(rounds) - rounds
-        self.rounds = int(current().to_host(begins[-1:])[0])
-        """Of all packs."""
-        self.begins = arrays.empty(cut.count, np.int64)
-        """Where the slots of each strand go: four by four, and as many rounds further on each time."""
-        self.begins[order] = LANES * ROUND_SLOTS * begins[pack] + ROUND_SLOTS * lane
-        self._lanes = arrays.full((len(sequence) + 2 + EXPECTED) * LANES, NO_STRAND, np.uint16)
-        self._lanes[LANES * pack + lane] = (order - first).astype(np.uint16)
-        self._packs = (rounds + arrays.asarray(_LAST_OF_SECTION * self._is_last)).astype(np.uint32)
-        self._walks = arrays.zeros((len(self._first_of_warp), 2), np.uint32)
-        self._walks[:, 0] = arrays.asarray(self._first_of_warp)
-        self._walks[:, 1] = begins[arrays.asarray(self._first_of_warp)]
+        self.size = _LANES * _ROUND_SLOTS * (int(current().to_host(begins[-1:])[0]) + _MOST_EXPECTED)
+        """Of places by round, with those behind them that caches are asked for."""
+        self._firsts = arrays.empty(cut.count, np.int64)
+        self._firsts[order] = _LANES * _ROUND_SLOTS * begins[pack] + _ROUND_SLOTS * lane
+        self._lanes = arrays.full((len(sequence) + 2 + _EXPECTED) * _LANES, NO_STRAND, np.uint16)
+        self._lanes[_LANES * pack + lane] = (order - first).astype(np.uint16)
+        self._packs = (rounds + arrays.asarray(_LAST_OF_SECTION * is_last)).astype(np.uint32)
+        walks = arrays.asarray(first_of_warp)
+        self._walks = arrays.zeros((len(walks), 2), np.uint32)
+        self._walks[:, 0], self._walks[:, 1] = walks, begins[walks]
 
-    def _sequence(self, packs: Integers, first_packs: Integers) -> Any:
-        """Return packs in the order in which warps take them; those of a section go to warps to and fro."""
+    def place(self, strand: Any, slot: Any) -> Any:
+        """Return where slots of some strands go: four by four, and as many rounds further on each time."""
+        return self._firsts[strand] + slot // _ROUND_SLOTS * (_LANES * _ROUND_SLOTS) + slot % _ROUND_SLOTS
+
+    def _sequence(self, packs: Integers, first_packs: Integers) -> tuple[Any, Integers, Integers]:
+        """Return packs in the order in which warps take them; those of a section go to warps to and fro.
+
+        Then which are a warp's last of a section, 1 or 0, and two behind them; and the first one of each warp.
+        """
         warps = BINNED.warps
         section = np.repeat(np.arange(len(packs)), packs)
         turn, warp = np.divmod(np.arange(len(section)) - first_packs[section], warps)
@@ -222,9 +222,8 @@ class Packing:
         order = current().arrays.argsort(current().arrays.asarray((walk << 32) + section), kind="stable")
         walk, section = (part[current().to_host(order)] for part in (walk, section))
         ends = np.append((np.diff(walk) != 0) | (np.diff(section) != 0), True)
-        self._is_last: Integers = np.append(ends, [False, False]).astype(np.int64)
-        self._first_of_warp = np.searchsorted(walk, np.arange((len(self._block_begins) - 1) * warps))
-        return order
+        first_of_warp = np.searchsorted(walk, np.arange((len(self._block_begins) - 1) * warps))
+        return order, np.append(ends, [False, False]).astype(np.int64), first_of_warp
 
     def of(self, value_begins: Integers, places: Any, capacity: int) -> Strands:
         """Return strands whose slots have these places in bins whose values begin there."""
@@ -255,7 +254,7 @@ class Packing:
         begins = current().arrays.asarray(self._begins)
         return (last - begins[current().arrays.searchsorted(begins, last, side="right") - 1]).astype(np.uint16)
 
-    @cached_property
+    @property
     def _first_blocks(self) -> Integers:
         """Where rows are strands, none began before."""
         begins = self._block_begins[:-1]

@@ -28,7 +28,7 @@ template <class Word>
 struct Stage {
     u32 capacity;
 
-    CPMS_DEVICE Word* values(u32 bin) const { return (Word*)stage_bytes() + (bin & 1) * capacity * group_nodes; }
+    CPMS_DEVICE Word* values(u32 bin) const { return values_of<Word>(bin, capacity); }
     CPMS_DEVICE u32* list(u32 bin) const {
         return (u32*)(stage_bytes() + 2 * capacity * group_nodes * sizeof(Word)) + (bin & 1) * capacity;
     }

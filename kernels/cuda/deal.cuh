@@ -12,7 +12,7 @@ struct Deal {
     const u16* places;   // in its range, of the node whose value goes to each place of each chunk of eight
     const u32* targets;  // chunk of `dealt` that the first of each 2^same chunks becomes; the others follow it
     const u32* begins;   // first chunk of each range, and behind the last; multiples of 2^same
-    const u32* cuts;     // first chunk of each block, and behind the last; too
+    const u32* cuts;     // first chunk of each block, and behind the last; such, too
     const u32* firsts;   // range of that chunk
     u32 same;            // see targets
     u32 range, values;   // nodes in a range; values of all nodes, zeros behind them included

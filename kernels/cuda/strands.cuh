@@ -36,7 +36,7 @@ template <class Word>
 struct BinValues {
     u32 capacity;
 
-    CPMS_DEVICE Word* of(u32 bin) const { return (Word*)stage_bytes() + (bin & 1) * capacity * group_nodes; }
+    CPMS_DEVICE Word* of(u32 bin) const { return values_of<Word>(bin, capacity); }
     CPMS_DEVICE void fetch(const u8* dealt, u32 bin, u32 begin, u32 end) const {
         constexpr u32 bytes = group_nodes * sizeof(Word), together = 16;
         const u32 copies = (end - begin) * bytes / together;
