@@ -10,6 +10,10 @@ that conserve mass: the sum of r shrinks by the damping, whatever Q does. Every 
 combination of what they found that leaves less (`cpms.extrapolation`). The next round begins with
 ``x = (x + c) / sum(x + c)``, and its full sweep says how good that is, so no answer rests on Q.
 
+Each r but the last is sent as z, so that c may also be what z tell: ``c = sum(out-degree * z)`` of all after the first,
+out-degree 1 where there is none. Sweeps then write z alone; what Q loses stays in the residual as it is, where r in c
+leaves of it what comes back along edges: by a quarter more at most, of what a round asks for (`cpms.cuda.refinement`).
+
 What Q loses may also stay with its node, to be sent later, with x as the sum of all that was sent (out-degree: 1 where
 there is none):
 

@@ -14,6 +14,8 @@ from cpms.cuda.variants import WHOLE_VALUES
 
 _NODE_BYTES = 16
 """What a low sweep streams of a node."""
+_LOW_BYTES = 2
+"""Of a value, for which graphs are cut where most sweeps are low ones."""
 _MOST_COUNTED = 255
 """Blocks that a word of ``counted.cuh`` counts."""
 
@@ -100,7 +102,7 @@ class Stretches:
         elif stretch_steps:
             begins = np.arange(0, slots.steps, stretch_steps)
         else:
-            begins = cuts.of_all(cuts.streamed_costs(slots), blocks * shape.warps)
+            begins = cuts.of_all(cuts.streamed_costs(slots, low=value_bytes == _LOW_BYTES), blocks * shape.warps)
         count = len(begins)
         first_slots = arrays.asarray((begins * WHOLE_VALUES).astype(np.uint32))
         rows = slots.rows_at(first_slots)

@@ -34,7 +34,7 @@ struct Past {
 template <class Real>
 struct Combination {
     Real to_real[kept_sweeps];                      // of stored values, divided by the largest
-    Real in_next[kept_sweeps], in_c[kept_sweeps];  // the same times what a z weighs in what is sent, and in c
+    Real in_next[kept_sweeps], in_x[kept_sweeps];  // the same times what a z weighs in what is sent, and in x
     double g[depth];
     double found[(resident_warps + 1) * products];  // those of all, and of each warp
 };
@@ -61,7 +61,8 @@ CPMS_DEVICE bool pays(const double* found, const double* g) {
     return left < 0.95 * 0.95 * with_last[depth];
 }
 
-// The weight of a z in what is then sent, which begins with all of the last one; in c it weighs g[k - 1].
+// The weight of a z in what is then sent, which begins with all of the last one; in x it weighs g[k - 1], and 1 where
+// sweeps have not added it up.
 CPMS_DEVICE double sent_weight(const double* g, int k) {
     return (k ? g[k - 1] : 0.0) + (k == depth ? 1.0 : -g[k]);
 }
@@ -231,14 +232,34 @@ CPMS_APART void find_products(u32 count, Places sent, Past& past, Combination<ty
     add_over_grid(product, by.found, grid);
 }
 
-// Adds the combination to c and makes the first z of what is then on its way, by the products in `by.found`, after `weigh`.
-template <class Q, bool Partial, class Places>
-CPMS_APART LowState combined(Nodes nodes, Storing storing, Places sent, Past& past, float* c,
+// Adds to c, where sweeps add up what they find, what some nodes sent.
+template <class Run, int Together, class Real>
+CPMS_DEVICE void add_sent(float* c, u32 i, const Run& degree, const Real (&share)[Together]) {
+    auto sum = load_run_bytes<4 * Together>((const u8*)(c + i), Default{});
+#pragma unroll
+    for (int node = 0; node < Together; ++node) {
+        const Real more = share[node] * (Real)(degree.word[node] ? degree.word[node] : 1);
+        sum.word[node] = bits_of_single(single_of(sum.word[node]) + (float)more);
+    }
+    store_run_bytes((u8*)(c + i), sum);
+}
+// Else to x.
+template <class Run, int Together, class Real>
+CPMS_DEVICE void add_sent(double* shares, u32 i, const Run&, const Real (&share)[Together]) {
+#pragma unroll
+    for (int node = 0; node < Together; ++node) shares[i + node] += share[node];
+}
+
+// Adds the combination to c, or with all that was sent to the shares of x, and makes the first z of what is then on its way,
+// by the products in `by.found`, after `weigh`.
+template <class Q, bool Partial, class Places, class Sum>
+CPMS_APART LowState combined(Nodes nodes, Storing storing, Places sent, Past& past, Sum* to,
                              Combination<typename StoredValues<Q>::Real>& by, u64 seed, Grid grid) {
     using Values = StoredValues<Q>;
     using Real = typename Values::Real;
     using Stored = typename QuantiserOf<Q>::Type;
     constexpr int together = Values::together, width = Values::width;
+    constexpr double unsettled = sizeof(Sum) == sizeof(double) ? 1.0 : 0.0;
     const double largest = past.largest[0];
     const u32 step = gridDim.x * blockDim.x * together, first = (blockIdx.x * blockDim.x + threadIdx.x) * together;
     if (threadIdx.x < 32) solve(by.found, by.g);
@@ -251,7 +272,7 @@ CPMS_APART LowState combined(Nodes nodes, Storing storing, Places sent, Past& pa
             most += fabs(weight) * past.largest[k];
             sum += weight * past.sum[k];
             by.in_next[k] = (Real)(weight * (double)by.to_real[k]);
-            by.in_c[k] = (Real)((k ? by.g[k - 1] : 0.0) * (double)by.to_real[k]);
+            by.in_x[k] = (Real)((k ? by.g[k - 1] + unsettled : 0.0) * (double)by.to_real[k]);
         }
         past.note(0, LowState{most, 0.0, shared_scale(storing.scaled, storing.top, most)}, sum);
     }
@@ -266,28 +287,26 @@ CPMS_APART LowState combined(Nodes nodes, Storing storing, Places sent, Past& pa
         const auto degree = words_of<together>(nodes.degree, i, nodes.count);
         auto kept = degree;
         if constexpr (Partial) kept = words_of<together>(nodes.kept, i, nodes.count);
-        auto change = load_run_bytes<4 * together>((const u8*)(c + i), Default{});
         Real left[together] = {}, added[together] = {};
 #pragma unroll
         for (int k = 0; k < kept_sweeps; ++k) {
-            const Real in_next = by.in_next[k], in_c = by.in_c[k];
+            const Real in_next = by.in_next[k], in_x = by.in_x[k];
 #pragma unroll
             for (int node = 0; node < together; ++node) {
                 const Real value = z.value(k, node);
                 left[node] = fma(in_next, value, left[node]);
-                if (k) added[node] = fma(in_c, value, added[node]);
+                if (k) added[node] = fma(in_x, value, added[node]);
             }
         }
         Run<8> stored{};
 #pragma unroll
         for (int node = 0; node < together; ++node) {
-            const Real more = all * added[node] * (Real)(degree.word[node] ? degree.word[node] : 1);
-            change.word[node] = bits_of_single(single_of(change.word[node]) + (float)more);
+            added[node] *= all;
             const u32 word = Stored::packed(left[node] * up, seed, i + node);
             stored.template put<width>(node, word);
             stays.value[0] += exactly(kept.word[node]) * Raw<Q>::value(word) * back;
         }
-        store_run_bytes((u8*)(c + i), change);
+        add_sent(to, i, degree, added);
         store_run_bytes(sent.at(0) + (u64)i * Q::bytes, stored);
     }
     stays.over_grid(grid);
@@ -295,11 +314,11 @@ CPMS_APART LowState combined(Nodes nodes, Storing storing, Places sent, Past& pa
 }
 
 // Both, of one device that has all.
-template <class Q, bool Partial>
-CPMS_DEVICE LowState extrapolated(const Nodes& nodes, const Storing& storing, const Sent& sent, Past& past, float* c,
+template <class Q, bool Partial, class Sum>
+CPMS_DEVICE LowState extrapolated(const Nodes& nodes, const Storing& storing, const Sent& sent, Past& past, Sum* to,
                                   Combination<typename StoredValues<Q>::Real>& by, u64 seed, const Grid& grid) {
     find_products<Q>(nodes.count, sent, past, by, grid);
-    return combined<Q, Partial>(nodes, storing, sent, past, c, by, seed, grid);
+    return combined<Q, Partial>(nodes, storing, sent, past, to, by, seed, grid);
 }
 
 }  // namespace cpms

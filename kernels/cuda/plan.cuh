@@ -19,7 +19,7 @@ struct Course {
     double l1, before, promised, until;
     u32 full;     // sweeps up to the full one
     u32 began;    // sweeps when the first z was made of those that are kept
-    u32 vectors;  // in which they are kept, two once extrapolation does not pay
+    u32 vectors;  // that are combined, two once extrapolation does not pay
 
     // Whether another round follows: as long as full sweeps find about what low sweeps promised, and these reach their
     // goal; else the host has to think.

@@ -1,16 +1,20 @@
 // Rounds of method refine in one launch: correct x, sweep in float64, then low sweeps; and again.
 #include "counted.cuh"
-#include "extrapolate.cuh"
 #include "plan.cuh"
 #include "kernels_by_way.cuh"
+#include "settle.cuh"
 
 namespace cpms {
 
-// What is iterated. Shares and fresh ones change places.
+// Whether z tell what low sweeps found: these write nothing else, and x gets it some sweeps at a time. Not in a format that has
+// no range for what dangling nodes send; nor where the cache has all, in which to keep more z takes longer than adding up.
+template <class Low, class Q>
+constexpr bool z_tell = QuantiserOf<Q>::Type::of_dangling && !counts_totals<Low>;
+
+// What is iterated. Shares and fresh ones change places. Low sweeps add up what they find in c, unless z tell.
 struct Iterate {
     double *shares, *fresh, *change;
     float* c;
-    u32 has_c;
     Sent sent;
 };
 
@@ -22,6 +26,12 @@ CPMS_DEVICE void refine(Full& over_full, Low& over_low, const Nodes& nodes, cons
     __shared__ Past past;
     __shared__ Course course;
     __shared__ Counted counted;
+    __shared__ Unsettled unsettled;
+    constexpr bool of_dangling = QuantiserOf<Q>::Type::of_dangling, settles = z_tell<Low, Q>;
+    const auto sum = [&] {
+        if constexpr (settles) return x.shares;
+        else return x.c;
+    };
     if constexpr (counts_totals<Low>) counted.begin(grid);
     const auto expect_full = [&] { over_full.template expect<double>(); };
     const auto expect_low = [&] { over_low.template expect<Q>(); };
@@ -31,16 +41,17 @@ CPMS_DEVICE void refine(Full& over_full, Low& over_low, const Nodes& nodes, cons
         common = Common::of(nodes);
         course.before = course.promised = infinity();
         course.vectors = x.sent.vectors;
+        unsettled.first = 1;
     }
+    const auto expect_other = [&] {
+        if constexpr (!one_way<Full, Low>) expect_full();
+    };
+    Totals<2, 0> whole = corrected<Partial>(nodes, x.shares, nullptr);
+    whole.over_grid(grid, expect_other);
     bool again;
     do {
-        Totals<2, 0> whole = corrected<Partial>(nodes, x.shares, x.has_c ? x.c : nullptr);
-        whole.over_grid(grid, [&] {
-            if constexpr (!one_way<Full, Low>) expect_full();
-        });
         if (threadIdx.x == 0) by = FullFactors::of(nodes, common, whole.value[0], whole.value[1]);
         __syncthreads();
-        constexpr bool of_dangling = QuantiserOf<Q>::Type::of_dangling;
         FullEnd<true, Personal, of_dangling, Full::counts_are_bytes> full{nodes, by, x.shares, x.fresh, x.change};
         over_full.template sweep<double>((const u8*)x.shares, full);
         Totals<6, 2> norms{{full.l1, full.squares, full.mass, full.other, full.linf, full.largest}};
@@ -64,24 +75,30 @@ CPMS_DEVICE void refine(Full& over_full, Low& over_low, const Nodes& nodes, cons
         double now = l1;
         do {
             const u64 seed = plan.storing.seed + report.count * 0xD1B54A32D192ED03ull;
-            if (course.vectors == kept_sweeps && report.count - course.began == depth) {
+            const bool combines = course.vectors == kept_sweeps;
+            const bool due = (settles || combines) && report.count - course.began == depth;
+            if (due && combines) {
                 using Combining = Combination<typename StoredValues<Q>::Real>;
                 static_assert(sizeof(Combining) <= sizeof(Room), "too much to combine");
                 Room& between = over_low.room;
                 Combining& room = *(Combining*)&between;
-                state = extrapolated<Q, Partial>(nodes, plan.storing, x.sent, past, x.c, room, seed, grid);
-                if (threadIdx.x == 0) {
-                    course.began = report.count;
-                    if (!past.pays) course.vectors = 2;
-                }
+                state = extrapolated<Q, Partial>(nodes, plan.storing, x.sent, past, sum(), room, seed, grid);
+                if (threadIdx.x == 0 && !past.pays) course.vectors = 2;
+            } else if (settles && due) {
+                unsettled.weigh<Q>(depth);
+                settled<Q, Partial, false>(nodes, x.sent, unsettled, x.shares, nullptr);
+                grid.wait([] {});
+            }
+            if (due) {
+                if (threadIdx.x == 0) course.began = report.count;
                 __syncthreads();
             }
-            const u32 sweep = report.count - course.began, in_turn = course.vectors == 2 ? 1 : ~0u;
+            const u32 sweep = report.count - course.began, in_turn = settles || course.vectors == kept_sweeps ? ~0u : 1;
             const int next = shared_scale(plan.storing.scaled, plan.storing.top, state.largest);
             const LowFactors factors =
                 kept_by<Low, Q>(LowFactors::of<Q>(nodes, common, state.exponent, next, state.lost));
             u8* const into = kept_by<Low, Q>(x.sent.at((sweep + 1) & in_turn));
-            LowEnd<Q, Personal, Partial, Low::counts_are_bytes> end(nodes, factors, x.c, into, seed);
+            LowEnd<Q, Personal, Partial, Low::counts_are_bytes, !settles> end(nodes, factors, x.c, into, seed);
             over_low.template sweep<Q>(kept_by<Low, Q>(x.sent.at(sweep & in_turn)), end);
             Totals<4, 1> totals{{end.l1, end.sum, end.lost, (double)end.largest * power_of_two(-next)}};
             if constexpr (counts_totals<Low>) {
@@ -91,10 +108,17 @@ CPMS_DEVICE void refine(Full& over_full, Low& over_low, const Nodes& nodes, cons
             }
             now = totals.value[0];
             state = LowState{totals.value[3], totals.value[2], next};
-            past.note(report.count - course.began + 1, state, totals.value[1]);
+            past.note(sweep + 1, state, totals.value[1]);
+            if (settles && threadIdx.x == 0) unsettled.exponent[sweep + 1] = next;
             report.sweep(now, low_sweep, 0.0, totals.value[1], 0.0);
         } while (now > course.until && report.count < plan.most && report.count - course.full < plan.lows);
-        x.has_c = 1;
+        if constexpr (settles) {
+            unsettled.weigh<Q>(report.count - course.began);
+            whole = settled<Q, Partial, true>(nodes, x.sent, unsettled, x.shares, nullptr);
+        } else {
+            whole = corrected<Partial>(nodes, x.shares, x.c);
+        }
+        whole.over_grid(grid, expect_other);
         again = course.goes_on(plan, report.count);
         __syncthreads();
         if (threadIdx.x == 0) course.end(plan, now);
@@ -109,14 +133,14 @@ CPMS_DEVICE void refine(Full& over_full, Low& over_low, const Nodes& nodes, cons
         const unsigned char *degree_byte, const unsigned char *kept_byte, double gain, double tol, \
         double trust, double reach, double noise, unsigned norm, unsigned most,                    \
         unsigned lows, unsigned scaled, int top, unsigned long long seed, double *shares,          \
-        double *fresh, double *change, float *c, unsigned has_c, unsigned char *z,                 \
+        double *fresh, double *change, float *c, unsigned char *z,                                 \
         unsigned long long z_bytes, unsigned z_vectors, double *partials, unsigned *came, double *report
 #define CPMS_ITERATE(FULL, LOW, ...)                                                               \
     cpms::refine<__VA_ARGS__>(                                                                     \
         FULL, LOW,                                                                                 \
         cpms::Nodes{degree, sink, teleport, sink_step, teleport_step, count, damping, kept, degree_byte, kept_byte}, \
         cpms::Plan{gain, tol, trust, reach, noise, norm, most, lows, cpms::Storing{scaled, top, seed}}, \
-        cpms::Iterate{shares, fresh, change, c, has_c, cpms::Sent{z, z_bytes, z_vectors}}, grid, report); \
+        cpms::Iterate{shares, fresh, change, c, cpms::Sent{z, z_bytes, z_vectors}}, grid, report); \
     grid.end();
 
 #define CPMS_REFINE(...) CPMS_OVER_SOURCES(CPMS_ITERATE_PARAMETERS, CPMS_ITERATE, __VA_ARGS__)

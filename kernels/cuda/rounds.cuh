@@ -230,12 +230,31 @@ struct LowFactors {
     }
 };
 
-// Low sweep: r = damping (2^-e sum + lost w); c += r; z = Q(r / degree). Raw values times `back` are real.
-template <class Q, bool Personal, bool Partial = false, bool Bytes = false>
+// Where low sweeps add up r themselves, one each: else z tell what they found.
+template <bool AddsUp>
+struct Correction {
+    float c;
+    CPMS_DEVICE Correction() {}
+    CPMS_DEVICE Correction(const float* all, u32 row) : c(all[row]) {}
+    static CPMS_DEVICE void expect(const float* all, u32 row) { fetch_ahead(all + row); }
+    CPMS_DEVICE void add(float* all, u32 row, float more) const { all[row] = c + more; }
+};
+template <>
+struct Correction<false> {
+    CPMS_DEVICE Correction() {}
+    CPMS_DEVICE Correction(const float*, u32) {}
+    static CPMS_DEVICE void expect(const float*, u32) {}
+    CPMS_DEVICE void add(float*, u32, float) const {}
+};
+
+// Low sweep: r = damping (2^-e sum + lost w); c += r, where sweeps add up; z = Q(r / degree). Raw values times `back` are
+// real.
+template <class Q, bool Personal, bool Partial = false, bool Bytes = false, bool AddsUp = true>
 struct LowEnd {
+    static constexpr u32 expected_rows = Personal ? 4 : Bytes && !AddsUp ? 32 : 8;  // whose data a sector of the cache holds
     struct Loaded {
         Count<Bytes> degree;
-        float c;
+        Correction<AddsUp> c;
         OwnSink<Personal> sink;
         KeptCount<Partial, Bytes> kept;
     };
@@ -251,12 +270,12 @@ struct LowEnd {
         : nodes(all), by(factors), c(correction), out(z), seed(noise) {}
 
     CPMS_DEVICE Loaded load(u32 row) const {
-        return Loaded{Count<Bytes>(nodes.degree, nodes.degree_byte, row), c[row], OwnSink<Personal>(nodes, row),
-                      KeptCount<Partial, Bytes>(nodes, row)};
+        return Loaded{Count<Bytes>(nodes.degree, nodes.degree_byte, row), Correction<AddsUp>(c, row),
+                      OwnSink<Personal>(nodes, row), KeptCount<Partial, Bytes>(nodes, row)};
     }
     CPMS_DEVICE void expect(u32 row) const {
         Count<Bytes>::expect(nodes.degree, nodes.degree_byte, row);
-        fetch_ahead(c + row);
+        Correction<AddsUp>::expect(c, row);
         OwnSink<Personal>::expect(nodes, row);
         KeptCount<Partial, Bytes>::expect(nodes, row);
     }
@@ -267,12 +286,12 @@ struct LowEnd {
         if constexpr (Stored::scaled_in_float32) {
             const float scaled = (float)(r * by.up);
             const float share = Stored::has_share(degree) ? scaled * about_one_over(degree ? degree : 1) : 0.0f;
-            c[row] = with.c + scaled * by.down;
+            with.c.add(c, row, scaled * by.down);
             z = stored(row, share);
         } else {
             const float inverse = about_one_over(degree ? degree : 1);
             const double share = Stored::has_share(degree) ? r * (double)inverse * by.up : 0.0;
-            c[row] = with.c + (float)r;
+            with.c.add(c, row, (float)r);
             z = stored(row, share);
         }
         l1 += fabs(r);
@@ -306,6 +325,7 @@ struct FullFactors {
 // `by` is best in shared memory: a walk over float64 has few registers left.
 template <bool Refines, bool Personal, bool OfDangling = false, bool Bytes = false>
 struct FullEnd {
+    static constexpr u32 expected_rows = 4;
     struct Loaded {
         Count<Bytes> degree;
         double share;
@@ -410,7 +430,7 @@ struct LowState {
     int exponent;
 };
 
-// The first z of a round; only now is the largest share known. c begins at 0.
+// The first z of a round; only now is the largest share known. c, if there is one, begins at 0.
 template <class Q, bool Partial = false>
 CPMS_DEVICE LowState quantised(const Nodes& nodes, const Storing& storing, const double* change, double largest,
                                float* c, u8* z, const Grid& grid) {
@@ -424,7 +444,7 @@ CPMS_DEVICE LowState quantised(const Nodes& nodes, const Storing& storing, const
                                       Kept<Partial>(nodes, i)};
         },
         [&](u32 i, const NodeShare<Partial>& node) {
-            c[i] = 0.0f;
+            if (c) c[i] = 0.0f;
             using Stored = typename QuantiserOf<Q>::Type;
             const double kept = Stored::store(z, i, Stored::has_share(node.degree) ? node.share * up : 0.0, storing.seed);
             const double left = (double)node.degree * (node.share - kept * back);

@@ -132,9 +132,11 @@ struct Packs {
 };
 
 // What goes on from section to section, where rows have more than a strand: what the row has got that is open, and what the
-// block's first one had got, which began before the block did.
+// block's first one had got, which began before the block did. Volatile, or compilers let threads read it that do not need
+// it, as the first warp writes it.
 struct Open {
-    double sum, first_head;
+    volatile double sum;
+    double first_head;
     u32 first;  // or none
 };
 
@@ -211,7 +213,10 @@ CPMS_DEVICE void walk_strands(const Strands& of, Packs& packs, const u8* dealt, 
     EndingRows<Word, AtEnd> rows;
     rows.row = of_section(of.first_rows, first);
     rows.count = 0;
-    if (threadIdx.x == 0) open = Open{0.0, 0.0, from < blockIdx.x ? rows.row : none};
+    if (threadIdx.x == 0) {
+        open.sum = 0.0;
+        open.first = from < blockIdx.x ? rows.row : none;
+    }
     values.clear_last();
     values.fetch(dealt, next_bin, begin_of(next_bin), end);
     for (u32 section = first; first < last; ++section) {

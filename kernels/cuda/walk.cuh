@@ -234,7 +234,7 @@ struct Met {
     bool ends_open;
     typename AtEnd::Loaded loaded[early];
 
-    // What is not loaded early is `expected`, unless it is in the cache anyhow.
+    // What is not loaded early is `expected`, unless it is in the cache anyhow; a sector of it at a time.
     template <bool expected = true>
     CPMS_DEVICE void meet(u32 mark, u32 row, u32 rows, const AtEnd& at_end) {
         const u32 lane = threadIdx.x % 32;
@@ -249,7 +249,9 @@ struct Met {
         }
         if constexpr (expected) {
 #pragma unroll 1
-            for (u32 i = 32 * early + lane; i < ended; i += 32) at_end.expect(row + i);
+            for (u32 i = 32 * early + AtEnd::expected_rows * lane; i < ended; i += 32 * AtEnd::expected_rows) {
+                at_end.expect(row + i);
+            }
         }
     }
 };

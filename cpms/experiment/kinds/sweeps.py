@@ -126,6 +126,7 @@ def _arranged(problem: Problem, lie: dict[str, Any], cell: Cell) -> list[dict[st
             storage.name,
             storage.width,
             rounds.graph,
+            rounds.adds_up(storage),
             lambda storage=storage: low_seconds(rounds, first, storage, cell["sweeps"]),  # type: ignore[misc]
         )
         for storage in (quantiser(format_named(name)) for name in cell["storages"])
@@ -134,7 +135,7 @@ def _arranged(problem: Problem, lie: dict[str, Any], cell: Cell) -> list[dict[st
         resident = ResidentGraph.of(problem, given.arrangement(), value_bytes=8)
         operator = cuda_fused.operator(problem, resident)
         seconds = functools.partial(full_seconds, operator, first, cell["sweeps"])
-        contestants.append(_Contestant("fp64", 64, resident, seconds))
+        contestants.append(_Contestant("fp64", 64, resident, False, seconds))
     samples: dict[str, list[float]] = {contestant.name: [] for contestant in contestants}
     for turn in range(cell["samples"] + 1):
         for contestant in contestants:
@@ -153,11 +154,11 @@ def _arranged(problem: Problem, lie: dict[str, Any], cell: Cell) -> list[dict[st
             "sweep_us": 1e6 * statistics.median(samples[name]),
             "least_us": 1e6 * min(samples[name]),
             "most_us": 1e6 * max(samples[name]),
-            "bytes": bytes_moved(graph.nodes, int(graph.degree.sum()), bits, graph.ways),
+            "bytes": bytes_moved(graph.nodes, int(graph.degree.sum()), bits, graph.ways, adds_up=adds_up),
             "in_bins": graph.ways.streamed_bytes(bits // 8) is not None,
             "gather_us": 1e3 * statistics.median(gathers[bits].samples_ms),
         }
-        for name, bits, graph, _ in contestants
+        for name, bits, graph, adds_up, _ in contestants
     ]
 
 
@@ -167,6 +168,7 @@ class _Contestant(NamedTuple):
     name: str
     bits: int
     graph: ResidentGraph
+    adds_up: bool
     seconds: Callable[[], list[float]]
 
 
@@ -186,18 +188,18 @@ def full_seconds(operator: cuda_fused.FusedOperator, first: Any, sweeps: int) ->
     return seconds
 
 
-def bytes_moved(nodes: int, edges: int, bits: int, ways: Ways = PLAIN) -> float:
+def bytes_moved(nodes: int, edges: int, bits: int, ways: Ways = PLAIN, *, adds_up: bool = False) -> float:
     """Return the bytes that a sweep must move at least, values gathered not counted.
 
-    An edge: its source and mark, or in bins what those stream. A row of a low sweep: out-degree, correction read and
-    written, value written; of a float64 sweep: out-degree, value read and written.
+    An edge: its source and mark, or in bins what those stream. A row of a low sweep: out-degree, value written, and
+    where sweeps add up a correction that is read and written; of a float64 sweep: out-degree, value read and written.
 
     Examples
     --------
-    >>> bytes_moved(2, 2, 16)
-    36.5
+    >>> bytes_moved(2, 2, 16), bytes_moved(2, 2, 16, adds_up=True)
+    (20.5, 36.5)
     """
-    row = ways.degree_bytes(bits // 8) + (16 if bits == 64 else 8 + bits / 8)
+    row = ways.degree_bytes(bits // 8) + (16 if bits == 64 else bits / 8 + (8 if adds_up else 0))
     in_bins = ways.streamed_bytes(bits // 8)
     return (ways.slot_bytes * edges if in_bins is None else in_bins) + row * nodes
 

@@ -1,0 +1,104 @@
+"""Low sweeps that write z alone, from which x gets what they found: emulated on this machine and on a GPU."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import cpms
+from cpms import Graph, check, format_named
+from cpms.cuda.refinement import CudaRefinement
+from cpms.cuda.resident import Arrangement
+from cpms.cuda.ways import Wanted
+from cpms.engine import Problem
+from cpms.engines import cuda_fused, reference
+from cpms.precision import Level
+from cpms.quantising import quantiser
+from cpms.refine import default_gain, default_policy, refine
+from cpms.stopping import Stopping
+
+FORMATS = [quantiser(format_named(name)) for name in ("fp16", "e5m2", "fp32", "cpms4-nearest")]
+GRAPHS = {
+    "web-like": "weblike:nodes=3000,edges=20000,seed=2",
+    "R-MAT": "rmat:scale=11,edge_factor=6,seed=1",
+}
+BEYOND = Arrangement(warps=16, wanted=Wanted(cached=False))
+
+
+@pytest.fixture
+def engine(fused_engine):
+    return fused_engine
+
+
+def mesh(width, height):
+    node = np.arange(width * height).reshape(height, width)
+    there = np.concatenate([node[:, :-1].ravel(), node[:-1].ravel()])
+    back = np.concatenate([node[:, 1:].ravel(), node[1:].ravel()])
+    return Graph.from_edges(np.append(there, back), np.append(back, there), name="mesh")
+
+
+@pytest.fixture(scope="module", params=[*GRAPHS, "mesh"])
+def problem(request):
+    return Problem(cpms.load(GRAPHS[request.param]) if request.param in GRAPHS else mesh(61, 50))
+
+
+def residual(problem, x):
+    operator = reference.ENGINE.prepare(problem, format_named("fp64"), "csr")
+    return operator.sweep(operator.load(x / x.sum()), operator.empty(), Level(1, 1), 0).l1
+
+
+@pytest.mark.parametrize("storage", FORMATS, ids=lambda storage: storage.name)
+@pytest.mark.parametrize("low", [1, 7, 8, 9, 20])
+def test_x_has_all_that_was_sent(engine, problem, storage, low):
+    beyond, twin = CudaRefinement.of(problem, BEYOND), reference.ENGINE.refinement(problem)
+    assert not beyond.adds_up(storage)
+    options = {"gain": 1e-300, "tol": 1e-300, "norm": "l1"}
+    left = []
+    for rounds in (beyond, twin):
+        rounds.start(np.full(problem.graph.nodes, 1 / problem.graph.nodes))
+        first = rounds.round(storage, most_low=low, **options)
+        assert len(first.low) == low
+        # What the twin has in c is not in what it reads.
+        if rounds is beyond:
+            x = np.array(rounds.read())
+        left.append(rounds.round(None, most_low=0, **options).found.l1)
+    np.testing.assert_allclose(left[0], residual(problem, x), rtol=1e-9, atol=1e-15)
+    # Both leave what fades by the damping, and rounding: which z leave as it is, c after another sweep.
+    assert left[0] <= 1.01 * left[1] / problem.damping + default_gain(storage) * first.found.l1
+
+
+@pytest.mark.parametrize("storage", FORMATS, ids=lambda storage: storage.name)
+def test_rounds_are_sound(engine, problem, storage, monkeypatch):
+    monkeypatch.setattr(cuda_fused.ENGINE, "refinement", lambda given: CudaRefinement.of(given, BEYOND))
+    check.refinement_is_sound(cuda_fused.ENGINE, problem, storage, low=20)
+
+
+@pytest.mark.parametrize("extrapolates", [False, True])
+@pytest.mark.parametrize("storage", FORMATS, ids=lambda storage: storage.name)
+def test_solves_take_about_as_many_sweeps_as_where_c_is_added_up(engine, problem, storage, extrapolates):
+    found = []
+    for rounds in (CudaRefinement.of(problem, BEYOND), CudaRefinement.of(problem)):
+        rounds.extrapolates = extrapolates
+        first = np.full(problem.graph.nodes, 1 / problem.graph.nodes)
+        ranks, status, history = refine(rounds, first, default_policy(storage), Stopping(1e-10))
+        assert status is cpms.Status.CONVERGED
+        assert residual(problem, np.asarray(ranks)) < 1e-10
+        found.append(len(history))
+    assert found[0] <= max(1.15 * found[1], found[1] + 3)
+
+
+def test_rounds_in_one_launch_are_those_of_many(engine, problem):
+    storage = FORMATS[0]
+    together, singly = (CudaRefinement.of(problem, BEYOND) for _ in range(2))
+    for rounds in (together, singly):
+        rounds.start(np.full(problem.graph.nodes, 1 / problem.graph.nodes))
+    together.extrapolates = False
+    found = together.rounds(storage, gain=0.05, trust=3.0, tol=1e-10, norm="l1", most=200)
+    assert len(found) > 2
+    assert all(b < 0.2 * a for a, b in itertools.pairwise(made.found.l1 for made in found))
+    for a in found:
+        b = singly.round(storage, gain=0.05, tol=1e-10, norm="l1", most_low=199)
+        # The mass to which x is scaled is added up in another order.
+        np.testing.assert_allclose(a.found, b.found, rtol=1e-6, atol=1e-15)
+        assert len(a.low) == len(b.low)
+        np.testing.assert_allclose(a.low, b.low, rtol=2.0**-11)
