@@ -60,7 +60,7 @@ class Left(NamedTuple):
 
 
 class CudaRefinement(Refinement):
-    """x as shares, in device memory.
+    """x as shares and c, in device memory.
 
     Parameters
     ----------
@@ -81,7 +81,8 @@ class CudaRefinement(Refinement):
         self._shares, self._fresh, self._change = (arrays.zeros(length, np.float64) for _ in range(3))
         self._given: dict[tuple[FloatFormat, bool], _Given] = {}
         self._report = room_for_report()
-        self._is_rough = self._slow = False
+        self._c: Any = _NULL
+        self._has_c = self._is_rough = self._slow = False
 
     @classmethod
     def of(
@@ -114,7 +115,7 @@ class CudaRefinement(Refinement):
     def start(self, values: Floats, *, rough: bool | None = None) -> None:
         """Begin at values of either memory, or at another guess where they are ``rough``, as uniform ones are."""
         self._graph.shares(values, self._shares)
-        self._slow = False
+        self._has_c = self._slow = False
         self._is_rough = _is_uniform(values) if rough is None else rough
 
     def start_evenly(self, nodes: int) -> None:
@@ -141,7 +142,9 @@ class CudaRefinement(Refinement):
         given = self._given_for(stored_in, carries=False)
         planned_so = planned(asked, self.damping, lows=storage is not None)
         vectors = slots_for(stored_in) if extrapolate else 2
-        return self._launched(given, (*planned_so, *given.storing), (given.c,), vectors)
+        found = self._launched(given, (*planned_so, *given.storing), vectors)
+        self._has_c = self.adds_up(stored_in) and bool(found[-1].low)
+        return found
 
     def _carry(self, storage: FloatFormat, asked: Asked) -> list[Round]:
         """Launch once where nodes keep what rounding loses, which then has nothing to do with how far a round goes."""
@@ -149,15 +152,15 @@ class CudaRefinement(Refinement):
         guesses = self._is_rough and asked.norm == "l1" and asked.tol > 0.0 and asked.most >= _FEWEST_ROUGH
         planned_so = planned(asked._replace(gain=_CARRIED_GAIN), self.damping, lows=True)
         guess = given.guess if guesses else _NO_GUESS
-        return self._launched(given, (*planned_so, *given.storing, *guess), (), given.vectors)
+        found = self._launched(given, (*planned_so, *given.storing, *guess), given.vectors)
+        self._has_c = False
+        return found
 
-    def _launched(
-        self, given: _Given, asked: tuple[Any, ...], added_up: tuple[Any, ...], vectors: int
-    ) -> list[Round]:
+    def _launched(self, given: _Given, asked: tuple[Any, ...], vectors: int) -> list[Round]:
         arguments = (
             *given.graph,
             *asked,
-            *(self._shares, self._fresh, self._change, *added_up),
+            *(self._shares, self._fresh, self._change, self._c, np.uint32(self._has_c)),
             *(given.z, np.uint64(given.z.nbytes // given.vectors), np.uint32(vectors)),
             *(*self._graph.barrier, self._report),
         )
@@ -201,13 +204,14 @@ class CudaRefinement(Refinement):
     def _given_for(self, storage: FloatFormat, *, carries: bool) -> _Given:
         """Return what is the same for all launches of a format; what lies behind the nodes in its room is zero."""
         key = storage, carries
+        if self._c is _NULL and self.adds_up(storage):
+            self._c = current().arrays.zeros(vector_length(self._graph.nodes), np.float32)
         if key not in self._given:
             graph, other = self._graph, self._given.get((storage, not carries))
             vectors = _CARRIED_SLOTS if self._may_carry(storage) and storage.width <= 16 else slots_for(storage)
             size = vectors * storage.nbytes(vector_length(graph.nodes))
             with current().memory_for(f"the residual, {vectors} times in {storage.name},", size):
                 z = other.z if other else current().arrays.zeros(size, np.uint8)
-                c = current().arrays.zeros(vector_length(graph.nodes), np.float32) if self.adds_up(storage) else _NULL
             self._given[key] = _Given(
                 variant=self._variant(storage, carries=carries),
                 graph=(
@@ -218,7 +222,6 @@ class CudaRefinement(Refinement):
                 ),
                 storing=stored(storage, storage.seed),
                 z=z,
-                c=c,
                 vectors=other.vectors if other else vectors,
                 guess=graph.guess if carries else _NO_GUESS,
             )
@@ -226,16 +229,12 @@ class CudaRefinement(Refinement):
 
 
 class _Given(NamedTuple):
-    """Of launches of a format: the kernel, what it takes of the graph and of how z is stored, and a first x.
-
-    There is room for z, and for c where low sweeps add up what they find.
-    """
+    """Of launches of a format: the kernel, what it takes of the graph and of how z is stored, room for z, a first x."""
 
     variant: variants.Variant
     graph: tuple[Any, ...]
     storing: tuple[Any, ...]
     z: Any
-    c: Any
     vectors: int
     guess: tuple[Any, ...]
 

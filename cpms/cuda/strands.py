@@ -174,8 +174,7 @@ class Packing:
     def __init__(self, cut: Cut, block_begins: Integers, bin_begins: Integers) -> None:
         arrays = current().arrays
         self._cut, self._block_begins, self._bin_begins = cut, block_begins, bin_begins
-        sections = -(-np.diff(bin_begins) // MOST_STRANDS)
-        self._begins: Integers = np.append(bins.evenly(bin_begins[:-1], bin_begins[1:], sections)[0], cut.count)
+        self._begins = sections(bin_begins)
         packs = np.maximum(-(-np.diff(self._begins) // _LANES), BINNED.warps)
         first_packs = np.cumsum(packs) - packs
         section = marked(self._begins, cut.count)
@@ -265,6 +264,27 @@ class Packing:
         behind[1:] = self._cut.ends
         first = current().to_host(behind[self._cut.rows[arrays.asarray(begins)].astype(np.int64)])
         return np.searchsorted(begins, first, side="right") - 1
+
+
+def sections(bin_begins: Integers) -> Integers:
+    """Return the first strand of each section of bins that begin at these, and the end.
+
+    Sections of a bin are of about as many strands, but such that each warp of a block gets as many packs as the others,
+    except in the last one.
+
+    Examples
+    --------
+    >>> sections(np.array([0, 3000, 4000])).tolist()
+    [0, 1536, 3000, 4000]
+    """
+    at_once = min(BINNED.warps * _LANES, MOST_STRANDS)
+    turns = -(-np.diff(bin_begins) // at_once)
+    parts = -(-turns // (MOST_STRANDS // at_once))
+    first = np.repeat(bin_begins[:-1], parts)
+    begins, _ = bins.evenly(np.zeros_like(turns), turns, parts)
+    # The short turn comes last.
+    found: Integers = np.append(first + at_once * begins, bin_begins[-1])
+    return found
 
 
 def marked(begins: Integers, count: int) -> Any:

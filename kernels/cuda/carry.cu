@@ -6,9 +6,10 @@
 
 namespace cpms {
 
-// What is iterated. Shares and fresh ones change places at full sweeps.
+// What is iterated. Shares and fresh ones change places at full sweeps; other rounds may have left a c.
 struct Carried {
     double *shares, *fresh, *left;
+    const float* c;
     Sent sent;
 };
 
@@ -43,7 +44,7 @@ CPMS_DEVICE void carry(Full& over_full, Low& over_low, const Nodes& nodes, const
     bool rough = guess.starts, again;
     Totals<2, 0> whole{{1.0, 0.0}};
     if (!rough) {
-        whole = corrected<Partial>(nodes, x.shares, nullptr);
+        whole = corrected<Partial>(nodes, x.shares, x.c);
         whole.over_grid(grid, expect_other);
     }
     do {
@@ -132,7 +133,7 @@ CPMS_DEVICE void carry(Full& over_full, Low& over_low, const Nodes& nodes, const
         const unsigned char *degree_byte, const unsigned char *kept_byte, double gain, double tol, \
         double trust, double reach, double noise, unsigned norm, unsigned most, unsigned lows,     \
         unsigned scaled, int top, unsigned long long seed, const unsigned *starts, double by_edge, \
-        double largest, double *shares, double *fresh, double *left, \
+        double largest, double *shares, double *fresh, double *left, const float *c, unsigned has_c, \
         unsigned char *z, unsigned long long z_bytes, unsigned z_vectors, double *partials,        \
         unsigned *came, double *report
 #define CPMS_CARRY_ROUNDS(FULL, LOW, ...)                                                          \
@@ -141,7 +142,7 @@ CPMS_DEVICE void carry(Full& over_full, Low& over_low, const Nodes& nodes, const
         cpms::Nodes{degree, sink, teleport, sink_step, teleport_step, count, damping, kept, degree_byte, kept_byte}, \
         cpms::Plan{gain, tol, trust, reach, noise, norm, most, lows, cpms::Storing{scaled, top, seed}}, \
         cpms::Guess{starts, by_edge, largest},                                                     \
-        cpms::Carried{shares, fresh, left, cpms::Sent{z, z_bytes, z_vectors}}, \
+        cpms::Carried{shares, fresh, left, has_c ? c : nullptr, cpms::Sent{z, z_bytes, z_vectors}}, \
         grid, report);                                                                             \
     grid.end();
 

@@ -246,8 +246,10 @@ CPMS_DEVICE void add_sent(float* c, u32 i, const Run& degree, const Real (&share
 // Else to x.
 template <class Run, int Together, class Real>
 CPMS_DEVICE void add_sent(double* shares, u32 i, const Run&, const Real (&share)[Together]) {
+    Doubles<Together> sum(shares + i);
 #pragma unroll
-    for (int node = 0; node < Together; ++node) shares[i + node] += share[node];
+    for (int node = 0; node < Together; ++node) sum.of[node] += share[node];
+    sum.store(shares + i);
 }
 
 // Adds the combination to c, or with all that was sent to the shares of x, and makes the first z of what is then on its way,

@@ -15,6 +15,7 @@ constexpr bool z_tell = QuantiserOf<Q>::Type::of_dangling && !counts_totals<Low>
 struct Iterate {
     double *shares, *fresh, *change;
     float* c;
+    u32 has_c;
     Sent sent;
 };
 
@@ -46,10 +47,13 @@ CPMS_DEVICE void refine(Full& over_full, Low& over_low, const Nodes& nodes, cons
     const auto expect_other = [&] {
         if constexpr (!one_way<Full, Low>) expect_full();
     };
-    Totals<2, 0> whole = corrected<Partial>(nodes, x.shares, nullptr);
-    whole.over_grid(grid, expect_other);
-    bool again;
+    Totals<2, 0> whole;
+    bool again = false;
     do {
+        if (!settles || !again) {
+            whole = corrected<Partial>(nodes, x.shares, x.has_c ? x.c : nullptr);
+            whole.over_grid(grid, expect_other);
+        }
         if (threadIdx.x == 0) by = FullFactors::of(nodes, common, whole.value[0], whole.value[1]);
         __syncthreads();
         FullEnd<true, Personal, of_dangling, Full::counts_are_bytes> full{nodes, by, x.shares, x.fresh, x.change};
@@ -64,7 +68,8 @@ CPMS_DEVICE void refine(Full& over_full, Low& over_low, const Nodes& nodes, cons
         if (!plan.lows || !(size >= plan.tol) || !(size < infinity())) return;
         if (report.count >= plan.most) return;
 
-        LowState state = quantised<Q, Partial>(nodes, plan.storing, x.change, norms.value[5], x.c, x.sent.z, grid);
+        LowState state = quantised<Q, Partial>(nodes, plan.storing, x.change, norms.value[5], settles ? nullptr : x.c,
+                                                 x.sent.z, grid);
         past.note(0, state, norms.value[3]);
         if (threadIdx.x == 0) {
             course.l1 = l1;
@@ -76,24 +81,26 @@ CPMS_DEVICE void refine(Full& over_full, Low& over_low, const Nodes& nodes, cons
         do {
             const u64 seed = plan.storing.seed + report.count * 0xD1B54A32D192ED03ull;
             const bool combines = course.vectors == kept_sweeps;
-            const bool due = (settles || combines) && report.count - course.began == depth;
-            if (due && combines) {
+            if (combines && report.count - course.began == depth) {
                 using Combining = Combination<typename StoredValues<Q>::Real>;
                 static_assert(sizeof(Combining) <= sizeof(Room), "too much to combine");
                 Room& between = over_low.room;
                 Combining& room = *(Combining*)&between;
                 state = extrapolated<Q, Partial>(nodes, plan.storing, x.sent, past, sum(), room, seed, grid);
-                if (threadIdx.x == 0 && !past.pays) course.vectors = 2;
-            } else if (settles && due) {
+                if (threadIdx.x == 0) {
+                    course.began = report.count;
+                    if (!past.pays) course.vectors = 2;
+                }
+                __syncthreads();
+            }
+            if (settles && !combines && report.count - course.began == depth) {
                 unsettled.weigh<Q>(depth);
                 settled<Q, Partial, false>(nodes, x.sent, unsettled, x.shares, nullptr);
                 grid.wait([] {});
-            }
-            if (due) {
                 if (threadIdx.x == 0) course.began = report.count;
                 __syncthreads();
             }
-            const u32 sweep = report.count - course.began, in_turn = settles || course.vectors == kept_sweeps ? ~0u : 1;
+            const u32 sweep = report.count - course.began, in_turn = !settles && course.vectors == 2 ? 1 : ~0u;
             const int next = shared_scale(plan.storing.scaled, plan.storing.top, state.largest);
             const LowFactors factors =
                 kept_by<Low, Q>(LowFactors::of<Q>(nodes, common, state.exponent, next, state.lost));
@@ -108,17 +115,17 @@ CPMS_DEVICE void refine(Full& over_full, Low& over_low, const Nodes& nodes, cons
             }
             now = totals.value[0];
             state = LowState{totals.value[3], totals.value[2], next};
-            past.note(sweep + 1, state, totals.value[1]);
-            if (settles && threadIdx.x == 0) unsettled.exponent[sweep + 1] = next;
+            past.note(report.count - course.began + 1, state, totals.value[1]);
+            if (settles && threadIdx.x == 0) unsettled.exponent[report.count - course.began + 1] = next;
             report.sweep(now, low_sweep, 0.0, totals.value[1], 0.0);
         } while (now > course.until && report.count < plan.most && report.count - course.full < plan.lows);
         if constexpr (settles) {
             unsettled.weigh<Q>(report.count - course.began);
             whole = settled<Q, Partial, true>(nodes, x.sent, unsettled, x.shares, nullptr);
+            whole.over_grid(grid, expect_other);
         } else {
-            whole = corrected<Partial>(nodes, x.shares, x.c);
+            x.has_c = 1;
         }
-        whole.over_grid(grid, expect_other);
         again = course.goes_on(plan, report.count);
         __syncthreads();
         if (threadIdx.x == 0) course.end(plan, now);
@@ -133,14 +140,14 @@ CPMS_DEVICE void refine(Full& over_full, Low& over_low, const Nodes& nodes, cons
         const unsigned char *degree_byte, const unsigned char *kept_byte, double gain, double tol, \
         double trust, double reach, double noise, unsigned norm, unsigned most,                    \
         unsigned lows, unsigned scaled, int top, unsigned long long seed, double *shares,          \
-        double *fresh, double *change, float *c, unsigned char *z,                                 \
+        double *fresh, double *change, float *c, unsigned has_c, unsigned char *z,                 \
         unsigned long long z_bytes, unsigned z_vectors, double *partials, unsigned *came, double *report
 #define CPMS_ITERATE(FULL, LOW, ...)                                                               \
     cpms::refine<__VA_ARGS__>(                                                                     \
         FULL, LOW,                                                                                 \
         cpms::Nodes{degree, sink, teleport, sink_step, teleport_step, count, damping, kept, degree_byte, kept_byte}, \
         cpms::Plan{gain, tol, trust, reach, noise, norm, most, lows, cpms::Storing{scaled, top, seed}}, \
-        cpms::Iterate{shares, fresh, change, c, cpms::Sent{z, z_bytes, z_vectors}}, grid, report); \
+        cpms::Iterate{shares, fresh, change, c, has_c, cpms::Sent{z, z_bytes, z_vectors}}, grid, report); \
     grid.end();
 
 #define CPMS_REFINE(...) CPMS_OVER_SOURCES(CPMS_ITERATE_PARAMETERS, CPMS_ITERATE, __VA_ARGS__)

@@ -36,33 +36,60 @@ CPMS_DEVICE double stored_value(const Run<8>& values, int node) {
 template <class Q, bool Partial, bool end>
 CPMS_APART Totals<2, 0> settled(Nodes nodes, Sent sent, const Unsettled& by, double* shares, const double* left) {
     constexpr int together = StoredValues<Q>::together;
+    constexpr u32 strips = together > 4 ? 1 : 2;  // on their way at a time
     Totals<2, 0> found{{0.0, 0.0}};
     const u32 step = gridDim.x * blockDim.x * together, first = by.first, last = by.last;
-    for (u32 i = (blockIdx.x * blockDim.x + threadIdx.x) * together; i < nodes.count; i += step) {
-        double share[together];
+    for (u32 base = (blockIdx.x * blockDim.x + threadIdx.x) * together; base < nodes.count; base += strips * step) {
+        u32 at[strips];
+        Doubles<together> share[strips];
+        Run<8> z[strips]{};
 #pragma unroll
-        for (int node = 0; node < together; ++node) share[node] = shares[i + node] + (end && left ? left[i + node] : 0.0);
-        Run<8> z{};
+        for (u32 s = 0; s < strips; ++s) {
+            at[s] = base + s * step < nodes.count ? base + s * step : base;
+            share[s] = Doubles<together>(shares + at[s]);
+        }
+        if (end && left) {
+#pragma unroll
+            for (u32 s = 0; s < strips; ++s) {
+                const Doubles<together> rest(left + at[s]);
+#pragma unroll
+                for (int node = 0; node < together; ++node) share[s].of[node] += rest.of[node];
+            }
+        }
 #pragma unroll 4
         for (u32 k = first; k <= last; ++k) {
-            z = load_run_bytes<8>(sent.at(k) + (u64)i * Q::bytes, Default{});
             const double weight = by.weight[k];
 #pragma unroll
-            for (int node = 0; node < together; ++node) share[node] = fma(weight, stored_value<Q>(z, node), share[node]);
-        }
+            for (u32 s = 0; s < strips; ++s) z[s] = load_run_bytes<8>(sent.at(k) + (u64)at[s] * Q::bytes, Default{});
 #pragma unroll
-        for (int node = 0; node < together; ++node) {
-            if constexpr (end) {
-                share[node] = share[node] < 0.0 ? 0.0 : share[node];  // rounding left less
-                if (i + node < nodes.count) {
-                    const u32 edges = load_word(nodes.degree + i + node, ReadOnly{});
-                    found.value[0] += share[node] * (edges ? edges : 1);
-                    found.value[1] += edges ? Kept<Partial>(nodes, i + node).leaves(edges, share[node]) : share[node];
+            for (u32 s = 0; s < strips; ++s) {
+#pragma unroll
+                for (int node = 0; node < together; ++node) {
+                    share[s].of[node] = fma(weight, stored_value<Q>(z[s], node), share[s].of[node]);
                 }
             }
-            shares[i + node] = share[node];
         }
-        if constexpr (!end) store_run_bytes(sent.at(0) + (u64)i * Q::bytes, z);
+#pragma unroll
+        for (u32 s = 0; s < strips; ++s) {
+            const u32 i = base + s * step;
+            if (i >= nodes.count) break;
+            if constexpr (end) {
+                const auto degree = words_of<together>(nodes.degree, i, nodes.count);
+#pragma unroll
+                for (int node = 0; node < together; ++node) {
+                    double& of = share[s].of[node];
+                    of = of < 0.0 ? 0.0 : of;  // rounding left less
+                    if (i + node < nodes.count) {
+                        const u32 edges = degree.word[node];
+                        found.value[0] += of * (edges ? edges : 1);
+                        found.value[1] += edges ? Kept<Partial>(nodes, i + node).leaves(edges, of) : of;
+                    }
+                }
+            } else {
+                store_run_bytes(sent.at(0) + (u64)i * Q::bytes, z[s]);
+            }
+            share[s].store(shares + i);
+        }
     }
     return found;
 }
