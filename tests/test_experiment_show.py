@@ -238,6 +238,22 @@ def test_what_is_drawn_beside_may_be_missing(tmp_path, name, rows_of):
     assert present.show(name, results=tmp_path, output=tmp_path)
 
 
+def test_the_readme_says_how_near_sweeps_come_to_what_memory_allows(tmp_path):
+    results = folder("experiments") / "results"
+    before, now = (
+        {row["graph"]: row["results"][0]["sweep_us"] for row in rows.read(results / where) if row["edges"] > 10**7}
+        for where in ("h100/gpu_sweeps.jsonl", "h100_chosen/gpu_sweeps.jsonl")
+    )
+    faster = [before[graph] / now[graph] for graph in now]
+    present.show("sweeps", results=results / "h100_chosen", output=tmp_path)
+    assert not (tmp_path / "sweeps_ablation.csv").exists()
+    swept = pd.read_csv(tmp_path / "sweeps.csv")
+    reached = swept[swept.storage == "fp16"].set_index("graph")["of plain"].drop("web-Google-scc")
+    assert len(now) == len(reached) == 10
+    said = f"{min(faster):.2f} to {max(faster):.2f} times faster since, on H100s, and reach {100 * reached.min():.0f} %"
+    assert said in " ".join((folder("experiments").parent / "README.md").read_text().split())
+
+
 def test_the_roofline_has_fused_sweeps_beside_products(tmp_path):
     present.show("roofline", output=tmp_path)
     swept = pd.read_csv(tmp_path / "roofline_fused.csv")

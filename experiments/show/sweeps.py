@@ -37,6 +37,8 @@ def show(rows, out, beside):
     bought = _bought(table)
     for more in (*by_way, _bought_by_solves(solved)):
         bought = bought.join(more, how="outer")
+    if bought.empty:  # All of it as chosen.
+        return
     out.table(
         bought.reset_index(),
         suffix="_ablation",
@@ -105,7 +107,11 @@ def _figure(table):
 
 def _bought(table):
     part = table[table.storage == "fp16"].pivot_table(index="graph", columns="arrangement", values="sweep us")
-    return pd.DataFrame({lever: part[others].max(axis=1) / part["as chosen"] for lever, others in WITHOUT.items()})
+    recorded = {lever: part.columns.intersection(others) for lever, others in WITHOUT.items()}
+    return pd.DataFrame(
+        {lever: part[others].max(axis=1) / part["as chosen"] for lever, others in recorded.items() if len(others)},
+        index=part.index,
+    )
 
 
 def _of(experiment, rows):
