@@ -10,9 +10,10 @@ that conserve mass: the sum of r shrinks by the damping, whatever Q does. Every 
 combination of what they found that leaves less (`cpms.extrapolation`). The next round begins with
 ``x = (x + c) / sum(x + c)``, and its full sweep says how good that is, so no answer rests on Q.
 
-Each r but the last is sent as z, so that c may also be what z tell: ``c = sum(out-degree * z)`` of all after the first,
-out-degree 1 where there is none. Sweeps then write z alone; what Q loses stays in the residual as it is, where r in c
-leaves of it what comes back along edges: by a quarter more at most, of what a round asks for (`cpms.cuda.refinement`).
+What a sweep found it sends as z, so that c may also be ``sum(out-degree * z)`` of all z but the first, out-degree 1
+where there is none: then sweeps write z alone (`cpms.cuda.refinement`). What Q loses of r stays in the residual so,
+where of an r in c only that stays which comes back along edges. In fp16 rounds that asked for their default gain left
+1.05 to 1.3 times as much, on web, road and mesh graphs: too little to cost one more.
 
 What Q loses may also stay with its node, to be sent later, with x as the sum of all that was sent (out-degree: 1 where
 there is none):

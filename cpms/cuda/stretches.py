@@ -13,7 +13,7 @@ from cpms.cuda.shape import SHAPES, Shape
 from cpms.cuda.variants import WHOLE_VALUES
 
 _NODE_BYTES = 16
-"""What a low sweep streams of a node."""
+"""What a low sweep that adds up what it finds streams of a node."""
 _LOW_BYTES = 2
 """Of a value, for which graphs are cut where most sweeps are low ones."""
 _MOST_COUNTED = 255

@@ -7,7 +7,8 @@ namespace cpms {
 constexpr int depth = 8, kept_sweeps = depth + 1, products = depth * (depth + 3) / 2 + 1;
 static_assert(products <= most_partials, "too many products");
 
-// z of low sweeps, one vector after the other: as many as extrapolation asks for, or two in turn.
+// z of low sweeps, one vector after the other; `vectors` of them are combined. Where that is two, none are, and sweeps that
+// add up what they find take two in turn.
 struct Sent {
     u8* z;
     u64 bytes;

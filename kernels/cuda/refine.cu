@@ -6,8 +6,8 @@
 
 namespace cpms {
 
-// Whether z tell what low sweeps found: these write nothing else, and x gets it some sweeps at a time. Not in a format that has
-// no range for what dangling nodes send; nor where the cache has all, in which to keep more z takes longer than adding up.
+// Whether z tell what low sweeps found: these write nothing else, and x gets it some sweeps at a time. Not in a format
+// that has no range for what dangling nodes send; nor where the cache has all: there sweeps over more z take longer.
 template <class Low, class Q>
 constexpr bool z_tell = QuantiserOf<Q>::Type::of_dangling && !counts_totals<Low>;
 
