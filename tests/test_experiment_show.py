@@ -242,7 +242,7 @@ def test_the_readme_says_how_near_sweeps_come_to_what_memory_allows(tmp_path):
     results = folder("experiments") / "results"
     before, now = (
         {row["graph"]: row["results"][0]["sweep_us"] for row in rows.read(results / where) if row["edges"] > 10**7}
-        for where in ("h100/gpu_sweeps.jsonl", "h100_chosen/gpu_sweeps.jsonl")
+        for where in ("h100/gpu_sweeps.jsonl", "h100_chosen/gpu_sweeps_chosen.jsonl")
     )
     faster = [before[graph] / now[graph] for graph in now]
     present.show("sweeps", results=results / "h100_chosen", output=tmp_path)
