@@ -18,10 +18,6 @@ from cpms.refine import default_gain, default_policy, refine
 from cpms.stopping import Stopping
 
 FORMATS = [quantiser(format_named(name)) for name in ("fp16", "e5m2", "fp32", "cpms4-nearest")]
-GRAPHS = {
-    "web-like": "weblike:nodes=3000,edges=20000,seed=2",
-    "R-MAT": "rmat:scale=11,edge_factor=6,seed=1",
-}
 LEAVES = np.arange(1, 5000)
 HOSTILE = {
     "star both ways": Graph.from_edges(np.append(LEAVES, 0 * LEAVES), np.append(0 * LEAVES, LEAVES)),
@@ -39,16 +35,21 @@ def engine(fused_engine):
     return fused_engine
 
 
-def mesh(width, height):
-    node = np.arange(width * height).reshape(height, width)
-    there = np.concatenate([node[:, :-1].ravel(), node[:-1].ravel()])
-    back = np.concatenate([node[:, 1:].ravel(), node[1:].ravel()])
-    return Graph.from_edges(np.append(there, back), np.append(back, there), name="mesh")
+def there_and_back(graph):
+    edges = graph.to_scipy()
+    return Graph.from_scipy(edges + edges.T, weights="ignore")
 
 
-@pytest.fixture(scope="module", params=[*GRAPHS, "mesh"])
+GRAPHS = {
+    "web-like": cpms.load("weblike:nodes=3000,edges=20000,seed=2"),
+    "R-MAT": cpms.load("rmat:scale=11,edge_factor=6,seed=1"),
+    "mesh": there_and_back(cpms.load("grid:rows=50,columns=61")),
+}
+
+
+@pytest.fixture(params=GRAPHS)
 def problem(request):
-    return Problem(cpms.load(GRAPHS[request.param]) if request.param in GRAPHS else mesh(61, 50))
+    return Problem(GRAPHS[request.param])
 
 
 def residual(problem, x):

@@ -205,9 +205,9 @@ class CudaRefinement(Refinement):
     def _given_for(self, storage: FloatFormat, *, carries: bool) -> _Given:
         """Return what is the same for all launches of a format; what lies behind the nodes in its room is zero."""
         key = storage, carries
-        if self._c is _NULL and self.adds_up(storage):
-            self._c = current().arrays.zeros(vector_length(self._graph.nodes), np.float32)
         if key not in self._given:
+            if self._c is _NULL and self.adds_up(storage):
+                self._c = current().arrays.zeros(vector_length(self._graph.nodes), np.float32)
             graph, other = self._graph, self._given.get((storage, not carries))
             vectors = _CARRIED_SLOTS if self._may_carry(storage) and storage.width <= 16 else slots_for(storage)
             size = vectors * storage.nbytes(vector_length(graph.nodes))

@@ -234,8 +234,8 @@ CPMS_APART void find_products(u32 count, Places sent, Past& past, Combination<ty
 }
 
 // Adds to c, where sweeps add up what they find, what some nodes sent.
-template <class Run, int Together, class Real>
-CPMS_DEVICE void add_sent(float* c, u32 i, const Run& degree, const Real (&share)[Together]) {
+template <int Together, class Real>
+CPMS_DEVICE void add_sent(float* c, u32 i, const Run<4 * Together>& degree, const Real (&share)[Together]) {
     auto sum = load_run_bytes<4 * Together>((const u8*)(c + i), Default{});
 #pragma unroll
     for (int node = 0; node < Together; ++node) {
@@ -245,8 +245,8 @@ CPMS_DEVICE void add_sent(float* c, u32 i, const Run& degree, const Real (&share
     store_run_bytes((u8*)(c + i), sum);
 }
 // Else to x.
-template <class Run, int Together, class Real>
-CPMS_DEVICE void add_sent(double* shares, u32 i, const Run&, const Real (&share)[Together]) {
+template <int Together, class Real>
+CPMS_DEVICE void add_sent(double* shares, u32 i, const Run<4 * Together>&, const Real (&share)[Together]) {
     Doubles<Together> sum(shares + i);
 #pragma unroll
     for (int node = 0; node < Together; ++node) sum.of[node] += share[node];

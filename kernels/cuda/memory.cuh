@@ -310,25 +310,6 @@ CPMS_DEVICE void store_run_bytes(u8* at, const Run<Bytes>& run, Policy policy = 
     }
 }
 
-// Some float64 values side by side.
-template <int Count>
-struct Doubles {
-    double of[Count];
-
-    Doubles() = default;
-    CPMS_DEVICE explicit Doubles(const double* at) {
-        const auto run = load_run_bytes<8 * Count>((const u8*)at, Default{});
-#pragma unroll
-        for (int k = 0; k < Count; ++k) of[k] = value_of(run.template field<64>(k));
-    }
-    CPMS_DEVICE void store(double* at) const {
-        Run<8 * Count> run{};
-#pragma unroll
-        for (int k = 0; k < Count; ++k) run.template put<64>(k, bits_of(of[k]));
-        store_run_bytes<8 * Count>((u8*)at, run);
-    }
-};
-
 // Values at places that a thread has read, side by side.
 template <int Count, class Word, class Policy>
 CPMS_DEVICE Run<Count * sizeof(Word)> side_by_side(const Word* values, const u32 (&places)[Count], Policy policy) {

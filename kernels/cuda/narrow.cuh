@@ -80,4 +80,21 @@ struct Narrow<Packed<E, M, rounding>> {
     }
 };
 
+// Some float64 values side by side.
+template <int Count>
+struct Doubles {
+    double of[Count];
+
+    Doubles() = default;
+    CPMS_DEVICE explicit Doubles(const double* at) {
+        Narrow<double>::values<Count>(load_run_bytes<8 * Count>((const u8*)at, Default{}), of);
+    }
+    CPMS_DEVICE void store(double* at) const {
+        Run<8 * Count> run{};
+#pragma unroll
+        for (int k = 0; k < Count; ++k) run.template put<64>(k, bits_of(of[k]));
+        store_run_bytes<8 * Count>((u8*)at, run);
+    }
+};
+
 }  // namespace cpms
