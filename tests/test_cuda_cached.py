@@ -165,9 +165,13 @@ def test_steps_cost_the_lines_that_they_touch(device, value_bytes):
     graph = with_rows([3, 0, 700, 5, 1000, 40] * 3, nodes=5_000)
     slots = arrange.Slots.of(graph)
     sources = slots.place(graph)[0]
-    found = np.diff(cuts.cached_costs(slots, sources, value_bytes) - 2 * cuts.streamed_costs(slots))
     lines = device.to_host(sources).reshape(-1, 8, 32) * value_bytes // 128
-    assert found.tolist() == [sum(len(set(group)) for group in step) for step in lines.tolist()]
+    touched = np.array([sum(len(set(group)) for group in step) for step in lines.tolist()])
+    found = np.diff(cuts.cached_costs(slots, sources, value_bytes) - 2 * cuts.streamed_costs(slots))
+    assert found.tolist() == touched.tolist()
+    if value_bytes == 2:
+        rows = np.diff(slots.rows_before)
+        assert np.diff(cuts.low_costs(slots, sources)).tolist() == (10 * (rows + 130) + 3 * touched).tolist()
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ import numpy as np
 from cpms.cuda import variants as kernels
 from cpms.cuda.backend import NOTED, NOTES, RESIDENT_SHARED_BYTES, THREADS, Backend, Floats
 from cpms.cuda.parameters import Parameters
-from cpms.cuda.shape import Shape
+from cpms.cuda.shape import SHAPES, Shape
 from cpms.cuda.staging import LEAST_BYTES, Staging
 from cpms.cuda.variants import Variant
 from cpms.errors import CpmsError, UnavailableError, UnsupportedError
@@ -59,6 +59,19 @@ def _resident_each(attributes: dict[str, int], shape: Shape) -> int:
     }
     held = [attributes[name] // taken for name, taken in limits.items() if name in attributes]
     return max(1, min([shape.each, *held]))
+
+
+def _percent_shared(attributes: dict[str, int], shape: Shape, taken: int) -> int:
+    """Return the share of such memory that blocks of a shape need which take so many bytes each: caches get the rest.
+
+    Examples
+    --------
+    >>> hopper = {"MaxSharedMemoryPerMultiprocessor": 233472, "ReservedSharedMemoryPerBlock": 1024}
+    >>> _percent_shared(hopper, Shape(384, 2), 29120)
+    26
+    """
+    most, reserved = attributes["MaxSharedMemoryPerMultiprocessor"], attributes.get("ReservedSharedMemoryPerBlock", 0)
+    return min(100, -(-100 * shape.each * (taken + reserved) // most))
 
 
 class _OfThread(threading.local):
@@ -131,10 +144,13 @@ class CudaBackend(Backend):
             raise CpmsError(f"CUDA kernels {names} … do not compile:\n{error}") from None
         for variant in wanted:
             function = module.get_function(variant.symbol)
-            if variant.kernel in _SHARED_PERCENT:
-                function.preferred_shared_memory_carveout = _SHARED_PERCENT[variant.kernel]
             if variant.shared:
                 function.max_dynamic_shared_size_bytes = variant.shared
+            if variant.kernel in _SHARED_PERCENT:
+                function.preferred_shared_memory_carveout = _SHARED_PERCENT[variant.kernel]
+            elif variant.shape in SHAPES.values():
+                taken = function.shared_size_bytes + variant.shared
+                function.preferred_shared_memory_carveout = _percent_shared(self._attributes, variant.shape, taken)
             self._functions[device, variant.symbol] = function
 
     def run(self, variant: Variant, blocks: int, arguments: tuple[Any, ...]) -> None:

@@ -102,7 +102,9 @@ class Stretches:
         elif stretch_steps:
             begins = np.arange(0, slots.steps, stretch_steps)
         else:
-            begins = cuts.of_all(cuts.streamed_costs(slots, low=value_bytes == _LOW_BYTES), blocks * shape.warps)
+            low = value_bytes == _LOW_BYTES
+            cost = cuts.low_costs(slots, sources) if low else cuts.streamed_costs(slots)
+            begins = cuts.of_all(cost, blocks * shape.warps)
         count = len(begins)
         first_slots = arrays.asarray((begins * WHOLE_VALUES).astype(np.uint32))
         rows = slots.rows_at(first_slots)

@@ -70,8 +70,8 @@ struct Coming {
     }
     CPMS_DEVICE void load(int slot, const Bins& bins, u32 step) {
         step = smaller(step, bins.steps - 1);
-        places[slot] = load_word((const Quad*)bins.places + (u64)step * 32 + threadIdx.x % 32, Streaming{});
-        reload(mark[slot], bins.marks + (u64)step * 32 + threadIdx.x % 32, Streaming{});
+        places[slot] = load_word((const Quad*)bins.places + (step * 32 + threadIdx.x % 32), Streaming{});
+        reload(mark[slot], bins.marks + (step * 32 + threadIdx.x % 32), Streaming{});
     }
     template <class Word>
     CPMS_DEVICE void begin(const Bins& bins, Stage<Word> stage) {
@@ -125,7 +125,7 @@ CPMS_DEVICE void walk_bins(const Bins& bins, Coming& coming, const u8* z, Room& 
         return;
     }
     const Stage<Word> stage{bins.capacity};
-    double* const sums = (double*)room.of_warp[in_block];
+    double* const sums = (double*)room.of_warp(in_block);
     // Where the lists of this bin, the next and the one after that begin, and where the last of these ends.
     u32 begins[4];
 #pragma unroll
@@ -177,7 +177,7 @@ CPMS_DEVICE void walk_bins(const Bins& bins, Coming& coming, const u8* z, Room& 
         }
         if (leads) {
             joints.tail[side][in_block] = rows.carry;
-            joints.row[side][in_block] = rows.ended_first ? first_row : none;
+            joints.row[side][in_block] = rows.ended_first() ? first_row : none;
         }
     }
     __syncthreads();

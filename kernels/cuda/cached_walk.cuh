@@ -14,8 +14,8 @@ struct Task {
     u32 begin, end, row, first, beyond;
 };
 
-// What lies in Room may be overwritten between sweeps; the rest stays.
-struct CachedRoom : Room {
+// What lies in RoomFor may be overwritten between sweeps; the rest stays.
+struct CachedRoom : RoomFor<resident_threads> {
     double left[resident_warps];
     alignas(8) u8 loaded[resident_warps][loaded_bytes];  // of the row that a warp began with
     Task task[resident_warps];
@@ -50,7 +50,7 @@ struct CachedAhead {
         sources.load(edges, step);
     }
     CPMS_DEVICE void load_mark(const Edges& edges) {
-        reload(mark, edges.marks + (u64)step * 32 + threadIdx.x % 32, InOrder{});
+        reload(mark, edges.marks + (step * 32 + threadIdx.x % 32), InOrder{});
     }
     CPMS_DEVICE void to_next(const Edges& edges, u32 last) {
         step = smaller(step + 1, last);
@@ -63,18 +63,19 @@ struct CachedAhead {
 CPMS_DEVICE double leave_in_block(const Edges& edges, CachedRoom& room, const Passing& rows) {
     const u32 in_block = threadIdx.x / 32, lane = threadIdx.x % 32, first_here = blockIdx.x * edges.each;
     const u32 first = room.mine().first;
-    if (rows.ends_open && lane == 0) {
+    const bool goes_on = rows.ends_open();
+    if (goes_on && lane == 0) {
         if (first_here + in_block < room.mine().beyond) room.left[in_block] = rows.carry;
         else edges.pieces.leave(first_here + in_block, rows.carry);
     }
-    return rows.ended_first && first < first_here ? edges.pieces.collect(first, first_here, lane) : 0.0;
+    return rows.ended_first() && first < first_here ? edges.pieces.collect(first, first_here, lane) : 0.0;
 }
 
 // Ends that row once all warps of the block have left theirs, given what earlier blocks have of it.
 template <class AtEnd>
 CPMS_DEVICE void settle_in_block(const Edges& edges, CachedRoom& room, AtEnd& at_end, double sum) {
     const u32 in_block = threadIdx.x / 32, first_here = blockIdx.x * edges.each;
-    sum += room.head[in_block];
+    sum += head_in(room.of_warp(in_block));
     for (u32 other = larger(room.mine().first, first_here); other < first_here + in_block; ++other) {
         sum += room.left[other - first_here];
     }
@@ -97,7 +98,8 @@ struct CachedWalk {
     template <bool is_last, class AtEnd>
     CPMS_DEVICE void step(Passing& rows, u32 last, AtEnd& at_end) {
         const u32 in_block = threadIdx.x / 32;
-        put_down(room.of_warp[in_block], word);
+        u8* const of_warp = room.of_warp(in_block);
+        put_down(of_warp, word);
         Met<AtEnd, early_rows<Word>> met;
         met.template meet<false>(ahead.mark, rows.row, edges.rows, at_end);
         if constexpr (!is_last) {
@@ -105,8 +107,8 @@ struct CachedWalk {
             ahead.sources.template gather<F>(edges, values, word);
             ahead.to_next(edges, last);
         }
-        sum_up<F>(room.of_warp[in_block], met, rows, at_end, [&](double sum, const typename AtEnd::Loaded& loaded) {
-            room.head[in_block] = sum;
+        sum_up<F>(of_warp, met, rows, at_end, [&](double sum, const typename AtEnd::Loaded& loaded) {
+            head_in(of_warp) = sum;
             static_assert(sizeof(loaded) <= loaded_bytes, "no room for what was loaded");
             memcpy(room.loaded[in_block], &loaded, sizeof(loaded));
         });
@@ -130,7 +132,7 @@ struct CachedWalk {
             sum = leave_in_block(edges, room, rows);
         }
         __syncthreads();
-        if (!idle && rows.ended_first && threadIdx.x % 32 == 0) settle_in_block(edges, room, at_end, sum);
+        if (!idle && rows.ended_first() && threadIdx.x % 32 == 0) settle_in_block(edges, room, at_end, sum);
     }
 };
 

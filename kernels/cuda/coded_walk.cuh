@@ -27,7 +27,7 @@ struct NamedByCodes {
     }
     template <class F, class Word>
     CPMS_DEVICE void gather(const CodedEdges& edges, const u8* values, Word (&word)[slots_each]) const {
-        const Word* const from = (const Word*)values + codes.base();
+        const Word* const from = kept_apart((const Word*)values + codes.base());
         codes.each(edges.coded.nowhere, [&](int k, u32 code) { word[k] = from[code]; });
     }
 

@@ -55,7 +55,7 @@ CPMS_DEVICE void fused_power(Way& way, const Nodes& nodes, double tol, u32 norm,
 #define CPMS_FUSED_POWER(NAME, THREADS, BLOCKS, ...)                                               \
     extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                  \
         NAME(CPMS_EDGES_PARAMETERS, CPMS_POWER_PARAMETERS) {                                       \
-        __shared__ cpms::Room room;                                                                \
+        __shared__ cpms::RoomFor<THREADS> room;                                                    \
         const cpms::Grid grid(partials, came);                                                     \
         const cpms::Edges edges = CPMS_EDGES;                                                      \
         cpms::OverSources way{edges, room};                                                        \
@@ -75,7 +75,7 @@ CPMS_DEVICE void fused_power(Way& way, const Nodes& nodes, double tol, u32 norm,
 #define CPMS_FUSED_POWER_OVER_CODES(NAME, THREADS, BLOCKS, ...)                                    \
     extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                  \
         NAME(CPMS_CODED_EDGES_PARAMETERS, CPMS_POWER_PARAMETERS) {                                 \
-        __shared__ cpms::Room room;                                                                \
+        __shared__ cpms::RoomFor<THREADS> room;                                                    \
         const cpms::Grid grid(partials, came);                                                     \
         const cpms::CodedEdges edges = CPMS_CODED_EDGES;                                           \
         cpms::OverCodes way{edges, room};                                                          \
@@ -85,7 +85,7 @@ CPMS_DEVICE void fused_power(Way& way, const Nodes& nodes, double tol, u32 norm,
 #define CPMS_FUSED_POWER_HOT(NAME, THREADS, BLOCKS, ...)                                           \
     extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                  \
         NAME(CPMS_EDGES_PARAMETERS, unsigned hot_bytes, unsigned values, CPMS_POWER_PARAMETERS) {  \
-        __shared__ cpms::Room room;                                                                \
+        __shared__ cpms::RoomFor<THREADS> room;                                                    \
         const cpms::Grid grid(partials, came);                                                     \
         const cpms::Edges edges = CPMS_EDGES;                                                      \
         cpms::OverHot way{edges, room, hot_bytes, values};                                         \
@@ -95,7 +95,7 @@ CPMS_DEVICE void fused_power(Way& way, const Nodes& nodes, double tol, u32 norm,
 #define CPMS_FUSED_POWER_DEALT(NAME, THREADS, BLOCKS, ...)                                         \
     extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                  \
         NAME(CPMS_DEAL_PARAMETERS(), CPMS_POWER_PARAMETERS) {                                      \
-        __shared__ cpms::Room room;                                                                \
+        __shared__ cpms::RoomForSums room;                                                         \
         const cpms::Grid grid(partials, came);                                                     \
         const cpms::Deal to = CPMS_DEAL();                                                         \
         cpms::Dealt way{to, room, grid};                                                           \

@@ -7,7 +7,7 @@
 #define CPMS_OVER_SOURCES(PARAMETERS, RUN, NAME, THREADS, BLOCKS, ...)                             \
     extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                  \
         NAME(CPMS_EDGES_PARAMETERS, PARAMETERS) {                                                  \
-        __shared__ cpms::Room room;                                                                \
+        __shared__ cpms::RoomFor<THREADS> room;                                                    \
         const cpms::Grid grid(partials, came);                                                     \
         const cpms::Edges edges = CPMS_EDGES;                                                      \
         cpms::OverSources way{edges, room};                                                        \
@@ -27,7 +27,7 @@
 #define CPMS_OVER_CODES(PARAMETERS, RUN, NAME, THREADS, BLOCKS, ...)                               \
     extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                  \
         NAME(CPMS_CODED_EDGES_PARAMETERS, PARAMETERS) {                                            \
-        __shared__ cpms::Room room;                                                                \
+        __shared__ cpms::RoomFor<THREADS> room;                                                    \
         const cpms::Grid grid(partials, came);                                                     \
         const cpms::CodedEdges edges = CPMS_CODED_EDGES;                                           \
         cpms::OverCodes way{edges, room};                                                          \
@@ -37,7 +37,7 @@
 #define CPMS_OVER_HOT(PARAMETERS, RUN, NAME, THREADS, BLOCKS, ...)                                 \
     extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                  \
         NAME(CPMS_EDGES_PARAMETERS, unsigned hot_bytes, unsigned values, PARAMETERS) {             \
-        __shared__ cpms::Room room;                                                                \
+        __shared__ cpms::RoomFor<THREADS> room;                                                    \
         const cpms::Grid grid(partials, came);                                                     \
         const cpms::Edges edges = CPMS_EDGES;                                                      \
         cpms::OverHot way{edges, room, hot_bytes, values};                                         \
@@ -47,7 +47,7 @@
 #define CPMS_LOW_IN_BINS(PARAMETERS, RUN, NAME, THREADS, BLOCKS, ...)                              \
     extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                  \
         NAME(CPMS_EDGES_PARAMETERS, CPMS_BINS_PARAMETERS(bin_), PARAMETERS) {                      \
-        __shared__ cpms::Room room;                                                                \
+        __shared__ cpms::RoomFor<THREADS> room;                                                    \
         const cpms::Grid grid(partials, came);                                                     \
         const cpms::Edges edges = CPMS_EDGES;                                                      \
         const cpms::Bins bins = CPMS_BINS(bin_);                                                   \
@@ -59,7 +59,7 @@
 #define CPMS_LOW_DEALT(PARAMETERS, RUN, NAME, THREADS, BLOCKS, ...)                                \
     extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                  \
         NAME(CPMS_EDGES_PARAMETERS, CPMS_DEAL_PARAMETERS(low_), PARAMETERS) {                      \
-        __shared__ cpms::Room room;                                                                \
+        __shared__ cpms::RoomForSums room;                                                         \
         const cpms::Grid grid(partials, came);                                                     \
         const cpms::Edges edges = CPMS_EDGES;                                                      \
         const cpms::Deal to_low = CPMS_DEAL(low_);                                                 \
@@ -71,7 +71,7 @@
 #define CPMS_ALL_DEALT(PARAMETERS, RUN, NAME, THREADS, BLOCKS, ...)                                \
     extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                  \
         NAME(CPMS_DEAL_PARAMETERS(full_), CPMS_DEAL_PARAMETERS(low_), PARAMETERS) {                \
-        __shared__ cpms::Room room;                                                                \
+        __shared__ cpms::RoomForSums room;                                                         \
         const cpms::Grid grid(partials, came);                                                     \
         const cpms::Deal to_full = CPMS_DEAL(full_), to_low = CPMS_DEAL(low_);                     \
         cpms::Dealt over_full{to_full, room, grid}, over_low{to_low, room, grid};                  \

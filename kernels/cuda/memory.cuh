@@ -73,6 +73,27 @@ CPMS_DEVICE float single_of(u32 bits) {
 #endif
 }
 
+// A number's float64, and its float32, as IEEE 754 has them: compilers are told to take what is below the normal float32
+// for 0, and that takes instructions of its own.
+CPMS_DEVICE double doubled(float number) {
+#if defined(__CUDA_ARCH__)
+    double same;
+    asm("cvt.f64.f32 %0, %1;" : "=d"(same) : "f"(number));
+    return same;
+#else
+    return (double)number;
+#endif
+}
+CPMS_DEVICE float rounded(double number) {
+#if defined(__CUDA_ARCH__)
+    float nearest;
+    asm("cvt.rn.f32.f64 %0, %1;" : "=f"(nearest) : "d"(number));
+    return nearest;
+#else
+    return (float)number;
+#endif
+}
+
 // Volatile: loads stay in the order they are written in, so that several are on their way together.
 #if defined(__CUDA_ARCH__)
 #define CPMS_LOADS(POLICY, PTX)                                                                           \

@@ -25,31 +25,20 @@ struct Narrow<Packed<E, M, rounding>> {
     static_assert(E <= 8, "float32 has no room for the exponent");
 
     static CPMS_DEVICE float value(u32 bits) {
-#if defined(__CUDA_ARCH__)
-        if constexpr (E == 5 && width <= 16) {  // the upper bits of a half
-            float single;
-            asm("{.reg .b16 half; cvt.u16.u32 half, %1; cvt.f32.f16 %0, half;}"
-                : "=f"(single)
-                : "r"(bits << (16 - width)));
-            return single;
-        }
-#endif
+        if constexpr (in_half<E, M>) return of_half<0>(bits << (16 - width));
         return E == 8 ? single_of(bits << (32 - width)) : (float)unpack<E, M>(bits);
     }
 
     template <int Each>
     static CPMS_DEVICE void values(const Run<Each * width / 8>& run, float (&value)[Each]) {
 #if defined(__CUDA_ARCH__)
-        if constexpr (E == 5 && width <= 16) {  // by pairs
+        if constexpr (in_half<E, M>) {  // by pairs
 #pragma unroll
             for (int k = 0; k < Each; k += 2) {
                 const u32 halves =
                     width == 16 ? run.word[k / 2] : __byte_perm(run.word[k / 4], 0, k % 4 ? 0x3424 : 0x1404);
-                float second;
-                asm("{.reg .b16 a, b; mov.b32 {a, b}, %2; cvt.f32.f16 %0, a; cvt.f32.f16 %1, b;}"
-                    : "=f"(value[k]), "=f"(second)
-                    : "r"(halves));
-                if (k + 1 < Each) value[k + 1] = second;
+                value[k] = of_half<0>(halves);
+                if (k + 1 < Each) value[k + 1] = of_half<1>(halves);
             }
         } else
 #endif

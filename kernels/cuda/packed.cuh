@@ -57,4 +57,24 @@ CPMS_DEVICE double unpack(u32 raw) {
     return value_of((size >= top ? moved | 0x7FF0000000000000ull : finite) | sign);
 }
 
+// Formats whose numbers are the upper bits of a half, which a device makes a float32 by itself.
+template <int ExponentBits, int MantissaBits>
+constexpr bool in_half = ExponentBits == 5 && MantissaBits <= 10;
+
+// The lower (0) or upper (1) of two halves.
+template <int Which>
+CPMS_DEVICE float of_half(u32 both) {
+#if defined(__CUDA_ARCH__)
+    float value;
+    if constexpr (Which == 0) {
+        asm("{.reg .b16 a, b; mov.b32 {a, b}, %1; cvt.f32.f16 %0, a;}" : "=f"(value) : "r"(both));
+    } else {
+        asm("{.reg .b16 a, b; mov.b32 {a, b}, %1; cvt.f32.f16 %0, b;}" : "=f"(value) : "r"(both));
+    }
+    return value;
+#else
+    return (float)unpack<5, 10>(both >> 16 * Which & 0xFFFF);
+#endif
+}
+
 }  // namespace cpms

@@ -7,7 +7,7 @@ namespace cpms {
 template <bool Refines, bool Personal>
 CPMS_DEVICE void ranks_full(const Edges& edges, const Nodes& nodes, const Vector& from, const Vector& into,
                             double* change, const Heard& heard, double tol, u32 norm, double* to, const Grid& grid) {
-    __shared__ Room room;
+    __shared__ RoomFor<resident_threads> room;
     if (norm_of(norm, heard[Told::l1], heard[Told::squares], heard[Told::linf]) < tol) return tell_nothing(to);
     Ahead ahead;
     ahead.begin(edges);
@@ -18,7 +18,7 @@ CPMS_DEVICE void ranks_full(const Edges& edges, const Nodes& nodes, const Vector
 template <class Q, bool Personal>
 CPMS_DEVICE void ranks_low(const Edges& edges, const Nodes& nodes, const Storing& storing, const Vector& from,
                            const Vector& into, float* c, const Heard& heard, double* to, const Grid& grid) {
-    __shared__ Room room;
+    __shared__ RoomFor<resident_threads> room;
     if (!(heard[Told::l1] > heard[Told::until])) return tell_nothing(to);
     Ahead ahead;
     ahead.begin(edges);

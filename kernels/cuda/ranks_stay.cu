@@ -8,7 +8,7 @@ namespace cpms {
 template <bool Personal>
 CPMS_DEVICE void ranks_power(const Edges& edges, const Nodes& nodes, const Plan& plan, const Vector* given,
                              const Exchanges& exchanges, const Grid& grid, double* report_to) {
-    __shared__ Room room;
+    __shared__ RoomFor<resident_threads> room;
     __shared__ Vector vectors[2];
     Ahead ahead;
     const auto expect = [&] { ahead.begin(edges); };
@@ -40,8 +40,8 @@ CPMS_DEVICE void ranks_refine(const Edges& edges, const Nodes& nodes, const Plan
                               double* report_to) {
     using Word = typename Raw<Q>::Word;
     using Combining = Combination<typename StoredValues<Q>::Real>;
-    static_assert(sizeof(Combining) <= sizeof(Room), "too much to combine");
-    __shared__ Room room;
+    __shared__ RoomFor<resident_threads> room;
+    static_assert(sizeof(Combining) <= sizeof(room), "too much to combine");
     __shared__ Vector vectors[4 + kept_sweeps];
     __shared__ Past past;
     __shared__ Course course;

@@ -83,7 +83,7 @@ CPMS_DEVICE void refine(Full& over_full, Low& over_low, const Nodes& nodes, cons
             const bool combines = course.vectors == kept_sweeps;
             if (combines && report.count - course.began == depth) {
                 using Combining = Combination<typename StoredValues<Q>::Real>;
-                static_assert(sizeof(Combining) <= sizeof(Room), "too much to combine");
+                static_assert(sizeof(Combining) <= sizeof(RoomFor<32 * least_resident_warps>), "too much to combine");
                 Room& between = over_low.room;
                 Combining& room = *(Combining*)&between;
                 state = extrapolated<Q, Partial>(nodes, plan.storing, x.sent, past, sum(), room, seed, grid);

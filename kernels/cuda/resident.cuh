@@ -84,6 +84,15 @@ struct Grid {
         if (blockIdx.x == 0 && threadIdx.x == 0) came[1] = waits().came;
     }
 
+    // Where warps of a block leave what they have of totals, and parts of what all blocks have; one for all that are added up.
+    struct TotalsRoom {
+        double of_warps[most_totals][resident_warps], parts[most_totals][4];
+    };
+    static CPMS_DEVICE TotalsRoom& totals_room() {
+        __shared__ TotalsRoom room;
+        return room;
+    }
+
   private:
     struct Waits {
         u32 came, half;  // how many have come to the last wait
@@ -125,18 +134,17 @@ struct Totals {
     template <class Meanwhile>
     CPMS_DEVICE void over_grid(const Grid& grid, Meanwhile meanwhile) {
         static_assert(K <= most_totals, "too many totals");
-        __shared__ double room[most_totals][resident_warps];
-        __shared__ double total[most_totals][4];
+        auto& room = Grid::totals_room();
         const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
 #pragma unroll
         for (u32 q = 0; q < K; ++q) {
             const double mine = joined(q, value[q]);
-            if (lane == 0) room[q][warp] = mine;
+            if (lane == 0) room.of_warps[q][warp] = mine;
         }
         __syncthreads();
         double* const partials = grid.half();
         if (warp < K) {
-            const double mine = joined(warp, lane < blockDim.x / 32 ? room[warp][lane] : 0.0);
+            const double mine = joined(warp, lane < blockDim.x / 32 ? room.of_warps[warp][lane] : 0.0);
             if (lane == 0) partials[warp * gridDim.x + blockIdx.x] = mine;
         }
         grid.wait(meanwhile);
@@ -156,14 +164,14 @@ struct Totals {
                 for (u32 j = 0; j < together; ++j) mine = join(q, mine, found[j]);
             }
             mine = joined(q, mine);
-            if (lane == 0) total[q][part] = mine;
+            if (lane == 0) room.parts[q][part] = mine;
         }
         __syncthreads();
 #pragma unroll
         for (u32 q = 0; q < K; ++q) {
-            value[q] = total[q][0];
+            value[q] = room.parts[q][0];
 #pragma unroll
-            for (u32 part = 1; part < parts; ++part) value[q] = join(q, value[q], total[q][part]);
+            for (u32 part = 1; part < parts; ++part) value[q] = join(q, value[q], room.parts[q][part]);
         }
     }
 };

@@ -284,7 +284,7 @@ struct LowEnd {
         const double r = fma(total, by.factor, with.sink.of(by.lost_damped, by.common));
         double z;
         if constexpr (Stored::scaled_in_float32) {
-            const float scaled = (float)(r * by.up);
+            const float scaled = rounded(r * by.up);
             const float share = Stored::has_share(degree) ? scaled * about_one_over(degree ? degree : 1) : 0.0f;
             with.c.add(c, row, scaled * by.down);
             z = stored(row, share);

@@ -29,7 +29,12 @@ struct Strands {
     static constexpr u16 no_strand = 0xFFFF;
 };
 
-constexpr u32 most_sums = sizeof(Room::of_warp) / sizeof(double) / 2;  // of a section, in what walks over sources use else
+constexpr u32 most_sums = 2560;  // of a section
+// Shared memory of warps, where walks over sources do not use it else: sums of two sections.
+struct RoomForSums : Room {
+    alignas(16) double sums[2 * most_sums];
+    static_assert(sizeof(RoomFor<resident_threads>::of_warps) <= sizeof(sums), "no room for walks over sources");
+};
 
 // Shared memory in which values come and go, of two bins at a time.
 template <class Word>
@@ -199,7 +204,7 @@ struct EndingRows {
 
 // Rows of a section are finished before the next one is summed, while other values are on their way.
 template <class F, class AtEnd>
-CPMS_DEVICE void walk_strands(const Strands& of, Packs& packs, const u8* dealt, Room& room, AtEnd& at_end) {
+CPMS_DEVICE void walk_strands(const Strands& of, Packs& packs, const u8* dealt, RoomForSums& room, AtEnd& at_end) {
     using Word = typename Raw<F>::Word;
     __shared__ Open open;
     const u32 first = of.of_block[blockIdx.x], last = of.of_block[blockIdx.x + 1], from = of.first_blocks[blockIdx.x];
@@ -230,7 +235,7 @@ CPMS_DEVICE void walk_strands(const Strands& of, Packs& packs, const u8* dealt, 
             end = next_end;
             next_end = begin_of(bin + 3);
         }
-        const double* const before = (double*)room.of_warp + (~section & 1) * most_sums;
+        const double* const before = room.sums + (~section & 1) * most_sums;
         rows.finish(of, before, open, at_end);
         if (of.last_strands && threadIdx.x < 32 && section > first) {
             rows.leave_open(of, of.strand_begins[section] - of.strand_begins[section - 1], before, open);
@@ -241,7 +246,7 @@ CPMS_DEVICE void walk_strands(const Strands& of, Packs& packs, const u8* dealt, 
         row_end = of_section(of.first_rows, section + 2);
         next_bin = of_section(of.bins, section + 1);
         rows.expect(of, at_end);
-        packs.sum<F>(of, values.of(bin), (double*)room.of_warp + (section & 1) * most_sums);
+        packs.sum<F>(of, values.of(bin), room.sums + (section & 1) * most_sums);
     }
     if (of.last_strands) {
         __syncthreads();

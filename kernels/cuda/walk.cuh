@@ -33,9 +33,11 @@ struct Raw<Packed<E, M, rounding>> {
     static constexpr int width = 1 + E + M;
     using Word = typename WordOf<width>::Type;
 
-    // The sign stays on top while the other bits move to where a float64 has them.
+    // The sign stays on top while the other bits move to where a float64 has them, unless conversions do it: sweeps of webs
+    // wait for the unit that does all else with integers, and conversions have another.
     static constexpr u32 kept = 0x80000000u | ((1u << (20 + E)) - (1u << (20 - (M > 20 ? 20 : M))));
     static CPMS_DEVICE double value(u32 word) {
+        if constexpr (in_half<E, M>) return doubled(of_half<0>(word << (16 - width)));
         const u32 high = (u32)((int)(word << (32 - width)) >> (11 - E)) & kept;
         const u32 low = M > 20 ? word << (52 - M) : 0;
         const double raw = value_of((u64)high << 32 | low);
@@ -43,9 +45,14 @@ struct Raw<Packed<E, M, rounding>> {
     }
     template <int Bytes>
     static CPMS_DEVICE double value(const Run<Bytes>& words, int k) {
+        if constexpr (in_half<E, M> && Bytes == 2 * slots_each) {
+            const u32 both = words.word[k / 2] << (16 - width);
+            return doubled(k % 2 ? of_half<1>(both) : of_half<0>(both));
+        }
         return value((u32)words.template field<Bytes * 8 / slots_each>(k));
     }
     static CPMS_DEVICE double unit() {
+        if constexpr (in_half<E, M>) return 1.0;
         // Small enough to be multiplied by a power of two of a scale.
         constexpr u64 exponent = 1023 + 1023 - ((1 << (E - 1)) - 1) - (E == 2 ? 10 : 0);
         return value_of(exponent << 52);
@@ -78,17 +85,20 @@ struct Edges {
     TaskPieces pieces;            // one a stretch
 };
 
-// A step's words in shared memory, put down slot by slot and taken up eight a lane, by 16 bytes.
-// Lanes' eights are so far apart that these meet different banks.
+// A step's words in shared memory, put down slot by slot and taken up eight a lane, by 16 bytes, which lie so that
+// those of lanes meet different banks.
 template <class Word>
 struct Turn {
     using Kept = Word;
-    static constexpr int stride = sizeof(Word) == 8 ? slots_each + 2 : slots_each + 4;
-    static CPMS_DEVICE u32 place(u32 slot) { return slot / slots_each * stride + slot % slots_each; }
+    static CPMS_DEVICE u32 place(u32 slot) { return slot / slots_each * (slots_each + 4) + slot % slots_each; }
+};
+template <>
+struct Turn<double> {
+    using Kept = double;
+    static CPMS_DEVICE u32 place(u32 slot) { return slot + slot / 16 * 2; }
 };
 struct NarrowTurn {
     using Kept = u16;
-    static constexpr int stride = slots_each;
     static CPMS_DEVICE u32 place(u32 slot) { return slot; }
 };
 template <>
@@ -122,15 +132,22 @@ struct Sums {
 #endif
 };
 
-// Shared memory of a warp: a step's words, or the sums of rows that ended in it; what it found of the row that
-// it began with; and the stretch, if any, whose first row waits for what others leave of it.
-constexpr int room_bytes = 32 * (slots_each + 2) * 8;
+// Shared memory of warps: the stretch, if any, whose first row waits for what others leave of it, with what the warp found
+// of that row. What kernels do not take of it caches values that are gathered: so it is for as many warps as a block has.
+constexpr int room_bytes = (step_slots + step_slots / 8 - 2) * sizeof(double);
 constexpr u32 none = ~0u;
 struct alignas(16) Room {
-    u8 of_warp[resident_warps][room_bytes];
-    double head[resident_warps], pending_head[resident_warps];
+    double pending_head[resident_warps];
     u32 pending[resident_warps];
+
+    // A step's words, or the sums of rows that ended in it; where neither are, what the warp found of the row it began with.
+    CPMS_DEVICE u8* of_warp(u32 in_block) { return (u8*)(this + 1) + in_block * room_bytes; }
 };
+template <int Threads>
+struct RoomFor : Room {
+    alignas(16) u8 of_warps[Threads / 32 * room_bytes];
+};
+CPMS_DEVICE double& head_in(u8* of_warp) { return ((double*)of_warp)[Turn<double>::place(step_slots - 16) - 1]; }
 
 CPMS_DEVICE u32 first_stretch(u32 each) { return threadIdx.x / 32 < each ? blockIdx.x * each + threadIdx.x / 32 : none; }
 CPMS_DEVICE u32 all_warps() { return gridDim.x * (blockDim.x / 32); }
@@ -168,7 +185,7 @@ struct NamedIn {
         return second(edges, step);
     }
     CPMS_DEVICE void load(const Edges& edges, u32 step) {
-        const Quad* const at = (const Quad*)(edges.sources + (u64)step * step_slots) + threadIdx.x % 32;
+        const Quad* const at = (const Quad*)edges.sources + (step * (step_slots / 4) + threadIdx.x % 32);
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
             const Quad four = load_word(at + 32 * half, Policy{});
@@ -211,7 +228,7 @@ struct AheadBy {
         sources.load(edges, step);
     }
     CPMS_DEVICE void load_mark(const cpms::Edges& edges) {
-        reload(mark, edges.marks + (u64)step * 32 + threadIdx.x % 32, Streaming{});
+        reload(mark, edges.marks + (step * 32 + threadIdx.x % 32), Streaming{});
     }
 };
 using Ahead = AheadBy<Named>;
@@ -231,7 +248,6 @@ CPMS_DEVICE void settle(const Edges& edges, Room& room, AtEnd& at_end) {
 template <class AtEnd, int early>
 struct Met {
     u32 slot_ends, before, ended;
-    bool ends_open;
     typename AtEnd::Loaded loaded[early];
 
     // What is not loaded early is `expected`, unless it is in the cache anyhow; a sector of it at a time.
@@ -240,7 +256,6 @@ struct Met {
         const u32 lane = threadIdx.x % 32;
         slot_ends = mark & 0xFF, before = mark >> 8;
         ended = __shfl_sync(all_lanes, before + __popc(slot_ends), 31);
-        ends_open = __shfl_sync(all_lanes, slot_ends >> 7, 31) == 0;
 #pragma unroll
         for (int j = 0; j < early; ++j) {
             const u32 i = 32 * j + lane;
@@ -248,6 +263,7 @@ struct Met {
             if (early > 1 || ended > 0) loaded[j] = at_end.load(smaller(row + (i < ended ? i : 0), rows - 1));
         }
         if constexpr (expected) {
+            if (ended <= 32 * early) return;
 #pragma unroll 1
             for (u32 i = 32 * early + AtEnd::expected_rows * lane; i < ended; i += 32 * AtEnd::expected_rows) {
                 at_end.expect(row + i);
@@ -256,18 +272,23 @@ struct Met {
     }
 };
 
-// The rows of a stretch as its steps pass. The first may have begun before it.
+// The rows of a stretch as its steps pass. The first may have begun before it: `open` until it ends.
 struct Passing {
     u32 row;
     bool open;
-    bool ended_first = false, ends_open = true;
+    const bool began_open = open;
+    u32 slot_ends = 0;  // of a lane in the last step
     double carry = 0.0;
+
+    CPMS_DEVICE bool ended_first() const { return began_open && !open; }
+    CPMS_DEVICE bool ends_open() const { return __shfl_sync(all_lanes, slot_ends >> (slots_each - 1), 31) == 0; }
 
     // A lane's eight values, by number. at_end.finish(row, sum, loaded) is called once a row; completed(sum, loaded), by
     // one lane, for the first where it was open.
     template <int later, int early, class AtEnd, class Value, class Completed>
     CPMS_DEVICE void pass(const Met<AtEnd, early>& met, Value value, double* sums, AtEnd& at_end, Completed completed) {
-        const u32 lane = threadIdx.x % 32, slot_ends = met.slot_ends, ended = met.ended;
+        const u32 lane = threadIdx.x % 32, ended = met.ended;
+        slot_ends = met.slot_ends;
         double* const mine = sums + met.before;
         Sums put(mine);
         double sum = lane == 0 ? carry : 0.0;
@@ -283,7 +304,6 @@ struct Passing {
         __syncwarp();
         const bool completes = open && ended > 0;
         if (completes && lane == 0) completed(sums[0], met.loaded[0]);
-        ended_first = ended_first || completes;
 #pragma unroll
         for (int j = 0; j < early; ++j) {
             const u32 i = 32 * j + lane;
@@ -302,7 +322,6 @@ struct Passing {
         }
         __syncwarp();
         open = open && ended == 0;
-        ends_open = met.ends_open;
         row += ended;
     }
 };
@@ -322,14 +341,26 @@ CPMS_DEVICE void put_down(u8* of_warp, const Word (&word)[slots_each]) {
         ((Kept*)of_warp)[Turn<Word>::place(32 * k + threadIdx.x % 32)] = (Kept)word[k];
     }
 }
+template <class Word>
+CPMS_DEVICE auto taken_up(const u8* of_warp) {
+    using Kept = typename Turn<Word>::Kept;
+    constexpr int together = 16 / sizeof(Kept);
+    Run<slots_each * sizeof(Kept)> mine;
+#pragma unroll
+    for (int k = 0; k < slots_each; k += together) {
+        const Quad some = *(const Quad*)((const Kept*)of_warp + Turn<Word>::place(threadIdx.x % 32 * slots_each + k));
+#pragma unroll
+        for (int w = 0; w < 4; ++w) mine.word[k * sizeof(Kept) / 4 + w] = some.word[w];
+    }
+    return mine;
+}
 // Takes them up and sums them, in the same memory; `completed` as for Passing::pass.
 template <class F, class AtEnd, class Completed>
 CPMS_DEVICE void sum_up(u8* of_warp, const Met<AtEnd, early_rows<typename Raw<F>::Word>>& met, Passing& rows, AtEnd& at_end,
                         Completed completed) {
     using Word = typename Raw<F>::Word;
-    using Kept = typename Turn<Word>::Kept;
     __syncwarp();
-    const auto mine = *(const Run<slots_each * sizeof(Kept)>*)((Kept*)of_warp + threadIdx.x % 32 * Turn<Word>::stride);
+    const auto mine = taken_up<Word>(of_warp);
     __syncwarp();
     rows.template pass<later_rows<Word>>(
         met, [&](int k) { return Raw<F>::value(mine, k); }, (double*)of_warp, at_end, completed);
@@ -342,7 +373,7 @@ CPMS_DEVICE void walk(const Edges& edges, Ahead& ahead, Values values, Room& roo
     using Word = typename Raw<F>::Word;
     const u32 lane = threadIdx.x % 32, in_block = threadIdx.x / 32;
     if (first_stretch(edges.each) >= edges.stretches) return;
-    u8* const of_warp = room.of_warp[in_block];
+    u8* const of_warp = room.of_warp(in_block);
     if (lane == 0) room.pending[in_block] = none;
 
     Word word[slots_each];
@@ -362,15 +393,16 @@ CPMS_DEVICE void walk(const Edges& edges, Ahead& ahead, Values values, Room& roo
             ahead.sources.template gather<F>(edges, values, word);
             ahead.to_third(edges, stretch, left);
             sum_up<F>(of_warp, met, rows, at_end,
-                      [&](double sum, const typename AtEnd::Loaded&) { room.head[in_block] = sum; });
+                      [&](double sum, const typename AtEnd::Loaded&) { head_in(of_warp) = sum; });
         }
         // It leaves its own piece before it waits for others, and waits a stretch late: they are there by then.
-        if (rows.ends_open && lane == 0) edges.pieces.leave(stretch, rows.carry);
+        const bool goes_on = rows.ends_open();
+        if (goes_on && lane == 0) edges.pieces.leave(stretch, rows.carry);
         settle<Together>(edges, room, at_end);
         __syncwarp();
         if (lane == 0) {
-            room.pending[in_block] = rows.ended_first ? stretch : none;
-            room.pending_head[in_block] = room.head[in_block];
+            room.pending[in_block] = rows.ended_first() ? stretch : none;
+            room.pending_head[in_block] = head_in(of_warp);
         }
         __syncwarp();
         stretch += all_warps();

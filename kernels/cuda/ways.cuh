@@ -112,7 +112,7 @@ struct InBins {
 struct Dealt {
     static constexpr bool counts_are_bytes = true;
     const Deal& to;
-    Room& room;
+    RoomForSums& room;
     const Grid& grid;
 
     template <class F>
