@@ -16,12 +16,13 @@ _FIND_HEADS, _ENCODE = CODING
 _FAR = np.uint32(1 << 31)
 _FOLLOWING_BYTES = 8 / WHOLE_VALUES
 """Of a slot, for the step behind its own and the head of that."""
-NODE_BYTES, _COUNT_BYTES_SAVED = 14, 3
-"""What a low sweep that adds up streams of a node without codes, as those did by which this was measured, and how much
-less by them: degrees are bytes then."""
+NODE_BYTES = 14
+"""What low sweeps that add up stream of a node, as those did by which it was measured where codes pay."""
+_LOW_NODE_BYTES = 3
+"""What low sweeps stream of a node: its degree, and the value written."""
 _LEAST_SAVED = 0.05
-"""Share of what a 16-bit sweep streams from which less of it was faster on an H100: with 7 % less, on copies of a web,
-it took 3 % less time, with 2 % less, on R-MAT, 5 % more. Sweeps of 8 and 64 bits gain less, on two webs nothing."""
+"""Share of what a 16-bit sweep streams from which less of it was faster on an H100: with 16 to 30 % less on three webs and
+on meshes, not with 2 % less on R-MAT."""
 
 _DENSE, _FAST_MEMORY = 6, 4e12
 """Edges a node, and bytes a second of memory, above which edges, not bytes, take the time of a sweep: by codes, which
@@ -110,8 +111,8 @@ def pay(heads: Any, nodes: int) -> bool:
     slots, far = len(heads) * WHOLE_VALUES, float((heads >= _FAR).mean())
     if slots > _DENSE * nodes and current().memory_bandwidth > _FAST_MEMORY:
         return False
-    saved = (arrange.SLOT_BYTES - arrange.MARK_BYTES - _slot_bytes(far)) * slots + _COUNT_BYTES_SAVED * nodes
-    return saved >= _LEAST_SAVED * (arrange.SLOT_BYTES * slots + NODE_BYTES * nodes)
+    saved = (arrange.SLOT_BYTES - arrange.MARK_BYTES - _slot_bytes(far)) * slots
+    return saved >= _LEAST_SAVED * (arrange.SLOT_BYTES * slots + _LOW_NODE_BYTES * nodes)
 
 
 def following(begins: npt.NDArray[np.int64], warps: int) -> npt.NDArray[np.int64]:

@@ -129,7 +129,7 @@ class Way(NamedTuple):
     """Whether low sweeps read values in bins, which hold those of `is_binned` alone."""
 
 
-OVER_SOURCES = Way("", 0, counts_are_bytes=False)
+OVER_SOURCES = Way("", 0, counts_are_bytes=True)
 OVER_CACHED = Way("_cached", 0, counts_are_bytes=False)
 OVER_CODES = Way("_over_codes", 0, counts_are_bytes=True)
 OVER_HOT = Way("_hot", HOT_SHARED_BYTES, counts_are_bytes=False)

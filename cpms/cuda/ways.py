@@ -197,7 +197,7 @@ class Ways(NamedTuple):
 
     def degree_bytes(self, value_bytes: int) -> int:
         """Return the bytes of a node's degree in sweeps that read values of a size."""
-        return 1 if self.coded or self.streamed_bytes(value_bytes) is not None else 4
+        return 1 if self.way.counts_are_bytes else 4
 
     @property
     def slot_bytes(self) -> float:

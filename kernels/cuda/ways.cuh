@@ -9,9 +9,9 @@
 namespace cpms {
 
 // Over sources, by whatever names them: values are gathered from caches.
-template <class Edges, class Sources, bool counts_in_bytes>
+template <class Edges, class Sources>
 struct OverNamed {
-    static constexpr bool counts_are_bytes = counts_in_bytes;
+    static constexpr bool counts_are_bytes = true;
     const Edges& edges;
     Room& room;
     AheadBy<Sources> ahead;
@@ -25,8 +25,8 @@ struct OverNamed {
         walk<F>(edges, ahead, z, room, at_end);
     }
 };
-using OverSources = OverNamed<Edges, Named, false>;
-using OverCodes = OverNamed<CodedEdges, NamedByCodes, true>;
+using OverSources = OverNamed<Edges, Named>;
+using OverCodes = OverNamed<CodedEdges, NamedByCodes>;
 
 // Over sources of a graph that is in the cache.
 struct OverCached {
