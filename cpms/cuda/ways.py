@@ -195,8 +195,9 @@ class Ways(NamedTuple):
         """Return what sweeps read of the edges: no sources where these have codes."""
         return replace(edges, sources=current().arrays.zeros(1, np.uint32)) if self.coded else edges
 
-    def degree_bytes(self, value_bytes: int) -> int:
-        """Return the bytes of a node's degree in sweeps that read values of a size."""
+    @property
+    def degree_bytes(self) -> int:
+        """Bytes of a node's degree, as sweeps read it."""
         return 1 if self.way.counts_are_bytes else 4
 
     @property

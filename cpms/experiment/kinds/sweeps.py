@@ -197,9 +197,9 @@ def bytes_moved(nodes: int, edges: int, bits: int, ways: Ways = PLAIN, *, adds_u
     Examples
     --------
     >>> bytes_moved(2, 2, 16), bytes_moved(2, 2, 16, adds_up=True)
-    (20.5, 36.5)
+    (14.5, 30.5)
     """
-    row = ways.degree_bytes(bits // 8) + (16 if bits == 64 else bits / 8 + (8 if adds_up else 0))
+    row = ways.degree_bytes + (16 if bits == 64 else bits / 8 + (8 if adds_up else 0))
     in_bins = ways.streamed_bytes(bits // 8)
     return (ways.slot_bytes * edges if in_bins is None else in_bins) + row * nodes
 
