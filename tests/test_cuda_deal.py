@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import cpms
 from cpms import Graph, format_named
-from cpms.cuda import arrange, deal, host, strands, variants
+from cpms.cuda import arrange, deal, host, source, strands, variants
 from cpms.cuda import backend as backends
 from cpms.cuda.refinement import CudaRefinement
 from cpms.cuda.resident import Arrangement, ResidentGraph
@@ -260,3 +260,7 @@ def test_many_ranges_and_bins_a_block(gpu_backend):
                 found.append((rounds.read(), last.found.l1))
             assert np.abs(found[1][0] - found[0][0]).sum() <= 1e-3 * found[0][1] + 1e-14
             np.testing.assert_array_equal(found[2][0], found[1][0])
+
+
+def test_kernels_have_room_for_the_sums_of_a_section():
+    assert f"most_sums = {strands.MOST_STRANDS};" in (source.folder() / "strands.cuh").read_text()

@@ -54,11 +54,11 @@ HOT_SHARED_BYTES = 128 << 10
 """Shared memory in which the first nodes' values lie; see ``hot.cuh``."""
 DEALT_SHARED_BYTES = 178 << 10
 """Shared memory in which values of a range of nodes lie, or come and go for two bins at a time; see ``deal.cuh``.
-These kernels take up to 48.5 KiB besides, which is together what a block may have of 227 KiB."""
+These kernels take up to 43 KiB besides, of 227 KiB that a block may have."""
 
 
 MOST_STRANDS = 2560
-"""Of rows, for whose sums walks over sources leave room in shared memory, two times; see ``strands.cuh``."""
+"""Of rows, for whose sums there is room in shared memory, two times: ``most_sums`` of ``strands.cuh``."""
 
 
 class DealtSizes(NamedTuple):
