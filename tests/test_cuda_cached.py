@@ -170,8 +170,8 @@ def test_steps_cost_the_lines_that_they_touch(device, value_bytes):
     found = np.diff(cuts.cached_costs(slots, sources, value_bytes) - 2 * cuts.streamed_costs(slots))
     assert found.tolist() == touched.tolist()
     if value_bytes == 2:
-        rows = np.diff(slots.rows_before)
-        assert np.diff(cuts.low_costs(slots, sources)).tolist() == (10 * (rows + 130) + 3 * touched).tolist()
+        wanted = 10 * (np.diff(slots.rows_before) + 130) + 3 * touched
+        assert np.diff(cuts.low_costs(slots, sources, value_bytes)).tolist() == wanted.tolist()
 
 
 @pytest.mark.parametrize(

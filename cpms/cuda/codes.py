@@ -16,9 +16,7 @@ _FIND_HEADS, _ENCODE = CODING
 _FAR = np.uint32(1 << 31)
 _FOLLOWING_BYTES = 8 / WHOLE_VALUES
 """Of a slot, for the step behind its own and the head of that."""
-NODE_BYTES = 14
-"""What low sweeps that add up stream of a node, as those did by which it was measured where codes pay."""
-_LOW_NODE_BYTES = 3
+_NODE_BYTES = 3
 """What low sweeps stream of a node: its degree, and the value written."""
 _LEAST_SAVED = 0.05
 """Share of what a 16-bit sweep streams from which less of it was faster on an H100: with 23 to 38 % less on webs,
@@ -113,7 +111,7 @@ def pay(heads: Any, nodes: int) -> bool:
     if slots > _DENSE * nodes and current().memory_bandwidth > _FAST_MEMORY:
         return False
     saved = (arrange.SLOT_BYTES - arrange.MARK_BYTES - _slot_bytes(far)) * slots
-    return saved >= _LEAST_SAVED * (arrange.SLOT_BYTES * slots + _LOW_NODE_BYTES * nodes)
+    return saved >= _LEAST_SAVED * (arrange.SLOT_BYTES * slots + _NODE_BYTES * nodes)
 
 
 def following(begins: npt.NDArray[np.int64], warps: int) -> npt.NDArray[np.int64]:

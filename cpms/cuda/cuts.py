@@ -18,7 +18,7 @@ _STEP_COST, _LOW_STEP_COST = 100, 130
 """What 256 edges cost in a sweep, in rows; and in a low one that writes no more of a row than z."""
 _WARP = 32
 """Threads that look at a step together."""
-_LINE_BYTES, _LOW_BYTES = 128, 2
+_LINE_BYTES = 128
 _LINES_A_ROW, _LOW_LINES_AND_ROWS = 2, (10, 3)
 """Lines of the first-level cache that a step's gathers touch, which cost what a row does where the cache has all; and
 how many cost as much as how many rows where memory has to stream."""
@@ -30,14 +30,16 @@ def streamed_costs(slots: arrange.Slots) -> Integers:
     return cost
 
 
-def low_costs(slots: arrange.Slots, sources: Any) -> Integers:
-    """Return the same of low sweeps of 16 bits; in tenths of rows.
+def low_costs(slots: arrange.Slots, sources: Any, value_bytes: int) -> Integers:
+    """Return the same of low sweeps; in tenths of rows.
 
     Parameters
     ----------
     slots : Slots
     sources : device array of uint32
         By slot.
+    value_bytes : int
+        Of what is gathered.
 
     Notes
     -----
@@ -46,7 +48,7 @@ def low_costs(slots: arrange.Slots, sources: Any) -> Integers:
     """
     lines, rows = _LOW_LINES_AND_ROWS
     cost: Integers = lines * (slots.rows_before + _LOW_STEP_COST * np.arange(slots.steps + 1))
-    cost[1:] += rows * np.cumsum(_lines_touched(slots, sources, _LOW_BYTES))
+    cost[1:] += rows * np.cumsum(_lines_touched(slots, sources, value_bytes))
     return cost
 
 

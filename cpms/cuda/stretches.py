@@ -103,7 +103,7 @@ class Stretches:
             begins = np.arange(0, slots.steps, stretch_steps)
         else:
             low = value_bytes == _LOW_BYTES
-            cost = cuts.low_costs(slots, sources) if low else cuts.streamed_costs(slots)
+            cost = cuts.low_costs(slots, sources, value_bytes) if low else cuts.streamed_costs(slots)
             begins = cuts.of_all(cost, blocks * shape.warps)
         count = len(begins)
         first_slots = arrays.asarray((begins * WHOLE_VALUES).astype(np.uint32))

@@ -23,6 +23,8 @@ _DEALT_BYTES = 32
 """Bytes a slot that must be free for what is dealt and how, and for sorting it."""
 _VECTOR_BYTES = 56
 """Bytes a node that must be left for the vectors of a solve."""
+_NODE_BYTES = 14
+"""What low sweeps that add up stream of a node, as those did by which it was measured beyond which size codes pay."""
 _LEAST_HOT = 0.5
 """Share of slots at the nodes of whose 16-bit values there is room, from which having the first nodes' values in shared
 memory was faster on an H200; of values in float64 a quarter as many are there."""
@@ -253,7 +255,7 @@ class _Choice:
         return Hot(vector_length(self.nodes)) if pays else None
 
     def coded(self, *, wanted: bool | None) -> Coded | None:
-        streamed = self.edges.nbytes + codes.NODE_BYTES * self.nodes
+        streamed = self.edges.nbytes + _NODE_BYTES * self.nodes
         if not (streamed > current().cache_bytes if wanted is None else wanted):
             return None
         arrays = current().arrays

@@ -70,8 +70,8 @@ struct Coming {
     }
     CPMS_DEVICE void load(int slot, const Bins& bins, u32 step) {
         step = smaller(step, bins.steps - 1);
-        places[slot] = load_word((const Quad*)bins.places + (step * 32 + threadIdx.x % 32), Streaming{});
-        reload(mark[slot], bins.marks + (step * 32 + threadIdx.x % 32), Streaming{});
+        places[slot] = load_word((const Quad*)bins.places + lane_of(step), Streaming{});
+        reload(mark[slot], bins.marks + lane_of(step), Streaming{});
     }
     template <class Word>
     CPMS_DEVICE void begin(const Bins& bins, Stage<Word> stage) {

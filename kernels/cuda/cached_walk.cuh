@@ -50,7 +50,7 @@ struct CachedAhead {
         sources.load(edges, step);
     }
     CPMS_DEVICE void load_mark(const Edges& edges) {
-        reload(mark, edges.marks + (step * 32 + threadIdx.x % 32), InOrder{});
+        reload(mark, edges.marks + lane_of(step), InOrder{});
     }
     CPMS_DEVICE void to_next(const Edges& edges, u32 last) {
         step = smaller(step + 1, last);

@@ -36,9 +36,8 @@ struct Codes {
 
     // `head` is the step's. In near steps `high` stays what it was.
     CPMS_DEVICE void load(const Coded& sources, u32 step) {
-        const u32 lane = threadIdx.x % 32;
-        low = load_word(sources.low + (step * 32 + lane), Streaming{});
-        const Quad* const at = sources.high + ((head & ~far_step) * 32 + lane);
+        low = load_word(sources.low + lane_of(step), Streaming{});
+        const Quad* const at = sources.high + lane_of(head & ~far_step);
 #if defined(__CUDA_ARCH__)
         asm volatile(
             "{.reg .pred p;\n setp.lt.s32 p, %4, 0;\n @p ld.global.cs.v4.u32 {%0, %1, %2, %3}, [%5];}"

@@ -7,6 +7,9 @@ namespace cpms {
 constexpr int slots_each = 8;
 constexpr int step_slots = 32 * slots_each;
 
+// Where a lane's part of a step lies among those of all lanes and steps. Slots are fewer than 2^32: cpms/cuda/arrange.py.
+CPMS_DEVICE u32 lane_of(u32 step) { return step * 32 + threadIdx.x % 32; }
+
 CPMS_DEVICE u32 smaller(u32 a, u32 b) { return a < b ? a : b; }
 CPMS_DEVICE u32 larger(u32 a, u32 b) { return a > b ? a : b; }
 

@@ -228,7 +228,7 @@ struct AheadBy {
         sources.load(edges, step);
     }
     CPMS_DEVICE void load_mark(const cpms::Edges& edges) {
-        reload(mark, edges.marks + (step * 32 + threadIdx.x % 32), Streaming{});
+        reload(mark, edges.marks + lane_of(step), Streaming{});
     }
 };
 using Ahead = AheadBy<Named>;
@@ -281,6 +281,7 @@ struct Passing {
     double carry = 0.0;
 
     CPMS_DEVICE bool ended_first() const { return began_open && !open; }
+    // By all lanes.
     CPMS_DEVICE bool ends_open() const { return __shfl_sync(all_lanes, slot_ends >> (slots_each - 1), 31) == 0; }
 
     // A lane's eight values, by number. at_end.finish(row, sum, loaded) is called once a row; completed(sum, loaded), by

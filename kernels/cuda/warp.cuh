@@ -32,22 +32,23 @@ CPMS_DEVICE T uniform(T same) {
 }
 // A pointer to global memory: what was put together from words might point anywhere.
 template <class T>
-CPMS_DEVICE T* uniform(T* same) {
-    T* const pointer = (T*)uniform((u64)same);
+CPMS_DEVICE T* in_global(T* pointer) {
 #if defined(__CUDA_ARCH__)
     __builtin_assume(__isGlobal(pointer));
 #endif
     return pointer;
 }
-
-// A pointer to global memory from which others count: added up with what they count, it would take each more.
+template <class T>
+CPMS_DEVICE T* uniform(T* same) {
+    return in_global((T*)uniform((u64)same));
+}
+// One from which others count: added up with what they count, it would take each more.
 template <class T>
 CPMS_DEVICE T* kept_apart(T* pointer) {
 #if defined(__CUDA_ARCH__)
     asm("" : "+l"(pointer));
-    __builtin_assume(__isGlobal(pointer));
 #endif
-    return pointer;
+    return in_global(pointer);
 }
 
 struct Add {
