@@ -146,17 +146,29 @@ def test_stretches_may_be_short_and_warps_many(engine, name, arrangement):
 
 
 @pytest.mark.parametrize(
-    ("cache_bytes", "stride", "expected"), [(1 << 20, 1, 16), (1 << 20, 4099, 16), (0, 1, 24), (0, 4099, 16)]
+    ("cache_bytes", "stride", "bandwidth", "expected"),
+    [
+        (1 << 20, 1, 0.0, (16, 16)),
+        (1 << 20, 4099, 0.0, (16, 16)),
+        (0, 4099, 0.0, (16, 16)),
+        (8 * 20_000, 1, 0.0, (24, 24)),
+        (8 * 20_000 - 1, 1, 0.0, (24, 16)),
+        (8 * 20_000, 4099, 4e12, (16, 16)),
+        (8 * 20_000, 4099, 5e12, (24, 24)),
+    ],
 )
-def test_warps_are_few_where_gathers_dominate_or_all_fits_in_the_cache(
-    host_backend, monkeypatch, cache_bytes, stride, expected
+def test_warps_are_few_where_gathers_dominate_or_the_cache_has_all_or_lacks_doubles(
+    host_backend, monkeypatch, cache_bytes, stride, bandwidth, expected
 ):
     monkeypatch.setattr(host_backend, "cache_bytes", cache_bytes)
+    monkeypatch.setattr(host_backend, "memory_bandwidth", bandwidth)
     nodes = 20_000
     targets = np.repeat(np.arange(nodes), 2)
     graph = Graph.from_edges((targets + np.tile([1, 2], nodes)) * stride % nodes, targets, nodes=nodes)
     with backends.using(host_backend):
-        assert ResidentGraph.of(Problem(graph)).edges.shape == SHAPES[expected]
+        for value_bytes, warps in zip((2, 8), expected, strict=True):
+            found = ResidentGraph.of(Problem(graph), value_bytes=value_bytes)
+            assert found.edges.shape == SHAPES[warps]
 
 
 @pytest.mark.parametrize("name", ["hub", "skewed"])

@@ -37,7 +37,7 @@ CPMS_DEVICE void batch_products(const BatchNodes& nodes, const double* until, co
                 Narrow<Q>::template values<1>(run[t][k], value);
                 sent[k] = value[0] * factor[k];
             }
-            add_products(sent, product);
+            add_products<0, kept_sweeps>(sent, product);
         }
     }
     BatchTotals<1, products, products> totals;

@@ -6,6 +6,10 @@ namespace cpms {
 
 constexpr int depth = 8, kept_sweeps = depth + 1, products = depth * (depth + 3) / 2 + 1;
 static_assert(products <= most_partials, "too many products");
+// Where a thread has no registers for sums of all products, half of a block's warps add up those of the first few sweeps, the
+// others the rest.
+constexpr int early = 6, early_products = early * (early + 1) / 2, late_products = products - early_products;
+static_assert(early_products <= late_products, "no halves");
 
 // z of low sweeps, one vector after the other; `vectors` of them are combined. Where that is two, none are, and sweeps that
 // add up what they find take two in turn.
@@ -40,18 +44,18 @@ struct Combination {
     double found[(resident_warps + 1) * products];  // those of all, and of each warp
 };
 
-// Adds the products of what a node sent in sweeps one after the other, of which it makes differences.
-CPMS_DEVICE void add_products(float (&sent)[kept_sweeps], float (&product)[products]) {
+// Adds the products of what a node sent in sweeps one after the other, of which it makes differences: of sweeps from `begin`
+// to `end`, each with those before it and itself.
+template <int begin, int end, int N>
+CPMS_DEVICE void add_products(float (&sent)[kept_sweeps], float (&product)[N]) {
 #pragma unroll
     for (int k = 0; k < depth; ++k) sent[k] -= sent[k + 1];
     int at = 0;
 #pragma unroll
-    for (int k = 0; k < depth; ++k) {
+    for (int k = begin; k < end; ++k) {
 #pragma unroll
         for (int j = 0; j <= k; ++j, ++at) product[at] = fmaf(sent[k], sent[j], product[at]);
     }
-#pragma unroll
-    for (int k = 0; k < kept_sweeps; ++k, ++at) product[at] = fmaf(sent[k], sent[depth], product[at]);
 }
 
 // Whether enough less is left with g than without; see cpms/extrapolation.py.
@@ -147,44 +151,50 @@ CPMS_DEVICE Run<4 * Together> words_of(const u32* words, u32 first, u32 count) {
     return run;
 }
 
-// Half of K numbers stay with a lane, as sums of its own and of another's.
-template <int K, int N>
-CPMS_DEVICE void fold(float (&number)[N], u32 distance) {
-    constexpr int half = (K + 1) / 2;
+// Adds K numbers over a warp: half of them, and in turn of these, stay with a lane, as sums of its own and of another's. It
+// then has `count` from `first` on.
+template <int K, u32 distance = 16, int N>
+CPMS_DEVICE void fold(float (&number)[N], u32& first, u32& count) {
+    constexpr u32 half = (K + 1) / 2;
     const bool upper = threadIdx.x & distance;
 #pragma unroll
-    for (int j = 0; j < half; ++j) {
+    for (u32 j = 0; j < half; ++j) {
         const float low = number[j], high = j + half < K ? number[j + half] : 0.0f;
         number[j] = (upper ? high : low) + __shfl_xor_sync(all_lanes, upper ? low : high, distance);
     }
+    if (upper) first += half;
+    count = upper ? count - smaller(count, half) : smaller(count, half);
+    if constexpr (distance > 1) fold<half, distance / 2>(number, first, count);
 }
 
-// Adds the products of all threads of the grid to `found`, which all then see.
-CPMS_DEVICE void add_over_grid(float (&mine)[products], double* found, const Grid& grid) {
+// Adds the products of all threads of the grid to `found`, which all then see; each thread has all, or a half of them.
+template <int N>
+CPMS_DEVICE void add_over_grid(float (&mine)[N], double* found, const Grid& grid) {
     const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, warps = blockDim.x / 32;
     double* const of_warps = found + products;
-    static_assert(products == 45, "folded otherwise");
-    fold<45>(mine, 16);
-    fold<23>(mine, 8);
-    fold<12>(mine, 4);
-    fold<6>(mine, 2);
-    fold<3>(mine, 1);
+    u32 begin = 0, count = N;
+    fold<N>(mine, begin, count);
 #pragma unroll
-    for (u32 j = 0; j < 2; ++j) {
-        const u32 of_3 = (lane & 1) * 2 + j, of_12 = (lane >> 2 & 1) * 6 + (lane >> 1 & 1) * 3 + of_3;
-        const u32 of_23 = (lane >> 3 & 1) * 12 + of_12, of_45 = (lane >> 4) * 23 + of_23;
-        if (of_3 < 3 && of_23 < 23 && of_45 < 45) of_warps[warp * products + of_45] = (double)mine[j];
+    for (u32 j = 0; j < (N + 31) / 32; ++j) {
+        if (j < count) of_warps[warp * N + begin + j] = (double)mine[j];
     }
     __syncthreads();
-    const auto add_warps = [&](double* to) {
+    const auto add_warps = [&](double* to, const double* from, u32 first, u32 end, u32 each) {
         if (threadIdx.x >= products) return;
         double total = 0.0;
 #pragma unroll 4
-        for (u32 w = 0; w < warps; ++w) total += of_warps[w * products + threadIdx.x];
+        for (u32 w = first; w < end; ++w) total += from[w * each];
         to[threadIdx.x] = total;
     };
     double* const partials = grid.half();
-    add_warps(partials + blockIdx.x * products);
+    double* const of_block = partials + blockIdx.x * products;
+    if constexpr (N == products) {
+        add_warps(of_block, of_warps + threadIdx.x, 0, warps, N);
+    } else {
+        const bool late = threadIdx.x >= early_products;
+        add_warps(of_block, of_warps + threadIdx.x - (late ? early_products : 0), late ? warps / 2 : 0,
+                  late ? warps : warps / 2, N);
+    }
     grid.wait([] {});
     double first = 0.0, second = 0.0;
     const u32 other = smaller(lane + 32, products - 1);
@@ -196,7 +206,7 @@ CPMS_DEVICE void add_over_grid(float (&mine)[products], double* found, const Gri
     of_warps[warp * products + lane] = first;
     if (lane + 32 < products) of_warps[warp * products + other] = second;
     __syncthreads();
-    add_warps(found);
+    add_warps(found, of_warps + threadIdx.x, 0, warps, products);
     __syncthreads();
 }
 
@@ -210,27 +220,45 @@ CPMS_DEVICE void weigh(const Past& past, Combination<typename StoredValues<Q>::R
     __syncthreads();
 }
 
-// Products of the z that are kept, in `by.found`, which all threads of a block then see. `sent.at(place)` is where each lies.
-// Takes what is in no memory by value, as does what follows.
-template <class Q, class Places>
-CPMS_APART void find_products(u32 count, Places sent, Past& past, Combination<typename StoredValues<Q>::Real>& by,
-                              Grid grid) {
+// Adds up the products of sweeps from `begin` to `end`, over the nodes of one of as many threads of a block; `to_real` are
+// those of `weigh`.
+template <class Q, int begin, int end, class Places, class Real, int N>
+CPMS_DEVICE void add_up(u32 count, const Places& sent, const Real* to_real, u32 threads, u32 thread, float (&product)[N]) {
     using Values = StoredValues<Q>;
-    constexpr int together = Values::together;
-    weigh<Q>(past, by);
-    float product[products] = {};
-    const u32 step = gridDim.x * blockDim.x * together;
-    for (u32 i = (blockIdx.x * blockDim.x + threadIdx.x) * together; i < count; i += step) {
+    constexpr int together = Values::together, read = end < kept_sweeps ? end + 1 : kept_sweeps;
+    for (u32 i = (blockIdx.x * threads + thread) * together; i < count; i += gridDim.x * threads * together) {
         const Values z(sent, i);
 #pragma unroll
         for (int node = 0; node < together; ++node) {
-            float sent_by[kept_sweeps];
+            float sent_by[kept_sweeps] = {};
 #pragma unroll
-            for (int k = 0; k < kept_sweeps; ++k) sent_by[k] = (float)(z.value(k, node) * by.to_real[k]);
-            add_products(sent_by, product);
+            for (int k = 0; k < read; ++k) sent_by[k] = (float)(z.value(k, node) * to_real[k]);
+            add_products<begin, end>(sent_by, product);
         }
     }
-    add_over_grid(product, by.found, grid);
+}
+
+// Products of the z that are kept, in `by.found`, which all threads of a block then see. `sent.at(place)` is where each lies.
+// By `halves` threads have registers to spare, without them fewer nodes. Takes what is in no memory by value, as does what
+// follows.
+template <class Q, bool halves, class Places>
+CPMS_APART void find_products(u32 count, Places sent, Past& past, Combination<typename StoredValues<Q>::Real>& by,
+                              Grid grid) {
+    weigh<Q>(past, by);
+    if constexpr (halves) {
+        float product[late_products] = {};
+        const u32 half = blockDim.x / 2;
+        if (threadIdx.x < half) {
+            add_up<Q, 0, early>(count, sent, by.to_real, half, threadIdx.x, product);
+        } else {
+            add_up<Q, early, kept_sweeps>(count, sent, by.to_real, half, threadIdx.x - half, product);
+        }
+        add_over_grid(product, by.found, grid);
+    } else {
+        float product[products] = {};
+        add_up<Q, 0, kept_sweeps>(count, sent, by.to_real, blockDim.x, threadIdx.x, product);
+        add_over_grid(product, by.found, grid);
+    }
 }
 
 // Adds to c, where sweeps add up what they find, what some nodes sent.
@@ -317,10 +345,10 @@ CPMS_APART LowState combined(Nodes nodes, Storing storing, Places sent, Past& pa
 }
 
 // Both, of one device that has all.
-template <class Q, bool Partial, class Sum>
+template <class Q, bool Partial, bool halves, class Sum>
 CPMS_DEVICE LowState extrapolated(const Nodes& nodes, const Storing& storing, const Sent& sent, Past& past, Sum* to,
                                   Combination<typename StoredValues<Q>::Real>& by, u64 seed, const Grid& grid) {
-    find_products<Q>(nodes.count, sent, past, by, grid);
+    find_products<Q, halves>(nodes.count, sent, past, by, grid);
     return combined<Q, Partial>(nodes, storing, sent, past, to, by, seed, grid);
 }
 

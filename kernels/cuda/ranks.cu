@@ -32,7 +32,7 @@ CPMS_DEVICE void ranks_products(const Nodes& nodes, const Vector* z, const Heard
     __shared__ Combination<typename StoredValues<Q>::Real> by;
     if (!(last[Told::l1] > last[Told::until])) return;
     recall(past, z, last.ranks);
-    find_products<Q>(nodes.count, OwnPlaces{z}, past, by, grid);
+    find_products<Q, true>(nodes.count, OwnPlaces{z}, past, by, grid);
     tell_products(to, by.found);
 }
 

@@ -83,7 +83,7 @@ CPMS_DEVICE void ranks_refine(const Edges& edges, const Nodes& nodes, const Plan
             if (course.vectors == kept_sweeps && report.count - course.began == depth) {
                 Combining& by = *(Combining*)&room;
                 recall(past, z, exchanges.talk.ranks);
-                find_products<Q>(nodes.count, OwnPlaces{z}, past, by, grid);
+                find_products<Q, true>(nodes.count, OwnPlaces{z}, past, by, grid);
                 tell_products(exchanges.told(of_products, products), by.found);
                 exchanges.numbers(of_products, grid, [] {}, products);
                 combine<Q>(nodes, plan.storing, z, past, exchanges.heard(z[depth]), of_products.heard, c,

@@ -86,7 +86,8 @@ CPMS_DEVICE void refine(Full& over_full, Low& over_low, const Nodes& nodes, cons
                 static_assert(sizeof(Combining) <= sizeof(RoomFor<32 * least_resident_warps>), "too much to combine");
                 Room& between = over_low.room;
                 Combining& room = *(Combining*)&between;
-                state = extrapolated<Q, Partial>(nodes, plan.storing, x.sent, past, sum(), room, seed, grid);
+                state = extrapolated<Q, Partial, !counts_totals<Low>>(nodes, plan.storing, x.sent, past, sum(), room,
+                                                                       seed, grid);
                 if (threadIdx.x == 0) {
                     course.began = report.count;
                     if (!past.pays) course.vectors = 2;
