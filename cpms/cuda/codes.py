@@ -24,8 +24,8 @@ meshes and roads, not with as much on copies of a web, a mesh of far sources, an
 
 _DENSE, _FAST_MEMORY = 6, 4e12
 """Edges a node, and bytes a second of memory, above which edges, not bytes, take the time of a sweep: by codes, which
-need more instructions an edge, those of two webs took 6 and 16 % longer on an H200, and 3 and 5 % less on an H100.
-Since codes need fewer, one of them takes 8 % less on an H100; on an H200 that was not measured again."""
+need more instructions an edge, 16-bit ones of two webs took 5 and 7 % longer on an H200; one of them 8 % less on an
+H100."""
 
 
 @dataclass(frozen=True, eq=False)
