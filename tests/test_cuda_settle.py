@@ -105,11 +105,13 @@ def test_solves_take_about_as_many_sweeps_as_where_c_is_added_up(engine, problem
 
 @pytest.mark.parametrize("storage", FORMATS[:2], ids=lambda storage: storage.name)
 @pytest.mark.parametrize("graph", HOSTILE)
-def test_combining_costs_hostile_graphs_no_sweeps(engine, graph, storage):
-    # Fewer than without, but by chance how many on a star, where each z is a multiple of the last but for rounding.
+def test_solves_of_hostile_graphs_take_a_quarter_more_at_most(engine, graph, storage):
     problem = Problem(HOSTILE[graph])
-    combined, without = (swept(problem, BEYOND, storage, extrapolates=it) for it in (True, False))
-    assert combined <= without + 3
+    now, added_up = (swept(problem, lie, storage, extrapolates=True) for lie in (BEYOND, Arrangement()))
+    assert now <= swept(problem, BEYOND, storage, extrapolates=False) + 3
+    # On a star each z is a multiple of the last but for rounding: of 8 bits chance says how many sweeps that saves.
+    if (graph, storage.name) != ("star both ways", "e5m2"):
+        assert now <= 1.25 * added_up + 3
 
 
 def test_rounds_in_one_launch_are_those_of_many(engine, problem):

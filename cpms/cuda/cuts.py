@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,46 +14,38 @@ from cpms.cuda.variants import WHOLE_VALUES, Variant
 Integers = npt.NDArray[np.int64]
 
 _COUNT_LINES = Variant("count_lines")
-_STEP_COST, _LOW_STEP_COST = 100, 130
-"""What 256 edges cost in a sweep, in rows; and in a low one that writes no more of a row than z."""
 _WARP = 32
 """Threads that look at a step together."""
 _LINE_BYTES = 128
-_LINES_A_ROW, _LOW_LINES_AND_ROWS = 2, (10, 3)
-"""Lines of the first-level cache that a step's gathers touch, which cost what a row does where the cache has all; and
-how many cost as much as how many rows where memory has to stream."""
+
+
+class _Weights(NamedTuple):
+    """What 256 edges, a row, and a line of the first-level cache that gathers of such a step touch cost in a sweep."""
+
+    step: int
+    row: int
+    line: int
+
+
+_STREAMED, _CACHED = _Weights(100, 1, 0), _Weights(200, 2, 1)
+_LOW = _Weights(1300, 10, 3)
+"""Of low sweeps that write no more of a row than z. Of steps of 60 to 200 rows and lines of 0 to 1, on an H100, these
+were the best on webs together, and meshes do not mind: without lines, and 160 rows a step, sweeps of three webs took
+1 to 3 % longer."""
 
 
 def streamed_costs(slots: arrange.Slots) -> Integers:
     """Return what all steps before each one cost, and all of them, where memory has to stream; in rows."""
-    cost: Integers = slots.rows_before + _STEP_COST * np.arange(slots.steps + 1)
-    return cost
+    return _without_lines(slots, _STREAMED)
 
 
 def low_costs(slots: arrange.Slots, sources: Any, value_bytes: int) -> Integers:
-    """Return the same of low sweeps; in tenths of rows.
-
-    Parameters
-    ----------
-    slots : Slots
-    sources : device array of uint32
-        By slot.
-    value_bytes : int
-        Of what is gathered.
-
-    Notes
-    -----
-    Of steps of 60 to 200 rows and lines of 0 to 1, on an H100, these were the best on webs together, and meshes do not
-    mind: without lines, and 160 rows a step, sweeps of three webs took 1 to 3 % longer.
-    """
-    lines, rows = _LOW_LINES_AND_ROWS
-    cost: Integers = lines * (slots.rows_before + _LOW_STEP_COST * np.arange(slots.steps + 1))
-    cost[1:] += rows * np.cumsum(_lines_touched(slots, sources, value_bytes))
-    return cost
+    """Return the same of low sweeps, in tenths of rows; parameters are those of `cached_costs`."""
+    return _with_lines(slots, sources, value_bytes, _LOW)
 
 
 def cached_costs(slots: arrange.Slots, sources: Any, value_bytes: int) -> Integers:
-    """Return what all steps before each one cost, and all of them, where the cache has all; in halves of rows.
+    """Return the same where the device's cache has it all; in lines.
 
     Parameters
     ----------
@@ -63,17 +55,21 @@ def cached_costs(slots: arrange.Slots, sources: Any, value_bytes: int) -> Intege
     value_bytes : int
         Of what is gathered.
     """
-    cost: Integers = _LINES_A_ROW * streamed_costs(slots)
-    cost[1:] += np.cumsum(_lines_touched(slots, sources, value_bytes))
+    return _with_lines(slots, sources, value_bytes, _CACHED)
+
+
+def _without_lines(slots: arrange.Slots, weights: _Weights) -> Integers:
+    cost: Integers = weights.row * slots.rows_before + weights.step * np.arange(slots.steps + 1)
     return cost
 
 
-def _lines_touched(slots: arrange.Slots, sources: Any, value_bytes: int) -> Integers:
-    """Return how many lines of the first-level cache the gathers of each step touch."""
+def _with_lines(slots: arrange.Slots, sources: Any, value_bytes: int, weights: _Weights) -> Integers:
     touched = current().arrays.empty(slots.steps, np.uint16)
     arguments = sources, np.uint32(slots.steps), np.uint32(_LINE_BYTES // value_bytes), touched
     current().run(_COUNT_LINES, current().spread(_WARP * slots.steps), arguments)
-    return current().to_host(touched).astype(np.int64)
+    cost = _without_lines(slots, weights)
+    cost[1:] += weights.line * np.cumsum(current().to_host(touched), dtype=np.int64)
+    return cost
 
 
 def equal_cuts(cost: Integers, begins: Integers, ends: Integers, parts: int) -> Integers:
