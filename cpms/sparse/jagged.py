@@ -22,7 +22,7 @@ from cpms.sparse.csr import unsigned_sources
 
 BLOCK_ROWS = 2048
 """Rows sorted together; their sums stay in a core's first cache."""
-FEWEST_ROWS = 4
+FEWEST_ROWS = 8
 """Rows that a diagonal has at least."""
 
 
