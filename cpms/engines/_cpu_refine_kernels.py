@@ -366,17 +366,17 @@ def _low_piece(  # type: ignore[no-untyped-def]
     for begin in range(low, high, BLOCK_ROWS):
         size = min(BLOCK_ROWS, high - begin)
         _gather(lengths, starts, sources, z, begin // BLOCK_ROWS, begin, size, totals, exponent_bits, mantissa_bits)
+        block_c = c[begin : begin + size]
         if len(sink) > 1:
             to = sink[begin : begin + size]
             for i in range(size):
                 totals[i] = factor * (totals[i] * raised) + added * to[i]
+                block_c[i] += c.dtype.type(totals[i])
         else:
             given = added * sink[0]
             for i in range(size):
                 totals[i] = factor * (totals[i] * raised) + given
-        block_c = c[begin : begin + size]
-        for i in range(size):
-            block_c[i] += c.dtype.type(totals[i])
+                block_c[i] += c.dtype.type(totals[i])
         counts, there, stored = degree[begin : begin + size], kept[begin : begin + size], out[begin : begin + size]
         _quantise(
             totals, counts, there, stored, begin, size, share, loss, scale, seed, exponent_bits, mantissa_bits, mode
