@@ -54,8 +54,9 @@ def pagerank(
         Power iteration, or sweeps on the residual that read few bits; see `cpms.refine`.
     storage : str or Format
         Of ``power``: format of the iterate and, in layouts that store them, of the matrix values;
-        ``auto`` is fp64. Of ``refine``: format of the residual; ``auto`` is fp32 on engine ``cpu``, where
-        that is the fastest, and fp16 on all others; of a segment format its first segment.
+        ``auto`` is fp64. Of ``refine``: format of the residual; ``auto`` is the fastest: fp16, but fp32 on engine
+        ``cpu`` below 2^17 nodes, and e5m2 where a GPU's nodes keep what rounding loses; of a segment format its
+        first segment.
     layout : {"auto", "csr", "ell", "pattern", "coo"}
         ``auto`` is the pattern, or csr for weighted graphs; with an engine that has neither, its own.
     engine : str

@@ -520,6 +520,19 @@ def test_a_core_that_went_wrong_is_noticed_and_refined(monkeypatch):
     assert np.abs(result.ranks - right.ranks).sum() < 1e-9
 
 
+@pytest.mark.parametrize("swept", ["all", "core"])
+def test_few_bits_are_for_what_outgrows_a_cores_cache(monkeypatch, swept):
+    graph = cpms.load("uniform:scale=8,edge_factor=8,seed=1" if swept == "all" else "rmat:scale=9,edge_factor=8,seed=1")
+    refinement = prepared(Problem(graph))
+    assert isinstance(refinement, CpuPeeled) == (swept == "core")
+    nodes = len(core(Problem(graph)).nodes) if swept == "core" else graph.nodes
+    for limit, storage in ((nodes + 1, "fp32"), (nodes, "fp16")):
+        monkeypatch.setattr(_cpu_refinement, "_NODES_OF_FEW_BITS", limit)
+        result = cpms.pagerank(graph, engine="cpu", method="refine")
+        assert (result.storage, result.status) == (storage, Status.CONVERGED)
+        assert cpms.pagerank(graph, engine="cpu", method="refine", storage="bf16").storage == "bf16"
+
+
 @pytest.mark.parametrize("storage", ["fp32", "fp16"])
 def test_full_sweeps_that_make_up_for_what_low_ones_did_are_no_stagnation(storage):
     """What goes along a path whose nodes keep some of it fades late: combinations of low sweeps bring it back."""

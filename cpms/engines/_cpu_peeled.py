@@ -11,6 +11,7 @@ from cpms.engine import Floats, Problem, Refinement
 from cpms.engines._cpu_core import Core, core
 from cpms.engines._cpu_refinement import CpuRefinement
 from cpms.engines._cpu_topological import Acyclic, acyclic
+from cpms.format import FloatFormat
 from cpms.passed import Passed
 
 
@@ -33,6 +34,11 @@ class CpuPeeled(Passed):
         """Bytes of what passes read beside the graph, and of matrices, that of the whole too once it was swept."""
         parts = self._found, self._of_core, self._whole_if_prepared
         return sum(part.nbytes for part in parts if part is not None)
+
+    @property
+    def refines_in(self) -> FloatFormat | None:
+        """What the core refines in."""
+        return self._of_core.refines_in if self._of_core else None
 
     def solution(self, iterate: Callable[[Refinement], None]) -> Floats | None:
         """Return x; None where what is dangling goes elsewhere than the core's passes take it."""

@@ -18,7 +18,7 @@ from cpms.engines import _cpu_refine_kernels as kernels
 from cpms.engines._cpu_nodes import scatter
 from cpms.engines._cpu_pieces import row_pieces
 from cpms.extrapolation import PRODUCTS, slots_for
-from cpms.format import FP32, FloatFormat
+from cpms.format import FP16, FP32, FloatFormat
 from cpms.low_until import low_limit
 from cpms.quantising import step_seed
 from cpms.segmented import ROUNDING_MODES
@@ -34,6 +34,8 @@ _LANE_COST = 60_000
 """Entries and rows for which one more thread pays: lanes wait for each other, also for one that does not run."""
 _MOST_SWEEPS = 10_000
 """Sweeps of one call at most: what its report has room for."""
+_NODES_OF_FEW_BITS = 1 << 17
+"""Nodes for which 16 bits pay: a core's own cache is half full of their values of 32."""
 _NORMS: dict[Norm, int] = {"l1": 0, "l2": 1, "linf": 2}
 _CALL_COST = 500_000_000
 """Entries and rows after whose sweeps a call into compiled code ends with its round: so that Ctrl-C is heard."""
@@ -79,6 +81,11 @@ class CpuRefinement(Refinement):
         self._storage = FP32
         self._sweeps = 0
         self.nbytes = self._matrix.nbytes + self._degree.nbytes
+
+    @property
+    def refines_in(self) -> FloatFormat | None:
+        """16 bits where gathers of 32 would leave a core's own cache."""
+        return FP16 if len(self._x) >= _NODES_OF_FEW_BITS else None
 
     def aim(self, teleport: Floats) -> bool:
         """Go on with another teleport distribution, shape (nodes,)."""

@@ -132,7 +132,7 @@ class CpuEngine(Engine):
     name: ClassVar[str] = "cpu"
     layouts: ClassVar[tuple[str, ...]] = ("csr", "ell", "pattern")
     methods: ClassVar[tuple[str, ...]] = ("power", "refine")
-    # Here turning 16 bits into numbers costs more than reading 32.
+    # In a core's own cache, turning 16 bits into numbers costs more than reading 32.
     refines_in: ClassVar[FloatFormat] = FP32
     repeatable: ClassVar[bool] = True
 
