@@ -6,7 +6,6 @@ import importlib.util
 import json
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
 from cpms.cuda import variants
@@ -115,24 +114,6 @@ def test_rows_are_shown_beside_the_report(recorded, tmp_path):
     assert lines[-1]["efficiency"] == pytest.approx(speedup / 2)
     assert lines[-1]["e"] == pytest.approx(karp_flatt(speedup, 2))
     assert list(program._lines(Row(weak)))[-1]["efficiency"] > 0
-
-
-def test_rows_of_two_gpus_have_a_table_of_their_own(recorded, tmp_path):
-    for name in ("scaling_gpu", "scaling_two_gpus"):
-        text = recorded.read_text().replace('"experiment": "scaling_gpu"', f'"experiment": "{name}"')
-        (tmp_path / f"{name}.jsonl").write_text(text)
-    present.show("scaling_gpu", results=tmp_path, output=tmp_path)
-    table = pd.read_csv(tmp_path / "scaling_gpu_two.csv")
-    assert set(table.scaling) == {"strong", "weak"}
-    assert set(table.ranks) == {1, 2}
-    assert set(pd.read_csv(tmp_path / "scaling_gpu.csv").ranks) == {1, 2}
-    of_two = tmp_path / "scaling_two_gpus.jsonl"
-    of_two.write_text(of_two.read_text().replace('"status": "ok"', '"status": "unavailable"'))
-    present.show("scaling_gpu", results=tmp_path, output=tmp_path / "none ok")
-    of_two.unlink()
-    present.show("scaling_gpu", results=tmp_path, output=tmp_path / "without")
-    for folder in ("none ok", "without"):
-        assert not (tmp_path / folder / "scaling_gpu_two.csv").exists()
 
 
 def test_without_devices_cells_are_recorded_with_the_reason(tmp_path, monkeypatch):

@@ -6,19 +6,9 @@ from cpms.experiment.karp_flatt import karp_flatt
 from cpms.experiment.present import printed
 
 NEEDS = ["scaling_gpu"]
-BESIDE = ["scaling_two_gpus"]
 
 
-def show(rows, out, two):
-    two = two[two.status == "ok"] if len(two) else two
-    if len(two):
-        ours, host = _ours(two)
-        out.table(
-            ours.drop(columns=["vertices", "e"]),
-            suffix="_two",
-            caption=f"One graph, and as much graph more for each, on {host}, to 1e-10, low sweeps extrapolated by any "
-            "number of ranks; psi and efficiencies as in the tables of more GPUs",
-        )
+def show(rows, out):
     rows = rows[rows.status == "ok"]
     ours, host = _ours(rows)
     strong, weak = ours[ours.scaling == "strong"], ours[ours.scaling == "weak"]
