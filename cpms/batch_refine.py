@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-import time
 from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
+from cpms import work_clock
 from cpms.batch import Query, Solved
 from cpms.engine import Floats, Problem, Round, Sweep
 from cpms.format import FloatFormat
@@ -94,7 +94,7 @@ class _Course(NamedTuple):
 def refine_all(batch: Lockstep, queries: list[Query], first: Floats, policy: Refining, stopping: Stopping) -> Solved:
     """Refine all queries from ``first``, each until its own residual is small; a query that is done leaves."""
     batch.start(queries, first)
-    began = time.perf_counter()
+    began = work_clock.now()
     courses = [_Course(Planning(policy, batch.problem.damping), Log(stopping)) for _ in queries]
     answers: dict[int, tuple[Any, Status]] = {}
     active = list(range(len(queries)))
@@ -111,9 +111,9 @@ def refine_all(batch: Lockstep, queries: list[Query], first: Floats, policy: Ref
         return {place: status for place, status in statuses.items() if status is not None}
 
     while active:
-        round_began_s = time.perf_counter() - began
+        round_began_s = work_clock.now() - began
         found = batch.full()
-        full_s = time.perf_counter() - began - round_began_s
+        full_s = work_clock.now() - began - round_began_s
         damping = batch.problem.damping
         goals = [courses[query].goal(sweep, damping) for query, sweep in zip(active, found, strict=True)]
         # Who needs no low sweeps leaves before the others do theirs.
@@ -123,7 +123,7 @@ def refine_all(batch: Lockstep, queries: list[Query], first: Floats, policy: Ref
         goals = [goals[place] for place in left]
         if not any(goals):
             continue
-        low_began_s = time.perf_counter() - began - round_began_s
+        low_began_s = work_clock.now() - began - round_began_s
         low = batch.low(goals)
         rounds = {
             # Sums of r are not looked at here; mass is that of x.

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-import time
 
-from cpms import ranking, threads
+from cpms import ranking, threads, work_clock
 from cpms.engine import Floats, Problem
 from cpms.result import Status
 from cpms.stopping import Stopping
@@ -72,9 +71,9 @@ class Referee:
         return self._verified(ranks, status)[:2]
 
     def _verified(self, ranks: Floats, status: Status) -> tuple[Status, float, float]:
-        began = time.perf_counter()
+        began = work_clock.now()
         verified = _verified(self.problem, ranks, status, self._stopping)
-        self.seconds += time.perf_counter() - began
+        self.seconds += work_clock.now() - began
         return verified
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, T
 import numpy as np
 import numpy.typing as npt
 
+from cpms import work_clock
 from cpms.errors import InputError, UnsupportedError
 from cpms.format import FP16, FloatFormat, Format
 from cpms.graph import Graph
@@ -147,8 +147,8 @@ class Operator(ABC, Generic[Vector]):
         Engines that stay on the device for many sweeps do; the others return after one.
         """
         del norm, tol, most
-        began = time.perf_counter()
-        return Sweeps([self.sweep(x, out, level, step)], [time.perf_counter() - began])
+        began = work_clock.now()
+        return Sweeps([self.sweep(x, out, level, step)], [work_clock.now() - began])
 
     @abstractmethod
     def scale(self, x: Vector, factor: float, segments: int) -> None:

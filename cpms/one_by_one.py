@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 
+from cpms import work_clock
 from cpms.batch import Query, Solved
 from cpms.batch_refine import RefiningBatch
 from cpms.certify import Referee
@@ -40,9 +40,9 @@ class OneByOne(RefiningBatch):
             teleport = query.teleport(self.problem.graph.nodes)
             self._refinement.aim(teleport)
             referee = Referee(replace(self.problem, teleport=teleport), stopping)
-            began = time.perf_counter()
+            began = work_clock.now()
             ranks, status, history = refined(self._refinement, first, policy, stopping, referee, in_main_memory)
             # Of what is done in passes no step tells.
-            history[-1] = history[-1]._replace(seconds=time.perf_counter() - began - referee.seconds)
+            history[-1] = history[-1]._replace(seconds=work_clock.now() - began - referee.seconds)
             solved.append((ranks, status, history))
         return solved

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from typing import Any
 
+from cpms import work_clock
 from cpms.engine import Floats, Operator, Sweep
 from cpms.errors import InputError
 from cpms.format import Format
@@ -48,7 +48,7 @@ def power(
     history: list[Step] = []
     l1: list[float] = []
     ahead: Callable[[], Sweep] | None = None
-    began = time.perf_counter()
+    began = work_clock.now()
     _check_level(level, written)
     while True:  # Line 4.
         under_way = ahead or operator.queue(x, out, level, len(history), stopping.norm)
@@ -63,7 +63,7 @@ def power(
                 x, out, level, len(history), norm=stopping.norm, tol=tol, most=left
             )
         # On a clock of their own they took less than they did with their launch.
-        began_s = time.perf_counter() - began - ends_s[-1]
+        began_s = work_clock.now() - began - ends_s[-1]
         if len(found) % 2:
             x, out = out, x
         written = level.write

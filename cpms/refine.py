@@ -28,12 +28,12 @@ then goes down to the tolerance, whatever Q is (``kernels/cuda/carry.cuh``; `Ref
 from __future__ import annotations
 
 import math
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from cpms import work_clock
 from cpms.engine import Floats, Refinement, Round
 from cpms.errors import InputError
 from cpms.extrapolation import DEPTH
@@ -343,9 +343,9 @@ def at_once(
         nonlocal status
         _, status = _rounds(smaller, policy, log, None, _nothing)
 
-    began = time.perf_counter()
+    began = work_clock.now()
     ranks = operator.solution(iterate)
-    ended_s = time.perf_counter() - began
+    ended_s = work_clock.now() - began
     history = log.steps()
     history[-1:] = [step._replace(seconds=ended_s) for step in history[-1:]]
     return None if ranks is None else (ranks, status, history)
@@ -400,7 +400,7 @@ def _rounds(
 ) -> tuple[Any, Status]:
     """Do rounds where the operator has been started; return the answer and how the solve ended."""
     operator.adapts, stopping = policy.adapts, log.stopping
-    began = time.perf_counter()
+    began = work_clock.now()
     planning = Planning(policy, operator.damping)
     while True:
         plan = planning.plan
@@ -414,7 +414,7 @@ def _rounds(
             most=max(1, left - 1),  # The last sweep of all is a full one, which begins with what low ones found.
         )
         # On a clock of their own rounds took less than they did with their launch.
-        ended_s = time.perf_counter() - began - sum(made.seconds[-1] for made in found)
+        ended_s = work_clock.now() - began - sum(made.seconds[-1] for made in found)
         for made in found:
             log.add(made, plan, ended_s)
             ended_s += made.seconds[-1]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from cpms import work_clock
 from cpms.certify import Referee
 from cpms.engine import Floats, Refinement
 from cpms.format import DOUBLE_BITS
@@ -38,10 +38,10 @@ def refined(
         return bring(operator.read() if there is None else there)
 
     done: list[Step] = []
-    began = time.perf_counter()
+    began = work_clock.now()
     solved = None if in_rounds else at_once(refinement, policy, stopping, on_step)
     if solved is not None:
-        pass_s = time.perf_counter() - began
+        pass_s = work_clock.now() - began
         found, status, done = bring(solved[0]), *solved[1:]
         confirmed, left = referee.confirms(found), stopping.max_iterations - len(done)
         if confirmed or left <= 0:

@@ -60,11 +60,14 @@ class Result:
         Sum of the ranks.
     prepare_s, solve_s, certify_s : float
         Seconds for matrix work; for the iterations with all conversions; and for residuals recomputed from answers, of
-        a batch a query's share.
+        a batch a query's share. None of them holds time in which a compiler was at work.
     matrix_bytes : int
         Bytes of the prepared matrix.
     device_ranks : CuPy array of float64, shape (nodes,), or None
         The ranks in device memory, of engines that have them there.
+    compile_s : float
+        Seconds in which kernels were compiled, or read from a cache of compiled ones, during the whole call; all
+        results of a batch have those of the batch's call.
 
     Examples
     --------
@@ -93,6 +96,7 @@ class Result:
     certify_s: float
     matrix_bytes: int
     device_ranks: Any | None = field(default=None, repr=False)
+    compile_s: float = 0.0
 
     @property
     def converged(self) -> bool:

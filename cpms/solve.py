@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, get_args
 
-from cpms import engines, ranking
+from cpms import engines, ranking, work_clock
 from cpms.certify import Referee, mass
 from cpms.engine import DanglingRule, Floats, Norm, Operator, Problem
 from cpms.errors import InputError, UnsupportedError
@@ -109,6 +108,7 @@ def pagerank(
     >>> result.converged, sum(result.iterations_by_bits.values()) == result.iterations
     (True, True)
     """
+    compiled_before_s = work_clock.compiled_s()
     require_graph(graph)
     if on_step is not None and not callable(on_step):
         raise InputError(f"on_step is {on_step!r}; give a function of a cpms.Step")
@@ -122,7 +122,7 @@ def pagerank(
     start = start if executor.takes_device_arrays else in_main_memory(start)
     first = None if start is None else first_iterate(graph, start)
     referee, kept = Referee(problem, stopping), _Kept()
-    began = time.perf_counter()
+    began = work_clock.now()
     if method == "refine":
         policy, chosen = _refining(controller, given, executor.refines_in)
         chosen_layout = _refine_layout(graph, layout)
@@ -130,7 +130,7 @@ def pagerank(
         if controller is None and given is None and refinement.refines_in:
             policy, chosen = _refining(None, None, refinement.refines_in)
         refinement.expect(policy.init()[0].storage)
-        prepared, matrix_bytes = time.perf_counter(), refinement.nbytes
+        prepared, matrix_bytes = work_clock.now(), refinement.nbytes
         solved = refined(
             *(refinement, first, policy, stopping, referee, kept.of, on_step),
             in_rounds=start is not None or iterations is not None,
@@ -145,9 +145,9 @@ def pagerank(
         rule = _controller(controller, chosen)
         first = first_iterate(graph, None) if first is None else first
         operator = executor.prepare(problem, chosen, chosen_layout)
-        prepared, matrix_bytes = time.perf_counter(), operator.nbytes
+        prepared, matrix_bytes = work_clock.now(), operator.nbytes
         solved = power(operator, first, rule, stopping, on_step, confirmed=referee.confirms, answer=kept.read)
-    solve_s = time.perf_counter() - prepared - referee.seconds
+    solve_s = work_clock.now() - prepared - referee.seconds
     ranks, status, history = solved
     checked, residual_l1 = referee.verdict(ranks, status)
     return Result(
@@ -170,6 +170,7 @@ def pagerank(
         certify_s=referee.seconds,
         matrix_bytes=matrix_bytes,
         device_ranks=kept.scaled(),
+        compile_s=work_clock.compiled_s() - compiled_before_s,
     )
 
 

@@ -11,6 +11,8 @@ from functools import lru_cache
 from threading import Lock, local
 from typing import TypeVar
 
+from cpms import work_clock
+
 Part = TypeVar("Part")
 Answer = TypeVar("Answer")
 
@@ -71,7 +73,7 @@ def each(work: Callable[[Part], Answer], parts: Sequence[Part], *, threads: int 
     count = min(threads or available(), len(parts))
     if count <= 1 or _works():
         return [work(part) for part in parts]
-    return list(_pool(count).map(work, parts))
+    return list(_pool(count).map(work_clock.carried(work), parts))
 
 
 _together = Lock()
@@ -110,7 +112,7 @@ def together(work: Callable[[int, int], Answer], most: int) -> list[Answer]:
 
 
 def _all_at_once(work: Callable[[int, int], Answer], lanes: int) -> list[Answer]:
-    pool = _pool(lanes)
+    pool, work = _pool(lanes), work_clock.carried(work)
     futures: list[Future[Answer]] = []
     try:
         futures += [pool.submit(work, lane, lanes) for lane in range(lanes)]
@@ -132,7 +134,7 @@ def beside(work: Callable[[], object]) -> Iterator[None]:
     [1]
     """
     with ThreadPoolExecutor(1, thread_name_prefix="cpms-beside") as pool:
-        done = pool.submit(copy_context().run, work)
+        done = pool.submit(copy_context().run, work_clock.carried(work))
         yield
     done.result()
 

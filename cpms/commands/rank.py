@@ -154,6 +154,7 @@ def summary(graph: Graph, result: Result, *, load_s: float, top: int) -> dict[st
         "lower_triangle": graph.lower_triangle,
         "prepare_s": result.prepare_s,
         "certify_s": result.certify_s,
+        "compile_s": result.compile_s,
     }
 
 
@@ -207,7 +208,8 @@ def _readable(report: dict[str, Any], graph: Graph) -> str:
         f"{report['dangling']:,} dangling{', weighted' if report['weighted'] else ''}",
         f"{report['status']}",
         f"{report['iterations']} iterations ({bits}) in {report['solve_s']:.3g} s; loaded in {report['load_s']:.3g} s, "
-        f"prepared in {report['prepare_s']:.3g} s, certified in {report['certify_s']:.3g} s",
+        f"prepared in {report['prepare_s']:.3g} s, certified in {report['certify_s']:.3g} s, "
+        f"compiled in {report['compile_s']:.3g} s",
         f"residual {shown(report['residual_l1'])} in L1, "
         f"so the errors of all ranks sum to at most {shown(report['error_bound'])}",
     ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cpms import work_clock
 from cpms.batch import Query, Solved
 from cpms.batch_refine import Lockstep, LowGoal
 from cpms.cuda import variants
@@ -73,14 +73,14 @@ class CudaRefiningBatch(Lockstep):
 
     def _behind(self, queries: list[Query]) -> Solved:
         """Answer queries whose ranks are 0 on all nodes that are swept."""
-        began = time.perf_counter()
+        began = work_clock.now()
         with memory_for(self.problem, len(queries), REFINE_BYTES):
             places, answers = Places(queries, self._core), Answers(self._core, len(queries))
             shares = current().arrays.zeros((len(self._core.degree) + 1, places.stride), np.float64)
         nothing = np.zeros(places.stride)
         factors, of_all = self._core.follow_up(shares, places.behind, nothing, nothing, nothing)
         taken = answers.take(shares, places.columns, factors[places.columns], of_all[places.columns])
-        step = Step(1, 0.0, FLOAT64, DOUBLE_BITS, DOUBLE_BITS, 1.0, time.perf_counter() - began)
+        step = Step(1, 0.0, FLOAT64, DOUBLE_BITS, DOUBLE_BITS, 1.0, work_clock.now() - began)
         return [(ranks, Status.CONVERGED, [step]) for ranks in taken]
 
     def start(self, queries: list[Query], first: Floats) -> None:
@@ -107,7 +107,7 @@ class CudaRefiningBatch(Lockstep):
 
     def low(self, goals: list[LowGoal | None]) -> list[tuple[list[float], list[float]]]:
         """Sweep in few bits, one format after the other."""
-        began, columns, stride = time.perf_counter(), self._places.columns, self._places.stride
+        began, columns, stride = work_clock.now(), self._places.columns, self._places.stride
         made: list[tuple[list[float], list[float]]] = [([], []) for _ in goals]
         for storage in dict.fromkeys(goal.storage for goal in goals if goal):
             until, limits = np.full(stride, np.inf), np.zeros(stride, np.int64)
@@ -177,7 +177,7 @@ class CudaRefiningBatch(Lockstep):
         self._has_c[goes_on] = 1.0
         counts = np.zeros(stride, np.int64)
         norms: list[Floats] = []
-        ended_s = [time.perf_counter() - began]
+        ended_s = [work_clock.now() - began]
         group = max(1, min(_GROUP, NOTED // stride))
         under_way: deque[tuple[int, Callable[[], Floats]]] = deque()
         left = int(limits.max())
@@ -192,7 +192,7 @@ class CudaRefiningBatch(Lockstep):
                 left -= count
             count, found_of = under_way.popleft()
             fresh = found_of().reshape(count, stride)
-            ended_s += np.linspace(ended_s[-1], time.perf_counter() - began, count + 1)[1:].tolist()
+            ended_s += np.linspace(ended_s[-1], work_clock.now() - began, count + 1)[1:].tolist()
             for now in fresh:
                 norms.append(now)
                 ends = goes_on & (~(now > until) | (limits == len(norms)))

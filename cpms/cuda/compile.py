@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from cpms import work_clock
 from cpms.cuda import variants as kernels
 from cpms.cuda.backend import NOTED, NOTES, RESIDENT_SHARED_BYTES, THREADS, Backend, Floats
 from cpms.cuda.parameters import Parameters
@@ -136,6 +137,10 @@ class CudaBackend(Backend):
         wanted = [v for v in dict.fromkeys(variants) if (device, v.symbol) not in self._functions]
         if not wanted:
             return
+        with work_clock.compiling():
+            self._compile(wanted, device)
+
+    def _compile(self, wanted: list[Variant], device: int) -> None:
         module = self.arrays.RawModule(code=kernels.program(wanted), options=OPTIONS)
         try:
             module.compile()

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from cpms import work_clock
 from cpms.cuda import source
 from cpms.cuda import variants as kernels
 from cpms.cuda.backend import THREADS, Backend, Floats
@@ -85,7 +86,8 @@ class HostBackend(Backend):
         wanted = list(dict.fromkeys(variants))
         if all(variant.symbol in self._functions for variant in wanted):
             return
-        library = ctypes.CDLL(str(self._built(self._program(wanted))))
+        with work_clock.compiling():
+            library = ctypes.CDLL(str(self._built(self._program(wanted))))
         for variant in wanted:
             self._functions[variant.symbol] = getattr(library, f"launch_{variant.symbol}")
 

@@ -8,8 +8,10 @@ for any number of threads. Loops without a branch over one block's rows become v
 
 from __future__ import annotations
 
+import ctypes
 import math
 import os
+import time
 from functools import cache
 from typing import Any
 
@@ -39,6 +41,9 @@ L1, SQUARES, LINF, MASS, TOTAL, LARGEST = range(6)
 LOST = MASS
 """Low sweeps tell instead of the mass of x what Q and dangling nodes take from r; their SQUARES are below 0."""
 COLUMNS = 6
+ENDED = COLUMNS
+"""Column of the report after the sums: the seconds after which a sweep ended, NaN where the system has no
+clock for it."""
 _SPINS = 2000
 """Looks at a counter before a waiting lane lets other threads run: some microseconds."""
 
@@ -77,6 +82,27 @@ def _give_way(typing_context):  # type: ignore[no-untyped-def]  # noqa: ARG001
         return context.get_dummy_value()
 
     return types.none(), generate
+
+
+@_instruction
+def _seconds(typing_context):  # type: ignore[no-untyped-def]  # noqa: ARG001
+    """Return the seconds of a clock that only goes forward, where the system has a call for it."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]  # noqa: ARG001
+        real = ir.DoubleType()
+        if os.name != "posix":
+            return ir.Constant(real, math.nan)
+        number, long = ir.IntType(32), ir.IntType(8 * ctypes.sizeof(ctypes.c_long))
+        moment = cgutils.alloca_once(builder, ir.ArrayType(long, 2))
+        called = ir.FunctionType(number, [number, moment.type])
+        clock = ir.Constant(number, time.CLOCK_MONOTONIC)
+        builder.call(_declared(builder.module, called, "clock_gettime"), [clock, moment])
+        whole, billionths = (
+            builder.sitofp(builder.extract_value(builder.load(moment), place), real) for place in range(2)
+        )
+        return builder.fadd(whole, builder.fmul(billionths, ir.Constant(real, 1e-9)))
+
+    return types.float64(), generate
 
 
 @inlined
@@ -555,7 +581,7 @@ def rounds_kernel(exponent_bits: int, mantissa_bits: int, mode: int) -> Any:
         g, matrix, all_products = np.empty(DEPTH), np.empty((DEPTH, DEPTH)), np.empty(PRODUCTS)
         slots, raised = len(z), _raising(exponent_bits)
         count = barriers = 0
-        promised = 0.0
+        promised, entered_s = 0.0, _seconds()
         while True:
             for piece in range(first, last):
                 _correct_piece(x, c, degree, kept, share, bounds[piece], bounds[piece + 1], sums[2, piece])
@@ -573,6 +599,7 @@ def rounds_kernel(exponent_bits: int, mantissa_bits: int, mode: int) -> Any:
             _added_up(sums[3], total)
             if lane == 0:
                 _put(report[count], total)
+                report[count, ENDED] = _seconds() - entered_s
             count += 1
             size, found, largest = total[L1], _norm(total, norm), total[LARGEST]
             began = size
@@ -637,6 +664,7 @@ def rounds_kernel(exponent_bits: int, mantissa_bits: int, mode: int) -> Any:
                 _added_up(sums[here], total)
                 if lane == 0:
                     _put(report[count], total)
+                    report[count, ENDED] = _seconds() - entered_s
                 count += 1
                 size, lost, now, here = total[L1], total[LOST], out, 1 - here
                 scales[now], largests[now], found_sums[now] = following, total[LARGEST], total[TOTAL]

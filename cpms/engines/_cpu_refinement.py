@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cpms import threads
+from cpms import threads, work_clock
 from cpms.engine import Asked, Floats, Norm, Problem, Refinement, Round, Sweep
 from cpms.engines import _cpu_refine_kernels as kernels
 from cpms.engines._cpu_nodes import scatter
@@ -117,13 +116,13 @@ class CpuRefinement(Refinement):
         return self._rounds(storage, Asked(gain, trust, tol, norm, most), enough, extrapolate=self.extrapolates)
 
     def _rounds(self, storage: FloatFormat | None, asked: Asked, enough: int, *, extrapolate: bool) -> list[Round]:
-        began, most = time.perf_counter(), min(asked.most, _MOST_SWEEPS)
+        began, most = work_clock.now(), min(asked.most, _MOST_SWEEPS)
         kept = storage or self._storage
         z = self._stored(kept, slots_for(kept) if extrapolate else 2)
         kernel = kernels.rounds_kernel(kept.exponent_bits, kept.mantissa_bits, ROUNDING_MODES[kept.rounding])
         seed = np.uint64(step_seed(kept.seed, self._sweeps))
         matrix, control = self._matrix, np.zeros(1, np.int64)
-        report = np.empty((most, kernels.COLUMNS))
+        report = np.empty((most, kernels.COLUMNS + 1))
         arguments = (
             *(control, matrix.lengths, matrix.starts, matrix.sources, self._degree, self._kept),
             *(self._share, self._x, self._c),
@@ -134,7 +133,7 @@ class CpuRefinement(Refinement):
         )
         count = threads.together(lambda lane, lanes: int(kernel(lane, self._cuts(lanes), *arguments)), self._lanes())[0]
         self._sweeps += count
-        return list(_as_rounds(report[:count], (time.perf_counter() - began) / count))
+        return list(_as_rounds(report[:count], work_clock.now() - began))
 
     def _set_targets(self) -> None:
         sink, teleport = self.problem.sink_or_scalar, self.problem.teleport_or_scalar
@@ -160,14 +159,18 @@ class CpuRefinement(Refinement):
         return self._z
 
 
-def _as_rounds(report: Floats, each_s: float) -> Iterator[Round]:
-    """Cut what compiled code reported into rounds, at full sweeps; sweeps share the time evenly."""
+def _as_rounds(report: Floats, call_s: float) -> Iterator[Round]:
+    """Cut what compiled code reported into rounds, at full sweeps.
+
+    Where the system has no clock for it, all that is known of a sweep is that it ended before the call did.
+    """
+    ended_s = np.where(np.isnan(report[:, kernels.ENDED]), call_s, report[:, kernels.ENDED])
     cuts = [*np.flatnonzero(~(report[:, kernels.SQUARES] < 0.0)), len(report)]
     for first, last in itertools.pairwise(cuts):
-        l1, squares, linf, mass, _, _ = report[first].tolist()
+        l1, squares, linf, mass = report[first, : kernels.TOTAL].tolist()
         yield Round(
             found=Sweep(l1, math.sqrt(squares), linf, mass),
             low=report[first + 1 : last, kernels.L1].tolist(),
             sums=report[first:last, kernels.TOTAL].tolist(),
-            seconds=[each_s * (place + 1) for place in range(last - first)],
+            seconds=(ended_s[first:last] - (ended_s[first - 1] if first else 0.0)).tolist(),
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-import time
 from importlib import import_module
 from operator import methodcaller
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from pydantic import Field, model_validator
 
-from cpms import engines, threads
+from cpms import engines, threads, work_clock
 from cpms.engine import Engine, Operator, Problem, Refinement
 from cpms.errors import UnsupportedError
 from cpms.experiment.config import Strict
@@ -162,9 +161,9 @@ class Solver:
         by_default = refinement.refines_in or executor.refines_in
         storage = by_default if given.storage == AUTO else format_named(given.storage)
         policy, stopping = default_policy(storage), self._stopping(given)
-        began = time.perf_counter()
+        began = work_clock.now()
         found = None if given.whole else at_once(refinement, policy, stopping)
-        spent_s = time.perf_counter() - began
+        spent_s = work_clock.now() - began
         if found is not None:
             steps = found[2]
             # Without sweeps there is no step to tell when the answer was there.

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from cpms import engines
+from cpms import engines, work_clock
 from cpms.batch import Query
 from cpms.cuda.backend import current
 from cpms.engine import Floats, Operator, Problem, Refinement
@@ -41,12 +40,12 @@ class OneQuery:
         self._cell, self._graph = cell, graph
         self._storage = format_named(cell["storage"])
         self._stopping = Stopping(cell["tol"], cell["norm"], cell["max_iterations"])
-        began = time.perf_counter()
+        began = work_clock.now()
         self._prepared: Any = self._prepare(self._problem(Query(np.zeros(1, np.int64), np.ones(1))))
         self._first: Any = first
         if self._engine.takes_device_arrays:
             self._first = current().arrays.asarray(first)
-        self.prepare_s = time.perf_counter() - began
+        self.prepare_s = work_clock.now() - began
         self.matrix_bytes = int(self._prepared.nbytes)
 
     def aim(self, query: Query) -> None:

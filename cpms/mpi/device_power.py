@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import time
 from collections import deque
 from collections.abc import Callable
 
 import numpy as np
 
+from cpms import work_clock
 from cpms.cuda import variants
 from cpms.cuda.backend import current
 from cpms.cuda.lent import Lent
@@ -78,11 +78,11 @@ class DevicePower(Operator[Gathered]):
         most: int,
     ) -> Sweeps:
         """Sweep until a change is below ``tol``: in one launch, or the host looks at each while the next one runs."""
-        began = time.perf_counter()
+        began = work_clock.now()
         if self.rows.exchange.within:
             made = self._stay(x, out, norm=norm, tol=tol, most=min(most, _MOST))
             ended = list(itertools.accumulate(each.seconds[-1] for each in made))
-            launched = time.perf_counter() - began - ended[-1]
+            launched = work_clock.now() - began - ended[-1]
             return Sweeps([each.found for each in made], [launched + spent for spent in ended])
         found: list[Sweep] = []
         seconds: list[float] = []
@@ -97,7 +97,7 @@ class DevicePower(Operator[Gathered]):
                 queued += 1
             told = ahead.popleft()()
             found.append(Sweep(told.l1, told.squares**0.5, told.linf, told.mass))
-            seconds.append(time.perf_counter() - began)
+            seconds.append(work_clock.now() - began)
             if not found[-1].of(norm) >= tol or len(found) == most:
                 return Sweeps(found, seconds)
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import time
 from collections import deque
 from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from cpms import work_clock
 from cpms.cuda import variants
 from cpms.cuda.refinement import planned, reported, room_for_report, stored
 from cpms.engine import Asked, Floats, Norm, Refinement, Round, Sweep
@@ -99,10 +99,10 @@ class DeviceRefinement(Refinement):
 
     def _round(self, storage: FloatFormat | None, asked: Asked, *, extrapolate: bool) -> Round:
         """Do a round in launches of its sweeps."""
-        began = time.perf_counter()
+        began = work_clock.now()
         full = self._full_sweep()
         found = Sweep(full.l1, math.sqrt(full.squares) if full.squares >= 0 else math.nan, full.linf, full.mass)
-        sums, seconds, size = [full.sum], [time.perf_counter() - began], found.of(asked.norm)
+        sums, seconds, size = [full.sum], [work_clock.now() - began], found.of(asked.norm)
         low: list[float] = []
         most = min(asked.most - 1, low_limit(asked.gain, self.damping))
         if storage is not None and most > 0 and asked.tol <= size < math.inf:
@@ -110,7 +110,7 @@ class DeviceRefinement(Refinement):
             for told in self._low_sweeps(storage, until=until, most=most, extrapolate=extrapolate):
                 low.append(told.l1)
                 sums.append(told.sum)
-                seconds.append(time.perf_counter() - began)
+                seconds.append(work_clock.now() - began)
         self._has_c = bool(low)
         return Round(found=found, low=low, sums=sums, seconds=seconds)
 

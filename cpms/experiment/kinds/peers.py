@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import statistics
-import time
 from collections.abc import Callable
 from importlib import metadata
 from typing import Annotated, Any
@@ -11,7 +10,7 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field
 
-from cpms import solve
+from cpms import solve, work_clock
 from cpms.engine import Floats
 from cpms.errors import UnsupportedError
 from cpms.experiment.config import Cell, Repeated, Strict
@@ -139,9 +138,9 @@ class _Peer(_Contestant):
         super().__init__(name)
         self._peer = PEERS[name]
         try:
-            began = time.perf_counter()
+            began = work_clock.now()
             self._built = self._peer.build(graph)
-            self.head["build_s"] = time.perf_counter() - began
+            self.head["build_s"] = work_clock.now() - began
         except FAILURES as error:
             self.failed = failure(error)
             return

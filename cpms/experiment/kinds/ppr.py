@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import statistics
-import time
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from cpms import batch, engines, ranking, threads
+from cpms import batch, engines, ranking, threads, work_clock
 from cpms.certify_batch import BatchReferee
 from cpms.cuda.backend import current
 from cpms.engine import Engine, Floats, Problem
@@ -158,9 +157,9 @@ def _one_at_a_time(asked: _Asked, cell: Cell, first: Floats) -> tuple[Answers, d
     answers: Answers = []
     solve_s, reset_s = [], []
     for query in queries:
-        began = time.perf_counter()
+        began = work_clock.now()
         solver.aim(query)
-        reset_s.append(time.perf_counter() - began)
+        reset_s.append(work_clock.now() - began)
         ranks, status, history = solver.solve()
         solve_s.append(history[-1].seconds)
         answers.append((in_main_memory(ranks), status, history))
@@ -179,10 +178,10 @@ def _in_batches(asked: _Asked, cell: Cell, first: Floats) -> tuple[Answers, dict
     queries = asked.queries[asked.warmup :][: cell["limit"]]
     problem = Problem(asked.graph, cell["damping"], None, cell["dangling"])
     stopping = Stopping(cell["tol"], cell["norm"], cell["max_iterations"])
-    began = time.perf_counter()
+    began = work_clock.now()
     engine = engines.get(cell["engine"])
     run = batch.prepared(engine, problem, cell["method"], format_named(cell["storage"]))
-    prepare_s = time.perf_counter() - began
+    prepare_s = work_clock.now() - began
     together = [queries[begin : begin + cell["batch"]] for begin in range(0, len(queries), cell["batch"])]
     run.solve(together[0], first, stopping)
     _wait_for(engine)
@@ -192,11 +191,11 @@ def _in_batches(asked: _Asked, cell: Cell, first: Floats) -> tuple[Answers, dict
         samples: list[float] = []
         while not samples or (sum(samples) < _ENOUGH_S and len(samples) < _MOST_TURNS):
             solved = []  # What it holds is room for the next answers.
-            began = time.perf_counter()
+            began = work_clock.now()
             solved = run.solve(some, first, stopping)
             _wait_for(engine)
             # Not the histories' times: queries may each have a clock of their own.
-            samples.append(time.perf_counter() - began)
+            samples.append(work_clock.now() - began)
         batch_s.append(statistics.median(samples))
         answers += [(in_main_memory(ranks), status, history) for ranks, status, history in solved]
     return answers, {

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import functools
 import statistics
-import time
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
-from cpms import engines
+from cpms import engines, work_clock
 from cpms.cuda import numbering
 from cpms.cuda.arrange import out_degree
 from cpms.cuda.backend import current
@@ -96,9 +95,9 @@ class Context:
         """Time a graph in each arrangement."""
         engines.get("cuda_fused")
         self._ceilings = self._ceilings or ceilings()
-        began = time.perf_counter()
+        began = work_clock.now()
         graph = load(cell["graph"])
-        load_s = time.perf_counter() - began
+        load_s = work_clock.now() - began
         results = []
         for lie in cell["arrangements"]:
             results += _arranged(Problem(graph), lie, cell)
@@ -115,10 +114,10 @@ class Context:
 
 def _arranged(problem: Problem, lie: dict[str, Any], cell: Cell) -> list[dict[str, Any]]:
     given = Lie.model_validate(lie)
-    began = time.perf_counter()
+    began = work_clock.now()
     if given.renumber:
         numbering.chosen(problem.graph, out_degree(problem.graph))
-    numbering_s = time.perf_counter() - began
+    numbering_s = work_clock.now() - began
     rounds = merged_core(problem) if given.merge else CudaRefinement.of(problem, given.arrangement())
     first = np.full(rounds.graph.nodes, 1.0 / rounds.graph.nodes)
     contestants: list[_Contestant] = [
