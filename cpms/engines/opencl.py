@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from cpms import work_clock
 from cpms.engine import Engine, Floats, Operator, Problem, Sweep
 from cpms.errors import UnsupportedError
 from cpms.format import FP64, Format
@@ -35,6 +36,9 @@ _STAGES = {
     "csr": ("rows_valued", "nodes", ("starts", "sources", "values")),
 }
 """Kernel of each layout, what its work-items are, and the arrays of the matrix that it reads."""
+
+_launched: set[tuple[Any, ...]] = set()
+"""What kernels have run for: device, types, layout, size of work-groups, nodes and edges."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,7 +196,7 @@ def prepared(
         arrays["starts"] = graph.indptr.astype(types.index_dtype)
     if layout == "csr":
         arrays["values"] = edge_values(graph).astype(types.real_dtype, copy=False)
-    return OpenclOperator(
+    operator = OpenclOperator(
         problem=problem,
         storage=storage,
         layout=layout,
@@ -206,6 +210,24 @@ def prepared(
         stretches=made.room(_NUMBERS * -(-graph.nodes // STRETCH), types.sums_dtype),
         nbytes=sum(array.nbytes for array in arrays.values()),
     )
+    launched = device, types, layout, work_group, graph.nodes, graph.edges
+    if launched not in _launched:
+        _launch_once(operator)
+        _launched.add(launched)
+    return operator
+
+
+def _launch_once(operator: OpenclOperator) -> None:
+    """Launch each kernel: drivers compile it for work-groups of a size when it first runs in them.
+
+    Where they choose the size, they do so by the number of work-items.
+    """
+    with work_clock.compiling():
+        nodes = operator.problem.graph.nodes
+        x, out = operator.load(np.full(nodes, 1.0 / nodes)), operator.empty()
+        operator.sweep(x, out, Level(1, 1), 0)
+        operator.scale(out, 1.0, 1)
+        operator.program.queue.finish()
 
 
 def _types(graph: Graph, storage: Format, device: Any, add: str) -> Types:

@@ -173,6 +173,7 @@ def _report(
         "mass": finite(float(last.ranks.sum())),
         "solve_s": min(each.solve_s for each in solved),
         "solve_samples_s": [each.solve_s for each in solved],
+        "compile_s": sum(each.compile_s for each in solved),
         "waited_samples_s": [each.waited_s for each in solved],
         "received_bytes": last.received_bytes,
         "top": [

@@ -49,6 +49,10 @@ class DeviceRefinement(Refinement):
         self._has_c = False
         self._rows.exchange.ready()
 
+    def expect(self, storage: FloatFormat | None) -> None:
+        """Have room and kernels for sweeps that read a format."""
+        self._use(storage or FP32)
+
     def round(self, storage: FloatFormat | None, *, gain: float, tol: float, norm: Norm, most_low: int) -> Round:
         """Correct, exchange, sweep in float64; then quantise, exchange, sweep, and so on."""
         asked = Asked(gain, 0.0, tol, norm, most_low + 1)

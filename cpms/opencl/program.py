@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from cpms import shipped
+from cpms import shipped, work_clock
 from cpms.errors import UnavailableError
 
 FILES = ("types.cl", "atomic_add.cl", "begin.cl", "edges.cl", "rows.cl", "norms.cl", "scale.cl")
@@ -175,7 +175,7 @@ def build(context: Any, text: str, options: list[str]) -> Any:
     import pyopencl
 
     try:
-        with warnings.catch_warnings():
+        with work_clock.compiling(), warnings.catch_warnings():
             # Compilers remark on programs that they accept.
             warnings.simplefilter("ignore", pyopencl.CompilerWarning)
             return pyopencl.Program(context, text).build(options)
