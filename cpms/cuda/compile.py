@@ -6,7 +6,7 @@ import itertools
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from functools import cached_property
+from functools import cached_property, wraps
 from importlib import import_module
 from typing import Any
 
@@ -75,6 +75,24 @@ def _percent_shared(attributes: dict[str, int], shape: Shape, taken: int) -> int
     return min(100, -(-100 * shape.each * (taken + reserved) // most))
 
 
+def count_what_cupy_compiles(compiler: Any) -> None:
+    """Stop the clock of work while CuPy compiles its own array functions.
+
+    They all go by one function of its module ``cupy.cuda.compiler``, which has no public hook; where a later CuPy has
+    no such function, only our own kernels are counted.
+    """
+    given = getattr(compiler, "_compile_module_with_cache", None)
+    if given is None or hasattr(given, "__wrapped__"):
+        return
+
+    @wraps(given)
+    def counted(*arguments: Any, **options: Any) -> Any:
+        with work_clock.compiling():
+            return given(*arguments, **options)
+
+    compiler._compile_module_with_cache = counted
+
+
 class _OfThread(threading.local):
     """Streams, events and pinned memory of a thread, which another one neither captures nor waits for."""
 
@@ -117,6 +135,7 @@ class CudaBackend(Backend):
             raise UnavailableError(f"CUDA kernels cannot run here: {reason}")
         import cupy
 
+        count_what_cupy_compiles(cupy.cuda.compiler)
         self.arrays = cupy
         self.current_device: Callable[[], int] = cupy.cuda.runtime.getDevice
         self.out_of_memory = cupy.cuda.memory.OutOfMemoryError
