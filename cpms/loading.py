@@ -121,9 +121,20 @@ def _is_folder(text: str) -> bool:
         return False
 
 
+def _is_special(text: str) -> bool:
+    try:
+        return Path(text).exists()
+    except (OSError, ValueError):
+        return False
+
+
 def _unknown(text: str) -> InputError:
     if _is_folder(text):
         return InputError(f"{text} is a folder; give a file, or set CPMS_DATA to it and give a name")
+    if _is_special(text):
+        return InputError(
+            f"{text}: is a pipe or a device, which cannot be read twice; write it into a file, and give that"
+        )
     if readers.module_for(Path(text)) or os.sep in text:
         return InputError(f"{text}: there is no such file")
     shown = repr(text if len(text) <= 80 else text[:77] + "...")

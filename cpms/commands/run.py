@@ -15,8 +15,8 @@ def add(parsers: Any) -> None:
         "run",
         help="run an experiment",
         description="Run the cells of an experiment and append one JSON line for each to DIR. "
-        "What DIR already holds is not run again, even if a graph's file has changed since, or its path leads to "
-        "another one from here: give another DIR then.",
+        "What DIR already holds is not run again, unless the file of its graph, the file that its path leads to from "
+        "here, or what the configuration asks for has changed since.",
         epilog="example: cpms run quickstart --output out; names: " + ", ".join(experiments()),
     )
     parser.add_argument("config", metavar="CONFIG.toml", help="a file, or the name of one that comes with cpms")

@@ -6,6 +6,7 @@ from typing import Any
 
 from cpms import solve
 from cpms.engine import DanglingRule
+from cpms.experiment import digests
 from cpms.graph import Floats, Graph
 from cpms.loading import load
 
@@ -22,15 +23,32 @@ class LastGraph:
 
     def __init__(self) -> None:
         self._held: tuple[str, Graph] | None = None
+        self._digest: str | None = None
         self._exact: dict[tuple[float, float, str], Floats] = {}
 
     def load(self, name: str, **options: Any) -> Graph:
         """Return the graph of that name; ``options`` are those of `cpms.load`, the same in every cell."""
         if self._held is None or self._held[0] != name:
-            self._held = None
+            self._held = self._digest = None
             self._exact.clear()
             self._held = name, load(name, **options)
         return self._held[1]
+
+    def digest(self, name: str) -> str | None:
+        """Return the digest of the graph that is held, worked out once; None if it is not called so.
+
+        Examples
+        --------
+        >>> held = LastGraph()
+        >>> _ = held.load("grid:rows=2,columns=3")
+        >>> held.digest("grid:rows=2,columns=3") is None, held.digest("grid:rows=2,columns=4")
+        (False, None)
+        """
+        if self._held is None or self._held[0] != name:
+            return None
+        if self._digest is None:
+            self._digest = digests.of_graph(self._held[1])
+        return self._digest
 
     def exact(self, tol: float, damping: float = 0.85, dangling: DanglingRule = "teleport") -> Floats:
         """Return the ranks of the graph loaded last, in float64 at ``tol``; they are worked out once.

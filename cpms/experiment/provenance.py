@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 import platform
 import subprocess
 from functools import lru_cache
@@ -12,18 +13,28 @@ from typing import Any
 
 import cpms
 from cpms import threads
+from cpms.experiment import digests
+from cpms.experiment.machine import machine
+from cpms.shipped import folder
 
 _LIBRARIES = ("numpy", "scipy", "numba", "cupy-cuda13x", "cupy-cuda12x")
+_PACKAGE = Path(cpms.__file__).parent
 
 
 def provenance(config_sha256: str, thread_count: int | None) -> dict[str, Any]:
     """Return what every row records besides its measurements."""
     return {
         **_lasting(),
+        **machine(),
         "threads": thread_count or threads.available(),
         "config_sha256": config_sha256,
         "time_utc": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     }
+
+
+def repository() -> Path:
+    """Return the folder that holds the package: in a checkout, that of the repository."""
+    return _PACKAGE.parent
 
 
 @lru_cache(maxsize=1)
@@ -31,13 +42,19 @@ def _lasting() -> dict[str, Any]:
     versions = {f"version_{name.replace('-', '_')}": _version(name) for name in _LIBRARIES}
     return {
         "cpms_version": cpms.__version__,
-        "git_commit": _git("rev-parse", "HEAD") or _noted_commit(),
-        "git_dirty": _dirty(),
+        **code(),
         "version_python": platform.python_version(),
         **{key: version for key, version in versions.items() if version},
-        "cpu": _cpu(),
-        **_gpu(),
     }
+
+
+def code() -> dict[str, Any]:
+    """Return the digest of the code; the commit that it is, or is nearest to; and whether it differs from that."""
+    digest = digests.of_code(_PACKAGE, folder("kernels"))
+    commit, dirty = _git("rev-parse", "HEAD"), _dirty()
+    if commit is None:
+        commit, dirty = _stamped(digest)
+    return {"code_digest": digest, "git_commit": commit, "git_dirty": dirty}
 
 
 def _version(name: str) -> str | None:
@@ -48,7 +65,7 @@ def _version(name: str) -> str | None:
 
 
 def _git(*arguments: str) -> str | None:
-    root = Path(cpms.__file__).parent.parent
+    root = repository()
     if not (root / ".git").exists():
         return None
     try:
@@ -58,37 +75,16 @@ def _git(*arguments: str) -> str | None:
     return done.stdout.strip()
 
 
-def _noted_commit() -> str | None:
-    """Return the commit that whoever copied the sources without their history noted beside them."""
-    note = Path(cpms.__file__).parent / "_shipped" / "commit"
-    return note.read_text(encoding="utf-8").strip() if note.is_file() else None
-
-
 def _dirty() -> bool | None:
     """Say whether the code differs from the commit; rows and figures do not count."""
-    changed = _git("status", "--porcelain", "--", "cpms", "kernels")
+    changed = _git("status", "--porcelain", "--", *digests.FOLDERS)
     return None if changed is None else bool(changed)
 
 
-def _cpu() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return platform.processor() or platform.machine()
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())
-
-
-def _gpu() -> dict[str, Any]:
-    """Return the GPU's name and driver where CuPy is installed and finds one."""
-    try:
-        import cupy
-    except ImportError:
-        return {}
-    if not cupy.cuda.is_available():
-        return {}
-    runtime = cupy.cuda.runtime
-    return {
-        "gpu": runtime.getDeviceProperties(0)["name"].decode(),
-        "cuda_driver": runtime.driverGetVersion(),
-        "cuda_runtime": runtime.runtimeGetVersion(),
-    }
+def _stamped(digest: str) -> tuple[str | None, bool | None]:
+    """Return what the build of a wheel noted, or else whoever copied the sources without their history."""
+    stamp, note = (_PACKAGE / "_shipped" / name for name in ("build.json", "commit"))
+    if stamp.is_file():
+        built = json.loads(stamp.read_text(encoding="utf-8"))
+        return built["commit"], built["commit"] is None or built["code_digest"] != digest
+    return (note.read_text(encoding="utf-8").strip() if note.is_file() else None), None

@@ -57,20 +57,25 @@ class Config(Repeated):
             for layout, tol in itertools.product(self.layouts, self.tolerances)
         ]
 
+    def resolved(self, cell: Cell) -> Cell:
+        """Return a cell with its contestants in full."""
+        contestants = [Contestant.model_validate(given).model_dump() for given in cell["contestants"]]
+        return {"reference_tol": None, **cell, "contestants": contestants}
+
 
 class Context:
     """Holds the graph of the cells at hand."""
 
     def __init__(self, config: Config) -> None:
         del config
-        self._graph = LastGraph()
+        self.graph = LastGraph()
 
     def measure(self, cell: Cell) -> dict[str, Any]:
         """Solve round by round; the first round warms up and certifies."""
-        graph = self._graph.load(cell["graph"])
+        graph = self.graph.load(cell["graph"])
         problem = Problem(graph)
         solver = Solver(problem, cell["graph"], layout=cell["layout"], tol=cell["tol"])
-        exact = self._graph.exact(cell["reference_tol"]) if "reference_tol" in cell else None
+        exact = self.graph.exact(cell["reference_tol"]) if "reference_tol" in cell else None
         entered = [_Entered(solver, given) for given in cell["contestants"]]
         if cell["certify"]:
             threads.each(lambda each: each.judge(problem, exact), entered)

@@ -44,6 +44,10 @@ class Config(Repeated):
             for storage in self.storages
         ]
 
+    def resolved(self, cell: Cell) -> Cell:
+        """Return a cell with its device."""
+        return {"device": "cpu", **cell}
+
 
 class Context:
     """Nothing is kept between cells."""

@@ -75,17 +75,21 @@ class Config(Repeated):
             for nodes in [*(given.nodes or ()), *(() if given.nodes else (None,))]
         ]
 
+    def resolved(self, cell: Cell) -> Cell:
+        """Return a cell with its devices, none if it names none."""
+        return {"devices": [], **cell}
+
 
 class Context:
     """Holds the graph at hand."""
 
     def __init__(self, config: Config) -> None:
         del config
-        self._graph = LastGraph()
+        self.graph = LastGraph()
 
     def measure(self, cell: Cell) -> dict[str, Any]:
         """Let contestants do their iterations in turn, then time the parts of each alone."""
-        graph = self._graph.load(cell["graph"])
+        graph = self.graph.load(cell["graph"])
         graph = first_nodes(graph, cell["nodes"]) if cell["nodes"] else graph
         problem = Problem(graph)
         contestants, refused = _contestants(problem, cell)

@@ -114,13 +114,18 @@ class Config(WarmedUp):
             for engine, storage, policy, tol in itertools.product(*axes)
         ]
 
+    def resolved(self, cell: Cell) -> Cell:
+        """Return a cell with what is as usual, and its policy in full."""
+        usual = {name: type(self).model_fields[name].default for name in _SINCE_FIRST_ROWS}
+        return {**usual, **cell, "policy": Policy.model_validate(cell["policy"]).model_dump()}
+
 
 class Context:
     """Holds the graph of the cells at hand, and which contestants are warm."""
 
     def __init__(self, config: Config) -> None:
         self._config = config
-        self._graph = LastGraph()
+        self.graph = LastGraph()
         self._warm: set[str] = set()
 
     def measure(self, cell: Cell) -> dict[str, Any]:
@@ -136,13 +141,13 @@ class Context:
 
     def _load(self, cell: Cell) -> Graph:
         options = {key: cell[key] for key in ("symmetric", "weights", *_OF_GRAPHS) if key in cell}
-        return self._graph.load(cell["graph"], **options)
+        return self.graph.load(cell["graph"], **options)
 
     def _judged(self, result: Result, cell: Cell) -> dict[str, Any]:
         """Compare with a float64 solution at ``reference_tol``, made once a graph."""
         if cell["reference_tol"] is None:
             return {}
-        reference = self._graph.exact(cell["reference_tol"], cell["damping"], cell.get("dangling", "teleport"))
+        reference = self.graph.exact(cell["reference_tol"], cell["damping"], cell.get("dangling", "teleport"))
         return {
             "error_l1": float(np.abs(result.ranks - reference).sum()),
             "top20_overlap": ranking.top_k_overlap(reference, result.ranks, 20),

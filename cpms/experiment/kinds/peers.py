@@ -56,12 +56,12 @@ class Context:
 
     def __init__(self, config: Config) -> None:
         del config
-        self._graph = LastGraph()
+        self.graph = LastGraph()
 
     def measure(self, cell: Cell) -> dict[str, Any]:
         """Tune each peer, then solve round by round."""
-        graph = self._graph.load(cell["graph"])
-        exact = self._graph.exact(cell["reference_tol"])
+        graph = self.graph.load(cell["graph"])
+        exact = self.graph.exact(cell["reference_tol"])
         contestants: list[_Contestant] = [_Ours(graph, given, exact, cell["error"]) for given in cell["ours"]]
         contestants += [_Peer(graph, name, exact, cell) for name in cell["peers"]]
         for _ in range(cell["rounds"]):

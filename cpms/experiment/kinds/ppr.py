@@ -99,13 +99,13 @@ class Context:
 
     def __init__(self, config: Config) -> None:
         del config
-        self._graph = LastGraph()
+        self.graph = LastGraph()
         self._asked: _Asked | None = None
 
     def measure(self, cell: Cell) -> dict[str, Any]:
         """Answer a cell's queries and judge the answers."""
         engines.get(cell["engine"])
-        graph = self._graph.load(cell["graph"])
+        graph = self.graph.load(cell["graph"])
         if self._asked is None or self._asked.graph is not graph:
             self._asked = None
             self._asked = _Asked(graph, cell)

@@ -11,9 +11,9 @@ from pydantic import Field
 from cpms import solve
 from cpms.datasets import DATASETS
 from cpms.experiment.config import Cell, Repeated
+from cpms.experiment.last_graph import LastGraph
 from cpms.experiment.names import GraphName, LocalEngine
 from cpms.graph import Graph
-from cpms.loading import load
 from cpms.mpi import launch
 
 Count = Annotated[int, Field(ge=1)]
@@ -46,16 +46,17 @@ class Config(Repeated):
 
 
 class Context:
-    """Nothing is kept from cell to cell."""
+    """Holds the graph of the cell at hand."""
 
     def __init__(self, config: Config) -> None:
         del config
+        self.graph = LastGraph()
 
     def measure(self, cell: Cell) -> dict[str, Any]:
         """Time the serial program and each number of ranks."""
         launch.mpiexec()
         load_average = os.getloadavg()[0]
-        graph = load(cell["graph"])
+        graph = self.graph.load(cell["graph"])
         contestants: list[_Contestant] = [_Serial(graph, cell)]
         contestants += [_Ranks(cell, local, ranks) for local in cell["local"] for ranks in cell["ranks"]]
         for _ in range(cell["rounds"]):

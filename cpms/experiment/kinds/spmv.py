@@ -60,14 +60,14 @@ class Context:
 
     def __init__(self, config: Config) -> None:
         del config
-        self._graph = LastGraph()
+        self.graph = LastGraph()
         self._ceilings: dict[str, float] = {}
 
     def measure(self, cell: Cell) -> dict[str, Any]:
         """Time every engine, storage and read level of a cell in turn; cuSPARSE in CSR is always among them."""
         engines.get("cusparse")
         self._ceilings = self._ceilings or ceilings()
-        graph = self._graph.load(cell["graph"])
+        graph = self.graph.load(cell["graph"])
         contestants, timers, refused = _contestants(Problem(graph), cell)
         in_turn(timers, cell["samples"])
         return {

@@ -24,9 +24,9 @@ from cpms.engine import Problem
 from cpms.engines import cuda_fused
 from cpms.experiment.config import Cell, Repeated, Strict
 from cpms.experiment.device_time import Timer, ceilings, in_turn
+from cpms.experiment.last_graph import LastGraph
 from cpms.experiment.names import GraphName, StorageName
 from cpms.format import FloatFormat, format_named
-from cpms.loading import load
 from cpms.precision import FLOAT64
 from cpms.quantising import quantiser
 
@@ -83,12 +83,17 @@ class Config(Repeated):
         fixed = self.model_dump(include={"storages", "arrangements", "sweeps", "samples"})
         return self.cells_by_graph(self.graphs, **fixed)
 
+    def resolved(self, cell: Cell) -> Cell:
+        """Return a cell with its arrangements in full."""
+        return {**cell, "arrangements": [dict(Lie.model_validate(given)) for given in cell["arrangements"]]}
+
 
 class Context:
-    """Holds the ceilings of the device, measured once in the run."""
+    """Holds the graph at hand, and the ceilings of the device, measured once in the run."""
 
     def __init__(self, config: Config) -> None:
         del config
+        self.graph = LastGraph()
         self._ceilings: dict[str, float] = {}
 
     def measure(self, cell: Cell) -> dict[str, Any]:
@@ -96,7 +101,7 @@ class Context:
         engines.get("cuda_fused")
         self._ceilings = self._ceilings or ceilings()
         began = work_clock.now()
-        graph = load(cell["graph"])
+        graph = self.graph.load(cell["graph"])
         load_s = work_clock.now() - began
         results = []
         for lie in cell["arrangements"]:
