@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from cpms.errors import InputError
+from cpms.errors import CpmsError, InputError
 from cpms.experiment import rows
 from cpms.experiment.outcome import measured, why_not
+from cpms.experiment.standing import Recorded
 from cpms.format import format_named
 from cpms.shipped import folder, show_programs
 from cpms.writing import replacing
@@ -32,6 +33,8 @@ PALETTE = {
     64: "#0072B2",
 }
 """Colours by bits read, told apart by the colour-blind (after Okabe and Ito)."""
+_WRONG_ROWS = (LookupError, AttributeError, TypeError, ValueError, ArithmeticError)
+"""Errors of a program to which rows lack a column, or hold something else in it."""
 _STYLE = {
     "font.family": "sans-serif",
     "font.size": 8,
@@ -122,10 +125,13 @@ def faster_figure(table: pd.DataFrame, by: str) -> Figure:
 
 
 class Output:
-    """Where a show program puts its tables and figures; the same rows always give the same bytes."""
+    """Where a show program puts its tables and figures; the same rows always give the same bytes.
 
-    def __init__(self, target: Path, name: str, echo: Callable[[str], None]) -> None:
-        self._target, self._name, self._echo = target, name, echo
+    What a reader has to know of the rows, ``note``, stands in captions and below figures.
+    """
+
+    def __init__(self, target: Path, name: str, echo: Callable[[str], None], note: str = "") -> None:
+        self._target, self._name, self._echo, self._note = target, name, echo, note
         self.written: list[Path] = []
 
     def say(self, text: str) -> None:
@@ -134,6 +140,7 @@ class Output:
 
     def table(self, table: pd.DataFrame, *, suffix: str = "", caption: str = "") -> None:
         """Write a table as ``.csv``, ``.md`` and ``.tex``, and show it."""
+        caption = " ".join(filter(None, [caption, f"({self._note})" if self._note else ""]))
         stem = self._target / f"{self._name}{suffix}"
         text = markdown(table)
         self._write(stem.with_name(stem.name + ".csv"), table.to_csv(index=False))
@@ -148,6 +155,9 @@ class Output:
         """Write a figure as ``.pdf``, ``.svg`` and ``.png``."""
         import matplotlib.pyplot as plt
 
+        if self._note:
+            label = figure.get_supxlabel()
+            figure.supxlabel("\n".join(filter(None, [label, self._note])), fontsize=8 if label else 6)
         undated: dict[str, dict[str, Any]] = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}, ".png": {}}
         for ending, metadata in undated.items():
             path = self._target / f"{self._name}{suffix}{ending}"
@@ -203,9 +213,10 @@ def show(
     except OSError as error:
         raise InputError(f"{output}: cannot be made ({error.strerror}); give another --output") from None
     written: list[Path] = []
-    any_shown = False
+    drawn: list[str] = []
+    of_folder = Recorded(source)
     for program, module in chosen.items():
-        recorded = recorded_rows(source, module.NEEDS)
+        recorded = _table(of_folder.chosen(module.NEEDS).rows)
         lacks = _lacks(recorded, source, module.NEEDS)
         if lacks and name != "all":
             raise InputError(lacks)
@@ -213,13 +224,26 @@ def show(
             if not recorded.empty:
                 echo(f"left out: {program}: {lacks}")
             continue
-        target = Output(output, program, echo)
-        with matplotlib.rc_context(_STYLE):  # type: ignore[arg-type]
-            beside = [recorded_rows(source, module.BESIDE)] if hasattr(module, "BESIDE") else []
-            module.show(recorded, target, *beside)
+        beside = [_table(of_folder.chosen(module.BESIDE).rows)] if hasattr(module, "BESIDE") else []
+        found = of_folder.chosen([*dict.fromkeys([*module.NEEDS, *getattr(module, "BESIDE", [])])])
+        target = Output(output, program, echo, found.note)
+        try:
+            with matplotlib.rc_context(_STYLE):  # type: ignore[arg-type]
+                module.show(recorded, target, *beside)
+        except _WRONG_ROWS as error:
+            own = isinstance(error, CpmsError)
+            lacks = str(error) if own else f"these rows cannot be drawn, which may be half-made: {error!r}"
+            if name != "all":
+                raise InputError(f"{program}: {lacks}") from error
+            echo(f"left out: {program}: {lacks}")
+            continue
+        for text in found.left_out:
+            echo(text)
         written += target.written
-        any_shown = True
-    if not any_shown:
+        drawn += [*module.NEEDS, *getattr(module, "BESIDE", [])]
+    if drawn:
+        echo(of_folder.counts(None if name == "all" else drawn))
+    else:
         raise InputError(f"{source} holds no rows that anything draws; 'cpms run NAME --output {source}' first")
     return written
 
@@ -229,14 +253,11 @@ def recorded_rows(source: Path, experiments: Sequence[str]) -> pd.DataFrame:
 
     A row none of whose contestants could take part has their ``status`` and ``reason``.
     """
-    found = [
-        row
-        for path in filter(Path.is_file, sorted(source.glob("*.jsonl")))
-        for row in rows.read(path)
-        if row.get("experiment") in experiments
-    ]
-    latest = {(row["experiment"], row["cell"]): row for row in found}
-    return pd.DataFrame([row if measured(row) else {**row, **why_not(row)} for row in latest.values()])
+    return _table(Recorded(source).of(experiments))
+
+
+def _table(found: list[rows.Row]) -> pd.DataFrame:
+    return pd.DataFrame([row if measured(row) else {**row, **why_not(row)} for row in found])
 
 
 def _chosen(name: str) -> dict[str, Path]:
