@@ -128,4 +128,4 @@ def _listen_to_numba() -> None:
         def on_end(self, event: Any) -> None:  # noqa: ARG002
             _here.compilers.end()
 
-    event.register("numba:compiler_lock", Listener())
+    event.register("numba:compiler_lock", Listener())  # type: ignore[no-untyped-call, unused-ignore]

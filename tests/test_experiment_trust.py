@@ -113,9 +113,11 @@ def test_a_graph_is_hashed_once_for_all_its_cells(here, monkeypatch):
     assert count == [1]
 
 
-def test_a_changed_graph_is_measured_again_and_one_of_the_same_content_is_not(here):
+def test_a_changed_graph_is_measured_again_and_one_of_the_same_content_is_not(here, monkeypatch):
     assert said_by_run() == "1 cell run: 1 ok; 0 held already"
-    assert said_by_run() == "0 cells run; 1 held already"
+    with monkeypatch.context() as patched:
+        patched.setattr(changed, "load", None)  # The bytes of an unchanged file are enough.
+        assert said_by_run() == "0 cells run; 1 held already"
     Path("g.txt").write_text("# the same graph\n" + TRIANGLE)
     assert said_by_run() == "0 cells run; 1 held already"
     Path("g.txt").write_text(TRIANGLE + "0 2\n")

@@ -31,6 +31,7 @@ u64 = np.uint64
 inlined: Any = numba.njit(forceinline=True)
 _instruction: Any = intrinsic
 _declared: Any = cgutils.get_or_insert_function
+_placed: Any = cgutils.alloca_once
 _compiled: Any = numba.njit(cache=True, nogil=True, error_model="numpy")
 _low_until, _coefficients, _pays = _compiled(low_until), _compiled(coefficients), _compiled(pays)
 _ONE_IN_BITS = 1 << 52
@@ -93,7 +94,7 @@ def _seconds(typing_context):  # type: ignore[no-untyped-def]  # noqa: ARG001
         if os.name != "posix":
             return ir.Constant(real, math.nan)
         number, long = ir.IntType(32), ir.IntType(8 * ctypes.sizeof(ctypes.c_long))
-        moment = cgutils.alloca_once(builder, ir.ArrayType(long, 2))
+        moment = _placed(builder, ir.ArrayType(long, 2))
         called = ir.FunctionType(number, [number, moment.type])
         clock = ir.Constant(number, time.CLOCK_MONOTONIC)
         builder.call(_declared(builder.module, called, "clock_gettime"), [clock, moment])

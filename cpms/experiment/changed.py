@@ -78,4 +78,4 @@ def _same_content(row: dict[str, Any], cell: Cell) -> bool:
         graph = load(cell["graph"], **{option: cell[option] for option in _OPTIONS if option in cell})
     except InputError:  # The cell will say so itself.
         return False
-    return digests.of_graph(graph) == recorded
+    return bool(digests.of_graph(graph) == recorded)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
@@ -41,7 +41,7 @@ def _megahertz() -> float | None:
     return max(values, default=None)
 
 
-def _said(name: str) -> Iterable[str]:
+def _said(name: str) -> Iterator[str]:
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:

@@ -116,7 +116,7 @@ class Config(WarmedUp):
 
     def resolved(self, cell: Cell) -> Cell:
         """Return a cell with what is as usual, and its policy in full."""
-        usual = {name: type(self).model_fields[name].default for name in _SINCE_FIRST_ROWS}
+        usual = {name: type(self).model_fields[name].default for name in sorted(_SINCE_FIRST_ROWS)}
         return {**usual, **cell, "policy": Policy.model_validate(cell["policy"]).model_dump()}
 
 
