@@ -1,0 +1,81 @@
+"""Folders for what libraries compile and download: the user's own, else a temporary one.
+
+Containers often have a read-only installation and a home folder that takes no files. Numba, CuPy, PyOpenCL and
+Matplotlib keep files in the home folder, and most of them fail where they cannot.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import shutil
+import stat
+import tempfile
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+_log = logging.getLogger("cpms")
+
+
+def takes_files(folder: Path) -> bool:
+    """Return whether files can be written to a folder, which need not exist yet.
+
+    Examples
+    --------
+    >>> takes_files(Path(tempfile.gettempdir()) / "new" / "folder"), takes_files(Path("~/of/nobody"))
+    (True, False)
+    """
+    if folder.parts[:1] == ("~",):  # The home folder is not known.
+        return False
+    try:
+        folder = folder.absolute()
+        existing = next(parent for parent in (folder, *folder.parents) if parent.exists())
+        return existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)
+    except OSError:
+        return False
+
+
+@cache
+def temporary() -> Path | None:
+    """Return a temporary folder that no other user can write to, and say once that it is used; None if there is none.
+
+    The folder keeps its name and content between processes, since what is in it takes seconds to compile. Caches are
+    code: a folder of that name that belongs to somebody else, or that others may write to, is not used, but one that
+    lasts as long as this process.
+    """
+    try:
+        folder = _own(Path(tempfile.gettempdir()))
+    except OSError:
+        _log.warning("cpms: warning: no folder takes files, not even a temporary one, so each process compiles anew")
+        return None
+    _log.warning("cpms: warning: the folders for caches take no files; %s is used, set HOME for another", folder)
+    return folder
+
+
+def _own(parent: Path) -> Path:
+    user = os.getuid() if hasattr(os, "getuid") else "user"
+    folder = parent / f"cpms-{user}"
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    found = folder.lstat()
+    private = stat.S_ISDIR(found.st_mode) and found.st_uid == user and not stat.S_IMODE(found.st_mode) & 0o077
+    if private and takes_files(folder):
+        return folder
+    made = Path(tempfile.mkdtemp(prefix="cpms-", dir=parent))
+    atexit.register(shutil.rmtree, made, ignore_errors=True)
+    return made
+
+
+def redirect() -> None:
+    """Let libraries that are loaded from now on use the temporary folder in place of those that take no files.
+
+    They look their folders up in variables of the environment, and have others in the home folder by default.
+    """
+    home = Path(os.path.expanduser("~"))  # noqa: PTH111  # Path.home raises where there is none.
+    defaults = {"XDG_CACHE_HOME": ".cache", "MPLCONFIGDIR": ".config", "CUPY_CACHE_DIR": ".cupy"}
+    for variable, default in defaults.items():
+        folder = Path(os.environ.get(variable) or home / default)
+        if not takes_files(folder) and (instead := temporary()):
+            os.environ[variable] = str(instead / variable.lower())
