@@ -38,19 +38,27 @@ def takes_files(folder: Path) -> bool:
 
 
 @cache
-def temporary() -> Path | None:
-    """Return a temporary folder that no other user can write to, and say once that it is used; None if there is none.
+def own_temporary() -> Path | None:
+    """Return a temporary folder that no other user can write to; None if there is nowhere to have one.
 
-    The folder keeps its name and content between processes, since what is in it takes seconds to compile. Caches are
-    code: a folder of that name that belongs to somebody else, or that others may write to, is not used, but one that
-    lasts as long as this process.
+    It keeps its name and content between processes, since what is in it takes seconds to compile. Caches are code: a
+    folder of that name that belongs to somebody else, or that others may use, is left alone, and one made in its place
+    that lasts as long as this process.
     """
     try:
-        folder = _own(Path(tempfile.gettempdir()))
+        return _own(Path(tempfile.gettempdir()))
     except OSError:
-        _log.warning("cpms: warning: no folder takes files, not even a temporary one, so each process compiles anew")
         return None
-    _log.warning("cpms: warning: the folders for caches take no files; %s is used, set HOME for another", folder)
+
+
+@cache
+def temporary() -> Path | None:
+    """Return `own_temporary`, and log once that it takes the place of folders that take no files."""
+    folder = own_temporary()
+    if folder is None:
+        _log.warning("cpms: warning: no folder takes files, not even a temporary one; each process compiles anew")
+    else:
+        _log.warning("cpms: warning: caches are kept in %s; set HOME to a folder that takes files for another", folder)
     return folder
 
 
@@ -68,14 +76,25 @@ def _own(parent: Path) -> Path:
     return made
 
 
-def redirect() -> None:
-    """Let libraries that are loaded from now on use the temporary folder in place of those that take no files.
+def redirect(library: str) -> None:
+    """Let a library, loaded from now on, use the temporary folder in place of those of its own that take no files.
 
-    They look their folders up in variables of the environment, and have others in the home folder by default.
+    Libraries look their folders up in a variable of the environment, and have others in the home folder by default.
+
+    Parameters
+    ----------
+    library : {"matplotlib", "cupy", "pyopencl"}
     """
     home = Path(os.path.expanduser("~"))  # noqa: PTH111  # Path.home raises where there is none.
-    defaults = {"XDG_CACHE_HOME": ".cache", "MPLCONFIGDIR": ".config", "CUPY_CACHE_DIR": ".cupy"}
-    for variable, default in defaults.items():
-        folder = Path(os.environ.get(variable) or home / default)
-        if not takes_files(folder) and (instead := temporary()):
-            os.environ[variable] = str(instead / variable.lower())
+    caches = Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache")
+    configurations = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
+    variable, defaults = {
+        "matplotlib": ("MPLCONFIGDIR", [configurations, caches]),
+        "cupy": ("CUPY_CACHE_DIR", [home / ".cupy"]),
+        "pyopencl": ("POCL_CACHE_DIR", [caches]),
+    }[library]
+    given = os.environ.get(variable)
+    if not all(map(takes_files, [Path(given)] if given else defaults)) and (instead := temporary()):
+        os.environ[variable] = str(instead / library)
+    if library == "pyopencl" and not takes_files(caches):
+        os.environ["PYOPENCL_NO_CACHE"] = "1"

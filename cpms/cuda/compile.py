@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from cpms.caches import redirect
 from cpms.cuda import variants as kernels
 from cpms.cuda.backend import NOTED, NOTES, RESIDENT_SHARED_BYTES, THREADS, Backend, Floats
 from cpms.cuda.parameters import Parameters
@@ -114,6 +115,7 @@ class CudaBackend(Backend):
         reason = missing()
         if reason:
             raise UnavailableError(f"CUDA kernels cannot run here: {reason}")
+        redirect("cupy")
         import cupy
 
         self.arrays = cupy

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from cpms import caches
 from cpms.errors import InputError
 from cpms.experiment import rows
 from cpms.experiment.outcome import measured, why_not
@@ -191,6 +192,7 @@ def show(
     InputError
         If there is no such program, its rows are missing or hold no measurements, or the output cannot be written.
     """
+    caches.redirect("matplotlib")
     import matplotlib
 
     matplotlib.use("Agg")
