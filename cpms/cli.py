@@ -6,9 +6,10 @@ import os
 import signal
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from io import TextIOWrapper
+from pathlib import Path
 from threading import current_thread, main_thread
 from typing import TYPE_CHECKING
 
@@ -90,6 +91,8 @@ def _noting(interrupts: list[int]) -> Iterator[None]:
 def _call(arguments: Sequence[str]) -> int:
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # names that a terminal's encoding lacks
+    if sys.stderr is None:  # It was closed: no file that is opened from now on may take its place.
+        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115
     require_address_space(*_NUMPY_MIB, "NumPy")
     from cpms.commands.inspect import values_last
 
@@ -116,10 +119,9 @@ def _failed(error: BaseException) -> int | None:
         code, text = UnavailableError.exit_code, _not_loaded(error)
     elif not isinstance(error, OSError):
         return None
-    if sys.stderr is not None:
+    with suppress(OSError):
         print(f"cpms: error: {' '.join(text.split())}", file=sys.stderr)
-    if isinstance(error, OSError):
-        _drop_what_cannot_be_printed()
+    _drop_what_cannot_be_printed()
     return code
 
 
@@ -131,9 +133,9 @@ def _not_loaded(error: BaseException) -> str:
 
 
 def _drop_what_cannot_be_printed() -> None:
-    """Let it go nowhere, or it would fail again when the interpreter ends."""
-    try:
-        if sys.stdout is not None:
-            sys.stdout.flush()
-    except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    """Let it go nowhere, or it would fail again when the interpreter ends, with an exit code of its own."""
+    for stream in filter(None, (sys.stdout, sys.stderr)):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

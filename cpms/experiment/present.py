@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -193,6 +194,7 @@ def show(
         If there is no such program, its rows are missing or hold no measurements, or the output cannot be written.
     """
     caches.redirect("matplotlib")
+    os.environ["MPLBACKEND"] = "Agg"  # A backend that this installation lacks would keep Matplotlib from loading.
     import matplotlib
 
     matplotlib.use("Agg")
