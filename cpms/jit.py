@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -67,21 +68,27 @@ def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 
 
 def _kept(function: Callable[..., Any], options: dict[str, Any]) -> Any:
-    """Compile with the cache where Numba finds a folder for it, else with our temporary one, if there is one."""
-    known_home = os.path.isabs(os.path.expanduser("~"))  # noqa: PTH111, PTH117
-    if known_home or takes_files(Path(function.__code__.co_filename).parent):
-        try:
+    """Compile with the cache where Numba finds a folder for it, else in our temporary one, else without one."""
+    source = Path(function.__code__.co_filename)
+    # Numba takes an unknown home folder or an empty name for one within the current folder.
+    home = os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~"))  # noqa: PTH111
+    if Path(home).is_absolute() or takes_files(source.parent):
+        with suppress(RuntimeError):  # No folder takes files.
             return numba.njit(cache=True, nogil=True, **options)(function)
-        except RuntimeError:  # No folder takes files.
-            pass
-    folder = temporary()
-    if folder is None:
-        return numba.njit(nogil=True, **options)(function)
+    if source.is_file() and (folder := temporary()):
+        with suppress(RuntimeError), _cache_in(folder / "numba"):
+            return numba.njit(cache=True, nogil=True, **options)(function)
+    return numba.njit(nogil=True, **options)(function)
+
+
+@contextmanager
+def _cache_in(folder: Path) -> Iterator[None]:
+    """Let Numba keep what the block declares in a folder; what others declare is kept where it was."""
     config: Any = numba.config
     with _config_is_ours:
-        before, config.CACHE_DIR = config.CACHE_DIR, str(folder / "numba")
+        before, config.CACHE_DIR = config.CACHE_DIR, str(folder)
         try:
-            return numba.njit(cache=True, nogil=True, **options)(function)
+            yield
         finally:
             config.CACHE_DIR = before
 
