@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from io import TextIOWrapper
+from itertools import takewhile
 from pathlib import Path
 from threading import current_thread, main_thread
 from typing import TYPE_CHECKING
@@ -16,6 +18,7 @@ from typing import TYPE_CHECKING
 import cpms
 from cpms.address_space import require_address_space
 from cpms.errors import CpmsError, UnavailableError
+from cpms.near import unknown
 
 if TYPE_CHECKING:
     import argparse
@@ -28,6 +31,11 @@ _NUMPY_MIB = 100, 41
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of all commands."""
+    return _parsers()[0]
+
+
+def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+    """Return the parser of all commands, and that of each."""
     import argparse
 
     top = argparse.ArgumentParser(
@@ -41,7 +49,7 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name in COMMANDS:
         import_module(f"cpms.commands.{name}").add(commands)
-    return top
+    return top, dict(commands.choices)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -96,11 +104,26 @@ def _call(arguments: Sequence[str]) -> int:
     require_address_space(*_NUMPY_MIB, "NumPy")
     from cpms.commands.inspect import values_last
 
-    chosen = parser().parse_args(values_last(arguments))
+    chosen = _parsed(values_last(arguments))
     code: int = import_module(f"cpms.commands.{chosen.command}").call(chosen)
     if sys.stdout is not None:
         sys.stdout.flush()
     return code
+
+
+def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
+    """Parse arguments; of a command or an option that does not exist, name the nearest one."""
+    top, commands = _parsers()
+    name = arguments[0] if arguments else ""
+    if name in commands:
+        known = ["--help", *re.findall(r"--[a-z-]+", commands[name].format_usage())]
+        for given in takewhile(lambda argument: argument != "--", arguments[1:]):
+            option = given.partition("=")[0]
+            if option.startswith("--") and not any(each.startswith(option) for each in known):
+                commands[name].error(unknown("option", option, known))
+    elif name and not name.startswith("-"):
+        top.error(unknown("command", name, COMMANDS))
+    return top.parse_args(arguments)
 
 
 def _failed(error: BaseException) -> int | None:

@@ -17,6 +17,7 @@ from cpms.errors import InputError
 from cpms.experiment import rows
 from cpms.experiment.outcome import measured, why_not
 from cpms.format import format_named
+from cpms.near import nearest
 from cpms.shipped import folder, show_programs
 from cpms.writing import replacing
 
@@ -249,8 +250,10 @@ def _chosen(name: str) -> dict[str, Path]:
     if path.suffix == ".py" and path.is_file():
         return {path.stem: path}
     if name != "all" and name not in shipped:
+        near = nearest(name, shipped)
+        it = f"did you mean {near}? It" if near else "it"
         raise InputError(
-            f"{name!r} cannot be shown; it can be all, one of {', '.join(shipped)}, or the path of a program of your "
+            f"{name!r} cannot be shown; {it} can be all, one of {', '.join(shipped)}, or the path of a program of your "
             "own that ends in .py; pandas.read_json(path, lines=True) reads rows, too"
         )
     return shipped if name == "all" else {name: shipped[name]}
