@@ -2,23 +2,42 @@
 
 from __future__ import annotations
 
-import argparse
 import os
+import re
+import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from io import TextIOWrapper
+from itertools import takewhile
+from pathlib import Path
+from threading import current_thread, main_thread
+from typing import TYPE_CHECKING
 
 import cpms
-from cpms.commands.inspect import values_last
-from cpms.errors import CpmsError
+from cpms.address_space import require_address_space
+from cpms.errors import CpmsError, UnavailableError
+from cpms.near import unknown
+
+if TYPE_CHECKING:
+    import argparse
 
 COMMANDS = ("rank", "run", "show", "convert", "inspect", "datasets", "formats", "engines", "doctor")
 INTERRUPTED, NOBODY_READS = 130, 141
+_NUMPY_MIB = 100, 41
+"""Address space that NumPy takes, and for each further thread; with less OpenBLAS ends the process."""
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of all commands."""
+    return _parsers()[0]
+
+
+def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+    """Return the parser of all commands, and that of each."""
+    import argparse
+
     top = argparse.ArgumentParser(
         prog="cpms",
         description="Customized precision for iterative solvers: mantissa segmentation, adaptive precision, "
@@ -30,7 +49,7 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name in COMMANDS:
         import_module(f"cpms.commands.{name}").add(commands)
-    return top
+    return top, dict(commands.choices)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -46,35 +65,100 @@ def main(arguments: Sequence[str] | None = None) -> int:
        2    64  9999999a  0.1                  0.00e+00
     0
     """
+    interrupts: list[int] = []
+    try:
+        with _noting(interrupts):
+            return _call(sys.argv[1:] if arguments is None else arguments)
+    except SystemExit:
+        raise
+    except BaseException as error:
+        code = INTERRUPTED if interrupts else _failed(error)
+        if code is None:
+            raise
+        return code
+
+
+@contextmanager
+def _noting(interrupts: list[int]) -> Iterator[None]:
+    """Note what interrupts the block: libraries that are interrupted while they load raise errors of other kinds."""
+
+    def note(number: int, _: object) -> None:
+        interrupts.append(number)
+        raise KeyboardInterrupt
+
+    ours = current_thread() is main_thread() and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if ours:
+        signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    finally:
+        if ours:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _call(arguments: Sequence[str]) -> int:
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # names that a terminal's encoding lacks
-    try:
-        chosen = parser().parse_args(values_last(sys.argv[1:] if arguments is None else arguments))
-        code: int = import_module(f"cpms.commands.{chosen.command}").call(chosen)
-        if sys.stdout is not None:
-            sys.stdout.flush()
-    except CpmsError as error:
-        print(f"cpms: error: {' '.join(str(error).split())}", file=sys.stderr)
-        return error.exit_code
-    except MemoryError as error:
-        print(f"cpms: error: out of memory: {error}", file=sys.stderr)
-        return 2
-    except BrokenPipeError:
-        _drop_what_cannot_be_printed()
-        return NOBODY_READS
-    except OSError as error:
-        print(f"cpms: error: {error}", file=sys.stderr)
-        _drop_what_cannot_be_printed()
-        return 2
-    except KeyboardInterrupt:
-        return INTERRUPTED
+    if sys.stderr is None:  # It was closed: no file that is opened from now on may take its place.
+        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115
+    require_address_space(*_NUMPY_MIB, "NumPy")
+    from cpms.commands.inspect import values_last
+
+    chosen = _parsed(values_last(arguments))
+    code: int = import_module(f"cpms.commands.{chosen.command}").call(chosen)
+    if sys.stdout is not None:
+        sys.stdout.flush()
     return code
 
 
+def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
+    """Parse arguments; of a command or an option that does not exist, name the nearest one."""
+    top, commands = _parsers()
+    name = arguments[0] if arguments else ""
+    if name in commands:
+        known = ["--help", *re.findall(r"--[a-z-]+", commands[name].format_usage())]
+        for given in takewhile(lambda argument: argument != "--", arguments[1:]):
+            option = given.partition("=")[0]
+            if option.startswith("--") and not any(each.startswith(option) for each in known):
+                commands[name].error(unknown("option", option, known))
+    elif name and not name.startswith("-"):
+        top.error(unknown("command", name, COMMANDS))
+    return top.parse_args(arguments)
+
+
+def _failed(error: BaseException) -> int | None:
+    """Report an error in one line and return the exit code; None for an error that nobody expects."""
+    if isinstance(error, KeyboardInterrupt):
+        return INTERRUPTED
+    if isinstance(error, BrokenPipeError):
+        _drop_what_cannot_be_printed()
+        return NOBODY_READS
+    code, text = 2, str(error)
+    if isinstance(error, CpmsError):
+        code = error.exit_code
+    elif isinstance(error, MemoryError):
+        text = f"out of memory: {text or 'use a machine with more, or raise the limit of this process'}"
+    elif isinstance(error, ImportError) and not (error.name or "").startswith("cpms"):
+        code, text = UnavailableError.exit_code, _not_loaded(error)
+    elif not isinstance(error, OSError):
+        return None
+    with suppress(OSError):
+        print(f"cpms: error: {' '.join(text.split())}", file=sys.stderr)
+    _drop_what_cannot_be_printed()
+    return code
+
+
+def _not_loaded(error: BaseException) -> str:
+    """Return what keeps a library from loading: the error below all others, since NumPy's fills a page."""
+    while below := error.__cause__ or error.__context__:
+        error = below
+    return f"a library cannot be loaded ({error}); install cpms anew, or raise the limit of memory if there is one"
+
+
 def _drop_what_cannot_be_printed() -> None:
-    """Let it go nowhere, or it would fail again when the interpreter ends."""
-    try:
-        if sys.stdout is not None:
-            sys.stdout.flush()
-    except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    """Let it go nowhere, or it would fail again when the interpreter ends, with an exit code of its own."""
+    for stream in filter(None, (sys.stdout, sys.stderr)):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import numba
+from cpms.jit import compiled, numba
 
 
 @numba.njit(inline="always")  # type: ignore[untyped-decorator, unused-ignore]
@@ -14,7 +14,7 @@ def _added(total, lost, term):  # type: ignore[no-untyped-def]
     return after, lost + ((term - after) + total)
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
+@compiled()
 def add_by_key(sums, lost, keys, terms):  # type: ignore[no-untyped-def]
     """Add each term to the sum of its key."""
     for k in range(len(keys)):
@@ -35,14 +35,14 @@ def _inflow(indptr, sources, weights, powers, shares, row):  # type: ignore[no-u
     return total + lost
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
+@compiled()
 def flow(indptr, sources, weights, powers, shares, found, first, low, high):  # type: ignore[no-untyped-def]
     """Put what flows into rows ``low`` to ``high`` into ``found``, whose first row is ``first``."""
     for row in range(low, high):
         found[row - first] = _inflow(indptr, sources, weights, powers, shares, row)
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
+@compiled()
 def divide(x, divisor, shares, low, high):  # type: ignore[no-untyped-def]
     """Put what nodes ``low`` to ``high`` send by an edge into ``shares``; return the mass of those that have none."""
     total = lost = 0.0
@@ -55,7 +55,7 @@ def divide(x, divisor, shares, low, high):  # type: ignore[no-untyped-def]
     return total + lost
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
+@compiled()
 def change(  # type: ignore[no-untyped-def]
     indptr, sources, weights, powers, shares, x, damping, dangling, sink, teleport, scale, applied, low, high
 ):

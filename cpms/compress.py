@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from cpms.jit import compiled
 
 Ints = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
@@ -20,7 +21,7 @@ class Compressed(NamedTuple):
     weights: Floats | None
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
+@compiled()
 def _row_starts(keys, rows):  # type: ignore[no-untyped-def]
     starts = np.zeros(rows + 1, np.int64)
     for k in range(len(keys)):
@@ -30,7 +31,7 @@ def _row_starts(keys, rows):  # type: ignore[no-untyped-def]
     return starts
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
+@compiled()
 def _group(keys, values, weights, cursor, out, out_weights):  # type: ignore[no-untyped-def]
     weighted = len(weights) > 0
     for k in range(len(keys)):
@@ -41,7 +42,7 @@ def _group(keys, values, weights, cursor, out, out_weights):  # type: ignore[no-
             out_weights[at] = weights[k]
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
+@compiled()
 def _transpose(starts, values, weights, cursor, out, out_weights):  # type: ignore[no-untyped-def]
     weighted = len(weights) > 0
     for row in range(len(starts) - 1):

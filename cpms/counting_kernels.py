@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from cpms.jit import compiled
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
+
+@compiled()
 def count_each(numbers, counts, full):  # type: ignore[no-untyped-def]
     """Add how often each number occurs to its count, a byte; return how many have none, and how often one was full.
 
@@ -24,7 +25,7 @@ def count_each(numbers, counts, full):  # type: ignore[no-untyped-def]
     return outside, times_full
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
+@compiled()
 def add_counts(counts, sums, low, high):  # type: ignore[no-untyped-def]
     """Put the sums of counts of numbers ``low`` to ``high``, of which there is a row each time, into ``sums``."""
     sums[low:high] = 0
@@ -33,7 +34,7 @@ def add_counts(counts, sums, low, high):  # type: ignore[no-untyped-def]
             sums[number] += row[number]
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
+@compiled()
 def add_full(full, sums):  # type: ignore[no-untyped-def]
     """Add what a byte does not hold, for each time it was full."""
     for number in full:

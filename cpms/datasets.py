@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cpms import readers
+from cpms import caches, readers
 from cpms.dataset_records import DATASETS as DATASETS
 from cpms.dataset_records import Dataset as Dataset
 from cpms.errors import InputError
@@ -38,6 +39,13 @@ def cache_folder() -> Path:
     return Path(pooch.os_cache("cpms"))
 
 
+def _downloads(temporary: Callable[[], Path | None]) -> Path:
+    """Return `cache_folder`, or a temporary one where that takes no files."""
+    folder = cache_folder()
+    other = None if caches.takes_files(folder) else temporary()
+    return folder if other is None else other / "downloads"
+
+
 def locate(name: str) -> Path | None:
     """Return the file of a graph in the folder ``CPMS_DATA`` or the cache, None if there is none.
 
@@ -48,7 +56,7 @@ def locate(name: str) -> Path | None:
     InputError
         If ``CPMS_DATA`` is set but names no folder.
     """
-    folders = [cache_folder()]
+    folders = [cache_folder(), _downloads(caches.own_temporary)]
     if given := os.environ.get("CPMS_DATA"):
         if not Path(given).is_dir():
             raise InputError(f"CPMS_DATA names {given}, which is no folder; set it to that of your graphs")
@@ -96,7 +104,7 @@ def fetch(name: str, *, base_url: str | None = None, progress: bool = True) -> P
             url,
             known_hash=checksum and f"sha256:{checksum}",
             fname=f"{name}.tar.gz",
-            path=cache_folder(),
+            path=_downloads(caches.temporary),
             downloader=pooch.HTTPDownloader(progressbar=progress, timeout=_TIMEOUT_S),
         )
     except (OSError, ValueError) as error:

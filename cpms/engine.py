@@ -14,6 +14,7 @@ from cpms import work_clock
 from cpms.errors import InputError, UnsupportedError
 from cpms.format import FP16, FloatFormat, Format
 from cpms.graph import Graph
+from cpms.near import nearest
 from cpms.precision import Level
 from cpms.scalars import real
 
@@ -299,9 +300,10 @@ class Engine(ABC):
     def unsupported(self, problem: Problem, storage: Format, layout: str) -> str | None:  # noqa: ARG002
         """Return why the engine cannot do this, as a sentence; None if it can."""
         if layout not in self.layouts:
+            near = nearest(layout, self.layouts)
             return (
-                f"engine {self.name} has no layout {layout!r}; it has {', '.join(self.layouts)}; "
-                "'cpms engines' lists those of others"
+                f"engine {self.name} has no layout {layout!r}; {f'did you mean {near}? It' if near else 'it'} has "
+                f"{', '.join(self.layouts)}; 'cpms engines' lists those of others"
             )
         if layout == "pattern" and problem.graph.weights is not None:
             return f"layout 'pattern' stores no values, but {problem.graph.name} has weights; use csr, or ignore them"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, cast, get_args
 
 from cpms.errors import InputError
+from cpms.near import nearest, unknown
 from cpms.scalars import whole
 
 Rounding: TypeAlias = Literal["zero", "nearest", "stochastic"]
@@ -304,13 +306,20 @@ def format_named(name: str) -> Format:
         suffixes.append(match[2])
     base = by_name.get(stem) or _spelled(stem)
     if base is None:
-        raise InputError(
-            f"storage {name!r} is not known; it can be one of {', '.join(by_name)}, a form such as seg16-16-32 "
-            "or e6m9, and end in -planes, -nearest, -zero, -stochastic or -scaled"
-        )
+        forms = ", a form such as seg16-16-32 or e6m9, and end in -planes, -nearest, -zero, -stochastic or -scaled"
+        raise InputError(unknown("storage", name, by_name, forms, near=_near(name, stem, by_name)))
     for suffix in reversed(suffixes):
         base = _with_suffix(base, suffix)
     return replace(base, name=name)
+
+
+def _near(name: str, stem: str, known: Iterable[str]) -> str | None:
+    """Return the name in small letters if that is a format, or the nearest stem with the endings given."""
+    with suppress(InputError):
+        if name != name.lower():
+            return format_named(name.lower()).name
+    near = nearest(stem, known)
+    return near and near + name[len(stem) :]
 
 
 def _spelled(stem: str) -> Format | None:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 
-jit: Any = numba.njit(cache=True, nogil=True)
+from cpms.jit import compiled, numba
+
+jit: Any = compiled()
 
 _TILE = 4096
 _SIGN = np.uint64(1 << 63)

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 
-jit: Any = numba.njit(cache=True, nogil=True)
+from cpms.jit import compiled, numba
+
+jit: Any = compiled()
 
 
 @numba.njit(inline="always")  # type: ignore[untyped-decorator, unused-ignore]

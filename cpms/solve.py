@@ -12,6 +12,7 @@ from cpms.errors import InputError, UnsupportedError
 from cpms.format import FP64, Format, format_of
 from cpms.graph import Graph, require_graph
 from cpms.main_memory import in_main_memory, to_host
+from cpms.near import unknown
 from cpms.power import power
 from cpms.precision import Controller, default_controller
 from cpms.refine import Refining, default_policy, storage_planned
@@ -203,7 +204,7 @@ def storage_asked_for(storage: str | Format, method: str) -> Format | None:
         If there is no such method or format.
     """
     if method not in METHODS:
-        raise InputError(f"method is {method!r}; it can be {' or '.join(METHODS)}")
+        raise InputError(unknown("method", method, METHODS))
     if storage == "auto":
         return None
     return format_of(storage)

@@ -58,6 +58,8 @@ def load(path: Path) -> SegmentedArray:
         format = _format(fields)
         length, exponent = _whole(fields, "length"), _whole(fields, "exponent")
         memory = np.asarray(fields["memory"])
+    except MemoryError:
+        raise
     except Exception as error:  # noqa: BLE001  # NumPy and zipfile raise of all kinds, of what they cannot read.
         lacks = f"it holds no {error}" if isinstance(error, KeyError) else error
         raise InputError(f"{path}: not an array that 'cpms convert' wrote ({lacks})") from None
@@ -79,6 +81,8 @@ def load_values(path: Path) -> npt.NDArray[np.float64]:
     try:
         with path.open("rb") as file:
             values = np.lib.format.read_array(file, allow_pickle=False)
+    except MemoryError:
+        raise
     except Exception as error:  # noqa: BLE001  # NumPy raises of all kinds, of headers that it cannot read.
         raise InputError(f"{path}: not a readable .npy file ({error})") from None
     if not isinstance(values, np.ndarray) or values.ndim != 1 or values.dtype != np.float64:

@@ -8,10 +8,11 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from functools import lru_cache
-from threading import Lock, local
+from threading import Barrier, Lock, local
 from typing import TypeVar
 
 from cpms import work_clock
+from cpms.errors import UnavailableError
 
 Part = TypeVar("Part")
 Answer = TypeVar("Answer")
@@ -57,7 +58,19 @@ def _works() -> bool:
 
 @lru_cache(maxsize=4)
 def _pool(threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(threads, thread_name_prefix="cpms", initializer=_enter)
+    """Return a pool whose threads have all been started: lanes would wait for ever for one that cannot be."""
+    pool = ThreadPoolExecutor(threads, thread_name_prefix="cpms", initializer=_enter)
+    meeting = Barrier(threads)
+    try:
+        wait([pool.submit(meeting.wait) for _ in range(threads)])
+    except RuntimeError as error:
+        meeting.abort()
+        pool.shutdown()
+        raise UnavailableError(
+            f"{threads} threads cannot be started ({error}); raise the limits of processes and of memory, "
+            "or let this process run on fewer processors"
+        ) from None
+    return pool
 
 
 def each(work: Callable[[Part], Answer], parts: Sequence[Part], *, threads: int | None = None) -> list[Answer]:

@@ -290,6 +290,31 @@ def test_inspect_says_what_is_no_stored_array(capsys, tmp_path):
     assert "pickle" not in refused(capsys, "inspect", tmp_path / "f.csv")
 
 
+def test_inspect_takes_the_bits_of_a_value(capsys):
+    assert run(capsys, "inspect", "0x3fb999999999999a") == run(capsys, "inspect", "0.1")
+    assert "-2.0 = 1 " in run(capsys, "inspect", "0XC000000000000000")[1]
+    assert "7ff0" in run(capsys, "inspect", "0x7ff0000000000001")[1]
+    assert "16 digits" in refused(capsys, "inspect", "0x3f")
+
+
+def test_lists_take_names(capsys, tmp_path, monkeypatch):
+    monkeypatch.setenv("CPMS_DATA", str(tmp_path))
+    (tmp_path / "wiki-Vote.mtx").write_text(TRIANGLE)
+    listed = {
+        ("formats", "cpms4", "e6m9-scaled"): ["cpms4", "e6m9-scaled"],
+        ("engines", "reference", "cpu"): ["reference", "cpu"],
+        ("datasets", "STANFORD"): ["wb-cs-stanford", "Stanford"],
+        ("datasets", "social"): ["wiki-Vote"],
+    }
+    for arguments, names in listed.items():
+        code, out, _ = run(capsys, *arguments)
+        assert code == 0
+        assert [line.split()[0] for line in out.splitlines()[1:]] == names
+    assert run(capsys, "datasets", "wiki-Vote")[1] == f"{tmp_path / 'wiki-Vote.mtx'}\n"
+    assert "a part of one" in refused(capsys, "datasets", "xyzzy")
+    assert "a part of one" in refused(capsys, "datasets", "")
+
+
 def test_lists_and_doctor_run(capsys):
     for command in ("formats", "engines", "datasets", "doctor"):
         code, out, _ = run(capsys, command)

@@ -504,7 +504,7 @@ def test_bad_input_is_refused(device):
         ([0], {"storage": "cpms4", "method": "refine"}, UnsupportedError, "at most 8 exponent bits"),
         ([0], {"storage": "fp16-stochastic", "method": "refine"}, UnsupportedError, "no stochastic rounding"),
         ([0], {"storage": "fp16"}, UnsupportedError, "batches iterate in fp64, not fp16"),
-        ([0], {"method": "guess"}, InputError, "method is 'guess'"),
+        ([0], {"method": "guess"}, InputError, "method 'guess' is not known"),
         ([0], {"policy": FixedGain(FP16)}, InputError, "this policy plans rounds"),
         ([0, [1, 1]], {}, InputError, "query 1: personalization names a node twice"),
         ([[3, 400]], {}, InputError, "query 0: .*400"),

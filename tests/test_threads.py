@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cpms import threads
+from cpms.errors import UnavailableError
 
 
 @given(st.integers(0, 10_000), st.integers(1, 500), st.integers(1, 64))
@@ -95,6 +96,7 @@ def test_lanes_end_before_what_interrupts_their_caller_is_raised(monkeypatch):
 FORKED = """
 import os
 from cpms import threads
+from cpms.errors import UnavailableError
 threads.each(abs, [1, 2], threads=2)
 threads._together.acquire()
 child = os.fork()
@@ -130,3 +132,20 @@ def test_errors_beside_a_block_come_out_of_it():
         pass
     with pytest.raises(KeyError), threads.beside(lambda: 1 // 0):
         raise KeyError
+
+
+@pytest.mark.parametrize("call", [lambda: threads.together(max, 9), lambda: threads.each(abs, range(9), threads=9)])
+def test_threads_that_cannot_be_started_are_an_error_and_no_hang(monkeypatch, call):
+    started = []
+
+    def start(thread, begin=threading.Thread.start):
+        if started:
+            raise RuntimeError("can't start new thread")
+        started.append(thread)
+        begin(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    with pytest.raises(UnavailableError, match="9 threads cannot be started"):
+        call()
+    started[0].join(60)
+    assert not started[0].is_alive()

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from cpms.errors import InputError
+from cpms.near import unknown
 from cpms.text_table import text_table
+
+if TYPE_CHECKING:
+    from cpms.datasets import Dataset
 
 
 def add(parsers: Any) -> None:
@@ -13,23 +18,38 @@ def add(parsers: Any) -> None:
     parser = parsers.add_parser(
         "datasets",
         help="list or fetch graphs",
-        description="List the graphs known by name, or make sure that those named are on this machine. "
-        "The folder in CPMS_DATA is looked at before anything is downloaded.",
+        description="List the graphs known by name, or those whose name has PART in it or whose kind it is, or make "
+        "sure that those named in full are on this machine. The folder in CPMS_DATA is looked at before anything is "
+        "downloaded.",
         epilog="example: cpms datasets wiki-Vote",
     )
-    parser.add_argument("names", nargs="*", metavar="NAME")
+    parser.add_argument("names", nargs="*", metavar="NAME|PART")
 
 
 def call(arguments: argparse.Namespace) -> int:
     """Run the command."""
     from cpms import datasets
 
+    listed = [] if arguments.names else list(datasets.catalogue())
     for name in arguments.names:
-        print(datasets.locate(name) or datasets.fetch(name))
-    if not arguments.names:
+        if name in datasets.DATASETS or datasets.locate(name):
+            print(datasets.locate(name) or datasets.fetch(name))
+        else:
+            listed += _with_part(name)
+    if listed:
         rows = [
             [known.name, known.kind, known.nodes, known.edges, datasets.locate(known.name) or "not here yet"]
-            for known in datasets.catalogue()
+            for known in listed
         ]
         print(text_table(["name", "kind", "nodes", "edges", "where"], rows))
     return 0
+
+
+def _with_part(part: str) -> list[Dataset]:
+    from cpms import datasets
+
+    plain = part.lower()
+    found = [known for known in datasets.catalogue() if plain in known.name.lower() or plain == known.kind]
+    if not found or not plain:
+        raise InputError(unknown("graph", part, datasets.DATASETS, ", or a part of one"))
+    return found

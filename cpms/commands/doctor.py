@@ -39,22 +39,23 @@ def call(arguments: argparse.Namespace) -> int:  # noqa: ARG001
     import psutil
 
     import cpms
-    from cpms import datasets, threads
+    from cpms import datasets, engines, threads
     from cpms.commands.engines import table
+    from cpms.memory_limits import free_bytes
 
     memory = psutil.virtual_memory()
     facts: list[list[object]] = [
         ["cpms", cpms.__version__],
         ["python", f"{platform.python_version()} on {platform.system()} {platform.machine()}"],
         ["threads", threads.available()],
-        ["memory", f"{memory.available / 2**30:.1f} of {memory.total / 2**30:.1f} GiB free"],
+        ["memory", f"{free_bytes() / 2**30:.1f} of {memory.total / 2**30:.1f} GiB free"],
         ["data folder", os.environ.get("CPMS_DATA") or "none; set CPMS_DATA to a folder of graphs"],
         ["cache folder", datasets.cache_folder()],
     ]
     facts += [[name, _version(name)] for name in _LIBRARIES]
     print(text_table(["what", "found"], facts))
     print()
-    print(table())
+    print(table(engines.names()))
     return 0
 
 

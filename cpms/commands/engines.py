@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from typing import Any
 
 from cpms import engines
@@ -11,24 +12,28 @@ from cpms.text_table import text_table
 
 def add(parsers: Any) -> None:
     """Describe the command."""
-    parsers.add_parser(
+    parser = parsers.add_parser(
         "engines",
         help="list the engines",
-        description="List the engines, their methods and layouts, and what this machine lacks to run them.",
-        epilog="example: cpms engines",
+        description="List the engines, or those given, with their methods and layouts, and what this machine lacks to "
+        "run them.",
+        epilog="example: cpms engines cuda",
     )
+    parser.add_argument("names", nargs="*", metavar="NAME")
 
 
-def call(arguments: argparse.Namespace) -> int:  # noqa: ARG001
+def call(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    print(table())
+    for name in arguments.names:
+        engines.check_name(name)
+    print(table(arguments.names or engines.names()))
     return 0
 
 
-def table() -> str:
-    """Return all engines: name, methods, layouts and whether they run here."""
+def table(names: Sequence[str]) -> str:
+    """Return engines: name, methods, layouts and whether they run here."""
     lines = []
-    for name in engines.names():
+    for name in names:
         engine = engines.get_any(name)
         lines.append([name, ", ".join(engine.methods), ", ".join(engine.layouts), engine.missing() or "yes"])
     return text_table(["engine", "methods", "layouts", "here"], lines)

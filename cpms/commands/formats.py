@@ -5,24 +5,26 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from cpms.format import NAMED, FloatFormat, Format
+from cpms.format import NAMED, FloatFormat, Format, format_named
 from cpms.text_table import text_table
 
 
 def add(parsers: Any) -> None:
     """Describe the command."""
-    parsers.add_parser(
+    parser = parsers.add_parser(
         "formats",
         help="list the storage formats",
-        description="List the named storage formats. Others are spelled, such as seg16-16-32 or e6m9, and any "
-        "may end in -planes, -nearest, -zero, -stochastic or -scaled.",
-        epilog="example: cpms formats",
+        description="List the named storage formats, or those given. Others are spelled, such as seg16-16-32 or "
+        "e6m9, and any may end in -planes, -nearest, -zero, -stochastic or -scaled.",
+        epilog="example: cpms formats e6m9",
     )
+    parser.add_argument("names", nargs="*", metavar="NAME")
 
 
-def call(arguments: argparse.Namespace) -> int:  # noqa: ARG001
+def call(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    rows = [[known.name, _fields(known), _reads(known)] for known in NAMED]
+    formats = [format_named(name) for name in arguments.names] or NAMED
+    rows = [[known.name, _fields(known), _reads(known)] for known in formats]
     print(text_table(["name", "bits", "mantissa bits and relative error against float64 of each read"], rows))
     return 0
 

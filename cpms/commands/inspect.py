@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,8 @@ def add(parsers: Any) -> None:
     parser = parsers.add_parser(
         "inspect",
         help="show a value's bits, or a stored file",
-        description="Show the bits of VALUE by segment and what each read gives, or the head of a stored FILE.",
+        description="Show the bits of VALUE by segment and what each read gives, or the head of a stored FILE. "
+        "A VALUE is a number, or the bits of a float64 as 0x and 16 hexadecimal digits.",
         epilog="example: cpms inspect 0.1 --storage cpms4",
     )
     parser.add_argument("what", metavar="VALUE|FILE")
@@ -51,12 +53,21 @@ def call(arguments: argparse.Namespace) -> int:
         return 0
     value = _number(arguments.what)
     if value is None:
-        raise InputError(f"{arguments.what!r} is neither a number nor a file")
+        raise InputError(f"{arguments.what!r} is neither a number, nor a file, nor 0x and the 16 digits of a float64")
     print(_value(value, format_named(arguments.storage or "cpms4")))
     return 0
 
 
 def _number(text: str) -> float | None:
+    """Return a decimal number, or the float64 of 16 hexadecimal digits; None for other text.
+
+    Examples
+    --------
+    >>> _number("1e-1"), _number("0x3fb999999999999a"), _number("0x3f")
+    (0.1, 0.1, None)
+    """
+    if re.fullmatch(r"0[xX][0-9a-fA-F]{16}", text):
+        return reference.value_of(int(text, 16))
     try:
         return float(text)
     except ValueError:

@@ -43,12 +43,11 @@ def call(arguments: argparse.Namespace) -> int:
 def _found(config: str) -> Path:
     """Return the file of that path, or of an experiment of that name."""
     from cpms.errors import InputError
+    from cpms.near import unknown
 
     shipped, path = experiments(), Path(config)
     if config in shipped:
         return shipped[config]
     if path.suffix or path.name != config or path.exists():
         return path
-    raise InputError(
-        f"no experiment is called {config!r}; it can be one of {', '.join(shipped)}, or a path to a .toml file"
-    )
+    raise InputError(unknown("experiment", config, shipped, ", or a path to a .toml file"))

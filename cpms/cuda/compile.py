@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from cpms import work_clock
+from cpms.caches import redirect
 from cpms.cuda import variants as kernels
 from cpms.cuda.backend import NOTED, NOTES, RESIDENT_SHARED_BYTES, THREADS, Backend, Floats
 from cpms.cuda.parameters import Parameters
@@ -133,6 +134,7 @@ class CudaBackend(Backend):
         reason = missing()
         if reason:
             raise UnavailableError(f"CUDA kernels cannot run here: {reason}")
+        redirect("cupy")
         import cupy
 
         count_what_cupy_compiles(cupy.cuda.compiler)

@@ -11,7 +11,6 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
@@ -20,6 +19,7 @@ from cpms.cuda.backend import current
 from cpms.cuda.launch_convert import MOST_STAGED
 from cpms.cuda.variants import Variant
 from cpms.format import DOUBLE_BITS, SegmentFormat
+from cpms.jit import compiled
 
 _STRETCHES = 1024
 _MOVED_BYTES = 1 << 25
@@ -108,7 +108,7 @@ def stretches(target: npt.NDArray[np.int64], parts: int) -> list[Stretches]:
     return batches
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator, unused-ignore]
+@compiled()
 def _cycles(target, longest):  # type: ignore[no-untyped-def]
     """Return the path of all cycles, its stretches, and after how many stretches each cycle ends."""
     count = len(target)

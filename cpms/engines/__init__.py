@@ -9,6 +9,7 @@ from typing import Literal
 from cpms.engine import Engine, Problem
 from cpms.errors import InputError, UnavailableError
 from cpms.format import FP64, Format
+from cpms.near import unknown
 
 PREFERRED = ("cuda_fused", "cuda", "cpu")
 """What ``auto`` looks at, in this order: the first two stay on a device, the first for whole solves."""
@@ -35,13 +36,18 @@ def get(name: str) -> Engine:
     UnavailableError
         If this machine cannot run it.
     """
-    if name not in names():
-        raise InputError(f"engine {name!r} is not known; it can be one of {', '.join(names())}, or auto for solves")
+    check_name(name)
     engine = get_any(name)
     missing = engine.missing()
     if missing:
         raise UnavailableError(f"engine {name} cannot run here: {missing}")
     return engine
+
+
+def check_name(name: str) -> None:
+    """Raise `InputError` if there is no engine of that name; it names the nearest."""
+    if name not in names():
+        raise InputError(unknown("engine", name, names(), ", or auto for solves"))
 
 
 def get_any(name: str) -> Engine:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-import numba
 import numpy as np
 
 from cpms import threads
 from cpms.batch import Batch, Query
 from cpms.engine import Floats, Problem, Sweep
 from cpms.engines._cpu_pieces import row_pieces
+from cpms.jit import compiled, numba
 from cpms.roundoff import ROW_BLOCK
 from cpms.sparse.csr import unsigned_indptr, unsigned_sources
 
@@ -124,7 +124,7 @@ def _sum_row(sources, share, begin, end, sums):  # type: ignore[no-untyped-def]
         sums[j] = total
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
+@compiled()
 def _swept(  # type: ignore[no-untyped-def]
     indptr, sources, degree, share, out, damping, to_all, to_teleport, rows, columns, weights, low, high
 ):

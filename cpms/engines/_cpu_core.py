@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
@@ -13,9 +12,10 @@ from cpms.engine import Floats, Problem
 from cpms.engines._cpu_nodes import each, scatter
 from cpms.engines._cpu_topological import IN_ORDER, inverse_degree, one_pass
 from cpms.graph import Graph
+from cpms.jit import compiled
 from cpms.sparse.csr import unsigned_sources
 
-_compiled: Any = numba.njit(cache=True, nogil=True, error_model="numpy")
+_compiled: Any = compiled(error_model="numpy")
 _ROW_COST = 4
 """What a row costs beside its entries, in entries."""
 _WORTH = 0.8

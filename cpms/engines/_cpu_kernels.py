@@ -10,9 +10,9 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-import numba
 import numpy as np
 
+from cpms.jit import compiled, numba
 from cpms.roundoff import ROW_BLOCK
 from cpms.sparse.sliced import BLOCK_ROWS, SLICE
 
@@ -176,7 +176,7 @@ def sweep_kernel(layout: int, spec: tuple[int, ...], pieces: tuple[int, ...]) ->
     """
     segmented, first, second, third = spec
 
-    @numba.njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator, unused-ignore]
+    @compiled(error_model="numpy")
     def sweep(  # type: ignore[no-untyped-def]
         indptr, order, sources, values, width, divisor, x, out, sink, teleport, scalars, runs, written, dropped, mask,
         seed, low, high,
@@ -275,7 +275,7 @@ def selected_sum_kernel(spec: tuple[int, ...], pieces: tuple[int, ...]) -> Any:
     Only dangling nodes are ever selected, whose divisor is 1 in the pattern layout.
     """
 
-    @numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
+    @compiled()
     def selected_sum(x, selected, length, low, high):  # type: ignore[no-untyped-def]
         total = 0.0
         for begin in range(low, high, BLOCK_ROWS):

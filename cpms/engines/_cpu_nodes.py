@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-import numba
 import numpy.typing as npt
 
 from cpms import threads
 from cpms.engine import Floats
+from cpms.jit import compiled
 
 Answer = TypeVar("Answer")
-_compiled: Any = numba.njit(cache=True, nogil=True, error_model="numpy")
+_compiled: Any = compiled(error_model="numpy")
 _PART_NODES, _MOST_PARTS = 1 << 15, 64
 
 

@@ -15,13 +15,11 @@ import time
 from functools import cache
 from typing import Any
 
-import numba
 import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped, unused-ignore]
-from numba.core import cgutils, types
-from numba.extending import intrinsic
 
 from cpms.extrapolation import DEPTH, LEAST_EXPONENT_BITS, PRODUCTS, SLOTS, coefficients, pays
+from cpms.jit import compiled, numba
 from cpms.low_until import low_until
 from cpms.quantising import WIDE_EXPONENT_BITS
 from cpms.roundoff import ROW_BLOCK
@@ -29,10 +27,11 @@ from cpms.sparse.jagged import BLOCK_ROWS, FEWEST_ROWS
 
 u64 = np.uint64
 inlined: Any = numba.njit(forceinline=True)
-_instruction: Any = intrinsic
-_declared: Any = cgutils.get_or_insert_function
-_placed: Any = cgutils.alloca_once
-_compiled: Any = numba.njit(cache=True, nogil=True, error_model="numpy")
+_instruction: Any = numba.extending.intrinsic
+_declared: Any = numba.core.cgutils.get_or_insert_function
+_placed: Any = numba.core.cgutils.alloca_once
+types: Any = numba.core.types
+_compiled: Any = compiled(error_model="numpy")
 _low_until, _coefficients, _pays = _compiled(low_until), _compiled(coefficients), _compiled(pays)
 _ONE_IN_BITS = 1 << 52
 """Added to a float64 below 2^52 that holds an integer, as 2.0**52: its low bits are that integer."""

@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from cpms.engine import Floats, Problem
 from cpms.engines._cpu_nodes import each
 from cpms.graph import Graph
+from cpms.jit import compiled
 from cpms.sparse.csr import unsigned_sources
 
 IN_ORDER, _UPWARDS, _DOWNWARDS = 0, 1, -1
 _UNSEEN, _OPEN, _DONE = 0, 1, 2
-_compiled: Any = numba.njit(cache=True, nogil=True, error_model="numpy")
+_compiled: Any = compiled(error_model="numpy")
 
 
 @dataclass(frozen=True, eq=False)

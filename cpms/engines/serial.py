@@ -11,13 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from cpms.engine import Engine, Floats, Operator, Problem, Sweep
 from cpms.errors import UnsupportedError
 from cpms.format import FP64, Format
+from cpms.jit import compiled
 from cpms.precision import Level
 from cpms.sparse import pattern
 from cpms.sparse.csr import unsigned_indptr, unsigned_sources
@@ -121,7 +121,7 @@ class SerialEngine(Engine):
 ENGINE = SerialEngine()
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator, unused-ignore]
+@compiled(error_model="numpy")
 def _multiply(indptr, sources, values, divisor, x, damping, out, low, high):  # type: ignore[no-untyped-def]
     for row in range(low, high):
         total = 0.0
@@ -135,7 +135,7 @@ def _multiply(indptr, sources, values, divisor, x, damping, out, low, high):  # 
             out[row] = damping * total
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
+@compiled()
 def _mass(x, divisor):  # type: ignore[no-untyped-def]
     total = 0.0
     for begin in range(0, len(x), _BLOCK):
@@ -146,7 +146,7 @@ def _mass(x, divisor):  # type: ignore[no-untyped-def]
     return total
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator, unused-ignore]
+@compiled(error_model="numpy")
 def _add(out, x, divisor, dangling, sink, rest, teleport):  # type: ignore[no-untyped-def]
     l1 = squares = linf = mass = 0.0
     for begin in range(0, len(x), _BLOCK):

@@ -15,6 +15,7 @@ from cpms.errors import InputError
 from cpms.format import format_named
 from cpms.mpi import weblike_share
 from cpms.mpi.product import LOCAL
+from cpms.near import unknown
 
 AUTO = "auto"
 
@@ -32,7 +33,7 @@ def one_of(what: str, possible: Callable[[], Iterable[str]]) -> AfterValidator:
     def known(name: str) -> str:
         names = list(possible())
         if name not in names:
-            raise InputError(f"{what} {name!r} is not known; it can be one of {', '.join(names)}")
+            raise InputError(unknown(what, name, names))
         return name
 
     return AfterValidator(known)
@@ -103,7 +104,7 @@ def _graph(name: str, makers: list[str]) -> str:
     if name in datasets.DATASETS or maker in makers or _may_be_file(name):
         return name
     if colon:
-        raise InputError(f"generator {maker!r} is not known; it can be one of {', '.join(makers)}")
+        raise InputError(unknown("generator", maker, makers))
     if datasets.locate(name):
         return name
     near = difflib.get_close_matches(name, datasets.DATASETS, n=3, cutoff=0.5)

@@ -13,7 +13,6 @@ from abc import ABC, abstractmethod
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar
 
-import numba
 import numpy as np
 
 from cpms import engines, threads, work_clock
@@ -21,6 +20,7 @@ from cpms.engine import Floats, Problem
 from cpms.errors import UnavailableError
 from cpms.format import FP64
 from cpms.graph import Graph
+from cpms.jit import compiled
 from cpms.power import power
 from cpms.precision import Fixed
 from cpms.stopping import Stopping
@@ -200,7 +200,7 @@ class GaussSeidel(Peer):
 PEERS: dict[str, Peer] = {peer.name: peer for peer in (Scipy(), Igraph(), Networkit(), GraphBLAS(), GaussSeidel())}
 
 
-@numba.njit(cache=True, nogil=True, fastmath=True, error_model="numpy")  # type: ignore[untyped-decorator, unused-ignore]
+@compiled(fastmath=True, error_model="numpy")
 def _sweep(indptr, sources, inverse, x, share, step, low, high):  # type: ignore[no-untyped-def]
     change = mass = 0.0
     rest = (1.0 - DAMPING) / len(x)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -11,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from cpms import caches
 from cpms.errors import CpmsError, InputError
 from cpms.experiment import rows
 from cpms.experiment.outcome import measured, why_not
 from cpms.experiment.standing import Recorded
 from cpms.format import format_named
+from cpms.near import nearest
 from cpms.shipped import folder, show_programs
 from cpms.writing import replacing
 
@@ -201,6 +204,8 @@ def show(
     InputError
         If there is no such program, its rows are missing or hold no measurements, or the output cannot be written.
     """
+    caches.redirect("matplotlib")
+    os.environ["MPLBACKEND"] = "Agg"  # A backend that this installation lacks would keep Matplotlib from loading.
     import matplotlib
 
     matplotlib.use("Agg")
@@ -266,8 +271,10 @@ def _chosen(name: str) -> dict[str, Path]:
     if path.suffix == ".py" and path.is_file():
         return {path.stem: path}
     if name != "all" and name not in shipped:
+        near = nearest(name, shipped)
+        it = f"did you mean {near}? It" if near else "it"
         raise InputError(
-            f"{name!r} cannot be shown; it can be all, one of {', '.join(shipped)}, or the path of a program of your "
+            f"{name!r} cannot be shown; {it} can be all, one of {', '.join(shipped)}, or the path of a program of your "
             "own that ends in .py; pandas.read_json(path, lines=True) reads rows, too"
         )
     return shipped if name == "all" else {name: shipped[name]}

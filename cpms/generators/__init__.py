@@ -11,6 +11,7 @@ from typing import Any
 
 from cpms.errors import InputError
 from cpms.graph import Graph
+from cpms.near import unknown
 
 
 def names() -> list[str]:
@@ -45,7 +46,7 @@ def generate(spec: str) -> Graph:
         raise InputError(f"generator is {spec!r}; give text such as rmat:scale=16")
     name, _, text = spec.partition(":")
     if name not in names():
-        raise InputError(f"generator {name!r} is not known; it can be one of {', '.join(names())}")
+        raise InputError(unknown("generator", name, names()))
     generator: Callable[..., Graph] = getattr(import_module(f"cpms.generators.{name}"), name)
     given = _arguments(spec, text, list(inspect.signature(generator).parameters.values()))
     try:

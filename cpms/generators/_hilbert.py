@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from cpms.jit import compiled
 
 _LEAF = 4
 _LEAST_ROUND = 16
@@ -68,7 +69,7 @@ def curve_index(x: npt.NDArray[np.int64], y: npt.NDArray[np.int64], bits: int) -
     return place
 
 
-jit: Any = numba.njit(cache=True, nogil=True)
+jit: Any = compiled()
 
 
 @jit

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from cpms import threads
 from cpms.errors import InputError
 from cpms.generators._limits import MOST_NODES, check_size, power_of_two, random_numbers, spelled
 from cpms.graph import Graph
+from cpms.jit import compiled
 
 DIMACS10_FACTOR = 0.55
 
@@ -66,7 +66,7 @@ def rgg(*, scale: int | None = None, nodes: int | None = None, radius: float | N
     return Graph(indptr, sources, None, spelled("rgg", {"nodes": count, "seed": seed}, radius=(radius, None)))
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
+@compiled()
 def _count(points, cell, side, starts, by_cell, reach, counts, low, high):  # type: ignore[no-untyped-def]
     x, y = points[0], points[1]
     for j in range(low, high):
@@ -79,7 +79,7 @@ def _count(points, cell, side, starts, by_cell, reach, counts, low, high):  # ty
         counts[j] = found
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
+@compiled()
 def _fill(points, cell, side, starts, by_cell, reach, indptr, sources, low, high):  # type: ignore[no-untyped-def]
     x, y = points[0], points[1]
     for j in range(low, high):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from cpms.errors import InputError
 from cpms.generators._limits import check_share, check_size, random_numbers, spelled
 from cpms.graph import Graph
+from cpms.jit import compiled
 
 _CHUNK = 1 << 22
 
@@ -62,7 +62,7 @@ def rmat(
     return Graph.from_edges(sources, targets, nodes=nodes, name=name)
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
+@compiled()
 def _descend(draws, a, b, c, sources, targets):  # type: ignore[no-untyped-def]
     for k in range(len(draws)):
         draw = draws[k]

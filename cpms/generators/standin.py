@@ -16,6 +16,7 @@ from cpms.generators.delaunay import delaunay
 from cpms.generators.rgg import rgg
 from cpms.generators.weblike import weblike
 from cpms.graph import Graph
+from cpms.near import unknown
 
 _SHUFFLED_BLOCK = 1024
 
@@ -52,7 +53,7 @@ def standin(*, name: str, size: int | None = None) -> Graph:
     ('standin:adaptive,size=4', 'adaptive', 6656)
     """
     if name not in STAND_INS:
-        raise InputError(f"standin {name!r} is not known; it can be one of {', '.join(STAND_INS)}")
+        raise InputError(unknown("standin", name, STAND_INS))
     chosen = STAND_INS[name]
     wanted = chosen.full if size is None else size
     if wanted < 1:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from cpms.jit import compiled
 from cpms.sparse.sliced import BLOCK_ROWS
 
 COLUMNS = 5
 """Of a block's sums: L1, squares and largest of the change, mass, mass on dangling nodes."""
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator, unused-ignore]
+@compiled(error_model="numpy")
 def finish(x, out, divisor, leaving, rest, teleport, dangling, sink, sums, low, high):  # type: ignore[no-untyped-def]
     """Add to rows ``low`` to ``high`` of ``out`` what products lack; ``low`` begins a block."""
     for begin in range(low, high, BLOCK_ROWS):

@@ -46,7 +46,7 @@ def _arrays(path: Path) -> _Arrays:
                 for info in archive.infolist()
                 if "cpms_graph.npy" in archive.namelist()
             }
-    except InputError:
+    except (InputError, MemoryError):
         raise
     except Exception as error:
         # zipfile and the header parser raise errors of many kinds on broken bytes

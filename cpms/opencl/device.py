@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from cpms import threads
+from cpms.caches import redirect
 from cpms.errors import UnavailableError
 from cpms.opencl.choice import DEVICE_VARIABLE, Choice
 from cpms.opencl.program import build
@@ -79,6 +80,7 @@ def _compiler_fault(device: Any) -> str | None:
 def _devices() -> list[tuple[Any, Any]]:
     """Return every platform with each of its devices."""
     install = "'pip install cpms[opencl]' brings PoCL for processors, a GPU's driver brings its own"
+    redirect("pyopencl")
     try:
         import pyopencl
     except ImportError as error:

@@ -74,5 +74,8 @@ def read(path: Path | str, options: ReadOptions | None = None) -> Graph:
         raise InputError(f"{path}: unknown kind of file; its name can end in {', '.join(MODULES)}")
     if not is_file(path):
         raise InputError(f"{path}: there is no such file")
-    graph: Graph = import_module(f"cpms.readers.{module}").read(path, options or ReadOptions())
+    try:
+        graph: Graph = import_module(f"cpms.readers.{module}").read(path, options or ReadOptions())
+    except MemoryError as error:
+        raise InputError(f"{path}: its graph does not fit into the memory of this process; use more") from error
     return graph

@@ -11,11 +11,11 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from cpms.errors import InputError
+from cpms.jit import compiled, numba
 from cpms.readers.stream import Stream
 
 _LF, _CR, _TAB, _SPACE, _COMMA, _POINT, _MINUS, _PLUS = b"\n\r\t ,.-+"
@@ -120,7 +120,7 @@ def _after_line_end(block, at):  # type: ignore[no-untyped-def]
     return at + 1 if block[at] == _LF else -1
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
+@compiled()
 def _first_fault(block, valued, comma, low, high, labelled=False):  # type: ignore[no-untyped-def]
     """Return (entries, lines, offset) before the first bad line; the offset is -1 if none is bad."""
     entries, lines, line = 0, 0, 0

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import psutil
-
 from cpms.errors import InputError
+from cpms.memory_limits import free_bytes
 
 _NODE_BYTES = 32  # two row-start arrays and two cursors of int64 while `from_edges` runs
 
 
 def memory_at_hand_bytes() -> int:
-    """Return the bytes of main memory that can be had without swapping."""
-    return int(psutil.virtual_memory().available)
+    """Return the bytes of main memory that this process can have without swapping."""
+    return free_bytes()
 
 
 def graph_bytes(nodes: int, edges: int, *, weighted: bool) -> int:
@@ -30,6 +29,6 @@ def graph_bytes(nodes: int, edges: int, *, weighted: bool) -> int:
 
 def require_memory(needed_bytes: int, what: str, advice: str = "use a machine with more memory") -> None:
     """Raise `InputError` if ``needed_bytes`` exceed the memory at hand."""
-    free_bytes = memory_at_hand_bytes()
-    if needed_bytes > free_bytes:
-        raise InputError(f"{what} needs {needed_bytes:,} bytes, but {free_bytes:,} are free; {advice}")
+    free = memory_at_hand_bytes()
+    if needed_bytes > free:
+        raise InputError(f"{what} needs {needed_bytes:,} bytes, but {free:,} are free; {advice}")

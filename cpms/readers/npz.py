@@ -92,6 +92,8 @@ def read(path: Path, options: ReadOptions) -> Graph:
             arrays = {member.removesuffix(".npy"): stored_array(archive, member) for member in archive.namelist()}
     except CpmsError as error:
         raise InputError(f"{path}: {error}") from error
+    except MemoryError:
+        raise
     except Exception as error:
         # zipfile, its decompressors and the header parser raise errors of many kinds on broken bytes
         raise InputError(f"{path}: corrupt .npz file ({' '.join(str(error).split())})") from error

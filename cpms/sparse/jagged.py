@@ -11,12 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from cpms import threads
 from cpms.graph import Graph
+from cpms.jit import compiled
 from cpms.sparse.by_length import order_in_blocks
 from cpms.sparse.csr import unsigned_sources
 
@@ -71,7 +71,7 @@ def build(graph: Graph) -> Jagged:
     return Jagged(nodes, lengths, starts, moved)
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
+@compiled()
 def _move(indptr, nodes, places, sources, moved, low, high):  # type: ignore[no-untyped-def]
     for begin in range(low, high, BLOCK_ROWS):
         at = indptr[begin]

@@ -13,13 +13,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from cpms import threads
 from cpms.format import FP64, Format
 from cpms.graph import Graph
+from cpms.jit import compiled
 from cpms.segmented import SegmentedArray, convert_inplace, encode
 from cpms.sparse.by_length import order_in_blocks
 from cpms.sparse.csr import unsigned_indptr, unsigned_sources
@@ -84,7 +84,7 @@ def _moved(graph: Graph, order: npt.NDArray[np.uint16], entries: npt.NDArray[Any
     return moved
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
+@compiled()
 def _move(indptr, order, entries, moved, low, high):  # type: ignore[no-untyped-def]
     for begin in range(low, high, BLOCK_ROWS):
         end = min(begin + BLOCK_ROWS, high)
