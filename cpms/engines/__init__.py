@@ -9,6 +9,7 @@ from typing import Literal
 from cpms.engine import Engine, Problem
 from cpms.errors import InputError, UnavailableError
 from cpms.format import FP64, Format
+from cpms.scalars import described
 
 PREFERRED = ("cuda_fused", "cuda", "cpu")
 """What ``auto`` looks at, in this order: the first two stay on a device, the first for whole solves."""
@@ -35,8 +36,10 @@ def get(name: str) -> Engine:
     UnavailableError
         If this machine cannot run it.
     """
-    if name not in names():
-        raise InputError(f"engine {name!r} is not known; it can be one of {', '.join(names())}, or auto for solves")
+    if not isinstance(name, str) or name not in names():
+        raise InputError(
+            f"engine {described(name)} is not known; it can be one of {', '.join(names())}, or auto for solves"
+        )
     engine = get_any(name)
     missing = engine.missing()
     if missing:
@@ -85,7 +88,7 @@ def chosen(
     >>> chosen("auto", Problem(Graph.from_edges([0], [1])), "power", storage=CPMS2, layout="csr").name in PREFERRED
     True
     """
-    if name != "auto":
+    if not isinstance(name, str) or name != "auto":
         return get(name)
     if work != "power":
         storage, layout = FP64, "pattern"
