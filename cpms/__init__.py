@@ -55,6 +55,9 @@ _HOMES = {
     "topk": "largest",
 }
 
+_MODULES = ("check", "datasets", "engines", "generators", "refine", "testing")
+"""Modules for users, which load when they are first named, as ``cpms.refine``."""
+
 if TYPE_CHECKING:
     from cpms.batch import personalized_pagerank as personalized_pagerank
     from cpms.errors import CpmsError as CpmsError
@@ -103,6 +106,8 @@ __all__ = ["__version__", *sorted(_HOMES)]
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"cpms.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'cpms' has no attribute {name!r}")
     value = getattr(import_module(f"cpms.{_HOMES[name]}"), name)
@@ -111,4 +116,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+    return sorted([*__all__, *_MODULES])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,7 @@ from cpms.power import status_after
 from cpms.precision import FLOAT64
 from cpms.refine import Refining, default_policy, storage_planned
 from cpms.result import Result, Status, Step
-from cpms.scalars import whole
+from cpms.scalars import described, is_iterable, whole
 from cpms.solve import Method, pagerank, storage_asked_for
 from cpms.start import first_iterate
 from cpms.stopping import Stopping
@@ -140,8 +140,8 @@ def personalized_pagerank(
     stopping = Stopping(tol, norm, max_iterations)
     most = None if width is None else whole("width", width)
     if most is not None and most < 1:
-        raise InputError(f"width is {width}; it must be 1 or more")
-    if isinstance(queries, str | Mapping) or not isinstance(queries, Iterable):
+        raise InputError(f"width is {most}; it must be 1 or more")
+    if isinstance(queries, str | Mapping) or not is_iterable(queries):
         raise InputError(f"queries is a {type(queries).__name__}; give a list of queries, one alone as [query]")
     if graph.weights is not None:
         raise UnsupportedError(
@@ -149,7 +149,7 @@ def personalized_pagerank(
         )
     given = _storage(method, storage, policy)
     named = [_query(graph, query, place) for place, query in enumerate(queries)]
-    if engine == "auto" and len(named) == 1:  # It has nothing to share a batch with.
+    if isinstance(engine, str) and engine == "auto" and len(named) == 1:  # It has nothing to share a batch with.
         return [
             pagerank(
                 graph,
@@ -240,7 +240,7 @@ def _storage(method: str, storage: str | Format, policy: Refining | None) -> For
     if policy is not None and method == "power":
         raise InputError("this policy plans rounds of method 'refine'; leave it out, or give method='refine'")
     if not isinstance(policy, Refining | None):
-        raise InputError(f"policy is {policy!r}; give one such as cpms.refine.AdaptiveGain((cpms.FP16,))")
+        raise InputError(f"policy is {described(policy)}; give one such as cpms.refine.AdaptiveGain((cpms.FP16,))")
     if method == "power" and chosen not in (None, FP64):
         raise UnsupportedError(f"batches iterate in fp64, not {chosen.name}; use method refine, or one at a time")
     return chosen

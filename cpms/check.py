@@ -17,165 +17,54 @@ from __future__ import annotations
 
 import itertools
 import math
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from cpms import engines
 from cpms.engine import DanglingRule, Engine, Floats, Operator, Problem, Sweep
 from cpms.engines.reference import ENGINE as REFERENCE
 from cpms.engines.reference import ReferenceOperator
-from cpms.errors import CpmsError, UnsupportedError
-from cpms.format import DOUBLE_BITS, FP64, FloatFormat, Format, SegmentFormat
+from cpms.errors import InputError, UnsupportedError
+from cpms.format import DOUBLE_BITS, FP64, FloatFormat, Format, format_of
+from cpms.format_laws import (
+    FORMAT_LAWS,
+    LawError,
+    inplace_equals_out_of_place,
+    partial_read_is_mask,
+    reading_more_never_moves_away,
+    relative_error,
+    round_trip,
+    truncation_is_idempotent,
+)
 from cpms.precision import FLOAT64, Level
+from cpms.quantising import quantiser
 from cpms.result import Result, Status
 from cpms.roundoff import UNIT
-from cpms.segmented import convert_inplace, encode
+from cpms.scalars import described, whole
 from cpms.teleport import teleport_distribution
+
+__all__ = [
+    "FORMAT_LAWS",
+    "LawError",
+    "answer_is_certified",
+    "inplace_equals_out_of_place",
+    "partial_read_is_mask",
+    "queued_sweeps_agree",
+    "reading_more_never_moves_away",
+    "refinement_is_sound",
+    "relative_error",
+    "round_trip",
+    "sweeps_agree",
+    "truncation_is_idempotent",
+]
 
 _SUM_ERROR = 1e-12
 """Relative difference that the order of a float64 sum may make."""
 _MASS_ERROR = 1e-14
-_GUARD = 16
 
 
-class LawError(CpmsError, AssertionError):
-    """A law does not hold; the text names the law and the value that breaks it."""
-
-
-def round_trip(format: Format, values: npt.ArrayLike) -> None:
-    """Check that a full read returns the bits that were written.
-
-    Of a packed float, which cannot keep every float64, check instead that what it returns is stored
-    unchanged when it is written again.
-
-    Examples
-    --------
-    >>> from cpms import CPMS4
-    >>> round_trip(CPMS4, [0.1, float("nan")])
-    """
-    given = _doubles(values)
-    stored = encode(given, format)
-    if isinstance(format, FloatFormat):
-        # Into the same array: a scaled format keeps its exponent.
-        given = stored.decode()
-        stored.write(given)
-    _same_bits("a full read returns what was written", format, given, stored.decode(), given)
-
-
-def partial_read_is_mask(format: Format, values: npt.ArrayLike) -> None:
-    """Check that reading the first k segments gives the float64 with its other bits cleared, for each k.
-
-    Packed floats have no partial read; for them there is nothing to check.
-
-    Examples
-    --------
-    >>> from cpms import CPMS8
-    >>> partial_read_is_mask(CPMS8, [0.1, float("nan")])
-    """
-    if isinstance(format, FloatFormat):
-        return
-    given = _doubles(values)
-    stored = encode(given, format)
-    for read in range(1, format.segments + 1):
-        law = f"a read of {read} segments keeps the first {format.bits(read)} bits"
-        _same_bits(law, format, given, stored.decode(read), _masked(given, format.bits(read)))
-
-
-def reading_more_never_moves_away(format: Format, values: npt.ArrayLike) -> None:
-    """Check that a read of k + 1 segments is no farther from the value than one of k, for each k.
-
-    NaN has no distance and is left out; an infinity is as far from every number as from any other.
-
-    Examples
-    --------
-    >>> from cpms import CPMS8
-    >>> reading_more_never_moves_away(CPMS8, [0.1, -1e-310])
-    """
-    given = _doubles(values)
-    stored = encode(given, format)
-    nearest = np.full(len(given), np.inf)
-    for read in range(1, format.segments + 1):
-        distance = _distance(stored.decode(read), given)
-        law = f"a read of {read} segments is no farther from the value than one of {read - 1}"
-        _hold(law, format, given, stored.decode(read), distance <= nearest)
-        nearest = distance
-
-
-def truncation_is_idempotent(format: Format, values: npt.ArrayLike) -> None:
-    """Check that what a write of the first k segments stored is stored unchanged by a second such write.
-
-    Examples
-    --------
-    >>> from cpms import format_named
-    >>> truncation_is_idempotent(format_named("cpms4-nearest"), [0.1, 1 / 3])
-    """
-    given = _doubles(values)
-    for segments in range(1, format.segments + 1):
-        stored = encode(given, format, segments=segments)
-        once = stored.decode(segments)
-        stored.write(once, segments=segments)
-        law = f"a second write of {segments} segments changes nothing"
-        _same_bits(law, format, given, stored.decode(segments), once)
-
-
-def relative_error(format: Format, values: npt.ArrayLike) -> None:
-    """Check the bounds on the relative error of each normal number, for k written and for k read segments.
-
-    With m mantissa bits in k segments, a read of k is within 2^-m of a value that was written
-    whole; a write of k is within ``format.unit_roundoff(k)``, half of that where it rounds to the
-    nearest. Neither is claimed for subnormal numbers, of float64 or of the packed format, nor for
-    numbers that round to infinity.
-
-    Examples
-    --------
-    >>> from cpms import FP16, CPMS4
-    >>> relative_error(CPMS4, [0.1, 1 / 3])
-    >>> relative_error(FP16, [0.1, 1 / 3])
-    """
-    given = _doubles(values)
-    whole = encode(given, format)
-    for count in range(1, format.segments + 1):
-        written = encode(given, format, segments=count).decode(count)
-        _within(f"{count} written segments", format, given, written, whole.exponent, format.unit_roundoff(count))
-        if isinstance(format, SegmentFormat):
-            cut = 2.0 ** -format.mantissa_kept(count)
-            _within(f"a read of {count} segments", format, given, whole.decode(count), 0, cut)
-
-
-def inplace_equals_out_of_place(format: SegmentFormat, values: npt.ArrayLike) -> None:
-    """Check that conversion in place gives the bytes of `cpms.encode`, touches no other, and can be undone.
-
-    Examples
-    --------
-    >>> from cpms import CPMS4
-    >>> inplace_equals_out_of_place(CPMS4, [0.1, 1 / 3])
-    """
-    given = _doubles(values)
-    guarded = np.concatenate([np.full(_GUARD, -np.pi), given, np.full(_GUARD, -np.pi)])
-    inside = guarded[_GUARD : _GUARD + len(given)]
-    stored = convert_inplace(inside, format)
-    differs = np.flatnonzero(stored.memory != encode(given, format).memory)
-    if len(differs):
-        raise LawError(f"{format.name}: in place, byte {differs[0]} of {len(given)} values is not that of encode")
-    _same_bits("conversion back gives the values", format, given, stored.restore_inplace(), given)
-    outside = np.concatenate([guarded[:_GUARD], guarded[_GUARD + len(given) :]])
-    if (outside != -np.pi).any():
-        raise LawError(f"{format.name}: conversion in place of {len(given)} values wrote outside the array")
-
-
-FORMAT_LAWS = (
-    round_trip,
-    partial_read_is_mask,
-    reading_more_never_moves_away,
-    truncation_is_idempotent,
-    relative_error,
-)
-"""Laws of every format that rounds the same way each time; each takes a format and float64 values."""
-
-
-def sweeps_agree(engine: Engine, problem: Problem, storage: Format, layout: str, level: Level) -> None:
+def sweeps_agree(engine: Engine | str, problem: Problem, storage: Format | str, layout: str, level: Level) -> None:
     """Check an engine's sweeps at one level against those of the reference engine.
 
     Three sweeps each from the uniform distribution and from a random one; each is compared with a
@@ -198,6 +87,7 @@ def sweeps_agree(engine: Engine, problem: Problem, storage: Format, layout: str,
     >>> problem = Problem(cpms.Graph.from_edges([0, 0, 1], [1, 2, 2]))
     >>> sweeps_agree(engines.get("cpu"), problem, cpms.CPMS4, "csr", Level(2, 3))
     """
+    engine, storage = _checked(engine, problem, storage, level)
     for candidate in (engine, REFERENCE):
         reason = candidate.unsupported(problem, storage, layout)
         if reason:
@@ -215,7 +105,9 @@ def sweeps_agree(engine: Engine, problem: Problem, storage: Format, layout: str,
             x, out = out, x
 
 
-def queued_sweeps_agree(engine: Engine, problem: Problem, storage: Format, layout: str, level: Level) -> None:
+def queued_sweeps_agree(
+    engine: Engine | str, problem: Problem, storage: Format | str, layout: str, level: Level
+) -> None:
     """Check that a sweep begun before the last one's change is known does what it does after.
 
     Four sweeps, each begun while the one before is under way, against four that wait: the same changes and masses,
@@ -236,6 +128,7 @@ def queued_sweeps_agree(engine: Engine, problem: Problem, storage: Format, layou
     >>> problem = Problem(cpms.Graph.from_edges([0, 0, 1], [1, 2, 2]))
     >>> queued_sweeps_agree(engines.get("cpu"), problem, cpms.CPMS4, "csr", Level(2, 2))
     """
+    engine, storage = _checked(engine, problem, storage, level)
     reason = engine.unsupported(problem, storage, layout)
     if reason:
         raise UnsupportedError(reason)
@@ -264,7 +157,7 @@ def queued_sweeps_agree(engine: Engine, problem: Problem, storage: Format, layou
         raise LawError(f"engine {engine.name}: sweeps under way leave node {node} at {mine[node]!r}, not {its[node]!r}")
 
 
-def refinement_is_sound(engine: Engine, problem: Problem, storage: FloatFormat, *, low: int = 12) -> None:
+def refinement_is_sound(engine: Engine | str, problem: Problem, storage: Format | str, *, low: int = 12) -> None:
     """Check what method ``refine`` rests on, of an engine's rounds with a format Q.
 
     Two rounds of a full sweep and ``low`` low ones, from a random distribution, and a third full sweep. The norms of
@@ -284,6 +177,10 @@ def refinement_is_sound(engine: Engine, problem: Problem, storage: FloatFormat, 
     >>> problem = Problem(cpms.Graph.from_edges([0, 0, 1], [1, 2, 2]))
     >>> refinement_is_sound(engines.get("cpu"), problem, cpms.E5M2)
     """
+    engine, given = _checked(engine, problem, storage, FLOAT64)
+    storage, low = quantiser(given), whole("low", low)
+    if low < 0:
+        raise InputError(f"low is {low}; a round has 0 low sweeps or more")
     rounds = engine.refinement(problem)
     allowed = _MASS_ERROR + UNIT * int(problem.graph.in_degree.max())
     start = np.random.default_rng(problem.graph.nodes).random(problem.graph.nodes)
@@ -325,6 +222,8 @@ def answer_is_certified(result: Result, *, personalization: Any = None, dangling
     >>> import cpms
     >>> answer_is_certified(cpms.pagerank(cpms.Graph.from_edges([0, 0, 1], [1, 2, 2])))
     """
+    if not isinstance(result, Result):
+        raise InputError(f"result is {described(result)}; give what cpms.pagerank returned")
     graph, ranks = result.graph, result.ranks
     if result.status is Status.NON_FINITE:
         return
@@ -346,46 +245,18 @@ def answer_is_certified(result: Result, *, personalization: Any = None, dangling
         raise LawError(f"the result says converged, but its residual {in_norm!r} is not below {result.tol!r}")
 
 
-def _doubles(values: npt.ArrayLike) -> Floats:
-    return np.ascontiguousarray(values, dtype=np.float64)
-
-
-def _same_bits(law: str, format: Format, given: Floats, got: Floats, expected: Floats) -> None:
-    _hold(law, format, given, got, got.view(np.uint64) == expected.view(np.uint64))
-
-
-def _hold(law: str, format: Format, given: Floats, got: Floats, holds: npt.NDArray[np.bool_]) -> None:
-    """Raise unless the law holds for every value; name the first for which it does not."""
-    if not holds.all():
-        i = int(np.argmin(holds))
-        value, bits, answer = float(given[i]), int(given.view(np.uint64)[i]), float(got[i])
-        raise LawError(f"{format.name}: {law}, but value {i}, {value} (bits {bits:#018x}), gives {answer}")
-
-
-def _masked(values: Floats, bits: int) -> Floats:
-    kept: npt.NDArray[np.uint64] = values.view(np.uint64) & np.uint64(2**DOUBLE_BITS - 2 ** (DOUBLE_BITS - bits))
-    return kept.view(np.float64)
-
-
-def _distance(got: Floats, given: Floats) -> Floats:
-    """Return |got - given|, rounded, which keeps order; 0 for NaN and for equal infinities."""
-    with np.errstate(invalid="ignore"):
-        return np.asarray(np.where(np.isnan(given) | (got == given), 0.0, np.abs(got - given)))
-
-
-def _within(what: str, format: Format, given: Floats, got: Floats, exponent: int, bound: float) -> None:
-    """Hold normal numbers that stay finite to a relative error, in exact arithmetic."""
-    least, largest = float(np.finfo(np.float64).smallest_normal), float(np.finfo(np.float64).max)
-    if isinstance(format, FloatFormat):
-        with np.errstate(over="ignore"):
-            scaled = np.ldexp([format.min_normal, format.max_finite], -exponent)
-        least, largest = max(least, float(scaled[0])), min(largest, float(scaled[1]))
-    size = np.abs(given)
-    holds = np.ones(len(given), dtype=np.bool_)
-    for i in np.flatnonzero((size >= least) & (size <= largest) & np.isfinite(got)):
-        exact = Fraction(float(given[i]))
-        holds[i] = abs(Fraction(float(got[i])) - exact) <= Fraction(bound) * abs(exact)
-    _hold(f"{what} are within {bound} of a normal number", format, given, got, holds)
+def _checked(engine: Any, problem: Any, storage: Any, level: Any) -> tuple[Engine, Format]:
+    """Return an engine and a format, which may be given by their names; refuse what no law can be held to."""
+    executor = engine if isinstance(engine, Engine) else engines.get(engine)
+    if not isinstance(problem, Problem):
+        raise InputError(f"problem is {described(problem)}; give a cpms.engine.Problem of a graph")
+    chosen = format_of(storage)
+    if not isinstance(level, Level):
+        raise InputError(f"level is {described(level)}; give a cpms.Level")
+    if level != FLOAT64:
+        chosen.checked_read(level.read)
+        chosen.checked_read(level.write)
+    return executor, chosen
 
 
 def _prepared(
@@ -446,3 +317,7 @@ def _same_residual(name: str, problem: Problem, found: Sweep, x: Floats, allowed
             raise LawError(
                 f"engine {name} says {norm} of a full sweep is {given!r}; by the reference it is {recomputed!r}"
             )
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -13,10 +13,11 @@ import numpy.typing as npt
 from cpms import work_clock
 from cpms.errors import InputError, UnsupportedError
 from cpms.format import FP16, FloatFormat, Format
-from cpms.graph import Graph
+from cpms.graph import Graph, require_graph
 from cpms.near import nearest
 from cpms.precision import Level
-from cpms.scalars import real
+from cpms.real_arrays import doubles
+from cpms.scalars import described, real
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class Problem:
     damping : float
         Strictly between 0 and 1.
     teleport : ndarray of float64, shape (nodes,), optional
-        v, of sum 1; None is uniform.
+        v, of sum 1; None is uniform. One number, shape (1,), is that of every node.
     dangling : {"teleport", "uniform"}
         Where the mass of dangling nodes goes: w = v, or w uniform.
     """
@@ -58,8 +59,14 @@ class Problem:
         object.__setattr__(self, "damping", real("damping", self.damping))
         if not 0.0 < self.damping < 1.0:
             raise InputError(f"damping is {self.damping}; it must lie strictly between 0 and 1")
-        if self.dangling not in DANGLING_RULES:
-            raise InputError(f"dangling is {self.dangling!r}; it can be {' or '.join(map(repr, DANGLING_RULES))}")
+        require_graph(self.graph)
+        if not isinstance(self.dangling, str) or self.dangling not in DANGLING_RULES:
+            rules = " or ".join(map(repr, DANGLING_RULES))
+            raise InputError(f"dangling is {described(self.dangling)}; it can be {rules}")
+        if self.teleport is not None:
+            object.__setattr__(self, "teleport", doubles("teleport", self.teleport))
+            if self.teleport.shape not in ((self.graph.nodes,), (1,)):
+                raise InputError(f"teleport has shape {self.teleport.shape}; give one number a node, or one for all")
         if self.graph.weights is not None:
             sums = self.graph.out_weight
             wrong = np.flatnonzero((self.graph.out_degree > 0) & ~((sums >= _LEAST_SUM) & np.isfinite(sums)))
@@ -299,10 +306,11 @@ class Engine(ABC):
 
     def unsupported(self, problem: Problem, storage: Format, layout: str) -> str | None:  # noqa: ARG002
         """Return why the engine cannot do this, as a sentence; None if it can."""
-        if layout not in self.layouts:
+        if not isinstance(layout, str) or layout not in self.layouts:
             near = nearest(layout, self.layouts)
+            it = f"did you mean {near}? It" if near else "it"
             return (
-                f"engine {self.name} has no layout {layout!r}; {f'did you mean {near}? It' if near else 'it'} has "
+                f"engine {self.name} has no layout {described(layout)}; {it} has "
                 f"{', '.join(self.layouts)}; 'cpms engines' lists those of others"
             )
         if layout == "pattern" and problem.graph.weights is not None:

@@ -6,11 +6,12 @@ import re
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Literal, TypeAlias, cast, get_args
 
 from cpms.errors import InputError
 from cpms.near import nearest, unknown
-from cpms.scalars import whole
+from cpms.scalars import as_whole, described, is_iterable, shortened, whole
 
 Rounding: TypeAlias = Literal["zero", "nearest", "stochastic"]
 
@@ -60,21 +61,29 @@ class SegmentFormat:
     rounding: Rounding = "zero"
 
     def __post_init__(self) -> None:
-        if isinstance(self.widths, str | bytes) or not isinstance(self.widths, Iterable):
-            raise InputError(f"format {self.name!r} has segment widths {self.widths!r}; give a tuple such as (32, 32)")
-        object.__setattr__(self, "widths", tuple(whole("segment width", width) for width in self.widths))
+        _check_name(self.name)
+        if isinstance(self.widths, str | bytes) or not is_iterable(self.widths):
+            raise InputError(
+                f"format {described(self.name)} has segment widths {described(self.widths)}; "
+                "give a tuple such as (32, 32)"
+            )
+        widths = tuple(whole("segment width", width) for width in islice(self.widths, DOUBLE_BITS))
+        object.__setattr__(self, "widths", widths)
         if any(width not in (8, 16, 32, 64) for width in self.widths) or sum(self.widths) != DOUBLE_BITS:
             raise InputError(
-                f"format {self.name!r} has segment widths {self.widths}; they can be 8, 16, 32 or 64 bits "
-                "and must sum to 64"
+                f"format {described(self.name)} has segment widths {described(self.widths)}; they can be 8, 16, 32 "
+                "or 64 bits and must sum to 64"
             )
         if self.block is not None:
             object.__setattr__(self, "block", whole("block", self.block))
         if self.block is not None and self.block < 1:
-            raise InputError(f"format {self.name!r} has a block of {self.block} values; give 1 or more, or None")
-        if self.rounding not in ("zero", "nearest"):
             raise InputError(
-                f"format {self.name!r} rounds {self.rounding!r}; segments can round to 'zero' or 'nearest'"
+                f"format {described(self.name)} has a block of {self.block} values; give 1 or more, or None"
+            )
+        if not isinstance(self.rounding, str) or self.rounding not in ("zero", "nearest"):
+            raise InputError(
+                f"format {described(self.name)} rounds {described(self.rounding)}; "
+                "segments can round to 'zero' or 'nearest'"
             )
 
     @property
@@ -113,13 +122,16 @@ class SegmentFormat:
 
     def nbytes(self, length: int) -> int:
         """Bytes of an array of ``length`` values."""
-        return 8 * length
+        return 8 * _length(length)
 
     def checked_read(self, read: int | None) -> int:
         """Return ``read``, or all segments for None; refuse what the format does not have."""
-        count = self.segments if read is None else whole("segments", read)
+        count = self.segments if read is None else _count(read)
         if not 1 <= count <= self.segments:
-            raise InputError(f"{self.name} has {self.segments} segments; {read} of them cannot be read or written")
+            raise InputError(
+                f"{shortened(self.name)} has {self.segments} segment{'s' if self.segments > 1 else ''}; "
+                f"{described(count)} of them cannot be read or written"
+            )
         return count
 
 
@@ -160,19 +172,29 @@ class FloatFormat:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        _check_name(self.name)
+        if not isinstance(self.scaled, bool):
+            raise InputError(f"format {described(self.name)} has scaled={described(self.scaled)}; give True or False")
         for field in ("exponent_bits", "mantissa_bits", "seed"):
             object.__setattr__(self, field, whole(field, getattr(self, field)))
         if not 2 <= self.exponent_bits <= 11 or self.mantissa_bits < 1 or self.width not in (8, 16, 32):
             raise InputError(
-                f"format {self.name!r} has {self.exponent_bits} exponent and {self.mantissa_bits} mantissa "
+                f"format {described(self.name)} has {self.exponent_bits} exponent and {self.mantissa_bits} mantissa "
                 "bits; it needs 2 to 11 exponent bits, 1 or more mantissa bits, and 8, 16 or 32 with the sign"
             )
-        if self.rounding not in get_args(Rounding):
-            raise InputError(f"format {self.name!r} rounds {self.rounding!r}; it can be one of {get_args(Rounding)}")
+        if not isinstance(self.rounding, str) or self.rounding not in get_args(Rounding):
+            raise InputError(
+                f"format {described(self.name)} rounds {described(self.rounding)}; "
+                f"it can be one of {get_args(Rounding)}"
+            )
         if self.scaled and self.exponent_bits == DOUBLE_HEAD_BITS - 1:
-            raise InputError(f"format {self.name!r} has the range of float64 and takes no scale; leave 'scaled' out")
+            raise InputError(
+                f"format {described(self.name)} has the range of float64 and takes no scale; leave 'scaled' out"
+            )
         if not 0 <= self.seed < 2**DOUBLE_BITS:
-            raise InputError(f"format {self.name!r} has the seed {self.seed}; give an integer from 0 to 2**64 - 1")
+            raise InputError(
+                f"format {described(self.name)} has the seed {self.seed}; give an integer from 0 to 2**64 - 1"
+            )
 
     @property
     def width(self) -> int:
@@ -224,16 +246,37 @@ class FloatFormat:
 
     def nbytes(self, length: int) -> int:
         """Bytes of an array of ``length`` values."""
-        return self.width // 8 * length
+        return self.width // 8 * _length(length)
 
     def checked_read(self, read: int | None) -> int:
         """Return 1, the only level there is."""
-        if read not in (None, 1):
-            raise InputError(f"{self.name} is one segment; {read} of them cannot be read or written")
+        count = 1 if read is None else _count(read)
+        if count != 1:
+            raise InputError(
+                f"{shortened(self.name)} is one segment; {described(count)} of them cannot be read or written"
+            )
         return 1
 
 
 Format: TypeAlias = SegmentFormat | FloatFormat
+
+
+def _check_name(name: object) -> None:
+    if not isinstance(name, str):
+        raise InputError(f"the name of a format is {described(name)}; give text")
+
+
+def _count(read: object) -> int:
+    """Return a number of segments, however long a number it is: the caller says what is possible."""
+    count = as_whole(read)
+    return whole("segments", read) if count is None else count
+
+
+def _length(length: int) -> int:
+    count = whole("length", length)
+    if count < 0:
+        raise InputError(f"length is {count}; an array has 0 values or more")
+    return count
 
 
 def segment_format(name: str, *widths: int, planes: bool = False) -> SegmentFormat:
@@ -298,7 +341,7 @@ def format_named(name: str) -> Format:
     True
     """
     if not isinstance(name, str):
-        raise InputError(f"storage is {name!r}; give a format such as cpms.CPMS4, or the name of one")
+        raise InputError(f"storage is {described(name)}; give a format such as cpms.CPMS4, or the name of one")
     by_name = {known.name: known for known in NAMED}
     stem, suffixes = name, []
     while stem not in by_name and (match := re.fullmatch(r"(.+)-(planes|nearest|zero|stochastic|scaled)", stem)):
@@ -323,10 +366,10 @@ def _near(name: str, stem: str, known: Iterable[str]) -> str | None:
 
 
 def _spelled(stem: str) -> Format | None:
-    if match := re.fullmatch(r"seg(\d+(?:-\d+)*)", stem):
+    if match := re.fullmatch(r"seg(\d{1,2}(?:-\d{1,2})*)", stem, re.ASCII):
         widths = tuple(int(width) for width in match[1].split("-"))
         return segment_format(stem, *widths) if min(widths) else None
-    if match := re.fullmatch(r"e(\d+)m(\d+)", stem):
+    if match := re.fullmatch(r"e(\d{1,2})m(\d{1,2})", stem, re.ASCII):
         return FloatFormat(stem, int(match[1]), int(match[2]))
     return None
 

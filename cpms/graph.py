@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,8 +10,21 @@ import numpy as np
 import numpy.typing as npt
 
 from cpms.counting import occurrences
+from cpms.edge_arrays import (
+    LARGEST_ID,
+    Floats,
+    Ints,
+    check_arrays,
+    check_labels,
+    checked_weights,
+    distinct_names,
+    first_id_from,
+    ids_from,
+    names_of,
+    node_count,
+)
 from cpms.errors import InputError
-from cpms.scalars import require_real, whole
+from cpms.scalars import as_whole, described, shortened
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -21,18 +32,29 @@ if TYPE_CHECKING:
 
 Duplicates = Literal["keep", "drop", "sum"]
 SelfLoops = Literal["keep", "drop"]
-Ints = npt.NDArray[Any]
-Floats = npt.NDArray[np.float64]
-LARGEST_ID = 2**59 - 1
-"""Far beyond any memory, and safe to add to in int64."""
+
+__all__ = [
+    "LARGEST_ID",
+    "Duplicates",
+    "Floats",
+    "Graph",
+    "Ints",
+    "SelfLoops",
+    "distinct_names",
+    "read_only",
+    "require_graph",
+]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Graph:
     """Directed graph; the in-edges of node ``j`` are ``sources[indptr[j]:indptr[j + 1]]``.
 
-    Make one with `from_edges`, `from_scipy`, `from_networkx` or `cpms.load`; the constructor
-    trusts its arguments.
+    Make one with `from_edges`, `from_scipy`, `from_networkx` or `cpms.load`, which copy what they
+    are given. The constructor copies nothing: its arrays and the graph's share their memory, and of
+    what they hold it trusts all but types and lengths. Arrays of a graph are read-only, but for
+    `targets`, which is a new one at each call; an array given to the constructor can still be
+    written under its own name, and must not be while the graph is in use.
 
     Parameters
     ----------
@@ -70,6 +92,25 @@ class Graph:
     stand_in_for: str | None = field(default=None, kw_only=True)
     lower_triangle: bool = field(default=False, kw_only=True)
 
+    def __post_init__(self) -> None:
+        check_arrays(self.indptr, self.sources, self.weights, self.names)
+        check_labels(self.name, self.stand_in_for)
+        object.__setattr__(self, "first_id", first_id_from(self.first_id))
+        for part in fields(self):
+            value = getattr(self, part.name)
+            if isinstance(value, np.ndarray):
+                object.__setattr__(self, part.name, read_only(value))
+
+    def __repr__(self) -> str:
+        weighted = "" if self.weights is None else ", weighted"
+        return f"{type(self).__name__}({described(self.name)}: {self.nodes:,} nodes, {self.edges:,} edges{weighted})"
+
+    def _repr_html_(self) -> str:
+        """Return the graph as notebooks show it."""
+        from cpms.notebook import graph_html
+
+        return graph_html(self)
+
     @property
     def nodes(self) -> int:
         """Number of nodes."""
@@ -83,28 +124,28 @@ class Graph:
     @cached_property
     def out_degree(self) -> npt.NDArray[np.int64]:
         """Stored edges that leave each node, int64, shape (nodes,)."""
-        return occurrences(self.sources, self.nodes)
+        return read_only(occurrences(self.sources, self.nodes))
 
     @cached_property
     def in_degree(self) -> npt.NDArray[np.int64]:
         """Stored edges that enter each node, int64, shape (nodes,)."""
-        return np.diff(self.indptr)
+        return read_only(np.diff(self.indptr))
 
     @cached_property
     def out_weight(self) -> Floats:
         """Sum of the weights that leave each node, float64, shape (nodes,)."""
         if self.weights is None:
-            return self.out_degree.astype(np.float64)
+            return read_only(self.out_degree.astype(np.float64))
         from cpms.weight_sums import WeightSums
 
         sums = WeightSums(self.nodes)
         sums.add(self.sources, self.weights)
-        return sums.rounded()
+        return read_only(sums.rounded())
 
     @cached_property
     def dangling_nodes(self) -> npt.NDArray[np.int64]:
         """Nodes that no edge leaves (the set S), ascending."""
-        return np.flatnonzero(self.out_degree == 0)
+        return read_only(np.flatnonzero(self.out_degree == 0))
 
     @property
     def targets(self) -> Ints:
@@ -130,12 +171,14 @@ class Graph:
         >>> Graph.from_edges([1], [2], first_id=1).node_id(0)
         1
         """
-        if not 0 <= index < self.nodes:
-            raise InputError(f"there is no node at place {index}; {self.name} has places 0 to {self.nodes - 1}")
+        place = as_whole(index)
+        if place is None or not 0 <= place < self.nodes:
+            places = f"{shortened(self.name)} has places 0 to {self.nodes - 1}"
+            raise InputError(f"there is no node at place {described(index)}; {places}")
         if self.names is not None:
-            name = self.names[index]
+            name = self.names[place]
             return int(name) if isinstance(name, (int, np.integer)) else str(name)
-        return int(index) + self.first_id
+        return place + self.first_id
 
     def index_of(self, node: int | str) -> int:
         """Return the 0-based index of the node that the user calls ``node``.
@@ -145,17 +188,19 @@ class Graph:
         InputError
             If the graph has no such node.
         """
+        called = shortened(self.name)
         if self.names is not None:
-            wanted = _as_integer(node) if self.names.dtype.kind in "iu" else str(node)
-            matches = np.flatnonzero(np.equal(self.names, wanted)) if wanted is not None else np.empty(0)
+            wanted = _as_integer(node) if self.names.dtype.kind in "iu" else _as_text(node)
+            matches = np.empty(0) if wanted is None else np.flatnonzero(np.equal(self.names, wanted))
             if len(matches):
                 return int(matches[0])
-            raise InputError(f"node {node!r} is not in {self.name}; its ids look like {self.node_id(0)!r}")
+            look = f"its ids look like {described(self.node_id(0))}"
+            raise InputError(f"node {described(node)} is not in {called}; {look}")
         number = _as_integer(node)
         index = -1 if number is None else number - self.first_id
         if not 0 <= index < self.nodes:
             last = self.nodes - 1 + self.first_id
-            raise InputError(f"node {node!r} is not in {self.name}; its ids are {self.first_id} to {last}")
+            raise InputError(f"node {described(node)} is not in {called}; its ids are {self.first_id} to {last}")
         return index
 
     @classmethod
@@ -173,7 +218,7 @@ class Graph:
         names: npt.ArrayLike | None = None,
         stand_in_for: str | None = None,
     ) -> Graph:
-        """Build a graph from an edge list.
+        """Build a graph from an edge list, of which it keeps copies.
 
         Parameters
         ----------
@@ -199,32 +244,29 @@ class Graph:
         from cpms import compress
         from cpms.readers.memory import graph_bytes, require_memory
 
-        first_id = whole("first_id", first_id)
-        source_ids = _ids(sources, "sources", first_id)
-        target_ids = _ids(targets, "targets", first_id)
+        first_id = first_id_from(first_id)
+        source_ids = ids_from(sources, "sources", first_id)
+        target_ids = ids_from(targets, "targets", first_id)
         if len(source_ids) != len(target_ids):
             raise InputError(f"{len(source_ids)} sources but {len(target_ids)} targets; give one of each an edge")
-        count = _node_count(source_ids, target_ids, nodes, first_id)
+        count = node_count(source_ids, target_ids, nodes, first_id)
         advice = "number the nodes that occur from 0 on, as numpy.unique(…, return_inverse=True) does"
         require_memory(graph_bytes(count, 0, weighted=False), f"a graph of {count:,} nodes", advice)
         node_names = None if names is None else distinct_names(names, count)
-        edge_weights = None if weights is None else _checked_weights(weights, len(source_ids))
+        edge_weights = None if weights is None else checked_weights(weights, len(source_ids))
         dtype = np.int32 if count < 2**31 else np.int64
         edge = compress.by_target(
             source_ids.astype(dtype, copy=False), target_ids.astype(dtype, copy=False), edge_weights, count
         )
+        _check_choices(duplicates, self_loops)
         if self_loops == "drop":
             edge = compress.select(edge, ~compress.is_self_loop(edge))
-        elif self_loops != "keep":
-            raise InputError(f"self_loops is {self_loops!r}; it can be 'keep' or 'drop'")
         if duplicates == "sum":
             edge = compress.sum_duplicates(edge)
             if edge.weights is not None and not np.isfinite(edge.weights).all():
                 raise InputError("the weights of a repeated edge add up to infinity; scale them down")
         elif duplicates == "drop":
             edge = compress.select(edge, ~compress.is_duplicate(edge))
-        elif duplicates != "keep":
-            raise InputError(f"duplicates is {duplicates!r}; it can be 'keep', 'drop' or 'sum'")
         return cls(*edge, name, first_id, node_names, stand_in_for=stand_in_for)
 
     @classmethod
@@ -254,8 +296,8 @@ class Graph:
         if len(coordinates.shape) != 2 or coordinates.shape[0] != coordinates.shape[1]:
             raise InputError(f"the matrix has shape {coordinates.shape}; a graph needs a square one")
         nodes = coordinates.shape[0]
-        if weights not in ("auto", "ignore"):
-            raise InputError(f"weights is {weights!r}; it can be 'auto' or 'ignore'")
+        if not isinstance(weights, str) or weights not in ("auto", "ignore"):
+            raise InputError(f"weights is {described(weights)}; it can be 'auto' or 'ignore'")
         values = None if weights == "ignore" or coordinates.data.dtype == np.bool_ else coordinates.data
         return cls.from_edges(coordinates.row, coordinates.col, values, nodes=nodes, **options)
 
@@ -279,6 +321,11 @@ class Graph:
         """
         if not hasattr(graph, "to_directed"):
             raise InputError(f"the graph is a {type(graph).__name__}, not NetworkX's; give networkx.DiGraph(edges)")
+        try:
+            hash(weight)
+        except TypeError:
+            given = described(weight)
+            raise InputError(f"weight is {given}; give the name of an edge attribute, or None") from None
         index = {node: i for i, node in enumerate(graph)}
         edges = list(graph.to_directed(as_view=True).edges(data=True))
         weights = None
@@ -289,7 +336,7 @@ class Graph:
             np.array([index[t] for _, t, _ in edges], dtype=np.int64),
             weights,
             nodes=len(index),
-            names=_names_of(list(index)),
+            names=names_of(list(index)),
             **options,
         )
 
@@ -319,117 +366,37 @@ def require_graph(graph: Any) -> None:
         )
 
 
-def _as_integer(node: int | str) -> int | None:
-    try:
-        number = int(node)
-    except (ValueError, TypeError, OverflowError):
-        return None
-    return number if number == node or isinstance(node, str) else None
-
-
-def _names_of(nodes: list[Any]) -> npt.NDArray[Any] | None:
-    if nodes == list(range(len(nodes))):
-        return None
-    if all(isinstance(node, (int, np.integer)) and abs(int(node)) < 2**63 for node in nodes):
-        return np.array(nodes, dtype=np.int64)
-    return _as_texts(nodes)
-
-
-def _as_texts(names: Iterable[Any]) -> npt.NDArray[Any]:
-    texts = [str(name) for name in names]
-    array = np.empty(len(texts), dtype=object)
-    array[:] = texts
-    return array
-
-
-_MOST_NUMBER = np.uint64(2**63 - 1)
-"""Of a node's name that is kept as a number, as files keep them."""
-
-
-def distinct_names(names: npt.ArrayLike, nodes: int) -> npt.NDArray[Any]:
-    """Return the names of so many nodes as an array of integers or of texts, no two the same.
-
-    Raises
-    ------
-    InputError
-        If they are not one a node, or two nodes have the same.
+def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return a view of an array that cannot be written; whoever has the array itself still can.
 
     Examples
     --------
-    >>> distinct_names(["b.org", 7], 2).tolist()
-    ['b.org', '7']
+    >>> read_only(np.zeros(2)).flags.writeable
+    False
     """
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _check_choices(duplicates: Any, self_loops: Any) -> None:
+    if not isinstance(self_loops, str) or self_loops not in ("keep", "drop"):
+        raise InputError(f"self_loops is {described(self_loops)}; it can be 'keep' or 'drop'")
+    if not isinstance(duplicates, str) or duplicates not in ("keep", "drop", "sum"):
+        raise InputError(f"duplicates is {described(duplicates)}; it can be 'keep', 'drop' or 'sum'")
+
+
+def _as_integer(node: Any) -> int | None:
+    """Return a node's id as a number, also out of text; None for what is no id."""
     try:
-        array = np.asarray(names)
-    except ValueError as error:
-        raise InputError(f"names are no list: {error}; give one a node") from error
-    if array.ndim != 1:
-        raise InputError(f"names have {array.ndim} dimensions; give a list, one a node")
-    if len(array) != nodes:
-        raise InputError(f"{len(array)} names for {nodes} nodes; give one of each a node")
-    if array.dtype.kind not in "iuU" or (array.dtype == np.uint64 and (array > _MOST_NUMBER).any()):
-        array = _as_texts(array)
-    twice = _first_repeated(array)
-    if twice is not None:
-        raise InputError(f"two nodes are named {twice!r} (as a number or a text); give each a name of its own")
-    return array
-
-
-def _first_repeated(names: npt.NDArray[Any]) -> int | str | None:
-    if names.dtype.kind in "iu" and (names[1:] > names[:-1]).all():
-        return None
-    listed = names.tolist()
-    if len(set(listed)) == len(listed):
-        return None
-    (name, _), *_ = Counter(listed).most_common(1)
-    found: int | str = name
-    return found
-
-
-def _ids(values: npt.ArrayLike, what: str, first_id: int) -> Ints:
-    require_real(what, values)
-    try:
-        ids = np.asarray(values)
-    except ValueError as error:
-        raise InputError(f"{what} are no list of ids: {error}") from error
-    if ids.ndim != 1:
-        raise InputError(f"{what} have {ids.ndim} dimensions; give a list of ids")
-    if len(ids) == 0:
-        return np.zeros(0, dtype=np.int32)
-    if ids.dtype.kind not in "iu":
-        hint = "for names, give their places as integers and names=…" if ids.dtype.kind in "UO" else "convert them"
-        raise InputError(f"{what} are {ids.dtype}; node ids are integers below 2^59: {hint}")
-    if max(int(ids.max()), int(ids.max()) - first_id) > LARGEST_ID:
-        raise InputError(
-            f"{what} hold the id {ids.max()}; ids must be at most {LARGEST_ID}, counted from {min(0, first_id)}"
-        )
-    if ids.min() < first_id:
-        raise InputError(f"{what} hold the id {ids.min()}; the smallest possible is {first_id}")
-    return np.subtract(ids, first_id, dtype=np.int64) if first_id else ids
-
-
-def _node_count(sources: Ints, targets: Ints, nodes: int | None, first_id: int) -> int:
-    largest = max((int(ids.max()) for ids in (sources, targets) if len(ids)), default=-1)
-    count = largest + 1 if nodes is None else whole("nodes", nodes)
-    if count < 1:
-        raise InputError("the graph is empty; it needs at least one node")
-    if largest >= count:
-        raise InputError(f"an edge names node {largest + first_id}, but the last is {count - 1 + first_id}")
-    return count
-
-
-def _checked_weights(weights: npt.ArrayLike, edges: int) -> Floats:
-    require_real("weights", weights)
-    try:
-        given = np.asarray(weights)
-        values = given.astype(np.float64, copy=False) if given.dtype.kind in "biuf" else None
+        return int(node) if isinstance(node, str) else as_whole(node)
     except ValueError:
-        values = None
-    if values is None:
-        raise InputError("weights are no list of real numbers; give one an edge")
-    if values.shape != (edges,):
-        raise InputError(f"weights have shape {values.shape}; give one an edge, {edges}")
-    wrong = np.flatnonzero(~((values > 0) & np.isfinite(values)))
-    if len(wrong):
-        raise InputError(f"edge {wrong[0]} has weight {values[wrong[0]]}; weights must be positive and finite")
-    return values
+        return None
+
+
+def _as_text(node: Any) -> str | None:
+    """Return a node's id as the text that `from_networkx` gives it; None for what has none."""
+    try:
+        return str(node)
+    except Exception:  # noqa: BLE001 - objects of others raise anything, and so do numbers of 5,000 digits
+        return None

@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from cpms import threads
 from cpms.errors import InputError
-from cpms.scalars import require_real, whole
+from cpms.real_arrays import real_array
+from cpms.scalars import whole
 from cpms.segmented import on_device
 
 Values = npt.NDArray[np.float64] | npt.NDArray[np.float32]
@@ -71,11 +72,7 @@ def topk(values: npt.ArrayLike, k: int) -> Largest:
         from cpms.cuda import launch_topk
 
         return Largest(*launch_topk.topk(values, k))
-    require_real("values", values)
-    try:
-        given: Values = np.require(values, requirements=["C_CONTIGUOUS", "ALIGNED"])
-    except ValueError as error:
-        raise InputError(f"values are no list of numbers: {error}") from None
+    given: Values = np.require(real_array("values", values), requirements=["C_CONTIGUOUS", "ALIGNED"])
     k = checked(given, k)
     wide = k == 0 or len(given) < _FEW_VALUES or k * _VALUES_EACH > len(given)
     places = _by_partition(given, k) if wide else _by_reduction(given, k)

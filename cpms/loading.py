@@ -12,6 +12,7 @@ from cpms.errors import InputError
 from cpms.graph import Duplicates, Graph, SelfLoops
 from cpms.readers.assemble import apply
 from cpms.readers.options import Ids, ReadOptions, Symmetric, Weights
+from cpms.scalars import described
 
 
 def load(
@@ -77,8 +78,8 @@ def load(
     )
     try:
         text = os.fsdecode(source)
-    except TypeError:
-        raise InputError(f"source is {source!r}; give the path of a file, a name, or a generator") from None
+    except (TypeError, UnicodeError):
+        raise InputError(f"source is {described(source)}; give the path of a file, a name, or a generator") from None
     if readers.is_file(text):
         return readers.read(text, options)
     if isinstance(source, str):

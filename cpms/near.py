@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from cpms.scalars import described
+
 _LONGEST = 40
 _CUTOFF = 0.6
 _OTHER_WORDS = {
@@ -88,7 +90,7 @@ def unknown(what: str, given: object, possible: Iterable[str], more: str = "", *
     names = list(possible)
     near = near or nearest(given, names)
     it = f"did you mean {near}? It" if near else "it"
-    return f"{what} {given!r} is not known; {it} can be one of {', '.join(names)}{more}"
+    return f"{what} {described(given)} is not known; {it} can be one of {', '.join(names)}{more}"
 
 
 def _plain(name: str) -> str:

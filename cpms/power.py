@@ -10,7 +10,7 @@ from cpms import work_clock
 from cpms.engine import Floats, Operator, Sweep
 from cpms.errors import InputError
 from cpms.format import Format
-from cpms.precision import FLOAT64, Controller, Level
+from cpms.precision import FLOAT64, Controller, Level, checked_level
 from cpms.result import Status, Step
 from cpms.stopping import STALLED_ITERATIONS, Stopping
 
@@ -39,7 +39,7 @@ def power(
     Answers are what ``answer`` makes of an operator's vector and the segments written.
     """
     storage: Format = operator.storage
-    level, state = controller.init(storage)
+    level, state = checked_level(controller, controller.init(storage))
     x, out = operator.load(first), operator.empty()
     written = storage.segments
     if level == FLOAT64:
@@ -49,7 +49,7 @@ def power(
     l1: list[float] = []
     ahead: Callable[[], Sweep] | None = None
     began = work_clock.now()
-    _check_level(level, written)
+    _check_level(level, written, storage)
     while True:  # Line 4.
         under_way = ahead or operator.queue(x, out, level, len(history), stopping.norm)
         if under_way:
@@ -81,14 +81,14 @@ def power(
             status = None
         if status not in (None, Status.CONVERGED):
             return answer(operator, x, written), status, history
-        following, state = controller.update(state, change)
+        following, state = checked_level(controller, controller.update(state, change))
         if status is Status.CONVERGED:
             ranks = answer(operator, x, written)
             rises = following != level or controller.rises_later(state)
             falls = l1[-1] > 0.0 and (len(l1) < 2 or l1[-1] < l1[-2])
             if confirmed is None or confirmed(ranks) or not (rises or falls) or len(history) >= stopping.max_iterations:
                 return ranks, status, history
-        _check_level(following, written)
+        _check_level(following, written, storage)
         if following != level:
             ahead = None
         converts = following == FLOAT64 and level != FLOAT64
@@ -112,7 +112,9 @@ def _goes_on(history: list[Step], controller: Controller, state: Any, level: Lev
     falls = last / history[-2].residual if len(history) > 1 and history[-2].residual > 0.0 else _FALLS
     expected = _SURE * last * min(1.0, falls)
     ends = not stopping.iterations and expected < stopping.tol
-    return not ends and (controller.constant or controller.update(state, expected)[0] == level)
+    return not ends and (
+        controller.constant or checked_level(controller, controller.update(state, expected))[0] == level
+    )
 
 
 def _bits(level: Level, storage: Format) -> tuple[int, int]:
@@ -122,13 +124,18 @@ def _bits(level: Level, storage: Format) -> tuple[int, int]:
     return storage.bits(level.read), storage.bits(level.write)
 
 
-def _check_level(level: Level, written: int) -> None:
-    if not isinstance(level, Level):
-        raise InputError(f"the controller returned {level!r}; it must return a cpms.Level and a state")
+def _check_level(level: Level, written: int, storage: Format) -> None:
+    """Refuse a level that the format has no segments for, or that reads what has not been written."""
     if level == FLOAT64:
         return
     if not written:
         raise InputError(f"the controller asks for {level} after float64; what was converted stays float64")
+    if not (1 <= level.read <= storage.segments and 1 <= level.write <= storage.segments):
+        most = storage.segments
+        raise InputError(
+            f"the controller asks for {level}, but {storage.name} has {most} segment{'s' if most > 1 else ''}; "
+            f"let it return levels from Level(1, 1) to Level({most}, {most}), or Level(0, 0) for plain float64"
+        )
     if level.read > written:
         raise InputError(
             f"the controller reads {level.read} segments where only {written} were written; "

@@ -5,11 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
 
 from cpms.errors import InputError
-from cpms.format import Format
-from cpms.scalars import real, whole
+from cpms.format import Format, format_of
+from cpms.real_arrays import vector
+from cpms.scalars import described, real, whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +27,13 @@ class Level:
 
     read: int
     write: int
+
+    def __post_init__(self) -> None:
+        for field_name in ("read", "write"):
+            segments = whole(field_name, getattr(self, field_name))
+            if segments < 0:
+                raise InputError(f"{field_name} is {segments}; a level has 1 segment or more, or 0 for plain float64")
+            object.__setattr__(self, field_name, segments)
 
 
 FLOAT64 = Level(0, 0)
@@ -66,12 +76,41 @@ class Controller(ABC):
         >>> Threshold().replay(CPMS2, [0.5, 1e-5, 9e-6, 1e-6])[-3:]
         [Level(read=1, write=1), Level(read=1, write=2), Level(read=2, write=2)]
         """
-        level, state = self.init(storage)
+        level, state = checked_level(self, self.init(format_of(storage)))
         levels = [level]
-        for residual in residuals:
-            level, state = self.update(state, residual)
+        for residual in vector("residuals", residuals).tolist():
+            level, state = checked_level(self, self.update(state, residual))
             levels.append(level)
         return levels
+
+
+def checked_level(controller: Controller, returned: Any) -> tuple[Level, Any]:
+    """Return what a controller has returned; refuse what is no level and state.
+
+    Raises
+    ------
+    InputError
+
+    Examples
+    --------
+    >>> checked_level(Fixed(), (Level(1, 1), None))
+    (Level(read=1, write=1), None)
+    """
+    if not isinstance(returned, tuple | list) or len(returned) != 2 or not isinstance(returned[0], Level):
+        raise InputError(
+            f"{type(controller).__name__} returned {described(returned)}; "
+            "a controller must return a pair: a cpms.Level and a state"
+        )
+    return returned[0], returned[1]
+
+
+def _known(state: Any, kind: type[Any] | tuple[type[Any], ...], of: Controller) -> Any:
+    """Return a state that a controller is handed; refuse one that it cannot have returned."""
+    if not isinstance(state, kind):
+        raise InputError(
+            f"{type(of).__name__} is handed the state {described(state)}; hand it the one that init or update returned"
+        )
+    return state
 
 
 @dataclass(frozen=True)
@@ -90,13 +129,13 @@ class Fixed(Controller):
 
     def init(self, storage: Format) -> tuple[Level, Any]:
         """Return the one level there is."""
-        segments = storage.checked_read(self.read)
+        segments = format_of(storage).checked_read(self.read)
         level = Level(segments, segments)
         return level, level
 
     def update(self, state: Any, residual: float) -> tuple[Level, Any]:  # noqa: ARG002
         """Return the same level again."""
-        return state, state
+        return _known(state, Level, self), state
 
 
 @dataclass(frozen=True)
@@ -133,14 +172,17 @@ class Threshold(Controller):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "factor", real("factor", self.factor))
+        if not isinstance(self.stagnation, bool | np.bool_):
+            raise InputError(f"stagnation is {described(self.stagnation)}; it can be True or False")
 
     def init(self, storage: Format) -> tuple[Level, Any]:
         """Return the lowest level."""
         level = Level(1, 1)
-        return level, _Rising(storage, level)
+        return level, _Rising(format_of(storage), level)
 
     def update(self, state: Any, residual: float) -> tuple[Level, Any]:
         """Return the next level."""
+        state, residual = _known(state, _Rising, self), real("residual", residual)
         level = self._next(state, residual)
         return level, _Rising(state.storage, level, residual)
 
@@ -176,33 +218,42 @@ class Schedule(Controller):
 
     def __post_init__(self) -> None:
         if not isinstance(self.rises, Mapping):
-            raise InputError(f"schedule is {self.rises!r}; give segments by sweep, such as {{0: 1, 20: 2}}")
+            raise InputError(f"schedule is {described(self.rises)}; give segments by sweep, such as {{0: 1, 20: 2}}")
         rises = {whole("sweep", sweep): whole("segments", read) for sweep, read in self.rises.items()}
         object.__setattr__(self, "rises", rises)
         steps = sorted(rises)
         reads = [rises[step] for step in steps]
         if not steps or steps[0] != 0 or reads != sorted(reads):
-            raise InputError(f"schedule {dict(self.rises)} must begin at sweep 0 and never read fewer segments later")
+            raise InputError(f"schedule {described(rises)} must begin at sweep 0 and never read fewer segments later")
 
     def init(self, storage: Format) -> tuple[Level, Any]:
         """Return the level of sweep 0."""
         for read in self.rises.values():
-            storage.checked_read(read)
+            format_of(storage).checked_read(read)
         return self._level(0), 0
 
     def update(self, state: Any, residual: float) -> tuple[Level, Any]:  # noqa: ARG002
         """Return the level of the next sweep."""
-        return self._level(state + 1), state + 1
+        step = self._step(state) + 1
+        return self._level(step), step
 
     def rises_later(self, state: Any) -> bool:
         """Return whether a rise is yet to come."""
-        return bool(state < max(self.rises))
+        return self._step(state) < max(self.rises)
+
+    def _step(self, state: Any) -> int:
+        return max(0, int(_known(state, int, self)))
 
     def _level(self, step: int) -> Level:
         def read(at: int) -> int:
             return self.rises[max(rise for rise in self.rises if rise <= at)]
 
         return Level(read(step), read(step + 1))
+
+
+class _Within(NamedTuple):
+    storage: Format
+    inner: Any
 
 
 @dataclass(frozen=True)
@@ -213,22 +264,23 @@ class _Around(Controller):
 
     def __post_init__(self) -> None:
         if not isinstance(self.inner, Controller):
-            raise InputError(f"a controller wraps another, such as cpms.Threshold(), not {self.inner!r}")
+            raise InputError(f"a controller wraps another, such as cpms.Threshold(), not {described(self.inner)}")
 
     def init(self, storage: Format) -> tuple[Level, Any]:
         """Return the inner controller's first level, changed."""
-        level, state = self.inner.init(storage)
-        return self._changed(level, storage), (storage, state)
+        storage = format_of(storage)
+        level, state = checked_level(self.inner, self.inner.init(storage))
+        return self._changed(level, storage), _Within(storage, state)
 
     def update(self, state: Any, residual: float) -> tuple[Level, Any]:
         """Return the inner controller's next level, changed."""
-        storage, inner_state = state
-        level, inner_state = self.inner.update(inner_state, residual)
-        return self._changed(level, storage), (storage, inner_state)
+        storage, inner_state = _known(state, _Within, self)
+        level, inner_state = checked_level(self.inner, self.inner.update(inner_state, residual))
+        return self._changed(level, storage), _Within(storage, inner_state)
 
     def rises_later(self, state: Any) -> bool:
         """Return what the inner controller says."""
-        return self.inner.rises_later(state[1])
+        return self.inner.rises_later(_known(state, _Within, self).inner)
 
     @abstractmethod
     def _changed(self, level: Level, storage: Format) -> Level:
@@ -237,7 +289,7 @@ class _Around(Controller):
 
 @dataclass(frozen=True)
 class WriteAhead(_Around):
-    """Wrap a controller so that each sweep writes ``by`` segments more than it reads.
+    """Wrap a controller so that each sweep writes ``by`` segments more than it reads, as far as there are any.
 
     The authors' program did so, by one; their timings include those bytes.
 
@@ -249,6 +301,12 @@ class WriteAhead(_Around):
     """
 
     by: int = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "by", whole("by", self.by))
+        if self.by < 0:
+            raise InputError(f"by is {self.by}; a sweep writes 0 segments or more besides those it reads")
 
     def _changed(self, level: Level, storage: Format) -> Level:
         if level == FLOAT64:

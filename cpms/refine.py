@@ -28,160 +28,45 @@ then goes down to the tolerance, whatever Q is (``kernels/cuda/carry.cuh``; `Ref
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from cpms import work_clock
 from cpms.engine import Floats, Refinement, Round
-from cpms.errors import InputError
 from cpms.extrapolation import DEPTH
-from cpms.format import FP16, FP32, FP64, FloatFormat, Format, format_of
 from cpms.low_until import low_limit
 from cpms.precision import FLOAT64, Level
-from cpms.quantising import quantiser
+from cpms.refine_policies import (
+    NO_PROGRESS,
+    AdaptiveGain,
+    FixedGain,
+    Plan,
+    Refining,
+    checked_plan,
+    default_gain,
+    default_policy,
+    storage_planned,
+)
 from cpms.result import Status, Step
-from cpms.scalars import real
 from cpms.stopping import STALLED_ITERATIONS, Stopping
 
-_NOISE = 3.0
-"""How many times what low sweeps promised a residual may be before that counts as noise."""
-_NO_PROGRESS = 0.5
+__all__ = [
+    "AdaptiveGain",
+    "FixedGain",
+    "Log",
+    "Plan",
+    "Planning",
+    "Refining",
+    "at_once",
+    "default_gain",
+    "default_policy",
+    "read",
+    "refine",
+    "storage_planned",
+]
+
 _LOW = Level(1, 1)
 _STALLED_ROUNDS = 6
-_FEWEST_FULL = 8
-"""Full sweeps after low ones that failed in the last format, where those before had not."""
-_LEAST_GAIN = 8e-6
-
-
-@dataclass(frozen=True)
-class Plan:
-    """How the low sweeps of a round go: format Q, and the factor by which they shrink the residual.
-
-    Without ``storage`` there are none: rounds are full sweeps. A format of segments stands for its first one, and a
-    name for its format.
-    """
-
-    storage: FloatFormat | None
-    gain: float
-
-    def __post_init__(self) -> None:
-        if self.storage is not None:
-            object.__setattr__(self, "storage", quantiser(format_of(self.storage)))
-        object.__setattr__(self, "gain", real("gain", self.gain))
-        if not 0.0 < self.gain <= 1.0:
-            raise InputError(f"gain is {self.gain}; it must lie above 0 and be at most 1")
-
-
-class Refining(ABC):
-    """Policy that plans rounds from residuals; state is returned, not kept."""
-
-    trust: float = _NOISE
-    """The plan stays as long as a full sweep finds at most so many times what low sweeps promised."""
-    adapts: bool = False
-    """Whether rounds may go below the gain that is planned where rounding loses nothing; see `Refinement.carries`."""
-
-    @abstractmethod
-    def init(self) -> tuple[Plan, Any]:
-        """Return the first plan and a state."""
-
-    @abstractmethod
-    def update(self, state: Any, promised: float, found: float) -> tuple[Plan, Any]:
-        """Return the next plan, after low sweeps promised one ||r||_1 and the full sweep found another.
-
-        Both are shares of what the round before had found; ``promised`` is 1 where no low sweeps ran. It is 0 where
-        rounding held them; and where a round was cut short that had not halved the residual, which is said at once:
-        ``found`` is what low sweeps found last.
-        """
-
-
-@dataclass(frozen=True)
-class FixedGain(Refining):
-    """One format and one gain throughout; the gain is `default_gain` unless given.
-
-    Examples
-    --------
-    >>> FixedGain(FP16, 1e-2).init()[0].gain
-    0.01
-    """
-
-    storage: FloatFormat
-    gain: float | None = None
-    trust = math.inf
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "storage", quantiser(format_of(self.storage)))
-
-    def init(self) -> tuple[Plan, Any]:
-        """Return the one plan there is."""
-        plan = Plan(self.storage, default_gain(self.storage) if self.gain is None else self.gain)
-        return plan, plan
-
-    def update(self, state: Any, promised: float, found: float) -> tuple[Plan, Any]:  # noqa: ARG002
-        """Return the same plan again."""
-        return state, state
-
-
-class _Place(NamedTuple):
-    """Where an adaptive policy stands: how often the last format failed on end, and how many full sweeps are left."""
-
-    step: int
-    plan: Plan
-    failed: int = 0
-    full: int = 0
-
-
-@dataclass(frozen=True)
-class AdaptiveGain(Refining):
-    """Begin with the first format at its default gain; ask for less, or for more bits, where noise shows.
-
-    A residual above what the low sweeps promised is rounding noise: the next rounds ask only for what
-    was reached. Where a round does not even halve the residual, the next format has its turn. After
-    the last one come some full sweeps, twice as many each time that it fails again.
-
-    Examples
-    --------
-    >>> from cpms.format import E5M2
-    >>> policy = AdaptiveGain((E5M2, FP16))
-    >>> plan, state = policy.init()
-    >>> policy.update(state, promised=0.2, found=0.9)[0].storage.name
-    'fp16'
-    """
-
-    ladder: tuple[FloatFormat, ...]
-    adapts = True
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.ladder, tuple | list) or not self.ladder:
-            raise InputError(f"ladder is {self.ladder!r}; give one format or more, such as (cpms.FP16, cpms.FP32)")
-        object.__setattr__(self, "ladder", tuple(quantiser(format_of(storage)) for storage in self.ladder))
-
-    def init(self) -> tuple[Plan, Any]:
-        """Return the first format's plan."""
-        return _of(self._begun(0))
-
-    def update(self, state: Any, promised: float, found: float) -> tuple[Plan, Any]:
-        """Return the plan for the next round."""
-        place: _Place = state
-        plan = place.plan
-        if plan.storage is None:
-            left = place.full - 1
-            return _of(place._replace(full=left) if left else self._begun(place.step)._replace(failed=place.failed))
-        if found <= _NOISE * promised:
-            return _of(place._replace(failed=0) if found <= _NO_PROGRESS else place)
-        if found <= _NO_PROGRESS:
-            return _of(place._replace(plan=Plan(plan.storage, max(plan.gain, found))))
-        if place.step + 1 < len(self.ladder):
-            return _of(self._begun(place.step + 1))
-        return _of(_Place(place.step, Plan(None, 1.0), place.failed + 1, _FEWEST_FULL << place.failed))
-
-    def _begun(self, step: int) -> _Place:
-        return _Place(step, Plan(self.ladder[step], default_gain(self.ladder[step])))
-
-
-def _of(place: _Place) -> tuple[Plan, _Place]:
-    return place.plan, place
 
 
 class Planning:
@@ -195,7 +80,7 @@ class Planning:
 
     def __init__(self, policy: Refining, damping: float) -> None:
         self._policy, self._damping = policy, damping
-        self.plan, self._state = _checked(policy, policy.init())
+        self.plan, self._state = checked_plan(policy, policy.init())
         self._promised, self._before = 1.0, math.inf
         self._behind, self._cut = self.plan, 0
         self._l1: list[float] = []
@@ -219,7 +104,7 @@ class Planning:
         return len(self._l1) < 2 or self._l1[-1] < self._l1[-2]
 
     def _next(self, promised: float, found: float) -> tuple[Plan, Any]:
-        return _checked(self._policy, self._policy.update(self._state, promised, found))
+        return checked_plan(self._policy, self._policy.update(self._state, promised, found))
 
     def _look_at(self, made: Round, plan: Plan) -> None:
         """Plan the next round after one that went by this plan.
@@ -234,71 +119,10 @@ class Planning:
             self.plan, self._state = self._next(0.0 if held else self._promised, found)
         self._promised, self._before, self._behind = made.low[-1] / l1 if made.low and l1 > 0.0 else 1.0, l1, plan
         self._cut = len(made.low) if len(made.low) >= low_limit(plan.gain, self._damping) else 0
-        if self.plan == plan and self._cut and self._promised > _NO_PROGRESS:
+        if self.plan == plan and self._cut and self._promised > NO_PROGRESS:
             wider, state = self._next(0.0, self._promised)
             if wider.storage is not None:  # Whether low sweeps are of no use at all, a full one has to say.
                 self.plan, self._state = wider, state
-
-
-def _checked(policy: Refining, planned: Any) -> tuple[Plan, Any]:
-    """Return what a policy has planned; refuse what is no plan and state."""
-    if not isinstance(planned, tuple) or len(planned) != 2 or not isinstance(planned[0], Plan):
-        raise InputError(f"{type(policy).__name__} planned {planned!r}; it must return a cpms.refine.Plan and a state")
-    return planned
-
-
-def default_gain(storage: FloatFormat) -> float:
-    """Return the share of the residual down to which low sweeps in a format pay.
-
-    Fewer bits make more noise, so less can be asked of them between two full sweeps: the values, 0.2 u^1.08 for a unit
-    roundoff of u / 8, are the least that cost no more low sweeps on web, road, mesh and random graphs. Below 8e-6 the
-    float32 of what is added to x would have the last word.
-
-    Examples
-    --------
-    >>> from cpms.format import BF16, E5M2
-    >>> [f"{default_gain(storage):.1g}" for storage in (E5M2, BF16, FP16, FP32)]
-    ['0.2', '0.005', '0.0005', '8e-06']
-    """
-    return max(_LEAST_GAIN, float(0.2 * min(1.0, 8.0 * storage.unit_roundoff()) ** 1.08))
-
-
-def default_policy(storage: Format) -> Refining:
-    """Return the adaptive policy that begins with a format and widens it up to 32 bits.
-
-    Examples
-    --------
-    >>> from cpms.format import E5M2
-    >>> [q.name for q in default_policy(FP16).ladder], [q.name for q in default_policy(E5M2).ladder]
-    (['fp16', 'fp32'], ['e5m2', 'fp16', 'fp32'])
-    """
-    first = quantiser(storage)
-    return AdaptiveGain((first, *(wider for wider in (FP16, FP32) if wider.width > first.width)))
-
-
-def storage_planned(policy: Refining | None, given: Format | None, otherwise: Format) -> Format:
-    """Return the format with which a policy begins, as it was asked for; without one what was given, or else another.
-
-    Raises
-    ------
-    InputError
-        If another one was asked for.
-
-    Examples
-    --------
-    >>> storage_planned(FixedGain(FP16), None, FP32).name, storage_planned(None, None, FP32).name
-    ('fp16', 'fp32')
-    """
-    if policy is None:
-        return given or otherwise
-    plan, _ = _checked(policy, policy.init())
-    if given is None:
-        return plan.storage or FP64
-    if plan.storage is not None and plan.storage != quantiser(given):
-        raise InputError(
-            f"storage is {given.name}, but the policy begins with {plan.storage.name}; leave storage out, or give that"
-        )
-    return given
 
 
 def read(operator: Refinement) -> Floats:
@@ -445,3 +269,7 @@ def _status_after(l1: list[float], found: Round, plan: Plan, stopping: Stopping,
     rounds = STALLED_ITERATIONS if plan.storage is None else _STALLED_ROUNDS
     stalled = len(l1) > rounds and min(l1[-rounds:]) >= min(l1[:-rounds])
     return Status.STAGNATED if stalled else None
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

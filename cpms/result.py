@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,6 +13,7 @@ import numpy.typing as npt
 from cpms.graph import Graph
 from cpms.precision import Level
 from cpms.roundoff import error_bound
+from cpms.scalars import described, shortened
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,7 +42,7 @@ class Step(NamedTuple):
     seconds: float
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Result:
     """Ranks and how they came about.
 
@@ -77,10 +78,10 @@ class Result:
     (True, [(0, 0.3333333333333333)])
     """
 
-    graph: Graph = field(repr=False)
-    ranks: npt.NDArray[np.float64] = field(repr=False)
+    graph: Graph
+    ranks: npt.NDArray[np.float64]
     status: Status
-    history: tuple[Step, ...] = field(repr=False)
+    history: tuple[Step, ...]
     method: str
     storage: str
     layout: str
@@ -95,8 +96,19 @@ class Result:
     solve_s: float
     certify_s: float
     matrix_bytes: int
-    device_ranks: Any | None = field(default=None, repr=False)
+    device_ranks: Any | None = None
     compile_s: float = 0.0
+
+    def __repr__(self) -> str:
+        ended = f"{self.status.name} after {self.iterations} iterations, residual {self.residual_l1:.3g}"
+        how = f"{self.method} in {shortened(self.storage)} on {self.engine}"
+        return f"Result({described(self.graph.name)}: {ended}; {how})"
+
+    def _repr_html_(self) -> str:
+        """Return the result as notebooks show it: how the solve went, and the highest ranks."""
+        from cpms.notebook import result_html
+
+        return result_html(self)
 
     @property
     def converged(self) -> bool:

@@ -4,11 +4,46 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from cpms.errors import InputError
+
+_LONGEST = 60
+"""Characters of what was given that an error repeats."""
+_MOST_BITS = 64
+
+
+def described(value: Any) -> str:
+    """Return what a user gave in the words of an error: short, on one line, whatever it is.
+
+    Examples
+    --------
+    >>> described("x"), described(10**5000), len(described([0] * 100))
+    ("'x'", 'a whole number of about 5,001 digits', 62)
+    """
+    if isinstance(value, int) and value.bit_length() > 4 * _LONGEST:
+        return f"a whole number of about {int(value.bit_length() * math.log10(2)) + 1:,} digits"
+    try:
+        text = " ".join(repr(value).split())
+    except Exception:  # noqa: BLE001 - objects of others, and long numbers inside of lists, raise anything here
+        return f"an object of type {type(value).__name__}"
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST].rstrip()} …"
+
+
+def shortened(text: str) -> str:
+    """Return a text for the middle of a sentence: its beginning, if it is long, on one line, controls as escapes.
+
+    Examples
+    --------
+    >>> shortened("web-Google"), len(shortened("x" * 5000))
+    ('web-Google', 62)
+    """
+    line = " ".join(text[: 2 * _LONGEST].split())
+    line = "".join(mark if mark.isprintable() else repr(mark)[1:-1] for mark in line)
+    return line if len(line) <= _LONGEST else f"{line[:_LONGEST].rstrip()} …"
 
 
 def real(name: str, value: Any) -> float:
@@ -17,7 +52,7 @@ def real(name: str, value: Any) -> float:
     Raises
     ------
     InputError
-        If it is no number.
+        If it is no real number, or one that float64 has no room for.
 
     Examples
     --------
@@ -25,12 +60,18 @@ def real(name: str, value: Any) -> float:
     >>> real("damping", Fraction(1, 4))
     0.25
     """
-    if not isinstance(value, str | bytes | bool | np.bool_):
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value[()]
+    apart = isinstance(value, str | bytes | bytearray | bool | np.ndarray | complex)
+    if not apart and (not isinstance(value, np.generic) or value.dtype.kind in "iuf"):
         try:
-            return float(value)
-        except (TypeError, ValueError, OverflowError):
+            with np.errstate(over="ignore"):
+                return float(value)
+        except OverflowError:
+            raise InputError(f"{name} is {described(value)}; it must be a number that fits float64") from None
+        except Exception:  # noqa: BLE001, S110 - objects of others raise anything
             pass
-    raise InputError(f"{name} is {value!r}; it must be a number")
+    raise InputError(f"{name} is {described(value)}; it must be a number")
 
 
 def whole(name: str, value: Any) -> int:
@@ -39,21 +80,48 @@ def whole(name: str, value: Any) -> int:
     Raises
     ------
     InputError
-        If it is no whole number.
+        If it is no whole number, or has more than 64 bits.
 
     Examples
     --------
     >>> whole("max_iterations", np.int16(7)), whole("max_iterations", 1e3)
     (7, 1000)
     """
-    if isinstance(value, float | np.floating) and value.is_integer():
-        return int(value)
-    if not isinstance(value, bool | np.bool_):
-        try:
-            return operator.index(value)
-        except TypeError:
-            pass
-    raise InputError(f"{name} is {value!r}; it must be a whole number")
+    number = as_whole(value)
+    if number is None:
+        raise InputError(f"{name} is {described(value)}; it must be a whole number")
+    if number.bit_length() > _MOST_BITS:
+        raise InputError(f"{name} is {described(value)}; it must be a whole number of at most {_MOST_BITS} bits")
+    return number
+
+
+def as_whole(value: Any) -> int | None:
+    """Return a whole number as an int, of whatever type it is and however long; None for all else.
+
+    Examples
+    --------
+    >>> as_whole(np.float32(3.0)), as_whole(3.5), as_whole(True), as_whole("3")
+    (3, None, None, None)
+    """
+    if isinstance(value, float | np.floating):
+        return int(value) if value.is_integer() else None
+    if isinstance(value, bool | np.bool_ | np.timedelta64 | np.datetime64):
+        return None
+    try:
+        return operator.index(value)
+    except Exception:  # noqa: BLE001 - objects of others raise anything
+        return None
+
+
+def is_iterable(values: Any) -> bool:
+    """Return whether values can be gone through; arrays of no dimension seem to be, and cannot.
+
+    Examples
+    --------
+    >>> is_iterable([1]), is_iterable(np.array(1))
+    (True, False)
+    """
+    return isinstance(values, Iterable) and getattr(values, "ndim", 1) != 0
 
 
 def require_real(name: str, values: Any) -> None:
@@ -65,7 +133,7 @@ def require_real(name: str, values: Any) -> None:
     """
     if isinstance(values, np.ma.MaskedArray):
         raise InputError(f"{name} is a masked array; say what masked values count: .filled(0.0)")
-    if isinstance(values, np.ndarray) and values.dtype.kind == "c":
+    if isinstance(values, np.ndarray | np.generic) and values.dtype.kind == "c":
         raise InputError(f"{name} holds complex numbers; give real ones")
 
 

@@ -5,28 +5,33 @@ NumPy arrays are worked on here, CuPy arrays and other device memory in `cpms.cu
 
 from __future__ import annotations
 
-import ctypes
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from cpms import threads
 from cpms.errors import InputError
 from cpms.format import DOUBLE_BITS, DOUBLE_HEAD_BITS, FloatFormat, Format, SegmentFormat, format_of
-from cpms.scalars import require_real
+from cpms.real_arrays import Floats, rounded_to_odd, vector
+from cpms.scalars import described, require_real, shortened, whole
+from cpms.segment_layout import (
+    blocks_to_planes,
+    buffered,
+    converted_apart,
+    pack,
+    planes_to_blocks,
+    read_segments,
+    times_power_of_two,
+    unpack,
+    write_segments,
+)
 
-Floats = npt.NDArray[np.float64]
-
-BUFFERED = 16384
-"""Values that conversion in place buffers: 128 KiB, which stays in a core's cache."""
-_STRETCH = 1 << 16
 _DLPACK_CUDA = 2
-ROUNDING_MODES = {"zero": 0, "nearest": 1, "stochastic": 2}
+_MOST_EXPONENT = 1 << 12
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SegmentedArray:
     """Values in a storage format.
 
@@ -54,6 +59,28 @@ class SegmentedArray:
     length: int
     format: Format
     exponent: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "format", format_of(self.format))
+        object.__setattr__(self, "length", whole("length", self.length))
+        object.__setattr__(self, "exponent", whole("exponent", self.exponent))
+        bytes_there = self.memory.nbytes if on_device(self.memory) else _bytes_of(self.memory)
+        if self.length < 0 or bytes_there != self.nbytes:
+            raise InputError(
+                f"memory holds {bytes_there} bytes; {self.length:,} values of {shortened(self.format.name)} take "
+                f"{self.nbytes:,}; cpms.encode makes both"
+            )
+        if abs(self.exponent) > _MOST_EXPONENT:
+            raise InputError(f"exponent is {self.exponent}; it must be from -{_MOST_EXPONENT} to {_MOST_EXPONENT}")
+
+    def __repr__(self) -> str:
+        return f"SegmentedArray({self.length:,} values of {shortened(self.format.name)}, {self.nbytes:,} bytes)"
+
+    def _repr_html_(self) -> str:
+        """Return the array as notebooks show it: how it is stored."""
+        from cpms.notebook import array_html
+
+        return array_html(self)
 
     def __len__(self) -> int:
         return self.length
@@ -83,18 +110,12 @@ class SegmentedArray:
         if on_device(self.memory):
             decoded: Floats = _device().decode(self, read)
             return decoded
-        from cpms import segment_kernels
-
-        self.format.checked_read(read)
+        segments = self.format.checked_read(read)
         values = np.empty(self.length)
         if isinstance(self.format, FloatFormat):
-            split = self.format.exponent_bits, self.format.mantissa_bits
-            threads.each(
-                lambda part: segment_kernels.unpack_floats(self.units, values, *split, *part),
-                threads.stretches(self.length, at_least=_STRETCH, parts=64),
-            )
-            return _times_power_of_two(values, -self.exponent)
-        _decode(self.units, values.view(np.uint64), self.format, self.format.checked_read(read))
+            unpack(self.units, values, self.format)
+            return times_power_of_two(values, -self.exponent)
+        read_segments(self.units, values.view(np.uint64), self.format, segments)
         return values
 
     def write(self, values: npt.ArrayLike, *, segments: int | None = None) -> None:
@@ -105,19 +126,25 @@ class SegmentedArray:
         values : array_like of float64, shape (length,)
         segments : int, optional
             Segments to write (all by default). The format's rounding decides what happens to the
-            bits that do not fit; a scaled array keeps its exponent.
+            bits that do not fit, of long doubles and 64-bit integers too, which are rounded once; a scaled
+            array keeps its exponent.
+
+        Raises
+        ------
+        InputError
+            If the values are not so many numbers, or the format does not have that many segments.
         """
         if on_device(self.memory):
             _device().write(self, values, segments=segments)
             return
-        given = _doubles(values)
+        written = self.format.checked_read(segments)
+        given = _to_be_rounded(values, self.format, written)
         if given.shape != (self.length,):
             raise InputError(f"the array holds {self.length} values; {given.shape} cannot be written into it")
-        written = self.format.checked_read(segments)
         if isinstance(self.format, FloatFormat):
-            _pack(given, self.units, self.format, self.exponent)
+            pack(given, self.units, self.format, self.exponent)
         else:
-            _encode(given.view(np.uint64), self.units, self.format, written)
+            write_segments(given.view(np.uint64), self.units, self.format, written)
 
     def restore_inplace(self) -> Floats:
         """Turn the memory back into float64, in place, and return it as such.
@@ -142,10 +169,10 @@ class SegmentedArray:
         if on_device(self.memory):
             restored: Floats = _device().restore_inplace(self)
             return restored
-        for part, large in _converted_apart(self.memory.view(np.uint64), self.format):
+        for part, large in converted_apart(self.memory.view(np.uint64), self.format):
             if large:
-                _planes_to_blocks(part, self.format)
-            _decode(part.view(f"uint{self.format.unit}"), part, _buffered(self.format), self.format.segments)
+                planes_to_blocks(part, self.format)
+            read_segments(part.view(f"uint{self.format.unit}"), part, buffered(self.format), self.format.segments)
         return self.memory.view(np.float64)
 
 
@@ -154,7 +181,9 @@ def encode(values: npt.ArrayLike, format: Format | str, *, segments: int | None 
 
     Parameters
     ----------
-    values : array_like of float64, shape (n,)
+    values : array_like of real numbers, shape (n,)
+        Read as float64. Of those that float64 cannot hold, long doubles and integers from 2**53 on, the
+        format's own rounding is the only one where it keeps fewer bits than float64.
     format : SegmentFormat, FloatFormat or str
         Or its name.
     segments : int, optional
@@ -168,7 +197,7 @@ def encode(values: npt.ArrayLike, format: Format | str, *, segments: int | None 
     Raises
     ------
     InputError
-        If the values have more than one dimension or cannot be read as float64.
+        If the values have other than one dimension, or are no real numbers: dates, text, None, complex numbers.
 
     Examples
     --------
@@ -180,7 +209,7 @@ def encode(values: npt.ArrayLike, format: Format | str, *, segments: int | None 
     if on_device(values):
         encoded: SegmentedArray = _device().encode(values, format, segments=segments)
         return encoded
-    given = _doubles(values)
+    given = _to_be_rounded(values, format, format.checked_read(segments))
     exponent = shared_exponent(given, format) if isinstance(format, FloatFormat) and format.scaled else 0
     memory = np.zeros(format.nbytes(len(given)), dtype=np.uint8)
     stored = SegmentedArray(memory, len(given), format, exponent)
@@ -223,10 +252,10 @@ def convert_inplace(values: Floats, format: SegmentFormat | str) -> SegmentedArr
         raise InputError("conversion in place needs a one-dimensional NumPy array of float64")
     if not values.flags.c_contiguous or not values.flags.writeable:
         raise InputError("conversion in place needs a contiguous, writable array; copy it first")
-    for part, large in _converted_apart(values.view(np.uint64), chosen):
-        _encode(part, part.view(f"uint{chosen.unit}"), _buffered(chosen), chosen.segments)
+    for part, large in converted_apart(values.view(np.uint64), chosen):
+        write_segments(part, part.view(f"uint{chosen.unit}"), buffered(chosen), chosen.segments)
         if large:
-            _blocks_to_planes(part, chosen)
+            blocks_to_planes(part, chosen)
     return SegmentedArray(values.view(np.uint8), len(values), chosen)
 
 
@@ -267,150 +296,18 @@ def _device() -> Any:
     return segmented
 
 
-def _doubles(values: npt.ArrayLike) -> Floats:
-    require_real("values", values)
-    try:
-        given = np.ascontiguousarray(values, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"values must be numbers that fit float64: {error}") from None
-    if np.ndim(values) != 1:
-        raise InputError(f"values have {np.ndim(values)} dimensions; give one")
-    return given
+def _bytes_of(memory: Any) -> int:
+    if not isinstance(memory, np.ndarray) or memory.dtype != np.uint8 or memory.ndim != 1:
+        raise InputError(f"memory is {described(memory)}; it must be a one-dimensional array of uint8")
+    return int(memory.nbytes)
 
 
-def _pieces(format: SegmentFormat) -> npt.NDArray[np.int64]:
-    return np.array([width // format.unit for width in format.widths], dtype=np.int64)
-
-
-def _block(format: SegmentFormat, length: int) -> int:
-    return max(1, length if format.block is None else min(format.block, length))
-
-
-def _buffered(format: SegmentFormat) -> SegmentFormat:
-    """Return the format with its blocks cut to what conversion in place buffers."""
-    if format.block is not None and format.block <= BUFFERED:
-        return format
-    return SegmentFormat(format.name, format.widths, BUFFERED, format.rounding)
-
-
-def _converted_apart(bits: npt.NDArray[np.uint64], format: SegmentFormat) -> list[tuple[npt.NDArray[np.uint64], bool]]:
-    """Return each block that is too large for the buffer, and True; or all of the array, and False."""
-    block = _block(format, len(bits))
-    if block <= BUFFERED or format.segments == 1:
-        return [(bits, False)]
-    return [(bits[begin : begin + block], True) for begin in range(0, len(bits), block)]
-
-
-def _encode(bits: npt.NDArray[np.uint64], units: npt.NDArray[Any], format: SegmentFormat, written: int) -> None:
-    from cpms import segment_kernels
-
+def _to_be_rounded(values: Any, format: Format, written: int) -> Floats:
+    """Return values as float64 which the format rounds as it would have rounded the values themselves."""
+    if isinstance(format, FloatFormat):
+        return rounded_to_odd("values", values, overflows=format.rounding != "zero")
     kept = format.bits(written)
-    rounds = format.rounding == "nearest" and DOUBLE_HEAD_BITS <= kept < DOUBLE_BITS
-    dropped = DOUBLE_BITS - kept if rounds else 0
-    block, pieces = _block(format, len(bits)), _pieces(format)
-    if block <= BUFFERED:
-        threads.each(
-            lambda part: segment_kernels.encode_blocks(bits, units, pieces, written, dropped, block, *part),
-            _block_stretches(len(bits), block),
-        )
-        return
-    for begin in range(0, len(bits), block):
-        size = min(block, len(bits) - begin)
-        threads.each(
-            lambda part, begin=begin, size=size: segment_kernels.encode_stretch(  # type: ignore[misc]
-                bits, units, pieces, written, dropped, begin, size, begin + part[0], begin + part[1]
-            ),
-            threads.stretches(size, at_least=_STRETCH, parts=64),
-        )
-
-
-def _decode(units: npt.NDArray[Any], bits: npt.NDArray[np.uint64], format: SegmentFormat, read: int) -> None:
-    from cpms import segment_kernels
-
-    block, pieces = _block(format, len(bits)), _pieces(format)
-    if block <= BUFFERED:
-        threads.each(
-            lambda part: segment_kernels.decode_blocks(units, bits, pieces, read, block, *part),
-            _block_stretches(len(bits), block),
-        )
-        return
-    for begin in range(0, len(bits), block):
-        size = min(block, len(bits) - begin)
-        threads.each(
-            lambda part, begin=begin, size=size: segment_kernels.decode_stretch(  # type: ignore[misc]
-                units, bits, pieces, read, begin, size, begin + part[0], begin + part[1]
-            ),
-            threads.stretches(size, at_least=_STRETCH, parts=64),
-        )
-
-
-def _block_stretches(length: int, block: int) -> list[tuple[int, int]]:
-    blocks = threads.stretches(-(-length // block), at_least=max(1, _STRETCH // block), parts=64)
-    return [(low * block, min(high * block, length)) for low, high in blocks]
-
-
-def _pack(values: Floats, units: npt.NDArray[Any], format: FloatFormat, exponent: int) -> None:
-    from cpms import segment_kernels
-
-    scaled = _times_power_of_two(values, exponent)
-    mode = ROUNDING_MODES[format.rounding]
-    threads.each(
-        lambda part: segment_kernels.pack_floats(
-            scaled.view(np.uint64),
-            units,
-            format.exponent_bits,
-            format.mantissa_bits,
-            mode,
-            np.uint64(format.seed),
-            *part,
-        ),
-        threads.stretches(len(values), at_least=_STRETCH, parts=64),
-    )
-
-
-def _times_power_of_two(values: Floats, exponent: int) -> Floats:
-    with np.errstate(over="ignore", invalid="ignore"):  # Infinities and NaN are values like others.
-        return np.ldexp(values, exponent) if exponent else values
-
-
-def _blocks_to_planes(bits: npt.NDArray[np.uint64], format: SegmentFormat) -> None:
-    """Turn one large block, converted in blocks of `BUFFERED`, into planes."""
-    from cpms import segment_kernels
-
-    pieces, unit_bytes = _pieces(format), format.unit // 8
-    whole = len(bits) // BUFFERED
-    main, rest = whole * BUFFERED, len(bits) % BUFFERED
-    units = bits.view(f"uint{format.unit}")
-    tail = bits[main:].copy().view(units.dtype)
-    segment_kernels.permute_chunks(units, BUFFERED, pieces, whole, False)
-    before = int(pieces.sum())
-    for count in pieces[::-1].tolist():
-        before -= count
-        _move(bits, before * main * unit_bytes, before * len(bits) * unit_bytes, count * main * unit_bytes)
-        at = before * len(bits) + count * main
-        units[at : at + count * rest] = tail[before * rest : (before + count) * rest]
-
-
-def _planes_to_blocks(bits: npt.NDArray[np.uint64], format: SegmentFormat) -> None:
-    """Undo `_blocks_to_planes`."""
-    from cpms import segment_kernels
-
-    pieces, unit_bytes = _pieces(format), format.unit // 8
-    whole = len(bits) // BUFFERED
-    main, rest = whole * BUFFERED, len(bits) % BUFFERED
-    units = bits.view(f"uint{format.unit}")
-    tail = np.empty(rest, np.uint64).view(units.dtype)
-    before = 0
-    for count in pieces.tolist():
-        at = before * len(bits) + count * main
-        tail[before * rest : (before + count) * rest] = units[at : at + count * rest]
-        _move(bits, before * len(bits) * unit_bytes, before * main * unit_bytes, count * main * unit_bytes)
-        before += count
-    segment_kernels.permute_chunks(units, BUFFERED, pieces, whole, True)
-    bits[main:] = tail.view(np.uint64)
-
-
-def _move(array: npt.NDArray[Any], source: int, target: int, count: int) -> None:
-    """Move ``count`` bytes within an array; the stretches may overlap."""
-    if source != target:
-        ctypes.memmove(array.ctypes.data + target, array.ctypes.data + source, count)
+    if kept == DOUBLE_BITS:
+        return vector("values", values)
+    nearest = format.rounding == "nearest" and kept >= DOUBLE_HEAD_BITS
+    return rounded_to_odd("values", values, overflows=nearest)

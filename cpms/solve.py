@@ -12,12 +12,14 @@ from cpms.errors import InputError, UnsupportedError
 from cpms.format import FP64, Format, format_of
 from cpms.graph import Graph, require_graph
 from cpms.main_memory import in_main_memory, to_host
+from cpms.mpi import agreement
 from cpms.near import unknown
 from cpms.power import power
 from cpms.precision import Controller, default_controller
 from cpms.refine import Refining, default_policy, storage_planned
 from cpms.refined import refined
 from cpms.result import Result, Step
+from cpms.scalars import described
 from cpms.segmented import on_device
 from cpms.start import first_iterate
 from cpms.stopping import Stopping
@@ -110,9 +112,10 @@ def pagerank(
     (True, True)
     """
     compiled_before_s = work_clock.compiled_s()
+    agreement.require_same_call(locals())
     require_graph(graph)
     if on_step is not None and not callable(on_step):
-        raise InputError(f"on_step is {on_step!r}; give a function of a cpms.Step")
+        raise InputError(f"on_step is {described(on_step)}; give a function of a cpms.Step")
     given = storage_asked_for(storage, method)
     teleport = None if personalization is None else teleport_distribution(graph, personalization)
     problem = Problem(graph, damping, teleport, dangling)
@@ -203,9 +206,9 @@ def storage_asked_for(storage: str | Format, method: str) -> Format | None:
     InputError
         If there is no such method or format.
     """
-    if method not in METHODS:
+    if not isinstance(method, str) or method not in METHODS:
         raise InputError(unknown("method", method, METHODS))
-    if storage == "auto":
+    if isinstance(storage, str) and storage == "auto":
         return None
     return format_of(storage)
 
@@ -214,7 +217,7 @@ def _controller(controller: Controller | Refining | None, storage: Format) -> Co
     if isinstance(controller, Refining):
         raise InputError("this controller plans rounds of method 'refine'; give a Controller, or method='refine'")
     if not isinstance(controller, Controller | None):
-        raise InputError(f"controller is {controller!r}; give one such as cpms.Threshold()")
+        raise InputError(f"controller is {described(controller)}; give one such as cpms.Threshold()")
     return controller or default_controller(storage)
 
 
@@ -225,7 +228,9 @@ def _refining(
     if isinstance(controller, Controller):
         raise InputError("this controller raises levels of method 'power'; give a Refining policy, or method='power'")
     if not isinstance(controller, Refining | None):
-        raise InputError(f"controller is {controller!r}; give a policy such as cpms.refine.AdaptiveGain((cpms.FP16,))")
+        raise InputError(
+            f"controller is {described(controller)}; give a policy such as cpms.refine.AdaptiveGain((cpms.FP16,))"
+        )
     chosen = storage_planned(controller, given, otherwise)
     return controller or default_policy(chosen), chosen
 
@@ -235,13 +240,15 @@ def _refine_layout(graph: Graph, layout: str) -> str:
         raise UnsupportedError(
             f"method 'refine' stores no values, but {graph.name} has weights; use power, or ignore them"
         )
-    if layout not in ("auto", "pattern"):
-        raise UnsupportedError(f"method 'refine' has the layout 'pattern', not {layout!r}; use auto")
+    if not isinstance(layout, str) or layout not in ("auto", "pattern"):
+        raise UnsupportedError(f"method 'refine' has the layout 'pattern', not {described(layout)}; use auto")
     return "pattern"
 
 
 def resolved_layout(graph: Graph, layout: str) -> str:
     """Return the layout that ``auto`` stands for, or the one given."""
+    if not isinstance(layout, str):
+        raise InputError(f"layout is {described(layout)}; give the name of one, such as csr, or auto")
     if layout != "auto":
         return layout
     return "pattern" if graph.weights is None else "csr"

@@ -10,7 +10,8 @@ import numpy as np
 from cpms.engine import Floats
 from cpms.errors import InputError
 from cpms.graph import Graph, require_graph
-from cpms.scalars import real, require_real
+from cpms.real_arrays import doubles
+from cpms.scalars import real
 from cpms.segmented import on_device
 
 
@@ -29,12 +30,12 @@ def first_iterate(graph: Graph, start: Any | None) -> Floats:
     """
     if start is None:
         return np.full(graph.nodes, 1.0 / graph.nodes)  # Line 1.
-    given = _numbers(start, graph.nodes)
-    with np.errstate(over="ignore"):
+    given = _numbers(start)
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         total = given.sum()
-    if given.shape != (graph.nodes,) or not ((given >= 0).all() and 0 < total < math.inf):
-        raise InputError(f"start must hold {graph.nodes} values of at least 0, of a finite sum above 0")
-    scaled: Floats = given / total
+        if given.shape != (graph.nodes,) or not ((given >= 0).all() and 0 < total < math.inf):
+            raise InputError(f"start must hold {graph.nodes} values of at least 0, of a finite sum above 0")
+        scaled: Floats = given / total
     return scaled
 
 
@@ -63,13 +64,9 @@ def penalised_start(graph: Graph, penalty: float = 0.1) -> Floats:
     return first
 
 
-def _numbers(start: Any, nodes: int) -> Any:
+def _numbers(start: Any) -> Any:
     if on_device(start):
         from cpms.cuda import segmented
 
         return segmented.doubles(start)
-    require_real("start", start)
-    try:
-        return np.asarray(start, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise InputError(f"start is no array of numbers; give {nodes}") from None
+    return doubles("start", start)

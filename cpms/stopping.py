@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from cpms.engine import Norm
 from cpms.errors import InputError
-from cpms.scalars import real, whole
+from cpms.scalars import described, real, whole
 
 STALLED_ITERATIONS = 50
 """Iterations without a new smallest residual after which a solve at a fixed level is given up."""
@@ -35,7 +35,7 @@ class Stopping:
             object.__setattr__(self, "iterations", whole("iterations", self.iterations))
         if not (math.isfinite(self.tol) and self.tol > 0):
             raise InputError(f"tol is {self.tol}; it must be a positive number")
-        if self.norm not in ("l1", "l2", "linf"):
-            raise InputError(f"norm is {self.norm!r}; it can be l1, l2 or linf")
+        if not isinstance(self.norm, str) or self.norm not in ("l1", "l2", "linf"):
+            raise InputError(f"norm is {described(self.norm)}; it can be l1, l2 or linf")
         if self.max_iterations < 1 or (self.iterations is not None and self.iterations < 1):
             raise InputError("max_iterations and iterations must be 1 or more")

@@ -14,7 +14,8 @@ from cpms.engine import Floats
 from cpms.errors import InputError
 from cpms.graph import Graph
 from cpms.main_memory import in_main_memory
-from cpms.scalars import require_real
+from cpms.real_arrays import doubles
+from cpms.scalars import described, real, require_real
 
 
 def teleport_distribution(
@@ -39,9 +40,9 @@ def teleport_distribution(
     personalization = in_main_memory(personalization)
     require_real("personalization", personalization)
     if _is_sequence_of_weights(personalization):
-        personalization = np.asarray(personalization)
+        personalization = doubles("personalization", personalization)
     if isinstance(personalization, np.ndarray) and _holds_weights(personalization, graph.nodes):
-        weights = personalization.astype(np.float64)
+        weights = np.array(doubles("personalization", personalization))
         if weights.shape != (graph.nodes,):
             raise InputError(f"personalization has shape {weights.shape}; give one weight a node, {graph.nodes}")
     else:
@@ -51,11 +52,11 @@ def teleport_distribution(
         if len(set(indices)) < len(named):
             raise InputError("personalization names a node twice; give each once, or a mapping of node to weight")
         weights[indices] = [weight for _, weight in named]
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         total = weights.sum()
-    if not ((weights >= 0).all() and 0 < total < math.inf):
-        raise InputError("personalization weights must be not negative, not all zero, and of finite sum")
-    weights /= total
+        if not ((weights >= 0).all() and 0 < total < math.inf):
+            raise InputError("personalization weights must be not negative, not all zero, and of finite sum")
+        weights /= total
     return weights
 
 
@@ -71,10 +72,23 @@ def nodes_named(text: str) -> list[str]:
 
 
 def _is_sequence_of_weights(values: Any) -> bool:
-    """Return whether a sequence holds nothing but floats and truth values, which are no ids."""
-    if not isinstance(values, Sequence) or isinstance(values, str | bytes) or not values:
+    """Return whether a sequence holds nothing but floats and truth values, which are no ids.
+
+    Raises
+    ------
+    InputError
+        If it holds ids as well.
+    """
+    if not isinstance(values, Sequence) or isinstance(values, str | bytes | bytearray | memoryview) or not values:
         return False
-    return all(isinstance(value, float | bool | np.floating | np.bool_) for value in values)
+    weights = [isinstance(value, float | bool | np.floating | np.bool_) for value in values]
+    if any(weights) and not all(weights):
+        weight, other = values[weights.index(True)], values[weights.index(False)]
+        raise InputError(
+            f"personalization holds {described(weight)}, which is a weight, and {described(other)}, which is an id; "
+            "give one float a node (1.0 in place of 1), a list of ids alone, or a mapping of node id to weight"
+        )
+    return all(weights)
 
 
 def _holds_weights(values: npt.NDArray[Any], nodes: int) -> bool:
@@ -92,13 +106,17 @@ def _holds_weights(values: npt.NDArray[Any], nodes: int) -> bool:
 def _weights_by_node(personalization: Any) -> list[tuple[int | str, float]]:
     try:
         if isinstance(personalization, Mapping) or hasattr(personalization, "items"):  # A pandas Series has the latter.
-            return [(node, float(weight)) for node, weight in personalization.items()]
-        if not isinstance(personalization, str | bytes):
+            items = list(personalization.items())
+            return [(node, real("weight", weight)) for node, weight in items]
+        if not isinstance(personalization, str | bytes | bytearray):
             nodes = tuple(personalization)
             hash(nodes)  # What cannot be looked up is no id.
             return [(node, 1.0) for node in nodes]
+    except InputError as error:
+        raise InputError(f"personalization: {error}") from None
     except (TypeError, ValueError, OverflowError):
         pass
     raise InputError(
-        f"personalization is {personalization!r}; give a list of node ids, a mapping of node id to weight, or an array"
+        f"personalization is {described(personalization)}; "
+        "give a list of node ids, a mapping of node id to weight, or an array"
     )

@@ -15,17 +15,30 @@ TIMEOUT_S = 120
 
 def start(ranks, *arguments):
     """Start so many ranks of Python with these arguments; the test is skipped where MPI is missing."""
+    return _start(["-n", str(ranks), sys.executable, *map(str, arguments)])
+
+
+def _start(arguments):
     try:
         launcher = launch.mpiexec()
     except UnavailableError as error:
         pytest.skip(str(error))
-    command = [launcher, "-n", str(ranks), sys.executable, *map(str, arguments)]
+    command = [launcher, *arguments]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def run(ranks, *arguments, timeout=TIMEOUT_S):
     """Return exit code, output and errors of so many ranks; time that runs out fails the test."""
-    process = start(ranks, *arguments)
+    return _ended(start(ranks, *arguments), ranks, timeout)
+
+
+def run_apart(*each, timeout=TIMEOUT_S):
+    """Return what `run` does, of one rank of Python for each list of arguments."""
+    parts = [[":", "-n", "1", sys.executable, *map(str, arguments)] for arguments in each]
+    return _ended(_start([word for part in parts for word in part][1:]), len(each), timeout)
+
+
+def _ended(process, ranks, timeout):
     try:
         output, errors = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:

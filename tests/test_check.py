@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import cpms
-from cpms import CpmsError, Graph, Level, Status, UnsupportedError, check, engines, format_named, segmented
+from cpms import CpmsError, Graph, Level, Status, UnsupportedError, check, engines, format_laws, format_named, segmented
 from cpms.check import LawError
 from cpms.engine import Problem, Sweep
 from cpms.precision import FLOAT64
@@ -34,7 +34,7 @@ def run_broken(law, format, fault):
         Broken.fault = staticmethod(fault)
         return Broken(stored.memory, stored.length, stored.format, stored.exponent)
 
-    with patch.object(check, "encode", encode):
+    with patch.object(format_laws, "encode", encode):
         law(format, VALUES)
 
 
@@ -99,7 +99,10 @@ def breaking(target, position):
     [("inside", 3, "byte 3"), ("outside", 127, "outside"), ("outside", (16 + len(VALUES)) * 8, "outside")],
 )
 def test_the_law_of_conversion_in_place_can_fail(target, position, message):
-    with patch.object(check, "convert_inplace", breaking(target, position)), pytest.raises(LawError, match=message):
+    with (
+        patch.object(format_laws, "convert_inplace", breaking(target, position)),
+        pytest.raises(LawError, match=message),
+    ):
         check.inplace_equals_out_of_place(cpms.CPMS4, VALUES)
 
 

@@ -23,7 +23,8 @@ from cpms.engines._cpu_topological import acyclic
 from cpms.engines.reference import round_to_float
 from cpms.format import FP16, FloatFormat
 from cpms.precision import FLOAT64
-from cpms.refine import at_once, default_policy, quantiser
+from cpms.quantising import quantiser
+from cpms.refine import at_once, default_policy
 from cpms.result import Step
 from cpms.segmented import SegmentedArray
 from cpms.sparse import jagged

@@ -45,3 +45,16 @@ def test_every_public_name_exists(name):
 def test_a_name_that_does_not_exist_is_an_attribute_error():
     with pytest.raises(AttributeError, match="nothing_of_the_kind"):
         _ = cpms.nothing_of_the_kind
+
+
+@pytest.mark.parametrize("module", [cpms, cpms.check, cpms.refine, cpms.testing], ids=lambda module: module.__name__)
+def test_dir_shows_public_names_alone(module):
+    shown = set(dir(module))
+    modules = {"check", "datasets", "engines", "generators", "refine", "testing"} if module is cpms else set()
+    assert shown == {*module.__all__, *modules}
+    assert all(hasattr(module, name) for name in shown)
+
+
+def test_modules_for_users_load_when_they_are_named():
+    assert "cpms.refine" not in loaded_after("import cpms")
+    assert "cpms.refine" in loaded_after("import cpms; cpms.refine.AdaptiveGain((cpms.FP16,))")

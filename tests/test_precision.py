@@ -240,7 +240,7 @@ def test_what_is_no_level_is_refused(planned):
         def update(self, *_):
             return planned, 0
 
-    with pytest.raises(InputError, match=r"the controller returned .*; it must return a cpms.Level and a state"):
+    with pytest.raises(InputError, match=r"Careless returned .*; a controller must return a pair: a cpms.Level and"):
         cpms.pagerank(GRAPH, storage="cpms4", engine="reference", controller=Careless())
 
 

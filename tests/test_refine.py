@@ -34,6 +34,7 @@ from cpms.extrapolation import DEPTH
 from cpms.format import BF16, E4M3, E5M2, FP16, FP32, FloatFormat
 from cpms.low_until import low_limit, low_until
 from cpms.precision import Threshold
+from cpms.quantising import quantiser
 from cpms.refine import (
     AdaptiveGain,
     FixedGain,
@@ -42,7 +43,6 @@ from cpms.refine import (
     Refining,
     default_gain,
     default_policy,
-    quantiser,
     refine,
 )
 from cpms.stopping import Stopping

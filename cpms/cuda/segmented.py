@@ -11,6 +11,7 @@ from cpms.cuda.backend import current
 from cpms.cuda.launch_convert import MOST_STAGED
 from cpms.errors import InputError
 from cpms.format import FloatFormat, Format, SegmentFormat
+from cpms.segment_layout import largest_finite
 from cpms.segmented import SegmentedArray, shared_exponent
 
 
@@ -53,7 +54,7 @@ def write(stored: SegmentedArray, values: Any, *, segments: int | None = None) -
     if given.shape != (stored.length,):
         raise InputError(f"the array holds {stored.length} values; {given.shape} cannot be written into it")
     launch_convert.encode(
-        given,
+        _within_reach(given, stored),
         stored.memory,
         stored.format,
         length=stored.length,
@@ -135,6 +136,15 @@ def doubles(values: Any) -> Any:
     if given.dtype.kind not in "fiub":
         raise InputError(f"values are {given.dtype}; they must be numbers that fit float64")
     return current().arrays.ascontiguousarray(given, dtype=np.float64)
+
+
+def _within_reach(values: Any, stored: SegmentedArray) -> Any:
+    """Return values as `cpms.segment_layout.within_reach` does."""
+    most = largest_finite(stored.format, stored.exponent) if isinstance(stored.format, FloatFormat) else None
+    if most is None:
+        return values
+    arrays = current().arrays
+    return arrays.where(arrays.isfinite(values), arrays.clip(values, -most, most), values)
 
 
 def _shared_exponent(values: Any, format: FloatFormat) -> int:

@@ -46,7 +46,7 @@ def get(name: str) -> Engine:
 
 def check_name(name: str) -> None:
     """Raise `InputError` if there is no engine of that name; it names the nearest."""
-    if name not in names():
+    if not isinstance(name, str) or name not in names():
         raise InputError(unknown("engine", name, names(), ", or auto for solves"))
 
 
@@ -91,7 +91,7 @@ def chosen(
     >>> chosen("auto", Problem(Graph.from_edges([0], [1])), "power", storage=CPMS2, layout="csr").name in PREFERRED
     True
     """
-    if name != "auto":
+    if not isinstance(name, str) or name != "auto":
         return get(name)
     if work != "power":
         storage, layout = FP64, "pattern"

@@ -20,7 +20,7 @@ from cpms.extrapolation import PRODUCTS, slots_for
 from cpms.format import FP16, FP32, FloatFormat
 from cpms.low_until import low_limit
 from cpms.quantising import step_seed
-from cpms.segmented import ROUNDING_MODES
+from cpms.segment_layout import ROUNDING_MODES
 from cpms.sparse import jagged
 from cpms.sparse.jagged import BLOCK_ROWS
 

@@ -21,7 +21,8 @@ from cpms.one_by_one import OneByOne
 from cpms.precision import FLOAT64, Level
 from cpms.quantising import step_seed
 from cpms.readers import memory
-from cpms.segmented import ROUNDING_MODES, SegmentedArray, convert_inplace
+from cpms.segment_layout import ROUNDING_MODES
+from cpms.segmented import SegmentedArray, convert_inplace
 from cpms.sparse import ell, pattern, sliced
 from cpms.sparse.sliced import BLOCK_ROWS
 

@@ -12,6 +12,7 @@ from typing import Any
 from cpms.errors import InputError
 from cpms.graph import Graph
 from cpms.near import unknown
+from cpms.scalars import described, shortened
 
 
 def names() -> list[str]:
@@ -43,7 +44,7 @@ def generate(spec: str) -> Graph:
     7
     """
     if not isinstance(spec, str):
-        raise InputError(f"generator is {spec!r}; give text such as rmat:scale=16")
+        raise InputError(f"generator is {described(spec)}; give text such as rmat:scale=16")
     name, _, text = spec.partition(":")
     if name not in names():
         raise InputError(unknown("generator", name, names()))
@@ -52,7 +53,7 @@ def generate(spec: str) -> Graph:
     try:
         return generator(**given)
     except TypeError as error:
-        raise InputError(f"{spec}: {error}") from None
+        raise InputError(f"{shortened(spec)}: {error}") from None
 
 
 def _arguments(spec: str, text: str, parameters: list[inspect.Parameter]) -> dict[str, Any]:
@@ -65,12 +66,14 @@ def _arguments(spec: str, text: str, parameters: list[inspect.Parameter]) -> dic
         key = key.strip()
         if key not in known or key in given:
             reason = "is given twice" if key in given else "is not known"
-            raise InputError(f"{spec}: {key!r} {reason}; {spec.partition(':')[0]} takes {', '.join(known)}")
+            raise InputError(
+                f"{shortened(spec)}: {described(key)} {reason}; {spec.partition(':')[0]} takes {', '.join(known)}"
+            )
         given[key] = _value(spec, key, value.strip(), str(known[key].annotation))
     missing = [p.name for p in parameters if p.default is inspect.Parameter.empty and p.name not in given]
     if missing:
         raise InputError(
-            f"{spec}: {', '.join(missing)} must be given; {spec.partition(':')[0]} takes {', '.join(known)}"
+            f"{shortened(spec)}: {', '.join(missing)} must be given; {spec.partition(':')[0]} takes {', '.join(known)}"
         )
     return given
 
@@ -88,7 +91,7 @@ def _items(spec: str, text: str) -> list[str]:
         if depth < 0:
             break
     if depth != 0:
-        raise InputError(f"{spec}: its parentheses do not match")
+        raise InputError(f"{shortened(spec)}: its parentheses do not match")
     return [item for item in [*items, current] if item]
 
 
@@ -96,7 +99,7 @@ def _value(spec: str, key: str, value: str, annotation: str) -> Any:
     if value.startswith("(") and value.endswith(")"):
         value = value[1:-1]
     kinds: list[tuple[str, str, Callable[[str], Any]]] = [
-        ("int", r"[+-]?\d+", int),
+        ("int", r"[+-]?\d{1,40}", int),
         ("float", r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", float),
     ]
     for kind, form, convert in kinds:
@@ -104,6 +107,5 @@ def _value(spec: str, key: str, value: str, annotation: str) -> Any:
             return convert(value)
     if "str" in annotation:
         return value
-    raise InputError(
-        f"{spec}: {key} is {value!r}; it must be {'a number' if annotation == 'float' else 'a whole number'}"
-    )
+    possible = "a number" if annotation == "float" else "a whole number"
+    raise InputError(f"{shortened(spec)}: {key} is {described(value)}; it must be {possible}")

@@ -19,7 +19,8 @@ import numpy as np
 from cpms.engine import Problem
 from cpms.errors import CpmsError, InputError, UnavailableError
 from cpms.format import FP16, FP64, Format, format_named
-from cpms.mpi import reading, world
+from cpms.loading import files_of
+from cpms.mpi import agreement, reading, world
 from cpms.mpi.product import LOCAL, layout_there
 from cpms.mpi.rows import GraphRows
 from cpms.mpi.solve import Solved, solve
@@ -84,14 +85,34 @@ def parser() -> argparse.ArgumentParser:
 
 def main() -> int:
     """Run this rank; only rank 0 prints and writes."""
-    arguments = parser().parse_args()
+    lacking, refused = world.missing(), None
+    arguments = argparse.Namespace()
     try:
-        lacking = world.missing()
+        arguments = parser().parse_args()
+    except SystemExit as done:
+        if lacking or world.world().size == 1:
+            raise
+        refused = done
+    try:
         if lacking:
             raise UnavailableError(f"ranks cannot run here: {lacking}")
+        agreement.require_same(world.world(), _compared(arguments, refused))
+        if refused:
+            raise refused
         return _ranked(arguments)
     except (CpmsError, MemoryError) as error:
         return ended(error)
+
+
+def _compared(arguments: argparse.Namespace, refused: SystemExit | None) -> dict[str, Any]:
+    """Return what ranks must agree in: all options but the number of threads, and how large the graph's files are."""
+    if refused:
+        return {"command line": "for help" if refused.code == 0 else "wrong"}
+    given = {name: str(value) if isinstance(value, Path) else value for name, value in vars(arguments).items()}
+    names = {"graph": "GRAPH", "local": "--engine"}
+    options = {names.get(name, f"--{name.replace('_', '-')}"): given[name] for name in given if name != "threads"}
+    sizes = [f"{path.stat().st_size:,} bytes" for path in files_of(arguments.graph)]
+    return {"command line": "right", **options, "files of GRAPH": ", ".join(sizes) or "none"}
 
 
 def _ranked(arguments: argparse.Namespace) -> int:

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from cpms.graph import Floats, Graph, Ints
+from cpms.graph import Floats, Graph, Ints, read_only
 from cpms.sparse.sliced import BLOCK_ROWS
 
 Bounds = npt.NDArray[np.int64]
@@ -16,7 +16,7 @@ _ROW_COST = 4
 """What a row costs besides its edges, in edges."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class GraphRows(Graph):
     """A graph of all nodes whose only edges are those into rows ``low`` to ``high``.
 
@@ -55,12 +55,12 @@ class GraphRows(Graph):
     @cached_property
     def out_weight(self) -> Floats:
         """Weights that leave each node in the whole graph."""
-        return self.leaving.astype(np.float64) if self.leaving_weight is None else self.leaving_weight
+        return read_only(self.leaving.astype(np.float64)) if self.leaving_weight is None else self.leaving_weight
 
     @cached_property
     def dangling_nodes(self) -> npt.NDArray[np.int64]:
         """No node: a rank's product leaves dangling mass to `cpms.mpi.operator`, which sums it over ranks."""
-        return np.zeros(0, np.int64)
+        return read_only(np.zeros(0, np.int64))
 
 
 def of_graph(graph: Graph, rank: int, ranks: int) -> GraphRows:

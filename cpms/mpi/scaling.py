@@ -29,7 +29,7 @@ from cpms.errors import CpmsError
 from cpms.format import FloatFormat, format_named
 from cpms.graph import Graph
 from cpms.loading import load
-from cpms.mpi import reading, world
+from cpms.mpi import agreement, reading, world
 from cpms.mpi.__main__ import ended
 from cpms.mpi.device_power import DevicePower
 from cpms.mpi.device_refinement import DeviceRefinement
@@ -250,6 +250,7 @@ def _columns(contestant: _Contestant, referee: Referee, communicator: Any, known
 def main() -> int:
     """Run this rank; rank 0 prints."""
     try:
+        agreement.require_same(world.world(), {"TASK": sys.argv[1]})
         found = measured(json.loads(sys.argv[1]))
     except (CpmsError, MemoryError) as error:
         return ended(error)

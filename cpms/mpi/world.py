@@ -8,6 +8,8 @@ from functools import cache
 from types import TracebackType
 from typing import Any
 
+from cpms.errors import CpmsError
+
 _STARTED = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
 """Where MPICH's and Open MPI's launchers say how many ranks they started."""
 
@@ -47,7 +49,7 @@ def world() -> Any:
         def end_all(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
             shown(kind, error, trace)
             sys.stderr.flush()
-            communicator.Abort(1)
+            communicator.Abort(error.exit_code if isinstance(error, CpmsError) else 1)
 
         sys.excepthook = end_all
     return communicator

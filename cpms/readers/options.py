@@ -7,6 +7,7 @@ from typing import Literal, get_args
 
 from cpms.errors import InputError
 from cpms.graph import Duplicates, SelfLoops
+from cpms.scalars import described
 
 Symmetric = Literal["lower", "expand"]
 Weights = Literal["auto", "ignore"]
@@ -62,9 +63,9 @@ class ReadOptions:
     def __post_init__(self) -> None:
         for choice in fields(self):
             given, possible = getattr(self, choice.name), POSSIBLE[choice.name]
-            if given not in possible:
+            if not isinstance(given, str | bool) or given not in possible:
                 listed = " or ".join(map(repr, possible))
-                raise InputError(f"{choice.name} is {given!r}; it can be {listed}")
+                raise InputError(f"{choice.name} is {described(given)}; it can be {listed}")
 
     @property
     def keeps_all(self) -> bool:
