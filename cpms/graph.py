@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     import networkx as nx
     import scipy.sparse
 
+    from cpms.readers.record import ReadRecord
+
 Duplicates = Literal["keep", "drop", "sum"]
 SelfLoops = Literal["keep", "drop"]
 Ints = npt.NDArray[Any]
@@ -52,6 +54,8 @@ class Graph:
         The published graph that this generated one replaces; figures label it so.
     lower_triangle : bool
         Whether its edges are what a symmetric file stores, the lower triangle alone.
+    read : ReadRecord, optional
+        How its file was read, if it comes from one.
 
     Examples
     --------
@@ -69,6 +73,7 @@ class Graph:
     names: npt.NDArray[Any] | None = None
     stand_in_for: str | None = field(default=None, kw_only=True)
     lower_triangle: bool = field(default=False, kw_only=True)
+    read: ReadRecord | None = field(default=None, kw_only=True)
 
     @property
     def nodes(self) -> int:

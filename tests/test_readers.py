@@ -98,9 +98,9 @@ LINE_TEXT = st.one_of(
 @example("576460752303423488 0", False, False, (0, 2**59 - 1))
 @example("99999999999999999999999999 0", False, False, (0, 2**59 - 1))
 def test_the_kernel_and_its_slow_twin_agree(line, valued, comma, ids):
-    form = LineForm(valued=valued, comma=comma, low=ids[0], high=ids[1])
+    form = LineForm(valued=valued, separator="," if comma else None, low=ids[0], high=ids[1])
     block = np.frombuffer(b"1,1,1\n" * comma + b"\n" + line.encode() + b"\n", np.uint8)[6 * comma :]
-    found, lines, offset = entries._first_fault(block, valued, comma, *ids)
+    found, lines, offset = entries.first_fault(block, form)
     reason = fault(line, form)
     assert (offset >= 0) == (reason is not None)
     if reason is None:
@@ -721,7 +721,7 @@ def test_a_third_column_that_is_ignored_may_be_missing(folder, separator, labels
     lines = "".join(separator.join(filter(None, fields)) + "\n" for fields in ends)
     (folder / "missing.csv").write_text(head + lines)
     block = entries.Block(lines.encode(), 3, 1)
-    form = LineForm(valued=False, labelled=True, comma=separator == ",", low=0, high=9)
+    form = LineForm(valued=False, labelled=True, separator="," if separator == "," else None, low=0, high=9)
     assert edge_list.parsed_lines(block, form).to_numpy().tolist() == [[0, 1], [1, 2], [2, 0]]
     assert readers.read(folder / "missing.csv", ReadOptions(weights="ignore")).edges == 153
 
