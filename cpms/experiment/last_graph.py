@@ -21,15 +21,15 @@ class LastGraph:
     """
 
     def __init__(self) -> None:
-        self._held: tuple[str, Graph] | None = None
+        self._held: tuple[Any, Graph] | None = None
         self._exact: dict[tuple[float, float, str], Floats] = {}
 
     def load(self, name: str, **options: Any) -> Graph:
-        """Return the graph of that name; ``options`` are those of `cpms.load`, the same in every cell."""
-        if self._held is None or self._held[0] != name:
+        """Return the graph of that name, read with these options of `cpms.load`."""
+        if self._held is None or self._held[0] != (name, options):
             self._held = None
             self._exact.clear()
-            self._held = name, load(name, **options)
+            self._held = (name, options), load(name, **options)
         return self._held[1]
 
     def exact(self, tol: float, damping: float = 0.85, dangling: DanglingRule = "teleport") -> Floats:

@@ -110,11 +110,8 @@ def _suits_name(label: str) -> Callable[[str | None], bool]:
 
 
 def _no_separator(lines: list[tuple[int, str]], splits: dict[str | None, Rows], label: str) -> InputError:
-    number, text = lines[0]
-    if "\r" in text:
-        return InputError(f"{label}, line {number}: carriage returns end its lines; put line feeds in their place")
     row = max((rows[0] for rows in splits.values()), key=len)
     return InputError(
-        f"{label}, line {number}: {counted(row)} where 2 or 3 belong (source, target, perhaps weight), with blanks, "
-        "tabs, commas or semicolons between them; another delimiter (--delimiter) or columns (--columns) can be named"
+        f"{label}, line {lines[0][0]}: {counted(row)} where 2 or 3 belong (source, target, perhaps weight), with "
+        "blanks, tabs, commas or semicolons between them; --delimiter names another delimiter, --columns other columns"
     )

@@ -185,7 +185,9 @@ def _check_fields(sample: Sample, rows: Rows, fields: int, header: str, label: s
             f"{label}, line {sample.lines[0][0]}: {counted(rows[0])} where the lines below have {fields}; if it is no "
             "edge, header='yes' (--header yes) passes over it"
         )
-    for (number, _), row in zip(sample.lines[len(rows) - len(lower) :], lower, strict=True):
+    for (number, text), row in zip(sample.lines[len(rows) - len(lower) :], lower, strict=True):
+        if len(row) != fields and text.count('"') % 2:
+            raise InputError(f"{label}, line {number}: a quoted field runs past the end of its line")
         if len(row) != fields:
             meaning = "source, target, weight" if fields == 3 else "source, target"
             raise InputError(

@@ -61,6 +61,10 @@ def sample_of(stream: Stream, marks: tuple[str, ...]) -> Sample:
             continue
         if not sample.lines and len(sample.marked) < 1:
             _refuse_other_kinds(text, f"{stream.label}, line {number}")
+        if "\r" in text:
+            raise InputError(
+                f"{stream.label}, line {number}: carriage returns end its lines; put line feeds in their place"
+            )
         if text.lstrip("\t ").startswith(marks):
             sample.marked.append((number, text if len(sample.marked) < _SAMPLE_LINES else ""))
             continue
