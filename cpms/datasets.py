@@ -143,15 +143,13 @@ def load_with(name: str, options: ReadOptions) -> Graph:
     path = locate(name) or fetch(name, progress=options.progress)
     graph = replace(readers.read(path, options), name=name)
     if name in DATASETS and options.keeps_all:
-        _check_counts(graph, DATASETS[name], path)
+        _check_counts(graph, DATASETS[name], path, "; remove this file and get the right one")
     return graph
 
 
-def _check_counts(graph: Graph, record: Dataset, path: Path) -> None:
+def _check_counts(graph: Graph, record: Dataset, path: Path, advice: str = "") -> None:
     found = (graph.nodes, graph.edges, len(graph.dangling_nodes))
     expected = (record.nodes, record.edges, record.empty_rows)
     if found != expected:
-        raise InputError(
-            f"{path}: nodes, edges and empty rows are {found}, but those of {record.name} are {expected}; "
-            "remove this file and get the right one"
-        )
+        counts = f"nodes, edges and empty rows are {found}, but those of {record.name} are {expected}"
+        raise InputError(f"{path}: {counts}{advice}")

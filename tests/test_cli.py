@@ -17,7 +17,7 @@ from cpms import cli
 FIELDS = [
     *("graph", "nodes", "edges", "dangling", "method", "storage", "layout", "engine", "damping", "tol"),
     *("converged", "status", "iterations", "iterations_by_bits", "residual_l1", "error_bound", "mass"),
-    *("solve_s", "load_s", "top", "norm", "weighted", "lower_triangle", "prepare_s", "certify_s"),
+    *("solve_s", "load_s", "top", "norm", "weighted", "lower_triangle", "prepare_s", "certify_s", "read"),
 ]
 TRIANGLE = "%%MatrixMarket matrix coordinate pattern general\n3 3 4\n1 2\n2 3\n3 1\n1 3\n"
 

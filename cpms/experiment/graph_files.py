@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Annotated, Any
 
-from pydantic import PlainValidator
+from pydantic import PlainSerializer, PlainValidator
 
 from cpms.errors import InputError
 from cpms.experiment.names import loadable
@@ -55,7 +55,7 @@ def graph_source(given: Any) -> GraphFile:
     return GraphFile(loadable(given["path"]), tuple(options.items()))
 
 
-GraphSource = Annotated[GraphFile, PlainValidator(graph_source)]
+GraphSource = Annotated[GraphFile, PlainValidator(graph_source), PlainSerializer(lambda graph: named(graph))]
 
 
 def named(graph: GraphFile) -> Cell:

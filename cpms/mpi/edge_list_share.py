@@ -65,14 +65,18 @@ def read(path: Path, communicator: Any, options: ReadOptions) -> Share:
     below = largest_below([sources], [targets]) if begins else largest
     edges = communicator.allreduce(len(sources), MPI.SUM)
     refuse_counts(form, edges, communicator.allreduce(below, MPI.MAX), str(path))
-    kept = weights != 0 if form.valued and options.zero_weights == "drop" else np.ones(len(sources), np.bool_)
-    comments, headers, zeros = communicator.allreduce(np.array([*skipped, np.count_nonzero(~kept)]), MPI.SUM).tolist()
+    before = len(sources)
+    if form.valued and options.zero_weights == "drop":
+        kept = weights != 0
+        sources, targets, weights = sources[kept], targets[kept], weights[kept]
+    counts = np.array([*skipped, before - len(sources)])
+    comments, headers, zeros = communicator.allreduce(counts, MPI.SUM).tolist()
     record = replace(form.record(), skipped_lines=comments, repeated_headers=headers, zero_weights=zeros)
     ids = np.int32 if nodes < 2**31 else np.int64
     return Share(
-        sources[kept].astype(ids, copy=False),
-        targets[kept].astype(ids, copy=False),
-        weights[kept] if form.valued else None,
+        sources.astype(ids, copy=False),
+        targets.astype(ids, copy=False),
+        weights if form.valued else None,
         nodes,
         name_of(path),
         read=record,

@@ -58,8 +58,9 @@ def in_shares(source: str) -> bool:
     return made or (readers.module_for(Path(source)) in ("edge_list", "npz") and not source.lower().endswith(".gz"))
 
 
-def share(source: str, communicator: Any, options: ReadOptions) -> Share:
+def share(source: str, communicator: Any, options: ReadOptions | None = None) -> Share:
     """Return the edges that this rank reads; every rank calls this."""
+    options = options or ReadOptions()
     if readers.module_for(Path(source)) != "edge_list":
         options.refuse_form(source)
     if source.startswith("uniform:"):
