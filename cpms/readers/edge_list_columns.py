@@ -17,6 +17,7 @@ _NO_WEIGHTS = re.compile(
     r"(unix)?(time|timestamp|date|datetime|year|month|day|epoch|ts)|.*(timestamp|date)|relation(id|type)?|rel|"
     r"predicate|(edge)?(type|label|kind|class|id|index)"
 )
+_WEIGHTS = re.compile(r"w|.*(weight|value|count|amount|strength|frequency|cost|length|distance|size|bytes).*")
 _TIMES = ((1e8, 5e9), (1e11, 5e12), (1e14, 5e15), (1e17, 5e18))
 """Since 1970 in seconds, milliseconds, microseconds and nanoseconds: of the years 1973 to 2128."""
 _AS_YOU_SAY = "columns='1,2' (--columns 1,2) or weights='ignore' leaves it out, columns='1,2,3' takes it as weights"
@@ -93,12 +94,11 @@ def refuse_third(rows: Rows, titles: list[str] | None, where: str) -> None:
     """Raise `InputError` if a third column may hold times or numbers of relations, not weights."""
     if titles and _NO_WEIGHTS.fullmatch(re.sub("[ _.-]", "", titles[2].lower())):
         raise InputError(f"{where}: column 3 is called {shown(titles[2])}, so it may be no weights; {_AS_YOU_SAY}")
+    if titles and _WEIGHTS.fullmatch(titles[2].lower()):
+        return
     numbers = [float(row[2]) for row in rows if len(row) > 2 and is_decimal(row[2])]
-    if (
-        not titles
-        and len(numbers) == len(rows)
-        and any(all(low <= number <= high for number in numbers) for low, high in _TIMES)
-    ):
+    ranges = (all(low <= number <= high for number in numbers) for low, high in _TIMES)
+    if len(numbers) == len(rows) and any(ranges):
         raise InputError(
             f"{where}: column 3 holds numbers such as {shown(rows[0][2])}, which may be times; {_AS_YOU_SAY}"
         )

@@ -42,6 +42,8 @@ def separator_of(lines: list[tuple[int, str]], options: ReadOptions, label: str)
     winners = _distinct([separator for separator in splits if scores[separator] == best], splits)
     for preferred in (_leaves_numbers(splits), _leaves_few_fields(splits), _suits_name(label)):
         winners = list(filter(preferred, winners)) or winners
+    if winners == [None] and _has_empty_fields([text for _, text in lines]):
+        winners = ["\t", None]
     if len(winners) == 1 or best < len(splits[winners[0]]):  # of lines with other fields, the first will be refused
         return winners[0]
     names = [next(name for name, separator in DELIMITERS.items() if separator == winner) for winner in winners]
@@ -73,7 +75,7 @@ def _score(rows: Rows, options: ReadOptions) -> int:
     """Return how many lines a separator splits into the fields of an edge."""
     if options.columns:
         places = [column - 1 for column in options.columns if isinstance(column, int)] or [0, 1]
-        return sum(len(row) > max(places) and all(row[place] for place in places) for row in rows)
+        return sum(len(row) > max(places) for row in rows)  # an empty field will be refused
     usual = usual_fields(rows)
     return sum(len(row) == usual and _fits(row) for row in rows)
 
@@ -81,6 +83,11 @@ def _score(rows: Rows, options: ReadOptions) -> int:
 def _fits(row: list[str]) -> bool:
     """Return whether fields may be those of an edge: none empty that is read, no other separator at an edge of one."""
     return all(part and not {part[0], part[-1]} & {",", ";"} for part in row[: 3 if len(row) <= 3 else 2])
+
+
+def _has_empty_fields(texts: list[str]) -> bool:
+    """Return whether tabs leave an empty field in some lines, not in all, as aligned columns would."""
+    return 0 < sum("\t\t" in text for text in texts) < len(texts)
 
 
 def _distinct(separators: list[str | None], splits: dict[str | None, Rows]) -> list[str | None]:

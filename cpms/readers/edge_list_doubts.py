@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterable
 
 from cpms.errors import InputError
 from cpms.readers.edge_list_form import EdgeListForm
@@ -53,9 +53,23 @@ def refuse_titles(form: EdgeListForm, names: Container[str], label: str) -> None
         )
 
 
+def refuse_twins(names: Iterable[str], label: str) -> None:
+    """Raise `InputError` if two nodes are called by one number, as ``1`` and ``1.0``.
+
+    Examples
+    --------
+    >>> refuse_twins({"1": 0, "a": 1, "1.0": 2}.keys(), "g.csv")
+    Traceback (most recent call last):
+    cpms.errors.InputError: g.csv: '1' and '1.0' may be one node; write its id in one way
+    """
+    whole = {name[:-2]: name for name in names if name.endswith(".0")}
+    if whole and (twin := next((name for name in names if name in whole and name.isdecimal()), None)):
+        raise InputError(f"{label}: {shown(twin)} and {shown(whole[twin])} may be one node; write its id in one way")
+
+
 def refuse_unborne(form: EdgeListForm, label: str) -> None:
     """Raise `InputError`: the first of many named edges shares no node with any other, as titles do not."""
-    ends = [form.doubtful[place] for place in form.columns[:2]]
+    ends = form.doubtful[:2]
     raise InputError(
         f"{label}, line {form.first_line}: {shown(' '.join(ends))} may be titles, for no other edge has one of these "
         f"names; {SETTLE}"

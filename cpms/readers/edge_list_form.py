@@ -17,6 +17,7 @@ from cpms.readers.record import ReadRecord
 from cpms.readers.stream import Stream
 
 Rows = list[list[str]]
+ADJACENCY = "an adjacency list must be written as one edge a line"
 EMPTY = "the graph is empty; it needs at least one edge"
 
 
@@ -47,7 +48,7 @@ class EdgeListForm:
     comment_lines : int
         Comment lines above it.
     doubtful : tuple of str
-        Fields of the first line, if it is an edge only where the rest bears that out.
+        Source, target and other fields of the first line, if it is an edge only where the rest bears that out.
     trusted : bool
         Whether ``header`` holds titles for certain, even if a node is called like one of them.
     """
@@ -140,12 +141,17 @@ def sniff(stream: Stream, options: ReadOptions) -> EdgeListForm:
         marks=marks,
         first_line=first_line,
         comment_lines=sample.marked_before(first_line),
-        doubtful=tuple(rows[0]) if verdict is First.DOUBTFUL and fields is not None else (),
+        doubtful=() if verdict is not First.DOUBTFUL else _judged(rows[0], columns, fields),
         trusted=header == "yes" or len(columns) == 3,
     )
     if options.comments == "auto":
         _check_comments(sample, form, rows, stream.label)
     return form
+
+
+def _judged(first: list[str], columns: tuple[int, ...], fields: int | None) -> tuple[str, ...]:
+    """Return source, target and what else may be a count in the first line."""
+    return tuple(first if fields is not None else [first[place] for place in columns if place < len(first)])
 
 
 def _marked_alone(sample: Sample) -> str:
@@ -172,7 +178,7 @@ def _columns(rows: Rows, first: list[str], options: ReadOptions, where: str) -> 
     if fields not in (2, 3):
         raise InputError(
             f"{where}: {counted(rows[0])} where 2 or 3 belong (source, target, perhaps weight); "
-            "name their columns (columns=…, --columns 1,2 or 1,2,3), or write one edge a line"
+            f"name their columns (columns=…, --columns 1,2 or 1,2,3); {ADJACENCY}"
         )
     return (0, 1, 2) if fields == 3 and options.weights == "auto" else (0, 1), fields
 
@@ -183,7 +189,7 @@ def _check_fields(sample: Sample, rows: Rows, fields: int, header: str, label: s
     if header == "auto" and len(rows[0]) != fields and all(len(row) == fields for row in lower):
         raise InputError(
             f"{label}, line {sample.lines[0][0]}: {counted(rows[0])} where the lines below have {fields}; if it is no "
-            "edge, header='yes' (--header yes) passes over it"
+            f"edge, header='yes' (--header yes) passes over it; {ADJACENCY}"
         )
     for (number, text), row in zip(sample.lines[len(rows) - len(lower) :], lower, strict=True):
         if len(row) != fields and text.count('"') % 2:
@@ -191,8 +197,8 @@ def _check_fields(sample: Sample, rows: Rows, fields: int, header: str, label: s
         if len(row) != fields:
             meaning = "source, target, weight" if fields == 3 else "source, target"
             raise InputError(
-                f"{label}, line {number}: {counted(row)} where {fields} belong ({meaning}); an adjacency list must be "
-                "written as one edge a line, and columns that are no edge left out (columns=…, --columns 1,2)"
+                f"{label}, line {number}: {counted(row)} where {fields} belong ({meaning}); columns=… "
+                f"(--columns 1,2) reads some columns alone; {ADJACENCY}"
             )
 
 

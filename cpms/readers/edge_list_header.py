@@ -11,6 +11,8 @@ no number at all                        numbers              titles
 numbers and words                       numbers              refused
 words alone                             names, each with a   titles
                                         number as third
+two words and a number                  names, each with a   an edge
+                                        number as third
 a known pair of titles, unlike any      names                titles; refused if one of them is a node further down
 name below
 a known pair of titles, like some name  names                refused
@@ -82,9 +84,11 @@ def first_is(rows: list[list[str]], columns: tuple[int, ...], *, numbered: bool,
     if numbered:
         return _above_numbers(judged, ends, where) if body else First.EDGE
     words = all(map(is_word, judged))
-    third = columns[2:] and all(is_decimal(row[columns[2]]) for row in body if len(row) > columns[2])
+    third = len(columns) == 3 and all(is_decimal(row[columns[2]]) for row in body if len(row) > columns[2])
     if words and body and third:
         return First.TITLES
+    if third and all(map(is_word, ends)):
+        return First.EDGE  # its weight is a number, which no title is
     if not words or not _known(ends):
         return First.DOUBTFUL
     below = {_shape(row[place]) for row in body for place in columns[:2] if len(row) > place and row != first}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from cpms.errors import InputError
-from cpms.readers.stream import Stream
+from cpms.readers.stream import BYTE_ORDER_MARK, Stream
 
 _SAMPLE_LINES = 100
 _OTHER_KINDS = {
@@ -56,6 +56,7 @@ def sample_of(stream: Stream, marks: tuple[str, ...]) -> Sample:
     number = 0
     while len(sample.lines) < _SAMPLE_LINES and (line := stream.readline()):
         number += 1
+        line = line.removeprefix(BYTE_ORDER_MARK)  # of a file that was joined to another
         text = line.decode("utf-8", "replace").strip(" \r\n")
         if not text.strip("\t "):
             continue

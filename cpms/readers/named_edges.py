@@ -15,7 +15,7 @@ from cpms.graph import Graph
 from cpms.readers.assemble import assemble
 from cpms.readers.edge_list_cleaning import Cleaner
 from cpms.readers.edge_list_delimiter import counted
-from cpms.readers.edge_list_doubts import refuse_titles, refuse_unborne
+from cpms.readers.edge_list_doubts import refuse_titles, refuse_twins, refuse_unborne
 from cpms.readers.edge_list_form import EMPTY, EdgeListForm
 from cpms.readers.edge_list_lines import OpenQuoteError, rows_of
 from cpms.readers.entries import IGNORED, NUMBER, shown, wrong_weight
@@ -51,7 +51,8 @@ def read_named(stream: Stream, form: EdgeListForm, name: str, options: ReadOptio
         )
     if not edges:
         raise InputError(f"{stream.label}: {EMPTY}")
-    refuse_titles(form, index.keys(), stream.label)
+    refuse_titles(form, index, stream.label)
+    refuse_twins(index, stream.label)
     if form.doubtful and not any(map(_bears_out, ends)):
         refuse_unborne(form, stream.label)
     names = np.empty(len(index), object)
