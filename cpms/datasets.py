@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from cpms import caches, readers
@@ -77,7 +78,8 @@ def fetch(name: str, *, base_url: str | None = None, progress: bool = True) -> P
     base_url : str, optional
         A folder on a server that holds copies of the project's own ``NAME.tar.gz`` files, which
         are checked against their checksums. By default the SuiteSparse Matrix Collection, whose
-        archives have no known checksum; `load_with` proves them by their counts.
+        archives have no known checksum: they are read as graphs and their counts compared with the
+        catalogue before they are kept.
     progress : bool
         Show a progress bar on standard error.
 
@@ -99,18 +101,36 @@ def fetch(name: str, *, base_url: str | None = None, progress: bool = True) -> P
     else:
         raise InputError(f"{name}: there is no public download known; {by_hand}")
     pooch.get_logger().setLevel("WARNING")
+    kept = _downloads(caches.temporary) / f"{name}.tar.gz"
     try:
-        fetched = pooch.retrieve(
-            url,
-            known_hash=checksum and f"sha256:{checksum}",
-            fname=f"{name}.tar.gz",
-            path=_downloads(caches.temporary),
-            downloader=pooch.HTTPDownloader(progressbar=progress, timeout=_TIMEOUT_S),
-        )
+        if checksum is not None:
+            _retrieve(url, kept, f"sha256:{checksum}", progress=progress)
+        elif not kept.is_file():
+            _retrieve_checked(url, kept, record, progress=progress)
     except (OSError, ValueError) as error:
         reason = " ".join(str(error).split())
         raise InputError(f"{name}: the download from {url} failed ({reason}); {by_hand}") from error
-    return Path(fetched)
+    return kept
+
+
+def _retrieve(url: str, path: Path, known_hash: str | None, *, progress: bool) -> None:
+    import pooch
+
+    downloader = pooch.HTTPDownloader(progressbar=progress, timeout=_TIMEOUT_S)
+    pooch.retrieve(url, known_hash=known_hash, fname=path.name, path=path.parent, downloader=downloader)
+
+
+def _retrieve_checked(url: str, path: Path, record: Dataset, *, progress: bool) -> None:
+    """Download an archive without a known checksum; it takes its place when it has been read as the right graph."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=path.parent, prefix=f".{record.name}-") as folder:
+        new = Path(folder) / path.name
+        _retrieve(url, new, None, progress=progress)
+        try:
+            _check_counts(readers.read(new), record, new)
+        except InputError as error:
+            raise InputError(f"it is not that graph, {str(error).replace(f'{new}', path.name)}") from error
+        new.replace(path)
 
 
 def load_with(name: str, options: ReadOptions) -> Graph:
@@ -131,15 +151,13 @@ def load_with(name: str, options: ReadOptions) -> Graph:
     path = locate(name) or fetch(name, progress=options.progress)
     graph = replace(readers.read(path, options), name=name)
     if name in DATASETS and options.keeps_all:
-        _check_counts(graph, DATASETS[name], path)
+        _check_counts(graph, DATASETS[name], path, "; remove this file and get the right one")
     return graph
 
 
-def _check_counts(graph: Graph, record: Dataset, path: Path) -> None:
+def _check_counts(graph: Graph, record: Dataset, path: Path, advice: str = "") -> None:
     found = (graph.nodes, graph.edges, len(graph.dangling_nodes))
     expected = (record.nodes, record.edges, record.empty_rows)
     if found != expected:
-        raise InputError(
-            f"{path}: nodes, edges and empty rows are {found}, but those of {record.name} are {expected}; "
-            "remove this file and get the right one"
-        )
+        counts = f"nodes, edges and empty rows are {found}, but those of {record.name} are {expected}"
+        raise InputError(f"{path}: {counts}{advice}")

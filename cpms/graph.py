@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     import networkx as nx
     import scipy.sparse
 
+    from cpms.readers.record import ReadRecord
+
 Duplicates = Literal["keep", "drop", "sum"]
 SelfLoops = Literal["keep", "drop"]
 
@@ -74,6 +76,8 @@ class Graph:
         The published graph that this generated one replaces; figures label it so.
     lower_triangle : bool
         Whether its edges are what a symmetric file stores, the lower triangle alone.
+    read : ReadRecord, optional
+        How its file was read, if it comes from one.
 
     Examples
     --------
@@ -91,6 +95,7 @@ class Graph:
     names: npt.NDArray[Any] | None = None
     stand_in_for: str | None = field(default=None, kw_only=True)
     lower_triangle: bool = field(default=False, kw_only=True)
+    read: ReadRecord | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         check_arrays(self.indptr, self.sources, self.weights, self.names)

@@ -11,7 +11,7 @@ from cpms import datasets, readers
 from cpms.errors import InputError
 from cpms.graph import Duplicates, Graph, SelfLoops
 from cpms.readers.assemble import apply
-from cpms.readers.options import Ids, ReadOptions, Symmetric, Weights
+from cpms.readers.options import Columns, Header, Ids, ReadOptions, Symmetric, Weights, ZeroWeights
 from cpms.scalars import described
 
 
@@ -22,7 +22,12 @@ def load(
     duplicates: Duplicates = "keep",
     self_loops: SelfLoops = "keep",
     weights: Weights = "auto",
+    zero_weights: ZeroWeights = "refuse",
     ids: Ids = "keep",
+    columns: Columns = None,
+    header: Header = "auto",
+    comments: str = "auto",
+    delimiter: str = "auto",
     progress: bool = False,
 ) -> Graph:
     r"""Load a graph.
@@ -35,17 +40,32 @@ def load(
         (`cpms.datasets.catalogue`), or a generator such as ``"rmat:scale=16,seed=1"``; in this
         order.
     symmetric : {"lower", "expand"}
-        Files that declare themselves symmetric: the stored lower triangle alone, as in the CPMS
-        paper, or both directions of every entry, the diagonal once.
+        Matrix Market files that declare themselves symmetric: the stored lower triangle alone, as in
+        the CPMS paper, or both directions of every entry, the diagonal once. Edge lists: edges as they
+        are, or both directions of each, self-loops once.
     duplicates : {"keep", "drop", "sum"}
         Repeated edges: keep each, keep the first, or add up their weights.
     self_loops : {"keep", "drop"}
         Edges from a node to itself.
     weights : {"auto", "ignore"}
         Use the values of a file that has them, or its pattern alone.
+    zero_weights : {"refuse", "drop"}
+        Entries of weight 0: an error, or no edges.
     ids : {"keep", "compact"}
         Nodes are all ids up to the largest, or only those that an edge touches, which keep their
-        ids as names.
+        ids as names; ids below 2**63 are possible then.
+    columns : str or sequence of str and int, optional
+        Columns of an edge list that hold source, target and perhaps weight, by title or by number
+        from 1: ``"source,target"``, ``"1,3"`` or ``["from", "to", "kg"]``. Others are not read. By
+        default the first two, and a third as weights.
+    header : {"auto", "yes", "no"}
+        Whether the first line of an edge list holds titles.
+    comments : str
+        Mark with which comment lines of an edge list begin, or ``"none"``. By default ``#``, ``%`` and
+        ``//`` mark comments, unless the line may be an edge.
+    delimiter : str
+        What separates the fields of an edge list: ``"tab"``, ``"comma"``, ``"space"`` (any run of
+        blanks and tabs), ``"semicolon"`` or another character.
     progress : bool
         Show a progress bar on standard error if that is a terminal.
 
@@ -53,12 +73,20 @@ def load(
     -------
     Graph
         Its node ids are those of the file: from 1 for Matrix Market, from 0 for numbered edge
-        lists, names where the file has names.
+        lists, names where the file has names. Its ``read`` is a record of what was read.
 
     Raises
     ------
     InputError
-        If there is no such source, or the file is wrong; with file and line or byte.
+        If there is no such source, or the file is wrong or can be understood in more than one way; with
+        file and line or byte, and the option that settles it.
+
+    Notes
+    -----
+    What is ``"auto"`` is decided where the evidence is on one side. A first line holds titles if numbers
+    are below it and none in it, if numbers below it are weights and it has a word there, or if it is a
+    known pair such as ``follower,followee`` that no name below is like. It is an edge if one of its names
+    is in another edge. The file is refused in all other cases.
 
     Examples
     --------
@@ -67,13 +95,21 @@ def load(
     >>> _ = file.write_text("# a cycle\n0 1\n1 2\n2 0\n")
     >>> load(file).edges
     3
+    >>> _ = file.write_text("id|buyer|seller\n7|ann|bob\n8|bob|cid\n")
+    >>> load(file, columns="buyer,seller", delimiter="|").node_id(0)
+    'ann'
     """
     options = ReadOptions(
         symmetric=symmetric,
         duplicates=duplicates,
         self_loops=self_loops,
         weights=weights,
+        zero_weights=zero_weights,
         ids=ids,
+        columns=columns,
+        header=header,
+        comments=comments,
+        delimiter=delimiter,
         progress=progress,
     )
     try:
@@ -88,6 +124,7 @@ def load(
         if _is_generator(text):
             from cpms import generators
 
+            options.refuse_form(text)
             return apply(generators.generate(text), options)
     raise _unknown(text)
 

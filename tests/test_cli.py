@@ -18,6 +18,7 @@ FIELDS = [
     *("graph", "nodes", "edges", "dangling", "method", "storage", "layout", "engine", "damping", "tol"),
     *("converged", "status", "iterations", "iterations_by_bits", "residual_l1", "error_bound", "mass"),
     *("solve_s", "load_s", "top", "norm", "weighted", "lower_triangle", "prepare_s", "certify_s", "compile_s"),
+    "read",
 ]
 TRIANGLE = "%%MatrixMarket matrix coordinate pattern general\n3 3 4\n1 2\n2 3\n3 1\n1 3\n"
 

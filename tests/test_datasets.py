@@ -147,8 +147,17 @@ def test_the_collection_is_asked_by_default_and_proved_by_counts(cache, server, 
     assert requested == ["/MM/Group/tiny.tar.gz"]
     (cache / "tiny.tar.gz").unlink()
     monkeypatch.setitem(datasets.DATASETS, "tiny", Dataset(**{**vars(TINY), "collection": "Else/tiny"}))
-    with pytest.raises(InputError, match=r"are \(4, 5, 0\), but those of tiny are \(4, 5, 1\); remove this file"):
+    with pytest.raises(InputError, match=r"it is not that graph, tiny\.tar\.gz: .* \(4, 5, 0\), but .*by hand"):
         cpms.load("tiny")
+    assert list(cache.iterdir()) == []
+
+
+def test_a_download_without_a_checksum_is_kept_only_if_it_is_a_graph(cache, server, monkeypatch):
+    monkeypatch.setattr(datasets, "COLLECTION_URL", f"{server[0]}/html")
+    monkeypatch.setitem(datasets.DATASETS, "tiny", Dataset(**{**vars(TINY), "collection": "tiny"}))
+    with pytest.raises(InputError, match=r"failed \(it is not that graph, tiny\.tar\.gz: unreadable near byte"):
+        cpms.load("tiny")
+    assert list(cache.iterdir()) == []
 
 
 def test_a_graph_without_public_source_says_where_to_put_it(cache):

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from cpms.commands.form_options import FORM, add_form_options
 from cpms.errors import InputError
 from cpms.graph import Graph
 from cpms.readers.options import POSSIBLE
@@ -21,13 +22,15 @@ from cpms.writing import check_writable, replacing
 
 _OUTPUTS = (".npy", ".csv", ".parquet")
 _READ_OPTIONS = {
-    "symmetric": "symmetric Matrix Market files: their lower triangle, as the paper did (default), or both directions",
+    "symmetric": "symmetric Matrix Market files: their lower triangle, as the paper did (default), or both directions; "
+    "edge lists: as they are (default), or both directions of each edge",
     "weights": "use the file's values or not",
+    "zero_weights": "entries of weight 0: an error (default), or no edges",
     "duplicates": "repeated edges: each counts (default), the first alone, or one with the sum of their weights",
     "self_loops": "edges from a node to itself",
-    "ids": "drop ids that no edge names or not",
+    "ids": "drop ids that no edge names or not; compact ids may be as large as 2**63 - 1",
 }
-"""What `cpms.load` may be told, of which `cpms.readers.options` knows the choices."""
+"""Options of `cpms.load` for every file, of which `cpms.readers.options` knows the choices."""
 
 
 def add(parsers: Any) -> None:
@@ -75,6 +78,7 @@ def add(parsers: Any) -> None:
     for option, text in _READ_OPTIONS.items():
         possible = POSSIBLE[option]
         parser.add_argument(f"--{option.replace('_', '-')}", choices=possible, default=possible[0], help=text)
+    add_form_options(parser)
     parser.add_argument("--top", type=int, default=10, metavar="K", help="how many of the highest to list (10)")
     parser.add_argument("--output", type=Path, metavar="FILE", help="write all ranks: .npy, .csv or .parquet")
     parser.add_argument("--trace", type=Path, metavar="FILE.csv", help="write residual, bits and mass an iteration")
@@ -91,15 +95,8 @@ def call(arguments: argparse.Namespace) -> int:
     _check(arguments)
     Stopping(arguments.tol, arguments.norm, arguments.max_iterations)
     began = time.perf_counter()
-    graph = load(
-        arguments.graph,
-        symmetric=arguments.symmetric,
-        duplicates=arguments.duplicates,
-        self_loops=arguments.self_loops,
-        weights=arguments.weights,
-        ids=arguments.ids,
-        progress=sys.stderr.isatty(),
-    )
+    options = {option: getattr(arguments, option) for option in (*_READ_OPTIONS, *FORM)}
+    graph = load(arguments.graph, **options, progress=sys.stderr.isatty())
     load_s = time.perf_counter() - began
     with _progress(arguments.tol) as bar:
         result = pagerank(
@@ -155,6 +152,7 @@ def summary(graph: Graph, result: Result, *, load_s: float, top: int) -> dict[st
         "prepare_s": result.prepare_s,
         "certify_s": result.certify_s,
         "compile_s": result.compile_s,
+        "read": None if graph.read is None else graph.read.as_dict(),
     }
 
 
@@ -206,6 +204,7 @@ def _readable(report: dict[str, Any], graph: Graph) -> str:
     lines = [
         f"{report['graph']}{label}: {report['nodes']:,} nodes, {report['edges']:,} edges, "
         f"{report['dangling']:,} dangling{', weighted' if report['weighted'] else ''}",
+        *([] if graph.read is None else [f"read as {graph.read.sentence()}"]),
         f"{report['status']}",
         f"{report['iterations']} iterations ({bits}) in {report['solve_s']:.3g} s; loaded in {report['load_s']:.3g} s, "
         f"prepared in {report['prepare_s']:.3g} s, certified in {report['certify_s']:.3g} s, "

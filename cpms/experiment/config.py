@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from cpms.errors import InputError
 from cpms.experiment import kinds
+from cpms.experiment.graph_files import GraphFile, named
 
 Cell = dict[str, Any]
 
@@ -47,10 +48,10 @@ class Repeated(Experiment):
 
     repetitions: int = Field(default=1, ge=1)
 
-    def cells_by_graph(self, graphs: list[str], **fixed: Any) -> list[Cell]:
+    def cells_by_graph(self, graphs: list[GraphFile], **fixed: Any) -> list[Cell]:
         """Return one cell a graph and repetition, for kinds whose contestants take turns within a cell."""
         return [
-            {"graph": graph, "repetition": repetition, **fixed}
+            {**named(graph), "repetition": repetition, **fixed}
             for graph in graphs
             for repetition in range(self.repetitions)
         ]

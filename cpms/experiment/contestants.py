@@ -15,6 +15,7 @@ from cpms import engines, threads, work_clock
 from cpms.engine import Engine, Operator, Problem, Refinement
 from cpms.errors import UnsupportedError
 from cpms.experiment.config import Strict
+from cpms.experiment.graph_files import as_arguments
 from cpms.experiment.held import held_bytes
 from cpms.experiment.names import AUTO, EngineName, GraphName, LayoutName, StorageOrAuto
 from cpms.format import DOUBLE_BITS, Format, format_named
@@ -113,13 +114,18 @@ class Solver:
     problem : Problem
     source : str
         What `cpms.load` makes the graph of, for ranks that load it themselves.
+    read_options : dict, optional
+        Options of `cpms.load` with which it is read.
     layout : str
         Of contestants that name none.
     tol : float
     """
 
-    def __init__(self, problem: Problem, source: str, *, layout: str, tol: float) -> None:
+    def __init__(
+        self, problem: Problem, source: str, *, layout: str, tol: float, read_options: dict[str, Any] | None = None
+    ) -> None:
         self.problem = problem
+        self._read_options = read_options or {}
         self._source, self._layout, self._tol = source, layout, tol
         self._kept: dict[tuple[str | None, ...], Operator[Any]] = {}
         self._refinements: dict[str, Refinement] = {}
@@ -183,6 +189,7 @@ class Solver:
             raise UnsupportedError(reason)
         lanes = max(1, threads.available() // given.ranks)
         options = ["--whole", "--layout", layout, "--tol", str(tol), "--threads", str(lanes), "--repeat", "2"]
+        options += as_arguments(self._read_options)
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "ranks.npy"
             texts = options if leave else [*options, "--output", str(path)]

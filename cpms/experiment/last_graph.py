@@ -22,16 +22,16 @@ class LastGraph:
     """
 
     def __init__(self) -> None:
-        self._held: tuple[str, Graph] | None = None
+        self._held: tuple[tuple[str, dict[str, Any]], Graph] | None = None
         self._digest: str | None = None
         self._exact: dict[tuple[float, float, str], Floats] = {}
 
     def load(self, name: str, **options: Any) -> Graph:
-        """Return the graph of that name; ``options`` are those of `cpms.load`, the same in every cell."""
-        if self._held is None or self._held[0] != name:
+        """Return the graph of that name, read with these options of `cpms.load`."""
+        if self._held is None or self._held[0] != (name, options):
             self._held = self._digest = None
             self._exact.clear()
-            self._held = name, load(name, **options)
+            self._held = (name, options), load(name, **options)
         return self._held[1]
 
     def digest(self, name: str) -> str | None:
@@ -44,7 +44,7 @@ class LastGraph:
         >>> held.digest("grid:rows=2,columns=3") is None, held.digest("grid:rows=2,columns=4")
         (False, None)
         """
-        if self._held is None or self._held[0] != name:
+        if self._held is None or self._held[0][0] != name:
             return None
         if self._digest is None:
             self._digest = digests.of_graph(self._held[1])

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from cpms.commands.form_options import FORM, add_form_options
 from cpms.engine import Problem
 from cpms.errors import CpmsError, InputError, UnavailableError
 from cpms.format import FP16, FP64, Format, format_named
@@ -34,8 +35,6 @@ from cpms.stopping import Stopping
 from cpms.teleport import nodes_named, teleport_distribution
 from cpms.writing import check_writable, replacing
 
-_OF_WHOLE = {option: POSSIBLE[option] for option in ("symmetric", "weights", "ids")}
-"""Options of `cpms.load`, with what may be chosen."""
 _PATIENCE_S = 1.0
 """How long a rank with an error waits for rank 0 to report the same one."""
 
@@ -53,9 +52,12 @@ def parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("graph", metavar="GRAPH", help="edge list, .npz, or uniform:nodes=N,edges=M")
     parser.add_argument("--whole", action="store_true", help="let every rank load all of it, whatever it is")
-    for option, possible in _OF_WHOLE.items():
+    for option in reading.OF_WHOLE:
         text = "with --whole: see 'cpms rank --help'"
-        parser.add_argument(f"--{option}", choices=possible, default=possible[0], help=text)
+        parser.add_argument(f"--{option}", choices=POSSIBLE[option], default=POSSIBLE[option][0], help=text)
+    zeros, text = POSSIBLE["zero_weights"], "entries of weight 0: an error, or no edges"
+    parser.add_argument("--zero-weights", choices=zeros, default=zeros[0], help=text)
+    add_form_options(parser)
     parser.add_argument(
         *("--local", "--engine"),
         choices=LOCAL,
@@ -125,10 +127,11 @@ def _ranked(arguments: argparse.Namespace) -> int:
             raise InputError(f"{arguments.output}: ranks are written as .npy")
         check_writable(arguments.output)
     began = time.perf_counter()
-    options = {option: getattr(arguments, option) for option in _OF_WHOLE}
-    asked = [f"--{option} {given}" for option, given in options.items() if given != _OF_WHOLE[option][0]]
+    options = {option: getattr(arguments, option) for option in reading.OF_WHOLE}
+    asked = [f"--{option} {given}" for option, given in options.items() if given != POSSIBLE[option][0]]
     if asked and not arguments.whole:
         raise InputError(f"{', '.join(asked)}: ranks that read shares take files as they are; add --whole")
+    options |= {option: getattr(arguments, option) for option in (*FORM, "zero_weights")}
     rows = reading.read(arguments.graph, communicator, whole=arguments.whole, **options)
     load_s = time.perf_counter() - began
     nodes = arguments.personalize
@@ -153,7 +156,7 @@ def _ranked(arguments: argparse.Namespace) -> int:
         if arguments.output:
             with replacing(arguments.output) as temporary, temporary.open("wb") as file:
                 np.save(file, solved[-1].ranks, allow_pickle=False)
-        print(json.dumps(report) if arguments.json else _readable(report), flush=True)  # noqa: T201
+        print(json.dumps(report) if arguments.json else _readable(report, rows), flush=True)  # noqa: T201
     communicator.Barrier()
     return 0 if solved[-1].status is Status.CONVERGED else 1
 
@@ -173,6 +176,7 @@ def _report(
     return {
         "graph": rows.name,
         "stand_in_for": rows.stand_in_for,
+        "read": None if rows.read is None else rows.read.as_dict(),
         "nodes": rows.nodes,
         "edges": sum(edges for edges, _ in held),
         "dangling": int((rows.leaving == 0).sum()),
@@ -203,11 +207,12 @@ def _report(
     }
 
 
-def _readable(report: dict[str, Any]) -> str:
+def _readable(report: dict[str, Any], rows: GraphRows) -> str:
     label = f" (stand-in for {report['stand_in_for']})" if report["stand_in_for"] else ""
     lines = [
         f"{report['graph']}{label}: {report['nodes']:,} nodes, {report['edges']:,} edges, "
         f"{report['dangling']:,} dangling",
+        *([] if rows.read is None else [f"read as {rows.read.sentence()}"]),
         f"{report['ranks']} ranks with {', '.join(f'{edges:,}' for edges in report['edges_by_rank'])} edges",
         f"{report['status']}",
         f"{report['iterations']} iterations in {report['solve_s']:.3g} s, loaded in {report['load_s']:.3g} s",

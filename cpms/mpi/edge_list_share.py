@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import io
-import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -12,12 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from cpms.errors import InputError
-from cpms.graph import LARGEST_ID
 from cpms.mpi.sharing import Share
-from cpms.readers.edge_list import parsed_lines
-from cpms.readers.edge_list_form import EdgeListForm, bare, skip_byte_order_mark, sniff
-from cpms.readers.entries import LineForm, check_weights, checked_blocks
+from cpms.readers.edge_list import largest_below, name_of, numbered_edges
+from cpms.readers.edge_list_cleaning import Cleaner
+from cpms.readers.edge_list_doubts import refuse_counts
+from cpms.readers.edge_list_form import EMPTY, EdgeListForm, sniff
 from cpms.readers.memory import require_memory
+from cpms.readers.options import ReadOptions
 from cpms.readers.stream import Stream, open_stream
 
 _BYTES_AN_EDGE = 64
@@ -39,35 +40,54 @@ class _Range(io.RawIOBase):
         return len(data)
 
 
-def read(path: Path, communicator: Any) -> Share:
+def read(path: Path, communicator: Any, options: ReadOptions) -> Share:
     """Return the edges of this rank's lines; every rank calls this, for the largest id counts the nodes.
 
     Raises
     ------
     InputError
-        If a line of the share is no edge between numbered nodes; with file and line.
+        If a line of the share is no edge between numbered nodes, or the list can be understood in more than one way;
+        with file and line.
     """
     from mpi4py import MPI
 
     with open_stream(path) as stream:
-        form = sniff(stream)
+        form = sniff(stream, options)
         if not form.numbered:
             raise InputError(f"{path}: its nodes have names; ranks read numbered nodes alone, so use --whole")
-    sources, targets, weights = _edges(path, form, *_range(path, form, communicator.rank, communicator.size))
+    own = _range(path, form, communicator.rank, communicator.size)
+    (sources, targets, weights), skipped = _edges(path, form, options, *own)
     largest = max((int(ids.max()) for ids in (sources, targets) if len(ids)), default=-1)
     nodes = 1 + communicator.allreduce(largest, MPI.MAX)
     if nodes == 0:
-        raise InputError(f"{path}: the graph is empty; it needs at least one edge")
+        raise InputError(f"{path}: {EMPTY}")
+    begins = own[0] == communicator.bcast(own[0])  # this rank reads the first edge, or nothing before it does
+    below = largest_below([sources], [targets]) if begins else largest
+    edges = communicator.allreduce(len(sources), MPI.SUM)
+    refuse_counts(form, edges, communicator.allreduce(below, MPI.MAX), str(path))
+    before = len(sources)
+    if form.valued and options.zero_weights == "drop":
+        kept = weights != 0
+        sources, targets, weights = sources[kept], targets[kept], weights[kept]
+    counts = np.array([*skipped, before - len(sources)])
+    comments, headers, zeros = communicator.allreduce(counts, MPI.SUM).tolist()
+    record = replace(form.record(), skipped_lines=comments, repeated_headers=headers, zero_weights=zeros)
     ids = np.int32 if nodes < 2**31 else np.int64
-    name = re.sub(r"\.(txt|el|csv|tsv)$", "", path.name, flags=re.IGNORECASE)
-    return Share(sources.astype(ids), targets.astype(ids), weights if form.valued else None, nodes, name)
+    return Share(
+        sources.astype(ids, copy=False),
+        targets.astype(ids, copy=False),
+        weights if form.valued else None,
+        nodes,
+        name_of(path),
+        read=record,
+    )
 
 
 def _range(path: Path, form: EdgeListForm, rank: int, ranks: int) -> tuple[int, int]:
     """Return the bytes from the first line of this rank to the first of the next."""
     with path.open("rb") as file:
-        skip_byte_order_mark(Stream(file, file, str(path)))
-        for _ in range(form.header_lines):
+        Stream(file, file, str(path)).skip_byte_order_mark()
+        for _ in range(form.first_line - 1):
             file.readline()
         body = file.tell()
         size = file.seek(0, io.SEEK_END)
@@ -83,32 +103,33 @@ def _range(path: Path, form: EdgeListForm, rank: int, ranks: int) -> tuple[int, 
         return begin, end
 
 
-def _edges(path: Path, form: EdgeListForm, begin: int, end: int) -> _Edges:
+def _edges(
+    path: Path, form: EdgeListForm, options: ReadOptions, begin: int, end: int
+) -> tuple[_Edges, tuple[int, int]]:
+    """Return the edges of a range of bytes, and how many comment lines and repeated headers are among them."""
     require_memory(_BYTES_AN_EDGE * (end - begin) // 8, f"{path}: a share of {end - begin:,} bytes")
+    cleaner = Cleaner(form, str(path))
     try:
-        found = list(_parsed(path, form, begin, end, first_line=1))
+        found = list(_parsed(path, form, options, cleaner, begin, end, first_line=1))
     except InputError:
         # Once more, to say which line it is: lines before the share are counted only for that.
         with path.open("rb") as file:
             before = sum(block.count(b"\n") for block in _blocks(file, begin))
-        found = list(_parsed(path, form, begin, end, first_line=before + 1))
+        found = list(_parsed(path, form, options, cleaner, begin, end, first_line=before + 1))
+    skipped = cleaner.comment_lines, cleaner.repeated_headers
     if not found:
-        return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
+        return (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)), skipped
     sources, targets, weights = (np.concatenate(column) for column in zip(*found, strict=True))
-    return sources, targets, weights
+    return (sources, targets, weights), skipped
 
 
-def _parsed(path: Path, form: EdgeListForm, begin: int, end: int, *, first_line: int) -> Iterator[_Edges]:
-    line_form = LineForm(valued=form.valued, comma=form.separator == ",", low=0, high=LARGEST_ID)
+def _parsed(
+    path: Path, form: EdgeListForm, options: ReadOptions, cleaner: Cleaner, begin: int, end: int, *, first_line: int
+) -> Iterator[_Edges]:
     with path.open("rb", buffering=0) as file:
         file.seek(begin)
         stream = Stream(file, io.BufferedReader(_Range(file, end)), str(path))  # type: ignore[arg-type]
-        for block in checked_blocks(stream, line_form, first_line, clean=bare):
-            frame = parsed_lines(block, line_form)
-            weights = frame[2].to_numpy() if form.valued else np.zeros(0)
-            if form.valued:
-                check_weights(weights, block, stream.label)
-            yield frame[0].to_numpy(), frame[1].to_numpy(), weights
+        yield from numbered_edges(stream, form, options, cleaner, first_line)
 
 
 def _blocks(file: BinaryIO, end: int) -> Iterator[bytes]:

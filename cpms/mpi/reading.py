@@ -12,6 +12,10 @@ from cpms.loading import load
 from cpms.mpi import edge_list_share, npz_share, uniform_share, weblike_share
 from cpms.mpi.rows import GraphRows, of_graph
 from cpms.mpi.sharing import Share, exchanged
+from cpms.readers.options import ReadOptions
+
+OF_WHOLE = ("symmetric", "weights", "ids")
+"""Options of `cpms.load` that ranks follow only where each loads the whole graph."""
 
 
 def read(source: str, communicator: Any, *, whole: bool = False, **options: Any) -> GraphRows:
@@ -28,7 +32,7 @@ def read(source: str, communicator: Any, *, whole: bool = False, **options: Any)
     whole : bool
         Let every rank load all of the graph, which may be anything that `cpms.load` takes.
     **options
-        Those of `cpms.load`, for the whole graph.
+        Those of `cpms.load`. Shares take those of an edge list's form and ``zero_weights``.
 
     Raises
     ------
@@ -39,7 +43,7 @@ def read(source: str, communicator: Any, *, whole: bool = False, **options: Any)
         rows = of_graph(load(source, **options), communicator.rank, communicator.size)
         # Views would keep the rest of the edges in memory.
         return replace(rows, sources=rows.sources.copy(), weights=None if rows.weights is None else rows.weights.copy())
-    return exchanged(share(source, communicator), communicator)
+    return exchanged(share(source, communicator, ReadOptions(**options)), communicator)
 
 
 def in_shares(source: str) -> bool:
@@ -54,8 +58,11 @@ def in_shares(source: str) -> bool:
     return made or (readers.module_for(Path(source)) in ("edge_list", "npz") and not source.lower().endswith(".gz"))
 
 
-def share(source: str, communicator: Any) -> Share:
+def share(source: str, communicator: Any, options: ReadOptions | None = None) -> Share:
     """Return the edges that this rank reads; every rank calls this."""
+    options = options or ReadOptions()
+    if readers.module_for(Path(source)) != "edge_list":
+        options.refuse_form(source)
     if source.startswith("uniform:"):
         return uniform_share.make(source, communicator.rank, communicator.size)
     if source.startswith(f"{weblike_share.NAME}:"):
@@ -65,7 +72,7 @@ def share(source: str, communicator: Any) -> Share:
         raise InputError(f"{source}: there is no such file")
     if in_shares(source):
         if readers.module_for(path) == "edge_list":
-            return edge_list_share.read(path, communicator)
+            return edge_list_share.read(path, communicator, options)
         return npz_share.read(path, communicator.rank, communicator.size)
     raise InputError(
         f"{source}: ranks read shares of uncompressed edge lists, of .npz files of cpms.readers.npz.save_npz, and "

@@ -84,6 +84,7 @@ def of_graph(graph: Graph, rank: int, ranks: int) -> GraphRows:
         graph.first_id,
         graph.names,
         stand_in_for=graph.stand_in_for,
+        read=graph.read,
         bounds=bounds,
         rank=rank,
         leaving=graph.out_degree,

@@ -16,6 +16,7 @@ from cpms.graph import Floats, Ints
 from cpms.mpi.rows import Bounds, GraphRows, cut
 from cpms.mpi.world import count_here
 from cpms.readers.memory import graph_bytes, require_memory
+from cpms.readers.record import ReadRecord
 from cpms.sparse.sliced import BLOCK_ROWS
 from cpms.weight_sums import WeightSums
 
@@ -54,6 +55,7 @@ class Share:
     name : str
     first_id : int
     stand_in_for : str, optional
+    read : ReadRecord, optional
         As in `cpms.Graph`.
     """
 
@@ -64,6 +66,7 @@ class Share:
     name: str
     first_id: int = 0
     stand_in_for: str | None = None
+    read: ReadRecord | None = None
 
 
 def exchanged(share: Share, communicator: Any) -> GraphRows:
@@ -121,6 +124,7 @@ def _rows(
         share.name,
         share.first_id,
         stand_in_for=share.stand_in_for,
+        read=share.read,
         bounds=bounds,
         rank=communicator.rank,
         leaving=_summed(np.bincount(grouped, minlength=nodes), communicator),

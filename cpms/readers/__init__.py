@@ -60,13 +60,14 @@ def read(path: Path | str, options: ReadOptions | None = None) -> Graph:
     path : Path or str
         A file whose name ends as one of `MODULES` does.
     options : ReadOptions, optional
-        What to do with symmetry, values, repeated edges, self-loops and ids.
+        What to do with symmetry, values, repeated edges, self-loops and ids; of an edge list, its form.
 
     Raises
     ------
     InputError
         If the ending is unknown, or the file is unreadable, wrong or too large for the memory at
-        hand; the text names the file and the line or byte.
+        hand, or ``options`` describe the form of an edge list where the file is none; the text names
+        the file and the line or byte.
     """
     path = Path(path)
     module = module_for(path)
@@ -74,8 +75,11 @@ def read(path: Path | str, options: ReadOptions | None = None) -> Graph:
         raise InputError(f"{path}: unknown kind of file; its name can end in {', '.join(MODULES)}")
     if not is_file(path):
         raise InputError(f"{path}: there is no such file")
+    options = options or ReadOptions()
+    if module != "edge_list":
+        options.refuse_form(str(path))
     try:
-        graph: Graph = import_module(f"cpms.readers.{module}").read(path, options or ReadOptions())
+        graph: Graph = import_module(f"cpms.readers.{module}").read(path, options)
     except MemoryError as error:
         raise InputError(f"{path}: its graph does not fit into the memory of this process; use more") from error
     return graph

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from cpms.graph import Floats, Graph, Ints
 from cpms.readers.memory import graph_bytes, require_memory
 from cpms.readers.options import ReadOptions
+from cpms.readers.record import ReadRecord
 
 
 def assemble(
@@ -24,6 +25,8 @@ def assemble(
     label: str,
     first_id: int = 0,
     names: npt.NDArray[Any] | None = None,
+    record: ReadRecord | None = None,
+    both_ways: bool = False,
 ) -> Graph:
     """Build the graph of an edge list whose ids count from 0, as ``options`` ask.
 
@@ -32,13 +35,17 @@ def assemble(
     sources, targets : ndarray of int, shape (edges,)
         0-based ends of each edge.
     weights : ndarray of float64, shape (edges,), optional
-        Positive finite weights; None for a graph of ones.
+        Positive finite weights, or 0 where ``options`` drop these; None for a graph of ones.
     nodes : int
         Number of nodes before ``ids="compact"`` removes those that no edge touches.
     name, first_id, names
         What the graph and its nodes are called, as in `cpms.Graph`.
     label : str
         What errors call the source of the edges: a path.
+    record : ReadRecord, optional
+        What is known of that source so far.
+    both_ways : bool
+        Whether each edge counts in the other direction too, except self-loops.
 
     Raises
     ------
@@ -47,6 +54,19 @@ def assemble(
     """
     if options.weights == "ignore":
         weights = None
+    dropped = 0
+    if weights is not None and options.zero_weights == "drop":
+        kept = weights != 0
+        dropped = len(kept) - int(np.count_nonzero(kept))
+        if dropped:
+            sources, targets, weights = sources[kept], targets[kept], weights[kept]
+    if both_ways:
+        mirrored = np.flatnonzero(sources != targets)
+        sources, targets = (
+            np.concatenate([sources, targets[mirrored]]),
+            np.concatenate([targets, sources[mirrored]]),
+        )
+        weights = None if weights is None else np.concatenate([weights, weights[mirrored]])
     if options.ids == "compact":
         used, ends = np.unique(np.concatenate([sources, targets]), return_inverse=True)
         sources, targets = np.split(ends, 2)
@@ -68,7 +88,10 @@ def assemble(
         name=name,
         names=names,
     )
-    return replace(graph, first_id=first_id)
+    if record is not None:
+        symmetric = "expand" if both_ways else record.symmetric
+        record = replace(record, zero_weights=dropped, symmetric=symmetric, ids=options.ids)
+    return replace(graph, first_id=first_id, read=record)
 
 
 def apply(graph: Graph, options: ReadOptions) -> Graph:
@@ -93,5 +116,6 @@ def apply(graph: Graph, options: ReadOptions) -> Graph:
         label=graph.name,
         first_id=graph.first_id,
         names=graph.names,
+        record=graph.read,
     )
     return replace(changed, stand_in_for=graph.stand_in_for, lower_triangle=graph.lower_triangle)

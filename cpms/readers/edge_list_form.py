@@ -1,26 +1,24 @@
-"""What an edge list looks like: separator, columns, header line, numbers or names as ids."""
+"""What an edge list looks like: separator, columns, header line, comments, numbers or names as ids."""
 
 from __future__ import annotations
 
-import csv
-import re
-from contextlib import suppress
+import sys
 from dataclasses import dataclass
-from typing import Any
 
 from cpms.errors import InputError
+from cpms.readers import edge_list_columns as columns_of
+from cpms.readers.edge_list_delimiter import counted, separator_of, usual_fields
+from cpms.readers.edge_list_header import First, first_is, role_of
+from cpms.readers.edge_list_lines import is_decimal, is_word, marks_of, sampled_fields
+from cpms.readers.edge_list_sample import Sample, sample_of
+from cpms.readers.entries import shown
+from cpms.readers.options import DELIMITERS, ReadOptions
+from cpms.readers.record import ReadRecord
 from cpms.readers.stream import Stream
 
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_SAMPLE_LINES = 100
-_CSV = re.compile(r"\.csv(\.gz)?$", re.IGNORECASE)
-_COMMENT_MARKS = (b"#", b"%", b"//")
-_COMMENT_LINE = re.compile(rb"^(?:#|%|//)[^\n]*", re.MULTILINE)
-_INTEGER = re.compile(r"[-+]?\d+", re.ASCII)
-_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|nan|[-+]?inf", re.ASCII | re.IGNORECASE)
-_QUOTED = re.compile(rb'(?:(?<=[,\t ])|^)"([^"\s,]*)"(?=[,\t \r]|$)', re.MULTILINE)
-_SOURCE_WORDS = {"source", "sourceid", "src", "from", "fromid", "fromnode", "fromnodeid"}
-_TARGET_WORDS = {"target", "targetid", "dst", "dest", "to", "toid", "tonode", "tonodeid"}
+Rows = list[list[str]]
+ADJACENCY = "an adjacency list must be written as one edge a line"
+EMPTY = "the graph is empty; it needs at least one edge"
 
 
 @dataclass(frozen=True)
@@ -30,158 +28,223 @@ class EdgeListForm:
     Parameters
     ----------
     separator : str or None
-        ``","``, a tab, or None for any run of blanks and tabs.
-    valued : bool
-        Whether a third column holds weights.
+        The character between fields, or None for any run of blanks and tabs.
+    columns : tuple of int
+        Source, target and perhaps weight, from 0.
     numbered : bool
-        Whether ids are integers.
-    header_lines : int
-        Lines before the first edge that must be skipped: up to the header line, if there is one.
+        Whether ids are numbers.
+    fields : int, optional
+        How many fields every line has; None: at least those that ``columns`` name.
+    labelled : bool
+        Whether one field that is not read may follow source and target.
+    header : tuple of str, optional
+        The titles of the first line.
+    header_line : bytes
+        That line.
+    marks : tuple of str
+        What comment lines begin with.
+    first_line : int
+        Where the first edge is, from 1.
+    comment_lines : int
+        Comment lines above it.
+    doubtful : tuple of str
+        Source, target and other fields of the first line, if it is an edge only where the rest bears that out.
+    trusted : bool
+        Whether ``header`` holds titles for certain, even if a node is called like one of them.
     """
 
     separator: str | None
-    valued: bool
+    columns: tuple[int, ...]
     numbered: bool
-    header_lines: int
+    fields: int | None = None
+    labelled: bool = False
+    header: tuple[str, ...] | None = None
+    header_line: bytes = b""
+    marks: tuple[str, ...] = ()
+    first_line: int = 1
+    comment_lines: int = 0
+    doubtful: tuple[str, ...] = ()
+    trusted: bool = True
+
+    @property
+    def valued(self) -> bool:
+        """Whether a column holds weights."""
+        return len(self.columns) == 3
+
+    @property
+    def fields_possible(self) -> tuple[int, int]:
+        """The least and the most fields that a line may have."""
+        if self.fields is None:
+            return 1 + max(self.columns), sys.maxsize
+        return self.fields, self.fields + self.labelled
+
+    def looks_like_edge(self, text: str) -> bool:
+        """Return whether a line that begins with a comment mark might be an edge instead."""
+        row = sampled_fields(text, self.separator)
+        least, most = self.fields_possible
+        if self.numbered or not least <= len(row) <= most or not (row[self.columns[0]] and row[self.columns[1]]):
+            return False
+        return not self.valued or is_decimal(row[self.columns[2]])
+
+    def record(self) -> ReadRecord:
+        """Return what is known of the file before its edges are read."""
+        titles = self.header or ()
+        place = self.columns[2] if self.valued else 0
+        called = f" ({titles[place]})" if place < len(titles) else ""
+        return ReadRecord(
+            form=f"edge list of {'numbers' if self.numbered else 'names'}",
+            delimiter=next((name for name, each in DELIMITERS.items() if each == self.separator), self.separator),
+            columns=tuple(place + 1 for place in self.columns),
+            header=self.header,
+            comment_lines=self.comment_lines,
+            weights=f"column {place + 1}{called}" if self.valued else None,
+        )
 
 
-def sniff(stream: Stream) -> EdgeListForm:
-    """Find out the form of an edge list from its first lines.
+def sniff(stream: Stream, options: ReadOptions) -> EdgeListForm:
+    """Find out the form of an edge list from its first lines and from what ``options`` say of it.
 
     Raises
     ------
     InputError
-        If there is no line but comments, semicolons separate the fields, or no line has two or three; or if a header
-        says that the first two columns are not source and target.
+        If there is no line but comments, or the lines can be understood in more than one way.
     """
-    skip_byte_order_mark(stream)
-    lines = _sample(stream)
-    if not lines:
-        raise InputError(f"{stream.label}: the graph is empty; it needs at least one edge")
-    separator = _separator(lines, stream.label)
-    rows = [split(text, separator) for _, text in lines]
-    has_header = _is_header(rows)
-    if has_header:
-        _check_order(rows[0], f"{stream.label}, line {lines[0][0]}")
-    body = rows[1:] if has_header else rows
-    return EdgeListForm(
-        separator=separator,
-        valued=not _most([len(row) < 3 for row in rows]),
-        numbered=_most([_is_numbered(row) for row in body]),
-        header_lines=lines[0][0] if has_header else 0,
+    marks = marks_of(options.comments)
+    sample = sample_of(stream, marks)
+    if not sample.lines:
+        raise InputError(f"{stream.label}: {EMPTY}{_marked_alone(sample)}")
+    where = f"{stream.label}, line {sample.lines[0][0]}"
+    separator = separator_of(sample.lines, options, stream.label)
+    rows = [sampled_fields(text, separator) for _, text in sample.lines]
+    header = _header(options, where)
+    columns, fields = _columns(rows[1:] or rows if header == "yes" else rows, rows[0], options, where)
+    if fields is not None:
+        _check_fields(sample, rows, fields, header, stream.label)
+    numbered = _numbered(rows if header == "no" else rows[1:] or rows, columns)
+    verdict = {"yes": First.TITLES, "no": First.EDGE}.get(header) or first_is(
+        rows, columns, numbered=numbered, where=where
     )
+    titled = verdict is First.TITLES
+    if titled and len(rows) == 1:
+        raise InputError(f"{where}: {EMPTY}; its only line was taken for a header (header='no', --header no)")
+    if fields is not None:
+        _check_columns(rows, titled, columns, options, where, numbered=numbered)
+    first_line = sample.lines[1 if titled else 0][0]
+    form = EdgeListForm(
+        separator=separator,
+        columns=columns,
+        numbered=numbered,
+        fields=None if fields is None else len(columns),
+        labelled=fields == 3 and len(columns) == 2,
+        header=tuple(rows[0]) if titled else None,
+        header_line=sample.first_bytes if titled else b"",
+        marks=marks,
+        first_line=first_line,
+        comment_lines=sample.marked_before(first_line),
+        doubtful=() if verdict is not First.DOUBTFUL else _judged(rows[0], columns, fields),
+        trusted=header == "yes" or len(columns) == 3,
+    )
+    if options.comments == "auto":
+        _check_comments(sample, form, rows, stream.label)
+    return form
 
 
-def split(text: str, separator: str | None) -> list[str]:
-    """Split a line into fields without the blanks and quotes around them; between quotes commas do not separate."""
-    fields = text.split(separator)
-    if separator == "," and '"' in text:
-        with suppress(csv.Error):
-            fields = next(csv.reader([text], skipinitialspace=True))
-    return [field.strip(' \t\r"') for field in fields]
+def _judged(first: list[str], columns: tuple[int, ...], fields: int | None) -> tuple[str, ...]:
+    """Return source, target and what else may be a count in the first line."""
+    return tuple(first if fields is not None else [first[place] for place in columns if place < len(first)])
 
 
-def counted(row: list[str]) -> str:
-    """Say how many fields a line has, for a message.
+def _marked_alone(sample: Sample) -> str:
+    if not sample.marked:
+        return ""
+    return f" (each of its lines, {len(sample.marked)}, begins with a comment mark; --comments none reads them)"
+
+
+def _header(options: ReadOptions, where: str) -> str:
+    """Return whether there is a header as far as ``options`` say so: titles of columns imply one."""
+    if not any(isinstance(column, str) for column in options.columns or ()):
+        return options.header
+    if options.header == "no":
+        raise InputError(f"{where}: columns are chosen by title, but header is 'no'; choose columns by number")
+    return "yes"
+
+
+def _columns(rows: Rows, first: list[str], options: ReadOptions, where: str) -> tuple[tuple[int, ...], int | None]:
+    """Return the columns to read, from 0, and how many fields there are where no option names columns."""
+    if options.columns:
+        given = columns_of.given_columns(options, first, where)
+        return given[:2] if options.weights == "ignore" else given, None
+    fields = usual_fields(rows)
+    if fields not in (2, 3):
+        raise InputError(
+            f"{where}: {counted(rows[0])} where 2 or 3 belong (source, target, perhaps weight); "
+            f"name their columns (columns=…, --columns 1,2 or 1,2,3); {ADJACENCY}"
+        )
+    return (0, 1, 2) if fields == 3 and options.weights == "auto" else (0, 1), fields
+
+
+def _check_fields(sample: Sample, rows: Rows, fields: int, header: str, label: str) -> None:
+    """Refuse lines of other numbers of fields than most have."""
+    lower = rows if header == "no" else rows[1:]
+    if header == "auto" and len(rows[0]) != fields and all(len(row) == fields for row in lower):
+        raise InputError(
+            f"{label}, line {sample.lines[0][0]}: {counted(rows[0])} where the lines below have {fields}; if it is no "
+            f"edge, header='yes' (--header yes) passes over it; {ADJACENCY}"
+        )
+    for (number, text), row in zip(sample.lines[len(rows) - len(lower) :], lower, strict=True):
+        if len(row) != fields and text.count('"') % 2:
+            raise InputError(f"{label}, line {number}: a quoted field runs past the end of its line")
+        if len(row) != fields:
+            meaning = "source, target, weight" if fields == 3 else "source, target"
+            raise InputError(
+                f"{label}, line {number}: {counted(row)} where {fields} belong ({meaning}); columns=… "
+                f"(--columns 1,2) reads some columns alone; {ADJACENCY}"
+            )
+
+
+def _check_columns(
+    rows: Rows, titled: bool, columns: tuple[int, ...], options: ReadOptions, where: str, *, numbered: bool
+) -> None:
+    """Refuse lists that may have source, target or weights in other columns than the first ones."""
+    body, titles = (rows[1:], rows[0]) if titled else (rows, None)
+    if titles and (len(titles) == len(body[0]) or all(map(is_word, titles))):
+        columns_of.refuse_header(titles, len(body[0]), where)
+    columns_of.refuse_shapes(body, where)
+    if len(columns) == 3:
+        columns_of.refuse_third(body, titles, where)
+    elif options.weights == "ignore" and not numbered:
+        columns_of.refuse_labels(body, titles, where)
+
+
+def _check_comments(sample: Sample, form: EdgeListForm, rows: Rows, label: str) -> None:
+    """Refuse lines above the first edge whose mark may begin a name: no blank follows it, or a node is called so."""
+    names = {row[place] for row in rows for place in form.columns[:2] if len(row) > place}
+    for number, text in sample.marked:
+        if number > form.first_line or not form.looks_like_edge(text):
+            continue
+        mark = next(mark for mark in form.marks if text.lstrip().startswith(mark))
+        ends = [sampled_fields(text, form.separator)[place] for place in form.columns[:2]]
+        plain = text.lstrip()[len(mark) :][:1] in ("", " ", "\t", *mark) and form.separator != "\t"
+        titles = [role_of(end.lstrip("#%/")) for end in ends] == ["source", "target"]
+        if (not plain and not titles) or ends[0] in names:
+            raise InputError(f"{label}, line {number}: {doubtful_comment(text, mark)}")
+
+
+def doubtful_comment(text: str, mark: str) -> str:
+    """Say that a line may be a comment or an edge, and which options settle it.
 
     Examples
     --------
-    >>> counted(["0"]), counted(["0", "1", ""])
-    ('1 fields', '3 fields, 1 of them empty,')
+    >>> doubtful_comment("#python,#numpy", "#").partition(";")[0]
+    "'#python,#numpy' may be a comment or an edge"
     """
-    empty = sum(not field for field in row)
-    return f"{len(row)} fields, {empty} of them empty," if empty else f"{len(row)} fields"
+    return (
+        f"{shown(text.strip())} may be a comment or an edge; comments='none' (--comments none) reads it as an edge, "
+        f"comments={mark!r} (--comments '{mark}') passes over such lines"
+    )
 
 
-def without_comments(block: bytes) -> bytes:
-    """Return whole lines with the comment lines among them emptied."""
-    if block.startswith(_COMMENT_MARKS) or any(b"\n" + mark in block for mark in _COMMENT_MARKS):
-        return _COMMENT_LINE.sub(b"", block)
-    return block
-
-
-def bare(block: bytes) -> bytes:
-    """Return whole lines of numbers, with comment lines emptied and without the quotes around fields."""
-    block = without_comments(block)
-    return _QUOTED.sub(rb"\1", block) if b'"' in block else block
-
-
-def skip_byte_order_mark(stream: Stream) -> None:
-    """Move past the mark with which some spreadsheets begin a UTF-8 file."""
-    inner: Any = stream.inner
-    with stream.reporting():
-        marked = inner.peek(3).startswith(_BYTE_ORDER_MARK)
-    if marked:
-        stream.read(3)
-
-
-def _sample(stream: Stream) -> list[tuple[int, str]]:
-    lines: list[tuple[int, str]] = []
-    number = 0
-    while len(lines) < _SAMPLE_LINES and (line := stream.readline()):
-        number += 1
-        text = without_comments(line).decode("utf-8", "replace").strip()
-        if text:
-            lines.append((number, text))
-    return lines
-
-
-def _separator(lines: list[tuple[int, str]], label: str) -> str | None:
-    def fitting(separator: str | None) -> int:
-        return sum(_fits(split(text, separator)) for _, text in lines)
-
-    # max takes the first of equals: blanks inside the names of a .csv, or marks inside those of other lists, come last
-    candidates: tuple[str | None, ...] = ("\t", ",", None, ";") if _CSV.search(label) else ("\t", None, ",", ";")
-    best = max(candidates, key=fitting)
-    if fitting(best) == 0:
-        number, text = lines[0]
-        if "\r" in text:
-            raise InputError(f"{label}, line {number}: carriage returns end its lines; put line feeds in their place")
-        row = max((split(text, separator) for separator in candidates), key=len)
-        raise InputError(
-            f"{label}, line {number}: {counted(row)} where 2 or 3 belong (source, target, perhaps weight); "
-            "keep these columns alone, with blanks, tabs or commas between them"
-        )
-    if best == ";":
-        raise InputError(f"{label}: semicolons separate its fields; put commas or tabs in their place")
-    return best
-
-
-def _fits(row: list[str]) -> bool:
-    return len(row) in (2, 3) and all(field and not {field[0], field[-1]} & {",", ";"} for field in row)
-
-
-def _is_numbered(row: list[str]) -> bool:
-    return len(row) >= 2 and all(_INTEGER.fullmatch(field) for field in row[:2])
-
-
-def _is_header(rows: list[list[str]]) -> bool:
-    first, rest = rows[0], rows[1:]
-    if any(_NUMBER.fullmatch(field) for field in first):
-        return False
-    if _most([_is_numbered(row) for row in rest]):
-        return True
-    if len(first) == 3 and _most([len(row) == 3 and bool(_NUMBER.fullmatch(row[2])) for row in rest]):
-        return True
-    return _place_of(_SOURCE_WORDS, first) is not None and _place_of(_TARGET_WORDS, first) is not None
-
-
-def _place_of(words: set[str], header: list[str]) -> int | None:
-    """Return the column whose title is one of these words."""
-    found = [place for place, title in enumerate(header) if re.sub("[ _-]", "", title.lower()) in words]
-    return found[0] if found else None
-
-
-def _check_order(header: list[str], where: str) -> None:
-    """Refuse a header that names source and target in other columns than the first two, or not the first column."""
-    source, target = _place_of(_SOURCE_WORDS, header), _place_of(_TARGET_WORDS, header)
-    if (source not in (None, 0)) or (target not in (None, 1)) or not header[0]:
-        titles = ", ".join(ascii(title) for title in header)
-        raise InputError(
-            f"{where}: its header has the columns {titles}; source and target, then perhaps a weight, must come first, "
-            "and no others (pandas: frame.to_csv(path, columns=['source', 'target'], index=False))"
-        )
-
-
-def _most(votes: list[bool]) -> bool:
-    return 2 * sum(votes) >= len(votes) > 0
+def _numbered(rows: Rows, columns: tuple[int, ...]) -> bool:
+    """Return whether at least half of the lines have numbers as ids."""
+    ends = [[row[place] for place in columns[:2] if len(row) > place] for row in rows]
+    return 2 * sum(len(pair) == 2 and all(map(is_decimal, pair)) for pair in ends) >= len(ends)

@@ -20,9 +20,19 @@ from cpms.readers.assemble import assemble
 from cpms.readers.entries import Block, LineForm, check_weights, checked_blocks, shown
 from cpms.readers.memory import graph_bytes, require_memory
 from cpms.readers.options import ReadOptions
+from cpms.readers.record import ReadRecord
 from cpms.readers.stream import Stream, open_stream
 
-_BANNER = ("%%matrixmarket", "matrix", "coordinate", ("pattern", "integer", "real"), ("general", "symmetric"))
+_BANNER = (
+    "%%matrixmarket",
+    "matrix",
+    "coordinate",
+    ("pattern", "integer", "unsigned-integer", "real"),
+    ("general", "symmetric"),
+)
+_COMMENT = re.compile(rb"\n[ \t]*%[^\n]*")
+_DOS_END = re.compile(rb"\x1a(\s*)\Z")
+_D_EXPONENT = re.compile(rb"([\d.])[dD](?=[-+]?\d)")
 _SIZES = re.compile(rb"\s*(\d{1,17})\s+(\d{1,17})\s+(\d{1,17})\s*", re.ASCII)
 
 
@@ -33,6 +43,23 @@ class _Header:
     nodes: int
     entries: int
     lines: int
+    comment_lines: int
+
+
+class _Comments:
+    """Empties the comment lines among the entries and a mark of DOS at the end, and counts the comment lines."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __call__(self, block: bytes, _: int) -> bytes:
+        if b"\x1a" in block:
+            block = _DOS_END.sub(rb"\1", block)
+        if b"%" in block:
+            block, count = _COMMENT.subn(b"\n", b"\n" + block)
+            block = block[1:]
+            self.count += count
+        return block
 
 
 def read(path: Path, options: ReadOptions) -> Graph:
@@ -67,25 +94,43 @@ def read_stream(stream: Stream, name: str, options: ReadOptions) -> Graph:
     nodes = header.nodes if options.ids == "keep" else 0
     needed_bytes = graph_bytes(nodes, edges, weighted=header.valued)
     require_memory(needed_bytes, f"{stream.label}: {header.nodes:,} nodes and {header.entries:,} entries")
-    rows, columns, values = _read_body(stream, header, use_values=options.weights == "auto")
-    if header.symmetric and options.symmetric == "expand":
-        mirrored = np.flatnonzero(rows != columns)
-        rows, columns = np.concatenate([rows, columns[mirrored]]), np.concatenate([columns, rows[mirrored]])
-        values = None if values is None else np.concatenate([values, values[mirrored]])
-    graph = assemble(rows, columns, values, options, nodes=header.nodes, name=name, label=stream.label, first_id=1)
+    comments = _Comments()
+    rows, columns, values = _read_body(stream, header, options, comments)
+    record = ReadRecord(
+        form=f"Matrix Market, {'symmetric' if header.symmetric else 'general'}",
+        comment_lines=header.comment_lines,
+        skipped_lines=comments.count,
+        weights=None if values is None else "the values of the entries",
+        symmetric="lower" if header.symmetric else None,
+    )
+    graph = assemble(
+        rows,
+        columns,
+        values,
+        options,
+        nodes=header.nodes,
+        name=name,
+        label=stream.label,
+        first_id=1,
+        record=record,
+        both_ways=header.symmetric and options.symmetric == "expand",
+    )
     return replace(graph, lower_triangle=header.symmetric and options.symmetric == "lower")
 
 
 def _read_header(stream: Stream) -> _Header:
     valued, symmetric = _read_banner(stream)
-    lines = 1
+    lines, comment_lines = 1, 0
     while True:
         line = stream.readline()
         lines += 1
         if not line:
             raise InputError(f"{stream.label}: the file ends at line {lines - 1}, before its line of sizes")
-        if line.strip() and not line.startswith(b"%"):
+        if not line.strip():
+            continue
+        if not line.lstrip().startswith(b"%"):
             break
+        comment_lines += 1
     where = f"{stream.label}, line {lines}"
     sizes = _SIZES.fullmatch(line)
     if not sizes:
@@ -96,14 +141,15 @@ def _read_header(stream: Stream) -> _Header:
         raise InputError(f"{where}: the matrix is {rows} x {columns}; a graph needs a square one")
     if rows == 0:
         raise InputError(f"{where}: the graph is empty; it needs at least one node")
-    return _Header(valued, symmetric, rows, entries, lines)
+    return _Header(valued, symmetric, rows, entries, lines, comment_lines)
 
 
 def _read_banner(stream: Stream) -> tuple[bool, bool]:
+    stream.skip_byte_order_mark()
     banner = stream.readline().decode("latin-1")
-    found = banner.lower().split()
+    found = banner.lower().split()[: len(_BANNER)]  # what follows the five words says nothing of the matrix
     where = f"{stream.label}, line 1"
-    if len(found) != len(_BANNER) or found[0] != _BANNER[0]:
+    if len(found) < len(_BANNER) or found[0] != _BANNER[0]:
         raise InputError(
             f"{where}: {shown(banner.strip())} is not the banner of a Matrix Market file, such as "
             "'%%MatrixMarket matrix coordinate pattern general'"
@@ -117,13 +163,15 @@ def _read_banner(stream: Stream) -> tuple[bool, bool]:
     return found[3] != "pattern", found[4] == "symmetric"
 
 
-def _read_body(stream: Stream, header: _Header, *, use_values: bool) -> tuple[Ints, Ints, Floats | None]:
+def _read_body(
+    stream: Stream, header: _Header, options: ReadOptions, comments: _Comments
+) -> tuple[Ints, Ints, Floats | None]:
     index_type = np.int32 if header.nodes < 2**31 else np.int64
     rows, columns = np.empty(header.entries, index_type), np.empty(header.entries, index_type)
-    values = np.empty(header.entries) if header.valued and use_values else None
-    form = LineForm(valued=header.valued, comma=False, low=1, high=header.nodes)
+    values = np.empty(header.entries) if header.valued and options.weights == "auto" else None
+    form = LineForm(valued=header.valued, low=1, high=header.nodes)
     begin = 0
-    for block in checked_blocks(stream, form, header.lines + 1):
+    for block in checked_blocks(stream, form, header.lines + 1, clean=comments, mend=_with_e_exponents):
         end = begin + block.entries
         if end > header.entries:
             line = block.line_of(header.entries - begin)
@@ -133,7 +181,7 @@ def _read_body(stream: Stream, header: _Header, *, use_values: bool) -> tuple[In
             )
         rows[begin:end], columns[begin:end], numbers = _parse(block, header, stream.label)
         if values is not None:
-            check_weights(numbers, block, stream.label)
+            check_weights(numbers, block, stream.label, zeros=options.zero_weights == "drop")
             values[begin:end] = numbers
         if header.symmetric:
             _check_lower(rows[begin:end], columns[begin:end], block, stream.label)
@@ -144,6 +192,11 @@ def _read_body(stream: Stream, header: _Header, *, use_values: bool) -> tuple[In
             f"line {header.lines} declares"
         )
     return rows, columns, values
+
+
+def _with_e_exponents(block: bytes) -> bytes:
+    """Return lines whose numbers have exponents as in C, not as in Fortran (``1.5D0``)."""
+    return _D_EXPONENT.sub(rb"\1e", block)
 
 
 def _parse(block: Block, header: _Header, label: str) -> tuple[Ints, Ints, Floats]:

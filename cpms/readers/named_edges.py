@@ -13,13 +13,15 @@ import numpy.typing as npt
 from cpms.errors import InputError
 from cpms.graph import Graph
 from cpms.readers.assemble import assemble
-from cpms.readers.edge_list_form import EdgeListForm, counted, without_comments
-from cpms.readers.entries import IGNORED, NUMBER, shown
+from cpms.readers.edge_list_cleaning import Cleaner
+from cpms.readers.edge_list_delimiter import counted
+from cpms.readers.edge_list_doubts import refuse_titles, refuse_twins, refuse_unborne
+from cpms.readers.edge_list_form import EMPTY, EdgeListForm
+from cpms.readers.edge_list_lines import OpenQuoteError, rows_of
+from cpms.readers.entries import IGNORED, NUMBER, shown, wrong_weight
 from cpms.readers.memory import graph_bytes, require_memory
 from cpms.readers.options import ReadOptions
 from cpms.readers.stream import Stream
-
-Rows = Iterator[tuple[int, list[str]]]
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]|\r(?!\n)")
 
@@ -30,82 +32,95 @@ def read_named(stream: Stream, form: EdgeListForm, name: str, options: ReadOptio
     Raises
     ------
     InputError
-        If a line does not have the fields of the others, a weight is not positive and finite, or
-        the text is not UTF-8 or holds control characters; with file and line.
+        If a line does not have the fields of the others, a weight is not positive and finite, the
+        text is not UTF-8 or holds control characters, or the first line may hold titles; with file and line.
     """
     index: dict[str, int] = {}
     ends: list[npt.NDArray[np.int64]] = []
     weights: list[npt.NDArray[np.float64]] = []
     edges = 0
-    use_weights = form.valued and options.weights == "auto"
-    for rows in _row_blocks(stream, form):
-        block_ends: list[int] = []
-        block_weights: list[float] = []
-        for line, row in rows:
-            block_ends.append(index.setdefault(row[0], len(index)))
-            block_ends.append(index.setdefault(row[1], len(index)))
-            if use_weights:
-                block_weights.append(_weight(row[2], f"{stream.label}, line {line}"))
-        ends.append(np.array(block_ends, np.int64))
-        weights.append(np.array(block_weights))
+    cleaner = Cleaner(form, stream.label, trusting=options.comments != "auto")
+    edges_of = _EdgesOf(form, options, stream.label, index)
+    for first, lines in _line_blocks(stream, form, cleaner):
+        block_ends, block_weights = edges_of(lines, first)
+        ends.append(block_ends)
+        weights.append(block_weights)
         edges += len(block_ends) // 2
-        needed_bytes = graph_bytes(len(index), edges, weighted=use_weights)
-        require_memory(needed_bytes, f"{stream.label}: a graph of over {edges:,} edges")
+        require_memory(
+            graph_bytes(len(index), edges, weighted=form.valued), f"{stream.label}: a graph of over {edges:,} edges"
+        )
     if not edges:
-        raise InputError(f"{stream.label}: the graph is empty; it needs at least one edge")
+        raise InputError(f"{stream.label}: {EMPTY}")
+    refuse_titles(form, index, stream.label)
+    refuse_twins(index, stream.label)
+    if form.doubtful and not any(map(_bears_out, ends)):
+        refuse_unborne(form, stream.label)
     names = np.empty(len(index), object)
     names[:] = list(index)
     sources_and_targets = np.concatenate(ends)
     return assemble(
         sources_and_targets[::2],
         sources_and_targets[1::2],
-        np.concatenate(weights) if use_weights else None,
+        np.concatenate(weights) if form.valued else None,
         options,
         nodes=len(index),
         name=name,
         label=stream.label,
         names=names,
+        record=cleaner.record(form.record()),
+        both_ways=options.symmetric == "expand",
     )
 
 
-def _row_blocks(stream: Stream, form: EdgeListForm) -> Iterator[Rows]:
-    line = form.header_lines + 1
+def _bears_out(ends: npt.NDArray[np.int64]) -> bool:
+    """Return whether the first edge, from node 0, is a self-loop or has a node in common with another edge."""
+    sources, targets = ends[::2], ends[1::2]
+    first = (sources == 0) & (targets == 1)
+    loop = (sources == 0) & (targets == 0)
+    return bool((loop | ((np.minimum(sources, targets) <= 1) & ~first)).any())
+
+
+def _line_blocks(stream: Stream, form: EdgeListForm, cleaner: Cleaner) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number of the first line of each block, and its lines."""
+    line = form.first_line
     for data in stream.line_blocks():
-        lines = _decoded(without_comments(data), stream.label, line)
-        yield _checked(_rows(lines, form.separator, stream.label, line), form.valued, stream.label)
+        lines = _decoded(cleaner(data, line), stream.label, line)
+        yield line, lines
         line += len(lines)
 
 
-def _checked(rows: Rows, valued: bool, label: str) -> Rows:
-    """Pass on the rows that have the fields of an edge, pass over blank ones."""
-    fields = 3 if valued else 2
-    for line, row in rows:
-        if len(row) == fields and row[0] and row[1]:
-            yield line, row
-        elif any(row):
-            meaning = "source, target, weight" if valued else "source, target"
-            raise InputError(f"{label}, line {line}: {counted(row)} where {fields} belong ({meaning})")
+class _EdgesOf:
+    """Makes lines into source and target of each edge in turn, and its weight; new names join ``index``."""
 
+    def __init__(self, form: EdgeListForm, options: ReadOptions, label: str, index: dict[str, int]) -> None:
+        self._form, self._label, self._index = form, label, index
+        self._zeros = options.zero_weights == "drop"
 
-def _rows(lines: list[str], separator: str | None, label: str, first: int) -> Rows:
-    if separator is None:
-        for number, line in enumerate(lines, first):
-            yield number, line.split()
-        return
-    if separator == "\t":
-        for number, line in enumerate(lines, first):
-            yield number, [field.strip(" ") for field in line.split("\t")]
-        return
-    reader = csv.reader(lines, skipinitialspace=True, strict=True)
-    number = 0
-    try:
-        for row in reader:
-            number += 1
-            if reader.line_num != number:
-                raise InputError(f"{label}, line {first + number - 1}: a quoted field runs past the end of its line")
-            yield first + number - 1, [field.strip(" \t") for field in row]
-    except csv.Error as error:
-        raise InputError(f"{label}, line {first + number}: {error}") from error
+    def __call__(self, lines: list[str], first: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+        ends: list[int] = []
+        weights: list[float] = []
+        index, (source, target, *weight) = self._index, self._form.columns
+        least, most = self._form.fields_possible
+        line = first - 1
+        try:
+            for line, row in enumerate(rows_of(lines, self._form.separator), first):
+                if least <= len(row) <= most and row[source] and row[target]:
+                    ends.append(index.setdefault(row[source], len(index)))
+                    ends.append(index.setdefault(row[target], len(index)))
+                    if weight:
+                        weights.append(_weight(row[weight[0]], f"{self._label}, line {line}", zeros=self._zeros))
+                elif any(row):
+                    raise InputError(f"{self._label}, line {line}: {self._misfit(row)}")
+        except (csv.Error, OpenQuoteError) as error:
+            raise InputError(f"{self._label}, line {line + 1}: {error}") from error
+        return np.array(ends, np.int64), np.array(weights)
+
+    def _misfit(self, row: list[str]) -> str:
+        meaning = "source, target, weight" if self._form.valued else "source, target"
+        if self._form.fields is None:
+            columns = ", ".join(str(place + 1) for place in self._form.columns)
+            return f"{counted(row)} where {meaning} are columns {columns}"
+        return f"{counted(row)} where {self._form.fields} belong ({meaning})"
 
 
 def _decoded(block: bytes, label: str, first: int) -> list[str]:
@@ -120,10 +135,10 @@ def _decoded(block: bytes, label: str, first: int) -> list[str]:
     return text.replace("\r\n", "\n").removesuffix("\n").split("\n")
 
 
-def _weight(text: str, where: str) -> float:
+def _weight(text: str, where: str, *, zeros: bool) -> float:
     if not NUMBER.fullmatch(text):
         raise InputError(f"{where}: {shown(text)} is not a finite decimal number{IGNORED}")
     weight = float(text)
-    if not 0 < weight < math.inf:
-        raise InputError(f"{where}: weight {weight}; weights must be positive and finite{IGNORED}")
+    if weight < 0 or weight == math.inf or (weight == 0 and not zeros):
+        raise InputError(f"{where}: {wrong_weight(weight)}")
     return weight

@@ -7,6 +7,7 @@ declared size is compared with the bytes that are stored.
 from __future__ import annotations
 
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from cpms.graph import Graph, distinct_names
 from cpms.readers.assemble import apply
 from cpms.readers.memory import require_memory
 from cpms.readers.options import ReadOptions
+from cpms.readers.record import ReadRecord
 from cpms.readers.scipy_npz import check_rows, from_scipy_arrays, integers
 from cpms.writing import replacing
 
@@ -99,7 +101,10 @@ def read(path: Path, options: ReadOptions) -> Graph:
         raise InputError(f"{path}: corrupt .npz file ({' '.join(str(error).split())})") from error
     try:
         if "cpms_graph" in arrays:
-            return apply(_own(arrays), options)
+            graph = _own(arrays)
+            valued = graph.weights is not None and options.weights == "auto"
+            record = ReadRecord(form="cpms .npz", weights="the weights of the edges" if valued else None)
+            return apply(replace(graph, read=record), options)
         return from_scipy_arrays(arrays, path.stem, options)
     except KeyError as error:
         raise InputError(f"{path}: there is no array {error}; use save_npz of cpms or SciPy") from error

@@ -13,8 +13,10 @@ import numpy.typing as npt
 from cpms.errors import InputError
 from cpms.graph import Graph
 from cpms.readers.assemble import assemble
+from cpms.readers.entries import wrong_weight
 from cpms.readers.memory import graph_bytes, require_memory
 from cpms.readers.options import ReadOptions
+from cpms.readers.record import ReadRecord
 
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -51,7 +53,15 @@ def from_scipy_arrays(arrays: Arrays, name: str, options: ReadOptions) -> Graph:
     if len(data) != len(rows):
         raise InputError(f"{len(data)} values for {len(rows)} entries")
     weights = None if data.dtype.kind == "b" else data.astype(np.float64)
-    return assemble(rows, columns, weights, options, nodes=nodes, name=name, label=f"graph {name}")
+    if weights is not None and options.weights == "auto" and options.zero_weights == "refuse" and not weights.all():
+        entry = int(np.flatnonzero(weights == 0)[0])
+        raise InputError(f"entry {entry + 1} of {len(weights):,} has {wrong_weight(float(weights[entry]))}")
+    valued = weights is not None and options.weights == "auto"
+    record = ReadRecord(
+        form=f"SciPy .npz, {layout}",
+        weights=f"the values of the entries, {data.dtype}" if valued else None,
+    )
+    return assemble(rows, columns, weights, options, nodes=nodes, name=name, label=f"graph {name}", record=record)
 
 
 def integers(arrays: Arrays, key: str) -> npt.NDArray[Any]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tqdm import tqdm
 
 BLOCK_BYTES = 4 << 20
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _LONGEST_LINE_BYTES = 1 << 20
 BROKEN = (EOFError, OSError, zlib.error, tarfile.TarError)
 
@@ -66,6 +67,14 @@ class Stream:
         if len(line) == _LONGEST_LINE_BYTES:
             raise self.too_long()
         return line
+
+    def skip_byte_order_mark(self) -> None:
+        """Move past the mark with which some spreadsheets begin a UTF-8 file."""
+        inner: Any = self.inner
+        with self.reporting():
+            marked = inner.peek(3).startswith(BYTE_ORDER_MARK)
+        if marked:
+            self.read(3)
 
     def line_blocks(self) -> Iterator[bytes]:
         """Yield the rest of the stream in blocks of whole lines, each ending with a newline."""

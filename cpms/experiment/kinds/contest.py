@@ -13,8 +13,9 @@ from cpms import ranking, threads
 from cpms.engine import Floats, Problem
 from cpms.experiment.config import Cell, Repeated
 from cpms.experiment.contestants import Contestant, Solved, Solver
+from cpms.experiment.graph_files import GraphSource, named, read_options
 from cpms.experiment.last_graph import LastGraph
-from cpms.experiment.names import GraphName, LayoutName
+from cpms.experiment.names import LayoutName
 from cpms.experiment.outcome import FAILURES, failure
 from cpms.roundoff import error_bound
 
@@ -29,7 +30,7 @@ class Config(Repeated):
     With ``reference_tol`` errors and the highest ranks are held against a float64 solution at that tolerance.
     """
 
-    graphs: list[GraphName] = Field(min_length=1)
+    graphs: list[GraphSource] = Field(min_length=1)
     layouts: list[LayoutName] = ["csr"]
     contestants: list[Contestant] = Field(min_length=2)
     tolerances: list[Annotated[float, Field(gt=0)]] = [1e-10]
@@ -43,7 +44,7 @@ class Config(Repeated):
         judged = {} if self.reference_tol is None else {"reference_tol": self.reference_tol}
         return [
             {
-                "graph": graph,
+                **named(graph),
                 "layout": layout,
                 "tol": tol,
                 "rounds": self.rounds,
@@ -72,9 +73,10 @@ class Context:
 
     def measure(self, cell: Cell) -> dict[str, Any]:
         """Solve round by round; the first round warms up and certifies."""
-        graph = self.graph.load(cell["graph"])
+        options = read_options(cell)
+        graph = self.graph.load(cell["graph"], **options)
         problem = Problem(graph)
-        solver = Solver(problem, cell["graph"], layout=cell["layout"], tol=cell["tol"])
+        solver = Solver(problem, cell["graph"], layout=cell["layout"], tol=cell["tol"], read_options=options)
         exact = self.graph.exact(cell["reference_tol"]) if "reference_tol" in cell else None
         entered = [_Entered(solver, given) for given in cell["contestants"]]
         if cell["certify"]:

@@ -8,8 +8,8 @@ import numpy as np
 from pydantic import Field
 
 from cpms.experiment.config import Cell, Experiment
+from cpms.experiment.graph_files import GraphSource, named, read_options
 from cpms.experiment.last_graph import LastGraph
-from cpms.experiment.names import GraphName
 
 _QUANTILES = (0.0, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
 
@@ -17,12 +17,12 @@ _QUANTILES = (0.0, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
 class Config(Experiment):
     """What such an experiment may set."""
 
-    graphs: list[GraphName] = Field(min_length=1)
+    graphs: list[GraphSource] = Field(min_length=1)
     symmetric: Literal["lower", "expand"] = "lower"
 
     def cells(self) -> list[Cell]:
         """Return one cell a graph."""
-        return [{"graph": graph, "symmetric": self.symmetric} for graph in self.graphs]
+        return [{**named(graph), "symmetric": self.symmetric} for graph in self.graphs]
 
 
 class Context:
@@ -34,7 +34,7 @@ class Context:
 
     def measure(self, cell: Cell) -> dict[str, Any]:
         """Count one graph."""
-        graph = self.graph.load(cell["graph"], symmetric=cell["symmetric"])
+        graph = self.graph.load(cell["graph"], **{"symmetric": cell["symmetric"], **read_options(cell)})
         return {
             "graph_name": graph.name,
             "stand_in_for": graph.stand_in_for,

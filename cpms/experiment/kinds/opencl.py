@@ -17,8 +17,9 @@ from cpms.engine import Floats, Operator, Problem
 from cpms.engines.opencl import OpenclOperator, prepared
 from cpms.errors import UnavailableError, UnsupportedError
 from cpms.experiment.config import Cell, Repeated, Strict
+from cpms.experiment.graph_files import GraphSource, named, read_options
 from cpms.experiment.last_graph import LastGraph
-from cpms.experiment.names import EngineName, GraphName
+from cpms.experiment.names import EngineName
 from cpms.format import FP64, format_named
 from cpms.graph import Graph
 from cpms.opencl import Choice, chosen, device
@@ -37,7 +38,7 @@ class Run(Strict):
     """
 
     purpose: str
-    graph: GraphName
+    graph: GraphSource
     nodes: list[Count] | None = None
     iterations: int = Field(default=10, ge=1)
     stages: list[Literal["coo", "coo_exchange", "pattern", "csr"]] = ["coo", "coo_exchange", "pattern"]
@@ -50,7 +51,7 @@ class Run(Strict):
 
     def parameters(self) -> dict[str, Any]:
         """Return what a cell holds; devices, which were added later, go without saying where there are none."""
-        return self.model_dump(exclude=None if self.devices else {"devices"})
+        return {**named(self.graph), **self.model_dump(exclude={"graph", *(() if self.devices else ("devices",))})}
 
 
 class Config(Repeated):
@@ -89,7 +90,7 @@ class Context:
 
     def measure(self, cell: Cell) -> dict[str, Any]:
         """Let contestants do their iterations in turn, then time the parts of each alone."""
-        graph = self.graph.load(cell["graph"])
+        graph = self.graph.load(cell["graph"], **read_options(cell))
         graph = first_nodes(graph, cell["nodes"]) if cell["nodes"] else graph
         problem = Problem(graph)
         contestants, refused = _contestants(problem, cell)

@@ -14,8 +14,9 @@ from pydantic import Field, model_validator
 from cpms import ranking, solve
 from cpms.engine import DanglingRule
 from cpms.experiment.config import Cell, Strict, WarmedUp
+from cpms.experiment.graph_files import GraphSource, named, read_options
 from cpms.experiment.last_graph import LastGraph
-from cpms.experiment.names import AUTO, EngineOrAuto, GraphName, LayoutOrAuto, StorageOrAuto
+from cpms.experiment.names import AUTO, EngineOrAuto, LayoutOrAuto, StorageOrAuto
 from cpms.format import format_named
 from cpms.graph import Duplicates, Graph, SelfLoops
 from cpms.precision import Controller, Fixed, StartAt, Threshold, WriteAhead, default_controller
@@ -56,7 +57,7 @@ class Config(WarmedUp):
     """What such an experiment may set."""
 
     warmup: int = Field(default=1, ge=0)
-    graphs: list[GraphName] = Field(min_length=1)
+    graphs: list[GraphSource] = Field(min_length=1)
     methods: list[Literal["power", "refine"]] = Field(default=["power"], min_length=1)
     storages: list[StorageOrAuto] = Field(default=["fp64"], min_length=1)
     layouts: Annotated[list[LayoutOrAuto], Field(min_length=1)] | None = None
@@ -97,7 +98,7 @@ class Config(WarmedUp):
         axes = (self.engines, self.storages, self.policies, self.tolerances)
         return [
             {
-                "graph": graph,
+                **named(graph),
                 "method": method,
                 "storage": storage,
                 "layout": layout,
@@ -131,7 +132,8 @@ class Context:
     def measure(self, cell: Cell) -> dict[str, Any]:
         """Solve one cell and return its columns."""
         graph = self._load(cell)
-        contestant = str({key: cell[key] for key in ("graph", "storage", "layout", "engine", "policy", "method")})
+        keys = ("graph", "read_options", "storage", "layout", "engine", "policy", "method")
+        contestant = str({key: cell.get(key) for key in keys})
         if contestant not in self._warm:
             for _ in range(self._config.warmup):
                 _solve(graph, cell)
@@ -141,7 +143,7 @@ class Context:
 
     def _load(self, cell: Cell) -> Graph:
         options = {key: cell[key] for key in ("symmetric", "weights", *_OF_GRAPHS) if key in cell}
-        return self.graph.load(cell["graph"], **options)
+        return self.graph.load(cell["graph"], **{**options, **read_options(cell)})
 
     def _judged(self, result: Result, cell: Cell) -> dict[str, Any]:
         """Compare with a float64 solution at ``reference_tol``, made once a graph."""

@@ -14,8 +14,9 @@ from cpms import solve, work_clock
 from cpms.engine import Floats
 from cpms.errors import UnsupportedError
 from cpms.experiment.config import Cell, Repeated, Strict
+from cpms.experiment.graph_files import GraphSource, read_options
 from cpms.experiment.last_graph import LastGraph
-from cpms.experiment.names import GraphName, StorageOrAuto, one_of
+from cpms.experiment.names import StorageOrAuto, one_of
 from cpms.experiment.outcome import FAILURES, failure
 from cpms.experiment.peers import PEERS, Variant
 from cpms.graph import Graph
@@ -38,7 +39,7 @@ class Config(Repeated):
     tolerances that do, each has the loosest, ours too.
     """
 
-    graphs: list[GraphName] = Field(min_length=1)
+    graphs: list[GraphSource] = Field(min_length=1)
     ours: list[Ours] = Field(min_length=1)
     peers: list[Annotated[str, one_of("peer", lambda: PEERS)]] = Field(default=list(PEERS))
     rounds: int = Field(default=5, ge=1)
@@ -60,7 +61,7 @@ class Context:
 
     def measure(self, cell: Cell) -> dict[str, Any]:
         """Tune each peer, then solve round by round."""
-        graph = self.graph.load(cell["graph"])
+        graph = self.graph.load(cell["graph"], **read_options(cell))
         exact = self.graph.exact(cell["reference_tol"])
         contestants: list[_Contestant] = [_Ours(graph, given, exact, cell["error"]) for given in cell["ours"]]
         contestants += [_Peer(graph, name, exact, cell) for name in cell["peers"]]

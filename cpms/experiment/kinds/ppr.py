@@ -14,8 +14,9 @@ from cpms.certify_batch import BatchReferee
 from cpms.cuda.backend import current
 from cpms.engine import Engine, Floats, Problem
 from cpms.experiment.config import Cell, Strict, WarmedUp
+from cpms.experiment.graph_files import GraphSource, named, read_options
 from cpms.experiment.last_graph import LastGraph
-from cpms.experiment.names import EngineName, GraphName, LayoutName, StorageName
+from cpms.experiment.names import EngineName, LayoutName, StorageName
 from cpms.experiment.one_query import OneQuery
 from cpms.format import FloatFormat, format_named
 from cpms.graph import Graph
@@ -60,7 +61,7 @@ class Setting(Strict):
 class Config(WarmedUp):
     """What such an experiment may set."""
 
-    graphs: list[GraphName] = Field(min_length=1)
+    graphs: list[GraphSource] = Field(min_length=1)
     contestants: list[Contestant] = Field(min_length=1)
     settings: list[Setting] = Field(min_length=1)
     queries: int = Field(default=100, ge=1)
@@ -77,7 +78,7 @@ class Config(WarmedUp):
         )
         return [
             {
-                "graph": graph,
+                **named(graph),
                 "start": start,
                 **setting.model_dump(exclude={"starts"}),
                 **contestant.model_dump(exclude={"queries", "least_tol", "most_tol"}),
@@ -105,7 +106,7 @@ class Context:
     def measure(self, cell: Cell) -> dict[str, Any]:
         """Answer a cell's queries and judge the answers."""
         engines.get(cell["engine"])
-        graph = self.graph.load(cell["graph"])
+        graph = self.graph.load(cell["graph"], **read_options(cell))
         if self._asked is None or self._asked.graph is not graph:
             self._asked = None
             self._asked = _Asked(graph, cell)

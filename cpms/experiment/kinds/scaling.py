@@ -11,10 +11,12 @@ from pydantic import Field
 from cpms import solve
 from cpms.datasets import DATASETS
 from cpms.experiment.config import Cell, Repeated
+from cpms.experiment.graph_files import GraphSource, as_arguments, named, read_options
 from cpms.experiment.last_graph import LastGraph
-from cpms.experiment.names import GraphName, LocalEngine
+from cpms.experiment.names import LocalEngine
 from cpms.graph import Graph
 from cpms.mpi import launch
+from cpms.mpi.reading import OF_WHOLE
 
 Count = Annotated[int, Field(ge=1)]
 
@@ -26,7 +28,7 @@ class Config(Repeated):
     ``threads_a_rank`` threads and multiply by each of the engines ``local``.
     """
 
-    graphs: list[GraphName] = Field(min_length=1)
+    graphs: list[GraphSource] = Field(min_length=1)
     ranks: list[Count] = Field(min_length=1)
     local: list[LocalEngine] = ["serial", "cpu"]
     threads_a_rank: Count = 1
@@ -39,7 +41,7 @@ class Config(Repeated):
         """Return one cell a graph: its contestants take turns within."""
         fixed = self.model_dump(exclude={"graphs", *Repeated.model_fields})
         return [
-            {"graph": graph, "repetition": repetition, **fixed}
+            {**named(graph), "repetition": repetition, **fixed}
             for graph in self.graphs
             for repetition in range(self.repetitions)
         ]
@@ -56,7 +58,7 @@ class Context:
         """Time the serial program and each number of ranks."""
         launch.mpiexec()
         load_average = os.getloadavg()[0]
-        graph = self.graph.load(cell["graph"])
+        graph = self.graph.load(cell["graph"], **read_options(cell))
         contestants: list[_Contestant] = [_Serial(graph, cell)]
         contestants += [_Ranks(cell, local, ranks) for local in cell["local"] for ranks in cell["ranks"]]
         for _ in range(cell["rounds"]):
@@ -122,8 +124,9 @@ class _Ranks(_Contestant):
             "--tol": self._cell["tol"],
             "--top": 0,
         }
-        texts = [str(text) for pair in options.items() for text in pair]
-        if self._cell["graph"] in DATASETS:  # Their files are archives, of which ranks cannot read shares.
+        texts = [str(text) for pair in options.items() for text in pair] + as_arguments(read_options(self._cell))
+        whole = not set(OF_WHOLE).isdisjoint(read_options(self._cell))
+        if whole or self._cell["graph"] in DATASETS:  # Their files are archives, of which ranks cannot read shares.
             texts.append("--whole")
         found = launch.report(self.head["ranks"], self._cell["graph"], texts, timeout_s=self._cell["timeout_s"])
         self.samples += found["solve_samples_s"][1:]

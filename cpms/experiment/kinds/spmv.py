@@ -12,8 +12,9 @@ from cpms.engine import Operator, Problem
 from cpms.errors import UnavailableError, UnsupportedError
 from cpms.experiment.config import Cell, Repeated, Strict
 from cpms.experiment.device_time import Timer, ceilings, in_turn
+from cpms.experiment.graph_files import GraphSource, named, read_options
 from cpms.experiment.last_graph import LastGraph
-from cpms.experiment.names import EngineName, GraphName, LayoutName, StorageName
+from cpms.experiment.names import EngineName, LayoutName, StorageName
 from cpms.format import Format, format_named
 from cpms.graph import Graph
 
@@ -29,7 +30,7 @@ class Contestant(Strict):
 class Config(Repeated):
     """What such an experiment may set; contestants of ``also`` are in every cell."""
 
-    graphs: list[GraphName] = Field(min_length=1)
+    graphs: list[GraphSource] = Field(min_length=1)
     layouts: list[LayoutName] = ["csr"]
     engines: list[EngineName] = ["cuda"]
     storages: list[StorageName] = ["fp64", "cpms2", "cpms4"]
@@ -41,7 +42,7 @@ class Config(Repeated):
         also = {"also": [contestant.model_dump() for contestant in self.also]} if self.also else {}
         return [
             {
-                "graph": graph,
+                **named(graph),
                 "layout": layout,
                 "engines": self.engines,
                 "storages": self.storages,
@@ -67,7 +68,7 @@ class Context:
         """Time every engine, storage and read level of a cell in turn; cuSPARSE in CSR is always among them."""
         engines.get("cusparse")
         self._ceilings = self._ceilings or ceilings()
-        graph = self.graph.load(cell["graph"])
+        graph = self.graph.load(cell["graph"], **read_options(cell))
         contestants, timers, refused = _contestants(Problem(graph), cell)
         in_turn(timers, cell["samples"])
         return {

@@ -24,8 +24,9 @@ from cpms.engine import Problem
 from cpms.engines import cuda_fused
 from cpms.experiment.config import Cell, Repeated, Strict
 from cpms.experiment.device_time import Timer, ceilings, in_turn
+from cpms.experiment.graph_files import GraphSource, read_options
 from cpms.experiment.last_graph import LastGraph
-from cpms.experiment.names import GraphName, StorageName
+from cpms.experiment.names import StorageName
 from cpms.format import FloatFormat, format_named
 from cpms.precision import FLOAT64
 from cpms.quantising import quantiser
@@ -72,7 +73,7 @@ class Lie(Strict):
 class Config(Repeated):
     """What such an experiment may set."""
 
-    graphs: list[GraphName] = Field(min_length=1)
+    graphs: list[GraphSource] = Field(min_length=1)
     storages: list[StorageName] = ["fp16", "e5m2", "fp32"]
     arrangements: list[Lie] = [Lie()]
     sweeps: int = Field(default=30, ge=2)
@@ -101,7 +102,7 @@ class Context:
         engines.get("cuda_fused")
         self._ceilings = self._ceilings or ceilings()
         began = work_clock.now()
-        graph = self.graph.load(cell["graph"])
+        graph = self.graph.load(cell["graph"], **read_options(cell))
         load_s = work_clock.now() - began
         results = []
         for lie in cell["arrangements"]:

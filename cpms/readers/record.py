@@ -1,0 +1,88 @@
+"""What a reader took a file for: a small record beside the graph, for reports."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadRecord:
+    """How the file of a graph was read.
+
+    Parameters
+    ----------
+    form : str
+        The kind of file, such as ``"edge list of numbers"``.
+    delimiter : str, optional
+        What separates the fields of an edge list: ``"space"`` (any run of blanks and tabs), ``"tab"``, …
+    columns : tuple of int, optional
+        Columns of source, target and perhaps weight, from 1.
+    header : tuple of str, optional
+        Titles that the first line holds.
+    comment_lines : int
+        Comment lines above the first edge.
+    skipped_lines : int
+        Comment lines below the first edge.
+    repeated_headers : int
+        Lines below the first edge that repeat the header.
+    weights : str, optional
+        What was taken as weights; None if nothing was.
+    zero_weights : int
+        Entries of weight 0 that were dropped.
+    symmetric : {"lower", "expand"}, optional
+        Of a symmetric file, or of an edge list of which both directions were read.
+    ids : {"keep", "compact"}
+        Whether nodes are all ids up to the largest or those that an edge touches.
+
+    Examples
+    --------
+    >>> ReadRecord(form="edge list of names", delimiter="comma", columns=(1, 2), skipped_lines=2).sentence()
+    'edge list of names: comma between fields, columns 1, 2; 2 comment lines below the first edge were skipped'
+    """
+
+    form: str
+    delimiter: str | None = None
+    columns: tuple[int, ...] | None = None
+    header: tuple[str, ...] | None = None
+    comment_lines: int = 0
+    skipped_lines: int = 0
+    repeated_headers: int = 0
+    weights: str | None = None
+    zero_weights: int = 0
+    symmetric: str | None = None
+    ids: str = "keep"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the record as JSON has it."""
+        return asdict(self)
+
+    def sentence(self) -> str:
+        """Return the record in words, titles of the file in ASCII."""
+        parts = [f"{self.delimiter} between fields"] if self.delimiter else []
+        if self.columns:
+            parts.append(f"columns {', '.join(self._column(place) for place in self.columns)}")
+        if self.weights:
+            parts.append(f"weights from {ascii(self.weights)[1:-1]}")
+        if self.comment_lines:
+            parts.append(_count(self.comment_lines, "comment line"))
+        if self.symmetric:
+            parts.append("both directions" if self.symmetric == "expand" else "the lower triangle")
+        if self.ids == "compact":
+            parts.append("ids compact")
+        skipped = [
+            f"{_count(count, what)} below the first edge {'was' if count == 1 else 'were'} skipped"
+            for count, what in ((self.skipped_lines, "comment line"), (self.repeated_headers, "repeated header"))
+            if count
+        ]
+        if self.zero_weights:
+            skipped.append(f"{_count(self.zero_weights, 'entry', 'entries')} of weight 0 dropped")
+        return "; ".join([f"{self.form}: {', '.join(parts)}" if parts else self.form, *skipped])
+
+    def _column(self, place: int) -> str:
+        titles = self.header or ()
+        return f"{place} ({titles[place - 1]!a})" if place <= len(titles) else str(place)
+
+
+def _count(count: int, one: str, many: str | None = None) -> str:
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
