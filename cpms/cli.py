@@ -8,18 +8,27 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from io import TextIOWrapper
+from typing import NoReturn
 
 import cpms
 from cpms.commands.inspect import values_last
 from cpms.errors import CpmsError
+from cpms.terminal import complain, error_line
 
 COMMANDS = ("rank", "run", "show", "convert", "inspect", "datasets", "formats", "engines", "doctor")
 INTERRUPTED, NOBODY_READS = 130, 141
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are escaped: they name arguments, such as files that a shell found."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(error_line(message))
+
+
 def parser() -> argparse.ArgumentParser:
     """Return the parser of all commands."""
-    top = argparse.ArgumentParser(
+    top = _Parser(
         prog="cpms",
         description="Customized precision for iterative solvers: mantissa segmentation, adaptive precision, "
         "certified PageRank.",
@@ -54,16 +63,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if sys.stdout is not None:
             sys.stdout.flush()
     except CpmsError as error:
-        print(f"cpms: error: {' '.join(str(error).split())}", file=sys.stderr)
+        complain(str(error))
         return error.exit_code
     except MemoryError as error:
-        print(f"cpms: error: out of memory: {error}", file=sys.stderr)
+        complain(f"out of memory: {error}")
         return 2
     except BrokenPipeError:
         _drop_what_cannot_be_printed()
         return NOBODY_READS
     except OSError as error:
-        print(f"cpms: error: {error}", file=sys.stderr)
+        complain(str(error))
         _drop_what_cannot_be_printed()
         return 2
     except KeyboardInterrupt:

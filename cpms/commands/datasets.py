@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from cpms.terminal import say
 from cpms.text_table import text_table
 
 
@@ -25,11 +26,11 @@ def call(arguments: argparse.Namespace) -> int:
     from cpms import datasets
 
     for name in arguments.names:
-        print(datasets.locate(name) or datasets.fetch(name))
+        say(datasets.locate(name) or datasets.fetch(name))
     if not arguments.names:
         rows = [
             [known.name, known.kind, known.nodes, known.edges, datasets.locate(known.name) or "not here yet"]
             for known in datasets.catalogue()
         ]
-        print(text_table(["name", "kind", "nodes", "edges", "where"], rows))
+        say(*text_table(["name", "kind", "nodes", "edges", "where"], rows))
     return 0

@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from cpms import engines
+from cpms.terminal import say
 from cpms.text_table import text_table
 
 
@@ -21,12 +22,12 @@ def add(parsers: Any) -> None:
 
 def call(arguments: argparse.Namespace) -> int:  # noqa: ARG001
     """Run the command."""
-    print(table())
+    say(*table())
     return 0
 
 
-def table() -> str:
-    """Return all engines: name, methods, layouts and whether they run here."""
+def table() -> list[str]:
+    """Return the lines of a table of all engines: name, methods, layouts and whether they run here."""
     lines = []
     for name in engines.names():
         engine = engines.get_any(name)

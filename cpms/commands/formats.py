@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from cpms.format import NAMED, FloatFormat, Format
+from cpms.terminal import say
 from cpms.text_table import text_table
 
 
@@ -23,7 +24,7 @@ def add(parsers: Any) -> None:
 def call(arguments: argparse.Namespace) -> int:  # noqa: ARG001
     """Run the command."""
     rows = [[known.name, _fields(known), _reads(known)] for known in NAMED]
-    print(text_table(["name", "bits", "mantissa bits and relative error against float64 of each read"], rows))
+    say(*text_table(["name", "bits", "mantissa bits and relative error against float64 of each read"], rows))
     return 0
 
 

@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from cpms import escape
 from cpms.errors import InputError
-from cpms.experiment import rows
+from cpms.experiment import figures, rows
 from cpms.experiment.outcome import measured, why_not
 from cpms.format import format_named
+from cpms.latex_table import latex_table
 from cpms.shipped import folder, show_programs
+from cpms.table_text import LONGEST_WORD, markdown, write_csv
 from cpms.writing import replacing
 
 if TYPE_CHECKING:
@@ -133,28 +136,29 @@ class Output:
         self._echo(text)
 
     def table(self, table: pd.DataFrame, *, suffix: str = "", caption: str = "") -> None:
-        """Write a table as ``.csv``, ``.md`` and ``.tex``, and show it."""
+        """Write a table as ``.csv``, ``.md`` and ``.tex``, and show it.
+
+        All texts, also the caption, are plain: what would be markup is escaped. Names are whole in ``.csv`` alone.
+        """
         stem = self._target / f"{self._name}{suffix}"
         text = markdown(table)
-        self._write(stem.with_name(stem.name + ".csv"), table.to_csv(index=False))
-        self._write(stem.with_name(stem.name + ".md"), f"{caption}\n\n{text}\n" if caption else f"{text}\n")
-        latex = table.to_latex(
-            index=False, escape=True, caption=caption or None, label=f"tab:{stem.name}", float_format=_text, na_rep=""
-        )
+        title = f"{escape.markdown_paragraph(escape.abbreviate_words(caption, LONGEST_WORD))}\n\n" if caption else ""
+        self._write(stem.with_name(stem.name + ".csv"), str(write_csv(table)))
+        self._write(stem.with_name(stem.name + ".md"), f"{title}{text}\n")
+        latex = latex_table(table, caption=caption, label=f"tab:{stem.name}")
         self._write(stem.with_name(stem.name + ".tex"), latex)
-        self._echo(f"{caption}\n\n{text}\n" if caption else f"{text}\n")
+        for line in f"{title}{text}\n".split("\n"):
+            self._echo(line)
 
     def figure(self, figure: Figure, *, suffix: str = "") -> None:
-        """Write a figure as ``.pdf``, ``.svg`` and ``.png``."""
-        import matplotlib.pyplot as plt
+        """Write a figure as ``.pdf``, ``.svg`` and ``.png``; its texts are plain, and long names abbreviated.
 
-        undated: dict[str, dict[str, Any]] = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}, ".png": {}}
-        for ending, metadata in undated.items():
-            path = self._target / f"{self._name}{suffix}{ending}"
-            with replacing(path) as temporary:
-                figure.savefig(temporary, metadata=metadata)
-            self.written.append(path)
-        plt.close(figure)
+        Raises
+        ------
+        InputError
+            If one of its panels is empty.
+        """
+        self.written += figures.save(figure, self._target / f"{self._name}{suffix}")
 
     def _write(self, path: Path, text: str) -> None:
         with replacing(path) as temporary:
@@ -224,6 +228,17 @@ def show(
     return written
 
 
+def has_rows(name: str, source: Path) -> bool:
+    """Say whether a folder has rows of a show program, or of any where the name is ``all``.
+
+    Raises
+    ------
+    InputError
+        If there is no such program.
+    """
+    return any(not recorded_rows(source, _program(path).NEEDS).empty for path in _chosen(name).values())
+
+
 def recorded_rows(source: Path, experiments: Sequence[str]) -> pd.DataFrame:
     """Return the rows of the named experiments in a folder, the last one of each cell.
 
@@ -256,7 +271,10 @@ def _lacks(recorded: pd.DataFrame, source: Path, needs: Sequence[str]) -> str | 
     """Return why nothing can be drawn, None if something can."""
     named = " or ".join(needs)
     if recorded.empty:
-        return f"{source} holds no rows of {named}; 'cpms run {needs[0]} --output DIR' first, then show --results DIR"
+        return (
+            f"{source} holds no rows of {named}; 'cpms run {needs[0]}' first; where that has an --output DIR, "
+            "show takes --results DIR"
+        )
     if (recorded.status == "ok").any():
         return None
     reasons = "; ".join(dict.fromkeys(reason.rstrip(".") for reason in recorded.reason))
@@ -307,36 +325,6 @@ def shortened(name: str) -> str:
     if "edges" in given:
         return f"{kind}, {int(given['edges']) / 1e6:.0f}M edges"
     return f"{kind} {given['scale']}" if "scale" in given else name
-
-
-def markdown(table: pd.DataFrame) -> str:
-    """Return a table in Markdown, numbers to the right.
-
-    Examples
-    --------
-    >>> print(markdown(pd.DataFrame({"graph": ["a"], "nodes": [3]})))
-    | graph | nodes |
-    |:------|------:|
-    | a     |     3 |
-    """
-    cells = [[_text(value) for value in line] for line in table.itertuples(index=False)]
-    heads = [str(column) for column in table.columns]
-    widths = [max([len(head), 3, *(len(line[k]) for line in cells)]) for k, head in enumerate(heads)]
-    right = [pd.api.types.is_numeric_dtype(table[column]) for column in table.columns]
-    rule = [("-" * (w + 1) + ":") if r else (":" + "-" * (w + 1)) for w, r in zip(widths, right, strict=True)]
-    lines = [_line(heads, widths, right), "|" + "|".join(rule) + "|", *(_line(c, widths, right) for c in cells)]
-    return "\n".join(lines)
-
-
-def _line(cells: list[str], widths: list[int], right: list[bool]) -> str:
-    padded = [c.rjust(w) if r else c.ljust(w) for c, w, r in zip(cells, widths, right, strict=True)]
-    return "| " + " | ".join(padded) + " |"
-
-
-def _text(value: object) -> str:
-    if isinstance(value, float):
-        return "" if pd.isna(value) else f"{value:.4g}"
-    return str(value)
 
 
 def _program(path: Path) -> ModuleType:

@@ -9,12 +9,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from tqdm import tqdm
-
 from cpms import threads
 from cpms.errors import InputError, UnavailableError, UnsupportedError
 from cpms.experiment import config, outcome, rows
 from cpms.experiment.provenance import provenance
+from cpms.progress import Bar
 
 
 def run(
@@ -66,7 +65,7 @@ def run(
     with rows.opened(target, asked) as file, threads.limited(experiment.threads):
         waiting = [cell for cell in chosen if rows.cell_key(cell) not in file.done]
         context, found = kind.Context(experiment), []
-        with tqdm(waiting, desc=experiment.name, unit="cell", disable=not sys.stderr.isatty()) as bar:
+        with Bar(waiting, desc=experiment.name, unit="cell", disable=not sys.stderr.isatty()) as bar:
             for cell in bar:
                 bar.set_postfix_str(" ".join(str(cell[key]) for key in ("graph", "storage", "engine") if key in cell))
                 found.append(_row(experiment, digest, cell, lambda cell=cell: context.measure(cell)))  # type: ignore[misc]

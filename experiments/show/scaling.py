@@ -139,6 +139,7 @@ def _figure(table2, ours):
     right.axhline(1, color="#222222", linewidth=0.6)
     right.set_xscale("log")
     right.set_xlabel("edges")
-    right.set_ylabel("speedup over one rank, ours\n(two shared CPU cores)")
+    right.set_ylabel("speedup over one rank, ours")
+    right.set_title("two shared CPU cores", fontsize=8)
     right.legend()
     return figure
