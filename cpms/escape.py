@@ -141,8 +141,10 @@ def html(text: str) -> str:
     return _html.escape(terminal(text))
 
 
-def mathtext(text: str) -> str:
+def mathtext(text: str, most: int | None = None) -> str:
     r"""Return text for a figure of matplotlib, where dollars are dollars; glyphs that its font lacks are code points.
+
+    Of a text that is drawn with more than so many characters, begin and end are drawn.
 
     Examples
     --------
@@ -151,7 +153,7 @@ def mathtext(text: str) -> str:
     """
     glyphs = _glyphs()
     drawn = "".join(c if ord(c) in glyphs else f"[U+{ord(c):04X}]" for c in terminal(text))
-    return drawn.replace("$", r"\$")
+    return (drawn if most is None else abbreviate(drawn, most)).replace("$", r"\$")
 
 
 def abbreviate(text: str, most: int) -> str:

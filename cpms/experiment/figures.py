@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,14 +15,15 @@ from cpms.writing import replacing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
     from matplotlib.text import Text
 
 _ENDINGS: dict[str, dict[str, Any]] = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}, ".png": {}}
 """Of the files of a figure, with metadata that no clock changes."""
-_LONGEST_NAME = 40
+_LONGEST_NAME = 44
 """Of a tick, in characters."""
-_LONGEST_ENTRY = 60
+_LONGEST_ENTRY = 48
 """Of a title or an entry of a legend."""
 _LONGEST_LABEL = 160
 """Of an axis or of a figure."""
@@ -63,26 +65,36 @@ def _has_marks(axes: Axes) -> bool:
 
 
 def _escape(figure: Figure) -> None:
-    from matplotlib.ticker import FixedFormatter
-
     for text in _texts(figure):
-        text.set_text(_plain(text.get_text(), _LONGEST_ENTRY))
-    for text in figure.texts:
-        text.set_text(_plain(text.get_text(), _LONGEST_LABEL))
+        text.set_text(escape.mathtext(text.get_text(), _LONGEST_ENTRY))
     for axes in figure.axes:
-        for label in (axes.xaxis.label, axes.yaxis.label):
-            label.set_text(_plain(label.get_text(), _LONGEST_LABEL))
-        for axis in (axes.xaxis, axes.yaxis):
-            formatter = axis.get_major_formatter()
-            if isinstance(formatter, FixedFormatter):
-                formatter.seq = [_plain(text, _LONGEST_NAME) for text in formatter.seq]
+        axes.title.set_text(_wrapped(axes.get_title(), _title_characters(axes)))
+    labels = [axis.label for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)]
+    for label in (*figure.texts, *labels):
+        label.set_text(escape.mathtext(label.get_text(), _LONGEST_LABEL))
+        label.set_wrap(True)
+    shared = {id(axis.major): axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)}
+    for axis in shared.values():
+        _escape_ticks(axis)
+
+
+def _escape_ticks(axis: Axis) -> None:
+    """Escape ticks that are names; numbers, which matplotlib formats itself, may hold powers of ten as mathtext."""
+    from matplotlib.category import StrCategoryFormatter
+    from matplotlib.ticker import FixedFormatter, FuncFormatter
+
+    formatter = axis.get_major_formatter()
+    if isinstance(formatter, FuncFormatter | FixedFormatter | StrCategoryFormatter):
+        names = formatter.format_ticks(axis.get_majorticklocs())
+        plain = [escape.mathtext(name, _LONGEST_NAME) for name in names]
+        if plain != names:
+            axis.set_ticks(axis.get_majorticklocs(), labels=plain)
 
 
 def _texts(figure: Figure) -> Iterator[Text]:
-    """Yield the titles of panels, what is written into them, and the entries of legends."""
+    """Yield what is written into panels, and the entries of legends."""
     legends = list(figure.legends)
     for axes in figure.axes:
-        yield axes.title
         yield from axes.texts
         legend = axes.get_legend()
         legends += [] if legend is None else [legend]
@@ -90,5 +102,12 @@ def _texts(figure: Figure) -> Iterator[Text]:
         yield from legend.get_texts()
 
 
-def _plain(text: str, most: int) -> str:
-    return escape.mathtext(escape.abbreviate(text, most))
+def _title_characters(axes: Axes) -> int:
+    """Return about how many characters of its title are as wide as a panel."""
+    panel_pt = 72 * axes.figure.get_figwidth() * axes.get_position().width
+    return max(12, int(panel_pt / (0.6 * axes.title.get_fontsize())))
+
+
+def _wrapped(title: str, most: int) -> str:
+    lines = textwrap.wrap(escape.terminal(escape.abbreviate(title, _LONGEST_ENTRY)), most)
+    return "\n".join(map(escape.mathtext, lines))
