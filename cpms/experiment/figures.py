@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cpms import escape
-from cpms.errors import InputError
 from cpms.writing import replacing
 
 if TYPE_CHECKING:
@@ -34,17 +33,14 @@ def save(figure: Figure, stem: Path) -> list[Path]:
 
     All texts are plain: dollars and other characters are no markup, and long names are abbreviated.
 
-    Raises
-    ------
-    InputError
-        If one of its panels is empty.
+    A figure with an empty panel is not written, and there are no paths.
     """
     import matplotlib.pyplot as plt
 
     written = []
     try:
-        if any(axes.axison and not _has_marks(axes) for axes in figure.axes):
-            raise InputError(f"{stem.name}: the rows hold nothing to draw in a panel of this figure")
+        if not figure.axes or any(axes.axison and not _has_marks(axes) for axes in figure.axes):
+            return []
         _escape(figure)
         for ending, metadata in _ENDINGS.items():
             path = stem.with_name(stem.name + ending)

@@ -13,7 +13,7 @@ import pandas as pd
 
 from cpms import escape
 from cpms.errors import InputError
-from cpms.experiment import figures, rows
+from cpms.experiment import figures, outcome, rows
 from cpms.experiment.outcome import measured, why_not
 from cpms.format import format_named
 from cpms.latex_table import latex_table
@@ -77,6 +77,9 @@ def show_faster(
     """
     rows = rows[rows.status == "ok"]
     table = pd.DataFrame([line for _, row in rows.iterrows() for line in lines(row)])
+    if table.empty:
+        out.leave_out("table and figure", f"no graph has sweeps both {by} and not")
+        return
     out.table(table, caption=caption.format(gpu=rows.gpu.iloc[0]))
     out.figure(faster_figure(table, by))
 
@@ -130,6 +133,7 @@ class Output:
     def __init__(self, target: Path, name: str, echo: Callable[[str], None]) -> None:
         self._target, self._name, self._echo = target, name, echo
         self.written: list[Path] = []
+        self.left_out: list[str] = []
 
     def say(self, text: str) -> None:
         """Pass a line on to the user."""
@@ -141,6 +145,9 @@ class Output:
         All texts, also the caption, are plain: what would be markup is escaped. Names are whole in ``.csv`` alone.
         """
         stem = self._target / f"{self._name}{suffix}"
+        if table.empty:
+            self.leave_out(f"table {stem.name}", "the rows hold nothing of it")
+            return
         text = markdown(table)
         title = f"{escape.markdown_paragraph(escape.abbreviate_words(caption, LONGEST_WORD))}\n\n" if caption else ""
         self._write(stem.with_name(stem.name + ".csv"), str(write_csv(table)))
@@ -153,12 +160,17 @@ class Output:
     def figure(self, figure: Figure, *, suffix: str = "") -> None:
         """Write a figure as ``.pdf``, ``.svg`` and ``.png``; its texts are plain, and long names abbreviated.
 
-        Raises
-        ------
-        InputError
-            If one of its panels is empty.
+        A figure with an empty panel is left out, which is said.
         """
-        self.written += figures.save(figure, self._target / f"{self._name}{suffix}")
+        written = figures.save(figure, self._target / f"{self._name}{suffix}")
+        self.written += written
+        if not written:
+            self.leave_out(f"figure {self._name}{suffix}", "the rows hold nothing to draw in one of its panels")
+
+    def leave_out(self, what: str, reason: str) -> None:
+        """Say that a table or figure cannot be made of the rows, and why."""
+        self.left_out.append(f"{what}: {reason}")
+        self._echo(f"left out: {self.left_out[-1]}")
 
     def _write(self, path: Path, text: str) -> None:
         with replacing(path) as temporary:
@@ -221,6 +233,8 @@ def show(
         with matplotlib.rc_context(_STYLE):  # type: ignore[arg-type]
             beside = [recorded_rows(source, module.BESIDE)] if hasattr(module, "BESIDE") else []
             module.show(recorded, target, *beside)
+        if target.left_out and not target.written and name != "all":
+            raise InputError(f"{source}: nothing could be made of the rows: {outcome.some(target.left_out)}")
         written += target.written
         any_shown = True
     if not any_shown:
