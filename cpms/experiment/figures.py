@@ -54,7 +54,7 @@ def save(figure: Figure, stem: Path) -> list[Path]:
 
 def _has_marks(axes: Axes) -> bool:
     """Say whether a panel shows a value: lines across all of it, such as limits, are none."""
-    lines = (line for line in axes.lines if line.get_transform() == axes.transData)
+    lines = (line for line in axes.lines if line.get_transform() is axes.transData)
     drawn = any(np.isfinite(np.asarray(line.get_xydata(), dtype=float)).all(axis=1).any() for line in lines)
     bars = any(np.isfinite(bar.get_window_extent().extents).all() for bar in axes.patches)
     return drawn or bars or bool(axes.images) or any(np.size(each.get_offsets()) for each in axes.collections)
