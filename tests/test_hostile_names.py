@@ -17,7 +17,7 @@ from cpms.experiment import figures, present
 from cpms.shipped import folder
 
 RECORDED = folder("experiments") / "results"
-FILES = [name for name in hostile_names.NAMES if not set("/\0") & set(name) and len(name) < 200]
+FILES = [f"{name}.txt" for name in hostile_names.NAMES if not set("/\0") & set(name) and len(name) < 200]
 CASES = ["web & co_100%#1.txt", "cost_$a_$.txt", "pipe|name.txt", "グラフ_é.txt"]
 
 
@@ -43,7 +43,8 @@ def safe(text):
 
 
 def experiment(path, name, kind, graphs, more=""):
-    path.write_text(f'name = "{name}"\nkind = "{kind}"\ngraphs = {json.dumps(graphs)}\n{more}', encoding="utf-8")
+    listed = json.dumps(graphs, ensure_ascii=False).replace("\x7f", "\\u007f")
+    path.write_text(f'name = "{name}"\nkind = "{kind}"\ngraphs = {listed}\n{more}', encoding="utf-8")
     return str(path)
 
 
