@@ -64,7 +64,7 @@ def _escape(figure: Figure) -> None:
     for text in _texts(figure):
         text.set_text(escape.mathtext(text.get_text(), _LONGEST_ENTRY))
     for axes in figure.axes:
-        axes.title.set_text(_wrapped(axes.get_title(), _title_characters(axes)))
+        axes.title.set_text(_wrapped(axes.get_title(), _title_characters(figure, axes)))
     labels = [axis.label for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)]
     for label in (*figure.texts, *labels):
         label.set_text(escape.mathtext(label.get_text(), _LONGEST_LABEL))
@@ -81,7 +81,7 @@ def _escape_ticks(axis: Axis) -> None:
 
     formatter = axis.get_major_formatter()
     if isinstance(formatter, FuncFormatter | FixedFormatter | StrCategoryFormatter):
-        names = formatter.format_ticks(axis.get_majorticklocs())
+        names = formatter.format_ticks(axis.get_majorticklocs().tolist())
         plain = [escape.mathtext(name, _LONGEST_NAME) for name in names]
         if plain != names:
             axis.set_ticks(axis.get_majorticklocs(), labels=plain)
@@ -98,10 +98,10 @@ def _texts(figure: Figure) -> Iterator[Text]:
         yield from legend.get_texts()
 
 
-def _title_characters(axes: Axes) -> int:
+def _title_characters(figure: Figure, axes: Axes) -> int:
     """Return about how many characters of its title are as wide as a panel."""
-    panel_pt = 72 * axes.figure.get_figwidth() * axes.get_position().width
-    return max(12, int(panel_pt / (0.6 * axes.title.get_fontsize())))
+    panel_pt = 72 * figure.get_figwidth() * axes.get_position().width
+    return max(12, int(panel_pt / (0.6 * float(axes.title.get_fontsize()))))
 
 
 def _wrapped(title: str, most: int) -> str:
