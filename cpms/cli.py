@@ -19,6 +19,7 @@ import cpms
 from cpms.address_space import require_address_space
 from cpms.errors import CpmsError, UnavailableError
 from cpms.near import unknown
+from cpms.terminal import complain
 
 if TYPE_CHECKING:
     import argparse
@@ -36,9 +37,9 @@ def parser() -> argparse.ArgumentParser:
 
 def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
     """Return the parser of all commands, and that of each."""
-    import argparse
+    from cpms.argument_parser import Parser
 
-    top = argparse.ArgumentParser(
+    top = Parser(
         prog="cpms",
         description="Customized precision for iterative solvers: mantissa segmentation, adaptive precision, "
         "certified PageRank.",
@@ -143,7 +144,7 @@ def _failed(error: BaseException) -> int | None:
     elif not isinstance(error, OSError):
         return None
     with suppress(OSError):
-        print(f"cpms: error: {' '.join(text.split())}", file=sys.stderr)
+        complain(text)
     _drop_what_cannot_be_printed()
     return code
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from cpms.errors import InputError
 from cpms.format import FP64, SegmentFormat, format_named
+from cpms.terminal import say
 from cpms.writing import check_writable, replacing
 
 
@@ -54,5 +55,5 @@ def call(arguments: argparse.Namespace) -> int:
         stored_file.save(arguments.output, segmented.convert_inplace(values, storage))
     else:
         stored_file.save(arguments.output, segmented.encode(values, storage))
-    print(f"{arguments.output}: {len(values):,} values, {storage.nbytes(len(values)):,} bytes in {storage.name}")
+    say(f"{arguments.output}: {len(values):,} values, {storage.nbytes(len(values)):,} bytes in {storage.name}")
     return 0

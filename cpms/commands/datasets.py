@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from cpms.errors import InputError
 from cpms.near import unknown
+from cpms.terminal import say
 from cpms.text_table import text_table
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def call(arguments: argparse.Namespace) -> int:
     listed = [] if arguments.names else list(datasets.catalogue())
     for name in arguments.names:
         if name in datasets.DATASETS or datasets.locate(name):
-            print(datasets.locate(name) or datasets.fetch(name))
+            say(datasets.locate(name) or datasets.fetch(name))
         else:
             listed += _with_part(name)
     if listed:
@@ -41,7 +42,7 @@ def call(arguments: argparse.Namespace) -> int:
             [known.name, known.kind, known.nodes, known.edges, datasets.locate(known.name) or "not here yet"]
             for known in listed
         ]
-        print(text_table(["name", "kind", "nodes", "edges", "where"], rows))
+        say(*text_table(["name", "kind", "nodes", "edges", "where"], rows))
     return 0
 
 

@@ -8,6 +8,7 @@ import platform
 from importlib import metadata
 from typing import Any
 
+from cpms.terminal import say
 from cpms.text_table import text_table
 
 _LIBRARIES = (
@@ -53,9 +54,7 @@ def call(arguments: argparse.Namespace) -> int:  # noqa: ARG001
         ["cache folder", datasets.cache_folder()],
     ]
     facts += [[name, _version(name)] for name in _LIBRARIES]
-    print(text_table(["what", "found"], facts))
-    print()
-    print(table(engines.names()))
+    say(*text_table(["what", "found"], facts), "", *table(engines.names()))
     return 0
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from cpms import engines
+from cpms.terminal import say
 from cpms.text_table import text_table
 
 
@@ -26,12 +27,12 @@ def call(arguments: argparse.Namespace) -> int:
     """Run the command."""
     for name in arguments.names:
         engines.check_name(name)
-    print(table(arguments.names or engines.names()))
+    say(*table(arguments.names or engines.names()))
     return 0
 
 
-def table(names: Sequence[str]) -> str:
-    """Return engines: name, methods, layouts and whether they run here."""
+def table(names: Sequence[str]) -> list[str]:
+    """Return the lines of a table of engines: name, methods, layouts and whether they run here."""
     lines = []
     for name in names:
         engine = engines.get_any(name)

@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from cpms.format import NAMED, FloatFormat, Format, format_named
+from cpms.terminal import say
 from cpms.text_table import text_table
 
 
@@ -25,7 +26,7 @@ def call(arguments: argparse.Namespace) -> int:
     """Run the command."""
     formats = [format_named(name) for name in arguments.names] or NAMED
     rows = [[known.name, _fields(known), _reads(known)] for known in formats]
-    print(text_table(["name", "bits", "mantissa bits and relative error against float64 of each read"], rows))
+    say(*text_table(["name", "bits", "mantissa bits and relative error against float64 of each read"], rows))
     return 0
 
 

@@ -14,6 +14,7 @@ from cpms.errors import InputError
 from cpms.format import FloatFormat, Format, SegmentFormat, format_named
 from cpms.readers import is_file
 from cpms.segmented import encode
+from cpms.terminal import say
 from cpms.text_table import text_table
 
 
@@ -49,12 +50,12 @@ def call(arguments: argparse.Namespace) -> int:
     if is_file(arguments.what):
         if arguments.storage:
             raise InputError(f"{arguments.what} has a format of its own; leave out --storage")
-        print(_file(Path(arguments.what)))
+        say(_file(Path(arguments.what)))
         return 0
     value = _number(arguments.what)
     if value is None:
         raise InputError(f"{arguments.what!r} is neither a number, nor a file, nor 0x and the 16 digits of a float64")
-    print(_value(value, format_named(arguments.storage or "cpms4")))
+    say(*_value(value, format_named(arguments.storage or "cpms4")))
     return 0
 
 
@@ -74,17 +75,16 @@ def _number(text: str) -> float | None:
         return None
 
 
-def _value(value: float, storage: Format) -> str:
+def _value(value: float, storage: Format) -> list[str]:
     bits = f"{reference.bits_of(value):064b}"
     head = f"{value!r} = {bits[0]} {bits[1:12]} {bits[12:]} (sign, exponent, mantissa)"
     if isinstance(storage, FloatFormat):
         stored = encode([value], storage)
         packed = int.from_bytes(stored.memory[: storage.width // 8].tobytes(), "little")
         rows = [[storage.width, f"{packed:0{storage.width}b}", *_error(value, float(stored.decode()[0]))]]
-        return f"{head}\n\n" + text_table(["bits", "stored", "value", "relative error"], rows)
-    return f"{head}\n\n" + text_table(
-        ["read", "bits", "segment", "value so far", "relative error"], _reads(value, storage)
-    )
+        return [head, "", *text_table(["bits", "stored", "value", "relative error"], rows)]
+    headers = ["read", "bits", "segment", "value so far", "relative error"]
+    return [head, "", *text_table(headers, _reads(value, storage))]
 
 
 def _reads(value: float, storage: SegmentFormat) -> list[list[object]]:

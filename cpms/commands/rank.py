@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from pathlib import Path
@@ -11,15 +10,20 @@ from typing import Any
 
 import numpy as np
 
+from cpms import escape
 from cpms.commands.form_options import FORM, add_form_options
 from cpms.errors import InputError
 from cpms.graph import Graph
 from cpms.readers.options import POSSIBLE
 from cpms.result import Result, Step
 from cpms.scalars import finite, shown
+from cpms.table_text import write_csv
+from cpms.terminal import say, say_json
 from cpms.text_table import text_table
 from cpms.writing import check_writable, replacing
 
+_LONGEST_NAME = 100
+"""That is printed whole, in characters."""
 _OUTPUTS = (".npy", ".csv", ".parquet")
 _READ_OPTIONS = {
     "symmetric": "symmetric Matrix Market files: their lower triangle, as the paper did (default), or both directions; "
@@ -80,7 +84,12 @@ def add(parsers: Any) -> None:
         parser.add_argument(f"--{option.replace('_', '-')}", choices=possible, default=possible[0], help=text)
     add_form_options(parser)
     parser.add_argument("--top", type=int, default=10, metavar="K", help="how many of the highest to list (10)")
-    parser.add_argument("--output", type=Path, metavar="FILE", help="write all ranks: .npy, .csv or .parquet")
+    parser.add_argument(
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="write all ranks: .npy, .csv or .parquet (.csv puts ' before names that spreadsheets take for formulas)",
+    )
     parser.add_argument("--trace", type=Path, metavar="FILE.csv", help="write residual, bits and mass an iteration")
     parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
 
@@ -117,9 +126,12 @@ def call(arguments: argparse.Namespace) -> int:
         write_ranks(arguments.output, result)
     if arguments.trace:
         with replacing(arguments.trace) as temporary:
-            result.trace().to_csv(temporary, index=False)
+            write_csv(result.trace(), temporary)
     report = summary(graph, result, load_s=load_s, top=arguments.top)
-    print(json.dumps(report) if arguments.json else _readable(report, graph))
+    if arguments.json:
+        say_json(report)
+    else:
+        say(*_readable(report, graph))
     return 0 if result.converged else 1
 
 
@@ -157,7 +169,10 @@ def summary(graph: Graph, result: Result, *, load_s: float, top: int) -> dict[st
 
 
 def write_ranks(path: Path, result: Result) -> None:
-    """Write all ranks, whole or not at all: ``.npy`` the vector, else columns node and rank."""
+    """Write all ranks, whole or not at all: ``.npy`` the vector, else columns node and rank.
+
+    In ``.csv``, names are escaped by `cpms.escape.csv`; ``.parquet`` has them as they are.
+    """
     with replacing(path) as temporary:
         if path.suffix == ".npy":
             with temporary.open("wb") as file:
@@ -169,7 +184,7 @@ def write_ranks(path: Path, result: Result) -> None:
         nodes = graph.names if graph.names is not None else np.arange(graph.nodes) + graph.first_id
         table = pd.DataFrame({"node": nodes, "rank": result.ranks})
         if path.suffix == ".csv":
-            table.to_csv(temporary, index=False, float_format="%.17g")
+            write_csv(table, temporary, float_format="%.17g")
         else:
             table.to_parquet(temporary, index=False)
 
@@ -196,13 +211,13 @@ def _check(arguments: argparse.Namespace) -> None:
             raise InputError(f"{arguments.trace}: is given for ranks and for the trace; give two file names")
 
 
-def _readable(report: dict[str, Any], graph: Graph) -> str:
+def _readable(report: dict[str, Any], graph: Graph) -> list[str]:
     bits = ", ".join(f"{count} at {bits} bits" for bits, count in report["iterations_by_bits"].items())
     label = f" (stand-in for {graph.stand_in_for})" if graph.stand_in_for else ""
     if report["lower_triangle"]:
         label += " (the lower triangle of a symmetric file; --symmetric expand reads both directions of such a file)"
     lines = [
-        f"{report['graph']}{label}: {report['nodes']:,} nodes, {report['edges']:,} edges, "
+        f"{_short(report['graph'])}{label}: {report['nodes']:,} nodes, {report['edges']:,} edges, "
         f"{report['dangling']:,} dangling{', weighted' if report['weighted'] else ''}",
         *([] if graph.read is None else [f"read as {graph.read.sentence()}"]),
         f"{report['status']}",
@@ -213,19 +228,24 @@ def _readable(report: dict[str, Any], graph: Graph) -> str:
         f"so the errors of all ranks sum to at most {shown(report['error_bound'])}",
     ]
     if report["top"]:
-        ranks = [[place, node, shown(score, 6)] for place, (node, score) in enumerate(report["top"], 1)]
-        lines += ["", text_table(["place", "node", "rank"], ranks)]
-    return "\n".join(lines)
+        ranks = [[place, _short(node), shown(score, 6)] for place, (node, score) in enumerate(report["top"], 1)]
+        lines += ["", *text_table(["place", "node", "rank"], ranks)]
+    return lines
+
+
+def _short(node: int | str) -> int | str:
+    """Return a node or a graph as a line has room for it; ``--json`` and ``--output`` have names whole."""
+    return escape.abbreviate(node, _LONGEST_NAME) if isinstance(node, str) else node
 
 
 class _progress:  # noqa: N801
     """A bar on a terminal's standard error that fills as the residual's exponent approaches tol's."""
 
     def __init__(self, tol: float) -> None:
-        from tqdm import tqdm
+        from cpms.progress import Bar
 
         self.digits = max(1.0, -float(np.log10(tol))) if tol > 0 else 1.0
-        self.bar = tqdm(
+        self.bar = Bar(
             total=round(self.digits, 1),
             disable=not sys.stderr.isatty(),
             leave=False,

@@ -6,7 +6,9 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from cpms.commands import ROWS_FOLDER
 from cpms.shipped import experiments
+from cpms.terminal import say
 
 
 def add(parsers: Any) -> None:
@@ -20,7 +22,9 @@ def add(parsers: Any) -> None:
         epilog="example: cpms run quickstart --output out; names: " + ", ".join(experiments()),
     )
     parser.add_argument("config", metavar="CONFIG.toml", help="a file, or the name of one that comes with cpms")
-    parser.add_argument("--output", type=Path, default=Path("out"), metavar="DIR", help="folder of the rows (out)")
+    parser.add_argument(
+        "--output", type=Path, default=ROWS_FOLDER, metavar="DIR", help=f"folder of the rows ({ROWS_FOLDER})"
+    )
     parser.add_argument(
         "--only",
         metavar="NAME",
@@ -34,9 +38,9 @@ def call(arguments: argparse.Namespace) -> int:
     from cpms.experiment.runner import run
 
     rows = run(
-        _found(arguments.config), output=arguments.output, only=arguments.only, dry_run=arguments.dry_run, echo=print
+        _found(arguments.config), output=arguments.output, only=arguments.only, dry_run=arguments.dry_run, echo=say
     )
-    print(rows)
+    say(rows)
     return 0
 
 

@@ -6,7 +6,9 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from cpms.shipped import show_programs
+from cpms.commands import ROWS_FOLDER
+from cpms.shipped import folder, show_programs
+from cpms.terminal import say
 
 
 def add(parsers: Any) -> None:
@@ -19,7 +21,12 @@ def add(parsers: Any) -> None:
         epilog="example: cpms show table2 --output figures; names: " + ", ".join(show_programs()),
     )
     parser.add_argument("name", metavar="NAME|all|PROGRAM.py")
-    parser.add_argument("--results", type=Path, metavar="DIR", help="folder of the rows (the recorded ones)")
+    parser.add_argument(
+        "--results",
+        type=Path,
+        metavar="DIR",
+        help=f"folder of the rows ({ROWS_FOLDER} if it holds some of NAME, else the recorded ones)",
+    )
     parser.add_argument("--output", type=Path, default=Path("out"), metavar="DIR", help="folder to draw into (out)")
 
 
@@ -27,6 +34,18 @@ def call(arguments: argparse.Namespace) -> int:
     """Run the command."""
     from cpms.experiment.present import show
 
-    for path in show(arguments.name, results=arguments.results, output=arguments.output, echo=print):
-        print(path)
+    results = arguments.results or _rows_of(arguments.name)
+    say(*show(arguments.name, results=results, output=arguments.output, echo=say))
     return 0
+
+
+def _rows_of(name: str) -> Path:
+    """Return the folder that ``run`` puts rows in if it has some to show, else that of the recorded ones; say which."""
+    from cpms.experiment.present import has_rows
+
+    recorded = folder("experiments") / "results"
+    if ROWS_FOLDER.is_dir() and has_rows(name, ROWS_FOLDER):
+        say(f"Rows of folder {ROWS_FOLDER} are shown; those that come with cpms: --results {recorded}")
+        return ROWS_FOLDER
+    say(f"Folder {ROWS_FOLDER} holds no rows to show here; those that come with cpms are shown, of {recorded}")
+    return recorded

@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from cpms import caches
+from cpms import caches, escape
 from cpms.errors import CpmsError, InputError
-from cpms.experiment import rows
+from cpms.experiment import figures, outcome, rows
 from cpms.experiment.outcome import measured, why_not
 from cpms.experiment.standing import Recorded
 from cpms.format import format_named
+from cpms.latex_table import latex_table
 from cpms.near import nearest
 from cpms.shipped import folder, show_programs
+from cpms.table_text import LONGEST_WORD, markdown, write_csv
 from cpms.writing import replacing
 
 if TYPE_CHECKING:
@@ -80,6 +82,9 @@ def show_faster(
     """
     rows = rows[rows.status == "ok"]
     table = pd.DataFrame([line for _, row in rows.iterrows() for line in lines(row)])
+    if table.empty:
+        out.leave_out("table and figure", f"no graph has sweeps both {by} and not")
+        return
     out.table(table, caption=caption.format(gpu=rows.gpu.iloc[0]))
     out.figure(faster_figure(table, by))
 
@@ -136,38 +141,48 @@ class Output:
     def __init__(self, target: Path, name: str, echo: Callable[[str], None], note: str = "") -> None:
         self._target, self._name, self._echo, self._note = target, name, echo, note
         self.written: list[Path] = []
+        self.left_out: list[str] = []
 
     def say(self, text: str) -> None:
         """Pass a line on to the user."""
         self._echo(text)
 
     def table(self, table: pd.DataFrame, *, suffix: str = "", caption: str = "") -> None:
-        """Write a table as ``.csv``, ``.md`` and ``.tex``, and show it."""
+        """Write a table as ``.csv``, ``.md`` and ``.tex``, and show it.
+
+        All texts, also the caption, are plain: what would be markup is escaped. Names are whole in ``.csv`` alone.
+        """
         caption = " ".join(filter(None, [caption, f"({self._note})" if self._note else ""]))
         stem = self._target / f"{self._name}{suffix}"
+        if table.empty:
+            self.leave_out(f"table {stem.name}", "the rows hold nothing of it")
+            return
         text = markdown(table)
-        self._write(stem.with_name(stem.name + ".csv"), table.to_csv(index=False))
-        self._write(stem.with_name(stem.name + ".md"), f"{caption}\n\n{text}\n" if caption else f"{text}\n")
-        latex = table.to_latex(
-            index=False, escape=True, caption=caption or None, label=f"tab:{stem.name}", float_format=_text, na_rep=""
-        )
+        title = f"{escape.markdown_paragraph(escape.abbreviate_words(caption, LONGEST_WORD))}\n\n" if caption else ""
+        self._write(stem.with_name(stem.name + ".csv"), str(write_csv(table)))
+        self._write(stem.with_name(stem.name + ".md"), f"{title}{text}\n")
+        latex = latex_table(table, caption=caption, label=f"tab:{stem.name}")
         self._write(stem.with_name(stem.name + ".tex"), latex)
-        self._echo(f"{caption}\n\n{text}\n" if caption else f"{text}\n")
+        for line in f"{title}{text}\n".split("\n"):
+            self._echo(line)
 
     def figure(self, figure: Figure, *, suffix: str = "") -> None:
-        """Write a figure as ``.pdf``, ``.svg`` and ``.png``."""
-        import matplotlib.pyplot as plt
+        """Write a figure as ``.pdf``, ``.svg`` and ``.png``; its texts are plain, and long names abbreviated.
 
+        A figure with an empty panel is left out, which is said.
+        """
         if self._note:
             label = figure.get_supxlabel()
             figure.supxlabel("\n".join(filter(None, [label, self._note])), fontsize=8 if label else 6)
-        undated: dict[str, dict[str, Any]] = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}, ".png": {}}
-        for ending, metadata in undated.items():
-            path = self._target / f"{self._name}{suffix}{ending}"
-            with replacing(path) as temporary:
-                figure.savefig(temporary, metadata=metadata)
-            self.written.append(path)
-        plt.close(figure)
+        written = figures.save(figure, self._target / f"{self._name}{suffix}")
+        self.written += written
+        if not written:
+            self.leave_out(f"figure {self._name}{suffix}", "the rows hold nothing to draw in one of its panels")
+
+    def leave_out(self, what: str, reason: str) -> None:
+        """Say that a table or figure cannot be made of the rows, and why."""
+        self.left_out.append(f"{what}: {reason}")
+        self._echo(f"left out: {self.left_out[-1]}")
 
     def _write(self, path: Path, text: str) -> None:
         with replacing(path) as temporary:
@@ -242,6 +257,8 @@ def show(
                 raise InputError(f"{program}: {lacks}") from error
             echo(f"left out: {program}: {lacks}")
             continue
+        if target.left_out and not target.written and name != "all":
+            raise InputError(f"{source}: nothing could be made of the rows: {outcome.some(target.left_out)}")
         for text in found.left_out:
             echo(text)
         written += target.written
@@ -251,6 +268,17 @@ def show(
     else:
         raise InputError(f"{source} holds no rows that anything draws; 'cpms run NAME --output {source}' first")
     return written
+
+
+def has_rows(name: str, source: Path) -> bool:
+    """Say whether a folder has rows of a show program, or of any where the name is ``all``.
+
+    Raises
+    ------
+    InputError
+        If there is no such program.
+    """
+    return any(not recorded_rows(source, _program(path).NEEDS).empty for path in _chosen(name).values())
 
 
 def recorded_rows(source: Path, experiments: Sequence[str]) -> pd.DataFrame:
@@ -284,7 +312,10 @@ def _lacks(recorded: pd.DataFrame, source: Path, needs: Sequence[str]) -> str | 
     """Return why nothing can be drawn, None if something can."""
     named = " or ".join(needs)
     if recorded.empty:
-        return f"{source} holds no rows of {named}; 'cpms run {needs[0]} --output DIR' first, then show --results DIR"
+        return (
+            f"{source} holds no rows of {named}; 'cpms run {needs[0]}' first; where that has an --output DIR, "
+            "show takes --results DIR"
+        )
     if (recorded.status == "ok").any():
         return None
     reasons = "; ".join(dict.fromkeys(reason.rstrip(".") for reason in recorded.reason))
@@ -335,36 +366,6 @@ def shortened(name: str) -> str:
     if "edges" in given:
         return f"{kind}, {int(given['edges']) / 1e6:.0f}M edges"
     return f"{kind} {given['scale']}" if "scale" in given else name
-
-
-def markdown(table: pd.DataFrame) -> str:
-    """Return a table in Markdown, numbers to the right.
-
-    Examples
-    --------
-    >>> print(markdown(pd.DataFrame({"graph": ["a"], "nodes": [3]})))
-    | graph | nodes |
-    |:------|------:|
-    | a     |     3 |
-    """
-    cells = [[_text(value) for value in line] for line in table.itertuples(index=False)]
-    heads = [str(column) for column in table.columns]
-    widths = [max([len(head), 3, *(len(line[k]) for line in cells)]) for k, head in enumerate(heads)]
-    right = [pd.api.types.is_numeric_dtype(table[column]) for column in table.columns]
-    rule = [("-" * (w + 1) + ":") if r else (":" + "-" * (w + 1)) for w, r in zip(widths, right, strict=True)]
-    lines = [_line(heads, widths, right), "|" + "|".join(rule) + "|", *(_line(c, widths, right) for c in cells)]
-    return "\n".join(lines)
-
-
-def _line(cells: list[str], widths: list[int], right: list[bool]) -> str:
-    padded = [c.rjust(w) if r else c.ljust(w) for c, w, r in zip(cells, widths, right, strict=True)]
-    return "| " + " | ".join(padded) + " |"
-
-
-def _text(value: object) -> str:
-    if isinstance(value, float):
-        return "" if pd.isna(value) else f"{value:.4g}"
-    return str(value)
 
 
 def _program(path: Path) -> ModuleType:

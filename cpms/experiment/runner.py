@@ -11,12 +11,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from tqdm import tqdm
-
 from cpms import threads, work_clock
 from cpms.errors import InputError, UnavailableError, UnsupportedError
 from cpms.experiment import changed, config, configured, outcome, rows
 from cpms.experiment.provenance import provenance
+from cpms.progress import Bar
 
 
 def run(
@@ -74,7 +73,7 @@ def run(
         held = {key: changed.why(file.done[key], experiment, cell) for key, cell in chosen.items() if key in file.done}
         waiting = {key: cell for key, cell in chosen.items() if held.get(key, "missing")}
         measuring, found = _Measuring(experiment, content, kind.Context(experiment)), []
-        with tqdm(waiting.values(), desc=experiment.name, unit="cell", disable=not sys.stderr.isatty()) as bar:
+        with Bar(waiting.values(), desc=experiment.name, unit="cell", disable=not sys.stderr.isatty()) as bar:
             for cell in bar:
                 bar.set_postfix_str(" ".join(str(cell[key]) for key in ("graph", "storage", "engine") if key in cell))
                 found.append(measuring.row(cell))

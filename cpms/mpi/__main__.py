@@ -7,7 +7,6 @@ error every rank ends, with that code where ``mpiexec`` passes it on.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from collections import Counter
@@ -33,6 +32,7 @@ from cpms.scalars import finite, shown
 from cpms.solve import METHODS, resolved_layout
 from cpms.stopping import Stopping
 from cpms.teleport import nodes_named, teleport_distribution
+from cpms.terminal import complain, say, say_json
 from cpms.writing import check_writable, replacing
 
 _PATIENCE_S = 1.0
@@ -156,7 +156,10 @@ def _ranked(arguments: argparse.Namespace) -> int:
         if arguments.output:
             with replacing(arguments.output) as temporary, temporary.open("wb") as file:
                 np.save(file, solved[-1].ranks, allow_pickle=False)
-        print(json.dumps(report) if arguments.json else _readable(report, rows), flush=True)  # noqa: T201
+        if arguments.json:
+            say_json(report)
+        else:
+            say(*_readable(report, rows))
     communicator.Barrier()
     return 0 if solved[-1].status is Status.CONVERGED else 1
 
@@ -207,7 +210,7 @@ def _report(
     }
 
 
-def _readable(report: dict[str, Any], rows: GraphRows) -> str:
+def _readable(report: dict[str, Any], rows: GraphRows) -> list[str]:
     label = f" (stand-in for {report['stand_in_for']})" if report["stand_in_for"] else ""
     lines = [
         f"{report['graph']}{label}: {report['nodes']:,} nodes, {report['edges']:,} edges, "
@@ -224,20 +227,20 @@ def _readable(report: dict[str, Any], rows: GraphRows) -> str:
             f"residual {report['residual_l1']:.3g}, so the errors of all nodes' ranks sum to at most "
             f"{report['error_bound']:.3g}"
         )
-    return "\n".join([*lines, *(f"{node} {shown(score, 6)}" for node, score in report["top"])])
+    return [*lines, *(f"{node} {shown(score, 6)}" for node, score in report["top"])]
 
 
 def ended(error: Exception) -> int:
     """Report an error once, and end all ranks."""
     code = error.exit_code if isinstance(error, CpmsError) else 2
-    text = f"cpms: error: {' '.join(str(error).split()) or 'out of memory'}"
+    text = str(error) or "out of memory"
     if world.missing():
-        print(text, file=sys.stderr)  # noqa: T201
+        complain(text)
         return code
     communicator = world.world()
     if communicator.rank > 0:
         time.sleep(_PATIENCE_S)
-    print(text, file=sys.stderr, flush=True)  # noqa: T201
+    complain(text)
     if communicator.size > 1:
         time.sleep(_FORWARDING_S)
         communicator.Abort(code)

@@ -43,6 +43,7 @@ from cpms.quantising import quantiser
 from cpms.refine import default_policy, refine
 from cpms.result import Status, Step
 from cpms.stopping import Stopping
+from cpms.terminal import say_json
 
 _EXCHANGES = 10
 _SAMPLES = 3
@@ -255,7 +256,7 @@ def main() -> int:
     except (CpmsError, MemoryError) as error:
         return ended(error)
     if world.world().rank == 0:
-        print(json.dumps(found), flush=True)  # noqa: T201
+        say_json(found)
     return 0
 
 

@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Any
 from cpms.errors import InputError
 
 if TYPE_CHECKING:
-    from tqdm import tqdm
+    from cpms.progress import Bar
 
 BLOCK_BYTES = 4 << 20
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -101,7 +101,7 @@ class Stream:
 class _Metered(io.RawIOBase):
     """A raw file that moves a progress bar when it is read."""
 
-    def __init__(self, raw: io.FileIO, bar: tqdm[Any]) -> None:
+    def __init__(self, raw: io.FileIO, bar: Bar) -> None:
         self._raw = raw
         self._bar = bar
 
@@ -132,10 +132,10 @@ def open_stream(path: Path, *, progress: bool = False) -> Iterator[Stream]:
         except OSError as error:
             raise InputError(f"{path}: cannot be opened ({error.strerror})") from error
         if progress:
-            from tqdm import tqdm
+            from cpms.progress import Bar
 
             total_bytes = path.stat().st_size
-            bar = tqdm(total=total_bytes, unit="B", unit_scale=True, desc=path.name, disable=None, leave=False)
+            bar = Bar(total=total_bytes, unit="B", unit_scale=True, desc=path.name, disable=None, leave=False)
             plain = _Metered(plain, stack.enter_context(bar))  # type: ignore[arg-type]
         raw = io.BufferedReader(plain)
         gzipped = path.suffix.lower() in (".gz", ".tgz")

@@ -16,10 +16,11 @@ def show(rows, out):
             parts = 1e3 * solves[["prepare_s", "solve_s", "certify_s"]]
             line |= {f"{engine} {part[:-2]} ms": parts[part].median() for part in parts}
             line[f"{engine} ms"] = parts.sum(axis=1).median()
-        lines.append(line | {"cpu over cuda": line["cpu ms"] / line["cuda ms"]})
+        lines.append(line | {"cpu over cuda": line.get("cpu ms", float("nan")) / line.get("cuda ms", float("nan"))})
+    gpu = rows.gpu.iloc[0] if "gpu" in rows else "no GPU"
     out.table(
         pd.DataFrame(lines),
-        caption=f"Whole calls to 1e-10 on {rows.gpu.iloc[0]} and on {rows.threads.iloc[0]} threads of its machine, "
+        caption=f"Whole calls to 1e-10 on {gpu} and on {rows.threads.iloc[0]} threads of its machine, "
         "medians: to arrange a graph that is in main memory, to solve and bring the ranks back, and to recompute the "
         "residual in float64 on processors",
     )

@@ -14,15 +14,24 @@ def show(rows, out):
 
     rows = rows[rows.status == "ok"]
     times = _times(rows)
+    if times.empty:
+        out.leave_out("tables and figure", "the rows have no products of engines but cusparse")
+        return
     for engine, suffix in (("cuda", ""), ("cuda_thread_rows", "_thread_rows")):
         chosen = times[times.engine == engine]
         out.table(
             _table(chosen), suffix=suffix, caption=f"Product on {rows.gpu.iloc[0]}, engine {engine}: times faster"
         )
     graphs = list(dict.fromkeys(times.graph))
-    figure, axes = plt.subplots(1, 2, figsize=(7, 1.2 + 0.3 * len(graphs)), sharey=True)
-    for panel, layout in zip(axes, ("csr", "ell"), strict=True):
-        part = times[(times.engine == "cuda") & (times.layout == layout)]
+    drawn = times[(times.engine == "cuda") & times.over_fp64.notna() & (times.storage != "fp64")]
+    layouts = [layout for layout in ("csr", "ell") if (drawn.layout == layout).any()]
+    if not layouts:
+        out.leave_out("figure fig4", "no product of engine cuda in csr or ell reads fewer bits than float64's")
+        return
+    figure, axes = plt.subplots(1, len(layouts), figsize=(7, 1.2 + 0.3 * len(graphs)), sharey=True, squeeze=False)
+    axes = axes[0]
+    for panel, layout in zip(axes, layouts, strict=True):
+        part = drawn[drawn.layout == layout]
         for k, (storage, read) in enumerate(SHOWN):
             line = part[(part.storage == storage) & (part.read == read)].set_index("graph").reindex(graphs)
             marker, offset = ("o" if storage == "cpms2" else "s"), (k - 2.5) * 0.11
@@ -51,8 +60,8 @@ def _times(rows):
                     {
                         **c,
                         "graph": label(row),
-                        "over_fp64": own[c["engine"], c["layout"]] / c["median_ms"],
-                        "over_cusparse": own["cusparse", "csr"] / c["median_ms"],
+                        "over_fp64": own.get((c["engine"], c["layout"]), np.nan) / c["median_ms"],
+                        "over_cusparse": own.get(("cusparse", "csr"), np.nan) / c["median_ms"],
                     }
                 )
     return pd.DataFrame(lines)
@@ -61,8 +70,9 @@ def _times(rows):
 def _table(times):
     lines = []
     for (graph, layout), part in times.groupby(["graph", "layout"], sort=False):
-        double = part[part.storage == "fp64"].iloc[0]
-        line = {"graph": graph, "layout": layout, "fp64 ms": double.median_ms, "fp64 / cuSPARSE": double.over_cusparse}
+        line = {"graph": graph, "layout": layout, "fp64 ms": np.nan, "fp64 / cuSPARSE": np.nan}
+        for _, double in part[part.storage == "fp64"].head(1).iterrows():
+            line |= {"fp64 ms": double.median_ms, "fp64 / cuSPARSE": double.over_cusparse}
         for storage, read in SHOWN:
             found = part[(part.storage == storage) & (part.read == read)]
             line[f"{storage} read {read}"] = found.over_fp64.iloc[0] if len(found) else np.nan

@@ -12,9 +12,13 @@ CHANGE = "precision change"
 def show(rows, out):
     import matplotlib.pyplot as plt
 
-    rows = rows[(rows.status == "ok") & (rows.layout == "csr") & (rows.tol == 1e-10)]
+    rows = rows[(rows.status == "ok") & (rows.layout == "csr")]
+    rows = rows[rows.tol == (1e-10 if (rows.tol == 1e-10).any() else rows.tol.min())]
     solved = [(label(row), _by_storage(row)) for _, row in rows.iterrows()]
     solved = [(name, results) for name, results in solved if "fp64" in results]
+    if not solved:
+        out.leave_out("figure fig5", "no graph was solved in csr by engine cuda in fp64, which times are shares of")
+        return
     figure, axes = plt.subplots(figsize=(7, 0.6 + 0.42 * len(solved)))
     for place, (_, results) in enumerate(solved):
         whole = results["fp64"]["solve_s"]

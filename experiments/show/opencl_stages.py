@@ -23,7 +23,7 @@ def _tables_and_figures(rows, out, suffix):
         [
             {"purpose": row.purpose, "graph": row.graph_name, "nodes": row.nodes, "edges": row.edges,
              "iterations": row.iterations, **result}
-            for row in rows.itertuples() for result in row.results
+            for row in rows.itertuples() for result in row.results if result.get("status", "ok") == "ok"
         ]
     )  # fmt: skip
     results["ms an iteration"] = 1e3 * results.run_s / results.iterations
@@ -36,7 +36,11 @@ def _tables_and_figures(rows, out, suffix):
     for purpose, write in {"stages": _stages, "work_groups": _work_groups, "scaling": _scaling}.items():
         if purpose in found:
             write(found[purpose], where, out, suffix)
-    out.figure(_figure(found), suffix=suffix)
+    figure = _figure(found)
+    if figure is None:
+        out.leave_out(f"figure opencl_stages{suffix}", "its panels compare contestants that the rows do not have")
+    else:
+        out.figure(figure, suffix=suffix)
 
 
 def _stages(results, where, out, suffix):
@@ -76,6 +80,9 @@ def _work_groups(results, where, out, suffix):
 
 def _scaling(results, where, out, suffix):
     table = _speedups(results)
+    if table.empty:
+        out.leave_out(f"table opencl_stages{suffix}", "engine opencl has no rows of sub-graphs")
+        return
     paper = printed("jiang").set_index("nodes")
     for column, name in (("cpu_4_cores_s", "theirs, CPU 4 cores, s"), ("gpu_280_cores_s", "theirs, GPU 280 cores, s"),
                          ("speedup", "theirs, GPU / CPU")):  # fmt: skip
@@ -94,7 +101,9 @@ def _speedups(results):
     lines = []
     for nodes, cells in results.groupby("nodes"):
         ours = cells[cells.engine == "opencl"].set_index("place")["ms an iteration"]
-        serial = cells[cells.engine == "serial"]["ms an iteration"].iloc[0]
+        if ours.empty:
+            continue
+        serial = cells[cells.engine == "serial"]["ms an iteration"].min()
         lines.append(
             {
                 "nodes": nodes,
@@ -107,7 +116,8 @@ def _speedups(results):
             }
         )
     table = pd.DataFrame(lines)
-    table.iloc[:, -1] /= table.iloc[0, -1]
+    if lines:
+        table.iloc[:, -1] /= table.iloc[0, -1]
     return table
 
 
@@ -121,18 +131,18 @@ def _figure(found):
     if "long" in found:
         long = found["long"]
         _bars(
-            next(panels),
+            panels,
             f"Figure 6: {long.iterations.iloc[0]:,} iterations, {long.graph.iloc[0]}",
             long,
             lambda r: 1e3 * r.run_s,
         )
-    if "scaling" in found:
+    if "scaling" in found and not _speedups(found["scaling"]).empty:
         _speedup_panel(next(panels), found["scaling"])
-    if "work_groups" in found:
+    if "work_groups" in found and (found["work_groups"].work_group > 0).any():
         _work_group_panel(next(panels), found["work_groups"])
     for unused in panels:
         unused.set_axis_off()
-    return figure
+    return figure if any(panel.axison for panel in grid.flat) else None
 
 
 def _stage_panels(panels, stages):
@@ -141,20 +151,26 @@ def _stage_panels(panels, stages):
     atomic = small[(small["add"] == "add_atomically") & (small.storage == "fp32")]
     naive, serial = atomic[atomic.layout == "coo"], small[small.engine == "serial"]
     _bars(
-        next(panels),
+        panels,
         f"Figure 1: ten iterations, {graph}",
         pd.concat([naive, serial]),
         lambda r: 10 * r["ms an iteration"],
     )
-    _bars(next(panels), f"Figure 2: calc, {graph}", naive, lambda r: 1e3 * r.add_s)
-    _copies(next(panels), naive.iloc[-1], atomic[atomic.layout == "coo_exchange"].iloc[-1])
+    _bars(panels, f"Figure 2: calc, {graph}", naive, lambda r: 1e3 * r.add_s)
+    exchanged = atomic[atomic.layout == "coo_exchange"]
+    if len(naive) and len(exchanged):
+        _copies(next(panels), naive.iloc[-1], exchanged.iloc[-1])
     both = atomic[atomic.layout.isin(["coo", "coo_exchange"])]
-    _bars(next(panels), f"Figure 4: with exchange, {graph}", both, lambda r: 10 * r["ms an iteration"])
+    _bars(panels, f"Figure 4: with exchange, {graph}", both, lambda r: 10 * r["ms an iteration"])
     large = stages[(stages.graph == stages.graph.iloc[-1]) & (stages.layout == "coo") & (stages.storage == "fp32")]
-    _bars(next(panels), f"Figure 5: calc, {large.graph.iloc[0]}", large, lambda r: 1e3 * r.add_s, by_sum=True)
+    _bars(panels, f"Figure 5: calc, {stages.graph.iloc[-1]}", large, lambda r: 1e3 * r.add_s, by_sum=True)
 
 
-def _bars(axes, title, chosen, value, *, by_sum=False):
+def _bars(panels, title, chosen, value, *, by_sum=False):
+    """Draw a bar a contestant into the next panel, if there are some."""
+    if chosen.empty:
+        return
+    axes = next(panels)
     values = [value(result) for _, result in chosen.iterrows()]
     names = [
         ", ".join(filter(None, [ADDS[result["add"]] if by_sum else _name(result), _where(result)]))
@@ -194,12 +210,11 @@ def _speedup_panel(axes, results):
 
 def _work_group_panel(axes, results):
     sized = results[results.work_group > 0]
-    for (stage, cells), colour in zip(
-        sized.groupby("layout", sort=False), ("#D55E00", "#E69F00", "#0072B2"), strict=True
-    ):
-        axes.plot(cells.work_group, cells["ms an iteration"], "o-", color=colour, label=STAGES[stage])
-        driver = results[(results.work_group == 0) & (results.layout == stage)]
-        axes.axhline(driver["ms an iteration"].iloc[0], color=colour, linestyle=":", linewidth=0.7)
+    colours = dict(zip(STAGES, ("#D55E00", "#E69F00", "#0072B2"), strict=True))
+    for stage, cells in sized.groupby("layout", sort=False):
+        axes.plot(cells.work_group, cells["ms an iteration"], "o-", color=colours[stage], label=STAGES[stage])
+        for driver in results[(results.work_group == 0) & (results.layout == stage)]["ms an iteration"].head(1):
+            axes.axhline(driver, color=colours[stage], linestyle=":", linewidth=0.7)
     axes.set_xscale("log", base=2)
     axes.set_title("Work-groups (dotted: driver's)", fontsize=8)
     axes.set_xlabel("work-items in a work-group")

@@ -9,7 +9,7 @@ NEEDS = ["gpu_orders"]
 
 def show(rows, out):
     rows = rows[rows.status == "ok"]
-    given = [row for _, row in rows.iterrows() if "reordered:" not in row.graph]
+    given = [row for _, row in rows.iterrows() if "reordered:" not in row.graph and len(_by_numbering(row)) == 2]
     out.table(
         pd.DataFrame([_renumbered(row) for row in given]),
         caption=f"The engine's own order on {rows.gpu.iloc[0]}, by out-degree where samples of the edges promise fewer "
@@ -26,7 +26,7 @@ def show(rows, out):
 
 
 def _renumbered(row):
-    low = {result["arrangement"]["renumber"]: result for result in row.results if result["storage"] == "fp16"}
+    low = _by_numbering(row)
     return {
         "graph": shortened(label(row)),
         "ordered": "by out-degree" if low[True]["renumbered"] else "as given",
@@ -36,12 +36,17 @@ def _renumbered(row):
     }
 
 
+def _by_numbering(row):
+    return {result["arrangement"]["renumber"]: result for result in row.results if result["storage"] == "fp16"}
+
+
 def _ordered(row):
     first = {result["storage"]: result for result in reversed(row.results)}
+    low, double = first.get("fp16", {}), first.get("fp64", {})
     return {
         "graph": shortened(label(row)),
-        "16 bits us": first["fp16"]["sweep_us"],
-        "gathers us": first["fp16"]["gather_us"],
-        "64 bits us": first["fp64"]["sweep_us"],
+        "16 bits us": low.get("sweep_us"),
+        "gathers us": low.get("gather_us"),
+        "64 bits us": double.get("sweep_us"),
         "load and order s": row.load_s,
     }

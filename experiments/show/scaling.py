@@ -37,7 +37,7 @@ def show(rows, out, beside):
 
 def _lines(row):
     results = {(r["engine"], r.get("local"), r["ranks"]): r for r in row.results}
-    serial_s = results["serial", None, 1]["solve_s"]
+    serial_s = results.get(("serial", None, 1), {}).get("solve_s", float("nan"))
     for (engine, local, ranks), result in results.items():
         solve_s = result["solve_s"]
         line = {
@@ -52,7 +52,7 @@ def _lines(row):
             "iterations": result["iterations"],
         }
         if engine == "mpi":
-            alone_s = results[engine, local, 1]["solve_s"]
+            alone_s = results.get((engine, local, 1), {}).get("solve_s", float("nan"))
             line["psi"], line["e"] = serial_s / solve_s, karp_flatt(serial_s / solve_s, ranks)
             line["psi, one rank"], line["e, one rank"] = alone_s / solve_s, karp_flatt(alone_s / solve_s, ranks)
             line["waited"] = result["waited_s"] / solve_s
@@ -136,9 +136,13 @@ def _figure(table2, ours):
     several = ours[(ours.program != "serial") & (ours.ranks > 1)]
     for (program, ranks), group in several.groupby(["program", "ranks"]):
         right.plot(group.edges, group["psi, one rank"], "o-", ms=3, label=f"{program}, {ranks} ranks")
+    if several.empty:
+        right.set_axis_off()
+        return figure
     right.axhline(1, color="#222222", linewidth=0.6)
     right.set_xscale("log")
     right.set_xlabel("edges")
-    right.set_ylabel("speedup over one rank, ours\n(two shared CPU cores)")
+    right.set_ylabel("speedup over one rank, ours")
+    right.set_title("two shared CPU cores", fontsize=8)
     right.legend()
     return figure

@@ -52,7 +52,7 @@ def _lines(row):
             known = alone.setdefault(result["method"], result)
             alone[result["method"]] = min(known, result, key=lambda found: found["solve_s"])
     for result in row.results:
-        one, ranks = alone[result["method"]], result["ranks"]
+        one, ranks = alone.get(result["method"], {"solve_s": float("nan"), "iterations": 1}), result["ranks"]
         speedup = one["solve_s"] / result["solve_s"]
         sweeps = result["sweep_s_by_bits"]
         low = [1e6 * spent for bits, spent in sweeps.items() if bits != "64"]
@@ -127,6 +127,9 @@ def _figure(strong, weak):
         (axes[1], weak, "efficiency a sweep", "weak scaling: efficiency of a sweep"),
     ):
         chosen = part[part.engine == "mpi_cuda"]
+        if chosen.empty:
+            axis.set_axis_off()
+            continue
         chosen = chosen.assign(name=[graph.split(",seed")[0] for graph in chosen.graph])
         if value == "efficiency a sweep":
             chosen = chosen.assign(name=[graph.partition(":")[0] for graph in chosen.graph])
@@ -136,11 +139,11 @@ def _figure(strong, weak):
         axis.set_xticks(sorted(set(chosen.ranks)))
         axis.set_xlabel("GPUs")
         axis.set_ylabel(label)
-    if len(strong):
+    if axes[0].axison:
         most = [1, strong.ranks.max()]
         axes[0].plot(most, most, color="#222222", linewidth=0.6, label="one for one")
     axes[1].axhline(0.75, color="#222222", linewidth=0.6, label="0.75, aimed at")
     axes[1].set_ylim(bottom=0)
-    for axis in axes:
+    for axis in (axis for axis in axes if axis.axison):
         axis.legend(fontsize=6, loc="upper center", bbox_to_anchor=(0.5, -0.2))
     return figure

@@ -31,7 +31,10 @@ def _table_and_figure(rows, out, where, suffix):
             else "and nobody recomputed the residuals of the others"
         ),
     )
-    out.figure(_figure(table), suffix=suffix)
+    if (table.status == "converged").any():
+        out.figure(_figure(table), suffix=suffix)
+    else:
+        out.leave_out(f"figure time_to_tolerance{suffix}", "no contestant converged")
 
 
 def _lines(row):
@@ -59,11 +62,12 @@ def _figure(table):
     import matplotlib.pyplot as plt
     from matplotlib.ticker import FormatStrFormatter, LogLocator, NullLocator
 
+    table = table[table.status == "converged"]
     graphs, contestants = (list(dict.fromkeys(table[column])) for column in ("graph", "contestant"))
     figure, panels = plt.subplots(1, len(graphs), figsize=(1.9 * len(graphs), 2.8), sharex=True, squeeze=False)
     for panel, graph in zip(panels[0], graphs, strict=True):
         for contestant in contestants:
-            part = table[(table.graph == graph) & (table.contestant == contestant) & (table.status == "converged")]
+            part = table[(table.graph == graph) & (table.contestant == contestant)]
             panel.loglog(part.tol, part.ms, "-o", ms=3, color=f"C{contestants.index(contestant)}", label=contestant)
         panel.set_title(graph, fontsize=8)
         panel.set_xticks([1e-2, 1e-6, 1e-10, 1e-14])

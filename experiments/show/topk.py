@@ -31,8 +31,8 @@ def show(rows, out):
 
 def _lines(row):
     times = {(result["contestant"], result["k"]): result["median_ms"] for result in row.results}
-    sorting = next(result["median_ms"] for result in row.results if result["contestant"] == "argsort")
-    for k in row.ks:
+    sorting = next((result["median_ms"] for result in row.results if result["contestant"] == "argsort"), None)
+    for k in (k for k in row.ks if ("cpms", k) in times):
         ours = times["cpms", k]
         alone = times.get(("launch", k), ours)
         yield {
@@ -46,8 +46,8 @@ def _lines(row):
             "GB/s": row.bytes / alone / 1e6,
             "share": row["copy"]["median_ms"] / alone / 2,
             "torch": _over(times.get(("torch", k)), ours),
-            "argpartition": times["argpartition", k] / ours,
-            "argsort": sorting / ours,
+            "argpartition": _over(times.get(("argpartition", k)), ours),
+            "argsort": _over(sorting, ours),
         }
 
 
@@ -72,7 +72,7 @@ def _figure(table):
     largest = of_one_type[of_one_type["values"] == of_one_type["values"].max()]
     figure, (left, right) = plt.subplots(1, 2, figsize=(7, 2.8))
     for pattern, part in largest.groupby("pattern", sort=False):
-        left.plot(part.k, part.share, "o-", ms=3, color=PATTERNS[pattern], label=pattern)
+        left.plot(part.k, part.share, "o-", ms=3, color=PATTERNS.get(pattern, "#222222"), label=pattern)
     left.axhline(0.6, color="#222222", linewidth=0.6, label="aimed at, k to 32")
     left.set(xscale="log", xlabel="k", ylabel="bytes read / copy bandwidth", ylim=(0, None))
     left.legend()
