@@ -144,7 +144,8 @@ def _within_reach(values: Any, stored: SegmentedArray) -> Any:
     if most is None:
         return values
     arrays = current().arrays
-    return arrays.where(arrays.isfinite(values), arrays.clip(values, -most, most), values)
+    cut = arrays.minimum(arrays.maximum(values, -most), most)
+    return arrays.where(arrays.isfinite(values), cut, values)
 
 
 def _shared_exponent(values: Any, format: FloatFormat) -> int:
