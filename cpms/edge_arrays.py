@@ -200,3 +200,11 @@ def check_labels(name: Any, stand_in_for: Any) -> None:
         raise InputError(f"name is {described(name)}; give text")
     if not isinstance(stand_in_for, str | None):
         raise InputError(f"stand_in_for is {described(stand_in_for)}; give the name of a graph, or None")
+
+
+def check_choices(duplicates: Any, self_loops: Any) -> None:
+    """Refuse choices that edges do not have."""
+    if not isinstance(self_loops, str) or self_loops not in ("keep", "drop"):
+        raise InputError(f"self_loops is {described(self_loops)}; it can be 'keep' or 'drop'")
+    if not isinstance(duplicates, str) or duplicates not in ("keep", "drop", "sum"):
+        raise InputError(f"duplicates is {described(duplicates)}; it can be 'keep', 'drop' or 'sum'")

@@ -15,6 +15,7 @@ from cpms.edge_arrays import (
     Floats,
     Ints,
     check_arrays,
+    check_choices,
     check_labels,
     checked_weights,
     distinct_names,
@@ -263,7 +264,7 @@ class Graph:
         edge = compress.by_target(
             source_ids.astype(dtype, copy=False), target_ids.astype(dtype, copy=False), edge_weights, count
         )
-        _check_choices(duplicates, self_loops)
+        check_choices(duplicates, self_loops)
         if self_loops == "drop":
             edge = compress.select(edge, ~compress.is_self_loop(edge))
         if duplicates == "sum":
@@ -382,13 +383,6 @@ def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     view = array.view()
     view.flags.writeable = False
     return view
-
-
-def _check_choices(duplicates: Any, self_loops: Any) -> None:
-    if not isinstance(self_loops, str) or self_loops not in ("keep", "drop"):
-        raise InputError(f"self_loops is {described(self_loops)}; it can be 'keep' or 'drop'")
-    if not isinstance(duplicates, str) or duplicates not in ("keep", "drop", "sum"):
-        raise InputError(f"duplicates is {described(duplicates)}; it can be 'keep', 'drop' or 'sum'")
 
 
 def _as_integer(node: Any) -> int | None:
