@@ -1,5 +1,6 @@
 """What files from elsewhere look like: read right where the evidence is on one side, else refused with the option."""
 
+# ruff: noqa: E501  # a case a line
 from __future__ import annotations
 
 import pytest

@@ -204,3 +204,40 @@ def test_any_configuration_is_read_or_refused(tmp_path_factory, changes, junk):
         assert isinstance(config.read(path).cells(), list)
     except CpmsError as error:
         assert "x.toml" in str(error)
+
+
+def test_a_graph_may_be_a_table_that_says_how_its_file_is_read(tmp_path):
+    plain, table = read(
+        tmp_path,
+        GOOD.replace(
+            '"grid:rows=3,columns=3"',
+            '"links.csv", {path = "links.csv", columns = ["from", "to"], header = "yes", weights = "ignore"}',
+        ),
+    ).cells()
+    assert table == plain | {"read_options": {"weights": "ignore", "columns": ["from", "to"], "header": "yes"}}
+    assert rows.cell_key(plain) != rows.cell_key(table)
+
+
+@pytest.mark.parametrize(
+    ("graph", "message"),
+    [
+        ("{columns = '1,2'}", "graphs.0: a graph is a name, or a table such as"),
+        ("{path = 'links.csv', column = '1,2'}", "column: is no key of a graph; it can have path, .*columns"),
+        ("{path = 'links.csv', header = 'maybe'}", "header is 'maybe'; it can be 'auto' or 'yes' or 'no'"),
+        ("{path = 'links.xyz'}", "graph 'links.xyz' is not known"),
+        ("5", "a graph is a name, or a table"),
+    ],
+)
+def test_a_table_that_is_wrong_is_refused(tmp_path, graph, message):
+    with pytest.raises(InputError, match=message):
+        read(tmp_path, GOOD.replace('"grid:rows=3,columns=3"', graph))
+
+
+def test_a_graph_of_a_table_is_read_so(tmp_path):
+    (tmp_path / "links.csv").write_text("id,from,to\n1,ann,bob\n2,bob,ann\n")
+    table = f'{{path = "{tmp_path / "links.csv"}", columns = "from,to"}}'
+    text = GOOD.replace('"grid:rows=3,columns=3"', table).replace("pagerank", "graphs")
+    experiment = read(tmp_path, text)
+    from cpms.experiment.kinds import graphs
+
+    assert graphs.Context(experiment).measure(experiment.cells()[0])["edges"] == 2

@@ -39,7 +39,10 @@ from cpms.mpi.world import world
 
 me = world()
 for source in sys.argv[1:]:
-    held, right = read(source, me), of_graph(cpms.load(source), me.rank, me.size)
+    source, *given = source.split("|")
+    options = dict(each.split("=") for each in given)
+    held, right = read(source, me, **options), of_graph(cpms.load(source, **options), me.rank, me.size)
+    assert held.read == (right.read if source.endswith((".txt", ".csv", ".el")) else None), (held.read, right.read)
     assert (held.name, held.first_id, held.nodes, held.rank) == (right.name, right.first_id, right.nodes, right.rank)
     assert held.stand_in_for == right.stand_in_for, source
     for name in ("bounds", "indptr", "sources", "weights", "leaving", "out_weight"):
@@ -75,7 +78,10 @@ def files(tmp_path_factory):
     (folder / "long.txt").write_text("# a comment\nsource target\n" + "\n".join(middle))
     (folder / "marked.csv").write_bytes(b"\xef\xbb\xbf0,1,0.5\r\n1,2,2\r\n5,5,1e-3\r\n0,1,4\r\n")
     (folder / "one.el").write_text("7 3\n")
-    return sorted(map(str, folder.iterdir()))
+    plain = sorted(map(str, folder.iterdir()))
+    joined = "id;from;to;kg\n" + "1;4;5;0.5\n2;5;4;0\n" * 40 + "id;from;to;kg\n# x\n" + '3;6;"7.0";2\n' * 40
+    (folder / "joined.csv").write_text(joined)
+    return [*plain, f"{folder / 'joined.csv'}|columns=from,to,kg|zero_weights=drop"]
 
 
 @needs_mpi
@@ -236,6 +242,30 @@ def test_an_edge_list_that_is_wrong_in_a_later_share_names_the_line(tmp_path):
     path.write_text("a b\nc d\n")
     with pytest.raises(InputError, match="names"):
         edge_list_share.read(path, Last(), ReadOptions())
+
+
+COUNTS = """
+import sys
+from cpms import InputError
+from cpms.mpi.reading import read
+from cpms.mpi.world import world
+
+try:
+    read(sys.argv[1], world())
+except InputError as error:
+    assert "may be the numbers of nodes and of edges" in str(error), error
+else:
+    raise AssertionError
+assert read(sys.argv[1], world(), header="yes").nodes == 61
+"""
+
+
+@needs_mpi
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_ranks_refuse_a_first_line_that_may_count_edges(tmp_path, ranks):
+    (tmp_path / "counted.txt").write_text("60 59\n" + "".join(f"{k} {k + 1}\n" for k in range(1, 60)))
+    code, _, errors = mpi_runs.run(ranks, "-c", COUNTS, str(tmp_path / "counted.txt"))
+    assert code == 0, errors
 
 
 def npz(folder, **changed):

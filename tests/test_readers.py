@@ -99,15 +99,36 @@ LINE_TEXT = st.one_of(
 @example("576460752303423488 0", False, False, (0, 2**59 - 1))
 @example("99999999999999999999999999 0", False, False, (0, 2**59 - 1))
 def test_the_kernel_and_its_slow_twin_agree(line, valued, comma, ids):
-    form = LineForm(valued=valued, separator="," if comma else None, low=ids[0], high=ids[1])
-    block = np.frombuffer(b"1,1,1\n" * comma + b"\n" + line.encode() + b"\n", np.uint8)[6 * comma :]
-    found, lines, offset = entries.first_fault(block, form)
+    agree(line, LineForm(valued=valued, separator="," if comma else None, low=ids[0], high=ids[1]))
+
+
+def agree(line: str, form: LineForm) -> None:
+    found, lines, offset = entries.first_fault(np.frombuffer(b"\n" + line.encode() + b"\n", np.uint8), form)
     reason = fault(line, form)
-    assert (offset >= 0) == (reason is not None)
+    assert (offset >= 0) == (reason is not None), reason
     if reason is None:
         assert (found, lines) == (1 if line.strip(" \t\r") else 0, 2)
     else:
         assert (found, lines, offset) == (0, 1, 1)
+
+
+@settings(max_examples=600)
+@given(
+    st.lists(st.sampled_from(["1", "23", "0.5", "x", "", "é", '"', "9" * 19, " 4 "]), min_size=1, max_size=5),
+    st.sampled_from([" ", "\t", ",", ";", "\t\t", ", "]),
+    st.sampled_from([None, "\t", ",", ";"]),
+    st.permutations(range(4)),
+    st.booleans(),
+    st.sampled_from([None, 4, 5]),
+)
+@example(["1", "2", "", ""], "\t", "\t", [0, 1, 2, 3], False, 4)
+@example(["1", "2", "", ""], "\t", "\t", [0, 1, 2, 3], False, 5)
+@example(["1", "2", "", ""], " ", None, [0, 1, 2, 3], False, 4)
+def test_they_agree_of_chosen_columns(fields, gap, separator, order, valued, count):
+    columns = tuple(order[: 2 + valued])
+    if count is None or count > max(columns):
+        form = {"valued": valued, "separator": separator, "columns": columns, "fields": count}
+        agree(gap.join(fields), LineForm(low=0, high=2**63 - 1, **form))
 
 
 # --- Matrix Market ---------------------------------------------------------------------------------------------------

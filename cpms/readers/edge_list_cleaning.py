@@ -77,7 +77,7 @@ def bare(block: bytes, form: EdgeListForm) -> bytes:
     if b'"' not in block:
         return block
     block = _QUOTED.sub(rb"\1", block)
-    if form.fields is None and b'"' in block:
+    if form.chosen and b'"' in block:
         separators = re.compile(b"[ \t]" if form.separator is None else re.escape(form.separator.encode()))
         return _QUOTED_FIELD.sub(lambda found: separators.sub(b"_", found.group()), block)
     return block

@@ -33,7 +33,7 @@ def separator_of(lines: list[tuple[int, str]], options: ReadOptions, label: str)
     if titles := [column for column in options.columns or () if isinstance(column, str)]:
         named = {each: rows for each, rows in splits.items() if set(titles) <= set(rows[0])}
         splits = named or splits
-    if options.header == "yes":
+    if options.header == "yes" and not titles:
         splits = {separator: rows[1:] or rows for separator, rows in splits.items()}
     scores = {separator: _score(rows, options) for separator, rows in splits.items()}
     best = max(scores.values())
@@ -73,6 +73,8 @@ def usual_fields(rows: Rows) -> int:
 
 def _score(rows: Rows, options: ReadOptions) -> int:
     """Return how many lines a separator splits into the fields of an edge."""
+    if any(isinstance(column, str) for column in options.columns or ()):
+        return sum(len(row) == len(rows[0]) for row in rows)
     if options.columns:
         places = [column - 1 for column in options.columns if isinstance(column, int)] or [0, 1]
         return sum(len(row) > max(places) for row in rows)  # an empty field will be refused

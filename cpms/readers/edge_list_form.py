@@ -35,6 +35,8 @@ class EdgeListForm:
         Whether ids are numbers.
     fields : int, optional
         How many fields every line has; None: at least those that ``columns`` name.
+    chosen : bool
+        Whether an option names the columns.
     labelled : bool
         Whether one field that is not read may follow source and target.
     header : tuple of str, optional
@@ -57,6 +59,7 @@ class EdgeListForm:
     columns: tuple[int, ...]
     numbered: bool
     fields: int | None = None
+    chosen: bool = False
     labelled: bool = False
     header: tuple[str, ...] | None = None
     header_line: bytes = b""
@@ -117,6 +120,7 @@ def sniff(stream: Stream, options: ReadOptions) -> EdgeListForm:
     separator = separator_of(sample.lines, options, stream.label)
     rows = [sampled_fields(text, separator) for _, text in sample.lines]
     header = _header(options, where)
+    chosen = options.columns is not None
     columns, fields = _columns(rows[1:] or rows if header == "yes" else rows, rows[0], options, where)
     if fields is not None:
         _check_fields(sample, rows, fields, header, stream.label)
@@ -127,21 +131,22 @@ def sniff(stream: Stream, options: ReadOptions) -> EdgeListForm:
     titled = verdict is First.TITLES
     if titled and len(rows) == 1:
         raise InputError(f"{where}: {EMPTY}; its only line was taken for a header (header='no', --header no)")
-    if fields is not None:
+    if not chosen:
         _check_columns(rows, titled, columns, options, where, numbered=numbered)
     first_line = sample.lines[1 if titled else 0][0]
     form = EdgeListForm(
         separator=separator,
         columns=columns,
         numbered=numbered,
-        fields=None if fields is None else len(columns),
-        labelled=fields == 3 and len(columns) == 2,
+        fields=fields if chosen else len(columns),
+        chosen=chosen,
+        labelled=not chosen and fields == 3 and len(columns) == 2,
         header=tuple(rows[0]) if titled else None,
         header_line=sample.first_bytes if titled else b"",
         marks=marks,
         first_line=first_line,
         comment_lines=sample.marked_before(first_line),
-        doubtful=() if verdict is not First.DOUBTFUL else _judged(rows[0], columns, fields),
+        doubtful=() if verdict is not First.DOUBTFUL else _judged(rows[0], columns if chosen else None),
         trusted=header == "yes" or len(columns) == 3,
     )
     if options.comments == "auto":
@@ -149,9 +154,9 @@ def sniff(stream: Stream, options: ReadOptions) -> EdgeListForm:
     return form
 
 
-def _judged(first: list[str], columns: tuple[int, ...], fields: int | None) -> tuple[str, ...]:
+def _judged(first: list[str], columns: tuple[int, ...] | None) -> tuple[str, ...]:
     """Return source, target and what else may be a count in the first line."""
-    return tuple(first if fields is not None else [first[place] for place in columns if place < len(first)])
+    return tuple(first if columns is None else [first[place] for place in columns if place < len(first)])
 
 
 def _marked_alone(sample: Sample) -> str:
@@ -170,10 +175,11 @@ def _header(options: ReadOptions, where: str) -> str:
 
 
 def _columns(rows: Rows, first: list[str], options: ReadOptions, where: str) -> tuple[tuple[int, ...], int | None]:
-    """Return the columns to read, from 0, and how many fields there are where no option names columns."""
+    """Return the columns to read, from 0, and how many fields there are; columns by number leave that open."""
     if options.columns:
         given = columns_of.given_columns(options, first, where)
-        return given[:2] if options.weights == "ignore" else given, None
+        by_title = any(isinstance(column, str) for column in options.columns)
+        return given[:2] if options.weights == "ignore" else given, len(first) if by_title else None
     fields = usual_fields(rows)
     if fields not in (2, 3):
         raise InputError(

@@ -45,6 +45,8 @@ class LineForm:
         Whether one field of any kind may follow the two ids instead.
     columns : tuple of int, optional
         Where the two ids, and the number if there is one, lie among fields that are not read; from 0.
+    fields : int, optional
+        With ``columns``, how many fields there are; None: at least those.
     advice : str
         What an error adds where what follows them is no number.
     range_advice : str
@@ -57,6 +59,7 @@ class LineForm:
     separator: str | None = None
     labelled: bool = False
     columns: tuple[int, ...] | None = None
+    fields: int | None = None
     advice: str = ""
     range_advice: str = ""
 
@@ -165,20 +168,27 @@ def _after_columns(block, at, separator, low, high, columns):  # type: ignore[no
             at = _after_field(block, at, separator)
         if at < 0:
             return -1
-    after = _after_line_end(block, at)
-    if after >= 0:
-        return after
-    at = _after_gap(block, at, separator)
-    while at >= 0 and (block[at] >= _SPACE or block[at] == _TAB):
-        at += 1
-    return _after_line_end(block, at) if at >= 0 else -1
+    if columns[4] == 0:
+        while _after_line_end(block, at) < 0:
+            at = _after_gap(block, at, separator)
+            if at < 0:
+                return -1
+            at = _after_field(block, at, separator)
+        return _after_line_end(block, at)
+    for _ in range(columns[3] + 1, columns[4]):
+        begin = _after_gap(block, at, separator)
+        at = _after_field(block, begin, separator) if begin >= 0 else -1
+        if at < 0 or (at == begin and separator == _ANY_BLANKS):
+            return -1
+    return _after_line_end(block, _skip_padding(block, at, separator)) if block[at] != separator else -1
 
 
 @compiled()
 def _first_fault(block, valued, separator, low, high, labelled, columns):  # type: ignore[no-untyped-def]
     """Return (entries, lines, offset) before the first bad line; the offset is -1 if none is bad.
 
-    ``columns`` are those of source, target and number, -1 for none, and the last of them; none: the first ones.
+    ``columns`` are those of source, target and number (-1: none), the last of them, and how many there are (0: any);
+    none: the first ones.
     """
     entries, lines, line = 0, 0, 0
     while line < len(block):
@@ -216,7 +226,8 @@ def first_fault(block: npt.NDArray[np.uint8], form: LineForm) -> tuple[int, int,
     separator = _ANY_BLANKS if form.separator is None else ord(form.separator)
     columns: list[int] = []
     if form.columns:
-        columns = [*form.columns[:2], form.columns[2] if form.valued else -1, max(form.columns)]
+        number = form.columns[2] if form.valued else -1
+        columns = [*form.columns[:2], number, max(form.columns), form.fields or 0]
     picked = np.array(columns, np.int64)
     entries, lines, offset = _first_fault(block, form.valued, separator, form.low, form.high, form.labelled, picked)
     return entries, lines, offset
@@ -230,10 +241,11 @@ def fault(line: str, form: LineForm) -> str | None:
     >>> fault("1 x", LineForm(valued=False, low=1, high=9))
     "'x' is not a node id; ids are integers from 1 to 9"
     """
-    text = line.removesuffix("\n").removesuffix("\r").rstrip(" \t")
-    text = text.lstrip(" " if form.separator == "\t" and text else " \t")
-    if not text:
+    text = line.removesuffix("\n").removesuffix("\r")
+    if not text.strip(" \t"):
         return None
+    text = text.lstrip(" " if form.separator == "\t" else " \t")
+    text = text.rstrip(" " if form.separator == "\t" and form.fields else " \t")
     found = re.split(r"[ \t]+", text) if form.separator is None else text.split(form.separator)
     found = [part.strip(" " if form.separator == "\t" else " \t") for part in found]
     if misfit := _misfit(found, form):
@@ -259,6 +271,8 @@ def _misfit(found: list[str], form: LineForm) -> str | None:
     if form.columns:
         needed = 1 + max(form.columns)
         columns = ", ".join(str(place + 1) for place in form.columns)
+        if form.fields not in (None, len(found)):
+            return f"{len(found)} fields where {form.fields} belong (columns {columns}: {meaning})"
         return None if len(found) >= needed else f"{len(found)} fields where {meaning} are columns {columns}"
     expected = 3 if form.valued else 2
     if len(found) == expected or (form.labelled and len(found) == expected + 1):

@@ -117,9 +117,11 @@ class _EdgesOf:
 
     def _misfit(self, row: list[str]) -> str:
         meaning = "source, target, weight" if self._form.valued else "source, target"
+        columns = ", ".join(str(place + 1) for place in self._form.columns)
         if self._form.fields is None:
-            columns = ", ".join(str(place + 1) for place in self._form.columns)
             return f"{counted(row)} where {meaning} are columns {columns}"
+        if self._form.chosen:
+            return f"{counted(row)} where {self._form.fields} belong (columns {columns}: {meaning})"
         return f"{counted(row)} where {self._form.fields} belong ({meaning})"
 
 
