@@ -68,7 +68,13 @@ def levels_of(storage):
     return [Level(*pair) for pair in pairs if storage.segments <= 4 or pair[1] - pair[0] <= 1] + [FLOAT64]
 
 
-COMBINATIONS = [(layout, name) for layout in LAYOUTS for name in FORMATS]
+# Sweeps are compiled for each layout, format and level: here each format in one layout, and some in all of them.
+EVERYWHERE = ("fp64", "cpms4", "fp16-scaled")
+COMBINATIONS = [
+    pytest.param(layout, name, marks=[] if name in EVERYWHERE or layout == chosen else pytest.mark.slow)
+    for layout in LAYOUTS
+    for name, chosen in zip(FORMATS, itertools.cycle(["csr", "pattern", "ell"]))
+]
 
 
 @pytest.mark.parametrize(("layout", "name"), COMBINATIONS)
