@@ -86,6 +86,7 @@ def test_rounds_agree_with_the_reference(problem, name):
     assert np.abs(x - y).sum() <= 1e-6 * right[0].found.l1
 
 
+@pytest.mark.quick
 @given(graph=graphs(weighted=False, max_nodes=40), data=st.data())
 @settings(max_examples=60)
 def test_full_sweeps_agree_on_any_graph(graph, data):
@@ -279,6 +280,7 @@ def same_structure(graph):
             assert matrix.nodes[row].tolist() == stored.tolist()
 
 
+@pytest.mark.quick
 @given(graph=graphs(weighted=False, max_nodes=30))
 def test_jagged_diagonals_hold_each_row_in_its_order(graph):
     same_structure(graph)
@@ -305,6 +307,7 @@ def some_acyclic_graph(draw):
 ACYCLIC = st.composite(some_acyclic_graph)()
 
 
+@pytest.mark.quick
 @given(graph=ACYCLIC, data=st.data())
 def test_acyclic_graphs_are_solved_by_one_pass(graph, data):
     teleport = data.draw(st.none() | distributions(graph.nodes))

@@ -119,6 +119,7 @@ def test_every_variant_compiles(architecture, group):
     compiles(GROUPS[group], architecture, *(() if as_it_runs else FAST))
 
 
+@pytest.mark.quick
 def test_the_cover_leaves_no_kernel_format_or_argument_out():
     covered = [variant for group in COVER.values() for variant in group]
     everything = [variant for group in GROUPS.values() for variant in group]
@@ -138,6 +139,7 @@ def test_turing_has_what_fits_in_its_shared_memory(storage):
     assert status == 0, log
 
 
+@pytest.mark.quick
 def test_engines_ask_for_nothing_else():
     assert set(GROUPS) >= MEASURED
     graph = Graph.from_edges([0], [1])
@@ -157,6 +159,7 @@ def test_engines_in_coo_ask_for_nothing_else(engine):
         assert {v.symbol for v in engines.get_any(engine).system.needed_variants(real)} <= known
 
 
+@pytest.mark.quick
 def test_symbols_tell_variants_apart():
     instances = {}
     for group in GROUPS.values():
@@ -164,6 +167,7 @@ def test_symbols_tell_variants_apart():
             assert instances.setdefault(variant.symbol, variant.instance) == variant.instance
 
 
+@pytest.mark.quick
 def test_an_edited_header_is_another_source(tmp_path, monkeypatch):
     edited = tmp_path / "cuda"
     shutil.copytree(source.folder(), edited)

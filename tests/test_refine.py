@@ -146,6 +146,7 @@ def test_rounds_are_sound_on_adversarial_graphs(engine, name, graph):
     check.refinement_is_sound(engine, Problem(ADVERSARIAL[graph]), quantiser(format_named(name)))
 
 
+@pytest.mark.quick
 @given(graph=graphs(weighted=False), storage=float_formats())
 @settings(max_examples=100)
 def test_rounds_are_sound_in_formats_of_any_shape(graph, storage):
@@ -171,6 +172,7 @@ class Uncorrected(ReferenceRefinement):
         return found
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     ("fault", "said"), [(Leaking, "sum of r|says|mass"), (Uncorrected, "reads back"), (Wrong, None)]
 )
@@ -570,6 +572,7 @@ def test_a_gain_lies_above_0_and_up_to_1(gain):
         Plan(FP16, gain)
 
 
+@pytest.mark.quick
 def test_policies_are_chosen_from_the_storage():
     ladders = {
         name: [q.name for q in default_policy(format_named(name)).ladder]
