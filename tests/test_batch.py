@@ -26,6 +26,7 @@ def web(nodes=2000, edges=9000):
     )
 
 
+@pytest.mark.quick
 @given(graph=graphs(weighted=False), data=st.data())
 @settings(max_examples=60)
 def test_queries_are_answered_as_if_alone(graph, data):
@@ -134,6 +135,7 @@ def test_queries_are_shared_out_evenly():
     assert batches == [[], [1], [16], [8, 9], [14, 14, 14, 15, 14, 14, 15]]
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     ("queries", "message"),
     [

@@ -12,6 +12,8 @@ from cpms.engine import Problem
 from cpms.stopping import Stopping
 from cpms.testing import distributions, graphs
 
+pytestmark = pytest.mark.quick
+
 
 @given(graph=graphs(weighted=False), data=st.data())
 def test_residuals_are_those_of_one_answer(graph, data):

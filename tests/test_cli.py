@@ -45,6 +45,7 @@ def refused(capsys, *arguments, code=2):
     return err
 
 
+@pytest.mark.quick
 def test_json_is_one_object_with_the_contract_fields(capsys, triangle):
     code, out, _ = run(capsys, "rank", triangle, "--json", "--top", 2)
     report = json.loads(out)
@@ -101,6 +102,7 @@ def test_a_web_graph_of_site_names_is_answered_with_names(capsys, tmp_path):
     assert [site for site, _ in json.loads(out)["top"]] == ["hub.net", "b.org", "c.org", "a.org"]
 
 
+@pytest.mark.quick
 def test_not_converged_is_exit_code_1(capsys, triangle):
     code, out, _ = run(capsys, "rank", triangle, "--json", "--max-iterations", 3)
     assert code == 1
@@ -141,6 +143,7 @@ def test_a_node_whose_name_has_a_comma_is_named_between_quotes(capsys, tmp_path)
     assert ranked["top"][0][0] == "x, y"
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     ("options", "says"),
     [
@@ -246,6 +249,7 @@ def test_unknown_command_is_code_2():
     assert stop.value.code == 2
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("command", cli.COMMANDS)
 def test_help_has_an_example(capsys, command):
     with pytest.raises(SystemExit) as stop:

@@ -134,6 +134,7 @@ def test_tiles_of_any_length_give_the_same_product(backend, steps):
     )
 
 
+@pytest.mark.quick
 @given(graph=graphs(), tile=st.integers(1, 9))
 def test_each_piece_belongs_to_the_row_at_its_end_of_a_tile(graph, tile):
     rows, begins = coo._owners(graph, tile)

@@ -11,6 +11,8 @@ from hypothesis.extra.numpy import arrays
 from cpms import counting, threads
 from cpms.errors import InputError
 
+pytestmark = pytest.mark.quick
+
 BELOW = 40
 numbers_below = arrays(st.sampled_from([np.int32, np.int64]), st.integers(0, 300), elements=st.integers(0, BELOW - 1))
 few_or_many = pytest.mark.parametrize("least", [1, 1 << 20])

@@ -32,9 +32,13 @@ from cpms.stopping import Stopping
 from cpms.testing import distributions, float_arrays, float_formats, graphs, graphs_with_a_core
 
 CPU, REFERENCE = engines.get("cpu"), engines.get("reference")
+# Rounds are compiled for each format, for seconds: here each width, either exponent and either rounding.
 FORMATS = [
-    *("fp32", "fp16", "bf16", "e4m3", "e5m2", "cpms4", "cpms4-nearest", "cpms2", "cpms2-nearest"),
-    *("fp16-zero", "e4m3-zero", "e3m12", "e2m5", "e6m25"),
+    *("fp32", "fp16", "e5m2", "cpms4", "cpms4-nearest", "cpms2", "e5m2-zero"),
+    *(
+        pytest.param(name, marks=pytest.mark.slow)
+        for name in ("bf16", "e4m3", "cpms2-nearest", "fp16-zero", "e4m3-zero", "e3m12", "e2m5", "e6m25")
+    ),
 ]
 
 
@@ -83,6 +87,7 @@ def test_rounds_agree_with_the_reference(problem, name):
     assert np.abs(x - y).sum() <= 1e-6 * right[0].found.l1
 
 
+@pytest.mark.quick
 @given(graph=graphs(weighted=False, max_nodes=40), data=st.data())
 @settings(max_examples=60)
 def test_full_sweeps_agree_on_any_graph(graph, data):
@@ -143,7 +148,7 @@ def bits(problem, storage, count):
         return [(a.found, a.low, a.sums) for a in found], x.tobytes()
 
 
-@pytest.mark.parametrize("name", ["fp16", "e5m2", "cpms4", "fp32", "bf16-stochastic"])
+@pytest.mark.parametrize("name", ["fp16", "e5m2", "cpms4", "fp32", "fp16-stochastic"])
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_any_number_of_threads_gives_the_same_bits(problem, name, monkeypatch):
     split_finely(monkeypatch)
@@ -218,7 +223,9 @@ def test_a_lane_that_fails_sets_the_others_free_for_the_next_call():
 # Stochastic rounding
 
 
-@pytest.mark.parametrize("base", ["fp16", "bf16", "e5m2", "e4m3"])
+@pytest.mark.parametrize(
+    "base", ["fp16", *(pytest.param(name, marks=pytest.mark.slow) for name in ("bf16", "e5m2", "e4m3"))]
+)
 def test_stochastic_rounding_is_seeded_and_sound(base):
     storage = quantiser(format_named(f"{base}-stochastic"))
     other = FloatFormat(storage.name, storage.exponent_bits, storage.mantissa_bits, "stochastic", seed=1)
@@ -232,7 +239,7 @@ def test_stochastic_rounding_is_seeded_and_sound(base):
     check.answer_is_certified(result)
 
 
-@pytest.mark.parametrize("base", ["fp16", "e5m2"])
+@pytest.mark.parametrize("base", [pytest.param("fp16", marks=pytest.mark.slow), "e5m2"])
 def test_stochastic_rounding_loses_less_than_cutting(base):
     def lost(name):
         (found,), _ = rounds_of(CPU, PROBLEMS["plain"], quantiser(format_named(name)), low=12, rounds=1)
@@ -274,6 +281,7 @@ def same_structure(graph):
             assert matrix.nodes[row].tolist() == stored.tolist()
 
 
+@pytest.mark.quick
 @given(graph=graphs(weighted=False, max_nodes=30))
 def test_jagged_diagonals_hold_each_row_in_its_order(graph):
     same_structure(graph)
@@ -300,6 +308,7 @@ def some_acyclic_graph(draw):
 ACYCLIC = st.composite(some_acyclic_graph)()
 
 
+@pytest.mark.quick
 @given(graph=ACYCLIC, data=st.data())
 def test_acyclic_graphs_are_solved_by_one_pass(graph, data):
     teleport = data.draw(st.none() | distributions(graph.nodes))

@@ -187,7 +187,7 @@ def test_rounds_are_those_of_the_reference(device, storage, rule):
 
 
 @pytest.mark.parametrize("rule", ["teleport", "uniform"])
-@pytest.mark.parametrize("name", ["fp16", "bf16", "e5m2", "e4m3"])
+@pytest.mark.parametrize("name", ["fp16", "e5m2", *(pytest.param(n, marks=pytest.mark.slow) for n in ("bf16", "e4m3"))])
 def test_low_sweeps_of_each_query_are_extrapolated(device, name, rule):
     graph, stopping = GRAPHS["back and forth"], Stopping(1e-9)
     problem, policy = Problem(graph, 0.85, None, rule), default_policy(format_named(name))

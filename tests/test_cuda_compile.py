@@ -1,4 +1,4 @@
-"""Every kernel variant compiles through NVRTC, which needs no GPU."""
+"""Kernel variants compile through NVRTC, which needs no GPU: a cover of them, and all in slow tests."""
 
 import shutil
 from importlib.util import find_spec
@@ -73,16 +73,59 @@ def headers_of_cub():
     return [f"-I{root}".encode() for root in roots]
 
 
+def facts(variant):
+    """Return what compiling a variant tests: its kernel with each argument, and its file with the format it stores."""
+    arguments = enumerate(variant.names)
+    return {variant.kernel, *((variant.kernel if place else variant.file, place, name) for place, name in arguments)}
+
+
+def cover():
+    """Return, by group, variants that have all facts between them: chosen greedily, in the order of the groups."""
+    known = {variant.symbol: (group, variant) for group in GROUPS for variant in GROUPS[group]}
+    left = set().union(*(facts(variant) for _, variant in known.values()))
+    chosen = {}
+    while left:
+        symbol = max(known, key=lambda symbol: len(facts(known[symbol][1]) & left))
+        group, variant = known.pop(symbol)
+        chosen.setdefault(group, []).append(variant)
+        left -= facts(variant)
+    return chosen
+
+
+COVER = cover()
+
+
+def compiles(wanted, architecture, *options):
+    with_cub = any(variant.kernel in variants.KEYS for variant in wanted)
+    status, log, binary = compiled(
+        variants.program(wanted), architecture, *options, *(headers_of_cub() if with_cub else [])
+    )
+    assert status == 0, log
+    assert "warning" not in log
+    for variant in wanted:
+        assert variant.symbol.encode() in binary
+
+
+@pytest.mark.parametrize("group", COVER)
+def test_each_kernel_compiles_with_each_of_its_arguments(group):
+    compiles(COVER[group], "sm_90", *FAST)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("group", GROUPS)
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_every_variant_compiles(architecture, group):
     as_it_runs = architecture == "sm_90" and group in MEASURED
-    options = [*(() if as_it_runs else FAST), *(headers_of_cub() if group == "reduce_by_key" else [])]
-    status, log, binary = compiled(variants.program(GROUPS[group]), architecture, *options)
-    assert status == 0, log
-    assert "warning" not in log
-    for variant in GROUPS[group]:
-        assert variant.symbol.encode() in binary
+    compiles(GROUPS[group], architecture, *(() if as_it_runs else FAST))
+
+
+@pytest.mark.quick
+def test_the_cover_leaves_no_kernel_format_or_argument_out():
+    covered = [variant for group in COVER.values() for variant in group]
+    everything = [variant for group in GROUPS.values() for variant in group]
+    assert {variant.kernel for variant in covered} == set(variants._FILES)
+    assert {name for variant in covered for name in variant.names} == {n for v in everything for n in v.names}
+    assert {(v.file, v.names[:1]) for v in covered} == {(v.file, v.names[:1]) for v in everything}
 
 
 @pytest.mark.parametrize("storage", [FP16, E5M2, FP32], ids=lambda storage: storage.name)
@@ -96,6 +139,7 @@ def test_turing_has_what_fits_in_its_shared_memory(storage):
     assert status == 0, log
 
 
+@pytest.mark.quick
 def test_engines_ask_for_nothing_else():
     assert set(GROUPS) >= MEASURED
     graph = Graph.from_edges([0], [1])
@@ -115,6 +159,7 @@ def test_engines_in_coo_ask_for_nothing_else(engine):
         assert {v.symbol for v in engines.get_any(engine).system.needed_variants(real)} <= known
 
 
+@pytest.mark.quick
 def test_symbols_tell_variants_apart():
     instances = {}
     for group in GROUPS.values():
@@ -122,6 +167,7 @@ def test_symbols_tell_variants_apart():
             assert instances.setdefault(variant.symbol, variant.instance) == variant.instance
 
 
+@pytest.mark.quick
 def test_an_edited_header_is_another_source(tmp_path, monkeypatch):
     edited = tmp_path / "cuda"
     shutil.copytree(source.folder(), edited)

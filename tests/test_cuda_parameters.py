@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from cpms.cuda.parameters import Parameters
 
+pytestmark = pytest.mark.quick
+
 KINDS = {
     ctypes.c_uint32: (np.uint32, st.integers(0, 2**32 - 1)),
     ctypes.c_int32: (np.int32, st.integers(-(2**31), 2**31 - 1)),

@@ -73,6 +73,7 @@ def problems(graph):
     return [Problem(graph), Problem(graph, 0.6, teleport / teleport.sum(), "uniform")]
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("storage", FORMATS, ids=lambda storage: storage.name)
 @given(graph=graphs(weighted=False), data=st.data())
 @few

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from cpms.cuda import staging
 from cpms.cuda.staging import Staging
 
+pytestmark = pytest.mark.quick
+
 
 class LazyStream:
     """Copies nothing before somebody waits for an event behind it."""

@@ -68,7 +68,13 @@ def levels_of(storage):
     return [Level(*pair) for pair in pairs if storage.segments <= 4 or pair[1] - pair[0] <= 1] + [FLOAT64]
 
 
-COMBINATIONS = [(layout, name) for layout in LAYOUTS for name in FORMATS]
+# Sweeps are compiled for each layout, format and level: here each format in one layout, and some in all of them.
+EVERYWHERE = ("fp64", "cpms4", "fp16-scaled")
+COMBINATIONS = [
+    pytest.param(layout, name, marks=[] if name in EVERYWHERE or layout == chosen else pytest.mark.slow)
+    for layout in LAYOUTS
+    for name, chosen in zip(FORMATS, itertools.cycle(["csr", "pattern", "ell"]))
+]
 
 
 @pytest.mark.parametrize(("layout", "name"), COMBINATIONS)
@@ -201,6 +207,7 @@ def test_stochastic_sweeps_round_to_a_neighbour_that_depends_on_the_step(engine,
 # The folder is the registry
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("engine", engines.names())
 def test_every_engine_says_what_it_is(engine):
     executor = engine_or_skip(engine)
@@ -224,6 +231,7 @@ def test_core_engines_need_nothing_more():
     assert engines.get("reference").missing() is None
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("work", ["power", "refine", "batch"])
 def test_auto_is_the_first_engine_that_does_the_work_here(monkeypatch, work):
     problem, devices = PROBLEMS["small"], [engines.get_any(name) for name in engines.PREFERRED[:-1]]
@@ -303,6 +311,7 @@ def test_a_broken_file_fails_loudly(folder):
 # Bad input
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("damping", [0.0, 1.0, -0.1, 1.1, float("nan"), float("inf")])
 def test_damping_lies_strictly_between_0_and_1(damping):
     with pytest.raises(InputError, match="damping"):

@@ -22,6 +22,7 @@ def read(tmp_path, text):
     return config.read(path)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("path", sorted(folder("experiments").glob("*.toml")), ids=lambda path: path.stem)
 def test_every_configuration_that_ships_is_valid(path):
     experiment = config.read(path)
@@ -64,6 +65,7 @@ def test_options_of_graphs_are_in_cells_where_they_are_not_the_usual_ones(tmp_pa
     assert cell == {**plain[0], "duplicates": "drop", "dangling": "uniform"}
 
 
+@pytest.mark.quick
 def test_all_faults_are_named_at_once(tmp_path):
     with pytest.raises(InputError) as error:
         read(tmp_path, GOOD + 'colour = 1\nrepetitions = "two"\ntolerances = [1e-6, -1.0]\n')

@@ -132,6 +132,7 @@ def test_a_run_counts_what_became_of_its_cells(tmp_path, monkeypatch):
     assert said.pop() == "0 cells run; 24 held already"
 
 
+@pytest.mark.quick
 @given(cut=st.integers(0, 200))
 def test_a_torn_last_line_is_cut_off_and_nothing_else(tmp_path_factory, cut):
     path = tmp_path_factory.mktemp("rows") / "x.jsonl"
@@ -145,6 +146,7 @@ def test_a_torn_last_line_is_cut_off_and_nothing_else(tmp_path_factory, cut):
     assert path.read_bytes().endswith(b"\n")
 
 
+@pytest.mark.quick
 def test_a_second_writer_is_refused(tmp_path):
     path = tmp_path / "x.jsonl"
     with rows.opened(path), pytest.raises(InputError, match="another run"), rows.opened(path):

@@ -17,7 +17,11 @@ from cpms.quantising import quantiser
 from cpms.refine import FixedGain, default_policy, refine
 from cpms.stopping import Stopping
 
-FORMATS = ["fp32", "fp16", "bf16", "e5m2", "cpms4-nearest", "cpms2", "fp16-stochastic"]
+# Both engines compile for each format, for seconds.
+FORMATS = [
+    *("fp32", "fp16", "e5m2", "cpms4-nearest", "fp16-stochastic"),
+    *(pytest.param(name, marks=pytest.mark.slow) for name in ("bf16", "cpms2")),
+]
 
 
 def random_graph(nodes, edges, seed=1, local=40):
@@ -179,6 +183,7 @@ def test_graphs_without_cycles_soon_go_without(prepared):
     assert np.isfinite(mine).all()
 
 
+@pytest.mark.quick
 def test_kernels_have_the_same_numbers():
     text = (source.folder() / "extrapolate.cuh").read_text()
     damped, worth = np.float64(extrapolation._DAMPED), np.float64(extrapolation._WORTH)

@@ -12,6 +12,8 @@ from cpms import FloatFormat, InputError, SegmentFormat, format_named
 from cpms.format import NAMED, segment_format
 from cpms.testing import float_formats, segment_formats
 
+pytestmark = pytest.mark.quick
+
 
 @given(segment_formats())
 def test_segments_share_out_the_64_bits(format):

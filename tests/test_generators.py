@@ -147,6 +147,7 @@ def test_delaunay_has_the_number_of_edges_of_a_triangulation(scale, published):
         assert len(graph.dangling_nodes) == pytest.approx(4_301, rel=0.05)
 
 
+@pytest.mark.quick
 def test_grid_is_a_grid():
     graph = generate("grid:rows=4,columns=5")
     assert graph.edges == 4 * 4 + 3 * 5
@@ -199,6 +200,7 @@ def test_curve_visits_neighbours_in_turn():
     assert (np.abs(np.diff(x[order])) + np.abs(np.diff(y[order])) == 1).all()
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     ("spec", "says"),
     [

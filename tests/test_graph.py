@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 import cpms
 from cpms import Graph, InputError
 
+pytestmark = pytest.mark.quick
+
 WEIGHTS = st.floats(min_value=1e-300, max_value=1e300)
 
 

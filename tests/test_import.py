@@ -9,6 +9,8 @@ import pytest
 
 import cpms
 
+pytestmark = pytest.mark.quick
+
 HEAVY = ["numba", "cupy", "pandas", "matplotlib", "scipy", "pydantic", "hypothesis", "pyopencl", "mpi4py", "networkx"]
 
 

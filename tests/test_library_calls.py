@@ -12,6 +12,8 @@ from cpms.cuda import host
 from cpms.cuda.library_calls import Library, loaded
 from cpms.errors import UnavailableError
 
+pytestmark = pytest.mark.quick
+
 SOURCE = """
 static long streams[8];
 static int made, sets, mode;

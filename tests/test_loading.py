@@ -10,6 +10,8 @@ import cpms
 from cpms import InputError, datasets
 from cpms.loading import load
 
+pytestmark = pytest.mark.quick
+
 MATRIX = "%%MatrixMarket matrix coordinate real symmetric\n4 4 4\n2 1 0.5\n2 1 2\n4 4 1\n4 2 3\n"
 
 

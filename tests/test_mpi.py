@@ -134,6 +134,7 @@ def test_cuts_cover_the_rows_at_blocks_and_are_even_to_half_a_block_on_each_side
     assert (np.abs(np.array(held) - cost.sum() / ranks) <= cost.max() + 1).all()
 
 
+@pytest.mark.quick
 @given(graphs(), st.integers(1, 4))
 def test_shares_are_the_graph(graph, ranks):
     shares = [rows.of_graph(graph, rank, ranks) for rank in range(ranks)]
@@ -191,6 +192,7 @@ cpms.pagerank(cpms.load("rmat:scale=11,edge_factor=8,seed=1"), engine="mpi", ite
 """
 
 
+@pytest.mark.quick
 @needs_mpi
 def test_an_exception_on_one_rank_ends_all():
     # What a rank says as it aborts may be lost on its way, so this one says so before.

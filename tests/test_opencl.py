@@ -95,6 +95,7 @@ def masses(device, problem, add):
     return np.array([operator.sweep(x, out, FULL, 0).mass for _ in range(20)])
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("layout", [*STAGES, "csr"])
 def test_ranks_are_there_in_the_end_and_dangling_mass_is_kept(device, layout):
     graph = random_graph()

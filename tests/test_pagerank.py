@@ -114,6 +114,7 @@ def test_ranks_are_the_exact_solution(storage, layout, graph, data):
     check.answer_is_certified(result, personalization=teleport, dangling=rule)
 
 
+@pytest.mark.quick
 @given(graph=graphs(max_nodes=6), tol=st.sampled_from([0.3, 1e-2, 1e-5]), data=st.data())
 @settings(max_examples=60)
 def test_the_bound_holds_whatever_the_solver_did(graph, tol, data):
@@ -619,6 +620,7 @@ def test_what_is_no_graph_is_told_what_makes_one(graph):
             solve(graph)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -15,6 +15,8 @@ from cpms.format import NAMED
 from cpms.precision import FLOAT64, default_controller
 from cpms.testing import float_formats, segment_formats
 
+pytestmark = pytest.mark.quick
+
 GRAPH = cpms.Graph.from_edges([0, 1, 2, 3], [1, 2, 0, 0])
 
 THRESHOLDS = {16: 0.625, 32: 10 * 2.0**-20, 48: 10 * 2.0**-36}

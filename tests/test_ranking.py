@@ -15,6 +15,8 @@ from cpms import Graph, InputError, ranking, threads
 from cpms.engine import Problem
 from cpms.testing import distributions, graphs
 
+pytestmark = pytest.mark.quick
+
 scores = st.lists(st.sampled_from([0.0, 0.125, 0.25, 0.5, 1e-300, 1e300, -1.0]) | st.floats(0, 1), max_size=40).map(
     np.array
 )

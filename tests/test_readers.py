@@ -153,6 +153,7 @@ def test_matrix_market_round_trip(folder, data, case, size, gz):
     assert found.name == "round"
 
 
+@pytest.mark.quick
 @SMALL
 @given(edge_lists(first=1), st.sampled_from(["lower", "expand"]), st.sampled_from(["keep", "drop", "sum"]))
 def test_symmetric_files(folder, case, symmetric, duplicates):
@@ -234,6 +235,7 @@ BAD_MATRICES = {
 }
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("case", BAD_MATRICES)
 def test_bad_matrices_are_refused_with_file_and_line(folder, case):
     text, message = BAD_MATRICES[case]
@@ -551,6 +553,7 @@ BAD_LISTS = {
 }
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("case", BAD_LISTS)
 def test_bad_edge_lists_are_refused_with_file_and_line(folder, case):
     suffix, text, message = BAD_LISTS[case]

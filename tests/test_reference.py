@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 from cpms import reference
 from cpms.testing import NAN_THAT_BECOMES_INF, bit_patterns, float_formats, segment_formats
 
+pytestmark = pytest.mark.quick
+
 
 def exact(value: float) -> Fraction:
     """Value of a float64, with 2^1024 for the infinity that follows the largest number."""

@@ -10,6 +10,8 @@ import pytest
 import cpms
 from cpms import Graph, Level, Status, Step
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.fixture
 def result():

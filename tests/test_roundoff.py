@@ -52,6 +52,7 @@ def test_numpy_adds_up_long_rows_by_pairs():
     assert abs(found - exact) <= pairwise_additions(len(values)) * UNIT * exact
 
 
+@pytest.mark.quick
 @given(st.lists(st.tuples(st.integers(0, 3), POSITIVE), max_size=200), st.integers(0, 200))
 def test_weights_are_added_up_as_if_exactly(pairs, cut):
     sums, exact = WeightSums(4), [Fraction(0)] * 4
@@ -78,6 +79,7 @@ def test_sums_of_weights_that_outgrow_float64_are_infinite():
     assert sums.rounded().tolist() == [math.inf]
 
 
+@pytest.mark.quick
 @given(st.lists(st.floats(0.0, 1e300), min_size=1, max_size=200))
 @example([1.0, *[1.1e-16] * 199])
 @example([1e-16] * 150 + [1.0] * 50)

@@ -102,12 +102,14 @@ def test_conversion_in_place_is_undone_by_its_inverse_alone(format, values):
 # Twins: the scalar oracle, gfloat (through it: test_reference.py), NumPy
 
 
+@pytest.mark.quick
 @given(segment_formats(), float_arrays(max_size=120))
 @example(cpms.CPMS4, AWKWARD)
 def test_bytes_are_those_of_the_oracle(format, values):
     assert encode(values, format).memory.tobytes() == reference.encode(values, format.widths, format.block)
 
 
+@pytest.mark.quick
 @given(segment_formats(), float_arrays(max_size=120))
 @example(cpms.CPMS4, AWKWARD)
 def test_reads_are_those_of_the_oracle(format, values):
@@ -139,6 +141,7 @@ def test_a_write_of_the_first_segments_leaves_the_others(format, values, written
     assert bits(fresh.decode()) == [rounder(after, kept) for after in bits(new)]
 
 
+@pytest.mark.quick
 @given(float_formats(), float_arrays(max_size=60))
 @example(cpms.FP16, AWKWARD)
 @example(format_named("fp16-scaled"), AWKWARD)
@@ -283,6 +286,7 @@ def golden(name):
     return (GOLDEN / f"{name}.bin").read_bytes()
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", sorted(path.stem for path in GOLDEN.glob("*.bin") if path.stem != "values"))
 def test_stored_bytes_never_change(name):
     values = np.frombuffer(golden("values"), dtype="<f8")

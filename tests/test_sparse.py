@@ -17,6 +17,8 @@ from cpms.sparse.by_length import order_in_blocks
 from cpms.sparse.edge_values import edge_values
 from cpms.testing import graphs
 
+pytestmark = pytest.mark.quick
+
 FORMATS = [format_named(name) for name in ("fp64", "cpms4", "cpms2-planes", "fp32", "fp16-scaled", "bf16")]
 
 

@@ -15,6 +15,7 @@ from cpms import threads
 from cpms.errors import UnavailableError
 
 
+@pytest.mark.quick
 @given(st.integers(0, 10_000), st.integers(1, 500), st.integers(1, 64))
 def test_stretches_cover_the_range_once(length, at_least, parts):
     cuts = threads.stretches(length, at_least=at_least, parts=parts)
@@ -37,6 +38,7 @@ def test_work_really_runs_in_as_many_threads_as_asked_for():
     assert sorted(threads.each(lambda _: meeting.wait(60), range(3), threads=3)) == [0, 1, 2]
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("count", [1, 2])
 def test_an_error_in_a_part_comes_out(count):
     with pytest.raises(ZeroDivisionError):

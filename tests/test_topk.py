@@ -131,6 +131,7 @@ def test_longer_lists_are_sorted_on_the_device(device):
         agree(device, special.astype(np.float32), k)
 
 
+@pytest.mark.quick
 @given(values=value_lists(60), cuts=st.lists(st.integers(0, 60), max_size=6), data=st.data())
 @example(values=np.zeros(9), cuts=[3, 3, 6], data=None)
 @few
@@ -144,6 +145,7 @@ def test_lists_of_any_split_merge_to_that_of_the_whole(values, cuts, data):
     np.testing.assert_array_equal(places, np.argsort(-values, kind="stable")[:k])
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("count", [1, 2, 5])
 def test_threads_do_not_matter(count):
     for _, values in patterns(30_011):

@@ -21,7 +21,7 @@ from cpms.cuda.shape import DEALT_SHARED_BYTES, Shape
 from cpms.cuda.variants import Variant
 from cpms.errors import CpmsError, UnavailableError
 
-_OPTIONS = ("-std=c++20", "-O0", "-shared", "-fPIC", "-Wno-unknown-pragmas")
+_OPTIONS = ("-std=c++20", "-O1", "-shared", "-fPIC", "-Wno-unknown-pragmas")
 # A device faults on a misaligned word; x86 does not unless told to.
 _CHECKS = ("-fsanitize=alignment,bounds,shift,integer-divide-by-zero", "-fsanitize-undefined-trap-on-error")
 

@@ -9,11 +9,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <deque>
 #include <memory>
 #include <tuple>
 #include <utility>
-#include <vector>
 
 #define __global__
 #define __launch_bounds__(...)
@@ -41,11 +39,19 @@ struct Fiber {
     std::unique_ptr<char[]> stack;
     Index thread;
     bool started = false, done = false;
+    // The barrier that it waits at, if any: its generation then, and for how many.
+    const Barrier* barrier = nullptr;
+    unsigned generation = 0;
+    const unsigned* needed = nullptr;
+
+    bool waits() const { return barrier && barrier->generation == generation && barrier->waiting != *needed; }
 };
 
 inline constexpr std::size_t stack_bytes = 1 << 17;
-inline std::deque<Fiber> fibers;  // a context points into itself, so fibers must not move
-inline std::vector<Warp> warps;
+inline constexpr unsigned most_threads = 1024;
+// Plain arrays, for speed without an optimiser; and a context points into itself, so fibers must not move.
+inline Fiber fibers[most_threads];
+inline Warp warps[most_threads / 32];
 inline Barrier everyone;
 inline unsigned alive = 0;
 inline Fiber* now = nullptr;
@@ -81,6 +87,9 @@ inline void resume() {
 inline void wait_at(Barrier& barrier, const unsigned& needed) {
     const unsigned mine = barrier.generation;
     ++barrier.waiting;
+    now->barrier = &barrier;
+    now->generation = mine;
+    now->needed = &needed;
     while (barrier.generation == mine) {
         if (barrier.waiting == needed) {
             barrier.waiting = 0;
@@ -89,6 +98,7 @@ inline void wait_at(Barrier& barrier, const unsigned& needed) {
         }
         pass();
     }
+    now->barrier = nullptr;
 }
 
 inline Warp& warp() { return warps[now->thread.x / 32]; }
@@ -127,8 +137,9 @@ inline void enter() {
 }
 
 inline void run_block(unsigned threads) {
-    if (fibers.size() < threads) fibers.resize(threads);
-    warps.assign((threads + 31) / 32, Warp{});
+    if (threads > most_threads) fail("a block of more than 1024 threads");
+    const unsigned warp_count = (threads + 31) / 32;
+    for (unsigned w = 0; w < warp_count; ++w) warps[w] = Warp{};
     everyone = Barrier{};
     alive = threads;
     for (unsigned t = 0; t < threads; ++t) {
@@ -139,9 +150,11 @@ inline void run_block(unsigned threads) {
         }
         fiber.thread = Index{t, 0, 0};
         fiber.started = fiber.done = false;
+        fiber.barrier = nullptr;
         ++warps[t / 32].alive;
         fiber.start.uc_stack.ss_sp = fiber.stack.get();
-        fiber.start.uc_stack.ss_size = stack_bytes;
+        // Stacks end at different lines of a page: else all of them would share a few sets of the cache.
+        fiber.start.uc_stack.ss_size = stack_bytes - t % 61 * 64;
         fiber.start.uc_link = nullptr;
         makecontext(&fiber.start, enter, 0);
     }
@@ -149,12 +162,12 @@ inline void run_block(unsigned threads) {
     for (unsigned idle = 0; alive > 0; ++idle) {
         const unsigned before = alive, generation = everyone.generation;
         unsigned warp_generations = 0, after_generations = 0;
-        for (const Warp& w : warps) warp_generations += w.barrier.generation;
-        for (unsigned t = 0; t < threads; ++t) {
-            now = &fibers[t];
-            if (!now->done) resume();
+        for (unsigned w = 0; w < warp_count; ++w) warp_generations += warps[w].barrier.generation;
+        for (Fiber* fiber = fibers; fiber < fibers + threads; ++fiber) {
+            now = fiber;
+            if (!fiber->done && !fiber->waits()) resume();
         }
-        for (const Warp& w : warps) after_generations += w.barrier.generation;
+        for (unsigned w = 0; w < warp_count; ++w) after_generations += warps[w].barrier.generation;
         if (alive != before || everyone.generation != generation || after_generations != warp_generations) idle = 0;
         if (process_awaited) idle = 0;
         process_awaited = false;
