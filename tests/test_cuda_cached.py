@@ -120,7 +120,7 @@ extern "C" void launch_one_sweep(unsigned blocks, unsigned threads, void** argum
 @pytest.fixture(scope="session")
 def one_sweep(device_code):
     """A sweep that no block begins anew: on this machine blocks run in order, and each waits for earlier ones alone."""
-    return device_code("cached_walk.cuh", "one_sweep", ONE_SWEEP)
+    return device_code("persistent/segmented_sum_in_cache.cuh", "one_sweep", ONE_SWEEP)
 
 
 @given(lengths=row_lengths(), processors=st.sampled_from([1, 2, 5, 40]))

@@ -44,7 +44,7 @@ extern "C" void launch_added(unsigned blocks, unsigned threads, void** arguments
 @pytest.fixture(scope="session")
 def added(device_code):
     """Return a function of parts, what sums are about as large as, what is expected, and words of before."""
-    launch = device_code("counted.cuh", "added", ADDED)
+    launch = device_code("persistent/fixed_point_allreduce.cuh", "added", ADDED)
 
     def add(parts, size, expected, before=(0,) * 6):
         words, said = np.array(before, np.uint64), np.empty(2)
@@ -168,7 +168,7 @@ extern "C" void launch_two_blocks(unsigned blocks, unsigned threads, void** argu
 @pytest.fixture(scope="session")
 def two_blocks(device_code):
     """Return a function that runs one block of two, the other one's part being given."""
-    return device_code("counted.cuh", "two_blocks", TWO_BLOCKS)
+    return device_code("persistent/fixed_point_allreduce.cuh", "two_blocks", TWO_BLOCKS)
 
 
 @pytest.mark.parametrize("threads", [384, 512])

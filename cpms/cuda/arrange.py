@@ -1,4 +1,4 @@
-"""Device arrays of a layout from a graph's rows, and the launchers of ``arrange.cu``."""
+"""Device arrays of a layout from a graph's rows, and the launchers of ``preprocess/padded_csr.cu``."""
 
 from __future__ import annotations
 
@@ -236,7 +236,7 @@ def words(numbers: np.ndarray[Any, Any]) -> Any:
 
 
 def _run_slots(bits: int) -> int:
-    """Return how many of a lane's slots lie side by side, as ``run_slots`` in ``spmv_csr_balanced.cu``."""
+    """Return how many of a lane's slots lie side by side, as ``run_slots`` in ``spmv/csr_balanced.cu``."""
     return min(WHOLE_VALUES // 32, 128 // bits)
 
 

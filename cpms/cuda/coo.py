@@ -1,4 +1,4 @@
-"""Edges in COO in device memory, and the products with them: launchers of ``coo.cu`` and ``reduce_by_key.cu``."""
+"""Edges in COO in device memory, and launchers of ``spmv/coo.cu`` and ``spmv/reduce_by_key.cu``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cpms.sparse.edge_values import edge_values
 STEP_EDGES = 256
 """What a warp takes at a time."""
 KEY_TILE_EDGES = 8 * THREADS
-"""What a block of ``reduce_by_key.cu`` takes; ``tile_edges`` there."""
+"""What a block of ``spmv/reduce_by_key.cu`` takes; ``tile_edges`` there."""
 _MOST_STEPS = 4
 _WARPS_A_PROCESSOR = 64
 _BLOCKS_A_PROCESSOR = 32

@@ -1,4 +1,4 @@
-"""The levels of a graph before and behind its core, in device memory, and the launches of ``passes.cu``."""
+"""The levels of a graph before and behind its core, in device memory; launches ``preprocess/level_solve.cu``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cpms.graph import Graph
 
 _BEFORE, _BEHIND = PASSES
 OF_MANY = 0xFFFFFFFF
-"""No node; as in ``passes.cu``."""
+"""No node; as in ``preprocess/level_solve.cu``."""
 
 
 @dataclass(frozen=True, eq=False)

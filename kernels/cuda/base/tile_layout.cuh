@@ -1,0 +1,28 @@
+// Rows as slots: sums of rows that lie across lanes, and across tasks.
+#pragma once
+#include "base/warp.cuh"
+
+namespace cpms {
+
+constexpr int slots_each = 8;
+constexpr int step_slots = 32 * slots_each;
+
+// Where a lane's part of a step lies among those of all lanes and steps. Slots are fewer than 2^32: cpms/cuda/arrange.py.
+CPMS_DEVICE u32 lane_of(u32 step) { return step * 32 + threadIdx.x % 32; }
+
+CPMS_DEVICE u32 smaller(u32 a, u32 b) { return a < b ? a : b; }
+CPMS_DEVICE u32 larger(u32 a, u32 b) { return a > b ? a : b; }
+
+// Sum of a lane's value and those of the lanes before it, back to the last one where a row ended.
+CPMS_DEVICE double joined(double value, u32 lane, bool has_end) {
+    // Bit L of `inside`: lanes L - distance + 1 to L are in one row with the lane before them.
+    u32 inside = ~__ballot_sync(all_lanes, has_end) & ~1u;
+    for (u32 distance = 1; inside; distance *= 2) {
+        const double earlier = __shfl_up_sync(all_lanes, value, distance);
+        if (inside >> lane & 1) value += earlier;
+        inside &= inside << distance;
+    }
+    return value;
+}
+
+}  // namespace cpms

@@ -1,0 +1,44 @@
+// A sweep over sources where most edges begin at a few nodes, the first ones: their values lie in shared memory, where
+// each lane finds its own in a cycle or a few; in the first-level cache lanes take turns, one line of 128 bytes each.
+#pragma once
+#include "base/shared_staging.cuh"
+#include "persistent/segmented_sum.cuh"
+
+namespace cpms {
+
+template <class Word>
+struct HotValues {
+    const u8* z;
+    u32 count;  // nodes whose values are in shared memory
+};
+
+#if defined(__CUDA_ARCH__)
+// One asks either memory, none branches: all of a lane's loads are on their way together.
+#define CPMS_EITHER(PTX, CONSTRAINT, TYPE, WORD)                                                           \
+    CPMS_DEVICE WORD either(u32 i, u32 count, u32 table, const WORD* z) {                                  \
+        TYPE word;                                                                                         \
+        asm volatile(                                                                                      \
+            "{.reg .pred p;\n setp.lt.u32 p, %1, %2;\n @p ld.shared." PTX " %0, [%3];\n @!p ld.global." PTX \
+            " %0, [%4];}"                                                                                  \
+            : CONSTRAINT(word)                                                                             \
+            : "r"(i), "r"(count), "r"(table + (u32)sizeof(WORD) * i), "l"(z + i)                           \
+            : "memory");                                                                                   \
+        return (WORD)word;                                                                                 \
+    }
+CPMS_EITHER("u8", "=h", u16, u8)
+CPMS_EITHER("u16", "=h", u16, u16)
+CPMS_EITHER("u32", "=r", u32, u32)
+CPMS_EITHER("f64", "=d", double, double)
+#undef CPMS_EITHER
+#endif
+
+template <class F, class Word>
+CPMS_DEVICE Word value_at(const HotValues<Word>& values, u32 i) {
+#if defined(__CUDA_ARCH__)
+    return either(i, values.count, (u32)__cvta_generic_to_shared(stage_bytes()), (const Word*)values.z);
+#else
+    return ((const Word*)(i < values.count ? stage_bytes() : values.z))[i];
+#endif
+}
+
+}  // namespace cpms
