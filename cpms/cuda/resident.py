@@ -23,7 +23,7 @@ from cpms.segmented import on_device
 
 _NULL = np.uint64(0)
 _MORE = 255
-"""Of a count that is no byte; as in ``pagerank/sweep_epilogues.cuh``."""
+"""Of a count that is no byte; as in ``pagerank/nodes.cuh``."""
 _TO_SHARES, _FROM_SHARES = SHARES
 _SHORT_STRETCH = 4
 _OUTGROWN = {2: 0.5, 8: 1.0}

@@ -31,7 +31,7 @@ def assemble(files: Iterable[str]) -> str:
     Examples
     --------
     >>> text = assemble(["convert/scale.cu"])
-    >>> "#include" in text, text.count('#line 1 "base/memory.cuh"')
+    >>> "#include" in text, text.count('#line 1 "base/words.cuh"')
     (False, 1)
     """
     root = folder()

@@ -1,4 +1,4 @@
-"""Edges in stretches of steps, for warps that stay for many sweeps; see ``persistent/segmented_sum.cuh``."""
+"""Edges in stretches of steps, for warps that stay for many sweeps; see ``persistent/warp_ranges.cuh``."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 // Packed floats as float32, some side by side.
 #pragma once
-#include "pagerank/sweep_epilogues.cuh"
+#include "base/quantiser.cuh"
 
 namespace cpms {
 

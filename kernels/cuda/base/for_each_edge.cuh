@@ -1,6 +1,6 @@
 // Edges one by one, a thread each, and the rows they are in.
 #pragma once
-#include "base/memory.cuh"
+#include "base/words.cuh"
 
 namespace cpms {
 

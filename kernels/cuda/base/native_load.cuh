@@ -1,6 +1,6 @@
 // Plain float64 and float32 in device memory, as kernels read them: by words under a cache policy.
 #pragma once
-#include "base/memory.cuh"
+#include "base/loads.cuh"
 
 namespace cpms {
 

@@ -1,6 +1,6 @@
 // Packed floats: sign, exponent, mantissa in 8, 16 or 32 bits, as IEEE 754 reads them.
 #pragma once
-#include "base/memory.cuh"
+#include "base/words.cuh"
 
 namespace cpms {
 

@@ -7,6 +7,7 @@
 // known to hold whole blocks only, so that `size` is a constant.
 #pragma once
 #include "base/packed_float.cuh"
+#include "base/stores.cuh"
 
 namespace cpms {
 

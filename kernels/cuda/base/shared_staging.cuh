@@ -1,8 +1,38 @@
 // Shared memory that a launch asks for: values of some nodes.
 #pragma once
-#include "base/memory.cuh"
+#include "base/stores.cuh"
 
 namespace cpms {
+
+// Copies to shared memory that go on by themselves until they are awaited, each thread its own. What is read is not kept
+// in the first-level cache where 16 bytes are copied at once.
+template <int Bytes>
+CPMS_DEVICE void copy_ahead(void* to, const void* from) {
+#if defined(__CUDA_ARCH__)
+    const u32 at = (u32)__cvta_generic_to_shared(to);
+    if constexpr (Bytes == 16) {
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(from) : "memory");
+    } else {
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(at), "l"(from), "n"(Bytes) : "memory");
+    }
+#else
+    __builtin_memcpy(to, from, Bytes);
+#endif
+}
+CPMS_DEVICE void copy_quad_ahead(void* to, const void* from, const SomeKept& kept) {
+#if defined(__CUDA_ARCH__)
+    const u32 at = (u32)__cvta_generic_to_shared(to);
+    asm volatile("cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, %2;" ::"r"(at), "l"(from), "l"(kept.policy)
+                 : "memory");
+#else
+    copy_ahead<16>(to, from);
+#endif
+}
+CPMS_DEVICE void await_copies() {
+#if defined(__CUDA_ARCH__)
+    asm volatile("cp.async.wait_all;" ::: "memory");
+#endif
+}
 
 constexpr u32 group_nodes = 8;  // whose values bins take together
 

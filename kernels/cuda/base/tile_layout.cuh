@@ -4,6 +4,7 @@
 
 namespace cpms {
 
+constexpr u32 none = ~0u;
 constexpr int slots_each = 8;
 constexpr int step_slots = 32 * slots_each;
 

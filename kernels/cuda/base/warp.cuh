@@ -1,6 +1,6 @@
 // Sums across the lanes of a warp, in an order that never changes.
 #pragma once
-#include "base/memory.cuh"
+#include "base/words.cuh"
 
 namespace cpms {
 

@@ -1,5 +1,6 @@
 // Low sweeps of batches of personalised queries; see batch/batch.cuh.
 #include "batch/inner_sweep.cuh"
+#include "batch/segmented_sum.cuh"
 
 namespace cpms {
 

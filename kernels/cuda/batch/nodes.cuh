@@ -1,5 +1,6 @@
 // Nodes of a batch: what is known of them, and numbers of all queries, which lie side by side.
 #pragma once
+#include "base/stores.cuh"
 #include "batch/batch.cuh"
 
 namespace cpms {

@@ -1,5 +1,6 @@
 // Sweeps of batches of personalised queries in float64, and what low sweeps correct of them; see batch/batch.cuh.
 #include "batch/nodes.cuh"
+#include "batch/segmented_sum.cuh"
 
 namespace cpms {
 

@@ -1,5 +1,5 @@
 // Values of nodes as shares of places, x / out-degree or x itself on dangling nodes, and back.
-#include "base/memory.cuh"
+#include "base/loads.cuh"
 
 namespace cpms {
 

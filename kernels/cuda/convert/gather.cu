@@ -1,5 +1,5 @@
 // The gathers of a sweep and nothing else: what any kernel that reads a value an edge has to spend.
-#include "base/memory.cuh"
+#include "base/loads.cuh"
 
 namespace cpms {
 

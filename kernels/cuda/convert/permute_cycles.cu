@@ -1,6 +1,6 @@
 // Chunks of 64-bit words moved along cycles, in place: the chunk at path[i] goes to path[i + 1].
 // The path is cut into stretches; each keeps the chunk it begins with aside before any is moved.
-#include "base/memory.cuh"
+#include "base/words.cuh"
 
 namespace cpms {
 

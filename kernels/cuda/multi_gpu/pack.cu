@@ -1,5 +1,5 @@
 // Values that other ranks read, side by side, so that each is sent a stretch.
-#include "base/memory.cuh"
+#include "base/stores.cuh"
 
 namespace cpms {
 

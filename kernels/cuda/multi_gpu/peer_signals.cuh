@@ -1,6 +1,6 @@
 // How ranks of a host tell each other what they found: each writes into the memory of the others.
 #pragma once
-#include "base/memory.cuh"
+#include "base/stores.cuh"
 
 namespace cpms {
 

@@ -2,6 +2,8 @@
 // ranks too, and what each rank has found goes to all others with its values.
 #pragma once
 #include "pagerank/anderson.cuh"
+#include "pagerank/sweep_epilogues.cuh"
+#include "persistent/segmented_sum.cuh"
 #include "multi_gpu/rank_totals.cuh"
 
 namespace cpms {

@@ -5,6 +5,7 @@
 // first sweep, too, may be a low one.
 #pragma once
 #include "pagerank/deferred_update.cuh"
+#include "pagerank/sweep_epilogues.cuh"
 
 namespace cpms {
 

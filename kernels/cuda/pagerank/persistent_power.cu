@@ -1,4 +1,5 @@
 // Power iteration in float64, many sweeps a launch: what method refine has to beat.
+#include "pagerank/node_passes.cuh"
 #include "pagerank/sweep_epilogues.cuh"
 #include "persistent/strategies.cuh"
 

@@ -1,6 +1,7 @@
 // What the host asks of rounds of method refine in one launch.
 #pragma once
 #include "pagerank/sweep_log.cuh"
+#include "pagerank/node_passes.cuh"
 #include "pagerank/sweep_epilogues.cuh"
 
 namespace cpms {

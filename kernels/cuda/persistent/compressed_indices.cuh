@@ -1,5 +1,6 @@
 // Sources of edges, in steps of 256 slots, by codes: of 16 bits where those of a step lie near each other, of 32 where not.
 #pragma once
+#include "base/loads.cuh"
 #include "base/tile_layout.cuh"
 
 namespace cpms {

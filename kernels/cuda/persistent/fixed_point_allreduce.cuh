@@ -1,7 +1,8 @@
 // Totals of a low sweep as integers that count their blocks themselves: who waits for all blocks has the totals once all
 // have come, without another trip to memory. Sums of integers do not depend on the order of blocks either.
 #pragma once
-#include "pagerank/sweep_epilogues.cuh"
+#include "base/tile_layout.cuh"
+#include "persistent/grid_sync.cuh"
 
 namespace cpms {
 

@@ -104,8 +104,6 @@ struct Grid {
     }
 };
 
-CPMS_DEVICE double infinity() { return value_of(0x7FF0000000000000ull); }
-
 // Nanoseconds on a clock of the device, of which 50 bits are kept: all of them would be rounded to 256 ns.
 CPMS_DEVICE double nanoseconds() {
 #if defined(__CUDA_ARCH__)

@@ -1,4 +1,5 @@
 // Puts sources into codes, a warp a step; gathers values by them and does nothing else.
+#include "base/stores.cuh"
 #include "persistent/compressed_indices.cuh"
 
 namespace cpms {

@@ -1,7 +1,7 @@
 // One pass over nodes outside the core, level by level: with v the teleport, y = damping P y + v, of which x is a
 // multiple. Levels before the core come first, then what they give to it; behind it, those after it, and x.
+#include "base/loads.cuh"
 #include "pagerank/sweep_log.cuh"
-#include "spmv/epilogue.cuh"
 
 namespace cpms {
 

@@ -1,5 +1,5 @@
 // Dangling mass and distance of two vectors, by a tree in shared memory in each block.
-#include "base/last_block_reduce.cuh"
+#include "spmv/vector_sums.cuh"
 
 namespace cpms {
 

@@ -4,28 +4,6 @@
 
 namespace cpms {
 
-CPMS_DEVICE float about_one_over(u32 number) {
-#if defined(__CUDA_ARCH__)
-    float inverse;
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"((float)number));
-    return inverse;
-#else
-    return 1.0f / (float)number;
-#endif
-}
-
-// 1 / number, to the last bit or the one before: a division would show.
-CPMS_DEVICE double reciprocal(u32 number) {
-#if defined(__CUDA_ARCH__)
-    const double d = (double)number;
-    double r = (double)about_one_over(number);
-    r = fma(r, fma(-d, r, 1.0), r);
-    return fma(r, fma(-d, r, 1.0), r);
-#else
-    return 1.0 / number;
-#endif
-}
-
 // new = row_factor * sum + dangling_factor * (dangling mass) * sink + rest * teleport, in real units;
 // stored are to_stored times these, divided by the out-degree where the layout keeps no values.
 struct Update {
@@ -38,8 +16,6 @@ struct Update {
     u32 length;                            // values in x and out, zeros behind the rows included
     u64 seed;
 };
-
-CPMS_DEVICE double load_double(const double* at) { return value_of(load_word((const u64*)at, ReadOnly{})); }
 
 // One update a row, with what is the same for all rows worked out once.
 template <class F, int W, bool Pattern>

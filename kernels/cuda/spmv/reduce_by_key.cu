@@ -2,7 +2,7 @@
 // what has the same target; blocks by CUB. Then dangling mass and the residual, as reductions.
 #include "spmv/coo.cuh"
 #include "base/cub.cuh"
-#include "base/last_block_reduce.cuh"
+#include "spmv/vector_sums.cuh"
 
 namespace cpms {
 

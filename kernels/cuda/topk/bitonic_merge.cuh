@@ -1,6 +1,7 @@
 // Values with their places, larger values first and of equal ones the smaller place: sorted lists of a block
 // in shared memory, and the merge of two of them without a branch (a bitonic one, after Batcher, 1968).
 #pragma once
+#include "base/loads.cuh"
 #include "base/warp.cuh"
 
 namespace cpms {

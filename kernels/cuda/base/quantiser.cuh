@@ -1,0 +1,107 @@
+// Quantiser.
+#pragma once
+#include "base/widening_load.cuh"
+
+namespace cpms {
+
+// The exponent by which values are stored; cpms/quantising.py says why. `top` is bias - headroom.
+CPMS_DEVICE int shared_scale(bool scaled, int top, double largest) {
+    const int field = (int)(bits_of(largest) >> 52 & 0x7FF);
+    if (!scaled || field == 0 || field == 0x7FF) return 0;
+    const int exponent = top - (field - 1022);
+    return exponent < -1000 ? -1000 : exponent > 1000 ? 1000 : exponent;
+}
+
+// Q: the bits of a scaled value, of the largest finite number where it does not fit. What is stored is
+// taken for what it is, so a value may be rounded twice; that of formats up to 32 bits goes by float32.
+template <int E, int M, Rounding rounding>
+struct Quantiser {
+    using F = Packed<E, M, rounding>;
+    static constexpr int bias = (1 << (E - 1)) - 1;
+    static constexpr bool by_float32 =
+        E <= 8 && (rounding == Rounding::nearest || (rounding == Rounding::zero && M < 23));
+    // Whether float32 holds scaled values times any degree, and loses little of them to what is stored.
+    static constexpr bool scaled_in_float32 = by_float32 && E < 8 && M <= 12;
+    // Whether there is range for the shares of dangling nodes, which nobody gathers; cpms/extrapolation.py.
+    static constexpr bool of_dangling = E >= 5;
+    static CPMS_DEVICE bool has_share(u32 degree) { return of_dangling || degree; }
+
+    static CPMS_DEVICE double most() {  // one step below infinity
+        return value_of(((u64)(1023 + bias) << 52) | (((1ull << M) - 1) << (52 - M)));
+    }
+
+#if defined(__CUDA_ARCH__)
+    // Whether the device rounds two numbers at a time by itself, as by_single does one.
+    static constexpr bool by_pairs = E == 5 && rounding == Rounding::nearest &&
+                                     ((M == 10 && __CUDA_ARCH__ >= 800) || (M == 2 && __CUDA_ARCH__ >= 890));
+    static CPMS_DEVICE u32 pair(float first, float second) {
+        if constexpr (M == 10) {
+            u32 halves;
+            asm("cvt.rn.satfinite.f16x2.f32 %0, %1, %2;" : "=r"(halves) : "f"(second), "f"(first));
+            return halves;
+        } else {
+            u16 bytes;
+            asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(bytes) : "f"(second), "f"(first));
+            return bytes;
+        }
+    }
+#endif
+
+    static CPMS_DEVICE u32 by_single(float value) {
+#if defined(__CUDA_ARCH__)
+        if constexpr (by_pairs) return pair(value, 0.0f);  // one number alone would take a slower way
+#endif
+        constexpr u32 limit = ((u32)(127 + bias) << 23) | (((1u << M) - 1) << (23 - M));
+        const u32 bits = bits_of_single(value), sign = bits >> 31 << (E + M);
+        u32 size = bits & 0x7FFFFFFFu;
+        size = size < limit ? size : limit;
+        if constexpr (E == 8 && M == 23) return size | sign;
+        const int exponent = (int)(size >> 23) - 127 + bias;
+        u32 digits = size - ((u32)(127 - bias) << 23);
+        int shift = 23 - M;
+        if (E < 8 && exponent < 1) {  // subnormal there
+            shift = 24 - M - exponent;
+            digits = shift > 30 ? 0 : (size & 0x007FFFFFu) | 0x00800000u;
+            shift = shift > 30 ? 30 : shift;
+        }
+        if constexpr (rounding == Rounding::nearest) digits += (1u << (shift - 1)) - 1 + (digits >> shift & 1);
+        return digits >> shift | sign;
+    }
+
+    static CPMS_DEVICE u32 packed(float value, u64, u32) { return by_single(value); }
+    static CPMS_DEVICE u32 packed(double value, u64 seed, u32 i) {
+        if constexpr (rounding != Rounding::stochastic && E == 11) {
+            return (u32)pack<E, M, rounding>(bits_of(value), 0);
+        } else if constexpr (by_float32) {
+            return by_single((float)value);
+        } else {
+            const double limit = most();
+            return F::packed(value > limit ? limit : value < -limit ? -limit : value, seed, i);
+        }
+    }
+
+    // Returns the raw value of what was stored.
+    template <class Real>
+    static CPMS_DEVICE double store(u8* out, u32 i, Real value, u64 seed) {
+        Run<F::bytes> run;
+        run.word[0] = packed(value, seed, i);
+        store_run_bytes<F::bytes>(out + (u64)i * F::bytes, run);
+        return Raw<F>::value(run.word[0]);
+    }
+};
+
+template <class F>
+struct QuantiserOf;
+template <int E, int M, Rounding rounding>
+struct QuantiserOf<Packed<E, M, rounding>> {
+    using Type = Quantiser<E, M, rounding>;
+};
+
+// How Q is stored.
+struct Storing {
+    u32 scaled;  // whether by a power of two
+    int top;     // its bias less the headroom
+    u64 seed;
+};
+
+}  // namespace cpms
