@@ -82,7 +82,7 @@ class Renumbered:
                 *(indptr, starts[:-1][peel.place], peel.place, sources, np.uint64(0)),
                 *(np.uint32(graph.nodes), np.uint32(graph.edges), moved, np.uint64(0)),
             )
-            backend.run(Variant("place_edges"), backend.spread(graph.edges), arguments)
+            backend.run(Variant("place_entries"), backend.spread(graph.edges), arguments)
         return cls(starts, moved)
 
     def edges_before(self, row: int) -> int:

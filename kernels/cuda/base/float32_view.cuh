@@ -6,9 +6,9 @@ namespace cpms {
 
 // How a number is gathered and summed: values as stored, without a scale.
 template <class F>
-struct Narrow;
+struct Float32View;
 template <>
-struct Narrow<double> {
+struct Float32View<double> {
     using Sum = double;
     static constexpr int width = 64;
 
@@ -19,32 +19,32 @@ struct Narrow<double> {
     }
 };
 template <int E, int M, Rounding rounding>
-struct Narrow<Packed<E, M, rounding>> {
+struct Float32View<PackedFloat<E, M, rounding>> {
     using Sum = float;
     static constexpr int width = 1 + E + M;
     static_assert(E <= 8, "float32 has no room for the exponent");
 
     static CPMS_DEVICE float value(u32 bits) {
-        if constexpr (in_half<E, M>) return of_half<0>(bits << (16 - width));
+        if constexpr (is_half_prefix<E, M>) return half_to_float<0>(bits << (16 - width));
         return E == 8 ? single_of(bits << (32 - width)) : (float)unpack<E, M>(bits);
     }
 
     template <int Each>
     static CPMS_DEVICE void values(const Run<Each * width / 8>& run, float (&value)[Each]) {
 #if defined(__CUDA_ARCH__)
-        if constexpr (in_half<E, M>) {  // by pairs
+        if constexpr (is_half_prefix<E, M>) {  // by pairs
 #pragma unroll
             for (int k = 0; k < Each; k += 2) {
                 const u32 halves =
                     width == 16 ? run.word[k / 2] : __byte_perm(run.word[k / 4], 0, k % 4 ? 0x3424 : 0x1404);
-                value[k] = of_half<0>(halves);
-                if (k + 1 < Each) value[k + 1] = of_half<1>(halves);
+                value[k] = half_to_float<0>(halves);
+                if (k + 1 < Each) value[k + 1] = half_to_float<1>(halves);
             }
         } else
 #endif
         {
 #pragma unroll
-            for (int k = 0; k < Each; ++k) value[k] = Narrow::value((u32)run.template field<width>(k));
+            for (int k = 0; k < Each; ++k) value[k] = Float32View::value((u32)run.template field<width>(k));
         }
     }
 
@@ -54,7 +54,7 @@ struct Narrow<Packed<E, M, rounding>> {
         using Store = Quantiser<E, M, rounding>;
         Run<Each * width / 8> run{};
 #if defined(__CUDA_ARCH__)
-        if constexpr (Store::by_pairs && Each > 1) {
+        if constexpr (Store::has_pair_instruction && Each > 1) {
 #pragma unroll
             for (int k = 0; k < Each; k += 2) {
                 run.word[k * width / 32] |= Store::pair(value[k], value[k + 1]) << k * width % 32;
@@ -63,26 +63,26 @@ struct Narrow<Packed<E, M, rounding>> {
 #endif
         {
 #pragma unroll
-            for (int k = 0; k < Each; ++k) run.template put<width>(k, Store::by_single(value[k]));
+            for (int k = 0; k < Each; ++k) run.template put<width>(k, Store::from_float(value[k]));
         }
         return run;
     }
 };
 
 // Some float64 values side by side.
-template <int Count>
-struct Doubles {
-    double of[Count];
+template <int Degree>
+struct DoubleRun {
+    double of[Degree];
 
-    Doubles() = default;
-    CPMS_DEVICE explicit Doubles(const double* at) {
-        Narrow<double>::values<Count>(load_run_bytes<8 * Count>((const u8*)at, Default{}), of);
+    DoubleRun() = default;
+    CPMS_DEVICE explicit DoubleRun(const double* at) {
+        Float32View<double>::values<Degree>(load_run_bytes<8 * Degree>((const u8*)at, Default{}), of);
     }
     CPMS_DEVICE void store(double* at) const {
-        Run<8 * Count> run{};
+        Run<8 * Degree> run{};
 #pragma unroll
-        for (int k = 0; k < Count; ++k) run.template put<64>(k, bits_of(of[k]));
-        store_run_bytes<8 * Count>((u8*)at, run);
+        for (int k = 0; k < Degree; ++k) run.template put<64>(k, bits_of(of[k]));
+        store_run_bytes<8 * Degree>((u8*)at, run);
     }
 };
 

@@ -6,7 +6,7 @@ namespace cpms {
 
 // Calls work(edge, row).
 template <class Work>
-CPMS_DEVICE void each_edge(const u32* starts, u32 rows, u32 edges, Work work) {
+CPMS_DEVICE void for_each_edge(const u32* starts, u32 rows, u32 edges, Work work) {
     const u32 threads = gridDim.x * blockDim.x;
     for (u64 k = blockIdx.x * blockDim.x + threadIdx.x; k < edges; k += threads) {
         u32 low = 0, high = rows;  // starts[low] <= k < starts[high]

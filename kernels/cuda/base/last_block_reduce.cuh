@@ -6,31 +6,31 @@
 namespace cpms {
 
 // Sums, but for the last of them where it is a largest value.
-template <int Count, bool Largest>
-struct Numbers {
-    static constexpr int count = Count;
-    double value[Count];
+template <int Degree, bool Largest>
+struct LastBlockReduce {
+    static constexpr int count = Degree;
+    double value[Degree];
 
-    static CPMS_DEVICE double join(int q, double a, double b) {
-        return Largest && q == Count - 1 ? Larger{}(a, b) : a + b;
+    static CPMS_DEVICE double combine(int q, double a, double b) {
+        return Largest && q == Degree - 1 ? Larger{}(a, b) : a + b;
     }
 };
 
-struct Join {
+struct Combine {
     template <class Some>
     CPMS_DEVICE Some operator()(const Some& a, const Some& b) const {
-        Some joined{};
+        Some in_block{};
 #pragma unroll
-        for (int q = 0; q < Some::count; ++q) joined.value[q] = Some::join(q, a.value[q], b.value[q]);
-        return joined;
+        for (int q = 0; q < Some::count; ++q) in_block.value[q] = Some::combine(q, a.value[q], b.value[q]);
+        return in_block;
     }
 };
 
 // OverBlock::joined(mine) is the block's, in thread 0.
 template <class OverBlock, class Some>
-CPMS_DEVICE void publish(const Some& mine, double* partials, u32* counter, double* result) {
+CPMS_DEVICE void reduce_in_last_block(const Some& mine, double* partials, u32* counter, double* result) {
     __shared__ bool last;
-    const Some of_block = OverBlock::joined(mine);
+    const Some of_block = OverBlock::in_block(mine);
     if (threadIdx.x == 0) {
         for (int q = 0; q < Some::count; ++q) partials[blockIdx.x * Some::count + q] = of_block.value[q];
         __threadfence();
@@ -46,9 +46,9 @@ CPMS_DEVICE void publish(const Some& mine, double* partials, u32* counter, doubl
     for (u32 block = threadIdx.x; block < gridDim.x; block += blockDim.x) {
         Some other;
         for (int q = 0; q < Some::count; ++q) other.value[q] = others[block * Some::count + q];
-        all = Join{}(all, other);
+        all = Combine{}(all, other);
     }
-    const Some in_all = OverBlock::joined(all);
+    const Some in_all = OverBlock::in_block(all);
     if (threadIdx.x == 0) {
         for (int q = 0; q < Some::count; ++q) result[q] = in_all.value[q];
     }

@@ -5,23 +5,23 @@
 namespace cpms {
 
 template <class Real>
-struct Plain;
+struct NativeLoad;
 
 template <>
-struct Plain<double> {
+struct NativeLoad<double> {
     using Word = u64;
     static CPMS_DEVICE double value(u64 bits) { return value_of(bits); }
 };
 
 template <>
-struct Plain<float> {
+struct NativeLoad<float> {
     using Word = u32;
     static CPMS_DEVICE double value(u32 bits) { return (double)single_of(bits); }
 };
 
 template <class Real, class Policy>
-CPMS_DEVICE double load_plain(const Real* at, Policy policy) {
-    return Plain<Real>::value(load_word((const typename Plain<Real>::Word*)at, policy));
+CPMS_DEVICE double load_native(const Real* at, Policy policy) {
+    return NativeLoad<Real>::value(load_word((const typename NativeLoad<Real>::Word*)at, policy));
 }
 
 }  // namespace cpms

@@ -7,7 +7,7 @@ namespace cpms {
 enum class Rounding { zero, nearest, stochastic };
 
 // The splitmix64 mixing function: a counter-based generator, the same for any number of threads.
-CPMS_DEVICE u64 noise(u64 seed, u64 index) {
+CPMS_DEVICE u64 random_bits(u64 seed, u64 index) {
     u64 z = seed + (index + 1) * 0x9E3779B97F4A7C15ull;
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
     z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
@@ -46,24 +46,24 @@ CPMS_DEVICE u32 pack(u64 bits, u64 random) {
 }
 
 template <int ExponentBits, int MantissaBits>
-CPMS_DEVICE double unpack(u32 raw) {
+CPMS_DEVICE double unpack(u32 word) {
     constexpr int bias = (1 << (ExponentBits - 1)) - 1;
     constexpr u64 top = ((1ull << ExponentBits) - 1) << MantissaBits;
     constexpr u64 rescale = (u64)(2046 - bias) << 52;  // 2^(1023 - bias): exact, also for subnormals
-    const u64 size = raw & ((1ull << (ExponentBits + MantissaBits)) - 1);
+    const u64 size = word & ((1ull << (ExponentBits + MantissaBits)) - 1);
     const u64 moved = size << (52 - MantissaBits);
     const u64 finite = bits_of(value_of(moved) * value_of(rescale));
-    const u64 sign = (u64)(raw >> (ExponentBits + MantissaBits)) << 63;
+    const u64 sign = (u64)(word >> (ExponentBits + MantissaBits)) << 63;
     return value_of((size >= top ? moved | 0x7FF0000000000000ull : finite) | sign);
 }
 
 // Formats whose numbers are the upper bits of a half, which a device makes a float32 by itself.
 template <int ExponentBits, int MantissaBits>
-constexpr bool in_half = ExponentBits == 5 && MantissaBits <= 10;
+constexpr bool is_half_prefix = ExponentBits == 5 && MantissaBits <= 10;
 
 // The lower (0) or upper (1) of two halves.
 template <int Which>
-CPMS_DEVICE float of_half(u32 both) {
+CPMS_DEVICE float half_to_float(u32 both) {
 #if defined(__CUDA_ARCH__)
     float value;
     if constexpr (Which == 0) {

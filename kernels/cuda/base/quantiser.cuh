@@ -5,7 +5,7 @@
 namespace cpms {
 
 // The exponent by which values are stored; cpms/quantising.py says why. `top` is bias - headroom.
-CPMS_DEVICE int shared_scale(bool scaled, int top, double largest) {
+CPMS_DEVICE int shared_exponent(bool scaled, int top, double largest) {
     const int field = (int)(bits_of(largest) >> 52 & 0x7FF);
     if (!scaled || field == 0 || field == 0x7FF) return 0;
     const int exponent = top - (field - 1022);
@@ -16,24 +16,25 @@ CPMS_DEVICE int shared_scale(bool scaled, int top, double largest) {
 // taken for what it is, so a value may be rounded twice; that of formats up to 32 bits goes by float32.
 template <int E, int M, Rounding rounding>
 struct Quantiser {
-    using F = Packed<E, M, rounding>;
+    using F = PackedFloat<E, M, rounding>;
     static constexpr int bias = (1 << (E - 1)) - 1;
     static constexpr bool by_float32 =
         E <= 8 && (rounding == Rounding::nearest || (rounding == Rounding::zero && M < 23));
     // Whether float32 holds scaled values times any degree, and loses little of them to what is stored.
     static constexpr bool scaled_in_float32 = by_float32 && E < 8 && M <= 12;
     // Whether there is range for the shares of dangling nodes, which nobody gathers; cpms/extrapolation.py.
-    static constexpr bool of_dangling = E >= 5;
-    static CPMS_DEVICE bool has_share(u32 degree) { return of_dangling || degree; }
+    static constexpr bool stores_dangling = E >= 5;
+    static CPMS_DEVICE bool has_contribution(u32 degree) { return stores_dangling || degree; }
 
-    static CPMS_DEVICE double most() {  // one step below infinity
+    static CPMS_DEVICE double largest_finite() {  // one step below infinity
         return value_of(((u64)(1023 + bias) << 52) | (((1ull << M) - 1) << (52 - M)));
     }
 
 #if defined(__CUDA_ARCH__)
     // Whether the device rounds two numbers at a time by itself, as by_single does one.
-    static constexpr bool by_pairs = E == 5 && rounding == Rounding::nearest &&
-                                     ((M == 10 && __CUDA_ARCH__ >= 800) || (M == 2 && __CUDA_ARCH__ >= 890));
+    static constexpr bool has_pair_instruction =
+        E == 5 && rounding == Rounding::nearest &&
+        ((M == 10 && __CUDA_ARCH__ >= 800) || (M == 2 && __CUDA_ARCH__ >= 890));
     static CPMS_DEVICE u32 pair(float first, float second) {
         if constexpr (M == 10) {
             u32 halves;
@@ -47,9 +48,9 @@ struct Quantiser {
     }
 #endif
 
-    static CPMS_DEVICE u32 by_single(float value) {
+    static CPMS_DEVICE u32 from_float(float value) {
 #if defined(__CUDA_ARCH__)
-        if constexpr (by_pairs) return pair(value, 0.0f);  // one number alone would take a slower way
+        if constexpr (has_pair_instruction) return pair(value, 0.0f);  // one number alone would take a slower way
 #endif
         constexpr u32 limit = ((u32)(127 + bias) << 23) | (((1u << M) - 1) << (23 - M));
         const u32 bits = bits_of_single(value), sign = bits >> 31 << (E + M);
@@ -68,14 +69,14 @@ struct Quantiser {
         return digits >> shift | sign;
     }
 
-    static CPMS_DEVICE u32 packed(float value, u64, u32) { return by_single(value); }
+    static CPMS_DEVICE u32 packed(float value, u64, u32) { return from_float(value); }
     static CPMS_DEVICE u32 packed(double value, u64 seed, u32 i) {
         if constexpr (rounding != Rounding::stochastic && E == 11) {
             return (u32)pack<E, M, rounding>(bits_of(value), 0);
         } else if constexpr (by_float32) {
-            return by_single((float)value);
+            return from_float((float)value);
         } else {
-            const double limit = most();
+            const double limit = largest_finite();
             return F::packed(value > limit ? limit : value < -limit ? -limit : value, seed, i);
         }
     }
@@ -86,19 +87,19 @@ struct Quantiser {
         Run<F::bytes> run;
         run.word[0] = packed(value, seed, i);
         store_run_bytes<F::bytes>(out + (u64)i * F::bytes, run);
-        return Raw<F>::value(run.word[0]);
+        return WideningLoad<F>::value(run.word[0]);
     }
 };
 
 template <class F>
 struct QuantiserOf;
 template <int E, int M, Rounding rounding>
-struct QuantiserOf<Packed<E, M, rounding>> {
+struct QuantiserOf<PackedFloat<E, M, rounding>> {
     using Type = Quantiser<E, M, rounding>;
 };
 
 // How Q is stored.
-struct Storing {
+struct QuantiserSettings {
     u32 scaled;  // whether by a power of two
     int top;     // its bias less the headroom
     u64 seed;

@@ -136,64 +136,64 @@ struct Segments {
 
     // Whether `Count` consecutive values, the first a multiple of `Count`, lie in one block and each
     // segment's run of them can be moved by wide words.
-    template <int Count, int K = 0>
+    template <int Degree, int K = 0>
     static CPMS_CONSTANT bool runs() {
         using S = Segment<K>;
-        constexpr int bytes = Count * S::width / 8;
+        constexpr int bytes = Degree * S::width / 8;
         constexpr int wanted = least(bytes, 16);
-        constexpr bool fits = Whole && (Block == 0 || (Block % Count == 0 && Block * 8 % wanted == 0)) &&
-                              S::start % wanted == 0;
+        constexpr bool fits =
+            Whole && (Block == 0 || (Block % Degree == 0 && Block * 8 % wanted == 0)) && S::start % wanted == 0;
         if constexpr (!fits) {
             return false;
         } else if constexpr (K + 1 < segments) {
-            return runs<Count, K + 1>();
+            return runs<Degree, K + 1>();
         } else {
             return true;
         }
     }
 
-    template <int R, int Count, class Policy, int K = 0, class Index>
-    static CPMS_DEVICE void load_run_bits(const u8* array, Index first, Index n, u64 (&bits)[Count]) {
+    template <int R, int Degree, class Policy, int K = 0, class Index>
+    static CPMS_DEVICE void load_run_bits(const u8* array, Index first, Index n, u64 (&bits)[Degree]) {
         using S = Segment<K>;
-        const auto run = load_run_bytes<Count * S::width / 8>(array + offset<K>(first, n), Policy{});
+        const auto run = load_run_bytes<Degree * S::width / 8>(array + offset<K>(first, n), Policy{});
 #pragma unroll
-        for (int c = 0; c < Count; ++c) {
+        for (int c = 0; c < Degree; ++c) {
             const u64 segment = run.template field<S::width>(c) << S::shift;
             bits[c] = K == 0 ? segment : bits[c] | segment;
         }
-        if constexpr (K + 1 < R) load_run_bits<R, Count, Policy, K + 1>(array, first, n, bits);
+        if constexpr (K + 1 < R) load_run_bits<R, Degree, Policy, K + 1>(array, first, n, bits);
     }
 
-    template <int Written, int Count, int K = 0, class Index>
-    static CPMS_DEVICE void store_run_bits(u8* array, Index first, Index n, const u64 (&bits)[Count]) {
+    template <int Written, int Degree, int K = 0, class Index>
+    static CPMS_DEVICE void store_run_bits(u8* array, Index first, Index n, const u64 (&bits)[Degree]) {
         using S = Segment<K>;
-        Run<Count * S::width / 8> run{};
+        Run<Degree * S::width / 8> run{};
 #pragma unroll
-        for (int c = 0; c < Count; ++c) run.template put<S::width>(c, bits[c] >> S::shift);
+        for (int c = 0; c < Degree; ++c) run.template put<S::width>(c, bits[c] >> S::shift);
         store_run_bytes(array + offset<K>(first, n), run);
-        if constexpr (K + 1 < Written) store_run_bits<Written, Count, K + 1>(array, first, n, bits);
+        if constexpr (K + 1 < Written) store_run_bits<Written, Degree, K + 1>(array, first, n, bits);
     }
 
-    template <int R, int Count, class Policy, class Index>
-    static CPMS_DEVICE void load_run(const u8* array, Index first, Index n, double (&values)[Count]) {
-        u64 bits[Count];
-        load_run_bits<R, Count, Policy>(array, first, n, bits);
+    template <int R, int Degree, class Policy, class Index>
+    static CPMS_DEVICE void load_run(const u8* array, Index first, Index n, double (&values)[Degree]) {
+        u64 bits[Degree];
+        load_run_bits<R, Degree, Policy>(array, first, n, bits);
 #pragma unroll
-        for (int c = 0; c < Count; ++c) values[c] = value_of(bits[c]);
+        for (int c = 0; c < Degree; ++c) values[c] = value_of(bits[c]);
     }
 
-    template <int Written, int Count, class Index>
-    static CPMS_DEVICE void store_run(u8* array, Index first, Index n, const double (&values)[Count], u64) {
-        u64 bits[Count];
+    template <int Written, int Degree, class Index>
+    static CPMS_DEVICE void store_run(u8* array, Index first, Index n, const double (&values)[Degree], u64) {
+        u64 bits[Degree];
 #pragma unroll
-        for (int c = 0; c < Count; ++c) bits[c] = rounded<Written>(bits_of(values[c]));
-        store_run_bits<Written, Count>(array, first, n, bits);
+        for (int c = 0; c < Degree; ++c) bits[c] = rounded<Written>(bits_of(values[c]));
+        store_run_bits<Written, Degree>(array, first, n, bits);
     }
 };
 
 // A packed float: one segment that holds the whole, rounded value.
 template <int ExponentBits, int MantissaBits, Rounding rounding>
-struct Packed {
+struct PackedFloat {
     static constexpr int segments = 1;
     static constexpr bool scalable = true;
     static constexpr int width = 1 + ExponentBits + MantissaBits;
@@ -201,7 +201,7 @@ struct Packed {
     static constexpr int bytes = width / 8;
 
     static CPMS_DEVICE u32 packed(double value, u64 seed, u64 i) {
-        const u64 random = rounding == Rounding::stochastic ? noise(seed, i) : 0;
+        const u64 random = rounding == Rounding::stochastic ? random_bits(seed, i) : 0;
         return pack<ExponentBits, MantissaBits, rounding>(bits_of(value), random);
     }
 
@@ -219,25 +219,25 @@ struct Packed {
         return unpack<ExponentBits, MantissaBits>(run.word[0]);
     }
 
-    template <int Count>
+    template <int Degree>
     static CPMS_CONSTANT bool runs() {
         return true;
     }
 
-    template <int R, int Count, class Policy, class Index>
-    static CPMS_DEVICE void load_run(const u8* array, Index first, Index, double (&values)[Count]) {
-        const auto run = load_run_bytes<Count * bytes>(array + (u64)first * bytes, Policy{});
+    template <int R, int Degree, class Policy, class Index>
+    static CPMS_DEVICE void load_run(const u8* array, Index first, Index, double (&values)[Degree]) {
+        const auto run = load_run_bytes<Degree * bytes>(array + (u64)first * bytes, Policy{});
 #pragma unroll
-        for (int c = 0; c < Count; ++c) {
+        for (int c = 0; c < Degree; ++c) {
             values[c] = unpack<ExponentBits, MantissaBits>((u32)run.template field<width>(c));
         }
     }
 
-    template <int Written, int Count, class Index>
-    static CPMS_DEVICE void store_run(u8* array, Index first, Index, const double (&values)[Count], u64 seed) {
-        Run<Count * bytes> run{};
+    template <int Written, int Degree, class Index>
+    static CPMS_DEVICE void store_run(u8* array, Index first, Index, const double (&values)[Degree], u64 seed) {
+        Run<Degree * bytes> run{};
 #pragma unroll
-        for (int c = 0; c < Count; ++c) run.template put<width>(c, packed(values[c], seed, (u64)first + c));
+        for (int c = 0; c < Degree; ++c) run.template put<width>(c, packed(values[c], seed, (u64)first + c));
         store_run_bytes(array + (u64)first * bytes, run);
     }
 };
@@ -255,23 +255,23 @@ CPMS_DEVICE double store(u8* array, Index i, Index n, double value, u64 seed) {
 }
 
 // `Count` values from `first`, a multiple of `Count`, by wide loads where the format lets them.
-template <class F, int R, int Count, class Policy, class Index>
-CPMS_DEVICE void load_run(const u8* array, Index first, Index n, Policy, double (&values)[Count]) {
-    if constexpr (F::template runs<Count>()) {
-        F::template load_run<R, Count, Policy>(array, first, n, values);
+template <class F, int R, int Degree, class Policy, class Index>
+CPMS_DEVICE void load_run(const u8* array, Index first, Index n, Policy, double (&values)[Degree]) {
+    if constexpr (F::template runs<Degree>()) {
+        F::template load_run<R, Degree, Policy>(array, first, n, values);
     } else {
 #pragma unroll
-        for (int c = 0; c < Count; ++c) values[c] = F::template load<R, Policy>(array, first + (Index)c, n);
+        for (int c = 0; c < Degree; ++c) values[c] = F::template load<R, Policy>(array, first + (Index)c, n);
     }
 }
 
-template <class F, int W, int Count, class Index>
-CPMS_DEVICE void store_run(u8* array, Index first, Index n, const double (&values)[Count], u64 seed) {
-    if constexpr (F::template runs<Count>()) {
-        F::template store_run<W, Count>(array, first, n, values, seed);
+template <class F, int W, int Degree, class Index>
+CPMS_DEVICE void store_run(u8* array, Index first, Index n, const double (&values)[Degree], u64 seed) {
+    if constexpr (F::template runs<Degree>()) {
+        F::template store_run<W, Degree>(array, first, n, values, seed);
     } else {
 #pragma unroll
-        for (int c = 0; c < Count; ++c) F::template store<W>(array, first + (Index)c, n, values[c], seed);
+        for (int c = 0; c < Degree; ++c) F::template store<W>(array, first + (Index)c, n, values[c], seed);
     }
 }
 

@@ -35,45 +35,45 @@ CPMS_DEVICE void store_word(Word* at, const Word& word, Streaming) {
 
 // Of what is written to be read once and written again, more than the second-level cache holds: some lines stay there, as
 // all others are first to be evicted. With a third or half of them kept that gained less, on an H100. (ptxas counts 16ths.)
-struct SomeKept {
+struct FractionalL2 {
 #if defined(__CUDA_ARCH__)
     u64 policy;
-    CPMS_DEVICE SomeKept() {
+    CPMS_DEVICE FractionalL2() {
         asm volatile("createpolicy.fractional.L2::evict_last.L2::evict_first.b64 %0, 0.15;" : "=l"(policy));
     }
 #endif
 };
 #if defined(__CUDA_ARCH__)
-CPMS_DEVICE void store_word(Pair* at, const Pair& p, const SomeKept& kept) {
+CPMS_DEVICE void store_word(Pair* at, const Pair& p, const FractionalL2& hint) {
     asm volatile("st.global.L2::cache_hint.v2.u32 [%0], {%1, %2}, %3;" ::"l"(at), "r"(p.word[0]), "r"(p.word[1]),
-                 "l"(kept.policy)
+                 "l"(hint.policy)
                  : "memory");
 }
-CPMS_DEVICE void store_word(Quad* at, const Quad& q, const SomeKept& kept) {
-    asm volatile("st.global.L2::cache_hint.v4.u32 [%0], {%1, %2, %3, %4}, %5;" ::"l"(at), "r"(q.word[0]), "r"(q.word[1]),
-                 "r"(q.word[2]), "r"(q.word[3]), "l"(kept.policy)
+CPMS_DEVICE void store_word(Quad* at, const Quad& q, const FractionalL2& hint) {
+    asm volatile("st.global.L2::cache_hint.v4.u32 [%0], {%1, %2, %3, %4}, %5;" ::"l"(at), "r"(q.word[0]),
+                 "r"(q.word[1]), "r"(q.word[2]), "r"(q.word[3]), "l"(hint.policy)
                  : "memory");
 }
 #else
 template <class Word>
-CPMS_DEVICE void store_word(Word* at, const Word& word, const SomeKept&) {
+CPMS_DEVICE void store_word(Word* at, const Word& word, const FractionalL2&) {
     *at = word;
 }
 #endif
 
-template <int Bytes, class Policy = Default>
-CPMS_DEVICE void store_run_bytes(u8* at, const Run<Bytes>& run, Policy policy = {}) {
-    if constexpr (Bytes == 1) {
+template <int ByteDegrees, class Policy = Default>
+CPMS_DEVICE void store_run_bytes(u8* at, const Run<ByteDegrees>& run, Policy policy = {}) {
+    if constexpr (ByteDegrees == 1) {
         store_word(at, (u8)run.word[0], policy);
-    } else if constexpr (Bytes == 2) {
+    } else if constexpr (ByteDegrees == 2) {
         store_word((u16*)at, (u16)run.word[0], policy);
-    } else if constexpr (Bytes == 4) {
+    } else if constexpr (ByteDegrees == 4) {
         store_word((u32*)at, run.word[0], policy);
-    } else if constexpr (Bytes == 8) {
+    } else if constexpr (ByteDegrees == 8) {
         store_word((Pair*)at, Pair{{run.word[0], run.word[1]}}, policy);
     } else {
 #pragma unroll
-        for (int q = 0; q < Bytes / 16; ++q) {
+        for (int q = 0; q < ByteDegrees / 16; ++q) {
             const u32* w = run.word + 4 * q;
             store_word((Quad*)at + q, Quad{{w[0], w[1], w[2], w[3]}}, policy);
         }

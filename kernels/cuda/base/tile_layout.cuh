@@ -5,17 +5,17 @@
 namespace cpms {
 
 constexpr u32 none = ~0u;
-constexpr int slots_each = 8;
-constexpr int step_slots = 32 * slots_each;
+constexpr int lane_entries = 8;
+constexpr int tile_entries = 32 * lane_entries;
 
 // Where a lane's part of a step lies among those of all lanes and steps. Slots are fewer than 2^32: cpms/cuda/arrange.py.
-CPMS_DEVICE u32 lane_of(u32 step) { return step * 32 + threadIdx.x % 32; }
+CPMS_DEVICE u32 lane_part(u32 tile) { return tile * 32 + threadIdx.x % 32; }
 
 CPMS_DEVICE u32 smaller(u32 a, u32 b) { return a < b ? a : b; }
 CPMS_DEVICE u32 larger(u32 a, u32 b) { return a > b ? a : b; }
 
 // Sum of a lane's value and those of the lanes before it, back to the last one where a row ended.
-CPMS_DEVICE double joined(double value, u32 lane, bool has_end) {
+CPMS_DEVICE double segmented_scan(double value, u32 lane, bool has_end) {
     // Bit L of `inside`: lanes L - distance + 1 to L are in one row with the lane before them.
     u32 inside = ~__ballot_sync(all_lanes, has_end) & ~1u;
     for (u32 distance = 1; inside; distance *= 2) {

@@ -4,11 +4,11 @@
 #if defined(__CUDACC__)
 #define CPMS_DEVICE __device__ __forceinline__
 // For what is run now and then: its registers are no concern of the loops around it.
-#define CPMS_APART static __device__ __noinline__
+#define CPMS_NOINLINE static __device__ __noinline__
 #define CPMS_CONSTANT __host__ __device__ constexpr
 #else
 #define CPMS_DEVICE inline
-#define CPMS_APART static
+#define CPMS_NOINLINE static
 #define CPMS_CONSTANT constexpr
 #endif
 
@@ -68,7 +68,7 @@ CPMS_DEVICE float single_of(u32 bits) {
 
 // A number's float64, and its float32, as IEEE 754 has them: compilers are told to take what is below the normal float32
 // for 0, and that takes instructions of its own.
-CPMS_DEVICE double doubled(float number) {
+CPMS_DEVICE double to_double(float number) {
 #if defined(__CUDA_ARCH__)
     double same;
     asm("cvt.f64.f32 %0, %1;" : "=d"(same) : "f"(number));
@@ -77,7 +77,7 @@ CPMS_DEVICE double doubled(float number) {
     return (double)number;
 #endif
 }
-CPMS_DEVICE float rounded(double number) {
+CPMS_DEVICE float to_float(double number) {
 #if defined(__CUDA_ARCH__)
     float nearest;
     asm("cvt.rn.f32.f64 %0, %1;" : "=f"(nearest) : "d"(number));
@@ -118,9 +118,9 @@ CPMS_DEVICE double reciprocal(u32 number) {
 }
 
 // A run of bytes as 32-bit words, by the widest loads its alignment (its own size, at most 16) allows.
-template <int Bytes>
+template <int ByteDegrees>
 struct Run {
-    static constexpr int words = Bytes < 4 ? 1 : Bytes / 4;
+    static constexpr int words = ByteDegrees < 4 ? 1 : ByteDegrees / 4;
     u32 word[words];
 
     // Field `index` of `Width` bits, counted from the run's first byte.

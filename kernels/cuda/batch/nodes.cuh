@@ -7,36 +7,39 @@ namespace cpms {
 
 struct BatchNodes {
     const u32* degree;  // out-degree, 0 for dangling nodes; `own_bit` is set where teleport brings a node something
-    const u32* kept;    // how many of a node's edges stay among the nodes: what the others carry is lost, as on dangling ones
-    BatchOwn own;
+    const u32*
+        internal_degree;  // how many of a node's edges stay among the nodes: what the others carry is lost, as on dangling ones
+    TeleportEntries teleport;
     u32 count;
-    u32 idle;  // degree by which what dangling nodes keep is stored: nobody gathers it, and it goes with the others
+    u32 dangling_degree;  // degree by which what dangling nodes keep is stored: nobody gathers it, and it goes with the others
     Columns columns;
 
-    CPMS_DEVICE double inverse(u32 of) const { return of ? reciprocal(of) : 1.0; }
-    CPMS_DEVICE u32 stored_by(u32 degree) const { return degree ? degree : idle; }
+    CPMS_DEVICE double inverse(u32 degree) const { return degree ? reciprocal(degree) : 1.0; }
+    CPMS_DEVICE u32 storage_degree(u32 degree) const { return degree ? degree : dangling_degree; }
 };
 
-constexpr u32 own_bit = 0x80000000u;
+constexpr u32 teleport_bit = 0x80000000u;
 
 // What a row's end needs besides its sum and its queries' numbers.
-struct RowOf {
-    u32 word, kept;
-    CPMS_DEVICE RowOf(const BatchNodes& nodes, u32 row)
-        : word(load_word(nodes.degree + row, ReadOnly{})), kept(load_word(nodes.kept + row, ReadOnly{})) {}
-    CPMS_DEVICE u32 degree() const { return word & ~own_bit; }
-    CPMS_DEVICE bool has_own() const { return word & own_bit; }
+struct NodeWord {
+    u32 word, internal_degree;
+    CPMS_DEVICE NodeWord(const BatchNodes& nodes, u32 row)
+        : word(load_word(nodes.degree + row, ReadOnly{})),
+          internal_degree(load_word(nodes.internal_degree + row, ReadOnly{})) {}
+    CPMS_DEVICE u32 degree() const { return word & ~teleport_bit; }
+    CPMS_DEVICE bool has_teleport() const { return word & teleport_bit; }
     // Shares of the node that are lost.
-    CPMS_DEVICE u32 lost() const { return degree() ? degree() - kept : 1u; }
+    CPMS_DEVICE u32 lost() const { return degree() ? degree() - internal_degree : 1u; }
 };
 
 template <int Each, class Policy = Default>
-CPMS_DEVICE Run<4 * Each> load_singles(const float* numbers, u32 row, const Lane<Each>& mine, Policy policy = {}) {
+CPMS_DEVICE Run<4 * Each> load_singles(const float* numbers, u32 row, const LaneColumns<Each>& mine,
+                                       Policy policy = {}) {
     return load_run_bytes<4 * Each>(mine.template at<4>((const u8*)numbers, row), policy);
 }
 
 template <int Each>
-CPMS_DEVICE void store_singles(float* numbers, u32 row, const Lane<Each>& mine, const float (&values)[Each]) {
+CPMS_DEVICE void store_singles(float* numbers, u32 row, const LaneColumns<Each>& mine, const float (&values)[Each]) {
     Run<4 * Each> run{};
 #pragma unroll
     for (int k = 0; k < Each; ++k) run.template put<32>(k, bits_of_single(values[k]));
@@ -44,30 +47,34 @@ CPMS_DEVICE void store_singles(float* numbers, u32 row, const Lane<Each>& mine, 
 }
 
 template <int Each>
-CPMS_DEVICE Run<8 * Each> load_doubles(const double* numbers, u32 row, const Lane<Each>& mine) {
+CPMS_DEVICE Run<8 * Each> load_doubles(const double* numbers, u32 row, const LaneColumns<Each>& mine) {
     return load_run_bytes<8 * Each>(mine.template at<8>((const u8*)numbers, row), ReadOnly{});
 }
 
 // Calls work(row, lane) for all rows, a warp a row, and leaves what it adds up.
-template <int Each, int Count, int Sums, class Work>
-CPMS_DEVICE void each_row(const BatchNodes& nodes, double* partials, Work work) {
-    const Lane<Each> mine(nodes.columns);
-    BatchTotals<Each, Count, Sums> totals;
-    const u32 warps = gridDim.x * resident_warps;
+template <int Each, int Degree, int Sums, class Work>
+CPMS_DEVICE void for_each_row(const BatchNodes& nodes, double* partials, Work work) {
+    const LaneColumns<Each> mine(nodes.columns);
+    BatchReduce<Each, Degree, Sums> totals;
+    const u32 warps = gridDim.x * persistent_warps;
 #pragma unroll 2
-    for (u32 row = blockIdx.x * resident_warps + threadIdx.x / 32; row < nodes.count; row += warps) {
+    for (u32 row = blockIdx.x * persistent_warps + threadIdx.x / 32; row < nodes.count; row += warps) {
         work(row, mine, totals);
     }
-    totals.leave(partials, nodes.columns);
+    totals.publish(partials, nodes.columns);
 }
 
 }  // namespace cpms
 
-#define CPMS_BATCH_NODES                                                                              \
-    const unsigned *degree, const unsigned *kept, const unsigned *own_starts, const unsigned *own_column, \
-        const double *own_weight, unsigned own_first, unsigned count, unsigned idle, unsigned stride, unsigned used
-#define CPMS_BATCH_NODES_GIVEN                                                                        \
-    cpms::BatchNodes {                                                                                \
-        degree, kept, cpms::BatchOwn{own_starts, own_column, own_weight, own_first}, count, idle,     \
-            cpms::Columns { stride, used }                                                            \
+#define CPMS_BATCH_NODES                                                                                           \
+    const unsigned *degree, const unsigned *internal_degree, const unsigned *teleport_begins,                      \
+        const unsigned *teleport_columns, const double *teleport_weights, unsigned teleport_first, unsigned count, \
+        unsigned dangling_degree, unsigned stride, unsigned used
+#define CPMS_BATCH_NODES_GIVEN                                                                                 \
+    cpms::BatchNodes {                                                                                         \
+        degree, internal_degree,                                                                               \
+            cpms::TeleportEntries{teleport_begins, teleport_columns, teleport_weights, teleport_first}, count, \
+            dangling_degree, cpms::Columns {                                                                   \
+            stride, used                                                                                       \
+        }                                                                                                      \
     }

@@ -13,103 +13,105 @@ namespace cpms {
 
 // The pieces of a row in turns `from` to `turn` - 1, added in their order; takes them away.
 template <int Each>
-CPMS_DEVICE void collect_pieces(const BatchEdges& edges, u32 from, u32 turn, u32 used, const Lane<Each>& mine,
-                                double (&sum)[Each]) {
-    constexpr int together = 8 / Each;
-    for (u32 base = from; base < turn; base += together) {
-        u64 piece[together][Each];
+CPMS_DEVICE void gather_carry_out(const BatchEdges& edges, u32 from, u32 group, u32 used, const LaneColumns<Each>& mine,
+                                  double (&sum)[Each]) {
+    constexpr int in_flight = 8 / Each;
+    for (u32 base = from; base < group; base += in_flight) {
+        u64 partial[in_flight][Each];
         bool all;
         do {
             all = true;
 #pragma unroll
-            for (int j = 0; j < together; ++j) {
+            for (int j = 0; j < in_flight; ++j) {
 #pragma unroll
                 for (int k = 0; k < Each; ++k) {
-                    piece[j][k] = edges.pieces[(u64)smaller(base + j, turn - 1) * used + mine.first + k];
+                    partial[j][k] = edges.carry_out[(u64)smaller(base + j, group - 1) * used + mine.first + k];
                 }
             }
 #pragma unroll
-            for (int j = 0; j < together; ++j) {
+            for (int j = 0; j < in_flight; ++j) {
 #pragma unroll
-                for (int k = 0; k < Each; ++k) all = all && piece[j][k] != TaskPieces::missing;
+                for (int k = 0; k < Each; ++k) all = all && partial[j][k] != CarryOut::missing;
             }
-            if (!all) wait_a_little();
+            if (!all) back_off();
         } while (!all);
 #pragma unroll
-        for (int j = 0; j < together; ++j) {
+        for (int j = 0; j < in_flight; ++j) {
 #pragma unroll
-            for (int k = 0; k < Each; ++k) sum[k] += base + j < turn ? value_of(piece[j][k]) : 0.0;
+            for (int k = 0; k < Each; ++k) sum[k] += base + j < group ? value_of(partial[j][k]) : 0.0;
         }
     }
     __syncwarp();
-    for (u32 other = from; other < turn && mine.writes; ++other) {
+    for (u32 other = from; other < group && mine.writes; ++other) {
 #pragma unroll
-        for (int k = 0; k < Each; ++k) edges.pieces[(u64)other * used + mine.first + k] = TaskPieces::missing;
+        for (int k = 0; k < Each; ++k) edges.carry_out[(u64)other * used + mine.first + k] = CarryOut::missing;
     }
 }
 
 // The end of a turn: tasks have left what they hold of the rows that were open at their ends in `room`, and
 // what they found first of the row that was open when they began in `head`.
-template <int Each, class Sum, class AtEnd>
-CPMS_DEVICE void join_tasks(const BatchEdges& edges, u32 turn, const Sum (*room)[32 * Each], u32 used,
-                            const Lane<Each>& mine, bool ended, const Sum* head, AtEnd& at_end) {
-    const u32 lane = threadIdx.x % 32, first_task = turn * resident_warps, task = first_task + threadIdx.x / 32;
-    const u32 tasks = (edges.steps + edges.task_steps - 1) / edges.task_steps;
+template <int Each, class Sum, class Epilogue>
+CPMS_DEVICE void join_tasks(const BatchEdges& edges, u32 group, const Sum (*workspace)[32 * Each], u32 used,
+                            const LaneColumns<Each>& mine, bool ended, const Sum* head, Epilogue& epilogue) {
+    const u32 lane = threadIdx.x % 32, first_task = group * persistent_warps, task = first_task + threadIdx.x / 32;
+    const u32 tasks = (edges.tiles + edges.task_tiles - 1) / edges.task_tiles;
     if (task >= tasks) return;
-    const u32 began = edges.first_tasks[task];
-    const bool goes_on = task + 1 < tasks && edges.first_tasks[task + 1] <= task;
-    if (goes_on && task == first_task + resident_warps - 1) {
-        const u32 since = ended ? task : began;
+    const u32 first_task_of_row = edges.first_tasks[task];
+    const bool continues_ = task + 1 < tasks && edges.first_tasks[task + 1] <= task;
+    if (continues_ && task == first_task + persistent_warps - 1) {
+        const u32 since = ended ? task : first_task_of_row;
 #pragma unroll
         for (int k = 0; k < Each; ++k) {
-            double piece = 0.0;
+            double partial = 0.0;
             for (u32 t = since > first_task ? since : first_task; t <= task; ++t) {
-                piece += (double)room[t - first_task][lane * Each + k];
+                partial += (double)workspace[t - first_task][lane * Each + k];
             }
-            const u64 left = bits_of(piece);
+            const u64 published = bits_of(partial);
             if (mine.writes) {
-                edges.pieces[(u64)turn * used + mine.first + k] = left == TaskPieces::missing ? left << 1 : left;
+                edges.carry_out[(u64)group * used + mine.first + k] =
+                    published == CarryOut::missing ? published << 1 : published;
             }
         }
     }
-    if (began == task || !ended) return;
+    if (first_task_of_row == task || !ended) return;
     double sum[Each] = {};
-    if (began < first_task) collect_pieces<Each>(edges, began / resident_warps, turn, used, mine, sum);
+    if (first_task_of_row < first_task)
+        gather_carry_out<Each>(edges, first_task_of_row / persistent_warps, group, used, mine, sum);
     Sum whole[Each];
 #pragma unroll
     for (int k = 0; k < Each; ++k) {
-        for (u32 t = began > first_task ? began : first_task; t < task; ++t) {
-            sum[k] += (double)room[t - first_task][lane * Each + k];
+        for (u32 t = first_task_of_row > first_task ? first_task_of_row : first_task; t < task; ++t) {
+            sum[k] += (double)workspace[t - first_task][lane * Each + k];
         }
         whole[k] = (Sum)(sum[k] + (double)head[k]);
     }
     const u32 row = edges.first_rows[task];
-    at_end.finish(row, whole, at_end.load(row, mine), mine);
+    epilogue.finish(row, whole, epilogue.load(row, mine), mine);
 }
 
 // Adds values to a sum, from number `from` on to the last one of a row, or all that are left. Returns the number
 // behind.
 template <class F, int Each, int Together, class Values, class Sum>
-CPMS_DEVICE u32 add_until_end(const Values (&gathered)[Together], u32 from, u32 ends, Sum (&sum)[Each]) {
+CPMS_DEVICE u32 add_to_row_end(const Values (&gathered)[Together], u32 from, u32 ends, Sum (&sum)[Each]) {
     if (!ends) {
 #pragma unroll
         for (int j = 0; j < Together; ++j) {
             Sum value[Each];
-            Narrow<F>::template values<Each>(gathered[j], value);
+            Float32View<F>::template values<Each>(gathered[j], value);
 #pragma unroll
             for (int k = 0; k < Each; ++k) sum[k] += value[k];
         }
         return Together;
     }
     // A jump: all else that the walk does at the end of a row stands in its code once, not once a number.
-#define CPMS_ADD(J)                                              \
-    case J:                                                      \
-        if constexpr (J < Together) {                            \
-            Sum value[Each];                                     \
-            Narrow<F>::template values<Each>(gathered[J], value); \
-            for (int k = 0; k < Each; ++k) sum[k] += value[k];   \
-            if (ends >> J & 1) return J + 1;                     \
-        }                                                        \
+#define CPMS_ADD(J)                                                    \
+    case J:                                                            \
+        if constexpr (J < Together) {                                  \
+            Sum value[Each];                                           \
+            Float32View<F>::template values<Each>(gathered[J], value); \
+            for (int k = 0; k < Each; ++k) sum[k] += value[k];         \
+            if (ends >> J & 1) return J + 1;                           \
+        }                                                              \
         [[fallthrough]];
     switch (from) {
         CPMS_ADD(0)
@@ -128,107 +130,108 @@ CPMS_DEVICE u32 add_until_end(const Values (&gathered)[Together], u32 from, u32 
 
 // How many values a lane has on their way: `now`, and while it adds those up as many of the next ones where `ahead`; where
 // these are `fetched`, the second-level cache has them by then, which pays where it is not what sweeps wait for.
-template <int Bytes, int Each>
-struct Gathers {
-    static constexpr int now = 8;
-    static constexpr bool ahead = Bytes <= 4 && Each <= 2, fetched = Bytes >= 16;
+template <int ByteDegrees, int Each>
+struct GatherPipeline {
+    static constexpr int loads = 8;
+    static constexpr bool prefetches = ByteDegrees <= 4 && Each <= 2, prefetches_l2 = ByteDegrees >= 16;
 };
 
 // Calls at_end.finish(row, sums, at_end.load(row, lane), lane) once a row, and at_end.turn_done() after a task.
-template <class F, int Each, class AtEnd>
-CPMS_DEVICE void walk_batch(const BatchEdges& edges, const u8* values, const Columns& columns, AtEnd& at_end) {
-    using Sum = typename Narrow<F>::Sum;
-    constexpr int number = Narrow<F>::width / 8, together = Gathers<Each * number, Each>::now;
-    constexpr bool ahead = Gathers<Each * number, Each>::ahead;
+template <class F, int Each, class Epilogue>
+CPMS_DEVICE void batch_segmented_sum(const BatchEdges& edges, const u8* values, const Columns& columns,
+                                     Epilogue& epilogue) {
+    using Sum = typename Float32View<F>::Sum;
+    constexpr int number = Float32View<F>::width / 8, in_flight = GatherPipeline<Each * number, Each>::loads;
+    constexpr bool prefetches = GatherPipeline<Each * number, Each>::prefetches;
     using Values = Run<Each * number>;
-    alignas(16) __shared__ Sum heads[resident_warps][32 * Each];
-    auto* const room = (Sum (*)[resident_warps][32 * Each])block_room<Each, Sum>();
+    alignas(16) __shared__ Sum bases[persistent_warps][32 * Each];
+    auto* const workspace = (Sum(*)[persistent_warps][32 * Each]) block_workspace<Each, Sum>();
     const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    const Lane<Each> mine(columns);
-    const u32 turn_steps = resident_warps * edges.task_steps, turns = (edges.steps + turn_steps - 1) / turn_steps;
-    const u32 last_part = edges.steps * step_slots - 32;  // Slots are fewer than 2^32.
-    Sum* const head = heads[warp] + lane * Each;
+    const LaneColumns<Each> mine(columns);
+    const u32 group_tiles = persistent_warps * edges.task_tiles, groups = (edges.tiles + group_tiles - 1) / group_tiles;
+    const u32 last_part = edges.tiles * tile_entries - 32;  // Slots are fewer than 2^32.
+    Sum* const head = bases[warp] + lane * Each;
     const u8* first_values = values + mine.first * number;
     const u32 row_bytes = columns.stride * number;
 #if defined(__CUDA_ARCH__)
     asm("" : "+l"(first_values));  // one number: else its parts are added at each gather
 #endif
-    const auto gather = [&](Values(&into)[together], u32 sources, u32 first) {
+    const auto gather = [&](Values(&into)[in_flight], u32 sources, u32 first) {
 #pragma unroll
-        for (int j = 0; j < together; ++j) {
+        for (int j = 0; j < in_flight; ++j) {
             const u32 from = __shfl_sync(all_lanes, sources, first + j);
             into[j] = load_run_bytes<Each * number>(first_values + (u64)from * row_bytes, ReadOnly{});
         }
     };
-    const auto fetch_ahead_of = [&](u32 sources, u32 first) {
+    const auto prefetch_values = [&](u32 sources, u32 first) {
 #pragma unroll
-        for (int j = 0; j < together; ++j) {
-            fetch_ahead(first_values + (u64)__shfl_sync(all_lanes, sources, first + j) * row_bytes);
+        for (int j = 0; j < in_flight; ++j) {
+            prefetch_l2(first_values + (u64)__shfl_sync(all_lanes, sources, first + j) * row_bytes);
         }
     };
-    u32 side = 0;
+    u32 parity = 0;
 #pragma unroll 1
-    for (u32 turn = blockIdx.x; turn < turns; turn += gridDim.x, side ^= 1) {
-        const u32 task = turn * resident_warps + warp, begin = smaller(task * edges.task_steps, edges.steps);
-        const u32 end = smaller(begin + edges.task_steps, edges.steps);
+    for (u32 group = blockIdx.x; group < groups; group += gridDim.x, parity ^= 1) {
+        const u32 task = group * persistent_warps + warp, begin = smaller(task * edges.task_tiles, edges.tiles);
+        const u32 end = smaller(begin + edges.task_tiles, edges.tiles);
         u32 row = begin < end ? edges.first_rows[task] : 0;
         bool open = begin < end && edges.first_tasks[task] < task, ended = false;
         Sum sum[Each] = {};
-        auto loaded = at_end.load(row, mine);
-        u32 at = begin * step_slots, mark = 0;
-        const u32 stop = end * step_slots;
+        auto operands = epilogue.load(row, mine);
+        u32 at = begin * tile_entries, flags = 0;
+        const u32 stop = end * tile_entries;
         u32 source = load_word(edges.sources + (u64)smaller(at, last_part) + lane, Streaming{});
-        Values gathered[together];
-        if constexpr (ahead) gather(gathered, source, 0);
+        Values gathered[in_flight];
+        if constexpr (prefetches) gather(gathered, source, 0);
 #pragma unroll 1
         for (; at < stop; at += 32) {
-            if (at % step_slots == 0) mark = load_word(edges.marks + at / 8 + lane, Streaming{});
+            if (at % tile_entries == 0) flags = load_word(edges.row_end_flags + at / 8 + lane, Streaming{});
             const u32 following = load_word(edges.sources + (u64)smaller(at + 32, last_part) + lane, Streaming{});
 #pragma unroll 1
-            for (u32 chunk = 0; chunk < 32; chunk += together) {
-                const u32 marked = __shfl_sync(all_lanes, mark, (at + chunk) / 8 % 32) >> chunk % 8;
-                const u32 ends = marked & ((1u << together) - 1);
-                Values next[together];
-                if constexpr (ahead) {
-                    const u32 behind = chunk + together;
-                    gather(next, behind < 32 ? source : following, behind % 32);
+            for (u32 chunk = 0; chunk < 32; chunk += in_flight) {
+                const u32 chunk_flags = __shfl_sync(all_lanes, flags, (at + chunk) / 8 % 32) >> chunk % 8;
+                const u32 ends = chunk_flags & ((1u << in_flight) - 1);
+                Values next[in_flight];
+                if constexpr (prefetches) {
+                    const u32 next_chunk = chunk + in_flight;
+                    gather(next, next_chunk < 32 ? source : following, next_chunk % 32);
                 } else {
                     gather(gathered, source, chunk);
-                    if constexpr (Gathers<Each * number, Each>::fetched) {
-                        const u32 behind = chunk + together;
-                        fetch_ahead_of(behind < 32 ? source : following, behind % 32);
+                    if constexpr (GatherPipeline<Each * number, Each>::prefetches_l2) {
+                        const u32 next_chunk = chunk + in_flight;
+                        prefetch_values(next_chunk < 32 ? source : following, next_chunk % 32);
                     }
                 }
                 u32 from = 0;
 #pragma unroll 1
                 do {
-                    from = add_until_end<F, Each, together>(gathered, from, ends, sum);
+                    from = add_to_row_end<F, Each, in_flight>(gathered, from, ends, sum);
                     if (!(ends >> (from - 1) & 1)) break;
                     if (open) {
 #pragma unroll
                         for (int k = 0; k < Each; ++k) head[k] = sum[k];
                     } else {
-                        at_end.finish(row, sum, loaded, mine);
+                        epilogue.finish(row, sum, operands, mine);
                     }
                     open = false;
                     ended = true;
                     row = smaller(row + 1, edges.rows - 1);
-                    loaded = at_end.load(row, mine);
+                    operands = epilogue.load(row, mine);
 #pragma unroll
                     for (int k = 0; k < Each; ++k) sum[k] = 0;
-                } while (from < together);
-                if constexpr (ahead) {
+                } while (from < in_flight);
+                if constexpr (prefetches) {
 #pragma unroll
-                    for (int j = 0; j < together; ++j) gathered[j] = next[j];
+                    for (int j = 0; j < in_flight; ++j) gathered[j] = next[j];
                 }
             }
             source = following;
         }
 #pragma unroll
-        for (int k = 0; k < Each; ++k) room[side][warp][lane * Each + k] = sum[k];
+        for (int k = 0; k < Each; ++k) workspace[parity][warp][lane * Each + k] = sum[k];
         __syncthreads();
-        join_tasks<Each>(edges, turn, room[side], columns.used, mine, ended, head, at_end);
-        at_end.turn_done();
+        join_tasks<Each>(edges, group, workspace[parity], columns.used, mine, ended, head, epilogue);
+        epilogue.group_done();
     }
 }
 

@@ -3,43 +3,41 @@
 
 namespace cpms {
 
-struct Places {
+struct Positions {
     const u32* order;   // the node in each place, null where that is its own
     const u32* degree;  // out-degree of the node in each place
     u32 count;
 
-    CPMS_DEVICE u32 node(u32 place) const { return order ? load_word(order + place, ReadOnly{}) : place; }
-    CPMS_DEVICE double divisor(u32 place) const {
-        const u32 out = load_word(degree + place, ReadOnly{});
+    CPMS_DEVICE u32 node(u32 position) const { return order ? load_word(order + position, ReadOnly{}) : position; }
+    CPMS_DEVICE double divisor(u32 position) const {
+        const u32 out = load_word(degree + position, ReadOnly{});
         return out ? (double)out : 1.0;
     }
 };
 
-CPMS_DEVICE void to_shares(const Places& places, const double* values, double* shares) {
+CPMS_DEVICE void to_contributions(const Positions& positions, const double* values, double* contributions) {
     const u32 threads = gridDim.x * blockDim.x;
-    for (u32 i = blockIdx.x * blockDim.x + threadIdx.x; i < places.count; i += threads) {
-        shares[i] = values[places.node(i)] / places.divisor(i);
+    for (u32 i = blockIdx.x * blockDim.x + threadIdx.x; i < positions.count; i += threads) {
+        contributions[i] = values[positions.node(i)] / positions.divisor(i);
     }
 }
 
-CPMS_DEVICE void from_shares(const Places& places, const double* shares, double* values) {
+CPMS_DEVICE void from_contributions(const Positions& positions, const double* contributions, double* values) {
     const u32 threads = gridDim.x * blockDim.x;
-    for (u32 i = blockIdx.x * blockDim.x + threadIdx.x; i < places.count; i += threads) {
-        values[places.node(i)] = shares[i] * places.divisor(i);
+    for (u32 i = blockIdx.x * blockDim.x + threadIdx.x; i < positions.count; i += threads) {
+        values[positions.node(i)] = contributions[i] * positions.divisor(i);
     }
 }
 
 }  // namespace cpms
 
-#define CPMS_TO_SHARES(NAME)                                                                          \
-    extern "C" __global__ void __launch_bounds__(256)                                                 \
-        NAME(const unsigned* order, const unsigned* degree, unsigned count, const double* values,     \
-             double* shares) {                                                                        \
-        cpms::to_shares(cpms::Places{order, degree, count}, values, shares);                          \
+#define CPMS_TO_CONTRIBUTIONS(NAME)                                                                                   \
+    extern "C" __global__ void __launch_bounds__(256) NAME(                                                           \
+        const unsigned* order, const unsigned* degree, unsigned count, const double* values, double* contributions) { \
+        cpms::to_contributions(cpms::Positions{order, degree, count}, values, contributions);                         \
     }
-#define CPMS_FROM_SHARES(NAME)                                                                        \
-    extern "C" __global__ void __launch_bounds__(256)                                                 \
-        NAME(const unsigned* order, const unsigned* degree, unsigned count, const double* shares,     \
-             double* values) {                                                                        \
-        cpms::from_shares(cpms::Places{order, degree, count}, shares, values);                        \
+#define CPMS_FROM_CONTRIBUTIONS(NAME)                                                                                 \
+    extern "C" __global__ void __launch_bounds__(256) NAME(                                                           \
+        const unsigned* order, const unsigned* degree, unsigned count, const double* contributions, double* values) { \
+        cpms::from_contributions(cpms::Positions{order, degree, count}, contributions, values);                       \
     }

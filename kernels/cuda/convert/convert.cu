@@ -29,9 +29,9 @@ template <class F, bool ToSegments>
 CPMS_DEVICE void convert_tiles(u64* memory, u64 tiles) {
     constexpr int run = 128 / F::widest;
     constexpr int tile_values = 32 * run;
-    constexpr int run_room = run + 2;  // two words apart, so that lanes meet different banks
+    constexpr int run_stride = run + 2;  // two words apart, so that lanes meet different banks
     static_assert(F::template runs<run>(), "the format has no wide runs");
-    alignas(16) __shared__ u64 staged[block_warps][32 * run_room];
+    alignas(16) __shared__ u64 staged[block_warps][32 * run_stride];
     u64* mine = staged[threadIdx.x / 32];
     const u32 lane = threadIdx.x % 32;
     const u64 warps = (u64)gridDim.x * block_warps;
@@ -45,22 +45,21 @@ CPMS_DEVICE void convert_tiles(u64* memory, u64 tiles) {
 #pragma unroll
             for (int j = 0; j < run / 2; ++j) {
                 const u32 value = 2 * (32 * j + lane);
-                *(Quad*)(mine + value / run * run_room + value % run) = word[j];
+                *(Quad*)(mine + value / run * run_stride + value % run) = word[j];
             }
             __syncwarp();
 #pragma unroll
-            for (int j = 0; j < run; ++j) bits[j] = mine[lane * run_room + j];
+            for (int j = 0; j < run; ++j) bits[j] = mine[lane * run_stride + j];
             F::template store_run_bits<F::segments, run>((u8*)base, lane * run, (u32)tile_values, bits);
         } else {
-            F::template load_run_bits<F::segments, run, Default>((const u8*)base, lane * run,
-                                                                 (u32)tile_values, bits);
+            F::template load_run_bits<F::segments, run, Default>((const u8*)base, lane * run, (u32)tile_values, bits);
 #pragma unroll
-            for (int j = 0; j < run; ++j) mine[lane * run_room + j] = bits[j];
+            for (int j = 0; j < run; ++j) mine[lane * run_stride + j] = bits[j];
             __syncwarp();
 #pragma unroll
             for (int j = 0; j < run / 2; ++j) {
                 const u32 value = 2 * (32 * j + lane);
-                ((Quad*)base)[32 * j + lane] = *(const Quad*)(mine + value / run * run_room + value % run);
+                ((Quad*)base)[32 * j + lane] = *(const Quad*)(mine + value / run * run_stride + value % run);
             }
         }
         __syncwarp();
@@ -97,25 +96,24 @@ CPMS_DEVICE void convert_spans(u64* memory, u64 length, u32 span) {
 
 }  // namespace cpms
 
-#define CPMS_ENCODE(NAME, ...)                                                                        \
-    extern "C" __global__ void __launch_bounds__(256, 4)                                                 \
-        NAME(const double* values, unsigned char* stored, unsigned long long count,                   \
-             unsigned long long length, int exponent, unsigned long long seed) {                      \
-        cpms::encode<__VA_ARGS__>(values, stored, count, length, exponent, seed);                     \
+#define CPMS_ENCODE(NAME, ...)                                                                                 \
+    extern "C" __global__ void __launch_bounds__(256, 4)                                                       \
+        NAME(const double* values, unsigned char* stored, unsigned long long count, unsigned long long length, \
+             int exponent, unsigned long long seed) {                                                          \
+        cpms::encode<__VA_ARGS__>(values, stored, count, length, exponent, seed);                              \
     }
-#define CPMS_DECODE(NAME, ...)                                                                        \
-    extern "C" __global__ void __launch_bounds__(256, 4)                                                 \
-        NAME(const unsigned char* stored, double* values, unsigned long long count,                   \
-             unsigned long long length, int exponent) {                                               \
-        cpms::decode<__VA_ARGS__>(stored, values, count, length, exponent);                           \
+#define CPMS_DECODE(NAME, ...)                                                                                 \
+    extern "C" __global__ void __launch_bounds__(256, 4)                                                       \
+        NAME(const unsigned char* stored, double* values, unsigned long long count, unsigned long long length, \
+             int exponent) {                                                                                   \
+        cpms::decode<__VA_ARGS__>(stored, values, count, length, exponent);                                    \
     }
-#define CPMS_CONVERT_TILES(NAME, ...)                                                                 \
-    extern "C" __global__ void __launch_bounds__(256, 4)                                                 \
-        NAME(unsigned long long* memory, unsigned long long tiles) {                                  \
-        cpms::convert_tiles<__VA_ARGS__>(memory, tiles);                                              \
+#define CPMS_CONVERT_TILES(NAME, ...)                                                                                 \
+    extern "C" __global__ void __launch_bounds__(256, 4) NAME(unsigned long long* memory, unsigned long long tiles) { \
+        cpms::convert_tiles<__VA_ARGS__>(memory, tiles);                                                              \
     }
-#define CPMS_CONVERT_SPANS(NAME, ...)                                                                 \
-    extern "C" __global__ void __launch_bounds__(256, 4)                                                 \
-        NAME(unsigned long long* memory, unsigned long long length, unsigned span) {                  \
-        cpms::convert_spans<__VA_ARGS__>(memory, length, span);                                       \
+#define CPMS_CONVERT_SPANS(NAME, ...)                                                \
+    extern "C" __global__ void __launch_bounds__(256, 4)                             \
+        NAME(unsigned long long* memory, unsigned long long length, unsigned span) { \
+        cpms::convert_spans<__VA_ARGS__>(memory, length, span);                      \
     }

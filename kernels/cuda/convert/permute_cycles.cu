@@ -4,18 +4,18 @@
 
 namespace cpms {
 
-CPMS_DEVICE void keep_first(const u64* memory, const u32* path, const u32* begins, u32 chunk, u64* kept) {
+CPMS_DEVICE void save_first(const u64* memory, const u32* path, const u32* begins, u32 chunk, u64* saved) {
     const u64* from = memory + (u64)path[begins[blockIdx.x]] * chunk;
-    for (u32 i = threadIdx.x; i < chunk; i += blockDim.x) kept[(u64)blockIdx.x * chunk + i] = from[i];
+    for (u32 i = threadIdx.x; i < chunk; i += blockDim.x) saved[(u64)blockIdx.x * chunk + i] = from[i];
 }
 
 // Stretch s is path[begins[s]] to path[begins[s] + counts[s]], the last of them only written. A thread
 // always moves the same words of a chunk, so that none waits for another.
-CPMS_DEVICE void rotate(u64* memory, const u32* path, const u32* begins, const u32* counts, u32 chunk,
-                        const u64* kept) {
+CPMS_DEVICE void permute_cycles(u64* memory, const u32* path, const u32* begins, const u32* counts, u32 chunk,
+                                const u64* saved) {
     const u32 begin = begins[blockIdx.x];
     for (u32 step = counts[blockIdx.x]; step > 0; --step) {
-        const u64* from = step == 1 ? kept + (u64)blockIdx.x * chunk : memory + (u64)path[begin + step - 1] * chunk;
+        const u64* from = step == 1 ? saved + (u64)blockIdx.x * chunk : memory + (u64)path[begin + step - 1] * chunk;
         u64* to = memory + (u64)path[begin + step] * chunk;
 #pragma unroll 4
         for (u32 i = threadIdx.x; i < chunk; i += blockDim.x) to[i] = from[i];
@@ -24,15 +24,15 @@ CPMS_DEVICE void rotate(u64* memory, const u32* path, const u32* begins, const u
 
 }  // namespace cpms
 
-#define CPMS_KEEP_FIRST(NAME)                                                                         \
-    extern "C" __global__ void __launch_bounds__(256)                                                 \
-        NAME(const unsigned long long* memory, const unsigned* path, const unsigned* begins,          \
-             unsigned chunk, unsigned long long* kept) {                                              \
-        cpms::keep_first(memory, path, begins, chunk, kept);                                          \
+#define CPMS_SAVE_FIRST(NAME)                                                                                \
+    extern "C" __global__ void __launch_bounds__(256)                                                        \
+        NAME(const unsigned long long* memory, const unsigned* path, const unsigned* begins, unsigned chunk, \
+             unsigned long long* saved) {                                                                    \
+        cpms::save_first(memory, path, begins, chunk, saved);                                                \
     }
-#define CPMS_ROTATE(NAME)                                                                             \
-    extern "C" __global__ void __launch_bounds__(256)                                                 \
-        NAME(unsigned long long* memory, const unsigned* path, const unsigned* begins,                \
-             const unsigned* counts, unsigned chunk, const unsigned long long* kept) {                \
-        cpms::rotate(memory, path, begins, counts, chunk, kept);                                      \
+#define CPMS_PERMUTE_CYCLES(NAME)                                                                              \
+    extern "C" __global__ void __launch_bounds__(256)                                                          \
+        NAME(unsigned long long* memory, const unsigned* path, const unsigned* begins, const unsigned* counts, \
+             unsigned chunk, const unsigned long long* saved) {                                                \
+        cpms::permute_cycles(memory, path, begins, counts, chunk, saved);                                      \
     }

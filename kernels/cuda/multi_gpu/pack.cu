@@ -5,7 +5,7 @@ namespace cpms {
 
 // out[k] = values[places[k]]. `count` is a multiple of 4, and begins lie at multiples of 16 bytes.
 template <class Word>
-CPMS_DEVICE void pack(const u32* places, u32 count, const Word* values, u8* out) {
+CPMS_DEVICE void pack(const u32* sent_indices, u32 count, const Word* values, u8* out) {
     constexpr int together = 2, bytes = 4 * sizeof(Word);
     const u32 thread = blockIdx.x * blockDim.x + threadIdx.x, threads = gridDim.x * blockDim.x;
     const u32 quads = count / 4;
@@ -14,11 +14,11 @@ CPMS_DEVICE void pack(const u32* places, u32 count, const Word* values, u8* out)
 #pragma unroll
         for (int j = 0; j < together; ++j) {
             const u64 at = base + (u64)j * threads;
-            four[j] = load_word((const Quad*)places + (at < quads ? at : quads - 1), Streaming{});
+            four[j] = load_word((const Quad*)sent_indices + (at < quads ? at : quads - 1), Streaming{});
         }
         Run<bytes> run[together];
 #pragma unroll
-        for (int j = 0; j < together; ++j) run[j] = side_by_side(values, four[j].word, ReadOnly{});
+        for (int j = 0; j < together; ++j) run[j] = gather_run(values, four[j].word, ReadOnly{});
 #pragma unroll
         for (int j = 0; j < together; ++j) {
             const u64 at = base + (u64)j * threads;
@@ -29,8 +29,8 @@ CPMS_DEVICE void pack(const u32* places, u32 count, const Word* values, u8* out)
 
 }  // namespace cpms
 
-#define CPMS_PACK(NAME, WORD)                                                                         \
-    extern "C" __global__ void __launch_bounds__(256)                                                 \
-        NAME(const unsigned* places, unsigned count, const WORD* values, unsigned char* out) {        \
-        cpms::pack<WORD>(places, count, values, out);                                                 \
+#define CPMS_PACK(NAME, WORD)                                                                        \
+    extern "C" __global__ void __launch_bounds__(256)                                                \
+        NAME(const unsigned* sent_indices, unsigned count, const WORD* values, unsigned char* out) { \
+        cpms::pack<WORD>(sent_indices, count, values, out);                                          \
     }

@@ -6,19 +6,19 @@ namespace cpms {
 
 #if defined(__CUDA_ARCH__)
 CPMS_DEVICE void fence_system() { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
-CPMS_DEVICE void signal(u32* at, u32 number) {
-    asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(at), "r"(number) : "memory");
+CPMS_DEVICE void store_signal(u32* at, u32 epoch) {
+    asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(at), "r"(epoch) : "memory");
 }
 // A fence must follow.
-CPMS_DEVICE u32 signalled(const u32* at) {
+CPMS_DEVICE u32 load_signal(const u32* at) {
     u32 found;
     asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(found) : "l"(at) : "memory");
     return found;
 }
 #else
 CPMS_DEVICE void fence_system() { __atomic_thread_fence(__ATOMIC_ACQ_REL); }
-CPMS_DEVICE void signal(u32* at, u32 number) { __atomic_store_n(at, number, __ATOMIC_RELEASE); }
-CPMS_DEVICE u32 signalled(const u32* at) {
+CPMS_DEVICE void store_signal(u32* at, u32 epoch) { __atomic_store_n(at, epoch, __ATOMIC_RELEASE); }
+CPMS_DEVICE u32 load_signal(const u32* at) {
     host::pass_to_processes();
     return __atomic_load_n(at, __ATOMIC_RELAXED);
 }
@@ -26,8 +26,8 @@ CPMS_DEVICE u32 signalled(const u32* at) {
 
 // What a rank sends, and how many exchanges there were. Rank q gets the values at places[begins[q]] to
 // places[begins[q + 1] - 1], in whole runs of 16 bytes; begins are multiples of 64.
-struct Talk {
-    const u32 *places, *begins;
+struct PeerSignals {
+    const u32 *sent_indices, *begins;
     const u64* signals_to;  // of each rank: where this one's signals go
     const u32* signals;     // of each rank, in this one's memory
     u32* counts;            // blocks that came, and exchanges, the same on all ranks
@@ -44,28 +44,28 @@ struct Talk {
         for (u32 run = thread; run < runs; run += threads) {
             u32 to = 0;
             while (begins[to + 1] <= run * each) ++to;
-            const Run<4 * each> of_run = load_run_bytes<4 * each>((const u8*)(places + run * each), ReadOnly{});
+            const Run<4 * each> of_run = load_run_bytes<4 * each>((const u8*)(sent_indices + run * each), ReadOnly{});
             u8* const there = (u8*)values_to[to] + (u64)(run * each - begins[to]) * sizeof(Word);
-            store_run_bytes<16>(there, side_by_side(own, of_run.word, policy));
+            store_run_bytes<16>(there, gather_run(own, of_run.word, policy));
         }
     }
     // `count` numbers, to where `told_to` says. By a block.
-    CPMS_DEVICE void write_told(const double* told, u32 count, const u64* told_to) const {
+    CPMS_DEVICE void write_totals(const double* totals, u32 count, const u64* totals_to) const {
         for (u32 i = threadIdx.x; i < ranks * count; i += blockDim.x) {
-            if (is_other(i / count)) ((double*)told_to[i / count])[i % count] = told[i % count];
+            if (is_other(i / count)) ((double*)totals_to[i / count])[i % count] = totals[i % count];
         }
     }
     // Says that all that this rank wrote for exchange `number` is there. By a block, all of whose threads know it is.
-    CPMS_DEVICE void signal_all(u32 number) const {
+    CPMS_DEVICE void signal_all(u32 epoch) const {
         if (is_other(threadIdx.x)) {
             fence_system();
-            signal((u32*)signals_to[threadIdx.x], number);
+            store_signal((u32*)signals_to[threadIdx.x], epoch);
         }
     }
     // Waits until all others say so. By a block.
-    CPMS_DEVICE void await_all(u32 number) const {
+    CPMS_DEVICE void await_all(u32 epoch) const {
         if (is_other(threadIdx.x)) {
-            while ((int)(signalled(signals + threadIdx.x) - number) < 0) {
+            while ((int)(load_signal(signals + threadIdx.x) - epoch) < 0) {
             }
             fence_system();
         }

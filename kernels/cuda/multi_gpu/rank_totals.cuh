@@ -8,84 +8,87 @@ namespace cpms {
 // What a rank tells the others. The first five are summed over ranks, in their order; of the next two the
 // largest counts; the others are the same on all: how z is scaled, the ||r||_1 that ends a round, its low sweeps
 // so far, and whether combining them pays. These are told and not given, so that the launches of all sweeps are the same.
-struct Told {
-    enum Which { mass, left_over, l1, squares, sum, linf, largest, scale, until, sweeps, combines, count };
+struct RankTotals {
+    enum Which { mass, lost_mass, l1, squares, sum, linf, largest, scale, tolerance, inner_sweeps, worthwhile, count };
 };  // left over: dangling mass, or mass that rounding lost
 
-struct Heard {
+struct ReceivedTotals {
     const double* by_rank;
     u32 ranks;
 
-    CPMS_DEVICE double operator[](Told::Which which) const {
+    CPMS_DEVICE double operator[](RankTotals::Which which) const {
         double all = by_rank[which];
-        for (u32 rank = 1; rank < ranks && which < Told::scale; ++rank) {
-            const double one = by_rank[rank * Told::count + which];
-            all = which < Told::linf ? all + one : Larger{}(all, one);
+        for (u32 rank = 1; rank < ranks && which < RankTotals::scale; ++rank) {
+            const double one = by_rank[rank * RankTotals::count + which];
+            all = which < RankTotals::linf ? all + one : Larger{}(all, one);
         }
         return all;
     }
 };
 
-CPMS_DEVICE void tell(double* to, const double (&numbers)[Told::count]) {
+CPMS_DEVICE void publish_totals(double* to, const double (&totals)[RankTotals::count]) {
     if (blockIdx.x == 0 && threadIdx.x == 0) {
-        for (int q = 0; q < Told::count; ++q) to[q] = numbers[q];
+        for (int q = 0; q < RankTotals::count; ++q) to[q] = totals[q];
     }
 }
 
 // A sweep that has nothing to do says so to the one behind it.
-CPMS_DEVICE void tell_nothing(double* to) { tell(to, {}); }
+CPMS_DEVICE void publish_idle(double* to) { publish_totals(to, {}); }
 
 // Values that ranks read of each other, and what they told with them.
-struct Vector {
+struct RankVector {
     const u8* all;
-    u8* own;        // this rank's stretch
-    double* heard;  // what all ranks told
-    const u64 *values_to, *told_to;
+    u8* own;           // this rank's stretch
+    double* received;  // what all ranks told
+    const u64 *values_to, *totals_to;
 };
 
 // Exchanges that a kernel sees to: of ranks that write into each other's memory, or of one alone.
-struct Exchanges {
-    Talk talk;
+struct Exchange {
+    PeerSignals peers;
 
-    CPMS_DEVICE Heard heard(const Vector& vector) const { return Heard{vector.heard, talk.ranks}; }
-    CPMS_DEVICE double* told(const Vector& vector, u32 count = Told::count) const {
-        return vector.heard + talk.rank * count;
+    CPMS_DEVICE ReceivedTotals received(const RankVector& vector) const {
+        return ReceivedTotals{vector.received, peers.ranks};
+    }
+    CPMS_DEVICE double* own_totals(const RankVector& vector, u32 count = RankTotals::count) const {
+        return vector.received + peers.rank * count;
     }
 
     CPMS_DEVICE void begin() const {
-        if (threadIdx.x == 0) number() = talk.ranks > 1 ? talk.counts[1] : 0;
+        if (threadIdx.x == 0) epoch() = peers.ranks > 1 ? peers.counts[1] : 0;
         __syncthreads();
     }
     CPMS_DEVICE void end() const {
-        if (talk.ranks > 1 && blockIdx.x == 0 && threadIdx.x == 0) talk.counts[1] = number();
+        if (peers.ranks > 1 && blockIdx.x == 0 && threadIdx.x == 0) peers.counts[1] = epoch();
     }
     // Of values that blocks of this grid wrote before the last wait, and of what block 0 has told since.
-    template <class Word, class Meanwhile>
-    CPMS_DEVICE void values(const Vector& vector, const Grid& grid, Meanwhile meanwhile) const {
-        if (talk.ranks > 1) {
-            talk.write_values((const Word*)vector.own, vector.values_to, Default{});
+    template <class Word, class Overlapped>
+    CPMS_DEVICE void values(const RankVector& vector, const Grid& grid, Overlapped overlapped) const {
+        if (peers.ranks > 1) {
+            peers.write_values((const Word*)vector.own, vector.values_to, Default{});
             __syncthreads();
             if (threadIdx.x == 0) fence_system();
         }
-        numbers(vector, grid, meanwhile);
+        totals(vector, grid, overlapped);
     }
     // Of what block 0 has told alone, so many numbers a rank.
-    template <class Meanwhile>
-    CPMS_DEVICE void numbers(const Vector& vector, const Grid& grid, Meanwhile meanwhile, u32 count = Told::count) const {
-        grid.wait(meanwhile);
-        if (talk.ranks == 1) return;
-        const u32 now = number() + 1;
+    template <class Overlapped>
+    CPMS_DEVICE void totals(const RankVector& vector, const Grid& grid, Overlapped overlapped,
+                            u32 count = RankTotals::count) const {
+        grid.sync(overlapped);
+        if (peers.ranks == 1) return;
+        const u32 now = epoch() + 1;
         if (blockIdx.x == 0) {
-            talk.write_told(told(vector, count), count, vector.told_to);
+            peers.write_totals(own_totals(vector, count), count, vector.totals_to);
             __syncthreads();
-            talk.signal_all(now);
+            peers.signal_all(now);
         }
-        talk.await_all(now);
-        if (threadIdx.x == 0) number() = now;
+        peers.await_all(now);
+        if (threadIdx.x == 0) epoch() = now;
     }
 
   private:
-    static CPMS_DEVICE u32& number() {
+    static CPMS_DEVICE u32& epoch() {
         __shared__ u32 of_block;
         return of_block;
     }

@@ -6,93 +6,100 @@ namespace cpms {
 
 // Adds to c, where sweeps add up what they find, what some nodes sent.
 template <int Together, class Real>
-CPMS_DEVICE void add_sent(float* c, u32 i, const Run<4 * Together>& degree, const Real (&share)[Together]) {
-    auto sum = load_run_bytes<4 * Together>((const u8*)(c + i), Default{});
+CPMS_DEVICE void add_combination(float* correction, u32 i, const Run<4 * Together>& degree,
+                                 const Real (&contribution)[Together]) {
+    auto sum = load_run_bytes<4 * Together>((const u8*)(correction + i), Default{});
 #pragma unroll
     for (int node = 0; node < Together; ++node) {
-        const Real more = share[node] * (Real)(degree.word[node] ? degree.word[node] : 1);
+        const Real more = contribution[node] * (Real)(degree.word[node] ? degree.word[node] : 1);
         sum.word[node] = bits_of_single(single_of(sum.word[node]) + (float)more);
     }
-    store_run_bytes((u8*)(c + i), sum);
+    store_run_bytes((u8*)(correction + i), sum);
 }
 // Else to x.
 template <int Together, class Real>
-CPMS_DEVICE void add_sent(double* shares, u32 i, const Run<4 * Together>&, const Real (&share)[Together]) {
-    Doubles<Together> sum(shares + i);
+CPMS_DEVICE void add_combination(double* contributions, u32 i, const Run<4 * Together>&,
+                                 const Real (&contribution)[Together]) {
+    DoubleRun<Together> sum(contributions + i);
 #pragma unroll
-    for (int node = 0; node < Together; ++node) sum.of[node] += share[node];
-    sum.store(shares + i);
+    for (int node = 0; node < Together; ++node) sum.of[node] += contribution[node];
+    sum.store(contributions + i);
 }
 
 // Adds the combination to c, or with all that was sent to the shares of x, and makes the first z of what is then on its way,
 // by the products in `by.found`, after `weigh`.
-template <class Q, bool Partial, class Places, class Sum>
-CPMS_APART LowState combined(Nodes nodes, Storing storing, Places sent, Past& past, Sum* to,
-                             Combination<typename StoredValues<Q>::Real>& by, u64 seed, Grid grid) {
-    using Values = StoredValues<Q>;
+template <class Q, bool Core, class History, class Target>
+CPMS_NOINLINE InnerState combine_history(Nodes nodes, QuantiserSettings settings, History sent_history,
+                                         AndersonHistory& history, Target* target,
+                                         AndersonWorkspace<typename HistoryValues<Q>::Real>& work, u64 seed,
+                                         Grid grid) {
+    using Values = HistoryValues<Q>;
     using Real = typename Values::Real;
     using Stored = typename QuantiserOf<Q>::Type;
     constexpr int together = Values::together, width = Values::width;
-    constexpr double unsettled = sizeof(Sum) == sizeof(double) ? 1.0 : 0.0;
-    const double largest = past.largest[0];
-    const u32 step = gridDim.x * blockDim.x * together, first = (blockIdx.x * blockDim.x + threadIdx.x) * together;
-    if (threadIdx.x < 32) solve(by.found, by.g);
+    constexpr double deferred_weight = sizeof(Target) == sizeof(double) ? 1.0 : 0.0;
+    const double largest = history.largest[0];
+    const u32 stride = gridDim.x * blockDim.x * together, first = (blockIdx.x * blockDim.x + threadIdx.x) * together;
+    if (threadIdx.x < 32) solve_least_squares(work.products_found, work.g);
     __syncthreads();
     if (threadIdx.x == 0) {
-        double most = 0.0, sum = 0.0;
-        past.pays = pays(by.found, by.g);
-        for (int k = 0; k < kept_sweeps; ++k) {
-            const double weight = sent_weight(by.g, k);
-            most += fabs(weight) * past.largest[k];
-            sum += weight * past.sum[k];
-            by.in_next[k] = (Real)(weight * (double)by.to_real[k]);
-            by.in_x[k] = (Real)((k ? by.g[k - 1] + unsettled : 0.0) * (double)by.to_real[k]);
+        double largest_next = 0.0, sum = 0.0;
+        history.worthwhile = is_worthwhile(work.products_found, work.g);
+        for (int k = 0; k < history_length; ++k) {
+            const double weight = next_weight(work.g, k);
+            largest_next += fabs(weight) * history.largest[k];
+            sum += weight * history.sum[k];
+            work.in_next[k] = (Real)(weight * (double)work.to_real[k]);
+            work.in_x[k] = (Real)((k ? work.g[k - 1] + deferred_weight : 0.0) * (double)work.to_real[k]);
         }
-        past.note(0, LowState{most, 0.0, shared_scale(storing.scaled, storing.top, most)}, sum);
+        history.record(0, InnerState{largest_next, 0.0, shared_exponent(settings.scaled, settings.top, largest_next)},
+                       sum);
     }
     __syncthreads();
-    const Real up = (Real)(power_of_two(past.exponent[0]) * largest), all = (Real)largest;
-    const double back = power_of_two(-past.exponent[0]) * Raw<Q>::unit();
-    Totals<1, 0> stays{{0.0}};
+    const Real scale = (Real)(power_of_two(history.exponent[0]) * largest), largest_value = (Real)largest;
+    const double unscale = power_of_two(-history.exponent[0]) * WideningLoad<Q>::unit();
+    GridReduce<1, 0> lost{{0.0}};
     // Backwards: of what was read last, caches have the most.
-    const u32 last = first < nodes.count ? first + (nodes.count - 1 - first) / step * step : nodes.count;
-    for (u32 i = last; i < nodes.count; i -= step) {
-        const Values z(sent, i);
-        const auto degree = words_of<together>(nodes.degree, i, nodes.count);
-        auto kept = degree;
-        if constexpr (Partial) kept = words_of<together>(nodes.kept, i, nodes.count);
-        Real left[together] = {}, added[together] = {};
+    const u32 last = first < nodes.count ? first + (nodes.count - 1 - first) / stride * stride : nodes.count;
+    for (u32 i = last; i < nodes.count; i -= stride) {
+        const Values values(sent_history, i);
+        const auto degree = load_words<together>(nodes.degree, i, nodes.count);
+        auto internal_degree = degree;
+        if constexpr (Core) internal_degree = load_words<together>(nodes.internal_degree, i, nodes.count);
+        Real next[together] = {}, update[together] = {};
 #pragma unroll
-        for (int k = 0; k < kept_sweeps; ++k) {
-            const Real in_next = by.in_next[k], in_x = by.in_x[k];
+        for (int k = 0; k < history_length; ++k) {
+            const Real in_next = work.in_next[k], in_x = work.in_x[k];
 #pragma unroll
             for (int node = 0; node < together; ++node) {
-                const Real value = z.value(k, node);
-                left[node] = fma(in_next, value, left[node]);
-                if (k) added[node] = fma(in_x, value, added[node]);
+                const Real value = values.value(k, node);
+                next[node] = fma(in_next, value, next[node]);
+                if (k) update[node] = fma(in_x, value, update[node]);
             }
         }
         Run<8> stored{};
 #pragma unroll
         for (int node = 0; node < together; ++node) {
-            added[node] *= all;
-            const u32 word = Stored::packed(left[node] * up, seed, i + node);
+            update[node] *= largest_value;
+            const u32 word = Stored::packed(next[node] * scale, seed, i + node);
             stored.template put<width>(node, word);
-            stays.value[0] += exactly(kept.word[node]) * Raw<Q>::value(word) * back;
+            lost.value[0] += exactly(internal_degree.word[node]) * WideningLoad<Q>::value(word) * unscale;
         }
-        add_sent(to, i, degree, added);
-        store_run_bytes(sent.at(0) + (u64)i * Q::bytes, stored);
+        add_combination(target, i, degree, update);
+        store_run_bytes(sent_history.at(0) + (u64)i * Q::bytes, stored);
     }
-    stays.over_grid(grid);
-    return LowState{past.largest[0], past.sum[0] - stays.value[0], past.exponent[0]};
+    lost.all_reduce(grid);
+    return InnerState{history.largest[0], history.sum[0] - lost.value[0], history.exponent[0]};
 }
 
 // Both, of one device that has all.
-template <class Q, bool Partial, bool halves, class Sum>
-CPMS_DEVICE LowState extrapolated(const Nodes& nodes, const Storing& storing, const Sent& sent, Past& past, Sum* to,
-                                  Combination<typename StoredValues<Q>::Real>& by, u64 seed, const Grid& grid) {
-    find_products<Q, halves>(nodes.count, sent, past, by, grid);
-    return combined<Q, Partial>(nodes, storing, sent, past, to, by, seed, grid);
+template <class Q, bool Core, bool halves, class Target>
+CPMS_DEVICE InnerState anderson_step(const Nodes& nodes, const QuantiserSettings& settings,
+                                     const SentHistory& sent_history, AndersonHistory& history, Target* target,
+                                     AndersonWorkspace<typename HistoryValues<Q>::Real>& work, u64 seed,
+                                     const Grid& grid) {
+    compute_products<Q, halves>(nodes.count, sent_history, history, work, grid);
+    return combine_history<Q, Core>(nodes, settings, sent_history, history, target, work, seed, grid);
 }
 
 }  // namespace cpms

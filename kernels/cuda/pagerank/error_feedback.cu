@@ -7,10 +7,10 @@
 namespace cpms {
 
 // What is iterated. Shares and fresh ones change places at full sweeps; other rounds may have left a c.
-struct Carried {
-    double *shares, *fresh, *left;
-    const float* c;
-    Sent sent;
+struct ErrorFeedbackState {
+    double *contributions, *next_contributions, *rounding_error;
+    const float* correction;
+    SentHistory history;
 };
 
 // Where one thread of a warp writes before all of a block wait, ptxas 13 may let it come to the barrier by itself and go on
@@ -20,134 +20,156 @@ CPMS_DEVICE void sync_block() {
     __syncthreads();
 }
 
-template <class Q, bool Personal, bool Partial, class Full, class Low>
-CPMS_DEVICE void carry(Full& over_full, Low& over_low, const Nodes& nodes, const Plan& plan, const Guess& guess, Carried x,
-                       const Grid& grid, double* report_to) {
-    constexpr u32 carried = carried_depth<Q>;
-    __shared__ FullFactors by;
-    __shared__ Common common;
-    __shared__ Course course;
-    __shared__ Unsettled unsettled;
-    const auto expect_full = [&] { over_full.template expect<double>(); };
-    const auto expect_low = [&] { over_low.template expect<Q>(); };
-    if constexpr (one_way<Full, Low>) expect_full();
-    Report report(report_to);
+template <class Q, bool Personal, bool Core, class Residual, class Inner>
+CPMS_DEVICE void error_feedback(Residual& residual_strategy, Inner& inner_strategy, const Nodes& nodes,
+                                const RefineRequest& request, const RoundedStart& start, ErrorFeedbackState state,
+                                const Grid& grid, double* report_to) {
+    constexpr u32 deferrals = deferred_depth<Q>;
+    __shared__ ResidualFactors by;
+    __shared__ UniformInflow common;
+    __shared__ OuterState outer;
+    __shared__ DeferredUpdate deferred;
+    const auto prefetch_residual = [&] { residual_strategy.template prefetch<double>(); };
+    const auto prefetch_inner = [&] { inner_strategy.template prefetch<Q>(); };
+    if constexpr (same_strategy<Residual, Inner>) prefetch_residual();
+    SweepLog report(report_to);
     const bool writes = threadIdx.x == 0;
-    const Common found = Common::of(nodes);
+    const UniformInflow uniform = UniformInflow::of(nodes);
     if (writes) {
-        common = found;
-        course.before = course.promised = infinity();
+        common = uniform;
+        outer.previous_l1 = outer.predicted_l1 = infinity();
     }
-    const auto expect_other = [&] {
-        if constexpr (!one_way<Full, Low>) expect_full();
+    const auto prefetch_other = [&] {
+        if constexpr (!same_strategy<Residual, Inner>) prefetch_residual();
     };
-    bool rough = guess.starts, again;
-    Totals<2, 0> whole{{1.0, 0.0}};
-    if (!rough) {
-        whole = corrected<Partial>(nodes, x.shares, x.c);
-        whole.over_grid(grid, expect_other);
+    bool from_rounded = start.row_begins, again;
+    GridReduce<2, 0> masses{{1.0, 0.0}};
+    if (!from_rounded) {
+        masses = apply_correction<Core>(nodes, state.contributions, state.correction);
+        masses.all_reduce(grid, prefetch_other);
     }
     do {
-        double l1 = 1.0, size = 1.0;
-        LowState state;
-        if (rough) {
-            if constexpr (!one_way<Full, Low>) expect_low();
+        double l1 = 1.0, norm = 1.0;
+        InnerState inner;
+        if (from_rounded) {
+            if constexpr (!same_strategy<Residual, Inner>) prefetch_inner();
             sync_block();
-            state = guessed<Q, Personal, Partial>(nodes, common, plan.storing, guess, x.shares, x.left, x.sent.at(carried), grid);
+            inner = begin_rounded<Q, Personal, Core>(nodes, common, request.settings, start, state.contributions,
+                                                     state.rounding_error, state.history.at(deferrals), grid);
         } else {
-            const FullFactors factors = FullFactors::of(nodes, common, whole.value[0], whole.value[1]);
+            const ResidualFactors factors = ResidualFactors::of(nodes, common, masses.value[0], masses.value[1]);
             if (writes) by = factors;
             sync_block();
-            FullEnd<true, Personal, true, Full::counts_are_bytes> full{nodes, by, x.shares, x.fresh, x.left};
-            over_full.template sweep<double>((const u8*)x.shares, full);
-            Totals<6, 2> norms{{full.l1, full.squares, full.mass, full.other, full.linf, full.largest}};
-            norms.over_grid(grid, expect_low);
+            ResidualEpilogue<true, Personal, true, Residual::byte_degrees> residual_epilogue{
+                nodes, by, state.contributions, state.next_contributions, state.rounding_error};
+            residual_strategy.template sweep<double>((const u8*)state.contributions, residual_epilogue);
+            GridReduce<6, 2> norms{{residual_epilogue.l1, residual_epilogue.squares, residual_epilogue.mass,
+                                    residual_epilogue.sum_or_dangling, residual_epilogue.linf,
+                                    residual_epilogue.largest}};
+            norms.all_reduce(grid, prefetch_inner);
             l1 = norms.value[0];
-            size = norm_of(plan.norm, l1, norms.value[1], norms.value[4]);
-            report.sweep(l1, norms.value[1], norms.value[2], norms.value[3], norms.value[4]);
-            double* const older = x.shares;
-            x.shares = x.fresh;
-            x.fresh = older;
-            if (!plan.lows || !(size >= plan.tol) || !(size < infinity()) || report.count >= plan.most) return;
-            state = first_sent<Q, Partial>(nodes, plan.storing, norms.value[5], x.shares, x.left, x.sent.z, grid);
+            norm = norm_of(request.norm, l1, norms.value[1], norms.value[4]);
+            report.record(l1, norms.value[1], norms.value[2], norms.value[3], norms.value[4]);
+            double* const swapped = state.contributions;
+            state.contributions = state.next_contributions;
+            state.next_contributions = swapped;
+            if (!request.max_inner_sweeps || !(norm >= request.tolerance) || !(norm < infinity()) ||
+                report.count >= request.max_sweeps)
+                return;
+            inner = send_first<Q, Core>(nodes, request.settings, norms.value[5], state.contributions,
+                                        state.rounding_error, state.history.stored, grid);
         }
-        const double until = low_until(plan, l1, size);
+        const double tolerance = inner_tolerance(request, l1, norm);
         if (writes) {
-            unsettled.exponent[0] = state.exponent;
-            course.l1 = l1;
-            course.until = until;
-            course.full = course.began = report.count;
-            unsettled.first = 0;
+            deferred.exponent[0] = inner.exponent;
+            outer.l1 = l1;
+            outer.tolerance = tolerance;
+            outer.residual_sweep = outer.history_begin = report.count;
+            deferred.first = 0;
         }
         sync_block();
-        double now = l1;
+        double inner_l1 = l1;
         bool more, slow = false;
         do {
-            const u64 seed = plan.storing.seed + report.count * 0xD1B54A32D192ED03ull;
-            if (report.count - course.began == carried) {
-                unsettled.weigh<Q>(carried);
-                settled<Q, Partial, false>(nodes, x.sent, unsettled, x.shares, x.left);
-                grid.wait([] {});
+            const u64 seed = request.settings.seed + report.count * 0xD1B54A32D192ED03ull;
+            if (report.count - outer.history_begin == deferrals) {
+                deferred.prepare<Q>(deferrals);
+                apply_deferred<Q, Core, false>(nodes, state.history, deferred, state.contributions,
+                                               state.rounding_error);
+                grid.sync([] {});
                 if (writes) {
-                    course.began = report.count;
-                    unsettled.first = 1;
+                    outer.history_begin = report.count;
+                    deferred.first = 1;
                 }
                 sync_block();
             }
-            const u32 sweep = report.count - course.began;
-            const int next = shared_scale(plan.storing.scaled, plan.storing.top, state.largest);
-            const LowFactors factors =
-                kept_by<Low, Q>(LowFactors::of<Q>(nodes, common, state.exponent, next, state.lost));
-            u8* const into = kept_by<Low, Q>(x.sent.at(rough ? 0 : sweep + 1));
-            CarryEnd<Q, Personal, Partial, Low::counts_are_bytes> end(nodes, factors, x.left, into, seed);
-            over_low.template sweep<Q>(kept_by<Low, Q>(x.sent.at(rough ? carried : sweep)), end);
-            Totals<4, 1> totals{{end.l1, end.sum, end.lost(), (double)end.largest * power_of_two(-next)}};
-            totals.over_grid(grid, expect_low);
-            const double before = now;
-            now = totals.value[0];
-            state = LowState{totals.value[3], totals.value[2], next};
-            if (writes) unsettled.exponent[rough ? 0 : sweep + 1] = next;
-            report.sweep(now, rough ? rough_sweep : low_sweep, 0.0, totals.value[1], 0.0);
-            more = rough ? now > course.until : leaves_more(now, before, course.until, nodes.damping);
-            slow = !rough && (sweep + 1) % depth == 0 && more && fades_slowly(now, before, nodes.damping);
-            if (rough) {
-                if (writes) course.began = report.count;
+            const u32 place = report.count - outer.history_begin;
+            const int next_exponent = shared_exponent(request.settings.scaled, request.settings.top, inner.largest);
+            const InnerFactors factors = in_uniform_registers<Inner, Q>(
+                InnerFactors::of<Q>(nodes, common, inner.exponent, next_exponent, inner.lost));
+            u8* const next_sent = in_uniform_registers<Inner, Q>(state.history.at(from_rounded ? 0 : place + 1));
+            ErrorFeedbackEpilogue<Q, Personal, Core, Inner::byte_degrees> end(nodes, factors, state.rounding_error,
+                                                                              next_sent, seed);
+            inner_strategy.template sweep<Q>(
+                in_uniform_registers<Inner, Q>(state.history.at(from_rounded ? deferrals : place)), end);
+            GridReduce<4, 1> totals{{end.l1, end.sum, end.lost(), (double)end.largest * power_of_two(-next_exponent)}};
+            totals.all_reduce(grid, prefetch_inner);
+            const double previous_l1 = inner_l1;
+            inner_l1 = totals.value[0];
+            inner = InnerState{totals.value[3], totals.value[2], next_exponent};
+            if (writes) deferred.exponent[from_rounded ? 0 : place + 1] = next_exponent;
+            report.record(inner_l1, from_rounded ? rounded_start_mark : inner_sweep_mark, 0.0, totals.value[1], 0.0);
+            more = from_rounded ? inner_l1 > outer.tolerance
+                                : inner_continues(inner_l1, previous_l1, outer.tolerance, nodes.damping);
+            slow = !from_rounded && (place + 1) % anderson_depth == 0 && more &&
+                   converges_slowly(inner_l1, previous_l1, nodes.damping);
+            if (from_rounded) {
+                if (writes) outer.history_begin = report.count;
                 sync_block();
             }
-            rough = false;
-        } while (more && !slow && report.count < plan.most);
-        unsettled.weigh<Q>(report.count - course.began);
-        whole = settled<Q, Partial, true>(nodes, x.sent, unsettled, x.shares, x.left);
-        whole.over_grid(grid, expect_other);
-        again = !slow && course.goes_on(plan, report.count);
+            from_rounded = false;
+        } while (more && !slow && report.count < request.max_sweeps);
+        deferred.prepare<Q>(report.count - outer.history_begin);
+        masses =
+            apply_deferred<Q, Core, true>(nodes, state.history, deferred, state.contributions, state.rounding_error);
+        masses.all_reduce(grid, prefetch_other);
+        again = !slow && outer.continues(request, report.count);
         sync_block();
-        if (writes) course.end(plan, now);
+        if (writes) outer.close(request, inner_l1);
     } while (again);
 }
 
 }  // namespace cpms
 
-#define CPMS_CARRY_PARAMETERS                                                                      \
-    const unsigned *degree, const double *sink, const double *teleport, unsigned sink_step,        \
-        unsigned teleport_step, unsigned count, double damping, const unsigned *kept,              \
-        const unsigned char *degree_byte, const unsigned char *kept_byte, double gain, double tol, \
-        double trust, double reach, double noise, unsigned norm, unsigned most, unsigned lows,     \
-        unsigned scaled, int top, unsigned long long seed, const unsigned *starts, double by_edge, \
-        double largest, double *shares, double *fresh, double *left, const float *c, unsigned has_c, \
-        unsigned char *z, unsigned long long z_bytes, unsigned z_vectors, double *partials,        \
-        unsigned *came, double *report
-#define CPMS_CARRY_ROUNDS(FULL, LOW, ...)                                                          \
-    cpms::carry<__VA_ARGS__>(                                                                      \
-        FULL, LOW,                                                                                 \
-        cpms::Nodes{degree, sink, teleport, sink_step, teleport_step, count, damping, kept, degree_byte, kept_byte}, \
-        cpms::Plan{gain, tol, trust, reach, noise, norm, most, lows, cpms::Storing{scaled, top, seed}}, \
-        cpms::Guess{starts, by_edge, largest},                                                     \
-        cpms::Carried{shares, fresh, left, has_c ? c : nullptr, cpms::Sent{z, z_bytes, z_vectors}}, \
-        grid, report);                                                                             \
+#define CPMS_FEEDBACK_PARAMETERS                                                                               \
+    const unsigned *degree, const double *sink, const double *teleport, unsigned sink_stride,                  \
+        unsigned teleport_stride, unsigned count, double damping, const unsigned *internal_degree,             \
+        const unsigned char *degree_bytes, const unsigned char *internal_degree_bytes, double inner_reduction, \
+        double tolerance, double noise_tolerance, double inner_reach, double inner_noise, unsigned norm,       \
+        unsigned max_sweeps, unsigned max_inner_sweeps, unsigned scaled, int top, unsigned long long seed,     \
+        const unsigned *row_begins, double per_edge, double largest, double *contributions,                    \
+        double *next_contributions, double *rounding_error, const float *correction, unsigned has_correction,  \
+        unsigned char *sent, unsigned long long sent_bytes, unsigned sent_vectors, double *partials,           \
+        unsigned *arrived, double *report
+#define CPMS_RUN_FEEDBACK(RESIDUAL, INNER, ...)                                                                      \
+    cpms::error_feedback<__VA_ARGS__>(                                                                               \
+        RESIDUAL, INNER,                                                                                             \
+        cpms::Nodes{degree, sink, teleport, sink_stride, teleport_stride, count, damping, internal_degree,           \
+                    degree_bytes, internal_degree_bytes},                                                            \
+        cpms::RefineRequest{inner_reduction, tolerance, noise_tolerance, inner_reach, inner_noise, norm, max_sweeps, \
+                            max_inner_sweeps, cpms::QuantiserSettings{scaled, top, seed}},                           \
+        cpms::RoundedStart{row_begins, per_edge, largest},                                                           \
+        cpms::ErrorFeedbackState{contributions, next_contributions, rounding_error,                                  \
+                                 has_correction ? correction : nullptr,                                              \
+                                 cpms::SentHistory{sent, sent_bytes, sent_vectors}},                                 \
+        grid, report);                                                                                               \
     grid.end();
 
-#define CPMS_CARRY(...) CPMS_OVER_SOURCES(CPMS_CARRY_PARAMETERS, CPMS_CARRY_ROUNDS, __VA_ARGS__)
-#define CPMS_CARRY_OVER_CODES(...) CPMS_OVER_CODES(CPMS_CARRY_PARAMETERS, CPMS_CARRY_ROUNDS, __VA_ARGS__)
-#define CPMS_CARRY_HOT(...) CPMS_OVER_HOT(CPMS_CARRY_PARAMETERS, CPMS_CARRY_ROUNDS, __VA_ARGS__)
-#define CPMS_CARRY_LOW_DEALT(...) CPMS_LOW_DEALT(CPMS_CARRY_PARAMETERS, CPMS_CARRY_ROUNDS, __VA_ARGS__)
-#define CPMS_CARRY_DEALT(...) CPMS_ALL_DEALT(CPMS_CARRY_PARAMETERS, CPMS_CARRY_ROUNDS, __VA_ARGS__)
+#define CPMS_ERROR_FEEDBACK(...) CPMS_DIRECT_GATHER(CPMS_FEEDBACK_PARAMETERS, CPMS_RUN_FEEDBACK, __VA_ARGS__)
+#define CPMS_ERROR_FEEDBACK_COMPRESSED(...) \
+    CPMS_COMPRESSED_GATHER(CPMS_FEEDBACK_PARAMETERS, CPMS_RUN_FEEDBACK, __VA_ARGS__)
+#define CPMS_ERROR_FEEDBACK_HUB_CACHE(...) \
+    CPMS_HUB_CACHE_GATHER(CPMS_FEEDBACK_PARAMETERS, CPMS_RUN_FEEDBACK, __VA_ARGS__)
+#define CPMS_ERROR_FEEDBACK_INNER_BLOCKED(...) \
+    CPMS_INNER_BLOCKED(CPMS_FEEDBACK_PARAMETERS, CPMS_RUN_FEEDBACK, __VA_ARGS__)
+#define CPMS_ERROR_FEEDBACK_BLOCKED(...) CPMS_ALL_BLOCKED(CPMS_FEEDBACK_PARAMETERS, CPMS_RUN_FEEDBACK, __VA_ARGS__)

@@ -10,147 +10,162 @@
 namespace cpms {
 
 // A first x, to be rounded: what teleport brings, and as much by each edge. In place of shares, if there are any starts.
-struct Guess {
-    const u32* starts;        // first slot of each row, and behind the last: about an edge each
-    double by_edge, largest;  // damped; none of its shares is larger
+struct RoundedStart {
+    const u32* row_begins;     // first slot of each row, and behind the last: about an edge each
+    double per_edge, largest;  // damped; none of its shares is larger
 };
 
 // Low sweep: r / degree = damping (2^-e sum + lost w) / degree + left; z = Q(r / degree); left = r / degree - z.
 //
 // What is kept is not damped: so that the sum of r is damped as ever, it counts as lost 1 / damping times. All of r
 // that this moves goes where the teleport does, and there only scales x.
-template <class Q, bool Personal, bool Partial, bool Bytes>
-struct CarryEnd {
-    static constexpr u32 expected_rows = 4;
-    struct Loaded {
-        Count<Bytes> degree;
-        double left;
-        OwnSink<Personal> sink;
-        KeptCount<Partial, Bytes> kept;
+template <class Q, bool Personal, bool Core, bool ByteDegrees>
+struct ErrorFeedbackEpilogue {
+    static constexpr u32 prefetch_rows = 4;
+    struct Operands {
+        Degree<ByteDegrees> degree;
+        double rounding_error;
+        NodeSink<Personal> sink;
+        InternalDegree<Core, ByteDegrees> internal_degree;
     };
     const Nodes& nodes;
-    const LowFactors& by;
-    double* left;
+    const InnerFactors& by;
+    double* rounding_error;
     u8* out;
     u64 seed;
-    double l1 = 0.0, sum = 0.0, unsent = 0.0, stayed = 0.0;
+    double l1 = 0.0, sum = 0.0, unsent = 0.0, kept_error = 0.0;
     float largest = 0.0f;  // of r / degree * up
 
-    CPMS_DEVICE CarryEnd(const Nodes& all, const LowFactors& factors, double* what_stays, u8* z, u64 noise)
-        : nodes(all), by(factors), left(what_stays), out(z), seed(noise) {}
+    CPMS_DEVICE ErrorFeedbackEpilogue(const Nodes& edges, const InnerFactors& factors, double* errors, u8* quantised,
+                                      u64 rounding_seed)
+        : nodes(edges), by(factors), rounding_error(errors), out(quantised), seed(rounding_seed) {}
 
-    CPMS_DEVICE Loaded load(u32 row) const {
-        return Loaded{Count<Bytes>(nodes.degree, nodes.degree_byte, row), left[row], OwnSink<Personal>(nodes, row),
-                      KeptCount<Partial, Bytes>(nodes, row)};
+    CPMS_DEVICE Operands load(u32 row) const {
+        return Operands{Degree<ByteDegrees>(nodes.degree, nodes.degree_bytes, row), rounding_error[row],
+                        NodeSink<Personal>(nodes, row), InternalDegree<Core, ByteDegrees>(nodes, row)};
     }
-    CPMS_DEVICE void expect(u32 row) const {
-        Count<Bytes>::expect(nodes.degree, nodes.degree_byte, row);
-        fetch_ahead(left + row);
-        OwnSink<Personal>::expect(nodes, row);
-        KeptCount<Partial, Bytes>::expect(nodes, row);
+    CPMS_DEVICE void prefetch(u32 row) const {
+        Degree<ByteDegrees>::prefetch(nodes.degree, nodes.degree_bytes, row);
+        prefetch_l2(rounding_error + row);
+        NodeSink<Personal>::prefetch(nodes, row);
+        InternalDegree<Core, ByteDegrees>::prefetch(nodes, row);
     }
-    CPMS_DEVICE void finish(u32 row, double total, const Loaded& with) {
+    CPMS_DEVICE void finish(u32 row, double total, const Operands& with) {
         using Stored = typename QuantiserOf<Q>::Type;
-        const u32 degree = with.degree.whole(nodes.degree, row);
-        const double came = fma(total, by.factor, with.sink.of(by.lost_damped, by.common));
-        const double share = fma(came, nodes.inverse(degree), with.left), scaled = share * by.up;
-        const double z = Stored::store(out, row, scaled, seed) * by.back, stays = share - z;
-        const double all = degree ? exactly(degree) : 1.0, r = share * all;
-        left[row] = stays;
+        const u32 degree = with.degree.value(nodes.degree, row);
+        const double inflow = fma(total, by.factor, with.sink.of(by.damped_lost, by.common));
+        const double contribution = fma(inflow, nodes.inverse(degree), with.rounding_error),
+                     scaled = contribution * by.scale;
+        const double quantised = Stored::store(out, row, scaled, seed) * by.unscale, error = contribution - quantised;
+        const double edges = degree ? exactly(degree) : 1.0, r = contribution * edges;
+        rounding_error[row] = error;
         largest = fmaxf(largest, fabsf((float)scaled));
         l1 += fabs(r);
         sum += r;
-        unsent += fma(-exactly(with.kept.of(degree, nodes, row)), z, r);
-        stayed += stays * all;
+        unsent += fma(-exactly(with.internal_degree.of(degree, nodes, row)), quantised, r);
+        kept_error += error * edges;
     }
-    CPMS_DEVICE double lost() const { return unsent - stayed / nodes.damping; }
+    CPMS_DEVICE double lost() const { return unsent - kept_error / nodes.damping; }
 };
 
 // What nodes send first of r / degree, and keep, and what is lost by that.
-template <class Q, bool Partial>
-struct Sending {
-    double up, back, undamped;
-    u8* z;
+template <class Q, bool Core>
+struct ErrorFeedbackSender {
+    double scale, unscale, undamped;
+    u8* quantised;
     u64 seed;
     double lost = 0.0;
 
-    CPMS_DEVICE Sending(const Nodes& nodes, const Storing& storing, int exponent, u8* to)
-        : up(power_of_two(exponent)), back(power_of_two(-exponent) * Raw<Q>::unit()), undamped(1.0 / nodes.damping), z(to),
-          seed(storing.seed) {}
+    CPMS_DEVICE ErrorFeedbackSender(const Nodes& nodes, const QuantiserSettings& settings, int exponent, u8* to)
+        : scale(power_of_two(exponent)),
+          unscale(power_of_two(-exponent) * WideningLoad<Q>::unit()),
+          undamped(1.0 / nodes.damping),
+          quantised(to),
+          seed(settings.seed) {}
 
     // Sends a share rounded, and keeps what that is less than `of`, where r was so far; returns what is sent.
-    CPMS_DEVICE double send(u32 i, const NodeShare<Partial>& node, double share, double of, double r, double* left) {
-        const double all = node.degree ? exactly(node.degree) : 1.0;
-        const double sent = QuantiserOf<Q>::Type::store(z, i, share * up, seed) * back, stays = of - sent;
-        left[i] = stays;
-        lost += r * all - exactly(node.degree) * sent + node.kept.leaves(node.degree, sent) - stays * all * undamped;
+    CPMS_DEVICE double send(u32 i, const NodeState<Core>& node, double contribution, double due, double r,
+                            double* rounding_error) {
+        const double edges = node.degree ? exactly(node.degree) : 1.0;
+        const double sent = QuantiserOf<Q>::Type::store(quantised, i, contribution * scale, seed) * unscale,
+                     error = due - sent;
+        rounding_error[i] = error;
+        lost += r * edges - exactly(node.degree) * sent + node.external.lost_flow(node.degree, sent) -
+                error * edges * undamped;
         return sent;
     }
 };
 
 // The first z of a round, and what is left of r / degree, which is no longer in x.
-template <class Q, bool Partial>
-CPMS_DEVICE LowState first_sent(const Nodes& nodes, const Storing& storing, double largest, double* shares, double* left,
-                                u8* z, const Grid& grid) {
-    const int exponent = shared_scale(storing.scaled, storing.top, largest);
-    Sending<Q, Partial> sending(nodes, storing, exponent, z);
-    each_node(
+template <class Q, bool Core>
+CPMS_DEVICE InnerState send_first(const Nodes& nodes, const QuantiserSettings& settings, double largest,
+                                  double* contributions, double* rounding_error, u8* quantised, const Grid& grid) {
+    const int exponent = shared_exponent(settings.scaled, settings.top, largest);
+    ErrorFeedbackSender<Q, Core> sending(nodes, settings, exponent, quantised);
+    for_each_node(
         nodes.count,
         [&](u32 i) {
-            return NodeShare<Partial>{load_word(nodes.degree + i, ReadOnly{}), 0.0f, left[i], Kept<Partial>(nodes, i)};
+            return NodeState<Core>{load_word(nodes.degree + i, ReadOnly{}), 0.0f, rounding_error[i],
+                                   ExternalFlow<Core>(nodes, i)};
         },
-        [&](u32 i, const NodeShare<Partial>& node) {
-            shares[i] -= node.share;
-            sending.send(i, node, node.share, node.share, node.share, left);
+        [&](u32 i, const NodeState<Core>& node) {
+            contributions[i] -= node.contribution;
+            sending.send(i, node, node.contribution, node.contribution, node.contribution, rounding_error);
         });
-    Totals<1, 0> lost{{sending.lost}};
-    lost.over_grid(grid);
-    return LowState{largest, lost.value[0], exponent};
+    GridReduce<1, 0> lost{{sending.lost}};
+    lost.all_reduce(grid);
+    return InnerState{largest, lost.value[0], exponent};
 }
 
 // A guess as the first x, rounded: as z, and as shares; what is left is what teleport brings, but for that.
-template <class Q, bool Personal, bool Partial>
-CPMS_DEVICE LowState guessed(const Nodes& nodes, const Common& common, const Storing& storing, const Guess& guess,
-                             double* shares, double* left, u8* z, const Grid& grid) {
+template <class Q, bool Personal, bool Core>
+CPMS_DEVICE InnerState begin_rounded(const Nodes& nodes, const UniformInflow& common, const QuantiserSettings& settings,
+                                     const RoundedStart& start, double* contributions, double* rounding_error,
+                                     u8* quantised, const Grid& grid) {
     struct Node {
-        NodeShare<Partial> of;  // its share: edges that end there
-        OwnTeleport<Personal> teleport;
+        NodeState<Core> of;  // its share: edges that end there
+        NodeTeleport<Personal> teleport;
     };
-    const double rest = 1.0 - nodes.damping, plain = Personal ? 0.0 : rest * common.teleport;
-    const int exponent = shared_scale(storing.scaled, storing.top, guess.largest);
-    Sending<Q, Partial> sending(nodes, storing, exponent, z);
-    each_node(
+    const double rest = 1.0 - nodes.damping, uniform_teleport = Personal ? 0.0 : rest * common.teleport;
+    const int exponent = shared_exponent(settings.scaled, settings.top, start.largest);
+    ErrorFeedbackSender<Q, Core> sending(nodes, settings, exponent, quantised);
+    for_each_node(
         nodes.count,
         [&](u32 i) {
-            const u32 first = load_word(guess.starts + i, ReadOnly{}), last = load_word(guess.starts + i + 1, ReadOnly{});
-            return Node{{load_word(nodes.degree + i, ReadOnly{}), 0.0f, exactly(last - first), Kept<Partial>(nodes, i)},
-                        OwnTeleport<Personal>(nodes, i)};
+            const u32 first = load_word(start.row_begins + i, ReadOnly{}),
+                      last = load_word(start.row_begins + i + 1, ReadOnly{});
+            return Node{
+                {load_word(nodes.degree + i, ReadOnly{}), 0.0f, exactly(last - first), ExternalFlow<Core>(nodes, i)},
+                NodeTeleport<Personal>(nodes, i)};
         },
         [&](u32 i, const Node& node) {
-            const double inverse = nodes.inverse(node.of.degree), brought = node.teleport.plus(rest, plain);
-            const double x = fma(guess.by_edge, node.of.share, brought);
-            shares[i] = sending.send(i, node.of, x * inverse, brought * inverse, 0.0, left);
+            const double inverse = nodes.inverse(node.of.degree),
+                         teleported = node.teleport.inflow(rest, uniform_teleport);
+            const double x = fma(start.per_edge, node.of.contribution, teleported);
+            contributions[i] = sending.send(i, node.of, x * inverse, teleported * inverse, 0.0, rounding_error);
         });
-    Totals<1, 0> lost{{sending.lost}};
-    lost.over_grid(grid);
-    return LowState{guess.largest, lost.value[0], exponent};
+    GridReduce<1, 0> lost{{sending.lost}};
+    lost.all_reduce(grid);
+    return InnerState{start.largest, lost.value[0], exponent};
 }
 
 // How many sweeps what is sent is kept, until it is added to x.
 template <class Q>
-constexpr u32 carried_depth = Q::bytes > 2 ? 8 : 16;
-static_assert(carried_depth<Packed<5, 2, Rounding::nearest>> < most_unsettled, "no room for what is sent");
+constexpr u32 deferred_depth = Q::bytes > 2 ? 8 : 16;
+static_assert(deferred_depth<PackedFloat<5, 2, Rounding::nearest>> < max_deferred, "no room for what is sent");
 
 // Whether low sweeps left enough for the next one, or a full one to find too much: each leaves about as large a part as
 // the last one, and no more than the damping.
-CPMS_DEVICE bool leaves_more(double now, double before, double until, double damping) {
+CPMS_DEVICE bool inner_continues(double now, double previous, double tolerance, double damping) {
     constexpr double slower = 1.25;
-    const double part = slower * now / before;
-    return now * (part < damping ? part / damping : 1.0) > until;
+    const double factor = slower * now / previous;
+    return now * (factor < damping ? factor / damping : 1.0) > tolerance;
 }
 
 // Whether what is left fades by little more than the damping: then combining sweeps is worth more than keeping what
 // rounding loses of them.
-CPMS_DEVICE bool fades_slowly(double now, double before, double damping) { return now > 0.9 * damping * before; }
+CPMS_DEVICE bool converges_slowly(double now, double previous, double damping) {
+    return now > 0.9 * damping * previous;
+}
 
 }  // namespace cpms

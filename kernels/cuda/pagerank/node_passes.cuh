@@ -5,55 +5,57 @@
 namespace cpms {
 
 // Mass of x = degree * shares, and what of it no edge carries, after c / degree is added to the shares if there is c.
-template <bool Partial = false>
-CPMS_DEVICE Totals<2, 0> corrected(const Nodes& nodes, double* shares, const float* c) {
-    Totals<2, 0> found{{0.0, 0.0}};
-    each_node(
+template <bool Core = false>
+CPMS_DEVICE GridReduce<2, 0> apply_correction(const Nodes& nodes, double* contributions, const float* correction) {
+    GridReduce<2, 0> found{{0.0, 0.0}};
+    for_each_node(
         nodes.count,
         [&](u32 i) {
-            return NodeShare<Partial>{load_word(nodes.degree + i, ReadOnly{}), c ? c[i] : 0.0f, shares[i],
-                                      Kept<Partial>(nodes, i)};
+            return NodeState<Core>{load_word(nodes.degree + i, ReadOnly{}), correction ? correction[i] : 0.0f,
+                                   contributions[i], ExternalFlow<Core>(nodes, i)};
         },
-        [&](u32 i, const NodeShare<Partial>& node) {
-            double share = node.share;
-            if (c) {
-                share += (double)node.c * nodes.inverse(node.degree);
-                share = share < 0.0 ? 0.0 : share;  // rounding left less
-                shares[i] = share;
+        [&](u32 i, const NodeState<Core>& node) {
+            double contribution = node.contribution;
+            if (correction) {
+                contribution += (double)node.correction * nodes.inverse(node.degree);
+                contribution = contribution < 0.0 ? 0.0 : contribution;  // rounding left less
+                contributions[i] = contribution;
             }
-            found.value[0] += node.degree ? share * node.degree : share;
-            found.value[1] += node.degree ? node.kept.leaves(node.degree, share) : share;
+            found.value[0] += node.degree ? contribution * node.degree : contribution;
+            found.value[1] += node.degree ? node.external.lost_flow(node.degree, contribution) : contribution;
         });
     return found;
 }
 
-struct LowState {
+struct InnerState {
     double largest, lost;
     int exponent;
 };
 
 // The first z of a round; only now is the largest share known. c, if there is one, begins at 0.
-template <class Q, bool Partial = false>
-CPMS_DEVICE LowState quantised(const Nodes& nodes, const Storing& storing, const double* change, double largest,
-                               float* c, u8* z, const Grid& grid) {
-    const int exponent = shared_scale(storing.scaled, storing.top, largest);
-    const double up = power_of_two(exponent), back = power_of_two(-exponent) * Raw<Q>::unit();
-    Totals<1, 0> lost{{0.0}};
-    each_node(
+template <class Q, bool Core = false>
+CPMS_DEVICE InnerState quantise_residual(const Nodes& nodes, const QuantiserSettings& settings, const double* residual,
+                                         double largest, float* correction, u8* sent, const Grid& grid) {
+    const int exponent = shared_exponent(settings.scaled, settings.top, largest);
+    const double scale = power_of_two(exponent), unscale = power_of_two(-exponent) * WideningLoad<Q>::unit();
+    GridReduce<1, 0> lost{{0.0}};
+    for_each_node(
         nodes.count,
         [&](u32 i) {
-            return NodeShare<Partial>{load_word(nodes.degree + i, ReadOnly{}), 0.0f, change[i],
-                                      Kept<Partial>(nodes, i)};
+            return NodeState<Core>{load_word(nodes.degree + i, ReadOnly{}), 0.0f, residual[i],
+                                   ExternalFlow<Core>(nodes, i)};
         },
-        [&](u32 i, const NodeShare<Partial>& node) {
-            if (c) c[i] = 0.0f;
+        [&](u32 i, const NodeState<Core>& node) {
+            if (correction) correction[i] = 0.0f;
             using Stored = typename QuantiserOf<Q>::Type;
-            const double kept = Stored::store(z, i, Stored::has_share(node.degree) ? node.share * up : 0.0, storing.seed);
-            const double left = (double)node.degree * (node.share - kept * back);
-            lost.value[0] += node.degree ? left + node.kept.leaves(node.degree, kept * back) : node.share;
+            const double external = Stored::store(
+                sent, i, Stored::has_contribution(node.degree) ? node.contribution * scale : 0.0, settings.seed);
+            const double unsent = (double)node.degree * (node.contribution - external * unscale);
+            lost.value[0] +=
+                node.degree ? unsent + node.external.lost_flow(node.degree, external * unscale) : node.contribution;
         });
-    lost.over_grid(grid);
-    return LowState{largest, lost.value[0], exponent};
+    lost.all_reduce(grid);
+    return InnerState{largest, lost.value[0], exponent};
 }
 
 // One of the norms of a full sweep.

@@ -8,153 +8,169 @@ namespace cpms {
 
 // Whether z tell what low sweeps found: these write nothing else, and x gets it some sweeps at a time. Not in a format
 // that has no range for what dangling nodes send; nor where the cache has all: there sweeps over more z take longer.
-template <class Low, class Q>
-constexpr bool z_tell = QuantiserOf<Q>::Type::of_dangling && !counts_totals<Low>;
+template <class Inner, class Q>
+constexpr bool is_deferred = QuantiserOf<Q>::Type::stores_dangling && !fixed_point_totals<Inner>;
 
 // What is iterated. Shares and fresh ones change places. Low sweeps add up what they find in c, unless z tell.
-struct Iterate {
-    double *shares, *fresh, *change;
-    float* c;
-    u32 has_c;
-    Sent sent;
+struct RefineState {
+    double *contributions, *next_contributions, *residual;
+    float* correction;
+    u32 has_correction;
+    SentHistory history;
 };
 
-template <class Q, bool Personal, bool Partial, class Full, class Low>
-CPMS_DEVICE void refine(Full& over_full, Low& over_low, const Nodes& nodes, const Plan& plan, Iterate x, const Grid& grid,
-                        double* report_to) {
-    __shared__ FullFactors by;
-    __shared__ Common common;
-    __shared__ Past past;
-    __shared__ Course course;
-    __shared__ Counted counted;
-    __shared__ Unsettled unsettled;
-    constexpr bool of_dangling = QuantiserOf<Q>::Type::of_dangling, settles = z_tell<Low, Q>;
-    const auto sum = [&] {
-        if constexpr (settles) return x.shares;
-        else return x.c;
+template <class Q, bool Personal, bool Core, class Residual, class Inner>
+CPMS_DEVICE void persistent_refine(Residual& residual_strategy, Inner& inner_strategy, const Nodes& nodes,
+                                   const RefineRequest& request, RefineState state, const Grid& grid,
+                                   double* report_to) {
+    __shared__ ResidualFactors by;
+    __shared__ UniformInflow common;
+    __shared__ AndersonHistory anderson;
+    __shared__ OuterState outer;
+    __shared__ FixedPointAllReduce allreduce;
+    __shared__ DeferredUpdate deferred;
+    constexpr bool stores_dangling = QuantiserOf<Q>::Type::stores_dangling, defers = is_deferred<Inner, Q>;
+    const auto target = [&] {
+        if constexpr (defers) return state.contributions;
+        else return state.correction;
     };
-    if constexpr (counts_totals<Low>) counted.begin(grid);
-    const auto expect_full = [&] { over_full.template expect<double>(); };
-    const auto expect_low = [&] { over_low.template expect<Q>(); };
-    if constexpr (one_way<Full, Low>) expect_full();
-    Report report(report_to);
+    if constexpr (fixed_point_totals<Inner>) allreduce.begin(grid);
+    const auto prefetch_residual = [&] { residual_strategy.template prefetch<double>(); };
+    const auto prefetch_inner = [&] { inner_strategy.template prefetch<Q>(); };
+    if constexpr (same_strategy<Residual, Inner>) prefetch_residual();
+    SweepLog report(report_to);
     if (threadIdx.x == 0) {
-        common = Common::of(nodes);
-        course.before = course.promised = infinity();
-        course.vectors = x.sent.vectors;
-        unsettled.first = 1;
+        common = UniformInflow::of(nodes);
+        outer.previous_l1 = outer.predicted_l1 = infinity();
+        outer.vectors = state.history.vectors;
+        deferred.first = 1;
     }
-    const auto expect_other = [&] {
-        if constexpr (!one_way<Full, Low>) expect_full();
+    const auto prefetch_other = [&] {
+        if constexpr (!same_strategy<Residual, Inner>) prefetch_residual();
     };
-    Totals<2, 0> whole;
+    GridReduce<2, 0> masses;
     bool again = false;
     do {
-        if (!settles || !again) {
-            whole = corrected<Partial>(nodes, x.shares, x.has_c ? x.c : nullptr);
-            whole.over_grid(grid, expect_other);
+        if (!defers || !again) {
+            masses =
+                apply_correction<Core>(nodes, state.contributions, state.has_correction ? state.correction : nullptr);
+            masses.all_reduce(grid, prefetch_other);
         }
-        if (threadIdx.x == 0) by = FullFactors::of(nodes, common, whole.value[0], whole.value[1]);
+        if (threadIdx.x == 0) by = ResidualFactors::of(nodes, common, masses.value[0], masses.value[1]);
         __syncthreads();
-        FullEnd<true, Personal, of_dangling, Full::counts_are_bytes> full{nodes, by, x.shares, x.fresh, x.change};
-        over_full.template sweep<double>((const u8*)x.shares, full);
-        Totals<6, 2> norms{{full.l1, full.squares, full.mass, full.other, full.linf, full.largest}};
-        norms.over_grid(grid, expect_low);
-        const double l1 = norms.value[0], size = norm_of(plan.norm, l1, norms.value[1], norms.value[4]);
-        report.sweep(l1, norms.value[1], norms.value[2], norms.value[3], norms.value[4]);
-        double* const older = x.shares;
-        x.shares = x.fresh;
-        x.fresh = older;
-        if (!plan.lows || !(size >= plan.tol) || !(size < infinity())) return;
-        if (report.count >= plan.most) return;
+        ResidualEpilogue<true, Personal, stores_dangling, Residual::byte_degrees> residual_epilogue{
+            nodes, by, state.contributions, state.next_contributions, state.residual};
+        residual_strategy.template sweep<double>((const u8*)state.contributions, residual_epilogue);
+        GridReduce<6, 2> norms{{residual_epilogue.l1, residual_epilogue.squares, residual_epilogue.mass,
+                                residual_epilogue.sum_or_dangling, residual_epilogue.linf, residual_epilogue.largest}};
+        norms.all_reduce(grid, prefetch_inner);
+        const double l1 = norms.value[0], norm = norm_of(request.norm, l1, norms.value[1], norms.value[4]);
+        report.record(l1, norms.value[1], norms.value[2], norms.value[3], norms.value[4]);
+        double* const swapped = state.contributions;
+        state.contributions = state.next_contributions;
+        state.next_contributions = swapped;
+        if (!request.max_inner_sweeps || !(norm >= request.tolerance) || !(norm < infinity())) return;
+        if (report.count >= request.max_sweeps) return;
 
-        LowState state = quantised<Q, Partial>(nodes, plan.storing, x.change, norms.value[5], settles ? nullptr : x.c,
-                                                 x.sent.z, grid);
-        past.note(0, state, norms.value[3]);
+        InnerState inner = quantise_residual<Q, Core>(nodes, request.settings, state.residual, norms.value[5],
+                                                      defers ? nullptr : state.correction, state.history.stored, grid);
+        anderson.record(0, inner, norms.value[3]);
         if (threadIdx.x == 0) {
-            course.l1 = l1;
-            course.until = low_until(plan, l1, size);
-            course.full = course.began = report.count;
+            outer.l1 = l1;
+            outer.tolerance = inner_tolerance(request, l1, norm);
+            outer.residual_sweep = outer.history_begin = report.count;
         }
         __syncthreads();
-        double now = l1;
+        double inner_l1 = l1;
         do {
-            const u64 seed = plan.storing.seed + report.count * 0xD1B54A32D192ED03ull;
-            const bool combines = course.vectors == kept_sweeps;
-            if (combines && report.count - course.began == depth) {
-                using Combining = Combination<typename StoredValues<Q>::Real>;
-                static_assert(sizeof(Combining) <= sizeof(RoomFor<32 * least_resident_warps>), "too much to combine");
-                Room& between = over_low.room;
-                Combining& room = *(Combining*)&between;
-                state = extrapolated<Q, Partial, !counts_totals<Low>>(nodes, plan.storing, x.sent, past, sum(), room,
-                                                                       seed, grid);
+            const u64 seed = request.settings.seed + report.count * 0xD1B54A32D192ED03ull;
+            const bool combines = outer.vectors == history_length;
+            if (combines && report.count - outer.history_begin == anderson_depth) {
+                using Scratch = AndersonWorkspace<typename HistoryValues<Q>::Real>;
+                static_assert(sizeof(Scratch) <= sizeof(WorkspaceFor<32 * min_persistent_warps>),
+                              "too much to combine");
+                Workspace& idle_workspace = inner_strategy.workspace;
+                Scratch& workspace = *(Scratch*)&idle_workspace;
+                inner = anderson_step<Q, Core, !fixed_point_totals<Inner>>(nodes, request.settings, state.history,
+                                                                           anderson, target(), workspace, seed, grid);
                 if (threadIdx.x == 0) {
-                    course.began = report.count;
-                    if (!past.pays) course.vectors = 2;
+                    outer.history_begin = report.count;
+                    if (!anderson.worthwhile) outer.vectors = 2;
                 }
                 __syncthreads();
             }
-            if (settles && !combines && report.count - course.began == depth) {
-                unsettled.weigh<Q>(depth);
-                settled<Q, Partial, false>(nodes, x.sent, unsettled, x.shares, nullptr);
-                grid.wait([] {});
-                if (threadIdx.x == 0) course.began = report.count;
+            if (defers && !combines && report.count - outer.history_begin == anderson_depth) {
+                deferred.prepare<Q>(anderson_depth);
+                apply_deferred<Q, Core, false>(nodes, state.history, deferred, state.contributions, nullptr);
+                grid.sync([] {});
+                if (threadIdx.x == 0) outer.history_begin = report.count;
                 __syncthreads();
             }
-            const u32 sweep = report.count - course.began, in_turn = !settles && course.vectors == 2 ? 1 : ~0u;
-            const int next = shared_scale(plan.storing.scaled, plan.storing.top, state.largest);
-            const LowFactors factors =
-                kept_by<Low, Q>(LowFactors::of<Q>(nodes, common, state.exponent, next, state.lost));
-            u8* const into = kept_by<Low, Q>(x.sent.at((sweep + 1) & in_turn));
-            LowEnd<Q, Personal, Partial, Low::counts_are_bytes, !settles> end(nodes, factors, x.c, into, seed);
-            over_low.template sweep<Q>(kept_by<Low, Q>(x.sent.at(sweep & in_turn)), end);
-            Totals<4, 1> totals{{end.l1, end.sum, end.lost, (double)end.largest * power_of_two(-next)}};
-            if constexpr (counts_totals<Low>) {
-                counted.over_grid(grid, totals, now, state.largest, expect_low);
+            const u32 place = report.count - outer.history_begin, place_mask = !defers && outer.vectors == 2 ? 1 : ~0u;
+            const int next_exponent = shared_exponent(request.settings.scaled, request.settings.top, inner.largest);
+            const InnerFactors factors = in_uniform_registers<Inner, Q>(
+                InnerFactors::of<Q>(nodes, common, inner.exponent, next_exponent, inner.lost));
+            u8* const next_sent = in_uniform_registers<Inner, Q>(state.history.at((place + 1) & place_mask));
+            InnerEpilogue<Q, Personal, Core, Inner::byte_degrees, !defers> end(nodes, factors, state.correction,
+                                                                               next_sent, seed);
+            inner_strategy.template sweep<Q>(in_uniform_registers<Inner, Q>(state.history.at(place & place_mask)), end);
+            GridReduce<4, 1> totals{{end.l1, end.sum, end.lost, (double)end.largest * power_of_two(-next_exponent)}};
+            if constexpr (fixed_point_totals<Inner>) {
+                allreduce.all_reduce(grid, totals, inner_l1, inner.largest, prefetch_inner);
             } else {
-                totals.over_grid(grid, expect_low);
+                totals.all_reduce(grid, prefetch_inner);
             }
-            now = totals.value[0];
-            state = LowState{totals.value[3], totals.value[2], next};
-            past.note(report.count - course.began + 1, state, totals.value[1]);
-            if (settles && threadIdx.x == 0) unsettled.exponent[report.count - course.began + 1] = next;
-            report.sweep(now, low_sweep, 0.0, totals.value[1], 0.0);
-        } while (now > course.until && report.count < plan.most && report.count - course.full < plan.lows);
-        if constexpr (settles) {
-            unsettled.weigh<Q>(report.count - course.began);
-            whole = settled<Q, Partial, true>(nodes, x.sent, unsettled, x.shares, nullptr);
-            whole.over_grid(grid, expect_other);
+            inner_l1 = totals.value[0];
+            inner = InnerState{totals.value[3], totals.value[2], next_exponent};
+            anderson.record(report.count - outer.history_begin + 1, inner, totals.value[1]);
+            if (defers && threadIdx.x == 0) deferred.exponent[report.count - outer.history_begin + 1] = next_exponent;
+            report.record(inner_l1, inner_sweep_mark, 0.0, totals.value[1], 0.0);
+        } while (inner_l1 > outer.tolerance && report.count < request.max_sweeps &&
+                 report.count - outer.residual_sweep < request.max_inner_sweeps);
+        if constexpr (defers) {
+            deferred.prepare<Q>(report.count - outer.history_begin);
+            masses = apply_deferred<Q, Core, true>(nodes, state.history, deferred, state.contributions, nullptr);
+            masses.all_reduce(grid, prefetch_other);
         } else {
-            x.has_c = 1;
+            state.has_correction = 1;
         }
-        again = course.goes_on(plan, report.count);
+        again = outer.continues(request, report.count);
         __syncthreads();
-        if (threadIdx.x == 0) course.end(plan, now);
+        if (threadIdx.x == 0) outer.close(request, inner_l1);
     } while (again);
 }
 
 }  // namespace cpms
 
-#define CPMS_ITERATE_PARAMETERS                                                                    \
-    const unsigned *degree, const double *sink, const double *teleport, unsigned sink_step,        \
-        unsigned teleport_step, unsigned count, double damping, const unsigned *kept,              \
-        const unsigned char *degree_byte, const unsigned char *kept_byte, double gain, double tol, \
-        double trust, double reach, double noise, unsigned norm, unsigned most,                    \
-        unsigned lows, unsigned scaled, int top, unsigned long long seed, double *shares,          \
-        double *fresh, double *change, float *c, unsigned has_c, unsigned char *z,                 \
-        unsigned long long z_bytes, unsigned z_vectors, double *partials, unsigned *came, double *report
-#define CPMS_ITERATE(FULL, LOW, ...)                                                               \
-    cpms::refine<__VA_ARGS__>(                                                                     \
-        FULL, LOW,                                                                                 \
-        cpms::Nodes{degree, sink, teleport, sink_step, teleport_step, count, damping, kept, degree_byte, kept_byte}, \
-        cpms::Plan{gain, tol, trust, reach, noise, norm, most, lows, cpms::Storing{scaled, top, seed}}, \
-        cpms::Iterate{shares, fresh, change, c, has_c, cpms::Sent{z, z_bytes, z_vectors}}, grid, report); \
+#define CPMS_REFINE_PARAMETERS                                                                                 \
+    const unsigned *degree, const double *sink, const double *teleport, unsigned sink_stride,                  \
+        unsigned teleport_stride, unsigned count, double damping, const unsigned *internal_degree,             \
+        const unsigned char *degree_bytes, const unsigned char *internal_degree_bytes, double inner_reduction, \
+        double tolerance, double noise_tolerance, double inner_reach, double inner_noise, unsigned norm,       \
+        unsigned max_sweeps, unsigned max_inner_sweeps, unsigned scaled, int top, unsigned long long seed,     \
+        double *contributions, double *next_contributions, double *residual, float *correction,                \
+        unsigned has_correction, unsigned char *sent, unsigned long long sent_bytes, unsigned sent_vectors,    \
+        double *partials, unsigned *arrived, double *report
+#define CPMS_RUN_REFINE(RESIDUAL, INNER, ...)                                                                        \
+    cpms::persistent_refine<__VA_ARGS__>(                                                                            \
+        RESIDUAL, INNER,                                                                                             \
+        cpms::Nodes{degree, sink, teleport, sink_stride, teleport_stride, count, damping, internal_degree,           \
+                    degree_bytes, internal_degree_bytes},                                                            \
+        cpms::RefineRequest{inner_reduction, tolerance, noise_tolerance, inner_reach, inner_noise, norm, max_sweeps, \
+                            max_inner_sweeps, cpms::QuantiserSettings{scaled, top, seed}},                           \
+        cpms::RefineState{contributions, next_contributions, residual, correction, has_correction,                   \
+                          cpms::SentHistory{sent, sent_bytes, sent_vectors}},                                        \
+        grid, report);                                                                                               \
     grid.end();
 
-#define CPMS_REFINE(...) CPMS_OVER_SOURCES(CPMS_ITERATE_PARAMETERS, CPMS_ITERATE, __VA_ARGS__)
-#define CPMS_REFINE_CACHED(...) CPMS_OVER_CACHED(CPMS_ITERATE_PARAMETERS, CPMS_ITERATE, __VA_ARGS__)
-#define CPMS_REFINE_OVER_CODES(...) CPMS_OVER_CODES(CPMS_ITERATE_PARAMETERS, CPMS_ITERATE, __VA_ARGS__)
-#define CPMS_REFINE_HOT(...) CPMS_OVER_HOT(CPMS_ITERATE_PARAMETERS, CPMS_ITERATE, __VA_ARGS__)
-#define CPMS_REFINE_IN_BINS(...) CPMS_LOW_IN_BINS(CPMS_ITERATE_PARAMETERS, CPMS_ITERATE, __VA_ARGS__)
-#define CPMS_REFINE_LOW_DEALT(...) CPMS_LOW_DEALT(CPMS_ITERATE_PARAMETERS, CPMS_ITERATE, __VA_ARGS__)
-#define CPMS_REFINE_DEALT(...) CPMS_ALL_DEALT(CPMS_ITERATE_PARAMETERS, CPMS_ITERATE, __VA_ARGS__)
+#define CPMS_PERSISTENT_REFINE(...) CPMS_DIRECT_GATHER(CPMS_REFINE_PARAMETERS, CPMS_RUN_REFINE, __VA_ARGS__)
+#define CPMS_PERSISTENT_REFINE_IN_CACHE(...) CPMS_IN_CACHE_GATHER(CPMS_REFINE_PARAMETERS, CPMS_RUN_REFINE, __VA_ARGS__)
+#define CPMS_PERSISTENT_REFINE_COMPRESSED(...) \
+    CPMS_COMPRESSED_GATHER(CPMS_REFINE_PARAMETERS, CPMS_RUN_REFINE, __VA_ARGS__)
+#define CPMS_PERSISTENT_REFINE_HUB_CACHE(...) \
+    CPMS_HUB_CACHE_GATHER(CPMS_REFINE_PARAMETERS, CPMS_RUN_REFINE, __VA_ARGS__)
+#define CPMS_PERSISTENT_REFINE_TILED_GATHER(...) \
+    CPMS_INNER_TILED_GATHER(CPMS_REFINE_PARAMETERS, CPMS_RUN_REFINE, __VA_ARGS__)
+#define CPMS_PERSISTENT_REFINE_INNER_BLOCKED(...) \
+    CPMS_INNER_BLOCKED(CPMS_REFINE_PARAMETERS, CPMS_RUN_REFINE, __VA_ARGS__)
+#define CPMS_PERSISTENT_REFINE_BLOCKED(...) CPMS_ALL_BLOCKED(CPMS_REFINE_PARAMETERS, CPMS_RUN_REFINE, __VA_ARGS__)

@@ -5,154 +5,165 @@
 namespace cpms {
 
 // What is the same for all rows of a low sweep.
-struct LowFactors {
-    double factor, lost_damped, common, up, back;
-    float down;  // 1 / up
+struct InnerFactors {
+    double factor, damped_lost, common, scale, unscale;
+    float inverse_scale;  // 1 / up
 
     template <class Q>
-    static CPMS_DEVICE LowFactors of(const Nodes& nodes, const Common& all, int read, int written, double mass_lost) {
-        const double lost_damped = nodes.damping * mass_lost, unit = Raw<Q>::unit();
-        return LowFactors{nodes.damping * power_of_two(-read) * unit, lost_damped, lost_damped * all.sink,
-                          power_of_two(written), power_of_two(-written) * unit, (float)power_of_two(-written)};
+    static CPMS_DEVICE InnerFactors of(const Nodes& nodes, const UniformInflow& all, int read, int written,
+                                       double mass_lost) {
+        const double damped_lost = nodes.damping * mass_lost, unit = WideningLoad<Q>::unit();
+        return InnerFactors{nodes.damping * power_of_two(-read) * unit,
+                            damped_lost,
+                            damped_lost * all.sink,
+                            power_of_two(written),
+                            power_of_two(-written) * unit,
+                            (float)power_of_two(-written)};
     }
 };
 
 // Where low sweeps add up r themselves, one each: else z tell what they found.
-template <bool AddsUp>
-struct Correction {
-    float c;
-    CPMS_DEVICE Correction() {}
-    CPMS_DEVICE Correction(const float* all, u32 row) : c(all[row]) {}
-    static CPMS_DEVICE void expect(const float* all, u32 row) { fetch_ahead(all + row); }
-    CPMS_DEVICE void add(float* all, u32 row, float more) const { all[row] = c + more; }
+template <bool Accumulates>
+struct CorrectionSum {
+    float correction;
+    CPMS_DEVICE CorrectionSum() {}
+    CPMS_DEVICE CorrectionSum(const float* all, u32 row) : correction(all[row]) {}
+    static CPMS_DEVICE void prefetch(const float* all, u32 row) { prefetch_l2(all + row); }
+    CPMS_DEVICE void add(float* all, u32 row, float more) const { all[row] = correction + more; }
 };
 template <>
-struct Correction<false> {
-    CPMS_DEVICE Correction() {}
-    CPMS_DEVICE Correction(const float*, u32) {}
-    static CPMS_DEVICE void expect(const float*, u32) {}
+struct CorrectionSum<false> {
+    CPMS_DEVICE CorrectionSum() {}
+    CPMS_DEVICE CorrectionSum(const float*, u32) {}
+    static CPMS_DEVICE void prefetch(const float*, u32) {}
     CPMS_DEVICE void add(float*, u32, float) const {}
 };
 
 // Low sweep: r = damping (2^-e sum + lost w); c += r, where sweeps add up; z = Q(r / degree). Raw values times `back` are
 // real.
-template <class Q, bool Personal, bool Partial = false, bool Bytes = false, bool AddsUp = true>
-struct LowEnd {
-    static constexpr u32 expected_rows = Personal ? 4 : Bytes && !AddsUp ? 32 : 8;  // whose data a sector of the cache holds
-    struct Loaded {
-        Count<Bytes> degree;
-        Correction<AddsUp> c;
-        OwnSink<Personal> sink;
-        KeptCount<Partial, Bytes> kept;
+template <class Q, bool Personal, bool Core = false, bool ByteDegrees = false, bool Accumulates = true>
+struct InnerEpilogue {
+    static constexpr u32 prefetch_rows = Personal                      ? 4
+                                         : ByteDegrees && !Accumulates ? 32
+                                                                       : 8;  // whose data a sector of the cache holds
+    struct Operands {
+        Degree<ByteDegrees> degree;
+        CorrectionSum<Accumulates> correction;
+        NodeSink<Personal> sink;
+        InternalDegree<Core, ByteDegrees> internal_degree;
     };
     const Nodes& nodes;
-    const LowFactors& by;
-    float* c;
+    const InnerFactors& by;
+    float* correction;
     u8* out;
     u64 seed;
     double l1 = 0.0, sum = 0.0, lost = 0.0;
     float largest = 0.0f;  // of r / degree * up
 
-    CPMS_DEVICE LowEnd(const Nodes& all, const LowFactors& factors, float* correction, u8* z, u64 noise)
-        : nodes(all), by(factors), c(correction), out(z), seed(noise) {}
+    CPMS_DEVICE InnerEpilogue(const Nodes& all, const InnerFactors& factors, float* correction, u8* sent,
+                              u64 rounding_seed)
+        : nodes(all), by(factors), correction(correction), out(sent), seed(rounding_seed) {}
 
-    CPMS_DEVICE Loaded load(u32 row) const {
-        return Loaded{Count<Bytes>(nodes.degree, nodes.degree_byte, row), Correction<AddsUp>(c, row),
-                      OwnSink<Personal>(nodes, row), KeptCount<Partial, Bytes>(nodes, row)};
+    CPMS_DEVICE Operands load(u32 row) const {
+        return Operands{Degree<ByteDegrees>(nodes.degree, nodes.degree_bytes, row),
+                        CorrectionSum<Accumulates>(correction, row), NodeSink<Personal>(nodes, row),
+                        InternalDegree<Core, ByteDegrees>(nodes, row)};
     }
-    CPMS_DEVICE void expect(u32 row) const {
-        Count<Bytes>::expect(nodes.degree, nodes.degree_byte, row);
-        Correction<AddsUp>::expect(c, row);
-        OwnSink<Personal>::expect(nodes, row);
-        KeptCount<Partial, Bytes>::expect(nodes, row);
+    CPMS_DEVICE void prefetch(u32 row) const {
+        Degree<ByteDegrees>::prefetch(nodes.degree, nodes.degree_bytes, row);
+        CorrectionSum<Accumulates>::prefetch(correction, row);
+        NodeSink<Personal>::prefetch(nodes, row);
+        InternalDegree<Core, ByteDegrees>::prefetch(nodes, row);
     }
-    CPMS_DEVICE void finish(u32 row, double total, const Loaded& with) {
-        const u32 degree = with.degree.whole(nodes.degree, row);
-        const double r = fma(total, by.factor, with.sink.of(by.lost_damped, by.common));
-        double z;
-        if constexpr (Stored::scaled_in_float32) {
-            const float scaled = rounded(r * by.up);
-            const float share = Stored::has_share(degree) ? scaled * about_one_over(degree ? degree : 1) : 0.0f;
-            with.c.add(c, row, scaled * by.down);
-            z = stored(row, share);
+    CPMS_DEVICE void finish(u32 row, double total, const Operands& with) {
+        const u32 degree = with.degree.value(nodes.degree, row);
+        const double r = fma(total, by.factor, with.sink.of(by.damped_lost, by.common));
+        double sent;
+        if constexpr (Quantise::scaled_in_float32) {
+            const float scaled = to_float(r * by.scale);
+            const float contribution =
+                Quantise::has_contribution(degree) ? scaled * about_one_over(degree ? degree : 1) : 0.0f;
+            with.correction.add(correction, row, scaled * by.inverse_scale);
+            sent = store_sent(row, contribution);
         } else {
             const float inverse = about_one_over(degree ? degree : 1);
-            const double share = Stored::has_share(degree) ? r * (double)inverse * by.up : 0.0;
-            with.c.add(c, row, (float)r);
-            z = stored(row, share);
+            const double contribution = Quantise::has_contribution(degree) ? r * (double)inverse * by.scale : 0.0;
+            with.correction.add(correction, row, (float)r);
+            sent = store_sent(row, contribution);
         }
         l1 += fabs(r);
         sum += r;
-        lost += fma(-exactly(with.kept.of(degree, nodes, row)), z, r);
+        lost += fma(-exactly(with.internal_degree.of(degree, nodes, row)), sent, r);
     }
 
   private:
-    using Stored = typename QuantiserOf<Q>::Type;
+    using Quantise = typename QuantiserOf<Q>::Type;
 
     template <class Real>
-    CPMS_DEVICE double stored(u32 row, Real share) {
-        largest = fmaxf(largest, fabsf((float)share));
-        return Stored::store(out, row, share, seed) * by.back;
+    CPMS_DEVICE double store_sent(u32 row, Real contribution) {
+        largest = fmaxf(largest, fabsf((float)contribution));
+        return Quantise::store(out, row, contribution, seed) * by.unscale;
     }
 };
 
 // What is the same for all rows of a full sweep.
-struct FullFactors {
+struct ResidualFactors {
     double to_mass_one, factor, dangling_damped, rest, common;
 
-    static CPMS_DEVICE FullFactors of(const Nodes& nodes, const Common& all, double mass, double dangling) {
+    static CPMS_DEVICE ResidualFactors of(const Nodes& nodes, const UniformInflow& all, double mass, double dangling) {
         const double to_mass_one = 1.0 / mass, rest = 1.0 - nodes.damping;
         const double dangling_damped = nodes.damping * dangling * to_mass_one;
         const double common = dangling_damped * all.sink + rest * all.teleport;
-        return FullFactors{to_mass_one, nodes.damping * to_mass_one, dangling_damped, rest, common};
+        return ResidualFactors{to_mass_one, nodes.damping * to_mass_one, dangling_damped, rest, common};
     }
 };
 
 // Full sweep: y = G(x); r = y - x; shares are x / degree, or x itself on dangling nodes. Where a kernel keeps much else,
 // `by` is best in shared memory: a walk over float64 has few registers left.
-template <bool Refines, bool Personal, bool OfDangling = false, bool Bytes = false>
-struct FullEnd {
-    static constexpr u32 expected_rows = 4;
-    struct Loaded {
-        Count<Bytes> degree;
-        double share;
-        OwnSink<Personal> sink;
-        OwnTeleport<Personal> teleport;
+template <bool Refines, bool Personal, bool WithDangling = false, bool ByteDegrees = false>
+struct ResidualEpilogue {
+    static constexpr u32 prefetch_rows = 4;
+    struct Operands {
+        Degree<ByteDegrees> degree;
+        double contribution;
+        NodeSink<Personal> sink;
+        NodeTeleport<Personal> teleport;
     };
     const Nodes& nodes;
-    const FullFactors& by;
-    const double* shares;
-    double* fresh;
-    double* change;  // r / degree, where Refines
-    double l1 = 0.0, squares = 0.0, mass = 0.0, other = 0.0, linf = 0.0, largest = 0.0;  // other, largest: see finish
+    const ResidualFactors& by;
+    const double* contributions;
+    double* next_contributions;
+    double* residual;  // r / degree, where Refines
+    double l1 = 0.0, squares = 0.0, mass = 0.0, sum_or_dangling = 0.0, linf = 0.0,
+           largest = 0.0;  // other, largest: see finish
 
-    CPMS_DEVICE Loaded load(u32 row) const {
-        return Loaded{Count<Bytes>(nodes.degree, nodes.degree_byte, row), shares[row], OwnSink<Personal>(nodes, row),
-                      OwnTeleport<Personal>(nodes, row)};
+    CPMS_DEVICE Operands load(u32 row) const {
+        return Operands{Degree<ByteDegrees>(nodes.degree, nodes.degree_bytes, row), contributions[row],
+                        NodeSink<Personal>(nodes, row), NodeTeleport<Personal>(nodes, row)};
     }
-    CPMS_DEVICE void expect(u32 row) const {
-        Count<Bytes>::expect(nodes.degree, nodes.degree_byte, row);
-        fetch_ahead(shares + row);
-        OwnSink<Personal>::expect(nodes, row);
-        OwnTeleport<Personal>::expect(nodes, row);
+    CPMS_DEVICE void prefetch(u32 row) const {
+        Degree<ByteDegrees>::prefetch(nodes.degree, nodes.degree_bytes, row);
+        prefetch_l2(contributions + row);
+        NodeSink<Personal>::prefetch(nodes, row);
+        NodeTeleport<Personal>::prefetch(nodes, row);
     }
-    CPMS_DEVICE void finish(u32 row, double total, const Loaded& with) {
-        const double plus = with.teleport.plus(by.rest, with.sink.of(by.dangling_damped, by.common));
-        const double y = total * by.factor + plus;
-        const u32 degree = with.degree.whole(nodes.degree, row);
+    CPMS_DEVICE void finish(u32 row, double total, const Operands& with) {
+        const double inflow = with.teleport.inflow(by.rest, with.sink.of(by.dangling_damped, by.common));
+        const double y = total * by.factor + inflow;
+        const u32 degree = with.degree.value(nodes.degree, row);
         const double out = degree ? (double)degree : 1.0, inverse = nodes.inverse(degree);
-        const double r = y - with.share * out * by.to_mass_one;
-        fresh[row] = y * inverse;
+        const double r = y - with.contribution * out * by.to_mass_one;
+        next_contributions[row] = y * inverse;
         l1 += fabs(r);
         squares += r * r;
         mass += y;
         linf = Larger{}(linf, fabs(r));
         if constexpr (Refines) {
-            change[row] = r * inverse;
-            other += r;
-            largest = Larger{}(largest, OfDangling || degree ? fabs(r * inverse) : 0.0);
+            residual[row] = r * inverse;
+            sum_or_dangling += r;
+            largest = Larger{}(largest, WithDangling || degree ? fabs(r * inverse) : 0.0);
         } else {
-            other += degree ? 0.0 : y;  // the next sweep's dangling mass
+            sum_or_dangling += degree ? 0.0 : y;  // the next sweep's dangling mass
         }
     }
 };

@@ -5,40 +5,40 @@
 namespace cpms {
 
 // In place of a sum of squares: it was a low sweep, or one that found r of an x with few digits.
-constexpr double low_sweep = -1.0, rough_sweep = -2.0;
+constexpr double inner_sweep_mark = -1.0, rounded_start_mark = -2.0;
 
 // What a launch writes for the host: how many sweeps and when it began, in ns; then of each sweep ||r||_1,
 // sum of squares, mass, sum of r, largest |r|, and when it ended.
-struct Report {
-    double* to;
+struct SweepLog {
+    double* out;
     bool writes;
     u32 count = 0;
 
-    CPMS_DEVICE explicit Report(double* room) : to(room), writes(blockIdx.x == 0 && threadIdx.x == 0) {
-        if (writes) to[1] = nanoseconds();
+    CPMS_DEVICE explicit SweepLog(double* buffer) : out(buffer), writes(blockIdx.x == 0 && threadIdx.x == 0) {
+        if (writes) out[1] = nanoseconds();
     }
-    CPMS_DEVICE void sweep(double l1, double squares, double mass, double sum, double linf) {
+    CPMS_DEVICE void record(double l1, double squares, double mass, double sum, double linf) {
         if (writes) {
             const double row[6] = {l1, squares, mass, sum, linf, nanoseconds()};
-            for (int q = 0; q < 6; ++q) to[2 + 6 * count + q] = row[q];
-            to[0] = (double)(count + 1);
+            for (int q = 0; q < 6; ++q) out[2 + 6 * count + q] = row[q];
+            out[0] = (double)(count + 1);
         }
         ++count;
     }
 };
 
 // Where the launch that wrote a report left its shares: each of its sweeps that is full moved them to the other array.
-CPMS_DEVICE const double* left_in(const double* begun, const double* other, const double* report) {
-    __shared__ u32 moves;
-    if (threadIdx.x == 0) moves = 0;
+CPMS_DEVICE const double* final_contributions(const double* first, const double* other, const double* report) {
+    __shared__ u32 swaps;
+    if (threadIdx.x == 0) swaps = 0;
     __syncthreads();
     const u32 sweeps = (u32)report[0];
     for (u32 k = threadIdx.x; k < sweeps; k += blockDim.x) {
         const double squares = report[2 + 6 * k + 1];
-        if (squares != low_sweep && squares != rough_sweep) atomicAdd(&moves, 1u);
+        if (squares != inner_sweep_mark && squares != rounded_start_mark) atomicAdd(&swaps, 1u);
     }
     __syncthreads();
-    return moves % 2 ? other : begun;
+    return swaps % 2 ? other : first;
 }
 
 }  // namespace cpms

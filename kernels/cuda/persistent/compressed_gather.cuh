@@ -5,40 +5,41 @@
 
 namespace cpms {
 
-struct CodedEdges : Edges {
-    Coded coded;            // sources, in place of those of Edges
-    const Pair* following;  // the step that a warp walks behind each, and its head
+struct CompressedEdges : Edges {
+    CompressedIndices indices;  // sources, in place of those of Edges
+    const Pair* next_tiles;     // the step that a warp walks behind each, and its head
 };
 
 // A lane's codes of a step. What codes count from is known a step before, so that nothing waits for it.
-struct NamedByCodes {
-    Codes codes;
-    Pair following;
+struct CompressedIndexLoader {
+    TileIndices tile_indices;
+    Pair next_tiles;
 
-    CPMS_DEVICE void begin(const CodedEdges& edges, u32 step) {
-        codes.head = edges.coded.heads[step];
-        read(edges, step);
+    CPMS_DEVICE void begin(const CompressedEdges& edges, u32 tile) {
+        tile_indices.base_word = edges.indices.bases[tile];
+        read(edges, tile);
     }
-    CPMS_DEVICE u32 second(const CodedEdges&, u32) const { return following.word[0]; }
-    CPMS_DEVICE u32 third(const CodedEdges&, u32, u32, u32) const { return following.word[0]; }
-    CPMS_DEVICE void load(const CodedEdges& edges, u32 step) {
-        codes.head = following.word[1];
-        read(edges, step);
+    CPMS_DEVICE u32 second_tile(const CompressedEdges&, u32) const { return next_tiles.word[0]; }
+    CPMS_DEVICE u32 third_tile(const CompressedEdges&, u32, u32, u32) const { return next_tiles.word[0]; }
+    CPMS_DEVICE void load(const CompressedEdges& edges, u32 tile) {
+        tile_indices.base_word = next_tiles.word[1];
+        read(edges, tile);
     }
     template <class F, class Word>
-    CPMS_DEVICE void gather(const CodedEdges& edges, const u8* values, Word (&word)[slots_each]) const {
-        const Word* const from = kept_apart((const Word*)values + codes.base());
-        codes.each(edges.coded.nowhere, [&](int k, u32 code) { word[k] = from[code]; });
+    CPMS_DEVICE void gather(const CompressedEdges& edges, const u8* values, Word (&word)[lane_entries]) const {
+        const Word* const from = opaque_base((const Word*)values + tile_indices.base());
+        tile_indices.for_each(edges.indices.padding_index, [&](int k, u32 offset) { word[k] = from[offset]; });
     }
 
   private:
-    CPMS_DEVICE void read(const CodedEdges& edges, u32 step) {
-        codes.load(edges.coded, step);
-        following = load_word(edges.following + step, ReadOnly{});
+    CPMS_DEVICE void read(const CompressedEdges& edges, u32 tile) {
+        tile_indices.load(edges.indices, tile);
+        next_tiles = load_word(edges.next_tiles + tile, ReadOnly{});
     }
 };
 
 }  // namespace cpms
 
-#define CPMS_CODED_EDGES_PARAMETERS CPMS_EDGES_PARAMETERS, CPMS_CODED_PARAMETERS, const unsigned* following
-#define CPMS_CODED_EDGES cpms::CodedEdges{CPMS_EDGES, CPMS_CODED, (const cpms::Pair*)following}
+#define CPMS_COMPRESSED_EDGES_PARAMETERS CPMS_EDGES_PARAMETERS, CPMS_COMPRESSED_PARAMETERS, const unsigned* next_tiles
+#define CPMS_COMPRESSED_EDGES \
+    cpms::CompressedEdges { CPMS_EDGES, CPMS_COMPRESSED, (const cpms::Pair*)next_tiles }

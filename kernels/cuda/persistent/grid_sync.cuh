@@ -5,10 +5,10 @@
 
 namespace cpms {
 
-constexpr int resident_threads = 512;  // at most
-constexpr int resident_warps = resident_threads / 32, least_resident_warps = 12;
-constexpr int most_totals = 6, most_partials = 45;  // of `Totals`; of anything that is added up over the grid
-constexpr u32 line_words = 32;  // of a cache line
+constexpr int persistent_threads = 512;  // at most
+constexpr int persistent_warps = persistent_threads / 32, min_persistent_warps = 12;
+constexpr int max_reduced = 6, max_partials = 45;  // of `Totals`; of anything that is added up over the grid
+constexpr u32 line_words = 32;                     // of a cache line
 
 #if defined(__CUDA_ARCH__)
 // Fences of one direction cost less: one waits for memory, the other makes the first-level cache forget.
@@ -19,10 +19,10 @@ CPMS_DEVICE void acquire_memory() { asm volatile("fence.acquire.gpu;" ::: "memor
 CPMS_DEVICE void release_memory() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
 CPMS_DEVICE void acquire_memory() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
 #endif
-CPMS_DEVICE void count(u32* at, u32 number) {
+CPMS_DEVICE void add_relaxed(u32* at, u32 number) {
     asm volatile("red.relaxed.gpu.global.add.u32 [%0], %1;" ::"l"(at), "r"(number) : "memory");
 }
-CPMS_DEVICE u32 glimpsed(const u32* word) {
+CPMS_DEVICE u32 load_relaxed(const u32* word) {
     u32 found;
     asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(found) : "l"(word) : "memory");
     return found;
@@ -30,8 +30,8 @@ CPMS_DEVICE u32 glimpsed(const u32* word) {
 #else
 CPMS_DEVICE void release_memory() {}
 CPMS_DEVICE void acquire_memory() {}
-CPMS_DEVICE void count(u32* at, u32 number) { *at += number; }
-CPMS_DEVICE u32 glimpsed(const u32* word) {
+CPMS_DEVICE void add_relaxed(u32* at, u32 number) { *at += number; }
+CPMS_DEVICE u32 load_relaxed(const u32* word) {
     host::pass();
     return *word;
 }
@@ -42,21 +42,21 @@ CPMS_DEVICE u32 glimpsed(const u32* word) {
 // another still reads.
 struct Grid {
     double* partials;  // twice most_partials a block
-    u32* came;         // how many have come, and how many had when the last launch ended
+    u32* arrived;      // how many have come, and how many had when the last launch ended
 
-    CPMS_DEVICE Grid(double* room, u32* counts) : partials(room), came(counts) {
-        if (threadIdx.x == 0) waits() = Waits{came[1], 0};
+    CPMS_DEVICE Grid(double* workspace, u32* counters) : partials(workspace), arrived(counters) {
+        if (threadIdx.x == 0) state() = BarrierState{arrived[1], 0};
     }
 
     // What any thread of the grid wrote before is seen by all after. What goes on `meanwhile` must not need that.
-    template <class Meanwhile>
-    CPMS_DEVICE void wait(Meanwhile meanwhile) const {
+    template <class Overlapped>
+    CPMS_DEVICE void sync(Overlapped overlapped) const {
         __syncthreads();
-        if (threadIdx.x == 0) come();
-        meanwhile();
+        if (threadIdx.x == 0) arrive();
+        overlapped();
         if (threadIdx.x == 0) {
-            const u32 all = goes_on();
-            while (!came_by(all)) {
+            const u32 all = advance();
+            while (!all_arrived(all)) {
             }
             acquire_memory();
         }
@@ -64,42 +64,42 @@ struct Grid {
     }
     // Its parts, for who waits for more: one thread comes once all of its block wrote; one goes on, and acquires memory once
     // as many have come as that says.
-    CPMS_DEVICE void come() const {
+    CPMS_DEVICE void arrive() const {
         release_memory();
-        count(came, 1);
+        add_relaxed(arrived, 1);
     }
-    CPMS_DEVICE u32 goes_on() const {
-        const u32 all = waits().came + gridDim.x;
-        waits() = Waits{all, waits().half ^ 1};
+    CPMS_DEVICE u32 advance() const {
+        const u32 all = state().arrived + gridDim.x;
+        state() = BarrierState{all, state().half ^ 1};
         return all;
     }
-    CPMS_DEVICE bool came_by(u32 all) const { return (int)(glimpsed(came) - all) >= 0; }
-    CPMS_DEVICE u32 which() const { return waits().half; }
+    CPMS_DEVICE bool all_arrived(u32 all) const { return (int)(load_relaxed(arrived) - all) >= 0; }
+    CPMS_DEVICE u32 parity() const { return state().half; }
     // Words that blocks add to as they come, of a half: see Counted. A cache line lies between those that all wait for.
-    CPMS_DEVICE u64* words(u32 half) const { return (u64*)(came + line_words * (half + 1)); }
+    CPMS_DEVICE u64* words(u32 half) const { return (u64*)(arrived + line_words * (half + 1)); }
     // Between a __syncthreads and the next wait.
-    CPMS_DEVICE double* half() const { return partials + waits().half * most_partials * gridDim.x; }
+    CPMS_DEVICE double* half() const { return partials + state().half * max_partials * gridDim.x; }
     // At the end of a kernel: all blocks have come to a wait, if any did, and so know where they began.
     CPMS_DEVICE void end() const {
-        if (blockIdx.x == 0 && threadIdx.x == 0) came[1] = waits().came;
+        if (blockIdx.x == 0 && threadIdx.x == 0) arrived[1] = state().arrived;
     }
 
     // Where warps of a block leave what they have of totals, and parts of what all blocks have; one for all that are added up.
-    struct TotalsRoom {
-        double of_warps[most_totals][resident_warps], parts[most_totals][4];
+    struct ReduceWorkspace {
+        double warp_partials[max_reduced][persistent_warps], parts[max_reduced][4];
     };
-    static CPMS_DEVICE TotalsRoom& totals_room() {
-        __shared__ TotalsRoom room;
-        return room;
+    static CPMS_DEVICE ReduceWorkspace& reduce_workspace() {
+        __shared__ ReduceWorkspace workspace;
+        return workspace;
     }
 
   private:
-    struct Waits {
-        u32 came, half;  // how many have come to the last wait
+    struct BarrierState {
+        u32 arrived, half;  // how many have come to the last wait
     };
     // Not registers of each thread, which kernels of many sweeps lack.
-    static CPMS_DEVICE Waits& waits() {
-        __shared__ Waits of_block;
+    static CPMS_DEVICE BarrierState& state() {
+        __shared__ BarrierState of_block;
         return of_block;
     }
 };
@@ -117,37 +117,37 @@ CPMS_DEVICE double nanoseconds() {
 
 // K numbers over the grid: sums, but for the last L, which are largest values. The order is fixed.
 template <int K, int L>
-struct Totals {
+struct GridReduce {
     double value[K];
 
-    static CPMS_DEVICE double join(u32 q, double a, double b) { return q < (u32)(K - L) ? a + b : Larger{}(a, b); }
-    static CPMS_DEVICE double joined(u32 q, double number) {
-        return q < (u32)(K - L) ? over_warp(number, Add{}) : over_warp(number, Larger{});
+    static CPMS_DEVICE double combine(u32 q, double a, double b) { return q < (u32)(K - L) ? a + b : Larger{}(a, b); }
+    static CPMS_DEVICE double warp_reduced(u32 q, double number) {
+        return q < (u32)(K - L) ? warp_reduce(number, Add{}) : warp_reduce(number, Larger{});
     }
 
     // Every thread of the grid brings its own, waits for all, and gets the totals.
-    CPMS_DEVICE void over_grid(const Grid& grid) {
-        over_grid(grid, [] {});
+    CPMS_DEVICE void all_reduce(const Grid& grid) {
+        all_reduce(grid, [] {});
     }
-    template <class Meanwhile>
-    CPMS_DEVICE void over_grid(const Grid& grid, Meanwhile meanwhile) {
-        static_assert(K <= most_totals, "too many totals");
-        auto& room = Grid::totals_room();
+    template <class Overlapped>
+    CPMS_DEVICE void all_reduce(const Grid& grid, Overlapped overlapped) {
+        static_assert(K <= max_reduced, "too many totals");
+        auto& workspace = Grid::reduce_workspace();
         const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
 #pragma unroll
         for (u32 q = 0; q < K; ++q) {
-            const double mine = joined(q, value[q]);
-            if (lane == 0) room.of_warps[q][warp] = mine;
+            const double mine = warp_reduced(q, value[q]);
+            if (lane == 0) workspace.warp_partials[q][warp] = mine;
         }
         __syncthreads();
         double* const partials = grid.half();
         if (warp < K) {
-            const double mine = joined(warp, lane < blockDim.x / 32 ? room.of_warps[warp][lane] : 0.0);
+            const double mine = warp_reduced(warp, lane < blockDim.x / 32 ? workspace.warp_partials[warp][lane] : 0.0);
             if (lane == 0) partials[warp * gridDim.x + blockIdx.x] = mine;
         }
-        grid.wait(meanwhile);
+        grid.sync(overlapped);
         // Several warps a total, several loads on their way: a grid has hundreds of blocks.
-        constexpr u32 parts = least_resident_warps / K < 4 ? least_resident_warps / K : 4, together = 4;
+        constexpr u32 parts = min_persistent_warps / K < 4 ? min_persistent_warps / K : 4, together = 4;
         const u32 q = warp / parts, part = warp % parts;
         if (q < K) {
             double mine = 0.0;
@@ -159,17 +159,17 @@ struct Totals {
                     found[j] = block < gridDim.x ? partials[q * gridDim.x + block] : 0.0;
                 }
 #pragma unroll
-                for (u32 j = 0; j < together; ++j) mine = join(q, mine, found[j]);
+                for (u32 j = 0; j < together; ++j) mine = combine(q, mine, found[j]);
             }
-            mine = joined(q, mine);
-            if (lane == 0) room.parts[q][part] = mine;
+            mine = warp_reduced(q, mine);
+            if (lane == 0) workspace.parts[q][part] = mine;
         }
         __syncthreads();
 #pragma unroll
         for (u32 q = 0; q < K; ++q) {
-            value[q] = room.parts[q][0];
+            value[q] = workspace.parts[q][0];
 #pragma unroll
-            for (u32 part = 1; part < parts; ++part) value[q] = join(q, value[q], room.parts[q][part]);
+            for (u32 part = 1; part < parts; ++part) value[q] = combine(q, value[q], workspace.parts[q][part]);
         }
     }
 };

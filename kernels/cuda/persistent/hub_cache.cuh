@@ -7,37 +7,36 @@
 namespace cpms {
 
 template <class Word>
-struct HotValues {
-    const u8* z;
+struct HubValues {
+    const u8* x;
     u32 count;  // nodes whose values are in shared memory
 };
 
 #if defined(__CUDA_ARCH__)
 // One asks either memory, none branches: all of a lane's loads are on their way together.
-#define CPMS_EITHER(PTX, CONSTRAINT, TYPE, WORD)                                                           \
-    CPMS_DEVICE WORD either(u32 i, u32 count, u32 table, const WORD* z) {                                  \
-        TYPE word;                                                                                         \
-        asm volatile(                                                                                      \
-            "{.reg .pred p;\n setp.lt.u32 p, %1, %2;\n @p ld.shared." PTX " %0, [%3];\n @!p ld.global." PTX \
-            " %0, [%4];}"                                                                                  \
-            : CONSTRAINT(word)                                                                             \
-            : "r"(i), "r"(count), "r"(table + (u32)sizeof(WORD) * i), "l"(z + i)                           \
-            : "memory");                                                                                   \
-        return (WORD)word;                                                                                 \
+#define CPMS_LOAD_EITHER(PTX, CONSTRAINT, TYPE, WORD)                                                                \
+    CPMS_DEVICE WORD load_either(u32 i, u32 count, u32 table, const WORD* x) {                                       \
+        TYPE word;                                                                                                   \
+        asm volatile("{.reg .pred p;\n setp.lt.u32 p, %1, %2;\n @p ld.shared." PTX " %0, [%3];\n @!p ld.global." PTX \
+                     " %0, [%4];}"                                                                                   \
+                     : CONSTRAINT(word)                                                                              \
+                     : "r"(i), "r"(count), "r"(table + (u32)sizeof(WORD) * i), "l"(x + i)                            \
+                     : "memory");                                                                                    \
+        return (WORD)word;                                                                                           \
     }
-CPMS_EITHER("u8", "=h", u16, u8)
-CPMS_EITHER("u16", "=h", u16, u16)
-CPMS_EITHER("u32", "=r", u32, u32)
-CPMS_EITHER("f64", "=d", double, double)
-#undef CPMS_EITHER
+CPMS_LOAD_EITHER("u8", "=h", u16, u8)
+CPMS_LOAD_EITHER("u16", "=h", u16, u16)
+CPMS_LOAD_EITHER("u32", "=r", u32, u32)
+CPMS_LOAD_EITHER("f64", "=d", double, double)
+#undef CPMS_LOAD_EITHER
 #endif
 
 template <class F, class Word>
-CPMS_DEVICE Word value_at(const HotValues<Word>& values, u32 i) {
+CPMS_DEVICE Word value_at(const HubValues<Word>& values, u32 i) {
 #if defined(__CUDA_ARCH__)
-    return either(i, values.count, (u32)__cvta_generic_to_shared(stage_bytes()), (const Word*)values.z);
+    return load_either(i, values.count, (u32)__cvta_generic_to_shared(stage_bytes()), (const Word*)values.x);
 #else
-    return ((const Word*)(i < values.count ? stage_bytes() : values.z))[i];
+    return ((const Word*)(i < values.count ? stage_bytes() : values.x))[i];
 #endif
 }
 

@@ -4,76 +4,75 @@
 #include "persistent/strategies.cuh"
 
 // Over sources.
-#define CPMS_OVER_SOURCES(PARAMETERS, RUN, NAME, THREADS, BLOCKS, ...)                             \
-    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                  \
-        NAME(CPMS_EDGES_PARAMETERS, PARAMETERS) {                                                  \
-        __shared__ cpms::RoomFor<THREADS> room;                                                    \
-        const cpms::Grid grid(partials, came);                                                     \
-        const cpms::Edges edges = CPMS_EDGES;                                                      \
-        cpms::OverSources way{edges, room};                                                        \
-        RUN(way, way, __VA_ARGS__)                                                                 \
+#define CPMS_DIRECT_GATHER(PARAMETERS, RUN, NAME, THREADS, BLOCKS, ...)                                     \
+    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) NAME(CPMS_EDGES_PARAMETERS, PARAMETERS) { \
+        __shared__ cpms::WorkspaceFor<THREADS> workspace;                                                   \
+        const cpms::Grid grid(partials, arrived);                                                           \
+        const cpms::Edges edges = CPMS_EDGES;                                                               \
+        cpms::DirectGather strategy{edges, workspace};                                                      \
+        RUN(strategy, strategy, __VA_ARGS__)                                                                \
     }
 // Of a graph in the cache.
-#define CPMS_OVER_CACHED(PARAMETERS, RUN, NAME, THREADS, BLOCKS, ...)                              \
-    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                  \
-        NAME(CPMS_EDGES_PARAMETERS, PARAMETERS) {                                                  \
-        __shared__ cpms::CachedRoom room;                                                          \
-        const cpms::Grid grid(partials, came);                                                     \
-        const cpms::Edges edges = CPMS_EDGES;                                                      \
-        cpms::OverCached way(edges, room);                                                         \
-        RUN(way, way, __VA_ARGS__)                                                                 \
+#define CPMS_IN_CACHE_GATHER(PARAMETERS, RUN, NAME, THREADS, BLOCKS, ...)                                   \
+    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) NAME(CPMS_EDGES_PARAMETERS, PARAMETERS) { \
+        __shared__ cpms::InCacheWorkspace workspace;                                                        \
+        const cpms::Grid grid(partials, arrived);                                                           \
+        const cpms::Edges edges = CPMS_EDGES;                                                               \
+        cpms::InCacheGather strategy(edges, workspace);                                                     \
+        RUN(strategy, strategy, __VA_ARGS__)                                                                \
     }
 // Sources by codes.
-#define CPMS_OVER_CODES(PARAMETERS, RUN, NAME, THREADS, BLOCKS, ...)                               \
-    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                  \
-        NAME(CPMS_CODED_EDGES_PARAMETERS, PARAMETERS) {                                            \
-        __shared__ cpms::RoomFor<THREADS> room;                                                    \
-        const cpms::Grid grid(partials, came);                                                     \
-        const cpms::CodedEdges edges = CPMS_CODED_EDGES;                                           \
-        cpms::OverCodes way{edges, room};                                                          \
-        RUN(way, way, __VA_ARGS__)                                                                 \
+#define CPMS_COMPRESSED_GATHER(PARAMETERS, RUN, NAME, THREADS, BLOCKS, ...)                                            \
+    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) NAME(CPMS_COMPRESSED_EDGES_PARAMETERS, PARAMETERS) { \
+        __shared__ cpms::WorkspaceFor<THREADS> workspace;                                                              \
+        const cpms::Grid grid(partials, arrived);                                                                      \
+        const cpms::CompressedEdges edges = CPMS_COMPRESSED_EDGES;                                                     \
+        cpms::CompressedGather strategy{edges, workspace};                                                             \
+        RUN(strategy, strategy, __VA_ARGS__)                                                                           \
     }
 // The first nodes' values in shared memory.
-#define CPMS_OVER_HOT(PARAMETERS, RUN, NAME, THREADS, BLOCKS, ...)                                 \
-    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                  \
-        NAME(CPMS_EDGES_PARAMETERS, unsigned hot_bytes, unsigned values, PARAMETERS) {             \
-        __shared__ cpms::RoomFor<THREADS> room;                                                    \
-        const cpms::Grid grid(partials, came);                                                     \
-        const cpms::Edges edges = CPMS_EDGES;                                                      \
-        cpms::OverHot way{edges, room, hot_bytes, values};                                         \
-        RUN(way, way, __VA_ARGS__)                                                                 \
+#define CPMS_HUB_CACHE_GATHER(PARAMETERS, RUN, NAME, THREADS, BLOCKS, ...)             \
+    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                      \
+        NAME(CPMS_EDGES_PARAMETERS, unsigned hub_bytes, unsigned values, PARAMETERS) { \
+        __shared__ cpms::WorkspaceFor<THREADS> workspace;                              \
+        const cpms::Grid grid(partials, arrived);                                      \
+        const cpms::Edges edges = CPMS_EDGES;                                          \
+        cpms::HubCacheGather strategy{edges, workspace, hub_bytes, values};            \
+        RUN(strategy, strategy, __VA_ARGS__)                                           \
     }
 // Low sweeps in bins that list what they ask for.
-#define CPMS_LOW_IN_BINS(PARAMETERS, RUN, NAME, THREADS, BLOCKS, ...)                              \
-    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                  \
-        NAME(CPMS_EDGES_PARAMETERS, CPMS_BINS_PARAMETERS(bin_), PARAMETERS) {                      \
-        __shared__ cpms::RoomFor<THREADS> room;                                                    \
-        const cpms::Grid grid(partials, came);                                                     \
-        const cpms::Edges edges = CPMS_EDGES;                                                      \
-        const cpms::Bins bins = CPMS_BINS(bin_);                                                   \
-        cpms::OverSources over_full{edges, room};                                                  \
-        cpms::InBins over_low{bins, room};                                                         \
-        RUN(over_full, over_low, __VA_ARGS__)                                                      \
+#define CPMS_INNER_TILED_GATHER(PARAMETERS, RUN, NAME, THREADS, BLOCKS, ...)      \
+    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                 \
+        NAME(CPMS_EDGES_PARAMETERS, CPMS_PANELS_PARAMETERS(panel_), PARAMETERS) { \
+        __shared__ cpms::WorkspaceFor<THREADS> workspace;                         \
+        const cpms::Grid grid(partials, arrived);                                 \
+        const cpms::Edges edges = CPMS_EDGES;                                     \
+        const cpms::Panels panels = CPMS_PANELS(panel_);                          \
+        cpms::DirectGather residual_strategy{edges, workspace};                   \
+        cpms::TiledGather inner_strategy{panels, workspace};                      \
+        RUN(residual_strategy, inner_strategy, __VA_ARGS__)                       \
     }
 // Low sweeps in bins that are dealt their values.
-#define CPMS_LOW_DEALT(PARAMETERS, RUN, NAME, THREADS, BLOCKS, ...)                                \
-    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                  \
-        NAME(CPMS_EDGES_PARAMETERS, CPMS_DEAL_PARAMETERS(low_), PARAMETERS) {                      \
-        __shared__ cpms::RoomForSums room;                                                         \
-        const cpms::Grid grid(partials, came);                                                     \
-        const cpms::Edges edges = CPMS_EDGES;                                                      \
-        const cpms::Deal to_low = CPMS_DEAL(low_);                                                 \
-        cpms::OverSources over_full{edges, room};                                                  \
-        cpms::Dealt over_low{to_low, room, grid};                                                  \
-        RUN(over_full, over_low, __VA_ARGS__)                                                      \
+#define CPMS_INNER_BLOCKED(PARAMETERS, RUN, NAME, THREADS, BLOCKS, ...)             \
+    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                   \
+        NAME(CPMS_EDGES_PARAMETERS, CPMS_BLOCKING_PARAMETERS(inner_), PARAMETERS) { \
+        __shared__ cpms::SellWorkspace workspace;                                   \
+        const cpms::Grid grid(partials, arrived);                                   \
+        const cpms::Edges edges = CPMS_EDGES;                                       \
+        const cpms::PropagationBlocking inner_blocking = CPMS_BLOCKING(inner_);     \
+        cpms::DirectGather residual_strategy{edges, workspace};                     \
+        cpms::BlockedPropagation inner_strategy{inner_blocking, workspace, grid};   \
+        RUN(residual_strategy, inner_strategy, __VA_ARGS__)                         \
     }
 // All sweeps in such bins.
-#define CPMS_ALL_DEALT(PARAMETERS, RUN, NAME, THREADS, BLOCKS, ...)                                \
-    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                  \
-        NAME(CPMS_DEAL_PARAMETERS(full_), CPMS_DEAL_PARAMETERS(low_), PARAMETERS) {                \
-        __shared__ cpms::RoomForSums room;                                                         \
-        const cpms::Grid grid(partials, came);                                                     \
-        const cpms::Deal to_full = CPMS_DEAL(full_), to_low = CPMS_DEAL(low_);                     \
-        cpms::Dealt over_full{to_full, room, grid}, over_low{to_low, room, grid};                  \
-        RUN(over_full, over_low, __VA_ARGS__)                                                      \
+#define CPMS_ALL_BLOCKED(PARAMETERS, RUN, NAME, THREADS, BLOCKS, ...)                             \
+    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                 \
+        NAME(CPMS_BLOCKING_PARAMETERS(residual_), CPMS_BLOCKING_PARAMETERS(inner_), PARAMETERS) { \
+        __shared__ cpms::SellWorkspace workspace;                                                 \
+        const cpms::Grid grid(partials, arrived);                                                 \
+        const cpms::PropagationBlocking residual_blocking = CPMS_BLOCKING(residual_),             \
+                                        inner_blocking = CPMS_BLOCKING(inner_);                   \
+        cpms::BlockedPropagation residual_strategy{residual_blocking, workspace, grid},           \
+            inner_strategy{inner_blocking, workspace, grid};                                      \
+        RUN(residual_strategy, inner_strategy, __VA_ARGS__)                                       \
     }

@@ -8,90 +8,90 @@
 
 namespace cpms {
 
-struct Deal {
-    const u16* places;   // in its range, of the node whose value goes to each place of each chunk of eight
-    const u32* targets;  // chunk of `dealt` that the first of each 2^same chunks becomes; the others follow it
-    const u32* begins;   // first chunk of each range, and behind the last; multiples of 2^same
-    const u32* cuts;     // first chunk of each block, and behind the last; such, too
-    const u32* firsts;   // range of that chunk
-    u32 same;            // see targets
-    u32 range, values;   // nodes in a range; values of all nodes, zeros behind them included
-    Strands strands;
-    u8* dealt;
+struct PropagationBlocking {
+    const u16* local_indices;  // in its range, of the node whose value goes to each place of each chunk of eight
+    const u32* octet_targets;  // chunk of `dealt` that the first of each 2^same chunks becomes; the others follow it
+    const u32* range_begins;   // first chunk of each range, and behind the last; multiples of 2^same
+    const u32* block_begins;   // first chunk of each block, and behind the last; such, too
+    const u32* first_ranges;   // range of that chunk
+    u32 log2_run;              // see targets
+    u32 range, values;         // nodes in a range; values of all nodes, zeros behind them included
+    SellSlices slices;
+    u8* binned;
 };
 
 // What a thread deals at a time: a part each of some chunks. It takes up the next while it deals these.
 template <class Word>
-struct Hand {
-    static constexpr u32 each = sizeof(Word) == 8 ? 2 : group_nodes, parts = group_nodes / each;
-    static constexpr u32 together = sizeof(Word) == 8 ? 8 : 4;
-    Run<each * 2> places[together];
-    u32 target[together];
+struct BinningStep {
+    static constexpr u32 each = sizeof(Word) == 8 ? 2 : octet_nodes, parts = octet_nodes / each;
+    static constexpr u32 in_flight = sizeof(Word) == 8 ? 8 : 4;
+    Run<each * 2> local_indices[in_flight];
+    u32 target[in_flight];
 
     // Parts behind `chunk`, of which there are `count`: the one at `base`, and each a block's threads further on.
-    CPMS_DEVICE void take(const Deal& to, u32 chunk, u32 base, u32 count) {
+    CPMS_DEVICE void load(const PropagationBlocking& to, u32 octet, u32 base, u32 count) {
 #pragma unroll
-        for (u32 j = 0; j < together; ++j) {
+        for (u32 j = 0; j < in_flight; ++j) {
             const u32 i = smaller(base + j * blockDim.x, count - 1);
-            const u64 part = (u64)chunk * parts + i;
-            places[j] = load_run_bytes<each * 2>((const u8*)(to.places + part * each), Streaming{});
-            target[j] = load_word(to.targets + ((chunk + i / parts) >> to.same), Streaming{});
+            const u64 part = (u64)octet * parts + i;
+            local_indices[j] = load_run_bytes<each * 2>((const u8*)(to.local_indices + part * each), Streaming{});
+            target[j] = load_word(to.octet_targets + ((octet + i / parts) >> to.log2_run), Streaming{});
         }
     }
-    CPMS_DEVICE void give(const Deal& to, const Word* table, u32 base, u32 count) const {
-        const u32 behind_first = (1u << to.same) - 1;
-        const SomeKept kept;
+    CPMS_DEVICE void scatter(const PropagationBlocking& to, const Word* table, u32 base, u32 count) const {
+        const u32 within_run = (1u << to.log2_run) - 1;
+        const FractionalL2 hint;
 #pragma unroll
-        for (u32 j = 0; j < together; ++j) {
+        for (u32 j = 0; j < in_flight; ++j) {
             const u32 i = base + j * blockDim.x;
             Run<each * sizeof(Word)> run{};
 #pragma unroll
             for (u32 k = 0; k < each; ++k) {
-                const Word word = table[places[j].template field<16>(k)];
+                const Word word = table[local_indices[j].template field<16>(k)];
                 if constexpr (sizeof(Word) == 8) {
                     run.template put<64>(k, bits_of(word));
                 } else {
                     run.template put<8 * sizeof(Word)>(k, word);
                 }
             }
-            const u32 into = target[j] + (i / parts & behind_first);
+            const u32 into = target[j] + (i / parts & within_run);
             const u64 part = (u64)into * parts + i % parts;
-            if (i < count) store_run_bytes<each * sizeof(Word)>(to.dealt + part * each * sizeof(Word), run, kept);
+            if (i < count) store_run_bytes<each * sizeof(Word)>(to.binned + part * each * sizeof(Word), run, hint);
         }
     }
 };
 
 template <class Word>
-CPMS_DEVICE void deal(const Deal& to, const u8* z) {
-    const u32 step = Hand<Word>::together * blockDim.x;
+CPMS_DEVICE void bin_values(const PropagationBlocking& to, const u8* x) {
+    const u32 stride = BinningStep<Word>::in_flight * blockDim.x;
     const Word* const table = (const Word*)stage_bytes();
-    u32 chunk = to.cuts[blockIdx.x];
-    const u32 last = to.cuts[blockIdx.x + 1];
-    for (u32 range = to.firsts[blockIdx.x]; chunk < last; ++range) {
-        const u32 end = smaller(last, to.begins[range + 1]), first_node = range * to.range;
-        if (end == chunk) continue;
-        const u32 count = (end - chunk) * Hand<Word>::parts;
-        Hand<Word> next;
-        next.take(to, chunk, threadIdx.x, count);
-        fill_stage(z + (u64)first_node * sizeof(Word), smaller(to.range, to.values - first_node) * sizeof(Word));
-        for (u32 base = threadIdx.x; base < count; base += step) {
-            const Hand<Word> now = next;
-            next.take(to, chunk, base + step, count);
-            now.give(to, table, base, count);
+    u32 octet = to.block_begins[blockIdx.x];
+    const u32 last = to.block_begins[blockIdx.x + 1];
+    for (u32 range = to.first_ranges[blockIdx.x]; octet < last; ++range) {
+        const u32 end = smaller(last, to.range_begins[range + 1]), first_node = range * to.range;
+        if (end == octet) continue;
+        const u32 count = (end - octet) * BinningStep<Word>::parts;
+        BinningStep<Word> next;
+        next.load(to, octet, threadIdx.x, count);
+        fill_stage(x + (u64)first_node * sizeof(Word), smaller(to.range, to.values - first_node) * sizeof(Word));
+        for (u32 base = threadIdx.x; base < count; base += stride) {
+            const BinningStep<Word> now = next;
+            next.load(to, octet, base + stride, count);
+            now.scatter(to, table, base, count);
         }
         __syncthreads();
-        chunk = end;
+        octet = end;
     }
 }
 
 }  // namespace cpms
 
-#define CPMS_DEAL_PARAMETERS(OF)                                                                            \
-    const unsigned short *OF##dealt_places, const unsigned *OF##targets, const unsigned *OF##range_begins,  \
-        const unsigned *OF##cuts, const unsigned *OF##first_ranges, unsigned OF##same, unsigned OF##range,  \
-        unsigned OF##values, CPMS_STRANDS_PARAMETERS(OF), unsigned char *OF##dealt
-#define CPMS_DEAL(OF)                                                                                       \
-    cpms::Deal {                                                                                            \
-        OF##dealt_places, OF##targets, OF##range_begins, OF##cuts, OF##first_ranges, OF##same, OF##range,   \
-            OF##values, CPMS_STRANDS(OF), OF##dealt                                                         \
+#define CPMS_BLOCKING_PARAMETERS(OF)                                                                                   \
+    const unsigned short *OF##range_indices, const unsigned *OF##octet_targets, const unsigned *OF##range_begins,      \
+        const unsigned *OF##block_begins, const unsigned *OF##first_ranges, unsigned OF##log2_run, unsigned OF##range, \
+        unsigned OF##values, CPMS_SLICES_PARAMETERS(OF), unsigned char *OF##binned
+#define CPMS_BLOCKING(OF)                                                                                         \
+    cpms::PropagationBlocking {                                                                                   \
+        OF##range_indices, OF##octet_targets, OF##range_begins, OF##block_begins, OF##first_ranges, OF##log2_run, \
+            OF##range, OF##values, CPMS_SLICES(OF), OF##binned                                                    \
     }

@@ -10,71 +10,73 @@
 namespace cpms {
 
 // Ends the row that waits, if one does.
-template <int Together, class AtEnd>
-CPMS_DEVICE void settle(const Edges& edges, Room& room, AtEnd& at_end) {
-    const u32 in_block = threadIdx.x / 32, lane = threadIdx.x % 32, stretch = room.pending[in_block];
-    if (stretch == none) return;
-    const u32 first = edges.first_stretches[stretch], row = edges.first_rows[stretch];
-    const auto loaded = at_end.load(row);
-    const double sum = room.pending_head[in_block] + edges.pieces.collect<Together>(first, stretch, lane);
-    if (lane == 0) at_end.finish(row, sum, loaded);
+template <int InFlight, class Epilogue>
+CPMS_DEVICE void finish_pending(const Edges& edges, Workspace& workspace, Epilogue& epilogue) {
+    const u32 in_block = threadIdx.x / 32, lane = threadIdx.x % 32, range = workspace.pending_range[in_block];
+    if (range == none) return;
+    const u32 first = edges.first_ranges[range], row = edges.first_rows[range];
+    const auto operands = epilogue.load(row);
+    const double sum = workspace.pending_sum[in_block] + edges.carry_out.gather<InFlight>(first, range, lane);
+    if (lane == 0) epilogue.finish(row, sum, operands);
 }
 
 // Takes them up and sums them, in the same memory; `completed` as for Passing::pass.
-template <class F, class AtEnd, class Completed>
-CPMS_DEVICE void sum_up(u8* of_warp, const Met<AtEnd, early_rows<typename Raw<F>::Word>>& met, Passing& rows, AtEnd& at_end,
-                        Completed completed) {
-    using Word = typename Raw<F>::Word;
+template <class F, class Epilogue, class Completed>
+CPMS_DEVICE void sum_tile(u8* buffer,
+                          const EpiloguePrefetch<Epilogue, early_rows<typename WideningLoad<F>::Word>>& prefetched,
+                          SegmentState& rows, Epilogue& epilogue, Completed completed) {
+    using Word = typename WideningLoad<F>::Word;
     __syncwarp();
-    const auto mine = taken_up<Word>(of_warp);
+    const auto mine = transpose_load<Word>(buffer);
     __syncwarp();
-    rows.template pass<later_rows<Word>>(
-        met, [&](int k) { return Raw<F>::value(mine, k); }, (double*)of_warp, at_end, completed);
+    rows.template accumulate<later_rows<Word>>(
+        prefetched, [&](int k) { return WideningLoad<F>::value(mine, k); }, (double*)buffer, epilogue, completed);
 }
 
 // Three steps are under way: one is summed, the next is gathered, the sources of a third are read.
 // `ahead` has begun. Pieces of others that are on their way together take registers from what is gathered meanwhile.
-template <class F, int Together = 8, class Edges, class Ahead, class Values, class AtEnd>
-CPMS_DEVICE void walk(const Edges& edges, Ahead& ahead, Values values, Room& room, AtEnd& at_end) {
-    using Word = typename Raw<F>::Word;
+template <class F, int InFlight = 8, class Edges, class IndexPrefetch, class Values, class Epilogue>
+CPMS_DEVICE void segmented_sum(const Edges& edges, IndexPrefetch& upcoming, Values values, Workspace& workspace,
+                               Epilogue& epilogue) {
+    using Word = typename WideningLoad<F>::Word;
     const u32 lane = threadIdx.x % 32, in_block = threadIdx.x / 32;
-    if (first_stretch(edges.each) >= edges.stretches) return;
-    u8* const of_warp = room.of_warp(in_block);
-    if (lane == 0) room.pending[in_block] = none;
+    if (first_range(edges.block_ranges) >= edges.ranges) return;
+    u8* const buffer = workspace.warp_buffer(in_block);
+    if (lane == 0) workspace.pending_range[in_block] = none;
 
-    Word word[slots_each];
-    u32 mark = ahead.mark;
-    ahead.sources.template gather<F>(edges, values, word);
-    ahead.to_second(edges);
-    u32 stretch = first_stretch(edges.each);
-    for (Stretch now = ahead.first;; now = Stretch(edges, stretch)) {
-        u32 left = now.end - now.begin;
-        Passing rows{now.row, now.open};
-        for (; left > 0; --left) {
-            put_down(of_warp, word);
-            Met<AtEnd, early_rows<Word>> met;
-            met.meet(mark, rows.row, edges.rows, at_end);
-            ahead.load_mark(edges);
-            mark = ahead.mark;
-            ahead.sources.template gather<F>(edges, values, word);
-            ahead.to_third(edges, stretch, left);
-            sum_up<F>(of_warp, met, rows, at_end,
-                      [&](double sum, const typename AtEnd::Loaded&) { head_in(of_warp) = sum; });
+    Word word[lane_entries];
+    u32 flags = upcoming.flags;
+    upcoming.sources.template gather<F>(edges, values, word);
+    upcoming.advance_to_second(edges);
+    u32 range = first_range(edges.block_ranges);
+    for (WarpRange now = upcoming.first;; now = WarpRange(edges, range)) {
+        u32 remaining = now.end - now.begin;
+        SegmentState rows{now.row, now.open};
+        for (; remaining > 0; --remaining) {
+            transpose_store(buffer, word);
+            EpiloguePrefetch<Epilogue, early_rows<Word>> prefetched;
+            prefetched.load(flags, rows.row, edges.rows, epilogue);
+            upcoming.load_flags(edges);
+            flags = upcoming.flags;
+            upcoming.sources.template gather<F>(edges, values, word);
+            upcoming.advance_to_third(edges, range, remaining);
+            sum_tile<F>(buffer, prefetched, rows, epilogue,
+                        [&](double sum, const typename Epilogue::Operands&) { first_row_sum(buffer) = sum; });
         }
         // It leaves its own piece before it waits for others, and waits a stretch late: they are there by then.
-        const bool goes_on = rows.ends_open();
-        if (goes_on && lane == 0) edges.pieces.leave(stretch, rows.carry);
-        settle<Together>(edges, room, at_end);
+        const bool last_open = rows.last_row_open();
+        if (last_open && lane == 0) edges.carry_out.publish(range, rows.carry);
+        finish_pending<InFlight>(edges, workspace, epilogue);
         __syncwarp();
         if (lane == 0) {
-            room.pending[in_block] = rows.ended_first() ? stretch : none;
-            room.pending_head[in_block] = head_in(of_warp);
+            workspace.pending_range[in_block] = rows.first_row_ended() ? range : none;
+            workspace.pending_sum[in_block] = first_row_sum(buffer);
         }
         __syncwarp();
-        stretch += all_warps();
-        if (stretch >= edges.stretches) break;
+        range += grid_warps();
+        if (range >= edges.ranges) break;
     }
-    settle<Together>(edges, room, at_end);
+    finish_pending<InFlight>(edges, workspace, epilogue);
 }
 
 }  // namespace cpms

@@ -6,32 +6,32 @@
 
 namespace cpms {
 
-constexpr int loaded_bytes = 40;  // of AtEnd::Loaded, at most
+constexpr int operand_bytes = 40;  // of AtEnd::Loaded, at most
 
 // What a warp has to do, in every sweep: see Stretch; and the stretch in which the row began that goes on in the next
 // block, if one does.
-struct Task {
+struct WarpTask {
     u32 begin, end, row, first, beyond;
 };
 
 // What lies in RoomFor may be overwritten between sweeps; the rest stays.
-struct CachedRoom : RoomFor<resident_threads> {
-    double left[resident_warps];
-    alignas(8) u8 loaded[resident_warps][loaded_bytes];  // of the row that a warp began with
-    Task task[resident_warps];
+struct InCacheWorkspace : WorkspaceFor<persistent_threads> {
+    double open_sums[persistent_warps];
+    alignas(8) u8 operands[persistent_warps][operand_bytes];  // of the row that a warp began with
+    WarpTask task[persistent_warps];
 
-    CPMS_DEVICE Task& mine() { return task[threadIdx.x / 32]; }
-    CPMS_DEVICE bool idle() { return mine().begin == mine().end; }
+    CPMS_DEVICE WarpTask& mine() { return task[threadIdx.x / 32]; }
+    CPMS_DEVICE bool dangling_degree() { return mine().begin == mine().end; }
 
     // Once a launch.
     CPMS_DEVICE void begin(const Edges& edges) {
         if (threadIdx.x % 32 == 0) {
-            const u32 stretch = first_stretch(edges.each), next = (blockIdx.x + 1) * edges.each;
-            Task& found = mine();
-            found = Task{0, 0, 0, 0, next < edges.stretches ? edges.first_stretches[next] : none};
-            if (stretch < edges.stretches) {
-                found.begin = edges.begins[stretch], found.end = edges.begins[stretch + 1];
-                found.row = edges.first_rows[stretch], found.first = edges.first_stretches[stretch];
+            const u32 range = first_range(edges.block_ranges), next = (blockIdx.x + 1) * edges.block_ranges;
+            WarpTask& found = mine();
+            found = WarpTask{0, 0, 0, 0, next < edges.ranges ? edges.first_ranges[next] : none};
+            if (range < edges.ranges) {
+                found.begin = edges.range_begins[range], found.end = edges.range_begins[range + 1];
+                found.row = edges.first_rows[range], found.first = edges.first_ranges[range];
             }
         }
         __syncwarp();
@@ -39,100 +39,99 @@ struct CachedRoom : RoomFor<resident_threads> {
 };
 
 // What a warp has read of a step to come.
-struct CachedAhead {
-    u32 step, mark;
-    NamedIn<InOrder> sources;
+struct InCachePrefetch {
+    u32 tile, flags;
+    IndexLoader<InOrder> sources;
 
-    CPMS_DEVICE void begin(const Edges& edges, CachedRoom& room) {
-        if (room.idle()) return;
-        step = room.mine().begin;
-        load_mark(edges);
-        sources.load(edges, step);
+    CPMS_DEVICE void begin(const Edges& edges, InCacheWorkspace& workspace) {
+        if (workspace.dangling_degree()) return;
+        tile = workspace.mine().begin;
+        load_flags(edges);
+        sources.load(edges, tile);
     }
-    CPMS_DEVICE void load_mark(const Edges& edges) {
-        reload(mark, edges.marks + lane_of(step), InOrder{});
-    }
-    CPMS_DEVICE void to_next(const Edges& edges, u32 last) {
-        step = smaller(step + 1, last);
-        sources.load(edges, step);
+    CPMS_DEVICE void load_flags(const Edges& edges) { reload(flags, edges.row_end_flags + lane_part(tile), InOrder{}); }
+    CPMS_DEVICE void advance(const Edges& edges, u32 last) {
+        tile = smaller(tile + 1, last);
+        sources.load(edges, tile);
     }
 };
 
 // Leaves what a warp has of a row that goes on where others look for it; returns what earlier blocks have of the row
 // that it began with.
-CPMS_DEVICE double leave_in_block(const Edges& edges, CachedRoom& room, const Passing& rows) {
-    const u32 in_block = threadIdx.x / 32, lane = threadIdx.x % 32, first_here = blockIdx.x * edges.each;
-    const u32 first = room.mine().first;
-    const bool goes_on = rows.ends_open();
-    if (goes_on && lane == 0) {
-        if (first_here + in_block < room.mine().beyond) room.left[in_block] = rows.carry;
-        else edges.pieces.leave(first_here + in_block, rows.carry);
+CPMS_DEVICE double publish_in_block(const Edges& edges, InCacheWorkspace& workspace, const SegmentState& rows) {
+    const u32 in_block = threadIdx.x / 32, lane = threadIdx.x % 32, first_here = blockIdx.x * edges.block_ranges;
+    const u32 first = workspace.mine().first;
+    const bool last_open = rows.last_row_open();
+    if (last_open && lane == 0) {
+        if (first_here + in_block < workspace.mine().beyond) workspace.open_sums[in_block] = rows.carry;
+        else edges.carry_out.publish(first_here + in_block, rows.carry);
     }
-    return rows.ended_first() && first < first_here ? edges.pieces.collect(first, first_here, lane) : 0.0;
+    return rows.first_row_ended() && first < first_here ? edges.carry_out.gather(first, first_here, lane) : 0.0;
 }
 
 // Ends that row once all warps of the block have left theirs, given what earlier blocks have of it.
-template <class AtEnd>
-CPMS_DEVICE void settle_in_block(const Edges& edges, CachedRoom& room, AtEnd& at_end, double sum) {
-    const u32 in_block = threadIdx.x / 32, first_here = blockIdx.x * edges.each;
-    sum += head_in(room.of_warp(in_block));
-    for (u32 other = larger(room.mine().first, first_here); other < first_here + in_block; ++other) {
-        sum += room.left[other - first_here];
+template <class Epilogue>
+CPMS_DEVICE void finish_in_block(const Edges& edges, InCacheWorkspace& workspace, Epilogue& epilogue, double sum) {
+    const u32 in_block = threadIdx.x / 32, first_here = blockIdx.x * edges.block_ranges;
+    sum += first_row_sum(workspace.warp_buffer(in_block));
+    for (u32 other = larger(workspace.mine().first, first_here); other < first_here + in_block; ++other) {
+        sum += workspace.open_sums[other - first_here];
     }
-    typename AtEnd::Loaded loaded;
-    memcpy(&loaded, room.loaded[in_block], sizeof(loaded));
-    at_end.finish(room.mine().row, sum, loaded);
+    typename Epilogue::Operands operands;
+    memcpy(&operands, workspace.operands[in_block], sizeof(operands));
+    epilogue.finish(workspace.mine().row, sum, operands);
 }
 
 // As `walk`, but for what the head of this file says.
 template <class F>
-struct CachedWalk {
-    using Word = typename Raw<F>::Word;
+struct InCacheSegmentedSum {
+    using Word = typename WideningLoad<F>::Word;
 
     const Edges& edges;
-    CachedAhead& ahead;
+    InCachePrefetch& upcoming;
     const u8* values;
-    CachedRoom& room;
-    Word word[slots_each];
+    InCacheWorkspace& workspace;
+    Word word[lane_entries];
 
-    template <bool is_last, class AtEnd>
-    CPMS_DEVICE void step(Passing& rows, u32 last, AtEnd& at_end) {
+    template <bool is_last, class Epilogue>
+    CPMS_DEVICE void process_tile(SegmentState& rows, u32 last, Epilogue& epilogue) {
         const u32 in_block = threadIdx.x / 32;
-        u8* const of_warp = room.of_warp(in_block);
-        put_down(of_warp, word);
-        Met<AtEnd, early_rows<Word>> met;
-        met.template meet<false>(ahead.mark, rows.row, edges.rows, at_end);
+        u8* const buffer = workspace.warp_buffer(in_block);
+        transpose_store(buffer, word);
+        EpiloguePrefetch<Epilogue, early_rows<Word>> prefetched;
+        prefetched.template load<false>(upcoming.flags, rows.row, edges.rows, epilogue);
         if constexpr (!is_last) {
-            ahead.load_mark(edges);
-            ahead.sources.template gather<F>(edges, values, word);
-            ahead.to_next(edges, last);
+            upcoming.load_flags(edges);
+            upcoming.sources.template gather<F>(edges, values, word);
+            upcoming.advance(edges, last);
         }
-        sum_up<F>(of_warp, met, rows, at_end, [&](double sum, const typename AtEnd::Loaded& loaded) {
-            head_in(of_warp) = sum;
-            static_assert(sizeof(loaded) <= loaded_bytes, "no room for what was loaded");
-            memcpy(room.loaded[in_block], &loaded, sizeof(loaded));
+        sum_tile<F>(buffer, prefetched, rows, epilogue, [&](double sum, const typename Epilogue::Operands& operands) {
+            first_row_sum(buffer) = sum;
+            static_assert(sizeof(operands) <= operand_bytes, "no room for what was loaded");
+            memcpy(workspace.operands[in_block], &operands, sizeof(operands));
         });
     }
 
-    template <class AtEnd>
-    CPMS_DEVICE void over(AtEnd& at_end) {
-        const bool idle = room.idle();
-        const Task& task = room.mine();
-        Passing rows{task.row, task.first < first_stretch(edges.each)};
+    template <class Epilogue>
+    CPMS_DEVICE void run(Epilogue& epilogue) {
+        const bool dangling_degree = workspace.dangling_degree();
+        const WarpTask& task = workspace.mine();
+        SegmentState rows{task.row, task.first < first_range(edges.block_ranges)};
         double sum = 0.0;
-        if (!idle) {
+        if (!dangling_degree) {
             const u32 last = task.end - 1;
-            ahead.sources.template gather<F>(edges, values, word);
-            if (u32 left = last - task.begin) {
-                ahead.to_next(edges, last);
-                do step<false>(rows, last, at_end);
-                while (--left > 0);
+            upcoming.sources.template gather<F>(edges, values, word);
+            if (u32 remaining = last - task.begin) {
+                upcoming.advance(edges, last);
+                do process_tile<false>(rows, last, epilogue);
+                while (--remaining > 0);
             }
-            step<true>(rows, last, at_end);
-            sum = leave_in_block(edges, room, rows);
+            process_tile<true>(rows, last, epilogue);
+            sum = publish_in_block(edges, workspace, rows);
         }
         __syncthreads();
-        if (!idle && rows.ended_first() && threadIdx.x % 32 == 0) settle_in_block(edges, room, at_end, sum);
+        if (!dangling_degree && rows.first_row_ended() && threadIdx.x % 32 == 0)
+            finish_in_block(edges, workspace, epilogue, sum);
     }
 };
 

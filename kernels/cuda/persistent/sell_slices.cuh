@@ -10,30 +10,32 @@
 
 namespace cpms {
 
-struct Strands {
-    const u32* of_block;       // first section of each block, and behind the last
-    const u32* bins;           // bin of each section
+struct SellSlices {
+    const u32* block_windows;  // first section of each block, and behind the last
+    const u32* window_bins;    // bin of each section
     const u32* value_begins;   // in groups of values, of each bin, and behind the last; multiples of 4
-    const u32* strand_begins;  // first strand of each section, and behind the last
+    const u32* chunk_begins;   // first strand of each section, and behind the last
     const u32* first_rows;     // row of that strand; behind the last section, how many there are
-    const Pair* walks;         // first pack, and its first round, of each warp of each block
-    const u32* packs;          // rounds of each, and whether it is a warp's last of a section; a warp has one of each, or more
-    const u16* strands;        // of each lane of each pack, among those of its section; or none
-    const u16* places;         // by round, then by lane, of four values among those of a bin
-    const u16* last_strands;   // of each row among those of its section; null where rows are strands
+    const Pair* warp_starts;   // first pack, and its first round, of each warp of each block
+    const u32*
+        slice_words;  // rounds of each, and whether it is a warp's last of a section; a warp has one of each, or more
+    const u16* slice_chunks;   // of each lane of each pack, among those of its section; or none
+    const u16* local_indices;  // by round, then by lane, of four values among those of a bin
+    const u16* last_chunks;    // of each row among those of its section; null where rows are strands
     const u32* first_blocks;   // block in which the first row of each block begins
     u32 capacity;              // groups that a bin has at most, and a last one, where places of nothing are
-    TaskPieces pieces;         // one a block, of rows that go on in the next
+    CarryOut carry_out;        // one a block, of rows that go on in the next
 
-    static constexpr u32 last_of_section = 1u << 31;
-    static constexpr u16 no_strand = 0xFFFF;
+    static constexpr u32 last_of_window = 1u << 31;
+    static constexpr u16 no_chunk = 0xFFFF;
 };
 
-constexpr u32 most_sums = 2560;  // of a section
+constexpr u32 max_window_sums = 2560;  // of a section
 // Shared memory of warps, where walks over sources do not use it else: sums of two sections.
-struct RoomForSums : Room {
-    alignas(16) double sums[2 * most_sums];
-    static_assert(sizeof(RoomFor<resident_threads>::of_warps) <= sizeof(sums), "no room for walks over sources");
+struct SellWorkspace : Workspace {
+    alignas(16) double sums[2 * max_window_sums];
+    static_assert(sizeof(WorkspaceFor<persistent_threads>::warp_buffers) <= sizeof(sums),
+                  "no room for walks over sources");
 };
 
 // Shared memory in which values come and go, of two bins at a time.
@@ -41,222 +43,233 @@ template <class Word>
 struct BinValues {
     u32 capacity;
 
-    CPMS_DEVICE Word* of(u32 bin) const { return values_of<Word>(bin, capacity); }
-    CPMS_DEVICE void fetch(const u8* dealt, u32 bin, u32 begin, u32 end) const {
-        constexpr u32 bytes = group_nodes * sizeof(Word), together = 16;
-        const u32 copies = (end - begin) * bytes / together;
-        const u8* const from = dealt + (u64)begin * bytes;
-        const SomeKept kept;
+    CPMS_DEVICE Word* of(u32 bin) const { return staged_values<Word>(bin, capacity); }
+    CPMS_DEVICE void fetch(const u8* binned, u32 bin, u32 begin, u32 end) const {
+        constexpr u32 bytes = octet_nodes * sizeof(Word), in_flight = 16;
+        const u32 copies = (end - begin) * bytes / in_flight;
+        const u8* const from = binned + (u64)begin * bytes;
+        const FractionalL2 hint;
 #pragma unroll 4
         for (u32 i = threadIdx.x; i < copies; i += blockDim.x) {
-            copy_quad_ahead((u8*)of(bin) + i * together, from + i * together, kept);
+            copy_async_hinted((u8*)of(bin) + i * in_flight, from + i * in_flight, hint);
         }
     }
     // What places of nothing name.
     CPMS_DEVICE void clear_last() const {
-        if (threadIdx.x < 2) of(threadIdx.x)[capacity * group_nodes - 1] = Word(0);
+        if (threadIdx.x < 2) of(threadIdx.x)[capacity * octet_nodes - 1] = Word(0);
     }
 };
 
 // A warp's packs, one after the other: a lane's part of the next one is on its way.
-struct Packs {
-    static constexpr u32 ahead = 6, expected = 12;  // rounds that are loaded; rounds, and packs, that the cache has by then
-    static constexpr u32 together = 4;              // of rounds beyond those, that are on their way
-    u32 pack, round, word, strand, next_word, next_strand;
-    Run<8> places[ahead];
+struct SliceSums {
+    static constexpr u32 loaded_groups = 6,
+                         prefetched = 12;  // rounds that are loaded; rounds, and packs, that the cache has by then
+    static constexpr u32 in_flight = 4;    // of rounds beyond those, that are on their way
+    u32 slice, column_group, slice_word, chunk, next_slice_word, next_chunk;
+    Run<8> local_indices[loaded_groups];
 
-    CPMS_DEVICE void begin(const Strands& of) {
-        const Pair at = load_word(of.walks + blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32, ReadOnly{});
-        pack = at.word[0];
-        round = at.word[1];
-        look_ahead(of, pack);
+    CPMS_DEVICE void begin(const SellSlices& of) {
+        const Pair at = load_word(of.warp_starts + blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32, ReadOnly{});
+        slice = at.word[0];
+        column_group = at.word[1];
+        load_next(of, slice);
         load(of);
     }
     // Adds up the packs of a section.
     template <class F, class Word>
-    CPMS_DEVICE void sum(const Strands& of, const Word* values, double* sums) {
+    CPMS_DEVICE void sum(const SellSlices& of, const Word* values, double* sums) {
         bool more;
         do {
-            const u32 rounds = word & ~Strands::last_of_section, mine = strand, first = round;
-            more = !(word & Strands::last_of_section);
-            Run<8> now[ahead];
+            const u32 column_groups = slice_word & ~SellSlices::last_of_window, mine = chunk, first = column_group;
+            more = !(slice_word & SellSlices::last_of_window);
+            Run<8> now[loaded_groups];
 #pragma unroll
-            for (u32 j = 0; j < ahead; ++j) now[j] = places[j];
-            round += rounds;
-            ++pack;
+            for (u32 j = 0; j < loaded_groups; ++j) now[j] = local_indices[j];
+            column_group += column_groups;
+            ++slice;
             load(of);
             double even = 0.0, odd = 0.0;
 #pragma unroll
-            for (u32 j = 0; j < ahead; ++j) {
-                if (j < rounds) add<F>(values, now[j], even, odd);
+            for (u32 j = 0; j < loaded_groups; ++j) {
+                if (j < column_groups) add<F>(values, now[j], even, odd);
             }
-            for (u32 r = first + ahead; r < first + rounds; r += together) {
-                Run<8> more_places[together];
+            for (u32 r = first + loaded_groups; r < first + column_groups; r += in_flight) {
+                Run<8> more_indices[in_flight];
 #pragma unroll
-                for (u32 j = 0; j < together; ++j) more_places[j] = places_of(of, smaller(r + j, first + rounds - 1));
+                for (u32 j = 0; j < in_flight; ++j)
+                    more_indices[j] = indices_of(of, smaller(r + j, first + column_groups - 1));
 #pragma unroll
-                for (u32 j = 0; j < together; ++j) {
-                    if (r + j < first + rounds) add<F>(values, more_places[j], even, odd);
+                for (u32 j = 0; j < in_flight; ++j) {
+                    if (r + j < first + column_groups) add<F>(values, more_indices[j], even, odd);
                 }
             }
-            if (mine != Strands::no_strand) sums[mine] = even + odd;
+            if (mine != SellSlices::no_chunk) sums[mine] = even + odd;
         } while (more);
     }
 
   private:
-    static CPMS_DEVICE Run<8> places_of(const Strands& of, u32 round) {
-        return load_run_bytes<8>((const u8*)of.places + ((u64)round * 32 + threadIdx.x % 32) * 8, Streaming{});
+    static CPMS_DEVICE Run<8> indices_of(const SellSlices& of, u32 column_group) {
+        return load_run_bytes<8>((const u8*)of.local_indices + ((u64)column_group * 32 + threadIdx.x % 32) * 8,
+                                 Streaming{});
     }
-    CPMS_DEVICE void look_ahead(const Strands& of, u32 to) {
-        next_word = load_word(of.packs + to, Streaming{});
-        next_strand = load_word(of.strands + (u64)to * 32 + threadIdx.x % 32, Streaming{});
+    CPMS_DEVICE void load_next(const SellSlices& of, u32 to) {
+        next_slice_word = load_word(of.slice_words + to, Streaming{});
+        next_chunk = load_word(of.slice_chunks + (u64)to * 32 + threadIdx.x % 32, Streaming{});
     }
-    CPMS_DEVICE void load(const Strands& of) {
-        word = next_word;
-        strand = next_strand;
-        const u32 rounds = word & ~Strands::last_of_section;
+    CPMS_DEVICE void load(const SellSlices& of) {
+        slice_word = next_slice_word;
+        chunk = next_chunk;
+        const u32 column_groups = slice_word & ~SellSlices::last_of_window;
 #pragma unroll
-        for (u32 j = 0; j < ahead; ++j) {
-            if (j < rounds) places[j] = places_of(of, round + j);
+        for (u32 j = 0; j < loaded_groups; ++j) {
+            if (j < column_groups) local_indices[j] = indices_of(of, column_group + j);
         }
         const u32 line = threadIdx.x % 32;
-        if (line < 2 * rounds) fetch_ahead(of.places + ((u64)(round + expected) * 128 + line * 64));
-        if (line == 31 && pack % 2 == 0) fetch_ahead(of.strands + (u64)(pack + expected) * 32);
-        look_ahead(of, pack + 1);
+        if (line < 2 * column_groups)
+            prefetch_l2(of.local_indices + ((u64)(column_group + prefetched) * 128 + line * 64));
+        if (line == 31 && slice % 2 == 0) prefetch_l2(of.slice_chunks + (u64)(slice + prefetched) * 32);
+        load_next(of, slice + 1);
     }
     template <class F, class Word>
     static CPMS_DEVICE void add(const Word* values, const Run<8>& four, double& even, double& odd) {
-        Word word[4];
+        Word value[4];
 #pragma unroll
-        for (int k = 0; k < 4; ++k) word[k] = values[four.template field<16>(k)];
-        even += Raw<F>::value(word[0]);
-        odd += Raw<F>::value(word[1]);
-        even += Raw<F>::value(word[2]);
-        odd += Raw<F>::value(word[3]);
+        for (int k = 0; k < 4; ++k) value[k] = values[four.template field<16>(k)];
+        even += WideningLoad<F>::value(value[0]);
+        odd += WideningLoad<F>::value(value[1]);
+        even += WideningLoad<F>::value(value[2]);
+        odd += WideningLoad<F>::value(value[3]);
     }
 };
 
 // What goes on from section to section, where rows have more than a strand: what the row has got that is open, and what the
 // block's first one had got, which began before the block did. Volatile, or compilers let threads read it that do not need
 // it, as the first warp writes it.
-struct Open {
+struct OpenRow {
     volatile double sum;
-    double first_head;
+    double first_sum;
     u32 first;  // or none
 };
 
 // The rows that end in a section, some a thread at a time: what is read of the first ones is on its way before their sums
 // are there.
-template <class Word, class AtEnd>
-struct EndingRows {
-    static constexpr u32 together = sizeof(Word) == 8 ? 2 : 5;
+template <class Word, class Epilogue>
+struct WindowRows {
+    static constexpr u32 in_flight = sizeof(Word) == 8 ? 2 : 5;
     u32 row, count;
-    typename AtEnd::Loaded loaded[together];
+    typename Epilogue::Operands operands[in_flight];
 
     // 16 float64 values that lie side by side share a line.
-    CPMS_DEVICE void expect(const Strands& of, const AtEnd& at_end) const {
+    CPMS_DEVICE void prefetch(const SellSlices& of, const Epilogue& epilogue) const {
         for (u32 i = 16 * threadIdx.x; i < count; i += 16 * blockDim.x) {
-            at_end.expect(row + i);
-            if (of.last_strands) fetch_ahead(of.last_strands + row + i);
+            epilogue.prefetch(row + i);
+            if (of.last_chunks) prefetch_l2(of.last_chunks + row + i);
         }
     }
-    CPMS_DEVICE void load(u32 base, const AtEnd& at_end) {
+    CPMS_DEVICE void load(u32 base, const Epilogue& epilogue) {
 #pragma unroll
-        for (u32 j = 0; j < together; ++j) {
+        for (u32 j = 0; j < in_flight; ++j) {
             const u32 i = base + j * blockDim.x;
-            if (i < count) loaded[j] = at_end.load(row + i);
+            if (i < count) operands[j] = epilogue.load(row + i);
         }
     }
-    CPMS_DEVICE void finish(const Strands& of, const double* sums, Open& open, AtEnd& at_end) {
-        for (u32 base = threadIdx.x; base < count; base += together * blockDim.x) {
-            if (base >= together * blockDim.x) load(base, at_end);
+    CPMS_DEVICE void finish(const SellSlices& of, const double* sums, OpenRow& open, Epilogue& epilogue) {
+        for (u32 base = threadIdx.x; base < count; base += in_flight * blockDim.x) {
+            if (base >= in_flight * blockDim.x) load(base, epilogue);
 #pragma unroll
-            for (u32 j = 0; j < together; ++j) {
+            for (u32 j = 0; j < in_flight; ++j) {
                 const u32 i = base + j * blockDim.x;
                 if (i >= count) break;
-                const double sum = of.last_strands ? sum_of(of, i, sums, open) : sums[i];
+                const double sum = of.last_chunks ? sum_of(of, i, sums, open) : sums[i];
                 if (i == 0 && row == open.first) {
-                    open.first_head = sum;
+                    open.first_sum = sum;
                 } else {
-                    at_end.finish(row + i, sum, loaded[j]);
+                    epilogue.finish(row + i, sum, operands[j]);
                 }
             }
         }
     }
     // The strands behind them are of a row that is open. By the warp that finished the first row.
-    CPMS_DEVICE void leave_open(const Strands& of, u32 strands, const double* sums, Open& open) const {
+    CPMS_DEVICE void carry_open(const SellSlices& of, u32 slice_chunks, const double* sums, OpenRow& open) const {
         __syncwarp();
         double sum = 0.0;
-        for (u32 strand = behind(of, count) + threadIdx.x % 32; strand < strands; strand += 32) sum += sums[strand];
-        sum = over_warp(sum, Add{});
+        for (u32 chunk = chunks_before(of, count) + threadIdx.x % 32; chunk < slice_chunks; chunk += 32)
+            sum += sums[chunk];
+        sum = warp_reduce(sum, Add{});
         if (threadIdx.x % 32 == 0) open.sum = count ? sum : open.sum + sum;
     }
 
   private:
-    CPMS_DEVICE u32 behind(const Strands& of, u32 i) const { return i ? of.last_strands[row + i - 1] + 1u : 0; }
-    CPMS_DEVICE double sum_of(const Strands& of, u32 i, const double* sums, const Open& open) const {
-        const u32 end = behind(of, i + 1);
+    CPMS_DEVICE u32 chunks_before(const SellSlices& of, u32 i) const {
+        return i ? of.last_chunks[row + i - 1] + 1u : 0;
+    }
+    CPMS_DEVICE double sum_of(const SellSlices& of, u32 i, const double* sums, const OpenRow& open) const {
+        const u32 end = chunks_before(of, i + 1);
         double sum = i ? 0.0 : open.sum;
-        for (u32 strand = behind(of, i); strand < end; ++strand) sum += sums[strand];
+        for (u32 chunk = chunks_before(of, i); chunk < end; ++chunk) sum += sums[chunk];
         return sum;
     }
 };
 
 // Rows of a section are finished before the next one is summed, while other values are on their way.
-template <class F, class AtEnd>
-CPMS_DEVICE void walk_strands(const Strands& of, Packs& packs, const u8* dealt, RoomForSums& room, AtEnd& at_end) {
-    using Word = typename Raw<F>::Word;
-    __shared__ Open open;
-    const u32 first = of.of_block[blockIdx.x], last = of.of_block[blockIdx.x + 1], from = of.first_blocks[blockIdx.x];
-    const u32 last_bin = first < last ? of.bins[last - 1] + 1 : 0;
+template <class F, class Epilogue>
+CPMS_DEVICE void sum_slices(const SellSlices& of, SliceSums& slice_words, const u8* binned, SellWorkspace& workspace,
+                            Epilogue& epilogue) {
+    using Word = typename WideningLoad<F>::Word;
+    __shared__ OpenRow open;
+    const u32 first = of.block_windows[blockIdx.x], last = of.block_windows[blockIdx.x + 1],
+              from = of.first_blocks[blockIdx.x];
+    const u32 last_bin = first < last ? of.window_bins[last - 1] + 1 : 0;
     const BinValues<Word> values{of.capacity};
     // What is read of sections and bins to come is there when it is needed.
-    const auto of_section = [&](const u32* all, u32 section) { return load_word(all + smaller(section, last), ReadOnly{}); };
+    const auto of_window = [&](const u32* all, u32 window) {
+        return load_word(all + smaller(window, last), ReadOnly{});
+    };
     const auto begin_of = [&](u32 bin) { return load_word(of.value_begins + smaller(bin, last_bin), ReadOnly{}); };
-    u32 row_end = of_section(of.first_rows, first + 1), next_bin = of_section(of.bins, first), bin = next_bin - 1;
+    u32 row_end = of_window(of.first_rows, first + 1), next_bin = of_window(of.window_bins, first), bin = next_bin - 1;
     u32 end = begin_of(next_bin + 1), next_end = begin_of(next_bin + 2);
-    EndingRows<Word, AtEnd> rows;
-    rows.row = of_section(of.first_rows, first);
+    WindowRows<Word, Epilogue> rows;
+    rows.row = of_window(of.first_rows, first);
     rows.count = 0;
     if (threadIdx.x == 0) {
         open.sum = 0.0;
         open.first = from < blockIdx.x ? rows.row : none;
     }
     values.clear_last();
-    values.fetch(dealt, next_bin, begin_of(next_bin), end);
-    for (u32 section = first; first < last; ++section) {
-        rows.load(threadIdx.x, at_end);
-        const bool begins_bin = next_bin != bin && section < last;
-        if (begins_bin) await_copies();
+    values.fetch(binned, next_bin, begin_of(next_bin), end);
+    for (u32 window = first; first < last; ++window) {
+        rows.load(threadIdx.x, epilogue);
+        const bool begins_bin = next_bin != bin && window < last;
+        if (begins_bin) wait_for_copies();
         __syncthreads();
         if (begins_bin) {
             bin = next_bin;
-            values.fetch(dealt, bin + 1, end, next_end);
+            values.fetch(binned, bin + 1, end, next_end);
             end = next_end;
             next_end = begin_of(bin + 3);
         }
-        const double* const before = room.sums + (~section & 1) * most_sums;
-        rows.finish(of, before, open, at_end);
-        if (of.last_strands && threadIdx.x < 32 && section > first) {
-            rows.leave_open(of, of.strand_begins[section] - of.strand_begins[section - 1], before, open);
+        const double* const before = workspace.sums + (~window & 1) * max_window_sums;
+        rows.finish(of, before, open, epilogue);
+        if (of.last_chunks && threadIdx.x < 32 && window > first) {
+            rows.carry_open(of, of.chunk_begins[window] - of.chunk_begins[window - 1], before, open);
         }
-        if (section == last) break;
+        if (window == last) break;
         rows.row += rows.count;
         rows.count = row_end - rows.row;
-        row_end = of_section(of.first_rows, section + 2);
-        next_bin = of_section(of.bins, section + 1);
-        rows.expect(of, at_end);
-        packs.sum<F>(of, values.of(bin), room.sums + (section & 1) * most_sums);
+        row_end = of_window(of.first_rows, window + 2);
+        next_bin = of_window(of.window_bins, window + 1);
+        rows.prefetch(of, epilogue);
+        slice_words.sum<F>(of, values.of(bin), workspace.sums + (window & 1) * max_window_sums);
     }
-    if (of.last_strands) {
+    if (of.last_chunks) {
         __syncthreads();
         if (threadIdx.x < 32) {
             // It leaves its own piece before it waits for others.
-            if (threadIdx.x == 0) of.pieces.leave(blockIdx.x, open.sum);
+            if (threadIdx.x == 0) of.carry_out.publish(blockIdx.x, open.sum);
             if (open.first < of.first_rows[last]) {
-                const typename AtEnd::Loaded loaded = at_end.load(open.first);
-                const double sum = open.first_head + of.pieces.collect(from, blockIdx.x, threadIdx.x);
-                if (threadIdx.x == 0) at_end.finish(open.first, sum, loaded);
+                const typename Epilogue::Operands operands = epilogue.load(open.first);
+                const double sum = open.first_sum + of.carry_out.gather(from, blockIdx.x, threadIdx.x);
+                if (threadIdx.x == 0) epilogue.finish(open.first, sum, operands);
             }
         }
     }
@@ -264,16 +277,17 @@ CPMS_DEVICE void walk_strands(const Strands& of, Packs& packs, const u8* dealt, 
 
 }  // namespace cpms
 
-#define CPMS_STRANDS_PARAMETERS(OF)                                                                         \
-    const unsigned *OF##of_block, const unsigned *OF##bins, const unsigned *OF##value_begins,               \
-        const unsigned *OF##strand_begins, const unsigned *OF##first_rows, const cpms::Pair *OF##walks,     \
-        const unsigned *OF##packs,                                                                          \
-        const unsigned short *OF##strands, const unsigned short *OF##places,                                \
-        const unsigned short *OF##last_strands, const unsigned *OF##first_blocks, unsigned OF##capacity,    \
-        unsigned long long *OF##pieces
-#define CPMS_STRANDS(OF)                                                                                    \
-    cpms::Strands {                                                                                         \
-        OF##of_block, OF##bins, OF##value_begins, OF##strand_begins, OF##first_rows, OF##walks, OF##packs,  \
-            OF##strands, OF##places, OF##last_strands, OF##first_blocks, OF##capacity,                      \
-            cpms::TaskPieces{OF##pieces}                                                                    \
+#define CPMS_SLICES_PARAMETERS(OF)                                                                           \
+    const unsigned *OF##block_windows, const unsigned *OF##window_bins, const unsigned *OF##value_begins,    \
+        const unsigned *OF##chunk_begins, const unsigned *OF##first_rows, const cpms::Pair *OF##warp_starts, \
+        const unsigned *OF##slice_words, const unsigned short *OF##slice_chunks,                             \
+        const unsigned short *OF##local_indices, const unsigned short *OF##last_chunks,                      \
+        const unsigned *OF##first_blocks, unsigned OF##capacity, unsigned long long *OF##carry_out
+#define CPMS_SLICES(OF)                                                                                            \
+    cpms::SellSlices {                                                                                             \
+        OF##block_windows, OF##window_bins, OF##value_begins, OF##chunk_begins, OF##first_rows, OF##warp_starts,   \
+            OF##slice_words, OF##slice_chunks, OF##local_indices, OF##last_chunks, OF##first_blocks, OF##capacity, \
+            cpms::CarryOut {                                                                                       \
+            OF##carry_out                                                                                          \
+        }                                                                                                          \
     }

@@ -6,18 +6,18 @@ namespace cpms {
 // Halves join, side by side so that lanes meet different banks; the last warp goes on in registers, unrolled.
 struct Tree {
     template <class Some>
-    static CPMS_DEVICE Some joined(const Some& mine) {
-        __shared__ double room[Some::count][block_threads];
+    static CPMS_DEVICE Some in_block(const Some& mine) {
+        __shared__ double workspace[Some::count][block_threads];
         const u32 thread = threadIdx.x;
 #pragma unroll
-        for (int q = 0; q < Some::count; ++q) room[q][thread] = mine.value[q];
+        for (int q = 0; q < Some::count; ++q) workspace[q][thread] = mine.value[q];
         __syncthreads();
 #pragma unroll
         for (u32 half = block_threads / 2; half > 32; half /= 2) {
             if (thread < half) {
 #pragma unroll
                 for (int q = 0; q < Some::count; ++q) {
-                    room[q][thread] = Some::join(q, room[q][thread], room[q][thread + half]);
+                    workspace[q][thread] = Some::combine(q, workspace[q][thread], workspace[q][thread + half]);
                 }
             }
             __syncthreads();
@@ -26,8 +26,8 @@ struct Tree {
         if (thread < 32) {
 #pragma unroll
             for (int q = 0; q < Some::count; ++q) {
-                const auto join = [q](double a, double b) { return Some::join(q, a, b); };
-                all.value[q] = over_warp(join(room[q][thread], room[q][thread + 32]), join);
+                const auto combine = [q](double a, double b) { return Some::combine(q, a, b); };
+                all.value[q] = warp_reduce(combine(workspace[q][thread], workspace[q][thread + 32]), combine);
             }
         }
         __syncthreads();

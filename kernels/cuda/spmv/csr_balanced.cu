@@ -17,37 +17,37 @@
 namespace cpms {
 
 // A lane's slots of a step that lie side by side in memory: what fills a load of 16 bytes.
-CPMS_CONSTANT int run_slots(int bits) { return 128 / bits < slots_each ? 128 / bits : slots_each; }
+CPMS_CONSTANT int run_entries(int bits) { return 128 / bits < lane_entries ? 128 / bits : lane_entries; }
 
 // Where the run lies that holds a lane's slots 32 * Run * round + 32 * j + lane.
 template <int Run>
-CPMS_DEVICE u32 first_of_run(int round, u32 lane) {
-    return (32 * round + lane) * Run;
+CPMS_DEVICE u32 first_of_run(int group, u32 lane) {
+    return (32 * group + lane) * Run;
 }
 
-CPMS_DEVICE void load_sources(const u32* sources, u32 step, u32 lane, u32 (&source)[slots_each]) {
-    constexpr int Run = run_slots(32);
+CPMS_DEVICE void load_sources(const u32* sources, u32 tile, u32 lane, u32 (&source)[lane_entries]) {
+    constexpr int Run = run_entries(32);
 #pragma unroll
-    for (int round = 0; round < slots_each / Run; ++round) {
-        const u8* at = (const u8*)(sources + ((u64)step * step_slots + first_of_run<Run>(round, lane)));
+    for (int group = 0; group < lane_entries / Run; ++group) {
+        const u8* at = (const u8*)(sources + ((u64)tile * tile_entries + first_of_run<Run>(group, lane)));
         const auto loaded = load_run_bytes<4 * Run>(at, LastUse{});
 #pragma unroll
-        for (int j = 0; j < Run; ++j) source[round * Run + j] = loaded.word[j];
+        for (int j = 0; j < Run; ++j) source[group * Run + j] = loaded.word[j];
     }
 }
 
 // Where a step's products lie in shared memory while they are turned over: put down slot by slot and taken up two of a
 // lane's eight at a time, without two lanes meeting in a bank.
-CPMS_DEVICE u32 turned(u32 slot) { return slot ^ (slot >> 4 & 3) << 1; }
+CPMS_DEVICE u32 transposed(u32 entry) { return entry ^ (entry >> 4 & 3) << 1; }
 
 // From slots 32 * k + lane to the lane's eight that follow one another.
-CPMS_DEVICE void turn_over(double (&term)[slots_each], double* room, u32 lane) {
+CPMS_DEVICE void transpose(double (&term)[lane_entries], double* workspace, u32 lane) {
 #pragma unroll
-    for (int k = 0; k < slots_each; ++k) room[turned(32 * k + lane)] = term[k];
+    for (int k = 0; k < lane_entries; ++k) workspace[transposed(32 * k + lane)] = term[k];
     __syncwarp();
 #pragma unroll
-    for (int k = 0; k < slots_each; k += 2) {
-        const auto two = load_run_bytes<16>((const u8*)(room + turned(slots_each * lane + k)), Default{});
+    for (int k = 0; k < lane_entries; k += 2) {
+        const auto two = load_run_bytes<16>((const u8*)(workspace + transposed(lane_entries * lane + k)), Default{});
         term[k] = value_of(two.field<64>(0));
         term[k + 1] = value_of(two.field<64>(1));
     }
@@ -55,8 +55,9 @@ CPMS_DEVICE void turn_over(double (&term)[slots_each], double* room, u32 lane) {
 }
 
 // Rows `first` and on from their sums; four a lane at a time, loads before stores.
-template <bool Personal, class RowEnd>
-CPMS_DEVICE void finish_rows(const RowEnd& at_end, u32 first, const double* sums, u32 begin, u32 end, u32 lane) {
+template <bool Personal, class RowEpilogue>
+CPMS_DEVICE void finish_rows(const RowEpilogue& row_epilogue, u32 first, const double* sums, u32 begin, u32 end,
+                             u32 lane) {
     constexpr int together = 4;
 #pragma unroll 1
     for (u32 base = begin; base < end; base += 32 * together) {
@@ -64,104 +65,102 @@ CPMS_DEVICE void finish_rows(const RowEnd& at_end, u32 first, const double* sums
 #pragma unroll
         for (int j = 0; j < together; ++j) {
             const u32 i = smaller(base + 32 * j + lane, end - 1);
-            fresh[j] = at_end.template value<Personal>(first + i, sums[i]);
+            fresh[j] = row_epilogue.template value<Personal>(first + i, sums[i]);
         }
 #pragma unroll
         for (int j = 0; j < together; ++j) {
             const u32 i = base + 32 * j + lane;
-            if (i < end) at_end.write(first + i, fresh[j]);
+            if (i < end) row_epilogue.write(first + i, fresh[j]);
         }
     }
 }
 
 // Vectors are in format F, of which R segments are read and W written; edge values in V, RV of it read.
 template <class F, int R, int W, bool Pattern, class V = F, int RV = R>
-CPMS_DEVICE void spmv_csr_balanced(const u32* sources, const u8* values, const u16* marks, const u32* first_rows,
-                                   const u32* first_tasks, u32 all_steps, u32 steps, const u8* x,
-                                   const TaskPieces& pieces, const Update& update) {
-    alignas(16) __shared__ double shared_room[block_warps][step_slots];
+CPMS_DEVICE void spmv_csr_balanced(const u32* sources, const u8* values, const u16* row_end_flags,
+                                   const u32* first_rows, const u32* first_tasks, u32 all_tiles, u32 task_tiles,
+                                   const u8* x, const CarryOut& carry_out, const Epilogue& epilogue) {
+    alignas(16) __shared__ double workspaces[block_warps][tile_entries];
     const u32 lane = threadIdx.x % 32;
     const u32 task = blockIdx.x * block_warps + threadIdx.x / 32;
-    u32 step = task * steps;
-    if (step >= all_steps) return;  // the whole warp leaves, and no barrier waits for it
-    const u32 last = smaller(step + steps, all_steps);
-    double* const room = shared_room[threadIdx.x / 32];
-    constexpr int Run = run_slots(V::widest);
+    u32 tile = task * task_tiles;
+    if (tile >= all_tiles) return;  // the whole warp leaves, and no barrier waits for it
+    const u32 last = smaller(tile + task_tiles, all_tiles);
+    double* const workspace = workspaces[threadIdx.x / 32];
+    constexpr int Run = run_entries(V::widest);
 
-    u32 source[slots_each];
-    load_sources(sources, step, lane, source);
+    u32 source[lane_entries];
+    load_sources(sources, tile, lane, source);
     u32 row = load_word(first_rows + task, ReadOnly{});
     const u32 first_task = load_word(first_tasks + task, ReadOnly{});
     bool open = first_task < task;  // its first row began in an earlier task
-    const RowEnd<F, W, Pattern> at_end(update);
-    double carry = 0.0, head = 0.0;
-    u32 open_row = row;
-    bool ends_open;
+    const RowEpilogue<F, W, Pattern> row_epilogue(epilogue);
+    double carry = 0.0, first_sum = 0.0;
+    u32 first_row = row;
+    bool last_row_open;
     do {
-        const u32 mark = load_word(marks + step * 32 + lane, LastUse{});
-        double term[slots_each], factor[slots_each / Run][Run];
+        const u32 flags = load_word(row_end_flags + tile * 32 + lane, LastUse{});
+        double term[lane_entries], factor[lane_entries / Run][Run];
         if constexpr (!Pattern) {
 #pragma unroll
-            for (int round = 0; round < slots_each / Run; ++round) {
-                const u32 first = step * step_slots + first_of_run<Run>(round, lane);
-                load_run<V, RV>(values, first, all_steps * step_slots, LastUse{}, factor[round]);
+            for (int group = 0; group < lane_entries / Run; ++group) {
+                const u32 first = tile * tile_entries + first_of_run<Run>(group, lane);
+                load_run<V, RV>(values, first, all_tiles * tile_entries, LastUse{}, factor[group]);
             }
         }
 #pragma unroll
-        for (int k = 0; k < slots_each; ++k) term[k] = load<F, R>(x, source[k], update.length, ReadOnly{});
-        if (step + 1 < last) load_sources(sources, step + 1, lane, source);
+        for (int k = 0; k < lane_entries; ++k) term[k] = load<F, R>(x, source[k], epilogue.length, ReadOnly{});
+        if (tile + 1 < last) load_sources(sources, tile + 1, lane, source);
         if constexpr (!Pattern) {
 #pragma unroll
-            for (int k = 0; k < slots_each; ++k) term[k] *= factor[k / Run][k % Run];
+            for (int k = 0; k < lane_entries; ++k) term[k] *= factor[k / Run][k % Run];
         }
-        turn_over(term, room, lane);
-        const u32 slot_ends = mark & 0xFF;
-        double* const mine = room + (mark >> 8);
+        transpose(term, workspace, lane);
+        const u32 row_ends = flags & 0xFF;
+        double* const mine = workspace + (flags >> 8);
         double* put = mine;
         double sum = lane == 0 ? carry : 0.0;
 #pragma unroll
-        for (int k = 0; k < slots_each; ++k) {
+        for (int k = 0; k < lane_entries; ++k) {
             sum += term[k];
-            if (slot_ends >> k & 1) {
+            if (row_ends >> k & 1) {
                 *put++ = sum;
                 sum = 0.0;
             }
         }
-        sum = joined(sum, lane, slot_ends != 0);
+        sum = segmented_scan(sum, lane, row_ends != 0);
         const double from_left = __shfl_up_sync(all_lanes, sum, 1);
-        if (lane > 0 && slot_ends != 0) *mine += from_left;
+        if (lane > 0 && row_ends != 0) *mine += from_left;
         carry = __shfl_sync(all_lanes, sum, 31);
-        const u32 ended = __shfl_sync(all_lanes, (mark >> 8) + __popc(slot_ends), 31);
-        ends_open = __shfl_sync(all_lanes, slot_ends >> 7, 31) == 0;
+        const u32 rows_ended = __shfl_sync(all_lanes, (flags >> 8) + __popc(row_ends), 31);
+        last_row_open = __shfl_sync(all_lanes, row_ends >> 7, 31) == 0;
         __syncwarp();
-        const bool completes = open && ended > 0;
-        if (completes) head = room[0];
-        if (at_end.personal) {
-            finish_rows<true>(at_end, row, room, completes, ended, lane);
+        const bool completes = open && rows_ended > 0;
+        if (completes) first_sum = workspace[0];
+        if (row_epilogue.personal) {
+            finish_rows<true>(row_epilogue, row, workspace, completes, rows_ended, lane);
         } else {
-            finish_rows<false>(at_end, row, room, completes, ended, lane);
+            finish_rows<false>(row_epilogue, row, workspace, completes, rows_ended, lane);
         }
         __syncwarp();
-        open = open && ended == 0;
-        row += ended;
-    } while (++step < last);
+        open = open && rows_ended == 0;
+        row += rows_ended;
+    } while (++tile < last);
     // Before it waits for others it leaves its own piece, so that chains of tasks do not add up.
-    if (ends_open && lane == 0) pieces.leave(task, carry);
+    if (last_row_open && lane == 0) carry_out.publish(task, carry);
     if (first_task < task && !open) {
-        const double sum = head + pieces.collect(first_task, task, lane);
-        if (lane == 0) at_end.write(open_row, at_end.template value<true>(open_row, sum));
+        const double sum = first_sum + carry_out.gather(first_task, task, lane);
+        if (lane == 0) row_epilogue.write(first_row, row_epilogue.template value<true>(first_row, sum));
     }
 }
 
 }  // namespace cpms
 
-#define CPMS_SPMV_CSR_BALANCED(NAME, BLOCKS, ...)                                                     \
-    extern "C" __global__ void __launch_bounds__(256, BLOCKS)                                         \
-        NAME(const unsigned* sources, const unsigned char* values, const unsigned short* marks,       \
-             const unsigned* first_rows, const unsigned* first_tasks, unsigned all_steps,             \
-             unsigned steps, const unsigned char* x, unsigned long long* pieces,                      \
-             CPMS_UPDATE_PARAMETERS) {                                                                \
-        cpms::spmv_csr_balanced<__VA_ARGS__>(sources, values, marks, first_rows, first_tasks,         \
-                                             all_steps, steps, x, cpms::TaskPieces{pieces},           \
-                                             CPMS_UPDATE);                                            \
+#define CPMS_SPMV_CSR_BALANCED(NAME, BLOCKS, ...)                                                                \
+    extern "C" __global__ void __launch_bounds__(256, BLOCKS)                                                    \
+        NAME(const unsigned* sources, const unsigned char* values, const unsigned short* row_end_flags,          \
+             const unsigned* first_rows, const unsigned* first_tasks, unsigned all_tiles, unsigned task_tiles,   \
+             const unsigned char* x, unsigned long long* carry_out, CPMS_EPILOGUE_PARAMETERS) {                  \
+        cpms::spmv_csr_balanced<__VA_ARGS__>(sources, values, row_end_flags, first_rows, first_tasks, all_tiles, \
+                                             task_tiles, x, cpms::CarryOut{carry_out}, CPMS_EPILOGUE);           \
     }

@@ -8,8 +8,8 @@ constexpr int rows_each = 2;
 
 // Add columns k to k + Columns - 1: all loads of a kind before the first use.
 template <class F, int R, class V, int RV, int Columns>
-CPMS_DEVICE void add_columns(const u32* sources, const u8* values, u64 entries, u64 first, u32 length,
-                             const u8* x, double (&sum)[rows_each]) {
+CPMS_DEVICE void add_columns(const u32* sources, const u8* values, u64 entries, u64 first, u32 length, const u8* x,
+                             double (&sum)[rows_each]) {
     Run<4 * rows_each> source[Columns];
     double value[Columns][rows_each], term[Columns][rows_each];
 #pragma unroll
@@ -35,8 +35,8 @@ CPMS_DEVICE void add_columns(const u32* sources, const u8* values, u64 entries, 
 // Vectors are in format F, of which R segments are read and W written; entries' values in V, RV of it read.
 template <class F, int R, int W, class V = F, int RV = R>
 CPMS_DEVICE void spmv_ell(const u32* sources, const u8* values, u32 width, const u8* x, u32 rows,
-                          const Update& update) {
-    const u32 length = update.length;
+                          const Epilogue& epilogue) {
+    const u32 length = epilogue.length;
     const u32 row = (blockIdx.x * blockDim.x + threadIdx.x) * rows_each;
     if (row >= length) return;
     const u64 entries = (u64)length * width;
@@ -50,23 +50,23 @@ CPMS_DEVICE void spmv_ell(const u32* sources, const u8* values, u32 width, const
         k += 2;
     }
     if (width & 1) add_columns<F, R, V, RV, 1>(sources, values, entries, (u64)k * length + row, length, x, sum);
-    const RowEnd<F, W, false> at_end(update);
+    const RowEpilogue<F, W, false> row_epilogue(epilogue);
     double fresh[rows_each];
 #pragma unroll
     for (u32 j = 0; j < rows_each; ++j) {
         // What lies behind the rows stays 0; the clamp keeps a personal teleport within its array.
         const u32 clamped = row + j < rows ? row + j : rows - 1;
-        const double value = at_end.template value<true>(clamped, sum[j]);
+        const double value = row_epilogue.template value<true>(clamped, sum[j]);
         fresh[j] = row + j < rows ? value : 0.0;
     }
-    store_run<F, W>(update.out, row, length, fresh, update.seed);
+    store_run<F, W>(epilogue.out, row, length, fresh, epilogue.seed);
 }
 
 }  // namespace cpms
 
-#define CPMS_SPMV_ELL(NAME, ...)                                                                    \
-    extern "C" __global__ void __launch_bounds__(256, 4)                                               \
-        NAME(const unsigned* sources, const unsigned char* values, unsigned width,                  \
-             const unsigned char* x, unsigned rows, CPMS_UPDATE_PARAMETERS) {                       \
-        cpms::spmv_ell<__VA_ARGS__>(sources, values, width, x, rows, CPMS_UPDATE);                  \
+#define CPMS_SPMV_ELL(NAME, ...)                                                                           \
+    extern "C" __global__ void __launch_bounds__(256, 4)                                                   \
+        NAME(const unsigned* sources, const unsigned char* values, unsigned width, const unsigned char* x, \
+             unsigned rows, CPMS_EPILOGUE_PARAMETERS) {                                                    \
+        cpms::spmv_ell<__VA_ARGS__>(sources, values, width, x, rows, CPMS_EPILOGUE);                       \
     }

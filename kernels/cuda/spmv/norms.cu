@@ -9,33 +9,33 @@ constexpr int run_values = 4;
 
 // `Sums` sums and, with `Largest`, one largest value behind them.
 template <int Sums, bool Largest>
-struct Totals {
+struct BlockReduce {
     static constexpr int count = Sums + Largest;
     double value[count];
 
-    static CPMS_DEVICE double join(int q, double a, double b) {
+    static CPMS_DEVICE double combine(int q, double a, double b) {
         return Largest && q == Sums ? Larger{}(a, b) : a + b;
     }
 
     // Total q over the block's threads is thread q's answer.
-    CPMS_DEVICE double over_block(double (&room)[count][block_warps]) const {
+    CPMS_DEVICE double in_block(double (&workspace)[count][block_warps]) const {
 #pragma unroll
         for (int q = 0; q < count; ++q) {
             const bool largest = Largest && q == Sums;
-            const double joined = largest ? over_warp(value[q], Larger{}) : over_warp(value[q], Add{});
-            if (threadIdx.x % 32 == 0) room[q][threadIdx.x / 32] = joined;
+            const double reduced = largest ? warp_reduce(value[q], Larger{}) : warp_reduce(value[q], Add{});
+            if (threadIdx.x % 32 == 0) workspace[q][threadIdx.x / 32] = reduced;
         }
         __syncthreads();
         const int mine = threadIdx.x < count ? threadIdx.x : 0;
-        double total = room[mine][0];
-        for (int warp = 1; warp < block_warps; ++warp) total = join(mine, total, room[mine][warp]);
+        double total = workspace[mine][0];
+        for (int warp = 1; warp < block_warps; ++warp) total = combine(mine, total, workspace[mine][warp]);
         return total;
     }
 
-    CPMS_DEVICE void publish(double* partials, u32* counter, double* result) const {
-        __shared__ double room[count][block_warps];
+    CPMS_DEVICE void reduce_in_last_block(double* partials, u32* counter, double* result) const {
+        __shared__ double workspace[count][block_warps];
         __shared__ bool last;
-        const double mine = over_block(room);
+        const double mine = in_block(workspace);
         if (threadIdx.x < count) partials[blockIdx.x * count + threadIdx.x] = mine;
         __threadfence();
         __syncthreads();
@@ -44,14 +44,14 @@ struct Totals {
         __syncthreads();
         if (!last) return;
         __threadfence();
-        Totals all{};
+        BlockReduce all{};
         const volatile double* others = partials;
 #pragma unroll 1
         for (u32 block = threadIdx.x; block < gridDim.x; block += blockDim.x) {
 #pragma unroll
-            for (int q = 0; q < count; ++q) all.value[q] = join(q, all.value[q], others[block * count + q]);
+            for (int q = 0; q < count; ++q) all.value[q] = combine(q, all.value[q], others[block * count + q]);
         }
-        const double total = all.over_block(room);
+        const double total = all.in_block(workspace);
         if (threadIdx.x < count) result[threadIdx.x] = total;
     }
 };
@@ -78,10 +78,10 @@ CPMS_DEVICE void difference(const u8* fresh, const u8* old, const u32* divisor, 
         double a[run_values], b[run_values];
         load_run<F, W>(fresh, first, length, Default{}, a);
         load_run<F, R>(old, first, length, Default{}, b);
-        const auto divided_by = divisors<Pattern>(divisor, first);
+        const auto divisor_run = divisors<Pattern>(divisor, first);
 #pragma unroll
         for (int j = 0; j < run_values; ++j) {
-            const double back = Pattern ? to_real * divided_by.word[j] : to_real;
+            const double back = Pattern ? to_real * divisor_run.word[j] : to_real;
             const double value = a[j] * back;
             const double change = fabs(value - b[j] * back);
             l1 += change;
@@ -90,20 +90,20 @@ CPMS_DEVICE void difference(const u8* fresh, const u8* old, const u32* divisor, 
             largest = Larger{}(largest, change);
         }
     }
-    Totals<3, true>{{l1, squares, mass, largest}}.publish(partials, counter, result);
+    BlockReduce<3, true>{{l1, squares, mass, largest}}.reduce_in_last_block(partials, counter, result);
 }
 
 // result: sum of the selected values, as stored. Selected nodes are dangling: their divisor is 1.
 template <class F, int R>
-CPMS_DEVICE void selected_sum(const u8* x, const u32* selected, u32 count, u32 length, double* partials,
-                              u32* counter, double* result) {
+CPMS_DEVICE void selected_sum(const u8* x, const u32* selected, u32 count, u32 length, double* partials, u32* counter,
+                              double* result) {
     double sum = 0.0;
     const u32 threads = gridDim.x * blockDim.x;
 #pragma unroll 4
     for (u32 i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += threads) {
         sum += load<F, R>(x, load_word(selected + i, ReadOnly{}), length, ReadOnly{});
     }
-    Totals<1, false>{{sum}}.publish(partials, counter, result);
+    BlockReduce<1, false>{{sum}}.reduce_in_last_block(partials, counter, result);
 }
 
 // result: sum of all sizes, as stored times the divisor.
@@ -117,33 +117,32 @@ CPMS_DEVICE void plain_norm(const u8* x, const u32* divisor, u32 length, double*
         const u32 first = run * run_values;
         double value[run_values];
         load_run<F, R>(x, first, length, ReadOnly{}, value);
-        const auto divided_by = divisors<Pattern>(divisor, first);
+        const auto divisor_run = divisors<Pattern>(divisor, first);
 #pragma unroll
         for (int j = 0; j < run_values; ++j) {
-            sum += fabs(Pattern ? value[j] * divided_by.word[j] : value[j]);
+            sum += fabs(Pattern ? value[j] * divisor_run.word[j] : value[j]);
         }
     }
-    Totals<1, false>{{sum}}.publish(partials, counter, result);
+    BlockReduce<1, false>{{sum}}.reduce_in_last_block(partials, counter, result);
 }
 
 }  // namespace cpms
 
-#define CPMS_DIFFERENCE(NAME, ...)                                                                    \
-    extern "C" __global__ void __launch_bounds__(256, 4)                                                 \
-        NAME(const unsigned char* fresh, const unsigned char* old, const unsigned* divisor,           \
-             unsigned length, double to_real, double* partials, unsigned* counter, double* result) {  \
-        cpms::difference<__VA_ARGS__>(fresh, old, divisor, length, to_real, partials, counter,        \
-                                      result);                                                        \
+#define CPMS_DIFFERENCE(NAME, ...)                                                                           \
+    extern "C" __global__ void __launch_bounds__(256, 4)                                                     \
+        NAME(const unsigned char* fresh, const unsigned char* old, const unsigned* divisor, unsigned length, \
+             double to_real, double* partials, unsigned* counter, double* result) {                          \
+        cpms::difference<__VA_ARGS__>(fresh, old, divisor, length, to_real, partials, counter, result);      \
     }
-#define CPMS_SELECTED_SUM(NAME, ...)                                                                  \
-    extern "C" __global__ void __launch_bounds__(256, 4)                                                 \
-        NAME(const unsigned char* x, const unsigned* selected, unsigned count, unsigned length,       \
-             double* partials, unsigned* counter, double* result) {                                   \
-        cpms::selected_sum<__VA_ARGS__>(x, selected, count, length, partials, counter, result);       \
+#define CPMS_SELECTED_SUM(NAME, ...)                                                                              \
+    extern "C" __global__ void __launch_bounds__(256, 4)                                                          \
+        NAME(const unsigned char* x, const unsigned* selected, unsigned count, unsigned length, double* partials, \
+             unsigned* counter, double* result) {                                                                 \
+        cpms::selected_sum<__VA_ARGS__>(x, selected, count, length, partials, counter, result);                   \
     }
-#define CPMS_PLAIN_NORM(NAME, ...)                                                                    \
-    extern "C" __global__ void __launch_bounds__(256, 4)                                                 \
-        NAME(const unsigned char* x, const unsigned* divisor, unsigned length, double* partials,      \
-             unsigned* counter, double* result) {                                                     \
-        cpms::plain_norm<__VA_ARGS__>(x, divisor, length, partials, counter, result);                 \
+#define CPMS_PLAIN_NORM(NAME, ...)                                                                                  \
+    extern "C" __global__ void __launch_bounds__(256, 4)                                                            \
+        NAME(const unsigned char* x, const unsigned* divisor, unsigned length, double* partials, unsigned* counter, \
+             double* result) {                                                                                      \
+        cpms::plain_norm<__VA_ARGS__>(x, divisor, length, partials, counter, result);                               \
     }

@@ -25,7 +25,7 @@ struct Order<float> {
 };
 
 constexpr u32 nothing = 0;
-constexpr u32 nowhere = 0xFFFFFFFFu;
+constexpr u32 no_place = 0xFFFFFFFFu;
 
 template <class Real, class Key = typename Order<Real>::Key>
 CPMS_DEVICE Key key_of(Real value) {
@@ -50,18 +50,18 @@ struct Entry {
     Key key;
     u32 place;
 
-    CPMS_DEVICE bool beats(const Entry& other) const {
+    CPMS_DEVICE bool precedes(const Entry& other) const {
         return (key > other.key) | ((key == other.key) & (place < other.place));
     }
 };
 
 // Work on each of 0 to Count - 1, by the threads of a block.
-template <u32 Count, class Work>
-CPMS_DEVICE void shared_out(Work work) {
+template <u32 Degree, class Work>
+CPMS_DEVICE void for_each_in_block(Work work) {
 #pragma unroll
-    for (u32 base = 0; base < Count; base += block_threads) {
+    for (u32 base = 0; base < Degree; base += block_threads) {
         const u32 i = base + threadIdx.x;
-        if (Count % block_threads == 0 || i < Count) work(i);
+        if (Degree % block_threads == 0 || i < Degree) work(i);
     }
 }
 
@@ -76,18 +76,18 @@ struct Entries {
         place[i] = entry.place;
     }
     CPMS_DEVICE void clear(u32 from) {
-        shared_out<Length>([&](u32 i) {
-            if (i >= from) put(i, {nothing, nowhere});
+        for_each_in_block<Length>([&](u32 i) {
+            if (i >= from) put(i, {nothing, no_place});
         });
     }
 
     // One step of a bitonic network: each pair at that distance in order, best first in stretches of `size`
     // entries, last first in those between. A warp has the same 64 entries at all distances up to 32.
     CPMS_DEVICE void exchange(u32 size, u32 distance) {
-        shared_out<Length / 2>([&](u32 pair) {
+        for_each_in_block<Length / 2>([&](u32 pair) {
             const u32 low = (pair & ~(distance - 1)) * 2 | (pair & (distance - 1)), high = low | distance;
             const Entry<Key> a = at(low), b = at(high);
-            const bool swaps = b.beats(a) == ((low & size) == 0);
+            const bool swaps = b.precedes(a) == ((low & size) == 0);
             put(low, swaps ? b : a);
             put(high, swaps ? a : b);
         });
@@ -99,7 +99,7 @@ struct Entries {
     }
 
     // From `size` entries that first rise and then fall, or the other way round.
-    CPMS_DEVICE void clean(u32 size) {
+    CPMS_DEVICE void merge_bitonic(u32 size) {
         if (size > 64) __syncthreads();
 #pragma unroll 1
         for (u32 distance = size / 2; distance > 0; distance /= 2) exchange(size, distance);
@@ -108,7 +108,7 @@ struct Entries {
     CPMS_DEVICE void sort() {
         __syncthreads();
 #pragma unroll 1
-        for (u32 size = 2; size <= Length; size *= 2) clean(size);
+        for (u32 size = 2; size <= Length; size *= 2) merge_bitonic(size);
         __syncthreads();
     }
 
@@ -116,12 +116,12 @@ struct Entries {
     template <int More>
     CPMS_DEVICE void merge(const Entries<Key, More>& other) {
         static_assert(More >= Length, "the other list must be as long");
-        shared_out<Length>([&](u32 i) {
+        for_each_in_block<Length>([&](u32 i) {
             const Entry<Key> a = at(i), b = other.at(Length - 1 - i);
-            put(i, b.beats(a) ? b : a);
+            put(i, b.precedes(a) ? b : a);
         });
         __syncthreads();
-        clean(Length);
+        merge_bitonic(Length);
         __syncthreads();
     }
 };

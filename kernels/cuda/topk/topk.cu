@@ -6,30 +6,30 @@
 namespace cpms {
 
 // For the grid: the entry that k are known to reach, and how many blocks are done; both 0 between launches.
-struct Shelf {
-    u64* bar;
-    u32* done;
+struct GridState {
+    u64* threshold;
+    u32* blocks_done;
 };
 
 // That entry in 64 bits, better ones larger: with its place, where the key leaves room for it.
 template <class Key>
-struct Bar {
+struct ThresholdCode {
     static CPMS_DEVICE u64 of(const Entry<Key>& entry) { return entry.key; }
-    static CPMS_DEVICE Entry<Key> entry(u64 bar) { return {bar, nowhere}; }
+    static CPMS_DEVICE Entry<Key> entry(u64 threshold) { return {threshold, no_place}; }
 };
 template <>
-struct Bar<u32> {
+struct ThresholdCode<u32> {
     static CPMS_DEVICE u64 of(const Entry<u32>& entry) { return (u64)entry.key << 32 | (u32)~entry.place; }
-    static CPMS_DEVICE Entry<u32> entry(u64 bar) { return {(u32)(bar >> 32), ~(u32)bar}; }
+    static CPMS_DEVICE Entry<u32> entry(u64 threshold) { return {(u32)(threshold >> 32), ~(u32)threshold}; }
 };
 
 // A block's K best so far, of which k count, and those that wait to be merged into them.
 template <class Key, int K>
 struct Selection {
-    static constexpr u32 room = K > block_threads ? K : block_threads;
-    static constexpr bool sifts = K <= block_threads;  // else the best ones of all threads say nothing of the k-th
+    static constexpr u32 capacity = K > block_threads ? K : block_threads;
+    static constexpr bool filters = K <= block_threads;  // else the best ones of all threads say nothing of the k-th
     Entries<Key, K> best;
-    Entries<Key, room> fresh;
+    Entries<Key, capacity> candidates;
     u64 seen[2];  // the grid's bar, a while ago: one is read while the other is written
     u32 count;    // of fresh ones
 
@@ -39,14 +39,14 @@ struct Selection {
         __syncthreads();
     }
 
-    CPMS_DEVICE void merge(u32 k, const Shelf& shelf) {
-        fresh.clear(count);
-        fresh.sort();
-        best.merge(fresh);
+    CPMS_DEVICE void merge(u32 k, const GridState& grid) {
+        candidates.clear(count);
+        candidates.sort();
+        best.merge(candidates);
         if (threadIdx.x == 0) {
             count = 0;
-            const u64 reached = Bar<Key>::of(best.at(k - 1));
-            if (reached > seen[0]) atomicMax(shelf.bar, reached);
+            const u64 reached = ThresholdCode<Key>::of(best.at(k - 1));
+            if (reached > seen[0]) atomicMax(grid.threshold, reached);
         }
         __syncthreads();
     }
@@ -54,17 +54,17 @@ struct Selection {
     // Every thread brings those of its entries whose bit is set. Returns whether there were any in the block. Where
     // many threads have some, each brings its best one first: of the others, few are better than the last of these.
     template <int Each, class EntryOf>
-    CPMS_DEVICE bool offer(u32 mask, u32 k, const Shelf& shelf, EntryOf entry_of) {
+    CPMS_DEVICE bool offer(u32 mask, u32 k, const GridState& grid, EntryOf entry_of) {
         bool any = false;
         while (const u32 threads = (u32)__syncthreads_count(mask != 0)) {
             any = true;
-            const bool many = sifts && Each > 1 && threads >= k && threads >= block_threads / 2;
-            const u32 brought = many ? best_of<Each>(mask, entry_of) : mask;
-            mask = (mask & ~brought) | put_fresh<Each>(brought, k, entry_of);
+            const bool many = filters && Each > 1 && threads >= k && threads >= block_threads / 2;
+            const u32 offered = many ? best_of<Each>(mask, entry_of) : mask;
+            mask = (mask & ~offered) | append<Each>(offered, k, entry_of);
             __syncthreads();
-            if (!many && count < room) break;
-            merge(k, shelf);
-            if constexpr (sifts) mask = beating<Each>(mask, best.at(k - 1), entry_of);
+            if (!many && count < capacity) break;
+            merge(k, grid);
+            if constexpr (filters) mask = beating<Each>(mask, best.at(k - 1), entry_of);
         }
         return any;
     }
@@ -73,11 +73,11 @@ struct Selection {
     template <int Each, class EntryOf>
     static CPMS_DEVICE u32 best_of(u32 mask, EntryOf entry_of) {
         u32 which = 0;
-        Entry<Key> best_one{nothing, nowhere};
+        Entry<Key> best_one{nothing, no_place};
 #pragma unroll
         for (int j = 0; j < Each; ++j) {
             const Entry<Key> entry = entry_of(j);
-            const bool better = (mask >> j & 1) && (which == 0 || entry.beats(best_one));
+            const bool better = (mask >> j & 1) && (which == 0 || entry.precedes(best_one));
             which = better ? 1u << j : which;
             best_one = better ? entry : best_one;
         }
@@ -88,28 +88,28 @@ struct Selection {
     static CPMS_DEVICE u32 beating(u32 mask, const Entry<Key>& last, EntryOf entry_of) {
         u32 left = 0;
 #pragma unroll
-        for (int j = 0; j < Each; ++j) left |= (u32)((mask >> j & 1) && entry_of(j).beats(last)) << j;
+        for (int j = 0; j < Each; ++j) left |= (u32)((mask >> j & 1) && entry_of(j).precedes(last)) << j;
         return left;
     }
 
     // Returns those for which there is no room.
     template <int Each, class EntryOf>
-    CPMS_DEVICE u32 put_fresh(u32 mask, u32 k, EntryOf entry_of) {
+    CPMS_DEVICE u32 append(u32 mask, u32 k, EntryOf entry_of) {
         const u32 lane = threadIdx.x % 32;
         const Entry<Key> last = best.at(k - 1);
         u32 waiting = 0;
 #pragma unroll
         for (int j = 0; j < Each; ++j) {
             const Entry<Key> entry = entry_of(j);
-            const bool comes = (mask >> j & 1) && entry.beats(last);
-            const u32 votes = __ballot_sync(all_lanes, comes);
+            const bool passes = (mask >> j & 1) && entry.precedes(last);
+            const u32 votes = __ballot_sync(all_lanes, passes);
             if (votes == 0) continue;
-            const int speaker = __ffs((int)votes) - 1;
+            const int leader = __ffs((int)votes) - 1;
             u32 at = 0;
-            if (lane == (u32)speaker) at = atomicAdd(&count, (u32)__popc(votes));
-            at = __shfl_sync(all_lanes, at, speaker) + __popc(votes & ((1u << lane) - 1));
-            if (comes && at < room) fresh.put(at, entry);
-            waiting |= (u32)(comes && at >= room) << j;
+            if (lane == (u32)leader) at = atomicAdd(&count, (u32)__popc(votes));
+            at = __shfl_sync(all_lanes, at, leader) + __popc(votes & ((1u << lane) - 1));
+            if (passes && at < capacity) candidates.put(at, entry);
+            waiting |= (u32)(passes && at >= capacity) << j;
         }
         return waiting;
     }
@@ -137,14 +137,14 @@ struct Tile {
 // Which values are in whole tiles, of which a block takes every gridDim.x-th in an order that jumps about: tile
 // i comes as i * stride mod count, so that the first ones are a sample of all, whatever order the values are in.
 struct Tiles {
-    u32 begin;   // the first value at a multiple of 16 bytes
+    u32 begin;  // the first value at a multiple of 16 bytes
     u32 count;
     u32 stride;  // without a divisor in common with count
     u32 step;    // gridDim.x * stride mod count
 };
 
 template <class Real, int K, class Key>
-CPMS_DEVICE void select_tiles(const Real* values, const Tiles& tiles, u32 k, const Shelf& shelf,
+CPMS_DEVICE void select_tiles(const Real* values, const Tiles& tiles, u32 k, const GridState& grid,
                               Selection<Key, K>& selection) {
     using Values = Tile<Real>;
     if (blockIdx.x >= tiles.count) return;
@@ -152,8 +152,8 @@ CPMS_DEVICE void select_tiles(const Real* values, const Tiles& tiles, u32 k, con
     u32 number = (u32)((u64)blockIdx.x * tiles.stride % tiles.count);
     Values next;
     next.load((const u8*)(aligned + (u64)number * Values::values));
-    u64 bar = 0;
-    u32 turn = 0;
+    u64 threshold = 0;
+    u32 side = 0;
 #pragma unroll 1
     for (u32 i = blockIdx.x; i < tiles.count; i += gridDim.x) {
         const Values tile = next;
@@ -161,7 +161,8 @@ CPMS_DEVICE void select_tiles(const Real* values, const Tiles& tiles, u32 k, con
         number += number + tiles.step >= tiles.count ? tiles.step - tiles.count : tiles.step;
         if (i + gridDim.x < tiles.count) next.load((const u8*)(aligned + (u64)number * Values::values));
         const auto least_of = [first](const Entry<Key>& last) { return last.key + (Key)(first > last.place); };
-        const Key own = least_of(selection.best.at(k - 1)), seen = least_of(Bar<Key>::entry(selection.seen[turn]));
+        const Key own = least_of(selection.best.at(k - 1)),
+                  seen = least_of(ThresholdCode<Key>::entry(selection.seen[side]));
         const Key least = own > seen ? own : seen;
         const bool all = least == nothing;
         const Real least_value = least_number<Real>(least);
@@ -169,19 +170,18 @@ CPMS_DEVICE void select_tiles(const Real* values, const Tiles& tiles, u32 k, con
 #pragma unroll
         for (int j = 0; j < Values::each; ++j) mask |= (u32)(all || tile.value(j) >= least_value) << j;
         if (threadIdx.x == 0) {  // what was asked for a tile ago has come
-            selection.seen[turn ^ 1] = bar;
-            bar = *(const volatile u64*)shelf.bar;
+            selection.seen[side ^ 1] = threshold;
+            threshold = *(const volatile u64*)grid.threshold;
         }
-        turn ^= 1;
-        selection.template offer<Values::each>(mask, k, shelf, [&](int j) {
-            return Entry<Key>{key_of(tile.value(j)), first + Values::place(j)};
-        });
+        side ^= 1;
+        selection.template offer<Values::each>(
+            mask, k, grid, [&](int j) { return Entry<Key>{key_of(tile.value(j)), first + Values::place(j)}; });
     }
 }
 
 // The few values before and behind whole tiles.
 template <class Real, int K, class Key>
-CPMS_DEVICE void select_rest(const Real* values, u32 count, const Tiles& tiles, u32 k, const Shelf& shelf,
+CPMS_DEVICE void select_rest(const Real* values, u32 count, const Tiles& tiles, u32 k, const GridState& grid,
                              Selection<Key, K>& selection) {
     const u32 begin = tiles.begin, end = begin + tiles.count * Tile<Real>::values;
     const u32 rest = begin + (count - end);
@@ -189,20 +189,20 @@ CPMS_DEVICE void select_rest(const Real* values, u32 count, const Tiles& tiles, 
     for (u32 base = 0; base < rest; base += block_threads) {
         const u32 i = base + threadIdx.x, at = i < rest ? i : rest - 1, place = at < begin ? at : at - begin + end;
         const Entry<Key> entry{key_of(values[place]), place};
-        selection.template offer<1>(i < rest, k, shelf, [&](int) { return entry; });
+        selection.template offer<1>(i < rest, k, grid, [&](int) { return entry; });
     }
 }
 
 // The blocks' lists, all first entries, then all second ones, and so on: lists fall, so where a whole rank
 // brings nothing, no later one does.
 template <int K, class Key>
-CPMS_DEVICE void select_of_lists(const Key* keys, const u32* places, u32 k, const Shelf& shelf,
+CPMS_DEVICE void select_of_lists(const Key* keys, const u32* places, u32 k, const GridState& grid,
                                  Selection<Key, K>& selection) {
     constexpr u32 each = 4;
     const volatile Key* const list_key = keys;
     const volatile u32* const list_place = places;
     const u32 entries = k * gridDim.x;
-    const Key bar = Bar<Key>::entry(*(const volatile u64*)shelf.bar).key;
+    const Key threshold = ThresholdCode<Key>::entry(*(const volatile u64*)grid.threshold).key;
     bool any = true;
 #pragma unroll 1
     for (u32 base = 0; any && base < entries; base += each * block_threads) {  // at least gridDim.x at a time
@@ -212,24 +212,24 @@ CPMS_DEVICE void select_of_lists(const Key* keys, const u32* places, u32 k, cons
         for (u32 j = 0; j < each; ++j) {
             const u32 i = base + j * block_threads + threadIdx.x, at = i < entries ? i : entries - 1;
             entry[j] = Entry<Key>{list_key[at], list_place[at]};
-            mask |= (u32)(i < entries && entry[j].key >= bar && entry[j].beats(selection.best.at(k - 1))) << j;
+            mask |= (u32)(i < entries && entry[j].key >= threshold && entry[j].precedes(selection.best.at(k - 1))) << j;
         }
-        any = selection.template offer<each>(mask, k, shelf, [&](int j) { return entry[j]; });
+        any = selection.template offer<each>(mask, k, grid, [&](int j) { return entry[j]; });
     }
 }
 
 template <class Real, int K>
 CPMS_DEVICE void topk(const Real* values, u32 count, const Tiles& tiles, u32 k, typename Order<Real>::Key* keys,
-                      u32* places, const Shelf& shelf, Real* top, long long* top_places) {
+                      u32* places, const GridState& grid, Real* top, long long* top_places) {
     using Key = typename Order<Real>::Key;
     __shared__ Selection<Key, K> selection;
     __shared__ bool last;
     if (threadIdx.x == 0) selection.seen[0] = 0;
     selection.begin();
-    select_tiles(values, tiles, k, shelf, selection);
-    if (blockIdx.x == gridDim.x - 1) select_rest(values, count, tiles, k, shelf, selection);
+    select_tiles(values, tiles, k, grid, selection);
+    if (blockIdx.x == gridDim.x - 1) select_rest(values, count, tiles, k, grid, selection);
     __syncthreads();
-    selection.merge(k, shelf);
+    selection.merge(k, grid);
 #pragma unroll 1
     for (u32 i = threadIdx.x; i < k; i += block_threads) {
         keys[i * gridDim.x + blockIdx.x] = selection.best.key[i];
@@ -237,30 +237,30 @@ CPMS_DEVICE void topk(const Real* values, u32 count, const Tiles& tiles, u32 k, 
     }
     __threadfence();
     __syncthreads();
-    if (threadIdx.x == 0) last = atomicInc(shelf.done, gridDim.x - 1) == gridDim.x - 1;
+    if (threadIdx.x == 0) last = atomicInc(grid.blocks_done, gridDim.x - 1) == gridDim.x - 1;
     __syncthreads();
     if (!last) return;
     __threadfence();
     selection.begin();
-    select_of_lists(keys, places, k, shelf, selection);
+    select_of_lists(keys, places, k, grid, selection);
     __syncthreads();
-    selection.merge(k, shelf);
+    selection.merge(k, grid);
 #pragma unroll 1
     for (u32 i = threadIdx.x; i < k; i += block_threads) {
         const u32 place = selection.best.place[i];
         top[i] = values[place];
         top_places[i] = place;
     }
-    if (threadIdx.x == 0) *shelf.bar = 0;
+    if (threadIdx.x == 0) *grid.threshold = 0;
 }
 
 }  // namespace cpms
 
-#define CPMS_TOPK(NAME, REAL, KEY, K)                                                                     \
-    extern "C" __global__ void __launch_bounds__(256, 4)                                                  \
-        NAME(const REAL* values, unsigned count, unsigned begin, unsigned tiles, unsigned stride,         \
-             unsigned step, unsigned k, KEY* keys, unsigned* places, unsigned long long* bar,             \
-             unsigned* done, REAL* top, long long* top_places) {                                          \
-        cpms::topk<REAL, K>(values, count, cpms::Tiles{begin, tiles, stride, step}, k, keys, places,      \
-                            cpms::Shelf{bar, done}, top, top_places);                                     \
+#define CPMS_TOPK(NAME, REAL, KEY, K)                                                                                  \
+    extern "C" __global__ void __launch_bounds__(256, 4)                                                               \
+        NAME(const REAL* values, unsigned count, unsigned begin, unsigned tiles, unsigned stride, unsigned step,       \
+             unsigned k, KEY* keys, unsigned* places, unsigned long long* threshold, unsigned* blocks_done, REAL* top, \
+             long long* top_places) {                                                                                  \
+        cpms::topk<REAL, K>(values, count, cpms::Tiles{begin, tiles, stride, step}, k, keys, places,                   \
+                            cpms::GridState{threshold, blocks_done}, top, top_places);                                 \
     }
