@@ -1,4 +1,5 @@
-// What we use of CUB, which comes with CuPy; on a host, stand-ins of our own.
+// CUB's block primitives (block reduce, scan, exchange), whose headers come with CuPy. Tests on a processor use the
+// stand-ins of host/host_cub.hpp.
 #pragma once
 #if defined(__CUDACC__)
 #include <cub/block/block_exchange.cuh>

@@ -1,10 +1,13 @@
-// Packed floats as float32, some side by side.
+// Packed floats widened to float32, several adjacent values at a time.
+//
+// Values keep the scale with which they were stored. Batches of queries and Anderson acceleration sum many short
+// vectors: float32 halves their registers, and a format of at most 8 exponent bits fits into it exactly.
 #pragma once
 #include "base/quantiser.cuh"
 
 namespace cpms {
 
-// How a number is gathered and summed: values as stored, without a scale.
+// The accumulator of a storage format and the conversion of a run of values to it.
 template <class F>
 struct Float32View;
 template <>
@@ -32,7 +35,7 @@ struct Float32View<PackedFloat<E, M, rounding>> {
     template <int Each>
     static CPMS_DEVICE void values(const Run<Each * width / 8>& run, float (&value)[Each]) {
 #if defined(__CUDA_ARCH__)
-        if constexpr (is_half_prefix<E, M>) {  // by pairs
+        if constexpr (is_half_prefix<E, M>) {  // two values an instruction
 #pragma unroll
             for (int k = 0; k < Each; k += 2) {
                 const u32 halves =
@@ -48,7 +51,7 @@ struct Float32View<PackedFloat<E, M, rounding>> {
         }
     }
 
-    // Rounds as `Quantiser` does.
+    // Rounds values as `Quantiser` does.
     template <int Each>
     static CPMS_DEVICE Run<Each * width / 8> stored(const float (&value)[Each]) {
         using Store = Quantiser<E, M, rounding>;
@@ -69,20 +72,20 @@ struct Float32View<PackedFloat<E, M, rounding>> {
     }
 };
 
-// Some float64 values side by side.
-template <int Degree>
+// A run of adjacent float64 values.
+template <int Count>
 struct DoubleRun {
-    double of[Degree];
+    double of[Count];
 
     DoubleRun() = default;
     CPMS_DEVICE explicit DoubleRun(const double* at) {
-        Float32View<double>::values<Degree>(load_run_bytes<8 * Degree>((const u8*)at, Default{}), of);
+        Float32View<double>::values<Count>(load_run_bytes<8 * Count>((const u8*)at, Default{}), of);
     }
     CPMS_DEVICE void store(double* at) const {
-        Run<8 * Degree> run{};
+        Run<8 * Count> run{};
 #pragma unroll
-        for (int k = 0; k < Degree; ++k) run.template put<64>(k, bits_of(of[k]));
-        store_run_bytes<8 * Degree>((u8*)at, run);
+        for (int k = 0; k < Count; ++k) run.template put<64>(k, bits_of(of[k]));
+        store_run_bytes<8 * Count>((u8*)at, run);
     }
 };
 

@@ -1,18 +1,19 @@
-// Numbers that all threads of a grid bring, and what vectors have of them: each block joins its own, the block
-// that comes last joins the blocks' in their order. No float atomics: the same input gives the same bits.
+// Reduction over a grid that needs no second launch. Each block reduces its own values and writes them; the block
+// that arrives last, by an atomic counter, reduces the blocks' values in their order (the threadFenceReduction scheme
+// of NVIDIA's samples). There are no atomic floating-point sums: equal inputs give equal bits.
 #pragma once
 #include "base/warp.cuh"
 
 namespace cpms {
 
-// Sums, but for the last of them where it is a largest value.
-template <int Degree, bool Largest>
+// Sums; where `Largest` holds, the last value is a maximum instead.
+template <int Count, bool Largest>
 struct LastBlockReduce {
-    static constexpr int count = Degree;
-    double value[Degree];
+    static constexpr int count = Count;
+    double value[Count];
 
     static CPMS_DEVICE double combine(int q, double a, double b) {
-        return Largest && q == Degree - 1 ? Larger{}(a, b) : a + b;
+        return Largest && q == Count - 1 ? Larger{}(a, b) : a + b;
     }
 };
 
@@ -26,7 +27,7 @@ struct Combine {
     }
 };
 
-// OverBlock::joined(mine) is the block's, in thread 0.
+// OverBlock::in_block(mine) returns the block's values, in thread 0.
 template <class OverBlock, class Some>
 CPMS_DEVICE void reduce_in_last_block(const Some& mine, double* partials, u32* counter, double* result) {
     __shared__ bool last;
@@ -34,7 +35,7 @@ CPMS_DEVICE void reduce_in_last_block(const Some& mine, double* partials, u32* c
     if (threadIdx.x == 0) {
         for (int q = 0; q < Some::count; ++q) partials[blockIdx.x * Some::count + q] = of_block.value[q];
         __threadfence();
-        // The counter comes back to 0 for the next launch.
+        // atomicInc resets the counter to 0 for the next launch.
         last = atomicInc(counter, gridDim.x - 1) == gridDim.x - 1;
     }
     __syncthreads();

@@ -1,17 +1,20 @@
-// Loads.
+// Loads from global memory under a cache policy, and prefetches into the second-level cache.
+//
+// A policy is a type, so that a kernel chooses one at compile time; it costs no instruction. On a host every policy
+// is a plain load.
 #pragma once
 #include "base/words.cuh"
 
 namespace cpms {
 
-// Where a load leaves what it read.
-struct Default {};    // in all caches
-struct ReadOnly {};   // in all caches, by the read-only path: nothing writes it during the kernel
-struct Streaming {};  // first to be evicted: it is read once
-struct InOrder {};    // in all caches, as by default, but loads stay in the order they are written in
-struct LastUse {};    // not in the first-level cache: it will not be read again
+// Cache policies of loads.
+struct Default {};    // all caches
+struct ReadOnly {};   // all caches, by the read-only path: no thread writes these data during the kernel
+struct Streaming {};  // evict first: the data are read once
+struct InOrder {};    // all caches, as Default, but loads keep their order in the program
+struct LastUse {};    // no allocation in the first-level cache: the data are not read again
 
-// Volatile: loads stay in the order they are written in, so that several are on their way together.
+// The assembly is volatile so that loads keep their order and several are in flight at once.
 #if defined(__CUDA_ARCH__)
 #define CPMS_LOADS(POLICY, PTX)                                                                               \
     CPMS_DEVICE u8 load_word(const u8* at, POLICY) {                                                          \
@@ -63,8 +66,8 @@ CPMS_DEVICE Word load_word(const Word* at, Policy) {
 }
 #endif
 
-// Loads a word over an older one. Were it another variable, the compiler might copy it from register to register as soon
-// as it has been asked for, and wait for it there.
+// Loads a word into the register of an older one. With a second variable the compiler might copy the register right
+// after the load was issued, and wait for the data there.
 #if defined(__CUDA_ARCH__)
 CPMS_DEVICE void reload(u32& word, const u16* at, Streaming) {
     asm volatile("ld.global.cs.u16 %0, [%1];" : "+r"(word) : "l"(at));
@@ -79,7 +82,7 @@ CPMS_DEVICE void reload(u32& word, const u16* at, Policy) {
 }
 #endif
 
-// Asks for what will be loaded soon: the second-level cache has it by then.
+// Prefetches a line into the second-level cache.
 CPMS_DEVICE void prefetch_l2(const void* at) {
 #if defined(__CUDA_ARCH__)
     asm volatile("prefetch.global.L2 [%0];" ::"l"(at));
@@ -88,24 +91,23 @@ CPMS_DEVICE void prefetch_l2(const void* at) {
 
 CPMS_DEVICE double load_double(const double* at) { return value_of(load_word((const u64*)at, ReadOnly{})); }
 
-template <int ByteDegrees, class Policy>
-CPMS_DEVICE Run<ByteDegrees> load_run_bytes(const u8* at, Policy policy) {
-    static_assert(ByteDegrees == 1 || ByteDegrees == 2 || ByteDegrees == 4 || ByteDegrees == 8 || ByteDegrees % 16 == 0,
-                  "not a run");
-    Run<ByteDegrees> run;
-    if constexpr (ByteDegrees == 1) {
+template <int Bytes, class Policy>
+CPMS_DEVICE Run<Bytes> load_run_bytes(const u8* at, Policy policy) {
+    static_assert(Bytes == 1 || Bytes == 2 || Bytes == 4 || Bytes == 8 || Bytes % 16 == 0, "not a run");
+    Run<Bytes> run;
+    if constexpr (Bytes == 1) {
         run.word[0] = load_word(at, policy);
-    } else if constexpr (ByteDegrees == 2) {
+    } else if constexpr (Bytes == 2) {
         run.word[0] = load_word((const u16*)at, policy);
-    } else if constexpr (ByteDegrees == 4) {
+    } else if constexpr (Bytes == 4) {
         run.word[0] = load_word((const u32*)at, policy);
-    } else if constexpr (ByteDegrees == 8) {
+    } else if constexpr (Bytes == 8) {
         const Pair p = load_word((const Pair*)at, policy);
         run.word[0] = p.word[0];
         run.word[1] = p.word[1];
     } else {
 #pragma unroll
-        for (int q = 0; q < ByteDegrees / 16; ++q) {
+        for (int q = 0; q < Bytes / 16; ++q) {
             const Quad four = load_word((const Quad*)at + q, policy);
 #pragma unroll
             for (int w = 0; w < 4; ++w) run.word[4 * q + w] = four.word[w];
@@ -114,12 +116,12 @@ CPMS_DEVICE Run<ByteDegrees> load_run_bytes(const u8* at, Policy policy) {
     return run;
 }
 
-// Values at places that a thread has read, side by side.
-template <int Degree, class Word, class Policy>
-CPMS_DEVICE Run<Degree * sizeof(Word)> gather_run(const Word* values, const u32 (&places)[Degree], Policy policy) {
-    Run<Degree * sizeof(Word)> run{};
+// Gathers the values at `places` into one run.
+template <int Count, class Word, class Policy>
+CPMS_DEVICE Run<Count * sizeof(Word)> gather_run(const Word* values, const u32 (&places)[Count], Policy policy) {
+    Run<Count * sizeof(Word)> run{};
 #pragma unroll
-    for (int k = 0; k < Degree; ++k) {
+    for (int k = 0; k < Count; ++k) {
         run.template put<8 * sizeof(Word)>(k, load_word(values + places[k], policy));
     }
     return run;

@@ -1,4 +1,4 @@
-// Plain float64 and float32 in device memory, as kernels read them: by words under a cache policy.
+// Native float64 and float32 in global memory, loaded as words under a cache policy and widened to float64.
 #pragma once
 #include "base/loads.cuh"
 

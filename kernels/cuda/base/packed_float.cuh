@@ -1,4 +1,7 @@
-// Packed floats: sign, exponent, mantissa in 8, 16 or 32 bits, as IEEE 754 reads them.
+// Packing of float64 into floats of 8, 16 or 32 bits with any split between exponent and mantissa (IEEE 754
+// semantics: subnormals, infinities and NaN), and unpacking. Rounding is to zero, to nearest even, or stochastic.
+//
+// Integer arithmetic does it for every split; conversions of the hardware exist for a few formats only.
 #pragma once
 #include "base/words.cuh"
 
@@ -6,7 +9,8 @@ namespace cpms {
 
 enum class Rounding { zero, nearest, stochastic };
 
-// The splitmix64 mixing function: a counter-based generator, the same for any number of threads.
+// The mixing function of splitmix64 (Steele, Lea and Flood, 2014): a counter-based generator, whose numbers do not
+// depend on the number of threads.
 CPMS_DEVICE u64 random_bits(u64 seed, u64 index) {
     u64 z = seed + (index + 1) * 0x9E3779B97F4A7C15ull;
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
@@ -30,7 +34,7 @@ CPMS_DEVICE u32 pack(u64 bits, u64 random) {
     if (ExponentBits == 11 || exponent >= 1) {
         digits = size - ((u64)(1023 - bias) << 52);
         shift = 52 - MantissaBits;
-    } else {  // subnormal there: the leading one becomes an ordinary digit
+    } else {  // subnormal in the format: the implicit one becomes an explicit digit
         shift = 53 - MantissaBits - exponent;
         digits = shift > 62 ? 0 : (size & 0x000FFFFFFFFFFFFFull) | 0x0010000000000000ull;
         shift = shift > 62 ? 62 : shift;
@@ -49,7 +53,7 @@ template <int ExponentBits, int MantissaBits>
 CPMS_DEVICE double unpack(u32 word) {
     constexpr int bias = (1 << (ExponentBits - 1)) - 1;
     constexpr u64 top = ((1ull << ExponentBits) - 1) << MantissaBits;
-    constexpr u64 rescale = (u64)(2046 - bias) << 52;  // 2^(1023 - bias): exact, also for subnormals
+    constexpr u64 rescale = (u64)(2046 - bias) << 52;  // 2^(1023 - bias), an exact factor for subnormals, too
     const u64 size = word & ((1ull << (ExponentBits + MantissaBits)) - 1);
     const u64 moved = size << (52 - MantissaBits);
     const u64 finite = bits_of(value_of(moved) * value_of(rescale));
@@ -57,11 +61,11 @@ CPMS_DEVICE double unpack(u32 word) {
     return value_of((size >= top ? moved | 0x7FF0000000000000ull : finite) | sign);
 }
 
-// Formats whose numbers are the upper bits of a half, which a device makes a float32 by itself.
+// Formats whose values are the upper bits of a half, which one instruction converts to float32.
 template <int ExponentBits, int MantissaBits>
 constexpr bool is_half_prefix = ExponentBits == 5 && MantissaBits <= 10;
 
-// The lower (0) or upper (1) of two halves.
+// Converts the lower (0) or upper (1) of two halves.
 template <int Which>
 CPMS_DEVICE float half_to_float(u32 both) {
 #if defined(__CUDA_ARCH__)

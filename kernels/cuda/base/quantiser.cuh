@@ -1,10 +1,15 @@
-// Quantiser.
+// Quantiser Q of inner sweeps: rounds a scaled value to a packed float, and saturates at the largest finite number.
+//
+// All values of a vector share one power-of-two scale, as in block floating point, so that formats with few exponent
+// bits suffice for residuals of any size. Formats of at most 32 bits are rounded by way of float32: that double
+// rounding changes what is sent by one unit at most, and the receiver accounts for the value that was sent.
 #pragma once
 #include "base/widening_load.cuh"
 
 namespace cpms {
 
-// The exponent by which values are stored; cpms/quantising.py says why. `top` is bias - headroom.
+// The exponent of the scale with which a vector of this largest absolute value is stored; cpms/quantising.py derives
+// it. `top` is the exponent bias less the headroom.
 CPMS_DEVICE int shared_exponent(bool scaled, int top, double largest) {
     const int field = (int)(bits_of(largest) >> 52 & 0x7FF);
     if (!scaled || field == 0 || field == 0x7FF) return 0;
@@ -12,17 +17,17 @@ CPMS_DEVICE int shared_exponent(bool scaled, int top, double largest) {
     return exponent < -1000 ? -1000 : exponent > 1000 ? 1000 : exponent;
 }
 
-// Q: the bits of a scaled value, of the largest finite number where it does not fit. What is stored is
-// taken for what it is, so a value may be rounded twice; that of formats up to 32 bits goes by float32.
+// Rounding to one packed format, with saturation.
 template <int E, int M, Rounding rounding>
 struct Quantiser {
     using F = PackedFloat<E, M, rounding>;
     static constexpr int bias = (1 << (E - 1)) - 1;
     static constexpr bool by_float32 =
         E <= 8 && (rounding == Rounding::nearest || (rounding == Rounding::zero && M < 23));
-    // Whether float32 holds scaled values times any degree, and loses little of them to what is stored.
+    // Whether float32 holds a scaled value times any degree, with an error far below that of the format.
     static constexpr bool scaled_in_float32 = by_float32 && E < 8 && M <= 12;
-    // Whether there is range for the shares of dangling nodes, which nobody gathers; cpms/extrapolation.py.
+    // Whether the format has range for contributions of dangling nodes, which no edge reads; see
+    // cpms/extrapolation.py.
     static constexpr bool stores_dangling = E >= 5;
     static CPMS_DEVICE bool has_contribution(u32 degree) { return stores_dangling || degree; }
 
@@ -31,7 +36,7 @@ struct Quantiser {
     }
 
 #if defined(__CUDA_ARCH__)
-    // Whether the device rounds two numbers at a time by itself, as by_single does one.
+    // Whether the device has an instruction that rounds two values as from_float rounds one.
     static constexpr bool has_pair_instruction =
         E == 5 && rounding == Rounding::nearest &&
         ((M == 10 && __CUDA_ARCH__ >= 800) || (M == 2 && __CUDA_ARCH__ >= 890));
@@ -50,7 +55,7 @@ struct Quantiser {
 
     static CPMS_DEVICE u32 from_float(float value) {
 #if defined(__CUDA_ARCH__)
-        if constexpr (has_pair_instruction) return pair(value, 0.0f);  // one number alone would take a slower way
+        if constexpr (has_pair_instruction) return pair(value, 0.0f);  // the instruction for a single value is slower
 #endif
         constexpr u32 limit = ((u32)(127 + bias) << 23) | (((1u << M) - 1) << (23 - M));
         const u32 bits = bits_of_single(value), sign = bits >> 31 << (E + M);
@@ -60,7 +65,7 @@ struct Quantiser {
         const int exponent = (int)(size >> 23) - 127 + bias;
         u32 digits = size - ((u32)(127 - bias) << 23);
         int shift = 23 - M;
-        if (E < 8 && exponent < 1) {  // subnormal there
+        if (E < 8 && exponent < 1) {  // subnormal in the format
             shift = 24 - M - exponent;
             digits = shift > 30 ? 0 : (size & 0x007FFFFFu) | 0x00800000u;
             shift = shift > 30 ? 30 : shift;
@@ -81,7 +86,7 @@ struct Quantiser {
         }
     }
 
-    // Returns the raw value of what was stored.
+    // Stores a value and returns the widened value (without its unit) that a reader will find.
     template <class Real>
     static CPMS_DEVICE double store(u8* out, u32 i, Real value, u64 seed) {
         Run<F::bytes> run;
@@ -98,10 +103,10 @@ struct QuantiserOf<PackedFloat<E, M, rounding>> {
     using Type = Quantiser<E, M, rounding>;
 };
 
-// How Q is stored.
+// The parameters of quantisation that stay the same for a solve.
 struct QuantiserSettings {
-    u32 scaled;  // whether by a power of two
-    int top;     // its bias less the headroom
+    u32 scaled;  // whether values have a power-of-two scale
+    int top;     // exponent bias less the headroom
     u64 seed;
 };
 

@@ -1,22 +1,24 @@
-// Shared memory that a launch asks for: values of some nodes.
+// Staging of vector values in dynamic shared memory by asynchronous copies (cp.async).
+//
+// Shared memory serves random 16-bit accesses in a cycle or a few, where the first-level cache serves one 128-byte
+// line at a time. Copies pass no register, so that a block computes while they are in flight.
 #pragma once
 #include "base/stores.cuh"
 
 namespace cpms {
 
-// Copies to shared memory that go on by themselves until they are awaited, each thread its own. What is read is not kept
-// in the first-level cache where 16 bytes are copied at once.
-template <int ByteDegrees>
+// Asynchronous copies of a thread to shared memory. Copies of 16 bytes bypass the first-level cache.
+template <int Bytes>
 CPMS_DEVICE void copy_async(void* to, const void* from) {
 #if defined(__CUDA_ARCH__)
     const u32 at = (u32)__cvta_generic_to_shared(to);
-    if constexpr (ByteDegrees == 16) {
+    if constexpr (Bytes == 16) {
         asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(from) : "memory");
     } else {
-        asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(at), "l"(from), "n"(ByteDegrees) : "memory");
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(at), "l"(from), "n"(Bytes) : "memory");
     }
 #else
-    __builtin_memcpy(to, from, ByteDegrees);
+    __builtin_memcpy(to, from, Bytes);
 #endif
 }
 CPMS_DEVICE void copy_async_hinted(void* to, const void* from, const FractionalL2& hint) {
@@ -34,7 +36,7 @@ CPMS_DEVICE void wait_for_copies() {
 #endif
 }
 
-constexpr u32 octet_nodes = 8;  // whose values bins take together
+constexpr u32 octet_nodes = 8;  // nodes whose values are moved together
 
 CPMS_DEVICE u8* stage_bytes() {
 #if defined(__CUDA_ARCH__)
@@ -45,13 +47,13 @@ CPMS_DEVICE u8* stage_bytes() {
     return (u8*)stage;
 }
 
-// Where the values of a bin lie, of two at a time that have room for so many groups each.
+// The buffer of a bin or panel. There are two buffers, of `capacity` octets each, used in turn.
 template <class Word>
 CPMS_DEVICE Word* staged_values(u32 bin, u32 capacity) {
     return (Word*)stage_bytes() + (bin & 1) * capacity * octet_nodes;
 }
 
-// Copies as many bytes, a multiple of 16, to the stage, and waits for them. By all threads of a block.
+// Copies `bytes` bytes, a multiple of 16, to the staging buffer and waits for them. All threads of a block take part.
 CPMS_DEVICE void fill_stage(const u8* from, u32 bytes) {
     for (u32 i = 16 * threadIdx.x; i < bytes; i += 16 * blockDim.x) copy_async<16>(stage_bytes() + i, from + i);
     wait_for_copies();

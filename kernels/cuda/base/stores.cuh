@@ -1,10 +1,10 @@
-// Stores.
+// Stores to global memory under a cache policy: words, and runs of bytes.
 #pragma once
 #include "base/loads.cuh"
 
 namespace cpms {
 
-// Where a store leaves what it wrote: in the second-level cache, or there first to be evicted.
+// Stores a word with write-back caching, or with evict-first priority.
 template <class Word>
 CPMS_DEVICE void store_word(Word* at, const Word& word, Default) {
     *at = word;
@@ -33,8 +33,9 @@ CPMS_DEVICE void store_word(Word* at, const Word& word, Streaming) {
 }
 #endif
 
-// Of what is written to be read once and written again, more than the second-level cache holds: some lines stay there, as
-// all others are first to be evicted. With a third or half of them kept that gained less, on an H100. (ptxas counts 16ths.)
+// An L2 policy for data that are written once and read once, and exceed the second-level cache: a fraction of the
+// lines has evict-last priority and stays, the others have evict-first priority. A larger fraction kept fewer lines
+// until their use. ptxas rounds the fraction to sixteenths.
 struct FractionalL2 {
 #if defined(__CUDA_ARCH__)
     u64 policy;
@@ -61,19 +62,19 @@ CPMS_DEVICE void store_word(Word* at, const Word& word, const FractionalL2&) {
 }
 #endif
 
-template <int ByteDegrees, class Policy = Default>
-CPMS_DEVICE void store_run_bytes(u8* at, const Run<ByteDegrees>& run, Policy policy = {}) {
-    if constexpr (ByteDegrees == 1) {
+template <int Bytes, class Policy = Default>
+CPMS_DEVICE void store_run_bytes(u8* at, const Run<Bytes>& run, Policy policy = {}) {
+    if constexpr (Bytes == 1) {
         store_word(at, (u8)run.word[0], policy);
-    } else if constexpr (ByteDegrees == 2) {
+    } else if constexpr (Bytes == 2) {
         store_word((u16*)at, (u16)run.word[0], policy);
-    } else if constexpr (ByteDegrees == 4) {
+    } else if constexpr (Bytes == 4) {
         store_word((u32*)at, run.word[0], policy);
-    } else if constexpr (ByteDegrees == 8) {
+    } else if constexpr (Bytes == 8) {
         store_word((Pair*)at, Pair{{run.word[0], run.word[1]}}, policy);
     } else {
 #pragma unroll
-        for (int q = 0; q < ByteDegrees / 16; ++q) {
+        for (int q = 0; q < Bytes / 16; ++q) {
             const u32* w = run.word + 4 * q;
             store_word((Quad*)at + q, Quad{{w[0], w[1], w[2], w[3]}}, policy);
         }

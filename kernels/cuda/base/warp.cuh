@@ -1,4 +1,4 @@
-// Sums across the lanes of a warp, in an order that never changes.
+// Reductions over the lanes of a warp in a fixed order, and hints that save registers.
 #pragma once
 #include "base/words.cuh"
 
@@ -8,7 +8,7 @@ constexpr u32 all_lanes = 0xFFFFFFFFu;
 constexpr int block_threads = 256;
 constexpr int block_warps = block_threads / 32;
 
-// In a loop that waits for another warp.
+// Pauses a thread in a loop that waits for another warp.
 CPMS_DEVICE void back_off() {
 #if defined(__CUDA_ARCH__)
     __nanosleep(32);
@@ -17,8 +17,8 @@ CPMS_DEVICE void back_off() {
 #endif
 }
 
-// What all lanes of a warp have the same of anyhow, so that the compiler knows: one register then serves all of them,
-// and a walk has few of its own.
+// Returns a value that all lanes share anyhow, and lets the compiler know: it then lies in one uniform register
+// instead of one register a lane, of which a segmented sum has few.
 template <class T>
 CPMS_DEVICE T warp_uniform(T value) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
@@ -30,7 +30,7 @@ CPMS_DEVICE T warp_uniform(T value) {
 #endif
     return value;
 }
-// A pointer to global memory: what was put together from words might point anywhere.
+// Asserts that a pointer is to global memory; the compiler cannot tell for one that was assembled from words.
 template <class T>
 CPMS_DEVICE T* assume_global(T* pointer) {
 #if defined(__CUDA_ARCH__)
@@ -42,7 +42,8 @@ template <class T>
 CPMS_DEVICE T* warp_uniform(T* value) {
     return assume_global((T*)warp_uniform((u64)value));
 }
-// One from which others count: added up with what they count, it would take each more.
+// Hides how a base pointer was computed, so that the compiler keeps it in one register instead of adding up its parts
+// for each access.
 template <class T>
 CPMS_DEVICE T* opaque_base(T* pointer) {
 #if defined(__CUDA_ARCH__)
@@ -54,7 +55,7 @@ CPMS_DEVICE T* opaque_base(T* pointer) {
 struct Add {
     CPMS_DEVICE double operator()(double a, double b) const { return a + b; }
 };
-struct Larger {  // not fmax: a NaN must stay
+struct Larger {  // unlike fmax, it propagates NaN
     CPMS_DEVICE double operator()(double a, double b) const { return a >= b || a != a ? a : b; }
 };
 

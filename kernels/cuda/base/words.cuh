@@ -1,9 +1,10 @@
-// Words and their bits.
+// Words of memory, the bits of floats, exact arithmetic on them, and runs of bytes in registers. Every other header
+// rests on this one. On a host it is plain C++.
 #pragma once
 
 #if defined(__CUDACC__)
 #define CPMS_DEVICE __device__ __forceinline__
-// For what is run now and then: its registers are no concern of the loops around it.
+// For code that runs rarely: a call keeps its registers out of the loops around it.
 #define CPMS_NOINLINE static __device__ __noinline__
 #define CPMS_CONSTANT __host__ __device__ constexpr
 #else
@@ -66,8 +67,8 @@ CPMS_DEVICE float single_of(u32 bits) {
 #endif
 }
 
-// A number's float64, and its float32, as IEEE 754 has them: compilers are told to take what is below the normal float32
-// for 0, and that takes instructions of its own.
+// Conversions between float32 and float64 as IEEE 754 defines them. CuPy compiles with flush-to-zero for float32,
+// which would add instructions and lose subnormals.
 CPMS_DEVICE double to_double(float number) {
 #if defined(__CUDA_ARCH__)
     double same;
@@ -89,10 +90,10 @@ CPMS_DEVICE float to_float(double number) {
 
 CPMS_DEVICE double infinity() { return value_of(0x7FF0000000000000ull); }
 
-// 2^exponent, for normal numbers.
+// 2^exponent, for exponents of normal numbers.
 CPMS_DEVICE double power_of_two(int exponent) { return value_of((u64)(1023 + exponent) << 52); }
 
-// An integer's float64, by an addition where a conversion would wait for a slower unit.
+// The float64 of an integer below 2^32, by one addition; a conversion instruction would wait for a slower unit.
 CPMS_DEVICE double exactly(u32 number) { return value_of(0x4330000000000000ull | number) - 4503599627370496.0; }
 
 CPMS_DEVICE float about_one_over(u32 number) {
@@ -105,7 +106,8 @@ CPMS_DEVICE float about_one_over(u32 number) {
 #endif
 }
 
-// 1 / number, to the last bit or the one before: a division would show.
+// 1 / number, correct to the last bit or the one before, by Newton's method from an approximate reciprocal: two fused
+// multiply-adds in place of a division.
 CPMS_DEVICE double reciprocal(u32 number) {
 #if defined(__CUDA_ARCH__)
     const double d = (double)number;
@@ -117,13 +119,14 @@ CPMS_DEVICE double reciprocal(u32 number) {
 #endif
 }
 
-// A run of bytes as 32-bit words, by the widest loads its alignment (its own size, at most 16) allows.
-template <int ByteDegrees>
+// A run of adjacent bytes in 32-bit registers. Loads and stores of it are as wide as its alignment permits: its own
+// size, at most 16 bytes.
+template <int Bytes>
 struct Run {
-    static constexpr int words = ByteDegrees < 4 ? 1 : ByteDegrees / 4;
+    static constexpr int words = Bytes < 4 ? 1 : Bytes / 4;
     u32 word[words];
 
-    // Field `index` of `Width` bits, counted from the run's first byte.
+    // Field `index` of `Width` bits, counted from the first byte of the run.
     template <int Width>
     CPMS_DEVICE u64 field(int index) const {
         if constexpr (Width == 64) {
@@ -136,7 +139,7 @@ struct Run {
     }
 
     template <int Width>
-    CPMS_DEVICE void put(int index, u64 bits) {  // into a run of zeros
+    CPMS_DEVICE void put(int index, u64 bits) {  // the run must hold zeros there
         if constexpr (Width == 64) {
             word[2 * index] = (u32)bits;
             word[2 * index + 1] = (u32)(bits >> 32);

@@ -1,9 +1,11 @@
-// What low sweeps of a batch sent, added up and combined; see pagerank/anderson.cuh.
+// Anderson acceleration of a batch of queries, each with weights of its own (see pagerank/anderson.cuh), and the
+// deferred update of the corrections. It costs two passes over nine vectors of few bits every eight sweeps.
 #include "batch/inner_sweep.cuh"
 
 namespace cpms {
 
-// Products of the z that are kept for `pagerank/anderson.cuh`, a lane a column; of queries of which any goes on and pays.
+// Products of the history vectors, one lane a column. The kernel returns at once if no query of the launch continues
+// with acceleration.
 template <class Q>
 CPMS_DEVICE void batch_products(const BatchNodes& nodes, const double* tolerance, const BatchHistory& history,
                                 const u8* sent, u64 vector_bytes, double* partials) {
@@ -25,7 +27,8 @@ CPMS_DEVICE void batch_products(const BatchNodes& nodes, const double* tolerance
         Run<number> run[together][history_length];
 #pragma unroll
         for (int t = 0; t < together; ++t) {
-            const u8* const at = mine.template at<number>(sent, smaller(row + t * warps, nodes.count));  // or the zeros
+            // or the zeros behind the nodes
+            const u8* const at = mine.template at<number>(sent, smaller(row + t * warps, nodes.count));
 #pragma unroll
             for (int k = 0; k < history_length; ++k)
                 run[t][k] = load_run_bytes<number>(at + k * vector_bytes, Streaming{});
@@ -48,8 +51,8 @@ CPMS_DEVICE void batch_products(const BatchNodes& nodes, const double* tolerance
     totals.publish(partials, nodes.columns);
 }
 
-// Weights of the z that are kept, of each query: in c, and in what is sent next; of the latter the scale, and one over
-// it. A warp a query; one that it does not pay for is not combined again in this round.
+// Weights of each query's history vectors in the correction and in the next residual, and the scale of the latter.
+// One warp a query. A query for which the combination is not worthwhile has none in the rest of the outer step.
 CPMS_DEVICE void batch_combine(const double* partials, u32 blocks, const Columns& columns, int top, double* tolerance,
                                float* options, const BatchHistory& history, double* weights) {
     __shared__ double found_by[block_warps][product_count], g_by[block_warps][anderson_depth];
@@ -93,9 +96,9 @@ CPMS_DEVICE void batch_combine(const double* partials, u32 blocks, const Columns
     history.largest(0, column) = largest_next;
 }
 
-// Adds what z of the slots 1 to `last` say, by their weights, to c; where it Sends, slot 0 gets what goes on in their
-// place, and what rounding it loses is left for `batch_sent`. Weights are those of `batch_combine`, or else one over the
-// scales alone. Does nothing if all its queries rest, unless `until` is null.
+// Adds the history vectors 1 to `last`, weighted, to the correction. Where Sends, vector 0 becomes the combined
+// residual, and its rounding loss is left for `batch_after_combine`. The weights are those of `batch_combine`, or the
+// inverse scales alone. The kernel returns at once if all queries are finished, unless `tolerance` is null.
 template <class Q, int Each, bool Sends>
 CPMS_DEVICE void batch_apply_history(const BatchNodes& nodes, const double* tolerance, const double* weights, u32 last,
                                      u8* sent, u64 vector_bytes, float* correction, double* partials) {
@@ -160,7 +163,7 @@ CPMS_DEVICE void batch_apply_history(const BatchNodes& nodes, const double* tole
         });
 }
 
-// How queries go on once they were combined; a warp a query.
+// Sets each query's options for the sweep after a combination. One warp a query.
 CPMS_DEVICE void batch_after_combine(const double* partials, u32 blocks, const Columns& columns, double damping,
                                      double spread, const double* tolerance, float* options,
                                      const BatchHistory& history) {

@@ -1,4 +1,5 @@
-// Batch layout.
+// Data layout of a batch of queries: the values of all queries of a node are adjacent, and lanes hold queries
+// (columns). An edge's index is read once for all queries.
 #pragma once
 #include "base/tile_layout.cuh"
 #include "persistent/grid_sync.cuh"
@@ -8,27 +9,27 @@ namespace cpms {
 struct BatchEdges {
     const u32* sources;
     const u16* row_end_flags;
-    const u32* first_rows;   // row of each task's first slot
+    const u32* first_rows;   // row of each task's first entry
     const u32* first_tasks;  // task in which that row begins
     u32 tiles, task_tiles, rows;
-    volatile u64* carry_out;  // one a turn of a block and column; TaskPieces::missing where there is nothing
+    volatile u64* carry_out;  // one a task group and column; CarryOut::missing where absent
 };
 
-// Where numbers of queries lie: `stride` a node, of which a launch takes `used`; both are multiples of Each.
-// Behind the nodes is a row of zeros of what is gathered.
+// The columns of a batch: `stride` numbers a node, of which a launch uses `used`; both are multiples of Each. A row
+// of zeros lies behind the nodes of a gathered matrix.
 struct Columns {
     u32 stride, used;
 };
 
-// What single nodes get of teleport: entries `starts[row]` to `starts[row + 1]`, each of one column, counted
-// from `first` on in this launch.
+// Teleport to single nodes: entries starts[row] to starts[row + 1], one column each, numbered from `first` in this
+// launch.
 struct TeleportEntries {
     const u32 *starts, *columns_of_entries;
     const double* weights;
     u32 first;
 };
 
-// `Each` columns of a lane; lanes without any use the last one's and write nothing.
+// A lane's `Each` columns. Lanes without a column use the last one's and do not write.
 template <int Each>
 struct LaneColumns {
     u32 first, stride;
@@ -38,20 +39,20 @@ struct LaneColumns {
         writes = mine < columns.used;
         first = writes ? mine : columns.used - Each;
     }
-    // Where its numbers of a row lie, of `Bytes` each.
-    template <u32 ByteDegrees, class Byte>
+    // The address of the lane's numbers of a row, `Bytes` each.
+    template <u32 Bytes, class Byte>
     CPMS_DEVICE Byte* at(Byte* numbers, u32 row) const {
-        return numbers + first * ByteDegrees + (u64)row * (stride * ByteDegrees);
+        return numbers + first * Bytes + (u64)row * (stride * Bytes);
     }
 };
 
-// The column of a number of all lanes, one lane's after another's.
+// The column of a number, where the numbers of all lanes lie in sequence.
 template <int Each>
 CPMS_DEVICE u32 column_at(u32 place, const Columns& columns) {
     return smaller(place / Each * Each, columns.used - Each) + place % Each;
 }
 
-// Adds what a node gets of teleport to each query.
+// Adds a node's teleport to each query.
 template <int Each, class Number, class Share>
 CPMS_DEVICE void add_teleport(const TeleportEntries& teleport, u32 row, u32 first, Number (&value)[Each], Share share) {
     const u32 end = teleport.starts[row + 1];
@@ -66,14 +67,14 @@ CPMS_DEVICE void add_teleport(const TeleportEntries& teleport, u32 row, u32 firs
     }
 }
 
-// Numbers that the warps of a block leave for each other, two of each column.
+// Shared memory of the warps' numbers, two of each column.
 template <int Each, class Sum = float>
 CPMS_DEVICE Sum* block_workspace() {
     alignas(16) __shared__ Sum workspace[2 * persistent_warps * 32 * Each];
     return workspace;
 }
 
-// Leaves a block's total of each column for `joined_totals`, of what its lanes bring, at partials[column][block].
+// Reduces a block's values of each column and stores them for `reduce_partials` at partials[column][block].
 template <int Each, class Sum, class Combine>
 CPMS_DEVICE void publish_block(const double (&value)[Each], Combine combine, double* partials, const Columns& columns) {
     auto* const workspace = (double (*)[32 * Each]) block_workspace<Each, Sum>();
@@ -87,10 +88,10 @@ CPMS_DEVICE void publish_block(const double (&value)[Each], Combine combine, dou
     partials[(u64)threadIdx.x * gridDim.x + blockIdx.x] = total;
 }
 
-// Per query over the grid: `Sums` sums, then largest values.
-template <int Each, int Degree, int Sums>
+// Reduction over the grid for each query: `Sums` sums, then maxima.
+template <int Each, int Count, int Sums>
 struct BatchReduce {
-    double value[Degree][Each] = {};
+    double value[Count][Each] = {};
 
     CPMS_DEVICE void add(int q, int k, double number) {
         value[q][k] = q < Sums ? value[q][k] + number : Larger{}(value[q][k], number);
@@ -99,8 +100,8 @@ struct BatchReduce {
     template <class Sum = float>
     CPMS_DEVICE void publish(double* partials, const Columns& columns) const {
         const u64 each = (u64)columns.used * gridDim.x;
-#pragma unroll  // a counter would move the totals out of registers
-        for (int q = 0; q < Degree; ++q) {
+#pragma unroll  // a loop counter would move the totals out of registers
+        for (int q = 0; q < Count; ++q) {
             if (q < Sums) {
                 publish_block<Each, Sum>(value[q], Add{}, partials + q * each, columns);
             } else {
@@ -110,7 +111,7 @@ struct BatchReduce {
     }
 };
 
-// The total of one column over the blocks; every lane of the warp gets it.
+// The total of one column over the blocks, for all lanes of a warp.
 CPMS_DEVICE double reduce_partials(const double* partials, u32 index, u32 blocks, bool largest) {
     const double* const mine = partials + (u64)index * blocks;
     double total = 0.0;

@@ -1,18 +1,19 @@
-// Low sweeps of batches of personalised queries; see batch/batch.cuh.
+// Inner sweeps of batches of personalised queries. Queries have scales and tolerances of their own and finish at
+// different sweeps; the kernels decide that on the device, so that the host launches a fixed sequence.
 #include "batch/inner_sweep.cuh"
 #include "batch/segmented_sum.cuh"
 
 namespace cpms {
 
-// Low sweep: r = factor sum + what lost mass brings; z = Q(r / degree). Gathered rows stay in the caches: all else
-// passes through them once a sweep, first to be evicted. What is added to c is what z say, every few sweeps. Options in
-// shared memory have the scale in them, and r is scaled as z are.
+// Inner sweep: r = factor sum + inflow of lost mass; z = Q(r / degree). Gathered rows should stay in caches, so all
+// other data are evict-first. The correction is the weighted sum of the z of several sweeps (deferred update). The
+// options in shared memory contain the scale, and r is scaled as z.
 template <class Q, int Each>
 struct BatchInnerEpilogue {
     const BatchNodes& nodes;
     const float (*options)[32 * Each];  // of each lane's columns, in shared memory
     u8* out;
-    float l1[Each] = {}, lost[Each] = {}, largest[Each] = {};  // of scaled r, of z; sums since the last turn
+    float l1[Each] = {}, lost[Each] = {}, largest[Each] = {};  // of scaled r, of z; sums since the last task group
     BatchReduce<Each, 2, 2> totals;
 
     CPMS_DEVICE Run<4 * Each> option(u32 which) const {
@@ -55,7 +56,7 @@ struct BatchInnerEpilogue {
     }
 };
 
-// Does nothing once all its queries rest.
+// Returns at once if all its queries are finished.
 template <class Q, int Each>
 CPMS_DEVICE void batch_inner_sweep(const BatchEdges& edges, const BatchNodes& nodes, const double* tolerance,
                                    const float* options, const u8* sent_in, u8* out, double* partials) {
@@ -77,7 +78,8 @@ CPMS_DEVICE void batch_inner_sweep(const BatchEdges& edges, const BatchNodes& no
     largest.publish(partials + 2 * (u64)nodes.columns.used * gridDim.x, nodes.columns);
 }
 
-// The first z of a round, for queries whose scale is above 0; of these c, which held the change, begins at 0.
+// The first quantised residual of an outer step, for queries whose scale is above 0; their correction, which held the
+// residual, begins at 0.
 template <class Q, int Each>
 CPMS_DEVICE void batch_quantise(const BatchNodes& nodes, const float* options, float* correction, u8* sent_in,
                                 double* partials) {
@@ -112,8 +114,8 @@ CPMS_DEVICE void batch_quantise(const BatchNodes& nodes, const float* options, f
         });
 }
 
-// What a low sweep found decides how each query goes on: a warp a query. until, of each query: the L1 at which its
-// low sweeps end, how many are left, and whether extrapolation pays.
+// Decides from an inner sweep's totals how each query continues. One warp a query. `tolerance` holds, of each query:
+// the ||r||_1 at which its inner sweeps end, the number of sweeps left, and whether acceleration is worthwhile.
 CPMS_DEVICE void batch_advance(const double* partials, u32 blocks, const Columns& columns, double damping,
                                double spread, int top, double* tolerance, float* options, const BatchHistory& history,
                                u32 place, double* report) {
@@ -129,7 +131,7 @@ CPMS_DEVICE void batch_advance(const double* partials, u32 blocks, const Columns
     const double unscale = options[inner_unscale * stride + column];
     const int exponent = float_exponent(top, largest * unscale);
     report[column] = l1;
-    if (tolerance[column] < finished_mark()) {  // else the slot may still hold what an earlier sweep sent
+    if (tolerance[column] < finished_mark()) {  // else the place may hold the vector of an earlier sweep
         history.unscale(place, column) = unscale;
         history.mass(place, column) = lost;
         history.largest(place, column) = largest * unscale;

@@ -1,4 +1,4 @@
-// Nodes of a batch: what is known of them, and numbers of all queries, which lie side by side.
+// Per-node data of a batch, and loops over nodes with all queries of a node adjacent.
 #pragma once
 #include "base/stores.cuh"
 #include "batch/batch.cuh"
@@ -6,12 +6,13 @@
 namespace cpms {
 
 struct BatchNodes {
-    const u32* degree;  // out-degree, 0 for dangling nodes; `own_bit` is set where teleport brings a node something
+    const u32* degree;  // out-degree, 0 for dangling nodes; `teleport_bit` is set where teleport reaches the node
     const u32*
-        internal_degree;  // how many of a node's edges stay among the nodes: what the others carry is lost, as on dangling ones
+        internal_degree;  // out-edges within the swept nodes; the flow of the others is lost, as on dangling nodes
     TeleportEntries teleport;
     u32 count;
-    u32 dangling_degree;  // degree by which what dangling nodes keep is stored: nobody gathers it, and it goes with the others
+    // divisor of dangling nodes' stored values, which no edge reads but the common scale must cover
+    u32 dangling_degree;
     Columns columns;
 
     CPMS_DEVICE double inverse(u32 degree) const { return degree ? reciprocal(degree) : 1.0; }
@@ -20,7 +21,7 @@ struct BatchNodes {
 
 constexpr u32 teleport_bit = 0x80000000u;
 
-// What a row's end needs besides its sum and its queries' numbers.
+// A row's operands beside its sum and its queries' numbers.
 struct NodeWord {
     u32 word, internal_degree;
     CPMS_DEVICE NodeWord(const BatchNodes& nodes, u32 row)
@@ -28,7 +29,7 @@ struct NodeWord {
           internal_degree(load_word(nodes.internal_degree + row, ReadOnly{})) {}
     CPMS_DEVICE u32 degree() const { return word & ~teleport_bit; }
     CPMS_DEVICE bool has_teleport() const { return word & teleport_bit; }
-    // Shares of the node that are lost.
+    // The number of the node's contributions that are lost.
     CPMS_DEVICE u32 lost() const { return degree() ? degree() - internal_degree : 1u; }
 };
 
@@ -51,11 +52,11 @@ CPMS_DEVICE Run<8 * Each> load_doubles(const double* numbers, u32 row, const Lan
     return load_run_bytes<8 * Each>(mine.template at<8>((const u8*)numbers, row), ReadOnly{});
 }
 
-// Calls work(row, lane) for all rows, a warp a row, and leaves what it adds up.
-template <int Each, int Degree, int Sums, class Work>
+// Calls work(row, lane) for all rows, one warp a row, and publishes its totals.
+template <int Each, int Count, int Sums, class Work>
 CPMS_DEVICE void for_each_row(const BatchNodes& nodes, double* partials, Work work) {
     const LaneColumns<Each> mine(nodes.columns);
-    BatchReduce<Each, Degree, Sums> totals;
+    BatchReduce<Each, Count, Sums> totals;
     const u32 warps = gridDim.x * persistent_warps;
 #pragma unroll 2
     for (u32 row = blockIdx.x * persistent_warps + threadIdx.x / 32; row < nodes.count; row += warps) {

@@ -1,11 +1,12 @@
-// Sweeps of batches of personalised queries in float64, and what low sweeps correct of them; see batch/batch.cuh.
+// Float64 sweeps of batches of personalised queries, and the correction of their iterates. An edge costs one index
+// for all queries and 8 bytes a query.
 #include "batch/nodes.cuh"
 #include "batch/segmented_sum.cuh"
 
 namespace cpms {
 
-// y = damping (sum / mass + dangling w) + rest v; r = y - x / mass; shares are x / degree, or x on dangling nodes.
-// options, of each query: 1 / mass, what all nodes get, what teleport brings in all.
+// y = damping (sum / mass + dangling w) + rest v; r = y - x / mass. Contributions are x / degree, or x on dangling
+// nodes. `options` of each query: 1 / mass, the inflow of all nodes, the total of teleport.
 template <int Each, bool Refines>
 struct BatchResidualEpilogue {
     struct Operands {
@@ -18,7 +19,7 @@ struct BatchResidualEpilogue {
     const double* contributions;
     double* next_contributions;
     float* residual;  // r / degree, or r on dangling nodes, where Refines
-    // L1, squares, mass, mass that is lost; largest |r|, largest |r / degree| as it is stored
+    // L1, squares, mass, lost mass; largest |r|, largest |r / degree| as stored
     BatchReduce<Each, 5 + Refines, 4> totals;
 
     CPMS_DEVICE Operands load(u32 row, const LaneColumns<Each>& mine) const {
@@ -76,7 +77,7 @@ CPMS_DEVICE void batch_residual_sweep(const BatchEdges& edges, const BatchNodes&
     end.totals.template publish<double>(partials, nodes.columns);
 }
 
-// Sums of one column's shares, which lie side by side.
+// Row sums of one column of contributions.
 struct BatchSumEpilogue {
     struct Operands {};
     double* sums;
@@ -93,7 +94,8 @@ CPMS_DEVICE void batch_row_sums(const BatchEdges& edges, const double* contribut
     batch_segmented_sum<double, 1>(edges, (const u8*)contributions, Columns{1, 1}, end);
 }
 
-// The first float64 sweep, of queries that begin at one iterate: its shares, and what `batch_sums` found of them.
+// The first float64 sweep, of queries that share an initial guess: its contributions and their row sums by
+// `batch_row_sums`.
 template <int Each, bool Refines>
 CPMS_DEVICE void batch_first_sweep(const BatchNodes& nodes, double damping, const double* options,
                                    const double* contributions, const double* sums, double* next_contributions,
@@ -114,7 +116,7 @@ CPMS_DEVICE void batch_first_sweep(const BatchNodes& nodes, double damping, cons
     end.totals.template publish<double>(partials, nodes.columns);
 }
 
-// x = x + c, not below 0, for queries that have a c (1, else 0); mass and lost mass of all.
+// x = max(x + c, 0), for queries that have a correction c (1, else 0); returns mass and lost mass of all.
 template <int Each>
 CPMS_DEVICE void batch_correct(const BatchNodes& nodes, const double* has_correction, double* contributions,
                                const float* correction, double* partials) {
@@ -132,7 +134,8 @@ CPMS_DEVICE void batch_correct(const BatchNodes& nodes, const double* has_correc
                                      double contribution = value_of(old.template field<64>(k));
                                      if (has_correction[mine.first + k] > 0.0)
                                          contribution += (double)single_of(residual.word[k]) * inverse;
-                                     contribution = contribution < 0.0 ? 0.0 : contribution;  // rounding left less
+                                     // rounding may leave a negative value
+                                     contribution = contribution < 0.0 ? 0.0 : contribution;
                                      run.template put<64>(k, bits_of(contribution));
                                      found.add(0, k, contribution * edges);
                                      found.add(1, k, contribution * of.lost());
@@ -141,7 +144,7 @@ CPMS_DEVICE void batch_correct(const BatchNodes& nodes, const double* has_correc
                              });
 }
 
-// What shares of nodes behind those that are swept come to, from those before them: y = damping sum + share v.
+// Contributions of nodes downstream of the swept core: y = damping sum + contribution v.
 template <int Each>
 struct BatchDownstreamEpilogue {
     const BatchNodes& nodes;
@@ -169,7 +172,7 @@ struct BatchDownstreamEpilogue {
     CPMS_DEVICE void group_done() const {}
 };
 
-// A level of nodes behind those that are swept; `shares` are those of all before it.
+// One level downstream of the core; `contributions` are those of all nodes before it.
 template <int Each>
 CPMS_DEVICE void batch_downstream(const BatchEdges& edges, const BatchNodes& nodes, double damping,
                                   const double* contribution, const double* contributions, double* out,
@@ -179,8 +182,8 @@ CPMS_DEVICE void batch_downstream(const BatchEdges& edges, const BatchNodes& nod
     end.mass.template publish<double>(partials, nodes.columns);
 }
 
-// ranks[places[i]][order[row]]: x of the query in columns[i] times factors[i], and of_all[order[row]], where there is
-// one, times factors[count + i]. Rows of x become columns in shared memory.
+// ranks[places[i]][order[row]] is x of the query in columns[i] times factors[i], plus of_all[order[row]], if present,
+// times factors[count + i]. Shared memory transposes rows of x into columns.
 CPMS_DEVICE void batch_scores(const double* contributions, const u32* degree, const u32* order, u32 nodes, u32 swept,
                               u32 stride, const u32* columns, const u32* places, const double* factors, u32 count,
                               const double* of_all, double* ranks) {
@@ -193,7 +196,7 @@ CPMS_DEVICE void batch_scores(const double* contributions, const u32* degree, co
 #pragma unroll
             for (u32 i = warp; i < side; i += block_warps) {
                 const u32 row = smaller(first + i, nodes - 1), of = load_word(degree + row, ReadOnly{});
-                const u64 at = row < swept ? row : row + 1;  // between them are zeros
+                const u64 at = row < swept ? row : row + 1;  // zeros lie between them
                 tile[i][lane] = contributions[at * stride + column] * (double)(of ? of : 1);
             }
             __syncthreads();
@@ -213,7 +216,7 @@ CPMS_DEVICE void batch_scores(const double* contributions, const u32* degree, co
     }
 }
 
-// found[q * stride + column] from what blocks left; a warp a total and column.
+// found[q * stride + column] from the blocks' partial values, one warp a total and column.
 CPMS_DEVICE void batch_reduce(const double* partials, u32 blocks, const Columns& columns, u32 count, u32 sums,
                               double* found) {
     const u32 index = blockIdx.x * block_warps + threadIdx.x / 32;

@@ -1,9 +1,11 @@
-// A sweep of many queries over the edges: node by node their values lie side by side, and lanes are queries.
+// SpMM of a sparse pattern and a batch of queries: lanes hold columns, and a warp walks through the entries of its
+// task in sequence.
 //
-// Slots and marks are those of spmv/csr_balanced.cu. A warp walks tasks of slots: a lane loads one source of
-// 32, all gather by each in turn, `Each` values a lane, so that an edge is one run of whole sectors that
-// serves all queries. The warps of a block take tasks that follow one another, so that they gather near each
-// other. Rows that cross tasks are joined in shared memory, and those that cross blocks by pieces.
+// Entries and flags are those of spmv/csr_balanced.cu. A lane loads one index of 32; then all lanes gather for each
+// index in turn, `Each` columns a lane, so that an edge is one run of whole sectors that serves all queries. The
+// warps of a block take consecutive tasks, so that their gathers are near each other. Rows that cross tasks are
+// joined in shared memory, and those that cross blocks by carry-out. An edge costs its index once, and its values of
+// all queries.
 #pragma once
 #include "batch/batch.cuh"
 #include "base/float32_view.cuh"
@@ -11,7 +13,7 @@
 
 namespace cpms {
 
-// The pieces of a row in turns `from` to `turn` - 1, added in their order; takes them away.
+// Sum of a row's partial sums of task groups `from` to `group` - 1, in their order; marks them absent.
 template <int Each>
 CPMS_DEVICE void gather_carry_out(const BatchEdges& edges, u32 from, u32 group, u32 used, const LaneColumns<Each>& mine,
                                   double (&sum)[Each]) {
@@ -48,8 +50,8 @@ CPMS_DEVICE void gather_carry_out(const BatchEdges& edges, u32 from, u32 group, 
     }
 }
 
-// The end of a turn: tasks have left what they hold of the rows that were open at their ends in `room`, and
-// what they found first of the row that was open when they began in `head`.
+// The end of a task group: `workspace` holds the partial sum of each task's last row, `head` that of the row which
+// was open when the task began.
 template <int Each, class Sum, class Epilogue>
 CPMS_DEVICE void join_tasks(const BatchEdges& edges, u32 group, const Sum (*workspace)[32 * Each], u32 used,
                             const LaneColumns<Each>& mine, bool ended, const Sum* head, Epilogue& epilogue) {
@@ -89,8 +91,7 @@ CPMS_DEVICE void join_tasks(const BatchEdges& edges, u32 group, const Sum (*work
     epilogue.finish(row, whole, epilogue.load(row, mine), mine);
 }
 
-// Adds values to a sum, from number `from` on to the last one of a row, or all that are left. Returns the number
-// behind.
+// Adds values to a sum, from number `from` to the last one of a row, or all that remain. Returns the next number.
 template <class F, int Each, int Together, class Values, class Sum>
 CPMS_DEVICE u32 add_to_row_end(const Values (&gathered)[Together], u32 from, u32 ends, Sum (&sum)[Each]) {
     if (!ends) {
@@ -103,7 +104,7 @@ CPMS_DEVICE u32 add_to_row_end(const Values (&gathered)[Together], u32 from, u32
         }
         return Together;
     }
-    // A jump: all else that the walk does at the end of a row stands in its code once, not once a number.
+    // A jump into unrolled code: the code at the end of a row then exists once, not once a number.
 #define CPMS_ADD(J)                                                    \
     case J:                                                            \
         if constexpr (J < Together) {                                  \
@@ -128,15 +129,16 @@ CPMS_DEVICE u32 add_to_row_end(const Values (&gathered)[Together], u32 from, u32
 #undef CPMS_ADD
 }
 
-// How many values a lane has on their way: `now`, and while it adds those up as many of the next ones where `ahead`; where
-// these are `fetched`, the second-level cache has them by then, which pays where it is not what sweeps wait for.
-template <int ByteDegrees, int Each>
+// Gathers in flight: `loads` of a lane, as many of the next ones in registers with `prefetches`, or in the
+// second-level cache with `prefetches_l2`, where that cache is not the bottleneck.
+template <int Bytes, int Each>
 struct GatherPipeline {
     static constexpr int loads = 8;
-    static constexpr bool prefetches = ByteDegrees <= 4 && Each <= 2, prefetches_l2 = ByteDegrees >= 16;
+    static constexpr bool prefetches = Bytes <= 4 && Each <= 2, prefetches_l2 = Bytes >= 16;
 };
 
-// Calls at_end.finish(row, sums, at_end.load(row, lane), lane) once a row, and at_end.turn_done() after a task.
+// Calls epilogue.finish(row, sums, epilogue.load(row, lane), lane) once a row, and epilogue.group_done() after a
+// task.
 template <class F, int Each, class Epilogue>
 CPMS_DEVICE void batch_segmented_sum(const BatchEdges& edges, const u8* values, const Columns& columns,
                                      Epilogue& epilogue) {
@@ -149,12 +151,12 @@ CPMS_DEVICE void batch_segmented_sum(const BatchEdges& edges, const u8* values, 
     const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     const LaneColumns<Each> mine(columns);
     const u32 group_tiles = persistent_warps * edges.task_tiles, groups = (edges.tiles + group_tiles - 1) / group_tiles;
-    const u32 last_part = edges.tiles * tile_entries - 32;  // Slots are fewer than 2^32.
+    const u32 last_part = edges.tiles * tile_entries - 32;  // Entries are fewer than 2^32.
     Sum* const head = bases[warp] + lane * Each;
     const u8* first_values = values + mine.first * number;
     const u32 row_bytes = columns.stride * number;
 #if defined(__CUDA_ARCH__)
-    asm("" : "+l"(first_values));  // one number: else its parts are added at each gather
+    asm("" : "+l"(first_values));  // one register: its parts would be added at each gather
 #endif
     const auto gather = [&](Values(&into)[in_flight], u32 sources, u32 first) {
 #pragma unroll

@@ -1,4 +1,5 @@
-// One number from another: what lets a library's sweep go on without the host.
+// y = slope * x + constant for one number in device memory, so that a sweep by library calls needs no round trip to
+// the host.
 #include "base/words.cuh"
 
 #define CPMS_AFFINE(NAME, REAL)                                                                \

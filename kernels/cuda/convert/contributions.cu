@@ -1,11 +1,13 @@
-// Values of nodes as shares of places, x / out-degree or x itself on dangling nodes, and back.
+// Conversion between values of nodes and contributions of positions, x / out-degree (x itself on dangling nodes), and
+// back. Persistent kernels iterate on contributions, since every edge of a node reads the same quotient. It costs one
+// pass.
 #include "base/loads.cuh"
 
 namespace cpms {
 
 struct Positions {
-    const u32* order;   // the node in each place, null where that is its own
-    const u32* degree;  // out-degree of the node in each place
+    const u32* order;   // the node at each position; null where they are equal
+    const u32* degree;  // out-degree of the node at each position
     u32 count;
 
     CPMS_DEVICE u32 node(u32 position) const { return order ? load_word(order + position, ReadOnly{}) : position; }

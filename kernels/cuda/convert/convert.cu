@@ -1,10 +1,11 @@
-// Between float64 and storage formats: out of place, and in place for segments.
+// Conversion between float64 and storage formats: out of place for any format, in place for segments. In-place
+// conversion moves each value once in each direction and needs no second array.
 #include "base/segmented_storage.cuh"
 #include "base/warp.cuh"
 
 namespace cpms {
 
-// stored[i] = values[i] * 2^exponent, its first W segments; `length` is that of the stored array.
+// stored[i] = values[i] * 2^exponent in its first W segments; `length` is that of the stored array.
 template <class F, int W>
 CPMS_DEVICE void encode(const double* values, u8* stored, u64 count, u64 length, int exponent, u64 seed) {
     const u64 threads = (u64)gridDim.x * blockDim.x;
@@ -23,13 +24,14 @@ CPMS_DEVICE void decode(const u8* stored, double* values, u64 count, u64 length,
     }
 }
 
-// In place, by warps: a tile is read whole before any of it is written. `memory` holds `tiles` tiles
-// and is aligned to 16 bytes; both directions touch device memory by 16-byte words side by side.
+// In-place conversion by warps: a warp reads a group of values completely before it writes any of them. `memory`
+// holds `tiles` such groups and is aligned to 16 bytes; both directions access global memory by adjacent 16-byte
+// words.
 template <class F, bool ToSegments>
 CPMS_DEVICE void convert_tiles(u64* memory, u64 tiles) {
     constexpr int run = 128 / F::widest;
     constexpr int tile_values = 32 * run;
-    constexpr int run_stride = run + 2;  // two words apart, so that lanes meet different banks
+    constexpr int run_stride = run + 2;  // a padding of two words avoids bank conflicts
     static_assert(F::template runs<run>(), "the format has no wide runs");
     alignas(16) __shared__ u64 staged[block_warps][32 * run_stride];
     u64* mine = staged[threadIdx.x / 32];
@@ -66,7 +68,8 @@ CPMS_DEVICE void convert_tiles(u64* memory, u64 tiles) {
     }
 }
 
-// In place, by thread blocks, for any format whose blocks fit: `span` values at a time, whole blocks.
+// In-place conversion by thread blocks, for any format whose blocks fit into shared memory: `span` values at a time,
+// in whole blocks.
 constexpr int most_staged = 4096;
 
 template <class F, bool ToSegments>

@@ -1,9 +1,9 @@
-// The gathers of a sweep and nothing else: what any kernel that reads a value an edge has to spend.
+// The gathers of a sweep and nothing else: a lower bound of the time of any kernel that reads one value an edge.
 #include "base/loads.cuh"
 
 namespace cpms {
 
-// sums[t]: of what thread t has gathered. `count` is a multiple of 256.
+// sums[t] is the sum of the values that thread t gathered. `count` is a multiple of 256.
 template <class Word>
 CPMS_DEVICE void gather(const u32* sources, u64 count, const Word* values, u64* sums) {
     constexpr int together = 2;

@@ -1,5 +1,7 @@
-// Chunks of 64-bit words moved along cycles, in place: the chunk at path[i] goes to path[i + 1].
-// The path is cut into stretches; each keeps the chunk it begins with aside before any is moved.
+// In-place permutation by cycles: the chunk of 64-bit words at path[i] moves to path[i + 1].
+//
+// Cycles are cut into sections, so that blocks work in parallel; each section saves its first chunk before any chunk
+// moves. Every word moves once, and each section needs one extra chunk of memory.
 #include "base/words.cuh"
 
 namespace cpms {
@@ -9,8 +11,8 @@ CPMS_DEVICE void save_first(const u64* memory, const u32* path, const u32* begin
     for (u32 i = threadIdx.x; i < chunk; i += blockDim.x) saved[(u64)blockIdx.x * chunk + i] = from[i];
 }
 
-// Stretch s is path[begins[s]] to path[begins[s] + counts[s]], the last of them only written. A thread
-// always moves the same words of a chunk, so that none waits for another.
+// Section s is path[begins[s]] to path[begins[s] + counts[s]], of which the last chunk is only written. A thread
+// always moves the same words of a chunk, so no thread waits for another.
 CPMS_DEVICE void permute_cycles(u64* memory, const u32* path, const u32* begins, const u32* counts, u32 chunk,
                                 const u64* saved) {
     const u32 begin = begins[blockIdx.x];

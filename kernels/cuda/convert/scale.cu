@@ -1,4 +1,4 @@
-// Multiply a vector by a factor, reading and writing its first S segments.
+// Multiplies a vector by a factor, in its first S segments, four values a thread at a time.
 #include "base/segmented_storage.cuh"
 
 namespace cpms {

@@ -1,9 +1,10 @@
-// Values that other ranks read, side by side, so that each is sent a stretch.
+// Packs the values that other ranks read into message buffers, one contiguous part a rank. A value costs its index,
+// one gather and one store.
 #include "base/stores.cuh"
 
 namespace cpms {
 
-// out[k] = values[places[k]]. `count` is a multiple of 4, and begins lie at multiples of 16 bytes.
+// out[k] = values[sent_indices[k]]. `count` is a multiple of 4, and the parts begin at multiples of 16 bytes.
 template <class Word>
 CPMS_DEVICE void pack(const u32* sent_indices, u32 count, const Word* values, u8* out) {
     constexpr int together = 2, bytes = 4 * sizeof(Word);

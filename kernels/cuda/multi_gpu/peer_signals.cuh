@@ -1,4 +1,6 @@
-// How ranks of a host tell each other what they found: each writes into the memory of the others.
+// Exchange between GPUs of one host by peer-to-peer stores and flags: each rank writes values and totals into the
+// others' memory, then a flag with release semantics (one-sided communication, as in NVSHMEM). An exchange costs one
+// remote write a value and one flag a pair of ranks.
 #pragma once
 #include "base/stores.cuh"
 
@@ -9,7 +11,7 @@ CPMS_DEVICE void fence_system() { asm volatile("fence.acq_rel.sys;" ::: "memory"
 CPMS_DEVICE void store_signal(u32* at, u32 epoch) {
     asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(at), "r"(epoch) : "memory");
 }
-// A fence must follow.
+// An acquire fence must follow.
 CPMS_DEVICE u32 load_signal(const u32* at) {
     u32 found;
     asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(found) : "l"(at) : "memory");
@@ -24,18 +26,18 @@ CPMS_DEVICE u32 load_signal(const u32* at) {
 }
 #endif
 
-// What a rank sends, and how many exchanges there were. Rank q gets the values at places[begins[q]] to
-// places[begins[q + 1] - 1], in whole runs of 16 bytes; begins are multiples of 64.
+// A rank's send list and its count of exchanges. Rank q receives the values at sent_indices[begins[q]] to
+// sent_indices[begins[q + 1] - 1], in whole runs of 16 bytes; begins are multiples of 64.
 struct PeerSignals {
     const u32 *sent_indices, *begins;
-    const u64* signals_to;  // of each rank: where this one's signals go
-    const u32* signals;     // of each rank, in this one's memory
-    u32* counts;            // blocks that came, and exchanges, the same on all ranks
+    const u64* signals_to;  // of each rank: where this rank's flags go
+    const u32* signals;     // of each rank, in this rank's memory
+    u32* counts;            // arrived blocks, and exchanges; the latter is equal on all ranks
     u32 ranks, rank;
 
     CPMS_DEVICE bool is_other(u32 rank_of) const { return rank_of < ranks && rank_of != rank; }
 
-    // `values_to` holds, of each rank, where this one's values go. By all threads of the grid.
+    // `values_to` holds the destination of this rank's values on each rank. All threads of the grid take part.
     template <class Word, class Policy>
     CPMS_DEVICE void write_values(const Word* own, const u64* values_to, Policy policy) const {
         constexpr int each = 16 / sizeof(Word);
@@ -49,20 +51,21 @@ struct PeerSignals {
             store_run_bytes<16>(there, gather_run(own, of_run.word, policy));
         }
     }
-    // `count` numbers, to where `told_to` says. By a block.
+    // Stores `count` totals at the destinations in `totals_to`. One block does it.
     CPMS_DEVICE void write_totals(const double* totals, u32 count, const u64* totals_to) const {
         for (u32 i = threadIdx.x; i < ranks * count; i += blockDim.x) {
             if (is_other(i / count)) ((double*)totals_to[i / count])[i % count] = totals[i % count];
         }
     }
-    // Says that all that this rank wrote for exchange `number` is there. By a block, all of whose threads know it is.
+    // Signals that all of this rank's data of exchange `epoch` are stored. One block does it, whose threads must all
+    // know that.
     CPMS_DEVICE void signal_all(u32 epoch) const {
         if (is_other(threadIdx.x)) {
             fence_system();
             store_signal((u32*)signals_to[threadIdx.x], epoch);
         }
     }
-    // Waits until all others say so. By a block.
+    // Waits for the same signal of all other ranks. One block.
     CPMS_DEVICE void await_all(u32 epoch) const {
         if (is_other(threadIdx.x)) {
             while ((int)(load_signal(signals + threadIdx.x) - epoch) < 0) {

@@ -1,10 +1,12 @@
-// Many sweeps of a rank in one launch, which sees to the exchanges between them itself.
+// Persistent kernels over several GPUs: power iteration and mixed-precision refinement with the exchanges between
+// sweeps inside the kernel (multi_gpu/peer_signals.cuh). The host launches once for many sweeps, so that an exchange
+// costs no launch and no synchronisation with the host.
 #include "pagerank/refine_request.cuh"
 #include "multi_gpu/rank_sweeps.cuh"
 
 namespace cpms {
 
-// Power iteration in float64 from the first vector to the second and back, until a change is below the plan's `tol`.
+// Power iteration in float64 between two vectors, until a change is below the request's tolerance.
 template <bool Personal>
 CPMS_DEVICE void persistent_rank_power(const Edges& edges, const Nodes& nodes, const RefineRequest& request,
                                        const RankVector* given, const Exchange& exchange, const Grid& grid,
@@ -34,9 +36,9 @@ CPMS_DEVICE void persistent_rank_power(const Edges& edges, const Nodes& nodes, c
     exchange.end();
 }
 
-// Rounds of method refine; see pagerank/persistent_refine.cu. Vectors: x, what it becomes, two for what is told of full sweeps and of products,
-// and those of values in few bits, of which as many are used as are `kept`: no vector may be in two exchanges that follow
-// each other.
+// Refinement; see pagerank/persistent_refine.cu. The vectors are x, its successor, two for the totals of residual
+// sweeps and of products, and the quantised residuals, of which `vectors_kept` are used. No vector may take part in
+// two consecutive exchanges.
 template <class Q, bool Personal>
 CPMS_DEVICE void persistent_rank_refine(const Edges& edges, const Nodes& nodes, const RefineRequest& request,
                                         const RankVector* given, u32 vectors_kept, const Exchange& exchange,

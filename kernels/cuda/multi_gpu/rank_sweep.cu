@@ -1,9 +1,10 @@
-// Sweeps of a rank, one a launch: the host sees to exchanges between them.
+// Sweeps of one rank, one a launch; the host does the exchanges between them (MPI). Each kernel reads from the last
+// exchange whether it still has work, so that the host can launch ahead.
 #include "multi_gpu/rank_sweeps.cuh"
 
 namespace cpms {
 
-// A full sweep, unless the last one made a change below `tol`.
+// A residual sweep, unless the last change was below `tolerance`.
 template <bool Refines, bool Personal>
 CPMS_DEVICE void rank_residual_sweep(const Edges& edges, const Nodes& nodes, const RankVector& from,
                                      const RankVector& into, double* residual, const ReceivedTotals& received,
@@ -16,7 +17,7 @@ CPMS_DEVICE void rank_residual_sweep(const Edges& edges, const Nodes& nodes, con
     residual_sweep<Refines, Personal>(edges, nodes, from, received, into, residual, to, upcoming, workspace, grid);
 }
 
-// A low sweep, unless the last one ended the round.
+// An inner sweep, unless the last one ended the outer step.
 template <class Q, bool Personal>
 CPMS_DEVICE void rank_inner_sweep(const Edges& edges, const Nodes& nodes, const QuantiserSettings& settings,
                                   const RankVector& from, const RankVector& into, float* correction,
@@ -28,7 +29,7 @@ CPMS_DEVICE void rank_inner_sweep(const Edges& edges, const Nodes& nodes, const 
     inner_sweep<Q, Personal>(edges, nodes, settings, from, received, into, correction, to, upcoming, workspace, grid);
 }
 
-// What low sweeps left to be combined, unless the last one ended the round.
+// Products of the history vectors, unless the last sweep ended the outer step.
 template <class Q>
 CPMS_DEVICE void rank_products(const Nodes& nodes, const RankVector* z, const ReceivedTotals& last_received, double* to,
                                const Grid& grid) {

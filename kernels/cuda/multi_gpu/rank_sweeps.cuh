@@ -1,5 +1,5 @@
-// Sweeps of one rank of several: it holds some rows, the values that these read lie in one vector, those of other
-// ranks too, and what each rank has found goes to all others with its values.
+// Sweeps of one rank of several. A rank owns some rows; the values that these read, other ranks' included, lie in one
+// vector, and each rank's totals travel with its values.
 #pragma once
 #include "pagerank/anderson.cuh"
 #include "pagerank/sweep_epilogues.cuh"
@@ -8,11 +8,11 @@
 
 namespace cpms {
 
-// A walk has no register left: what is in shared memory instead, and few pieces together, keep the compiler from
-// putting aside what has just been gathered, which every step would have to wait for.
+// The segmented sum has no register left here. Scalars in shared memory and few carry-outs in flight keep the
+// compiler from moving gathered values to other registers, which would wait for them.
 constexpr int carry_outs_in_flight = 4;
 
-// Adds c, if there is one, and tells mass and dangling mass.
+// Adds the correction, if there is one, and publishes mass and dangling mass.
 CPMS_DEVICE void correct(const Nodes& nodes, double* contributions, const float* correction, double* to,
                          const Grid& grid) {
     GridReduce<2, 0> found = apply_correction(nodes, contributions, correction);
@@ -21,7 +21,7 @@ CPMS_DEVICE void correct(const Nodes& nodes, double* contributions, const float*
                    {found.value[0], found.value[1], infinity(), infinity(), 0.0, infinity(), 0.0, 0.0, 0.0, 0.0, 0.0});
 }
 
-// A full sweep from one vector to the other; `ahead` has begun.
+// A residual sweep from one vector to the other; `upcoming` has begun.
 template <bool Refines, bool Personal>
 CPMS_DEVICE void residual_sweep(const Edges& edges, const Nodes& nodes, const RankVector& from,
                                 const ReceivedTotals& received, const RankVector& into, double* residual, double* to,
@@ -40,7 +40,7 @@ CPMS_DEVICE void residual_sweep(const Edges& edges, const Nodes& nodes, const Ra
                         totals[4], totals[5], 0.0, 0.0, 0.0, 0.0});
 }
 
-// The first z of a round, from the change that the full sweep made; the round ends once ||r||_1 is at most `until`.
+// The first quantised residual of an outer step, which ends once ||r||_1 is at most `tolerance`.
 template <class Q>
 CPMS_DEVICE void quantise(const Nodes& nodes, const QuantiserSettings& settings, const double* residual,
                           float* correction, u8* sent, const ReceivedTotals& received, double tolerance, double* to,
@@ -52,12 +52,12 @@ CPMS_DEVICE void quantise(const Nodes& nodes, const QuantiserSettings& settings,
         to, {0.0, state.lost, infinity(), 0.0, sum, 0.0, state.largest, (double)state.exponent, tolerance, 0.0, 1.0});
 }
 
-// Where rounding is random, no two ranks or sweeps of a round round alike.
+// Different seeds of stochastic rounding for all ranks and sweeps of an outer step.
 CPMS_DEVICE u64 next_seed(const QuantiserSettings& settings, const ReceivedTotals& received) {
     return settings.seed + (u64)(received[RankTotals::inner_sweeps] + 1.0) * received.ranks * 0xD1B54A32D192ED03ull;
 }
 
-// A low sweep from one vector to the other; `ahead` has begun.
+// An inner sweep from one vector to the other; `upcoming` has begun.
 template <class Q, bool Personal>
 CPMS_DEVICE void inner_sweep(const Edges& edges, const Nodes& nodes, const QuantiserSettings& settings,
                              const RankVector& from, const ReceivedTotals& received, const RankVector& into,
@@ -82,14 +82,14 @@ CPMS_DEVICE void inner_sweep(const Edges& edges, const Nodes& nodes, const Quant
              received[RankTotals::inner_sweeps] + 1.0, received[RankTotals::worthwhile]});
 }
 
-// Where a rank's own z lie that are kept.
+// The addresses of a rank's own history vectors.
 struct OwnHistory {
     const RankVector* sent;
 
     CPMS_DEVICE u8* at(u32 place) const { return sent[place].own; }
 };
 
-// What there is to know of the z that are kept, from what ranks told with each. Of sums, every rank has its share.
+// Fills the history from the totals that ranks sent with each vector. Every rank holds an equal part of a sum.
 CPMS_DEVICE void load_history(AndersonHistory& history, const RankVector* sent, u32 ranks) {
     if (threadIdx.x >= history_length) return;
     const ReceivedTotals received{sent[threadIdx.x].received, ranks};
@@ -98,12 +98,12 @@ CPMS_DEVICE void load_history(AndersonHistory& history, const RankVector* sent, 
     history.exponent[threadIdx.x] = (int)received[RankTotals::scale];
 }
 
-// Tells others the products that a rank has found.
+// Publishes a rank's products.
 CPMS_DEVICE void publish_products(double* to, const double* found) {
     if (blockIdx.x == 0 && threadIdx.x < product_count) to[threadIdx.x] = found[threadIdx.x];
 }
 
-// Combines what low sweeps found, by the products of all ranks; `last` is what they told of the last one.
+// Anderson combination from the products of all ranks; `last_received` are the totals of the last sweep.
 template <class Q>
 CPMS_DEVICE void combine_ranks(const Nodes& nodes, const QuantiserSettings& settings, const RankVector* sent,
                                AndersonHistory& history, const ReceivedTotals& last_received,

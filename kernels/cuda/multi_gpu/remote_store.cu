@@ -1,4 +1,5 @@
-// Values that other ranks read, written into their memory where they read them; and the wait for theirs.
+// One exchange as a launch: stores the values that other ranks read into their memory, signals, and waits for their
+// signals. The block that arrives last signals for the whole grid.
 #include "multi_gpu/peer_signals.cuh"
 
 namespace cpms {
@@ -11,7 +12,7 @@ CPMS_DEVICE void remote_store(const PeerSignals& peers, const Word* own, const u
     __syncthreads();
     if (threadIdx.x == 0) {
         fence_system();
-        last = atomicInc(peers.counts, gridDim.x - 1) == gridDim.x - 1;  // back to 0 for the next launch
+        last = atomicInc(peers.counts, gridDim.x - 1) == gridDim.x - 1;  // atomicInc resets it to 0 for the next launch
         fence_system();
     }
     __syncthreads();

@@ -1,10 +1,15 @@
-// Every few low sweeps, of what these found, the combination that leaves the least; cpms/extrapolation.py says why.
+// Alternating Anderson acceleration of inner sweeps (Anderson, 1965; periodic as in Pratapa, Suryanarayana and Pask,
+// 2016): every eight sweeps, the linear combination of the last sweeps' quantised residuals with the least residual
+// replaces the current one.
+//
+// The vectors combined are those that sweeps have sent anyway, in few bits, so that acceleration keeps no copies. One
+// combination costs two passes over these vectors and one over the iterate; cpms/extrapolation.py derives it.
 #pragma once
 #include "pagerank/anderson_products.cuh"
 
 namespace cpms {
 
-// Adds to c, where sweeps add up what they find, what some nodes sent.
+// Adds the combination to the correction, where inner sweeps accumulate it.
 template <int Together, class Real>
 CPMS_DEVICE void add_combination(float* correction, u32 i, const Run<4 * Together>& degree,
                                  const Real (&contribution)[Together]) {
@@ -16,7 +21,7 @@ CPMS_DEVICE void add_combination(float* correction, u32 i, const Run<4 * Togethe
     }
     store_run_bytes((u8*)(correction + i), sum);
 }
-// Else to x.
+// Adds the combination to the iterate, where the update is deferred.
 template <int Together, class Real>
 CPMS_DEVICE void add_combination(double* contributions, u32 i, const Run<4 * Together>&,
                                  const Real (&contribution)[Together]) {
@@ -26,8 +31,8 @@ CPMS_DEVICE void add_combination(double* contributions, u32 i, const Run<4 * Tog
     sum.store(contributions + i);
 }
 
-// Adds the combination to c, or with all that was sent to the shares of x, and makes the first z of what is then on its way,
-// by the products in `by.found`, after `weigh`.
+// Adds the combination to the correction, or with all that was sent to the iterate, and stores the next quantised
+// residual. `work` holds the products; prepare_scales has run.
 template <class Q, bool Core, class History, class Target>
 CPMS_NOINLINE InnerState combine_history(Nodes nodes, QuantiserSettings settings, History sent_history,
                                          AndersonHistory& history, Target* target,
@@ -59,7 +64,7 @@ CPMS_NOINLINE InnerState combine_history(Nodes nodes, QuantiserSettings settings
     const Real scale = (Real)(power_of_two(history.exponent[0]) * largest), largest_value = (Real)largest;
     const double unscale = power_of_two(-history.exponent[0]) * WideningLoad<Q>::unit();
     GridReduce<1, 0> lost{{0.0}};
-    // Backwards: of what was read last, caches have the most.
+    // In reverse order: the data read last are most likely in caches.
     const u32 last = first < nodes.count ? first + (nodes.count - 1 - first) / stride * stride : nodes.count;
     for (u32 i = last; i < nodes.count; i -= stride) {
         const Values values(sent_history, i);
@@ -92,7 +97,7 @@ CPMS_NOINLINE InnerState combine_history(Nodes nodes, QuantiserSettings settings
     return InnerState{history.largest[0], history.sum[0] - lost.value[0], history.exponent[0]};
 }
 
-// Both, of one device that has all.
+// Products and combination, where one device holds all nodes.
 template <class Q, bool Core, bool halves, class Target>
 CPMS_DEVICE InnerState anderson_step(const Nodes& nodes, const QuantiserSettings& settings,
                                      const SentHistory& sent_history, AndersonHistory& history, Target* target,

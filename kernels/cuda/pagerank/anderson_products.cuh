@@ -1,4 +1,8 @@
-// Anderson products.
+// The least-squares problem of Anderson acceleration: scalar products of the differences of sweeps' quantised
+// residuals, summed over the grid, and the solution of the normal equations.
+//
+// History vectors have few bits, and their products are accumulated in float32 by each thread and in float64 across
+// threads; the rounding of history vectors is larger than that error. It costs one pass over nine vectors.
 #pragma once
 #include "base/float32_view.cuh"
 #include "pagerank/node_passes.cuh"
@@ -8,14 +12,14 @@ namespace cpms {
 constexpr int anderson_depth = 8, history_length = anderson_depth + 1,
               product_count = anderson_depth * (anderson_depth + 3) / 2 + 1;
 static_assert(product_count <= max_partials, "too many products");
-// Where a thread has no registers for sums of all products, half of a block's warps add up those of the first few sweeps, the
-// others the rest.
+// Where a thread lacks the registers for all products, half of a block's warps compute those of the first sweeps and
+// the other half the rest.
 constexpr int early_sweeps = 6, early_product_count = early_sweeps * (early_sweeps + 1) / 2,
               late_product_count = product_count - early_product_count;
 static_assert(early_product_count <= late_product_count, "no halves");
 
-// z of low sweeps, one vector after the other; `vectors` of them are combined. Where that is two, none are, and sweeps that
-// add up what they find take two in turn.
+// The quantised residuals of inner sweeps, one vector after another. `vectors` of them take part in a combination;
+// with two vectors there is no acceleration, and accumulating sweeps use them in turn.
 struct SentHistory {
     u8* stored;
     u64 bytes;
@@ -24,11 +28,11 @@ struct SentHistory {
     CPMS_DEVICE u8* at(u32 place) const { return stored + place * bytes; }
 };
 
-// What a block knows of the z that are kept. One thread writes it.
+// What a block knows of the history vectors. One thread writes it.
 struct AndersonHistory {
     double largest[history_length], sum[history_length];  // of r / degree; of r
-    int exponent[history_length];                         // by which z is stored
-    bool worthwhile;                                      // whether the last combination left enough less
+    int exponent[history_length];                         // by which the vector is stored
+    bool worthwhile;                                      // whether the last combination reduced the residual enough
 
     CPMS_DEVICE void record(u32 place, const InnerState& state, double total) {
         if (threadIdx.x || place >= history_length) return;
@@ -38,17 +42,18 @@ struct AndersonHistory {
     }
 };
 
-// In the shared memory that walks have between their sweeps.
+// Shared memory of a combination, in the buffers that are free between sweeps.
 template <class Real>
 struct AndersonWorkspace {
-    Real to_real[history_length];                        // of stored values, divided by the largest
-    Real in_next[history_length], in_x[history_length];  // the same times what a z weighs in what is sent, and in x
+    Real to_real[history_length];  // of stored values, divided by the largest value
+    // to_real times the weight of a vector in the next residual, and in the iterate
+    Real in_next[history_length], in_x[history_length];
     double g[anderson_depth];
-    double products_found[(persistent_warps + 1) * product_count];  // those of all, and of each warp
+    double products_found[(persistent_warps + 1) * product_count];  // over the grid, and of each warp
 };
 
-// Adds the products of what a node sent in sweeps one after the other, of which it makes differences: of sweeps from `begin`
-// to `end`, each with those before it and itself.
+// Replaces a node's history values by their differences and adds the products of sweeps `begin` to `end`, each with
+// itself and those before it.
 template <int begin, int end, int N>
 CPMS_DEVICE void add_products(float (&sent)[history_length], float (&product)[N]) {
 #pragma unroll
@@ -61,7 +66,7 @@ CPMS_DEVICE void add_products(float (&sent)[history_length], float (&product)[N]
     }
 }
 
-// Whether enough less is left with g than without; see cpms/extrapolation.py.
+// Whether the combination with weights g reduces the residual enough; see cpms/extrapolation.py.
 CPMS_DEVICE bool is_worthwhile(const double* products_found, const double* g) {
     const double* const with_last = products_found + product_count - history_length;
     double remaining = with_last[anderson_depth];
@@ -69,14 +74,14 @@ CPMS_DEVICE bool is_worthwhile(const double* products_found, const double* g) {
     return remaining < 0.95 * 0.95 * with_last[anderson_depth];
 }
 
-// The weight of a z in what is then sent, which begins with all of the last one; in x it weighs g[k - 1], and 1 where
-// sweeps have not added it up.
+// The weight of history vector k in the next residual, which contains the last vector with weight 1. In the iterate
+// the weight is g[k - 1], plus 1 where sweeps have not accumulated it.
 CPMS_DEVICE double next_weight(const double* g, int k) {
     return (k ? g[k - 1] : 0.0) + (k == anderson_depth ? 1.0 : -g[k]);
 }
 
-// g of least squares from the products, by Gauss and Jordan; a lane of the first warp has a column. As
-// cpms/extrapolation.py does, but for the order of what is added up.
+// Least-squares weights g from the products, by Gauss-Jordan elimination; each lane of the first warp holds a column.
+// The reference is cpms/extrapolation.py, up to the order of additions.
 CPMS_DEVICE void solve_least_squares(const double* products_found, double* g) {
     const u32 lane = threadIdx.x % 32, column = smaller(lane, anderson_depth);
     double of[anderson_depth];
@@ -116,7 +121,7 @@ struct RealOf<true> {
     using Type = float;
 };
 
-// Some nodes side by side, of all z that are kept; in float32, or in float64 where that has no room for them.
+// The history values of a few adjacent nodes, in float32, or in float64 if the format exceeds float32's range.
 template <class Q>
 struct HistoryValues;
 template <int E, int M, Rounding rounding>
@@ -137,7 +142,7 @@ struct HistoryValues<PackedFloat<E, M, rounding>> {
     static CPMS_DEVICE Real to_real(int exponent, double largest) {
         return (Real)(power_of_two(-exponent) * (in_float32 ? 1.0 : WideningLoad<Q>::unit()) / largest);
     }
-    // As stored.
+    // The value as stored, without scale.
     CPMS_DEVICE Real value(int place, int node) const {
         const u32 word = (u32)run[place].template field<width>(node);
         if constexpr (in_float32) return Float32View<Q>::value(word);
@@ -145,7 +150,7 @@ struct HistoryValues<PackedFloat<E, M, rounding>> {
     }
 };
 
-// Words of some nodes side by side, of the last one for what lies behind the nodes.
+// Words of a few adjacent nodes; behind the last node, that of the last node.
 template <int Together>
 CPMS_DEVICE Run<4 * Together> load_words(const u32* words, u32 first, u32 count) {
     if (first + Together <= count) return load_run_bytes<4 * Together>((const u8*)(words + first), ReadOnly{});
@@ -155,8 +160,8 @@ CPMS_DEVICE Run<4 * Together> load_words(const u32* words, u32 first, u32 count)
     return run;
 }
 
-// Adds K numbers over a warp: half of them, and in turn of these, stay with a lane, as sums of its own and of another's. It
-// then has `count` from `first` on.
+// Transposing reduction of K numbers over a warp by recursive halving: at each step a lane keeps one half of the
+// numbers and adds its partner's. The lane ends with `count` totals from `first` on.
 template <int K, u32 distance = 16, int N>
 CPMS_DEVICE void fold_warp(float (&number)[N], u32& first, u32& count) {
     constexpr u32 half = (K + 1) / 2;
@@ -171,7 +176,8 @@ CPMS_DEVICE void fold_warp(float (&number)[N], u32& first, u32& count) {
     if constexpr (distance > 1) fold_warp<half, distance / 2>(number, first, count);
 }
 
-// Adds the products of all threads of the grid to `found`, which all then see; each thread has all, or a half of them.
+// Reduces all threads' products over the grid into `products_found`, which all threads then see. A thread has all
+// products, or one half of them.
 template <int N>
 CPMS_DEVICE void reduce_products(float (&mine)[N], double* products_found, const Grid& grid) {
     const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, warps = blockDim.x / 32;
@@ -214,7 +220,7 @@ CPMS_DEVICE void reduce_products(float (&mine)[N], double* products_found, const
     __syncthreads();
 }
 
-// What each z that is kept is multiplied by.
+// Prepares the scales of the history vectors.
 template <class Q>
 CPMS_DEVICE void prepare_scales(const AndersonHistory& history,
                                 AndersonWorkspace<typename HistoryValues<Q>::Real>& work) {
@@ -225,8 +231,8 @@ CPMS_DEVICE void prepare_scales(const AndersonHistory& history,
     __syncthreads();
 }
 
-// Adds up the products of sweeps from `begin` to `end`, over the nodes of one of as many threads of a block; `to_real` are
-// those of `weigh`.
+// Accumulates the products of sweeps `begin` to `end` over the nodes of thread `thread` of `threads` in a block;
+// `to_real` is from prepare_scales.
 template <class Q, int begin, int end, class History, class Real, int N>
 CPMS_DEVICE void accumulate_products(u32 count, const History& sent, const Real* to_real, u32 threads, u32 thread,
                                      float (&product)[N]) {
@@ -244,9 +250,9 @@ CPMS_DEVICE void accumulate_products(u32 count, const History& sent, const Real*
     }
 }
 
-// Products of the z that are kept, in `by.found`, which all threads of a block then see. `sent.at(place)` is where each lies.
-// By `halves` threads have registers to spare, without them fewer nodes. Takes what is in no memory by value, as does what
-// follows.
+// Products of the history vectors, in `work.products_found` of each block. sent.at(place) is the address of a vector.
+// With `halves`, threads have registers to spare and process more nodes at a time. Arguments that lie in no memory
+// are passed by value, since the function is not inlined.
 template <class Q, bool halves, class History>
 CPMS_NOINLINE void compute_products(u32 count, History sent, AndersonHistory& history,
                                     AndersonWorkspace<typename HistoryValues<Q>::Real>& work, Grid grid) {

@@ -1,4 +1,7 @@
-// What low sweeps sent, added to x some sweeps at a time: they write z alone.
+// Deferred update of the iterate x. Inner sweeps write the quantised residual and nothing else; every few sweeps one
+// pass adds their weighted sum to x.
+//
+// A 16-bit sweep then writes 3 bytes a node in place of 11. The pass reads the stored vectors once more and x once.
 #pragma once
 #include "pagerank/anderson.cuh"
 
@@ -6,9 +9,9 @@ namespace cpms {
 
 constexpr u32 max_deferred = 17;
 
-// What is sent and not in x yet: z of places `first` to `last`.
+// The vectors `first` to `last` that were sent and are not in x yet.
 struct DeferredUpdate {
-    int exponent[max_deferred];   // by which z is stored
+    int exponent[max_deferred];   // by which the vector is stored
     double weight[max_deferred];  // of stored values
     u32 first, last;
 
@@ -23,7 +26,7 @@ struct DeferredUpdate {
     }
 };
 
-// One of some values side by side, as stored.
+// One of a few adjacent values, as stored.
 template <class Q>
 CPMS_DEVICE double stored_value(const Run<8>& values, int node) {
     const u32 word = (u32)values.template field<HistoryValues<Q>::width>(node);
@@ -31,13 +34,14 @@ CPMS_DEVICE double stored_value(const Run<8>& values, int node) {
     return WideningLoad<Q>::value(word);
 }
 
-// Adds to x what was sent, and at the `end` of a round what is left, too, if nodes keep that; returns x's mass then, and
-// what of it no edge carries. Before that the last z, which is yet to be read, becomes the first.
+// Adds the sent vectors to x, and, at the end of an outer step, the rounding errors that nodes keep; returns x's mass
+// then, and the part of it that no edge carries. Before the end, the last vector, which the next sweep reads, becomes
+// the first.
 template <class Q, bool Core, bool is_final>
 CPMS_NOINLINE GridReduce<2, 0> apply_deferred(Nodes nodes, SentHistory history, const DeferredUpdate& deferred,
                                               double* contributions, const double* rounding_error) {
     constexpr int together = HistoryValues<Q>::together;
-    constexpr u32 strips = together > 4 ? 1 : 2;  // on their way at a time
+    constexpr u32 strips = together > 4 ? 1 : 2;  // loads in flight
     GridReduce<2, 0> found{{0.0, 0.0}};
     const u32 stride = gridDim.x * blockDim.x * together, first = deferred.first, last = deferred.last;
     for (u32 base = (blockIdx.x * blockDim.x + threadIdx.x) * together; base < nodes.count; base += strips * stride) {
@@ -80,7 +84,7 @@ CPMS_NOINLINE GridReduce<2, 0> apply_deferred(Nodes nodes, SentHistory history, 
 #pragma unroll
                 for (int node = 0; node < together; ++node) {
                     double& of = contribution[s].of[node];
-                    of = of < 0.0 ? 0.0 : of;  // rounding left less
+                    of = of < 0.0 ? 0.0 : of;  // rounding may leave a negative value
                     if (i + node < nodes.count) {
                         const u32 edges = degree.word[node];
                         found.value[0] += of * (edges ? edges : 1);

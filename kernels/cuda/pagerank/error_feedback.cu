@@ -1,20 +1,21 @@
-// Rounds of method refine in which nodes keep what rounding loses of them (pagerank/error_feedback.cuh): as long as more than the damping
-// makes residuals fade.
+// Persistent mixed-precision iterative refinement with error feedback (pagerank/error_feedback.cuh), many outer steps
+// a launch. It is used as long as residuals decrease clearly faster than the damping factor.
 #include "pagerank/error_feedback.cuh"
 #include "persistent/instantiate.cuh"
 #include "pagerank/refine_request.cuh"
 
 namespace cpms {
 
-// What is iterated. Shares and fresh ones change places at full sweeps; other rounds may have left a c.
+// The state of the iteration. The arrays of contributions swap at residual sweeps; earlier outer steps may have left
+// a correction.
 struct ErrorFeedbackState {
     double *contributions, *next_contributions, *rounding_error;
     const float* correction;
     SentHistory history;
 };
 
-// Where one thread of a warp writes before all of a block wait, ptxas 13 may let it come to the barrier by itself and go on
-// so: what all of a warp have the same of in uniform registers is then lost.
+// A block barrier behind a branch of one thread. ptxas 13 may let that thread arrive at the barrier alone and
+// continue alone, and lose the values that its warp holds in uniform registers; the warp barrier prevents it.
 CPMS_DEVICE void sync_block() {
     __syncwarp();
     __syncthreads();

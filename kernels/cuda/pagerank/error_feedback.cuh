@@ -1,24 +1,28 @@
-// A round of method refine in which what rounding loses of a node's residual stays with the node, and is sent later.
+// Error feedback (as in quantised gradient descent; Seide et al., 2014): the rounding error of a node's quantised
+// residual stays with the node and is added before the next quantisation.
 //
-// No full sweep has to find it again, so that such a round goes on to the last digits of float64. x is what was sent, z by
-// z: its residual is what nodes keep of r, and what is on its way. So is that of a first x that is but sent, rounded: the
-// first sweep, too, may be a low one.
+// Without it, a float64 residual sweep has to find that error again. With it, an outer step can continue to the last
+// digits of float64. The iterate x is the sum of all that was sent, and its residual is the sum of the kept errors
+// and of the last vector sent. That holds for a rounded initial guess, too, so the first sweep may be an inner sweep.
+// A sweep reads and writes 8 bytes a node more than without error feedback.
 #pragma once
 #include "pagerank/deferred_update.cuh"
 #include "pagerank/sweep_epilogues.cuh"
 
 namespace cpms {
 
-// A first x, to be rounded: what teleport brings, and as much by each edge. In place of shares, if there are any starts.
+// An initial guess to be rounded: the teleport's inflow, and an equal amount for each edge. It replaces the given
+// contributions if row_begins is not null.
 struct RoundedStart {
-    const u32* row_begins;     // first slot of each row, and behind the last: about an edge each
-    double per_edge, largest;  // damped; none of its shares is larger
+    const u32* row_begins;     // first entry of each row, and the end of the last: nearly the number of edges
+    double per_edge, largest;  // damped; an upper bound of its contributions
 };
 
-// Low sweep: r / degree = damping (2^-e sum + lost w) / degree + left; z = Q(r / degree); left = r / degree - z.
+// Epilogue of an inner sweep with error feedback: r / degree = damping (2^-e sum + lost w) / degree + error; z = Q(r
+// / degree); error = r / degree - z.
 //
-// What is kept is not damped: so that the sum of r is damped as ever, it counts as lost 1 / damping times. All of r
-// that this moves goes where the teleport does, and there only scales x.
+// The kept error is not damped. To keep the total of r damped as usual, it counts 1 / damping times as lost mass. All
+// of r that this moves goes where teleport goes, and there it only scales x.
 template <class Q, bool Personal, bool Core, bool ByteDegrees>
 struct ErrorFeedbackEpilogue {
     static constexpr u32 prefetch_rows = 4;
@@ -34,7 +38,7 @@ struct ErrorFeedbackEpilogue {
     u8* out;
     u64 seed;
     double l1 = 0.0, sum = 0.0, unsent = 0.0, kept_error = 0.0;
-    float largest = 0.0f;  // of r / degree * up
+    float largest = 0.0f;  // of r / degree * scale
 
     CPMS_DEVICE ErrorFeedbackEpilogue(const Nodes& edges, const InnerFactors& factors, double* errors, u8* quantised,
                                       u64 rounding_seed)
@@ -68,7 +72,7 @@ struct ErrorFeedbackEpilogue {
     CPMS_DEVICE double lost() const { return unsent - kept_error / nodes.damping; }
 };
 
-// What nodes send first of r / degree, and keep, and what is lost by that.
+// Quantisation of the first vector of an outer step: what nodes send and keep, and the mass lost by it.
 template <class Q, bool Core>
 struct ErrorFeedbackSender {
     double scale, unscale, undamped;
@@ -83,7 +87,8 @@ struct ErrorFeedbackSender {
           quantised(to),
           seed(settings.seed) {}
 
-    // Sends a share rounded, and keeps what that is less than `of`, where r was so far; returns what is sent.
+    // Sends a rounded contribution and keeps the difference from `due`; `r` is the residual before. Returns the value
+    // sent.
     CPMS_DEVICE double send(u32 i, const NodeState<Core>& node, double contribution, double due, double r,
                             double* rounding_error) {
         const double edges = node.degree ? exactly(node.degree) : 1.0;
@@ -96,7 +101,7 @@ struct ErrorFeedbackSender {
     }
 };
 
-// The first z of a round, and what is left of r / degree, which is no longer in x.
+// The first vector of an outer step, and the rounding errors of r / degree, which leaves x.
 template <class Q, bool Core>
 CPMS_DEVICE InnerState send_first(const Nodes& nodes, const QuantiserSettings& settings, double largest,
                                   double* contributions, double* rounding_error, u8* quantised, const Grid& grid) {
@@ -117,13 +122,13 @@ CPMS_DEVICE InnerState send_first(const Nodes& nodes, const QuantiserSettings& s
     return InnerState{largest, lost.value[0], exponent};
 }
 
-// A guess as the first x, rounded: as z, and as shares; what is left is what teleport brings, but for that.
+// A rounded initial guess as the first vector and as x. The error is the teleport's inflow less the value sent.
 template <class Q, bool Personal, bool Core>
 CPMS_DEVICE InnerState begin_rounded(const Nodes& nodes, const UniformInflow& common, const QuantiserSettings& settings,
                                      const RoundedStart& start, double* contributions, double* rounding_error,
                                      u8* quantised, const Grid& grid) {
     struct Node {
-        NodeState<Core> of;  // its share: edges that end there
+        NodeState<Core> of;  // its contribution is the number of edges that end there
         NodeTeleport<Personal> teleport;
     };
     const double rest = 1.0 - nodes.damping, uniform_teleport = Personal ? 0.0 : rest * common.teleport;
@@ -149,21 +154,21 @@ CPMS_DEVICE InnerState begin_rounded(const Nodes& nodes, const UniformInflow& co
     return InnerState{start.largest, lost.value[0], exponent};
 }
 
-// How many sweeps what is sent is kept, until it is added to x.
+// Sweeps after which sent vectors are added to x.
 template <class Q>
 constexpr u32 deferred_depth = Q::bytes > 2 ? 8 : 16;
 static_assert(deferred_depth<PackedFloat<5, 2, Rounding::nearest>> < max_deferred, "no room for what is sent");
 
-// Whether low sweeps left enough for the next one, or a full one to find too much: each leaves about as large a part as
-// the last one, and no more than the damping.
+// Whether the residual suffices for another inner sweep: the next sweep should not end far below the tolerance. A
+// sweep is taken to reduce the residual by the factor of the last one, and at least by the damping factor.
 CPMS_DEVICE bool inner_continues(double now, double previous, double tolerance, double damping) {
     constexpr double slower = 1.25;
     const double factor = slower * now / previous;
     return now * (factor < damping ? factor / damping : 1.0) > tolerance;
 }
 
-// Whether what is left fades by little more than the damping: then combining sweeps is worth more than keeping what
-// rounding loses of them.
+// Whether the residual decreases by little more than the damping factor. Then Anderson acceleration is worth more
+// than error feedback.
 CPMS_DEVICE bool converges_slowly(double now, double previous, double damping) {
     return now > 0.9 * damping * previous;
 }

@@ -1,10 +1,12 @@
-// Node passes.
+// Passes over nodes between sweeps: the correction of the iterate, and the quantisation of the residual with which an
+// outer step begins. Each reads and writes a few arrays once.
 #pragma once
 #include "pagerank/nodes.cuh"
 
 namespace cpms {
 
-// Mass of x = degree * shares, and what of it no edge carries, after c / degree is added to the shares if there is c.
+// Adds correction / degree to the contributions, if there is a correction; returns the mass of x and the part of it
+// that no edge carries.
 template <bool Core = false>
 CPMS_DEVICE GridReduce<2, 0> apply_correction(const Nodes& nodes, double* contributions, const float* correction) {
     GridReduce<2, 0> found{{0.0, 0.0}};
@@ -18,7 +20,7 @@ CPMS_DEVICE GridReduce<2, 0> apply_correction(const Nodes& nodes, double* contri
             double contribution = node.contribution;
             if (correction) {
                 contribution += (double)node.correction * nodes.inverse(node.degree);
-                contribution = contribution < 0.0 ? 0.0 : contribution;  // rounding left less
+                contribution = contribution < 0.0 ? 0.0 : contribution;  // rounding may leave a negative value
                 contributions[i] = contribution;
             }
             found.value[0] += node.degree ? contribution * node.degree : contribution;
@@ -32,7 +34,8 @@ struct InnerState {
     int exponent;
 };
 
-// The first z of a round; only now is the largest share known. c, if there is one, begins at 0.
+// The first quantised residual of an outer step; its scale needs the largest value, so it is a pass of its own. A
+// correction, if there is one, begins at 0.
 template <class Q, bool Core = false>
 CPMS_DEVICE InnerState quantise_residual(const Nodes& nodes, const QuantiserSettings& settings, const double* residual,
                                          double largest, float* correction, u8* sent, const Grid& grid) {
@@ -58,7 +61,7 @@ CPMS_DEVICE InnerState quantise_residual(const Nodes& nodes, const QuantiserSett
     return InnerState{largest, lost.value[0], exponent};
 }
 
-// One of the norms of a full sweep.
+// One of the norms of a residual sweep.
 CPMS_DEVICE double norm_of(u32 norm, double l1, double squares, double linf) {
     return norm == 0 ? l1 : norm == 1 ? sqrt(squares) : linf;
 }

@@ -1,26 +1,27 @@
-// Nodes.
+// Per-node data of PageRank's sweeps, and the operands that epilogues load: degrees, sink and teleport of a node, and
+// flow out of a trimmed core. Template parameters select which exist, so that a uniform problem on a whole graph
+// reads degrees only.
 #pragma once
 #include "base/quantiser.cuh"
 #include "persistent/grid_sync.cuh"
 
 namespace cpms {
 
-// Per node; what lies behind the nodes is never touched.
+// Arrays over nodes. Kernels never touch elements behind the nodes.
 struct Nodes {
     const u32* degree;  // out-degree, 0 for dangling nodes
     const double *sink, *teleport;
-    u32 sink_stride, teleport_stride;  // 0 where one number serves all
+    u32 sink_stride, teleport_stride;  // 0 where one number serves all nodes
     u32 count;
     double damping;
-    const u32* internal_degree =
-        nullptr;  // edges that stay among these nodes, where Partial: what the others carry is lost
+    const u32* internal_degree = nullptr;  // where Core: out-edges to nodes of the core; the flow of the others is lost
     const u8 *degree_bytes = nullptr,
-             *internal_degree_bytes = nullptr;  // the same counts, or 255 where they are more; see Count
+             *internal_degree_bytes = nullptr;  // the same numbers as bytes, 255 for larger ones; see Degree
 
     CPMS_DEVICE double inverse(u32 degree_of_node) const { return degree_of_node ? reciprocal(degree_of_node) : 1.0; }
 };
 
-// A count of a node's edges, which sweeps of large graphs read as a byte: few are more than it holds.
+// A degree. Sweeps over large graphs read it as one byte; few degrees exceed that.
 template <bool ByteDegrees>
 struct Degree {
     u32 number;
@@ -40,7 +41,7 @@ struct Degree<true> {
     }
 };
 
-// What a node alone gets of lost or dangling mass; nothing but what all get unless Personal.
+// The inflow of lost or dangling mass to one node; the uniform inflow unless Personal.
 template <bool Personal>
 struct NodeSink {
     CPMS_DEVICE NodeSink() {}
@@ -56,7 +57,7 @@ struct NodeSink<true> {
     static CPMS_DEVICE void prefetch(const Nodes& nodes, u32 row) { prefetch_l2(nodes.sink + row * nodes.sink_stride); }
     CPMS_DEVICE double of(double mass, double) const { return mass * sink; }
 };
-// What it gets of teleport, in full sweeps, beside what it gets `before`, in which all is unless Personal.
+// The inflow of teleport in residual sweeps, beside `before`, which contains all of it unless Personal.
 template <bool Personal>
 struct NodeTeleport {
     CPMS_DEVICE NodeTeleport() {}
@@ -76,7 +77,7 @@ struct NodeTeleport<true> {
     CPMS_DEVICE double inflow(double rest, double before) const { return before + rest * teleport; }
 };
 
-// What is carried by those of a node's edges that do not stay among the nodes: nothing unless Partial.
+// The flow of a node's edges that leave the core; nothing unless Core.
 template <bool Core>
 struct ExternalFlow {
     CPMS_DEVICE ExternalFlow() {}
@@ -92,7 +93,7 @@ struct ExternalFlow<true> {
     CPMS_DEVICE double lost_flow(u32 degree, double contribution) const { return contribution * (degree - count); }
 };
 
-// In low sweeps, how many edges stay: all of them unless Partial.
+// In inner sweeps, the number of edges within the core; all of them unless Core.
 template <bool Core, bool ByteDegrees>
 struct InternalDegree {
     CPMS_DEVICE InternalDegree() {}
@@ -112,8 +113,8 @@ struct InternalDegree<true, ByteDegrees> {
     CPMS_DEVICE u32 of(u32, const Nodes& nodes, u32 node) const { return count.value(nodes.internal_degree, node); }
 };
 
-// What nodes get of lost or dangling mass and of teleport where one number serves all. It is best in shared memory: what
-// a sweep begins with should not wait for loads.
+// The inflow of lost or dangling mass and of teleport where it is uniform. It lies in shared memory, so that the
+// beginning of a sweep does not wait for loads.
 struct UniformInflow {
     double sink, teleport;
 
@@ -122,7 +123,7 @@ struct UniformInflow {
     }
 };
 
-// Calls work(i, loaded) for every node, some a thread at a time: load(i) of all before work on any.
+// Calls work(i, loaded) for every node, several a thread at a time, with load(i) for all of these first.
 template <class Load, class Work>
 CPMS_DEVICE void for_each_node(u32 count, Load load, Work work) {
     constexpr u32 together = 4;

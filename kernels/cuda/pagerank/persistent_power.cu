@@ -1,11 +1,13 @@
-// Power iteration in float64, many sweeps a launch: what method refine has to beat.
+// Power iteration in float64 by one persistent kernel: many sweeps a launch. It is the baseline of mixed-precision
+// refinement. A sweep costs the gathers, and a read and a write of x.
 #include "pagerank/node_passes.cuh"
 #include "pagerank/sweep_epilogues.cuh"
 #include "persistent/strategies.cuh"
 
 namespace cpms {
 
-// report: how many sweeps and when they began, in ns; then of each l1, squares, mass, linf, and when it ended.
+// report: number of sweeps and time of the begin, in ns; then of each sweep l1, squares, mass, linf, and time of its
+// end.
 template <bool Personal, class Strategy>
 CPMS_DEVICE void persistent_power(Strategy& strategy, const Nodes& nodes, double tolerance, u32 norm, u32 max_sweeps,
                                   double* contributions, double* next_contributions, const Grid& grid, double* report) {
@@ -62,7 +64,7 @@ CPMS_DEVICE void persistent_power(Strategy& strategy, const Nodes& nodes, double
         cpms::DirectGather strategy{edges, workspace};                                                                 \
         CPMS_RUN_POWER(strategy, __VA_ARGS__)                                                                          \
     }
-// Of a graph in the cache.
+// Direct gather of a graph in the second-level cache.
 #define CPMS_PERSISTENT_POWER_IN_CACHE(NAME, THREADS, BLOCKS, ...)                                                     \
     extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) NAME(CPMS_EDGES_PARAMETERS, CPMS_POWER_PARAMETERS) { \
         __shared__ cpms::InCacheWorkspace workspace;                                                                   \
@@ -71,7 +73,7 @@ CPMS_DEVICE void persistent_power(Strategy& strategy, const Nodes& nodes, double
         cpms::InCacheGather strategy(edges, workspace);                                                                \
         CPMS_RUN_POWER(strategy, __VA_ARGS__)                                                                          \
     }
-// Sources by codes.
+// Direct gather with compressed column indices.
 #define CPMS_PERSISTENT_POWER_COMPRESSED(NAME, THREADS, BLOCKS, ...)    \
     extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)       \
         NAME(CPMS_COMPRESSED_EDGES_PARAMETERS, CPMS_POWER_PARAMETERS) { \
@@ -81,7 +83,7 @@ CPMS_DEVICE void persistent_power(Strategy& strategy, const Nodes& nodes, double
         cpms::CompressedGather strategy{edges, workspace};              \
         CPMS_RUN_POWER(strategy, __VA_ARGS__)                           \
     }
-// The first nodes' values in shared memory.
+// Direct gather with hub caching.
 #define CPMS_PERSISTENT_POWER_HUB_CACHE(NAME, THREADS, BLOCKS, ...)                               \
     extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                 \
         NAME(CPMS_EDGES_PARAMETERS, unsigned hot_bytes, unsigned values, CPMS_POWER_PARAMETERS) { \
@@ -91,7 +93,7 @@ CPMS_DEVICE void persistent_power(Strategy& strategy, const Nodes& nodes, double
         cpms::HubCacheGather strategy{edges, workspace, hot_bytes, values};                       \
         CPMS_RUN_POWER(strategy, __VA_ARGS__)                                                     \
     }
-// In bins that are dealt their values.
+// Propagation blocking.
 #define CPMS_PERSISTENT_POWER_BLOCKED(NAME, THREADS, BLOCKS, ...) \
     extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) \
         NAME(CPMS_BLOCKING_PARAMETERS(), CPMS_POWER_PARAMETERS) { \

@@ -1,4 +1,9 @@
-// Rounds of method refine in one launch: correct x, sweep in float64, then low sweeps; and again.
+// Mixed-precision iterative refinement by one persistent kernel: outer steps of a float64 residual sweep (iterative
+// refinement, Wilkinson 1963; Carson and Higham, 2018) and low-precision inner sweeps (Richardson iterations on the
+// correction), with Anderson acceleration.
+//
+// A launch runs outer steps as long as residuals meet their predictions; then the host decides anew. An inner sweep
+// reads 8, 16 or 32 bits an edge in place of 64.
 #include "persistent/fixed_point_allreduce.cuh"
 #include "pagerank/refine_request.cuh"
 #include "persistent/instantiate.cuh"
@@ -6,12 +11,14 @@
 
 namespace cpms {
 
-// Whether z tell what low sweeps found: these write nothing else, and x gets it some sweeps at a time. Not in a format
-// that has no range for what dangling nodes send; nor where the cache has all: there sweeps over more z take longer.
+// Whether the update of x is deferred: inner sweeps then write the quantised residual only
+// (pagerank/deferred_update.cuh). It needs a format with range for dangling nodes' contributions. Where the whole
+// graph is in cache, sweeps over more vectors take longer, so the correction is accumulated.
 template <class Inner, class Q>
 constexpr bool is_deferred = QuantiserOf<Q>::Type::stores_dangling && !fixed_point_totals<Inner>;
 
-// What is iterated. Shares and fresh ones change places. Low sweeps add up what they find in c, unless z tell.
+// The state of the iteration. The two arrays of contributions swap at residual sweeps. Inner sweeps accumulate the
+// correction unless the update is deferred.
 struct RefineState {
     double *contributions, *next_contributions, *residual;
     float* correction;

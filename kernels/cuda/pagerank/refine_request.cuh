@@ -1,4 +1,5 @@
-// What the host asks of rounds of method refine in one launch.
+// The host's request for outer steps of refinement in one launch, and the state of an outer step. The inner tolerance
+// is a forcing term as in inexact Newton methods (Eisenstat and Walker, 1996).
 #pragma once
 #include "pagerank/sweep_log.cuh"
 #include "pagerank/node_passes.cuh"
@@ -8,35 +9,36 @@ namespace cpms {
 
 struct RefineRequest {
     double inner_reduction, tolerance, noise_tolerance;
-    double inner_reach, inner_noise;  // see low_until
+    double inner_reach, inner_noise;  // see inner_tolerance
     u32 norm;                         // 0, 1, 2: l1, l2, linf
-    u32 max_sweeps;                   // sweeps in all
-    u32 max_inner_sweeps;             // low sweeps in a round; see low_limit
+    u32 max_sweeps;                   // residual and inner sweeps of the launch
+    u32 max_inner_sweeps;             // inner sweeps of an outer step; see low_limit in cpms/low_until.py
     QuantiserSettings settings;
 };
 
-// What a round knows of itself; in shared memory, since walks have few registers left.
+// State of an outer step, in shared memory, since sweeps leave few registers.
 struct OuterState {
     double l1, previous_l1, predicted_l1, tolerance;
-    u32 residual_sweep;  // sweeps up to the full one
-    u32 history_begin;   // sweeps when the first z was made of those that are kept
-    u32 vectors;         // that are combined, two once extrapolation does not pay
+    u32 residual_sweep;  // sweeps up to the residual sweep
+    u32 history_begin;   // sweeps when the first vector of the history was made
+    u32 vectors;         // vectors in the history; 2 once acceleration is not worthwhile
 
-    // Whether another round follows: as long as full sweeps find about what low sweeps promised, and these reach their
-    // goal; else the host has to think.
+    // Whether another outer step follows in this launch: residuals meet their predictions, and inner sweeps reach
+    // their tolerance. Otherwise the host decides.
     CPMS_DEVICE bool continues(const RefineRequest& request, u32 count) const {
         return l1 < previous_l1 && l1 <= request.noise_tolerance * predicted_l1 && count < request.max_sweeps &&
                count - residual_sweep < request.max_inner_sweeps;
     }
-    // What low sweeps ended with is promised: combinations overshoot their goal, rounding does not.
+    // The predicted residual is that of the last inner sweep: combinations overshoot the tolerance, rounding does
+    // not.
     CPMS_DEVICE void close(const RefineRequest& request, double inner_l1) {
         previous_l1 = l1;
         predicted_l1 = Larger{}(inner_l1, request.inner_reduction * l1);
     }
 };
 
-// Until which ||r||_1 low sweeps go on, after a full one that found l1, and `size` in the norm of the plan; `reach` and
-// `noise` are those of cpms/low_until.py, which says why.
+// The ||r||_1 at which inner sweeps end, after a residual sweep that found l1, and `norm` in the requested norm.
+// inner_reach and inner_noise are the coefficients of cpms/low_until.py, which derives them.
 CPMS_DEVICE double inner_tolerance(const RefineRequest& request, double l1, double norm) {
     const double noise_floor = norm == l1 ? request.inner_reach - request.inner_noise * l1 : 0.0;
     return Larger{}(request.inner_reduction * l1, Larger{}(0.5 * request.tolerance * l1 / norm, noise_floor));

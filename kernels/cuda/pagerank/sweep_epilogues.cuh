@@ -1,13 +1,15 @@
-// What becomes of a row in the sweeps of method refine and of fused power iteration.
+// Row epilogues of PageRank's sweeps: a row's sum becomes the next quantised residual (inner sweep), or the next
+// iterate and its float64 residual (residual sweep). Fusion with the SpMV saves a write and a read of the sums. An
+// epilogue loads its operands before the sum exists and keeps its totals in registers.
 #pragma once
 #include "pagerank/nodes.cuh"
 
 namespace cpms {
 
-// What is the same for all rows of a low sweep.
+// Scalars of an inner sweep.
 struct InnerFactors {
     double factor, damped_lost, common, scale, unscale;
-    float inverse_scale;  // 1 / up
+    float inverse_scale;  // 1 / scale
 
     template <class Q>
     static CPMS_DEVICE InnerFactors of(const Nodes& nodes, const UniformInflow& all, int read, int written,
@@ -22,7 +24,7 @@ struct InnerFactors {
     }
 };
 
-// Where low sweeps add up r themselves, one each: else z tell what they found.
+// The correction c, where inner sweeps accumulate it; nothing where the update is deferred.
 template <bool Accumulates>
 struct CorrectionSum {
     float correction;
@@ -39,13 +41,13 @@ struct CorrectionSum<false> {
     CPMS_DEVICE void add(float*, u32, float) const {}
 };
 
-// Low sweep: r = damping (2^-e sum + lost w); c += r, where sweeps add up; z = Q(r / degree). Raw values times `back` are
-// real.
+// Inner sweep: r = damping (2^-e sum + lost w); c += r, where accumulated; z = Q(r / degree). Widened values times
+// `unscale` are real.
 template <class Q, bool Personal, bool Core = false, bool ByteDegrees = false, bool Accumulates = true>
 struct InnerEpilogue {
     static constexpr u32 prefetch_rows = Personal                      ? 4
                                          : ByteDegrees && !Accumulates ? 32
-                                                                       : 8;  // whose data a sector of the cache holds
+                                                                       : 8;  // rows whose operands share a sector
     struct Operands {
         Degree<ByteDegrees> degree;
         CorrectionSum<Accumulates> correction;
@@ -58,7 +60,7 @@ struct InnerEpilogue {
     u8* out;
     u64 seed;
     double l1 = 0.0, sum = 0.0, lost = 0.0;
-    float largest = 0.0f;  // of r / degree * up
+    float largest = 0.0f;  // of r / degree * scale
 
     CPMS_DEVICE InnerEpilogue(const Nodes& all, const InnerFactors& factors, float* correction, u8* sent,
                               u64 rounding_seed)
@@ -106,7 +108,7 @@ struct InnerEpilogue {
     }
 };
 
-// What is the same for all rows of a full sweep.
+// Scalars of a residual sweep.
 struct ResidualFactors {
     double to_mass_one, factor, dangling_damped, rest, common;
 
@@ -118,8 +120,8 @@ struct ResidualFactors {
     }
 };
 
-// Full sweep: y = G(x); r = y - x; shares are x / degree, or x itself on dangling nodes. Where a kernel keeps much else,
-// `by` is best in shared memory: a walk over float64 has few registers left.
+// Residual sweep: y = G(x); r = y - x. Contributions are x / degree, or x itself on dangling nodes. `by` should lie
+// in shared memory where a kernel has much other state: float64 sweeps have few registers left.
 template <bool Refines, bool Personal, bool WithDangling = false, bool ByteDegrees = false>
 struct ResidualEpilogue {
     static constexpr u32 prefetch_rows = 4;
@@ -135,7 +137,7 @@ struct ResidualEpilogue {
     double* next_contributions;
     double* residual;  // r / degree, where Refines
     double l1 = 0.0, squares = 0.0, mass = 0.0, sum_or_dangling = 0.0, linf = 0.0,
-           largest = 0.0;  // other, largest: see finish
+           largest = 0.0;  // the first is the sum of r, or the next dangling mass; the second belongs to r / degree
 
     CPMS_DEVICE Operands load(u32 row) const {
         return Operands{Degree<ByteDegrees>(nodes.degree, nodes.degree_bytes, row), contributions[row],

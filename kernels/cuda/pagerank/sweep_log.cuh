@@ -1,14 +1,15 @@
-// What a launch of many sweeps of method refine tells of them.
+// The log of a persistent launch: norms, totals and time of each sweep, written by one thread for the host to read
+// after the launch. It costs 48 bytes a sweep.
 #pragma once
 #include "persistent/grid_sync.cuh"
 
 namespace cpms {
 
-// In place of a sum of squares: it was a low sweep, or one that found r of an x with few digits.
+// In place of a sum of squares: marks an inner sweep, or one from a rounded initial guess.
 constexpr double inner_sweep_mark = -1.0, rounded_start_mark = -2.0;
 
-// What a launch writes for the host: how many sweeps and when it began, in ns; then of each sweep ||r||_1,
-// sum of squares, mass, sum of r, largest |r|, and when it ended.
+// Layout: number of sweeps, time of the begin in ns; then of each sweep ||r||_1, sum of squares, mass, sum of r,
+// largest |r|, and time of its end.
 struct SweepLog {
     double* out;
     bool writes;
@@ -27,7 +28,7 @@ struct SweepLog {
     }
 };
 
-// Where the launch that wrote a report left its shares: each of its sweeps that is full moved them to the other array.
+// The array that holds the contributions after a launch: each residual sweep swaps the two arrays.
 CPMS_DEVICE const double* final_contributions(const double* first, const double* other, const double* report) {
     __shared__ u32 swaps;
     if (threadIdx.x == 0) swaps = 0;

@@ -1,4 +1,6 @@
-// Sources of edges, in steps of 256 slots, by codes: of 16 bits where those of a step lie near each other, of 32 where not.
+// Compressed column indices: for each tile of 256 entries a base, and an offset of 16 bits an entry where all columns
+// of the tile lie within 2^15 of the base; wide tiles keep 32 bits (frame of reference, as in delta-compressed CSR of
+// Kourtis et al., 2008). A narrow entry costs 2 bytes in place of 4.
 #pragma once
 #include "base/loads.cuh"
 #include "base/tile_layout.cuh"
@@ -8,14 +10,14 @@ namespace cpms {
 constexpr u32 wide_tile = 0x80000000u;
 
 struct CompressedIndices {
-    const Quad*
-        low;  // the low halves of each step's codes: a lane's eight are those of slots lane, 32 + lane and so on
-    const Quad* high;   // the high halves of far steps' codes, which count from node 0
-    const u32* bases;   // of each step: from which node its codes count, or far_step and the step's place in `high`
-    u32 padding_index;  // where there is always a 0, behind all that is gathered; in near steps its code is all ones
+    const Quad* low;    // low halves of the offsets; a lane's eight are those of entries lane, 32 + lane, ...
+    const Quad* high;   // high halves of wide tiles' offsets, whose base is 0
+    const u32* bases;   // of each tile: the base, or wide_tile and its place in `high`
+    u32 padding_index;  // the column of padding, whose value is always 0; its narrow offset is all ones
 };
 
-// Bytes of two words, which one each four bits of `which` say, or, where their top bit is set, eight times its sign.
+// The byte permutation of PTX (prmt): each four bits of `selector` select a byte of two words, or, with their top
+// bit, eight copies of its sign.
 CPMS_DEVICE u32 permute_bytes(u32 first, u32 second, u32 selector) {
 #if defined(__CUDA_ARCH__)
     u32 bytes;
@@ -31,12 +33,12 @@ CPMS_DEVICE u32 permute_bytes(u32 first, u32 second, u32 selector) {
 #endif
 }
 
-// A lane's codes of a step. Near ones are below 2^15, so that the sign tells nowhere's.
+// A lane's offsets of a tile. Narrow offsets are below 2^15, so a set sign marks padding.
 struct TileIndices {
     u32 base_word;
     Quad low, high;
 
-    // `head` is the step's. In near steps `high` stays what it was.
+    // `base_word` is that of the tile. In narrow tiles `high` keeps its old contents.
     CPMS_DEVICE void load(const CompressedIndices& indices, u32 tile) {
         low = load_word(indices.low + lane_part(tile), Streaming{});
         const Quad* const at = indices.high + lane_part(base_word & ~wide_tile);
@@ -49,7 +51,7 @@ struct TileIndices {
 #endif
     }
     CPMS_DEVICE u32 base() const { return base_word & wide_tile ? 0 : base_word; }
-    // Calls use(k, code) for each of eight slots; its source is base() + code.
+    // Calls use(k, offset) for each of a lane's eight entries; the column is base() + offset.
     template <class Use>
     CPMS_DEVICE void for_each(u32 padding_index, Use use) const {
         const bool wide = base_word & wide_tile;

@@ -1,5 +1,9 @@
-// Totals of a low sweep as integers that count their blocks themselves: who waits for all blocks has the totals once all
-// have come, without another trip to memory. Sums of integers do not depend on the order of blocks either.
+// All-reduce fused with the grid barrier. A block adds its part as a fixed-point integer to a 64-bit word whose top
+// byte counts arrivals, so the arrival that completes the barrier completes the sum.
+//
+// Integer sums do not depend on order, so results are bitwise reproducible (as in the reproducible summation of
+// Demmel and Nguyen, 2013, here with three words). It saves the read of all partial values after the barrier, one
+// trip to the second-level cache, which counts where a sweep is short. At most 255 blocks take part.
 #pragma once
 #include "base/tile_layout.cuh"
 #include "persistent/grid_sync.cuh"
@@ -25,17 +29,17 @@ CPMS_DEVICE u64 load_relaxed(const u64* word) {
 CPMS_DEVICE u32 highest_byte(u64 word) { return (63 - __builtin_clzll(word)) / 8; }
 #endif
 
-// The exponent of a number, of those that are far from overflow and underflow.
+// The binary exponent of a number, clamped so that its power of two and the inverse neither overflow nor underflow.
 CPMS_DEVICE int exponent_of(double number) {
     const int exponent = (int)(bits_of(number) >> 52 & 0x7FF) - 1023;
     return exponent < -900 ? -900 : exponent > 900 ? 900 : exponent;
 }
 
-// Three words serve a number, each of which counts blocks, up to 255, in its upper byte.
+// Each number has three words, and each of them counts up to 255 blocks in its top byte.
 
-// A block's part of a sum: so many 2^(size - 11), of what is left so many 2^(size - 58), and so many 2^(size - 105), where
-// sums are about as large as 2^size. Of the 56 bits that a word has for the sum a part takes 48 at most: those beyond
-// 2^(size + 36) are cut.
+// A block's part of a sum of about 2^exponent, as multiples of 2^(exponent - 11), then of 2^(exponent - 58), then of
+// 2^(exponent - 105). A part takes at most 48 of the 56 bits of a word, so that 255 of them cannot overflow; larger
+// parts are clamped.
 struct FixedPointSum {
     int exponent, word;
 
@@ -57,13 +61,13 @@ struct FixedPointSum {
 
   private:
     static CPMS_DEVICE double clamp(double number) {
-        constexpr double fallback = 140737488355328.0;  // 2^47
-        return rint(fmin(fmax(number, -fallback), fallback));
+        constexpr double limit = 140737488355328.0;  // 2^47
+        return rint(fmin(fmax(number, -limit), limit));
     }
 };
 
-// A block's part of a largest value: its place among the quarters of octaves near the one expected, and wider ones beyond.
-// A byte of a word counts the blocks of a place.
+// A block's part of a maximum: a histogram bucket. Buckets are quarters of octaves near the expected value and wider
+// ones beyond, and a byte of a word counts the blocks in a bucket.
 struct FixedPointMax {
     int expected, word;
     static constexpr u32 nothing = 0, below = 1, near = 2, above = 18, far_above = 19, beyond = 20;
@@ -76,12 +80,12 @@ struct FixedPointMax {
         return (1ull << 56) + (bucket / 7 == (u32)word ? 1ull << 8 * (bucket % 7) : 0);
     }
     static CPMS_DEVICE u32 arrivals(u64 found) { return (u32)(found >> 56); }
-    // The highest place of this word with a block.
+    // The highest nonempty bucket of this word.
     CPMS_DEVICE u32 bucket(u64 found) const {
         const u64 buckets = found << 8 >> 8;
         return buckets ? 7 * word + highest_byte(buckets) : nothing;
     }
-    // What nothing in that place exceeds; `most` if it has no end.
+    // An upper bound of the values in a bucket; `fallback` if the bucket is unbounded.
     CPMS_DEVICE double upper_bound(u32 bucket, double fallback) const {
         if (bucket == nothing || bucket == beyond) return bucket == nothing ? 0.0 : fallback;
         const int quarter = bucket == below       ? -9
@@ -92,8 +96,8 @@ struct FixedPointMax {
     }
 };
 
-// Three sums and a largest value over a grid, by one warp of each block: eight lanes have one of the four each, three of
-// these a word each. Words go on and on, and two of each are in use in turn, as in Grid.
+// Three sums and one maximum over the grid. One warp of each block does it: eight lanes have one of the four numbers,
+// three of these a word each. Words only grow, and two of each are used in turn, as in Grid.
 struct FixedPointAllReduce {
     static constexpr u32 total_count = 4, words = 3 * total_count;
     u64 before[2][words];
@@ -104,8 +108,8 @@ struct FixedPointAllReduce {
         if (half < 2) before[half][at] = load_relaxed(grid.words(half) + at);
     }
 
-    // As Totals::over_grid, for sums that are about as large as `size`. What all get for the largest value none exceeds:
-    // near what is expected a quarter of an octave more at most, and far above it the first of the sums.
+    // As GridReduce::all_reduce, for sums of about `size`. The maximum is an upper bound: at most a quarter of an
+    // octave above it near `expected`, and the first of the sums far above that.
     template <class Overlapped>
     CPMS_DEVICE void all_reduce(const Grid& grid, GridReduce<4, 1>& of, double exponent, double expected,
                                 Overlapped overlapped) {
@@ -136,7 +140,7 @@ struct FixedPointAllReduce {
         }
         overlapped();
         if (warp == 0) {
-            __syncwarp();  // all know which half
+            __syncwarp();  // all lanes have read the parity
             const u32 target = lane == 7 ? grid.advance() : 0;
             u64 found = 0;
             bool complete = true;
@@ -149,7 +153,7 @@ struct FixedPointAllReduce {
             } while (__ballot_sync(all_lanes, complete) != all_lanes);
             if (lane == 7) acquire_memory();
             if (part < 3) before[half][at] += found;
-            // What the first of three words gets from the others.
+            // The lane of the first word collects those of the other two.
             const double mine = sum.decode(found), second = __shfl_xor_sync(all_lanes, mine, 1);
             const double whole_sum = mine + (second + __shfl_xor_sync(all_lanes, mine, 2));
             const u32 bucket = largest.bucket(found), by_second = __shfl_xor_sync(all_lanes, bucket, 1);

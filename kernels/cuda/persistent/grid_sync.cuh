@@ -1,5 +1,9 @@
-// For kernels that stay on the device for many sweeps: a barrier across the grid, sums across it, time.
-// Their blocks must all be resident at once, which a cooperative launch makes sure of.
+// Grid barrier and all-reduce of persistent kernels, and the device clock.
+//
+// A persistent kernel runs many sweeps in one launch; all of its blocks must be resident, which a cooperative launch
+// guarantees. The barrier is one counter in global memory, and its halves (arrive, wait) are separate, so that a
+// block can prefetch while it waits. A barrier costs one trip to the second-level cache for the arrival and one for
+// the wait; an all-reduce adds a read of all partial values.
 #pragma once
 #include "base/warp.cuh"
 
@@ -7,11 +11,11 @@ namespace cpms {
 
 constexpr int persistent_threads = 512;  // at most
 constexpr int persistent_warps = persistent_threads / 32, min_persistent_warps = 12;
-constexpr int max_reduced = 6, max_partials = 45;  // of `Totals`; of anything that is added up over the grid
-constexpr u32 line_words = 32;                     // of a cache line
+constexpr int max_reduced = 6, max_partials = 45;  // of one GridReduce; of any other reduction over the grid
+constexpr u32 line_words = 32;                     // 4-byte words in a cache line
 
 #if defined(__CUDA_ARCH__)
-// Fences of one direction cost less: one waits for memory, the other makes the first-level cache forget.
+// One-directional fences cost less: a release waits for stores, an acquire invalidates the first-level cache.
 #if __CUDA_ARCH__ >= 900 && (__CUDACC_VER_MAJOR__ > 12 || (__CUDACC_VER_MAJOR__ == 12 && __CUDACC_VER_MINOR__ >= 8))
 CPMS_DEVICE void release_memory() { asm volatile("fence.release.gpu;" ::: "memory"); }
 CPMS_DEVICE void acquire_memory() { asm volatile("fence.acquire.gpu;" ::: "memory"); }
@@ -37,18 +41,19 @@ CPMS_DEVICE u32 load_relaxed(const u32* word) {
 }
 #endif
 
-// What blocks tell each other. They count as they come, on and on from launch to launch; a launch begins where the
-// last one ended. Two halves of `partials` are in use in turn, so that a block that is ahead does not write what
-// another still reads.
+// The barrier. The counter only grows, from launch to launch, and a launch begins at the value at which the last one
+// ended. Two halves of `partials` are used in turn, so that a block that is ahead does not overwrite values that
+// another block still reads.
 struct Grid {
-    double* partials;  // twice most_partials a block
-    u32* arrived;      // how many have come, and how many had when the last launch ended
+    double* partials;  // two halves, of max_partials a block each
+    u32* arrived;      // arrivals so far; arrivals when the last launch ended
 
     CPMS_DEVICE Grid(double* workspace, u32* counters) : partials(workspace), arrived(counters) {
         if (threadIdx.x == 0) state() = BarrierState{arrived[1], 0};
     }
 
-    // What any thread of the grid wrote before is seen by all after. What goes on `meanwhile` must not need that.
+    // Barrier: all writes before it, by any thread of the grid, are visible after it. `overlapped` runs between
+    // arrival and wait and must not depend on these writes.
     template <class Overlapped>
     CPMS_DEVICE void sync(Overlapped overlapped) const {
         __syncthreads();
@@ -62,8 +67,8 @@ struct Grid {
         }
         __syncthreads();
     }
-    // Its parts, for who waits for more: one thread comes once all of its block wrote; one goes on, and acquires memory once
-    // as many have come as that says.
+    // The parts of the barrier. One thread arrives once its whole block has written; one thread advances the state,
+    // and acquires memory once all_arrived() of the value returned.
     CPMS_DEVICE void arrive() const {
         release_memory();
         add_relaxed(arrived, 1);
@@ -75,16 +80,18 @@ struct Grid {
     }
     CPMS_DEVICE bool all_arrived(u32 all) const { return (int)(load_relaxed(arrived) - all) >= 0; }
     CPMS_DEVICE u32 parity() const { return state().half; }
-    // Words that blocks add to as they come, of a half: see Counted. A cache line lies between those that all wait for.
+    // Words of one half to which blocks add as they arrive (see FixedPointAllReduce). Words that all blocks poll lie
+    // on different cache lines.
     CPMS_DEVICE u64* words(u32 half) const { return (u64*)(arrived + line_words * (half + 1)); }
-    // Between a __syncthreads and the next wait.
+    // Valid between a __syncthreads and the next barrier.
     CPMS_DEVICE double* half() const { return partials + state().half * max_partials * gridDim.x; }
-    // At the end of a kernel: all blocks have come to a wait, if any did, and so know where they began.
+    // Once at the end of a kernel. All blocks have passed a barrier, if there was any, and so have read where they
+    // began.
     CPMS_DEVICE void end() const {
         if (blockIdx.x == 0 && threadIdx.x == 0) arrived[1] = state().arrived;
     }
 
-    // Where warps of a block leave what they have of totals, and parts of what all blocks have; one for all that are added up.
+    // Shared memory of a reduction: one value a warp, and partial sums over the blocks.
     struct ReduceWorkspace {
         double warp_partials[max_reduced][persistent_warps], parts[max_reduced][4];
     };
@@ -95,16 +102,16 @@ struct Grid {
 
   private:
     struct BarrierState {
-        u32 arrived, half;  // how many have come to the last wait
+        u32 arrived, half;  // arrivals at the last barrier
     };
-    // Not registers of each thread, which kernels of many sweeps lack.
+    // Shared memory, since persistent kernels have no registers to spare.
     static CPMS_DEVICE BarrierState& state() {
         __shared__ BarrierState of_block;
         return of_block;
     }
 };
 
-// Nanoseconds on a clock of the device, of which 50 bits are kept: all of them would be rounded to 256 ns.
+// The device's nanosecond clock modulo 2^50; as a float64 all 64 bits would be rounded to 256 ns.
 CPMS_DEVICE double nanoseconds() {
 #if defined(__CUDA_ARCH__)
     u64 now;
@@ -115,7 +122,8 @@ CPMS_DEVICE double nanoseconds() {
 #endif
 }
 
-// K numbers over the grid: sums, but for the last L, which are largest values. The order is fixed.
+// All-reduce of K values over the grid: sums, and maxima for the last L of them. The order is fixed, so equal inputs
+// give equal bits.
 template <int K, int L>
 struct GridReduce {
     double value[K];
@@ -125,7 +133,7 @@ struct GridReduce {
         return q < (u32)(K - L) ? warp_reduce(number, Add{}) : warp_reduce(number, Larger{});
     }
 
-    // Every thread of the grid brings its own, waits for all, and gets the totals.
+    // Every thread contributes its values, waits for the grid, and receives the totals.
     CPMS_DEVICE void all_reduce(const Grid& grid) {
         all_reduce(grid, [] {});
     }
@@ -146,7 +154,8 @@ struct GridReduce {
             if (lane == 0) partials[warp * gridDim.x + blockIdx.x] = mine;
         }
         grid.sync(overlapped);
-        // Several warps a total, several loads on their way: a grid has hundreds of blocks.
+        // A grid has hundreds of blocks, so several warps read the partial values of a total, with several loads in
+        // flight.
         constexpr u32 parts = min_persistent_warps / K < 4 ? min_persistent_warps / K : 4, together = 4;
         const u32 q = warp / parts, part = warp % parts;
         if (q < K) {

@@ -1,5 +1,9 @@
-// A sweep over sources where most edges begin at a few nodes, the first ones: their values lie in shared memory, where
-// each lane finds its own in a cycle or a few; in the first-level cache lanes take turns, one line of 128 bytes each.
+// Gather with hub caching: the vector's first values, those of the nodes with most out-edges after reordering, are
+// staged in shared memory.
+//
+// Power-law graphs read few nodes most of the time. Shared memory serves a warp's 32 random reads in a cycle or a
+// few, where the first-level cache serves one 128-byte line at a time. A sweep costs one copy of the hubs to each
+// block.
 #pragma once
 #include "base/shared_staging.cuh"
 #include "persistent/segmented_sum.cuh"
@@ -9,11 +13,11 @@ namespace cpms {
 template <class Word>
 struct HubValues {
     const u8* x;
-    u32 count;  // nodes whose values are in shared memory
+    u32 count;  // values in shared memory
 };
 
 #if defined(__CUDA_ARCH__)
-// One asks either memory, none branches: all of a lane's loads are on their way together.
+// Two predicated loads, one from each memory, and no branch: all loads of a lane are in flight together.
 #define CPMS_LOAD_EITHER(PTX, CONSTRAINT, TYPE, WORD)                                                                \
     CPMS_DEVICE WORD load_either(u32 i, u32 count, u32 table, const WORD* x) {                                       \
         TYPE word;                                                                                                   \

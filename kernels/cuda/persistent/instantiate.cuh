@@ -1,9 +1,10 @@
-// Kernels over edges in each of the ways, which run what goes over them: RUN(over_full, over_low, ...), a macro, with
-// parameters of its own, PARAMETERS, among which are those of a Grid.
+// Kernel definitions for each strategy. RUN(residual_strategy, inner_strategy, ...) is a macro with the body of a
+// kernel, and PARAMETERS are its own kernel parameters, among them those of a Grid. A kernel's residual sweeps and
+// inner sweeps may use different strategies.
 #pragma once
 #include "persistent/strategies.cuh"
 
-// Over sources.
+// Direct gather.
 #define CPMS_DIRECT_GATHER(PARAMETERS, RUN, NAME, THREADS, BLOCKS, ...)                                     \
     extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) NAME(CPMS_EDGES_PARAMETERS, PARAMETERS) { \
         __shared__ cpms::WorkspaceFor<THREADS> workspace;                                                   \
@@ -12,7 +13,7 @@
         cpms::DirectGather strategy{edges, workspace};                                                      \
         RUN(strategy, strategy, __VA_ARGS__)                                                                \
     }
-// Of a graph in the cache.
+// Direct gather of a graph in the second-level cache.
 #define CPMS_IN_CACHE_GATHER(PARAMETERS, RUN, NAME, THREADS, BLOCKS, ...)                                   \
     extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) NAME(CPMS_EDGES_PARAMETERS, PARAMETERS) { \
         __shared__ cpms::InCacheWorkspace workspace;                                                        \
@@ -21,7 +22,7 @@
         cpms::InCacheGather strategy(edges, workspace);                                                     \
         RUN(strategy, strategy, __VA_ARGS__)                                                                \
     }
-// Sources by codes.
+// Direct gather with compressed column indices.
 #define CPMS_COMPRESSED_GATHER(PARAMETERS, RUN, NAME, THREADS, BLOCKS, ...)                                            \
     extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) NAME(CPMS_COMPRESSED_EDGES_PARAMETERS, PARAMETERS) { \
         __shared__ cpms::WorkspaceFor<THREADS> workspace;                                                              \
@@ -30,7 +31,7 @@
         cpms::CompressedGather strategy{edges, workspace};                                                             \
         RUN(strategy, strategy, __VA_ARGS__)                                                                           \
     }
-// The first nodes' values in shared memory.
+// Direct gather with hub caching.
 #define CPMS_HUB_CACHE_GATHER(PARAMETERS, RUN, NAME, THREADS, BLOCKS, ...)             \
     extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                      \
         NAME(CPMS_EDGES_PARAMETERS, unsigned hub_bytes, unsigned values, PARAMETERS) { \
@@ -40,7 +41,7 @@
         cpms::HubCacheGather strategy{edges, workspace, hub_bytes, values};            \
         RUN(strategy, strategy, __VA_ARGS__)                                           \
     }
-// Low sweeps in bins that list what they ask for.
+// Inner sweeps by tiled gather, residual sweeps by direct gather.
 #define CPMS_INNER_TILED_GATHER(PARAMETERS, RUN, NAME, THREADS, BLOCKS, ...)      \
     extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                 \
         NAME(CPMS_EDGES_PARAMETERS, CPMS_PANELS_PARAMETERS(panel_), PARAMETERS) { \
@@ -52,7 +53,7 @@
         cpms::TiledGather inner_strategy{panels, workspace};                      \
         RUN(residual_strategy, inner_strategy, __VA_ARGS__)                       \
     }
-// Low sweeps in bins that are dealt their values.
+// Inner sweeps by propagation blocking, residual sweeps by direct gather.
 #define CPMS_INNER_BLOCKED(PARAMETERS, RUN, NAME, THREADS, BLOCKS, ...)             \
     extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                   \
         NAME(CPMS_EDGES_PARAMETERS, CPMS_BLOCKING_PARAMETERS(inner_), PARAMETERS) { \
@@ -64,7 +65,7 @@
         cpms::BlockedPropagation inner_strategy{inner_blocking, workspace, grid};   \
         RUN(residual_strategy, inner_strategy, __VA_ARGS__)                         \
     }
-// All sweeps in such bins.
+// All sweeps by propagation blocking.
 #define CPMS_ALL_BLOCKED(PARAMETERS, RUN, NAME, THREADS, BLOCKS, ...)                             \
     extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                 \
         NAME(CPMS_BLOCKING_PARAMETERS(residual_), CPMS_BLOCKING_PARAMETERS(inner_), PARAMETERS) { \

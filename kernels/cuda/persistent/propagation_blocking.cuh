@@ -1,26 +1,29 @@
-// A sweep whose values go to bins by way of shared memory, so that no gather leaves a multiprocessor.
+// Propagation blocking (Beamer, Asanovic and Patterson, 2017), made deterministic: a binning phase scatters values to
+// bins by way of shared memory, then rows are summed bin by bin (persistent/sell_slices.cuh).
 //
-// First a block copies the values of a range of nodes to shared memory, and deals them: to each bin, one after the
-// other, the values of those nodes at which its edges begin, an edge each. Then rows are summed bin by bin (persistent/sell_slices.cuh)
-// of what they were dealt. An edge costs the same however its nodes lie: two numbers of 16 bits, and its value twice.
+// For graphs whose neighbours lie anywhere, each gather would read a sector for one value. Here a block stages the
+// values of a range of nodes in shared memory, and writes, for each bin, the values that the entries of the bin read,
+// one an entry, at precomputed places. No atomic operation is needed and results do not depend on order. An entry
+// costs two 16-bit indices, one write and one read of its value, however its nodes lie.
 #pragma once
 #include "persistent/sell_slices.cuh"
 
 namespace cpms {
 
 struct PropagationBlocking {
-    const u16* local_indices;  // in its range, of the node whose value goes to each place of each chunk of eight
-    const u32* octet_targets;  // chunk of `dealt` that the first of each 2^same chunks becomes; the others follow it
-    const u32* range_begins;   // first chunk of each range, and behind the last; multiples of 2^same
-    const u32* block_begins;   // first chunk of each block, and behind the last; such, too
-    const u32* first_ranges;   // range of that chunk
-    u32 log2_run;              // see targets
-    u32 range, values;         // nodes in a range; values of all nodes, zeros behind them included
+    const u16* local_indices;  // of each binned value: its node within the range
+    // octet of `binned` that the first of each 2^log2_run octets becomes; the others follow it
+    const u32* octet_targets;
+    const u32* range_begins;  // first octet of each range, and the end of the last; multiples of 2^log2_run
+    const u32* block_begins;  // first octet of each block, and the end of the last; multiples of 2^log2_run
+    const u32* first_ranges;  // range of that octet
+    u32 log2_run;             // see octet_targets
+    u32 range, values;        // nodes in a range; values of all nodes, including the zeros behind them
     SellSlices slices;
     u8* binned;
 };
 
-// What a thread deals at a time: a part each of some chunks. It takes up the next while it deals these.
+// The octets that a thread scatters at a time, or parts of them. The next ones are loaded while these are scattered.
 template <class Word>
 struct BinningStep {
     static constexpr u32 each = sizeof(Word) == 8 ? 2 : octet_nodes, parts = octet_nodes / each;
@@ -28,7 +31,8 @@ struct BinningStep {
     Run<each * 2> local_indices[in_flight];
     u32 target[in_flight];
 
-    // Parts behind `chunk`, of which there are `count`: the one at `base`, and each a block's threads further on.
+    // Parts behind `octet`, of which there are `count`: the one at `base`, and others at distances of the block's
+    // size.
     CPMS_DEVICE void load(const PropagationBlocking& to, u32 octet, u32 base, u32 count) {
 #pragma unroll
         for (u32 j = 0; j < in_flight; ++j) {

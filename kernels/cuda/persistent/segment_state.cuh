@@ -1,4 +1,8 @@
-// Segment state.
+// State of a segmented sum over a range of tiles: transposes in shared memory, row sums, and the rows' epilogues.
+//
+// A warp gathers 256 values in the order of memory, transposes them, and each lane sums eight consecutive entries
+// (segmented sum, Blelloch 1993). Row sums lie in shared memory in the order of rows, so that epilogues of adjacent
+// rows run in adjacent lanes. A tile costs two passes through shared memory and one warp scan.
 #pragma once
 #include "base/loads.cuh"
 #include "base/tile_layout.cuh"
@@ -6,8 +10,8 @@
 
 namespace cpms {
 
-// A step's words in shared memory, put down slot by slot and taken up eight a lane, by 16 bytes, which lie so that
-// those of lanes meet different banks.
+// Layout of a tile in shared memory during the transpose: lanes store entry by entry and load eight consecutive
+// entries each, by 16 bytes, in different banks.
 template <class Word>
 struct Transpose {
     using Staged = Word;
@@ -29,7 +33,7 @@ struct Transpose<u8> : NarrowTranspose {};
 template <>
 struct Transpose<u16> : NarrowTranspose {};
 
-// Puts a step's words down in shared memory of a warp.
+// Stores a lane's values of a tile for the transpose.
 template <class Word>
 CPMS_DEVICE void transpose_store(u8* buffer, const Word (&word)[lane_entries]) {
     using Staged = typename Transpose<Word>::Staged;
@@ -52,12 +56,12 @@ CPMS_DEVICE auto transpose_load(const u8* buffer) {
     }
     return mine;
 }
-// Where the sums of rows go, one after the other.
+// Writes the sums of rows, one after the other.
 struct RowSums {
 #if defined(__CUDA_ARCH__)
     u32 at;
     CPMS_DEVICE explicit RowSums(double* first) : at((u32)__cvta_generic_to_shared(first)) {}
-    // One predicate for all that a row's end asks for.
+    // One predicate covers the store, the increment and the reset.
     CPMS_DEVICE void close(u32 ends, double& sum) {
         asm volatile(
             "{.reg .pred p;\n setp.ne.u32 p, %2, 0;\n @p st.shared.f64 [%0], %1;\n @p add.u32 %0, %0, 8;\n"
@@ -78,14 +82,15 @@ struct RowSums {
 #endif
 };
 
-// Shared memory of warps: the stretch, if any, whose first row waits for what others leave of it, with what the warp found
-// of that row. What kernels do not take of it caches values that are gathered: so it is for as many warps as a block has.
+// Shared memory of the warps: the range, if any, whose first row waits for other warps' carry-out, with this warp's
+// part of that row. Its size is that of the block's warps only, since the first-level cache has the rest.
 constexpr int workspace_bytes = (tile_entries + tile_entries / 8 - 2) * sizeof(double);
 struct alignas(16) Workspace {
     double pending_sum[persistent_warps];
     u32 pending_range[persistent_warps];
 
-    // A step's words, or the sums of rows that ended in it; where neither are, what the warp found of the row it began with.
+    // A warp's buffer: the values of a tile during the transpose, or the sums of rows that ended in it. Behind both
+    // lies the partial sum of the row with which the range began.
     CPMS_DEVICE u8* warp_buffer(u32 in_block) { return (u8*)(this + 1) + in_block * workspace_bytes; }
 };
 template <int Threads>
@@ -96,13 +101,15 @@ CPMS_DEVICE double& first_row_sum(u8* buffer) {
     return ((double*)buffer)[Transpose<double>::position(tile_entries - 16) - 1];
 }
 
-// What is known of a step before its values are there: which rows end, and what at_end.load(row) found for the first.
+// Known of a tile before its values arrive: which rows end in it, and the operands of the first rows' epilogues
+// (epilogue.load(row)).
 template <class Epilogue, int early>
 struct EpiloguePrefetch {
     u32 row_ends, ends_before, rows_ended;
     typename Epilogue::Operands operands[early];
 
-    // What is not loaded early is `expected`, unless it is in the cache anyhow; a sector of it at a time.
+    // Operands of further rows are prefetched into the second-level cache, a sector at a time, unless they are there
+    // anyhow.
     template <bool prefetches = true>
     CPMS_DEVICE void load(u32 flags, u32 row, u32 rows, const Epilogue& epilogue) {
         const u32 lane = threadIdx.x % 32;
@@ -111,7 +118,8 @@ struct EpiloguePrefetch {
 #pragma unroll
         for (int j = 0; j < early; ++j) {
             const u32 i = 32 * j + lane;
-            // Where a branch ends its loads are waited for; but float64 has no registers for more.
+            // A branch would wait for its loads at its end; but float64 sweeps have no registers for unconditional
+            // ones.
             if (early > 1 || rows_ended > 0)
                 operands[j] = epilogue.load(smaller(row + (i < rows_ended ? i : 0), rows - 1));
         }
@@ -126,20 +134,21 @@ struct EpiloguePrefetch {
     }
 };
 
-// The rows of a stretch as its steps pass. The first may have begun before it: `open` until it ends.
+// The rows of a range as its tiles are summed. The first row may have begun in an earlier range; it is `open` until
+// it ends.
 struct SegmentState {
     u32 row;
     bool open;
     const bool began_open = open;
-    u32 row_ends = 0;  // of a lane in the last step
+    u32 row_ends = 0;  // of a lane in the last tile
     double carry = 0.0;
 
     CPMS_DEVICE bool first_row_ended() const { return began_open && !open; }
-    // By all lanes.
+    // All lanes take part.
     CPMS_DEVICE bool last_row_open() const { return __shfl_sync(all_lanes, row_ends >> (lane_entries - 1), 31) == 0; }
 
-    // A lane's eight values, by number. at_end.finish(row, sum, loaded) is called once a row; completed(sum, loaded), by
-    // one lane, for the first where it was open.
+    // Adds a tile: value(k) is a lane's k-th of eight. Calls epilogue.finish(row, sum, operands) for each row that
+    // ends; for the first row, if it was open, one lane calls completed(sum, operands) instead.
     template <int later, int early, class Epilogue, class Value, class Completed>
     CPMS_DEVICE void accumulate(const EpiloguePrefetch<Epilogue, early>& prefetched, Value value, double* sums,
                                 Epilogue& epilogue, Completed completed) {
@@ -183,7 +192,8 @@ struct SegmentState {
     }
 };
 
-// Rows a lane whose loads do not wait for sums, and of the others, at a time.
+// Rows a lane whose operands are loaded before the sums exist, and rows at a time after that. Wider values leave
+// fewer registers.
 template <class Word>
 constexpr int early_rows = sizeof(Word) == 8 ? 1 : 2;
 template <class Word>

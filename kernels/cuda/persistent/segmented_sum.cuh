@@ -1,15 +1,15 @@
-// A sweep over the edges by warps that stay: each has stretches of steps of 256 slots.
+// The sweep of a persistent kernel: y = epilogue(A x) by segmented sums over ranges of tiles.
 //
-// Slots and marks are those of spmv/csr_balanced.cu. Lanes gather slots side by side, so that edges of
-// neighbours share a transaction, and turn the words over in shared memory; then a lane sums eight slots
-// that follow one another. A value is kept as the bits of a float64 that is the real value times a power
-// of two that depends on the format alone, 1 / Raw::unit: sums of these are exact up to 53 bits.
+// The method is load-balanced CSR (merge-based CSR of Merrill and Garland, 2016, with 256-entry tiles in place of
+// merge paths) and the segmented sum of Blelloch (1993). Lanes gather adjacent entries, so that edges of neighbouring
+// rows share a transaction. A row that crosses ranges is carried out by partial sums in global memory. Three tiles
+// are in the pipeline of a warp: one is summed, the next is gathered, the indices of a third are loaded.
 #pragma once
 #include "persistent/segment_state.cuh"
 
 namespace cpms {
 
-// Ends the row that waits, if one does.
+// Finishes the row with which an earlier range began, if it still waits for others' partial sums.
 template <int InFlight, class Epilogue>
 CPMS_DEVICE void finish_pending(const Edges& edges, Workspace& workspace, Epilogue& epilogue) {
     const u32 in_block = threadIdx.x / 32, lane = threadIdx.x % 32, range = workspace.pending_range[in_block];
@@ -20,7 +20,7 @@ CPMS_DEVICE void finish_pending(const Edges& edges, Workspace& workspace, Epilog
     if (lane == 0) epilogue.finish(row, sum, operands);
 }
 
-// Takes them up and sums them, in the same memory; `completed` as for Passing::pass.
+// Transposes a tile and sums it, in the same memory; `completed` as for SegmentState::accumulate.
 template <class F, class Epilogue, class Completed>
 CPMS_DEVICE void sum_tile(u8* buffer,
                           const EpiloguePrefetch<Epilogue, early_rows<typename WideningLoad<F>::Word>>& prefetched,
@@ -33,8 +33,8 @@ CPMS_DEVICE void sum_tile(u8* buffer,
         prefetched, [&](int k) { return WideningLoad<F>::value(mine, k); }, (double*)buffer, epilogue, completed);
 }
 
-// Three steps are under way: one is summed, the next is gathered, the sources of a third are read.
-// `ahead` has begun. Pieces of others that are on their way together take registers from what is gathered meanwhile.
+// One sweep. `upcoming` has begun before. InFlight bounds the loads of partial sums that are in flight at once, since
+// they take registers from the values gathered meanwhile.
 template <class F, int InFlight = 8, class Edges, class IndexPrefetch, class Values, class Epilogue>
 CPMS_DEVICE void segmented_sum(const Edges& edges, IndexPrefetch& upcoming, Values values, Workspace& workspace,
                                Epilogue& epilogue) {
@@ -63,7 +63,8 @@ CPMS_DEVICE void segmented_sum(const Edges& edges, IndexPrefetch& upcoming, Valu
             sum_tile<F>(buffer, prefetched, rows, epilogue,
                         [&](double sum, const typename Epilogue::Operands&) { first_row_sum(buffer) = sum; });
         }
-        // It leaves its own piece before it waits for others, and waits a stretch late: they are there by then.
+        // A warp publishes its own partial sum before it waits for others, and waits one range later: the others have
+        // published by then.
         const bool last_open = rows.last_row_open();
         if (last_open && lane == 0) edges.carry_out.publish(range, rows.carry);
         finish_pending<InFlight>(edges, workspace, epilogue);

@@ -1,23 +1,26 @@
-// A sweep over the edges of a graph that is in the second-level cache, where a warp has one stretch of a few steps: what
-// counts is how soon the last warp is done. So steps bring what is asked for and no more, and the warps of a block tell each
-// other in shared memory what they leave of rows that go on.
+// The segmented sum of persistent/segmented_sum.cuh for a graph that fits in the second-level cache, where a warp has
+// one range of a few tiles.
+//
+// There the time of a sweep is the latency of its slowest warp, not bandwidth. So a tile issues no load that is not
+// needed, and the warps of a block exchange their carry-out in shared memory; only rows that cross blocks use global
+// memory.
 #pragma once
 #include "persistent/segmented_sum.cuh"
 
 namespace cpms {
 
-constexpr int operand_bytes = 40;  // of AtEnd::Loaded, at most
+constexpr int operand_bytes = 40;  // upper bound of sizeof(Epilogue::Operands)
 
-// What a warp has to do, in every sweep: see Stretch; and the stretch in which the row began that goes on in the next
-// block, if one does.
+// A warp's range, the same in every sweep (see WarpRange), and the range in which the row began that continues in the
+// next block, if one does.
 struct WarpTask {
     u32 begin, end, row, first, beyond;
 };
 
-// What lies in RoomFor may be overwritten between sweeps; the rest stays.
+// The buffers of WorkspaceFor are free between sweeps; the other members persist.
 struct InCacheWorkspace : WorkspaceFor<persistent_threads> {
     double open_sums[persistent_warps];
-    alignas(8) u8 operands[persistent_warps][operand_bytes];  // of the row that a warp began with
+    alignas(8) u8 operands[persistent_warps][operand_bytes];  // of the first row of each warp's range
     WarpTask task[persistent_warps];
 
     CPMS_DEVICE WarpTask& mine() { return task[threadIdx.x / 32]; }
@@ -38,7 +41,7 @@ struct InCacheWorkspace : WorkspaceFor<persistent_threads> {
     }
 };
 
-// What a warp has read of a step to come.
+// The software pipeline of a warp, one tile ahead.
 struct InCachePrefetch {
     u32 tile, flags;
     IndexLoader<InOrder> sources;
@@ -56,8 +59,8 @@ struct InCachePrefetch {
     }
 };
 
-// Leaves what a warp has of a row that goes on where others look for it; returns what earlier blocks have of the row
-// that it began with.
+// Publishes a warp's open row, in shared memory or, for a row that continues in the next block, in global memory;
+// returns the partial sum that earlier blocks have of the row with which this range began.
 CPMS_DEVICE double publish_in_block(const Edges& edges, InCacheWorkspace& workspace, const SegmentState& rows) {
     const u32 in_block = threadIdx.x / 32, lane = threadIdx.x % 32, first_here = blockIdx.x * edges.block_ranges;
     const u32 first = workspace.mine().first;
@@ -69,7 +72,7 @@ CPMS_DEVICE double publish_in_block(const Edges& edges, InCacheWorkspace& worksp
     return rows.first_row_ended() && first < first_here ? edges.carry_out.gather(first, first_here, lane) : 0.0;
 }
 
-// Ends that row once all warps of the block have left theirs, given what earlier blocks have of it.
+// Finishes that row once all warps of the block have published; `sum` is the partial sum of earlier blocks.
 template <class Epilogue>
 CPMS_DEVICE void finish_in_block(const Edges& edges, InCacheWorkspace& workspace, Epilogue& epilogue, double sum) {
     const u32 in_block = threadIdx.x / 32, first_here = blockIdx.x * edges.block_ranges;
@@ -82,7 +85,7 @@ CPMS_DEVICE void finish_in_block(const Edges& edges, InCacheWorkspace& workspace
     epilogue.finish(workspace.mine().row, sum, operands);
 }
 
-// As `walk`, but for what the head of this file says.
+// One sweep of a warp.
 template <class F>
 struct InCacheSegmentedSum {
     using Word = typename WideningLoad<F>::Word;

@@ -1,9 +1,10 @@
-// A sweep over rows whose values lie bin by bin (persistent/propagation_blocking.cuh): a lane sums a strand, which is a row, or a part of a long one.
+// Row sums over binned values in SELL-C-sigma slices (Kreutzer et al., 2014) with C = 32.
 //
-// The values of a bin are copied to shared memory, where 16 bits name one; those of the next bin are on their way
-// meanwhile. Of a bin one section after the other is summed: as many strands as there is room for sums. Those of about the
-// same length make up a pack, one a lane of a warp, which adds up four values of each at a time. What they come to lies in
-// shared memory by row until all of a section is there; then threads finish its rows in order.
+// A lane sums a chunk: a row, or a part of a long row. Within a window of rows, chunks are sorted by length and
+// grouped by 32 into slices, one chunk a lane, padded to a multiple of four columns (a column group). The values of a
+// bin are staged in shared memory, where 16 bits name one; those of the next bin are in flight. The sums of a
+// window's chunks lie in shared memory until the window is complete, and then threads finish its rows in order. An
+// entry costs 2 bytes of index and its value in shared memory.
 #pragma once
 #include "base/shared_staging.cuh"
 #include "persistent/segmented_sum.cuh"
@@ -11,34 +12,36 @@
 namespace cpms {
 
 struct SellSlices {
-    const u32* block_windows;  // first section of each block, and behind the last
-    const u32* window_bins;    // bin of each section
-    const u32* value_begins;   // in groups of values, of each bin, and behind the last; multiples of 4
-    const u32* chunk_begins;   // first strand of each section, and behind the last
-    const u32* first_rows;     // row of that strand; behind the last section, how many there are
-    const Pair* warp_starts;   // first pack, and its first round, of each warp of each block
+    const u32* block_windows;  // first window of each block, and the end of the last
+    const u32* window_bins;    // bin of each window
+    const u32* value_begins;   // of each bin, in octets of values, and the end of the last; multiples of 4
+    const u32* chunk_begins;   // first chunk of each window, and the end of the last
+    const u32* first_rows;     // row of that chunk; behind the last window, the number of rows
+    const Pair* warp_starts;   // first slice, and its first column group, of each warp of each block
     const u32*
-        slice_words;  // rounds of each, and whether it is a warp's last of a section; a warp has one of each, or more
-    const u16* slice_chunks;   // of each lane of each pack, among those of its section; or none
-    const u16* local_indices;  // by round, then by lane, of four values among those of a bin
-    const u16* last_chunks;    // of each row among those of its section; null where rows are strands
+        // column groups of each slice, and a bit at a warp's last slice of a window; a warp has at least one slice in
+        // each
+        slice_words;
+    const u16* slice_chunks;   // of each lane of each slice, among those of its window; or no_chunk
+    const u16* local_indices;  // by column group, then by lane, of four values among those of a bin
+    const u16* last_chunks;    // of each row among the chunks of its window; null where every row is one chunk
     const u32* first_blocks;   // block in which the first row of each block begins
-    u32 capacity;              // groups that a bin has at most, and a last one, where places of nothing are
-    CarryOut carry_out;        // one a block, of rows that go on in the next
+    u32 capacity;              // octets of a bin at most, and one more at the end, to which padding refers
+    CarryOut carry_out;        // one a block, of rows that continue in the next
 
     static constexpr u32 last_of_window = 1u << 31;
     static constexpr u16 no_chunk = 0xFFFF;
 };
 
-constexpr u32 max_window_sums = 2560;  // of a section
-// Shared memory of warps, where walks over sources do not use it else: sums of two sections.
+constexpr u32 max_window_sums = 2560;  // chunks of a window
+// Shared memory of two windows' sums; segmented sums use it between sweeps.
 struct SellWorkspace : Workspace {
     alignas(16) double sums[2 * max_window_sums];
     static_assert(sizeof(WorkspaceFor<persistent_threads>::warp_buffers) <= sizeof(sums),
                   "no room for walks over sources");
 };
 
-// Shared memory in which values come and go, of two bins at a time.
+// Shared memory of the values of two bins.
 template <class Word>
 struct BinValues {
     u32 capacity;
@@ -54,17 +57,19 @@ struct BinValues {
             copy_async_hinted((u8*)of(bin) + i * in_flight, from + i * in_flight, hint);
         }
     }
-    // What places of nothing name.
+    // The value to which padding refers.
     CPMS_DEVICE void clear_last() const {
         if (threadIdx.x < 2) of(threadIdx.x)[capacity * octet_nodes - 1] = Word(0);
     }
 };
 
-// A warp's packs, one after the other: a lane's part of the next one is on its way.
+// A warp's slices in sequence; the indices of the next one are in flight.
 struct SliceSums {
     static constexpr u32 loaded_groups = 6,
-                         prefetched = 12;  // rounds that are loaded; rounds, and packs, that the cache has by then
-    static constexpr u32 in_flight = 4;    // of rounds beyond those, that are on their way
+                         // column groups in registers; column groups and slices prefetched into the second-level
+        // cache
+        prefetched = 12;
+    static constexpr u32 in_flight = 4;  // further column groups in flight
     u32 slice, column_group, slice_word, chunk, next_slice_word, next_chunk;
     Run<8> local_indices[loaded_groups];
 
@@ -75,7 +80,7 @@ struct SliceSums {
         load_next(of, slice);
         load(of);
     }
-    // Adds up the packs of a section.
+    // Sums the slices of a window.
     template <class F, class Word>
     CPMS_DEVICE void sum(const SellSlices& of, const Word* values, double* sums) {
         bool more;
@@ -142,24 +147,23 @@ struct SliceSums {
     }
 };
 
-// What goes on from section to section, where rows have more than a strand: what the row has got that is open, and what the
-// block's first one had got, which began before the block did. Volatile, or compilers let threads read it that do not need
-// it, as the first warp writes it.
+// State across windows where rows have several chunks: the partial sum of the open row, and that of the block's first
+// row if it began in an earlier block. It is volatile, since compilers would otherwise let threads read it that do
+// not need it, while the first warp writes it.
 struct OpenRow {
     volatile double sum;
     double first_sum;
     u32 first;  // or none
 };
 
-// The rows that end in a section, some a thread at a time: what is read of the first ones is on its way before their sums
-// are there.
+// The rows that end in a window, several a thread. The operands of the first ones are loaded before their sums exist.
 template <class Word, class Epilogue>
 struct WindowRows {
     static constexpr u32 in_flight = sizeof(Word) == 8 ? 2 : 5;
     u32 row, count;
     typename Epilogue::Operands operands[in_flight];
 
-    // 16 float64 values that lie side by side share a line.
+    // 16 adjacent float64 operands share a cache line.
     CPMS_DEVICE void prefetch(const SellSlices& of, const Epilogue& epilogue) const {
         for (u32 i = 16 * threadIdx.x; i < count; i += 16 * blockDim.x) {
             epilogue.prefetch(row + i);
@@ -189,7 +193,7 @@ struct WindowRows {
             }
         }
     }
-    // The strands behind them are of a row that is open. By the warp that finished the first row.
+    // Carries the chunks behind the last row that ended. The warp that finished the first row does it.
     CPMS_DEVICE void carry_open(const SellSlices& of, u32 slice_chunks, const double* sums, OpenRow& open) const {
         __syncwarp();
         double sum = 0.0;
@@ -211,7 +215,7 @@ struct WindowRows {
     }
 };
 
-// Rows of a section are finished before the next one is summed, while other values are on their way.
+// One sweep over a block's windows. The rows of a window are finished while the next window's values are in flight.
 template <class F, class Epilogue>
 CPMS_DEVICE void sum_slices(const SellSlices& of, SliceSums& slice_words, const u8* binned, SellWorkspace& workspace,
                             Epilogue& epilogue) {
@@ -221,7 +225,7 @@ CPMS_DEVICE void sum_slices(const SellSlices& of, SliceSums& slice_words, const 
               from = of.first_blocks[blockIdx.x];
     const u32 last_bin = first < last ? of.window_bins[last - 1] + 1 : 0;
     const BinValues<Word> values{of.capacity};
-    // What is read of sections and bins to come is there when it is needed.
+    // Data of later windows and bins are loaded one window early.
     const auto of_window = [&](const u32* all, u32 window) {
         return load_word(all + smaller(window, last), ReadOnly{});
     };
@@ -264,7 +268,7 @@ CPMS_DEVICE void sum_slices(const SellSlices& of, SliceSums& slice_words, const 
     if (of.last_chunks) {
         __syncthreads();
         if (threadIdx.x < 32) {
-            // It leaves its own piece before it waits for others.
+            // A block publishes its own partial sum before it waits for others.
             if (threadIdx.x == 0) of.carry_out.publish(blockIdx.x, open.sum);
             if (open.first < of.first_rows[last]) {
                 const typename Epilogue::Operands operands = epilogue.load(open.first);

@@ -1,4 +1,6 @@
-// The ways in which a sweep may go over edges. What is read before values are there begins by `expect`; a sweep follows.
+// Strategies of a sweep: how the values of a row's neighbours are gathered. Each has prefetch<F>(), which starts the
+// loads that do not depend on the vector and runs during the grid barrier, and sweep<F>(x, epilogue). The host
+// chooses one for a graph (cpms/cuda/ways.py).
 #pragma once
 #include "persistent/tiled_gather.cuh"
 #include "persistent/segmented_sum_in_cache.cuh"
@@ -8,7 +10,7 @@
 
 namespace cpms {
 
-// Over sources, by whatever names them: values are gathered from caches.
+// Direct gather from caches, with indices of any loader.
 template <class Edges, class Loader>
 struct GatherStrategy {
     static constexpr bool byte_degrees = true;
@@ -28,7 +30,7 @@ struct GatherStrategy {
 using DirectGather = GatherStrategy<Edges, StreamingIndexLoader>;
 using CompressedGather = GatherStrategy<CompressedEdges, CompressedIndexLoader>;
 
-// Over sources of a graph that is in the cache.
+// Direct gather of a graph that fits in the second-level cache.
 struct InCacheGather {
     static constexpr bool byte_degrees = false;
     const Edges& edges;
@@ -49,20 +51,21 @@ struct InCacheGather {
     }
 };
 
-// Whether totals of low sweeps are integers (persistent/fixed_point_allreduce.cuh): where a sweep is short, a trip to memory counts.
+// Whether the totals of inner sweeps are fixed-point integers (persistent/fixed_point_allreduce.cuh). It pays where a
+// sweep is so short that a trip to the second-level cache counts.
 template <class Strategy>
 constexpr bool fixed_point_totals = false;
 template <>
 constexpr bool fixed_point_totals<InCacheGather> = true;
 
-// Whether a way has registers to spare. With values of 8 bits none has, though nothing is spilled: on an H100 sweeps of
-// web graphs that used them were 1 to 5 % slower.
+// Whether a strategy has registers to spare. With 8-bit values none has: nothing spills, but sweeps over web graphs
+// became slower.
 template <class Strategy, class F>
 constexpr bool has_spare_registers = false;
 template <class F>
 constexpr bool has_spare_registers<InCacheGather, F> = sizeof(typename WideningLoad<F>::Word) > 1;
 
-// What all lanes have the same of during a sweep.
+// Values that all lanes share during a sweep, in uniform registers where vector registers are scarce.
 template <class Strategy, class F, class T>
 CPMS_DEVICE T in_uniform_registers(T value) {
     if constexpr (has_spare_registers<Strategy, F>) {
@@ -72,12 +75,12 @@ CPMS_DEVICE T in_uniform_registers(T value) {
     }
 }
 
-// Over sources, but the values of the first nodes are in shared memory.
+// Direct gather, with the values of the first nodes in shared memory.
 struct HubCacheGather {
     static constexpr bool byte_degrees = false;
     const Edges& edges;
     Workspace& workspace;
-    u32 hub_bytes, values;  // of shared memory; values of all nodes, zeros behind them included
+    u32 hub_bytes, values;  // hub_bytes of shared memory; values of all nodes, including the zeros behind them
     IndexPrefetch upcoming;
 
     template <class F>
@@ -93,7 +96,7 @@ struct HubCacheGather {
     }
 };
 
-// In bins that list what they ask for.
+// Panels whose values are staged in shared memory.
 struct TiledGather {
     static constexpr bool byte_degrees = true;
     const Panels& panels;
@@ -110,7 +113,7 @@ struct TiledGather {
     }
 };
 
-// In bins that are dealt their values.
+// Propagation blocking: binning, a grid barrier, then row sums.
 struct BlockedPropagation {
     static constexpr bool byte_degrees = true;
     const PropagationBlocking& blocking;
@@ -129,7 +132,7 @@ struct BlockedPropagation {
     }
 };
 
-// Whether what low sweeps expect serves full ones, too.
+// Whether one prefetch serves both residual and inner sweeps.
 template <class Residual, class Inner>
 constexpr bool same_strategy = false;
 template <class Strategy>

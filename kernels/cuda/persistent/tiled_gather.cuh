@@ -1,10 +1,11 @@
-// A sweep over edges in bins: the values that a bin asks for are copied to shared memory, and its edges name
-// them there by 16 bits.
+// Tiled SpMV: the values that a panel of entries reads are staged in shared memory, and entries refer to them by
+// local indices of 16 bits (cache blocking, as in Im and Yelick, 2001, with an explicit list in place of a column
+// range).
 //
-// A bin is so many steps of 256 slots that one block takes, a stretch of them each warp. It lists the groups of eight
-// nodes that its edges begin at. While a bin is summed, the values of the next one and the list of the one after that are
-// on their way. A block takes bins that follow one another, so that of the rows that go on from stretch to stretch only
-// its first one has a piece elsewhere.
+// A panel is a run of 256-entry tiles that one block processes, one range a warp. It lists the octets of nodes that
+// its entries read. While a panel is summed, the values of the next one and the list of the one after it are in
+// flight. A block takes consecutive panels, so that only its first row needs carry-out from other blocks. An entry
+// costs 2 bytes of index; an octet of a panel costs 4 bytes of list and its values once.
 #pragma once
 #include "base/shared_staging.cuh"
 #include "persistent/segmented_sum.cuh"
@@ -12,18 +13,18 @@
 namespace cpms {
 
 struct Panels {
-    const u32* block_panels;   // first bin of each block, and behind the last
-    const Quad* ranges;        // of each warp in each bin: first step, how many, row of its first slot
-    const u32* list_begins;    // in `lists`, of each bin, and behind the last; multiples of 4
-    const u32* lists;          // groups of nodes
-    const u16* local_indices;  // of each slot's value among those of its bin
+    const u32* block_panels;   // first panel of each block, and the end of the last
+    const Quad* ranges;        // of each warp in each panel: first tile, number of tiles, row of its first entry
+    const u32* list_begins;    // of each panel in `lists`, and the end of the last; multiples of 4
+    const u32* lists;          // octets of nodes
+    const u16* local_indices;  // of each entry's value among those of its panel
     const u16* row_end_flags;
     const u32* first_blocks;    // block in which the first row of each block begins
-    u32 capacity, tiles, rows;  // groups that a list has at most
+    u32 capacity, tiles, rows;  // octets of a list at most
     CarryOut carry_out;         // one a block
 };
 
-// Shared memory in which lists and values come and go, of two bins at a time.
+// Shared memory of the lists and values of two panels.
 template <class Word>
 struct PanelStaging {
     u32 capacity;
@@ -46,20 +47,20 @@ struct PanelStaging {
     }
 };
 
-// What the warps of a bin leave for the one that finishes rows which go on from stretch to stretch, of two bins.
+// Rows that cross the warps' ranges of a panel, of two panels in turn: each warp's partial sums of its first and last
+// row, for the warp that finishes these rows.
 template <class Operands>
 struct BoundaryRows {
     double head[2][persistent_warps], tail[2][persistent_warps];
-    u32 row[2][persistent_warps];  // first that ended, or none
+    u32 row[2][persistent_warps];  // row of the range's first end, or none
     Operands operands[2][persistent_warps];
-    // Of the block: what its open row has got, and the row that began before it.
+    // Of the block: the partial sum of its open row, and the row that began in an earlier block.
     double open, pending_sum;
     u32 pending_row;
     bool outside;  // no row has ended yet
 };
 
-// What a warp has read of the bins to come before values are there: its next stretch, and the
-// two steps that come next.
+// A warp's pipeline: its next range, and the indices and flags of the next two tiles.
 struct PanelPrefetch {
     Quad range;
     Quad local_indices[2];
@@ -85,7 +86,7 @@ struct PanelPrefetch {
     }
 };
 
-// Finishes the rows that ended in a bin but began before the stretch in which they ended. By one warp.
+// Finishes the rows that ended in a panel but began before the range in which they ended. One warp does it.
 template <class Operands, class Epilogue>
 CPMS_DEVICE void finish_boundary_rows(BoundaryRows<Operands>& boundary, u32 parity, Epilogue& epilogue) {
     const u32 lane = threadIdx.x % 32, warps = blockDim.x / 32;
@@ -127,7 +128,7 @@ CPMS_DEVICE void tiled_gather(const Panels& panels, PanelPrefetch& upcoming, con
     }
     const PanelStaging<Word> staging{panels.capacity};
     double* const sums = (double*)workspace.warp_buffer(in_block);
-    // Where the lists of this bin, the next and the one after that begin, and where the last of these ends.
+    // Where the lists of this panel, the next and the one after that begin, and where the last of these ends.
     u32 begins[4];
 #pragma unroll
     for (int k = 0; k < 4; ++k) begins[k] = panels.list_begins[smaller(first + k, last)];
@@ -138,7 +139,7 @@ CPMS_DEVICE void tiled_gather(const Panels& panels, PanelPrefetch& upcoming, con
         boundary.pending_row = none;
         boundary.outside = true;
     }
-    bool ready = true;  // what `coming` holds are the first steps of the stretch to come
+    bool ready = true;  // whether `upcoming` holds the first tiles of the next range
     EpiloguePrefetch<Epilogue, early_rows<Word>> prefetched;
     prefetched.load(upcoming.flags[0], upcoming.range.word[2], panels.rows, epilogue);
     for (u32 panel = first; panel < last; ++panel) {
@@ -186,7 +187,7 @@ CPMS_DEVICE void tiled_gather(const Panels& panels, PanelPrefetch& upcoming, con
     __syncthreads();
     if (in_block == 0) {
         finish_boundary_rows(boundary, (last - 1) & 1, epilogue);
-        // It leaves its own piece before it waits for others.
+        // A block publishes its own partial sum before it waits for others.
         if (leads) panels.carry_out.publish(blockIdx.x, boundary.open);
         if (boundary.pending_row != none) {
             const Operands operands = epilogue.load(boundary.pending_row);

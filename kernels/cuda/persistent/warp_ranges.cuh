@@ -1,4 +1,8 @@
-// Warp ranges.
+// The work of a warp in a persistent sweep: ranges of tiles, and the pipelined loads of their column indices.
+//
+// Load balancing is static (host side: cpms/cuda/stretches.py), so that every sweep reads the same tables and a warp
+// knows its next tile in advance. Indices are loaded two tiles ahead of the sums; an entry costs 4 bytes of indices
+// and a bit and a quarter of flags.
 #pragma once
 #include "persistent/grid_sync.cuh"
 #include "base/widening_load.cuh"
@@ -6,18 +10,18 @@
 
 namespace cpms {
 
-// The edges, and their stretches: warp w walks stretches w, w + warps, … All warps are there and none waits for
-// a later stretch, so every wait ends. Where there are fewer stretches than warps, `each` of a block have one, and
-// the block's others none. Within a step, sources lie so that a
-// lane's eight loads are two wide ones: the four from 128 * half + 4 * lane are slots 32 * (4 * half + k) + lane.
+// Padded CSR in tiles, and its ranges of tiles: warp w processes ranges w, w + warps, and so on. All warps are
+// resident and none waits for a later range, so every wait ends. Where there are fewer ranges than warps, the first
+// `block_ranges` warps of a block have one each. Within a tile, indices are permuted so that a lane's eight are two
+// wide loads: the four from 128 * half + 4 * lane are entries 32 * (4 * half + k) + lane.
 struct Edges {
     const u32* sources;
     const u16* row_end_flags;
-    const u32* range_begins;  // first step of each stretch, and behind the last
-    const u32* first_rows;    // row of its first slot
-    const u32* first_ranges;  // stretch in which that row begins
+    const u32* range_begins;  // first tile of each range, and the end of the last
+    const u32* first_rows;    // row of its first entry
+    const u32* first_ranges;  // range in which that row begins
     u32 ranges, tiles, rows, block_ranges;
-    CarryOut carry_out;  // one a stretch
+    CarryOut carry_out;  // one a range
 };
 
 CPMS_DEVICE u32 first_range(u32 block_ranges) {
@@ -25,7 +29,7 @@ CPMS_DEVICE u32 first_range(u32 block_ranges) {
 }
 CPMS_DEVICE u32 grid_warps() { return gridDim.x * (blockDim.x / 32); }
 
-// Where a stretch begins and ends, its first row, and whether that began before it.
+// A range: its tiles, its first row, and whether that row began in an earlier range.
 struct WarpRange {
     u32 begin, end, row;
     bool open;
@@ -38,20 +42,21 @@ struct WarpRange {
           open(edges.first_ranges[range] < range) {}
 };
 
-// A value from caches; Hot values lie elsewhere (persistent/hub_cache.cuh).
+// A gathered value. Hubs have an overload of their own (persistent/hub_cache.cuh).
 template <class F>
 CPMS_DEVICE typename WideningLoad<F>::Word value_at(const u8* x, u32 i) {
     return ((const typename WideningLoad<F>::Word*)x)[i];
 }
 
-// A lane's sources of a step, 32 bits each.
+// A lane's eight column indices of a tile, 32 bits each.
 template <class Policy>
 struct IndexLoader {
     u32 source[lane_entries];
 
     CPMS_DEVICE void begin(const Edges& edges, u32 tile) { load(edges, tile); }
     CPMS_DEVICE u32 second_tile(const Edges& edges, u32 tile) const { return smaller(tile + 1, edges.tiles - 1); }
-    // The step after the next of a stretch of which `left` are left: stretches have two steps or more, but for the last.
+    // The tile after the next one, with `remaining` tiles left in the range. Every range but the last has at least
+    // two tiles, so the tile after the next is in this range or the next one.
     CPMS_DEVICE u32 third_tile(const Edges& edges, u32 tile, u32 range, u32 remaining) const {
         const u32 next = range + grid_warps();
         if (remaining == 2 && next < edges.ranges) return edges.range_begins[next];
@@ -74,8 +79,9 @@ struct IndexLoader {
 };
 using StreamingIndexLoader = IndexLoader<Streaming>;
 
-// What a warp has read of a step to come, and of its first stretch. The first may be read before the values that it asks
-// for are there. Sources are Named, or as in persistent/compressed_gather.cuh.
+// The software pipeline of a warp: the tile whose indices were loaded, its flags, and the warp's first range. The
+// first indices can be loaded before the vector is complete, during the grid barrier. The loader is IndexLoader or
+// that of persistent/compressed_gather.cuh.
 template <class Loader>
 struct Prefetch {
     u32 tile, flags;

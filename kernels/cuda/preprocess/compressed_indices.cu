@@ -1,17 +1,18 @@
-// Puts sources into codes, a warp a step; gathers values by them and does nothing else.
+// Builds compressed column indices (persistent/compressed_indices.cuh), one warp a tile, and gathers through them
+// without any other work, as a lower bound of a sweep's time.
 #include "base/stores.cuh"
 #include "persistent/compressed_indices.cuh"
 
 namespace cpms {
 
-// Calls work(step) for each step of one warp, of all that the grid has.
+// Calls work(tile) for each tile of a warp.
 template <class Work>
 CPMS_DEVICE void for_each_tile(u32 tiles, Work work) {
     const u32 warps = gridDim.x * (blockDim.x / 32);
     for (u32 tile = (blockIdx.x * blockDim.x + threadIdx.x) / 32; tile < tiles; tile += warps) work(tile);
 }
 
-// The head of each step, but for places in `high`.
+// The base of each tile; wide tiles get their place in `high` from the host.
 CPMS_DEVICE void compute_bases(const u32* sources, u32 tiles, u32 padding_index, u32* bases) {
     const u32 lane = threadIdx.x % 32;
     for_each_tile(tiles, [&](u32 tile) {
@@ -47,7 +48,7 @@ CPMS_DEVICE void compress_indices(const u32* sources, u32 tiles, u32 padding_ind
     });
 }
 
-// sums[t]: of what thread t has gathered.
+// sums[t] is the sum of the values that thread t gathered.
 template <class Word>
 CPMS_DEVICE void gather_compressed(const CompressedIndices& indices, u32 tiles, const Word* values, u64* sums) {
     const u32 thread = blockIdx.x * blockDim.x + threadIdx.x, warps = gridDim.x * (blockDim.x / 32), last = tiles - 1;

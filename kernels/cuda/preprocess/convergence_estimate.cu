@@ -1,4 +1,5 @@
-// How much the first sweeps of power iteration change: from a graph's rows as they are, none of which is cut.
+// Estimate of the convergence rate: the changes of a few sweeps of power iteration on the rows as they are, before
+// any layout is built. A sweep costs one index and one gather an edge; the host extrapolates the number of sweeps.
 #include "persistent/grid_sync.cuh"
 
 namespace cpms {
@@ -8,7 +9,7 @@ struct Rows {
     u32 nodes;
 };
 
-// Sum of what a lane's row gathers; a warp shares out the long ones.
+// The row sum of a lane; the whole warp sums long rows, one after another.
 CPMS_DEVICE double row_sum(const Rows& rows, const double* contributions, u32 begin, u32 end) {
     constexpr u32 lane_entries_limit = 32;
     const u32 lane = threadIdx.x % 32;
@@ -26,8 +27,8 @@ CPMS_DEVICE double row_sum(const Rows& rows, const double* contributions, u32 be
     return sum;
 }
 
-// x begins uniform; shares are x / out-degree, or x itself on dangling nodes. changes: how many sweeps were made, `most`
-// or until one changes x by less than tol, and by how much each did, in L1.
+// x begins uniform; contributions are x / out-degree, or x itself on dangling nodes. `changes` holds the number of
+// sweeps, at most max_sweeps and until a change is below tolerance, and then each change in L1.
 CPMS_DEVICE void first_changes(const Rows& rows, double damping, double* contributions, double* next_contributions,
                                u32 max_sweeps, double tolerance, double* changes, const Grid& grid) {
     const bool writes = blockIdx.x == 0 && threadIdx.x == 0;

@@ -1,15 +1,19 @@
-// One pass over nodes outside the core, level by level: with v the teleport, y = damping P y + v, of which x is a
-// multiple. Levels before the core come first, then what they give to it; behind it, those after it, and x.
+// Level-scheduled substitution (Anderson and Saad, 1989; Naumov, 2011) over the nodes outside the trimmed core, where
+// the matrix is triangular: y = damping P y + v with teleport v, of which x is a multiple.
+//
+// Levels upstream of the core come first, then their inflow to the core; downstream, the levels behind the core, then
+// x. Each edge is read once in float64, in place of once a sweep. A level costs a grid barrier, or a block barrier if
+// it is narrow.
 #include "base/loads.cuh"
 #include "pagerank/sweep_log.cuh"
 
 namespace cpms {
 
-// Rows are places: the core's first, then those of each level, one level after the other. `indptr` and `begins`
-// count from the first row outside the core.
+// Rows are positions: the core's first, then those of each level in sequence. `indptr` and `begins` count from the
+// first row outside the core.
 struct Levels {
     const u32 *indptr, *sources;
-    const u32* begins;   // each level's first row, and behind the last
+    const u32* begins;   // first row of each level, and the end of the last
     const u32* degrees;  // out-degrees
     const double* teleport;
     u32 teleport_stride, core, count;
@@ -18,11 +22,12 @@ struct Levels {
     CPMS_DEVICE double inflow(u32 row) const { return load_double(teleport + row * teleport_stride); }
 };
 
-constexpr u32 narrow = 2 * persistent_threads;  // rows of a level that one block does alone, sooner than many can wait
-constexpr u32 lane_entries_limit = 32;          // entries of a row that a warp does together
-constexpr u32 lumped = 0xFFFFFFFF;  // no node: a place of the core that stands for many, which lie behind it
+// rows of a level that one block solves alone, sooner than a grid barrier
+constexpr u32 narrow = 2 * persistent_threads;
+constexpr u32 lane_entries_limit = 32;  // entries of a row above which the whole warp sums it
+constexpr u32 lumped = 0xFFFFFFFF;      // not a node: a lumped position, whose nodes lie downstream
 
-// A lane's row but for the values it asks for: read ahead of them.
+// A lane's row, loaded before the values that it reads exist.
 struct RowPrefetch {
     static constexpr u32 together = 8;
     u32 begin = 0, end = 0, degree = 0, source[together];
@@ -45,7 +50,7 @@ CPMS_DEVICE double sum_of_eight(const double (&value)[8]) {
     return ((value[0] + value[1]) + (value[2] + value[3])) + ((value[4] + value[5]) + (value[6] + value[7]));
 }
 
-// The sum of a lane's row; long ones by the warp, one after the other. All lanes take part.
+// The row sum of a lane; the whole warp sums long rows, one after another. All lanes take part.
 CPMS_DEVICE double row_sum(const RowPrefetch& row, const u32* sources, const double* contributions) {
     constexpr u32 together = RowPrefetch::together;
     const u32 lane = threadIdx.x % 32;
@@ -85,8 +90,8 @@ CPMS_DEVICE double row_sum(const RowPrefetch& row, const u32* sources, const dou
     return sum;
 }
 
-// Which rows of [first, behind) a thread begins with, and how far it goes on: alone, one block has them all; else
-// warps take 32 rows in turn, the first of each block first.
+// The rows of [first, limit) of a thread: one block has all rows of a narrow level; else warps take 32 rows at a
+// time, the first warps of all blocks first.
 struct RowRange {
     u32 row, stride, limit;
 
@@ -96,11 +101,11 @@ struct RowRange {
         row = one_block ? first + threadIdx.x : first + 32 * (warp * gridDim.x + blockIdx.x) + lane;
         if (one_block && blockIdx.x > 0) row = level_end + lane;
     }
-    // All lanes of a warp or none.
+    // Equal for all lanes of a warp.
     CPMS_DEVICE bool any() const { return row - threadIdx.x % 32 < limit; }
 };
 
-// Calls end(row, sum, out-degree) for the rows of [first, behind), of which `early` holds what each thread begins with.
+// Calls end(row, sum, out-degree) for the rows of [first, limit); `row_prefetch` holds each thread's first row.
 template <class End>
 CPMS_DEVICE void for_each_row(const u32* indptr, const u32* sources, const u32* degrees, const double* contributions,
                               RowRange rows, const RowPrefetch& row_prefetch, End end) {
@@ -116,14 +121,14 @@ CPMS_DEVICE void for_each_row(const u32* indptr, const u32* sources, const u32* 
     }
 }
 
-// Levels [from, to), a barrier between each and the next; returns this thread's part of the sum of y.
+// Solves levels [from, to) with a barrier between consecutive ones; returns this thread's part of the sum of y.
 CPMS_DEVICE double solve_levels(const Levels& levels, u32 from, u32 to, double* contributions, const Grid& grid) {
     if (from == to) return 0.0;
     const u32* const degrees = levels.degrees + levels.core;
     const auto bound = [&](u32 level) { return load_word(levels.begins + (level < to ? level : to), ReadOnly{}); };
     const auto is_narrow = [](u32 first, u32 level_end) { return level_end - first <= narrow; };
     double total = 0.0;
-    // Where the next levels end; the last of these is on its way still, as are the bounds of the next level's rows.
+    // The ends of the next levels; the last of these is still in flight, as are the bounds of the next level's rows.
     u32 first = bound(from), level_end = bound(from + 1), level_end_next = bound(from + 2),
         level_end_third = bound(from + 3);
     bool one_block = is_narrow(first, level_end);
@@ -137,7 +142,7 @@ CPMS_DEVICE double solve_levels(const Levels& levels, u32 from, u32 to, double* 
         const bool one_block_next = is_narrow(level_end, level_end_next), block_sync = one_block && one_block_next;
         const RowRange rows_third(level_end_next, level_end_third, is_narrow(level_end_next, level_end_third));
         u32 level_end_fourth;
-        // A fence waits for all that a thread has asked for: so others are asked for behind it.
+        // A fence waits for all outstanding loads of a thread, so these loads are issued behind it.
         const auto prefetch_rows = [&] {
             row_prefetch_next.entries(levels.sources);
             row_prefetch_third.bounds(levels.indptr, degrees, rows_third.row, rows_third.limit);
@@ -169,8 +174,8 @@ CPMS_DEVICE double solve_levels(const Levels& levels, u32 from, u32 to, double* 
     return total;
 }
 
-// What levels before the core give to it: to b, of sum 1. report: the sum of y of these levels, and what b was
-// divided by.
+// Inflow of the upstream levels to the core: b, normalised to sum 1. report: the sum of y over these levels, and the
+// divisor of b.
 CPMS_DEVICE void solve_upstream(const Levels& levels, const u32* indptr, const u32* sources, double* contributions,
                                 double* b, const Grid& grid, double* report) {
     const double upstream = solve_levels(levels, 0, levels.count, contributions, grid);
@@ -193,13 +198,15 @@ CPMS_DEVICE void solve_upstream(const Levels& levels, const u32* indptr, const u
     }
 }
 
-// After levels [0, from), and the core's own solution for teleport b, in shares: all levels behind it, and x of the
-// nodes in these places. What leaves the core by edges that `kept` does not count is lost to it.
+// Given levels [0, from), and the core's solution for teleport b in core_contributions: solves all downstream levels
+// and stores x of the nodes at these positions. Flow along core edges that internal_degree does not count leaves the
+// core.
 CPMS_DEVICE void solve_downstream(const Levels& levels, u32 from, const double* core_contributions,
                                   const u32* internal_degree, const double* upstream_report, const u32* order,
                                   u32 positions, double* contributions, double* x, const Grid& grid) {
     const u32 threads = gridDim.x * blockDim.x, mine = blockIdx.x * blockDim.x + threadIdx.x;
-    GridReduce<3, 0> of_core{{0.0, 0.0, 0.0}};  // its mass, what of it leaves, and that of places of one node
+    // its mass, the part that leaves it, and the mass at positions of single nodes
+    GridReduce<3, 0> of_core{{0.0, 0.0, 0.0}};
     for (u32 i = mine; i < levels.core; i += threads) {
         const u32 degree = load_word(levels.degrees + i, ReadOnly{});
         const double value = core_contributions[i] * (degree ? degree : 1u);

@@ -1,4 +1,5 @@
-// One source for all nodes whose edges lead to the same nodes; see cpms/cuda/merge.py.
+// Exact lumping (ordinary lumpability; Kemeny and Snell, 1960): nodes with equal out-edges become one source. Equal
+// columns are found by hashing, one pass over the edges; cpms/cuda/merge.py verifies and builds the lumped graph.
 #include "base/for_each_edge.cuh"
 #include "base/packed_float.cuh"
 
@@ -6,16 +7,16 @@ namespace cpms {
 
 constexpr u32 absent = 0xFFFFFFFF;
 
-// Adds to each node's mark what stands for the nodes that its edges lead to, each as often as edges do: a sum of
-// integers, the same in any order.
+// Adds, for each edge, a random number of its target to its source's hash: a sum of integers, equal in any order, so
+// that nodes with equal targets have equal hashes.
 CPMS_DEVICE void hash_targets(const u32* starts, const u32* sources, u32 rows, u32 edges, unsigned long long* hashes) {
     for_each_edge(starts, rows, edges, [&](u32 edge, u32 row) {
         atomicAdd(hashes + sources[edge], (unsigned long long)random_bits(0, row));
     });
 }
 
-// Moves the edges whose source has a place to where their row begins, and to where it begins again if it does;
-// `before` counts such edges before each.
+// Moves each edge whose source has a position to its row's begin, and to a second begin if there is one;
+// `placed_before` counts such edges before each edge.
 CPMS_DEVICE void move_entries(const u32* starts, const u32* sources, u32 rows, u32 edges, const u32* position,
                               const u32* placed_before, const u32* begins, const u32* begins_again, u32* moved) {
     for_each_edge(starts, rows, edges, [&](u32 edge, u32 row) {

@@ -1,10 +1,11 @@
-// Builds device layouts from a graph's rows: slots of balanced CSR, columns of ELL, edge values.
+// Builds device layouts from a graph's CSR rows: padded CSR in tiles, row-end flags, ELL columns, matrix values. Each
+// kernel is one pass, by entries or by rows.
 #include "base/for_each_edge.cuh"
 #include "base/warp.cuh"
 
 namespace cpms {
 
-// Edge k of row j goes to slot begins[j] + its place in the row; its source is renumbered by `place`.
+// Edge k of row j goes to entry begins[j] + its place in the row; `position` renumbers its source.
 CPMS_DEVICE void place_entries(const u32* starts, const u32* begins, const u32* position, const u32* sources,
                                const double* weights, u32 rows, u32 edges, u32* out_sources, double* out_weights) {
     for_each_edge(starts, rows, edges, [&](u32 edge, u32 row) {
@@ -14,17 +15,17 @@ CPMS_DEVICE void place_entries(const u32* starts, const u32* begins, const u32* 
     });
 }
 
-// One bit a slot, in the low half of each word: set where a row ends, once each, in any order.
+// Sets one bit an entry at the end of each row, in the low half of each word, in any order.
 CPMS_DEVICE void flag_row_ends(const u32* row_entries, u32 rows, u32* row_end_flags) {
     const u32 threads = gridDim.x * blockDim.x;
     for (u64 row = blockIdx.x * blockDim.x + threadIdx.x; row < rows; row += threads) {
         const u32 entry = row_entries[row + 1] - 1;
-        // Two marks of 16 bits, of eight slots each, make a word.
+        // Two 16-bit flags, of eight entries each, share a word.
         atomicOr(row_end_flags + entry / 16, 1u << (entry % 8 + entry % 16 / 8 * 16));
     }
 }
 
-// Above the bits of each eight slots, how many rows ended before them in their step of 256.
+// Above the bits of each eight entries: the number of rows that ended before them in their tile.
 CPMS_DEVICE void count_row_ends(u16* row_end_flags, u32 tiles) {
     const u32 threads = gridDim.x * blockDim.x;
     for (u32 tile = blockIdx.x * blockDim.x + threadIdx.x; tile < tiles; tile += threads) {
@@ -37,8 +38,8 @@ CPMS_DEVICE void count_row_ends(u16* row_end_flags, u32 tiles) {
     }
 }
 
-// How many lines of so many values each step of 256 slots touches whose values are at `sources`, 32 slots at a time. A
-// warp has a step.
+// For each tile of 256 entries, the number of cache lines of `line_values` values that gathers of 32 entries touch.
+// One warp a tile.
 CPMS_DEVICE void count_lines(const u32* sources, u32 tiles, u32 line_values, u16* touched) {
     const u32 warps = gridDim.x * (blockDim.x / 32), lane = threadIdx.x % 32;
     for (u32 tile = (blockIdx.x * blockDim.x + threadIdx.x) / 32; tile < tiles; tile += warps) {
@@ -52,7 +53,7 @@ CPMS_DEVICE void count_lines(const u32* sources, u32 tiles, u32 line_values, u16
     }
 }
 
-// Adds how many edges leave each node; behind the nodes, how many leave none of them.
+// Counts the out-edges of each node; behind the nodes, the edges of padding.
 CPMS_DEVICE void count_sources(const u32* sources, u64 edges, u32 nodes, u32* counts) {
     const u64 threads = (u64)gridDim.x * blockDim.x;
     for (u64 k = (u64)blockIdx.x * blockDim.x + threadIdx.x; k < edges; k += threads) {
@@ -60,7 +61,7 @@ CPMS_DEVICE void count_sources(const u32* sources, u64 edges, u32 nodes, u32* co
     }
 }
 
-// Entry c of row j goes to c * length + j; everything else is `nowhere`, with weight 0.
+// Entry c of row j goes to c * length + j; all other places get padding_index and weight 0.
 CPMS_DEVICE void place_columns(const u32* starts, const u32* sources, const double* weights, u32 rows, u32 width,
                                u32 length, u32 padding_index, u32* out_sources, double* out_weights) {
     const u32 row = blockIdx.x * blockDim.x + threadIdx.x;
@@ -74,7 +75,7 @@ CPMS_DEVICE void place_columns(const u32* starts, const u32* sources, const doub
     }
 }
 
-// values[k] = share of its source, times the weight already there; `shares` is 0 behind the rows.
+// values[k] is the out-weight of its source, times the weight already there; `out_weights` is 0 behind the rows.
 CPMS_DEVICE void fill_values(const u32* sources, const double* out_weights, u64 entries, bool weighted,
                              double* values) {
     const u64 threads = (u64)gridDim.x * blockDim.x;

@@ -1,19 +1,23 @@
-// Which nodes no cycle leads to, and which lead to none: level by level, a look at all nodes each, until levels cannot pay.
+// Trimming of nodes that are neither on nor between cycles, level by level (topological levels from both ends, as in
+// Kahn, 1962; trimming before strongly connected components, McLendon et al., 2005).
+//
+// These nodes need substitution once and no iteration. A level costs one look at all remaining nodes and a grid
+// barrier, so trimming ends when further levels cannot pay.
 #include "persistent/grid_sync.cuh"
 
 namespace cpms {
 
-// A node's level: 0, 1, … of those that no cycle leads to; last_level - 0, last_level - 1, … of those that lead to
-// none, from the far end; no_level of all others.
+// A node's level: 0, 1, ... of upstream nodes, to which no cycle leads; last_level - 0, last_level - 1, ... of
+// downstream nodes, which lead to no cycle; no_level of the core.
 constexpr u32 no_level = 0x7FFFFFFFu, last_level = 0xFFFFFFFFu;
 
 struct TrimGraph {
     const u32 *indptr, *sources;
     u32* level;
-    u32 nodes, max_entries;  // rows of more entries than `most` stay what they are
+    u32 nodes, max_entries;  // longer rows stay in the core
 };
 
-// As in cpms/cuda/peel.py.
+// The cost model of cpms/cuda/peel.py.
 struct TrimCost {
     double sweeps, sweep, level, narrow_level, swept, solved, solved_alone;
     u32 narrow;
@@ -24,7 +28,7 @@ struct TrimCost {
     }
 };
 
-// Calls work(row, begin, end) for nodes that have a level.
+// Calls work(row, begin, end) for the nodes of a level.
 template <class Work>
 CPMS_DEVICE void for_each_in_level(const TrimGraph& at, u32 level, Work work) {
     const u32 threads = gridDim.x * blockDim.x;
@@ -33,8 +37,8 @@ CPMS_DEVICE void for_each_in_level(const TrimGraph& at, u32 level, Work work) {
     }
 }
 
-// Gives nodes the levels named(0), named(1), … where joins(level, row, begin, end) says so, after begins(number) of each.
-// found: how many levels have nodes, and the nodes and entries of each.
+// Assigns level_of(0), level_of(1), ... to the nodes for which joins(level, row, begin, end), after begins(number) of
+// each. found: number of levels, then nodes and entries of each.
 template <class LevelOf, class Begin, class Joins>
 CPMS_DEVICE void assign_levels(const TrimGraph& at, const TrimCost& cost, u32 max_levels, double* found,
                                const Grid& grid, LevelOf level_of, Begin begins, Joins joins) {
@@ -61,8 +65,9 @@ CPMS_DEVICE void assign_levels(const TrimGraph& at, const TrimCost& cost, u32 ma
     if (writes) found[0] = count;
 }
 
-// All edges of a level's nodes come from lower ones. Levels that others get meanwhile are not lower. Edges up to `seen` of
-// each row do: a long row is not read again for every level.
+// A node joins if all its in-edges come from lower levels. Levels that others get at the same time are not lower.
+// `scanned` remembers how many entries of a row were checked, so that long rows are not scanned again for every
+// level.
 CPMS_DEVICE void trim_upstream(const TrimGraph& at, u32* scanned, const TrimCost& cost, u32 max_levels, double* found,
                                const Grid& grid) {
     assign_levels(
@@ -76,7 +81,7 @@ CPMS_DEVICE void trim_upstream(const TrimGraph& at, u32* scanned, const TrimCost
         });
 }
 
-// No edge of a level's nodes goes to what is left.
+// A node joins if none of its out-edges leads to a remaining node.
 CPMS_DEVICE void trim_downstream(const TrimGraph& at, u32* remaining, const TrimCost& cost, u32 max_levels,
                                  double* found, const Grid& grid) {
     const auto level_of = [](u32 number) { return last_level - number; };

@@ -1,11 +1,15 @@
-// What tasks leave of rows that go on in the next.
+// Carry-out of rows that are split over tasks, as in merge-based CSR (Merrill and Garland, 2016).
+//
+// A task publishes its partial sum of the row that is open at its end; the task in which the row ends gathers the
+// partial sums of the earlier ones, in their order. Sums do not depend on the order in which tasks run, and no second
+// launch is needed. A row that is split over k tasks costs k words.
 #pragma once
 #include "base/tile_layout.cuh"
 
 namespace cpms {
 
-// The pieces of open rows, one a task, in device memory that other warps write and read. A piece that
-// is not there is a NaN of its own, so that one word tells all and no fence empties the caches.
+// One partial sum a task, in global memory. An absent one is a reserved NaN, so that a single 64-bit word carries
+// both the value and its arrival, and no fence has to invalidate caches.
 struct CarryOut {
     static constexpr u64 missing = ~0ull;
     volatile u64* bits;
@@ -15,8 +19,8 @@ struct CarryOut {
         bits[task] = published == missing ? published << 1 : published;
     }
 
-    // Sum of those of tasks `from` to `task` - 1, over the warp, some a lane on their way together; takes
-    // them away.
+    // Sum of the partial sums of tasks `from` to `task` - 1 over the warp, several loads a lane in flight. Marks them
+    // absent for the next sweep.
     template <int together = 8>
     CPMS_DEVICE double gather(u32 from, u32 task, u32 lane) const {
         double sum = 0.0;

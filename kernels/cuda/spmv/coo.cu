@@ -1,9 +1,13 @@
-// The product in COO by warps in a grid-stride loop, the same with an atomic for every edge, and what both end with.
+// SpMV in COO: by warps that reduce sorted edges segment by segment, or with one atomic addition an edge; and the
+// epilogue of both.
+//
+// The first variant is the method of the engine `coo_streams`, the second its plain counterpart. An edge costs two
+// indices and a value.
 #include "spmv/coo.cuh"
 
 namespace cpms {
 
-// Lanes read 16 bytes of values side by side, `Edges` of them, and so many rounds are a step of 256.
+// A lane loads 16 bytes of values, `lane_edges` of them; as many such groups make up a tile of 256 edges.
 template <class Real>
 constexpr int lane_edges = 16 / sizeof(Real);
 
@@ -57,7 +61,7 @@ CPMS_DEVICE void coo_product(const Coo<Real>& coo, u32 all_tiles, u32 task_tiles
                 const double from_left = __shfl_up_sync(all_lanes, mine.open, 1);
                 if (mine.ended) {
                     const double sum = mine.first + (lane == 0 ? 0.0 : from_left);
-                    // The first row to end may have begun before the tile: then it is the tile's first.
+                    // The first row to end may have begun before the task; then it is the first row of the task.
                     if (mine.first_row == task_row) {
                         coo.carry_out[2 * (u64)task] = sum;
                     } else {
@@ -72,8 +76,8 @@ CPMS_DEVICE void coo_product(const Coo<Real>& coo, u32 all_tiles, u32 task_tiles
     }
 }
 
-// Row k's pieces are those from begins[k] to begins[k + 1] - 1. Warps add up the long ones together, one after the
-// other; since these are often neighbours, a warp's rows lie far from each other.
+// Second pass of the carry-out: the partial sums of row k are those from begins[k] to begins[k + 1] - 1. A warp
+// reduces long rows together, one after the other. Long rows are often neighbours, so a warp's rows lie far apart.
 template <class Real>
 CPMS_DEVICE void coo_carry_out(const double* carry_out, const u32* rows, const u32* begins, u32 count, Real* sums) {
     constexpr u32 most_alone = 16;
@@ -102,7 +106,7 @@ CPMS_DEVICE void coo_carry_out(const double* carry_out, const u32* rows, const u
     }
 }
 
-// The plain way: `sums` are zeros before.
+// One atomic addition an edge. `sums` must hold zeros.
 template <class Real>
 CPMS_DEVICE void coo_atomic(const u32* targets, const u32* sources, const Real* values, u32 edges, const Real* x,
                             Real* sums) {
@@ -112,7 +116,8 @@ CPMS_DEVICE void coo_atomic(const u32* targets, const u32* sources, const Real* 
     }
 }
 
-// out = damping * (sums + dangling * sink) + (1 - damping) * teleport; steps are 0 where all nodes have the same.
+// out = damping * (sums + dangling * sink) + (1 - damping) * teleport. A stride is 0 where all nodes have the same
+// value.
 template <class Real>
 CPMS_DEVICE void coo_epilogue(const Real* sums, const double* dangling, const double* sink, u32 sink_stride,
                               const double* teleport, u32 teleport_stride, double damping, u32 nodes, Real* out) {

@@ -1,8 +1,8 @@
-// Edges in COO: target, source and value of each, sorted by target.
+// COO edges (target, source, value), sorted by target, and the segmented reduction of a thread's consecutive edges.
 //
-// They lie in tiles, each the work of a warp or a block. The sum of a row that lies within a tile goes to
-// its place; of the rows in which a tile begins and ends it leaves pieces, and `coo_mend` adds these up in
-// their order. So no two add to one place, and sums do not depend on which tile is done first.
+// Edges lie in tasks, each the work of a warp or a block. The sum of a row within a task is stored directly. A task
+// carries out the rows in which it begins and ends, and `coo_carry_out` adds these partial sums in their order. No
+// two tasks write one place, and sums do not depend on which task ends first.
 #pragma once
 #include "base/native_load.cuh"
 #include "base/tile_layout.cuh"
@@ -11,23 +11,24 @@ namespace cpms {
 
 template <class Real>
 struct Coo {
-    // Padding behind the edges has the last target, value 0, and a source where x is always 0.
+    // The padding behind the edges has the last target, value 0, and a source at which x is always 0.
     const u32 *targets, *sources;
     const Real *values, *x;
-    double* carry_out;  // two a tile: of the row it begins in, where that ends in it, and of the row it ends in
-    Real* sums;         // P x; where no edge ends, zeros that stay
+    // two a task: of the row in which it begins, if that ends in it, and of the row in which it ends
+    double* carry_out;
+    Real* sums;  // P x; rows without edges keep the zeros of the allocation
 };
 
-// The sums of rows among edges that follow one another in a thread, its first row left open to the left and
-// its last one to the right.
+// The sums of the rows among a thread's consecutive edges. The first row may continue from the left, the last row to
+// the right.
 struct ThreadRows {
     double open;   // of the last row
-    double first;  // of the first row, where that ends here
+    double first;  // of the first row, if it ends here
     u32 first_row;
-    bool ended;  // a row ends here
+    bool ended;  // whether a row ends here
 };
 
-// `before` is the target of the edge before, `sum` what is there already of its row.
+// `previous` is the target of the edge before, `sum` the partial sum of its row.
 template <class Real, int Edges>
 CPMS_DEVICE ThreadRows add_rows(const u32 (&target)[Edges], const double (&term)[Edges], u32 previous, double sum,
                                 Real* sums) {

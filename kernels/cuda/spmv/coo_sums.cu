@@ -1,9 +1,10 @@
-// Dangling mass and distance of two vectors, by a tree in shared memory in each block.
+// Dangling mass and distance of two vectors, each block by a tree reduction in shared memory (Harris, 2007).
 #include "spmv/vector_sums.cuh"
 
 namespace cpms {
 
-// Halves join, side by side so that lanes meet different banks; the last warp goes on in registers, unrolled.
+// The lower half of the threads adds the values of the upper half, at adjacent addresses, so that lanes meet
+// different banks. The last warp continues in registers, unrolled.
 struct Tree {
     template <class Some>
     static CPMS_DEVICE Some in_block(const Some& mine) {

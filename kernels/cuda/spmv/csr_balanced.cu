@@ -1,25 +1,26 @@
-// Sparse product where every warp takes the same number of edges, whatever the rows; then the update.
+// SpMV in CSR with as many entries a warp whatever the rows (load balancing as in merge-based CSR of Merrill and
+// Garland, 2016; segmented sum of Blelloch, 1993), followed by the epilogue.
 //
-// Edges are counted in slots, 256 a step, and a warp takes `steps` steps, its task. Every row has at
-// least one slot: an empty row's holds value 0 and points at a value of x that is always 0, behind the
-// rows. For each eight slots, `marks` has one bit a slot where a row ends, and above these bits the
-// number of rows that ended in the step before. Lanes gather for slots side by side, so that neighbouring
-// edges share a transaction, and turn them over in shared memory; then each lane sums eight slots that
-// follow one another, lanes are joined by a segmented scan, and finished rows leave through shared
-// memory so that they are written side by side. In memory a lane's sources and values lie side by side
-// instead, as many as make a load of 16 bytes (`arrange.for_lanes`).
+// Entries are counted in tiles of 256; a task is `task_tiles` tiles of one warp. Every row has at least one entry:
+// that of an empty row has value 0 and refers to a value of x behind the rows that is always 0. For each eight
+// entries, `row_end_flags` holds one bit an entry at which a row ends, and above these bits the number of rows that
+// ended before in the tile. Lanes gather adjacent entries, so that neighbouring edges share a transaction, and
+// transpose the products in shared memory. Then each lane sums eight consecutive entries, a segmented scan joins the
+// lanes, and finished rows pass through shared memory so that stores are coalesced. In memory, a lane's indices and
+// values are adjacent, as many as fill a load of 16 bytes (`arrange.for_lanes`).
 //
-// A row that crosses tasks leaves a piece in each; the task in which it ends waits for the others'
-// pieces and adds them in order. Tasks wait only for earlier ones, which started before them.
+// A row that crosses tasks is carried out by each; the task in which it ends waits for the others' partial sums.
+// Tasks wait only for earlier ones, which started before them. An entry costs its index, its value and one gather;
+// the flags cost a bit and a quarter more.
 #include "spmv/carry_out.cuh"
 #include "spmv/epilogue.cuh"
 
 namespace cpms {
 
-// A lane's slots of a step that lie side by side in memory: what fills a load of 16 bytes.
+// Entries of a lane that are adjacent in memory: they fill a load of 16 bytes.
 CPMS_CONSTANT int run_entries(int bits) { return 128 / bits < lane_entries ? 128 / bits : lane_entries; }
 
-// Where the run lies that holds a lane's slots 32 * Run * round + 32 * j + lane.
+// The first index of the run that holds a lane's entries 32 * Run * group + 32 * j + lane.
 template <int Run>
 CPMS_DEVICE u32 first_of_run(int group, u32 lane) {
     return (32 * group + lane) * Run;
@@ -36,11 +37,11 @@ CPMS_DEVICE void load_sources(const u32* sources, u32 tile, u32 lane, u32 (&sour
     }
 }
 
-// Where a step's products lie in shared memory while they are turned over: put down slot by slot and taken up two of a
-// lane's eight at a time, without two lanes meeting in a bank.
+// The position of an entry in shared memory during the transpose. The exclusive-or avoids bank conflicts both when
+// lanes store entry by entry and when they load two of their eight at a time.
 CPMS_DEVICE u32 transposed(u32 entry) { return entry ^ (entry >> 4 & 3) << 1; }
 
-// From slots 32 * k + lane to the lane's eight that follow one another.
+// Transposes entries 32 * k + lane into a lane's eight consecutive entries.
 CPMS_DEVICE void transpose(double (&term)[lane_entries], double* workspace, u32 lane) {
 #pragma unroll
     for (int k = 0; k < lane_entries; ++k) workspace[transposed(32 * k + lane)] = term[k];
@@ -54,7 +55,7 @@ CPMS_DEVICE void transpose(double (&term)[lane_entries], double* workspace, u32 
     __syncwarp();
 }
 
-// Rows `first` and on from their sums; four a lane at a time, loads before stores.
+// Applies the epilogue to the rows from `first` on; four rows a lane at a time, loads before stores.
 template <bool Personal, class RowEpilogue>
 CPMS_DEVICE void finish_rows(const RowEpilogue& row_epilogue, u32 first, const double* sums, u32 begin, u32 end,
                              u32 lane) {
@@ -75,7 +76,8 @@ CPMS_DEVICE void finish_rows(const RowEpilogue& row_epilogue, u32 first, const d
     }
 }
 
-// Vectors are in format F, of which R segments are read and W written; edge values in V, RV of it read.
+// Vectors have format F, of which R segments are read and W written; matrix values have format V, of which RV are
+// read.
 template <class F, int R, int W, bool Pattern, class V = F, int RV = R>
 CPMS_DEVICE void spmv_csr_balanced(const u32* sources, const u8* values, const u16* row_end_flags,
                                    const u32* first_rows, const u32* first_tasks, u32 all_tiles, u32 task_tiles,
@@ -84,7 +86,7 @@ CPMS_DEVICE void spmv_csr_balanced(const u32* sources, const u8* values, const u
     const u32 lane = threadIdx.x % 32;
     const u32 task = blockIdx.x * block_warps + threadIdx.x / 32;
     u32 tile = task * task_tiles;
-    if (tile >= all_tiles) return;  // the whole warp leaves, and no barrier waits for it
+    if (tile >= all_tiles) return;  // the whole warp returns, and no barrier waits for it
     const u32 last = smaller(tile + task_tiles, all_tiles);
     double* const workspace = workspaces[threadIdx.x / 32];
     constexpr int Run = run_entries(V::widest);
@@ -146,7 +148,7 @@ CPMS_DEVICE void spmv_csr_balanced(const u32* sources, const u8* values, const u
         open = open && rows_ended == 0;
         row += rows_ended;
     } while (++tile < last);
-    // Before it waits for others it leaves its own piece, so that chains of tasks do not add up.
+    // A task publishes its own partial sum before it waits for others, so that waits do not chain.
     if (last_row_open && lane == 0) carry_out.publish(task, carry);
     if (first_task < task && !open) {
         const double sum = first_sum + carry_out.gather(first_task, task, lane);

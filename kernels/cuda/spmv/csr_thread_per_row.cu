@@ -1,9 +1,11 @@
-// Sparse product in CSR, one thread a row, as in the CPMS paper; then the PageRank update.
+// SpMV in CSR with one thread a row (scalar CSR of Bell and Garland, 2009), as in the CPMS paper, followed by the
+// epilogue. It is the baseline of the balanced kernel: simple, but neither coalesced nor balanced.
 #include "spmv/epilogue.cuh"
 
 namespace cpms {
 
-// Vectors are in format F, of which R segments are read and W written; edge values in V, RV of it read.
+// Vectors have format F, of which R segments are read and W written; matrix values have format V, of which RV are
+// read.
 template <class F, int R, int W, bool Pattern, class V = F, int RV = R>
 CPMS_DEVICE void spmv_csr_thread(const u32* starts, const u32* sources, const u8* values, u32 entries, const u8* x,
                                  u32 rows, const Epilogue& epilogue) {

@@ -1,12 +1,15 @@
-// Sparse product in ELL, two rows a thread: entry k of row j is at k * length + j; then the update.
-// Padding points at a value of x that is always 0, behind the rows.
+// SpMV in ELL (Bell and Garland, 2009), two rows a thread: entry k of row j lies at k * length + j. The epilogue
+// follows.
+//
+// Padding refers to a value of x behind the rows that is always 0. Loads are coalesced, and padding costs as much as
+// entries do.
 #include "spmv/epilogue.cuh"
 
 namespace cpms {
 
 constexpr int rows_each = 2;
 
-// Add columns k to k + Columns - 1: all loads of a kind before the first use.
+// Adds columns k to k + Columns - 1; all loads of a kind come before the first use.
 template <class F, int R, class V, int RV, int Columns>
 CPMS_DEVICE void add_columns(const u32* sources, const u8* values, u64 entries, u64 first, u32 length, const u8* x,
                              double (&sum)[rows_each]) {
@@ -32,7 +35,8 @@ CPMS_DEVICE void add_columns(const u32* sources, const u8* values, u64 entries, 
     }
 }
 
-// Vectors are in format F, of which R segments are read and W written; entries' values in V, RV of it read.
+// Vectors have format F, of which R segments are read and W written; matrix values have format V, of which RV are
+// read.
 template <class F, int R, int W, class V = F, int RV = R>
 CPMS_DEVICE void spmv_ell(const u32* sources, const u8* values, u32 width, const u8* x, u32 rows,
                           const Epilogue& epilogue) {
@@ -54,7 +58,7 @@ CPMS_DEVICE void spmv_ell(const u32* sources, const u8* values, u32 width, const
     double fresh[rows_each];
 #pragma unroll
     for (u32 j = 0; j < rows_each; ++j) {
-        // What lies behind the rows stays 0; the clamp keeps a personal teleport within its array.
+        // Values behind the rows stay 0. The clamp keeps the index of a personalised teleport within its array.
         const u32 clamped = row + j < rows ? row + j : rows - 1;
         const double value = row_epilogue.template value<true>(clamped, sum[j]);
         fresh[j] = row + j < rows ? value : 0.0;

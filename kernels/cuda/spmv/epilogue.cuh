@@ -1,11 +1,14 @@
-// What follows a row sum: damping, dangling mass, teleport, rounding to the written segments.
+// Epilogue of an SpMV: a linear combination of a row's sum with two vectors, then rounding to the written segments.
+//
+// PageRank's sweep is y = damping * (P x + dangling mass * sink) + (1 - damping) * teleport; the host folds all
+// scalars into the factors below. The fusion saves one read and one write of y.
 #pragma once
 #include "base/segmented_storage.cuh"
 
 namespace cpms {
 
-// new = row_factor * sum + dangling_factor * (dangling mass) * sink + rest * teleport, in real units;
-// stored are to_stored times these, divided by the out-degree where the layout keeps no values.
+// new = row_factor * sum + dangling_factor * (dangling mass) * sink + rest * teleport, in real units. The stored
+// value is to_stored times that, divided by the out-degree where the layout keeps no matrix values.
 struct Epilogue {
     double row_factor, dangling_factor, rest, to_stored;
     const double* dangling;            // one value, as stored
@@ -13,17 +16,17 @@ struct Epilogue {
     u32 sink_stride, teleport_stride;  // 0 or 1
     const u32* divisor;                // one a row, or null
     u8* out;
-    u32 length;  // values in x and out, zeros behind the rows included
+    u32 length;  // values in x and out, including the zeros behind the rows
     u64 seed;
 };
 
-// One update a row, with what is the same for all rows worked out once.
+// The epilogue of a thread's rows, with the terms that are equal for all rows precomputed.
 template <class F, int W, bool Pattern>
 struct RowEpilogue {
     const Epilogue& epilogue;
     const bool personal;
     const double mass;    // damped, in real units
-    const double common;  // what every row gets where sink and teleport are uniform
+    const double common;  // the term of every row where sink and teleport are uniform
 
     CPMS_DEVICE explicit RowEpilogue(const Epilogue& u)
         : epilogue(u),
@@ -31,7 +34,7 @@ struct RowEpilogue {
           mass(u.dangling_factor * load_double(u.dangling)),
           common(mass * load_double(u.sink) + u.rest * load_double(u.teleport)) {}
 
-    // What a row becomes; Personal reads its sink and teleport, which are the same for all rows otherwise.
+    // The new value of a row. Personal reads the row's sink and teleport; otherwise both are uniform.
     template <bool Personal>
     CPMS_DEVICE double value(u32 row, double sum) const {
         double plus = common;

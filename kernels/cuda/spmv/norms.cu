@@ -1,5 +1,6 @@
-// Norms and sums in two steps: each block reduces its share, the block that comes last joins the
-// blocks' results in their order. No float atomics: the same input gives the same bits.
+// Norms and sums over vectors in a storage format: each block reduces its part, and the block that arrives last
+// reduces the blocks' values in their order (see base/last_block_reduce.cuh). There are no atomic floating-point
+// sums: equal inputs give equal bits. A vector is read once.
 #include "base/segmented_storage.cuh"
 #include "base/warp.cuh"
 
@@ -7,7 +8,7 @@ namespace cpms {
 
 constexpr int run_values = 4;
 
-// `Sums` sums and, with `Largest`, one largest value behind them.
+// `Sums` sums and, with `Largest`, one maximum behind them.
 template <int Sums, bool Largest>
 struct BlockReduce {
     static constexpr int count = Sums + Largest;
@@ -17,7 +18,7 @@ struct BlockReduce {
         return Largest && q == Sums ? Larger{}(a, b) : a + b;
     }
 
-    // Total q over the block's threads is thread q's answer.
+    // Thread q returns value q of the block.
     CPMS_DEVICE double in_block(double (&workspace)[count][block_warps]) const {
 #pragma unroll
         for (int q = 0; q < count; ++q) {
@@ -39,7 +40,7 @@ struct BlockReduce {
         if (threadIdx.x < count) partials[blockIdx.x * count + threadIdx.x] = mine;
         __threadfence();
         __syncthreads();
-        // The counter comes back to 0 for the next launch.
+        // atomicInc resets the counter to 0 for the next launch.
         if (threadIdx.x == 0) last = atomicInc(counter, gridDim.x - 1) == gridDim.x - 1;
         __syncthreads();
         if (!last) return;
@@ -65,8 +66,8 @@ CPMS_DEVICE Run<4 * run_values> divisors(const u32* divisor, u32 first) {
     }
 }
 
-// result: L1 of the change, its sum of squares, mass of the new vector, largest change.
-// `length` is a multiple of 256; what lies behind the rows is 0 in both vectors.
+// result: L1 norm of the change, its sum of squares, mass of the new vector, largest change. `length` is a multiple
+// of 256; values behind the rows are 0 in both vectors.
 template <class F, int W, int R, bool Pattern>
 CPMS_DEVICE void difference(const u8* fresh, const u8* old, const u32* divisor, u32 length, double to_real,
                             double* partials, u32* counter, double* result) {
@@ -93,7 +94,7 @@ CPMS_DEVICE void difference(const u8* fresh, const u8* old, const u32* divisor, 
     BlockReduce<3, true>{{l1, squares, mass, largest}}.reduce_in_last_block(partials, counter, result);
 }
 
-// result: sum of the selected values, as stored. Selected nodes are dangling: their divisor is 1.
+// result: sum of the selected values, as stored. The selected nodes are dangling, so their divisor is 1.
 template <class F, int R>
 CPMS_DEVICE void selected_sum(const u8* x, const u32* selected, u32 count, u32 length, double* partials, u32* counter,
                               double* result) {
@@ -106,7 +107,7 @@ CPMS_DEVICE void selected_sum(const u8* x, const u32* selected, u32 count, u32 l
     BlockReduce<1, false>{{sum}}.reduce_in_last_block(partials, counter, result);
 }
 
-// result: sum of all sizes, as stored times the divisor.
+// result: sum of the absolute values, as stored times the divisor.
 template <class F, int R, bool Pattern>
 CPMS_DEVICE void plain_norm(const u8* x, const u32* divisor, u32 length, double* partials, u32* counter,
                             double* result) {

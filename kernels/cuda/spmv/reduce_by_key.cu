@@ -1,5 +1,8 @@
-// The product as one reduce-by-key over the list of edges: gather from the sources, transform by the share, add up
-// what has the same target; blocks by CUB. Then dangling mass and the residual, as reductions.
+// SpMV as one reduce-by-key over the list of edges, by CUB's block primitives: gather the sources' values, multiply
+// by the edge values, reduce equal targets. Dangling mass and residual are block reductions.
+//
+// It is the formulation by parallel primitives, for comparison with the kernels of this project. A block synchronises
+// for its scan where spmv/coo.cu needs a warp only.
 #include "spmv/coo.cuh"
 #include "base/cub.cuh"
 #include "spmv/vector_sums.cuh"
@@ -9,7 +12,7 @@ namespace cpms {
 constexpr int key_edges = lane_entries;
 constexpr int task_edges = block_threads * key_edges;
 
-// What is open at the end of a stretch, and whether a key ended in it.
+// State of the segmented scan: the sum of the open segment, and whether a segment ended.
 struct ScanState {
     double sum;
     u32 ended;
@@ -21,7 +24,7 @@ struct Append {
     }
 };
 
-// A block a tile. Lanes read and gather edges side by side; then each thread has edges that follow one another.
+// One block a task. Lanes load and gather adjacent edges; after the exchange each thread has consecutive edges.
 template <class Real>
 CPMS_DEVICE void reduce_by_key(const Coo<Real>& coo) {
     using Exchange = cub::BlockExchange<double, block_threads, key_edges>;
@@ -42,7 +45,7 @@ CPMS_DEVICE void reduce_by_key(const Coo<Real>& coo) {
     for (int k = 0; k < key_edges; ++k) term[k] = load_native(coo.x + source[k], ReadOnly{});
     const u64 mine = begin + threadIdx.x * key_edges;
     const auto key = load_run_bytes<4 * key_edges>((const u8*)(coo.targets + mine), ReadOnly{});
-    // A tile's first key is not told from that of the tile before: its sum may be a piece.
+    // The first key of a task counts as equal to the key before it, so its sum is carried out.
     const u32 previous = load_word(coo.targets + (threadIdx.x == 0 ? mine : mine - 1), ReadOnly{});
 #pragma unroll
     for (int k = 0; k < key_edges; ++k) value[k] *= term[k];

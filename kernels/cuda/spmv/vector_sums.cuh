@@ -1,4 +1,5 @@
-// Vector sums.
+// Two reductions over native vectors, dangling mass and distance, by a block reduction of the caller's choice. Each
+// reads its vectors once.
 #pragma once
 #include "base/last_block_reduce.cuh"
 #include "base/native_load.cuh"

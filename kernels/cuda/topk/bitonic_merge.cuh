@@ -1,12 +1,12 @@
-// Values with their places, larger values first and of equal ones the smaller place: sorted lists of a block
-// in shared memory, and the merge of two of them without a branch (a bitonic one, after Batcher, 1968).
+// Sorted lists of (value, place) pairs in shared memory, larger values first and smaller places first among equals,
+// and their merge without branches by a bitonic network (Batcher, 1968). A merge of n pairs costs log2(n) passes.
 #pragma once
 #include "base/loads.cuh"
 #include "base/warp.cuh"
 
 namespace cpms {
 
-// Values as integers in the same order. Both zeros are alike; NaN is `nothing`, below all numbers.
+// An integer key with the order of the values. Both zeros are equal; NaN is `nothing`, below all numbers.
 template <class Real>
 struct Order;
 
@@ -29,14 +29,14 @@ constexpr u32 no_place = 0xFFFFFFFFu;
 
 template <class Real, class Key = typename Order<Real>::Key>
 CPMS_DEVICE Key key_of(Real value) {
-    // By bits alone: CuPy compiles so that arithmetic takes small float32 numbers for 0.
+    // By bits alone, since CuPy compiles with flush-to-zero for float32.
     constexpr Key sign = (Key)1 << (8 * sizeof(Key) - 1);
     constexpr Key infinity = sizeof(Key) == 8 ? (Key)(0x7FFull << 52) : (Key)(0xFFu << 23);
     const Key bits = Order<Real>::bits(value), size = bits & ~sign;
     return size > infinity ? (Key)nothing : bits & sign && size ? ~bits : size | sign;
 }
 
-// The least number whose key is at least `key`, which is not `nothing`; a NaN if there is none.
+// The least number whose key is at least `key`, which is not `nothing`; NaN if there is none.
 template <class Real, class Key = typename Order<Real>::Key>
 CPMS_DEVICE Real least_number(Key key) {
     const Key sign = (Key)1 << (8 * sizeof(Key) - 1);
@@ -55,13 +55,13 @@ struct Entry {
     }
 };
 
-// Work on each of 0 to Count - 1, by the threads of a block.
-template <u32 Degree, class Work>
+// Calls work(i) for 0 to Count - 1, by the threads of a block.
+template <u32 Count, class Work>
 CPMS_DEVICE void for_each_in_block(Work work) {
 #pragma unroll
-    for (u32 base = 0; base < Degree; base += block_threads) {
+    for (u32 base = 0; base < Count; base += block_threads) {
         const u32 i = base + threadIdx.x;
-        if (Degree % block_threads == 0 || i < Degree) work(i);
+        if (Count % block_threads == 0 || i < Count) work(i);
     }
 }
 
@@ -81,8 +81,8 @@ struct Entries {
         });
     }
 
-    // One step of a bitonic network: each pair at that distance in order, best first in stretches of `size`
-    // entries, last first in those between. A warp has the same 64 entries at all distances up to 32.
+    // One step of a bitonic network: compares pairs at this distance; runs of `size` entries alternate between
+    // descending and ascending order. At distances up to 32 a warp accesses the same 64 entries.
     CPMS_DEVICE void exchange(u32 size, u32 distance) {
         for_each_in_block<Length / 2>([&](u32 pair) {
             const u32 low = (pair & ~(distance - 1)) * 2 | (pair & (distance - 1)), high = low | distance;
@@ -98,7 +98,7 @@ struct Entries {
         }
     }
 
-    // From `size` entries that first rise and then fall, or the other way round.
+    // Sorts bitonic runs of `size` entries.
     CPMS_DEVICE void merge_bitonic(u32 size) {
         if (size > 64) __syncthreads();
 #pragma unroll 1
@@ -112,7 +112,7 @@ struct Entries {
         __syncthreads();
     }
 
-    // The best of both sorted lists; of the best a[i] and the last b[Length - 1 - i] one is among them.
+    // Keeps the best of two sorted lists; one of a[i] and b[Length - 1 - i] is among them.
     template <int More>
     CPMS_DEVICE void merge(const Entries<Key, More>& other) {
         static_assert(More >= Length, "the other list must be as long");

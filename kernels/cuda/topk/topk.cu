@@ -1,17 +1,19 @@
-// The k largest of many values, as one reduction that merges sorted lists of k. A block tests each value once
-// against the last of its list, and against the best last entry of any block's list so far; the few that pass
-// gather in shared memory until they are worth a merge. The block that comes last merges the blocks' lists.
+// The k largest of many values by filtering and merging: a block compares each value with the last entry of its own
+// list and with the best last entry of any block; the few that pass are collected in shared memory until they are
+// worth a merge (as in Shanbhag, Pirk and Madden, 2018). The block that arrives last merges the blocks' lists. Values
+// are read once.
 #include "topk/bitonic_merge.cuh"
 
 namespace cpms {
 
-// For the grid: the entry that k are known to reach, and how many blocks are done; both 0 between launches.
+// State of the grid: the entry that k values are known to reach, and the number of finished blocks; both 0 between
+// launches.
 struct GridState {
     u64* threshold;
     u32* blocks_done;
 };
 
-// That entry in 64 bits, better ones larger: with its place, where the key leaves room for it.
+// That entry in 64 bits, in order; with its place, if the key leaves room for it.
 template <class Key>
 struct ThresholdCode {
     static CPMS_DEVICE u64 of(const Entry<Key>& entry) { return entry.key; }
@@ -23,15 +25,15 @@ struct ThresholdCode<u32> {
     static CPMS_DEVICE Entry<u32> entry(u64 threshold) { return {(u32)(threshold >> 32), ~(u32)threshold}; }
 };
 
-// A block's K best so far, of which k count, and those that wait to be merged into them.
+// A block's best K entries so far, of which k count, and the candidates for the next merge.
 template <class Key, int K>
 struct Selection {
     static constexpr u32 capacity = K > block_threads ? K : block_threads;
-    static constexpr bool filters = K <= block_threads;  // else the best ones of all threads say nothing of the k-th
+    static constexpr bool filters = K <= block_threads;  // else the threads' best entries say nothing about the k-th
     Entries<Key, K> best;
     Entries<Key, capacity> candidates;
-    u64 seen[2];  // the grid's bar, a while ago: one is read while the other is written
-    u32 count;    // of fresh ones
+    u64 seen[2];  // the grid's threshold, one tile old: one is read while the other is written
+    u32 count;    // of candidates
 
     CPMS_DEVICE void begin() {
         best.clear(0);
@@ -51,8 +53,8 @@ struct Selection {
         __syncthreads();
     }
 
-    // Every thread brings those of its entries whose bit is set. Returns whether there were any in the block. Where
-    // many threads have some, each brings its best one first: of the others, few are better than the last of these.
+    // Every thread offers its entries whose bit is set; returns whether the block had any. Where many threads have
+    // some, each offers its best one first, since few of the others will then pass.
     template <int Each, class EntryOf>
     CPMS_DEVICE bool offer(u32 mask, u32 k, const GridState& grid, EntryOf entry_of) {
         bool any = false;
@@ -92,7 +94,7 @@ struct Selection {
         return left;
     }
 
-    // Returns those for which there is no room.
+    // Returns the entries for which there is no room.
     template <int Each, class EntryOf>
     CPMS_DEVICE u32 append(u32 mask, u32 k, EntryOf entry_of) {
         const u32 lane = threadIdx.x % 32;
@@ -134,12 +136,12 @@ struct Tile {
     static CPMS_DEVICE u32 place(int j) { return (j / wide * block_threads + threadIdx.x) * wide + j % wide; }
 };
 
-// Which values are in whole tiles, of which a block takes every gridDim.x-th in an order that jumps about: tile
-// i comes as i * stride mod count, so that the first ones are a sample of all, whatever order the values are in.
+// Whole tiles of values. A block takes every gridDim.x-th in a permuted order: tile i is i * stride mod count, so
+// that the first tiles are a sample of all values whatever their order.
 struct Tiles {
     u32 begin;  // the first value at a multiple of 16 bytes
     u32 count;
-    u32 stride;  // without a divisor in common with count
+    u32 stride;  // coprime to count
     u32 step;    // gridDim.x * stride mod count
 };
 
@@ -169,7 +171,7 @@ CPMS_DEVICE void select_tiles(const Real* values, const Tiles& tiles, u32 k, con
         u32 mask = 0;
 #pragma unroll
         for (int j = 0; j < Values::each; ++j) mask |= (u32)(all || tile.value(j) >= least_value) << j;
-        if (threadIdx.x == 0) {  // what was asked for a tile ago has come
+        if (threadIdx.x == 0) {  // the threshold loaded one tile ago has arrived
             selection.seen[side ^ 1] = threshold;
             threshold = *(const volatile u64*)grid.threshold;
         }
@@ -193,8 +195,8 @@ CPMS_DEVICE void select_rest(const Real* values, u32 count, const Tiles& tiles, 
     }
 }
 
-// The blocks' lists, all first entries, then all second ones, and so on: lists fall, so where a whole rank
-// brings nothing, no later one does.
+// The blocks' lists, all first entries, then all second ones, and so on. Lists descend, so when one whole level has
+// no candidate, no later one has.
 template <int K, class Key>
 CPMS_DEVICE void select_of_lists(const Key* keys, const u32* places, u32 k, const GridState& grid,
                                  Selection<Key, K>& selection) {
