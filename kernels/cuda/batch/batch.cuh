@@ -24,7 +24,7 @@ struct Columns {
 // Teleport to single nodes: entries starts[row] to starts[row + 1], one column each, numbered from `first` in this
 // launch.
 struct TeleportEntries {
-    const u32 *starts, *columns_of_entries;
+    const u32 *starts, *columns;
     const double* weights;
     u32 first;
 };
@@ -52,17 +52,17 @@ CPMS_DEVICE u32 column_at(u32 place, const Columns& columns) {
     return smaller(place / Each * Each, columns.used - Each) + place % Each;
 }
 
-// Adds a node's teleport to each query.
-template <int Each, class Number, class Share>
-CPMS_DEVICE void add_teleport(const TeleportEntries& teleport, u32 row, u32 first, Number (&value)[Each], Share share) {
+// Adds a node's teleport to each query; total(k) is the teleport of the lane's k-th query.
+template <int Each, class Number, class Total>
+CPMS_DEVICE void add_teleport(const TeleportEntries& teleport, u32 row, u32 first, Number (&value)[Each], Total total) {
     const u32 end = teleport.starts[row + 1];
 #pragma unroll 1
     for (u32 i = teleport.starts[row]; i < end; ++i) {
-        const u32 columns_of_entries = teleport.columns_of_entries[i] - teleport.first;
-        const double weights = teleport.weights[i];
+        const u32 column = teleport.columns[i] - teleport.first;
+        const double weight = teleport.weights[i];
 #pragma unroll
         for (int k = 0; k < Each; ++k) {
-            if (columns_of_entries == first + k) value[k] += (Number)(share(k) * weights);
+            if (column == first + k) value[k] += (Number)(total(k) * weight);
         }
     }
 }

@@ -3,7 +3,7 @@
 
 namespace cub {
 
-// Every thread puts a value down and takes any up again.
+// Every thread stores a value and reads any of them.
 template <class Value, int Threads>
 struct Room {
     Value of[Threads];
@@ -61,7 +61,7 @@ struct BlockExchange {
 
     explicit BlockExchange(TempStorage& storage) : room(storage) {}
 
-    // From items 32 apart within a warp's stretch to items that follow one another.
+    // From items 32 apart within a warp's part to consecutive items.
     void WarpStripedToBlocked(const Value (&striped)[Items], Value (&blocked)[Items]) {
         const unsigned lane = threadIdx.x % 32, first = (threadIdx.x - lane) * Items;
         for (int k = 0; k < Items; ++k) room.of[first + 32 * k + lane] = striped[k];

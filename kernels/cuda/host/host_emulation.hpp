@@ -1,5 +1,6 @@
-// The kernels as C++ on a processor, for tests: a CUDA thread is a fiber, one runs at a time until it
-// meets a barrier or a warp operation. Finds wrong indices, wrong barriers and deadlocks, not races.
+// Emulation of CUDA kernels by C++ on a processor, for tests without a GPU: each CUDA thread is a fiber (user-level
+// context), and one fiber runs at a time until it meets a barrier or a warp operation. It finds wrong indices, wrong
+// barriers and deadlocks, but no races. A context switch is a jump without a system call.
 #pragma once
 #include <sched.h>
 #include <setjmp.h>
@@ -63,7 +64,7 @@ inline void pass() {
     if (!_setjmp(now->place)) _longjmp(scheduler, 1);
 }
 
-// Of a thread that waits for another process.
+// Yields in a loop that waits for another process.
 inline bool process_awaited = false;
 inline void pass_to_processes() {
     process_awaited = true;
@@ -145,7 +146,7 @@ inline void run_block(unsigned threads) {
         fiber.start.uc_link = nullptr;
         makecontext(&fiber.start, enter, 0);
     }
-    // Rounds without progress: all wait, and nobody will come.
+    // A few passes over all fibers without progress are a deadlock.
     for (unsigned idle = 0; alive > 0; ++idle) {
         const unsigned before = alive, generation = everyone.generation;
         unsigned warp_generations = 0, after_generations = 0;
