@@ -127,7 +127,8 @@ def test_what_is_no_number_is_not_the_largest(added):
 
 TWO_BLOCKS = """
 namespace cpms {
-// Block 0 of two, whose thread 0 arrives for the other one, too: fixed point, a barrier, twice fixed point, and GridReduce at last.
+// Block 0 of two, whose thread 0 arrives for the other one, too: fixed point, a barrier, twice fixed point, and
+// GridReduce at last.
 void two_blocks(const double* values, const double* others, double size, double expected, double* partials,
                 u32* arrived, double* said) {
     gridDim.x = 2;
