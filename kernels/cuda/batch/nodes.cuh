@@ -7,8 +7,8 @@ namespace cpms {
 
 struct BatchNodes {
     const u32* degree;  // out-degree, 0 for dangling nodes; `teleport_bit` is set where teleport reaches the node
-    const u32*
-        internal_degree;  // out-edges within the swept nodes; the flow of the others is lost, as on dangling nodes
+    // Out-edges within the swept nodes; the flow of the others is lost, as on dangling nodes.
+    const u32* internal_degree;
     TeleportEntries teleport;
     u32 count;
     // divisor of dangling nodes' stored values, which no edge reads but the common scale must cover

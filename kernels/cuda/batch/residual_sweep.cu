@@ -127,13 +127,13 @@ CPMS_DEVICE void batch_correct(const BatchNodes& nodes, const double* has_correc
                                  const double inverse = nodes.inverse(degree), edges = degree ? (double)degree : 1.0;
                                  u8* const at = mine.template at<8>((u8*)contributions, row);
                                  const auto old = load_run_bytes<8 * Each>(at, Default{});
-                                 const auto residual = load_singles<Each>(correction, row, mine);
+                                 const auto corrections = load_singles<Each>(correction, row, mine);
                                  Run<8 * Each> run{};
 #pragma unroll
                                  for (int k = 0; k < Each; ++k) {
                                      double contribution = value_of(old.template field<64>(k));
                                      if (has_correction[mine.first + k] > 0.0)
-                                         contribution += (double)single_of(residual.word[k]) * inverse;
+                                         contribution += (double)single_of(corrections.word[k]) * inverse;
                                      // rounding may leave a negative value
                                      contribution = contribution < 0.0 ? 0.0 : contribution;
                                      run.template put<64>(k, bits_of(contribution));

@@ -15,8 +15,8 @@ struct Nodes {
     u32 count;
     double damping;
     const u32* internal_degree = nullptr;  // where Core: out-edges to nodes of the core; the flow of the others is lost
-    const u8 *degree_bytes = nullptr,
-             *internal_degree_bytes = nullptr;  // the same numbers as bytes, 255 for larger ones; see Degree
+    // The same numbers as bytes, 255 for larger ones; see Degree.
+    const u8 *degree_bytes = nullptr, *internal_degree_bytes = nullptr;
 
     CPMS_DEVICE double inverse(u32 degree_of_node) const { return degree_of_node ? reciprocal(degree_of_node) : 1.0; }
 };

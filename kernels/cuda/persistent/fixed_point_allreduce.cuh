@@ -48,9 +48,9 @@ struct FixedPointSum {
         double units = 0.0;
 #pragma unroll
         for (int w = 0; w < 3; ++w) {
-            const double complete = clamp(part * power_of_two(-unit(w)));
-            part -= complete * power_of_two(unit(w));
-            if (w == word) units = complete;
+            const double multiple = clamp(part * power_of_two(-unit(w)));
+            part -= multiple * power_of_two(unit(w));
+            if (w == word) units = multiple;
         }
         return (u64)(long long)units + (1ull << 56);
     }
@@ -111,7 +111,7 @@ struct FixedPointAllReduce {
     // As GridReduce::all_reduce, for sums of about `size`. The maximum is an upper bound: at most a quarter of an
     // octave above it near `expected`, and the first of the sums far above that.
     template <class Overlapped>
-    CPMS_DEVICE void all_reduce(const Grid& grid, GridReduce<4, 1>& of, double exponent, double expected,
+    CPMS_DEVICE void all_reduce(const Grid& grid, GridReduce<4, 1>& of, double size, double expected,
                                 Overlapped overlapped) {
         using Each = GridReduce<4, 1>;
         const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -123,7 +123,7 @@ struct FixedPointAllReduce {
         __syncthreads();
         if (threadIdx.x == 32) grid.arrive();
         const u32 q = lane / 8, part = lane % 8, at = 3 * q + part;
-        const FixedPointSum sum{exponent_of(exponent), (int)part};
+        const FixedPointSum sum{exponent_of(size), (int)part};
         const FixedPointMax largest{exponent_of(expected), (int)part};
         u64* word = nullptr;
         u32 half = 0;

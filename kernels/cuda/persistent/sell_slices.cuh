@@ -18,10 +18,8 @@ struct SellSlices {
     const u32* chunk_begins;   // first chunk of each window, and the end of the last
     const u32* first_rows;     // row of that chunk; behind the last window, the number of rows
     const Pair* warp_starts;   // first slice, and its first column group, of each warp of each block
-    const u32*
-        // column groups of each slice, and a bit at a warp's last slice of a window; a warp has at least one slice in
-        // each
-        slice_words;
+    // Column groups of each slice, and a bit at a warp's last slice of a window; a warp has at least one slice in each.
+    const u32* slice_words;
     const u16* slice_chunks;   // of each lane of each slice, among those of its window; or no_chunk
     const u16* local_indices;  // by column group, then by lane, of four values among those of a bin
     const u16* last_chunks;    // of each row among the chunks of its window; null where every row is one chunk
@@ -38,7 +36,7 @@ constexpr u32 max_window_sums = 2560;  // chunks of a window
 struct SellWorkspace : Workspace {
     alignas(16) double sums[2 * max_window_sums];
     static_assert(sizeof(WorkspaceFor<persistent_threads>::warp_buffers) <= sizeof(sums),
-                  "no room for walks over sources");
+                  "no room for segmented sums");
 };
 
 // Shared memory of the values of two bins.
@@ -65,11 +63,9 @@ struct BinValues {
 
 // A warp's slices in sequence; the indices of the next one are in flight.
 struct SliceSums {
-    static constexpr u32 loaded_groups = 6,
-                         // column groups in registers; column groups and slices prefetched into the second-level
-        // cache
-        prefetched = 12;
-    static constexpr u32 in_flight = 4;  // further column groups in flight
+    static constexpr u32 loaded_groups = 6;  // column groups in registers
+    static constexpr u32 prefetched = 12;    // column groups and slices ahead, prefetched into the second-level cache
+    static constexpr u32 in_flight = 4;      // further column groups in flight
     u32 slice, column_group, slice_word, chunk, next_slice_word, next_chunk;
     Run<8> local_indices[loaded_groups];
 
