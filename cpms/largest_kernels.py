@@ -1,7 +1,7 @@
 """Compiled loops that find the largest values of a stretch, and the merge of two sorted lists.
 
 Values are compared as unsigned integers in the same order, in which both zeros are alike and NaN
-comes below all numbers; ``kernels/cuda/ordered.cuh`` has the same for GPUs.
+comes below all numbers; ``kernels/cuda/topk/bitonic_merge.cuh`` has the same for GPUs.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ there is none):
     r = left + damping (A^T z + (sum of z on dangling nodes) v) - s v
 
 r is the residual of x, but for s v, by which its sum is kept; that only scales the x which it belongs to. One round
-then goes down to the tolerance, whatever Q is (``kernels/cuda/carry.cuh``; `Refinement.carries`).
+then goes down to the tolerance, whatever Q is (``kernels/cuda/pagerank/error_feedback.cuh``; `Refinement.carries`).
 """
 
 from __future__ import annotations

@@ -90,25 +90,25 @@ ONE_SWEEP = """
 namespace cpms {
 // Of a row: its sum, and how often it came to its end; where it was loaded.
 struct Recorded {
-    struct Loaded { u32 row; };
+    struct Operands { u32 row; };
     double* sums;
     u32 *times, rows;
-    Loaded load(u32 row) const { return Loaded{row}; }
-    void expect(u32) const {}
-    void finish(u32 row, double sum, const Loaded& loaded) {
-        if (loaded.row != row || row >= rows) host::fail("another row");
-        sums[row] = sum * Raw<Packed<5, 10, Rounding::nearest>>::unit();
+    Operands load(u32 row) const { return Operands{row}; }
+    void prefetch(u32) const {}
+    void finish(u32 row, double sum, const Operands& operands) {
+        if (operands.row != row || row >= rows) host::fail("another row");
+        sums[row] = sum * WideningLoad<PackedFloat<5, 10, Rounding::nearest>>::unit();
         ++times[row];
     }
 };
-void one_sweep(CPMS_EDGES_PARAMETERS, unsigned count, const u8* z, double* sums, u32* times) {
-    __shared__ CachedRoom room;
+void one_sweep(CPMS_EDGES_PARAMETERS, unsigned count, const u8* x, double* sums, u32* times) {
+    __shared__ InCacheWorkspace workspace;
     const Edges edges = CPMS_EDGES;
-    room.begin(edges);
-    CachedAhead ahead;
-    ahead.begin(edges, room);
+    workspace.begin(edges);
+    InCachePrefetch upcoming;
+    upcoming.begin(edges, workspace);
     Recorded end{sums, times, count};
-    CachedWalk<Packed<5, 10, Rounding::nearest>>{edges, ahead, z, room}.over(end);
+    InCacheSegmentedSum<PackedFloat<5, 10, Rounding::nearest>>{edges, upcoming, x, workspace}.run(end);
 }
 }
 extern "C" void launch_one_sweep(unsigned blocks, unsigned threads, void** arguments) {
@@ -120,7 +120,7 @@ extern "C" void launch_one_sweep(unsigned blocks, unsigned threads, void** argum
 @pytest.fixture(scope="session")
 def one_sweep(device_code):
     """A sweep that no block begins anew: on this machine blocks run in order, and each waits for earlier ones alone."""
-    return device_code("cached_walk.cuh", "one_sweep", ONE_SWEEP)
+    return device_code("persistent/segmented_sum_in_cache.cuh", "one_sweep", ONE_SWEEP)
 
 
 @given(lengths=row_lengths(), processors=st.sampled_from([1, 2, 5, 40]))

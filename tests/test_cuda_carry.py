@@ -90,7 +90,7 @@ def carrying(problem, arrangement=DEALT):
 
 
 class Oracle:
-    """What ``carry.cuh`` says, line by line, on the list of edges."""
+    """What ``pagerank/error_feedback.cuh`` says, line by line, on the list of edges."""
 
     def __init__(self, problem):
         graph = problem.graph

@@ -175,7 +175,7 @@ def test_an_edited_header_is_another_source(tmp_path, monkeypatch):
     before = variants.program(wanted)
     monkeypatch.setattr(source, "folder", lambda: edited)
     assert variants.program(wanted) == before
-    with (edited / "memory.cuh").open("a") as header:
+    with (edited / "base/words.cuh").open("a") as header:
         header.write("// one more line\n")
     assert source.digest(variants.program(wanted)) != source.digest(before)
 
@@ -183,18 +183,20 @@ def test_an_edited_header_is_another_source(tmp_path, monkeypatch):
 def test_compile_errors_name_file_and_line(tmp_path, monkeypatch):
     edited = tmp_path / "cuda"
     shutil.copytree(source.folder(), edited)
-    text = (edited / "storage.cuh").read_text()
+    text = (edited / "base/segmented_storage.cuh").read_text()
     line = text[: text.index("CPMS_CONSTANT int least")].count("\n") + 1
-    (edited / "storage.cuh").write_text(text.replace("CPMS_CONSTANT int least", "CPMS_CONSTANT what least", 1))
+    (edited / "base/segmented_storage.cuh").write_text(
+        text.replace("CPMS_CONSTANT int least", "CPMS_CONSTANT what least", 1)
+    )
     monkeypatch.setattr(source, "folder", lambda: edited)
     status, log, _ = compiled(variants.program([variants.scale(FP64, 1)]), "sm_90")
     assert status != 0
-    assert f"storage.cuh({line}): error" in log
+    assert f"base/segmented_storage.cuh({line}): error" in log
 
 
 class BrokenModule:
     def compile(self):
-        raise FakeCuPy.CompileError('storage.cuh(7): error: identifier "what" is undefined')
+        raise FakeCuPy.CompileError('base/segmented_storage.cuh(7): error: identifier "what" is undefined')
 
 
 class FakeCuPy:
@@ -214,7 +216,7 @@ def test_a_kernel_that_does_not_compile_is_a_sentence_with_the_log():
     FakeCuPy.cuda.compiler.CompileException = FakeCuPy.CompileError
     backend = compiling.CudaBackend.__new__(compiling.CudaBackend)
     backend.arrays, backend._functions, backend.current_device = FakeCuPy, {}, lambda: 0
-    with using(backend), pytest.raises(CpmsError, match=r"scale__w64.*do not compile:\nstorage.cuh\(7\)"):
+    with using(backend), pytest.raises(CpmsError, match=r"scale__w64.*do not compile:\n.*segmented_storage.cuh\(7\)"):
         backend.compile([variants.scale(FP64, 1)])
     assert isinstance(backend, Backend)
 

@@ -19,19 +19,19 @@ void added(const double* parts, unsigned blocks, double size, double expected, u
     said[0] = 0.0;
     unsigned highest = 0;
     for (int w = 0; w < 3; ++w) {
-        const CountedSum sum{exponent_of(size), w};
-        const CountedLargest largest{exponent_of(expected), w};
+        const FixedPointSum sum{exponent_of(size), w};
+        const FixedPointMax largest{exponent_of(expected), w};
         u64 *const of_sum = words + w, *const of_largest = words + 3 + w;
         const u64 before_sum = *of_sum, before_largest = *of_largest;
         for (unsigned block = 0; block < blocks; ++block) {
-            *of_sum += sum.of_block(parts[block]);
-            *of_largest += largest.of_block(fabs(parts[block]));
-            counted[6 * block + w] = CountedSum::blocks(*of_sum - before_sum);
-            counted[6 * block + 3 + w] = CountedLargest::blocks(*of_largest - before_largest);
+            *of_sum += sum.encode(parts[block]);
+            *of_largest += largest.encode(fabs(parts[block]));
+            counted[6 * block + w] = FixedPointSum::arrivals(*of_sum - before_sum);
+            counted[6 * block + 3 + w] = FixedPointMax::arrivals(*of_largest - before_largest);
         }
-        said[0] += sum.of_all(*of_sum - before_sum);
-        highest = larger(highest, largest.place(*of_largest - before_largest));
-        said[1] = largest.end(highest, -1.0);
+        said[0] += sum.decode(*of_sum - before_sum);
+        highest = larger(highest, largest.bucket(*of_largest - before_largest));
+        said[1] = largest.upper_bound(highest, -1.0);
     }
 }
 }
@@ -44,7 +44,7 @@ extern "C" void launch_added(unsigned blocks, unsigned threads, void** arguments
 @pytest.fixture(scope="session")
 def added(device_code):
     """Return a function of parts, what sums are about as large as, what is expected, and words of before."""
-    launch = device_code("counted.cuh", "added", ADDED)
+    launch = device_code("persistent/fixed_point_allreduce.cuh", "added", ADDED)
 
     def add(parts, size, expected, before=(0,) * 6):
         words, said = np.array(before, np.uint64), np.empty(2)
@@ -127,33 +127,35 @@ def test_what_is_no_number_is_not_the_largest(added):
 
 TWO_BLOCKS = """
 namespace cpms {
-// Block 0 of two, whose thread 0 comes for the other one, too: counted, a wait, twice counted, and Totals at last.
-void two_blocks(const double* values, const double* others, double size, double expected, double* partials, u32* came,
-                double* said) {
+// Block 0 of two, whose thread 0 arrives for the other one, too: fixed point, a barrier, twice fixed point, and
+// GridReduce at last.
+void two_blocks(const double* values, const double* others, double size, double expected, double* partials,
+                u32* arrived, double* said) {
     gridDim.x = 2;
-    __shared__ Counted counted;
-    const Grid grid(partials, came);
-    counted.begin(grid);
+    __shared__ FixedPointAllReduce allreduce;
+    const Grid grid(partials, arrived);
+    allreduce.begin(grid);
     __syncthreads();
     for (u32 turn = 0; turn < 5; ++turn) {
         const double* const mine = values + (turn * blockDim.x + threadIdx.x) * 4;
         if (threadIdx.x == 0) {
             for (u32 q = 0; q < 4 && turn != 1; ++q) {
                 const double other = others[turn * 4 + q];
-                partials[grid.which() * most_partials * gridDim.x + q * gridDim.x + 1] = other;
+                partials[grid.parity() * max_partials * gridDim.x + q * gridDim.x + 1] = other;
                 for (int w = 0; w < 3 && turn < 4; ++w) {
-                    const CountedSum sum{exponent_of(size), w};
-                    const CountedLargest largest{exponent_of(expected), w};
-                    count(grid.words(grid.which()) + 3 * q + w, q < 3 ? sum.of_block(other) : largest.of_block(other));
+                    const FixedPointSum sum{exponent_of(size), w};
+                    const FixedPointMax largest{exponent_of(expected), w};
+                    add_relaxed(grid.words(grid.parity()) + 3 * q + w,
+                                q < 3 ? sum.encode(other) : largest.encode(other));
                 }
             }
-            count(came, 1);
+            add_relaxed(arrived, 1);
         }
         __syncthreads();
-        Totals<4, 1> totals{{mine[0], mine[1], mine[2], mine[3]}};
-        if (turn == 1) grid.wait([] {});
-        else if (turn == 4) totals.over_grid(grid);
-        else counted.over_grid(grid, totals, size, expected, [] {});
+        GridReduce<4, 1> totals{{mine[0], mine[1], mine[2], mine[3]}};
+        if (turn == 1) grid.sync([] {});
+        else if (turn == 4) totals.all_reduce(grid);
+        else allreduce.all_reduce(grid, totals, size, expected, [] {});
         for (u32 q = 0; q < 4; ++q) said[(turn * blockDim.x + threadIdx.x) * 4 + q] = totals.value[q];
     }
     grid.end();
@@ -168,7 +170,7 @@ extern "C" void launch_two_blocks(unsigned blocks, unsigned threads, void** argu
 @pytest.fixture(scope="session")
 def two_blocks(device_code):
     """Return a function that runs one block of two, the other one's part being given."""
-    return device_code("counted.cuh", "two_blocks", TWO_BLOCKS)
+    return device_code("persistent/fixed_point_allreduce.cuh", "two_blocks", TWO_BLOCKS)
 
 
 @pytest.mark.parametrize("threads", [384, 512])

@@ -263,4 +263,4 @@ def test_many_ranges_and_bins_a_block(gpu_backend):
 
 
 def test_kernels_have_room_for_the_sums_of_a_section():
-    assert f"most_sums = {strands.MOST_STRANDS};" in (source.folder() / "strands.cuh").read_text()
+    assert f"max_window_sums = {strands.MOST_STRANDS};" in (source.folder() / "persistent/sell_slices.cuh").read_text()

@@ -185,8 +185,8 @@ def test_graphs_without_cycles_soon_go_without(prepared):
 
 @pytest.mark.quick
 def test_kernels_have_the_same_numbers():
-    text = (source.folder() / "extrapolate.cuh").read_text()
+    text = (source.folder() / "pagerank/anderson_products.cuh").read_text()
     damped, worth = np.float64(extrapolation._DAMPED), np.float64(extrapolation._WORTH)
-    assert f"depth = {DEPTH}," in text
+    assert f"anderson_depth = {DEPTH}," in text
     assert f"1.0 + {np.format_float_scientific(damped, trim='-', exp_digits=1)};" in text
     assert f"< {worth} * {worth} *" in text

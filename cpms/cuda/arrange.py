@@ -1,4 +1,4 @@
-"""Device arrays of a layout from a graph's rows, and the launchers of ``arrange.cu``."""
+"""Device arrays of a layout from a graph's rows, and the launchers of ``preprocess/padded_csr.cu``."""
 
 from __future__ import annotations
 
@@ -191,8 +191,8 @@ class Slots:
         if graph.edges:
             self._place_edges(graph, sources, weights, _NULL if columns is None else columns.place)
         marks, rows = arrays.zeros(count // 16, np.uint32), np.uint32(graph.nodes)
-        backend.run(Variant("mark_ends"), backend.spread(graph.nodes), (self.starts, rows, marks))
-        backend.run(Variant("count_ends"), backend.spread(self.steps), (marks, np.uint32(self.steps)))
+        backend.run(Variant("flag_row_ends"), backend.spread(graph.nodes), (self.starts, rows, marks))
+        backend.run(Variant("count_row_ends"), backend.spread(self.steps), (marks, np.uint32(self.steps)))
         return sources, marks.view(np.uint16), weights
 
     def _place_edges(self, graph: Rows, sources: Any, weights: Any | None, place: Any) -> None:
@@ -206,7 +206,7 @@ class Slots:
             _NULL if graph.weights is None else current().upload(graph.weights),
             *(np.uint32(graph.nodes), np.uint32(graph.edges), sources, _NULL if weights is None else weights),
         )
-        current().run(Variant("place_edges"), current().spread(graph.edges), arguments)
+        current().run(Variant("place_entries"), current().spread(graph.edges), arguments)
 
 
 def for_lanes(slots: Any, bits: int) -> Any:
@@ -236,7 +236,7 @@ def words(numbers: np.ndarray[Any, Any]) -> Any:
 
 
 def _run_slots(bits: int) -> int:
-    """Return how many of a lane's slots lie side by side, as ``run_slots`` in ``spmv_csr_balanced.cu``."""
+    """Return how many of a lane's slots lie side by side, as ``run_entries`` in ``spmv/csr_balanced.cu``."""
     return min(WHOLE_VALUES // 32, 128 // bits)
 
 

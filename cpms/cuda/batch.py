@@ -1,4 +1,4 @@
-"""Batches of personalised queries on a device, in float64; see ``batch.cu``."""
+"""Batches of personalised queries on a device, in float64; see ``batch/residual_sweep.cu``."""
 
 from __future__ import annotations
 

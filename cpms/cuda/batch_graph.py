@@ -1,4 +1,4 @@
-"""A graph in device memory for batches of queries, and the launchers of ``batch.cu`` and those beside it."""
+"""A graph in device memory for batches of queries, and the launchers of the kernels in ``kernels/cuda/batch``."""
 
 from __future__ import annotations
 

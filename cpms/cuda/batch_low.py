@@ -1,4 +1,4 @@
-"""Low sweeps of a batch of queries on a device, and what is kept of them; see ``batch_low.cu`` and ``batch_kept.cu``.
+"""Inner sweeps of a batch of queries on a device: launchers of ``batch/inner_sweep.cu`` and ``batch/anderson.cu``.
 
 A sweep writes z alone. What z of the last few sweeps say is added to c at once, and at once they are combined into
 what leaves less (`cpms.extrapolation`), each query by products of its own. So c lacks what rounding r to z left out,

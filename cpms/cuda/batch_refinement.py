@@ -1,4 +1,4 @@
-"""Method ``refine`` for batches of personalised queries on a device; see ``batch_low.cu``."""
+"""Method ``refine`` for batches of personalised queries on a device; see ``batch/inner_sweep.cu``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Edges in bins, whose values lie in shared memory while a block sums them; see ``bins.cuh``."""
+"""Edges in bins, whose values lie in shared memory while a block sums them; see ``persistent/tiled_gather.cuh``."""
 
 from __future__ import annotations
 

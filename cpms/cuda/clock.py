@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 _AROUND_NS = 2.0**50
-"""After which the clock begins anew; as in ``resident.cuh``."""
+"""After which the clock begins anew; as in ``persistent/grid_sync.cuh``."""
 
 
 def seconds_since(began_ns: float, ended_ns: list[float]) -> list[float]:

@@ -1,4 +1,7 @@
-"""Sources of slots by codes, of 16 bits where those of a step of 256 lie near each other; see ``codes.cuh``."""
+"""Compressed column indices: a base for each tile of 256 entries, and offsets of 16 bits where these suffice.
+
+See ``persistent/compressed_indices.cuh``.
+"""
 
 from __future__ import annotations
 

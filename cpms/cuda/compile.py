@@ -23,7 +23,7 @@ from cpms.cuda.variants import Variant
 from cpms.errors import CpmsError, UnavailableError, UnsupportedError
 
 OPTIONS = ("-std=c++17",)
-_SHARED_PERCENT = {"spmv_csr_balanced": 40, "reduce_by_key": 40, "batch_low": 28}
+_SHARED_PERCENT = {"spmv_csr_balanced": 40, "reduce_by_key": 40, "batch_inner_sweep": 28}
 """Share of the memory beside each multiprocessor that a kernel needs as shared memory; caches get the rest."""
 
 

@@ -1,4 +1,4 @@
-"""Edges in COO in device memory, and the products with them: launchers of ``coo.cu`` and ``reduce_by_key.cu``."""
+"""Edges in COO in device memory, and launchers of ``spmv/coo.cu`` and ``spmv/reduce_by_key.cu``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cpms.sparse.edge_values import edge_values
 STEP_EDGES = 256
 """What a warp takes at a time."""
 KEY_TILE_EDGES = 8 * THREADS
-"""What a block of ``reduce_by_key.cu`` takes; ``tile_edges`` there."""
+"""What a block of ``spmv/reduce_by_key.cu`` takes; ``task_edges`` there."""
 _MOST_STEPS = 4
 _WARPS_A_PROCESSOR = 64
 _BLOCKS_A_PROCESSOR = 32
@@ -110,7 +110,7 @@ class Pieces:
         """Put the sums of pieces where they belong."""
         count = len(self.rows)
         blocks = current().spread(count, per_processor=_BLOCKS_A_PROCESSOR)
-        edges.run("coo_mend", blocks, (self.left, self.rows, self.begins, np.uint32(count), edges.sums))
+        edges.run("coo_carry_out", blocks, (self.left, self.rows, self.begins, np.uint32(count), edges.sums))
 
 
 def _owners(graph: Graph, tile_edges: int) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
@@ -133,7 +133,7 @@ def _owners(graph: Graph, tile_edges: int) -> tuple[npt.NDArray[np.uint32], npt.
 class WarpProduct:
     """Warps in a grid-stride loop, a tile of some steps of 256 edges each."""
 
-    kernels: ClassVar[tuple[str, ...]] = ("coo_product", "coo_mend")
+    kernels: ClassVar[tuple[str, ...]] = ("coo_product", "coo_carry_out")
 
     edges: Edges
     pieces: Pieces
@@ -196,7 +196,7 @@ class AtomicProduct:
 class KeyProduct:
     """A reduce-by-key by blocks, a tile of 2048 edges each."""
 
-    kernels: ClassVar[tuple[str, ...]] = ("reduce_by_key", "coo_mend")
+    kernels: ClassVar[tuple[str, ...]] = ("reduce_by_key", "coo_carry_out")
 
     edges: Edges
     pieces: Pieces

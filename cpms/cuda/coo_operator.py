@@ -47,7 +47,7 @@ class System:
 
     def needed_variants(self, real: str) -> list[variants.Variant]:
         """Return what sweeps launch on vectors of a type."""
-        kernels = (*self.product.kernels, self.dangling, self.distance, "coo_finish")
+        kernels = (*self.product.kernels, self.dangling, self.distance, "coo_epilogue")
         return [variants.of_plain(kernel, real) for kernel in kernels]
 
 
@@ -162,7 +162,7 @@ class CooOperator(Operator[Vector]):
             *(self.sink, np.uint32(self.sink.size > 1), self.teleport, np.uint32(self.teleport.size > 1)),
             *(np.float64(self.problem.damping), np.uint32(self.problem.graph.nodes), out),
         )
-        self.matrix.edges.run("coo_finish", _blocks(self.problem.graph.nodes), arguments)
+        self.matrix.edges.run("coo_epilogue", _blocks(self.problem.graph.nodes), arguments)
 
     def _measure(self, fresh: Any, old: Any) -> None:
         nodes, room = self.problem.graph.nodes, self.rooms[1]

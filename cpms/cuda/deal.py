@@ -1,4 +1,4 @@
-"""Edges whose values are dealt to bins, so that no gather leaves a multiprocessor; see ``deal.cuh``."""
+"""Deterministic propagation blocking of a graph's edges; see ``persistent/propagation_blocking.cuh``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many sweeps a solve will take, from the first few of them; see ``forecast.cu``."""
+"""How many sweeps a solve will take, from the first few of them; see ``preprocess/convergence_estimate.cu``."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def compiler() -> str | None:
 
 
 class HostBackend(Backend):
-    """Arrays in main memory, and each CUDA thread as a fiber of ``host.hpp``.
+    """Arrays in main memory, and each CUDA thread as a fiber of ``host/host_emulation.hpp``.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ class HostBackend(Backend):
         return 1 << 40
 
     def _program(self, wanted: list[Variant]) -> str:
-        shim = f'#include "{source.folder() / "host.hpp"}"\n'
+        shim = f'#include "{source.folder() / "host/host_emulation.hpp"}"\n'
         launchers = "\n".join(
             f'extern "C" void launch_{v.symbol}(unsigned blocks, unsigned threads, void** arguments) '
             f"{{ host::launch({v.symbol}, blocks, threads, arguments); }}"
@@ -149,7 +149,7 @@ class HostBackend(Backend):
         return shim + kernels.program(wanted) + launchers + "\n"
 
     def _built(self, text: str) -> Path:
-        shim = (source.folder() / "host.hpp").read_text()
+        shim = (source.folder() / "host/host_emulation.hpp").read_text()
         library = self._folder / f"{source.digest(shim + text)}.so"
         if library.exists():
             return library

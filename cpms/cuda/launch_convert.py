@@ -1,4 +1,4 @@
-"""Launchers of ``convert.cu``: they cast and check, nothing more."""
+"""Launchers of ``convert/convert.cu``: they cast and check, nothing more."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cpms.errors import InputError
 from cpms.format import Format, SegmentFormat
 
 MOST_STAGED = 4096
-"""Values of the largest block that one thread block converts in place (``convert.cu`` has the same)."""
+"""Values of the largest block that one thread block converts in place (``convert/convert.cu`` has the same)."""
 
 
 def encode(values: Any, memory: Any, storage: Format, *, length: int, segments: int, exponent: int, seed: int) -> None:

@@ -1,4 +1,4 @@
-"""Launchers of ``norms.cu`` and ``scale.cu``: they cast and check, nothing more."""
+"""Launchers of ``spmv/norms.cu`` and ``convert/scale.cu``: they cast and check, nothing more."""
 
 from __future__ import annotations
 

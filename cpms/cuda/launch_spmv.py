@@ -19,7 +19,7 @@ _NULL = np.uint64(0)
 
 @dataclass(frozen=True, eq=False)
 class Update:
-    """What follows a row sum, in device arrays of float64 and host numbers; see ``update.cuh``.
+    """What follows a row sum, in device arrays of float64 and host numbers; see ``spmv/epilogue.cuh``.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class Update:
     seed: int
 
     def arguments(self, out: SegmentedArray) -> tuple[Any, ...]:
-        """Return the kernel's arguments, ``CPMS_UPDATE_PARAMETERS`` in ``update.cuh``."""
+        """Return the kernel's arguments, ``CPMS_EPILOGUE_PARAMETERS`` in ``spmv/epilogue.cuh``."""
         return (
             *map(np.float64, (self.row_factor, self.dangling_factor, self.rest, self.to_stored)),
             *(self.dangling, self.sink, self.teleport),

@@ -1,4 +1,4 @@
-"""The k largest of values in device memory: launcher of ``topk.cu``, and what it does not serve."""
+"""The k largest of values in device memory: launcher of ``topk/topk.cu``, and what it does not serve."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOST_KEPT = variants.TOPK_SIZES[-1]
 _LOADS_BYTES = 64
 _BLOCKS_EACH = 4
 _MOST_BLOCKS = 1024
-"""What a thread of ``topk.cu`` loads at a time, how many blocks a multiprocessor holds, and how many may be."""
+"""What a thread of ``topk/topk.cu`` loads at a time, how many blocks a multiprocessor holds, and how many may be."""
 _STRIDES = 64
 _FIRSTS = 8
 """Strides to choose from, and first tiles by which they are judged."""
@@ -100,7 +100,7 @@ def _by_sorting(values: Any, k: int) -> tuple[Any, Any]:
 
 
 def _keys(values: Any) -> Any:
-    """Return integers in the order of the values, as ``ordered.cuh`` has them: NaN is 0, both zeros are alike."""
+    """Return integers in the order of the values, as ``topk/bitonic_merge.cuh``: NaN is 0, both zeros are equal."""
     arrays, item_bytes = current().arrays, values.dtype.itemsize
     word = np.dtype(f"uint{8 * item_bytes}").type
     sign, infinity = word(1 << (8 * item_bytes - 1)), np.array(np.inf, values.dtype).view(word)[()]

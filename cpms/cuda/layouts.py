@@ -111,7 +111,7 @@ class ThreadRows(Matrix):
 
 @dataclass(frozen=True, eq=False)
 class BalancedRows(Matrix):
-    """CSR for equal shares of edges, whatever the rows; see ``spmv_csr_balanced.cu``.
+    """CSR for equal shares of edges, whatever the rows; see ``spmv/csr_balanced.cu``.
 
     Parameters
     ----------

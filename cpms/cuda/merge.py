@@ -19,7 +19,7 @@ from cpms.cuda.variants import MERGING, Variant
 from cpms.engine import Problem
 
 _NOWHERE = np.uint32(0xFFFFFFFF)
-"""As in ``merge.cu``."""
+"""As in ``preprocess/lumping.cu``."""
 _MOST_COUNTED = 0xFFFFFFFF
 """Edges, of which some come twice."""
 _MOST_ENTRIES = 256

@@ -1,4 +1,4 @@
-"""The levels of a graph before and behind its core, in device memory, and the launches of ``passes.cu``."""
+"""The levels of a graph before and behind its core, in device memory; launches ``preprocess/level_solve.cu``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cpms.graph import Graph
 
 _BEFORE, _BEHIND = PASSES
 OF_MANY = 0xFFFFFFFF
-"""No node; as in ``passes.cu``."""
+"""No node; as in ``preprocess/level_solve.cu``."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +82,7 @@ class Renumbered:
                 *(indptr, starts[:-1][peel.place], peel.place, sources, np.uint64(0)),
                 *(np.uint32(graph.nodes), np.uint32(graph.edges), moved, np.uint64(0)),
             )
-            backend.run(Variant("place_edges"), backend.spread(graph.edges), arguments)
+            backend.run(Variant("place_entries"), backend.spread(graph.edges), arguments)
         return cls(starts, moved)
 
     def edges_before(self, row: int) -> int:

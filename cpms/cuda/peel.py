@@ -19,9 +19,9 @@ Levels = npt.NDArray[np.int64]
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 _NO_LEVEL, _LAST_LEVEL = 0x7FFFFFFF, 0xFFFFFFFF
-"""As in ``peel.cu``."""
+"""As in ``preprocess/trimming.cu``."""
 _NARROW = 1024
-"""Rows of a level that one block passes over alone; as in ``passes.cu``."""
+"""Rows of a level that one block passes over alone; as in ``preprocess/level_solve.cu``."""
 _MOST_ENTRIES = 1 << 14
 """A warp sums a row of a level: longer ones are for sweeps, which share them out."""
 _BEFORE, _BEHIND = PEELING

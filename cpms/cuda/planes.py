@@ -156,8 +156,8 @@ def _permute(bits: Any, storage: SegmentFormat, count: int, *, inverse: bool) ->
         kept = backend.arrays.empty(len(batch.begins) * words, np.uint64)
         path, begins, counts = map(backend.arrays.asarray, batch)
         blocks, chunk = len(batch.begins), np.uint32(words)
-        backend.run(Variant("keep_first"), blocks, (bits, path, begins, chunk, kept))
-        backend.run(Variant("rotate"), blocks, (bits, path, begins, counts, chunk, kept))
+        backend.run(Variant("save_first"), blocks, (bits, path, begins, chunk, kept))
+        backend.run(Variant("permute_cycles"), blocks, (bits, path, begins, counts, chunk, kept))
 
 
 def _join_tail(bits: Any, storage: SegmentFormat, main: int) -> None:

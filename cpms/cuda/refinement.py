@@ -1,4 +1,4 @@
-"""Method ``refine``, many rounds a launch; see ``refine.cu``.
+"""Method ``refine``, many rounds a launch; see ``pagerank/persistent_refine.cu``.
 
 Low sweeps of a graph beyond the device's cache write z alone, and x gets what they sent every eight sweeps, by a
 combination or as it is: 3 bytes a node of 16-bit sweeps in place of 11. On an H100 that made sweeps of web graphs 4 to
@@ -34,9 +34,9 @@ _EACH = 6
 MOST = 512
 """Sweeps in a launch; a round that needs more goes on in the next."""
 _LOW_SWEEP, _ROUGH_SWEEP = -1.0, -2.0
-"""As in ``report.cuh``."""
+"""As in ``pagerank/sweep_log.cuh``."""
 _CARRIED_SLOTS = 17
-"""As in ``carry.cuh``, for formats of up to 16 bits."""
+"""As in ``pagerank/error_feedback.cuh``, for formats of up to 16 bits."""
 _CARRIED_GAIN = 1e-13
 """What float64 leaves of the residual where nothing else is rounded."""
 _FEWEST_ROUGH = 3
@@ -184,7 +184,7 @@ class CudaRefinement(Refinement):
         return self._graph.values(self._shares)
 
     def adds_up(self, storage: FloatFormat) -> bool:
-        """Return whether low sweeps add up what they find, or z tell; see ``refine.cu``."""
+        """Return whether low sweeps add up what they find, or z tell; see ``pagerank/persistent_refine.cu``."""
         return self._way(storage) == variants.OVER_CACHED or slots_for(storage) != SLOTS
 
     def _way(self, storage: FloatFormat) -> variants.Way:
@@ -241,7 +241,7 @@ class _Given(NamedTuple):
 
 
 def planned(asked: Asked, damping: float, *, lows: bool) -> tuple[Any, ...]:
-    """Return what a kernel takes of a plan, in its order; see ``plan.cuh``."""
+    """Return what a kernel takes of a plan, in its order; see ``pagerank/refine_request.cuh``."""
     numbers, most_low = _planned(asked.gain, asked.tol, asked.trust, damping)
     counts = NORMS.index(asked.norm), min(asked.most, MOST), most_low if lows else 0
     return *numbers, *map(np.uint32, counts)
@@ -260,7 +260,7 @@ def stored(storage: FloatFormat, seed: int) -> tuple[np.uint32, np.int32, np.uin
 
 
 def room_for_report() -> Any:
-    """Return where a kernel of many sweeps writes what it found; see ``report.cuh``."""
+    """Return where a kernel of many sweeps writes what it found; see ``pagerank/sweep_log.cuh``."""
     return current().arrays.zeros(2 + _EACH * MOST, np.float64)
 
 

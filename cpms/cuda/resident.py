@@ -1,4 +1,7 @@
-"""A graph in device memory for kernels that stay for many sweeps; see ``walk.cuh`` and ``rounds.cuh``."""
+"""A graph in device memory for persistent kernels.
+
+See ``persistent/segmented_sum.cuh`` and ``pagerank/sweep_epilogues.cuh``.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +23,13 @@ from cpms.segmented import on_device
 
 _NULL = np.uint64(0)
 _MORE = 255
-"""Of a count that is no byte; as in ``rounds.cuh``."""
+"""Of a count that is no byte; as in ``pagerank/nodes.cuh``."""
 _TO_SHARES, _FROM_SHARES = SHARES
 _SHORT_STRETCH = 4
 _OUTGROWN = {2: 0.5, 8: 1.0}
 """Shares of the cache from which short stretches were faster on an H200, by the bytes of a value."""
 _MOST_PARTIALS, _LINE_WORDS = 45, 32
-"""As in ``resident.cuh``."""
+"""As in ``persistent/grid_sync.cuh``."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +86,8 @@ class ResidentGraph:
     Shares, by which values are kept, are x / out-degree, or x itself on dangling nodes. Where another order of
     the nodes is better for gathers, ``order`` holds the node in each place. In a core ``kept`` counts the edges of
     each node that stay in it, where ``degree`` counts all. Where there are ``starts``, first slots of
-    rows, nodes may keep what rounding loses, and dangling mass goes where teleport does; see ``carry.cuh``.
+    rows, nodes may keep what rounding loses, and dangling mass goes where teleport does; see
+    ``pagerank/error_feedback.cuh``.
     """
 
     nodes: int

@@ -42,7 +42,7 @@ SHAPES = {16: Shape(512, 1), 24: Shape(384, 2)}
 gathered values that were put aside."""
 
 BINNED = SHAPES[16]
-"""Of those that have values in shared memory; see ``ways.cuh``."""
+"""Of those that have values in shared memory; see ``persistent/strategies.cuh``."""
 BIN_GROUPS = 2944
 """Groups of eight nodes whose values a bin holds at most in shared memory."""
 BINNED_BYTES = 2
@@ -51,18 +51,19 @@ BIN_SHARED_BYTES = 2 * BIN_GROUPS * (8 * BINNED_BYTES + 4)
 """Shared memory in which values and lists of two bins come and go."""
 
 HOT_SHARED_BYTES = 128 << 10
-"""Shared memory in which the first nodes' values lie; see ``hot.cuh``."""
+"""Shared memory in which the first nodes' values lie; see ``persistent/hub_cache.cuh``."""
 DEALT_SHARED_BYTES = 178 << 10
-"""Shared memory in which values of a range of nodes lie, or come and go for two bins at a time; see ``deal.cuh``.
-These kernels take up to 43 KiB besides, of 227 KiB that a block may have."""
+"""Shared memory in which values of a range of nodes lie, or come and go for two bins at a time.
+See ``persistent/propagation_blocking.cuh``. These kernels take up to 43 KiB besides, of 227 KiB that a block may
+have."""
 
 
 MOST_STRANDS = 2560
-"""Of rows, for whose sums there is room in shared memory, two times: ``most_sums`` of ``strands.cuh``."""
+"""Of rows, for whose sums there is room in shared memory, two times; as in ``persistent/sell_slices.cuh``."""
 
 
 class DealtSizes(NamedTuple):
-    """Nodes in a range, and groups of eight values in a bin, at most; see ``deal.cuh``."""
+    """Nodes in a range, and groups of eight values in a bin, at most; see ``persistent/propagation_blocking.cuh``."""
 
     nodes: int
     groups: int

@@ -17,7 +17,7 @@ def folder() -> Path:
 
     Examples
     --------
-    >>> (folder() / "storage.cuh").exists()
+    >>> (folder() / "base/segmented_storage.cuh").exists()
     True
     """
     return shipped.folder("kernels") / "cuda"
@@ -30,8 +30,8 @@ def assemble(files: Iterable[str]) -> str:
 
     Examples
     --------
-    >>> text = assemble(["scale.cu"])
-    >>> "#include" in text, text.count('#line 1 "memory.cuh"')
+    >>> text = assemble(["convert/scale.cu"])
+    >>> "#include" in text, text.count('#line 1 "base/words.cuh"')
     (False, 1)
     """
     root = folder()

@@ -1,4 +1,7 @@
-"""Rows whose values lie bin by bin, a lane each: strands, in packs of about the same length; see ``strands.cuh``."""
+"""SELL slices of the entries of each bin: row chunks of about the same length, one a lane.
+
+See ``persistent/sell_slices.cuh``.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ _LONGEST_WIDE, _LONG_ROW, _WIDE_BYTES = 24, 20, 8
 so many slots on average, or some are cut anyhow."""
 NO_STRAND = 0xFFFF
 _EXPECTED = 12
-"""Rounds, and packs, that caches are asked for behind those of a warp; as in ``strands.cuh``."""
+"""Rounds, and packs, that caches are asked for behind those of a warp; as in ``persistent/sell_slices.cuh``."""
 _MOST_EXPECTED = _EXPECTED + 16
 """Rounds behind the last that they are asked for, of packs of as many as lanes may ask for."""
 _LAST_OF_SECTION = 1 << 31

@@ -1,4 +1,4 @@
-"""Edges in stretches of steps, for warps that stay for many sweeps; see ``walk.cuh``."""
+"""Edges in stretches of steps, for warps that stay for many sweeps; see ``persistent/warp_ranges.cuh``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SLOW_MEMORY = 3.35e12
 """Bytes a second of an H100's: of a web of 52M edges whose gathers fetch 1.05 of what it streams, 24 warps took 10 %
 longer than 16 there, and 6 % less on an H200, whose memory is 1.44 times as fast."""
 _MOST_COUNTED = 255
-"""Blocks that a word of ``counted.cuh`` counts."""
+"""Blocks that a word of ``persistent/fixed_point_allreduce.cuh`` counts."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +40,8 @@ class Stretches:
     pieces : device array of uint64
         What stretches leave of rows that go on in the next; all ones where there is nothing.
     cached : bool
-        Whether they are cut for ``cached_walk.cuh``: no warp has two, and the last of a block may be empty.
+        Whether they are cut for ``persistent/segmented_sum_in_cache.cuh``: no warp has two, and the last of a
+        block may be empty.
     """
 
     shape: Shape

@@ -23,91 +23,91 @@ from cpms.format import FP64, NAMED, FloatFormat, Format, SegmentFormat, format_
 from cpms.quantising import HEAD_BITS, quantiser
 
 _FILES = {
-    "spmv_csr_thread": "spmv_csr_thread.cu",
-    "spmv_csr_balanced": "spmv_csr_balanced.cu",
-    "spmv_ell": "spmv_ell.cu",
-    "difference": "norms.cu",
-    "selected_sum": "norms.cu",
-    "plain_norm": "norms.cu",
-    "scale": "scale.cu",
-    "encode": "convert.cu",
-    "decode": "convert.cu",
-    "convert_tiles": "convert.cu",
-    "convert_spans": "convert.cu",
-    "keep_first": "rotate.cu",
-    "rotate": "rotate.cu",
-    "gather": "gather.cu",
-    "pack": "pack.cu",
-    "push": "push.cu",
-    "place_edges": "arrange.cu",
-    "mark_ends": "arrange.cu",
-    "count_ends": "arrange.cu",
-    "count_lines": "arrange.cu",
-    "count_sources": "arrange.cu",
-    "place_columns": "arrange.cu",
-    "fill_values": "arrange.cu",
-    "find_heads": "codes.cu",
-    "encode_sources": "codes.cu",
-    "gather_by_codes": "codes.cu",
-    "peel_before": "peel.cu",
-    "peel_behind": "peel.cu",
-    "mark_targets": "merge.cu",
-    "move_entries": "merge.cu",
-    "forecast": "forecast.cu",
-    "pass_before": "passes.cu",
-    "pass_behind": "passes.cu",
-    "to_shares": "shares.cu",
-    "from_shares": "shares.cu",
-    "refine": "refine.cu",
-    "refine_cached": "refine.cu",
-    "refine_over_codes": "refine.cu",
-    "refine_hot": "refine.cu",
-    "refine_in_bins": "refine.cu",
-    "refine_low_dealt": "refine.cu",
-    "refine_dealt": "refine.cu",
-    "carry": "carry.cu",
-    "carry_over_codes": "carry.cu",
-    "carry_hot": "carry.cu",
-    "carry_low_dealt": "carry.cu",
-    "carry_dealt": "carry.cu",
-    "fused_power": "fused_power.cu",
-    "fused_power_cached": "fused_power.cu",
-    "fused_power_over_codes": "fused_power.cu",
-    "fused_power_hot": "fused_power.cu",
-    "fused_power_dealt": "fused_power.cu",
-    "affine": "affine.cu",
-    "coo_product": "coo.cu",
-    "coo_mend": "coo.cu",
-    "coo_atomic": "coo.cu",
-    "coo_finish": "coo.cu",
-    "coo_dangling": "coo_sums.cu",
-    "coo_distance": "coo_sums.cu",
-    "reduce_by_key": "reduce_by_key.cu",
-    "key_dangling": "reduce_by_key.cu",
-    "key_distance": "reduce_by_key.cu",
-    "topk": "topk.cu",
-    "batch_full": "batch.cu",
-    "batch_low": "batch_low.cu",
-    "batch_quantise": "batch_low.cu",
-    "batch_sums": "batch.cu",
-    "batch_first": "batch.cu",
-    "batch_correct": "batch.cu",
-    "batch_behind": "batch.cu",
-    "batch_ranks": "batch.cu",
-    "batch_totals": "batch.cu",
-    "batch_low_next": "batch_low.cu",
-    "batch_products": "batch_kept.cu",
-    "batch_combine": "batch_kept.cu",
-    "batch_collect": "batch_kept.cu",
-    "batch_sent": "batch_kept.cu",
-    "ranks_correct": "ranks.cu",
-    "ranks_full": "ranks.cu",
-    "ranks_quantise": "ranks.cu",
-    "ranks_low": "ranks.cu",
-    "ranks_products": "ranks.cu",
-    "ranks_combine": "ranks.cu",
-    "ranks_power": "ranks_stay.cu",
-    "ranks_refine": "ranks_stay.cu",
+    "spmv_csr_thread": "spmv/csr_thread_per_row.cu",
+    "spmv_csr_balanced": "spmv/csr_balanced.cu",
+    "spmv_ell": "spmv/ell.cu",
+    "difference": "spmv/norms.cu",
+    "selected_sum": "spmv/norms.cu",
+    "plain_norm": "spmv/norms.cu",
+    "scale": "convert/scale.cu",
+    "encode": "convert/convert.cu",
+    "decode": "convert/convert.cu",
+    "convert_tiles": "convert/convert.cu",
+    "convert_spans": "convert/convert.cu",
+    "save_first": "convert/permute_cycles.cu",
+    "permute_cycles": "convert/permute_cycles.cu",
+    "gather": "convert/gather.cu",
+    "pack": "multi_gpu/pack.cu",
+    "remote_store": "multi_gpu/remote_store.cu",
+    "place_entries": "preprocess/padded_csr.cu",
+    "flag_row_ends": "preprocess/padded_csr.cu",
+    "count_row_ends": "preprocess/padded_csr.cu",
+    "count_lines": "preprocess/padded_csr.cu",
+    "count_sources": "preprocess/padded_csr.cu",
+    "place_columns": "preprocess/padded_csr.cu",
+    "fill_values": "preprocess/padded_csr.cu",
+    "compute_bases": "preprocess/compressed_indices.cu",
+    "compress_indices": "preprocess/compressed_indices.cu",
+    "gather_compressed": "preprocess/compressed_indices.cu",
+    "trim_upstream": "preprocess/trimming.cu",
+    "trim_downstream": "preprocess/trimming.cu",
+    "hash_targets": "preprocess/lumping.cu",
+    "move_entries": "preprocess/lumping.cu",
+    "convergence_estimate": "preprocess/convergence_estimate.cu",
+    "solve_upstream": "preprocess/level_solve.cu",
+    "solve_downstream": "preprocess/level_solve.cu",
+    "to_contributions": "convert/contributions.cu",
+    "from_contributions": "convert/contributions.cu",
+    "persistent_refine": "pagerank/persistent_refine.cu",
+    "persistent_refine_in_cache": "pagerank/persistent_refine.cu",
+    "persistent_refine_compressed": "pagerank/persistent_refine.cu",
+    "persistent_refine_hub_cache": "pagerank/persistent_refine.cu",
+    "persistent_refine_tiled_gather": "pagerank/persistent_refine.cu",
+    "persistent_refine_inner_blocked": "pagerank/persistent_refine.cu",
+    "persistent_refine_blocked": "pagerank/persistent_refine.cu",
+    "error_feedback": "pagerank/error_feedback.cu",
+    "error_feedback_compressed": "pagerank/error_feedback.cu",
+    "error_feedback_hub_cache": "pagerank/error_feedback.cu",
+    "error_feedback_inner_blocked": "pagerank/error_feedback.cu",
+    "error_feedback_blocked": "pagerank/error_feedback.cu",
+    "persistent_power": "pagerank/persistent_power.cu",
+    "persistent_power_in_cache": "pagerank/persistent_power.cu",
+    "persistent_power_compressed": "pagerank/persistent_power.cu",
+    "persistent_power_hub_cache": "pagerank/persistent_power.cu",
+    "persistent_power_blocked": "pagerank/persistent_power.cu",
+    "affine": "convert/affine.cu",
+    "coo_product": "spmv/coo.cu",
+    "coo_carry_out": "spmv/coo.cu",
+    "coo_atomic": "spmv/coo.cu",
+    "coo_epilogue": "spmv/coo.cu",
+    "coo_dangling": "spmv/coo_sums.cu",
+    "coo_distance": "spmv/coo_sums.cu",
+    "reduce_by_key": "spmv/reduce_by_key.cu",
+    "key_dangling": "spmv/reduce_by_key.cu",
+    "key_distance": "spmv/reduce_by_key.cu",
+    "topk": "topk/topk.cu",
+    "batch_residual_sweep": "batch/residual_sweep.cu",
+    "batch_inner_sweep": "batch/inner_sweep.cu",
+    "batch_quantise": "batch/inner_sweep.cu",
+    "batch_row_sums": "batch/residual_sweep.cu",
+    "batch_first_sweep": "batch/residual_sweep.cu",
+    "batch_correct": "batch/residual_sweep.cu",
+    "batch_downstream": "batch/residual_sweep.cu",
+    "batch_scores": "batch/residual_sweep.cu",
+    "batch_reduce": "batch/residual_sweep.cu",
+    "batch_advance": "batch/inner_sweep.cu",
+    "batch_products": "batch/anderson.cu",
+    "batch_combine": "batch/anderson.cu",
+    "batch_apply_history": "batch/anderson.cu",
+    "batch_after_combine": "batch/anderson.cu",
+    "rank_correct": "multi_gpu/rank_sweep.cu",
+    "rank_residual_sweep": "multi_gpu/rank_sweep.cu",
+    "rank_quantise": "multi_gpu/rank_sweep.cu",
+    "rank_inner_sweep": "multi_gpu/rank_sweep.cu",
+    "rank_products": "multi_gpu/rank_sweep.cu",
+    "rank_combine": "multi_gpu/rank_sweep.cu",
+    "persistent_rank_power": "multi_gpu/persistent_ranks.cu",
+    "persistent_rank_refine": "multi_gpu/persistent_ranks.cu",
 }
 BLOCKS, FEW_BLOCKS = 4, 3
 """Of a product in equal shares of edges, that a multiprocessor holds."""
@@ -118,7 +118,7 @@ WHOLE_VALUES = 256
 
 
 class Way(NamedTuple):
-    """How sweeps go over edges; see ``ways.cuh``."""
+    """How sweeps go over edges; see ``persistent/strategies.cuh``."""
 
     suffix: str
     shared: int
@@ -130,13 +130,13 @@ class Way(NamedTuple):
 
 
 OVER_SOURCES = Way("", 0, counts_are_bytes=True)
-OVER_CACHED = Way("_cached", 0, counts_are_bytes=False)
-OVER_CODES = Way("_over_codes", 0, counts_are_bytes=True)
-OVER_HOT = Way("_hot", HOT_SHARED_BYTES, counts_are_bytes=False)
-IN_BINS = Way("_in_bins", BIN_SHARED_BYTES, counts_are_bytes=True, in_bins=True)
+OVER_CACHED = Way("_in_cache", 0, counts_are_bytes=False)
+OVER_CODES = Way("_compressed", 0, counts_are_bytes=True)
+OVER_HOT = Way("_hub_cache", HOT_SHARED_BYTES, counts_are_bytes=False)
+IN_BINS = Way("_tiled_gather", BIN_SHARED_BYTES, counts_are_bytes=True, in_bins=True)
 """Low sweeps alone."""
-LOW_DEALT = Way("_low_dealt", DEALT_SHARED_BYTES, counts_are_bytes=True, in_bins=True)
-DEALT = Way("_dealt", DEALT_SHARED_BYTES, counts_are_bytes=True, in_bins=True)
+LOW_DEALT = Way("_inner_blocked", DEALT_SHARED_BYTES, counts_are_bytes=True, in_bins=True)
+DEALT = Way("_blocked", DEALT_SHARED_BYTES, counts_are_bytes=True, in_bins=True)
 CARRYING = OVER_SOURCES, OVER_CODES, OVER_HOT, LOW_DEALT, DEALT
 """Those with kernels in which nodes keep what rounding loses; see `carry`."""
 
@@ -216,13 +216,13 @@ def storage_type(storage: Format, *, whole: bool) -> tuple[str, str]:
     --------
     >>> from cpms.format import BF16
     >>> storage_type(BF16, whole=True)
-    ('e8m7_nearest', 'cpms::Packed<8, 7, cpms::Rounding::nearest>')
+    ('e8m7_nearest', 'cpms::PackedFloat<8, 7, cpms::Rounding::nearest>')
     """
     rounding = f"cpms::Rounding::{storage.rounding}"
     if isinstance(storage, FloatFormat):
         split = f"{storage.exponent_bits}, {storage.mantissa_bits}"
         name = f"e{storage.exponent_bits}m{storage.mantissa_bits}_{storage.rounding}"
-        return name, f"cpms::Packed<{split}, {rounding}>"
+        return name, f"cpms::PackedFloat<{split}, {rounding}>"
     widths = ", ".join(map(str, storage.widths))
     block = storage.block or 0
     name = f"w{'_'.join(map(str, storage.widths))}_b{block}_{storage.rounding}_{'whole' if whole else 'ragged'}"
@@ -342,12 +342,12 @@ def refine(
     --------
     >>> from cpms.format import FP16
     >>> refine(FP16, Shape(512, 1), personal=False, way=DEALT).symbol
-    'refine_dealt__e5m10_nearest__uniform__whole__512x1'
+    'persistent_refine_blocked__e5m10_nearest__uniform__whole__512x1'
     """
     name, cpp = storage_type(storage, whole=True)
     names = name, _whose(personal), "core" if partial else "whole"
     arguments = cpp, *map(_bool, (personal, partial))
-    return replace(_shaped(f"refine{way.suffix}", shape, names, arguments), shared=way.shared)
+    return replace(_shaped(f"persistent_refine{way.suffix}", shape, names, arguments), shared=way.shared)
 
 
 def carry(
@@ -359,10 +359,10 @@ def carry(
     --------
     >>> from cpms.format import FP16
     >>> carry(FP16, Shape(512, 1), personal=False, way=DEALT).symbol
-    'carry_dealt__e5m10_nearest__uniform__whole__512x1'
+    'error_feedback_blocked__e5m10_nearest__uniform__whole__512x1'
     """
     same = refine(storage, shape, personal=personal, partial=partial, way=way)
-    return replace(same, kernel=f"carry{way.suffix}")
+    return replace(same, kernel=f"error_feedback{way.suffix}")
 
 
 def fused_power(shape: Shape, *, personal: bool, way: Way = OVER_SOURCES) -> Variant:
@@ -371,19 +371,19 @@ def fused_power(shape: Shape, *, personal: bool, way: Way = OVER_SOURCES) -> Var
     Examples
     --------
     >>> fused_power(Shape(384, 2), personal=False).instance
-    'CPMS_FUSED_POWER(fused_power__uniform__384x2, 384, 2, false)'
+    'CPMS_PERSISTENT_POWER(persistent_power__uniform__384x2, 384, 2, false)'
     """
     whose = (_whose(personal),), (_bool(personal),)
-    return replace(_shaped(f"fused_power{way.suffix}", shape, *whose), shared=way.shared)
+    return replace(_shaped(f"persistent_power{way.suffix}", shape, *whose), shared=way.shared)
 
 
 def of_plain(kernel: str, real: str) -> Variant:
-    """Return a kernel of ``coo.cu`` and its neighbours, for vectors and edge values of ``float64`` or ``float32``.
+    """Return a kernel of ``spmv/coo.cu`` and its neighbours, for vectors and edge values of ``float64`` or ``float32``.
 
     Examples
     --------
-    >>> of_plain("coo_mend", "float32").instance
-    'CPMS_COO_MEND(coo_mend__float32, float)'
+    >>> of_plain("coo_carry_out", "float32").instance
+    'CPMS_COO_CARRY_OUT(coo_carry_out__float32, float)'
     """
     return Variant(kernel, (real,), ({"float64": "double", "float32": "float"}[real],))
 
@@ -391,13 +391,13 @@ def of_plain(kernel: str, real: str) -> Variant:
 def batch_full(each: int, *, refines: bool) -> list[Variant]:
     """Return the first and the other float64 sweeps of a batch, ``each`` queries a lane; they may keep the change."""
     names, arguments = (f"{each}", "refines" if refines else "power"), (f"{each}", _bool(refines))
-    return [Variant(kernel, names, arguments, SHAPES[16]) for kernel in ("batch_first", "batch_full")]
+    return [Variant(kernel, names, arguments, SHAPES[16]) for kernel in ("batch_first_sweep", "batch_residual_sweep")]
 
 
 def batch_low(storage: FloatFormat, each: int) -> list[Variant]:
     """Return a batch's first values of a round in few bits, and its low sweep."""
     name, cpp = storage_type(storage, whole=True)
-    return [Variant(kernel, (name, f"{each}"), (cpp, f"{each}")) for kernel in ("batch_quantise", "batch_low")]
+    return [Variant(kernel, (name, f"{each}"), (cpp, f"{each}")) for kernel in ("batch_quantise", "batch_inner_sweep")]
 
 
 def batch_products(storage: FloatFormat) -> Variant:
@@ -410,7 +410,7 @@ def batch_collect(storage: FloatFormat, each: int, *, sends: bool) -> Variant:
     """Return what adds up what a batch's low sweeps sent, and ``sends`` something else in its place."""
     name, cpp = storage_type(storage, whole=True)
     what = "sends" if sends else "adds"
-    return Variant("batch_collect", (name, f"{each}", what), (cpp, f"{each}", _bool(sends)), SHAPES[16])
+    return Variant("batch_apply_history", (name, f"{each}", what), (cpp, f"{each}", _bool(sends)), SHAPES[16])
 
 
 def batch_correct(each: int) -> Variant:
@@ -420,47 +420,47 @@ def batch_correct(each: int) -> Variant:
 
 def batch_behind(each: int) -> Variant:
     """Return what follows, in a batch, for nodes behind those that are swept."""
-    return Variant("batch_behind", (f"{each}",), (f"{each}",), SHAPES[16])
+    return Variant("batch_downstream", (f"{each}",), (f"{each}",), SHAPES[16])
 
 
 def ranks_correct(shape: Shape) -> Variant:
     """Return the correction of a rank's iterate, and what it finds of masses."""
-    return _shaped("ranks_correct", shape, (), ())
+    return _shaped("rank_correct", shape, (), ())
 
 
 def ranks_full(shape: Shape, *, refines: bool, personal: bool) -> Variant:
     """Return a float64 sweep of a rank's rows, of method ``refine`` or of power iteration."""
     what = "refine" if refines else "power"
-    return _shaped("ranks_full", shape, (what, _whose(personal)), (_bool(refines), _bool(personal)))
+    return _shaped("rank_residual_sweep", shape, (what, _whose(personal)), (_bool(refines), _bool(personal)))
 
 
 def ranks_quantise(storage: FloatFormat, shape: Shape) -> Variant:
     """Return the first quantisation of a round, of a rank's rows."""
     name, cpp = storage_type(storage, whole=True)
-    return _shaped("ranks_quantise", shape, (name,), (cpp,))
+    return _shaped("rank_quantise", shape, (name,), (cpp,))
 
 
 def ranks_low(storage: FloatFormat, shape: Shape, *, personal: bool) -> Variant:
     """Return a low sweep of a rank's rows."""
     name, cpp = storage_type(storage, whole=True)
-    return _shaped("ranks_low", shape, (name, _whose(personal)), (cpp, _bool(personal)))
+    return _shaped("rank_inner_sweep", shape, (name, _whose(personal)), (cpp, _bool(personal)))
 
 
 def ranks_combination(storage: FloatFormat, shape: Shape) -> list[Variant]:
     """Return what a rank finds of the z it has sent, and their combination."""
     name, cpp = storage_type(storage, whole=True)
-    return [_shaped(kernel, shape, (name,), (cpp,)) for kernel in ("ranks_products", "ranks_combine")]
+    return [_shaped(kernel, shape, (name,), (cpp,)) for kernel in ("rank_products", "rank_combine")]
 
 
 def ranks_power(shape: Shape, *, personal: bool) -> Variant:
     """Return power iteration over ranks that stays on their devices."""
-    return _shaped("ranks_power", shape, (_whose(personal),), (_bool(personal),))
+    return _shaped("persistent_rank_power", shape, (_whose(personal),), (_bool(personal),))
 
 
 def ranks_refine(storage: FloatFormat, shape: Shape, *, personal: bool) -> Variant:
     """Return rounds of method ``refine`` over ranks that stay on their devices."""
     name, cpp = storage_type(storage, whole=True)
-    return _shaped("ranks_refine", shape, (name, _whose(personal)), (cpp, _bool(personal)))
+    return _shaped("persistent_rank_refine", shape, (name, _whose(personal)), (cpp, _bool(personal)))
 
 
 def ranks(storages: Iterable[FloatFormat], *, personal: bool) -> Iterator[Variant]:
@@ -519,7 +519,15 @@ TOPK_SIZES = (16, 32, 64, 128, 256, 512, 1024)
 ARRANGING = tuple(
     map(
         Variant,
-        ("place_edges", "mark_ends", "count_ends", "count_lines", "count_sources", "place_columns", "fill_values"),
+        (
+            "place_entries",
+            "flag_row_ends",
+            "count_row_ends",
+            "count_lines",
+            "count_sources",
+            "place_columns",
+            "fill_values",
+        ),
     )
 )
 GATHERS = {
@@ -529,25 +537,25 @@ GATHERS = {
     64: Variant("gather", ("u64",), ("unsigned long long",)),
 }
 """Gathers and nothing else, by the bits of a value."""
-CODING = tuple(map(Variant, ("find_heads", "encode_sources")))
-"""See ``codes.cu``."""
-GATHERS_BY_CODES = {bits: replace(gather, kernel="gather_by_codes") for bits, gather in GATHERS.items()}
+CODING = tuple(map(Variant, ("compute_bases", "compress_indices")))
+"""See ``preprocess/compressed_indices.cu``."""
+GATHERS_BY_CODES = {bits: replace(gather, kernel="gather_compressed") for bits, gather in GATHERS.items()}
 PACKS = {bits: Variant("pack", gather.names, gather.arguments) for bits, gather in GATHERS.items()}
 """What a rank sends to others, by the bits of a value."""
-PUSHES = {bits: Variant("push", gather.names, gather.arguments) for bits, gather in GATHERS.items()}
+PUSHES = {bits: Variant("remote_store", gather.names, gather.arguments) for bits, gather in GATHERS.items()}
 """What a rank writes into the memory of others, by the bits of a value."""
-PEELING = tuple(map(Variant, ("peel_before", "peel_behind")))
-MERGING = tuple(map(Variant, ("mark_targets", "move_entries")))
-FORECAST = Variant("forecast")
-PASSES = tuple(map(Variant, ("pass_before", "pass_behind")))
-SHARES = tuple(map(Variant, ("to_shares", "from_shares")))
+PEELING = tuple(map(Variant, ("trim_upstream", "trim_downstream")))
+MERGING = tuple(map(Variant, ("hash_targets", "move_entries")))
+FORECAST = Variant("convergence_estimate")
+PASSES = tuple(map(Variant, ("solve_upstream", "solve_downstream")))
+SHARES = tuple(map(Variant, ("to_contributions", "from_contributions")))
 """What brings values to a resident graph, and back."""
-ROTATING = tuple(map(Variant, ("keep_first", "rotate")))
+ROTATING = tuple(map(Variant, ("save_first", "permute_cycles")))
 AFFINE = {
     "float64": Variant("affine", ("float64",), ("double",)),
     "float32": Variant("affine", ("float32",), ("float",)),
 }
-COO = ("coo_product", "coo_mend", "coo_atomic", "coo_finish", "coo_dangling", "coo_distance")
+COO = ("coo_product", "coo_carry_out", "coo_atomic", "coo_epilogue", "coo_dangling", "coo_distance")
 KEYS = ("reduce_by_key", "key_dangling", "key_distance")
 """What needs the headers of CUB."""
 PRODUCTS = {
@@ -663,12 +671,12 @@ def carrying(stored: Iterable[FloatFormat], way: Way) -> Iterator[Variant]:
                 yield carry(storage, shape, personal=personal, partial=partial, way=way)
 
 
-BATCH_TOTALS = Variant("batch_totals")
-BATCH_RANKS = Variant("batch_ranks")
-BATCH_SUMS = Variant("batch_sums")
-BATCH_LOW_NEXT = Variant("batch_low_next")
+BATCH_TOTALS = Variant("batch_reduce")
+BATCH_RANKS = Variant("batch_scores")
+BATCH_SUMS = Variant("batch_row_sums")
+BATCH_LOW_NEXT = Variant("batch_advance")
 BATCH_COMBINE = Variant("batch_combine")
-BATCH_SENT = Variant("batch_sent")
+BATCH_SENT = Variant("batch_after_combine")
 BATCHING = (BATCH_TOTALS, BATCH_RANKS, BATCH_SUMS, BATCH_LOW_NEXT, BATCH_COMBINE, BATCH_SENT)
 
 
@@ -718,7 +726,7 @@ def every() -> dict[str, list[Variant]]:
         "hot": list(over_hot(stored)),
         "low sweeps dealt": list(in_bins(stored, LOW_DEALT)),
         "dealt": [*in_bins(stored, DEALT), *(fused_power(BINNED, personal=p, way=DEALT) for p in (False, True))],
-        **{f"carry{way.suffix}": list(carrying(stored, way)) for way in CARRYING},
+        **{f"error_feedback{way.suffix}": list(carrying(stored, way)) for way in CARRYING},
         # What formats and rows of one's own ask of the compiler is in the kernels above too.
         "ranks": [*ranks(stored, personal=False), *ranks(stored[:1], personal=True)],
         "coo": [of_plain(kernel, real) for kernel in COO for real in AFFINE],

@@ -1,4 +1,4 @@
-"""The way in which sweeps go over a graph's edges: over their sources, or one that is faster; see ``ways.cuh``."""
+"""The strategy by which sweeps traverse a graph's edges; see ``persistent/strategies.cuh``."""
 
 from __future__ import annotations
 

@@ -109,8 +109,8 @@ class OpenclOperator(Operator[Vector]):
         """Queue the norms of the change from ``x`` to ``out``, and the masses of ``out``."""
         groups = -(-self.problem.graph.nodes // STRETCH)
         vectors = (self._nodes, x.values, out.values, self.out_degree, self.stretches)
-        self.program.run("norms_of_stretches", groups * WIDTH, WIDTH, *vectors)
-        self.program.run("norms_in_all", WIDTH, WIDTH, np.uint32(groups), self.stretches, out.found)
+        self.program.run("norms_of_parts", groups * WIDTH, WIDTH, *vectors)
+        self.program.run("norms_of_graph", WIDTH, WIDTH, np.uint32(groups), self.stretches, out.found)
 
     def scale(self, x: Vector, factor: float, segments: int) -> None:  # noqa: ARG002
         """Multiply in place."""

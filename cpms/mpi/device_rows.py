@@ -1,4 +1,4 @@
-"""One rank's rows in device memory, and what they read of others; see ``ranks.cu``."""
+"""One rank's rows in device memory, and what they read of others; see ``multi_gpu/rank_sweep.cu``."""
 
 from __future__ import annotations
 

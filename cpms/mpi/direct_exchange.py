@@ -20,7 +20,7 @@ from cpms.mpi.windows import Windows
 class DirectExchange(Halos):
     """Every rank writes what others read into their memory, in a launch of its own or within that of many sweeps.
 
-    See ``push.cu`` and ``ranks.cu``.
+    See ``multi_gpu/remote_store.cu`` and ``multi_gpu/rank_sweep.cu``.
 
     A rank may be one exchange ahead of another. So no vector may be in two exchanges that follow each other: what the
     first brought would be written over while others read it.

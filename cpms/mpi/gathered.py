@@ -19,7 +19,7 @@ from cpms.mpi.transport import Spans, Transport
 from cpms.mpi.windows import Window
 
 TOLD = 11
-"""Numbers that a rank tells the others with its values; ``told.cuh`` names them."""
+"""Numbers that a rank tells the others with its values; ``multi_gpu/rank_totals.cuh`` names them."""
 Which = Literal["direct", "halo", "whole"]
 _APART = 64
 """Values from one of which on a stretch begins, so that it is aligned as transports like it in any format."""

@@ -64,7 +64,7 @@ class Types:
         '-cl-std=CL3.0'
         """
         defined = [f"REAL={self.real}", f"SUM={self.sums}", f"INDEX={self.index}", f"ADD={self.add}"]
-        defined += [f"WIDTH={WIDTH}", f"STRETCH={STRETCH}"]
+        defined += [f"WIDTH={WIDTH}", f"PART={STRETCH}"]
         defined += ["DOUBLES"] if "double" in (self.real, self.sums) else []
         defined += ["REAL_IS_DOUBLE"] if self.real == "double" else []
         # Before OpenCL C 3.0 compilers do not say which atomic sums of floats they have.
