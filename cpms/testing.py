@@ -25,10 +25,10 @@ from typing import Any, get_args
 import numpy as np
 import numpy.typing as npt
 
-from cpms.errors import InputError, UnavailableError
-from cpms.format import FloatFormat, Rounding, SegmentFormat
-from cpms.graph import Graph
-from cpms.scalars import described, whole
+from cpms.base.errors import InputError, UnavailableError
+from cpms.base.validation import described, whole
+from cpms.formats.formats import FloatFormat, Rounding, SegmentFormat
+from cpms.graph.graph import Graph
 
 try:
     from hypothesis import strategies as st

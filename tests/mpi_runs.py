@@ -8,7 +8,8 @@ import sys
 import pytest
 
 from cpms import UnavailableError
-from cpms.mpi import launch, world
+from cpms.backends.mpi.exchange import world
+from cpms.mpi import launch
 
 TIMEOUT_S = 120
 

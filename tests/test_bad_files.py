@@ -6,7 +6,7 @@ import tarfile
 
 import pytest
 
-from cpms import cli
+from cpms.cli import main
 
 pytestmark = pytest.mark.quick
 
@@ -70,7 +70,7 @@ def test_refused_with_file_and_place_and_without_output(capsys, tmp_path, name):
     path = tmp_path / name
     path.write_bytes(content.encode() if isinstance(content, str) else content)
     output = tmp_path / "ranks.npy"
-    assert cli.main(["rank", str(path), "--json", "--output", str(output)]) == 2
+    assert main.main(["rank", str(path), "--json", "--output", str(output)]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.count("\n") == 1
@@ -83,16 +83,16 @@ def test_the_whole_ones_are_read(capsys, tmp_path):
     (tmp_path / "g.tar.gz").write_bytes(WHOLE)
     (tmp_path / "g.mtx.gz").write_bytes(ZIPPED)
     for name in ("g.tar.gz", "g.mtx.gz"):
-        assert cli.main(["rank", str(tmp_path / name), "--json"]) == 0
+        assert main.main(["rank", str(tmp_path / name), "--json"]) == 0
 
 
 def test_string_ids_are_answered_by_name(capsys, tmp_path):
     (tmp_path / "sites.txt").write_text("a.com b.com\nb.com c.com\na.com c.com\n")
-    assert cli.main(["rank", str(tmp_path / "sites.txt"), "--json", "--top", "1"]) == 0
+    assert main.main(["rank", str(tmp_path / "sites.txt"), "--json", "--top", "1"]) == 0
     assert '"c.com"' in capsys.readouterr().out
 
 
 def test_sparse_ids_can_be_compacted(capsys, tmp_path):
     (tmp_path / "big.el").write_text("5 999999999999\n")
-    assert cli.main(["rank", str(tmp_path / "big.el"), "--ids", "compact", "--json"]) == 0
+    assert main.main(["rank", str(tmp_path / "big.el"), "--ids", "compact", "--json"]) == 0
     assert "999999999999" in capsys.readouterr().out

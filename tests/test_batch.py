@@ -7,15 +7,18 @@ from hypothesis import strategies as st
 
 import cpms
 from cpms import Graph, InputError, Status, UnsupportedError, check, engines, penalised_start, personalized_pagerank
-from cpms.batch import _shared_out
-from cpms.batch_refine import _Course
-from cpms.engine import Problem, Round, Sweep
+from cpms.api.personalized import _shared_out
+from cpms.certify.residual import apply_operator, residual
+from cpms.contracts.operator import Sweep
+from cpms.contracts.refinement import Round
+from cpms.contracts.stopping import Stopping
 from cpms.engines.cpu import CpuEngine
-from cpms.format import FP16
-from cpms.low_until import low_limit
-from cpms.ranking import apply_operator, residual
-from cpms.refine import AdaptiveGain, Log, Planning, default_gain
-from cpms.stopping import Stopping
+from cpms.formats.formats import FP16
+from cpms.precision.inner_stopping import low_limit
+from cpms.precision.refinement_policy import AdaptiveGain, default_gain
+from cpms.problems.pagerank import Problem
+from cpms.solvers.batch_refine import _Course
+from cpms.solvers.refine import Log, Planning
 from cpms.testing import graphs, graphs_with_a_core
 
 

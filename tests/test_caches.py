@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from numba.core import caching
 
-from cpms import caches, datasets, jit
+from cpms.base import caches, jit
+from cpms.sources import datasets
 
 
 @pytest.fixture(autouse=True)

@@ -5,11 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpms import Graph, Status, certify_batch, ranking
-from cpms.batch import Query
-from cpms.certify_batch import BatchReferee
-from cpms.engine import Problem
-from cpms.stopping import Stopping
+from cpms import Graph, Status
+from cpms.certify import batch, residual
+from cpms.certify.batch import BatchReferee
+from cpms.contracts.batch import Query
+from cpms.contracts.stopping import Stopping
+from cpms.problems.pagerank import Problem
 from cpms.testing import distributions, graphs
 
 pytestmark = pytest.mark.quick
@@ -27,8 +28,8 @@ def test_residuals_are_those_of_one_answer(graph, data):
     found = referee.verdicts(queries, answers, [Status.CONVERGED] * len(queries))
     for teleport, ranks, (status, residual_l1) in zip(teleports, answers, found, strict=True):
         problem = Problem(graph, 0.85, teleport, rule)
-        assert residual_l1 == pytest.approx(ranking.residual(problem, ranks), rel=1e-9, abs=1e-14)
-        confirmed = ranking.residual(problem, ranks, norm) < tol
+        assert residual_l1 == pytest.approx(residual.residual(problem, ranks), rel=1e-9, abs=1e-14)
+        confirmed = residual.residual(problem, ranks, norm) < tol
         assert status is (Status.CONVERGED if confirmed else Status.UNVERIFIED)
 
 
@@ -36,8 +37,8 @@ def test_residuals_are_those_of_one_answer(graph, data):
 def test_many_columns_and_parts_add_up(terms, monkeypatch):
     random = np.random.default_rng(1)
     graph = Graph.from_edges(random.integers(0, 900, 5000), random.integers(0, 1000, 5000), nodes=1000)
-    monkeypatch.setattr(certify_batch, "_PART_EDGES", 300)
-    monkeypatch.setattr(certify_batch, "_MOST_TERMS", terms)
+    monkeypatch.setattr(batch, "_PART_EDGES", 300)
+    monkeypatch.setattr(batch, "_MOST_TERMS", terms)
     queries = [Query(np.array([node]), np.ones(1)) for node in range(40)]
     answers = [random.random(1000) / 500 for _ in queries]
     expected = [values / values.sum() for values in answers]
@@ -47,7 +48,7 @@ def test_many_columns_and_parts_add_up(terms, monkeypatch):
         teleport = np.zeros(1000)
         teleport[query.nodes] = 1.0
         assert status is Status.MAX_ITERATIONS
-        assert residual_l1 == pytest.approx(ranking.residual(Problem(graph, 0.85, teleport), ranks), rel=1e-9)
+        assert residual_l1 == pytest.approx(residual.residual(Problem(graph, 0.85, teleport), ranks), rel=1e-9)
 
 
 def test_answers_that_are_none_are_no_answers():

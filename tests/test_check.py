@@ -10,16 +10,19 @@ import numpy as np
 import pytest
 
 import cpms
-from cpms import CpmsError, Graph, Level, Status, UnsupportedError, check, engines, format_laws, format_named, segmented
-from cpms.check import LawError
-from cpms.engine import Problem, Sweep
-from cpms.precision import FLOAT64
+from cpms import CpmsError, Graph, Level, Status, UnsupportedError, check, engines, format_named
+from cpms.check import format_laws
+from cpms.check.format_laws import LawError
+from cpms.contracts.operator import Sweep
+from cpms.precision.controllers import FLOAT64
+from cpms.problems.pagerank import Problem
+from cpms.storage import array
 
 VALUES = np.array([1.0, -0.3, 1 / 3, 1e-5, 123456.789])
 GRAPH = Graph.from_edges([0, 0, 1, 2, 2, 3], [1, 2, 2, 0, 3, 5], nodes=6)
 
 
-class Broken(segmented.SegmentedArray):
+class Broken(array.SegmentedArray):
     """An array whose reads are changed by ``fault(values, read)``."""
 
     fault: Any = None
@@ -30,7 +33,7 @@ class Broken(segmented.SegmentedArray):
 
 def run_broken(law, format, fault):
     def encode(*arguments, **options):
-        stored = segmented.encode(*arguments, **options)
+        stored = array.encode(*arguments, **options)
         Broken.fault = staticmethod(fault)
         return Broken(stored.memory, stored.length, stored.format, stored.exponent)
 
@@ -66,7 +69,7 @@ def drifting(values, read):
         (check.truncation_is_idempotent, "cpms4", drifting),
         (check.truncation_is_idempotent, "fp16", lambda values, read: values * 1.01),  # noqa: ARG005
         (check.relative_error, "cpms4", one_value_off(0.93)),
-        (check.relative_error, "cpms4-nearest", lambda values, read: segmented.encode(VALUES, cpms.CPMS4).decode(read)),  # noqa: ARG005
+        (check.relative_error, "cpms4-nearest", lambda values, read: array.encode(VALUES, cpms.CPMS4).decode(read)),  # noqa: ARG005
         (check.relative_error, "fp16", one_value_off(1.001)),
         (check.relative_error, "fp64", drifting),
     ],
@@ -86,7 +89,7 @@ def test_a_broken_law_names_the_value_and_its_bits():
 
 def breaking(target, position):
     def convert(values, format):
-        stored = segmented.convert_inplace(values, format)
+        stored = array.convert_inplace(values, format)
         base = values.base if target == "outside" else values
         base.view(np.uint8)[position] ^= 1
         return stored
@@ -107,7 +110,7 @@ def test_the_law_of_conversion_in_place_can_fail(target, position, message):
 
 
 def test_the_law_of_conversion_back_can_fail():
-    broken = patch.object(segmented.SegmentedArray, "restore_inplace", lambda stored: stored.memory.view(np.float64))
+    broken = patch.object(array.SegmentedArray, "restore_inplace", lambda stored: stored.memory.view(np.float64))
     with broken, pytest.raises(LawError, match="conversion back"):
         check.inplace_equals_out_of_place(cpms.CPMS4, VALUES)
 

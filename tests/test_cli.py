@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cpms import cli
+from cpms.cli import main
 
 FIELDS = [
     *("graph", "nodes", "edges", "dangling", "method", "storage", "layout", "engine", "damping", "tol"),
@@ -31,7 +31,7 @@ def triangle(tmp_path):
 
 
 def run(capsys, *arguments):
-    code = cli.main([str(argument) for argument in arguments])
+    code = main.main([str(argument) for argument in arguments])
     captured = capsys.readouterr()
     return code, captured.out, captured.err
 
@@ -245,15 +245,15 @@ def test_truncated_gzip_is_code_2(capsys, tmp_path):
 
 def test_unknown_command_is_code_2():
     with pytest.raises(SystemExit) as stop:
-        cli.main(["fly"])
+        main.main(["fly"])
     assert stop.value.code == 2
 
 
 @pytest.mark.quick
-@pytest.mark.parametrize("command", cli.COMMANDS)
+@pytest.mark.parametrize("command", main.COMMANDS)
 def test_help_has_an_example(capsys, command):
     with pytest.raises(SystemExit) as stop:
-        cli.main([command, "--help"])
+        main.main([command, "--help"])
     assert stop.value.code == 0
     assert f"example: cpms {command}" in capsys.readouterr().out
 
@@ -357,7 +357,7 @@ def test_lists_and_doctor_run(capsys):
 
 def test_cuda_without_a_device_is_code_3(capsys, triangle):
     from cpms import engines
-    from cpms.errors import UnavailableError
+    from cpms.base.errors import UnavailableError
 
     try:
         engines.get("cuda")
@@ -381,7 +381,7 @@ def test_repeated_edges_and_self_loops_are_dropped_as_asked(capsys, tmp_path):
     path.write_text("0 1\n0 1\n1 0\n1 1\n")
     counts = []
     for options in ((), ("--duplicates", "drop"), ("--self-loops", "drop")):
-        assert cli.main(["rank", str(path), "--json", *options]) == 0
+        assert main.main(["rank", str(path), "--json", *options]) == 0
         counts.append(json.loads(capsys.readouterr().out)["edges"])
     assert counts == [4, 3, 3]
 
@@ -448,5 +448,5 @@ def test_file_names_that_no_disk_takes_are_one_line_and_others_are_written(capsy
 def test_help_lists_what_can_be_run_and_shown(capsys):
     for command, name in (("run", "quickstart"), ("show", "table2")):
         with pytest.raises(SystemExit):
-            cli.main([command, "--help"])
+            main.main([command, "--help"])
         assert name in capsys.readouterr().out

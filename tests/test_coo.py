@@ -9,14 +9,18 @@ from hypothesis import strategies as st
 
 import cpms
 from cpms import Graph, UnsupportedError, check, format_named
-from cpms.cuda import backend as backends
-from cpms.cuda import compile as compiling
-from cpms.cuda import coo, host, variants
-from cpms.engine import Problem
-from cpms.engines import coo_basic, coo_streams, cpu, reduce_by_key, reference
-from cpms.format import CPMS2, FP32, FP64
-from cpms.precision import FLOAT64, Level
-from cpms.sparse.edge_values import edge_values
+from cpms.backends.cuda.kernels import streaming, template
+from cpms.backends.cuda.runtime import backend as backends
+from cpms.backends.cuda.runtime import compile as compiling
+from cpms.backends.cuda.runtime import current as current_module
+from cpms.backends.cuda.runtime import host_emulation
+from cpms.backends.cuda.spmv import coo
+from cpms.engines import coo as coo_streams
+from cpms.engines import coo_basic, cpu, reduce_by_key, reference
+from cpms.formats.formats import CPMS2, FP32, FP64
+from cpms.precision.controllers import FLOAT64, Level
+from cpms.problems.pagerank import Problem
+from cpms.sparse.transition_values import edge_values
 from cpms.testing import distributions, graphs
 
 ENGINES = {module.ENGINE.name: module.ENGINE for module in (coo_streams, coo_basic, reduce_by_key)}
@@ -27,16 +31,16 @@ few = settings(max_examples=12, deadline=None, suppress_health_check=[HealthChec
 @pytest.fixture(scope="session", autouse=True)
 def compiled_together(request):
     """Compile what these tests launch on this machine at once: one by one it takes longer."""
-    if host.compiler() is not None:
+    if host_emulation.compiler() is not None:
         kernels = [
-            variants.of_plain(kernel, real) for kernel in variants.COO + variants.KEYS for real in variants.AFFINE
+            streaming.of_plain(kernel, real) for kernel in template.COO + template.KEYS for real in template.AFFINE
         ]
         request.getfixturevalue("host_backend").compile(kernels)
 
 
 @pytest.fixture(params=["host", pytest.param("gpu", marks=pytest.mark.gpu)])
 def backend(request):
-    with backends.using(request.getfixturevalue(f"{request.param}_backend")) as current:
+    with current_module.using(request.getfixturevalue(f"{request.param}_backend")) as current:
         yield current
 
 
@@ -204,7 +208,7 @@ def test_vectors_are_kept_scaled_and_converted(engine, storage):
     np.testing.assert_allclose(operator.read(x, 0), 1.3 * kept, rtol=2 * unit)
     # The matrix, and what kernels meet in the padding.
     assert operator.nbytes >= problem.graph.edges * (8 + storage.bytes_read())
-    assert not backends.current().to_host(x.values[300:]).any()
+    assert not current_module.current().to_host(x.values[300:]).any()
     converted, x, out = operator.to_float64(x, operator.empty())
     assert (converted is operator) == (storage == FP64)
     assert converted.storage == FP64
@@ -298,6 +302,6 @@ def test_what_engines_do_not_do_is_a_sentence(engine, monkeypatch):
     ):
         with pytest.raises(UnsupportedError, match=message):
             engine.prepare(problem, storage, layout)
-    monkeypatch.setattr(type(backends.current()), "free_bytes", lambda _: 1000)
+    monkeypatch.setattr(type(current_module.current()), "free_bytes", lambda _: 1000)
     with pytest.raises(UnsupportedError, match=r"needs about [\d,]+ bytes of device memory .* but 1,000 are free"):
         engine.prepare(problem, FP64, "coo")

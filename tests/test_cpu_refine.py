@@ -13,22 +13,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cpms
-from cpms import Graph, Status, check, engines, format_named, ranking, threads
-from cpms.engine import Problem
-from cpms.engines import _cpu_nodes, _cpu_refine_kernels, _cpu_refinement
-from cpms.engines._cpu_core import Core, core
-from cpms.engines._cpu_peeled import CpuPeeled, prepared
-from cpms.engines._cpu_refinement import CpuRefinement
-from cpms.engines._cpu_topological import acyclic
+from cpms import Graph, Status, check, engines, format_named
+from cpms.backends.cpu import node_loops, refine_loops
+from cpms.backends.cpu import refinement as _cpu_refinement
+from cpms.backends.cpu.reduced_refinement import CpuPeeled, prepared
+from cpms.backends.cpu.refinement import CpuRefinement
+from cpms.backends.cpu.substitution import acyclic
+from cpms.backends.cpu.trimmed_core import Core, core
+from cpms.base import threads
+from cpms.certify import residual
+from cpms.contracts.status import Step
+from cpms.contracts.stopping import Stopping
 from cpms.engines.reference import round_to_float
-from cpms.format import FP16, FloatFormat
-from cpms.precision import FLOAT64
-from cpms.quantising import quantiser
-from cpms.refine import at_once, default_policy
-from cpms.result import Step
-from cpms.segmented import SegmentedArray
+from cpms.formats.formats import FP16, FloatFormat
+from cpms.formats.quantization import quantiser
+from cpms.precision.controllers import FLOAT64
+from cpms.precision.refinement_policy import default_policy
+from cpms.problems.pagerank import Problem
+from cpms.solvers.refine import at_once
 from cpms.sparse import jagged
-from cpms.stopping import Stopping
+from cpms.storage.array import SegmentedArray
 from cpms.testing import distributions, float_arrays, float_formats, graphs, graphs_with_a_core
 
 CPU, REFERENCE = engines.get("cpu"), engines.get("reference")
@@ -125,7 +129,7 @@ def test_values_are_stored_as_the_reference_rounds_them(values, storage, data):
     z, share, loss = np.zeros(len(values), f"int{storage.width}"), np.empty(len(values)), np.empty(len(values))
     degree, mode = np.ones(len(values), np.uint32), {"zero": 0, "nearest": 1}[storage.rounding]
     arrays = (values, degree, degree, z, 0, len(values), share, loss)
-    _cpu_refine_kernels._quantise(*arrays, scale, np.uint64(0), storage.exponent_bits, storage.mantissa_bits, mode)
+    refine_loops._quantise(*arrays, scale, np.uint64(0), storage.exponent_bits, storage.mantissa_bits, mode)
     fitting = np.clip(values * 2.0**scale, -storage.max_finite, storage.max_finite)
     right = round_to_float(fitting, storage)
     stored = SegmentedArray(z.view(np.uint8), len(z), storage, 0).decode()
@@ -352,7 +356,7 @@ def test_the_step_of_one_pass_tells_the_recomputed_residual(norm):
     assert seen == list(result.history)
     assert (result.iterations_by_bits, seen[0].mass) == ({64: 1}, 1.0)
     scaled = result.ranks / result.ranks.sum()
-    assert seen[0].residual == pytest.approx(ranking.residual(Problem(chain), scaled, norm), rel=1e-3, abs=1e-18)
+    assert seen[0].residual == pytest.approx(residual.residual(Problem(chain), scaled, norm), rel=1e-3, abs=1e-18)
 
 
 def test_what_a_pass_gets_wrong_is_refined(monkeypatch):
@@ -401,7 +405,7 @@ def obvious_core(graph):
 
 @given(graphs_with_a_core(), st.sampled_from([1, 3, 1 << 14]))
 def test_the_core_is_what_is_left_when_ends_are_taken_away(graph, part_nodes):
-    with patch.object(_cpu_nodes, "_PART_NODES", part_nodes):
+    with patch.object(node_loops, "_PART_NODES", part_nodes):
         found, expected = core(Problem(graph)), obvious_core(graph)
     if found is None:
         inner = sum(
@@ -454,13 +458,13 @@ def test_the_solution_of_the_whole_follows_from_the_cores(graph, part_nodes, dat
     problem = Problem(graph, data.draw(st.floats(0.01, 0.95)), data.draw(st.none() | distributions(graph.nodes)))
     answers = []
     for count in (1, 2):
-        with patch.object(_cpu_nodes, "_PART_NODES", part_nodes), threads.limited(count):
+        with patch.object(node_loops, "_PART_NODES", part_nodes), threads.limited(count):
             if core(problem) is None:
                 return
             ranks, status, _ = at_once(prepared(problem), default_policy(FP16), Stopping(1e-12))
         assert status is Status.CONVERGED
         assert ranks.sum() == pytest.approx(1.0, abs=1e-14)
-        assert ranking.residual(problem, ranks) < 2e-12
+        assert residual.residual(problem, ranks) < 2e-12
         answers.append(ranks)
     np.testing.assert_array_equal(*answers)
 
@@ -560,7 +564,7 @@ def test_a_core_that_is_not_solved_is_no_answer_while_sweeps_are_left(monkeypatc
     graph = Graph.from_edges([0, 1, 2, 3, 4, 5, 6, 6], [1, 2, 1, 0, 0, 0, 0, 1])
     ranks = np.full(7, np.nan if status is Status.NON_FINITE else 1 / 7)
     steps = [Step(1 + k, 1e-3, FLOAT64, 64, 64, 1.0, 0.0) for k in range(5)]
-    monkeypatch.setattr("cpms.refined.at_once", lambda *_: (ranks.copy(), status, steps))
+    monkeypatch.setattr("cpms.solvers.refine.at_once", lambda *_: (ranks.copy(), status, steps))
     result = cpms.pagerank(graph, method="refine", engine="cpu")
     assert result.converged
     assert [step.iteration for step in result.history] == list(range(1, result.iterations + 1))
@@ -574,7 +578,7 @@ def test_what_the_referee_confirms_is_an_answer_however_the_core_ended(monkeypat
     graph = Graph.from_edges([0, 1, 2, 3, 4, 5, 6, 6], [1, 2, 1, 0, 0, 0, 0, 1])
     right = cpms.pagerank(graph, engine="reference", tol=1e-13).ranks
     step = Step(1, 1e-9, FLOAT64, 64, 64, 1.0, 0.0)
-    monkeypatch.setattr("cpms.refined.at_once", lambda *_: (right.copy(), Status.STAGNATED, [step]))
+    monkeypatch.setattr("cpms.solvers.refine.at_once", lambda *_: (right.copy(), Status.STAGNATED, [step]))
     result = cpms.pagerank(graph, method="refine", engine="cpu")
     assert (result.status, result.iterations) == (Status.CONVERGED, 1)
 

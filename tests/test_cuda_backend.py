@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from cpms import UnsupportedError
-from cpms.cuda import backend as backends
-from cpms.cuda import compile as compiling
-from cpms.cuda import variants
-from cpms.cuda.backend import NOTED
-from cpms.cuda.shape import FULL
+from cpms.backends.cuda.kernels import persistent
+from cpms.backends.cuda.kernels.launch_shape import FULL
+from cpms.backends.cuda.runtime import compile as compiling
+from cpms.backends.cuda.runtime import current
+from cpms.backends.cuda.runtime.backend import NOTED
 
-KERNEL = variants.fused_power(FULL, personal=False)
+KERNEL = persistent.fused_power(FULL, personal=False)
 
 
 class Stream:
@@ -66,23 +66,23 @@ def cupy(monkeypatch):
     monkeypatch.setitem(sys.modules, "cupyx", pinned)
     monkeypatch.setattr(compiling, "missing", lambda: None)
     monkeypatch.setattr(compiling, "_of_devices", {})
-    monkeypatch.setattr(backends, "_stack", [])
+    monkeypatch.setattr(current, "_stack", [])
     return made
 
 
 def test_each_device_has_a_backend_of_its_own(cupy):
-    first = backends.current()
+    first = current.current()
     cupy.now = 1
-    second = backends.current()
+    second = current.current()
     assert first is not second
     assert (first.cache_bytes, second.cache_bytes) == (0, 1)
-    assert backends.current() is second
+    assert current.current() is second
     cupy.now = 0
-    assert backends.current() is first
+    assert current.current() is first
 
 
 def test_threads_share_neither_captures_nor_what_they_wait_for(cupy):
-    backend, others = backends.current(), []
+    backend, others = current.current(), []
     own = {id(backend._own.capturing), *(id(room) for room, _ in (next(backend._own.rooms) for _ in range(8)))}
 
     def of_another():
@@ -99,7 +99,7 @@ def test_threads_share_neither_captures_nor_what_they_wait_for(cupy):
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
 def test_what_fails_in_a_capture_ends_it(cupy, error):
-    backend = backends.current()
+    backend = current.current()
 
     def work():
         raise error
@@ -111,7 +111,7 @@ def test_what_fails_in_a_capture_ends_it(cupy, error):
 
 
 def test_a_capture_that_is_refused_is_none(cupy):
-    backend = backends.current()
+    backend = current.current()
 
     def work():
         raise RuntimeError("a library refuses")
@@ -124,7 +124,7 @@ def test_a_capture_that_is_refused_is_none(cupy):
 
 
 def test_more_blocks_than_the_device_holds_are_refused_and_not_left_out(cupy):
-    backend, launched = backends.current(), []
+    backend, launched = current.current(), []
 
     def launch(*given):
         *where, taken = given

@@ -9,24 +9,28 @@ from hypothesis import strategies as st
 
 import cpms
 from cpms import Graph, InputError, Status, UnsupportedError, check, format_named, personalized_pagerank
-from cpms.batch import Query, solve
-from cpms.batch_refine import _Course, refine_all
-from cpms.certify_batch import BatchReferee
-from cpms.cuda import backend as backends
-from cpms.cuda import batch_graph, batch_refinement, host, variants
-from cpms.cuda.batch import CudaBatch
-from cpms.cuda.batch_core import BatchCore
-from cpms.cuda.batch_low import Kept, LowSweeps
-from cpms.cuda.batch_refinement import CudaRefiningBatch
-from cpms.cuda.peel import Cost
-from cpms.engine import Problem
+from cpms.backends.cpu.batch import CpuBatch
+from cpms.backends.cuda.batch import edges as batch_graph
+from cpms.backends.cuda.batch import refinement
+from cpms.backends.cuda.batch.low_sweeps import Kept, LowSweeps
+from cpms.backends.cuda.batch.power import CudaBatch
+from cpms.backends.cuda.batch.reduced import BatchCore
+from cpms.backends.cuda.batch.refinement import CudaRefiningBatch
+from cpms.backends.cuda.kernels import batched, catalogue
+from cpms.backends.cuda.reduction.trimming import Cost
+from cpms.backends.cuda.runtime import current, host_emulation
+from cpms.certify.batch import BatchReferee
+from cpms.contracts.batch import Query
+from cpms.contracts.stopping import Stopping
 from cpms.engines import cuda, reference
-from cpms.engines._cpu_batch import CpuBatch
-from cpms.extrapolation import DEPTH, SLOTS
-from cpms.format import E5M2, FP16, FP32
-from cpms.low_until import low_limit
-from cpms.refine import FixedGain, Log, Plan, default_gain, default_policy, refine
-from cpms.stopping import Stopping
+from cpms.formats.formats import E5M2, FP16, FP32
+from cpms.precision.anderson import DEPTH, SLOTS
+from cpms.precision.inner_stopping import low_limit
+from cpms.precision.refinement_policy import FixedGain, Plan, default_gain, default_policy
+from cpms.problems.pagerank import Problem
+from cpms.solvers.batch_power import solve
+from cpms.solvers.batch_refine import _Course, refine_all
+from cpms.solvers.refine import Log, refine
 from cpms.testing import graphs
 
 FORMATS = (FP16, E5M2, FP32)
@@ -37,18 +41,18 @@ few = settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck
 @pytest.fixture(scope="session", autouse=True)
 def compiled_together(request):
     """Compile what these tests launch on this machine at once: one by one it takes longer."""
-    if host.compiler() is not None:
-        full = [variant for each in (1, 2) for variant in variants.batch_full(each, refines=False)]
+    if host_emulation.compiler() is not None:
+        full = [variant for each in (1, 2) for variant in batched.batch_full(each, refines=False)]
         few_bits = [format_named(name) for name in ("e5m2", "e4m3", "bf16")]
-        low = [v for each in few_bits for v in (*variants.batch_low(each, 1), *variants.batch_kept(each))]
-        wanted = [*batch_refinement.needed_variants(), *full, *low]
+        low = [v for each in few_bits for v in (*batched.batch_low(each, 1), *batched.batch_kept(each))]
+        wanted = [*refinement.needed_variants(), *full, *low]
         request.getfixturevalue("host_backend").compile(wanted)
 
 
 @pytest.fixture(params=["host", pytest.param("gpu", marks=pytest.mark.gpu)])
 def device(request, monkeypatch):
     monkeypatch.setattr(cuda, "missing", lambda: None)
-    with backends.using(request.getfixturevalue(f"{request.param}_backend")) as backend:
+    with current.using(request.getfixturevalue(f"{request.param}_backend")) as backend:
         yield backend
 
 
@@ -520,8 +524,8 @@ def test_low_sweeps_launched_too_late_change_nothing(device, monkeypatch, group,
     problem = Problem(GRAPHS[name])
     rounds = {}
     for size in (group, 32):
-        monkeypatch.setattr(batch_refinement, "_GROUP", size)
-        monkeypatch.setattr(batch_refinement, "NOTED", most_noted if size == group else 4096)
+        monkeypatch.setattr(refinement, "_GROUP", size)
+        monkeypatch.setattr(refinement, "NOTED", most_noted if size == group else 4096)
         batch = whole_batch(problem)
         batch.start(queries_on(problem.graph, 3), uniform(problem.graph))
         plans = [Plan(FP16, gain) for gain in (0.3, 0.01, 0.1)]
@@ -600,8 +604,8 @@ def test_solves_end_with_each_query(device):
 
 
 def test_named_formats_are_compiled():
-    group = {variant.symbol for variant in variants.every()["batches"]}
+    group = {variant.symbol for variant in catalogue.every()["batches"]}
     for name in ("fp16", "bf16", "fp32", "e5m2", "e4m3"):
         for columns in (16, 64, 128):
             each = batch_graph.values_a_lane(columns)
-            assert {v.symbol for v in variants.batch_low(format_named(name), each)} <= group
+            assert {v.symbol for v in batched.batch_low(format_named(name), each)} <= group

@@ -9,15 +9,17 @@ from hypothesis import strategies as st
 
 import cpms
 from cpms import Graph, format_named
-from cpms.cuda import arrange, bins, host, variants
-from cpms.cuda import backend as backends
-from cpms.cuda.refinement import CudaRefinement
-from cpms.cuda.resident import Arrangement, ResidentGraph
-from cpms.cuda.shape import BINNED
-from cpms.cuda.ways import PLAIN, Wanted
-from cpms.engine import Problem
-from cpms.format import FP16, FP32
-from cpms.quantising import quantiser
+from cpms.backends.cuda.kernels import persistent
+from cpms.backends.cuda.kernels.launch_shape import BINNED
+from cpms.backends.cuda.persistent import tiled_gather
+from cpms.backends.cuda.persistent.device_graph import Arrangement, ResidentGraph
+from cpms.backends.cuda.persistent.refinement import CudaRefinement
+from cpms.backends.cuda.persistent.strategies import PLAIN, Wanted
+from cpms.backends.cuda.runtime import current, host_emulation
+from cpms.backends.cuda.spmv import padded_csr
+from cpms.formats.formats import FP16, FP32
+from cpms.formats.quantization import quantiser
+from cpms.problems.pagerank import Problem
 
 FORMATS = [quantiser(format_named(name)) for name in ("fp16", "e5m2")]
 
@@ -38,12 +40,12 @@ few = settings(max_examples=25, deadline=None, suppress_health_check=[HealthChec
 
 @pytest.fixture(scope="session", autouse=True)
 def compiled_together(request):
-    if host.compiler() is not None:
+    if host_emulation.compiler() is not None:
         kernels = [
-            variants.refine(storage, BINNED, personal=personal, way=way)
+            persistent.refine(storage, BINNED, personal=personal, way=way)
             for storage in FORMATS
             for personal in (False, True)
-            for way in (variants.OVER_SOURCES, variants.IN_BINS)
+            for way in (persistent.OVER_SOURCES, persistent.IN_BINS)
         ]
         request.getfixturevalue("host_backend").compile(kernels)
 
@@ -51,14 +53,14 @@ def compiled_together(request):
 @pytest.fixture(params=[LEAST, None], ids=["many bins", "large bins"])
 def capacity(request, monkeypatch):
     if request.param:
-        monkeypatch.setattr(bins, "BIN_GROUPS", request.param)
+        monkeypatch.setattr(tiled_gather, "BIN_GROUPS", request.param)
 
 
 def binned(graph, blocks):
     """Return the bins of a graph, the source of each slot, and the rows' slots."""
-    slots = arrange.Slots.of(graph)
+    slots = padded_csr.Slots.of(graph)
     sources, marks, _ = slots.place(graph)
-    return bins.Bins.of(sources, marks, slots, blocks), sources, slots
+    return tiled_gather.Bins.of(sources, marks, slots, blocks), sources, slots
 
 
 @given(
@@ -69,15 +71,15 @@ def binned(graph, blocks):
 )
 @few
 def test_places_name_sources_and_every_step_is_in_one_stretch(host_backend, monkeypatch, spec, blocks):
-    with monkeypatch.context() as patch, backends.using(host_backend):
-        patch.setattr(bins, "BIN_GROUPS", LEAST)
+    with monkeypatch.context() as patch, current.using(host_backend):
+        patch.setattr(tiled_gather, "BIN_GROUPS", LEAST)
         check_bins(*binned(cpms.load(spec), blocks), blocks)
 
 
 @pytest.mark.parametrize("blocks", [1, 7])
 @pytest.mark.parametrize("name", GRAPHS)
 def test_bins_of_odd_graphs(host_backend, capacity, name, blocks):
-    with backends.using(host_backend):
+    with current.using(host_backend):
         check_bins(*binned(GRAPHS[name], blocks), blocks)
 
 
@@ -155,7 +157,7 @@ def test_bins_are_for_gathers_that_dominate_beyond_the_cache_and_lie_near_each_o
     near = (targets + 9 * np.tile(np.arange(1, each + 1), nodes)) % nodes
     graph = Graph.from_edges(np.random.default_rng(1).permutation(near) if far else near, targets, nodes=nodes)
     chosen = Arrangement(renumber=False, warps=warps, wanted=Wanted(hot=False, deal=False, codes=False, cached=False))
-    with backends.using(host_backend):
+    with current.using(host_backend):
         assert (ResidentGraph.of(Problem(graph), chosen).ways.bins is not None) is expected
         assert ResidentGraph.of(Problem(graph), chosen, value_bytes=8).ways == PLAIN
         monkeypatch.setattr(host_backend, "most_shared", 0)
@@ -170,7 +172,7 @@ def test_rows_across_blocks_and_many_bins_a_block(gpu_backend):
         "few": Graph.from_edges(np.arange(200_000) * 3, np.arange(200_000) * 7 % 700_000, nodes=700_000),
         "mesh": Graph.from_edges(np.repeat(np.arange(200_000), 4), np.arange(800_000) % 199_999, nodes=200_000),
     }
-    with backends.using(gpu_backend):
+    with current.using(gpu_backend):
         for graph in graphs_of_size.values():
             found = []
             for chosen in (False, True, True):

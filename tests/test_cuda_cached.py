@@ -8,19 +8,21 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import cpms
-from cpms.cuda import arrange, cuts, variants
-from cpms.cuda import backend as backends
-from cpms.cuda.refinement import CudaRefinement
-from cpms.cuda.resident import Arrangement, ResidentGraph
-from cpms.cuda.shape import SHAPES
-from cpms.cuda.stretches import Stretches
-from cpms.cuda.ways import Wanted
-from cpms.engine import Problem
+from cpms.backends.cuda.kernels import persistent
+from cpms.backends.cuda.kernels.launch_shape import SHAPES
+from cpms.backends.cuda.persistent import load_balance
+from cpms.backends.cuda.persistent.device_graph import Arrangement, ResidentGraph
+from cpms.backends.cuda.persistent.refinement import CudaRefinement
+from cpms.backends.cuda.persistent.strategies import Wanted
+from cpms.backends.cuda.persistent.warp_ranges import Stretches
+from cpms.backends.cuda.runtime import current
+from cpms.backends.cuda.spmv import padded_csr
 from cpms.engines import cuda_fused
-from cpms.format import E5M2, FP16, FP32
-from cpms.graph import Graph
-from cpms.precision import FLOAT64
-from cpms.refine import default_gain
+from cpms.formats.formats import E5M2, FP16, FP32
+from cpms.graph.graph import Graph
+from cpms.precision.controllers import FLOAT64
+from cpms.precision.refinement_policy import default_gain
+from cpms.problems.pagerank import Problem
 
 few = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -51,10 +53,10 @@ def row_lengths(draw):
 @few
 def test_no_block_waits_for_an_empty_stretch(host_backend, monkeypatch, lengths, processors):
     graph = with_rows(lengths)
-    with monkeypatch.context() as patch, backends.using(host_backend):
+    with monkeypatch.context() as patch, current.using(host_backend):
         patch.setattr(host_backend, "processors", processors)
         patch.setattr(host_backend, "resident_blocks", lambda shape: processors * shape.each)
-        given_slots = arrange.Slots.of(graph)
+        given_slots = padded_csr.Slots.of(graph)
         edges, slots = Stretches.of(given_slots, graph, 0, cached=True)
     begins, starts = edges.begins.astype(np.int64), slots.starts.astype(np.int64)
     assert edges.cached
@@ -69,9 +71,9 @@ def test_no_block_waits_for_an_empty_stretch(host_backend, monkeypatch, lengths,
     if max(lengths) <= 32:
         assert np.isin(begins[: -1 : edges.each] * 256, starts).all()
         assert edges.each == min(16, np.diff(begins[:: edges.each]).max())
-    with backends.using(host_backend):
+    with current.using(host_backend):
         sources, marks, _ = slots.place(graph)
-        np.testing.assert_array_equal(arrange.from_lanes(edges.sources, 32), sources)
+        np.testing.assert_array_equal(padded_csr.from_lanes(edges.sources, 32), sources)
     np.testing.assert_array_equal(edges.marks, marks)
     for empty in np.flatnonzero(np.diff(begins) == 0):
         assert begins[empty] == slots.steps or begins[empty] * 256 in starts
@@ -127,10 +129,10 @@ def one_sweep(device_code):
 @few
 def test_every_row_is_summed_once_over_many_blocks(host_backend, one_sweep, monkeypatch, lengths, processors):
     graph = with_rows(lengths)
-    with monkeypatch.context() as patch, backends.using(host_backend):
+    with monkeypatch.context() as patch, current.using(host_backend):
         patch.setattr(host_backend, "processors", processors)
         patch.setattr(host_backend, "resident_blocks", lambda shape: processors * shape.each)
-        edges, _ = Stretches.of(arrange.Slots.of(graph), graph, 0, cached=True)
+        edges, _ = Stretches.of(padded_csr.Slots.of(graph), graph, 0, cached=True)
     values = np.append(np.random.default_rng(5).integers(0, 8, graph.nodes), 0).astype(np.float16)
     sums, times = np.full(graph.nodes, np.nan), np.zeros(graph.nodes, np.uint32)
     for _ in range(2):
@@ -145,9 +147,9 @@ def test_every_row_is_summed_once_over_many_blocks(host_backend, one_sweep, monk
 @few
 def test_slots_hold_the_edges_wherever_rows_begin(host_backend, lengths, cut):
     graph = with_rows(lengths)
-    with backends.using(host_backend):
+    with current.using(host_backend):
         rows = np.unique(np.append(np.array(cut, np.int64) % graph.nodes, 0))
-        slots = arrange.Slots.of(graph).beginning_steps(rows)
+        slots = padded_csr.Slots.of(graph).beginning_steps(rows)
         sources, marks, _ = slots.place(graph)
     starts = slots.starts.astype(np.int64)
     assert (starts[rows] % 256 == 0).all()
@@ -163,34 +165,34 @@ def test_slots_hold_the_edges_wherever_rows_begin(host_backend, lengths, cut):
 @pytest.mark.parametrize("value_bytes", [2, 8])
 def test_steps_cost_the_lines_that_they_touch(device, value_bytes):
     graph = with_rows([3, 0, 700, 5, 1000, 40] * 3, nodes=5_000)
-    slots = arrange.Slots.of(graph)
+    slots = padded_csr.Slots.of(graph)
     sources = slots.place(graph)[0]
     lines = device.to_host(sources).reshape(-1, 8, 32) * value_bytes // 128
     touched = np.array([sum(len(set(group)) for group in step) for step in lines.tolist()])
-    found = np.diff(cuts.cached_costs(slots, sources, value_bytes) - 2 * cuts.streamed_costs(slots))
+    found = np.diff(load_balance.cached_costs(slots, sources, value_bytes) - 2 * load_balance.streamed_costs(slots))
     assert found.tolist() == touched.tolist()
     if value_bytes == 2:
         wanted = 10 * (np.diff(slots.rows_before) + 130) + 3 * touched
-        assert np.diff(cuts.low_costs(slots, sources, value_bytes)).tolist() == wanted.tolist()
+        assert np.diff(load_balance.low_costs(slots, sources, value_bytes)).tolist() == wanted.tolist()
 
 
 @pytest.mark.parametrize(
     ("room", "arrangement", "expected"),
     [
-        (1, Arrangement(), variants.OVER_CACHED),
-        (0, Arrangement(), variants.OVER_SOURCES),
-        (0, Arrangement(warps=16, wanted=Wanted(cached=True)), variants.OVER_CACHED),
-        (1, Arrangement(wanted=Wanted(cached=False)), variants.OVER_SOURCES),
-        (1, Arrangement(wanted=Wanted(codes=True)), variants.OVER_CODES),
-        (1, Arrangement(warps=24), variants.OVER_SOURCES),
-        (1, Arrangement(stretch_steps=2), variants.OVER_SOURCES),
+        (1, Arrangement(), persistent.OVER_CACHED),
+        (0, Arrangement(), persistent.OVER_SOURCES),
+        (0, Arrangement(warps=16, wanted=Wanted(cached=True)), persistent.OVER_CACHED),
+        (1, Arrangement(wanted=Wanted(cached=False)), persistent.OVER_SOURCES),
+        (1, Arrangement(wanted=Wanted(codes=True)), persistent.OVER_CODES),
+        (1, Arrangement(warps=24), persistent.OVER_SOURCES),
+        (1, Arrangement(stretch_steps=2), persistent.OVER_SOURCES),
     ],
 )
 def test_graphs_in_the_cache_have_sweeps_of_their_own(host_backend, monkeypatch, room, arrangement, expected):
     graph = with_rows([4] * 3_000)
-    with backends.using(host_backend):
-        edges, _ = Stretches.of(arrange.Slots.of(graph), graph, 0)
-        streamed = arrange.SLOT_BYTES * edges.steps * 256 + 16 * graph.nodes
+    with current.using(host_backend):
+        edges, _ = Stretches.of(padded_csr.Slots.of(graph), graph, 0)
+        streamed = padded_csr.SLOT_BYTES * edges.steps * 256 + 16 * graph.nodes
         monkeypatch.setattr(host_backend, "cache_bytes", int(streamed) - 1 + room)
         unlike_codes = replace(arrangement, wanted=arrangement.wanted._replace(codes=arrangement.wanted.codes or False))
         for value_bytes in (2, 8):
@@ -200,9 +202,9 @@ def test_graphs_in_the_cache_have_sweeps_of_their_own(host_backend, monkeypatch,
 @pytest.mark.parametrize(("processors", "cached"), [(255, True), (256, False)])
 def test_no_more_blocks_have_such_sweeps_than_a_byte_counts(host_backend, monkeypatch, processors, cached):
     graph = with_rows([4] * 3_000)
-    with backends.using(host_backend):
+    with current.using(host_backend):
         monkeypatch.setattr(host_backend, "processors", processors)
-        assert Stretches.of(arrange.Slots.of(graph), graph, 0, cached=True)[0].cached is cached
+        assert Stretches.of(padded_csr.Slots.of(graph), graph, 0, cached=True)[0].cached is cached
 
 
 GRAPHS = {
@@ -222,7 +224,7 @@ GRAPHS = {
 def test_many_blocks_find_what_those_of_other_graphs_find(gpu_backend, name, storage):
     graph = GRAPHS[name]
     personal = np.random.default_rng(3).random(graph.nodes)
-    with backends.using(gpu_backend):
+    with current.using(gpu_backend):
         for problem in (Problem(graph), Problem(graph, teleport=personal / personal.sum())):
             first, found = np.full(graph.nodes, 1 / graph.nodes), []
             for cached in (False, True, True):

@@ -8,20 +8,24 @@ import pytest
 
 import cpms
 from cpms import FP16, Graph, format_named
+from cpms.backends.cuda.kernels import persistent
+from cpms.backends.cuda.kernels.launch_shape import SHAPES, DealtSizes
+from cpms.backends.cuda.persistent import compressed_indices, propagation_blocking, tiled_gather
+from cpms.backends.cuda.persistent.device_graph import Arrangement
+from cpms.backends.cuda.persistent.refinement import CudaRefinement
+from cpms.backends.cuda.persistent.strategies import Wanted
+from cpms.backends.cuda.reduction import convergence_estimate, reduced_refinement, trimming
+from cpms.backends.cuda.runtime import current, host_emulation
+from cpms.backends.cuda.spmv import padded_csr
 from cpms.check import refinement_is_sound
-from cpms.cuda import arrange, bins, codes, deal, forecast, host, peel, peeled, variants
-from cpms.cuda import backend as backends
-from cpms.cuda.refinement import CudaRefinement
-from cpms.cuda.resident import Arrangement
-from cpms.cuda.shape import SHAPES, DealtSizes
-from cpms.cuda.ways import Wanted
-from cpms.engine import Problem
+from cpms.contracts.stopping import Stopping
 from cpms.engines import cuda_fused
 from cpms.engines.reference import round_to_float
-from cpms.format import E4M3, E5M2, FP32
-from cpms.quantising import quantiser, shared_scale
-from cpms.refine import AdaptiveGain, FixedGain, Plan, Refining, default_policy, refine
-from cpms.stopping import Stopping
+from cpms.formats.formats import E4M3, E5M2, FP32
+from cpms.formats.quantization import quantiser, shared_scale
+from cpms.precision.refinement_policy import AdaptiveGain, FixedGain, Plan, Refining, default_policy
+from cpms.problems.pagerank import Problem
+from cpms.solvers.refine import refine
 
 NAMES = ("fp16", "e5m2", "cpms4-nearest", "cpms4", "bf16")
 FORMATS = [quantiser(format_named(name)) for name in NAMES]
@@ -39,14 +43,17 @@ GRAPHS = {
 DRAWN = np.random.default_rng(3).integers(0, 4000, (2, 3000))
 PAIRS = Graph.from_edges(np.append(np.arange(4000), DRAWN[0]), np.append(np.arange(4000) ^ 1, DRAWN[1]), nodes=4000)
 SCATTERED = ("uniform", "skewed", "many dangling")
-FREE = peel.Cost(level=0.0, narrow_level=0.0, launch=0.0, counted=0.0, aimed=0.0, passed_alone=0.0)
+FREE = trimming.Cost(level=0.0, narrow_level=0.0, launch=0.0, counted=0.0, aimed=0.0, passed_alone=0.0)
 LEAST = DealtSizes(256, 260)
 """Nodes in a range, and groups of a bin; as in test_cuda_deal.py."""
 WAYS = {
-    "dealt": (variants.DEALT, Arrangement(warps=16, wanted=Wanted(False, False, True, cached=False))),
-    "sources": (variants.OVER_SOURCES, Arrangement(warps=24, wanted=Wanted(*[False] * 5, carry=True))),
-    "codes": (variants.OVER_CODES, Arrangement(warps=16, wanted=Wanted(False, False, False, True, False, carry=True))),
-    "hot": (variants.OVER_HOT, Arrangement(warps=16, wanted=Wanted(True, *[False] * 4, carry=True))),
+    "dealt": (persistent.DEALT, Arrangement(warps=16, wanted=Wanted(False, False, True, cached=False))),
+    "sources": (persistent.OVER_SOURCES, Arrangement(warps=24, wanted=Wanted(*[False] * 5, carry=True))),
+    "codes": (
+        persistent.OVER_CODES,
+        Arrangement(warps=16, wanted=Wanted(False, False, False, True, False, carry=True)),
+    ),
+    "hot": (persistent.OVER_HOT, Arrangement(warps=16, wanted=Wanted(True, *[False] * 4, carry=True))),
 }
 DEALT = WAYS["dealt"][1]
 asked = {"gain": 0.1, "trust": 0.0, "tol": 1e-300, "norm": "l1"}
@@ -55,11 +62,11 @@ asked = {"gain": 0.1, "trust": 0.0, "tol": 1e-300, "norm": "l1"}
 
 @pytest.fixture(scope="session", autouse=True)
 def compiled_together(request):
-    if host.compiler() is not None:
+    if host_emulation.compiler() is not None:
         shapes = {name: SHAPES[wanted.warps] for name, (_, wanted) in WAYS.items()}
         request.getfixturevalue("host_backend").compile(
             [
-                variants.carry(storage, shapes[name], personal=personal, way=way)
+                persistent.carry(storage, shapes[name], personal=personal, way=way)
                 for name, (way, _) in WAYS.items()
                 for storage in (FORMATS if name == "dealt" else FORMATS[:2])
                 for personal in (False, True)
@@ -70,7 +77,7 @@ def compiled_together(request):
 @pytest.fixture(params=[LEAST, None], ids=["many bins", "large bins"])
 def sizes(request, monkeypatch):
     if request.param:
-        monkeypatch.setattr(deal, "dealt_sizes", lambda _: request.param)
+        monkeypatch.setattr(propagation_blocking, "dealt_sizes", lambda _: request.param)
 
 
 def both(graph):
@@ -241,12 +248,12 @@ def test_any_format_takes_as_many_sweeps_and_one_full_one(device, name):
 
 def test_a_core_does_as_a_whole_graph_does(device, monkeypatch):
     monkeypatch.setattr(cuda_fused.FusedEngine, "missing", lambda _: None)
-    monkeypatch.setattr(peeled, "Cost", lambda: FREE)
-    monkeypatch.setattr(peeled, "_LARGE_EDGES", 0)
+    monkeypatch.setattr(reduced_refinement, "Cost", lambda: FREE)
+    monkeypatch.setattr(reduced_refinement, "_LARGE_EDGES", 0)
     monkeypatch.setattr(device, "cache_bytes", 0)
     monkeypatch.setattr(Wanted, "as_cached", False)
-    for module in (bins, codes, deal):
-        monkeypatch.setattr(module, "is_scattered" if module is deal else "pay", lambda *_: False)
+    for module in (tiled_gather, compressed_indices, propagation_blocking):
+        monkeypatch.setattr(module, "is_scattered" if module is propagation_blocking else "pay", lambda *_: False)
     graph = cpms.load("rmat:scale=11,edge_factor=16,seed=1")
     teleport = np.arange(1.0, graph.nodes + 1)
     for given in (None, teleport):
@@ -283,7 +290,7 @@ def test_it_can_be_turned_off(device):
 def test_who_carries(host_backend):
     graph = GRAPHS["uniform"]
     teleport = np.arange(1.0, graph.nodes + 1) / np.arange(1.0, graph.nodes + 1).sum()
-    with backends.using(host_backend):
+    with current.using(host_backend):
         for problem in both(graph):
             for wanted, fades_fast, expected in ((None, False, True), (False, True, False), (True, False, True)):
                 arrangement = replace(DEALT, wanted=DEALT.wanted._replace(carry=wanted))
@@ -303,8 +310,8 @@ def test_who_carries(host_backend):
 )
 def test_what_fades_fast_is_known_from_a_few_sweeps(device, name, expected):
     graph = PAIRS if name == "pairs" else GRAPHS[name]
-    rows = arrange.OnDevice.of(graph)
-    assert forecast.fades_fast(rows.indptr, rows.sources, arrange.out_degree(graph), 0.85) == expected
+    rows = padded_csr.OnDevice.of(graph)
+    assert convergence_estimate.fades_fast(rows.indptr, rows.sources, padded_csr.out_degree(graph), 0.85) == expected
 
 
 @pytest.mark.parametrize(
@@ -370,7 +377,7 @@ def test_a_solve_takes_the_narrowest_format_unless_told(host_backend, monkeypatc
     monkeypatch.setattr(cuda_fused, "prepared", lambda problem, _: CudaRefinement.of(problem, DEALT))
     monkeypatch.setattr(cuda_fused.FusedEngine, "missing", lambda _: None)
     solve = partial(cpms.pagerank, GRAPHS["uniform"], method="refine", engine="cuda_fused")
-    with backends.using(host_backend):
+    with current.using(host_backend):
         found = solve()
         assert (found.storage, found.iterations_by_bits[64], found.converged) == ("e5m2", 1, True)
         assert solve(storage="fp16").storage == "fp16"
@@ -385,7 +392,7 @@ def test_large_graphs(gpu_backend):
         "few edges": cpms.load("uniform:nodes=1000000,edges=4000000,seed=1"),
         "skewed": cpms.load("rmat:scale=18,edge_factor=12,seed=1"),
     }
-    with backends.using(gpu_backend):
+    with current.using(gpu_backend):
         for graph in graphs.values():
             problem = Problem(graph)
             right = cpms.pagerank(graph, tol=1e-13, engine="cuda").ranks

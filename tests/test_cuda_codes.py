@@ -7,21 +7,24 @@ from hypothesis import strategies as st
 
 import cpms
 from cpms import Graph, format_named
-from cpms.cuda import arrange, codes, host, peel, peeled, variants
-from cpms.cuda import backend as backends
-from cpms.cuda.codes import Codes
-from cpms.cuda.refinement import CudaRefinement
-from cpms.cuda.resident import Arrangement, ResidentGraph
-from cpms.cuda.shape import SHAPES
-from cpms.cuda.ways import Wanted
-from cpms.engine import Problem
+from cpms.backends.cuda.kernels import persistent, template
+from cpms.backends.cuda.kernels.launch_shape import SHAPES
+from cpms.backends.cuda.persistent import compressed_indices
+from cpms.backends.cuda.persistent.compressed_indices import Codes
+from cpms.backends.cuda.persistent.device_graph import Arrangement, ResidentGraph
+from cpms.backends.cuda.persistent.refinement import CudaRefinement
+from cpms.backends.cuda.persistent.strategies import Wanted
+from cpms.backends.cuda.reduction import reduced_refinement, trimming
+from cpms.backends.cuda.runtime import current, host_emulation
+from cpms.backends.cuda.spmv import padded_csr
 from cpms.engines import cuda_fused
-from cpms.precision import FLOAT64
-from cpms.quantising import quantiser
+from cpms.formats.quantization import quantiser
+from cpms.precision.controllers import FLOAT64
+from cpms.problems.pagerank import Problem
 
 FORMATS = [quantiser(format_named(name)) for name in ("fp16", "e5m2", "fp32")]
 FAR = 1 << 31
-FREE = peel.Cost(level=0.0, narrow_level=0.0, launch=0.0, counted=0.0, aimed=0.0, passed_alone=0.0)
+FREE = trimming.Cost(level=0.0, narrow_level=0.0, launch=0.0, counted=0.0, aimed=0.0, passed_alone=0.0)
 few = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
@@ -53,15 +56,20 @@ GRAPHS = {
 
 @pytest.fixture(scope="session", autouse=True)
 def compiled_together(request):
-    if host.compiler() is not None:
-        both, whose = (variants.OVER_SOURCES, variants.OVER_CODES), (False, True)
+    if host_emulation.compiler() is not None:
+        both, whose = (persistent.OVER_SOURCES, persistent.OVER_CODES), (False, True)
         kernels = [
-            *(variants.refine(s, SHAPES[16], personal=p, way=w) for s in FORMATS for p in whose for w in both),
-            *(variants.refine(FORMATS[0], SHAPES[24], personal=p, way=w) for p in whose for w in both),
-            *(variants.fused_power(shape, personal=p, way=w) for shape in SHAPES.values() for p in whose for w in both),
-            *(variants.refine(s, SHAPES[16], personal=False, partial=True, way=w) for s in FORMATS[:2] for w in both),
-            *variants.CODING,
-            *variants.GATHERS_BY_CODES.values(),
+            *(persistent.refine(s, SHAPES[16], personal=p, way=w) for s in FORMATS for p in whose for w in both),
+            *(persistent.refine(FORMATS[0], SHAPES[24], personal=p, way=w) for p in whose for w in both),
+            *(
+                persistent.fused_power(shape, personal=p, way=w)
+                for shape in SHAPES.values()
+                for p in whose
+                for w in both
+            ),
+            *(persistent.refine(s, SHAPES[16], personal=False, partial=True, way=w) for s in FORMATS[:2] for w in both),
+            *template.CODING,
+            *template.GATHERS_BY_CODES.values(),
         ]
         request.getfixturevalue("host_backend").compile(kernels)
 
@@ -83,7 +91,7 @@ def slots(draw):
 
 def sources_by_slot(made):
     """Return the sources that codes stand for."""
-    to_host = backends.current().to_host
+    to_host = current.current().to_host
     low, high = (to_host(half).reshape(-1, 32, 8).transpose(0, 2, 1).reshape(-1, 256) for half in (made.low, made.high))
     heads, sources = to_host(made.heads).astype(np.int64), low.astype(np.int64)
     far = heads >= FAR
@@ -97,7 +105,7 @@ def sources_by_slot(made):
 def test_sources_are_what_their_codes_say(device, drawn):
     sources, nowhere = drawn
     placed = device.arrays.asarray(sources)
-    made = Codes.of(placed, nowhere, codes.find_heads(placed, nowhere))
+    made = Codes.of(placed, nowhere, compressed_indices.find_heads(placed, nowhere))
     np.testing.assert_array_equal(sources_by_slot(made), sources)
     linked = np.where(sources == nowhere, -1, sources.astype(np.int64)).reshape(-1, 256)
     apart = linked.max(axis=1) - np.where(linked < 0, 2**32, linked).min(axis=1)
@@ -109,7 +117,7 @@ def test_sources_are_what_their_codes_say(device, drawn):
 @given(lengths=st.lists(st.integers(1, 5), min_size=1, max_size=30), warps=st.integers(1, 40))
 def test_a_warp_walks_its_stretches_one_after_the_other(lengths, warps):
     begins = np.cumsum([0, *lengths])
-    behind = codes.following(begins, warps)
+    behind = compressed_indices.following(begins, warps)
     for warp in range(min(warps, len(lengths))):
         step = begins[warp]
         for stretch in range(warp, len(lengths), warps):
@@ -132,7 +140,7 @@ def arranged(problem, arrangement=None, value_bytes=2):
         )
         for by_codes in (False, True)
     ]
-    assert [graph.ways.way for graph in both] == [variants.OVER_SOURCES, variants.OVER_CODES]
+    assert [graph.ways.way for graph in both] == [persistent.OVER_SOURCES, persistent.OVER_CODES]
     return both
 
 
@@ -185,14 +193,14 @@ def test_nor_does_it_in_a_core_whose_nodes_keep_few_edges_or_many(device, monkey
     sources = np.append(inside.sources, leaving[0])
     targets = np.append(np.repeat(np.arange(1200), np.diff(inside.indptr)), leaving[1])
     problem, found = Problem(Graph.from_edges(sources, targets)), []
-    monkeypatch.setattr(peeled, "Cost", lambda: FREE)
+    monkeypatch.setattr(reduced_refinement, "Cost", lambda: FREE)
     for by_codes in (False, True):
         wanted = Wanted(False, False, False, by_codes, cached=False)
-        monkeypatch.setattr(peeled, "Wanted", lambda wanted=wanted, **_: wanted)
-        core = peeled.prepared(problem, "cuda_fused")._core
+        monkeypatch.setattr(reduced_refinement, "Wanted", lambda wanted=wanted, **_: wanted)
+        core = reduced_refinement.prepared(problem, "cuda_fused")._core
         assert core.graph.kept is not None
         assert core.graph.nodes == 1200
-        assert core.graph.ways.way == (variants.OVER_CODES if by_codes else variants.OVER_SOURCES)
+        assert core.graph.ways.way == (persistent.OVER_CODES if by_codes else persistent.OVER_SOURCES)
         core.start(np.arange(1200.0))
         made = core.round(storage, gain=1e-300, tol=1e-300, norm="l1", most_low=9)
         found.append((made.found, made.low, made.sums, core.read().tobytes()))
@@ -216,11 +224,11 @@ def test_nor_does_it_in_power_iteration(device, problems, name, warps):
 @pytest.mark.parametrize(
     ("cache_bytes", "nodes", "width", "expected"),
     [
-        (0, 20_000, 50, variants.OVER_CODES),
-        (0, 200_000, 90_000, variants.OVER_SOURCES),
-        (0, 70_000, 30_000, variants.OVER_SOURCES),
-        (6 << 20, 200_000, 50, variants.OVER_CODES),  # for what is streamed of nodes
-        (1 << 30, 20_000, 50, variants.OVER_SOURCES),
+        (0, 20_000, 50, persistent.OVER_CODES),
+        (0, 200_000, 90_000, persistent.OVER_SOURCES),
+        (0, 70_000, 30_000, persistent.OVER_SOURCES),
+        (6 << 20, 200_000, 50, persistent.OVER_CODES),  # for what is streamed of nodes
+        (1 << 30, 20_000, 50, persistent.OVER_SOURCES),
     ],
 )
 @pytest.mark.parametrize("warps", SHAPES)
@@ -230,11 +238,11 @@ def test_codes_are_for_large_graphs_that_they_make_smaller(
     monkeypatch.setattr(host_backend, "cache_bytes", cache_bytes)
     graph = around(nodes, 1_000_000, width)
     chosen = Arrangement(renumber=False, warps=warps, wanted=Wanted(hot=False, bins=False, deal=False, cached=False))
-    with backends.using(host_backend):
+    with current.using(host_backend):
         for value_bytes in (2, 8):
             found = ResidentGraph.of(Problem(graph), chosen, value_bytes)
             assert found.ways.way == expected
-            assert (found.edges.sources.size == 1) == (expected == variants.OVER_CODES)
+            assert (found.edges.sources.size == 1) == (expected == persistent.OVER_CODES)
 
 
 @pytest.mark.parametrize(
@@ -242,18 +250,18 @@ def test_codes_are_for_large_graphs_that_they_make_smaller(
 )
 def test_codes_of_many_edges_a_node_are_for_slow_memory(host_backend, monkeypatch, nodes, bandwidth, expected):
     monkeypatch.setattr(host_backend, "memory_bandwidth", bandwidth)
-    with backends.using(host_backend):
-        slots = arrange.Slots.of(around(nodes, 1_000_000, 50))
+    with current.using(host_backend):
+        slots = padded_csr.Slots.of(around(nodes, 1_000_000, 50))
         heads = np.zeros(slots.steps, np.uint32)
-        assert codes.pay(heads, nodes) is expected
+        assert compressed_indices.pay(heads, nodes) is expected
 
 
-@pytest.mark.parametrize("bits", variants.GATHERS_BY_CODES)
+@pytest.mark.parametrize("bits", template.GATHERS_BY_CODES)
 def test_gathers_by_codes_read_every_edge_once(device, bits):
     for graph in (GRAPHS["near and far"], GRAPHS["skewed"]):
         made = arranged(Problem(graph))[1].ways.coded.codes
         values = device.arrays.asarray(np.arange(1 << 17, dtype=f"uint{bits}") % 200)
         sums = device.arrays.zeros(2 * 256, np.uint64)
-        device.run(variants.GATHERS_BY_CODES[bits], 2, (*made.arguments, np.uint32(made.steps), values, sums))
+        device.run(template.GATHERS_BY_CODES[bits], 2, (*made.arguments, np.uint32(made.steps), values, sums))
         expected = device.to_host(values)[sources_by_slot(made)].astype(np.uint64).sum()
         assert device.to_host(sums).sum() == expected

@@ -7,19 +7,20 @@ from pathlib import Path
 import pytest
 
 from cpms import engines
-from cpms.cuda import compile as compiling
-from cpms.cuda import source, variants
-from cpms.cuda.backend import Backend, using
-from cpms.cuda.shape import SHAPES
+from cpms.backends.cuda.kernels import batched, catalogue, persistent, source, streaming, template
+from cpms.backends.cuda.kernels.launch_shape import SHAPES
+from cpms.backends.cuda.runtime import compile as compiling
+from cpms.backends.cuda.runtime.backend import Backend
+from cpms.backends.cuda.runtime.current import using
+from cpms.base.errors import CpmsError
 from cpms.engines import cuda, cuda_balanced_rows, cuda_thread_rows
-from cpms.errors import CpmsError
-from cpms.format import CPMS2, E5M2, FP16, FP32, FP64, SegmentFormat
-from cpms.graph import Graph
+from cpms.formats.formats import CPMS2, E5M2, FP16, FP32, FP64, SegmentFormat
+from cpms.graph.graph import Graph
 
 nvrtc = pytest.importorskip("cuda.bindings.nvrtc", reason="cuda-bindings is not installed", exc_type=ImportError)
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
-GROUPS = variants.every()
+GROUPS = catalogue.every()
 # What measurements were committed of is compiled as it will run, on their architecture; all else faster.
 FAST = (b"--Ofast-compile=max",)
 MEASURED = {
@@ -96,9 +97,9 @@ COVER = cover()
 
 
 def compiles(wanted, architecture, *options):
-    with_cub = any(variant.kernel in variants.KEYS for variant in wanted)
+    with_cub = any(variant.kernel in template.KEYS for variant in wanted)
     status, log, binary = compiled(
-        variants.program(wanted), architecture, *options, *(headers_of_cub() if with_cub else [])
+        template.program(wanted), architecture, *options, *(headers_of_cub() if with_cub else [])
     )
     assert status == 0, log
     assert "warning" not in log
@@ -123,7 +124,7 @@ def test_every_variant_compiles(architecture, group):
 def test_the_cover_leaves_no_kernel_format_or_argument_out():
     covered = [variant for group in COVER.values() for variant in group]
     everything = [variant for group in GROUPS.values() for variant in group]
-    assert {variant.kernel for variant in covered} == set(variants._FILES)
+    assert {variant.kernel for variant in covered} == set(template._FILES)
     assert {name for variant in covered for name in variant.names} == {n for v in everything for n in v.names}
     assert {(v.file, v.names[:1]) for v in covered} == {(v.file, v.names[:1]) for v in everything}
 
@@ -132,10 +133,10 @@ def test_the_cover_leaves_no_kernel_format_or_argument_out():
 def test_turing_has_what_fits_in_its_shared_memory(storage):
     shape = SHAPES[24]
     wanted = [
-        *(variants.refine(storage, shape, personal=False), variants.fused_power(shape, personal=False)),
-        *variants.batch_low(storage, 4),
+        *(persistent.refine(storage, shape, personal=False), persistent.fused_power(shape, personal=False)),
+        *batched.batch_low(storage, 4),
     ]
-    status, log, _ = compiled(variants.program(wanted), "sm_75", *FAST)
+    status, log, _ = compiled(template.program(wanted), "sm_75", *FAST)
     assert status == 0, log
 
 
@@ -155,7 +156,7 @@ def test_engines_ask_for_nothing_else():
 @pytest.mark.parametrize("engine", ["coo_streams", "coo_basic", "reduce_by_key"])
 def test_engines_in_coo_ask_for_nothing_else(engine):
     known = {variant.symbol for name in ("coo", "reduce_by_key") for variant in GROUPS[name]}
-    for real in variants.AFFINE:
+    for real in template.AFFINE:
         assert {v.symbol for v in engines.get_any(engine).system.needed_variants(real)} <= known
 
 
@@ -171,13 +172,13 @@ def test_symbols_tell_variants_apart():
 def test_an_edited_header_is_another_source(tmp_path, monkeypatch):
     edited = tmp_path / "cuda"
     shutil.copytree(source.folder(), edited)
-    wanted = [variants.scale(FP64, 1)]
-    before = variants.program(wanted)
+    wanted = [streaming.scale(FP64, 1)]
+    before = template.program(wanted)
     monkeypatch.setattr(source, "folder", lambda: edited)
-    assert variants.program(wanted) == before
+    assert template.program(wanted) == before
     with (edited / "base/words.cuh").open("a") as header:
         header.write("// one more line\n")
-    assert source.digest(variants.program(wanted)) != source.digest(before)
+    assert source.digest(template.program(wanted)) != source.digest(before)
 
 
 def test_compile_errors_name_file_and_line(tmp_path, monkeypatch):
@@ -189,7 +190,7 @@ def test_compile_errors_name_file_and_line(tmp_path, monkeypatch):
         text.replace("CPMS_CONSTANT int least", "CPMS_CONSTANT what least", 1)
     )
     monkeypatch.setattr(source, "folder", lambda: edited)
-    status, log, _ = compiled(variants.program([variants.scale(FP64, 1)]), "sm_90")
+    status, log, _ = compiled(template.program([streaming.scale(FP64, 1)]), "sm_90")
     assert status != 0
     assert f"base/segmented_storage.cuh({line}): error" in log
 
@@ -217,7 +218,7 @@ def test_a_kernel_that_does_not_compile_is_a_sentence_with_the_log():
     backend = compiling.CudaBackend.__new__(compiling.CudaBackend)
     backend.arrays, backend._functions, backend.current_device = FakeCuPy, {}, lambda: 0
     with using(backend), pytest.raises(CpmsError, match=r"scale__w64.*do not compile:\n.*segmented_storage.cuh\(7\)"):
-        backend.compile([variants.scale(FP64, 1)])
+        backend.compile([streaming.scale(FP64, 1)])
     assert isinstance(backend, Backend)
 
 
@@ -231,4 +232,4 @@ def test_tiles_are_only_for_formats_with_wide_runs():
         ((32, 32), 256, 0),
         ((64,), None, 0),
     ):
-        assert variants.tile_values(SegmentFormat("tried", widths, block)) == tile
+        assert streaming.tile_values(SegmentFormat("tried", widths, block)) == tile

@@ -10,17 +10,19 @@ from hypothesis import strategies as st
 
 import cpms
 from cpms import Graph, format_named
-from cpms.cuda import arrange, deal, host, source, strands, variants
-from cpms.cuda import backend as backends
-from cpms.cuda.refinement import CudaRefinement
-from cpms.cuda.resident import Arrangement, ResidentGraph
-from cpms.cuda.shape import BINNED, DealtSizes
-from cpms.cuda.ways import Wanted
-from cpms.engine import Problem
+from cpms.backends.cuda.kernels import persistent, source
+from cpms.backends.cuda.kernels.launch_shape import BINNED, DealtSizes
+from cpms.backends.cuda.persistent import propagation_blocking, sell_packing
+from cpms.backends.cuda.persistent.device_graph import Arrangement, ResidentGraph
+from cpms.backends.cuda.persistent.refinement import CudaRefinement
+from cpms.backends.cuda.persistent.strategies import Wanted
+from cpms.backends.cuda.runtime import current, host_emulation
+from cpms.backends.cuda.spmv import padded_csr
 from cpms.engines import cuda_fused
-from cpms.format import FP16, FP32
-from cpms.precision import FLOAT64
-from cpms.quantising import quantiser
+from cpms.formats.formats import FP16, FP32
+from cpms.formats.quantization import quantiser
+from cpms.precision.controllers import FLOAT64
+from cpms.problems.pagerank import Problem
 
 FORMATS = [quantiser(format_named(name)) for name in ("fp16", "e5m2")]
 GRAPHS = {
@@ -40,12 +42,12 @@ few = settings(max_examples=25, deadline=None, suppress_health_check=[HealthChec
 
 @pytest.fixture(scope="session", autouse=True)
 def compiled_together(request):
-    if host.compiler() is not None:
-        ways = variants.OVER_SOURCES, variants.LOW_DEALT, variants.DEALT
+    if host_emulation.compiler() is not None:
+        ways = persistent.OVER_SOURCES, persistent.LOW_DEALT, persistent.DEALT
         kernels = [
-            *(variants.refine(s, BINNED, personal=p, way=w) for s in FORMATS for p in (False, True) for w in ways),
+            *(persistent.refine(s, BINNED, personal=p, way=w) for s in FORMATS for p in (False, True) for w in ways),
             *(
-                variants.fused_power(BINNED, personal=personal, way=way)
+                persistent.fused_power(BINNED, personal=personal, way=way)
                 for personal in (False, True)
                 for way in ways[::2]
             ),
@@ -56,16 +58,16 @@ def compiled_together(request):
 @pytest.fixture(params=[LEAST, None, 33], ids=["many bins", "large bins", "many sections"])
 def sizes(request, monkeypatch):
     if request.param == LEAST:
-        monkeypatch.setattr(deal, "dealt_sizes", lambda _: LEAST)
+        monkeypatch.setattr(propagation_blocking, "dealt_sizes", lambda _: LEAST)
     elif request.param:
-        monkeypatch.setattr(strands, "MOST_STRANDS", request.param)
+        monkeypatch.setattr(sell_packing, "MOST_STRANDS", request.param)
 
 
 def dealt(graph, blocks, value_bytes=2):
     """Return the deal of a graph, the source of each slot, and the first slot of each row."""
-    slots = arrange.Slots.of(graph)
+    slots = padded_csr.Slots.of(graph)
     sources, _, _ = slots.place(graph)
-    return deal.Deal.of(sources, slots, graph.nodes, blocks, value_bytes), sources, slots.starts
+    return propagation_blocking.Deal.of(sources, slots, graph.nodes, blocks, value_bytes), sources, slots.starts
 
 
 @given(
@@ -77,9 +79,9 @@ def dealt(graph, blocks, value_bytes=2):
 )
 @few
 def test_what_is_dealt_is_what_edges_ask_for(host_backend, monkeypatch, spec, blocks, at_once):
-    with monkeypatch.context() as patch, backends.using(host_backend):
-        patch.setattr(deal, "dealt_sizes", lambda _: LEAST)
-        patch.setattr(deal, "_AT_ONCE", at_once)
+    with monkeypatch.context() as patch, current.using(host_backend):
+        patch.setattr(propagation_blocking, "dealt_sizes", lambda _: LEAST)
+        patch.setattr(propagation_blocking, "_AT_ONCE", at_once)
         check(*dealt(cpms.load(spec), blocks), blocks)
 
 
@@ -87,7 +89,7 @@ def test_what_is_dealt_is_what_edges_ask_for(host_backend, monkeypatch, spec, bl
 @pytest.mark.parametrize("value_bytes", [2, 8])
 @pytest.mark.parametrize("name", GRAPHS)
 def test_deals_of_odd_graphs(host_backend, sizes, name, value_bytes, blocks):
-    with backends.using(host_backend):
+    with current.using(host_backend):
         check(*dealt(GRAPHS[name], blocks, value_bytes), blocks)
 
 
@@ -119,7 +121,7 @@ def check(found, sources, starts, blocks):
     # Blocks share no bin.
     busy = of_block[:-1][np.diff(of_block) > 0]
     assert (bins[busy[1:]] > bins[busy[1:] - 1]).all()
-    assert (np.diff(strand_begins) <= strands.MOST_STRANDS).all()
+    assert (np.diff(strand_begins) <= sell_packing.MOST_STRANDS).all()
     assert (strand_begins[0], first_rows[0], first_rows[-1]) == (0, 0, len(starts) - 1)
     asked = [[] for _ in range(strand_begins[-1])]
     for block, warp in itertools.product(range(blocks), range(BINNED.warps)):
@@ -132,7 +134,7 @@ def check(found, sources, starts, blocks):
                 for lane, strand in enumerate(of.lanes[32 * pack : 32 * pack + 32]):
                     named = places[:, lane].ravel()
                     named = named[named != 8 * of.capacity - 1]
-                    if strand == strands.NO_STRAND:
+                    if strand == sell_packing.NO_STRAND:
                         assert named.size == 0
                     else:
                         assert not asked[strand_begins[section] + strand]
@@ -143,7 +145,7 @@ def check(found, sources, starts, blocks):
     np.testing.assert_array_equal(flat, sources[: len(flat)])
     lengths = np.array([len(strand) for strand in asked])
     ends = np.cumsum(lengths)
-    assert lengths.max() <= strands.LONGEST
+    assert lengths.max() <= sell_packing.LONGEST
     assert ends[-1] == starts[-1]
     if of.last_strands is None:
         np.testing.assert_array_equal(ends, starts[1:])
@@ -159,25 +161,25 @@ def check(found, sources, starts, blocks):
     np.testing.assert_array_equal(of.first_blocks[busy], expected[busy])
 
 
-def arranged(problem, value_bytes=2, ways=(variants.OVER_SOURCES, variants.DEALT)):
+def arranged(problem, value_bytes=2, ways=(persistent.OVER_SOURCES, persistent.DEALT)):
     """Return the graph in some ways."""
     made = []
     for way in ways:
-        wanted = Wanted(False, False, way != variants.OVER_SOURCES, cached=False, carry=False)
+        wanted = Wanted(False, False, way != persistent.OVER_SOURCES, cached=False, carry=False)
         graph = ResidentGraph.of(problem, Arrangement(warps=16, wanted=wanted), value_bytes)
-        if way == variants.LOW_DEALT:
+        if way == persistent.LOW_DEALT:
             graph = replace(graph, ways=graph.ways._replace(full=None))
         assert graph.ways.way == way
         made.append(graph)
     return made
 
 
-@pytest.mark.parametrize("way", [variants.LOW_DEALT, variants.DEALT], ids=["low", "all"])
+@pytest.mark.parametrize("way", [persistent.LOW_DEALT, persistent.DEALT], ids=["low", "all"])
 @pytest.mark.parametrize("storage", FORMATS, ids=lambda storage: storage.name)
 @pytest.mark.parametrize("name", GRAPHS)
 def test_sweeps_of_dealt_values_are_those_over_sources(device, problems, sizes, name, storage, way):
     for problem in problems(GRAPHS[name]):
-        over_sources, of_dealt = map(CudaRefinement, arranged(problem, ways=(variants.OVER_SOURCES, way)))
+        over_sources, of_dealt = map(CudaRefinement, arranged(problem, ways=(persistent.OVER_SOURCES, way)))
         nodes = np.arange(problem.graph.nodes)
         for begin in (np.ones(len(nodes)), 1.0 + nodes % 7):
             for rounds in (over_sources, of_dealt):
@@ -215,27 +217,27 @@ def test_formats_too_wide_for_what_is_dealt_are_swept_over_sources(device):
 @pytest.mark.parametrize(
     ("cache_bytes", "near", "small_cells", "expected"),
     [
-        (0, False, (), variants.DEALT),
-        (0, True, (), variants.OVER_SOURCES),
-        (0, False, (8,), variants.LOW_DEALT),
-        (0, False, (2, 8), variants.OVER_SOURCES),
-        (1 << 30, False, (), variants.OVER_SOURCES),
+        (0, False, (), persistent.DEALT),
+        (0, True, (), persistent.OVER_SOURCES),
+        (0, False, (8,), persistent.LOW_DEALT),
+        (0, False, (2, 8), persistent.OVER_SOURCES),
+        (1 << 30, False, (), persistent.OVER_SOURCES),
     ],
 )
 def test_values_are_dealt_where_few_share_a_sector_and_cells_are_long(
     host_backend, monkeypatch, cache_bytes, near, small_cells, expected
 ):
-    sizes, nodes = deal.dealt_sizes, 1 << 17
-    monkeypatch.setattr(deal, "dealt_sizes", lambda size: LEAST if size in small_cells else sizes(size))
+    sizes, nodes = propagation_blocking.dealt_sizes, 1 << 17
+    monkeypatch.setattr(propagation_blocking, "dealt_sizes", lambda size: LEAST if size in small_cells else sizes(size))
     monkeypatch.setattr(host_backend, "cache_bytes", cache_bytes)
     drawn = np.random.default_rng(1).integers(0, nodes, 1 << 18)
     sources = drawn // 256 + np.arange(drawn.size) % 32 if near else drawn
     graph = Graph.from_edges(sources, np.arange(drawn.size) % nodes, nodes=nodes)
     chosen = Arrangement(renumber=False, warps=16, wanted=Wanted(hot=False, bins=False, codes=False, cached=False))
-    with backends.using(host_backend):
+    with current.using(host_backend):
         assert ResidentGraph.of(Problem(graph), chosen).ways.way == expected
         monkeypatch.setattr(host_backend, "most_shared", 0)
-        assert ResidentGraph.of(Problem(graph), chosen).ways.way == variants.OVER_SOURCES
+        assert ResidentGraph.of(Problem(graph), chosen).ways.way == persistent.OVER_SOURCES
 
 
 @pytest.mark.gpu
@@ -246,7 +248,7 @@ def test_many_ranges_and_bins_a_block(gpu_backend):
         "hub": Graph.from_edges(np.arange(400_000), np.arange(400_000) % 3, nodes=400_000),
         "few": Graph.from_edges(np.arange(200_000) * 3, np.arange(200_000) * 7 % 700_000, nodes=700_000),
     }
-    with backends.using(gpu_backend):
+    with current.using(gpu_backend):
         for graph in graphs_of_size.values():
             found = []
             for chosen in (False, True, True):
@@ -263,4 +265,7 @@ def test_many_ranges_and_bins_a_block(gpu_backend):
 
 
 def test_kernels_have_room_for_the_sums_of_a_section():
-    assert f"max_window_sums = {strands.MOST_STRANDS};" in (source.folder() / "persistent/sell_slices.cuh").read_text()
+    assert (
+        f"max_window_sums = {sell_packing.MOST_STRANDS};"
+        in (source.folder() / "persistent/sell_slices.cuh").read_text()
+    )

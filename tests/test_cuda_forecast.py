@@ -5,14 +5,14 @@ import pytest
 
 import cpms
 from cpms import Graph
-from cpms.cuda import forecast
-from cpms.cuda.arrange import out_degree, uploaded
-from cpms.engine import Problem
-from cpms.ranking import apply_operator
+from cpms.backends.cuda.reduction import convergence_estimate
+from cpms.backends.cuda.spmv.padded_csr import out_degree, uploaded
+from cpms.certify.residual import apply_operator
+from cpms.problems.pagerank import Problem
 
 
 def forecast_of(graph, damping):
-    return forecast.sweeps(*uploaded(graph), out_degree(graph), damping)
+    return convergence_estimate.sweeps(*uploaded(graph), out_degree(graph), damping)
 
 
 @pytest.mark.parametrize("damping", [0.5, 0.85, 0.95])
@@ -41,7 +41,7 @@ def test_what_the_first_sweeps_change_is_what_the_referee_says(device, monkeypat
     hub = random.integers(0, 600, longest), np.full(longest, 650)
     graph = Graph.from_edges(np.append(sources, hub[0]), np.append(targets, hub[1]), nodes=700)
     seen = []
-    monkeypatch.setattr(forecast, "forecast", lambda changes: seen.extend(changes) or 1)
+    monkeypatch.setattr(convergence_estimate, "forecast", lambda changes: seen.extend(changes) or 1)
     forecast_of(graph, 0.85)
     x, expected = np.full(700, 1 / 700), []
     while len(expected) < len(seen):

@@ -7,27 +7,20 @@ import pytest
 
 import cpms
 from cpms import check, engines
-from cpms.cuda import arrange, segmented, variants
-from cpms.cuda import compile as compiling
-from cpms.cuda.backend import current
-from cpms.engine import Problem
-from cpms.engines import (
-    coo_basic,
-    coo_streams,
-    cpu,
-    cuda,
-    cuda_balanced_rows,
-    cuda_thread_rows,
-    cusparse,
-    reduce_by_key,
-)
+from cpms.backends.cuda.arrays import codec
+from cpms.backends.cuda.kernels import streaming
+from cpms.backends.cuda.runtime import compile as compiling
+from cpms.backends.cuda.runtime.current import current
+from cpms.backends.cuda.spmv import padded_csr
+from cpms.base.errors import InputError, UnavailableError, UnsupportedError
+from cpms.engines import coo, coo_basic, cpu, cuda, cuda_balanced_rows, cuda_thread_rows, cusparse, reduce_by_key
 from cpms.engines import reference as obvious
-from cpms.errors import InputError, UnavailableError, UnsupportedError
-from cpms.format import CPMS4, FP32, FP64, NAMED, format_named
-from cpms.graph import Graph
-from cpms.plain import element_type
-from cpms.precision import FLOAT64, Level
-from cpms.segmented import on_device
+from cpms.formats.formats import CPMS4, FP32, FP64, NAMED, format_named
+from cpms.formats.native_dtypes import element_type
+from cpms.graph.graph import Graph
+from cpms.precision.controllers import FLOAT64, Level
+from cpms.problems.pagerank import Problem
+from cpms.storage.device import on_device
 
 needs_gpu = pytest.mark.skipif(compiling.missing() is not None, reason=f"no GPU: {compiling.missing()}")
 gpu = [pytest.mark.gpu, needs_gpu]
@@ -89,7 +82,7 @@ class TestLargeGraphs:
                 values /= values.sum()
                 x, x_twin = operator.load(values), twin.load(values)
                 np.testing.assert_array_equal(operator.read(x, 0), twin.read(x_twin, 0))
-                for level in [Level(r, w) for r, w in variants.levels(storage)]:
+                for level in [Level(r, w) for r, w in streaming.levels(storage)]:
                     out, out_twin = operator.empty(), twin.empty()
                     found = operator.sweep(x, out, level, 0)
                     expected = twin.sweep(x_twin, out_twin, level, 0)
@@ -196,7 +189,7 @@ class TestCusparse:
             cusparse.ENGINE.prepare(problem, format_named("bf16"), "csr")
 
 
-@pytest.mark.parametrize("engine", [coo_streams.ENGINE, coo_basic.ENGINE, reduce_by_key.ENGINE], ids=lambda e: e.name)
+@pytest.mark.parametrize("engine", [coo.ENGINE, coo_basic.ENGINE, reduce_by_key.ENGINE], ids=lambda e: e.name)
 @pytest.mark.parametrize("storage", [FP64, FP32], ids=lambda storage: storage.name)
 class TestCoo:
     pytestmark = gpu
@@ -263,7 +256,7 @@ class TestDeviceArrays:
         array = cupy.arange(7.0)
         for given in (array, Interface(array), Capsule(array)):
             assert on_device(given)
-            assert segmented.adopted(given).data.ptr == array.data.ptr
+            assert codec.adopted(given).data.ptr == array.data.ptr
         assert not on_device(np.zeros(3))
 
     def test_they_convert_within_their_own_memory(self):
@@ -271,10 +264,10 @@ class TestDeviceArrays:
         for wrap in (lambda array: array, Interface, Capsule):
             values = cupy.random.default_rng(1).random(5000)
             before = values.copy()
-            stored = segmented.convert_inplace(wrap(values), CPMS4)
+            stored = codec.convert_inplace(wrap(values), CPMS4)
             assert stored.memory.data.ptr == values.data.ptr
             assert cupy.asnumpy(stored.memory).tobytes() == cpms.encode(cupy.asnumpy(before), CPMS4).memory.tobytes()
-            assert (segmented.restore_inplace(stored) == before).all()
+            assert (codec.restore_inplace(stored) == before).all()
 
     def test_operators_take_and_give_them(self, graphs):
         cupy = pytest.importorskip("cupy")
@@ -390,9 +383,9 @@ class TestThreads:
         """Its memory may all have been there before, so that nothing has told the driver which device is meant."""
         found = []
         graph = Graph.from_edges([0, 0, 2], [1, 2, 1])
-        rows = arrange.OnDevice.of(graph)
+        rows = padded_csr.OnDevice.of(graph)
         gpu_backend.arrays.zeros(1 << 12, np.uint32)
-        thread = threading.Thread(target=lambda: found.append(arrange.out_degree(graph, rows).get().tolist()))
+        thread = threading.Thread(target=lambda: found.append(padded_csr.out_degree(graph, rows).get().tolist()))
         thread.start()
         thread.join()
         assert found == [[2, 0, 1]]
@@ -415,10 +408,10 @@ class TestMemory:
         for name in ("cpms2", "cpms4", "cpms8", "cpms4-planes"):
             values = (bits & np.uint64(0x7FEFFFFFFFFFFFFF)).view(np.float64)
             before = values.copy()
-            stored = segmented.convert_inplace(values, format_named(name))
+            stored = codec.convert_inplace(values, format_named(name))
             assert not (values.view(np.uint64) == before.view(np.uint64)).all()
-            assert (segmented.decode(stored).view(np.uint64) == before.view(np.uint64)).all()
-            assert (segmented.restore_inplace(stored).view(np.uint64) == before.view(np.uint64)).all()
+            assert (codec.decode(stored).view(np.uint64) == before.view(np.uint64)).all()
+            assert (codec.restore_inplace(stored).view(np.uint64) == before.view(np.uint64)).all()
 
     def test_float64_after_conversion_is_the_same_operator(self, graphs):
         operator = cuda.ENGINE.prepare(Problem(graphs["mesh"]), CPMS4, "csr")

@@ -5,16 +5,17 @@ import pytest
 
 import cpms
 from cpms import Graph, format_named
-from cpms.cuda import backend as backends
-from cpms.cuda import host, variants, ways
-from cpms.cuda.refinement import CudaRefinement
-from cpms.cuda.resident import Arrangement, ResidentGraph
-from cpms.cuda.shape import BINNED
-from cpms.cuda.ways import Wanted
-from cpms.engine import Problem
+from cpms.backends.cuda.kernels import persistent
+from cpms.backends.cuda.kernels.launch_shape import BINNED
+from cpms.backends.cuda.persistent import strategies
+from cpms.backends.cuda.persistent.device_graph import Arrangement, ResidentGraph
+from cpms.backends.cuda.persistent.refinement import CudaRefinement
+from cpms.backends.cuda.persistent.strategies import Wanted
+from cpms.backends.cuda.runtime import current, host_emulation
 from cpms.engines import cuda_fused
-from cpms.precision import FLOAT64
-from cpms.quantising import quantiser
+from cpms.formats.quantization import quantiser
+from cpms.precision.controllers import FLOAT64
+from cpms.problems.pagerank import Problem
 
 FORMATS = [quantiser(format_named(name)) for name in ("fp16", "e5m2", "fp32")]
 GRAPHS = {
@@ -26,18 +27,18 @@ GRAPHS = {
 
 @pytest.fixture(scope="session", autouse=True)
 def compiled_together(request):
-    if host.compiler() is not None:
-        both, whose = (variants.OVER_SOURCES, variants.OVER_HOT), (False, True)
+    if host_emulation.compiler() is not None:
+        both, whose = (persistent.OVER_SOURCES, persistent.OVER_HOT), (False, True)
         kernels = [
-            *(variants.refine(s, BINNED, personal=p, way=w) for s in FORMATS for p in whose for w in both),
-            *(variants.fused_power(BINNED, personal=p, way=w) for p in whose for w in both),
+            *(persistent.refine(s, BINNED, personal=p, way=w) for s in FORMATS for p in whose for w in both),
+            *(persistent.fused_power(BINNED, personal=p, way=w) for p in whose for w in both),
         ]
         request.getfixturevalue("host_backend").compile(kernels)
 
 
 @pytest.fixture(params=[512, 1 << 16], ids=["few", "all"])
 def shared(request, monkeypatch):
-    monkeypatch.setattr(ways, "HOT_SHARED_BYTES", request.param)
+    monkeypatch.setattr(strategies, "HOT_SHARED_BYTES", request.param)
 
 
 def arranged(problem, value_bytes=2):
@@ -48,7 +49,7 @@ def arranged(problem, value_bytes=2):
         )
         for hot in (False, True)
     ]
-    assert [graph.ways.way for graph in both] == [variants.OVER_SOURCES, variants.OVER_HOT]
+    assert [graph.ways.way for graph in both] == [persistent.OVER_SOURCES, persistent.OVER_HOT]
     return both
 
 
@@ -83,10 +84,10 @@ def test_nor_does_it_in_power_iteration(device, problems, shared, name):
 @pytest.mark.parametrize(
     ("cache_bytes", "skewed", "warps", "expected"),
     [
-        (0, True, 16, variants.OVER_HOT),
-        (0, False, 16, variants.OVER_SOURCES),
-        (0, True, 24, variants.OVER_SOURCES),
-        (1 << 30, True, 16, variants.OVER_SOURCES),
+        (0, True, 16, persistent.OVER_HOT),
+        (0, False, 16, persistent.OVER_SOURCES),
+        (0, True, 24, persistent.OVER_SOURCES),
+        (1 << 30, True, 16, persistent.OVER_SOURCES),
     ],
 )
 def test_hot_nodes_are_for_large_graphs_most_of_whose_edges_begin_at_them(
@@ -98,8 +99,8 @@ def test_hot_nodes_are_for_large_graphs_most_of_whose_edges_begin_at_them(
     sources = (nodes * drawn ** (4 if skewed else 1)).astype(int)
     graph = Graph.from_edges(sources, np.arange(nodes), nodes=nodes)
     chosen = Arrangement(renumber=False, warps=warps, wanted=Wanted(bins=False, deal=False, codes=False, cached=False))
-    with backends.using(host_backend):
+    with current.using(host_backend):
         for value_bytes in (2, 8):
             assert ResidentGraph.of(Problem(graph), chosen, value_bytes).ways.way == expected
         monkeypatch.setattr(host_backend, "most_shared", 0)
-        assert ResidentGraph.of(Problem(graph), chosen).ways.way == variants.OVER_SOURCES
+        assert ResidentGraph.of(Problem(graph), chosen).ways.way == persistent.OVER_SOURCES

@@ -8,20 +8,23 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import cpms
-from cpms import check, engines, reference
-from cpms.cuda import arrange, layouts, planes, samples, segmented, variants
-from cpms.cuda import backend as backends
-from cpms.cuda import numbering as numbering_module
-from cpms.cuda.numbering import Numbering
-from cpms.engine import Problem
+from cpms import check, engines
+from cpms.backends.cuda.arrays import access_sampling, codec, inplace_permutation
+from cpms.backends.cuda.kernels import streaming
+from cpms.backends.cuda.runtime import current as current_module
+from cpms.backends.cuda.spmv import matrices, padded_csr
+from cpms.backends.cuda.spmv import reordering as numbering_module
+from cpms.backends.cuda.spmv.reordering import Numbering
+from cpms.base.errors import InputError, UnsupportedError
 from cpms.engines import cpu, cuda, cuda_balanced_rows, cuda_thread_rows
 from cpms.engines import reference as obvious
-from cpms.errors import InputError, UnsupportedError
-from cpms.format import FP64, NAMED, FloatFormat, SegmentFormat, format_named
-from cpms.graph import Graph
-from cpms.precision import FLOAT64, Level, Schedule, Threshold
-from cpms.segmented import encode as encode_on_host
-from cpms.segmented import shared_exponent
+from cpms.formats import oracle
+from cpms.formats.formats import FP64, NAMED, FloatFormat, SegmentFormat, format_named
+from cpms.graph.graph import Graph
+from cpms.precision.controllers import FLOAT64, Level, Schedule, Threshold
+from cpms.problems.pagerank import Problem
+from cpms.storage.array import encode as encode_on_host
+from cpms.storage.array import shared_exponent
 
 ODD = SegmentFormat("odd", (8, 16, 8, 32), 3)
 EIGHTS = SegmentFormat("eights", (16, 32, 16), 8, "nearest")
@@ -43,7 +46,7 @@ SPECIAL = [
 
 @pytest.fixture(params=["host", pytest.param("gpu", marks=pytest.mark.gpu)])
 def backend(request):
-    with backends.using(request.getfixturevalue(f"{request.param}_backend")) as current:
+    with current_module.using(request.getfixturevalue(f"{request.param}_backend")) as current:
         yield current
 
 
@@ -68,21 +71,21 @@ def as_bytes(backend, stored):
 @example(bits=SPECIAL)
 @example(bits=SPECIAL * 17)
 def test_segments_are_the_oracles(backend, storage, bits):
-    backend.compile(variants.conversions(storage))
+    backend.compile(streaming.conversions(storage))
     values = of_bits(bits)
     block = storage.block
     for count in range(1, storage.segments + 1):
         kept = storage.bits(count)
         rounds = storage.rounding == "nearest" and 12 <= kept < 64
-        written = [reference.round_to_nearest(b, kept) if rounds else reference.cut(b, kept) for b in bits]
-        stored = segmented.encode(upload(backend, values), storage, segments=count)
-        expected = reference.encode([reference.value_of(b) for b in written], storage.widths, block)
+        written = [oracle.round_to_nearest(b, kept) if rounds else oracle.cut(b, kept) for b in bits]
+        stored = codec.encode(upload(backend, values), storage, segments=count)
+        expected = oracle.encode([oracle.value_of(b) for b in written], storage.widths, block)
         assert as_bytes(backend, stored) == expected
         full = encode_on_host(values, storage)
-        whole = segmented.encode(upload(backend, values), storage)
-        read = backend.to_host(segmented.decode(whole, count)).view(np.uint64).tolist()
-        decoded = reference.decode(full.memory.tobytes(), storage.widths, block, count)
-        assert read == [reference.bits_of(value) for value in decoded]
+        whole = codec.encode(upload(backend, values), storage)
+        read = backend.to_host(codec.decode(whole, count)).view(np.uint64).tolist()
+        decoded = oracle.decode(full.memory.tobytes(), storage.widths, block, count)
+        assert read == [oracle.bits_of(value) for value in decoded]
 
 
 @pytest.mark.parametrize("storage", [f for f in FORMATS if isinstance(f, FloatFormat)], ids=lambda f: f.name)
@@ -90,28 +93,28 @@ def test_segments_are_the_oracles(backend, storage, bits):
 @given(bits=patterns)
 @example(bits=SPECIAL)
 def test_packed_floats_are_the_oracles(backend, storage, bits):
-    backend.compile(variants.conversions(storage))
+    backend.compile(streaming.conversions(storage))
     values = of_bits(bits)
     split = storage.exponent_bits, storage.mantissa_bits
-    stored = segmented.encode(upload(backend, values), storage)
+    stored = codec.encode(upload(backend, values), storage)
     exponent = shared_exponent(values, storage) if storage.scaled else 0
     assert stored.exponent == exponent
     if storage.scaled and exponent == storage.bias - 1024:  # Rounded up, the largest doubles would be 2**1024.
         most = (2 - 2.0**-storage.mantissa_bits) * 2.0**1023
         values = np.where(np.isfinite(values), np.clip(values, -most, most), values)
     raw = np.frombuffer(as_bytes(backend, stored), f"u{storage.width // 8}").tolist()
-    decoded = backend.to_host(segmented.decode(stored))
+    decoded = backend.to_host(codec.decode(stored))
     with np.errstate(all="ignore"):
         scaled = np.ldexp(values, exponent)
-        expected = np.ldexp(np.array([reference.unpack_float(r, *split) for r in raw]), -exponent)
-    assert raw == [reference.pack_float(float(v), *split, storage.rounding) for v in scaled]
+        expected = np.ldexp(np.array([oracle.unpack_float(r, *split) for r in raw]), -exponent)
+    assert raw == [oracle.pack_float(float(v), *split, storage.rounding) for v in scaled]
     np.testing.assert_array_equal(decoded, expected)
 
 
 @pytest.mark.parametrize("name", ["fp16-stochastic", "e5m2-stochastic", "fp32-stochastic"])
 def test_stochastic_rounding_is_the_processors(backend, name):
     values = np.random.default_rng(5).random(1000)
-    stored = segmented.encode(upload(backend, values), format_named(name))
+    stored = codec.encode(upload(backend, values), format_named(name))
     assert as_bytes(backend, stored) == encode_on_host(values, format_named(name)).memory.tobytes()
 
 
@@ -121,16 +124,16 @@ LONG = [4095, 4096, 4097, 5000, 8192, 13000]
 
 @pytest.mark.parametrize("storage", SEGMENTED, ids=lambda storage: storage.name)
 def test_in_place_is_out_of_place_and_its_own_inverse(backend, storage):
-    backend.compile(variants.conversions(storage))
+    backend.compile(streaming.conversions(storage))
     rng = np.random.default_rng(7)
     planar = storage.block is None or storage.block > 4096
     for length in LENGTHS + (LONG if planar else []):
         values = rng.integers(0, 2**64, length, np.uint64).view(np.float64)
         guarded = upload(backend, np.concatenate([np.full(2, 7.5), values, np.full(3, 9.25)]))
         inside = guarded[2 : length + 2]
-        stored = segmented.convert_inplace(inside, storage)
+        stored = codec.convert_inplace(inside, storage)
         assert as_bytes(backend, stored) == encode_on_host(values, storage).memory.tobytes()
-        back = segmented.restore_inplace(stored)
+        back = codec.restore_inplace(stored)
         np.testing.assert_array_equal(backend.to_host(back).view(np.uint64), values.view(np.uint64))
         around = backend.to_host(guarded)
         assert (around[:2] == 7.5).all()
@@ -141,8 +144,8 @@ def test_golden_bytes(backend):
     golden = Path(__file__).parent / "golden"
     values = np.frombuffer((golden / "values.bin").read_bytes(), "<f8")
     for storage in NAMED:
-        backend.compile(variants.conversions(storage))
-        stored = segmented.encode(upload(backend, values), storage)
+        backend.compile(streaming.conversions(storage))
+        stored = codec.encode(upload(backend, values), storage)
         assert as_bytes(backend, stored) == (golden / f"{storage.name}.bin").read_bytes()
 
 
@@ -150,16 +153,16 @@ def test_in_place_from_an_odd_address(backend):
     values = np.random.default_rng(8).random(1000)
     storage = format_named("cpms4")
     inside = upload(backend, np.concatenate([[0.0], values]))[1:]
-    stored = segmented.convert_inplace(inside, storage)
+    stored = codec.convert_inplace(inside, storage)
     assert as_bytes(backend, stored) == encode_on_host(values, storage).memory.tobytes()
 
 
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=4), st.integers(1, 40), st.integers(1, 8))
 def test_stretches_move_every_chunk_where_it_belongs(pieces, count, parts):
-    target = planes.places(pieces, count)
+    target = inplace_permutation.places(pieces, count)
     assert sorted(target.tolist()) == list(range(count * sum(pieces)))
     content = np.arange(len(target))
-    for batch in planes.stretches(target, parts):
+    for batch in inplace_permutation.stretches(target, parts):
         kept = [content[batch.path[begin]] for begin in batch.begins]
         for begin, moves, first in zip(batch.begins.tolist(), batch.counts.tolist(), kept, strict=True):
             for step in range(moves, 0, -1):
@@ -171,18 +174,18 @@ def test_stretches_move_every_chunk_where_it_belongs(pieces, count, parts):
 def test_bad_arrays_are_refused(backend):
     values = upload(backend, np.arange(6.0))
     with pytest.raises(InputError, match="contiguous"):
-        segmented.convert_inplace(values[::2], format_named("cpms2"))
+        codec.convert_inplace(values[::2], format_named("cpms2"))
     with pytest.raises(InputError, match="float64"):
-        segmented.convert_inplace(upload(backend, np.zeros(4, np.float32)), format_named("cpms2"))
+        codec.convert_inplace(upload(backend, np.zeros(4, np.float32)), format_named("cpms2"))
     with pytest.raises(InputError, match="packed float"):
-        segmented.convert_inplace(values, format_named("fp16"))
+        codec.convert_inplace(values, format_named("fp16"))
     with pytest.raises(InputError, match="dimensions"):
-        segmented.encode(values.reshape(2, 3), format_named("cpms2"))
-    stored = segmented.encode(values, format_named("cpms2"))
+        codec.encode(values.reshape(2, 3), format_named("cpms2"))
+    stored = codec.encode(values, format_named("cpms2"))
     with pytest.raises(InputError, match="6 values"):
-        segmented.write(stored, values[:5])
+        codec.write(stored, values[:5])
     with pytest.raises(InputError, match="segments"):
-        segmented.decode(stored, 3)
+        codec.decode(stored, 3)
 
 
 # Sweeps: what the edge-by-edge engine finds.
@@ -251,7 +254,7 @@ def test_sweeps_agree_with_the_reference_engine(backend, engine, layout, storage
             values /= values.sum()
             x, x_twin = operator.load(values), twin.load(values)
             np.testing.assert_array_equal(operator.read(x, 0), twin.read(x_twin, 0))
-            for read, write in variants.levels(storage):
+            for read, write in streaming.levels(storage):
                 out, out_twin = operator.empty(), twin.empty()
                 found = operator.sweep(x, out, Level(read, write), 3)
                 expected = twin.sweep(x_twin, out_twin, Level(read, write), 3)
@@ -294,36 +297,36 @@ def test_conversion_to_float64_keeps_values(backend, engine, layout, storage):
 
 @pytest.mark.parametrize(("value_bytes", "values"), [(2, 16), (4, 8), (8, 4)])
 def test_a_sector_that_a_step_gathers_counts_once(backend, value_bytes, values):
-    arrays, steps = backends.current().arrays, 3
+    arrays, steps = current_module.current().arrays, 3
     side_by_side = np.tile(np.arange(256), steps)
     apart = np.arange(256 * steps) * values
     at_random = np.random.default_rng(5).integers(0, 2000, 256 * steps)
     for sources in (side_by_side, apart, at_random):
         expected = 32 * sum(len(np.unique(step // values)) for step in sources.reshape(steps, 256))
-        found = samples.gathered_bytes(arrays.asarray(sources.astype(np.uint32)), value_bytes)
+        found = access_sampling.gathered_bytes(arrays.asarray(sources.astype(np.uint32)), value_bytes)
         assert found == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
 def test_edges_are_counted_by_source(backend, graph):
-    degree = arrange.out_degree(graph, arrange.OnDevice.of(graph))
+    degree = padded_csr.out_degree(graph, padded_csr.OnDevice.of(graph))
     assert np.asarray(backend.to_host(degree)).tolist() == graph.out_degree.tolist()
 
 
 def test_edges_that_begin_at_no_node_are_refused(backend):
     graph = Graph(np.array([0, 1, 2]), np.array([2, 0], np.int32))
     with pytest.raises(InputError, match="not among 0 to 1"):
-        arrange.out_degree(graph, arrange.OnDevice.of(graph))
+        padded_csr.out_degree(graph, padded_csr.OnDevice.of(graph))
 
 
 @pytest.mark.parametrize("cache_bytes", [0, 1 << 40])
 @pytest.mark.parametrize("steps", [1, 2, 3, 64])
 def test_rows_may_lie_in_any_number_of_tasks(backend, monkeypatch, steps, cache_bytes):
-    monkeypatch.setattr(backends.current(), "cache_bytes", cache_bytes)
+    monkeypatch.setattr(current_module.current(), "cache_bytes", cache_bytes)
     for graph in GRAPHS.values():
         problem = Problem(graph)
         values = np.random.default_rng(11).random(graph.nodes)
-        matrix = layouts.BalancedRows.build(graph, FP64, steps=steps)
+        matrix = matrices.BalancedRows.build(graph, FP64, steps=steps)
         assert matrix.tasks.steps == steps
         assert matrix.wide_tasks.steps == (steps if cache_bytes else max(1, steps // 2))
         assert matrix.wide_tasks.blocks == (4 if cache_bytes else 3) >= matrix.tasks.blocks - 1
@@ -363,8 +366,8 @@ def test_only_skewed_graphs_are_renumbered(backend, monkeypatch):
     sources = rng.permutation(60_000)[(60_000 * rng.random(200_000) ** 8).astype(np.int64)]
     skewed = Graph.from_edges(sources, rng.integers(0, 60_000, 200_000), nodes=60_000)
     even = Graph.from_edges(*rng.integers(0, 60_000, (2, 200_000)), nodes=60_000)
-    assert numbering_module.chosen(even, arrange.out_degree(even)) is None
-    found = numbering_module.chosen(skewed, arrange.out_degree(skewed))
+    assert numbering_module.chosen(even, padded_csr.out_degree(even)) is None
+    found = numbering_module.chosen(skewed, padded_csr.out_degree(skewed))
     order, place = backend.to_host(found.order), backend.to_host(found.place)
     assert (np.diff(skewed.out_degree[order]) <= 0).all()
     assert (order[place] == np.arange(60_000)).all()
@@ -431,7 +434,7 @@ def test_rows_get_a_thread_each_where_all_are_short_and_few(backend, monkeypatch
     ring, hub = Graph.from_edges(np.arange(600), (np.arange(600) + 1) % 600), GRAPHS["hub"]
     assert kernels(ring) == {"spmv_csr_thread"}
     assert kernels(hub) == {"spmv_csr_balanced"}
-    assert type(cuda.ENGINE.prepare(Problem(ring), FP64, "csr").matrix) is layouts.ThreadRows
+    assert type(cuda.ENGINE.prepare(Problem(ring), FP64, "csr").matrix) is matrices.ThreadRows
     monkeypatch.setattr(backend, "processors", 0)
     assert kernels(ring) == {"spmv_csr_balanced"}
 

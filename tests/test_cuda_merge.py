@@ -9,23 +9,28 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import cpms
-from cpms import Graph, Status, check, load, ranking
-from cpms.cuda import arrange, host, merge, peel, peeled, refinement, variants
-from cpms.cuda import backend as backends
-from cpms.cuda.numbering import Numbering
-from cpms.cuda.passes import OF_MANY
-from cpms.cuda.peeled import PeeledRefinement
-from cpms.cuda.refinement import CudaRefinement
-from cpms.cuda.shape import SHAPES
-from cpms.engine import Problem
+from cpms import Graph, Status, check, load
+from cpms.backends.cuda.kernels import persistent, template
+from cpms.backends.cuda.kernels.launch_shape import SHAPES
+from cpms.backends.cuda.persistent import refinement
+from cpms.backends.cuda.persistent.refinement import CudaRefinement
+from cpms.backends.cuda.reduction import lumping, reduced_refinement, trimming
+from cpms.backends.cuda.reduction.level_solve import OF_MANY
+from cpms.backends.cuda.reduction.reduced_refinement import PeeledRefinement
+from cpms.backends.cuda.runtime import current, host_emulation
+from cpms.backends.cuda.spmv import padded_csr
+from cpms.backends.cuda.spmv.reordering import Numbering
+from cpms.certify import residual
+from cpms.contracts.stopping import Stopping
 from cpms.engines import cuda_fused
-from cpms.format import FP16
-from cpms.quantising import quantiser
-from cpms.refine import at_once, default_policy
-from cpms.stopping import Stopping
+from cpms.formats.formats import FP16
+from cpms.formats.quantization import quantiser
+from cpms.precision.refinement_policy import default_policy
+from cpms.problems.pagerank import Problem
+from cpms.solvers.refine import at_once
 from cpms.testing import distributions
 
-FREE = peel.Cost(
+FREE = trimming.Cost(
     level=0.0, narrow_level=0.0, launch=0.0, counted=0.0, aimed=0.0, passed=0.0, passed_alone=0.0, given=0.0
 )
 DEAR = FREE._replace(swept=0.0)
@@ -35,19 +40,19 @@ few = settings(max_examples=15, deadline=None, suppress_health_check=[HealthChec
 
 @pytest.fixture(scope="session", autouse=True)
 def compiled_together(request):
-    if host.compiler() is not None:
+    if host_emulation.compiler() is not None:
         cores = [
-            variants.refine(quantiser(FP16), SHAPES[16], personal=personal, partial=partial)
+            persistent.refine(quantiser(FP16), SHAPES[16], personal=personal, partial=partial)
             for personal, partial in itertools.product((False, True), (False, True))
         ]
-        kernels = [*variants.PEELING, *variants.MERGING, variants.FORECAST, *variants.PASSES, *cores]
+        kernels = [*template.PEELING, *template.MERGING, template.FORECAST, *template.PASSES, *cores]
         request.getfixturevalue("host_backend").compile(kernels)
 
 
 @pytest.fixture
 def engine(fused_engine, monkeypatch):
     """Return engine ``cuda_fused`` where all that can be is peeled and merged."""
-    monkeypatch.setattr(peeled, "Cost", lambda: FREE)
+    monkeypatch.setattr(reduced_refinement, "Cost", lambda: FREE)
     return fused_engine
 
 
@@ -73,7 +78,7 @@ def of_one_ring(lists, each, *, seed=3):
 
 
 def on_host(values):
-    return np.asarray(backends.current().to_host(values))
+    return np.asarray(current.current().to_host(values))
 
 
 def led_to(graph):
@@ -85,16 +90,16 @@ def led_to(graph):
 
 
 def merged(graph, cost=FREE, problem=None):
-    rows, degree = arrange.OnDevice.of(graph), arrange.out_degree(graph)
-    found = peel.peel(graph, rows.indptr, rows.sources, degree, cost)
-    return found, merge.merged(problem or Problem(graph), rows, degree, found, cost)
+    rows, degree = padded_csr.OnDevice.of(graph), padded_csr.out_degree(graph)
+    found = trimming.peel(graph, rows.indptr, rows.sources, degree, cost)
+    return found, lumping.merged(problem or Problem(graph), rows, degree, found, cost)
 
 
 @given(graph=graphs_of_few_lists())
 @few
 def test_nodes_are_one_whose_edges_lead_to_the_same(engine, graph):
-    rows, degree = arrange.OnDevice.of(graph), arrange.out_degree(graph)
-    marks, lists = on_host(merge._marks(rows, degree)), led_to(graph)
+    rows, degree = padded_csr.OnDevice.of(graph), padded_csr.out_degree(graph)
+    marks, lists = on_host(lumping._marks(rows, degree)), led_to(graph)
     for a, b in itertools.combinations(range(graph.nodes), 2):
         assert (marks[a] == marks[b]) == (lists[a] == lists[b] != ())
 
@@ -141,7 +146,7 @@ def sources_of(graph, node):
 def test_the_solution_of_the_whole_follows(engine, graph, damping, cost):
     problem = Problem(graph, damping)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(peeled, "Cost", lambda: cost)
+        patched.setattr(reduced_refinement, "Cost", lambda: cost)
         found = engine.refinement(problem)
     if isinstance(found, PeeledRefinement):
         ranks, status, _ = at_once(found, default_policy(FP16), Stopping(1e-12))
@@ -149,7 +154,7 @@ def test_the_solution_of_the_whole_follows(engine, graph, damping, cost):
         assert status is Status.CONVERGED
         assert ranks.shape == (graph.nodes,)
         assert ranks.sum() == pytest.approx(1.0, abs=1e-14)
-        assert ranking.residual(problem, ranks) < 2e-12
+        assert residual.residual(problem, ranks) < 2e-12
 
 
 @pytest.mark.parametrize("exponent", range(2, 13))
@@ -160,7 +165,7 @@ def test_wherever_sweeps_end_the_pass_goes_on_from_there(engine, exponent):
     assert found._core.graph.nodes == 40
     for _ in range(2):
         ranks, _, history = at_once(found, default_policy(FP16), Stopping(10.0**-exponent))
-        assert ranking.residual(problem, on_host(ranks)) < 1.5 * 10.0**-exponent
+        assert residual.residual(problem, on_host(ranks)) < 1.5 * 10.0**-exponent
         from_there = found._behind(refinement.Left.all_in(found._core._shares))
         assert (on_host(ranks) == on_host(from_there)).all()
     assert len({step.level for step in history}) == 2
@@ -172,7 +177,7 @@ def test_of_many_launches_the_last_is_followed(engine, monkeypatch):
     ranks, status, history = at_once(engine.refinement(problem), default_policy(FP16), Stopping(1e-12))
     assert status is Status.CONVERGED
     assert len(history) > 18
-    assert ranking.residual(problem, on_host(ranks)) < 2e-12
+    assert residual.residual(problem, on_host(ranks)) < 2e-12
 
 
 def test_a_closed_core_loses_nothing_by_a_teleport_of_its_own(engine):
@@ -195,17 +200,17 @@ def test_what_leaves_a_merged_core_comes_back_by_its_teleport(engine):
     assert places.behind[1:] == [16]
     assert on_host(core.degree).sum() - on_host(core.kept).sum() == 16
     ranks, *_ = at_once(found, default_policy(FP16), Stopping(1e-12))
-    assert ranking.residual(problem, on_host(ranks)) < 2e-12
+    assert residual.residual(problem, on_host(ranks)) < 2e-12
 
 
 def test_merged_nodes_may_lie_in_another_order(engine, monkeypatch):
     ring = of_one_ring(30, 4)
     order = np.random.default_rng(5).permutation(ring.nodes).astype(np.int32)
-    monkeypatch.setattr(merge.numbering, "chosen", lambda *_: Numbering.of_order(backends.current().upload(order)))
+    monkeypatch.setattr(lumping.numbering, "chosen", lambda *_: Numbering.of_order(current.current().upload(order)))
     found = engine.refinement(Problem(ring))
     assert found._core.graph.nodes == 30
     ranks, *_ = at_once(found, default_policy(FP16), Stopping(1e-12))
-    assert ranking.residual(Problem(ring), on_host(ranks)) < 2e-12
+    assert residual.residual(Problem(ring), on_host(ranks)) < 2e-12
 
 
 @given(graph=graphs_of_few_lists(), data=st.data())
@@ -219,7 +224,7 @@ def test_where_teleports_differ_nothing_is_merged(engine, graph, data):
 
 def test_what_marks_get_wrong_is_refined(engine, monkeypatch):
     graph = Graph.from_edges([0, 1, 2, 3, 0, 1, 2, 3], [1, 2, 3, 0, 2, 0, 1, 1])
-    monkeypatch.setattr(merge, "_marks", lambda rows, _: backends.current().arrays.zeros(rows.nodes, np.uint64))
+    monkeypatch.setattr(lumping, "_marks", lambda rows, _: current.current().arrays.zeros(rows.nodes, np.uint64))
     assert engine.refinement(Problem(graph))._core.graph.nodes == 1
     result = cpms.pagerank(graph, method="refine", engine="cuda_fused")
     assert result.converged
@@ -229,7 +234,7 @@ def test_what_marks_get_wrong_is_refined(engine, monkeypatch):
 def test_nodes_of_long_rows_stay_by_themselves(engine, monkeypatch):
     graph = of_one_ring(10, 5)
     assert merged(graph)[1][0].core == 10
-    monkeypatch.setattr(merge, "_MOST_ENTRIES", 5)
+    monkeypatch.setattr(lumping, "_MOST_ENTRIES", 5)
     short = graph.in_degree <= 5
     places = merged(graph)[1][0]
     assert places.core == len(np.unique(np.arange(50)[short] // 5)) + (~short).sum()
@@ -237,24 +242,24 @@ def test_nodes_of_long_rows_stay_by_themselves(engine, monkeypatch):
 
 
 def test_merging_that_does_not_pay_is_not_done(host_backend, monkeypatch):
-    monkeypatch.setattr(peeled.forecast, "sweeps", lambda *_: 80)
-    with backends.using(host_backend):
+    monkeypatch.setattr(reduced_refinement.forecast, "sweeps", lambda *_: 80)
+    with current.using(host_backend):
         for lists, paid in ((60, False), (20_000, True)):
             graph = of_one_ring(lists, 5)
-            assert (merged(graph, peel.Cost())[1] is not None) is paid
-            assert merged(graph, peel.Cost(given=1e-3))[1] is None
-            assert merged(graph, peel.Cost(launch=1e9))[1] is None
+            assert (merged(graph, trimming.Cost())[1] is not None) is paid
+            assert merged(graph, trimming.Cost(given=1e-3))[1] is None
+            assert merged(graph, trimming.Cost(launch=1e9))[1] is None
             kind = PeeledRefinement if paid else CudaRefinement
-            assert type(peeled.prepared(Problem(graph), "cuda_fused")) is kind
+            assert type(reduced_refinement.prepared(Problem(graph), "cuda_fused")) is kind
             dangling = Graph(np.append(graph.indptr, graph.edges), graph.sources)
-            assert merged(dangling, peel.Cost(counted=1e-3))[1] is None
-            assert (merged(graph, peel.Cost(counted=1e-3))[1] is not None) is paid
+            assert merged(dangling, trimming.Cost(counted=1e-3))[1] is None
+            assert (merged(graph, trimming.Cost(counted=1e-3))[1] is not None) is paid
 
 
 @pytest.mark.gpu
 def test_web_google_is_swept_by_fewer_nodes(gpu_backend):
     graph = load("web-Google-scc")
-    with backends.using(gpu_backend):
+    with current.using(gpu_backend):
         found = cuda_fused.ENGINE.refinement(Problem(graph))
         marks = np.zeros(graph.nodes, np.uint64)
         np.add.at(
@@ -270,5 +275,5 @@ def test_counts_are_of_lists(engine):
     """Parallel edges count: a node with two to another is not one with a single one."""
     graph = Graph(np.array([0, 1, 4, 4]), np.array([1, 0, 0, 2], np.int32))
     assert Counter(led_to(graph)) == {(1, 1): 1, (0,): 1, (1,): 1}
-    marks = on_host(merge._marks(arrange.OnDevice.of(graph), arrange.out_degree(graph)))
+    marks = on_host(lumping._marks(padded_csr.OnDevice.of(graph), padded_csr.out_degree(graph)))
     assert len(set(marks.tolist())) == 3

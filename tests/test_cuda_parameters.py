@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpms.cuda.parameters import Parameters
+from cpms.backends.cuda.runtime.kernel_arguments import Parameters
 
 pytestmark = pytest.mark.quick
 

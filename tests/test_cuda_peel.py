@@ -8,45 +8,49 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import cpms
-from cpms import Graph, Status, check, format_named, ranking
-from cpms.cuda import arrange, host, passes, peel, peeled, variants
-from cpms.cuda import backend as backends
-from cpms.cuda.peeled import PeeledRefinement
-from cpms.cuda.refinement import CudaRefinement
-from cpms.cuda.shape import SHAPES
-from cpms.engine import Problem
-from cpms.format import FP16
-from cpms.quantising import quantiser
-from cpms.refine import at_once, default_policy
-from cpms.stopping import Stopping
+from cpms import Graph, Status, check, format_named
+from cpms.backends.cuda.kernels import persistent, template
+from cpms.backends.cuda.kernels.launch_shape import SHAPES
+from cpms.backends.cuda.persistent.refinement import CudaRefinement
+from cpms.backends.cuda.reduction import level_solve, reduced_refinement, trimming
+from cpms.backends.cuda.reduction.reduced_refinement import PeeledRefinement
+from cpms.backends.cuda.runtime import current, host_emulation
+from cpms.backends.cuda.spmv import padded_csr
+from cpms.certify import residual
+from cpms.contracts.stopping import Stopping
+from cpms.formats.formats import FP16
+from cpms.formats.quantization import quantiser
+from cpms.precision.refinement_policy import default_policy
+from cpms.problems.pagerank import Problem
+from cpms.solvers.refine import at_once
 from cpms.testing import distributions, graphs_with_a_core
 
-FREE = peel.Cost(level=0.0, narrow_level=0.0, launch=0.0, counted=0.0, aimed=0.0, passed_alone=0.0)
+FREE = trimming.Cost(level=0.0, narrow_level=0.0, launch=0.0, counted=0.0, aimed=0.0, passed_alone=0.0)
 FORMATS = [quantiser(format_named(name)) for name in ("fp16", "e5m2")]
 few = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @pytest.fixture(scope="session", autouse=True)
 def compiled_together(request):
-    if host.compiler() is not None:
+    if host_emulation.compiler() is not None:
         cores = [
-            variants.refine(storage, SHAPES[16], personal=personal, partial=partial)
+            persistent.refine(storage, SHAPES[16], personal=personal, partial=partial)
             for storage, personal, partial in itertools.product(FORMATS, (False, True), (False, True))
         ]
         request.getfixturevalue("host_backend").compile(
-            [*variants.PEELING, variants.FORECAST, *variants.PASSES, *cores]
+            [*template.PEELING, template.FORECAST, *template.PASSES, *cores]
         )
 
 
 @pytest.fixture
 def engine(fused_engine, monkeypatch):
     """Return engine ``cuda_fused`` where all passes pay."""
-    monkeypatch.setattr(peeled, "Cost", lambda: FREE)
+    monkeypatch.setattr(reduced_refinement, "Cost", lambda: FREE)
     return fused_engine
 
 
 def found_by_peel(graph, cost=FREE):
-    return peel.peel(graph, *arrange.uploaded(graph), arrange.out_degree(graph), cost)
+    return trimming.peel(graph, *padded_csr.uploaded(graph), padded_csr.out_degree(graph), cost)
 
 
 def layered(sizes, *, seed=1, cycle=0, hub=None, each=3):
@@ -74,7 +78,7 @@ def test_edges_outside_the_core_lead_to_later_levels(engine, graph):
         assert (graph.in_degree > 0).all()
         assert (graph.out_degree > 0).all()
         return
-    order, place = (np.asarray(backends.current().to_host(part)) for part in (found.order, found.place))
+    order, place = (np.asarray(current.current().to_host(part)) for part in (found.order, found.place))
     assert (order[place] == np.arange(graph.nodes)).all()
     assert found.core + sum(found.before) + sum(found.behind) == graph.nodes
     levels = np.repeat(np.arange(len(found.before) + len(found.behind)), [*found.before, *found.behind])
@@ -94,10 +98,10 @@ def test_the_solution_of_the_whole_follows_from_the_cores(engine, graph, data):
     refinement = engine.refinement(problem)
     if isinstance(refinement, PeeledRefinement):
         ranks, status, _ = at_once(refinement, default_policy(FP16), Stopping(1e-12))
-        ranks = np.asarray(backends.current().to_host(ranks))
+        ranks = np.asarray(current.current().to_host(ranks))
         assert status is Status.CONVERGED
         assert ranks.sum() == pytest.approx(1.0, abs=1e-14)
-        assert ranking.residual(problem, ranks) < 2e-12
+        assert residual.residual(problem, ranks) < 2e-12
 
 
 @given(graph=graphs_with_a_core(), data=st.data())
@@ -114,7 +118,7 @@ def test_a_core_begins_at_what_it_gets(engine, graph, data):
 
         refinement.solution(iterate)
         for first, given_to_it in began:
-            teleport = np.broadcast_to(np.asarray(backends.current().to_host(given_to_it)), first.shape)
+            teleport = np.broadcast_to(np.asarray(current.current().to_host(given_to_it)), first.shape)
             np.testing.assert_allclose(first, teleport, rtol=1e-15)
             assert first.sum() == pytest.approx(1.0, abs=1e-14)
 
@@ -159,7 +163,7 @@ def test_levels_of_any_width_are_passed(engine, sizes, options, aimed):
     refinement = engine.refinement(problem)
     assert isinstance(refinement, PeeledRefinement)
     ranks, *_ = at_once(refinement, default_policy(FP16), Stopping(1e-12))
-    assert ranking.residual(problem, np.asarray(backends.current().to_host(ranks))) < 2e-12
+    assert residual.residual(problem, np.asarray(current.current().to_host(ranks))) < 2e-12
     again, *_ = at_once(refinement, default_policy(FP16), Stopping(1e-12))
     assert bool((ranks == again).all())
 
@@ -175,23 +179,23 @@ def test_levels_that_do_not_pay_stay_in_the_core(engine):
     wide_alone = FREE._replace(narrow_level=1e9, sweep=0.0)
     found = found_by_peel(layered((1500, 5, 4, 6, 1200), cycle=4), wide_alone)
     assert (found.core, found.before, found.behind) == (15, [1500], [1200])
-    order = np.asarray(backends.current().to_host(found.order))
+    order = np.asarray(current.current().to_host(found.order))
     assert sorted(order[:15]) == list(range(1500, 1515))
 
 
 def test_a_pass_that_does_not_pay_is_not_made(host_backend):
-    with backends.using(host_backend):
-        assert found_by_peel(layered((40, 40, 40)), peel.Cost()) is not None
-        assert found_by_peel(layered((40, 40, 40), cycle=30), peel.Cost()) is None
-        assert found_by_peel(layered((1,) * 900), peel.Cost()) is None
+    with current.using(host_backend):
+        assert found_by_peel(layered((40, 40, 40)), trimming.Cost()) is not None
+        assert found_by_peel(layered((40, 40, 40), cycle=30), trimming.Cost()) is None
+        assert found_by_peel(layered((1,) * 900), trimming.Cost()) is None
 
 
 def test_fewer_sweeps_pay_for_fewer_levels(host_backend, monkeypatch):
     graph = layered((20,) * 40)
-    with backends.using(host_backend):
+    with current.using(host_backend):
         for sweeps, kind in ((10, CudaRefinement), (120, PeeledRefinement)):
-            monkeypatch.setattr(peeled.forecast, "sweeps", lambda *_, sweeps=sweeps: sweeps)
-            assert type(peeled.prepared(Problem(graph), "cuda_fused")) is kind
+            monkeypatch.setattr(reduced_refinement.forecast, "sweeps", lambda *_, sweeps=sweeps: sweeps)
+            assert type(reduced_refinement.prepared(Problem(graph), "cuda_fused")) is kind
 
 
 def test_where_a_core_does_not_fit_all_is_swept(host_backend, monkeypatch):
@@ -199,10 +203,10 @@ def test_where_a_core_does_not_fit_all_is_swept(host_backend, monkeypatch):
         raise MemoryError
 
     problem = Problem(layered((40, 40, 40)))
-    with backends.using(host_backend):
-        assert type(peeled.prepared(problem, "cuda_fused")) is PeeledRefinement
-        monkeypatch.setattr(peeled.Renumbered, "of", no_room)
-        assert type(peeled.prepared(problem, "cuda_fused")) is CudaRefinement
+    with current.using(host_backend):
+        assert type(reduced_refinement.prepared(problem, "cuda_fused")) is PeeledRefinement
+        monkeypatch.setattr(reduced_refinement.Renumbered, "of", no_room)
+        assert type(reduced_refinement.prepared(problem, "cuda_fused")) is CudaRefinement
 
 
 @pytest.mark.parametrize("node", range(8))
@@ -227,8 +231,8 @@ def test_sweeps_of_a_core_lose_what_leaves_it(engine, storage):
 
 def test_what_a_pass_gets_wrong_is_refined(engine, monkeypatch):
     graph = layered((50, 60, 40), cycle=30)
-    wrong = passes.Passes.behind
-    monkeypatch.setattr(passes.Passes, "behind", lambda *given: wrong(*given) ** 2)
+    wrong = level_solve.Passes.behind
+    monkeypatch.setattr(level_solve.Passes, "behind", lambda *given: wrong(*given) ** 2)
     result = cpms.pagerank(graph, method="refine", engine="cuda_fused")
     assert result.converged
     check.answer_is_certified(result)
@@ -237,4 +241,4 @@ def test_what_a_pass_gets_wrong_is_refined(engine, monkeypatch):
 def test_where_dangling_mass_goes_elsewhere_all_is_swept(engine):
     graph, teleport = layered((50, 60, 40)), np.full(150, 1 / 150)
     assert isinstance(engine.refinement(Problem(graph, 0.85, teleport, "uniform")), CudaRefinement)
-    assert isinstance(peeled.prepared(Problem(graph, 0.85, teleport), "cuda_fused"), PeeledRefinement)
+    assert isinstance(reduced_refinement.prepared(Problem(graph, 0.85, teleport), "cuda_fused"), PeeledRefinement)

@@ -9,21 +9,24 @@ from hypothesis import strategies as st
 
 import cpms
 from cpms import Graph, Status, UnsupportedError, check, format_named
-from cpms.cuda import backend as backends
-from cpms.cuda import cuts, host, numbering, variants
-from cpms.cuda.numbering import Numbering
-from cpms.cuda.refinement import CudaRefinement
-from cpms.cuda.resident import Arrangement, ResidentGraph
-from cpms.cuda.shape import SHAPES
-from cpms.cuda.ways import Wanted
-from cpms.engine import Problem
+from cpms.backends.cuda.kernels import persistent, template
+from cpms.backends.cuda.kernels.launch_shape import SHAPES
+from cpms.backends.cuda.persistent import load_balance
+from cpms.backends.cuda.persistent.device_graph import Arrangement, ResidentGraph
+from cpms.backends.cuda.persistent.refinement import CudaRefinement
+from cpms.backends.cuda.persistent.strategies import Wanted
+from cpms.backends.cuda.runtime import current, host_emulation
+from cpms.backends.cuda.spmv import reordering
+from cpms.backends.cuda.spmv.reordering import Numbering
+from cpms.contracts.stopping import Stopping
 from cpms.engines import cpu, cuda_fused, reference
-from cpms.format import E5M2, FP16, FP32, FP64, FloatFormat
-from cpms.power import power
-from cpms.precision import FLOAT64, Fixed
-from cpms.quantising import quantiser
-from cpms.refine import AdaptiveGain, FixedGain, refine
-from cpms.stopping import Stopping
+from cpms.formats.formats import E5M2, FP16, FP32, FP64, FloatFormat
+from cpms.formats.quantization import quantiser
+from cpms.precision.controllers import FLOAT64, Fixed
+from cpms.precision.refinement_policy import AdaptiveGain, FixedGain
+from cpms.problems.pagerank import Problem
+from cpms.solvers.power import power
+from cpms.solvers.refine import refine
 from cpms.testing import distributions, graphs
 
 FORMATS = [quantiser(format_named(name)) for name in ("fp16", "e5m2", "fp32", "cpms4")]
@@ -35,13 +38,13 @@ few = settings(max_examples=12, deadline=None, suppress_health_check=[HealthChec
 @pytest.fixture(scope="session", autouse=True)
 def compiled_together(request):
     """Compile what these tests launch on this machine at once: one by one it takes longer."""
-    if host.compiler() is not None:
+    if host_emulation.compiler() is not None:
         each, usual = (False, True), SHAPES[16]
-        ways = variants.OVER_SOURCES, variants.OVER_CACHED
-        kernels = [variants.refine(s, usual, personal=own, way=way) for s in FORMATS for own in each for way in ways]
-        kernels += [variants.refine(FP16, SHAPES[24], personal=False)]
-        powers = [variants.fused_power(shape, personal=own) for shape in SHAPES.values() for own in each]
-        powers += [variants.fused_power(usual, personal=own, way=ways[1]) for own in each]
+        ways = persistent.OVER_SOURCES, persistent.OVER_CACHED
+        kernels = [persistent.refine(s, usual, personal=own, way=way) for s in FORMATS for own in each for way in ways]
+        kernels += [persistent.refine(FP16, SHAPES[24], personal=False)]
+        powers = [persistent.fused_power(shape, personal=own) for shape in SHAPES.values() for own in each]
+        powers += [persistent.fused_power(usual, personal=own, way=ways[1]) for own in each]
         request.getfixturevalue("host_backend").compile([*kernels, *powers])
 
 
@@ -110,7 +113,7 @@ def test_rounds_are_those_of_the_reference(engine, name, storage, as_large):
 
 def test_stretches_are_short_where_values_outgrow_the_cache(host_backend, monkeypatch):
     monkeypatch.setattr(host_backend, "cache_bytes", 1000)
-    with backends.using(host_backend):
+    with current.using(host_backend):
         assert [Arrangement().steps_for(nodes) for nodes in (250, 251)] == [0, 4]
         assert [Arrangement().steps_for(nodes, 8) for nodes in (125, 126)] == [0, 4]
         assert Arrangement(stretch_steps=3).steps_for(1) == 3
@@ -166,7 +169,7 @@ def test_warps_are_few_where_gathers_dominate_or_the_cache_has_all_or_lacks_doub
     nodes = 20_000
     targets = np.repeat(np.arange(nodes), 2)
     graph = Graph.from_edges((targets + np.tile([1, 2], nodes)) * stride % nodes, targets, nodes=nodes)
-    with backends.using(host_backend):
+    with current.using(host_backend):
         for value_bytes, warps in zip((2, 8), expected, strict=True):
             found = ResidentGraph.of(Problem(graph), value_bytes=value_bytes)
             assert found.edges.shape == SHAPES[warps]
@@ -182,7 +185,7 @@ def test_blocks_count_on_from_launch_to_launch_past_the_last_number(engine, name
         rounds.start(np.full(problem.graph.nodes, 1 / problem.graph.nodes))
         for _ in range(3):
             rounds.round(FP16, gain=0.1, tol=1e-12, norm="l1", most_low=20)
-            come, at_end = (int(count) for count in backends.current().to_host(counts)[:2])
+            come, at_end = (int(count) for count in current.current().to_host(counts)[:2])
             assert come == at_end != begin
         answers.append(rounds.read())
     np.testing.assert_array_equal(*answers)
@@ -194,8 +197,8 @@ def test_nodes_may_lie_in_any_order(engine, monkeypatch, name):
     order = random.permutation(GRAPHS[name].nodes).astype(np.int32)
     for problem in problems(GRAPHS[name]):
         values, answers = random.random(len(order)), []
-        for numbered in (None, Numbering.of_order(backends.current().upload(order))):
-            monkeypatch.setattr(numbering, "chosen", lambda *_, numbered=numbered: numbered)
+        for numbered in (None, Numbering.of_order(current.current().upload(order))):
+            monkeypatch.setattr(reordering, "chosen", lambda *_, numbered=numbered: numbered)
             rounds = CudaRefinement.of(problem)
             rounds.start(values)
             np.testing.assert_allclose(rounds.read(), values, rtol=1e-15)
@@ -311,7 +314,7 @@ def test_answers_are_certified(engine):
 
 
 def test_what_does_not_fit_is_a_sentence(engine, monkeypatch):
-    monkeypatch.setattr(type(backends.current()), "free_bytes", lambda _: 1000)
+    monkeypatch.setattr(type(current.current()), "free_bytes", lambda _: 1000)
     problem = Problem(GRAPHS["skewed"])
     for ask in (lambda: engine.refinement(problem), lambda: engine.prepare(problem, FP64, "pattern")):
         with pytest.raises(UnsupportedError, match=r"needs about [\d,]+ bytes of device memory .* but 1,000 are free"):
@@ -320,7 +323,7 @@ def test_what_does_not_fit_is_a_sentence(engine, monkeypatch):
 
 def test_room_for_the_residual_is_made_beforehand_or_refused_by_a_sentence(host_backend, monkeypatch):
     problem, zeros = Problem(GRAPHS["skewed"]), host_backend.arrays.zeros
-    with backends.using(host_backend):
+    with current.using(host_backend):
         ready, refused = CudaRefinement.of(problem), CudaRefinement.of(problem)
         ready.expect(FP16)
 
@@ -348,7 +351,7 @@ def test_power_iteration_is_in_float64_only(engine):
 @few
 def test_stretches_are_in_order_and_none_is_empty(ended, warps):
     cost = np.append(0, np.cumsum(np.array(ended) + 100))
-    begins = cuts.of_all(cost, warps)
+    begins = load_balance.of_all(cost, warps)
     assert begins[0] == 0
     assert len(begins) == min(warps, len(ended))
     assert (np.diff(np.append(begins, len(ended))) >= 1).all()
@@ -371,7 +374,7 @@ class TestOnAGpu:
 
     @pytest.fixture(autouse=True)
     def on_gpu(self, gpu_backend):
-        with backends.using(gpu_backend):
+        with current.using(gpu_backend):
             yield
 
     @pytest.mark.parametrize("storage", [*FORMATS, *MORE], ids=lambda storage: storage.name)
@@ -413,14 +416,14 @@ class TestOnAGpu:
         assert len(result.iterations_by_bits) > 2
 
 
-@pytest.mark.parametrize("bits", variants.GATHERS)
+@pytest.mark.parametrize("bits", template.GATHERS)
 def test_gathers_alone_read_every_edge_once(engine, bits):
-    backend = backends.current()
+    backend = current.current()
     graph = ResidentGraph.of(Problem(GRAPHS["skewed"]))
     values = backend.arrays.asarray(np.arange(1024, dtype=f"uint{bits}") % 200)
     sums = backend.arrays.zeros(2 * 256, np.uint64)
     sources = graph.edges.sources
-    backend.run(variants.GATHERS[bits], 2, (sources, np.uint64(sources.size), values, sums))
+    backend.run(template.GATHERS[bits], 2, (sources, np.uint64(sources.size), values, sums))
     expected = backend.to_host(values)[backend.to_host(sources)].astype(np.uint64).sum()
     assert backend.to_host(sums).sum() == expected
     assert engine.name == "cuda_fused"

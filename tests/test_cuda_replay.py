@@ -5,8 +5,8 @@ import weakref
 
 import pytest
 
-from cpms.cuda import replay
-from cpms.cuda.replay import Replays
+from cpms.backends.cuda.runtime import cuda_graphs
+from cpms.backends.cuda.runtime.cuda_graphs import Replays
 
 
 class Vector:
@@ -36,7 +36,7 @@ class Device:
 @pytest.fixture
 def device(monkeypatch):
     made = Device()
-    monkeypatch.setattr(replay, "current", lambda: made)
+    monkeypatch.setattr(cuda_graphs, "current", lambda: made)
     return made
 
 

@@ -8,15 +8,16 @@ import pytest
 
 import cpms
 from cpms import Graph, check, format_named
-from cpms.cuda.refinement import CudaRefinement
-from cpms.cuda.resident import Arrangement
-from cpms.cuda.ways import Wanted
-from cpms.engine import Problem
+from cpms.backends.cuda.persistent.device_graph import Arrangement
+from cpms.backends.cuda.persistent.refinement import CudaRefinement
+from cpms.backends.cuda.persistent.strategies import Wanted
+from cpms.contracts.stopping import Stopping
 from cpms.engines import cuda_fused, reference
-from cpms.precision import Level
-from cpms.quantising import quantiser
-from cpms.refine import default_gain, default_policy, refine
-from cpms.stopping import Stopping
+from cpms.formats.quantization import quantiser
+from cpms.precision.controllers import Level
+from cpms.precision.refinement_policy import default_gain, default_policy
+from cpms.problems.pagerank import Problem
+from cpms.solvers.refine import refine
 
 FORMATS = [quantiser(format_named(name)) for name in ("fp16", "e5m2", "fp32", "cpms4-nearest")]
 LEAVES = np.arange(1, 5000)

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cpms.cuda import staging
-from cpms.cuda.staging import Staging
+from cpms.backends.cuda.runtime import pinned_transfer
+from cpms.backends.cuda.runtime.pinned_transfer import Staging
 
 pytestmark = pytest.mark.quick
 
@@ -76,7 +76,7 @@ def lazy_staging():
 @settings(deadline=None)
 def test_arrays_arrive_whatever_a_stream_has_done_by_then(sizes, dtype, seed):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(staging, "_ROOM_BYTES", 64)
+        patch.setattr(pinned_transfer, "_ROOM_BYTES", 64)
         staged, stream = lazy_staging()
         random = np.random.default_rng(seed)
         for size in sizes:
@@ -92,7 +92,7 @@ def test_arrays_arrive_whatever_a_stream_has_done_by_then(sizes, dtype, seed):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("count", [staging.LEAST_BYTES // 8 - 1, 1 << 17, (1 << 21) - 1, 1 << 21, 5_000_011])
+@pytest.mark.parametrize("count", [pinned_transfer.LEAST_BYTES // 8 - 1, 1 << 17, (1 << 21) - 1, 1 << 21, 5_000_011])
 def test_arrays_are_the_same_on_a_gpu(gpu_backend, count):
     values = np.random.default_rng(count).random(count)
     for given_values in (values, values.astype(np.float32), values.reshape(-1, 1)[::3]):

@@ -5,13 +5,13 @@ import pytest
 import scipy.sparse
 
 import cpms
-from cpms.cuda import backend as backends
-from cpms.engine import Problem
+from cpms.backends.cuda.runtime import current
 from cpms.engines import cusparse, cusparse_omega
 from cpms.engines import reference as obvious
-from cpms.format import FP32, FP64
-from cpms.graph import Graph
-from cpms.precision import Level
+from cpms.formats.formats import FP32, FP64
+from cpms.graph.graph import Graph
+from cpms.precision.controllers import Level
+from cpms.problems.pagerank import Problem
 
 RANDOM = np.random.default_rng(3)
 GRAPHS = {
@@ -72,7 +72,7 @@ class Blas:
 def libraries(monkeypatch, host_backend):
     for name, stand_in in (("DenseVector", Dense), ("SparseProduct", Product), ("Blas", Blas)):
         monkeypatch.setattr(cusparse, name, stand_in)
-    with backends.using(host_backend):
+    with current.using(host_backend):
         yield
 
 

@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 import cpms
-from cpms import InputError, datasets
-from cpms.datasets import Dataset
+from cpms import InputError
+from cpms.sources import datasets
+from cpms.sources.dataset_records import Dataset
 
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 

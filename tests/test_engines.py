@@ -10,22 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cpms
-from cpms import (
-    Graph,
-    InputError,
-    Level,
-    UnavailableError,
-    UnsupportedError,
-    check,
-    engines,
-    format_named,
-    ranking,
-    threads,
-)
-from cpms.engine import Problem
+from cpms import Graph, InputError, Level, UnavailableError, UnsupportedError, check, engines, format_named
+from cpms.base import threads
+from cpms.certify import residual
 from cpms.engines import cpu
-from cpms.format import FP64, NAMED, FloatFormat
-from cpms.precision import FLOAT64
+from cpms.formats.formats import FP64, NAMED, FloatFormat
+from cpms.precision.controllers import FLOAT64
+from cpms.problems.pagerank import Problem
 from cpms.testing import distributions, graphs
 
 LAYOUTS = ["csr", "ell", "pattern", "coo"]
@@ -197,7 +188,7 @@ def test_stochastic_sweeps_round_to_a_neighbour_that_depends_on_the_step(engine,
     many = np.array([swept(step) for step in range(40)])
     assert (swept(3) == many[3]).all()
     assert (many[0] != many[1]).any()
-    exact = ranking.apply_operator(problem, np.array(operator.read(x, 1)))
+    exact = residual.apply_operator(problem, np.array(operator.read(x, 1)))
     step = np.maximum(storage.unit_roundoff() * exact, tiny(storage))
     assert (np.abs(many - exact) <= step).all()
     # A sum of 40 * 2600 errors, each of mean 0 and at most a step, is within 5 standard deviations of 0.

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from latex_check import compile_all, faults
 from matplotlib import cbook
 
-from cpms import escape
-from cpms.latex_table import latex_table
-from cpms.table_text import markdown, write_csv
+from cpms.base.text import escape
+from cpms.base.text.latex_table import latex_table
+from cpms.base.text.table_text import markdown, write_csv
 
 HOSTILE = st.sampled_from(hostile_names.NAMES)
 TEXTS = st.one_of(HOSTILE, st.text(), st.text(alphabet="\\$`*_[]<>|&#-=+@'\"\n\r\t\x1b 1.a"))

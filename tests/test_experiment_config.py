@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpms.errors import CpmsError, InputError
-from cpms.experiment import config, rows
-from cpms.shipped import folder
+from cpms.base.errors import CpmsError, InputError
+from cpms.base.package_data import folder
+from cpms.experiment import config
+from cpms.experiment.rows import rows
 
 GOOD = 'name = "x"\nkind = "pagerank"\ngraphs = ["grid:rows=3,columns=3"]\n'
 

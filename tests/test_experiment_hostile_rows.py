@@ -5,9 +5,10 @@ import os
 
 import pytest
 
-from cpms import cli
-from cpms.errors import InputError
-from cpms.experiment import present, rows
+from cpms.base.errors import InputError
+from cpms.cli import main
+from cpms.experiment.report import show
+from cpms.experiment.rows import rows
 from cpms.experiment.runner import run
 
 CONFIG = 'name = "x"\nkind = "graphs"\ngraphs = ["grid:rows=2,columns=2"]\n'
@@ -120,7 +121,7 @@ def test_what_is_no_row_is_said_with_its_line_and_stays(config, before, content)
     for attempt in (
         lambda: rows.read(path),
         lambda: measured_again(config),
-        lambda: present.show("all", results=config.parent),
+        lambda: show.show("all", results=config.parent),
     ):
         with pytest.raises(InputError, match=r"x\.jsonl, line \d: is not a row"):
             attempt()
@@ -149,14 +150,14 @@ def test_what_is_no_file_is_refused_and_does_not_wait(config, make):
     with pytest.raises(InputError, match=r"x\.jsonl"):
         rows.read(path)
     with pytest.raises(InputError, match="holds no rows"):
-        present.show("all", results=config.parent, output=config.parent / "out")
+        show.show("all", results=config.parent, output=config.parent / "out")
 
 
 def test_a_pipe_in_place_of_a_graph_is_refused_and_does_not_wait(config, capsys):
     graph = config.parent / "g.txt"
     os.mkfifo(graph)
     config.write_text(CONFIG.replace("grid:rows=2,columns=2", str(graph)))
-    assert cli.main(["run", str(config), "--output", str(config.parent)]) == 2
+    assert main.main(["run", str(config), "--output", str(config.parent)]) == 2
     assert "g.txt: is a pipe" in capsys.readouterr().err
     assert [row["status"] for row in rows.read(config.parent / "x.jsonl")] == ["bad input"]
 
@@ -170,11 +171,11 @@ def test_a_graph_that_is_named_twice_is_measured_once(config):
 @pytest.mark.parametrize("name", ["quickstart", "table1", "refine", "topk"])
 def test_half_made_rows_that_a_program_cannot_draw_are_said(tmp_path, name):
     with rows.opened(tmp_path / "rows.jsonl") as file:
-        for experiment in present._program(present.show_programs()[name]).NEEDS:
+        for experiment in show._program(show.show_programs()[name]).NEEDS:
             file.append({"cell": "a" * 16, "experiment": experiment, "status": "ok"})
     with pytest.raises(InputError, match="half-made"):
-        present.show(name, results=tmp_path, output=tmp_path / "out")
+        show.show(name, results=tmp_path, output=tmp_path / "out")
     said = []
     with pytest.raises(InputError, match="no rows that anything draws"):
-        present.show("all", results=tmp_path, output=tmp_path / "out", echo=said.append)
+        show.show("all", results=tmp_path, output=tmp_path / "out", echo=said.append)
     assert any(text.startswith(f"left out: {name}: ") for text in said)

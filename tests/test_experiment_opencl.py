@@ -5,8 +5,9 @@ import pytest
 
 from cpms import Graph
 from cpms.engines import opencl
-from cpms.experiment import present, rows
 from cpms.experiment.kinds.opencl import first_nodes
+from cpms.experiment.report import show
+from cpms.experiment.rows import rows
 from cpms.experiment.runner import run
 
 GRAPH = '"weblike:nodes=3000,edges=12000,seed=1"'
@@ -79,7 +80,7 @@ def test_contestants_that_cannot_run_are_recorded_with_a_reason(recorded):
 
 
 def test_shown_from_rows_alone(recorded, tmp_path):
-    written = present.show("opencl_stages", results=recorded, output=tmp_path)
+    written = show.show("opencl_stages", results=recorded, output=tmp_path)
     names = {path.name for path in written}
     assert {
         "opencl_stages.md",

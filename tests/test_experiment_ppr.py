@@ -4,15 +4,16 @@ import numpy as np
 import pytest
 
 from cpms import Graph
-from cpms.batch import Query
-from cpms.cuda import backend as backends
-from cpms.engine import Problem
-from cpms.engines import coo_streams, cuda, cuda_fused
-from cpms.experiment import present, rows
+from cpms.backends.cuda.runtime import current
+from cpms.certify.residual import residual
+from cpms.contracts.batch import Query
+from cpms.engines import coo, cuda, cuda_fused
 from cpms.experiment.kinds import ppr
-from cpms.experiment.one_query import OneQuery
+from cpms.experiment.report import show
+from cpms.experiment.rows import rows
 from cpms.experiment.runner import run
-from cpms.ranking import residual
+from cpms.experiment.sequential_queries import OneQuery
+from cpms.problems.pagerank import Problem
 
 CONFIG = """
 name = "ppr_cpu"
@@ -84,8 +85,8 @@ def test_engines_that_cannot_are_recorded_with_their_reason(recorded):
 
 def test_rows_are_shown_beside_the_report(recorded, tmp_path):
     said = []
-    first = present.show("ppr", results=recorded.parent, output=tmp_path / "a", echo=said.append)
-    second = present.show("ppr", results=recorded.parent, output=tmp_path / "b")
+    first = show.show("ppr", results=recorded.parent, output=tmp_path / "a", echo=said.append)
+    second = show.show("ppr", results=recorded.parent, output=tmp_path / "b")
     names = {path.name for path in first}
     assert {"ppr_table1.md", "ppr_table1_printed.csv", "ppr_table2.tex", "ppr_batches.md", "ppr_half.md"} <= names
     for one, other in zip(first, second, strict=True):
@@ -106,14 +107,14 @@ def test_rows_are_shown_beside_the_report(recorded, tmp_path):
     ],
 )
 def test_solvers_on_devices_are_aimed_in_place(request, monkeypatch, where, engine, method, storage, layout):
-    for module in (cuda, cuda_fused, coo_streams):
+    for module in (cuda, cuda_fused, coo):
         monkeypatch.setattr(module, "missing", lambda: None)
     random = np.random.default_rng(1)
     graph = Graph.from_edges(random.integers(0, 60, 300), random.integers(0, 70, 300), nodes=70)
     contestant = {"engine": engine, "method": method, "storage": storage, "layout": layout}
     tol = 1e-5 if storage == "fp32" else 1e-8
     cell = {**contestant, "damping": 0.5, "dangling": "uniform", "tol": tol, "norm": "l1", "max_iterations": 200}
-    with backends.using(request.getfixturevalue(f"{where}_backend")) as backend:
+    with current.using(request.getfixturevalue(f"{where}_backend")) as backend:
         solver = OneQuery(graph, cell, np.full(70, 1 / 70))
         for node in (3, 69):
             solver.aim(Query(np.array([node]), np.ones(1)))
@@ -148,7 +149,7 @@ def test_batches_on_devices_are_waited_for(host_backend, monkeypatch):
     monkeypatch.setattr(ppr, "_ENOUGH_S", np.inf)
     waited = []
     monkeypatch.setattr(type(host_backend), "synchronize", lambda _: waited.append(True))
-    with backends.using(host_backend):
+    with current.using(host_backend):
         answers, _ = in_batches("cuda", "power", "fp64")
     assert len(answers) == 6
     assert len(waited) == 1 + 2 * 2

@@ -14,9 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpms.errors import CpmsError, InputError, UnavailableError, UnsupportedError
-from cpms.experiment import present, rows
+from cpms.base.errors import CpmsError, InputError, UnavailableError, UnsupportedError
 from cpms.experiment.kinds import pagerank
+from cpms.experiment.report import show
+from cpms.experiment.rows import rows
 from cpms.experiment.runner import run
 
 CONFIG = """
@@ -104,7 +105,7 @@ def test_cells_that_failed_for_want_of_something_run_again(tmp_path, monkeypatch
     found = rows.read(target)
     assert len(found) == 24
     assert {row["status"] for row in found[12:]} == {"ok"}
-    assert (present.recorded_rows(tmp_path, ["killed"]).status == "ok").all()
+    assert (show.recorded_rows(tmp_path, ["killed"]).status == "ok").all()
 
 
 def test_cells_without_one_contestant_run_again_and_others_stay(tmp_path):

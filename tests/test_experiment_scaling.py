@@ -8,13 +8,16 @@ import pandas as pd
 import pytest
 
 from cpms import UnavailableError
-from cpms.errors import InputError
-from cpms.experiment import present, rows
+from cpms.backends.mpi.exchange import world
+from cpms.base.errors import InputError
+from cpms.base.package_data import show_programs
 from cpms.experiment.karp_flatt import karp_flatt
 from cpms.experiment.kinds import scaling
+from cpms.experiment.report import output as output_module
+from cpms.experiment.report import show
+from cpms.experiment.rows import rows
 from cpms.experiment.runner import run
-from cpms.mpi import launch, world
-from cpms.shipped import show_programs
+from cpms.mpi import launch
 
 CONFIG = """
 name = "scaling_cpu"
@@ -50,7 +53,7 @@ def test_rows_hold_all_contestants_at_the_same_residual(recorded):
 
 
 def test_rows_are_shown_beside_the_report(recorded, tmp_path):
-    first, second = (present.show("scaling", results=recorded.parent, output=tmp_path / name) for name in "ab")
+    first, second = (show.show("scaling", results=recorded.parent, output=tmp_path / name) for name in "ab")
     assert {path.name for path in first} >= {"scaling.md", "scaling_table1.csv", "scaling_table2.tex", "scaling.pdf"}
     for one, other in zip(first, second, strict=True):
         assert one.read_bytes() == other.read_bytes(), one.name
@@ -58,11 +61,11 @@ def test_rows_are_shown_beside_the_report(recorded, tmp_path):
 
 
 def test_their_table_has_ours_of_processors_and_of_a_gpu_at_every_size(tmp_path):
-    present.show("scaling", output=tmp_path)
+    show.show("scaling", output=tmp_path)
     table = pd.read_csv(tmp_path / "scaling_table1.csv").set_index("vertices")
-    assert len(table) == len(present.printed("agrawal_table1"))
+    assert len(table) == len(output_module.printed("agrawal_table1"))
     assert (table.loc[:20_000_000, ["serial, ours", "mpi, cpu products, 2 ranks"]] > 0).all(axis=None)
-    on_gpu = pd.read_json(present.folder("experiments") / "results" / "gpu_table1.jsonl", lines=True)
+    on_gpu = pd.read_json(show.folder("experiments") / "results" / "gpu_table1.jsonl", lines=True)
     sized = table.reset_index().set_index(["vertices", "edges"])
     columns = {"cusparse": "cuSPARSE, ours", "cuda_fused": "CUDA, fp64, ours"}
     for _, row in on_gpu.iterrows():
@@ -74,7 +77,7 @@ def test_their_table_has_ours_of_processors_and_of_a_gpu_at_every_size(tmp_path)
 
 
 def test_the_report_divides_wrongly_where_it_should_divide():
-    table = present._program(show_programs()["scaling"])._table2()
+    table = show._program(show_programs()["scaling"])._table2()
     for _, row in table[table.p > 1].iterrows():
         share = 1 - 1 / row.p
         assert row["psi"] == pytest.approx(row["psi, printed"], rel=1e-9)

@@ -8,16 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from cpms.cuda import variants
-from cpms.errors import UnavailableError
-from cpms.experiment import present, rows
+from cpms.backends.cuda.kernels import multi_gpu, template
+from cpms.backends.mpi.exchange.device_vectors import TOLD
+from cpms.base.errors import UnavailableError
+from cpms.base.package_data import show_programs
 from cpms.experiment.karp_flatt import karp_flatt
 from cpms.experiment.kinds import scaling_gpu
+from cpms.experiment.report import show
+from cpms.experiment.rows import rows
 from cpms.experiment.runner import run
-from cpms.format import FP16
+from cpms.formats.formats import FP16
 from cpms.mpi import launch
-from cpms.mpi.gathered import TOLD
-from cpms.shipped import show_programs
 
 _spec = importlib.util.spec_from_file_location("mpi_runs", Path(__file__).with_name("mpi_runs.py"))
 mpi_runs = importlib.util.module_from_spec(_spec)
@@ -36,9 +37,9 @@ EMULATED = """
 import sys
 from contextlib import ExitStack
 from pathlib import Path
-from cpms.cuda import backend, variants
-from cpms.cuda.host import HostBackend
-from cpms.format import FP16
+from cpms.backends.cuda.runtime import backend; from cpms.backends.cuda.kernels import template as variants
+from cpms.backends.cuda.runtime.host_emulation import HostBackend
+from cpms.formats.formats import FP16
 
 emulation = ExitStack()  # until the end
 host = emulation.enter_context(backend.using(HostBackend(Path(sys.argv.pop(1)))))
@@ -50,7 +51,7 @@ sys.exit(scaling.main())
 
 @pytest.fixture(scope="module")
 def recorded(request, tmp_path_factory):
-    kernels = mpi_runs.kernels_on_host(request, [*variants.ARRANGING, *variants.ranks([FP16], personal=False)])
+    kernels = mpi_runs.kernels_on_host(request, [*template.ARRANGING, *multi_gpu.ranks([FP16], personal=False)])
 
     def answer(ranks, module, task, *, timeout_s):
         assert module == "cpms.mpi.scaling"
@@ -97,11 +98,11 @@ def test_each_graph_is_solved_by_all_contestants_on_each_count_of_ranks(recorded
 
 def test_rows_are_shown_beside_the_report(recorded, tmp_path):
     assert recorded.exists()
-    present.show("scaling_gpu", results=recorded.parent, output=tmp_path)
+    show.show("scaling_gpu", results=recorded.parent, output=tmp_path)
     table = (tmp_path / "scaling_gpu.md").read_text()
     assert "Karp-Flatt" in table
     (weak, row, _) = rows.read(recorded)
-    program = present._program(show_programs()["scaling_gpu"])
+    program = show._program(show_programs()["scaling_gpu"])
 
     class Row:
         def __init__(self, found):

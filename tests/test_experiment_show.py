@@ -5,11 +5,13 @@ import json
 import pandas as pd
 import pytest
 
-from cpms import cli
-from cpms.errors import InputError
-from cpms.experiment import present, rows
+from cpms.base.errors import InputError
+from cpms.base.package_data import folder, show_programs
+from cpms.cli import main
+from cpms.experiment.report import output as output_module
+from cpms.experiment.report import show
+from cpms.experiment.rows import rows
 from cpms.experiment.runner import run
-from cpms.shipped import folder, show_programs
 
 PROVENANCE = ["git_commit", "git_dirty", "cpms_version", "version_numpy", "cpu", "threads", "config_sha256", "time_utc"]
 
@@ -62,12 +64,12 @@ def test_unsupported_cells_are_recorded_with_their_reason(recorded):
 
 @pytest.mark.parametrize("name", show_programs())
 def test_show_writes_the_same_bytes_twice(recorded, tmp_path, name):
-    needs = present._program(show_programs()[name]).NEEDS
+    needs = show._program(show_programs()[name]).NEEDS
     if not any((recorded / f"{need}.jsonl").exists() for need in needs):
         pytest.skip(f"{name} draws rows of {needs}, which need a GPU or real graphs")
     said = []
-    first = present.show(name, results=recorded, output=tmp_path / "a", echo=said.append)
-    second = present.show(name, results=recorded, output=tmp_path / "b")
+    first = show.show(name, results=recorded, output=tmp_path / "a", echo=said.append)
+    second = show.show(name, results=recorded, output=tmp_path / "b")
     assert len(first) >= 3
     for one, other in zip(first, second, strict=True):
         assert one.read_bytes() == other.read_bytes(), one.name
@@ -81,10 +83,10 @@ NOT_HERE = {"status": "unsupported", "reason": "engine cuda cannot run here: the
 @pytest.mark.parametrize("name", show_programs())
 def test_rows_none_of_which_ran_are_refused_with_the_reason(tmp_path, name, failed):
     with rows.opened(tmp_path / "rows.jsonl") as file:
-        for experiment in present._program(show_programs()[name]).NEEDS:
+        for experiment in show._program(show_programs()[name]).NEEDS:
             file.append({"cell": "a" * 16, "experiment": experiment, **failed})
     with pytest.raises(InputError, match="there is no GPU"):
-        present.show(name, results=tmp_path, output=tmp_path / "out")
+        show.show(name, results=tmp_path, output=tmp_path / "out")
 
 
 def test_all_goes_on_past_rows_none_of_which_ran(recorded, tmp_path):
@@ -92,7 +94,7 @@ def test_all_goes_on_past_rows_none_of_which_ran(recorded, tmp_path):
     with rows.opened(tmp_path / "rows.jsonl") as file:
         file.append({"cell": "a" * 16, "experiment": "gpu_coo", **NOT_HERE})
     said = []
-    written = present.show("all", results=tmp_path, output=tmp_path / "out", echo=said.append)
+    written = show.show("all", results=tmp_path, output=tmp_path / "out", echo=said.append)
     assert {path.stem.split("_")[0] for path in written} == {"topk"}
     assert any(text.startswith("left out: coo") and "there is no GPU" in text for text in said)
 
@@ -100,7 +102,7 @@ def test_all_goes_on_past_rows_none_of_which_ran(recorded, tmp_path):
 @pytest.mark.parametrize("storage", ["fp64", "cpms4"])
 def test_the_quick_start_is_drawn_of_one_storage(recorded, tmp_path, storage):
     run(recorded / "quickstart.toml", output=tmp_path, only=storage)
-    assert (tmp_path / "quickstart.png") in present.show("quickstart", results=tmp_path, output=tmp_path)
+    assert (tmp_path / "quickstart.png") in show.show("quickstart", results=tmp_path, output=tmp_path)
 
 
 @pytest.mark.parametrize("name", ["cpu_speed", "opencl_stages"])
@@ -114,33 +116,33 @@ def test_rows_of_some_cells_alone_are_drawn(tmp_path, name):
                 for row in recorded:
                     if row.get(key) == value:
                         file.append(row)
-            assert present.show(name, results=source, output=source)
+            assert show.show(name, results=source, output=source)
 
 
 def test_all_shows_what_has_rows(recorded, tmp_path):
-    written = {path.name for path in present.show("all", results=recorded, output=tmp_path)}
+    written = {path.name for path in show.show("all", results=recorded, output=tmp_path)}
     assert {"table1.tex", "table2.md", "fig3.pdf", "convergence.svg", "quickstart.png"} <= written
 
 
 def test_stand_ins_are_labelled(recorded, tmp_path):
-    present.show("table1", results=recorded, output=tmp_path)
+    show.show("table1", results=recorded, output=tmp_path)
     assert "adaptive (stand-in)" in (tmp_path / "table1.md").read_text()
 
 
 def test_impossible_totals_of_the_paper_are_marked():
-    table2 = present._program(show_programs()["table2"])
+    table2 = show._program(show_programs()["table2"])
     assert table2._parts([18, 34], 52) == "18+34 = 52"
     assert table2._parts([48, 64], 113) == "48+64 = 112 (printed 113)"
 
 
 def test_unknown_program_missing_rows_and_bad_output_are_refused(recorded, tmp_path):
     with pytest.raises(InputError, match="table2"):
-        present.show("table9", results=recorded, output=tmp_path)
+        show.show("table9", results=recorded, output=tmp_path)
     with pytest.raises(InputError, match="no rows"):
-        present.show("table2", results=tmp_path, output=tmp_path / "out")
+        show.show("table2", results=tmp_path, output=tmp_path / "out")
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="file"):
-        present.show("table2", results=recorded, output=tmp_path / "file")
+        show.show("table2", results=recorded, output=tmp_path / "file")
 
 
 def test_dry_run_lists_cells_and_writes_nothing(tmp_path):
@@ -165,11 +167,11 @@ def test_only_what_is_there_runs(tmp_path):
 
 def test_an_experiment_that_does_not_exist_names_those_that_do(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert cli.main(["run", "typo"]) == 2
+    assert main.main(["run", "typo"]) == 2
     said = capsys.readouterr().err
     assert "'typo'" in said
     assert "quickstart" in said
-    assert cli.main(["run", "typo.toml"]) == 2
+    assert main.main(["run", "typo.toml"]) == 2
     assert "cannot be read" in capsys.readouterr().err
 
 
@@ -200,7 +202,7 @@ def test_of_cells_that_could_not_run_each_reason_is_said(tmp_path, monkeypatch):
 def test_a_program_that_draws_nothing_may_do_without(recorded, tmp_path, capsys):
     program = tmp_path / "mine.py"
     program.write_text("NEEDS = ['quickstart']\ndef show(rows, out):\n    print(len(rows))\n")
-    assert present.show(str(program), results=recorded, output=tmp_path / "out") == []
+    assert show.show(str(program), results=recorded, output=tmp_path / "out") == []
     assert int(capsys.readouterr().out) > 0
 
 
@@ -211,7 +213,7 @@ def test_recorded_rows_that_ship_are_whole():
 
 
 def test_the_ablation_draws_every_lever_of_every_graph(tmp_path):
-    present.show("sweeps", output=tmp_path)
+    show.show("sweeps", output=tmp_path)
     bought = pd.read_csv(tmp_path / "sweeps_ablation.csv").set_index("graph")
     swept = pd.read_csv(tmp_path / "sweeps.csv")
     levers = ["renumbering", "short stretches", "choice of warps", "16-bit places in bins", "dealt values", "hot nodes"]
@@ -235,12 +237,12 @@ def test_the_ablation_draws_every_lever_of_every_graph(tmp_path):
 def test_what_is_drawn_beside_may_be_missing(tmp_path, name, rows_of):
     recorded = folder("experiments") / "results" / f"gpu_{rows_of}.jsonl"
     (tmp_path / recorded.name).write_bytes(recorded.read_bytes())
-    assert present.show(name, results=tmp_path, output=tmp_path)
+    assert show.show(name, results=tmp_path, output=tmp_path)
 
 
 def _near_the_bound(results, output):
     """Return how near 16-bit sweeps of graphs over 10M edges come to their bounds."""
-    present.show("sweeps", results=results, output=output)
+    show.show("sweeps", results=results, output=output)
     swept = pd.read_csv(output / "sweeps.csv")
     edges = dict(
         zip(swept.graph.unique(), [row["edges"] for row in rows.read(results / "gpu_sweeps.jsonl")], strict=True)
@@ -263,7 +265,7 @@ def test_the_readme_says_how_near_sweeps_come_to_what_memory_allows(tmp_path):
 
 
 def test_the_roofline_has_fused_sweeps_beside_products(tmp_path):
-    present.show("roofline", output=tmp_path)
+    show.show("roofline", output=tmp_path)
     swept = pd.read_csv(tmp_path / "roofline_fused.csv")
     assert set(swept.bits) == {8, 16, 32, 64}
     assert swept["of copy"].between(0, 1.1).all()
@@ -275,13 +277,13 @@ def test_the_quick_start_is_shown_without_what_a_configuration_left_out(tmp_path
         'name = "quickstart"\nkind = "pagerank"\ngraphs = ["grid:rows=9,columns=9"]\nstorages = ["cpms2"]\n'
     )
     run(path, output=tmp_path)
-    names = {written.name for written in present.show("quickstart", results=tmp_path, output=tmp_path / "out")}
+    names = {written.name for written in show.show("quickstart", results=tmp_path, output=tmp_path / "out")}
     assert {"quickstart.md", "quickstart_ranking.md"} <= names
 
 
 @pytest.mark.parametrize("ending", [".csv", ".md", ".tex"])
 def test_small_numbers_and_gaps_survive_in_every_table(tmp_path, ending):
-    output = present.Output(tmp_path, "mine", lambda _: None)
+    output = output_module.Output(tmp_path, "mine", lambda _: None)
     output.table(pd.DataFrame({"name": ["a", "b"], "error": [5e-10, float("nan")]}))
     text = (tmp_path / f"mine{ending}").read_text()
     assert "5e-10" in text
@@ -291,17 +293,17 @@ def test_small_numbers_and_gaps_survive_in_every_table(tmp_path, ending):
 def test_programs_of_ones_own_are_shown_by_their_path(recorded, tmp_path):
     mine = tmp_path / "mine.py"
     mine.write_text('NEEDS = ["topk"]\ndef show(rows, out):\n    out.table(rows[["values", "dtype"]])\n')
-    written = present.show(str(mine), results=recorded, output=tmp_path / "out")
+    written = show.show(str(mine), results=recorded, output=tmp_path / "out")
     assert [path.name for path in written] == ["mine.csv", "mine.md", "mine.tex"]
     mine.write_text("def show(rows, out):\n    pass\n")
     with pytest.raises(InputError, match="NEEDS"):
-        present.show(str(mine), results=recorded, output=tmp_path / "out")
+        show.show(str(mine), results=recorded, output=tmp_path / "out")
     with pytest.raises(InputError, match="cannot be shown"):
-        present.show(str(tmp_path / "other.py"), output=tmp_path)
+        show.show(str(tmp_path / "other.py"), output=tmp_path)
 
 
 def test_ratios_of_the_authors_stand_beside_the_solves_that_they_are_of(tmp_path):
-    present.show("fig6", output=tmp_path)
+    show.show("fig6", output=tmp_path)
     table = pd.read_csv(tmp_path / "fig6.csv")
     theirs = table[table["V100 over fp64"].notna()]
     assert len(theirs)
@@ -312,10 +314,10 @@ def test_ratios_of_the_authors_stand_beside_the_solves_that_they_are_of(tmp_path
 
 def test_a_folder_that_is_not_there_and_one_without_rows_are_told_apart(tmp_path):
     with pytest.raises(InputError, match="no such folder"):
-        present.show("all", results=tmp_path / "none", output=tmp_path / "out")
+        show.show("all", results=tmp_path / "none", output=tmp_path / "out")
     (tmp_path / "rows.jsonl").mkdir()
     with pytest.raises(InputError, match="no rows that anything draws"):
-        present.show("all", results=tmp_path, output=tmp_path / "out")
+        show.show("all", results=tmp_path, output=tmp_path / "out")
 
 
 FAILED = {"status": "out of memory", "reason": "out of memory"}
@@ -343,7 +345,7 @@ def test_a_graph_whose_baseline_failed_does_not_keep_others_from_being_drawn(tmp
     with rows.opened(tmp_path / f"{experiment}.jsonl") as file:
         for row in recorded:
             file.append(row)
-    assert present.show(name, results=tmp_path, output=tmp_path / "out")
+    assert show.show(name, results=tmp_path, output=tmp_path / "out")
 
 
 def test_the_largest_size_of_one_type_is_drawn_where_another_has_larger_ones(tmp_path):
@@ -352,4 +354,4 @@ def test_the_largest_size_of_one_type_is_drawn_where_another_has_larger_ones(tmp
         for row in recorded:
             if row["dtype"] == "float32" or row["values"] < 10**7:
                 file.append(row)
-    assert present.show("topk", results=tmp_path, output=tmp_path / "out")
+    assert show.show("topk", results=tmp_path, output=tmp_path / "out")

@@ -6,13 +6,14 @@ import pandas as pd
 import pytest
 
 from cpms import engines
-from cpms.cuda import backend as backends
-from cpms.errors import UnsupportedError
-from cpms.experiment import config, present
+from cpms.backends.cuda.runtime import current
+from cpms.base.errors import UnsupportedError
+from cpms.base.package_data import folder, show_programs
+from cpms.experiment import config
 from cpms.experiment.kinds import spmv
-from cpms.format import FP32, FP64
-from cpms.graph import Graph
-from cpms.shipped import folder, show_programs
+from cpms.experiment.report import show
+from cpms.formats.formats import FP32, FP64
+from cpms.graph.graph import Graph
 
 ENGINES = ["cusparse", "coo_streams", "coo_basic", "reduce_by_key"]
 ALSO = [{"engine": "cusparse", "storage": "fp32", "layout": "csr"}]
@@ -62,7 +63,7 @@ def measured(host_backend, monkeypatch):
     monkeypatch.setattr(spmv, "engines", known)
     monkeypatch.setattr(spmv, "Timer", Timer)
     monkeypatch.setattr(spmv, "ceilings", lambda: {"copy_gbps": 4000.0})
-    with backends.using(host_backend):
+    with current.using(host_backend):
         return spmv.Context(None).measure(cell())
 
 
@@ -100,7 +101,7 @@ def test_the_table_divides_by_cusparse_in_coo(measured):
     rows = pd.DataFrame([{**measured, "status": "ok", "gpu": "a GPU"}, {"status": "failed"}])
     tables = []
     out = SimpleNamespace(table=lambda table, caption: tables.append((table, caption)))
-    present._program(show_programs()["coo"]).show(rows, out)
+    show._program(show_programs()["coo"]).show(rows, out)
     (table, caption) = tables[0]
     assert "a GPU" in caption
     assert table.storage.tolist() == ["fp64", "fp32"]

@@ -11,16 +11,18 @@ import pytest
 
 import cpms
 from cpms import FP64, Graph, InputError, UnavailableError, engines
-from cpms.cuda.backend import using
-from cpms.engine import Problem
+from cpms.backends.cuda.runtime.current import using
+from cpms.base.package_data import folder
 from cpms.engines import opencl
-from cpms.experiment import config, contestants, present, rows
-from cpms.experiment.contestants import Contestant, Solver
-from cpms.experiment.held import held_bytes
+from cpms.experiment import config, solver_specs
 from cpms.experiment.kinds import contest
+from cpms.experiment.memory_footprint import held_bytes
+from cpms.experiment.report import show
+from cpms.experiment.rows import rows
 from cpms.experiment.runner import run
+from cpms.experiment.solver_specs import Contestant, Solver
 from cpms.mpi import launch
-from cpms.shipped import folder
+from cpms.problems.pagerank import Problem
 
 GRAPHS = ("weblike:nodes=600,edges=2500,seed=1", "grid:rows=20,columns=30")
 CONFIG = f"""
@@ -104,7 +106,7 @@ def test_ranks_and_devices_that_are_here_take_part(recorded):
 
 
 def test_rows_are_shown(recorded, tmp_path):
-    first, second = (present.show("systems", results=recorded.parent, output=tmp_path / name) for name in "ab")
+    first, second = (show.show("systems", results=recorded.parent, output=tmp_path / name) for name in "ab")
     names = {path.name for path in first}
     assert {"systems_cpu.md", "systems_cpu_times.tex", "systems_cpu_refused.csv", "systems.pdf"} <= names
     for one, other in zip(first, second, strict=True):
@@ -120,8 +122,8 @@ def test_a_contest_of_other_contestants_stands_in_the_place_of_the_one_before(re
     now = [json.loads(line) for line in recorded.read_text().splitlines()]
     before = [{**row, "cell": "before", "results": row["results"][1:2]} for row in now[:1]]
     (tmp_path / "systems_cpu.jsonl").write_text("".join(json.dumps(row) + "\n" for row in [*before, *now]))
-    present.show("systems", results=tmp_path, output=tmp_path / "both")
-    present.show("systems", results=recorded.parent, output=tmp_path / "now")
+    show.show("systems", results=tmp_path, output=tmp_path / "both")
+    show.show("systems", results=recorded.parent, output=tmp_path / "now")
     both, alone = ((tmp_path / name / "systems_cpu.csv").read_text() for name in ("both", "now"))
     assert both == alone
 
@@ -218,7 +220,7 @@ def test_contestants_of_a_device_solve_and_hold_at_least_their_matrix(host_backe
     graph = Graph.from_edges([0, 1, 2, 3, 4, 5], [1, 2, 0, 0, 5, 0])
     exact = cpms.pagerank(graph, tol=1e-14, engine="cpu").ranks
     monkeypatch.setattr(type(engines.get_any(given["engine"])), "missing", lambda _: None)
-    monkeypatch.setattr(contestants, "import_module", lambda _: host_backend.arrays)
+    monkeypatch.setattr(solver_specs, "import_module", lambda _: host_backend.arrays)
     solver = Solver(Problem(graph), "none", layout="csr", tol=1e-9)
     with using(host_backend):
         solved = solver.solve(Contestant(**given))
@@ -239,7 +241,7 @@ def test_contestants_of_a_device_solve_and_hold_at_least_their_matrix(host_backe
 )
 def test_short_solves_are_timed_behind_one_of_their_own(ranks, times, counted):
     status = cpms.Status.CONVERGED
-    solves = iter([contestants.Solved(np.ones(3), status, [64], [at], at, {}) for at in [1.0, *times]])
+    solves = iter([solver_specs.Solved(np.ones(3), status, [64], [at], at, {}) for at in [1.0, *times]])
     solver = SimpleNamespace(solve=lambda *_, **__: next(solves))
     entered = contest._Entered(solver, {"engine": "mpi" if ranks else "cpu", "ranks": ranks})
     for _ in counted:

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from cpms import InputError
-from cpms.experiment import present, rows
 from cpms.experiment.kinds import topk
+from cpms.experiment.report import show
+from cpms.experiment.rows import rows
 from cpms.experiment.runner import run
 
 CONFIG = """
@@ -38,7 +39,7 @@ def judged(found, exact, among_ties):
 
 def test_contestants_find_what_a_stable_sort_finds(tmp_path):
     judged(recorded(tmp_path, "topk"), {"cpms", "argsort"}, {"argpartition"})
-    present.show("topk", results=tmp_path, output=tmp_path)
+    show.show("topk", results=tmp_path, output=tmp_path)
     assert "argpartition" in (tmp_path / "topk.md").read_text()
 
 
@@ -47,7 +48,7 @@ def test_contestants_find_what_a_stable_sort_finds(tmp_path):
 def test_contestants_on_a_gpu_find_what_a_stable_sort_finds(tmp_path):
     exact = {"cpms", "launch", "launch in order", "argsort"}
     judged(recorded(tmp_path, "gpu_topk", 'device = "cuda"\n'), exact, {"argpartition"})
-    present.show("topk", results=tmp_path, output=tmp_path)
+    show.show("topk", results=tmp_path, output=tmp_path)
     assert "in order ms" in (tmp_path / "topk_gpu.md").read_text()
 
 

@@ -14,10 +14,13 @@ from hypothesis import strategies as st
 
 import cpms
 from cpms import Graph
-from cpms.experiment import changed, commits, config, configured, digests, machine, present, provenance, rows, standing
+from cpms.base.package_data import experiments, folder
+from cpms.experiment import config
 from cpms.experiment.kinds import pagerank
+from cpms.experiment.report import output as output_module
+from cpms.experiment.report import show
+from cpms.experiment.rows import changed, commits, configured, digests, machine, provenance, rows, standing
 from cpms.experiment.runner import run
-from cpms.shipped import experiments, folder
 
 TRIANGLE = "0 1\n1 2\n2 0\n"
 CONFIG = 'name = "x"\nkind = "pagerank"\ngraphs = ["g.txt"]\nengines = ["reference"]\nwarmup = 0\n'
@@ -265,7 +268,7 @@ def test_a_wheel_has_the_digest_of_its_checkout_and_says_its_commit(tmp_path, ed
     (shipped / "build.json").write_text(json.dumps({"code_digest": digest, "commit": "c" * 40}))
     if edited:
         (tmp_path / "cpms" / "solve.py").write_text("# edited\n")
-    program = "import json; from cpms.experiment.provenance import code; print(json.dumps(code()))"
+    program = "import json; from cpms.experiment.rows.provenance import code; print(json.dumps(code()))"
     done = subprocess.run(
         [sys.executable, "-c", program],
         cwd=tmp_path,
@@ -284,7 +287,7 @@ def shown(here, **options):
     Path("mine.py").write_text(
         'NEEDS = ["x"]\ndef show(rows, out):\n    out.table(rows[["tol", "edges"]], caption="Mine")\n'
     )
-    present.show("mine.py", results=here / "out", output=here / "drawn", echo=said.append, **options)
+    show.show("mine.py", results=here / "out", output=here / "drawn", echo=said.append, **options)
     return said, (here / "drawn" / "mine.md").read_text()
 
 
@@ -339,7 +342,7 @@ def test_a_figure_has_the_mark_below_and_keeps_its_own_label(tmp_path):
     for label, expected in (("", "a note"), ("seconds", "seconds\na note")):
         figure, _ = plt.subplots()
         figure.supxlabel(label)
-        present.Output(tmp_path, "mine", lambda _: None, "a note").figure(figure)
+        output_module.Output(tmp_path, "mine", lambda _: None, "a note").figure(figure)
         assert figure.get_supxlabel() == expected
 
 

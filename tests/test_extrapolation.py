@@ -4,18 +4,22 @@ import numpy as np
 import pytest
 
 import cpms
-from cpms import Graph, Status, extrapolation, format_named, loading, threads
-from cpms.cuda import backend as backends
-from cpms.cuda import source
-from cpms.cuda.refinement import CudaRefinement
-from cpms.engine import Problem
-from cpms.engines import _cpu_refinement
-from cpms.engines._cpu_refinement import CpuRefinement
-from cpms.extrapolation import DEPTH
-from cpms.format import FP16, FP32
-from cpms.quantising import quantiser
-from cpms.refine import FixedGain, default_policy, refine
-from cpms.stopping import Stopping
+from cpms import Graph, Status, format_named
+from cpms.backends.cpu import refinement as _cpu_refinement
+from cpms.backends.cpu.refinement import CpuRefinement
+from cpms.backends.cuda.kernels import source
+from cpms.backends.cuda.persistent.refinement import CudaRefinement
+from cpms.backends.cuda.runtime import current
+from cpms.base import threads
+from cpms.contracts.stopping import Stopping
+from cpms.formats.formats import FP16, FP32
+from cpms.formats.quantization import quantiser
+from cpms.precision import anderson
+from cpms.precision.anderson import DEPTH
+from cpms.precision.refinement_policy import FixedGain, default_policy
+from cpms.problems.pagerank import Problem
+from cpms.solvers.refine import refine
+from cpms.sources import loading
 
 # Both engines compile for each format, for seconds.
 FORMATS = [
@@ -49,7 +53,7 @@ def prepared(request):
     if request.param == "cpu":
         yield CpuRefinement
         return
-    with backends.using(request.getfixturevalue(f"{request.param}_backend")):
+    with current.using(request.getfixturevalue(f"{request.param}_backend")):
         yield CudaRefinement.of
 
 
@@ -186,7 +190,7 @@ def test_graphs_without_cycles_soon_go_without(prepared):
 @pytest.mark.quick
 def test_kernels_have_the_same_numbers():
     text = (source.folder() / "pagerank/anderson_products.cuh").read_text()
-    damped, worth = np.float64(extrapolation._DAMPED), np.float64(extrapolation._WORTH)
+    damped, worth = np.float64(anderson._DAMPED), np.float64(anderson._WORTH)
     assert f"anderson_depth = {DEPTH}," in text
     assert f"1.0 + {np.format_float_scientific(damped, trim='-', exp_digits=1)};" in text
     assert f"< {worth} * {worth} *" in text

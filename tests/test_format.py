@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import cpms
 from cpms import FloatFormat, InputError, SegmentFormat, format_named
-from cpms.format import NAMED, segment_format
+from cpms.formats.formats import NAMED, segment_format
 from cpms.testing import float_formats, segment_formats
 
 pytestmark = pytest.mark.quick

@@ -9,9 +9,10 @@ import scipy.sparse.csgraph as csgraph
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpms import Graph, generators
-from cpms.errors import CpmsError, InputError
-from cpms.generators import _hilbert, generate
+from cpms import Graph
+from cpms.base.errors import CpmsError, InputError
+from cpms.sources import generators
+from cpms.sources.generators import _hilbert, generate
 
 SPECS = [
     "rmat:scale=8,edge_factor=4,seed=3",
@@ -180,7 +181,7 @@ def test_what_is_made_of_a_lower_triangle_is_said_to_be(tmp_path, spec, symmetry
 
 
 def test_copies_keep_weights():
-    from cpms.generators.copies import of_graph
+    from cpms.sources.generators.copies import of_graph
 
     graph = of_graph(Graph.from_edges([0], [1], [2.5]), 2, name="two")
     assert graph.weights.tolist() == [2.5, 2.5]

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import cpms
 from cpms import Graph, InputError
-from cpms.mpi.rows import of_graph
-from cpms.readers.npz import save_npz
+from cpms.backends.mpi.shares.rows import of_graph
+from cpms.sources.readers.npz import save_npz
 from cpms.testing import graphs
 
 HUGE = 10**5000

@@ -12,9 +12,11 @@ import pytest
 from latex_check import compile_all, faults
 from matplotlib.figure import Figure
 
-from cpms import Graph, cli, loading
-from cpms.experiment import figures, present
-from cpms.shipped import folder
+from cpms import Graph
+from cpms.base.package_data import folder
+from cpms.cli import main
+from cpms.experiment.report import figures, output, show
+from cpms.sources import loading
 
 RECORDED = folder("experiments") / "results"
 FILES = [f"{name}.txt" for name in hostile_names.NAMES if not set("/\0") & set(name) and len(name) < 200]
@@ -56,7 +58,7 @@ def triangles(folder, names):
 
 def test_every_shipped_table_compiles_and_fits_its_page(tmp_path, monkeypatch):
     monkeypatch.setattr(figures, "save", lambda figure, _: plt.close(figure) or [Path("drawn")])
-    written = present.show("all", results=RECORDED, output=tmp_path)
+    written = show.show("all", results=RECORDED, output=tmp_path)
     tables = [path for path in written if path.suffix == ".tex"]
     assert len(tables) >= 57
     for path in tables:
@@ -70,7 +72,7 @@ def test_every_shipped_table_compiles_and_fits_its_page(tmp_path, monkeypatch):
 def test_every_figure_and_table_of_hostile_names_is_made(tmp_path, drawn):
     hostile_names.renamed(RECORDED, tmp_path)
     said = []
-    written = present.show("all", results=tmp_path, output=tmp_path / "out", echo=said.append)
+    written = show.show("all", results=tmp_path, output=tmp_path / "out", echo=said.append)
     assert len([path for path in written if path.suffix == ".png"]) == len(drawn) == 25
     assert all(map(safe, said))
     for path in written:
@@ -93,7 +95,7 @@ def test_rank_prints_hostile_names_on_their_lines(tmp_path, capsys, monkeypatch)
     names = np.array(hostile_names.NAMES, dtype=object)
     graph = Graph.from_edges(ring, np.roll(ring, 1), nodes=nodes, names=names, name="web\n\x1b[2Jconverged")
     monkeypatch.setattr(loading, "load", lambda *_, **__: graph)
-    assert cli.main(["rank", "mine", "--top", str(nodes), "--output", str(tmp_path / "ranks.csv")]) == 0
+    assert main.main(["rank", "mine", "--top", str(nodes), "--output", str(tmp_path / "ranks.csv")]) == 0
     printed = capsys.readouterr().out
     assert safe(printed)
     lines = printed.rstrip("\n").split("\n")
@@ -104,16 +106,16 @@ def test_rank_prints_hostile_names_on_their_lines(tmp_path, capsys, monkeypatch)
     assert written["rank"].to_numpy() == pytest.approx(1 / nodes)
     assert "'=HYPERLINK" in "".join(written.node)
     assert "long" * 1250 in set(written.node)
-    assert cli.main(["rank", "mine", "--json"]) == 0
+    assert main.main(["rank", "mine", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["graph"] == graph.name
 
 
 def test_files_with_hostile_names_are_run_and_shown_without_options(tmp_path, capsys, monkeypatch, drawn):
     monkeypatch.chdir(tmp_path)
     path = experiment(tmp_path / "x.toml", "table1", "graphs", triangles(tmp_path, FILES))
-    assert cli.main(["run", path]) == 0
+    assert main.main(["run", path]) == 0
     for name in ("table1", "fig3"):
-        assert cli.main(["show", name]) == 0
+        assert main.main(["show", name]) == 0
         printed = capsys.readouterr().out
         assert safe(printed)
         assert "Rows of folder out are shown" in printed
@@ -126,7 +128,7 @@ def test_errors_name_hostile_files_in_one_line(tmp_path, capsys, monkeypatch):
     for name in hostile_names.NAMES:
         for arguments in (["rank", name], ["run", name], ["show", name], ["run", "quickstart", name]):
             try:
-                code = cli.main(arguments)
+                code = main.main(arguments)
             except SystemExit as end:
                 code = end.code
             said = capsys.readouterr().err
@@ -135,7 +137,7 @@ def test_errors_name_hostile_files_in_one_line(tmp_path, capsys, monkeypatch):
             assert said.count("cpms: error: ") + said.count(f"cpms {arguments[0]}: error: ") <= 2
             assert said.rstrip("\n").split("\n")[-1].startswith("cpms")
     path = experiment(tmp_path / "x.toml", "x", "graphs", hostile_names.NAMES)
-    assert cli.main(["run", path]) == 2
+    assert main.main(["run", path]) == 2
     ended = capsys.readouterr()
     assert safe(ended.out)
     assert safe(ended.err)
@@ -144,10 +146,10 @@ def test_errors_name_hostile_files_in_one_line(tmp_path, capsys, monkeypatch):
 
 def test_recorded_rows_are_shown_where_the_folder_holds_none(tmp_path, capsys, monkeypatch, drawn):
     monkeypatch.chdir(tmp_path)
-    assert cli.main(["show", "merged"]) == 0
+    assert main.main(["show", "merged"]) == 0
     assert f"those that come with cpms are shown, of {RECORDED}" in capsys.readouterr().out
     assert "merged.png" in drawn
-    assert cli.main(["show", "quickstart"]) == 2
+    assert main.main(["show", "quickstart"]) == 2
     assert "cpms run quickstart" in capsys.readouterr().err
 
 
@@ -156,8 +158,8 @@ def test_ones_own_graphs_are_drawn(tmp_path, monkeypatch, drawn):
     more = 'storages = ["fp64", "cpms2"]\nrecord_history = true\nreference_tol = 1e-14\n'
     for name, shown in (("table2", "convergence"), ("quickstart", "quickstart"), ("table2", "table2")):
         path = experiment(tmp_path / "x.toml", name, "pagerank", triangles(tmp_path, CASES), more)
-        assert cli.main(["run", path]) == 0
-        assert cli.main(["show", shown]) == 0
+        assert main.main(["run", path]) == 0
+        assert main.main(["show", shown]) == 0
     assert len(drawn["convergence.png"]) == 4
     assert r"cost_\$a_\$" in drawn["convergence.png"]
     assert len(drawn["quickstart.png"]) == 8
@@ -170,7 +172,7 @@ def test_ones_own_graphs_are_drawn(tmp_path, monkeypatch, drawn):
 @pytest.mark.parametrize("limits", [True, False], ids=["limits alone", "nothing"])
 def test_a_figure_with_an_empty_panel_is_left_out_and_said(tmp_path, limits):
     said = []
-    out = present.Output(tmp_path, "mine", said.append)
+    out = output.Output(tmp_path, "mine", said.append)
     figure, (left, right) = plt.subplots(1, 2)
     left.plot([1, 2], [3, 4])
     if limits:
@@ -188,5 +190,5 @@ def test_a_program_of_which_nothing_can_be_made_is_refused(tmp_path, capsys):
     program = tmp_path / "mine.py"
     program.write_text("import pandas as pd\nNEEDS = ['mine']\ndef show(rows, out):\n    out.table(pd.DataFrame())\n")
     arguments = ["show", str(program), "--results", str(tmp_path), "--output", str(tmp_path / "out")]
-    assert cli.main(arguments) == 2
+    assert main.main(arguments) == 2
     assert "the rows hold nothing of it" in capsys.readouterr().err

@@ -14,9 +14,10 @@ import pytest
 import scipy.sparse
 
 import cpms
-from cpms import CPMS4, FP16, CpmsError, Graph, InputError, Level, check, engines, refine, testing
-from cpms.engine import Problem
-from cpms.scalars import described
+from cpms import CPMS4, FP16, CpmsError, Graph, InputError, Level, check, engines, testing
+from cpms.base.validation import described
+from cpms.problems.pagerank import Problem
+from cpms.solvers import refine
 
 HUGE = 10**5000
 

@@ -31,7 +31,7 @@ def test_import_loads_no_heavy_library():
         "from cpms import CpmsError, Result, Status, encode, convert_inplace",
         "from cpms import Graph",
         "from cpms import pagerank",
-        "import cpms.ranking, cpms.engines; cpms.engines.names()",
+        "import cpms.analysis.rankings, cpms.engines; cpms.engines.names()",
     ],
 )
 def test_names_load_no_more_than_they_need(statement):
@@ -58,5 +58,5 @@ def test_dir_shows_public_names_alone(module):
 
 
 def test_modules_for_users_load_when_they_are_named():
-    assert "cpms.refine" not in loaded_after("import cpms")
-    assert "cpms.refine" in loaded_after("import cpms; cpms.refine.AdaptiveGain((cpms.FP16,))")
+    assert "cpms.solvers.refine" not in loaded_after("import cpms")
+    assert "cpms.solvers.refine" in loaded_after("import cpms; cpms.solvers.refine.AdaptiveGain((cpms.FP16,))")

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from cpms.cuda import host
-from cpms.cuda.library_calls import Library, loaded
-from cpms.errors import UnavailableError
+from cpms.backends.cuda.runtime import host_emulation
+from cpms.backends.cuda.runtime.library_calls import Library, loaded
+from cpms.base.errors import UnavailableError
 
 pytestmark = pytest.mark.quick
 
@@ -35,12 +35,14 @@ int standinFails(void* handle) { return 7; }
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
     """A library that this process has loaded."""
-    if host.compiler() is None:
+    if host_emulation.compiler() is None:
         pytest.skip("there is no C++ compiler")
     folder = tmp_path_factory.mktemp("library")
     code, library = folder / "standin.c", folder / "libstandin.so.3"
     code.write_text(SOURCE)
-    subprocess.run([host.compiler(), "-x", "c", "-shared", "-fPIC", str(code), "-o", str(library)], check=True)
+    subprocess.run(
+        [host_emulation.compiler(), "-x", "c", "-shared", "-fPIC", str(code), "-o", str(library)], check=True
+    )
     return library, ctypes.CDLL(str(library))
 
 

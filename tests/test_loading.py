@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 import cpms
-from cpms import InputError, datasets
-from cpms.loading import load
+from cpms import InputError
+from cpms.sources import datasets
+from cpms.sources.loading import load
 
 pytestmark = pytest.mark.quick
 

@@ -21,12 +21,13 @@ from hypothesis import strategies as st
 
 import cpms
 from cpms import Graph, InputError, UnavailableError, UnsupportedError, check, engines
-from cpms.engine import Problem
+from cpms.backends.mpi.exchange import world
+from cpms.backends.mpi.shares import rows
+from cpms.backends.mpi.sweeps.local_product import LOCAL, product
 from cpms.engines.mpi import MpiEngine
-from cpms.format import FP64, format_named
-from cpms.mpi import rows, world
-from cpms.mpi.product import LOCAL, product
-from cpms.precision import Level
+from cpms.formats.formats import FP64, format_named
+from cpms.precision.controllers import Level
+from cpms.problems.pagerank import Problem
 from cpms.sparse.sliced import BLOCK_ROWS
 from cpms.testing import distributions, graphs
 
@@ -44,11 +45,11 @@ from dataclasses import replace
 import numpy as np
 import cpms
 from cpms import check
-from cpms.engine import Problem
+from cpms.problems.pagerank import Problem
 from cpms.engines.mpi import MpiEngine
-from cpms.format import FP64
-from cpms.mpi.world import world
-from cpms.precision import Level
+from cpms.formats.formats import FP64
+from cpms.backends.mpi.exchange.world import world
+from cpms.precision.controllers import Level
 
 random = np.random.default_rng(5)
 large = cpms.load("rmat:scale=13,edge_factor=6,seed=2")
@@ -176,7 +177,7 @@ import os
 import sys
 import time
 import cpms
-from cpms.mpi.world import world
+from cpms.backends.mpi.exchange.world import world
 
 def say(*words):
     # A line in one write: those of two ranks meet in one pipe.

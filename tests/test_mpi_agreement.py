@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 import cpms
 from cpms import Graph, InputError
+from cpms.backends.mpi.exchange import agreement, world
+from cpms.backends.mpi.exchange.agreement import as_text, require_same
 from cpms.mpi import __main__ as command
-from cpms.mpi import agreement, world
-from cpms.mpi.agreement import as_text, require_same
 
 _spec = importlib.util.spec_from_file_location("mpi_runs", Path(__file__).with_name("mpi_runs.py"))
 mpi_runs = importlib.util.module_from_spec(_spec)
@@ -183,7 +183,7 @@ def test_ranks_with_other_options_end_with_one_sentence(one, other, said):
 
 SOLVE = """
 import cpms
-from cpms.mpi.world import world
+from cpms.backends.mpi.exchange.world import world
 first = world().rank == 0
 cpms.pagerank(cpms.load("rmat:scale=6"), engine="mpi", damping=0.85 if first else 2, norm="l1" if first else "l2")
 """

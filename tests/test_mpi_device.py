@@ -17,21 +17,22 @@ from hypothesis import strategies as st
 
 import cpms
 from cpms import Graph, UnsupportedError, check
-from cpms.cuda import backend, variants
-from cpms.cuda.compile import missing
-from cpms.cuda.refinement import CudaRefinement
-from cpms.engine import Problem
+from cpms.backends.cuda.kernels import multi_gpu, template
+from cpms.backends.cuda.persistent.refinement import CudaRefinement
+from cpms.backends.cuda.runtime import current
+from cpms.backends.cuda.runtime.compile import missing
+from cpms.backends.mpi.exchange import world
+from cpms.backends.mpi.exchange.halo import foreign
+from cpms.backends.mpi.shares.rows import of_graph
+from cpms.backends.mpi.sweeps.device_rows import DeviceRows
+from cpms.contracts.stopping import Stopping
 from cpms.engines import cpu, mpi_cuda
-from cpms.extrapolation import DEPTH
-from cpms.format import FP64, format_named
-from cpms.mpi import world
-from cpms.mpi.device_rows import DeviceRows
-from cpms.mpi.halo import foreign
-from cpms.mpi.rows import of_graph
-from cpms.power import power
-from cpms.precision import Fixed, Level
-from cpms.quantising import quantiser
-from cpms.stopping import Stopping
+from cpms.formats.formats import FP64, format_named
+from cpms.formats.quantization import quantiser
+from cpms.precision.anderson import DEPTH
+from cpms.precision.controllers import Fixed, Level
+from cpms.problems.pagerank import Problem
+from cpms.solvers.power import power
 from cpms.testing import distributions, graphs
 
 _spec = importlib.util.spec_from_file_location("mpi_runs", Path(__file__).with_name("mpi_runs.py"))
@@ -40,16 +41,16 @@ _spec.loader.exec_module(mpi_runs)
 
 needs_mpi = pytest.mark.skipif(world.missing() is not None, reason=str(world.missing()))
 FORMATS = [quantiser(format_named(name)) for name in ("fp16", "e5m2", "fp32", "cpms4")]
-VARIANTS = [variant for personal in (False, True) for variant in variants.ranks(FORMATS, personal=personal)]
+VARIANTS = [variant for personal in (False, True) for variant in multi_gpu.ranks(FORMATS, personal=personal)]
 
 WHERE = """
 import sys
 from contextlib import ExitStack
 from pathlib import Path
-from cpms.cuda import backend, variants
-from cpms.cuda.host import HostBackend
-from cpms.format import format_named
-from cpms.quantising import quantiser
+from cpms.backends.cuda.runtime import backend; from cpms.backends.cuda.kernels import template as variants
+from cpms.backends.cuda.runtime.host_emulation import HostBackend
+from cpms.formats.formats import format_named
+from cpms.formats.quantization import quantiser
 
 where, folder, *sys.argv[1:] = sys.argv[1:]
 emulation = ExitStack()  # until the end
@@ -64,7 +65,7 @@ if where == "host":
 PROBLEMS = """
 import numpy as np
 import cpms
-from cpms.engine import Problem
+from cpms.problems.pagerank import Problem
 
 random = np.random.default_rng(5)
 large = cpms.load("rmat:scale=12,edge_factor=2,seed=2")
@@ -83,14 +84,14 @@ problems = {
 SOLVE = """
 from cpms import check, format_named
 from cpms.engines import mpi_cuda
-from cpms.extrapolation import DEPTH
-from cpms.format import FP64
-from cpms.mpi.world import world
-from cpms.power import power
-from cpms.precision import Fixed, Level
-from cpms.quantising import quantiser
-from cpms.refine import FixedGain, refine
-from cpms.stopping import Stopping
+from cpms.precision.anderson import DEPTH
+from cpms.formats.formats import FP64
+from cpms.backends.mpi.exchange.world import world
+from cpms.solvers.power import power
+from cpms.precision.controllers import Fixed, Level
+from cpms.formats.quantization import quantiser
+from cpms.solvers.refine import FixedGain, refine
+from cpms.contracts.stopping import Stopping
 
 kept = {}
 for name, problem in problems.items():
@@ -127,7 +128,7 @@ np.savez(f"{sys.argv[1]}/ranks{world().size}_{world().rank}.npz", **kept)
 
 @pytest.fixture(scope="module")
 def kernels(request):
-    return mpi_runs.kernels_on_host(request, [*variants.ARRANGING, *VARIANTS])
+    return mpi_runs.kernels_on_host(request, [*template.ARRANGING, *VARIANTS])
 
 
 @pytest.fixture(scope="module", params=["host", pytest.param("gpu", marks=pytest.mark.gpu)])
@@ -200,7 +201,7 @@ def test_ranks_combine_what_low_sweeps_found(solved):
 def test_one_rank_combines_as_a_device_alone_does(request, where, name):
     graph = cpms.load("weblike:nodes=700,edges=2500,reach=2")
     problem, storage = Problem(graph), quantiser(format_named(name))
-    with backend.using(request.getfixturevalue(f"{where}_backend")):
+    with current.using(request.getfixturevalue(f"{where}_backend")):
         found = []
         for refinement in (CudaRefinement.of(problem), mpi_cuda.ENGINE.refinement(problem)):
             refinement.start(np.full(graph.nodes, 1 / graph.nodes))
@@ -226,7 +227,7 @@ few = settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck
 @given(graph=graphs(weighted=False), data=st.data())
 @few
 def test_one_rank_is_sound_on_any_graph(request, where, graph, data):
-    with backend.using(request.getfixturevalue(f"{where}_backend")):
+    with current.using(request.getfixturevalue(f"{where}_backend")):
         teleport = data.draw(st.none() | distributions(graph.nodes))
         rule = data.draw(st.sampled_from(["teleport", "uniform"]))
         problem = Problem(graph, data.draw(st.floats(0.01, 0.99)), teleport, rule)
@@ -239,7 +240,7 @@ def test_a_sweep_too_many_changes_nothing(host_backend):
     """The host looks at a sweep while the next is queued; that one must not run."""
     problem = Problem(cpms.load("weblike:nodes=3000,edges=9000"))
     first = np.full(problem.graph.nodes, 1 / problem.graph.nodes)
-    with backend.using(host_backend):
+    with current.using(host_backend):
         refinement = mpi_cuda.ENGINE.refinement(problem)
         counts, answers = [], []
         for most in (200, None):
@@ -256,7 +257,7 @@ def test_a_sweep_too_many_changes_nothing(host_backend):
 @needs_mpi
 def test_what_engine_mpi_cuda_cannot_do_is_said(host_backend, monkeypatch):
     weighted = Graph.from_edges([0], [1], [2.0])
-    with backend.using(host_backend):
+    with current.using(host_backend):
         for storage, layout in ((format_named("cpms2"), "pattern"), (FP64, "csr")):
             with pytest.raises(UnsupportedError):
                 mpi_cuda.ENGINE.prepare(Problem(Graph.from_edges([0], [1])), storage, layout)
@@ -341,12 +342,12 @@ def test_more_ranks_than_devices_end_with_a_sentence(gpu_backend, tmp_path):
 ENDLESS = """
 import os
 import numpy as np
-from cpms.engine import Problem
+from cpms.problems.pagerank import Problem
 from cpms.engines import mpi_cuda
-from cpms.mpi.world import world
-from cpms.power import power
-from cpms.precision import Fixed
-from cpms.stopping import Stopping
+from cpms.backends.mpi.exchange.world import world
+from cpms.solvers.power import power
+from cpms.precision.controllers import Fixed
+from cpms.contracts.stopping import Stopping
 import cpms
 
 def at_step(step):

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cpms.cuda import variants
-from cpms.cuda.compile import missing
-from cpms.format import FP16, format_named
-from cpms.mpi.exchanges import cheaper
-from cpms.mpi.halo import Halo, foreign
-from cpms.mpi.rows import of_graph
-from cpms.quantising import quantiser
+from cpms.backends.cuda.kernels import multi_gpu, template
+from cpms.backends.cuda.runtime.compile import missing
+from cpms.backends.mpi.exchange.exchange_choice import cheaper
+from cpms.backends.mpi.exchange.halo import Halo, foreign
+from cpms.backends.mpi.shares.rows import of_graph
+from cpms.formats.formats import FP16, format_named
+from cpms.formats.quantization import quantiser
 from cpms.testing import graphs
 
 _spec = importlib.util.spec_from_file_location("mpi_runs", Path(__file__).with_name("mpi_runs.py"))
@@ -26,8 +26,8 @@ mpi_runs = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(mpi_runs)
 
 STORAGES = [FP16, quantiser(format_named("fp16-stochastic"))]
-EXCHANGES = [*variants.PACKS.values(), *variants.PUSHES.values()]
-VARIANTS = [*variants.ARRANGING, *EXCHANGES, *variants.ranks(STORAGES, personal=False)]
+EXCHANGES = [*template.PACKS.values(), *template.PUSHES.values()]
+VARIANTS = [*template.ARRANGING, *EXCHANGES, *multi_gpu.ranks(STORAGES, personal=False)]
 
 
 @st.composite
@@ -66,9 +66,9 @@ def test_the_exchange_of_fewer_bytes_is_chosen_and_whole_vectors_where_they_are_
 
 WINDOWS = """
 import numpy as np
-from cpms.cuda.backend import current
-from cpms.mpi.transport import between
-from cpms.mpi.world import world
+from cpms.backends.cuda.runtime.current import current
+from cpms.backends.mpi.exchange.transport import between
+from cpms.backends.mpi.exchange.world import world
 
 me = world()
 windows = between(me).windows
@@ -116,11 +116,11 @@ from contextlib import ExitStack
 from pathlib import Path
 import numpy as np
 import cpms
-from cpms.cuda import backend, variants
-from cpms.cuda.host import HostBackend
-from cpms.format import FP16, format_named
-from cpms.mpi.world import world
-from cpms.quantising import quantiser
+from cpms.backends.cuda.runtime import backend; from cpms.backends.cuda.kernels import template as variants
+from cpms.backends.cuda.runtime.host_emulation import HostBackend
+from cpms.formats.formats import FP16, format_named
+from cpms.backends.mpi.exchange.world import world
+from cpms.formats.quantization import quantiser
 
 class Recording(HostBackend):
     # Graphs of launches and exchanges, by what these were given when they were captured.
@@ -159,7 +159,7 @@ if where == "host":
     # All at once, as they were built before: for what is not there, ranks would wait.
     exchanges = [*variants.PACKS.values(), *variants.PUSHES.values()]
     host.compile([*variants.ARRANGING, *exchanges, *variants.ranks(storages, personal=False)])
-    from cpms.mpi.transport import ThroughMpi
+    from cpms.backends.mpi.exchange.transport import ThroughMpi
 
     swap = ThroughMpi._swap
     def recorded(self, *given):
@@ -171,7 +171,7 @@ if where == "host":
 """
 
 PROBLEMS = """
-from cpms.engine import Problem
+from cpms.problems.pagerank import Problem
 
 random = np.random.default_rng(7)
 nodes = 4400  # blocks of 2048 rows, and a few rows more
@@ -191,19 +191,19 @@ problems = {
 """
 
 EXCHANGE = """
-from cpms.cuda.backend import current
-from cpms.mpi.device_power import DevicePower
-from cpms.mpi.device_refinement import DeviceRefinement
-from cpms.mpi.device_rows import DeviceRows
-from cpms.mpi.direct_exchange import DirectExchange
-from cpms.mpi.gathered import HaloExchange, WholeExchange
-from cpms.mpi.halo import Halo
-from cpms.mpi.rows import of_graph
-from cpms.mpi.transport import between
-from cpms.power import power
-from cpms.precision import Fixed
-from cpms.refine import FixedGain, refine
-from cpms.stopping import Stopping
+from cpms.backends.cuda.runtime.current import current
+from cpms.backends.mpi.sweeps.device_power import DevicePower
+from cpms.backends.mpi.sweeps.device_refinement import DeviceRefinement
+from cpms.backends.mpi.sweeps.device_rows import DeviceRows
+from cpms.backends.mpi.exchange.peer_exchange import DirectExchange
+from cpms.backends.mpi.exchange.device_vectors import HaloExchange, WholeExchange
+from cpms.backends.mpi.exchange.halo import Halo
+from cpms.backends.mpi.shares.rows import of_graph
+from cpms.backends.mpi.exchange.transport import between
+from cpms.solvers.power import power
+from cpms.precision.controllers import Fixed
+from cpms.solvers.refine import FixedGain, refine
+from cpms.contracts.stopping import Stopping
 
 def refine_plainly(refinement, first, policy):
     refinement.extrapolates = False

@@ -16,13 +16,17 @@ import numpy as np
 import pytest
 
 import cpms
-from cpms import Graph, InputError, Status, compress, threads
+from cpms import Graph, InputError, Status
+from cpms.backends.mpi.exchange import world
+from cpms.backends.mpi.shares import edge_list_share, npz_share, reading, redistribution, uniform_share, weblike_share
+from cpms.base import threads
+from cpms.contracts.status import Step
+from cpms.graph import csr_build
 from cpms.mpi import __main__ as command
-from cpms.mpi import edge_list_share, npz_share, reading, sharing, solve, uniform_share, weblike_share, world
-from cpms.precision import Level
-from cpms.readers.npz import save_npz
-from cpms.readers.options import ReadOptions
-from cpms.result import Step
+from cpms.mpi import solve
+from cpms.precision.controllers import Level
+from cpms.sources.readers.npz import save_npz
+from cpms.sources.readers.options import ReadOptions
 
 _spec = importlib.util.spec_from_file_location("mpi_runs", Path(__file__).with_name("mpi_runs.py"))
 mpi_runs = importlib.util.module_from_spec(_spec)
@@ -33,9 +37,9 @@ needs_mpi = pytest.mark.skipif(world.missing() is not None, reason=str(world.mis
 SAME = """
 import sys
 import cpms
-from cpms.mpi.reading import read
-from cpms.mpi.rows import of_graph
-from cpms.mpi.world import world
+from cpms.backends.mpi.shares.reading import read
+from cpms.backends.mpi.shares.rows import of_graph
+from cpms.backends.mpi.exchange.world import world
 
 me = world()
 for source in sys.argv[1:]:
@@ -94,18 +98,18 @@ def test_shares_are_those_of_the_whole_graph(files, ranks):
 
 @pytest.mark.parametrize(("nodes", "edges"), [(1, 0), (3, 100), (50, 5000), (5000, 9000)])
 def test_threads_group_edges_as_counting_sorts_do(monkeypatch, nodes, edges):
-    monkeypatch.setattr(sharing, "_EDGES_A_THREAD", 700)
+    monkeypatch.setattr(redistribution, "_EDGES_A_THREAD", 700)
     sources, targets = np.random.default_rng(nodes).integers(0, nodes, (2, edges), dtype=np.int32)
-    known = compress.by_target(sources, targets, None, nodes)
+    known = csr_build.by_target(sources, targets, None, nodes)
     with threads.limited(3):
-        indptr, grouped = sharing._grouped(sources, targets, nodes)
+        indptr, grouped = redistribution._grouped(sources, targets, nodes)
     assert grouped.dtype == np.int32
     assert (indptr == known.indptr).all()
     assert (grouped == known.sources).all()
 
 
 def test_uniform_shares_agree_across_the_chunks_of_the_generator(monkeypatch):
-    from cpms.generators import uniform
+    from cpms.sources.generators import uniform
 
     monkeypatch.setattr(uniform, "_CHUNK", 700)
     monkeypatch.setattr(uniform, "_DRAWN", 64)
@@ -158,8 +162,8 @@ PEAK = """
 import sys
 import tracemalloc
 import pandas
-from cpms.mpi.reading import read
-from cpms.mpi.world import world
+from cpms.backends.mpi.shares.reading import read
+from cpms.backends.mpi.exchange.world import world
 
 for warm in ("uniform:nodes=9000,edges=9", *sys.argv[2:]):  # Code that is compiled or loaded now takes memory, too.
     read(warm, world())
@@ -247,8 +251,8 @@ def test_an_edge_list_that_is_wrong_in_a_later_share_names_the_line(tmp_path):
 COUNTS = """
 import sys
 from cpms import InputError
-from cpms.mpi.reading import read
-from cpms.mpi.world import world
+from cpms.backends.mpi.shares.reading import read
+from cpms.backends.mpi.exchange.world import world
 
 try:
     read(sys.argv[1], world())

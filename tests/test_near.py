@@ -7,23 +7,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cpms
-from cpms import cli, engines, near
-from cpms.engine import Problem
-from cpms.format import NAMED
+from cpms import engines
+from cpms.base.text import suggestions
+from cpms.cli import main
+from cpms.formats.formats import NAMED
+from cpms.problems.pagerank import Problem
 
-KNOWN = {"storage": [known.name for known in NAMED], "engine": engines.names(), "command": list(cli.COMMANDS)}
+KNOWN = {"storage": [known.name for known in NAMED], "engine": engines.names(), "command": list(main.COMMANDS)}
 
 
 @given(st.sampled_from([name for names in KNOWN.values() for name in names]), st.data())
 def test_other_cases_hyphens_and_blanks_name_the_same(name, data):
     names = next(names for names in KNOWN.values() if name in names)
     spelled = data.draw(st.sampled_from([name.upper(), name.replace("_", "-"), f" {name} ", name.replace("-", "_")]))
-    assert near.nearest(spelled, names) == name
+    assert suggestions.nearest(spelled, names) == name
 
 
 @given(st.text() | st.none() | st.integers(), st.lists(st.text(min_size=1), max_size=4))
 def test_only_possible_names_are_named(given_name, possible):
-    assert near.nearest(given_name, possible) in [None, *possible]
+    assert suggestions.nearest(given_name, possible) in [None, *possible]
 
 
 @pytest.mark.parametrize(
@@ -53,7 +55,7 @@ def test_only_possible_names_are_named(given_name, possible):
 def test_the_command_line_names_what_was_meant(capsys, arguments, meant):
     given_arguments = [argument.replace("GRAPH", "grid:rows=2,columns=2") for argument in arguments]
     try:
-        code = cli.main(given_arguments)
+        code = main.main(given_arguments)
     except SystemExit as stop:
         code = stop.code
     captured = capsys.readouterr()
@@ -64,7 +66,7 @@ def test_the_command_line_names_what_was_meant(capsys, arguments, meant):
 def test_what_is_near_nothing_is_answered_with_what_is_possible(capsys):
     for arguments in (["fly"], ["rank", "x", "--fly"], ["rank", "grid:rows=2,columns=2", "--engine", "abacus"]):
         try:
-            cli.main(arguments)
+            main.main(arguments)
         except SystemExit as stop:
             assert stop.code == 2
         error = capsys.readouterr().err
@@ -73,9 +75,9 @@ def test_what_is_near_nothing_is_answered_with_what_is_possible(capsys):
 
 
 def test_abbreviations_and_what_follows_two_hyphens_are_no_misses(capsys):
-    assert cli.main(["rank", "grid:rows=2,columns=2", "--max-iter", "50", "--js"]) == 0
-    assert cli.main(["inspect", "--", "-0.1"]) == 0
-    assert cli.main(["inspect", "--", "--tolerance"]) == 2
+    assert main.main(["rank", "grid:rows=2,columns=2", "--max-iter", "50", "--js"]) == 0
+    assert main.main(["inspect", "--", "-0.1"]) == 0
+    assert main.main(["inspect", "--", "--tolerance"]) == 2
     assert "neither a number" in capsys.readouterr().err
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import cpms
 from cpms import Graph, encode
-from cpms.mpi.rows import of_graph
+from cpms.backends.mpi.shares.rows import of_graph
 
 HOSTILE = [
     "<script>alert(1)</script>",

@@ -11,14 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cpms
-from cpms import Graph, InputError, UnavailableError, check, cli, engines, format_named
-from cpms.engine import Problem
+from cpms import Graph, InputError, UnavailableError, check, engines, format_named
+from cpms.backends.opencl import chosen
+from cpms.backends.opencl import device as devices
+from cpms.backends.opencl import program as programs
+from cpms.backends.opencl.choice import Choice
+from cpms.cli import main
 from cpms.engines import opencl
-from cpms.format import FP64
-from cpms.opencl import Choice, chosen
-from cpms.opencl import device as devices
-from cpms.opencl import program as programs
-from cpms.precision import FLOAT64, Level
+from cpms.formats.formats import FP64
+from cpms.precision.controllers import FLOAT64, Level
+from cpms.problems.pagerank import Problem
 from cpms.testing import distributions, graphs
 
 STAGES = ["coo", "coo_exchange", "pattern"]
@@ -283,7 +285,7 @@ def test_a_compiler_that_does_not_work_is_no_device(device, monkeypatch):
 
 def test_the_command_line_exits_with_3(monkeypatch, capsys):
     monkeypatch.setenv("PYOPENCL_CTX", "abacus")
-    assert cli.main(["rank", "grid:rows=3,columns=3", "--engine", "opencl"]) == 3
+    assert main.main(["rank", "grid:rows=3,columns=3", "--engine", "opencl"]) == 3
     assert "opencl" in capsys.readouterr().err
 
 

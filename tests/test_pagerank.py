@@ -32,11 +32,11 @@ from cpms import (
     engines,
     format_named,
     pagerank,
-    ranking,
 )
-from cpms.engine import Problem
-from cpms.format import NAMED, SegmentFormat
-from cpms.precision import FLOAT64, Controller
+from cpms.certify import residual as residuals
+from cpms.formats.formats import NAMED, SegmentFormat
+from cpms.precision.controllers import FLOAT64, Controller
+from cpms.problems.pagerank import Problem
 from cpms.testing import distributions, graphs
 
 LAYOUTS = ["csr", "ell", "pattern"]
@@ -333,7 +333,7 @@ def test_the_norm_asked_for_stops_the_iteration(norm, engine):
     residuals = [one.residual for one in result.history]
     assert result.converged
     assert residuals[-1] < 1e-8 <= residuals[-2]
-    exact = ranking.residual(Problem(MIXED), pagerank(MIXED, iterations=20).ranks, norm)
+    exact = residuals.residual(Problem(MIXED), pagerank(MIXED, iterations=20).ranks, norm)
     assert pagerank(MIXED, norm=norm, iterations=21).history[-1].residual == pytest.approx(exact, rel=1e-9)
     check.answer_is_certified(result)
 
@@ -352,7 +352,7 @@ def test_a_fixed_number_of_iterations_is_done_whatever_the_residual(count, stora
     x = np.full(6, 1 / 6)
     if storage == "fp64":
         for _ in range(count):
-            x = ranking.apply_operator(Problem(SMALL), x)
+            x = residuals.apply_operator(Problem(SMALL), x)
         assert l1(result.ranks, x / x.sum()) < 1e-15
 
 

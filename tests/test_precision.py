@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import cpms
 from cpms import AtMost, Fixed, InputError, Level, Schedule, StartAt, Threshold, WriteAhead, format_named
-from cpms.format import NAMED
-from cpms.precision import FLOAT64, default_controller
+from cpms.formats.formats import NAMED
+from cpms.precision.controllers import FLOAT64, default_controller
 from cpms.testing import float_formats, segment_formats
 
 pytestmark = pytest.mark.quick

@@ -15,11 +15,13 @@ import scipy.sparse
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from cpms import Graph, InputError, readers
-from cpms.generators import generate
-from cpms.readers import edge_list, entries, npz
-from cpms.readers.entries import LineForm, fault
-from cpms.readers.options import ReadOptions
+from cpms import Graph, InputError
+from cpms.sources import readers
+from cpms.sources.generators import generate
+from cpms.sources.readers import entries, npz
+from cpms.sources.readers.edge_lists import reader
+from cpms.sources.readers.entries import LineForm, fault
+from cpms.sources.readers.options import ReadOptions
 
 SMALL = settings(max_examples=60)
 BLANKS = st.sampled_from([" ", "\t", "  ", " \t "])
@@ -43,7 +45,7 @@ def edge_lists(draw, *, first: int = 0, valued: bool | None = None):
 def block_bytes(size: int):
     """Read in blocks of a few bytes, so that lines lie across their borders."""
     patch = pytest.MonkeyPatch()
-    patch.setattr("cpms.readers.stream.BLOCK_BYTES", size)
+    patch.setattr("cpms.sources.readers.stream.BLOCK_BYTES", size)
     try:
         yield
     finally:
@@ -265,21 +267,21 @@ def test_line_numbers_hold_across_blocks(folder, size):
 def test_what_does_not_fit_is_refused_before_it_is_allocated(folder, monkeypatch, name, text):
     path = write(folder / name, text)
     readers.read(write(folder / "fits.txt", "0 1\n"))
-    monkeypatch.setattr("cpms.readers.memory.memory_at_hand_bytes", lambda: 1 << 16)
+    monkeypatch.setattr("cpms.base.host_memory.memory_at_hand_bytes", lambda: 1 << 16)
     monkeypatch.setattr(Graph, "from_edges", None)
     with pytest.raises(InputError, match=rf"{name}.* needs [\d,]+ bytes, but 65,536 are free; "):
         readers.read(path)
 
 
 def test_generators_and_graphs_are_refused_by_the_same_count_of_free_bytes(monkeypatch):
-    monkeypatch.setattr("cpms.readers.memory.memory_at_hand_bytes", lambda: 1 << 16)
+    monkeypatch.setattr("cpms.base.host_memory.memory_at_hand_bytes", lambda: 1 << 16)
     for make in (lambda: generate("uniform:nodes=100,edges=5000"), lambda: Graph.from_edges([0], [5000])):
         with pytest.raises(InputError, match=r"needs [\d,]+ bytes, but 65,536 are free; "):
             make()
 
 
 def test_a_sparse_numbering_fits_when_compact(folder, monkeypatch):
-    monkeypatch.setattr("cpms.readers.memory.memory_at_hand_bytes", lambda: 1 << 16)
+    monkeypatch.setattr("cpms.base.host_memory.memory_at_hand_bytes", lambda: 1 << 16)
     for name, text in (("c.txt", "5 40000000000\n"), ("c.mtx", HEAD + "40000000000 40000000000 1\n5 40000000000\n")):
         graph = readers.read(write(folder / name, text), ReadOptions(ids="compact"))
         assert [graph.node_id(0), graph.node_id(1)] == [5, 40000000000]
@@ -759,7 +761,7 @@ def test_a_third_column_that_is_ignored_may_be_missing(folder, separator, labels
     (folder / "missing.csv").write_text(head + lines)
     block = entries.Block(lines.encode(), 3, 1)
     form = LineForm(valued=False, labelled=True, separator="," if separator == "," else None, low=0, high=9)
-    assert edge_list.parsed_lines(block, form).to_numpy().tolist() == [[0, 1], [1, 2], [2, 0]]
+    assert reader.parsed_lines(block, form).to_numpy().tolist() == [[0, 1], [1, 2], [2, 0]]
     assert readers.read(folder / "missing.csv", ReadOptions(weights="ignore")).edges == 153
 
 

@@ -12,9 +12,10 @@ import scipy.sparse
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from cpms import CpmsError, Graph, readers
-from cpms.readers import npz
-from cpms.readers.options import ReadOptions
+from cpms import CpmsError, Graph
+from cpms.sources import readers
+from cpms.sources.readers import npz
+from cpms.sources.readers.options import ReadOptions
 
 PATTERN = b"%%MatrixMarket matrix coordinate pattern general\n% c\n4 4 4\n1 2\n2 3\n3 1\n3 3\n"
 REAL = b"%%MatrixMarket matrix coordinate real symmetric\n3 3 3\n2 1 1.5\n3 1 2e-3\n3 3 .25\n"
@@ -115,7 +116,7 @@ def mutations(draw: st.DrawFn, seed: bytes) -> bytes:
 @pytest.fixture(autouse=True)
 def small_memory(monkeypatch):
     """Let no example allocate much: what would is refused, as on a small machine."""
-    monkeypatch.setattr("cpms.readers.memory.memory_at_hand_bytes", lambda: 1 << 24)
+    monkeypatch.setattr("cpms.base.host_memory.memory_at_hand_bytes", lambda: 1 << 24)
 
 
 @pytest.fixture(scope="module")

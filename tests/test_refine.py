@@ -14,38 +14,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cpms
-from cpms import (
-    Graph,
-    InputError,
-    Status,
-    UnavailableError,
-    UnsupportedError,
-    check,
-    cli,
-    engines,
-    format_named,
-    loading,
-)
-from cpms.check import LawError
-from cpms.engine import Problem, Refinement, Round, Sweep
-from cpms.engines._cpu_refinement import CpuRefinement
+from cpms import Graph, InputError, Status, UnavailableError, UnsupportedError, check, engines, format_named
+from cpms.backends.cpu.refinement import CpuRefinement
+from cpms.check.format_laws import LawError
+from cpms.cli import main
+from cpms.contracts.operator import Sweep
+from cpms.contracts.refinement import Refinement, Round
+from cpms.contracts.stopping import Stopping
 from cpms.engines.reference import ReferenceRefinement
-from cpms.extrapolation import DEPTH
-from cpms.format import BF16, E4M3, E5M2, FP16, FP32, FloatFormat
-from cpms.low_until import low_limit, low_until
-from cpms.precision import Threshold
-from cpms.quantising import quantiser
-from cpms.refine import (
-    AdaptiveGain,
-    FixedGain,
-    Plan,
-    Planning,
-    Refining,
-    default_gain,
-    default_policy,
-    refine,
-)
-from cpms.stopping import Stopping
+from cpms.formats.formats import BF16, E4M3, E5M2, FP16, FP32, FloatFormat
+from cpms.formats.quantization import quantiser
+from cpms.precision.anderson import DEPTH
+from cpms.precision.controllers import Threshold
+from cpms.precision.inner_stopping import low_limit, low_until
+from cpms.precision.refinement_policy import AdaptiveGain, FixedGain, Plan, Refining, default_gain, default_policy
+from cpms.problems.pagerank import Problem
+from cpms.solvers.refine import Planning, refine
+from cpms.sources import loading
 from cpms.testing import distributions, float_formats, graphs
 
 ENGINES = ["reference", "cpu", pytest.param("cuda_fused", marks=pytest.mark.gpu)]
@@ -639,7 +624,7 @@ def test_engines_without_the_method_say_so(name):
 def test_the_command_line_refines(tmp_path, capsys):
     graph = tmp_path / "ring.txt"
     graph.write_text("".join(f"{k} {(k + 1) % 50}\n{k} {k * k % 50}\n" for k in range(50)))
-    assert cli.main(["rank", str(graph), "--method", "refine", "--storage", "e5m2", "--engine", "cpu", "--json"]) == 0
+    assert main.main(["rank", str(graph), "--method", "refine", "--storage", "e5m2", "--engine", "cpu", "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert (report["method"], report["storage"], report["layout"]) == ("refine", "e5m2", "pattern")
     assert set(report["iterations_by_bits"]) == {"8", "64"}
@@ -692,7 +677,7 @@ def test_a_policy_needs_two_methods_alone(engine):
     "policy", [Plain(Plan(FP16, 0.01)), Plain(None), Plain((FP16, 0)), Plain((Plan(E5M2, 0.3), 0), (1, 2))]
 )
 def test_a_policy_that_plans_something_else_is_refused(engine, policy):
-    with pytest.raises(InputError, match=r"Plain planned .*; it must return a cpms.refine.Plan and a state"):
+    with pytest.raises(InputError, match=r"Plain planned .*; it must return a cpms.solvers.refine.Plan and a state"):
         solve(with_cycle(300), engine, controller=policy, start=np.full(300, 1 / 300))
 
 

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 import cpms
-from cpms import cli, readers
-from cpms.errors import InputError
-from cpms.readers import npz
+from cpms.base.errors import InputError
+from cpms.cli import main
+from cpms.sources import readers
+from cpms.sources.readers import npz
 
 CACHES = ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "MPLCONFIGDIR", "NUMBA_CACHE_DIR")
 PACKAGE = Path(cpms.__file__).parent
@@ -119,7 +120,7 @@ def test_what_happens_while_a_library_loads_is_one_line_at_most(tmp_path, case):
 
 def test_main_leaves_the_handler_of_interrupts_as_it_was(capsys):
     before = signal.getsignal(signal.SIGINT)
-    assert cli.main(["formats"]) == 0
+    assert main.main(["formats"]) == 0
     assert signal.getsignal(signal.SIGINT) is before
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import cpms
 from cpms import InputError, encode
-from cpms.real_arrays import rounded_to_odd
+from cpms.base.real_arrays import rounded_to_odd
 from cpms.testing import float_formats, segment_formats
 
 needs_long_double = pytest.mark.skipif(np.finfo(np.longdouble).nmant < 63, reason="long double is float64 here")

@@ -9,18 +9,19 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import cpms
-from cpms import Graph, Status, engines, ranking
-from cpms.batch import Query
-from cpms.certify_batch import BatchReferee
-from cpms.compensated_kernels import flow
-from cpms.engine import Problem
-from cpms.engines._cpu_batch import CpuBatch
-from cpms.engines._cpu_refinement import CpuRefinement
-from cpms.format import FP64
-from cpms.precision import FLOAT64
-from cpms.roundoff import ROW_BLOCK, UNIT, compensated_additions, error_bound, of_residual, pairwise_additions
-from cpms.stopping import Stopping
-from cpms.weight_sums import WeightSums
+from cpms import Graph, Status, engines
+from cpms.backends.cpu.batch import CpuBatch
+from cpms.backends.cpu.refinement import CpuRefinement
+from cpms.base.compensated_loops import flow
+from cpms.certify import residual as residuals
+from cpms.certify.batch import BatchReferee
+from cpms.certify.roundoff import ROW_BLOCK, UNIT, compensated_additions, error_bound, of_residual, pairwise_additions
+from cpms.contracts.batch import Query
+from cpms.contracts.stopping import Stopping
+from cpms.formats.formats import FP64
+from cpms.graph.compensated_sums import WeightSums
+from cpms.precision.controllers import FLOAT64
+from cpms.problems.pagerank import Problem
 
 POSITIVE = st.floats(1e-30, 1e30)
 SMALL_TAIL = 300_000
@@ -114,7 +115,7 @@ def test_referees_lose_little_of_long_rows():
     exact = exact_residual(problem, ranks)
     assert abs(found - exact) <= referee.roundoff
     assert referee.roundoff < 0.05 * SMALL_TAIL * UNIT
-    assert abs(ranking.residual(problem, ranks) - exact) <= ranking.residual_roundoff(graph) < referee.roundoff
+    assert abs(residuals.residual(problem, ranks) - exact) <= residuals.residual_roundoff(graph) < referee.roundoff
 
 
 def test_referees_lose_little_of_many_dangling_nodes():
@@ -128,8 +129,8 @@ def test_referees_lose_little_of_many_dangling_nodes():
     for found in referee._residuals([query, query], [ranks, ranks]):
         assert found["linf"] == pytest.approx(exact, rel=0.0, abs=referee.roundoff)
     alone = Problem(graph, teleport=np.eye(1, graph.nodes, 1)[0])
-    found = ranking.residual(alone, ranks, "linf")
-    assert found == pytest.approx(exact, rel=0.0, abs=ranking.residual_roundoff(graph))
+    found = residuals.residual(alone, ranks, "linf")
+    assert found == pytest.approx(exact, rel=0.0, abs=residuals.residual_roundoff(graph))
 
 
 def test_referees_lose_little_of_many_changes():
@@ -140,8 +141,8 @@ def test_referees_lose_little_of_many_changes():
     query, referee = Query(np.flatnonzero(weights), weights[1:]), BatchReferee(Problem(graph), Stopping())
     for found in referee._residuals([query, query], [ranks, ranks]):
         assert found["l1"] == pytest.approx(2.0, rel=0.0, abs=referee.roundoff)
-    found = ranking.residual(Problem(graph, teleport=weights), ranks)
-    assert found == pytest.approx(2.0, rel=0.0, abs=ranking.residual_roundoff(graph))
+    found = residuals.residual(Problem(graph, teleport=weights), ranks)
+    assert found == pytest.approx(2.0, rel=0.0, abs=residuals.residual_roundoff(graph))
 
 
 def exact_residual(problem, ranks):

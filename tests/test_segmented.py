@@ -15,20 +15,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import cpms
-from cpms import (
-    InputError,
-    check,
-    convert_inplace,
-    encode,
-    format_named,
-    reference,
-    segment_layout,
-    segmented,
-    stored_file,
-    threads,
-)
-from cpms.format import NAMED, FloatFormat, SegmentFormat
-from cpms.segmented import shared_exponent
+from cpms import InputError, check, convert_inplace, encode, format_named
+from cpms.base import threads
+from cpms.formats import oracle
+from cpms.formats.formats import NAMED, FloatFormat, SegmentFormat
+from cpms.storage import array, file, segment_layout
+from cpms.storage.array import shared_exponent
 from cpms.testing import NAN_THAT_BECOMES_INF, float_arrays, float_formats, segment_formats
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -106,7 +98,7 @@ def test_conversion_in_place_is_undone_by_its_inverse_alone(format, values):
 @given(segment_formats(), float_arrays(max_size=120))
 @example(cpms.CPMS4, AWKWARD)
 def test_bytes_are_those_of_the_oracle(format, values):
-    assert encode(values, format).memory.tobytes() == reference.encode(values, format.widths, format.block)
+    assert encode(values, format).memory.tobytes() == oracle.encode(values, format.widths, format.block)
 
 
 @pytest.mark.quick
@@ -115,8 +107,8 @@ def test_bytes_are_those_of_the_oracle(format, values):
 def test_reads_are_those_of_the_oracle(format, values):
     stored = encode(values, format)
     for read in range(1, format.segments + 1):
-        expected = reference.decode(stored.memory.tobytes(), format.widths, format.block, read)
-        assert bits(stored.decode(read)) == [reference.bits_of(value) for value in expected]
+        expected = oracle.decode(stored.memory.tobytes(), format.widths, format.block, read)
+        assert bits(stored.decode(read)) == [oracle.bits_of(value) for value in expected]
 
 
 @given(segment_formats(), float_arrays(min_size=1, max_size=120), st.integers(1, 8), st.randoms())
@@ -125,11 +117,10 @@ def test_a_write_of_the_first_segments_leaves_the_others(format, values, written
     written = min(written, format.segments)
     new = values[::-1].copy()
     kept = format.bits(written)
-    rounder = reference.round_to_nearest if format.rounding == "nearest" else reference.cut
+    rounder = oracle.round_to_nearest if format.rounding == "nearest" else oracle.cut
     expected = [
-        reference.join(
-            reference.split(rounder(after, kept), format.widths)[:written]
-            + reference.split(before, format.widths)[written:],
+        oracle.join(
+            oracle.split(rounder(after, kept), format.widths)[:written] + oracle.split(before, format.widths)[written:],
             format.widths,
         )
         for before, after in zip(bits(values), bits(new), strict=True)
@@ -153,11 +144,11 @@ def test_packed_floats_are_those_of_the_oracle(format, values):
         values = np.where(np.isfinite(values), np.clip(values, -most, most), values)
     with np.errstate(over="ignore", invalid="ignore"):
         scaled = np.ldexp(values, stored.exponent)
-    expected = [reference.pack_float(value, *split, format.rounding) for value in scaled.tolist()]
+    expected = [oracle.pack_float(value, *split, format.rounding) for value in scaled.tolist()]
     same = zip(stored.units.tolist(), expected, values.tolist(), strict=True)
     assert all(got == right for got, right, value in same if not math.isnan(value))
     with np.errstate(over="ignore"):
-        stored_values = [reference.unpack_float(one, *split) for one in stored.units.tolist()]
+        stored_values = [oracle.unpack_float(one, *split) for one in stored.units.tolist()]
         unpacked = np.ldexp(stored_values, -stored.exponent)
     np.testing.assert_array_equal(stored.decode(), unpacked)
     np.testing.assert_array_equal(np.signbit(stored.decode()), np.signbit(unpacked))
@@ -167,8 +158,8 @@ def test_packed_floats_are_those_of_the_oracle(format, values):
 def test_every_stored_pattern_is_read_as_the_oracle_reads_it(split):
     format = FloatFormat("all", *split)
     patterns = np.arange(1 << format.width, dtype=f"uint{format.width}")
-    stored = segmented.SegmentedArray(patterns.view(np.uint8), len(patterns), format)
-    expected = np.array([reference.unpack_float(one, *split) for one in patterns.tolist()])
+    stored = array.SegmentedArray(patterns.view(np.uint8), len(patterns), format)
+    expected = np.array([oracle.unpack_float(one, *split) for one in patterns.tolist()])
     np.testing.assert_array_equal(stored.decode(), expected)
     np.testing.assert_array_equal(np.signbit(stored.decode()), np.signbit(expected))
 
@@ -225,8 +216,8 @@ def test_stochastic_rounding_goes_up_when_noise_and_the_part_cut_off_make_a_whol
     format = FloatFormat("noisy", 5, 10, "stochastic", seed=seed)
     values = np.random.default_rng(3).random(300) + 1.0
     for index, (value, got) in enumerate(zip(values, encode(values, format).units.tolist(), strict=True)):
-        cut = reference.pack_float(value, 5, 10, "zero")
-        rest = reference.bits_of(value) % 2**42
+        cut = oracle.pack_float(value, 5, 10, "zero")
+        rest = oracle.bits_of(value) % 2**42
         assert got == cut + (rest + noise(seed, index) % 2**42 >= 2**42)
 
 
@@ -304,7 +295,7 @@ def test_every_named_format_has_golden_bytes():
 
 
 def test_a_nan_whose_payload_is_not_read_becomes_an_infinity():
-    value = reference.value_of(NAN_THAT_BECOMES_INF)
+    value = oracle.value_of(NAN_THAT_BECOMES_INF)
     stored = encode([value, -value], cpms.CPMS4)
     assert np.isnan(stored.decode()).all()
     assert all(np.isinf(stored.decode(read)).all() for read in (1, 2, 3))
@@ -426,7 +417,7 @@ def test_a_write_beyond_a_scaled_range_is_infinite():
 def saved(tmp_path_factory):
     folder = tmp_path_factory.mktemp("stored")
     for storage in ("cpms4", "fp16"):
-        stored_file.save(folder / f"{storage}.npz", cpms.encode([0.5, 1e9, -3.0], f"{storage}"))
+        file.save(folder / f"{storage}.npz", cpms.encode([0.5, 1e9, -3.0], f"{storage}"))
     np.save(folder / "values.npy", np.array([0.5, 1.0, 2.0]))
     return folder
 
@@ -440,7 +431,7 @@ def test_bytes_that_changed_give_an_array_or_a_sentence(saved, name, data):
     path = saved / f"changed {name}"
     path.write_bytes(content)
     with contextlib.suppress(InputError):
-        stored_file.load_values(path) if name.endswith(".npy") else stored_file.load(path).decode()
+        file.load_values(path) if name.endswith(".npy") else file.load(path).decode()
 
 
 @pytest.mark.parametrize("shape", ["(3,), (", "(1000000000000000000000000000000,)", "(1000000000000000,)"])
@@ -449,7 +440,7 @@ def test_a_header_that_cannot_be_is_refused(tmp_path, shape):
     path = tmp_path / "x.npy"
     path.write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode() + bytes(24))
     with pytest.raises(InputError, match=r"x\.npy: not a readable \.npy file"):
-        stored_file.load_values(path)
+        file.load_values(path)
 
 
 @pytest.mark.parametrize(
@@ -468,7 +459,7 @@ def test_fields_of_a_file_that_no_array_has_are_refused(saved, tmp_path, storage
     fields = dict(np.load(saved / f"{storage}.npz"))
     np.savez(tmp_path / "x.npz", **(fields | changed))
     with pytest.raises(InputError, match=r"x\.npz"):
-        stored_file.load(tmp_path / "x.npz")
+        file.load(tmp_path / "x.npz")
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 import cpms
 from cpms import Graph, UnsupportedError, check, engines
-from cpms.engine import Problem
-from cpms.format import FP64, format_named
-from cpms.precision import Level
+from cpms.formats.formats import FP64, format_named
+from cpms.precision.controllers import Level
+from cpms.problems.pagerank import Problem
 from cpms.testing import distributions, graphs
 
 SERIAL = engines.get("serial")

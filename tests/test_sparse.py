@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 import cpms
 from cpms import Graph, UnsupportedError, encode, format_named
-from cpms.readers import memory
+from cpms.base import host_memory
 from cpms.sparse import csr, ell, pattern, sliced
-from cpms.sparse.by_length import order_in_blocks
-from cpms.sparse.edge_values import edge_values
+from cpms.sparse.row_sorting import order_in_blocks
+from cpms.sparse.transition_values import edge_values
 from cpms.testing import graphs
 
 pytestmark = pytest.mark.quick
@@ -165,7 +165,7 @@ def test_ell_refuses_with_the_bytes_when_padding_exceeds_memory(monkeypatch):
     assert f"{needed:,} bytes" in sentence
     assert f"{needed - 1:,} are free" in sentence
     assert "star" in sentence
-    monkeypatch.setattr(memory, "memory_at_hand_bytes", lambda: 1000)
+    monkeypatch.setattr(host_memory, "memory_at_hand_bytes", lambda: 1000)
     with pytest.raises(UnsupportedError, match="use csr"):
         ell.build(star, cpms.CPMS4)
     with pytest.raises(UnsupportedError, match="1,000 are free"):
@@ -173,7 +173,7 @@ def test_ell_refuses_with_the_bytes_when_padding_exceeds_memory(monkeypatch):
 
 
 def test_memory_at_hand_is_a_number_of_bytes():
-    assert memory.memory_at_hand_bytes() > 1 << 20
+    assert host_memory.memory_at_hand_bytes() > 1 << 20
 
 
 @pytest.mark.parametrize("name", ["fp64", "cpms4", "fp16-scaled"])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import cpms
-from cpms.generators.standin import STAND_INS
+from cpms.sources.generators.standin import STAND_INS
 
 PAPER = {
     *("adaptive", "delaunay_n22", "europe_osm", "hugebubbles-00020", "rgg_n_2_24_s0", "road_usa", "Stanford"),

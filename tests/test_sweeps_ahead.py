@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cpms
-from cpms.cuda.lent import Lent
-from cpms.engine import Problem
+from cpms.backends.cuda.runtime.vector_pool import Lent
+from cpms.contracts.stopping import Stopping
 from cpms.engines import reference
-from cpms.format import format_named
-from cpms.power import power
-from cpms.precision import WriteAhead, default_controller
-from cpms.stopping import Stopping
+from cpms.formats.formats import format_named
+from cpms.precision.controllers import WriteAhead, default_controller
+from cpms.problems.pagerank import Problem
+from cpms.solvers.power import power
 from cpms.testing import graphs
 
 FORMATS = ["fp64", "cpms2", "cpms4", "fp32", "fp16-scaled"]

@@ -7,20 +7,20 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 WRITERS = {
-    "print": {"cpms/terminal.py"},
-    "complain": {"cpms/cli.py", "cpms/mpi/__main__.py"},
-    "tqdm": {"cpms/progress.py"},
-    "to_csv": {"cpms/table_text.py"},
-    "savefig": {"cpms/experiment/figures.py"},
-    "write_text": {"cpms/experiment/present.py", "cpms/cuda/host.py"},
-    "escape": {"cpms/escape.py"},
+    "print": {"cpms/base/text/terminal.py"},
+    "complain": {"cpms/cli/main.py", "cpms/mpi/__main__.py"},
+    "tqdm": {"cpms/base/text/progress.py"},
+    "to_csv": {"cpms/base/text/table_text.py"},
+    "savefig": {"cpms/experiment/report/figures.py"},
+    "write_text": {"cpms/experiment/report/show.py", "cpms/backends/cuda/runtime/host_emulation.py"},
+    "escape": {"cpms/base/text/escape.py"},
     **{name: set() for name in ("to_latex", "to_markdown", "to_html", "to_string", "to_excel", "pprint", "writerow")},
 }
 """Calls that write text, and the files that may have them; ``escape`` is of Python's module ``html``."""
 STREAMS = ("stdout", "stderr")
 MARKUP = (r"\begin{", r"\caption", r"\toprule", "<table", "<td", "|---")
 """What only a writer of LaTeX, HTML or Markdown has in its texts."""
-MARKUP_WRITERS = {"cpms/latex_table.py", "cpms/table_text.py"}
+MARKUP_WRITERS = {"cpms/base/text/latex_table.py", "cpms/base/text/table_text.py"}
 SOURCES = sorted([*(ROOT / "cpms").rglob("*.py"), *(ROOT / "experiments").rglob("*.py")])
 
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpms import threads
-from cpms.errors import UnavailableError
+from cpms.base import threads
+from cpms.base.errors import UnavailableError
 
 
 @pytest.mark.quick
@@ -97,8 +97,8 @@ def test_lanes_end_before_what_interrupts_their_caller_is_raised(monkeypatch):
 
 FORKED = """
 import os
-from cpms import threads
-from cpms.errors import UnavailableError
+from cpms.base import threads
+from cpms.base.errors import UnavailableError
 threads.each(abs, [1, 2], threads=2)
 threads._together.acquire()
 child = os.fork()

@@ -12,10 +12,14 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import cpms
-from cpms import InputError, largest, largest_kernels, threads
-from cpms.cuda import backend as backends
-from cpms.cuda import host, launch_topk, variants
-from cpms.cuda.backend import current
+from cpms import InputError
+from cpms.analysis import topk, topk_loops
+from cpms.backends.cuda.arrays import launch_topk
+from cpms.backends.cuda.kernels import catalogue, streaming
+from cpms.backends.cuda.runtime import current as current_module
+from cpms.backends.cuda.runtime import host_emulation
+from cpms.backends.cuda.runtime.current import current
+from cpms.base import threads
 
 few = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, -np.nan, 5e-324, -5e-324, 1.5, -1.5, 1.7976931348623157e308]
@@ -25,17 +29,17 @@ SPECIAL_32 = [0.0, -0.0, np.inf, -np.inf, np.nan, -np.nan, 1e-45, -1e-45, 1.5, -
 @pytest.fixture(scope="session", autouse=True)
 def compiled_together(request):
     """Compile what these tests launch on this machine at once: one by one it takes longer."""
-    if host.compiler() is not None:
-        request.getfixturevalue("host_backend").compile(variants.every()["topk"])
+    if host_emulation.compiler() is not None:
+        request.getfixturevalue("host_backend").compile(catalogue.every()["topk"])
 
 
 def by_partition(values, k):
-    places = largest._by_partition(values, k)
+    places = topk._by_partition(values, k)
     return values[places], places
 
 
 def by_reduction(values, k):
-    places = largest._by_reduction(values, k) if k else np.zeros(0, np.int64)
+    places = topk._by_reduction(values, k) if k else np.zeros(0, np.int64)
     return values[places], places
 
 
@@ -55,7 +59,7 @@ def on_gpu(values, k):
 
 @pytest.fixture(params=["host", pytest.param("gpu", marks=pytest.mark.gpu)])
 def device(request):
-    with backends.using(request.getfixturevalue(f"{request.param}_backend")):
+    with current_module.using(request.getfixturevalue(f"{request.param}_backend")):
         yield {"host": on_host, "gpu": on_gpu}[request.param]
 
 
@@ -64,7 +68,7 @@ def way(request):
     if request.param in ("partition", "reduction"):
         yield {"partition": by_partition, "reduction": by_reduction}[request.param]
         return
-    with backends.using(request.getfixturevalue(f"{request.param}_backend")):
+    with current_module.using(request.getfixturevalue(f"{request.param}_backend")):
         yield {"host": on_host, "gpu": on_gpu}[request.param]
 
 
@@ -114,7 +118,7 @@ def test_patterns_that_defeat_thresholds(way, length, dtype):
                 agree(way, values[begin:], k)
 
 
-@pytest.mark.parametrize("size", variants.TOPK_SIZES)
+@pytest.mark.parametrize("size", streaming.TOPK_SIZES)
 def test_every_list_length_on_a_device(device, size):
     values = np.random.default_rng(size).integers(0, 9000, 10_000).astype(np.float64)
     for k in {size // 2 + 1, size}:
@@ -138,10 +142,10 @@ def test_longer_lists_are_sorted_on_the_device(device):
 def test_lists_of_any_split_merge_to_that_of_the_whole(values, cuts, data):
     k = 4 if data is None else data.draw(st.integers(1, len(values)))
     edges = sorted({0, len(values), *(cut for cut in cuts if cut < len(values))})
-    lists = [largest_kernels.select(values, a, b, k) for a, b in itertools.pairwise(edges)]
+    lists = [topk_loops.select(values, a, b, k) for a, b in itertools.pairwise(edges)]
     if data is not None:
         lists = data.draw(st.permutations(lists))
-    _, places = reduce(lambda a, b: largest_kernels.merge(*a, *b), lists)
+    _, places = reduce(lambda a, b: topk_loops.merge(*a, *b), lists)
     np.testing.assert_array_equal(places, np.argsort(-values, kind="stable")[:k])
 
 
@@ -149,15 +153,15 @@ def test_lists_of_any_split_merge_to_that_of_the_whole(values, cuts, data):
 @pytest.mark.parametrize("count", [1, 2, 5])
 def test_threads_do_not_matter(count):
     for _, values in patterns(30_011):
-        with patch.object(largest, "_FEW_VALUES", 1000), threads.limited(count):
+        with patch.object(topk, "_FEW_VALUES", 1000), threads.limited(count):
             agree(cpms.topk, values, 40)
 
 
 def test_large_arrays_are_reduced_and_few_values_are_not():
     values = np.random.default_rng(8).random(1 << 17)
-    with patch.object(largest, "_by_partition", side_effect=AssertionError):
+    with patch.object(topk, "_by_partition", side_effect=AssertionError):
         agree(cpms.topk, values, 100)
-    with patch.object(largest, "_by_reduction", side_effect=AssertionError):
+    with patch.object(topk, "_by_reduction", side_effect=AssertionError):
         agree(cpms.topk, values, 1 << 15)
         agree(cpms.topk, values[:1000], 10)
 
@@ -196,7 +200,7 @@ def test_what_is_read_late_is_not_lost(way, blocks):
 @given(st.integers(1, 5000), st.integers(1, 1024))
 @example(10, 4)
 def test_a_stride_meets_every_tile_once(tiles, blocks):
-    for stride in (launch_topk._stride(tiles, blocks), largest_kernels._stride.py_func(tiles)):
+    for stride in (launch_topk._stride(tiles, blocks), topk_loops._stride.py_func(tiles)):
         assert len({i * stride % tiles for i in range(tiles)}) == tiles
 
 
@@ -227,7 +231,7 @@ def test_no_block_reads_tiles_in_an_order_that_rises_or_falls(tiles):
 def test_what_has_no_k_largest_is_refused(values, k, said, host_backend):
     with pytest.raises(InputError, match=said):
         cpms.topk(values, k)
-    with backends.using(host_backend), pytest.raises(InputError, match=said):
+    with current_module.using(host_backend), pytest.raises(InputError, match=said):
         launch_topk.topk(values, k)
 
 
@@ -253,7 +257,7 @@ def test_what_is_no_list_of_numbers_is_refused(values):
 class TestOnAGpu:
     @pytest.mark.parametrize("dtype", ["float64", "float32"])
     def test_millions_of_values(self, gpu_backend, dtype):
-        with backends.using(gpu_backend):
+        with current_module.using(gpu_backend):
             for _, doubles in patterns(3_000_017):
                 values = doubles.astype(dtype)
                 for k in (10, 1000):
@@ -268,7 +272,7 @@ class TestOnAGpu:
         assert places.tolist() == expected.indices.tolist()
 
     def test_strided_arrays_are_copied_on_the_device(self, gpu_backend):
-        with backends.using(gpu_backend):
+        with current_module.using(gpu_backend):
             values = np.random.default_rng(5).random(10_000)
             found = cpms.topk(current().arrays.asarray(values)[::-2], 9)
             np.testing.assert_array_equal(current().to_host(found.places), np.argsort(-values[::-2], kind="stable")[:9])

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 
 import cpms
-from cpms import Graph, InputError, threads
-from cpms.mpi import reading, sharing, weblike_share
+from cpms import Graph, InputError
+from cpms.backends.mpi.shares import reading, redistribution, weblike_share
+from cpms.base import threads
 from cpms.testing import graphs
 
 SPEC = "weblike-parts:parts=5,nodes=4000,edges=21000,seed=3"
@@ -74,7 +75,7 @@ def test_what_is_no_such_graph_is_refused_in_a_sentence(spec, told):
 @given(graphs(weighted=False))
 def test_sorting_edges_as_numbers_groups_them_as_counting_does(graph):
     order = np.random.default_rng(graph.edges).permutation(graph.edges)
-    indptr, sources = sharing._grouped(graph.sources[order], graph.targets[order], graph.nodes)
+    indptr, sources = redistribution._grouped(graph.sources[order], graph.targets[order], graph.nodes)
     assert indptr.tolist() == graph.indptr.tolist()
     assert sources.dtype == graph.sources.dtype
     assert sources.tolist() == graph.sources.tolist()

@@ -10,14 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cpms
-from cpms import engines, threads, work_clock
-from cpms.cuda import backend as backends
-from cpms.cuda.compile import count_what_cupy_compiles
-from cpms.engine import Problem
-from cpms.engines import _cpu_kernels, _cpu_refine_kernels, _cpu_refinement, cuda, cuda_fused, opencl
-from cpms.engines._cpu_refinement import CpuRefinement
-from cpms.format import FP16
-from cpms.opencl import program
+from cpms import engines
+from cpms.backends.cpu import refine_loops, sweep_loops
+from cpms.backends.cpu import refinement as _cpu_refinement
+from cpms.backends.cpu.refinement import CpuRefinement
+from cpms.backends.cuda.runtime import current
+from cpms.backends.cuda.runtime.compile import count_what_cupy_compiles
+from cpms.backends.opencl import program
+from cpms.base import threads, work_clock
+from cpms.engines import cuda, cuda_fused, opencl
+from cpms.formats.formats import FP16
+from cpms.problems.pagerank import Problem
 
 GRAPH = cpms.Graph.from_edges([0, 1, 2, 3, 0], [1, 2, 0, 0, 2])
 AGE_S = 1000.0
@@ -110,9 +113,9 @@ def test_what_cupy_compiles_is_counted_once_and_what_it_lacks_is_left_alone(cloc
 
 def forget_kernels(monkeypatch, host_backend):
     """Have kernels of all engines compiled, or found in their caches, as by the first solve of a process."""
-    _cpu_refine_kernels.rounds_kernel.cache_clear()
-    _cpu_kernels.sweep_kernel.cache_clear()
-    _cpu_kernels.selected_sum_kernel.cache_clear()
+    refine_loops.rounds_kernel.cache_clear()
+    sweep_loops.sweep_kernel.cache_clear()
+    sweep_loops.selected_sum_kernel.cache_clear()
     monkeypatch.setattr(host_backend, "_functions", {})
     monkeypatch.setattr(opencl, "_launched", set())
     program._built.cache_clear()
@@ -127,7 +130,7 @@ def test_solves_take_no_longer_where_kernels_are_compiled(slow_compilers, monkey
     if reason := engines.get_any(engine).missing():
         pytest.skip(reason)
     forget_kernels(monkeypatch, host_backend)
-    with backends.using(host_backend):
+    with current.using(host_backend):
         results = [cpms.pagerank(GRAPH, engine=engine, method=method) for _ in range(2)]
     assert results[0].compile_s >= AGE_S
     assert results[1].compile_s == 0.0
@@ -140,7 +143,7 @@ def test_solves_take_no_longer_where_kernels_are_compiled(slow_compilers, monkey
 def test_batches_take_no_longer_where_kernels_are_compiled(slow_compilers, monkeypatch, host_backend, method):
     monkeypatch.setattr(cuda, "missing", lambda: None)
     forget_kernels(monkeypatch, host_backend)
-    with backends.using(host_backend):
+    with current.using(host_backend):
         results = cpms.personalized_pagerank(GRAPH, [0, 1], engine="cuda", method=method)
     for result in results:
         assert result.compile_s == results[0].compile_s >= AGE_S
@@ -159,9 +162,9 @@ def test_sweeps_of_refine_are_timed_one_by_one():
 
 
 def test_rounds_have_the_time_of_their_own_sweeps_and_of_the_call_where_there_is_no_clock():
-    report = np.ones((5, _cpu_refine_kernels.COLUMNS + 1))
-    report[[1, 2, 4], _cpu_refine_kernels.SQUARES] = -1.0
-    report[:, _cpu_refine_kernels.ENDED] = [1.0, 1.5, 2.0, 4.0, 4.25]
+    report = np.ones((5, refine_loops.COLUMNS + 1))
+    report[[1, 2, 4], refine_loops.SQUARES] = -1.0
+    report[:, refine_loops.ENDED] = [1.0, 1.5, 2.0, 4.0, 4.25]
     assert [made.seconds for made in _cpu_refinement._as_rounds(report, 9.0)] == [[1.0, 1.5, 2.0], [2.0, 2.25]]
-    report[:, _cpu_refine_kernels.ENDED] = np.nan
+    report[:, refine_loops.ENDED] = np.nan
     assert [made.seconds for made in _cpu_refinement._as_rounds(report, 9.0)] == [[9.0, 9.0, 9.0], [0.0, 0.0]]

@@ -6,10 +6,11 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import Literal
 
-from cpms.engine import Engine, Problem
-from cpms.errors import InputError, UnavailableError
-from cpms.format import FP64, Format
-from cpms.near import unknown
+from cpms.base.errors import InputError, UnavailableError
+from cpms.base.text.suggestions import unknown
+from cpms.contracts.engine import Engine
+from cpms.formats.formats import FP64, Format
+from cpms.problems.pagerank import Problem
 
 PREFERRED = ("cuda_fused", "cuda", "cpu")
 """What ``auto`` looks at, in this order: the first two stay on a device, the first for whole solves."""

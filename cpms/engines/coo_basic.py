@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from cpms.cuda.coo import AtomicProduct
-from cpms.cuda.coo_operator import System
-from cpms.engine import Engine
-from cpms.engines.coo_streams import CooStreamsEngine
-from cpms.format import Format
+from cpms.backends.cuda.spmv.coo import AtomicProduct
+from cpms.backends.cuda.spmv.coo_operator import System
+from cpms.contracts.engine import Engine
+from cpms.engines.coo import CooStreamsEngine
+from cpms.formats.formats import Format
 
 
 class CooBasicEngine(CooStreamsEngine):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from cpms.engine import Engine
+from cpms.contracts.engine import Engine
 from cpms.engines.cuda import CudaEngine
 
 

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from cpms.engine import Engine, Problem
-from cpms.errors import UnsupportedError
-from cpms.format import Format
-from cpms.mpi import operator, rows, world
+from cpms.backends.mpi.exchange import world
+from cpms.backends.mpi.shares import rows
+from cpms.backends.mpi.sweeps import operator
+from cpms.base.errors import UnsupportedError
+from cpms.contracts.engine import Engine
+from cpms.formats.formats import Format
+from cpms.problems.pagerank import Problem
 
 
 class MpiEngine(Engine):
@@ -20,7 +23,7 @@ class MpiEngine(Engine):
     Parameters
     ----------
     local : str
-        That engine, one of `cpms.mpi.product.LOCAL`.
+        That engine, one of `cpms.backends.mpi.sweeps.local_product.LOCAL`.
     """
 
     name: ClassVar[str] = "mpi"

@@ -3,7 +3,7 @@
 Layouts name the stages. ``coo`` divides at every edge and adds atomically; ``coo_exchange`` divides once a node,
 in the kernel ``exchange``, before it adds atomically; ``pattern`` does so before it adds up rows, each in a
 register; ``csr`` adds up rows of stored values. Unlike in the report, mass of dangling nodes goes where
-the problem says, and the ranks outlive the last ``exchange``. `cpms.opencl.Choice` chooses device,
+the problem says, and the ranks outlive the last ``exchange``. `cpms.backends.opencl.Choice` chooses device,
 work-group size and cores.
 """
 
@@ -14,17 +14,20 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from cpms import work_clock
-from cpms.engine import Engine, Floats, Operator, Problem, Sweep
-from cpms.errors import UnsupportedError
-from cpms.format import FP64, Format
-from cpms.graph import Graph
-from cpms.opencl import choice
-from cpms.opencl import device as devices
-from cpms.opencl.program import STRETCH, WIDTH, Program, Types, program
-from cpms.plain import element_type
-from cpms.precision import Level
-from cpms.sparse.edge_values import edge_values
+from cpms.backends.opencl import choice
+from cpms.backends.opencl import device as devices
+from cpms.backends.opencl.program import STRETCH, WIDTH, Program, Types, program
+from cpms.base import work_clock
+from cpms.base.errors import UnsupportedError
+from cpms.base.types import Floats
+from cpms.contracts.engine import Engine
+from cpms.contracts.operator import Operator, Sweep
+from cpms.formats.formats import FP64, Format
+from cpms.formats.native_dtypes import element_type
+from cpms.graph.graph import Graph
+from cpms.precision.controllers import Level
+from cpms.problems.pagerank import Problem
+from cpms.sparse.transition_values import edge_values
 
 _NUMBERS = 5
 """That the norms' kernels find: L1, sum of squares, largest, mass, mass on dangling nodes."""

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from cpms.cuda.coo import KeyProduct
-from cpms.cuda.coo_operator import System
-from cpms.engine import Engine
-from cpms.engines.coo_streams import CooStreamsEngine
+from cpms.backends.cuda.spmv.coo import KeyProduct
+from cpms.backends.cuda.spmv.coo_operator import System
+from cpms.contracts.engine import Engine
+from cpms.engines.coo import CooStreamsEngine
 
 
 class ReduceByKeyEngine(CooStreamsEngine):

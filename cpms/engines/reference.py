@@ -9,12 +9,16 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from cpms.engine import Engine, Floats, Norm, Operator, Problem, Refinement, Round, Sweep
-from cpms.errors import UnsupportedError
-from cpms.format import FP64, FloatFormat, Format
-from cpms.low_until import low_limit, low_until
-from cpms.precision import FLOAT64, Level
-from cpms.quantising import shared_scale
+from cpms.base.errors import UnsupportedError
+from cpms.base.types import Floats, Norm
+from cpms.contracts.engine import Engine
+from cpms.contracts.operator import Operator, Sweep
+from cpms.contracts.refinement import Refinement, Round
+from cpms.formats.formats import FP64, FloatFormat, Format
+from cpms.formats.quantization import shared_scale
+from cpms.precision.controllers import FLOAT64, Level
+from cpms.precision.inner_stopping import low_limit, low_until
+from cpms.problems.pagerank import Problem
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,8 +111,8 @@ class ReferenceRefinement(Refinement):
 
     Examples
     --------
-    >>> from cpms.format import FP16
-    >>> from cpms.graph import Graph
+    >>> from cpms.formats.formats import FP16
+    >>> from cpms.graph.graph import Graph
     >>> rounds = ENGINE.refinement(Problem(Graph.from_edges([0, 1, 2], [1, 2, 0])))
     >>> rounds.start(np.array([1.0, 0.0, 0.0]))
     >>> found = rounds.round(FP16, gain=0.5, tol=1e-9, norm="l1", most_low=9)
@@ -127,7 +131,7 @@ class ReferenceRefinement(Refinement):
         self._x, self._c = values.copy(), np.zeros(len(values))
 
     def round(self, storage: FloatFormat | None, *, gain: float, tol: float, norm: Norm, most_low: int) -> Round:
-        """Do what `cpms.refine` says, line by line."""
+        """Do what `cpms.solvers.refine` says, line by line."""
         began = time.perf_counter()
         damping, w, v = self.problem.damping, self.problem.sink_or_scalar, self.problem.teleport_or_scalar
         x = np.maximum(self._x + self._c, 0.0)

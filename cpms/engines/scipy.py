@@ -7,11 +7,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from cpms.engine import Engine, Floats, Operator, Problem, Sweep
-from cpms.errors import UnsupportedError
-from cpms.format import FP64, Format
-from cpms.precision import Level
-from cpms.sparse.edge_values import edge_values
+from cpms.base.errors import UnsupportedError
+from cpms.base.types import Floats
+from cpms.contracts.engine import Engine
+from cpms.contracts.operator import Operator, Sweep
+from cpms.formats.formats import FP64, Format
+from cpms.precision.controllers import Level
+from cpms.problems.pagerank import Problem
+from cpms.sparse.transition_values import edge_values
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,14 +14,17 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from cpms.engine import Engine, Floats, Operator, Problem, Sweep
-from cpms.errors import UnsupportedError
-from cpms.format import FP64, Format
-from cpms.jit import compiled
-from cpms.precision import Level
+from cpms.base.errors import UnsupportedError
+from cpms.base.jit import compiled
+from cpms.base.types import Floats
+from cpms.contracts.engine import Engine
+from cpms.contracts.operator import Operator, Sweep
+from cpms.formats.formats import FP64, Format
+from cpms.precision.controllers import Level
+from cpms.problems.pagerank import Problem
 from cpms.sparse import pattern
 from cpms.sparse.csr import unsigned_indptr, unsigned_sources
-from cpms.sparse.edge_values import edge_values
+from cpms.sparse.transition_values import edge_values
 
 _BLOCK = 1024
 """Rows summed on their own, since a running sum over a long vector would lose more than a solve may."""
@@ -33,7 +36,7 @@ class SerialOperator(Operator[Floats]):
 
     Examples
     --------
-    >>> from cpms.graph import Graph
+    >>> from cpms.graph.graph import Graph
     >>> operator = ENGINE.prepare(Problem(Graph.from_edges([0, 1], [1, 2])), FP64, "csr")
     >>> out = operator.empty()
     >>> _ = operator.sweep(np.full(3, 1 / 3), out, Level(1, 1), 0)

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from cpms.errors import InputError
+from cpms.base.errors import InputError
 from cpms.experiment import kinds
 from cpms.experiment.graph_files import GraphFile, named
 

@@ -11,11 +11,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from cpms import threads, work_clock
-from cpms.errors import InputError, UnavailableError, UnsupportedError
-from cpms.experiment import changed, config, configured, outcome, rows
-from cpms.experiment.provenance import provenance
-from cpms.progress import Bar
+from cpms.base import threads, work_clock
+from cpms.base.errors import InputError, UnavailableError, UnsupportedError
+from cpms.base.text.progress import Bar
+from cpms.experiment import config
+from cpms.experiment.rows import changed, configured, outcome, rows
+from cpms.experiment.rows.provenance import provenance
 
 
 def run(
@@ -35,7 +36,7 @@ def run(
     that is killed loses at most the cell it was at.
 
     A copy of the configuration is left beside the rows, ``output/NAME.config.toml``, unless it comes with cpms: by it
-    `cpms.experiment.present.show` knows which rows belong to it.
+    `cpms.experiment.report.show.show` knows which rows belong to it.
 
     Parameters
     ----------

@@ -15,25 +15,26 @@ from typing import Any
 
 import numpy as np
 
-from cpms.commands.form_options import FORM, add_form_options
-from cpms.engine import Problem
-from cpms.errors import CpmsError, InputError, UnavailableError
-from cpms.format import FP16, FP64, Format, format_named
-from cpms.loading import files_of
-from cpms.mpi import agreement, reading, world
-from cpms.mpi.product import LOCAL, layout_there
-from cpms.mpi.rows import GraphRows
+from cpms.analysis.rankings import top_k
+from cpms.api.pagerank import METHODS, resolved_layout
+from cpms.backends.mpi.exchange import agreement, world
+from cpms.backends.mpi.shares import reading
+from cpms.backends.mpi.shares.rows import GraphRows
+from cpms.backends.mpi.sweeps.local_product import LOCAL, layout_there
+from cpms.base.atomic_files import check_writable, replacing
+from cpms.base.errors import CpmsError, InputError, UnavailableError
+from cpms.base.text.terminal import complain, say, say_json
+from cpms.base.validation import finite, shown
+from cpms.certify.roundoff import error_bound
+from cpms.contracts.status import Status
+from cpms.contracts.stopping import Stopping
+from cpms.formats.formats import FP16, FP64, Format, format_named
 from cpms.mpi.solve import Solved, solve
-from cpms.ranking import top_k
-from cpms.readers.options import POSSIBLE
-from cpms.result import Status
-from cpms.roundoff import error_bound
-from cpms.scalars import finite, shown
-from cpms.solve import METHODS, resolved_layout
-from cpms.stopping import Stopping
-from cpms.teleport import nodes_named, teleport_distribution
-from cpms.terminal import complain, say, say_json
-from cpms.writing import check_writable, replacing
+from cpms.problems.pagerank import Problem
+from cpms.problems.personalization import nodes_named, teleport_distribution
+from cpms.sources.loading import files_of
+from cpms.sources.readers.form_arguments import FORM, add_form_options
+from cpms.sources.readers.options import POSSIBLE
 
 _PATIENCE_S = 1.0
 """How long a rank with an error waits for rank 0 to report the same one."""

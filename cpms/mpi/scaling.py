@@ -19,31 +19,34 @@ from typing import Any
 
 import numpy as np
 
-from cpms import threads
-from cpms.cuda.backend import current
-from cpms.cuda.refinement import CudaRefinement
-from cpms.cuda.resident import ResidentGraph
-from cpms.engine import Floats, Problem
+from cpms.backends.cuda.persistent.device_graph import ResidentGraph
+from cpms.backends.cuda.persistent.refinement import CudaRefinement
+from cpms.backends.cuda.runtime.current import current
+from cpms.backends.mpi.exchange import agreement, world
+from cpms.backends.mpi.exchange.transport import Repeated, Transport, between
+from cpms.backends.mpi.shares import reading
+from cpms.backends.mpi.shares.rows import GraphRows, of_graph
+from cpms.backends.mpi.sweeps.device_power import DevicePower
+from cpms.backends.mpi.sweeps.device_refinement import DeviceRefinement
+from cpms.backends.mpi.sweeps.device_rows import DeviceRows
+from cpms.base import threads
+from cpms.base.errors import CpmsError
+from cpms.base.text.terminal import say_json
+from cpms.base.types import Floats
+from cpms.contracts.status import Status, Step
+from cpms.contracts.stopping import Stopping
 from cpms.engines import cuda_fused
-from cpms.errors import CpmsError
-from cpms.format import FloatFormat, format_named
-from cpms.graph import Graph
-from cpms.loading import load
-from cpms.mpi import agreement, reading, world
+from cpms.formats.formats import FloatFormat, format_named
+from cpms.formats.quantization import quantiser
+from cpms.graph.graph import Graph
 from cpms.mpi.__main__ import ended
-from cpms.mpi.device_power import DevicePower
-from cpms.mpi.device_refinement import DeviceRefinement
-from cpms.mpi.device_rows import DeviceRows
-from cpms.mpi.rows import GraphRows, of_graph
 from cpms.mpi.solve import Referee
-from cpms.mpi.transport import Repeated, Transport, between
-from cpms.power import power
-from cpms.precision import Fixed
-from cpms.quantising import quantiser
-from cpms.refine import default_policy, refine
-from cpms.result import Status, Step
-from cpms.stopping import Stopping
-from cpms.terminal import say_json
+from cpms.precision.controllers import Fixed
+from cpms.precision.refinement_policy import default_policy
+from cpms.problems.pagerank import Problem
+from cpms.solvers.power import power
+from cpms.solvers.refine import refine
+from cpms.sources.loading import load
 
 _EXCHANGES = 10
 _SAMPLES = 3

@@ -9,22 +9,25 @@ from typing import Any
 
 import numpy as np
 
-from cpms import threads, work_clock
-from cpms.certify import confirmed, scaled_to_mass_one
-from cpms.compensated_kernels import flow
-from cpms.engine import Floats, Problem, Sweep
-from cpms.errors import UnsupportedError
-from cpms.format import FP16, Format
-from cpms.mpi.operator import prepare
-from cpms.mpi.rows import GraphRows
-from cpms.mpi.world import ranks_here
-from cpms.power import power
-from cpms.precision import FLOAT64, Fixed
-from cpms.ranking import scaled_out_weight
-from cpms.refine import default_policy, refine
-from cpms.result import Status, Step
-from cpms.roundoff import of_residual, pairwise_additions
-from cpms.stopping import Stopping
+from cpms.backends.mpi.exchange.world import ranks_here
+from cpms.backends.mpi.shares.rows import GraphRows
+from cpms.backends.mpi.sweeps.operator import prepare
+from cpms.base import threads, work_clock
+from cpms.base.compensated_loops import flow
+from cpms.base.errors import UnsupportedError
+from cpms.base.types import Floats
+from cpms.certify.certificate import confirmed, scaled_to_mass_one
+from cpms.certify.residual import scaled_out_weight
+from cpms.certify.roundoff import of_residual, pairwise_additions
+from cpms.contracts.operator import Sweep
+from cpms.contracts.status import Status, Step
+from cpms.contracts.stopping import Stopping
+from cpms.formats.formats import FP16, Format
+from cpms.precision.controllers import FLOAT64, Fixed
+from cpms.precision.refinement_policy import default_policy
+from cpms.problems.pagerank import Problem
+from cpms.solvers.power import power
+from cpms.solvers.refine import refine
 
 _PARTS_A_THREAD = 4
 
@@ -92,8 +95,8 @@ def solve(
     Examples
     --------
     >>> from cpms import Graph
-    >>> from cpms.mpi.rows import of_graph
-    >>> from cpms.mpi.world import missing, world
+    >>> from cpms.backends.mpi.shares.rows import of_graph
+    >>> from cpms.backends.mpi.exchange.world import missing, world
     >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 0, 0])
     >>> def ranked():
     ...     return solve(Problem(graph), of_graph(graph, 0, 1), world(), Stopping(), layout="csr", local="cpu")
@@ -152,10 +155,10 @@ def _on_devices(
 ) -> tuple[tuple[Floats, Status, list[Step]], int, int]:
     """Solve with a device a rank, by refinement if there is a storage; return bytes of the matrix and received, too."""
     # Imported only where there are devices.
-    from cpms.mpi.device_power import DevicePower
-    from cpms.mpi.device_refinement import DeviceRefinement
-    from cpms.mpi.device_rows import DeviceRows
-    from cpms.mpi.transport import between
+    from cpms.backends.mpi.exchange.transport import between
+    from cpms.backends.mpi.sweeps.device_power import DevicePower
+    from cpms.backends.mpi.sweeps.device_refinement import DeviceRefinement
+    from cpms.backends.mpi.sweeps.device_rows import DeviceRows
 
     transport = between(communicator)
     own = DeviceRows(problem, rows, transport, value_bytes=8 if storage is None else 2)

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cpms import threads
-from cpms.graph import Graph
-from cpms.jit import compiled
-from cpms.sparse.by_length import order_in_blocks
+from cpms.base import threads
+from cpms.base.jit import compiled
+from cpms.graph.graph import Graph
 from cpms.sparse.csr import unsigned_sources
+from cpms.sparse.row_sorting import order_in_blocks
 
 BLOCK_ROWS = 2048
 """Rows sorted together; their sums stay in a core's first cache."""

@@ -1,6 +1,6 @@
 """What sweeps on a GPU gain of graphs that fit in its cache where they are made for these."""
 
-from cpms.experiment.present import faster_lines, show_faster
+from cpms.experiment.report.speedup_figures import faster_lines, show_faster
 
 NEEDS = ["gpu_cached"]
 

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from cpms.experiment.present import label, shortened
+from cpms.experiment.report.output import label, shortened
 
 NEEDS = ["gpu_calls"]
 

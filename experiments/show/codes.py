@@ -1,6 +1,7 @@
 """What sweeps on a GPU gain where sources of edges take 16 bits, and degrees 8."""
 
-from cpms.experiment.present import label, shortened, show_faster, without_and_with
+from cpms.experiment.report.output import label, shortened
+from cpms.experiment.report.speedup_figures import show_faster, without_and_with
 
 NEEDS = ["gpu_codes"]
 

@@ -2,9 +2,9 @@
 
 import pandas as pd
 
-from cpms.errors import InputError
-from cpms.experiment.present import PALETTE, label
-from cpms.format import format_named
+from cpms.base.errors import InputError
+from cpms.experiment.report.output import PALETTE, label
+from cpms.formats.formats import format_named
 
 NEEDS = ["table2"]
 SHOWN = ["web-Google-scc", "cnr-2000", "luxembourg_osm", "rgg_n_2_15_s0", "wiki-Vote", "pagerank-100000"]

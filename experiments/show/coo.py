@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from cpms.experiment.present import label
+from cpms.experiment.report.output import label
 
 NEEDS = ["gpu_coo"]
 OURS = ["coo_streams", "reduce_by_key", "coo_basic"]

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from cpms.experiment.present import label, shortened
+from cpms.experiment.report.output import label, shortened
 
 NEEDS = ["cpu_peers"]
 LOOP = "Gauss-Seidel"

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cpms.experiment.present import label
+from cpms.experiment.report.output import label
 
 NEEDS = ["table1"]
 QUANTILES = ["0.25", "0.5", "0.75", "0.99", "1.0"]

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from cpms.experiment.present import PALETTE, label
+from cpms.experiment.report.output import PALETTE, label
 
 NEEDS = ["gpu_spmv"]
 SHOWN = [("cpms2", 1), ("cpms2", 2), ("cpms4", 1), ("cpms4", 2), ("cpms4", 3), ("cpms4", 4)]

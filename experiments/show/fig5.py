@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cpms.experiment.present import PALETTE, label
+from cpms.experiment.report.output import PALETTE, label
 
 NEEDS = ["gpu_speedup"]
 STORAGES = ["fp64", "cpms2", "cpms4"]

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from cpms.experiment.present import label, printed, storage_of
+from cpms.experiment.report.output import label, printed, storage_of
 
 NEEDS = ["gpu_speedup", "gpu_speedup_ell"]
 COLOURS = {"cpms2": "#E69F00", "cpms2 to 32 bits": "#F5D08A", "cpms4": "#D55E00", "cpms4 to 32 bits": "#F2A983"}

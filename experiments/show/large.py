@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from cpms.experiment.present import printed
+from cpms.experiment.report.output import printed
 
 NEEDS = ["gpu_large", "gpu_large_refine"]
 

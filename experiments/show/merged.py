@@ -1,6 +1,6 @@
 """What sweeps on a GPU gain where nodes whose edges lead to the same nodes are one."""
 
-from cpms.experiment.present import faster_lines, show_faster
+from cpms.experiment.report.speedup_figures import faster_lines, show_faster
 
 NEEDS = ["gpu_merged"]
 

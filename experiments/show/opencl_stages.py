@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from cpms.experiment.present import printed
+from cpms.experiment.report.output import printed
 
 NEEDS = ["opencl_stages", "gpu_opencl"]
 STAGES = {"coo": "edges, atomic", "coo_exchange": "edges, exchange", "pattern": "rows"}

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from cpms.experiment.present import printed
+from cpms.experiment.report.output import printed
 
 NEEDS = ["gpu_ppr", "ppr_cpu", "ppr_half"]
 _FIRST_TOL = 1e-6

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from cpms.experiment.present import PALETTE, label
+from cpms.experiment.report.output import PALETTE, label
 
 NEEDS = ["quickstart"]
 

@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 import pandas as pd
 
-from cpms.experiment.present import PALETTE, label, printed, shortened, storage_of
+from cpms.experiment.report.output import PALETTE, label, printed, shortened, storage_of
 
 NEEDS = ["gpu_refine"]
 BESIDE = ["gpu_speedup", "table2"]

@@ -3,9 +3,9 @@
 import numpy as np
 import pandas as pd
 
-from cpms.experiment.present import label
-from cpms.format import format_named
-from cpms.quantising import quantiser
+from cpms.experiment.report.output import label
+from cpms.formats.formats import format_named
+from cpms.formats.quantization import quantiser
 
 NEEDS = ["refine_formats"]
 

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from cpms.experiment.present import PALETTE, label, shortened
+from cpms.experiment.report.output import PALETTE, label, shortened
 
 NEEDS = ["gpu_spmv"]
 BESIDE = ["gpu_sweeps"]

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from cpms.experiment.karp_flatt import karp_flatt
-from cpms.experiment.present import printed
+from cpms.experiment.report.output import printed
 
 NEEDS = ["scaling_gpu"]
 

@@ -3,7 +3,8 @@
 import numpy as np
 import pandas as pd
 
-from cpms.experiment.present import label, shortened, without_and_with
+from cpms.experiment.report.output import label, shortened
+from cpms.experiment.report.speedup_figures import without_and_with
 
 NEEDS = ["gpu_sweeps"]
 BESIDE = ["gpu_refine", "gpu_codes", "gpu_cached", "gpu_merged"]

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from cpms.experiment.present import label, shortened
+from cpms.experiment.report.output import label, shortened
 
 NEEDS = ["gpu_systems", "systems_cpu"]
 DAMPING = 0.85

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from cpms.experiment.present import label, printed
+from cpms.experiment.report.output import label, printed
 
 NEEDS = ["table2", "standins"]
 CAPTION = (

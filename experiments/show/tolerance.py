@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from cpms.experiment.present import label, storage_of
+from cpms.experiment.report.output import label, storage_of
 
 NEEDS = ["gpu_tolerance"]
 STORAGES = ["cpms2", "cpms4", "cpms2 to 32 bits"]

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from cpms.experiment.present import PALETTE
+from cpms.experiment.report.output import PALETTE
 
 NEEDS = ["topk", "gpu_topk"]
 

@@ -9,15 +9,18 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field
 
-from cpms import ranking, threads
-from cpms.engine import Floats, Problem
+from cpms.analysis import rankings
+from cpms.base import threads
+from cpms.base.types import Floats
+from cpms.certify import residual
+from cpms.certify.roundoff import error_bound
 from cpms.experiment.config import Cell, Repeated
-from cpms.experiment.contestants import Contestant, Solved, Solver
+from cpms.experiment.config_types import LayoutName
+from cpms.experiment.graph_cache import LastGraph
 from cpms.experiment.graph_files import GraphSource, named, read_options
-from cpms.experiment.last_graph import LastGraph
-from cpms.experiment.names import LayoutName
-from cpms.experiment.outcome import FAILURES, failure
-from cpms.roundoff import error_bound
+from cpms.experiment.rows.outcome import FAILURES, failure
+from cpms.experiment.solver_specs import Contestant, Solved, Solver
+from cpms.problems.pagerank import Problem
 
 _TOP = 20
 _SHORT_S = 0.01
@@ -98,14 +101,14 @@ def _judged(problem: Problem, exact: Floats | None, ranks: Floats) -> dict[str, 
     if not 0.0 < ranks.sum() < np.inf:
         return {"residual_l1": None}
     scaled = ranks / ranks.sum()
-    residual_l1 = ranking.residual(problem, scaled)
+    residual_l1 = residual.residual(problem, scaled)
     if exact is None:
         return {"residual_l1": residual_l1}
     return {
         "residual_l1": residual_l1,
         "error_l1": float(np.abs(scaled - exact).sum()),
-        "error_bound": error_bound(residual_l1, ranking.residual_roundoff(problem.graph), problem.damping),
-        "top20_overlap": ranking.top_k_overlap(exact, scaled, _TOP),
+        "error_bound": error_bound(residual_l1, residual.residual_roundoff(problem.graph), problem.damping),
+        "top20_overlap": rankings.top_k_overlap(exact, scaled, _TOP),
     }
 
 

@@ -8,8 +8,8 @@ import numpy as np
 from pydantic import Field
 
 from cpms.experiment.config import Cell, Experiment
+from cpms.experiment.graph_cache import LastGraph
 from cpms.experiment.graph_files import GraphSource, named, read_options
-from cpms.experiment.last_graph import LastGraph
 
 _QUANTILES = (0.0, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
 

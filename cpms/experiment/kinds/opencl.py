@@ -12,18 +12,22 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field
 
-from cpms import engines, work_clock
-from cpms.engine import Floats, Operator, Problem
+from cpms import engines
+from cpms.backends.opencl import chosen, device
+from cpms.backends.opencl.choice import Choice
+from cpms.base import work_clock
+from cpms.base.errors import UnavailableError, UnsupportedError
+from cpms.base.types import Floats
+from cpms.contracts.operator import Operator
 from cpms.engines.opencl import OpenclOperator, prepared
-from cpms.errors import UnavailableError, UnsupportedError
 from cpms.experiment.config import Cell, Repeated, Strict
+from cpms.experiment.config_types import EngineName
+from cpms.experiment.graph_cache import LastGraph
 from cpms.experiment.graph_files import GraphSource, named, read_options
-from cpms.experiment.last_graph import LastGraph
-from cpms.experiment.names import EngineName
-from cpms.format import FP64, format_named
-from cpms.graph import Graph
-from cpms.opencl import Choice, chosen, device
-from cpms.precision import Level
+from cpms.formats.formats import FP64, format_named
+from cpms.graph.graph import Graph
+from cpms.precision.controllers import Level
+from cpms.problems.pagerank import Problem
 
 _FULL = Level(1, 1)
 Count = Annotated[int, Field(ge=1)]
@@ -33,7 +37,7 @@ class Run(Strict):
     """One graph, or the sub-graphs of its first nodes, and what takes turns on it.
 
     Work-group size 0 lets the driver choose, and 0 cores are all. ``adds`` are functions of ``atomic_add.cl``; others
-    than the first give wrong ranks and show what atomicity costs. ``devices``, as `cpms.opencl.Choice` names them, take
+    than the first give wrong ranks and show what atomicity costs. ``devices``, as `cpms.backends.opencl.Choice` names them, take
     turns where they are given, instead of the experiment's one.
     """
 
@@ -55,7 +59,7 @@ class Run(Strict):
 
 
 class Config(Repeated):
-    """What such an experiment may set; ``device`` is that of `cpms.opencl.Choice`."""
+    """What such an experiment may set; ``device`` is that of `cpms.backends.opencl.Choice`."""
 
     runs: list[Run] = Field(min_length=1)
     samples: int = Field(default=7, ge=1)

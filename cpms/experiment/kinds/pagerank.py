@@ -11,17 +11,18 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
-from cpms import ranking, solve
-from cpms.engine import DanglingRule
+from cpms.analysis import rankings
+from cpms.api import pagerank
+from cpms.api.result import Result
+from cpms.base.types import DanglingRule
 from cpms.experiment.config import Cell, Strict, WarmedUp
+from cpms.experiment.config_types import AUTO, EngineOrAuto, LayoutOrAuto, StorageOrAuto
+from cpms.experiment.graph_cache import LastGraph
 from cpms.experiment.graph_files import GraphSource, named, read_options
-from cpms.experiment.last_graph import LastGraph
-from cpms.experiment.names import AUTO, EngineOrAuto, LayoutOrAuto, StorageOrAuto
-from cpms.format import format_named
-from cpms.graph import Duplicates, Graph, SelfLoops
-from cpms.precision import Controller, Fixed, StartAt, Threshold, WriteAhead, default_controller
-from cpms.readers.options import Ids, Symmetric, Weights
-from cpms.result import Result
+from cpms.formats.formats import format_named
+from cpms.graph.graph import Duplicates, Graph, SelfLoops
+from cpms.precision.controllers import Controller, Fixed, StartAt, Threshold, WriteAhead, default_controller
+from cpms.sources.readers.options import Ids, Symmetric, Weights
 
 _RECORDED_TOP = 20
 _OF_GRAPHS = {"duplicates", "self_loops", "ids"}
@@ -152,13 +153,13 @@ class Context:
         reference = self.graph.exact(cell["reference_tol"], cell["damping"], cell.get("dangling", "teleport"))
         return {
             "error_l1": float(np.abs(result.ranks - reference).sum()),
-            "top20_overlap": ranking.top_k_overlap(reference, result.ranks, 20),
+            "top20_overlap": rankings.top_k_overlap(reference, result.ranks, 20),
         }
 
 
 def _solve(graph: Graph, cell: Cell) -> Result:
     power = cell["method"] == "power"
-    return solve.pagerank(
+    return pagerank.pagerank(
         graph,
         method=cell["method"],
         storage=cell["storage"],

@@ -9,22 +9,29 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from cpms import batch, engines, ranking, threads, work_clock
-from cpms.certify_batch import BatchReferee
-from cpms.cuda.backend import current
-from cpms.engine import Engine, Floats, Problem
+from cpms import engines
+from cpms.analysis import rankings
+from cpms.api import personalized
+from cpms.api.pagerank import Method
+from cpms.backends.cuda.runtime.current import current
+from cpms.base import threads, work_clock
+from cpms.base.types import Floats
+from cpms.certify.batch import BatchReferee
+from cpms.contracts import batch
+from cpms.contracts.engine import Engine
+from cpms.contracts.status import Status, Step
+from cpms.contracts.stopping import Stopping
 from cpms.experiment.config import Cell, Strict, WarmedUp
+from cpms.experiment.config_types import EngineName, LayoutName, StorageName
+from cpms.experiment.graph_cache import LastGraph
 from cpms.experiment.graph_files import GraphSource, named, read_options
-from cpms.experiment.last_graph import LastGraph
-from cpms.experiment.names import EngineName, LayoutName, StorageName
-from cpms.experiment.one_query import OneQuery
-from cpms.format import FloatFormat, format_named
-from cpms.graph import Graph
-from cpms.main_memory import in_main_memory
-from cpms.result import Status, Step
-from cpms.solve import Method
-from cpms.start import first_iterate, penalised_start
-from cpms.stopping import Stopping
+from cpms.experiment.sequential_queries import OneQuery
+from cpms.formats.formats import FloatFormat, format_named
+from cpms.graph.graph import Graph
+from cpms.problems.initial_guess import first_iterate, penalised_start
+from cpms.problems.pagerank import Problem
+from cpms.solvers import batch_power
+from cpms.storage.device import in_main_memory
 
 _TOP = 20
 _MOST_TURNS, _ENOUGH_S = 5, 1.0
@@ -135,7 +142,7 @@ class _Asked:
         self.warmup = min(cell["warmup"], count - 1)
         self.queries = [batch.Query(np.array([node]), np.ones(1)) for node in nodes]
         method: Method = "power" if engines.get_any("cuda").missing() else "refine"
-        solved = batch.personalized_pagerank(
+        solved = personalized.personalized_pagerank(
             graph,
             [graph.node_id(int(node)) for node in nodes[self.warmup :]],
             method=method,
@@ -143,7 +150,9 @@ class _Asked:
             dangling=cell["dangling"],
             tol=cell["reference_tol"],
         )
-        self.top = [set(top.tolist()) for top in threads.each(lambda result: ranking.top_k(result.ranks, _TOP), solved)]
+        self.top = [
+            set(top.tolist()) for top in threads.each(lambda result: rankings.top_k(result.ranks, _TOP), solved)
+        ]
         self.exact = [result.ranks for result in solved[:_TOP]]
         self.reference_residual_l1 = max(result.residual_l1 for result in solved)
 
@@ -181,7 +190,7 @@ def _in_batches(asked: _Asked, cell: Cell, first: Floats) -> tuple[Answers, dict
     stopping = Stopping(cell["tol"], cell["norm"], cell["max_iterations"])
     began = work_clock.now()
     engine = engines.get(cell["engine"])
-    run = batch.prepared(engine, problem, cell["method"], format_named(cell["storage"]))
+    run = batch_power.prepared(engine, problem, cell["method"], format_named(cell["storage"]))
     prepare_s = work_clock.now() - began
     together = [queries[begin : begin + cell["batch"]] for begin in range(0, len(queries), cell["batch"])]
     run.solve(together[0], first, stopping)
@@ -217,7 +226,7 @@ def _wait_for(engine: Engine) -> None:
 def _judged(asked: _Asked, cell: Cell, answers: Answers) -> dict[str, Any]:
     """Compare with the float64 solutions; certify the first answers by residuals recomputed in float64."""
     ranks = [values for values, _, _ in answers]
-    tops = threads.each(lambda values: ranking.top_k(values, _TOP), ranks)
+    tops = threads.each(lambda values: rankings.top_k(values, _TOP), ranks)
     overlap = [len(found & set(top.tolist())) / len(found) for found, top in zip(asked.top, tops, strict=False)]
     count = min(cell["certified"], len(answers))
     problem = Problem(asked.graph, cell["damping"], None, cell["dangling"])

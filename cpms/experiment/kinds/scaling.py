@@ -8,15 +8,15 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from cpms import solve
-from cpms.datasets import DATASETS
+from cpms.api import pagerank
+from cpms.backends.mpi.shares.reading import OF_WHOLE
 from cpms.experiment.config import Cell, Repeated
+from cpms.experiment.config_types import LocalEngine
+from cpms.experiment.graph_cache import LastGraph
 from cpms.experiment.graph_files import GraphSource, as_arguments, named, read_options
-from cpms.experiment.last_graph import LastGraph
-from cpms.experiment.names import LocalEngine
-from cpms.graph import Graph
+from cpms.graph.graph import Graph
 from cpms.mpi import launch
-from cpms.mpi.reading import OF_WHOLE
+from cpms.sources.dataset_records import DATASETS
 
 Count = Annotated[int, Field(ge=1)]
 
@@ -95,11 +95,11 @@ class _Serial(_Contestant):
     def __init__(self, graph: Graph, cell: Cell) -> None:
         super().__init__(engine="serial", ranks=1)
         self._graph, self._cell = graph, cell
-        solve.pagerank(graph, engine="serial", iterations=2)
+        pagerank.pagerank(graph, engine="serial", iterations=2)
 
     def run(self) -> None:
         for _ in range(self._cell["solves"]):
-            result = solve.pagerank(self._graph, engine="serial", tol=self._cell["tol"])
+            result = pagerank.pagerank(self._graph, engine="serial", tol=self._cell["tol"])
             self.samples.append(result.solve_s)
         self.head |= {
             "iterations": result.iterations,

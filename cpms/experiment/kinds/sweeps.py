@@ -10,35 +10,36 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
-from cpms import engines, work_clock
-from cpms.cuda import numbering
-from cpms.cuda.arrange import out_degree
-from cpms.cuda.backend import current
-from cpms.cuda.peeled import merged_core
-from cpms.cuda.refinement import CudaRefinement
-from cpms.cuda.resident import Arrangement, ResidentGraph
-from cpms.cuda.variants import GATHERS, GATHERS_BY_CODES
-from cpms.cuda.vectors import vector_length
-from cpms.cuda.ways import PLAIN, Wanted, Ways
-from cpms.engine import Problem
+from cpms import engines
+from cpms.backends.cuda.arrays.vectors import vector_length
+from cpms.backends.cuda.kernels.template import GATHERS, GATHERS_BY_CODES
+from cpms.backends.cuda.persistent.device_graph import Arrangement, ResidentGraph
+from cpms.backends.cuda.persistent.refinement import CudaRefinement
+from cpms.backends.cuda.persistent.strategies import PLAIN, Wanted, Ways
+from cpms.backends.cuda.reduction.reduced_refinement import merged_core
+from cpms.backends.cuda.runtime.current import current
+from cpms.backends.cuda.spmv import reordering
+from cpms.backends.cuda.spmv.padded_csr import out_degree
+from cpms.base import work_clock
 from cpms.engines import cuda_fused
 from cpms.experiment.config import Cell, Repeated, Strict
+from cpms.experiment.config_types import StorageName
 from cpms.experiment.device_time import Timer, ceilings, in_turn
+from cpms.experiment.graph_cache import LastGraph
 from cpms.experiment.graph_files import GraphSource, read_options
-from cpms.experiment.last_graph import LastGraph
-from cpms.experiment.names import StorageName
-from cpms.format import FloatFormat, format_named
-from cpms.precision import FLOAT64
-from cpms.quantising import quantiser
+from cpms.formats.formats import FloatFormat, format_named
+from cpms.formats.quantization import quantiser
+from cpms.precision.controllers import FLOAT64
+from cpms.problems.pagerank import Problem
 
 _NEVER = 1e-300
 _LATER = "codes", "cached", "merge"
 
 
 class Lie(Strict):
-    """How a graph lies in device memory; see `cpms.cuda.resident.Arrangement`.
+    """How a graph lies in device memory; see `cpms.backends.cuda.persistent.device_graph.Arrangement`.
 
-    With ``merge`` nodes whose edges lead to the same nodes are one, as `cpms.cuda.merge` does where that pays; the rest
+    With ``merge`` nodes whose edges lead to the same nodes are one, as `cpms.backends.cuda.reduction.lumping` does where that pays; the rest
     is then as the engine chooses, and there are no sweeps in float64.
     """
 
@@ -122,7 +123,7 @@ def _arranged(problem: Problem, lie: dict[str, Any], cell: Cell) -> list[dict[st
     given = Lie.model_validate(lie)
     began = work_clock.now()
     if given.renumber:
-        numbering.chosen(problem.graph, out_degree(problem.graph))
+        reordering.chosen(problem.graph, out_degree(problem.graph))
     numbering_s = work_clock.now() - began
     rounds = merged_core(problem) if given.merge else CudaRefinement.of(problem, given.arrangement())
     first = np.full(rounds.graph.nodes, 1.0 / rounds.graph.nodes)

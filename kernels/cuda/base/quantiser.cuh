@@ -8,7 +8,7 @@
 
 namespace cpms {
 
-// The exponent of the scale with which a vector of this largest absolute value is stored; cpms/quantising.py derives
+// The exponent of the scale with which a vector of this largest absolute value is stored; cpms/formats/quantization.py derives
 // it. `top` is the exponent bias less the headroom.
 CPMS_DEVICE int shared_exponent(bool scaled, int top, double largest) {
     const int field = (int)(bits_of(largest) >> 52 & 0x7FF);
@@ -27,7 +27,7 @@ struct Quantiser {
     // Whether float32 holds a scaled value times any degree, with an error far below that of the format.
     static constexpr bool scaled_in_float32 = by_float32 && E < 8 && M <= 12;
     // Whether the format has range for contributions of dangling nodes, which no edge reads; see
-    // cpms/extrapolation.py.
+    // cpms/precision/anderson.py.
     static constexpr bool stores_dangling = E >= 5;
     static CPMS_DEVICE bool has_contribution(u32 degree) { return stores_dangling || degree; }
 

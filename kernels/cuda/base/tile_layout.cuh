@@ -9,7 +9,7 @@ constexpr u32 none = ~0u;
 constexpr int lane_entries = 8;
 constexpr int tile_entries = 32 * lane_entries;
 
-// The index of a lane's part of a tile. Entries are fewer than 2^32; cpms/cuda/arrange.py checks that.
+// The index of a lane's part of a tile. Entries are fewer than 2^32; cpms/backends/cuda/spmv/padded_csr.py checks that.
 CPMS_DEVICE u32 lane_part(u32 tile) { return tile * 32 + threadIdx.x % 32; }
 
 CPMS_DEVICE u32 smaller(u32 a, u32 b) { return a < b ? a : b; }

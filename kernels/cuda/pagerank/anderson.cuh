@@ -3,7 +3,7 @@
 // replaces the current one.
 //
 // The vectors combined are those that sweeps have sent anyway, in few bits, so that acceleration keeps no copies. One
-// combination costs two passes over these vectors and one over the iterate; cpms/extrapolation.py derives it.
+// combination costs two passes over these vectors and one over the iterate; cpms/precision/anderson.py derives it.
 #pragma once
 #include "pagerank/anderson_products.cuh"
 

@@ -66,7 +66,7 @@ CPMS_DEVICE void add_products(float (&sent)[history_length], float (&product)[N]
     }
 }
 
-// Whether the combination with weights g reduces the residual enough; see cpms/extrapolation.py.
+// Whether the combination with weights g reduces the residual enough; see cpms/precision/anderson.py.
 CPMS_DEVICE bool is_worthwhile(const double* products_found, const double* g) {
     const double* const with_last = products_found + product_count - history_length;
     double remaining = with_last[anderson_depth];
@@ -81,7 +81,7 @@ CPMS_DEVICE double next_weight(const double* g, int k) {
 }
 
 // Least-squares weights g from the products, by Gauss-Jordan elimination; each lane of the first warp holds a column.
-// The reference is cpms/extrapolation.py, up to the order of additions.
+// The reference is cpms/precision/anderson.py, up to the order of additions.
 CPMS_DEVICE void solve_least_squares(const double* products_found, double* g) {
     const u32 lane = threadIdx.x % 32, column = smaller(lane, anderson_depth);
     double of[anderson_depth];

@@ -1,6 +1,6 @@
 // The work of a warp in a persistent sweep: ranges of tiles, and the pipelined loads of their column indices.
 //
-// Load balancing is static (host side: cpms/cuda/stretches.py), so that every sweep reads the same tables and a warp
+// Load balancing is static (host side: cpms/backends/cuda/persistent/warp_ranges.py), so that every sweep reads the same tables and a warp
 // knows its next tile in advance. Indices are loaded two tiles ahead of the sums; an entry costs 4 bytes of indices
 // and a bit and a quarter of flags.
 #pragma once

@@ -17,7 +17,7 @@ struct TrimGraph {
     u32 nodes, max_entries;  // longer rows stay in the core
 };
 
-// The cost model of cpms/cuda/peel.py.
+// The cost model of cpms/backends/cuda/reduction/trimming.py.
 struct TrimCost {
     double sweeps, sweep, level, narrow_level, swept, solved, solved_alone;
     u32 narrow;

@@ -1,0 +1,49 @@
+"""Method ``refine`` for many personalised queries, one after the other on one prepared matrix."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cpms.base import work_clock
+from cpms.base.types import Floats
+from cpms.certify.certificate import Referee
+from cpms.contracts.batch import Query, RefiningBatch, Solved
+from cpms.contracts.refinement import Refinement
+from cpms.contracts.stopping import Stopping
+from cpms.precision.refinement_policy import Refining
+from cpms.problems.pagerank import Problem
+from cpms.solvers.refine import refined
+from cpms.storage.device import in_main_memory
+
+
+class OneByOne(RefiningBatch):
+    """For engines whose caches have room for one iterate: what queries share is what preparing the matrix takes.
+
+    Parameters
+    ----------
+    refinement : Refinement
+        One that can be aimed.
+    problem : Problem
+        What it was prepared for; its own teleport distribution is not used.
+    """
+
+    width = 16
+
+    def __init__(self, refinement: Refinement, problem: Problem) -> None:
+        self.problem, self.nbytes = problem, refinement.nbytes
+        self._refinement = refinement
+
+    def solve(self, queries: list[Query], first: Floats, policy: Refining, stopping: Stopping) -> Solved:
+        """Refine one query after the other; each begins at ``first``, on a clock of its own."""
+        solved: Solved = []
+        self._refinement.expect(policy.init()[0].storage)
+        for query in queries:
+            teleport = query.teleport(self.problem.graph.nodes)
+            self._refinement.aim(teleport)
+            referee = Referee(replace(self.problem, teleport=teleport), stopping)
+            began = work_clock.now()
+            ranks, status, history = refined(self._refinement, first, policy, stopping, referee, in_main_memory)
+            # Of what is done in passes no step tells.
+            history[-1] = history[-1]._replace(seconds=work_clock.now() - began - referee.seconds)
+            solved.append((ranks, status, history))
+        return solved
