@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from cpms.base.package_data import __version__ as __version__
 
 _HOMES = {
     "CpmsError": "base.errors",

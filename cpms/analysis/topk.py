@@ -10,7 +10,7 @@ import numpy.typing as npt
 from cpms.analysis.topk_checks import Largest, checked
 from cpms.base import threads
 from cpms.base.real_arrays import real_array
-from cpms.storage.device import on_device
+from cpms.storage.device import launch_topk, on_device
 
 Values = npt.NDArray[np.float64] | npt.NDArray[np.float32]
 Places = npt.NDArray[np.int64]
@@ -57,9 +57,7 @@ def topk(values: npt.ArrayLike, k: int) -> Largest:
     ([0.4, 0.4, 0.2], [1, 3, 0])
     """
     if on_device(values):
-        from cpms.backends.cuda.arrays import launch_topk
-
-        return Largest(*launch_topk.topk(values, k))
+        return Largest(*launch_topk().topk(values, k))
     given: Values = np.require(real_array("values", values), requirements=["C_CONTIGUOUS", "ALIGNED"])
     k = checked(given, k)
     wide = k == 0 or len(given) < _FEW_VALUES or k * _VALUES_EACH > len(given)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,23 +18,17 @@ from cpms.base.types import DanglingRule, Floats, Norm
 from cpms.base.validation import described, is_iterable, whole
 from cpms.certify.batch import BatchReferee
 from cpms.contracts.batch import Query
+from cpms.contracts.engine import Engine
 from cpms.contracts.status import Status, Step
 from cpms.contracts.stopping import Stopping
 from cpms.formats.formats import FP64, Format
 from cpms.graph.graph import Graph, require_graph
-from cpms.precision.refinement_policy import Refining, storage_planned
+from cpms.precision.refinement_policy import Refining, default_policy, storage_planned
 from cpms.problems.initial_guess import first_iterate
 from cpms.problems.pagerank import Problem
 from cpms.problems.personalization import teleport_distribution
-from cpms.solvers.batch_power import prepared
+from cpms.solvers.batch_power import PowerRun, RefineRun
 from cpms.storage.device import in_main_memory
-
-if TYPE_CHECKING:
-    from cpms.contracts.batch import Query
-    from cpms.solvers.batch_power import PowerRun, RefineRun
-
-if TYPE_CHECKING:
-    pass
 
 Personalization = int | str | Sequence[int | str] | Mapping[int | str, float]
 
@@ -187,6 +181,15 @@ def _storage(method: str, storage: str | Format, policy: Refining | None) -> For
     if method == "power" and chosen not in (None, FP64):
         raise UnsupportedError(f"batches iterate in fp64, not {chosen.name}; use method refine, or one at a time")
     return chosen
+
+
+def prepared(
+    executor: Engine, problem: Problem, method: str, storage: Format, policy: Refining | None = None
+) -> PowerRun | RefineRun:
+    """Return an engine's batches of a method; the storage is that of ``refine``."""
+    if method == "power":
+        return PowerRun(executor.batch(problem))
+    return RefineRun(executor.refining_batch(problem), policy or default_policy(storage))
 
 
 def _shared_out(queries: list[Query], most: int) -> list[list[Query]]:

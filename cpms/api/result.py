@@ -9,13 +9,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from cpms.base.validation import described, shortened
+from cpms.base.text.html_table import html_table
+from cpms.base.validation import described, finite, shortened, shown
 from cpms.certify.roundoff import error_bound
 from cpms.contracts.status import Status, Step
 from cpms.graph.graph import Graph
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+_TOP_SHOWN = 5
+"""Ranks that a notebook shows."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -82,9 +87,17 @@ class Result:
 
     def _repr_html_(self) -> str:
         """Return the result as notebooks show it: how the solve went, and the highest ranks."""
-        from cpms.base.text.html_table import result_html
-
-        return result_html(self)
+        by_bits = ", ".join(f"{count} of {bits} bits" for bits, count in self.iterations_by_bits.items())
+        summary = [
+            ("graph", shortened(self.graph.name)),
+            ("status", self.status.value),
+            ("method", f"{self.method} in {shortened(self.storage)} on {self.engine}"),
+            ("iterations", f"{self.iterations} ({by_bits})"),
+            ("residual", shown(finite(self.residual_l1))),
+            ("error bound", shown(finite(self.error_bound))),
+        ]
+        highest = [(node, shown(finite(rank), 6)) for node, rank in self.top(_TOP_SHOWN)]
+        return html_table(summary) + html_table(highest, "node", "rank")
 
     @property
     def converged(self) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+__version__ = "0.1.0"
+
 
 def folder(name: str) -> Path:
     """Return the folder ``kernels`` or ``experiments``.
@@ -15,7 +17,7 @@ def folder(name: str) -> Path:
 
     Examples
     --------
-    >>> (folder("experiments") / "quickstart.toml").is_file()
+    >>> (folder("kernels") / "cuda").is_dir()
     True
     """
     package = Path(__file__).parents[1]
@@ -33,7 +35,7 @@ def experiments() -> dict[str, Path]:
     >>> "quickstart" in experiments()
     True
     """
-    return {path.stem: path for path in sorted(folder("experiments").glob("*.toml"))}
+    return {path.stem: path for path in sorted((folder("experiments") / "configs").rglob("*.toml"))}
 
 
 def show_programs() -> dict[str, Path]:
@@ -44,4 +46,4 @@ def show_programs() -> dict[str, Path]:
     >>> "table2" in show_programs()
     True
     """
-    return {path.stem: path for path in sorted((folder("experiments") / "show").glob("[!_]*.py"))}
+    return {path.stem: path for path in sorted((folder("experiments") / "figures").rglob("[!_]*.py"))}

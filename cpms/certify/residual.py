@@ -10,8 +10,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from cpms.analysis.rankings import Floats
 from cpms.base import threads
+from cpms.base.types import Floats
 from cpms.certify.roundoff import compensated_additions, of_residual
 from cpms.graph.graph import Graph
 from cpms.problems.pagerank import Problem

@@ -16,7 +16,6 @@ from cpms.contracts.stopping import Stopping
 from cpms.formats.formats import FloatFormat
 from cpms.precision.refinement_policy import Refining
 from cpms.problems.pagerank import Problem
-from cpms.solvers.batch_refine import refine_all
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +105,3 @@ class Lockstep(RefiningBatch):
     @abstractmethod
     def take(self, places: list[int]) -> list[Any]:
         """Return the ranks of the queries at these places, as `Batch.take` does."""
-
-    def solve(self, queries: list[Query], first: Floats, policy: Refining, stopping: Stopping) -> Solved:
-        """Refine queries together; one that is done leaves."""
-        return refine_all(self, queries, first, policy, stopping)

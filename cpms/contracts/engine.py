@@ -3,33 +3,31 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from cpms.base.errors import UnsupportedError
 from cpms.base.text.suggestions import nearest
 from cpms.base.validation import described
+from cpms.contracts.batch import Batch, RefiningBatch
 from cpms.contracts.operator import Operator
 from cpms.contracts.refinement import Refinement
 from cpms.formats.formats import FP16, FloatFormat, Format
 from cpms.problems.pagerank import Problem
 
-if TYPE_CHECKING:
-    from cpms.contracts.batch import Batch, RefiningBatch
-
 
 class Engine(ABC):
-    """What executes sweeps; an engine is a module in ``cpms/engines`` with one of these as ``ENGINE``."""
+    """What executes sweeps; `cpms.engines` lists the engines and the modules that define them."""
 
-    name: ClassVar[str]
+    name: str
     layouts: ClassVar[tuple[str, ...]]
-    methods: ClassVar[tuple[str, ...]] = ("power",)
+    methods: tuple[str, ...] = ("power",)
     refines_in: ClassVar[FloatFormat] = FP16
     """Format of the residual of method ``refine``, unless it is told another."""
     takes_device_arrays: ClassVar[bool] = False
     """Whether operators load arrays in device memory as they are."""
     mass_roundoff: ClassVar[float] = 0.0
     """Error of the dangling mass as a share of all, where it is the difference of two sums and no sum of its own."""
-    repeatable: ClassVar[bool]
+    repeatable: bool
     """Whether the same call gives the same bits, on this machine, every time."""
 
     @abstractmethod

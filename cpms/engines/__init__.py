@@ -1,9 +1,11 @@
-"""Engines, one a file: a module here that defines ``ENGINE`` is an engine of that name."""
+"""Engines by name: combinations of a backend's parts, and the registry that finds them.
+
+A module here defines one engine as ``ENGINE``, or several that share a class as ``ENGINES``.
+"""
 
 from __future__ import annotations
 
 from importlib import import_module
-from pkgutil import iter_modules
 from typing import Literal
 
 from cpms.base.errors import InputError, UnavailableError
@@ -12,6 +14,25 @@ from cpms.contracts.engine import Engine
 from cpms.formats.formats import FP64, Format
 from cpms.problems.pagerank import Problem
 
+_HOMES = {
+    "coo_basic": "coo",
+    "coo_streams": "coo",
+    "cpu": "cpu",
+    "cuda": "cuda",
+    "cuda_balanced_rows": "cuda",
+    "cuda_fused": "cuda_fused",
+    "cuda_thread_rows": "cuda",
+    "cusparse": "cusparse",
+    "cusparse_omega": "cusparse_omega",
+    "mpi": "mpi",
+    "mpi_cuda": "mpi_cuda",
+    "opencl": "opencl",
+    "reduce_by_key": "coo",
+    "reference": "reference",
+    "scipy": "scipy",
+    "serial": "serial",
+}
+"""Each engine and the module that defines it; a module loads when its engine is asked for."""
 PREFERRED = ("cuda_fused", "cuda", "cpu")
 """What ``auto`` looks at, in this order: the first two stay on a device, the first for whole solves."""
 
@@ -24,7 +45,7 @@ def names() -> list[str]:
     >>> "cpu" in names()
     True
     """
-    return sorted(module.name for module in iter_modules(__path__) if not module.name.startswith("_"))
+    return sorted(_HOMES)
 
 
 def get(name: str) -> Engine:
@@ -53,8 +74,9 @@ def check_name(name: str) -> None:
 
 def get_any(name: str) -> Engine:
     """Return an engine by name, whether this machine can run it or not."""
-    engine: Engine = import_module(f"cpms.engines.{name}").ENGINE
-    return engine
+    module = import_module(f"cpms.engines.{_HOMES[name]}")
+    several: tuple[Engine, ...] = getattr(module, "ENGINES", None) or (module.ENGINE,)
+    return next(engine for engine in several if engine.name == name)
 
 
 def chosen(

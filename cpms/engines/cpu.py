@@ -133,12 +133,12 @@ class CpuOperator(Operator[SegmentedArray]):
 class CpuEngine(Engine):
     """Numba kernels on threads."""
 
-    name: ClassVar[str] = "cpu"
+    name = "cpu"
     layouts: ClassVar[tuple[str, ...]] = ("csr", "ell", "pattern")
-    methods: ClassVar[tuple[str, ...]] = ("power", "refine")
+    methods: tuple[str, ...] = ("power", "refine")
     # In a core's own cache, turning 16 bits into numbers costs more than reading 32.
     refines_in: ClassVar[FloatFormat] = FP32
-    repeatable: ClassVar[bool] = True
+    repeatable = True
 
     def missing(self) -> str | None:
         """Return nothing: Numba comes with the package."""

@@ -179,16 +179,19 @@ class CudaEngine(Engine):
     Parameters
     ----------
     name : str
+    methods : tuple of str
     thread_rows : bool or None
-        One thread a row, as in the paper, rather than equal shares of edges; None: what is faster.
+        One thread a row, as in the CPMS paper, rather than equal shares of edges for each warp; None: the faster one.
     """
 
-    name: ClassVar[str] = "cuda"
     layouts: ClassVar[tuple[str, ...]] = ("csr", "ell", "pattern")
-    methods: ClassVar[tuple[str, ...]] = ("power", "refine")
-    repeatable: ClassVar[bool] = True
+    repeatable = True
     takes_device_arrays: ClassVar[bool] = True
-    thread_rows: ClassVar[bool | None] = None
+
+    def __init__(
+        self, name: str = "cuda", methods: tuple[str, ...] = ("power", "refine"), *, thread_rows: bool | None = None
+    ) -> None:
+        self.name, self.methods, self.thread_rows = name, methods, thread_rows
 
     def missing(self) -> str | None:
         """Return what is missing: CuPy or a device."""
@@ -240,7 +243,11 @@ class CudaEngine(Engine):
         return reduced_refinement.prepared(problem, self.name)
 
 
-ENGINE: Engine = CudaEngine()
+ENGINES = (
+    CudaEngine(),
+    CudaEngine("cuda_thread_rows", ("power",), thread_rows=True),
+    CudaEngine("cuda_balanced_rows", ("power",), thread_rows=False),
+)
 
 
 def needed_variants(kernel: str, storage: Format, *, pattern: bool) -> list[template.Variant]:

@@ -101,10 +101,10 @@ class FusedOperator(Operator[Any]):
 class FusedEngine(Engine):
     """Resident CUDA kernels, in the pattern layout."""
 
-    name: ClassVar[str] = "cuda_fused"
+    name = "cuda_fused"
     layouts: ClassVar[tuple[str, ...]] = ("pattern",)
-    methods: ClassVar[tuple[str, ...]] = ("power", "refine")
-    repeatable: ClassVar[bool] = True
+    methods: tuple[str, ...] = ("power", "refine")
+    repeatable = True
     takes_device_arrays: ClassVar[bool] = True
 
     def missing(self) -> str | None:

@@ -219,9 +219,9 @@ class CusparseOperator(Operator[Vector]):
 class CusparseEngine(Engine):
     """cuSPARSE and cuBLAS, in float64 or float32."""
 
-    name: ClassVar[str] = "cusparse"
+    name = "cusparse"
     layouts: ClassVar[tuple[str, ...]] = ("csr", "coo")
-    repeatable: ClassVar[bool] = False
+    repeatable = False
     """Which algorithm is fastest may differ from run to run, and cuSPARSE's first adds in any order."""
     takes_device_arrays: ClassVar[bool] = True
 

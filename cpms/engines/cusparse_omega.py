@@ -58,7 +58,7 @@ class OmegaOperator(CusparseOperator):
 class CusparseOmegaEngine(CusparseEngine):
     """cuSPARSE and cuBLAS, in float64, without a list of dangling nodes."""
 
-    name: ClassVar[str] = "cusparse_omega"
+    name = "cusparse_omega"
     mass_roundoff: ClassVar[float] = 2.0**-51
 
     def unsupported(self, problem: Problem, storage: Format, layout: str) -> str | None:

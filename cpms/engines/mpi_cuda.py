@@ -24,10 +24,10 @@ from cpms.problems.pagerank import Problem
 class MpiCudaEngine(Engine):
     """Message passing between GPUs."""
 
-    name: ClassVar[str] = "mpi_cuda"
+    name = "mpi_cuda"
     layouts: ClassVar[tuple[str, ...]] = ("pattern",)
-    methods: ClassVar[tuple[str, ...]] = ("power", "refine")
-    repeatable: ClassVar[bool] = True
+    methods: tuple[str, ...] = ("power", "refine")
+    repeatable = True
 
     def missing(self) -> str | None:
         """Return what is missing: mpi4py, an MPI library, CuPy or a device."""

@@ -146,9 +146,9 @@ class OpenclOperator(Operator[Vector]):
 class OpenclEngine(Engine):
     """PyOpenCL on any device with a driver, in float64 or float32."""
 
-    name: ClassVar[str] = "opencl"
+    name = "opencl"
     layouts: ClassVar[tuple[str, ...]] = ("csr", "pattern", *_COO)
-    repeatable: ClassVar[bool] = False
+    repeatable = False
     """Atomic sums come in any order; in csr and pattern the same bits come every time."""
 
     def missing(self) -> str | None:

@@ -182,10 +182,10 @@ class ReferenceRefinement(Refinement):
 class ReferenceEngine(Engine):
     """NumPy alone, one thread, no layout of its own."""
 
-    name: ClassVar[str] = "reference"
+    name = "reference"
     layouts: ClassVar[tuple[str, ...]] = ("csr", "ell", "pattern", "coo")
-    methods: ClassVar[tuple[str, ...]] = ("power", "refine")
-    repeatable: ClassVar[bool] = True
+    methods: tuple[str, ...] = ("power", "refine")
+    repeatable = True
 
     def missing(self) -> str | None:
         """Nothing."""

@@ -66,9 +66,9 @@ class ScipyOperator(Operator[Floats]):
 class ScipyEngine(Engine):
     """A baseline: what one gets without this package."""
 
-    name: ClassVar[str] = "scipy"
+    name = "scipy"
     layouts: ClassVar[tuple[str, ...]] = ("csr",)
-    repeatable: ClassVar[bool] = True
+    repeatable = True
 
     def missing(self) -> str | None:
         """Return nothing: SciPy comes with the package."""

@@ -95,10 +95,10 @@ class SerialOperator(Operator[Floats]):
 class SerialEngine(Engine):
     """Compiled loops of one thread, without any blocking or sorting of rows."""
 
-    name: ClassVar[str] = "serial"
+    name = "serial"
     layouts: ClassVar[tuple[str, ...]] = ("csr", "pattern")
     mass_roundoff: ClassVar[float] = 2.0**-51
-    repeatable: ClassVar[bool] = True
+    repeatable = True
 
     def missing(self) -> str | None:
         """Return nothing: Numba comes with the package."""

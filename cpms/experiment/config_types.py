@@ -12,9 +12,9 @@ from pydantic import AfterValidator
 
 from cpms import engines
 from cpms.backends.mpi.shares import weblike_share
-from cpms.backends.mpi.sweeps.local_product import LOCAL
 from cpms.base.errors import InputError
 from cpms.base.text.suggestions import unknown
+from cpms.engines.mpi import LOCAL
 from cpms.formats.formats import format_named
 from cpms.sources import datasets, generators, readers
 

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from cpms.base.errors import InputError
+from cpms.base.text.html_table import html_table
 from cpms.base.validation import as_whole, described, shortened
 from cpms.graph.edge_arrays import (
-    LARGEST_ID,
     Floats,
     Ints,
     check_arrays,
@@ -26,6 +26,7 @@ from cpms.graph.edge_arrays import (
     node_count,
 )
 from cpms.graph.histogram import occurrences
+from cpms.graph.read_record import ReadRecord
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -35,18 +36,6 @@ if TYPE_CHECKING:
 
 Duplicates = Literal["keep", "drop", "sum"]
 SelfLoops = Literal["keep", "drop"]
-
-__all__ = [
-    "LARGEST_ID",
-    "Duplicates",
-    "Floats",
-    "Graph",
-    "Ints",
-    "SelfLoops",
-    "distinct_names",
-    "read_only",
-    "require_graph",
-]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -113,9 +102,15 @@ class Graph:
 
     def _repr_html_(self) -> str:
         """Return the graph as notebooks show it."""
-        from cpms.base.text.html_table import graph_html
-
-        return graph_html(self)
+        return html_table(
+            [
+                ("graph", shortened(self.name)),
+                *([("stand-in for", shortened(self.stand_in_for))] if self.stand_in_for else []),
+                ("nodes", f"{self.nodes:,}"),
+                ("edges", f"{self.edges:,}"),
+                ("weights", "none" if self.weights is None else "float64"),
+            ]
+        )
 
     @property
     def nodes(self) -> int:

@@ -15,12 +15,13 @@ from typing import Any
 
 import numpy as np
 
+from cpms import engines
 from cpms.analysis.rankings import top_k
 from cpms.api.pagerank import METHODS, resolved_layout
 from cpms.backends.mpi.exchange import agreement, world
 from cpms.backends.mpi.shares import reading
 from cpms.backends.mpi.shares.rows import GraphRows
-from cpms.backends.mpi.sweeps.local_product import LOCAL, layout_there
+from cpms.backends.mpi.sweeps.local_product import layout_there
 from cpms.base.atomic_files import check_writable, replacing
 from cpms.base.errors import CpmsError, InputError, UnavailableError
 from cpms.base.text.terminal import complain, say, say_json
@@ -28,6 +29,7 @@ from cpms.base.validation import finite, shown
 from cpms.certify.roundoff import error_bound
 from cpms.contracts.status import Status
 from cpms.contracts.stopping import Stopping
+from cpms.engines.mpi import LOCAL
 from cpms.formats.formats import FP16, FP64, Format, format_named
 from cpms.mpi.solve import Solved, solve
 from cpms.problems.pagerank import Problem
@@ -138,7 +140,7 @@ def _ranked(arguments: argparse.Namespace) -> int:
     nodes = arguments.personalize
     teleport = None if nodes is None else teleport_distribution(rows, nodes_named(nodes))
     problem = Problem(rows, arguments.damping, teleport, arguments.dangling)
-    layout = layout_there(arguments.local, resolved_layout(rows, arguments.layout))
+    layout = layout_there(engines.get_any(arguments.local), resolved_layout(rows, arguments.layout))
     solved = [
         solve(
             *(problem, rows, communicator, stopping),

@@ -22,6 +22,7 @@ from cpms.certify.roundoff import of_residual, pairwise_additions
 from cpms.contracts.operator import Sweep
 from cpms.contracts.status import Status, Step
 from cpms.contracts.stopping import Stopping
+from cpms.engines.mpi import local_engine
 from cpms.formats.formats import FP16, Format
 from cpms.precision.controllers import FLOAT64, Fixed
 from cpms.precision.refinement_policy import default_policy
@@ -113,7 +114,7 @@ def solve(
             problem, rows, communicator, stopping, referee, storage if method == "refine" else None
         )
     elif method == "power":
-        operator = prepare(problem, rows, layout, local, communicator, lanes)
+        operator = prepare(problem, rows, layout, local_engine(local), communicator, lanes)
         first = np.full(rows.nodes, 1.0 / rows.nodes)
         # Once before the clock starts: a rank that waits for another one to compile would count that as solving.
         operator.sweep(operator.load(first), operator.empty(), FLOAT64, 0)

@@ -12,7 +12,7 @@ from cpms.base.real_arrays import doubles
 from cpms.base.types import Floats
 from cpms.base.validation import real
 from cpms.graph.graph import Graph, require_graph
-from cpms.storage.device import on_device
+from cpms.storage.device import codec, on_device
 
 
 def first_iterate(graph: Graph, start: Any | None) -> Floats:
@@ -66,7 +66,5 @@ def penalised_start(graph: Graph, penalty: float = 0.1) -> Floats:
 
 def _numbers(start: Any) -> Any:
     if on_device(start):
-        from cpms.backends.cuda.arrays import codec
-
-        return codec.doubles(start)
+        return codec().doubles(start)
     return doubles("start", start)

@@ -8,13 +8,10 @@ from typing import Any
 from cpms.base import work_clock
 from cpms.base.types import Floats
 from cpms.contracts.batch import Batch, Query, RefiningBatch, Solved
-from cpms.contracts.engine import Engine
 from cpms.contracts.status import Status, Step
 from cpms.contracts.stopping import Stopping
-from cpms.formats.formats import Format
 from cpms.precision.controllers import FLOAT64
-from cpms.precision.refinement_policy import Refining, default_policy
-from cpms.problems.pagerank import Problem
+from cpms.precision.refinement_policy import Refining
 from cpms.solvers.power import status_after
 
 
@@ -39,15 +36,6 @@ class RefineRun:
     def solve(self, queries: list[Query], first: Floats, stopping: Stopping) -> Solved:
         """Answer queries; ranks stay where the engine has them."""
         return self.batch.solve(queries, first, self.policy, stopping)
-
-
-def prepared(
-    executor: Engine, problem: Problem, method: str, storage: Format, policy: Refining | None = None
-) -> PowerRun | RefineRun:
-    """Return an engine's batches of a method; the storage is that of ``refine``."""
-    if method == "power":
-        return PowerRun(executor.batch(problem))
-    return RefineRun(executor.refining_batch(problem), policy or default_policy(storage))
 
 
 def solve(batch: Batch, queries: list[Query], first: Floats, stopping: Stopping) -> Solved:

@@ -38,36 +38,15 @@ from cpms.certify.certificate import Referee
 from cpms.contracts.refinement import Refinement, Round
 from cpms.contracts.status import Status, Step
 from cpms.contracts.stopping import STALLED_ITERATIONS, Stopping
-from cpms.formats.formats import DOUBLE_BITS
 from cpms.precision.anderson import DEPTH
 from cpms.precision.controllers import FLOAT64, Level
 from cpms.precision.inner_stopping import low_limit
 from cpms.precision.refinement_policy import (
     NO_PROGRESS,
-    AdaptiveGain,
-    FixedGain,
     Plan,
     Refining,
     checked_plan,
-    default_gain,
-    default_policy,
-    storage_planned,
 )
-
-__all__ = [
-    "AdaptiveGain",
-    "FixedGain",
-    "Log",
-    "Plan",
-    "Planning",
-    "Refining",
-    "at_once",
-    "default_gain",
-    "default_policy",
-    "read",
-    "refine",
-    "storage_planned",
-]
 
 _LOW = Level(1, 1)
 _STALLED_ROUNDS = 6
@@ -275,10 +254,6 @@ def _status_after(l1: list[float], found: Round, plan: Plan, stopping: Stopping,
     return Status.STAGNATED if stalled else None
 
 
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
-
 def refined(
     refinement: Refinement,
     first: Floats | None,
@@ -309,7 +284,7 @@ def refined(
         confirmed, left = referee.confirms(found), stopping.max_iterations - len(done)
         if confirmed or left <= 0:
             if not done:
-                done = [Step(1, referee.residual, FLOAT64, DOUBLE_BITS, DOUBLE_BITS, 1.0, pass_s)]
+                done = [Step(1, referee.residual, FLOAT64, 64, 64, 1.0, pass_s)]
                 if on_step:
                     on_step(done[0])
             ended = Status.MAX_ITERATIONS if status is Status.CONVERGED else status

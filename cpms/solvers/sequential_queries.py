@@ -13,7 +13,6 @@ from cpms.contracts.stopping import Stopping
 from cpms.precision.refinement_policy import Refining
 from cpms.problems.pagerank import Problem
 from cpms.solvers.refine import refined
-from cpms.storage.device import in_main_memory
 
 
 class OneByOne(RefiningBatch):
@@ -42,7 +41,7 @@ class OneByOne(RefiningBatch):
             self._refinement.aim(teleport)
             referee = Referee(replace(self.problem, teleport=teleport), stopping)
             began = work_clock.now()
-            ranks, status, history = refined(self._refinement, first, policy, stopping, referee, in_main_memory)
+            ranks, status, history = refined(self._refinement, first, policy, stopping, referee, lambda ranks: ranks)
             # Of what is done in passes no step tells.
             history[-1] = history[-1]._replace(seconds=work_clock.now() - began - referee.seconds)
             solved.append((ranks, status, history))

@@ -13,9 +13,10 @@ import numpy.typing as npt
 
 from cpms.base.errors import InputError
 from cpms.base.real_arrays import Floats, rounded_to_odd, vector
+from cpms.base.text.html_table import html_table
 from cpms.base.validation import described, require_real, shortened, whole
 from cpms.formats.formats import DOUBLE_BITS, DOUBLE_HEAD_BITS, FloatFormat, Format, SegmentFormat, format_of
-from cpms.storage.device import on_device
+from cpms.storage.device import codec, on_device
 from cpms.storage.segment_layout import (
     blocks_to_planes,
     buffered,
@@ -78,9 +79,16 @@ class SegmentedArray:
 
     def _repr_html_(self) -> str:
         """Return the array as notebooks show it: how it is stored."""
-        from cpms.base.text.html_table import array_html
-
-        return array_html(self)
+        storage = self.format
+        widths = storage.widths if isinstance(storage, SegmentFormat) else (storage.width,)
+        return html_table(
+            [
+                ("format", shortened(storage.name)),
+                ("bits of a value", ", ".join(map(str, widths))),
+                ("values", f"{self.length:,}"),
+                ("bytes", f"{self.nbytes:,}"),
+            ]
+        )
 
     def __len__(self) -> int:
         return self.length
@@ -108,7 +116,7 @@ class SegmentedArray:
             If the format does not have that many segments.
         """
         if on_device(self.memory):
-            decoded: Floats = _device().decode(self, read)
+            decoded: Floats = codec().decode(self, read)
             return decoded
         segments = self.format.checked_read(read)
         values = np.empty(self.length)
@@ -135,7 +143,7 @@ class SegmentedArray:
             If the values are not so many numbers, or the format does not have that many segments.
         """
         if on_device(self.memory):
-            _device().write(self, values, segments=segments)
+            codec().write(self, values, segments=segments)
             return
         written = self.format.checked_read(segments)
         given = _to_be_rounded(values, self.format, written)
@@ -167,7 +175,7 @@ class SegmentedArray:
         if isinstance(self.format, FloatFormat):
             raise InputError(f"{self.format.name} is a packed float; it has no room for float64 in place; use decode()")
         if on_device(self.memory):
-            restored: Floats = _device().restore_inplace(self)
+            restored: Floats = codec().restore_inplace(self)
             return restored
         for part, large in converted_apart(self.memory.view(np.uint64), self.format):
             if large:
@@ -207,7 +215,7 @@ def encode(values: npt.ArrayLike, format: Format | str, *, segments: int | None 
     """
     format = format_of(format)
     if on_device(values):
-        encoded: SegmentedArray = _device().encode(values, format, segments=segments)
+        encoded: SegmentedArray = codec().encode(values, format, segments=segments)
         return encoded
     given = _to_be_rounded(values, format, format.checked_read(segments))
     exponent = shared_exponent(given, format) if isinstance(format, FloatFormat) and format.scaled else 0
@@ -245,7 +253,7 @@ def convert_inplace(values: Floats, format: SegmentFormat | str) -> SegmentedArr
     if isinstance(chosen, FloatFormat):
         raise InputError(f"{chosen.name} is a packed float; only segment formats convert in place, use encode()")
     if on_device(values):
-        converted: SegmentedArray = _device().convert_inplace(values, chosen)
+        converted: SegmentedArray = codec().convert_inplace(values, chosen)
         return converted
     require_real("values", values)
     if not isinstance(values, np.ndarray) or values.dtype != np.float64 or values.ndim != 1:
@@ -271,12 +279,6 @@ def shared_exponent(values: Floats, format: FloatFormat) -> int:
     sizes = np.abs(values[np.isfinite(values)])
     largest = sizes.max(initial=0.0)
     return 0 if largest == 0 else int(format.bias - np.frexp(largest)[1])
-
-
-def _device() -> Any:
-    from cpms.backends.cuda.arrays import codec
-
-    return codec
 
 
 def _bytes_of(memory: Any) -> int:

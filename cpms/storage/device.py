@@ -1,12 +1,15 @@
-"""Arrays brought to main memory from wherever they are."""
+"""The door to device memory: whether an array lies there, and the one place below backends that loads device code.
+
+Device code is imported by name when a device array is met, so that a machine without a GPU never loads it.
+"""
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
-from cpms.base.real_arrays import Floats
 from cpms.base.types import Floats
 
 
@@ -20,16 +23,23 @@ def in_main_memory(values: Any) -> Any:
     """
     if not on_device(values):
         return values
-    from cpms.backends.cuda.arrays import codec
-
-    return to_host(codec.doubles(values))
+    return to_host(codec().doubles(values))
 
 
 def to_host(values: Any) -> Floats:
     """Return a copy of a device array."""
-    from cpms.backends.cuda.runtime.current import current
+    found: Floats = import_module("cpms.backends.cuda.runtime.current").current().to_host(values)
+    return found
 
-    return current().to_host(values)
+
+def codec() -> Any:
+    """Return the module that encodes and decodes arrays in device memory."""
+    return import_module("cpms.backends.cuda.arrays.codec")
+
+
+def launch_topk() -> Any:
+    """Return the module that finds the largest values of arrays in device memory."""
+    return import_module("cpms.backends.cuda.arrays.launch_topk")
 
 
 _DLPACK_CUDA = 2

@@ -30,7 +30,6 @@ from cpms.formats.formats import FloatFormat, format_named
 from cpms.graph.graph import Graph
 from cpms.problems.initial_guess import first_iterate, penalised_start
 from cpms.problems.pagerank import Problem
-from cpms.solvers import batch_power
 from cpms.storage.device import in_main_memory
 
 _TOP = 20
@@ -190,7 +189,7 @@ def _in_batches(asked: _Asked, cell: Cell, first: Floats) -> tuple[Answers, dict
     stopping = Stopping(cell["tol"], cell["norm"], cell["max_iterations"])
     began = work_clock.now()
     engine = engines.get(cell["engine"])
-    run = batch_power.prepared(engine, problem, cell["method"], format_named(cell["storage"]))
+    run = personalized.prepared(engine, problem, cell["method"], format_named(cell["storage"]))
     prepare_s = work_clock.now() - began
     together = [queries[begin : begin + cell["batch"]] for begin in range(0, len(queries), cell["batch"])]
     run.solve(together[0], first, stopping)

@@ -43,7 +43,7 @@ def show(
     Parameters
     ----------
     name : str
-        A program in ``experiments/show``, or the path of one elsewhere, which ends in ``.py``.
+        A program in ``experiments/figures``, or the path of one elsewhere, which ends in ``.py``.
     results : Path, optional
         Folder of the rows; those recorded with the package by default.
     output : Path

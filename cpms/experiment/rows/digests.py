@@ -25,7 +25,7 @@ def is_code(path: str) -> bool:
     --------
     >>> [is_code(path) for path in ("cpms/api/pagerank.py", "kernels/cuda/spmv.cuh", "tests/test_solve.py")]
     [True, True, False]
-    >>> is_code("cpms/_shipped/experiments/show/table1.py"), is_code("cpms/__pycache__/solve.py")
+    >>> is_code("cpms/_shipped/experiments/figures/table1.py"), is_code("cpms/__pycache__/solve.py")
     (False, False)
     """
     parts = PurePosixPath(path).parts

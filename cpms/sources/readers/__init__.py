@@ -22,7 +22,7 @@ MODULES = {
     ".tar.gz": "archive",
     ".tgz": "archive",
     ".npz": "npz",
-    **{suffix + gz: "edge_list" for suffix in (".txt", ".el", ".csv", ".tsv") for gz in ("", ".gz")},
+    **{suffix + gz: "edge_lists.reader" for suffix in (".txt", ".el", ".csv", ".tsv") for gz in ("", ".gz")},
 }
 
 
@@ -76,7 +76,7 @@ def read(path: Path | str, options: ReadOptions | None = None) -> Graph:
     if not is_file(path):
         raise InputError(f"{path}: there is no such file")
     options = options or ReadOptions()
-    if module != "edge_list":
+    if module != "edge_lists.reader":
         options.refuse_form(str(path))
     try:
         graph: Graph = import_module(f"cpms.sources.readers.{module}").read(path, options)

@@ -35,6 +35,7 @@ from cpms.formats.formats import DOUBLE_BITS, FP16, FP32, FloatFormat
 from cpms.precision.controllers import FLOAT64
 from cpms.precision.refinement_policy import Refining
 from cpms.problems.pagerank import Problem
+from cpms.solvers.batch_refine import refine_all
 
 _GROUP = 4
 """Low sweeps that are launched before those that were launched before them are looked at."""
@@ -69,7 +70,7 @@ class CudaRefiningBatch(Lockstep):
         reached = [reach > 0.0 for reach in self._core.shared_out(queries)[2]]
         swept = [query for query, is_reached in zip(queries, reached, strict=True) if is_reached]
         others = [query for query, is_reached in zip(queries, reached, strict=True) if not is_reached]
-        answers = iter(super().solve(swept, first, policy, stopping) if swept else [])
+        answers = iter(refine_all(self, swept, first, policy, stopping) if swept else [])
         behind = iter(self._behind(others) if others else [])
         return [next(answers if is_reached else behind) for is_reached in reached]
 

@@ -109,6 +109,8 @@ class Variant:
 
     Examples
     --------
+    >>> from cpms.backends.cuda.kernels.streaming import scale
+    >>> from cpms.formats.formats import FP64
     >>> scale(FP64, 1).symbol
     'scale__w64_b0_zero_whole__1'
     >>> scale(FP64, 1).instance
@@ -144,6 +146,8 @@ def program(variants: Iterable[Variant]) -> str:
 
     Examples
     --------
+    >>> from cpms.backends.cuda.kernels.streaming import scale
+    >>> from cpms.formats.formats import FP64
     >>> text = program([scale(FP64, 1), scale(FP64, 1)])
     >>> text.count("CPMS_SCALE(scale__w64")
     1
@@ -158,7 +162,7 @@ def is_whole(storage: Format) -> bool:
 
     Examples
     --------
-    >>> from cpms.formats.formats import CPMS4
+    >>> from cpms.formats.formats import CPMS4, SegmentFormat
     >>> is_whole(CPMS4), is_whole(SegmentFormat("odd", (32, 32), 3))
     (True, False)
     """

@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 
-import cpms
 from cpms.backends.mpi.exchange import world
 from cpms.base import package_data
 from cpms.base.errors import CpmsError, InputError
@@ -63,7 +62,7 @@ def require_same(communicator: Any, options: Mapping[str, Any]) -> None:
     """
     if communicator.size == 1:
         return
-    mine = {"version of cpms": cpms.__version__, "code of cpms": code_digest()}
+    mine = {"version of cpms": package_data.__version__, "code of cpms": code_digest()}
     mine |= {name: as_text(value) for name, value in options.items()}
     given = [json.loads(text) for text in communicator.allgather(json.dumps(mine))]
     # A rank that runs other code, or has no options because its command line is wrong, lacks some.
@@ -126,7 +125,7 @@ def code_digest() -> str:
     12
     """
     found = hashlib.sha256()
-    for folder in (Path(cpms.__file__).parent, *_kernels()):
+    for folder in (Path(package_data.__file__).parents[1], *_kernels()):
         for path in sorted(folder.rglob("*")):
             inside = path.relative_to(folder)
             if (

@@ -8,21 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from cpms import engines
 from cpms.backends.mpi.shares.rows import GraphRows
-from cpms.base.errors import InputError, UnsupportedError
+from cpms.base.errors import UnsupportedError
 from cpms.base.types import Floats
 from cpms.contracts.engine import Engine
-from cpms.engines import cpu, serial
 from cpms.formats.formats import FP64
 from cpms.precision.controllers import Level
 from cpms.problems.pagerank import Problem
 from cpms.storage.array import SegmentedArray
-
-_NOT_LOCAL = ("mpi", "mpi_cuda", "cusparse_omega")
-"""Engines that are ranks themselves, and one whose sweep conserves mass, so that no product is in it."""
-LOCAL = tuple(name for name in engines.names() if name not in _NOT_LOCAL)
-"""Engines whose products ranks can use; ``cuda`` keeps vectors on devices, so it is prepared elsewhere."""
 
 
 class Product(ABC):
@@ -48,9 +41,9 @@ class Product(ABC):
 
 
 class _Serial(Product):
-    def __init__(self, problem: Problem, layout: str) -> None:
+    def __init__(self, engine: Engine, problem: Problem, layout: str) -> None:
         self.of_shares = layout == "pattern"
-        self._operator = serial.ENGINE.prepare(problem, FP64, layout)
+        self._operator: Any = engine.prepare(problem, FP64, layout)
         self.nbytes = self._operator.nbytes
 
     def multiply(self, x: Floats, out: Floats, low: int, high: int) -> None:
@@ -60,9 +53,9 @@ class _Serial(Product):
 class _Cpu(Product):
     """A sweep of engine ``cpu`` in which nothing teleports, over the cuts that lie in the rows asked for."""
 
-    def __init__(self, problem: Problem, layout: str) -> None:
+    def __init__(self, engine: Engine, problem: Problem, layout: str) -> None:
         self.of_shares = layout == "pattern"
-        self._operator = cpu.ENGINE.prepare(_without_teleport(problem, 1), FP64, layout)
+        self._operator: Any = engine.prepare(_without_teleport(problem, 1), FP64, layout)
         self.nbytes = self._operator.nbytes
 
     def multiply(self, x: Floats, out: Floats, low: int, high: int) -> None:
@@ -78,7 +71,7 @@ class _Any(Product):
     of_shares, in_pieces = False, False
 
     def __init__(self, engine: Engine, problem: Problem, layout: str) -> None:
-        there = layout_there(engine.name, layout)
+        there = layout_there(engine, layout)
         given = _without_teleport(problem, problem.graph.nodes)
         reason = engine.unsupported(given, FP64, there)
         if reason:
@@ -92,34 +85,28 @@ class _Any(Product):
         out[low:high] = self._operator.read(found, 1)[low:high]
 
 
-def layout_there(local: str, layout: str) -> str:
-    """Return the layout asked for, or the first that the engine has if that is none of its own.
+def layout_there(engine: Engine, layout: str) -> str:
+    """Return the layout asked for, or the engine's first layout if the engine lacks the one asked for.
 
     Examples
     --------
-    >>> layout_there("scipy", "pattern"), layout_there("cpu", "pattern")
-    ('csr', 'pattern')
+    >>> from cpms import engines
+    >>> [layout_there(engines.get_any(name), "pattern") for name in ("scipy", "cpu")]
+    ['csr', 'pattern']
     """
-    layouts = engines.get_any(local).layouts
-    return layout if layout in layouts else layouts[0]
+    return layout if layout in engine.layouts else engine.layouts[0]
 
 
-def product(local: str, rows: GraphRows, damping: float, layout: str) -> Product:
-    """Prepare the product of a rank's rows.
+def product(engine: Engine, rows: GraphRows, damping: float, layout: str) -> Product:
+    """Prepare the product of a rank's rows by a single-node engine.
 
     Raises
     ------
-    InputError
-        If that engine is not one of `LOCAL`.
-    UnavailableError, UnsupportedError
-        If this machine cannot run the engine, or the engine not do this.
+    UnsupportedError
+        If the engine cannot do this.
     """
-    if local not in LOCAL:
-        raise InputError(f"ranks cannot multiply by engine {local!r}; they can by {', '.join(LOCAL)}")
-    problem = Problem(rows, damping)
-    made: dict[str, Any] = {"cpu": _Cpu, "serial": _Serial}
-    prepared: Product = made[local](problem, layout) if local in made else _Any(engines.get(local), problem, layout)
-    return prepared
+    products: dict[str, type[_Serial | _Cpu]] = {"cpu": _Cpu, "serial": _Serial}
+    return products.get(engine.name, _Any)(engine, Problem(rows, damping), layout)
 
 
 def _without_teleport(problem: Problem, nodes: int) -> Problem:

@@ -17,6 +17,7 @@ from cpms.backends.mpi.sweeps.finish import COLUMNS, finish
 from cpms.backends.mpi.sweeps.local_product import Product, product
 from cpms.base import threads
 from cpms.base.types import Floats
+from cpms.contracts.engine import Engine
 from cpms.contracts.operator import Operator, Sweep
 from cpms.formats.formats import FP64, Format
 from cpms.precision.controllers import Level
@@ -153,14 +154,14 @@ class MpiOperator(Operator[Vector]):
 
 
 def prepare(
-    problem: Problem, rows: GraphRows, layout: str, local: str, communicator: Any, lanes: int | None = None
+    problem: Problem, rows: GraphRows, layout: str, local: Engine, communicator: Any, lanes: int | None = None
 ) -> MpiOperator:
     """Prepare sweeps of a problem from this rank's rows; every rank calls this.
 
     A rank uses ``lanes`` threads, by default its share of the processors.
     """
     lanes = lanes or max(1, threads.available() // ranks_here())
-    if local not in ("cpu", "serial"):
+    if local.name not in ("cpu", "serial"):
         device.share(communicator)
     multiplied = product(local, rows, problem.damping, layout)
     divisor = pattern.divisor(rows) if multiplied.of_shares else np.empty(0, np.uint32)

@@ -20,7 +20,7 @@ from cpms.experiment.runner import run
 from cpms.formats.formats import FP16
 from cpms.mpi import launch
 
-_spec = importlib.util.spec_from_file_location("mpi_runs", Path(__file__).with_name("mpi_runs.py"))
+_spec = importlib.util.spec_from_file_location("mpi_runs", Path(__file__).parents[1] / "mpi" / "mpi_runs.py")
 mpi_runs = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(mpi_runs)
 

@@ -16,7 +16,7 @@ from cpms.backends.cuda.spmv import matrices, padded_csr
 from cpms.backends.cuda.spmv import reordering as numbering_module
 from cpms.backends.cuda.spmv.reordering import Numbering
 from cpms.base.errors import InputError, UnsupportedError
-from cpms.engines import cpu, cuda, cuda_balanced_rows, cuda_thread_rows
+from cpms.engines import cpu, cuda
 from cpms.engines import reference as obvious
 from cpms.formats import oracle
 from cpms.formats.formats import FP64, NAMED, FloatFormat, SegmentFormat, format_named
@@ -141,7 +141,7 @@ def test_in_place_is_out_of_place_and_its_own_inverse(backend, storage):
 
 
 def test_golden_bytes(backend):
-    golden = Path(__file__).parent / "golden"
+    golden = Path(__file__).parents[2] / "golden"
     values = np.frombuffer((golden / "values.bin").read_bytes(), "<f8")
     for storage in NAMED:
         backend.compile(streaming.conversions(storage))
@@ -230,9 +230,9 @@ def close(mine, theirs, storage, write):
 
 
 CASES = [
-    *((cuda_balanced_rows.ENGINE, layout, storage) for layout in ("csr", "ell") for storage in SWEPT),
-    *((cuda_balanced_rows.ENGINE, "pattern", storage) for storage in (FP64, SWEPT[2], SWEPT[6], ODD)),
-    *((cuda_thread_rows.ENGINE, layout, SWEPT[2]) for layout in ("csr", "pattern")),
+    *((engines.get_any("cuda_balanced_rows"), layout, storage) for layout in ("csr", "ell") for storage in SWEPT),
+    *((engines.get_any("cuda_balanced_rows"), "pattern", storage) for storage in (FP64, SWEPT[2], SWEPT[6], ODD)),
+    *((engines.get_any("cuda_thread_rows"), layout, SWEPT[2]) for layout in ("csr", "pattern")),
 ]
 
 
@@ -345,13 +345,13 @@ def test_nodes_may_lie_in_any_order(backend, monkeypatch, layout):
     for graph in GRAPHS.values():
         shuffled = Numbering.of_order(upload(backend, np.random.default_rng(14).permutation(graph.nodes)))
         for problem in problems(graph):
-            if cuda_balanced_rows.ENGINE.unsupported(problem, storage, layout):
+            if engines.get_any("cuda_balanced_rows").unsupported(problem, storage, layout):
                 continue
             values = np.random.default_rng(15).random(graph.nodes)
             answers = []
             for numbering in (None, shuffled):
                 monkeypatch.setattr(numbering_module, "chosen", lambda *_, numbering=numbering: numbering)
-                operator = cuda_balanced_rows.ENGINE.prepare(problem, storage, layout)
+                operator = engines.get_any("cuda_balanced_rows").prepare(problem, storage, layout)
                 x, out = operator.load(values), operator.empty()
                 found = operator.sweep(x, out, Level(4, 4), 0)
                 answers.append((found, operator.read(out, 0)))
@@ -376,7 +376,7 @@ def test_only_skewed_graphs_are_renumbered(backend, monkeypatch):
 def test_nothing_is_written_behind_the_rows(backend):
     problem = Problem(GRAPHS["skewed"])
     for layout in ("csr", "ell", "pattern"):
-        operator = cuda_balanced_rows.ENGINE.prepare(problem, FP64, layout)
+        operator = engines.get_any("cuda_balanced_rows").prepare(problem, FP64, layout)
         x, out = operator.load(np.full(300, 1 / 300)), operator.empty()
         operator.sweep(x, out, FLOAT64, 0)
         operator.scale(out, 2.0, 0)
@@ -386,7 +386,9 @@ def test_nothing_is_written_behind_the_rows(backend):
 @pytest.mark.quick
 def test_a_sweep_repeats_bit_for_bit(backend):
     for layout in ("csr", "ell", "pattern"):
-        operator = cuda_balanced_rows.ENGINE.prepare(Problem(GRAPHS["skewed"]), format_named("cpms4"), layout)
+        operator = engines.get_any("cuda_balanced_rows").prepare(
+            Problem(GRAPHS["skewed"]), format_named("cpms4"), layout
+        )
         x = operator.load(np.random.default_rng(12).random(300))
         outs = [operator.empty() for _ in range(3)]
         found = [operator.sweep(x, out, Level(2, 3), 0) for out in outs]
@@ -397,7 +399,7 @@ def test_a_sweep_repeats_bit_for_bit(backend):
 def test_stochastic_sweeps_are_the_processors(backend):
     storage, problem = format_named("fp32-stochastic"), Problem(GRAPHS["skewed"])
     # The pattern: values in matrices of different order are rounded by different numbers.
-    mine, twin = (e.prepare(problem, storage, "pattern") for e in (cuda_balanced_rows.ENGINE, cpu.ENGINE))
+    mine, twin = (e.prepare(problem, storage, "pattern") for e in (engines.get_any("cuda_balanced_rows"), cpu.ENGINE))
     values = np.random.default_rng(13).random(300)
     x, out, x_twin, out_twin = mine.load(values), mine.empty(), twin.load(values), twin.empty()
     mine.sweep(x, out, Level(1, 1), 17)
@@ -409,7 +411,9 @@ def test_stochastic_sweeps_are_the_processors(backend):
 @pytest.mark.parametrize("layout", ["csr", "ell", "pattern"])
 @pytest.mark.parametrize("name", ["fp64", "cpms2", "cpms4", "fp16-scaled"])
 def test_a_solve_takes_the_reference_engines_way(backend, monkeypatch, name, layout):
-    monkeypatch.setattr(engines, "get", {"cuda": cuda_balanced_rows.ENGINE, "reference": obvious.ENGINE}.__getitem__)
+    monkeypatch.setattr(
+        engines, "get", {"cuda": engines.get_any("cuda_balanced_rows"), "reference": obvious.ENGINE}.__getitem__
+    )
     options = {"storage": name, "layout": layout, "tol": 1e-10}
     mine = cpms.pagerank(GRAPHS["mostly empty rows"], engine="cuda", **options)
     twin = cpms.pagerank(GRAPHS["mostly empty rows"], engine="reference", **options)
@@ -420,7 +424,7 @@ def test_a_solve_takes_the_reference_engines_way(backend, monkeypatch, name, lay
 
 
 def test_any_pair_of_segments_can_be_asked_for(backend, monkeypatch):
-    monkeypatch.setattr(engines, "get", {"cuda": cuda_balanced_rows.ENGINE}.__getitem__)
+    monkeypatch.setattr(engines, "get", {"cuda": engines.get_any("cuda_balanced_rows")}.__getitem__)
     controller = Schedule({0: 1, 3: 4})
     found = cpms.pagerank(GRAPHS["skewed"], engine="cuda", storage="cpms4", layout="csr", controller=controller)
     assert found.converged
@@ -429,26 +433,26 @@ def test_any_pair_of_segments_can_be_asked_for(backend, monkeypatch):
 
 def test_rows_get_a_thread_each_where_all_are_short_and_few(backend, monkeypatch):
     def kernels(graph):
-        return {cuda.ENGINE.kernel(graph, layout) for layout in ("csr", "pattern")}
+        return {engines.get_any("cuda").kernel(graph, layout) for layout in ("csr", "pattern")}
 
     ring, hub = Graph.from_edges(np.arange(600), (np.arange(600) + 1) % 600), GRAPHS["hub"]
     assert kernels(ring) == {"spmv_csr_thread"}
     assert kernels(hub) == {"spmv_csr_balanced"}
-    assert type(cuda.ENGINE.prepare(Problem(ring), FP64, "csr").matrix) is matrices.ThreadRows
+    assert type(engines.get_any("cuda").prepare(Problem(ring), FP64, "csr").matrix) is matrices.ThreadRows
     monkeypatch.setattr(backend, "processors", 0)
     assert kernels(ring) == {"spmv_csr_balanced"}
 
 
 def test_what_cannot_be_done_is_a_sentence(backend, monkeypatch):
     graph = GRAPHS["skewed"]
-    assert "no layout 'coo'" in cuda.ENGINE.unsupported(Problem(graph), FP64, "coo")
-    assert "weights" in cuda.ENGINE.unsupported(Problem(GRAPHS["weighted"]), FP64, "pattern")
+    assert "no layout 'coo'" in engines.get_any("cuda").unsupported(Problem(graph), FP64, "coo")
+    assert "weights" in engines.get_any("cuda").unsupported(Problem(GRAPHS["weighted"]), FP64, "pattern")
     monkeypatch.setattr(type(backend), "free_bytes", lambda _: 1000)
     for layout in ("csr", "ell", "pattern"):
-        reason = cuda.ENGINE.unsupported(Problem(graph), FP64, layout)
+        reason = engines.get_any("cuda").unsupported(Problem(graph), FP64, layout)
         assert "but 1,000 are free" in reason
         with pytest.raises(UnsupportedError, match="1,000 are free"):
-            cuda.ENGINE.prepare(Problem(graph), FP64, layout)
+            engines.get_any("cuda").prepare(Problem(graph), FP64, layout)
 
 
 def test_running_out_of_memory_is_a_sentence(backend):
@@ -460,6 +464,6 @@ def test_running_out_of_memory_is_a_sentence(backend):
 
 
 def test_the_paper_rule_ends_in_float64(backend):
-    operator = cuda.ENGINE.prepare(Problem(GRAPHS["chain"]), format_named("cpms2"), "csr")
+    operator = engines.get_any("cuda").prepare(Problem(GRAPHS["chain"]), format_named("cpms2"), "csr")
     assert {Level(1, 1), FLOAT64} <= set(Threshold().replay(operator.storage, [1e-9] * 6))
     assert operator.nbytes > 12 * GRAPHS["chain"].edges

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cpms.base.errors import CpmsError, InputError
-from cpms.base.package_data import folder
+from cpms.base.package_data import experiments, folder
 from cpms.experiment import config
 from cpms.experiment.rows import rows
 
@@ -24,7 +24,7 @@ def read(tmp_path, text):
 
 
 @pytest.mark.quick
-@pytest.mark.parametrize("path", sorted(folder("experiments").glob("*.toml")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted(experiments().values()), ids=lambda path: path.stem)
 def test_every_configuration_that_ships_is_valid(path):
     experiment = config.read(path)
     assert experiment.name == path.stem
@@ -33,7 +33,7 @@ def test_every_configuration_that_ships_is_valid(path):
 
 @pytest.mark.parametrize("path", sorted(folder("experiments").glob("results/**/*.jsonl")), ids=lambda path: path.stem)
 def test_recorded_rows_are_cells_of_the_configuration_that_ships(path):
-    cells = config.read(folder("experiments") / path.with_suffix(".toml").name).cells()
+    cells = config.read(experiments()[path.stem]).cells()
     assert {row["cell"] for row in rows.read(path)} <= {rows.cell_key(cell) for cell in cells}
 
 
@@ -179,7 +179,7 @@ VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=3),
     max_leaves=4,
 )
-KEYS = sorted({"kind", *config.read(folder("experiments") / "quickstart.toml").model_dump(), "zzz"})
+KEYS = sorted({"kind", *config.read(experiments()["quickstart"]).model_dump(), "zzz"})
 
 
 def test_method_refine_has_its_own_layout_by_default(tmp_path):

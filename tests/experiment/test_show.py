@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from cpms.base.errors import InputError
-from cpms.base.package_data import folder, show_programs
+from cpms.base.package_data import experiments, folder, show_programs
 from cpms.cli import main
 from cpms.experiment.report import output as output_module
 from cpms.experiment.report import show
@@ -147,7 +147,7 @@ def test_unknown_program_missing_rows_and_bad_output_are_refused(recorded, tmp_p
 
 def test_dry_run_lists_cells_and_writes_nothing(tmp_path):
     said = []
-    run(folder("experiments") / "quickstart.toml", output=tmp_path / "out", dry_run=True, echo=said.append)
+    run(experiments()["quickstart"], output=tmp_path / "out", dry_run=True, echo=said.append)
     assert len(said) == 3
     assert not (tmp_path / "out").exists()
 
@@ -161,7 +161,7 @@ def test_only_keeps_matching_cells(tmp_path):
 
 def test_only_what_is_there_runs(tmp_path):
     with pytest.raises(InputError, match=r"'typo'.*storage 'fp64', 'cpms2', 'cpms4'; engine 'cpu'"):
-        run(folder("experiments") / "quickstart.toml", output=tmp_path, only="typo")
+        run(experiments()["quickstart"], output=tmp_path, only="typo")
     assert not list(tmp_path.iterdir())
 
 

@@ -23,8 +23,8 @@ import cpms
 from cpms import Graph, InputError, UnavailableError, UnsupportedError, check, engines
 from cpms.backends.mpi.exchange import world
 from cpms.backends.mpi.shares import rows
-from cpms.backends.mpi.sweeps.local_product import LOCAL, product
-from cpms.engines.mpi import MpiEngine
+from cpms.backends.mpi.sweeps.local_product import product
+from cpms.engines.mpi import LOCAL, MpiEngine
 from cpms.formats.formats import FP64, format_named
 from cpms.precision.controllers import Level
 from cpms.problems.pagerank import Problem

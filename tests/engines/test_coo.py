@@ -8,22 +8,22 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import cpms
-from cpms import Graph, UnsupportedError, check, format_named
+from cpms import Graph, UnsupportedError, check, engines, format_named
 from cpms.backends.cuda.kernels import streaming, template
 from cpms.backends.cuda.runtime import backend as backends
 from cpms.backends.cuda.runtime import compile as compiling
 from cpms.backends.cuda.runtime import current as current_module
 from cpms.backends.cuda.runtime import host_emulation
 from cpms.backends.cuda.spmv import coo
-from cpms.engines import coo as coo_streams
-from cpms.engines import coo_basic, cpu, reduce_by_key, reference
+from cpms.engines import coo as coo_engines
+from cpms.engines import cpu, reference
 from cpms.formats.formats import CPMS2, FP32, FP64
 from cpms.precision.controllers import FLOAT64, Level
 from cpms.problems.pagerank import Problem
 from cpms.sparse.transition_values import edge_values
 from cpms.testing import distributions, graphs
 
-ENGINES = {module.ENGINE.name: module.ENGINE for module in (coo_streams, coo_basic, reduce_by_key)}
+ENGINES = {engine.name: engine for engine in coo_engines.ENGINES}
 FULL = Level(1, 1)
 few = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -238,7 +238,7 @@ def test_dangling_mass_is_summed_beside_the_product(backend, monkeypatch):
     monkeypatch.setattr(type(backend), "run", lambda self, v, b, a: told.append(v.kernel) or run(self, v, b, a))
     rejoin = type(backend).rejoin
     monkeypatch.setattr(type(backend), "rejoin", lambda self: told.append("rejoin") or rejoin(self))
-    operator = coo_streams.ENGINE.prepare(Problem(GRAPHS["skewed"]), FP64, "coo")
+    operator = engines.get_any("coo_streams").prepare(Problem(GRAPHS["skewed"]), FP64, "coo")
     x, out = operator.load(np.full(900, 1 / 900)), operator.empty()
     told.clear()
     operator.launch(x, out)
@@ -284,8 +284,8 @@ def test_streams_fork_and_join_by_events():
 
 
 def test_the_atomic_engine_says_that_it_is_rougher():
-    assert coo_basic.ENGINE.sum_roundoff(FP32) == 2.0**-24
-    assert coo_basic.ENGINE.sum_roundoff(FP64) == coo_streams.ENGINE.sum_roundoff(FP32) == 0.0
+    assert engines.get_any("coo_basic").sum_roundoff(FP32) == 2.0**-24
+    assert engines.get_any("coo_basic").sum_roundoff(FP64) == engines.get_any("coo_streams").sum_roundoff(FP32) == 0.0
     assert [executor.repeatable for executor in ENGINES.values()] == [True, False, True]
 
 

@@ -23,7 +23,7 @@ from cpms.storage import array, file, segment_layout
 from cpms.storage.array import shared_exponent
 from cpms.testing import NAN_THAT_BECOMES_INF, float_arrays, float_formats, segment_formats
 
-GOLDEN = Path(__file__).parent / "golden"
+GOLDEN = Path(__file__).parents[1] / "golden"
 SEGMENTED = [known for known in NAMED if isinstance(known, SegmentFormat)]
 AWKWARD = np.array(
     [

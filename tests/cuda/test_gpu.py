@@ -13,7 +13,7 @@ from cpms.backends.cuda.runtime import compile as compiling
 from cpms.backends.cuda.runtime.current import current
 from cpms.backends.cuda.spmv import padded_csr
 from cpms.base.errors import InputError, UnavailableError, UnsupportedError
-from cpms.engines import coo, coo_basic, cpu, cuda, cuda_balanced_rows, cuda_thread_rows, cusparse, reduce_by_key
+from cpms.engines import cpu, cuda, cusparse
 from cpms.engines import reference as obvious
 from cpms.formats.formats import CPMS4, FP32, FP64, NAMED, format_named
 from cpms.formats.native_dtypes import element_type
@@ -69,7 +69,7 @@ class TestLargeGraphs:
 
     def test_sweeps_are_those_of_the_processor(self, graphs, storage, layout):
         for name, graph in graphs.items():
-            engine = cuda_balanced_rows.ENGINE
+            engine = engines.get_any("cuda_balanced_rows")
             if layout == "ell" and name == "skewed":
                 continue  # Padding would multiply it.
             for problem in problems(graph):
@@ -92,7 +92,7 @@ class TestLargeGraphs:
                     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
 
     def test_sweeps_repeat_bit_for_bit(self, graphs, storage, layout):
-        for engine in (cuda_balanced_rows.ENGINE, cuda_thread_rows.ENGINE):
+        for engine in (engines.get_any("cuda_balanced_rows"), engines.get_any("cuda_thread_rows")):
             operator = engine.prepare(Problem(graphs["mesh"]), storage, layout)
             x = operator.load(np.random.default_rng(23).random(graphs["mesh"].nodes))
             found, kept = set(), set()
@@ -189,7 +189,11 @@ class TestCusparse:
             cusparse.ENGINE.prepare(problem, format_named("bf16"), "csr")
 
 
-@pytest.mark.parametrize("engine", [coo.ENGINE, coo_basic.ENGINE, reduce_by_key.ENGINE], ids=lambda e: e.name)
+@pytest.mark.parametrize(
+    "engine",
+    [engines.get_any("coo_streams"), engines.get_any("coo_basic"), engines.get_any("reduce_by_key")],
+    ids=lambda e: e.name,
+)
 @pytest.mark.parametrize("storage", [FP64, FP32], ids=lambda storage: storage.name)
 class TestCoo:
     pytestmark = gpu
@@ -273,7 +277,11 @@ class TestDeviceArrays:
         cupy = pytest.importorskip("cupy")
         graph = graphs["few"]
         values = np.random.default_rng(25).random(graph.nodes)
-        for engine, layout in ((cuda.ENGINE, "csr"), (cuda.ENGINE, "pattern"), (cusparse.ENGINE, "csr")):
+        for engine, layout in (
+            (engines.get_any("cuda"), "csr"),
+            (engines.get_any("cuda"), "pattern"),
+            (cusparse.ENGINE, "csr"),
+        ):
             operator = engine.prepare(Problem(graph), FP64, layout)
             x = operator.load(Interface(cupy.asarray(values)))
             assert isinstance(operator.read_device(x, 0), cupy.ndarray)
@@ -335,7 +343,7 @@ class TestReplays:
     @pytest.mark.parametrize("name", ["fp64", "cpms4"])
     def test_sweeps_replayed_are_those_launched(self, graphs, name):
         problem, storage = Problem(graphs["skewed"]), format_named(name)
-        operator, twin = (cuda.ENGINE.prepare(problem, storage, "csr") for _ in range(2))
+        operator, twin = (engines.get_any("cuda").prepare(problem, storage, "csr") for _ in range(2))
         values = np.random.default_rng(28).random(problem.graph.nodes)
         x, out, y, there = operator.load(values), operator.empty(), twin.load(values), twin.empty()
         for step in range(9):
@@ -351,7 +359,7 @@ class TestReplays:
         values = np.random.default_rng(32).random(problem.graph.nodes)
         expected = None
         for _ in range(20):
-            operator = cuda.ENGINE.prepare(problem, format_named("cpms2"), "csr")
+            operator = engines.get_any("cuda").prepare(problem, format_named("cpms2"), "csr")
             x, out = operator.load(values), operator.empty()
             for step in range(8):
                 operator.queue(x, out, Level(2, 2), step, "l1")
@@ -362,7 +370,7 @@ class TestReplays:
             assert found == expected
 
     def test_vectors_live_as_long_as_their_graphs(self, graphs):
-        operator = cuda.ENGINE.prepare(Problem(graphs["mesh"]), FP64, "csr")
+        operator = engines.get_any("cuda").prepare(Problem(graphs["mesh"]), FP64, "csr")
         values = np.random.default_rng(29).random(graphs["mesh"].nodes)
         expected = None
         for _ in range(6):
@@ -414,12 +422,12 @@ class TestMemory:
             assert (codec.restore_inplace(stored).view(np.uint64) == before.view(np.uint64)).all()
 
     def test_float64_after_conversion_is_the_same_operator(self, graphs):
-        operator = cuda.ENGINE.prepare(Problem(graphs["mesh"]), CPMS4, "csr")
+        operator = engines.get_any("cuda").prepare(Problem(graphs["mesh"]), CPMS4, "csr")
         address = operator.matrix.values.memory.data.ptr
         x, out = operator.load(np.full(graphs["mesh"].nodes, 1e-5)), operator.empty()
         converted, x, out = operator.to_float64(x, out)
         assert converted.matrix.values.memory.data.ptr == address
-        plain = cuda.ENGINE.prepare(Problem(graphs["mesh"]), FP64, "csr")
+        plain = engines.get_any("cuda").prepare(Problem(graphs["mesh"]), FP64, "csr")
         y, there = plain.load(np.full(graphs["mesh"].nodes, 1e-5)), plain.empty()
         assert converted.sweep(x, out, FLOAT64, 0) == plain.sweep(y, there, FLOAT64, 0)
         np.testing.assert_array_equal(converted.read(out, 0), plain.read(there, 0))

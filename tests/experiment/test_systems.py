@@ -165,7 +165,7 @@ def test_a_storage_that_the_engine_chooses_is_of_refine(tmp_path):
 @pytest.mark.parametrize("name", ["gpu_refine", "gpu_speedup", "gpu_speedup_ell", "gpu_tolerance"])
 def test_what_contestants_may_say_since_then_leaves_recorded_cells_their_names(name):
     experiments = folder("experiments")
-    cells = {rows.cell_key(cell) for cell in config.read(experiments / f"{name}.toml").cells()}
+    cells = {rows.cell_key(cell) for cell in config.read(next((experiments / "configs").rglob(f"{name}.toml"))).cells()}
     assert {row["cell"] for row in rows.read(experiments / "results" / f"{name}.jsonl")} <= cells
 
 

@@ -8,7 +8,7 @@ import pytest
 from cpms import engines
 from cpms.backends.cuda.runtime import current
 from cpms.base.errors import UnsupportedError
-from cpms.base.package_data import folder, show_programs
+from cpms.base.package_data import experiments, show_programs
 from cpms.experiment import config
 from cpms.experiment.kinds import spmv
 from cpms.experiment.report import show
@@ -75,7 +75,7 @@ def test_contestants_are_all_that_can_run_and_the_others_are_named(measured):
 
 
 def test_cells_without_more_contestants_keep_their_names():
-    plain = config.read(folder("experiments") / "gpu_spmv.toml")
+    plain = config.read(experiments()["gpu_spmv"])
     assert all("also" not in each for each in plain.cells())
     assert cell()["also"] == ALSO
 

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import cpms
-from cpms import Graph, InputError, Status, UnsupportedError, check, format_named, personalized_pagerank
+from cpms import Graph, InputError, Status, UnsupportedError, check, engines, format_named, personalized_pagerank
 from cpms.backends.cpu.batch import CpuBatch
 from cpms.backends.cuda.batch import edges as batch_graph
 from cpms.backends.cuda.batch import refinement
@@ -496,10 +496,10 @@ def test_what_does_not_fit_is_a_sentence(device, monkeypatch):
     problem = Problem(GRAPHS["skewed"])
     monkeypatch.setattr(type(device), "free_bytes", lambda _: 60_000)
     with pytest.raises(UnsupportedError, match=r"needs about [\d,]+ bytes .* but 60,000 are free"):
-        cuda.ENGINE.batch(problem)
+        engines.get_any("cuda").batch(problem)
     monkeypatch.setattr(type(device), "free_bytes", lambda _: 400_000)
-    assert 0 < cuda.ENGINE.batch(problem).width < batch_graph.FULL_COLUMNS
-    assert 0 < cuda.ENGINE.refining_batch(problem).width < batch_graph.MOST_COLUMNS
+    assert 0 < engines.get_any("cuda").batch(problem).width < batch_graph.FULL_COLUMNS
+    assert 0 < engines.get_any("cuda").refining_batch(problem).width < batch_graph.MOST_COLUMNS
 
 
 def test_bad_input_is_refused(device):

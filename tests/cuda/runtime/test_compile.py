@@ -13,7 +13,7 @@ from cpms.backends.cuda.runtime import compile as compiling
 from cpms.backends.cuda.runtime.backend import Backend
 from cpms.backends.cuda.runtime.current import using
 from cpms.base.errors import CpmsError
-from cpms.engines import cuda, cuda_balanced_rows, cuda_thread_rows
+from cpms.engines import cuda
 from cpms.formats.formats import CPMS2, E5M2, FP16, FP32, FP64, SegmentFormat
 from cpms.graph.graph import Graph
 
@@ -146,8 +146,8 @@ def test_engines_ask_for_nothing_else():
     graph = Graph.from_edges([0], [1])
     known = {variant.symbol for group in GROUPS.values() for variant in group}
     for storage in (FP64, CPMS2):
-        for layout in cuda.ENGINE.layouts:
-            for engine in (cuda_thread_rows.ENGINE, cuda_balanced_rows.ENGINE):
+        for layout in engines.get_any("cuda").layouts:
+            for engine in (engines.get_any("cuda_thread_rows"), engines.get_any("cuda_balanced_rows")):
                 kernel = engine.kernel(graph, layout)
                 wanted = cuda.needed_variants(kernel, storage, pattern=layout == "pattern")
                 assert {variant.symbol for variant in wanted} <= known
