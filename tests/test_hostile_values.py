@@ -98,7 +98,7 @@ VALUES = {
 GRAPH = Graph.from_edges([0, 1, 2, 3], [1, 2, 0, 0])
 CPU = engines.get("cpu")
 CONTROLLERS = [cpms.Fixed(), cpms.Threshold(), cpms.Schedule(), cpms.StartAt(cpms.Fixed(), 1)]
-POLICY = refine.AdaptiveGain((FP16,))
+POLICY = refine.AdaptiveReduction((FP16,))
 
 
 class Careless(cpms.Controller):
@@ -114,7 +114,7 @@ class Careless(cpms.Controller):
         return self.later
 
 
-class CarelessPolicy(refine.Refining):
+class CarelessPolicy(refine.RefinementPolicy):
     def __init__(self, planned):
         self.planned = planned
 
@@ -200,7 +200,7 @@ CALLS = [
     (
         "policies",
         lambda planned: solved(method="refine", start=np.ones(4), controller=CarelessPolicy(planned)),
-        {"planned": (refine.Plan(FP16, 0.5), None)},
+        {"planned": (refine.InnerPlan(FP16, 0.5), None)},
     ),
     ("batch", lambda **given: cpms.personalized_pagerank(GRAPH, engine="cpu", **given), BATCH),
     (
@@ -259,14 +259,18 @@ CALLS = [
     ("index_of names", Graph.from_edges([0], [1], names=["a", "b"]).index_of, {"node": "a"}),
     ("index_of numbers", Graph.from_edges([0], [1], names=[10, 20]).index_of, {"node": 10}),
     ("top", solved().top, {"k": 3}),
-    ("Plan", refine.Plan, {"storage": FP16, "gain": 0.5}),
-    ("FixedGain", lambda **given: refine.FixedGain(**given).init(), {"storage": FP16, "gain": 0.5}),
-    ("AdaptiveGain", lambda ladder: refine.AdaptiveGain(ladder).init(), {"ladder": (FP16,)}),
-    ("AdaptiveGain of one", lambda first: refine.AdaptiveGain((first,)).init(), {"first": FP16}),
-    ("AdaptiveGain.update", POLICY.update, {"state": POLICY.init()[1], "promised": 0.1, "found": 0.2}),
-    ("default_gain", refine.default_gain, {"storage": FP16}),
+    ("Plan", refine.InnerPlan, {"storage": FP16, "inner_reduction": 0.5}),
+    (
+        "FixedReduction",
+        lambda **given: refine.FixedReduction(**given).init(),
+        {"storage": FP16, "inner_reduction": 0.5},
+    ),
+    ("AdaptiveReduction", lambda formats: refine.AdaptiveReduction(formats).init(), {"formats": (FP16,)}),
+    ("AdaptiveReduction of one", lambda first: refine.AdaptiveReduction((first,)).init(), {"first": FP16}),
+    ("AdaptiveReduction.update", POLICY.update, {"state": POLICY.init()[1], "promised": 0.1, "found": 0.2}),
+    ("default_inner_reduction", refine.default_inner_reduction, {"storage": FP16}),
     ("default_policy", refine.default_policy, {"storage": FP16}),
-    ("storage_planned", refine.storage_planned, {"policy": POLICY, "given": None, "otherwise": FP16}),
+    ("planned_storage", refine.planned_storage, {"policy": POLICY, "given": None, "otherwise": FP16}),
     *((law.__name__, law, {"format": "cpms4", "values": [0.1, 0.2]}) for law in check.FORMAT_LAWS),
     ("inplace law", check.inplace_equals_out_of_place, {"format": "cpms4", "values": [0.1, 0.2]}),
     *(

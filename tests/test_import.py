@@ -59,4 +59,4 @@ def test_dir_shows_public_names_alone(module):
 
 def test_modules_for_users_load_when_they_are_named():
     assert "cpms.solvers.refine" not in loaded_after("import cpms")
-    assert "cpms.solvers.refine" in loaded_after("import cpms; cpms.solvers.refine.AdaptiveGain((cpms.FP16,))")
+    assert "cpms.solvers.refine" in loaded_after("import cpms; cpms.AdaptiveReduction((cpms.FP16,))")

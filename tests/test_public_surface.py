@@ -33,10 +33,17 @@ MODULES: dict[str, tuple[str, ...] | None] = {
     "cpms.check": None,
     "cpms.testing": None,
     "cpms.sources.datasets": None,
-    "cpms.solvers.refine": ("Refining", "Plan", "FixedGain", "AdaptiveGain", "default_gain", "default_policy"),
+    "cpms.solvers.refine": (
+        "RefinementPolicy",
+        "Plan",
+        "FixedReduction",
+        "AdaptiveReduction",
+        "default_inner_reduction",
+        "default_policy",
+    ),
 }
 """Modules that users name; where names are listed, these alone are public."""
-FUNCTIONS_TO_COME = ("matrix",)
+FUNCTIONS_TO_COME = ("matrix", "solve")
 """Names that stay free of modules, since functions of ``cpms`` will have them."""
 REQUIRED = "required"
 Entries = Iterator[tuple[str, str]]

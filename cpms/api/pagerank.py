@@ -14,20 +14,20 @@ from cpms.base.text.suggestions import unknown
 from cpms.base.types import DanglingRule, Floats, Norm
 from cpms.base.validation import described
 from cpms.certify import residual
-from cpms.certify.certificate import Referee, mass
+from cpms.certify.certificate import Certifier, mass
 from cpms.contracts.operator import Operator
 from cpms.contracts.status import Step
 from cpms.contracts.stopping import Stopping
 from cpms.formats.formats import FP64, Format, format_of
 from cpms.graph.graph import Graph, require_graph
 from cpms.precision.controllers import Controller, default_controller
-from cpms.precision.refinement_policy import Refining, default_policy, storage_planned
-from cpms.problems.initial_guess import first_iterate
+from cpms.precision.refinement_policy import RefinementPolicy, default_policy, planned_storage
+from cpms.problems.initial_guess import initial_guess
 from cpms.problems.pagerank import Problem
 from cpms.problems.personalization import teleport_distribution
 from cpms.solvers.power import power
 from cpms.solvers.refine import refined
-from cpms.storage.device import in_main_memory, on_device, to_host
+from cpms.storage.device import copy_to_host, on_device, to_host
 
 Method = Literal["power", "refine"]
 METHODS: tuple[str, ...] = get_args(Method)
@@ -48,7 +48,7 @@ def pagerank(
     personalization: Sequence[int | str] | Mapping[int | str, float] | Floats | None = None,
     dangling: DanglingRule = "teleport",
     start: Floats | None = None,
-    controller: Controller | Refining | None = None,
+    controller: Controller | RefinementPolicy | None = None,
     on_step: Callable[[Step], None] | None = None,
 ) -> Result:
     """Compute PageRank and certify it.
@@ -84,8 +84,8 @@ def pagerank(
         First iterate, scaled to mass 1; uniform by default. One in device memory, known by
         ``__cuda_array_interface__`` or DLPack, stays there if the engine works there. Method ``refine`` then
         goes in rounds from there, even where passes over the graph or its core alone would do.
-    controller : Controller or Refining, optional
-        Precision policy of the method: the paper's rule, or `cpms.solvers.refine.AdaptiveGain`.
+    controller : Controller or RefinementPolicy, optional
+        Precision policy of the method: the paper's rule, or `cpms.AdaptiveReduction`.
     on_step : callable, optional
         Called with each iteration's `Step`, for progress bars.
 
@@ -127,17 +127,17 @@ def pagerank(
     executor = engines.chosen(engine, problem, method, storage=given or FP64, layout=resolved_layout(graph, layout))
     if method not in executor.methods:
         raise UnsupportedError(f"engine {executor.name} has no method {method!r}; it has {', '.join(executor.methods)}")
-    start = start if executor.takes_device_arrays else in_main_memory(start)
-    first = None if start is None else first_iterate(graph, start)
-    referee, kept = Referee(problem, stopping), _Kept()
+    start = start if executor.takes_device_arrays else to_host(start)
+    first = None if start is None else initial_guess(graph, start)
+    referee, kept = Certifier(problem, stopping), _Kept()
     began = work_clock.now()
     if method == "refine":
-        policy, chosen = _refining(controller, given, executor.refines_in)
+        policy, chosen = _refining(controller, given, executor.default_residual_format)
         chosen_layout = _refine_layout(graph, layout)
         refinement = executor.refinement(problem)
-        if controller is None and given is None and refinement.refines_in:
-            policy, chosen = _refining(None, None, refinement.refines_in)
-        refinement.expect(policy.init()[0].storage)
+        if controller is None and given is None and refinement.default_residual_format:
+            policy, chosen = _refining(None, None, refinement.default_residual_format)
+        refinement.warm_up(policy.init()[0].storage)
         prepared, matrix_bytes = work_clock.now(), refinement.nbytes
         solved = refined(
             *(refinement, first, policy, stopping, referee, kept.of, on_step),
@@ -151,13 +151,13 @@ def pagerank(
         if reason:
             raise UnsupportedError(reason)
         rule = _controller(controller, chosen)
-        first = first_iterate(graph, None) if first is None else first
+        first = initial_guess(graph, None) if first is None else first
         operator = executor.prepare(problem, chosen, chosen_layout)
         prepared, matrix_bytes = work_clock.now(), operator.nbytes
-        solved = power(operator, first, rule, stopping, on_step, confirmed=referee.confirms, answer=kept.read)
+        solved = power(operator, first, rule, stopping, on_step, confirmed=referee.is_below_tolerance, answer=kept.read)
     solve_s = work_clock.now() - prepared - referee.seconds
     ranks, status, history = solved
-    checked, residual_l1 = referee.verdict(ranks, status)
+    checked, residual_l1 = referee.certify(ranks, status)
     return Result(
         graph=graph,
         ranks=ranks,
@@ -192,11 +192,11 @@ class _Kept:
         self.answer = operator.read_device(x, segments)
         if self.answer is None:
             return operator.read(x, segments)
-        return to_host(self.answer)
+        return copy_to_host(self.answer)
 
     def of(self, x: Any) -> Floats:
         self.answer = x if on_device(x) else None
-        return to_host(x) if on_device(x) else x
+        return copy_to_host(x) if on_device(x) else x
 
     def scaled(self) -> Any | None:
         return None if self.answer is None else self.answer / self.answer.sum()
@@ -217,8 +217,8 @@ def storage_asked_for(storage: str | Format, method: str) -> Format | None:
     return format_of(storage)
 
 
-def _controller(controller: Controller | Refining | None, storage: Format) -> Controller:
-    if isinstance(controller, Refining):
+def _controller(controller: Controller | RefinementPolicy | None, storage: Format) -> Controller:
+    if isinstance(controller, RefinementPolicy):
         raise InputError("this controller plans rounds of method 'refine'; give a Controller, or method='refine'")
     if not isinstance(controller, Controller | None):
         raise InputError(f"controller is {described(controller)}; give one such as cpms.Threshold()")
@@ -226,16 +226,18 @@ def _controller(controller: Controller | Refining | None, storage: Format) -> Co
 
 
 def _refining(
-    controller: Controller | Refining | None, given: Format | None, otherwise: Format
-) -> tuple[Refining, Format]:
+    controller: Controller | RefinementPolicy | None, given: Format | None, otherwise: Format
+) -> tuple[RefinementPolicy, Format]:
     """Return a policy, and the format with which it begins; without one that which was given, or else another."""
     if isinstance(controller, Controller):
-        raise InputError("this controller raises levels of method 'power'; give a Refining policy, or method='power'")
-    if not isinstance(controller, Refining | None):
         raise InputError(
-            f"controller is {described(controller)}; give a policy such as cpms.solvers.refine.AdaptiveGain((cpms.FP16,))"
+            "this controller raises levels of method 'power'; give a RefinementPolicy policy, or method='power'"
         )
-    chosen = storage_planned(controller, given, otherwise)
+    if not isinstance(controller, RefinementPolicy | None):
+        raise InputError(
+            f"controller is {described(controller)}; give a policy such as cpms.AdaptiveReduction((cpms.FP16,))"
+        )
+    chosen = planned_storage(controller, given, otherwise)
     return controller or default_policy(chosen), chosen
 
 

@@ -16,19 +16,19 @@ from cpms.base import work_clock
 from cpms.base.errors import InputError, UnsupportedError
 from cpms.base.types import DanglingRule, Floats, Norm
 from cpms.base.validation import described, is_iterable, whole
-from cpms.certify.batch import BatchReferee
+from cpms.certify.batch import BatchCertifier
 from cpms.contracts.batch import Query
 from cpms.contracts.engine import Engine
 from cpms.contracts.status import Status, Step
 from cpms.contracts.stopping import Stopping
 from cpms.formats.formats import FP64, Format
 from cpms.graph.graph import Graph, require_graph
-from cpms.precision.refinement_policy import Refining, default_policy, storage_planned
-from cpms.problems.initial_guess import first_iterate
+from cpms.precision.refinement_policy import RefinementPolicy, default_policy, planned_storage
+from cpms.problems.initial_guess import initial_guess
 from cpms.problems.pagerank import Problem
 from cpms.problems.personalization import teleport_distribution
 from cpms.solvers.batch_power import PowerRun, RefineRun
-from cpms.storage.device import in_main_memory
+from cpms.storage.device import to_host
 
 Personalization = int | str | Sequence[int | str] | Mapping[int | str, float]
 
@@ -47,7 +47,7 @@ def personalized_pagerank(
     start: Floats | None = None,
     engine: str = "auto",
     width: int | None = None,
-    policy: Refining | None = None,
+    policy: RefinementPolicy | None = None,
 ) -> list[Result]:
     """Compute one personalised PageRank a query, ``width`` of them at a time.
 
@@ -74,7 +74,7 @@ def personalized_pagerank(
     width : int, optional
         Queries that share a sweep; more save reads of the matrix, and need 16 to 36 bytes a node each.
         By default what pays on the engine and fits.
-    policy : Refining, optional
+    policy : RefinementPolicy, optional
         Precision policy of ``refine``, the same for each query by itself.
 
     Returns
@@ -126,23 +126,23 @@ def personalized_pagerank(
                 controller=policy,
             )
         ]
-    first = first_iterate(graph, in_main_memory(start))
+    first = initial_guess(graph, to_host(start))
     problem = Problem(graph, damping, None, dangling)
     executor = engines.chosen(engine, problem, "batch")
-    chosen = storage_planned(policy, given, executor.refines_in) if method == "refine" else FP64
+    chosen = planned_storage(policy, given, executor.default_residual_format) if method == "refine" else FP64
     began = work_clock.now()
     run = prepared(executor, problem, method, chosen, policy)
     prepare_s = work_clock.now() - began
-    referee = BatchReferee(problem, stopping)
+    referee = BatchCertifier(problem, stopping)
     results: list[Result] = []
     for here in _shared_out(named, most or run.batch.width):
         solved = run.solve(here, first, stopping)
-        answers = [in_main_memory(ranks) for ranks, _, _ in solved]
+        answers = [to_host(ranks) for ranks, _, _ in solved]
         came = work_clock.now()
-        verdicts = referee.verdicts(here, answers, [status for _, status, _ in solved])
+        verdicts = referee.certify(here, answers, [status for _, status, _ in solved])
         certify_s = (work_clock.now() - came) / len(here)
         for query, ranks, (_, _, history), verdict in zip(here, answers, solved, verdicts, strict=True):
-            found = gone_on(run, referee, query, Answer(ranks, *verdict, history), stopping)
+            found = resume_unverified(run, referee, query, Answer(ranks, *verdict, history), stopping)
             results.append(
                 Result(
                     graph=graph,
@@ -169,27 +169,25 @@ def personalized_pagerank(
     return [replace(result, compile_s=compile_s) for result in results]
 
 
-def _storage(method: str, storage: str | Format, policy: Refining | None) -> Format | None:
+def _storage(method: str, storage: str | Format, policy: RefinementPolicy | None) -> Format | None:
     """Return the format asked for; None: what method and engine choose."""
     chosen = storage_asked_for(storage, method)
     if policy is not None and method == "power":
         raise InputError("this policy plans rounds of method 'refine'; leave it out, or give method='refine'")
-    if not isinstance(policy, Refining | None):
-        raise InputError(
-            f"policy is {described(policy)}; give one such as cpms.solvers.refine.AdaptiveGain((cpms.FP16,))"
-        )
+    if not isinstance(policy, RefinementPolicy | None):
+        raise InputError(f"policy is {described(policy)}; give one such as cpms.AdaptiveReduction((cpms.FP16,))")
     if method == "power" and chosen not in (None, FP64):
         raise UnsupportedError(f"batches iterate in fp64, not {chosen.name}; use method refine, or one at a time")
     return chosen
 
 
 def prepared(
-    executor: Engine, problem: Problem, method: str, storage: Format, policy: Refining | None = None
+    executor: Engine, problem: Problem, method: str, storage: Format, policy: RefinementPolicy | None = None
 ) -> PowerRun | RefineRun:
     """Return an engine's batches of a method; the storage is that of ``refine``."""
     if method == "power":
         return PowerRun(executor.batch(problem))
-    return RefineRun(executor.refining_batch(problem), policy or default_policy(storage))
+    return RefineRun(executor.refinement_batch(problem), policy or default_policy(storage))
 
 
 def _shared_out(queries: list[Query], most: int) -> list[list[Query]]:
@@ -217,8 +215,8 @@ class Answer(NamedTuple):
     history: list[Step]
 
 
-def gone_on(
-    run: PowerRun | RefineRun, referee: BatchReferee, query: Query, found: Answer, stopping: Stopping
+def resume_unverified(
+    run: PowerRun | RefineRun, referee: BatchCertifier, query: Query, found: Answer, stopping: Stopping
 ) -> Answer:
     """Go on while the referee finds less in L1, but too much in the norm asked for.
 
@@ -228,8 +226,8 @@ def gone_on(
     while found.status is Status.UNVERIFIED and len(found.history) < stopping.max_iterations:
         left = replace(stopping, max_iterations=stopping.max_iterations - len(found.history))
         [(ranks, status, steps)] = run.solve([query], found.ranks, left)
-        ranks = in_main_memory(ranks)
-        [(checked, residual_l1)] = referee.verdicts([query], [ranks], [status])
+        ranks = to_host(ranks)
+        [(checked, residual_l1)] = referee.certify([query], [ranks], [status])
         if not residual_l1 < found.residual_l1:
             break
         last = found.history[-1]

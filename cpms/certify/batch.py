@@ -30,7 +30,7 @@ _MOST_TERMS = 128
 """Terms of a row that are added up one after the other; such sums then are."""
 
 
-class BatchReferee:
+class BatchCertifier:
     """Recomputes G(x) - x of many queries with SciPy's product, which no engine of batches shares.
 
     A read of the matrix serves up to 16 queries, so that this costs a fraction of what as many calls of
@@ -56,7 +56,7 @@ class BatchReferee:
         self.roundoff = of_residual(max(blocks, pairwise_additions(graph.nodes)))
         """How much rounding may change residuals in L1."""
 
-    def verdicts(
+    def certify(
         self, queries: list[Query], answers: list[Floats], statuses: list[Status]
     ) -> list[tuple[Status, float]]:
         """Return what is left of each status, and each residual in L1; scale the answers to mass 1."""

@@ -49,7 +49,7 @@ def mass(ranks: Floats) -> float:
     return sum(threads.each(lambda part: float(ranks[slice(*part)].sum()), parts))
 
 
-class Referee:
+class Certifier:
     """Recomputes residuals in float64; the ``seconds`` that takes are no part of a solve."""
 
     def __init__(self, problem: Problem, stopping: Stopping) -> None:
@@ -60,13 +60,13 @@ class Referee:
         self._stopping = stopping
         self._confirmed: tuple[Floats, float] | None = None
 
-    def confirms(self, ranks: Floats) -> bool:
+    def is_below_tolerance(self, ranks: Floats) -> bool:
         """Return whether the residual of an answer is below the tolerance; scale the answer to mass 1."""
         status, residual_l1, self.residual = self._verified(ranks, Status.CONVERGED)
         self._confirmed = (ranks, residual_l1) if status is Status.CONVERGED else None
         return self._confirmed is not None
 
-    def verdict(self, ranks: Floats, status: Status) -> tuple[Status, float]:
+    def certify(self, ranks: Floats, status: Status) -> tuple[Status, float]:
         """Return what is left of a status, and the residual of the answer in L1."""
         if self._confirmed is not None and self._confirmed[0] is ranks:
             return status, self._confirmed[1]

@@ -191,7 +191,9 @@ def refinement_is_sound(engine: Engine | str, problem: Problem, storage: Format 
     rounds.start(start / start.sum())
     seen: Floats | None = start / start.sum()
     for low_sweeps in (low, 0, low, 0, 0):
-        found = rounds.round(storage if low_sweeps else None, gain=1e-300, tol=1e-300, norm="l1", most_low=low_sweeps)
+        found = rounds.round(
+            storage if low_sweeps else None, inner_reduction=1e-300, tol=1e-300, norm="l1", most_low=low_sweeps
+        )
         if seen is not None:
             _same_residual(engine.name, problem, found.found, seen / seen.sum(), allowed)
         if abs(found.found.mass - 1.0) > allowed:

@@ -42,7 +42,7 @@ def call(arguments: argparse.Namespace) -> int:  # noqa: ARG001
     import cpms
     from cpms import engines
     from cpms.base import threads
-    from cpms.base.process_memory import free_bytes
+    from cpms.base.host_memory import free_bytes
     from cpms.cli.engines import table
     from cpms.sources import datasets
 

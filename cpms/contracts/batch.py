@@ -14,7 +14,7 @@ from cpms.contracts.operator import Sweep
 from cpms.contracts.status import Status, Step
 from cpms.contracts.stopping import Stopping
 from cpms.formats.formats import FloatFormat
-from cpms.precision.refinement_policy import Refining
+from cpms.precision.refinement_policy import RefinementPolicy
 from cpms.problems.pagerank import Problem
 
 
@@ -58,7 +58,7 @@ class Batch(ABC):
 Solved = list[tuple[Any, Status, list[Step]]]
 
 
-class LowGoal(NamedTuple):
+class InnerGoal(NamedTuple):
     """How the low sweeps of a query go on: until its ||r||_1 is at most ``until``, ``most`` of them or fewer."""
 
     storage: FloatFormat
@@ -66,7 +66,7 @@ class LowGoal(NamedTuple):
     most: int
 
 
-class RefiningBatch(ABC):
+class RefinementBatch(ABC):
     """A problem prepared for many queries by method ``refine``."""
 
     problem: Problem
@@ -75,14 +75,14 @@ class RefiningBatch(ABC):
     """Queries that it pays to answer together, and that there is room for."""
 
     @abstractmethod
-    def solve(self, queries: list[Query], first: Floats, policy: Refining, stopping: Stopping) -> Solved:
+    def solve(self, queries: list[Query], first: Floats, policy: RefinementPolicy, stopping: Stopping) -> Solved:
         """Refine each query from ``first`` until its own residual is small; ranks stay where the engine has them."""
 
 
-class Lockstep(RefiningBatch):
+class Lockstep(RefinementBatch):
     """One that holds x and c of each query, and sweeps all of them together."""
 
-    extrapolates: bool = True
+    anderson: bool = True
     """Whether low sweeps of many queries may be combined (see `cpms.precision.anderson`), of each by what it found."""
 
     @abstractmethod
@@ -94,7 +94,7 @@ class Lockstep(RefiningBatch):
         """Correct each iterate by what its low sweeps found, and sweep it once in float64."""
 
     @abstractmethod
-    def low(self, goals: list[LowGoal | None]) -> list[tuple[list[float], list[float]]]:
+    def low(self, goals: list[InnerGoal | None]) -> list[tuple[list[float], list[float]]]:
         """Do the low sweeps that follow a full one; None: this query does none.
 
         Return each query's ||r||_1 after each of its sweeps, and how many seconds after the call that ended. A

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from cpms.base.errors import UnsupportedError
 from cpms.base.text.suggestions import nearest
 from cpms.base.validation import described
-from cpms.contracts.batch import Batch, RefiningBatch
+from cpms.contracts.batch import Batch, RefinementBatch
 from cpms.contracts.operator import Operator
 from cpms.contracts.refinement import Refinement
 from cpms.formats.formats import FP16, FloatFormat, Format
@@ -21,7 +21,7 @@ class Engine(ABC):
     name: str
     layouts: ClassVar[tuple[str, ...]]
     methods: tuple[str, ...] = ("power",)
-    refines_in: ClassVar[FloatFormat] = FP16
+    default_residual_format: ClassVar[FloatFormat] = FP16
     """Format of the residual of method ``refine``, unless it is told another."""
     takes_device_arrays: ClassVar[bool] = False
     """Whether operators load arrays in device memory as they are."""
@@ -63,7 +63,7 @@ class Engine(ABC):
         """Prepare for many teleport distributions at once, in the pattern layout; the problem's own is not used."""
         raise UnsupportedError(f"engine {self.name} takes no batches of queries; use cpu or cuda")
 
-    def refining_batch(self, problem: Problem) -> RefiningBatch:  # noqa: ARG002
+    def refinement_batch(self, problem: Problem) -> RefinementBatch:  # noqa: ARG002
         """Prepare for many teleport distributions at once by method ``refine``."""
         raise UnsupportedError(f"engine {self.name} takes no batches of queries by method 'refine'; use cpu or cuda")
 

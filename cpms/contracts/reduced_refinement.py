@@ -7,12 +7,12 @@ from functools import cached_property
 from typing import Any
 
 from cpms.base.types import Floats, Norm
-from cpms.contracts.refinement import Refinement, Round
+from cpms.contracts.refinement import OuterStep, Refinement
 from cpms.formats.formats import FloatFormat
 
 
-class Passed(Refinement):
-    """A refinement by `solution`; the whole graph is prepared for sweeps once something else is asked for."""
+class ReducedRefinement(Refinement):
+    """A refinement by `solve_reduced`; the whole graph is prepared for sweeps once something else is asked for."""
 
     @abstractmethod
     def _prepare_whole(self) -> Refinement:
@@ -30,21 +30,32 @@ class Passed(Refinement):
         """Begin at values."""
         self._whole.start(values)
 
-    def start_evenly(self, nodes: int) -> None:
+    def start_uniform(self, nodes: int) -> None:
         """Begin at the uniform distribution."""
-        self._whole.start_evenly(nodes)
+        self._whole.start_uniform(nodes)
 
-    def round(self, storage: FloatFormat | None, *, gain: float, tol: float, norm: Norm, most_low: int) -> Round:
+    def round(
+        self, storage: FloatFormat | None, *, inner_reduction: float, tol: float, norm: Norm, most_low: int
+    ) -> OuterStep:
         """Do one round over the whole graph."""
-        return self._whole.round(storage, gain=gain, tol=tol, norm=norm, most_low=most_low)
+        return self._whole.round(storage, inner_reduction=inner_reduction, tol=tol, norm=norm, most_low=most_low)
 
     def rounds(
-        self, storage: FloatFormat | None, *, gain: float, trust: float, tol: float, norm: Norm, most: int
-    ) -> list[Round]:
+        self,
+        storage: FloatFormat | None,
+        *,
+        inner_reduction: float,
+        noise_tolerance: float,
+        tol: float,
+        norm: Norm,
+        most: int,
+    ) -> list[OuterStep]:
         """Do rounds over the whole graph."""
         whole = self._whole
-        whole.extrapolates, whole.carries, whole.adapts = self.extrapolates, self.carries, self.adapts
-        return whole.rounds(storage, gain=gain, trust=trust, tol=tol, norm=norm, most=most)
+        whole.anderson, whole.error_feedback, whole.adaptive = self.anderson, self.error_feedback, self.adaptive
+        return whole.rounds(
+            storage, inner_reduction=inner_reduction, noise_tolerance=noise_tolerance, tol=tol, norm=norm, most=most
+        )
 
     def read(self) -> Floats:
         """Return x of the whole graph, in main memory."""

@@ -13,7 +13,7 @@ from cpms.contracts.operator import Sweep
 from cpms.formats.formats import FloatFormat
 
 
-class Round(NamedTuple):
+class OuterStep(NamedTuple):
     """What a round found: its full sweep, and the low sweeps after it.
 
     Parameters
@@ -26,7 +26,7 @@ class Round(NamedTuple):
         The sum of r after each sweep, the full one first.
     seconds : list of float
         When each of them ended, since the round began.
-    rough : bool
+    from_rounded : bool
         Whether x was rounded before, so that r was found from as few bits as low sweeps read. Of its norms L1 alone is
         known, which the others do not exceed.
     """
@@ -35,14 +35,14 @@ class Round(NamedTuple):
     low: list[float]
     sums: list[float]
     seconds: list[float]
-    rough: bool = False
+    from_rounded: bool = False
 
 
-class Asked(NamedTuple):
+class OuterRequest(NamedTuple):
     """What is asked of rounds of method ``refine``; see `Refinement.rounds`."""
 
-    gain: float
-    trust: float
+    inner_reduction: float
+    noise_tolerance: float
     tol: float
     norm: Norm
     most: int
@@ -53,62 +53,71 @@ class Refinement(ABC):
 
     nbytes: int
     damping: float
-    extrapolates: bool = True
-    """Whether `rounds` and `solution` may combine what low sweeps found (see `cpms.precision.anderson`)."""
-    carries: bool = True
-    """Whether `rounds` and `solution` may keep what rounding loses of each node where that is worth more, if the policy
-    ``adapts``."""
-    adapts: bool = False
+    anderson: bool = True
+    """Whether `rounds` and `solve_reduced` may combine what low sweeps found (see `cpms.precision.anderson`)."""
+    error_feedback: bool = True
+    """Whether `rounds` and `solve_reduced` may keep what rounding loses of each node where that is worth more, if the policy
+    ``adaptive``."""
+    adaptive: bool = False
     """Whether rounds may go below the gain that they are asked for."""
 
     @abstractmethod
     def start(self, values: Floats) -> None:
         """Begin at float64 ``values``, shape (nodes,), of the memory that the engine takes."""
 
-    def start_evenly(self, nodes: int) -> None:
+    def start_uniform(self, nodes: int) -> None:
         """Begin at the uniform distribution over all nodes of the graph."""
         self.start(np.full(nodes, 1.0 / nodes))
 
-    def expect(self, storage: FloatFormat | None) -> None:  # noqa: B027
+    def warm_up(self, storage: FloatFormat | None) -> None:  # noqa: B027
         """Do what the first round in a format would do but once, such as compiling."""
 
     @property
-    def refines_in(self) -> FloatFormat | None:
+    def default_residual_format(self) -> FloatFormat | None:
         """Format of the residual that serves this problem best, where it is not the engine's."""
         return None
 
-    def solution(self, iterate: Callable[[Refinement], None]) -> Any | None:  # noqa: ARG002
+    def solve_reduced(self, iterate: Callable[[Refinement], None]) -> Any | None:  # noqa: ARG002
         """Return x, of sum 1, where the graph allows more than sweeps over all of it; None if not.
 
         It is in the memory where the engine has it. ``iterate`` refines a smaller problem, which has been started.
         """
         return None
 
-    def aim(self, teleport: Floats) -> bool:  # noqa: ARG002
+    def set_teleport(self, teleport: Floats) -> bool:  # noqa: ARG002
         """Go on with another teleport distribution, shape (nodes,); False: the engine has to be prepared for it."""
         return False
 
     @abstractmethod
-    def round(self, storage: FloatFormat | None, *, gain: float, tol: float, norm: Norm, most_low: int) -> Round:
+    def round(
+        self, storage: FloatFormat | None, *, inner_reduction: float, tol: float, norm: Norm, most_low: int
+    ) -> OuterStep:
         """Correct x by c, sweep in float64, and go on with low sweeps unless ``norm`` of r is below ``tol``.
 
-        Low sweeps read r / out-degree in ``storage`` and end when ||r||_1 is at most ``gain`` times
+        Low sweeps read r / out-degree in ``storage`` and end when ||r||_1 is at most ``inner_reduction`` times
         what the full sweep found, or half of what meets ``tol``, or after ``most_low`` of them, or as many as
-        pay in a round (`cpms.precision.inner_stopping.low_limit`); without a storage there are none.
+        pay in a round (`cpms.precision.inner_stopping.inner_max_iterations`); without a storage there are none.
         """
 
     def rounds(
-        self, storage: FloatFormat | None, *, gain: float, trust: float, tol: float, norm: Norm, most: int
-    ) -> list[Round]:
+        self,
+        storage: FloatFormat | None,
+        *,
+        inner_reduction: float,
+        noise_tolerance: float,
+        tol: float,
+        norm: Norm,
+        most: int,
+    ) -> list[OuterStep]:
         """Do rounds of at most ``most`` sweeps in all, as long as they go as planned; at least one.
 
-        They do while a full sweep finds at most ``trust`` times the ||r||_1 that low sweeps ended with, or that their
+        They do while a full sweep finds at most ``noise_tolerance`` times the ||r||_1 that low sweeps ended with, or that their
         gain asked for.
         Engines that stay on the device go on that long; the others return after one round. Low sweeps may be
         extrapolated here, those of `round` are not.
         """
-        del trust
-        return [self.round(storage, gain=gain, tol=tol, norm=norm, most_low=most - 1)]
+        del noise_tolerance
+        return [self.round(storage, inner_reduction=inner_reduction, tol=tol, norm=norm, most_low=most - 1)]
 
     @abstractmethod
     def read(self) -> Floats:

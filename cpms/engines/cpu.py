@@ -23,7 +23,7 @@ from cpms.formats.formats import DOUBLE_BITS, DOUBLE_HEAD_BITS, FP32, FP64, Floa
 from cpms.formats.quantization import step_seed
 from cpms.precision.controllers import FLOAT64, Level
 from cpms.problems.pagerank import Problem
-from cpms.solvers.sequential_queries import OneByOne
+from cpms.solvers.sequential_queries import SequentialQueries
 from cpms.sparse import ell, pattern, sliced
 from cpms.sparse.sliced import BLOCK_ROWS
 from cpms.storage.array import SegmentedArray, convert_inplace
@@ -137,7 +137,7 @@ class CpuEngine(Engine):
     layouts: ClassVar[tuple[str, ...]] = ("csr", "ell", "pattern")
     methods: tuple[str, ...] = ("power", "refine")
     # In a core's own cache, turning 16 bits into numbers costs more than reading 32.
-    refines_in: ClassVar[FloatFormat] = FP32
+    default_residual_format: ClassVar[FloatFormat] = FP32
     repeatable = True
 
     def missing(self) -> str | None:
@@ -148,7 +148,7 @@ class CpuEngine(Engine):
         """Return why not; ELL also when its padding does not fit in memory."""
         reason = super().unsupported(problem, storage, layout)
         if reason is None and layout == "ell":
-            return ell.refusal(problem.graph, storage, host_memory.memory_at_hand_bytes())
+            return ell.refusal(problem.graph, storage, host_memory.free_bytes())
         return reason
 
     def prepare(self, problem: Problem, storage: Format, layout: str) -> CpuOperator:
@@ -174,9 +174,9 @@ class CpuEngine(Engine):
         """Keep the rows as they are: what is gathered is a line of memory for every edge."""
         return CpuBatch(problem)
 
-    def refining_batch(self, problem: Problem) -> OneByOne:
+    def refinement_batch(self, problem: Problem) -> SequentialQueries:
         """Prepare the matrix for queries one after the other."""
-        return OneByOne(self.refinement(problem), problem)
+        return SequentialQueries(self.refinement(problem), problem)
 
 
 ENGINE = CpuEngine()

@@ -11,14 +11,14 @@ from typing import Any, ClassVar
 from cpms.backends.cuda.arrays import codec, launch_norms, vectors
 from cpms.backends.cuda.batch import power
 from cpms.backends.cuda.batch.power import CudaBatch
-from cpms.backends.cuda.batch.refinement import CudaRefiningBatch
+from cpms.backends.cuda.batch.refinement import CudaRefinementBatch
 from cpms.backends.cuda.kernels import streaming, template
 from cpms.backends.cuda.reduction import reduced_refinement
 from cpms.backends.cuda.runtime import memory_limits
 from cpms.backends.cuda.runtime.compile import missing
 from cpms.backends.cuda.runtime.cuda_graphs import Replays
 from cpms.backends.cuda.runtime.current import current
-from cpms.backends.cuda.runtime.vector_pool import Lent
+from cpms.backends.cuda.runtime.vector_pool import VectorPool
 from cpms.backends.cuda.spmv import reordering as numbers
 from cpms.backends.cuda.spmv.launch_spmv import Update
 from cpms.backends.cuda.spmv.matrices import BalancedRows, Columns, Matrix, ThreadRows, most_bytes
@@ -51,7 +51,7 @@ class CudaOperator(Operator[SegmentedArray]):
     kernel: str
     matrix: Matrix
     work: Work
-    lent: Lent[SegmentedArray]
+    lent: VectorPool[SegmentedArray]
     replays: Replays = field(default_factory=Replays)
     converted: CudaOperator | None = None
     """What `to_float64` of segments returns."""
@@ -60,10 +60,10 @@ class CudaOperator(Operator[SegmentedArray]):
     def of(cls, problem: Problem, storage: Format, kernel: str, matrix: Matrix, work: Work) -> CudaOperator:
         """Return an operator with vectors, and graphs of the sweeps that `cpms.precision.controllers`'s policies ask for."""
         nodes, converted = problem.graph.nodes, None
-        lent = Lent(lambda: _new_vector(nodes, storage))
+        lent = VectorPool(lambda: _new_vector(nodes, storage))
         own = lent.pair()
         if storage.exact and storage != FP64:
-            converted = cls(problem, FP64, kernel, matrix, work, Lent(lambda: _new_vector(nodes, FP64)))
+            converted = cls(problem, FP64, kernel, matrix, work, VectorPool(lambda: _new_vector(nodes, FP64)))
             x, out = (SegmentedArray(vector.memory, vector.length, FP64) for vector in own)
             converted._capture((x, out))
         made = cls(problem, storage, kernel, matrix, work, lent, converted=converted)
@@ -234,9 +234,9 @@ class CudaEngine(Engine):
         """Arrange the graph for queries that share its edges."""
         return power.prepared(CudaBatch, problem, self.name, power.POWER_BYTES)
 
-    def refining_batch(self, problem: Problem) -> CudaRefiningBatch:
+    def refinement_batch(self, problem: Problem) -> CudaRefinementBatch:
         """Arrange the graph for queries that share its edges, by method ``refine``."""
-        return power.prepared(CudaRefiningBatch, problem, self.name, power.REFINE_BYTES)
+        return power.prepared(CudaRefinementBatch, problem, self.name, power.REFINE_BYTES)
 
     def refinement(self, problem: Problem) -> Refinement:
         """Arrange the graph for kernels that stay on the device."""

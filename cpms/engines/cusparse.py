@@ -16,7 +16,7 @@ from cpms.backends.cuda.kernels import streaming, template
 from cpms.backends.cuda.runtime.compile import missing
 from cpms.backends.cuda.runtime.cuda_graphs import Replays
 from cpms.backends.cuda.runtime.current import current
-from cpms.backends.cuda.runtime.vector_pool import Lent
+from cpms.backends.cuda.runtime.vector_pool import VectorPool
 from cpms.backends.cuda.runtime.vendor_libraries import Blas, DenseVector, SparseProduct, padded
 from cpms.base.errors import UnsupportedError
 from cpms.base.types import Floats, Norm
@@ -93,7 +93,7 @@ class CusparseOperator(Operator[Vector]):
     change: Any
     found: Any
     room: Reduction
-    lent: Lent[Vector]
+    lent: VectorPool[Vector]
     replays: Replays = field(default_factory=Replays)
     lists_dangling: ClassVar[bool] = True
     """Whether sweeps need to know which nodes are dangling."""
@@ -304,7 +304,7 @@ def prepared(
             change=arrays.zeros(length, dtype) if exact else None,
             found=arrays.zeros(1 if exact else 4, np.float64),
             room=Reduction.make(),
-            lent=Lent(new_vector),
+            lent=VectorPool(new_vector),
         )
     made.make_ready(made.lent.pair())
     return made

@@ -13,11 +13,11 @@ from cpms.base.errors import UnsupportedError
 from cpms.base.types import Floats, Norm
 from cpms.contracts.engine import Engine
 from cpms.contracts.operator import Operator, Sweep
-from cpms.contracts.refinement import Refinement, Round
+from cpms.contracts.refinement import OuterStep, Refinement
 from cpms.formats.formats import FP64, FloatFormat, Format
 from cpms.formats.quantization import shared_scale
 from cpms.precision.controllers import FLOAT64, Level
-from cpms.precision.inner_stopping import low_limit, low_until
+from cpms.precision.inner_stopping import inner_max_iterations, inner_tolerance
 from cpms.problems.pagerank import Problem
 
 
@@ -115,7 +115,7 @@ class ReferenceRefinement(Refinement):
     >>> from cpms.graph.graph import Graph
     >>> rounds = ENGINE.refinement(Problem(Graph.from_edges([0, 1, 2], [1, 2, 0])))
     >>> rounds.start(np.array([1.0, 0.0, 0.0]))
-    >>> found = rounds.round(FP16, gain=0.5, tol=1e-9, norm="l1", most_low=9)
+    >>> found = rounds.round(FP16, inner_reduction=0.5, tol=1e-9, norm="l1", most_low=9)
     >>> len(found.low), round(found.low[-1] / found.found.l1, 4)
     (5, 0.4437)
     """
@@ -130,7 +130,9 @@ class ReferenceRefinement(Refinement):
         """Begin at a copy of the values."""
         self._x, self._c = values.copy(), np.zeros(len(values))
 
-    def round(self, storage: FloatFormat | None, *, gain: float, tol: float, norm: Norm, most_low: int) -> Round:
+    def round(
+        self, storage: FloatFormat | None, *, inner_reduction: float, tol: float, norm: Norm, most_low: int
+    ) -> OuterStep:
         """Do what `cpms.solvers.refine` says, line by line."""
         began = time.perf_counter()
         damping, w, v = self.problem.damping, self.problem.sink_or_scalar, self.problem.teleport_or_scalar
@@ -144,8 +146,11 @@ class ReferenceRefinement(Refinement):
         low: list[float] = []
         sums, seconds = [float(r.sum())], [time.perf_counter() - began]
         if storage is None or not tol <= found.of(norm) < np.inf:
-            return Round(found, low, sums, seconds)
-        until, most = low_until(gain, tol, damping, found.l1, found.of(norm)), low_limit(gain, damping)
+            return OuterStep(found, low, sums, seconds)
+        until, most = (
+            inner_tolerance(inner_reduction, tol, damping, found.l1, found.of(norm)),
+            inner_max_iterations(inner_reduction, damping),
+        )
         size, largest = found.l1, self._largest(r)
         while size > until and len(low) < min(most_low, most):
             z = self._quantised(r, storage, largest)
@@ -157,7 +162,7 @@ class ReferenceRefinement(Refinement):
             low.append(size)
             sums.append(float(r.sum()))
             seconds.append(time.perf_counter() - began)
-        return Round(found, low, sums, seconds)
+        return OuterStep(found, low, sums, seconds)
 
     def read(self) -> Floats:
         """Return x."""

@@ -53,7 +53,7 @@ class OneQuery:
         self.prepare_s = work_clock.now() - began
         self.matrix_bytes = int(self._prepared.nbytes)
 
-    def aim(self, query: Query) -> None:
+    def set_teleport(self, query: Query) -> None:
         """Take another teleport distribution."""
         teleport = self._device_teleport()
         if teleport is not None:
@@ -63,7 +63,9 @@ class OneQuery:
             values[nodes if places is None else places[nodes]] = weights
         elif is_dataclass(self._prepared) and {field.name for field in fields(self._prepared)} >= {"problem"}:
             self._prepared = replace(self._prepared, problem=self._problem(query))  # type: ignore[type-var]
-        elif not (isinstance(self._prepared, Refinement) and self._prepared.aim(query.teleport(self._graph.nodes))):
+        elif not (
+            isinstance(self._prepared, Refinement) and self._prepared.set_teleport(query.teleport(self._graph.nodes))
+        ):
             self._prepared = self._prepare(self._problem(query))
 
     def solve(self) -> tuple[Any, Status, list[Step]]:

@@ -31,7 +31,7 @@ from cpms.precision.refinement_policy import default_policy
 from cpms.problems.pagerank import Problem
 from cpms.solvers.power import power
 from cpms.solvers.refine import at_once, refine
-from cpms.storage.device import in_main_memory
+from cpms.storage.device import to_host
 
 _SINCE_FIRST_ROWS = ("most_read", "method", "whole", "plain", "fixed", "tol", "only", "ranks", "device")
 _TIMEOUT_S = 600.0
@@ -168,8 +168,8 @@ class Solver:
         if given.engine not in self._refinements:
             self._refinements[given.engine] = executor.refinement(self.problem)
         refinement = self._refinements[given.engine]
-        refinement.extrapolates = not given.plain
-        by_default = refinement.refines_in or executor.refines_in
+        refinement.anderson = not given.plain
+        by_default = refinement.default_residual_format or executor.default_residual_format
         storage = by_default if given.storage == AUTO else format_named(given.storage)
         policy, stopping = default_policy(storage), self._stopping(given)
         began = work_clock.now()
@@ -179,7 +179,7 @@ class Solver:
             steps = found[2]
             # Without sweeps there is no step to tell when the answer was there.
             spent_s, bits = (steps[-1].seconds, [step.bits for step in steps]) if steps else (spent_s, [DOUBLE_BITS])
-            ranks = found[0] if leave else in_main_memory(found[0])
+            ranks = found[0] if leave else to_host(found[0])
             return Solved(ranks, found[1], bits, [spent_s], spent_s, {} if leave else _sizes(refinement))
         answer = methodcaller("read_device" if leave else "read")
         ranks, status, history = refine(refinement, self._first(executor), policy, stopping, answer=answer)

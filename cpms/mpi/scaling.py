@@ -40,7 +40,7 @@ from cpms.formats.formats import FloatFormat, format_named
 from cpms.formats.quantization import quantiser
 from cpms.graph.graph import Graph
 from cpms.mpi.__main__ import ended
-from cpms.mpi.solve import Referee
+from cpms.mpi.solve import Certifier
 from cpms.precision.controllers import Fixed
 from cpms.precision.refinement_policy import default_policy
 from cpms.problems.pagerank import Problem
@@ -123,7 +123,7 @@ def _of_count(
             _solve(contestant, first, stopping, communicator, transport, counts=turn >= task["warmup"])
     solves_s = time.perf_counter() - began
     exchanges = _exchanges(own)
-    referee = Referee(problem, rows, communicator, stopping, threads.available())
+    referee = Certifier(problem, rows, communicator, stopping, threads.available())
     held = communicator.allgather(rows.edges)
     head = {
         "graph_name": rows.name,
@@ -225,7 +225,7 @@ def _exchanges(own: DeviceRows) -> dict[str, Any]:
     return found
 
 
-def _columns(contestant: _Contestant, referee: Referee, communicator: Any, known: list[Floats]) -> dict[str, Any]:
+def _columns(contestant: _Contestant, referee: Certifier, communicator: Any, known: list[Floats]) -> dict[str, Any]:
     began = time.perf_counter()
     columns: dict[str, Any] = {
         "engine": contestant.engine,

@@ -105,7 +105,7 @@ def solve(
     'CONVERGED'
     """
     compiled_before_s = work_clock.compiled_s()
-    referee = Referee(problem, rows, communicator, stopping, lanes)
+    referee = Certifier(problem, rows, communicator, stopping, lanes)
     waited: list[float] | None = None
     if local == "cuda":
         if layout != "pattern":
@@ -119,7 +119,7 @@ def solve(
         # Once before the clock starts: a rank that waits for another one to compile would count that as solving.
         operator.sweep(operator.load(first), operator.empty(), FLOAT64, 0)
         operator.waited.clear()
-        solved = power(operator, first, Fixed(), stopping, confirmed=referee.confirms)
+        solved = power(operator, first, Fixed(), stopping, confirmed=referee.is_below_tolerance)
         matrix_bytes, waited = operator.nbytes, operator.waited
         received_bytes = len(solved[-1]) * operator.received_bytes
     else:
@@ -151,7 +151,7 @@ def _on_devices(
     rows: GraphRows,
     communicator: Any,
     stopping: Stopping,
-    referee: Referee,
+    referee: Certifier,
     storage: Format | None,
 ) -> tuple[tuple[Floats, Status, list[Step]], int, int]:
     """Solve with a device a rank, by refinement if there is a storage; return bytes of the matrix and received, too."""
@@ -165,16 +165,16 @@ def _on_devices(
     own = DeviceRows(problem, rows, transport, value_bytes=8 if storage is None else 2)
     before, first = transport.received_bytes, np.full(rows.nodes, 1.0 / rows.nodes)
     if storage is None:
-        solved = power(DevicePower(problem, own), first, Fixed(), stopping, confirmed=referee.confirms)
+        solved = power(DevicePower(problem, own), first, Fixed(), stopping, confirmed=referee.is_below_tolerance)
     else:
         policy = default_policy(storage)
         refinement = DeviceRefinement(own)
-        refinement.expect(policy.init()[0].storage)
-        solved = refine(refinement, first, policy, stopping, confirmed=referee.confirms)
+        refinement.warm_up(policy.init()[0].storage)
+        solved = refine(refinement, first, policy, stopping, confirmed=referee.is_below_tolerance)
     return solved, own.nbytes, transport.received_bytes - before
 
 
-class Referee:
+class Certifier:
     """Recomputes changes from a rank's edges, by code that no engine shares, and adds them up over ranks."""
 
     def __init__(
@@ -186,7 +186,7 @@ class Referee:
         self.roundoff = of_residual(pairwise_additions(rows.nodes))
         """How much rounding may change residuals in L1."""
 
-    def confirms(self, ranks: Floats) -> bool:
+    def is_below_tolerance(self, ranks: Floats) -> bool:
         """Return whether the change that one more sweep makes is below the tolerance."""
         scaled = ranks.copy()
         return scaled_to_mass_one(scaled) and self.change(scaled).of(self._stopping.norm) < self._stopping.tol

@@ -48,7 +48,7 @@ def slots_for(storage: FloatFormat) -> int:
     return SLOTS if storage.exponent_bits >= LEAST_EXPONENT_BITS else 2
 
 
-def pays(products: Any, g: Any) -> bool:
+def is_worthwhile(products: Any, g: Any) -> bool:
     """Return whether enough less is left with the g of least squares: else low sweeps go on without.
 
     On graphs without cycles, or with few, a sweep has nothing in common with those before.

@@ -22,7 +22,7 @@ _LEAST_GAIN = 8e-6
 
 
 @dataclass(frozen=True)
-class Plan:
+class InnerPlan:
     """How the low sweeps of a round go: format Q, and the factor by which they shrink the residual.
 
     Without ``storage`` there are none: rounds are full sweeps. A format of segments stands for its first one, and a
@@ -30,28 +30,28 @@ class Plan:
     """
 
     storage: FloatFormat | None
-    gain: float
+    inner_reduction: float
 
     def __post_init__(self) -> None:
         if self.storage is not None:
             object.__setattr__(self, "storage", quantiser(format_of(self.storage)))
-        object.__setattr__(self, "gain", _gain(self.gain))
+        object.__setattr__(self, "inner_reduction", _gain(self.inner_reduction))
 
 
-class Refining(ABC):
+class RefinementPolicy(ABC):
     """Policy that plans rounds from residuals; state is returned, not kept."""
 
-    trust: float = _NOISE
+    noise_tolerance: float = _NOISE
     """The plan stays as long as a full sweep finds at most so many times what low sweeps promised."""
-    adapts: bool = False
-    """Whether rounds may go below the gain that is planned where rounding loses nothing; see `Refinement.carries`."""
+    adaptive: bool = False
+    """Whether rounds may go below the gain that is planned where rounding loses nothing; see `Refinement.error_feedback`."""
 
     @abstractmethod
-    def init(self) -> tuple[Plan, Any]:
+    def init(self) -> tuple[InnerPlan, Any]:
         """Return the first plan and a state."""
 
     @abstractmethod
-    def update(self, state: Any, promised: float, found: float) -> tuple[Plan, Any]:
+    def update(self, state: Any, promised: float, found: float) -> tuple[InnerPlan, Any]:
         """Return the next plan, after low sweeps promised one ||r||_1 and the full sweep found another.
 
         Both are shares of what the round before had found; ``promised`` is 1 where no low sweeps ran. It is 0 where
@@ -61,45 +61,48 @@ class Refining(ABC):
 
 
 @dataclass(frozen=True)
-class FixedGain(Refining):
-    """One format and one gain throughout; the gain is `default_gain` unless given.
+class FixedReduction(RefinementPolicy):
+    """One format and one gain throughout; the gain is `default_inner_reduction` unless given.
 
     Examples
     --------
-    >>> FixedGain(FP16, 1e-2).init()[0].gain
+    >>> FixedReduction(FP16, 1e-2).init()[0].inner_reduction
     0.01
     """
 
     storage: FloatFormat
-    gain: float | None = None
-    trust = math.inf
+    inner_reduction: float | None = None
+    noise_tolerance = math.inf
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "storage", quantiser(format_of(self.storage)))
-        if self.gain is not None:
-            object.__setattr__(self, "gain", _gain(self.gain))
+        if self.inner_reduction is not None:
+            object.__setattr__(self, "inner_reduction", _gain(self.inner_reduction))
 
-    def init(self) -> tuple[Plan, Any]:
+    def init(self) -> tuple[InnerPlan, Any]:
         """Return the one plan there is."""
-        plan = Plan(self.storage, default_gain(self.storage) if self.gain is None else self.gain)
+        plan = InnerPlan(
+            self.storage,
+            default_inner_reduction(self.storage) if self.inner_reduction is None else self.inner_reduction,
+        )
         return plan, plan
 
-    def update(self, state: Any, promised: float, found: float) -> tuple[Plan, Any]:  # noqa: ARG002
+    def update(self, state: Any, promised: float, found: float) -> tuple[InnerPlan, Any]:  # noqa: ARG002
         """Return the same plan again."""
-        return _known(state, Plan, self), state
+        return _known(state, InnerPlan, self), state
 
 
-class _Place(NamedTuple):
+class PolicyState(NamedTuple):
     """Where an adaptive policy stands: how often the last format failed on end, and how many full sweeps are left."""
 
     step: int
-    plan: Plan
+    plan: InnerPlan
     failed: int = 0
     full: int = 0
 
 
 @dataclass(frozen=True)
-class AdaptiveGain(Refining):
+class AdaptiveReduction(RefinementPolicy):
     """Begin with the first format at its default gain; ask for less, or for more bits, where noise shows.
 
     A residual above what the low sweeps promised is rounding noise: the next rounds ask only for what
@@ -109,29 +112,29 @@ class AdaptiveGain(Refining):
     Examples
     --------
     >>> from cpms.formats.formats import E5M2
-    >>> policy = AdaptiveGain((E5M2, FP16))
+    >>> policy = AdaptiveReduction((E5M2, FP16))
     >>> plan, state = policy.init()
     >>> policy.update(state, promised=0.2, found=0.9)[0].storage.name
     'fp16'
     """
 
-    ladder: tuple[FloatFormat, ...]
-    adapts = True
+    formats: tuple[FloatFormat, ...]
+    adaptive = True
 
     def __post_init__(self) -> None:
-        if not isinstance(self.ladder, tuple | list) or not self.ladder:
+        if not isinstance(self.formats, tuple | list) or not self.formats:
             raise InputError(
-                f"ladder is {described(self.ladder)}; give one format or more, such as (cpms.FP16, cpms.FP32)"
+                f"ladder is {described(self.formats)}; give one format or more, such as (cpms.FP16, cpms.FP32)"
             )
-        object.__setattr__(self, "ladder", tuple(quantiser(format_of(storage)) for storage in self.ladder))
+        object.__setattr__(self, "formats", tuple(quantiser(format_of(storage)) for storage in self.formats))
 
-    def init(self) -> tuple[Plan, Any]:
+    def init(self) -> tuple[InnerPlan, Any]:
         """Return the first format's plan."""
         return _of(self._begun(0))
 
-    def update(self, state: Any, promised: float, found: float) -> tuple[Plan, Any]:
+    def update(self, state: Any, promised: float, found: float) -> tuple[InnerPlan, Any]:
         """Return the plan for the next round."""
-        place: _Place = _known(state, _Place, self)
+        place: PolicyState = _known(state, PolicyState, self)
         promised, found = real("promised", promised), real("found", found)
         plan = place.plan
         if plan.storage is None:
@@ -140,23 +143,23 @@ class AdaptiveGain(Refining):
         if found <= _NOISE * promised:
             return _of(place._replace(failed=0) if found <= NO_PROGRESS else place)
         if found <= NO_PROGRESS:
-            return _of(place._replace(plan=Plan(plan.storage, max(plan.gain, found))))
-        if place.step + 1 < len(self.ladder):
+            return _of(place._replace(plan=InnerPlan(plan.storage, max(plan.inner_reduction, found))))
+        if place.step + 1 < len(self.formats):
             return _of(self._begun(place.step + 1))
-        return _of(_Place(place.step, Plan(None, 1.0), place.failed + 1, _FEWEST_FULL << place.failed))
+        return _of(PolicyState(place.step, InnerPlan(None, 1.0), place.failed + 1, _FEWEST_FULL << place.failed))
 
-    def _begun(self, step: int) -> _Place:
-        return _Place(step, Plan(self.ladder[step], default_gain(self.ladder[step])))
+    def _begun(self, step: int) -> PolicyState:
+        return PolicyState(step, InnerPlan(self.formats[step], default_inner_reduction(self.formats[step])))
 
 
-def _gain(gain: Any) -> float:
-    number = real("gain", gain)
+def _gain(inner_reduction: Any) -> float:
+    number = real("inner_reduction", inner_reduction)
     if not 0.0 < number <= 1.0:
         raise InputError(f"gain is {number}; it must lie above 0 and be at most 1")
     return number
 
 
-def _known(state: Any, kind: type[Any], of: Refining) -> Any:
+def _known(state: Any, kind: type[Any], of: RefinementPolicy) -> Any:
     """Return a state that a policy is handed; refuse one that it cannot have returned."""
     if not isinstance(state, kind):
         raise InputError(
@@ -165,13 +168,13 @@ def _known(state: Any, kind: type[Any], of: Refining) -> Any:
     return state
 
 
-def _of(place: _Place) -> tuple[Plan, _Place]:
+def _of(place: PolicyState) -> tuple[InnerPlan, PolicyState]:
     return place.plan, place
 
 
-def checked_plan(policy: Refining, planned: Any) -> tuple[Plan, Any]:
+def checked_plan(policy: RefinementPolicy, planned: Any) -> tuple[InnerPlan, Any]:
     """Return what a policy has planned; refuse what is no plan and state."""
-    if not isinstance(planned, tuple | list) or len(planned) != 2 or not isinstance(planned[0], Plan):
+    if not isinstance(planned, tuple | list) or len(planned) != 2 or not isinstance(planned[0], InnerPlan):
         raise InputError(
             f"{type(policy).__name__} planned {described(planned)}; "
             "a policy must return a pair: a cpms.solvers.refine.Plan and a state"
@@ -179,7 +182,7 @@ def checked_plan(policy: Refining, planned: Any) -> tuple[Plan, Any]:
     return planned[0], planned[1]
 
 
-def default_gain(storage: FloatFormat) -> float:
+def default_inner_reduction(storage: FloatFormat) -> float:
     """Return the share of the residual down to which low sweeps in a format pay.
 
     Fewer bits make more noise, so less can be asked of them between two full sweeps: the values, 0.2 u^1.08 for a unit
@@ -189,27 +192,27 @@ def default_gain(storage: FloatFormat) -> float:
     Examples
     --------
     >>> from cpms.formats.formats import BF16, E5M2
-    >>> [f"{default_gain(storage):.1g}" for storage in (E5M2, BF16, FP16, FP32)]
+    >>> [f"{default_inner_reduction(storage):.1g}" for storage in (E5M2, BF16, FP16, FP32)]
     ['0.2', '0.005', '0.0005', '8e-06']
     """
     roundoff = quantiser(format_of(storage)).unit_roundoff()
     return max(_LEAST_GAIN, float(0.2 * min(1.0, 8.0 * roundoff) ** 1.08))
 
 
-def default_policy(storage: Format) -> Refining:
+def default_policy(storage: Format) -> RefinementPolicy:
     """Return the adaptive policy that begins with a format and widens it up to 32 bits.
 
     Examples
     --------
     >>> from cpms.formats.formats import E5M2
-    >>> [q.name for q in default_policy(FP16).ladder], [q.name for q in default_policy(E5M2).ladder]
+    >>> [q.name for q in default_policy(FP16).formats], [q.name for q in default_policy(E5M2).formats]
     (['fp16', 'fp32'], ['e5m2', 'fp16', 'fp32'])
     """
     first = quantiser(format_of(storage))
-    return AdaptiveGain((first, *(wider for wider in (FP16, FP32) if wider.width > first.width)))
+    return AdaptiveReduction((first, *(wider for wider in (FP16, FP32) if wider.width > first.width)))
 
 
-def storage_planned(policy: Refining | None, given: Format | None, otherwise: Format) -> Format:
+def planned_storage(policy: RefinementPolicy | None, given: Format | None, otherwise: Format) -> Format:
     """Return the format with which a policy begins, as it was asked for; without one what was given, or else another.
 
     Raises
@@ -219,16 +222,14 @@ def storage_planned(policy: Refining | None, given: Format | None, otherwise: Fo
 
     Examples
     --------
-    >>> storage_planned(FixedGain(FP16), None, FP32).name, storage_planned(None, None, FP32).name
+    >>> planned_storage(FixedReduction(FP16), None, FP32).name, planned_storage(None, None, FP32).name
     ('fp16', 'fp32')
     """
     otherwise, given = format_of(otherwise), None if given is None else format_of(given)
     if policy is None:
         return given or otherwise
-    if not isinstance(policy, Refining):
-        raise InputError(
-            f"policy is {described(policy)}; give one such as cpms.solvers.refine.AdaptiveGain((cpms.FP16,))"
-        )
+    if not isinstance(policy, RefinementPolicy):
+        raise InputError(f"policy is {described(policy)}; give one such as cpms.AdaptiveReduction((cpms.FP16,))")
     plan, _ = checked_plan(policy, policy.init())
     if given is None:
         return plan.storage or FP64

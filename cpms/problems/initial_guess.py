@@ -15,7 +15,7 @@ from cpms.graph.graph import Graph, require_graph
 from cpms.storage.device import codec, on_device
 
 
-def first_iterate(graph: Graph, start: Any | None) -> Floats:
+def initial_guess(graph: Graph, start: Any | None) -> Floats:
     """Return ``start`` scaled to mass 1, in the memory where it is, or the uniform distribution for None.
 
     Raises
@@ -25,7 +25,7 @@ def first_iterate(graph: Graph, start: Any | None) -> Floats:
 
     Examples
     --------
-    >>> first_iterate(Graph.from_edges([0], [1]), [1, 3]).tolist()
+    >>> initial_guess(Graph.from_edges([0], [1]), [1, 3]).tolist()
     [0.25, 0.75]
     """
     if start is None:

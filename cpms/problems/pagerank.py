@@ -62,7 +62,7 @@ class Problem:
                 )
 
     @property
-    def sends_back(self) -> bool:
+    def dangling_follows_teleport(self) -> bool:
         """Whether the mass of dangling nodes goes where teleport does: w = v."""
         return self.dangling == "teleport" or self.teleport is None
 

@@ -7,11 +7,11 @@ from typing import Any
 
 from cpms.base import work_clock
 from cpms.base.types import Floats
-from cpms.contracts.batch import Batch, Query, RefiningBatch, Solved
+from cpms.contracts.batch import Batch, Query, RefinementBatch, Solved
 from cpms.contracts.status import Status, Step
 from cpms.contracts.stopping import Stopping
 from cpms.precision.controllers import FLOAT64
-from cpms.precision.refinement_policy import Refining
+from cpms.precision.refinement_policy import RefinementPolicy
 from cpms.solvers.power import status_after
 
 
@@ -30,8 +30,8 @@ class PowerRun:
 class RefineRun:
     """Batches of method ``refine`` on a prepared problem."""
 
-    batch: RefiningBatch
-    policy: Refining
+    batch: RefinementBatch
+    policy: RefinementPolicy
 
     def solve(self, queries: list[Query], first: Floats, stopping: Stopping) -> Solved:
         """Answer queries; ranks stay where the engine has them."""

@@ -22,7 +22,7 @@ there is none):
     r = left + damping (A^T z + (sum of z on dangling nodes) v) - s v
 
 r is the residual of x, but for s v, by which its sum is kept; that only scales the x which it belongs to. One round
-then goes down to the tolerance, whatever Q is (``kernels/cuda/pagerank/error_feedback.cuh``; `Refinement.carries`).
+then goes down to the tolerance, whatever Q is (``kernels/cuda/pagerank/error_feedback.cuh``; `Refinement.error_feedback`).
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from typing import Any
 
 from cpms.base import work_clock
 from cpms.base.types import Floats
-from cpms.certify.certificate import Referee
-from cpms.contracts.refinement import Refinement, Round
+from cpms.certify.certificate import Certifier
+from cpms.contracts.refinement import OuterStep, Refinement
 from cpms.contracts.status import Status, Step
 from cpms.contracts.stopping import STALLED_ITERATIONS, Stopping
 from cpms.precision.anderson import DEPTH
 from cpms.precision.controllers import FLOAT64, Level
-from cpms.precision.inner_stopping import low_limit
+from cpms.precision.inner_stopping import inner_max_iterations
 from cpms.precision.refinement_policy import (
     NO_PROGRESS,
-    Plan,
-    Refining,
+    InnerPlan,
+    RefinementPolicy,
     checked_plan,
 )
 
@@ -52,23 +52,23 @@ _LOW = Level(1, 1)
 _STALLED_ROUNDS = 6
 
 
-class Planning:
+class PolicyDriver:
     """The plan of the next round, by what those before found, and how the solve ends.
 
     Parameters
     ----------
-    policy : Refining
+    policy : RefinementPolicy
     damping : float
     """
 
-    def __init__(self, policy: Refining, damping: float) -> None:
+    def __init__(self, policy: RefinementPolicy, damping: float) -> None:
         self._policy, self._damping = policy, damping
         self.plan, self._state = checked_plan(policy, policy.init())
         self._promised, self._before = 1.0, math.inf
         self._behind, self._cut = self.plan, 0
         self._l1: list[float] = []
 
-    def add(self, rounds: list[Round], plan: Plan, stopping: Stopping, done: int) -> Status | None:
+    def add(self, rounds: list[OuterStep], plan: InnerPlan, stopping: Stopping, done: int) -> Status | None:
         """Look at rounds that went by this plan; return how the solve ends after so many sweeps, None if it goes on.
 
         Residuals of a plan are compared with each other, and where it has low sweeps with the last one before it.
@@ -86,10 +86,10 @@ class Planning:
         """Whether the last full sweep found less in L1 than the one before; True if there is none to compare with."""
         return len(self._l1) < 2 or self._l1[-1] < self._l1[-2]
 
-    def _next(self, promised: float, found: float) -> tuple[Plan, Any]:
+    def _next(self, promised: float, found: float) -> tuple[InnerPlan, Any]:
         return checked_plan(self._policy, self._policy.update(self._state, promised, found))
 
-    def _look_at(self, made: Round, plan: Plan) -> None:
+    def _look_at(self, made: OuterStep, plan: InnerPlan) -> None:
         """Plan the next round after one that went by this plan.
 
         What low sweeps left that went by another plan than the present one says nothing of this one. A round that
@@ -101,7 +101,7 @@ class Planning:
             held = self._cut and found > self._damping ** (self._cut - 2 * DEPTH)
             self.plan, self._state = self._next(0.0 if held else self._promised, found)
         self._promised, self._before, self._behind = made.low[-1] / l1 if made.low and l1 > 0.0 else 1.0, l1, plan
-        self._cut = len(made.low) if len(made.low) >= low_limit(plan.gain, self._damping) else 0
+        self._cut = len(made.low) if len(made.low) >= inner_max_iterations(plan.inner_reduction, self._damping) else 0
         if self.plan == plan and self._cut and self._promised > NO_PROGRESS:
             wider, state = self._next(0.0, self._promised)
             if wider.storage is not None:  # Whether low sweeps are of no use at all, a full one has to say.
@@ -116,7 +116,7 @@ def read(operator: Refinement) -> Floats:
 def refine(
     operator: Refinement,
     first: Floats | None,
-    policy: Refining,
+    policy: RefinementPolicy,
     stopping: Stopping,
     on_step: Callable[[Step], None] | None = None,
     *,
@@ -130,44 +130,44 @@ def refine(
     """
     if first is not None:
         operator.start(first)
-    log = Log(stopping, on_step)
+    log = History(stopping, on_step)
     ranks, status = _rounds(operator, policy, log, confirmed, answer)
     return ranks, status, log.steps()
 
 
 def at_once(
-    operator: Refinement, policy: Refining, stopping: Stopping, on_step: Callable[[Step], None] | None = None
+    operator: Refinement, policy: RefinementPolicy, stopping: Stopping, on_step: Callable[[Step], None] | None = None
 ) -> tuple[Any, Status, list[Step]] | None:
-    """Solve x = G(x) by what `Refinement.solution` makes of the graph; None where that is nothing.
+    """Solve x = G(x) by what `Refinement.solve_reduced` makes of the graph; None where that is nothing.
 
     The steps are those of a smaller problem, of which the last one ended with the solve, or there are none; the answer
     is for others to confirm.
     """
     status = Status.CONVERGED
-    log = Log(stopping, on_step)
+    log = History(stopping, on_step)
 
     def iterate(smaller: Refinement) -> None:
         nonlocal status
         _, status = _rounds(smaller, policy, log, None, _nothing)
 
     began = work_clock.now()
-    ranks = operator.solution(iterate)
+    ranks = operator.solve_reduced(iterate)
     ended_s = work_clock.now() - began
     history = log.steps()
     history[-1:] = [step._replace(seconds=ended_s) for step in history[-1:]]
     return None if ranks is None else (ranks, status, history)
 
 
-class Log:
+class History:
     """Rounds of a solve; steps are written down at the end, when nobody waits for it, unless somebody looks on."""
 
     def __init__(self, stopping: Stopping, on_step: Callable[[Step], None] | None = None) -> None:
         self.stopping, self.done = stopping, 0
         self._on_step = on_step
-        self._waiting: list[tuple[Round, Plan, float]] = []
+        self._waiting: list[tuple[OuterStep, InnerPlan, float]] = []
         self._steps: list[Step] = []
 
-    def add(self, made: Round, plan: Plan, began_s: float) -> None:
+    def add(self, made: OuterStep, plan: InnerPlan, began_s: float) -> None:
         """Add a round that began so many seconds after the solve did."""
         self._waiting.append((made, plan, began_s))
         self.done += len(made.seconds)
@@ -183,12 +183,12 @@ class Log:
         self._waiting.clear()
         return self._steps
 
-    def _write(self, found: Round, plan: Plan, began_s: float) -> None:
+    def _write(self, found: OuterStep, plan: InnerPlan, began_s: float) -> None:
         first, low_bits, mass = len(self._steps) + 1, plan.storage.width if plan.storage else 64, found.found.mass
         sweeps = zip(
             (found.found.of(self.stopping.norm), *found.low),
-            (_LOW if found.rough else FLOAT64, *[_LOW] * len(found.low)),
-            (low_bits if found.rough else 64, *[low_bits] * len(found.low)),
+            (_LOW if found.from_rounded else FLOAT64, *[_LOW] * len(found.low)),
+            (low_bits if found.from_rounded else 64, *[low_bits] * len(found.low)),
             found.seconds,
             strict=True,
         )
@@ -200,22 +200,22 @@ class Log:
 
 def _rounds(
     operator: Refinement,
-    policy: Refining,
-    log: Log,
+    policy: RefinementPolicy,
+    log: History,
     confirmed: Callable[[Floats], bool] | None,
     answer: Callable[[Refinement], Any],
 ) -> tuple[Any, Status]:
     """Do rounds where the operator has been started; return the answer and how the solve ended."""
-    operator.adapts, stopping = policy.adapts, log.stopping
+    operator.adaptive, stopping = policy.adaptive, log.stopping
     began = work_clock.now()
-    planning = Planning(policy, operator.damping)
+    planning = PolicyDriver(policy, operator.damping)
     while True:
         plan = planning.plan
         left = (stopping.iterations or stopping.max_iterations) - log.done
         found = operator.rounds(
             plan.storage,
-            gain=plan.gain,
-            trust=policy.trust,
+            inner_reduction=plan.inner_reduction,
+            noise_tolerance=policy.noise_tolerance,
             tol=0.0 if stopping.iterations else stopping.tol,
             norm=stopping.norm,
             most=max(1, left - 1),  # The last sweep of all is a full one, which begins with what low ones found.
@@ -238,7 +238,7 @@ def _nothing(operator: Refinement) -> None:
     """Leave the answer to whoever has started the operator."""
 
 
-def _status_after(l1: list[float], found: Round, plan: Plan, stopping: Stopping, done: int) -> Status | None:
+def _status_after(l1: list[float], found: OuterStep, plan: InnerPlan, stopping: Stopping, done: int) -> Status | None:
     """Return how a solve ends after a round, None if it goes on; ``l1``: residuals in L1 of its plan's full sweeps."""
     residual = found.found.of(stopping.norm)
     if not (math.isfinite(residual) and math.isfinite(found.found.mass) and found.found.mass > 0):
@@ -257,9 +257,9 @@ def _status_after(l1: list[float], found: Round, plan: Plan, stopping: Stopping,
 def refined(
     refinement: Refinement,
     first: Floats | None,
-    policy: Refining,
+    policy: RefinementPolicy,
     stopping: Stopping,
-    referee: Referee,
+    referee: Certifier,
     bring: Callable[[Any], Floats],
     on_step: Callable[[Step], None] | None = None,
     *,
@@ -281,7 +281,7 @@ def refined(
     if solved is not None:
         pass_s = work_clock.now() - began
         found, status, done = bring(solved[0]), *solved[1:]
-        confirmed, left = referee.confirms(found), stopping.max_iterations - len(done)
+        confirmed, left = referee.is_below_tolerance(found), stopping.max_iterations - len(done)
         if confirmed or left <= 0:
             if not done:
                 done = [Step(1, referee.residual, FLOAT64, 64, 64, 1.0, pass_s)]
@@ -293,7 +293,9 @@ def refined(
             first = found
         stopping = replace(stopping, max_iterations=left)
     if first is None:
-        refinement.start_evenly(referee.problem.graph.nodes)
+        refinement.start_uniform(referee.problem.graph.nodes)
     later = on_step and (lambda step: on_step(step._replace(iteration=len(done) + step.iteration)))
-    ranks, status, history = refine(refinement, first, policy, stopping, later, confirmed=referee.confirms, answer=x_of)
+    ranks, status, history = refine(
+        refinement, first, policy, stopping, later, confirmed=referee.is_below_tolerance, answer=x_of
+    )
     return ranks, status, done + [step._replace(iteration=len(done) + step.iteration) for step in history]

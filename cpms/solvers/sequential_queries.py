@@ -6,16 +6,16 @@ from dataclasses import replace
 
 from cpms.base import work_clock
 from cpms.base.types import Floats
-from cpms.certify.certificate import Referee
-from cpms.contracts.batch import Query, RefiningBatch, Solved
+from cpms.certify.certificate import Certifier
+from cpms.contracts.batch import Query, RefinementBatch, Solved
 from cpms.contracts.refinement import Refinement
 from cpms.contracts.stopping import Stopping
-from cpms.precision.refinement_policy import Refining
+from cpms.precision.refinement_policy import RefinementPolicy
 from cpms.problems.pagerank import Problem
 from cpms.solvers.refine import refined
 
 
-class OneByOne(RefiningBatch):
+class SequentialQueries(RefinementBatch):
     """For engines whose caches have room for one iterate: what queries share is what preparing the matrix takes.
 
     Parameters
@@ -32,14 +32,14 @@ class OneByOne(RefiningBatch):
         self.problem, self.nbytes = problem, refinement.nbytes
         self._refinement = refinement
 
-    def solve(self, queries: list[Query], first: Floats, policy: Refining, stopping: Stopping) -> Solved:
+    def solve(self, queries: list[Query], first: Floats, policy: RefinementPolicy, stopping: Stopping) -> Solved:
         """Refine one query after the other; each begins at ``first``, on a clock of its own."""
         solved: Solved = []
-        self._refinement.expect(policy.init()[0].storage)
+        self._refinement.warm_up(policy.init()[0].storage)
         for query in queries:
             teleport = query.teleport(self.problem.graph.nodes)
-            self._refinement.aim(teleport)
-            referee = Referee(replace(self.problem, teleport=teleport), stopping)
+            self._refinement.set_teleport(teleport)
+            referee = Certifier(replace(self.problem, teleport=teleport), stopping)
             began = work_clock.now()
             ranks, status, history = refined(self._refinement, first, policy, stopping, referee, lambda ranks: ranks)
             # Of what is done in passes no step tells.

@@ -82,7 +82,7 @@ def build(graph: Graph, storage: Format) -> Ell:
     >>> build(Graph.from_edges([0, 0, 1], [0, 1, 1]), FP64).values.decode().tolist()
     [0.5, 0.5, 0.0, 1.0]
     """
-    reason = refusal(graph, storage, host_memory.memory_at_hand_bytes())
+    reason = refusal(graph, storage, host_memory.free_bytes())
     if reason:
         raise UnsupportedError(reason)
     width = int(graph.in_degree.max())

@@ -13,7 +13,7 @@ import numpy as np
 from cpms.base.types import Floats
 
 
-def in_main_memory(values: Any) -> Any:
+def to_host(values: Any) -> Any:
     """Return what is there already as it is, and a device array's copy.
 
     Examples
@@ -23,10 +23,10 @@ def in_main_memory(values: Any) -> Any:
     """
     if not on_device(values):
         return values
-    return to_host(codec().doubles(values))
+    return copy_to_host(codec().doubles(values))
 
 
-def to_host(values: Any) -> Floats:
+def copy_to_host(values: Any) -> Floats:
     """Return a copy of a device array."""
     found: Floats = import_module("cpms.backends.cuda.runtime.current").current().to_host(values)
     return found

@@ -10,15 +10,15 @@ from cpms import Graph, InputError, Status, UnsupportedError, check, engines, pe
 from cpms.api.personalized import _shared_out
 from cpms.certify.residual import apply_operator, residual
 from cpms.contracts.operator import Sweep
-from cpms.contracts.refinement import Round
+from cpms.contracts.refinement import OuterStep
 from cpms.contracts.stopping import Stopping
 from cpms.engines.cpu import CpuEngine
 from cpms.formats.formats import FP16
-from cpms.precision.inner_stopping import low_limit
-from cpms.precision.refinement_policy import AdaptiveGain, default_gain
+from cpms.precision.inner_stopping import inner_max_iterations
+from cpms.precision.refinement_policy import AdaptiveReduction, default_inner_reduction
 from cpms.problems.pagerank import Problem
-from cpms.solvers.batch_refine import _Course
-from cpms.solvers.refine import Log, Planning
+from cpms.solvers.batch_refine import OuterState
+from cpms.solvers.refine import History, PolicyDriver
 from cpms.testing import graphs, graphs_with_a_core
 
 
@@ -65,10 +65,14 @@ def test_refined_queries_are_answered_as_if_alone(graph, data):
 
 
 def test_a_query_whose_residual_an_earlier_plan_found_smaller_does_not_stagnate():
-    course = _Course(Planning(AdaptiveGain((FP16,)), 0.999), Log(Stopping()))
+    course = OuterState(PolicyDriver(AdaptiveReduction((FP16,)), 0.999), History(Stopping()))
     for found in [1e-6] * 3 + [0.999**k * 1e-5 for k in range(100)]:
-        low = [0.9 * found] * low_limit(default_gain(FP16), 0.999) if course.planning.plan.storage else []
-        made = Round(Sweep(found, found, found, 1.0), low, [], [0.0] * (1 + len(low)))
+        low = (
+            [0.9 * found] * inner_max_iterations(default_inner_reduction(FP16), 0.999)
+            if course.planning.plan.storage
+            else []
+        )
+        made = OuterStep(Sweep(found, found, found, 1.0), low, [], [0.0] * (1 + len(low)))
         assert course.add(made, 0.0) is None
 
 
@@ -179,12 +183,12 @@ def test_every_engine_takes_batches_or_says_so():
             continue
         if name in ("cpu", *composed):
             assert executor.batch(problem).nbytes > 0
-            assert executor.refining_batch(problem).nbytes > 0
+            assert executor.refinement_batch(problem).nbytes > 0
             continue
         with pytest.raises(UnsupportedError, match=f"engine {name} takes no batches of queries; use"):
             executor.batch(problem)
         with pytest.raises(UnsupportedError, match=f"engine {name} takes no batches of queries by method 'refine'"):
-            executor.refining_batch(problem)
+            executor.refinement_batch(problem)
 
 
 @pytest.mark.parametrize("method", ["power", "refine"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import psutil
 import pytest
 
-from cpms.base import process_memory
+from cpms.base import host_memory
 
 VERSIONS = {
     1: (
@@ -34,9 +34,9 @@ def test_each_group_above_a_process_counts_and_cached_files_are_free(tmp_path, v
     group(top / "job", names, 1000, 400, 100)
     group(top / "job" / "step", names, "max", 300, 100)
     group(top / "other", names, 1, 1, 0)
-    assert sorted(process_memory.group_bytes(tmp_path / "groups", tmp_path / "process")) == [700]
+    assert sorted(host_memory.group_bytes(tmp_path / "groups", tmp_path / "process")) == [700]
     group(top / "job" / "step", names, 600, 300, 0)
-    assert sorted(process_memory.group_bytes(tmp_path / "groups", tmp_path / "process")) == [300, 700]
+    assert sorted(host_memory.group_bytes(tmp_path / "groups", tmp_path / "process")) == [300, 700]
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -44,18 +44,18 @@ def test_the_group_of_a_container_is_the_top_one(tmp_path, version):
     names = VERSIONS[version]
     (tmp_path / "process").write_text(names[1].replace("/job/step", "/../../elsewhere"))
     group(tmp_path / "groups" / names[0], names, 1000, 400, 100)
-    assert list(process_memory.group_bytes(tmp_path / "groups", tmp_path / "process")) == [700]
+    assert list(host_memory.group_bytes(tmp_path / "groups", tmp_path / "process")) == [700]
 
 
 def test_without_groups_nothing_is_limited(tmp_path):
-    assert list(process_memory.group_bytes(tmp_path, tmp_path / "process")) == []
+    assert list(host_memory.group_bytes(tmp_path, tmp_path / "process")) == []
 
 
 def test_the_least_counts(monkeypatch):
-    monkeypatch.setattr(process_memory, "group_bytes", lambda: iter([1 << 62, 1000]))
-    assert process_memory.free_bytes() == 1000
-    monkeypatch.setattr(process_memory, "group_bytes", lambda: iter([-5]))
-    assert process_memory.free_bytes() == 0
-    monkeypatch.setattr(process_memory, "group_bytes", lambda: iter([]))
-    monkeypatch.setattr(process_memory, "limit_bytes", lambda: psutil.Process().memory_info().vms + (1 << 20))
-    assert process_memory.free_bytes() <= 1 << 20
+    monkeypatch.setattr(host_memory, "group_bytes", lambda: iter([1 << 62, 1000]))
+    assert host_memory.free_bytes() == 1000
+    monkeypatch.setattr(host_memory, "group_bytes", lambda: iter([-5]))
+    assert host_memory.free_bytes() == 0
+    monkeypatch.setattr(host_memory, "group_bytes", lambda: iter([]))
+    monkeypatch.setattr(host_memory, "limit_bytes", lambda: psutil.Process().memory_info().vms + (1 << 20))
+    assert host_memory.free_bytes() <= 1 << 20

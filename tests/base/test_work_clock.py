@@ -153,8 +153,8 @@ def test_batches_take_no_longer_where_kernels_are_compiled(slow_compilers, monke
 def test_sweeps_of_refine_are_timed_one_by_one():
     graph = cpms.load("weblike:nodes=3000,edges=20000,seed=1")
     refinement = CpuRefinement(Problem(graph))
-    refinement.start_evenly(graph.nodes)
-    rounds = refinement.rounds(FP16, gain=1e-2, trust=2.0, tol=1e-9, norm="l1", most=100)
+    refinement.start_uniform(graph.nodes)
+    rounds = refinement.rounds(FP16, inner_reduction=1e-2, noise_tolerance=2.0, tol=1e-9, norm="l1", most=100)
     spent = np.concatenate([np.diff([0.0, *made.seconds]) for made in rounds])
     assert len(rounds) > 1
     assert (spent > 0.0).all()

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from cpms import Graph, Status
 from cpms.certify import batch, residual
-from cpms.certify.batch import BatchReferee
+from cpms.certify.batch import BatchCertifier
 from cpms.contracts.batch import Query
 from cpms.contracts.stopping import Stopping
 from cpms.problems.pagerank import Problem
@@ -24,8 +24,8 @@ def test_residuals_are_those_of_one_answer(graph, data):
     answers = [data.draw(distributions(graph.nodes)) for _ in teleports]
     queries = [Query(np.flatnonzero(v), v[np.flatnonzero(v)]) for v in teleports]
     tol = data.draw(st.sampled_from([1e-3, 0.3, 3.0]))
-    referee = BatchReferee(Problem(graph, 0.85, None, rule), Stopping(tol, norm))
-    found = referee.verdicts(queries, answers, [Status.CONVERGED] * len(queries))
+    referee = BatchCertifier(Problem(graph, 0.85, None, rule), Stopping(tol, norm))
+    found = referee.certify(queries, answers, [Status.CONVERGED] * len(queries))
     for teleport, ranks, (status, residual_l1) in zip(teleports, answers, found, strict=True):
         problem = Problem(graph, 0.85, teleport, rule)
         assert residual_l1 == pytest.approx(residual.residual(problem, ranks), rel=1e-9, abs=1e-14)
@@ -42,7 +42,7 @@ def test_many_columns_and_parts_add_up(terms, monkeypatch):
     queries = [Query(np.array([node]), np.ones(1)) for node in range(40)]
     answers = [random.random(1000) / 500 for _ in queries]
     expected = [values / values.sum() for values in answers]
-    found = BatchReferee(Problem(graph), Stopping()).verdicts(queries, answers, [Status.MAX_ITERATIONS] * 40)
+    found = BatchCertifier(Problem(graph), Stopping()).certify(queries, answers, [Status.MAX_ITERATIONS] * 40)
     for query, ranks, scaled, (status, residual_l1) in zip(queries, expected, answers, found, strict=True):
         np.testing.assert_array_equal(ranks, scaled)
         teleport = np.zeros(1000)
@@ -56,5 +56,5 @@ def test_answers_that_are_none_are_no_answers():
     queries = [Query(np.array([0]), np.ones(1))] * 4
     answers = [np.array([np.nan, 0.5]), np.zeros(2), np.array([0.5, 0.5]), np.array([9.0, 9.0])]
     statuses = [Status.CONVERGED, Status.CONVERGED, Status.NON_FINITE, Status.CONVERGED]
-    found = BatchReferee(Problem(graph), Stopping()).verdicts(queries, answers, statuses)
+    found = BatchCertifier(Problem(graph), Stopping()).certify(queries, answers, statuses)
     assert found == [(Status.NON_FINITE, np.inf)] * 4

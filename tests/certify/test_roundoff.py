@@ -14,7 +14,7 @@ from cpms.backends.cpu.batch import CpuBatch
 from cpms.backends.cpu.refinement import CpuRefinement
 from cpms.base.compensated_loops import flow
 from cpms.certify import residual as residuals
-from cpms.certify.batch import BatchReferee
+from cpms.certify.batch import BatchCertifier
 from cpms.certify.roundoff import ROW_BLOCK, UNIT, compensated_additions, error_bound, of_residual, pairwise_additions
 from cpms.contracts.batch import Query
 from cpms.contracts.stopping import Stopping
@@ -107,8 +107,8 @@ def test_referees_lose_little_of_long_rows():
     ranks = np.append(0.0, tail)
     ranks /= ranks.sum()
     query = Query(np.array([1]), np.ones(1))
-    referee = BatchReferee(Problem(graph), Stopping())
-    [(_, found)] = referee.verdicts([query], [ranks], [Status.MAX_ITERATIONS])
+    referee = BatchCertifier(Problem(graph), Stopping())
+    [(_, found)] = referee.certify([query], [ranks], [Status.MAX_ITERATIONS])
     teleport = np.zeros(nodes)
     teleport[1] = 1.0
     problem = Problem(graph, 0.85, teleport)
@@ -124,7 +124,7 @@ def test_referees_lose_little_of_many_dangling_nodes():
     graph = Graph.from_edges([0, 1], [0, 1], nodes=len(tail) + 2)
     ranks = np.append([0.25, 0.0], tail)
     ranks /= ranks.sum()
-    query, referee = Query(np.array([1]), np.ones(1)), BatchReferee(Problem(graph), Stopping(norm="linf"))
+    query, referee = Query(np.array([1]), np.ones(1)), BatchCertifier(Problem(graph), Stopping(norm="linf"))
     exact = 0.15 + 0.85 * math.fsum(ranks[2:])
     for found in referee._residuals([query, query], [ranks, ranks]):
         assert found["linf"] == pytest.approx(exact, rel=0.0, abs=referee.roundoff)
@@ -138,7 +138,7 @@ def test_referees_lose_little_of_many_changes():
     tail = small_tail()
     graph = Graph.from_edges([], [], nodes=len(tail) + 1)
     ranks, weights = np.append(1.0, np.zeros(len(tail))), np.append(0.0, tail / tail.sum())
-    query, referee = Query(np.flatnonzero(weights), weights[1:]), BatchReferee(Problem(graph), Stopping())
+    query, referee = Query(np.flatnonzero(weights), weights[1:]), BatchCertifier(Problem(graph), Stopping())
     for found in referee._residuals([query, query], [ranks, ranks]):
         assert found["l1"] == pytest.approx(2.0, rel=0.0, abs=referee.roundoff)
     found = residuals.residual(Problem(graph, teleport=weights), ranks)
@@ -268,5 +268,5 @@ def test_full_sweeps_of_engine_cpu_lose_little_of_long_rows():
     problem, ranks, _ = star_inwards()
     refinement = CpuRefinement(problem)
     refinement.start(ranks)
-    refinement.round(None, gain=1.0, tol=1e-300, norm="l1", most_low=0)
+    refinement.round(None, inner_reduction=1.0, tol=1e-300, norm="l1", most_low=0)
     assert refinement.read()[0] == pytest.approx(0.85, rel=2 * LONG_ROW, abs=0.0)  # Of mass 1.

@@ -69,7 +69,9 @@ def rounds_of(engine, problem, storage, *, low=20, rounds=2):
     refinement = engine.refinement(problem)
     start = np.random.default_rng(1).random(problem.graph.nodes)
     refinement.start(start / start.sum())
-    found = [refinement.round(storage, gain=1e-300, tol=1e-300, norm="l1", most_low=low) for _ in range(rounds)]
+    found = [
+        refinement.round(storage, inner_reduction=1e-300, tol=1e-300, norm="l1", most_low=low) for _ in range(rounds)
+    ]
     return found, refinement.read()
 
 
@@ -361,7 +363,7 @@ def test_the_step_of_one_pass_tells_the_recomputed_residual(norm):
 
 def test_what_a_pass_gets_wrong_is_refined(monkeypatch):
     chain = Graph.from_edges(np.arange(99), np.arange(1, 100))
-    monkeypatch.setattr(CpuPeeled, "solution", lambda *_: np.full(100, 0.01))
+    monkeypatch.setattr(CpuPeeled, "solve_reduced", lambda *_: np.full(100, 0.01))
     result = cpms.pagerank(chain, method="refine", engine="cpu")
     assert result.converged
     assert result.iterations > 1
@@ -374,7 +376,10 @@ def test_what_passes_leave_out_is_no_part_of_what_is_prepared():
         refinement = prepared(Problem(smaller))
         before = refinement.nbytes
         assert (
-            refinement.solution(lambda core: core.round(FP16, gain=0.1, tol=1e-9, norm="l1", most_low=50)) is not None
+            refinement.solve_reduced(
+                lambda core: core.round(FP16, inner_reduction=0.1, tol=1e-9, norm="l1", most_low=50)
+            )
+            is not None
         )
         assert refinement.nbytes == before
         refinement.start(np.full(100, 0.01))
@@ -472,7 +477,7 @@ def test_the_solution_of_the_whole_follows_from_the_cores(graph, part_nodes, dat
 @given(graph=graphs_with_a_core(), data=st.data())
 def test_a_core_begins_at_what_it_gets(graph, data):
     problem, began = Problem(graph, 0.85, data.draw(distributions(graph.nodes))), []
-    prepared(problem).solution(lambda smaller: began.append((smaller.read(), smaller.problem.teleport)))
+    prepared(problem).solve_reduced(lambda smaller: began.append((smaller.read(), smaller.problem.teleport)))
     for first, given_to_it in began:
         np.testing.assert_array_equal(first, given_to_it)
         assert first.sum() == pytest.approx(1.0, abs=1e-14)
@@ -508,7 +513,7 @@ def test_sweeps_of_a_core_lose_what_leaves_it(graph, name):
         Problem(found.graph, 0.85, np.full(count, 1.0 / count)), degree=found.degree, kept=found.kept
     )
     rounds.start(np.random.default_rng(count).random(count))
-    made = rounds.round(storage, gain=1e-300, tol=1e-300, norm="l1", most_low=6)
+    made = rounds.round(storage, inner_reduction=1e-300, tol=1e-300, norm="l1", most_low=6)
     sizes = [made.found.l1, *made.low]
     for place, (before, after) in enumerate(itertools.pairwise(made.sums)):
         assert abs(after - 0.85 * before) <= 1e-14 * max(sizes[place], 1e-300) * (1 + int(found.graph.in_degree.max()))

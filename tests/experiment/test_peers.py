@@ -89,7 +89,7 @@ def test_rows_are_shown(recorded, tmp_path):
 
 
 def test_the_readme_states_means_with_their_least(tmp_path):
-    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    readme = (Path(__file__).parents[2] / "docs" / "measured.md").read_text(encoding="utf-8")
     show.show("cpu_peers", output=tmp_path)
     means = pd.read_csv(tmp_path / "cpu_peers_means.csv").query("ours == 'refine auto'")
     with_loop, alone = (means.iloc[line] for line in (0, 1))

@@ -117,7 +117,7 @@ def test_solvers_on_devices_are_aimed_in_place(request, monkeypatch, where, engi
     with current.using(request.getfixturevalue(f"{where}_backend")) as backend:
         solver = OneQuery(graph, cell, np.full(70, 1 / 70))
         for node in (3, 69):
-            solver.aim(Query(np.array([node]), np.ones(1)))
+            solver.set_teleport(Query(np.array([node]), np.ones(1)))
             ranks, _, _ = solver.solve()
             teleport = np.zeros(70)
             teleport[node] = 1.0

@@ -120,7 +120,7 @@ def test_equal_values_have_one_text_and_others_another():
         *(np.ones(3), np.ones(3, np.float32), np.zeros(3), {0: 1.0}, {0: 2.0}),
         *(Graph.from_edges(*edges), Graph.from_edges(*edges, [1.0, 2.0]), Graph.from_edges(*edges[::-1])),
         *(Graph.from_edges(*edges, names=["a", "b"]), Graph.from_edges([1, 2], [2, 1], first_id=1)),
-        *(cpms.Fixed(1), cpms.Fixed(2), cpms.refine.FixedGain(cpms.FP16), cpms.CPMS4, cpms.FP16),
+        *(cpms.Fixed(1), cpms.Fixed(2), cpms.FixedReduction(cpms.FP16), cpms.CPMS4, cpms.FP16),
     ]
     assert len({as_text(value) for value in texts}) >= len(texts) - 2
     assert all(len(as_text(value)) < 250 for value in texts)

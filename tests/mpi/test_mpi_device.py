@@ -90,7 +90,7 @@ from cpms.backends.mpi.exchange.world import world
 from cpms.solvers.power import power
 from cpms.precision.controllers import Fixed, Level
 from cpms.formats.quantization import quantiser
-from cpms.solvers.refine import FixedGain, refine
+from cpms.solvers.refine import FixedReduction, refine
 from cpms.contracts.stopping import Stopping
 
 kept = {}
@@ -109,13 +109,13 @@ for name, problem in problems.items():
     for text in ("fp16", "e5m2", "fp32", "cpms4") if name == "tiny" else ("fp16", "e5m2"):
         check.refinement_is_sound(mpi_cuda.ENGINE, problem, quantiser(format_named(text)), low=4)
     for again in ("", " again"):
-        ranks, status, history = refine(refinement, first, FixedGain(quantiser(format_named("fp16"))), Stopping(1e-12))
+        ranks, status, history = refine(refinement, first, FixedReduction(quantiser(format_named("fp16"))), Stopping(1e-12))
         assert status.name == "CONVERGED"
         kept[f"refine {name}{again}"] = ranks
         kept[f"refine {name} history{again}"] = np.array([step.residual for step in history])
     if name == "slow":
         for refinement.extrapolates in (True, False):
-            _, _, history = refine(refinement, first, FixedGain(quantiser(format_named("fp16"))), Stopping(1e-9))
+            _, _, history = refine(refinement, first, FixedReduction(quantiser(format_named("fp16"))), Stopping(1e-9))
             kept[f"sweeps {refinement.extrapolates}"] = np.array([len(history)])
         refinement.extrapolates = True
         refinement.start(first)
@@ -205,7 +205,7 @@ def test_one_rank_combines_as_a_device_alone_does(request, where, name):
         found = []
         for refinement in (CudaRefinement.of(problem), mpi_cuda.ENGINE.refinement(problem)):
             refinement.start(np.full(graph.nodes, 1 / graph.nodes))
-            asked = {"gain": 1e-9, "trust": 0.0, "tol": 1e-13, "norm": "l1", "most": 2 * DEPTH + 3}
+            asked = {"inner_reduction": 1e-9, "noise_tolerance": 0.0, "tol": 1e-13, "norm": "l1", "most": 2 * DEPTH + 3}
             found += refinement.rounds(storage, **asked)[:1]
     alone, mine = found
     assert len(alone.low) == len(mine.low) == 2 * DEPTH + 2
@@ -245,9 +245,9 @@ def test_a_sweep_too_many_changes_nothing(host_backend):
         counts, answers = [], []
         for most in (200, None):
             refinement.start(first)
-            found = refinement.round(FORMATS[0], gain=0.3, tol=1e-12, norm="l1", most_low=most or counts[0])
+            found = refinement.round(FORMATS[0], inner_reduction=0.3, tol=1e-12, norm="l1", most_low=most or counts[0])
             counts.append(len(found.low))
-            following = refinement.round(None, gain=1.0, tol=1e-12, norm="l1", most_low=0)
+            following = refinement.round(None, inner_reduction=1.0, tol=1e-12, norm="l1", most_low=0)
             answers.append(refinement.read().tobytes())
         assert counts[0] == counts[1] < 200
         assert answers[0] == answers[1]

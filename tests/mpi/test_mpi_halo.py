@@ -202,7 +202,7 @@ from cpms.backends.mpi.shares.rows import of_graph
 from cpms.backends.mpi.exchange.transport import between
 from cpms.solvers.power import power
 from cpms.precision.controllers import Fixed
-from cpms.solvers.refine import FixedGain, refine
+from cpms.solvers.refine import FixedReduction, refine
 from cpms.contracts.stopping import Stopping
 
 def refine_plainly(refinement, first, policy):
@@ -271,7 +271,7 @@ for name, problem in problems.items():
             kept[f"power bytes {name} {which} {turn}"] = np.array(transport.received_bytes - before)
         replayed = Replayed.replays
         for text in ("fp16", "fp16-stochastic") if name == "random" else ("fp16",):
-            policy = FixedGain(quantiser(format_named(text)))
+            policy = FixedReduction(quantiser(format_named(text)))
             for turn in range(2):
                 before = transport.received_bytes
                 ranks, status, history = refine(refinement, first, policy, Stopping(1e-6))

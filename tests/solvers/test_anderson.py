@@ -16,7 +16,7 @@ from cpms.formats.formats import FP16, FP32
 from cpms.formats.quantization import quantiser
 from cpms.precision import anderson
 from cpms.precision.anderson import DEPTH
-from cpms.precision.refinement_policy import FixedGain, default_policy
+from cpms.precision.refinement_policy import FixedReduction, default_policy
 from cpms.problems.pagerank import Problem
 from cpms.solvers.refine import refine
 from cpms.sources import loading
@@ -59,7 +59,7 @@ def prepared(request):
 
 def plain(refinement):
     """Return a refinement that goes without."""
-    refinement.extrapolates = False
+    refinement.anderson = False
     return refinement
 
 
@@ -74,9 +74,9 @@ def solved(refinement, storage, **stopping):
     return refine(started(refinement), None, policy, Stopping(**{"tol": 1e-10, "max_iterations": 500, **stopping}))
 
 
-def long_rounds(refinement, storage, gain=1e-4, rounds=2):
+def long_rounds(refinement, storage, inner_reduction=1e-4, rounds=2):
     """Return rounds of more sweeps than are looked back on."""
-    options = {"gain": gain, "trust": 1e9, "tol": 1e-300, "norm": "l1"}
+    options = {"inner_reduction": inner_reduction, "noise_tolerance": 1e9, "tol": 1e-300, "norm": "l1"}
     found = started(refinement).rounds(storage, most=400, **options)
     while len(found) < rounds:
         found += refinement.rounds(storage, most=400, **options)
@@ -106,7 +106,7 @@ def test_full_sweeps_find_what_low_ones_promised(prepared, problem):
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_the_sum_of_what_is_on_its_way_stays_none(prepared, name):
-    for made in long_rounds(prepared(PROBLEMS["many dangling"]), quantiser(format_named(name)), gain=1e-2):
+    for made in long_rounds(prepared(PROBLEMS["many dangling"]), quantiser(format_named(name)), inner_reduction=1e-2):
         np.testing.assert_allclose(made.sums, 0.0, rtol=0, atol=1e-12 * made.found.l1)
 
 
@@ -171,7 +171,7 @@ def test_real_graphs_need_the_sweeps_measured_before(cpms_data, name):
 
 
 def test_a_fixed_gain_out_of_reach_ends(prepared):
-    policy = FixedGain(FP16, 1e-9)
+    policy = FixedReduction(FP16, 1e-9)
     _, status, history = refine(started(prepared(PROBLEMS["plain"])), None, policy, Stopping(1e-10, max_iterations=400))
     assert status in (Status.CONVERGED, Status.MAX_ITERATIONS, Status.STAGNATED)
     assert len(history) <= 400
@@ -181,8 +181,8 @@ def test_graphs_without_cycles_soon_go_without(prepared):
     random = np.random.default_rng(2)
     sources = random.integers(0, 5900, 20_000)
     problem = Problem(Graph.from_edges(sources, sources + random.integers(1, 100, 20_000), nodes=6000))
-    mine = long_rounds(prepared(problem), FP32, gain=1e-6, rounds=1)[0].low
-    without = long_rounds(plain(prepared(problem)), FP32, gain=1e-6, rounds=1)[0].low
+    mine = long_rounds(prepared(problem), FP32, inner_reduction=1e-6, rounds=1)[0].low
+    without = long_rounds(plain(prepared(problem)), FP32, inner_reduction=1e-6, rounds=1)[0].low
     assert abs(len(mine) - len(without)) <= 8
     assert np.isfinite(mine).all()
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cpms
-from cpms.backends.cuda.runtime.vector_pool import Lent
+from cpms.backends.cuda.runtime.vector_pool import VectorPool
 from cpms.contracts.stopping import Stopping
 from cpms.engines import reference
 from cpms.formats.formats import format_named
@@ -88,7 +88,7 @@ class Vector:
 
 
 def test_vectors_come_back_when_nobody_has_them():
-    lent = Lent(Vector)
+    lent = VectorPool(Vector)
     own = {vector.memory for vector in lent.pair()}
     x, out = lent.vector(), lent.vector()
     assert {x.memory, out.memory} == own
@@ -101,7 +101,7 @@ def test_vectors_come_back_when_nobody_has_them():
 
 
 def test_vectors_are_never_two_borrowers():
-    lent = Lent(Vector)
+    lent = VectorPool(Vector)
     held = [lent.vector() for _ in range(5)]
     del held[1:3]
     gc.collect()

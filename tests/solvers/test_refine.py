@@ -19,17 +19,24 @@ from cpms.backends.cpu.refinement import CpuRefinement
 from cpms.check.format_laws import LawError
 from cpms.cli import main
 from cpms.contracts.operator import Sweep
-from cpms.contracts.refinement import Refinement, Round
+from cpms.contracts.refinement import OuterStep, Refinement
 from cpms.contracts.stopping import Stopping
 from cpms.engines.reference import ReferenceRefinement
 from cpms.formats.formats import BF16, E4M3, E5M2, FP16, FP32, FloatFormat
 from cpms.formats.quantization import quantiser
 from cpms.precision.anderson import DEPTH
 from cpms.precision.controllers import Threshold
-from cpms.precision.inner_stopping import low_limit, low_until
-from cpms.precision.refinement_policy import AdaptiveGain, FixedGain, Plan, Refining, default_gain, default_policy
+from cpms.precision.inner_stopping import inner_max_iterations, inner_tolerance
+from cpms.precision.refinement_policy import (
+    AdaptiveReduction,
+    FixedReduction,
+    InnerPlan,
+    RefinementPolicy,
+    default_inner_reduction,
+    default_policy,
+)
 from cpms.problems.pagerank import Problem
-from cpms.solvers.refine import Planning, refine
+from cpms.solvers.refine import PolicyDriver, refine
 from cpms.sources import loading
 from cpms.testing import distributions, float_formats, graphs
 
@@ -278,20 +285,20 @@ def test_bad_formats_are_noticed_and_the_answer_is_right(engine, storage, graph)
 
 def test_a_format_too_poor_for_the_graph_gives_way_to_a_wider_one(engine):
     poor, graph = FloatFormat("poor", 2, 5, "zero"), ADVERSARIAL["two components"]
-    policy, start = AdaptiveGain((poor, FP16, FP32)), np.full(graph.nodes, 1 / graph.nodes)
+    policy, start = AdaptiveReduction((poor, FP16, FP32)), np.full(graph.nodes, 1 / graph.nodes)
     result = solve(graph, engine, controller=policy, tol=1e-13, start=start)
     assert result.converged
     low = [step.bits for step in result.history if step.bits != 64]
     assert low[0] == 8
     assert 16 in low
     assert low == sorted(low)
-    alone = solve(graph, engine, controller=AdaptiveGain((poor,)), tol=1e-13, start=start)
+    alone = solve(graph, engine, controller=AdaptiveReduction((poor,)), tol=1e-13, start=start)
     assert set(alone.iterations_by_bits) == {8, 64}
 
 
 @pytest.mark.parametrize("storage", [TINY, E5M2])
 def test_a_gain_out_of_reach_is_never_a_wrong_answer(engine, storage):
-    result = solve(ADVERSARIAL["giant hub"], engine, controller=FixedGain(storage, 1e-9), max_iterations=300)
+    result = solve(ADVERSARIAL["giant hub"], engine, controller=FixedReduction(storage, 1e-9), max_iterations=300)
     check.answer_is_certified(result)
 
 
@@ -339,19 +346,23 @@ def replay(policy, rounds):
 
 
 @given(
-    gain=st.floats(1e-9, 1.0),
+    inner_reduction=st.floats(1e-9, 1.0),
     tol=st.floats(1e-15, 1e-2),
     damping=st.floats(0.01, 0.99),
     began=st.floats(1.0, 1e12),
     ratio=st.floats(0.01, 1.0),
 )
-def test_low_sweeps_end_where_the_next_full_one_should_find_less_than_the_tolerance(gain, tol, damping, began, ratio):
+def test_low_sweeps_end_where_the_next_full_one_should_find_less_than_the_tolerance(
+    inner_reduction, tol, damping, began, ratio
+):
     l1 = tol * began
-    until = low_until(gain, tol, damping, l1, l1)
-    assert until >= max(gain * l1, 0.5 * tol)
-    if until > max(gain * l1, 0.5 * tol):
-        assert damping * until + 0.35 * gain * l1 < tol
-    assert low_until(gain, tol, damping, l1 / ratio, l1) >= max(gain * l1, 0.5 * tol) / ratio * (1 - 1e-12)
+    until = inner_tolerance(inner_reduction, tol, damping, l1, l1)
+    assert until >= max(inner_reduction * l1, 0.5 * tol)
+    if until > max(inner_reduction * l1, 0.5 * tol):
+        assert damping * until + 0.35 * inner_reduction * l1 < tol
+    assert inner_tolerance(inner_reduction, tol, damping, l1 / ratio, l1) >= max(
+        inner_reduction * l1, 0.5 * tol
+    ) / ratio * (1 - 1e-12)
 
 
 @pytest.mark.parametrize("storage", ["fp32", "fp16", "cpms4-nearest", "e5m2"])
@@ -361,7 +372,7 @@ def test_no_round_is_needed_because_the_last_one_ended_too_early(engine, storage
     *_, before, last, found = [step.residual for step in result.history if step.bits == 64]
     assert found < 1e-10
     # A round that left the share which its format can leave did not end early.
-    assert last > 2e-10 or last <= default_gain(quantiser(format_named(storage))) * before
+    assert last > 2e-10 or last <= default_inner_reduction(quantiser(format_named(storage))) * before
 
 
 CYCLE = Graph.from_edges(np.arange(100), (np.arange(100) + 1) % 100)
@@ -375,12 +386,12 @@ def test_a_round_ends_where_rounding_gives_back_what_damping_takes(engine, stora
     teleport = np.eye(1, 100)[0]
     rounds = engine.refinement(Problem(CYCLE, damping, teleport))
     rounds.start(np.full(100, 0.01))
-    limit = low_limit(0.2, damping)
-    made = rounds.round(storage, gain=0.2, tol=1e-12, norm="l1", most_low=5000)
+    limit = inner_max_iterations(0.2, damping)
+    made = rounds.round(storage, inner_reduction=0.2, tol=1e-12, norm="l1", most_low=5000)
     assert len(made.low) == limit
     assert made.low[-1] > 0.5 * made.found.l1
     rounds.start(np.full(100, 0.01))
-    found = rounds.rounds(storage, gain=0.2, trust=1e9, tol=1e-12, norm="l1", most=5000)
+    found = rounds.rounds(storage, inner_reduction=0.2, noise_tolerance=1e9, tol=1e-12, norm="l1", most=5000)
     assert len(found[-1].low) in (0, limit)
     assert all(len(before.low) < limit for before in found[:-1])
 
@@ -427,24 +438,28 @@ def test_where_each_sweep_takes_the_damping_alone_full_sweeps_are_few(engine, da
 
 
 @given(st.floats(1e-9, 1.0), st.floats(0.01, 0.85))
-def test_whatever_only_damping_takes_reaches_its_goal_within_the_limit(gain, damping):
-    limit = low_limit(gain, damping)
-    assert damping ** (limit - DEPTH) <= gain * (1 + 1e-9)
-    assert limit == 2 * DEPTH or gain * (1 - 1e-9) < damping ** (limit - 2 * DEPTH)
+def test_whatever_only_damping_takes_reaches_its_goal_within_the_limit(inner_reduction, damping):
+    limit = inner_max_iterations(inner_reduction, damping)
+    assert damping ** (limit - DEPTH) <= inner_reduction * (1 + 1e-9)
+    assert limit == 2 * DEPTH or inner_reduction * (1 - 1e-9) < damping ** (limit - 2 * DEPTH)
 
 
 @given(st.floats(1e-300, 1.0), st.floats(0.01, 1 - 1e-15), st.floats(0.01, 1 - 1e-15))
-def test_rounds_end_before_a_combination_and_near_a_damping_of_1_the_sooner(gain, one, other):
+def test_rounds_end_before_a_combination_and_near_a_damping_of_1_the_sooner(inner_reduction, one, other):
     less, more = sorted((one, other))
-    limit = low_limit(gain, more)
+    limit = inner_max_iterations(inner_reduction, more)
     assert limit % DEPTH == 0
-    assert 2 * DEPTH <= limit <= low_limit(gain, 0.85)
-    assert low_limit(gain, less) <= limit if more <= 0.85 else less < 0.85 or limit <= low_limit(gain, less)
+    assert 2 * DEPTH <= limit <= inner_max_iterations(inner_reduction, 0.85)
+    assert (
+        inner_max_iterations(inner_reduction, less) <= limit
+        if more <= 0.85
+        else less < 0.85 or limit <= inner_max_iterations(inner_reduction, less)
+    )
 
 
 def found_after(before, low):
     """Return a round whose full sweep found so much, and that was cut short when low sweeps had left so much of it."""
-    return Round(Sweep(before, before, before, 1.0), low, [], [])
+    return OuterStep(Sweep(before, before, before, 1.0), low, [], [])
 
 
 def add(planning, made, plan):
@@ -452,56 +467,60 @@ def add(planning, made, plan):
 
 
 def test_a_round_cut_short_that_has_not_halved_the_residual_is_followed_by_more_bits():
-    planning = Planning(AdaptiveGain((E5M2, FP16)), 0.999)
-    limit = low_limit(0.2, 0.999)
+    planning = PolicyDriver(AdaptiveReduction((E5M2, FP16)), 0.999)
+    limit = inner_max_iterations(0.2, 0.999)
     add(planning, found_after(1.0, [0.4] * limit), planning.plan)
     assert planning.plan.storage == E5M2
     add(planning, found_after(0.4, [0.3] * limit), planning.plan)
-    assert planning.plan == Plan(FP16, default_gain(FP16))
+    assert planning.plan == InnerPlan(FP16, default_inner_reduction(FP16))
 
 
 @given(st.sampled_from([0.99, 0.999, 0.9999]), st.lists(st.floats(0.5, 1.0), max_size=12))
 def test_what_falls_as_the_damping_lets_it_needs_no_full_sweeps(damping, more):
     # Two combinations may be of no use, never more.
-    planning, left = Planning(AdaptiveGain((FP16, FP32)), damping), 1.0
+    planning, left = PolicyDriver(AdaptiveReduction((FP16, FP32)), damping), 1.0
     for share in [1.0, *more]:
         plan = planning.plan
         assert plan.storage is not None
-        limit = low_limit(plan.gain, damping)
+        limit = inner_max_iterations(plan.inner_reduction, damping)
         low = (left * share * damping ** np.arange(1, limit + 1)).tolist()
         add(planning, found_after(left, low), plan)
         left = low[-1] * damping
 
 
 def test_what_one_plan_left_is_not_held_against_the_next():
-    planning = Planning(AdaptiveGain((E5M2, FP16)), 0.99)
-    add(planning, found_after(1.0, [0.9] * low_limit(0.2, 0.99)), planning.plan)
+    planning = PolicyDriver(AdaptiveReduction((E5M2, FP16)), 0.99)
+    add(planning, found_after(1.0, [0.9] * inner_max_iterations(0.2, 0.99)), planning.plan)
     assert planning.plan.storage == FP16
     add(planning, found_after(5.0, [1e-3]), planning.plan)
-    assert planning.plan == Plan(FP16, default_gain(FP16))
+    assert planning.plan == InnerPlan(FP16, default_inner_reduction(FP16))
 
 
 def test_low_sweeps_that_fail_again_are_followed_by_twice_as_many_full_ones():
-    planning, bits = Planning(AdaptiveGain((FP16,)), 0.999), []
+    planning, bits = PolicyDriver(AdaptiveReduction((FP16,)), 0.999), []
     for _ in range(40):
         plan = planning.plan
         bits.append(plan.storage.width if plan.storage else 64)
-        add(planning, found_after(1.0, [0.9] * low_limit(plan.gain, 0.999) if plan.storage else []), plan)
+        add(
+            planning,
+            found_after(1.0, [0.9] * inner_max_iterations(plan.inner_reduction, 0.999) if plan.storage else []),
+            plan,
+        )
     runs = [(width, len(list(run))) for width, run in itertools.groupby(bits)]
     assert runs[:5] == [(16, 2), (64, 9), (16, 2), (64, 17), (16, 2)]
 
 
 def test_a_residual_that_an_earlier_plan_found_smaller_is_no_stagnation():
-    class Restless(Refining):
+    class Restless(RefinementPolicy):
         """One round of low sweeps, and eight full ones."""
 
-        trust = 0.0
+        noise_tolerance = 0.0
 
         def init(self):
-            return Plan(E5M2, 0.2), 0
+            return InnerPlan(E5M2, 0.2), 0
 
         def update(self, state, *_):
-            return Plan(None if state % 9 else E5M2, 0.2), state + 1
+            return InnerPlan(None if state % 9 else E5M2, 0.2), state + 1
 
     class Stirred(ReferenceRefinement):
         """Low sweeps that leave x as far from the solution as it was at first."""
@@ -528,58 +547,65 @@ def test_a_core_that_takes_all_iterations_leaves_none(most):
 
 
 def test_a_fixed_gain_stays():
-    assert set(replay(FixedGain(FP16), [(0.01, 0.01), (0.01, 3.0)])) == {Plan(FP16, default_gain(FP16))}
-    assert FixedGain(FP16, 0.5).init()[0] == Plan(FP16, 0.5)
+    assert set(replay(FixedReduction(FP16), [(0.01, 0.01), (0.01, 3.0)])) == {
+        InnerPlan(FP16, default_inner_reduction(FP16))
+    }
+    assert FixedReduction(FP16, 0.5).init()[0] == InnerPlan(FP16, 0.5)
 
 
 @given(rounds=st.lists(st.tuples(st.floats(1e-9, 1.0), st.floats(0.0, 1e3)), max_size=40))
 def test_an_adaptive_policy_widens_and_returns_from_full_sweeps_to_the_last_format_alone(rounds):
-    ladder = (E5M2, FP16, FP32, None)
-    plans = replay(AdaptiveGain(ladder[:-1]), rounds)
-    places = [ladder.index(plan.storage) for plan in plans]
+    formats = (E5M2, FP16, FP32, None)
+    plans = replay(AdaptiveReduction(formats[:-1]), rounds)
+    places = [formats.index(plan.storage) for plan in plans]
     assert all(after - before in (0, 1) or (before, after) == (3, 2) for before, after in itertools.pairwise(places))
-    assert all(0.0 < plan.gain <= 1.0 for plan in plans)
+    assert all(0.0 < plan.inner_reduction <= 1.0 for plan in plans)
 
 
 def test_noise_lowers_the_gain_to_what_was_reached():
-    first, second, third = replay(AdaptiveGain((E5M2, FP16)), [(0.02, 0.3), (0.3, 0.31)])
-    assert (first.storage, second, third) == (E5M2, Plan(E5M2, 0.3), Plan(E5M2, 0.3))
+    first, second, third = replay(AdaptiveReduction((E5M2, FP16)), [(0.02, 0.3), (0.3, 0.31)])
+    assert (first.storage, second, third) == (E5M2, InnerPlan(E5M2, 0.3), InnerPlan(E5M2, 0.3))
 
 
 def test_no_progress_asks_for_the_next_format_and_after_the_last_for_full_sweeps():
-    plans = replay(AdaptiveGain((E5M2, FP16)), [(0.1, 0.6), (0.01, 2.0), (1.0, 0.85)])
+    plans = replay(AdaptiveReduction((E5M2, FP16)), [(0.1, 0.6), (0.01, 2.0), (1.0, 0.85)])
     assert [plan.storage for plan in plans] == [E5M2, FP16, None, None]
 
 
-@pytest.mark.parametrize("gain", [0.0, -0.1, 1.1, float("nan")])
-def test_a_gain_lies_above_0_and_up_to_1(gain):
-    with pytest.raises(InputError, match="gain"):
-        Plan(FP16, gain)
+@pytest.mark.parametrize("inner_reduction", [0.0, -0.1, 1.1, float("nan")])
+def test_a_gain_lies_above_0_and_up_to_1(inner_reduction):
+    with pytest.raises(InputError, match="inner_reduction"):
+        InnerPlan(FP16, inner_reduction)
 
 
 @pytest.mark.quick
 def test_policies_are_chosen_from_the_storage():
     ladders = {
-        name: [q.name for q in default_policy(format_named(name)).ladder]
+        name: [q.name for q in default_policy(format_named(name)).formats]
         for name in ("fp32", "fp16", "bf16", "e4m3", "e5m2", "cpms4")
     }
     assert ladders["fp32"] == ["fp32"]
     assert ladders["bf16"] == ["bf16", "fp32"]
     assert ladders["e4m3"] == ["e4m3", "fp16", "fp32"]
     assert ladders["cpms4"] == ["cpms4", "fp32"]
-    assert default_gain(E4M3) > default_gain(BF16) > default_gain(FP16) > default_gain(FP32)
+    assert (
+        default_inner_reduction(E4M3)
+        > default_inner_reduction(BF16)
+        > default_inner_reduction(FP16)
+        > default_inner_reduction(FP32)
+    )
 
 
-class Mine(Refining):
+class Mine(RefinementPolicy):
     """A policy of the user's own: full sweeps and bf16 ones in turn."""
 
-    trust = 0.0
+    noise_tolerance = 0.0
 
     def init(self):
-        return Plan(None, 1.0), False
+        return InnerPlan(None, 1.0), False
 
     def update(self, state, *_):
-        return Plan(None if state else BF16, 0.1), not state
+        return InnerPlan(None if state else BF16, 0.1), not state
 
 
 def test_a_policy_of_ones_own_plans_the_rounds(engine):
@@ -602,7 +628,7 @@ def test_what_refine_cannot_do_is_said(engine):
     with pytest.raises(InputError, match="method 'power'"):
         solve(ADVERSARIAL["ring"], engine, controller=Threshold())
     with pytest.raises(InputError, match="method 'refine'"):
-        cpms.pagerank(ADVERSARIAL["ring"], engine=engine.name, controller=FixedGain(FP16))
+        cpms.pagerank(ADVERSARIAL["ring"], engine=engine.name, controller=FixedReduction(FP16))
     for name in ("fp64", "cpms8", "seg64"):
         with pytest.raises(UnsupportedError, match="16 or 32 bits"):
             solve(ADVERSARIAL["ring"], engine, storage=name)
@@ -645,16 +671,16 @@ GAINS = {"fp32": 1e-5, "fp16": 1e-2, "cpms4-nearest": 0.1, "cpms4": 0.1}
 def test_real_graphs_need_the_sweeps_measured_before(cpms_data, name):
     graph = loading.load(name)
     for storage, (full, low) in COUNTS[name].items():
-        policy = FixedGain(quantiser(format_named(storage)), GAINS[storage])
+        policy = FixedReduction(quantiser(format_named(storage)), GAINS[storage])
         refinement, first = CpuRefinement(Problem(graph)), np.full(graph.nodes, 1.0 / graph.nodes)
-        refinement.extrapolates = False
+        refinement.anderson = False
         _, status, history = refine(refinement, first, policy, Stopping(1e-10, max_iterations=400))
         assert status is Status.CONVERGED
         assert abs(sum(step.bits == 64 for step in history) - full) <= 2
         assert abs(len(history) - (full + low)) <= 5
 
 
-class Plain(Refining):
+class Plain(RefinementPolicy):
     """What has to be written for a policy, and no more."""
 
     def __init__(self, planned, then=None):
@@ -668,13 +694,13 @@ class Plain(Refining):
 
 
 def test_a_policy_needs_two_methods_alone(engine):
-    result = solve(with_cycle(300), engine, controller=Plain((Plan(FP16, 0.01), None)))
+    result = solve(with_cycle(300), engine, controller=Plain((InnerPlan(FP16, 0.01), None)))
     assert result.converged
     assert result.storage == "fp16"
 
 
 @pytest.mark.parametrize(
-    "policy", [Plain(Plan(FP16, 0.01)), Plain(None), Plain((FP16, 0)), Plain((Plan(E5M2, 0.3), 0), (1, 2))]
+    "policy", [Plain(InnerPlan(FP16, 0.01)), Plain(None), Plain((FP16, 0)), Plain((InnerPlan(E5M2, 0.3), 0), (1, 2))]
 )
 def test_a_policy_that_plans_something_else_is_refused(engine, policy):
     with pytest.raises(InputError, match=r"Plain planned .*; it must return a cpms.solvers.refine.Plan and a state"):
@@ -682,21 +708,21 @@ def test_a_policy_that_plans_something_else_is_refused(engine, policy):
 
 
 def test_policies_take_any_format_and_its_name():
-    assert FixedGain("fp16") == FixedGain(FP16)
-    assert FixedGain(cpms.CPMS4).init()[0].storage == quantiser(cpms.CPMS4)
-    assert AdaptiveGain(["e5m2", cpms.CPMS2]).ladder == (E5M2, quantiser(cpms.CPMS2))
-    assert Plan("bf16", np.float32(0.5)) == Plan(BF16, 0.5)
+    assert FixedReduction("fp16") == FixedReduction(FP16)
+    assert FixedReduction(cpms.CPMS4).init()[0].storage == quantiser(cpms.CPMS4)
+    assert AdaptiveReduction(["e5m2", cpms.CPMS2]).formats == (E5M2, quantiser(cpms.CPMS2))
+    assert InnerPlan("bf16", np.float32(0.5)) == InnerPlan(BF16, 0.5)
 
 
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: AdaptiveGain(()),
-        lambda: AdaptiveGain(FP16),
-        lambda: AdaptiveGain("fp16"),
-        lambda: FixedGain("fp17"),
-        lambda: Plan(16, 0.5),
-        lambda: Plan(FP16, "little"),
+        lambda: AdaptiveReduction(()),
+        lambda: AdaptiveReduction(FP16),
+        lambda: AdaptiveReduction("fp16"),
+        lambda: FixedReduction("fp17"),
+        lambda: InnerPlan(16, 0.5),
+        lambda: InnerPlan(FP16, "little"),
     ],
 )
 def test_what_policies_cannot_be_made_of_is_refused(make):
@@ -706,12 +732,12 @@ def test_what_policies_cannot_be_made_of_is_refused(make):
 
 def test_results_name_the_format_that_the_policy_begins_with(engine):
     graph = with_cycle(300)
-    assert solve(graph, engine, controller=FixedGain(E5M2)).storage == "e5m2"
-    named = solve(graph, engine, storage="cpms4", controller=FixedGain(cpms.CPMS4))
+    assert solve(graph, engine, controller=FixedReduction(E5M2)).storage == "e5m2"
+    named = solve(graph, engine, storage="cpms4", controller=FixedReduction(cpms.CPMS4))
     assert named.storage == "cpms4"
     with pytest.raises(InputError, match="storage is fp16, but the policy begins with e5m2"):
-        solve(graph, engine, storage="fp16", controller=AdaptiveGain((E5M2, FP32)))
-    (answer,) = cpms.personalized_pagerank(graph, [0], method="refine", engine="cpu", policy=FixedGain(E5M2))
+        solve(graph, engine, storage="fp16", controller=AdaptiveReduction((E5M2, FP32)))
+    (answer,) = cpms.personalized_pagerank(graph, [0], method="refine", engine="cpu", policy=FixedReduction(E5M2))
     assert answer.storage == "e5m2"
 
 

@@ -267,21 +267,21 @@ def test_line_numbers_hold_across_blocks(folder, size):
 def test_what_does_not_fit_is_refused_before_it_is_allocated(folder, monkeypatch, name, text):
     path = write(folder / name, text)
     readers.read(write(folder / "fits.txt", "0 1\n"))
-    monkeypatch.setattr("cpms.base.host_memory.memory_at_hand_bytes", lambda: 1 << 16)
+    monkeypatch.setattr("cpms.base.host_memory.free_bytes", lambda: 1 << 16)
     monkeypatch.setattr(Graph, "from_edges", None)
     with pytest.raises(InputError, match=rf"{name}.* needs [\d,]+ bytes, but 65,536 are free; "):
         readers.read(path)
 
 
 def test_generators_and_graphs_are_refused_by_the_same_count_of_free_bytes(monkeypatch):
-    monkeypatch.setattr("cpms.base.host_memory.memory_at_hand_bytes", lambda: 1 << 16)
+    monkeypatch.setattr("cpms.base.host_memory.free_bytes", lambda: 1 << 16)
     for make in (lambda: generate("uniform:nodes=100,edges=5000"), lambda: Graph.from_edges([0], [5000])):
         with pytest.raises(InputError, match=r"needs [\d,]+ bytes, but 65,536 are free; "):
             make()
 
 
 def test_a_sparse_numbering_fits_when_compact(folder, monkeypatch):
-    monkeypatch.setattr("cpms.base.host_memory.memory_at_hand_bytes", lambda: 1 << 16)
+    monkeypatch.setattr("cpms.base.host_memory.free_bytes", lambda: 1 << 16)
     for name, text in (("c.txt", "5 40000000000\n"), ("c.mtx", HEAD + "40000000000 40000000000 1\n5 40000000000\n")):
         graph = readers.read(write(folder / name, text), ReadOptions(ids="compact"))
         assert [graph.node_id(0), graph.node_id(1)] == [5, 40000000000]

@@ -116,7 +116,7 @@ def mutations(draw: st.DrawFn, seed: bytes) -> bytes:
 @pytest.fixture(autouse=True)
 def small_memory(monkeypatch):
     """Let no example allocate much: what would is refused, as on a small machine."""
-    monkeypatch.setattr("cpms.base.host_memory.memory_at_hand_bytes", lambda: 1 << 24)
+    monkeypatch.setattr("cpms.base.host_memory.free_bytes", lambda: 1 << 24)
 
 
 @pytest.fixture(scope="module")

@@ -165,7 +165,7 @@ def test_ell_refuses_with_the_bytes_when_padding_exceeds_memory(monkeypatch):
     assert f"{needed:,} bytes" in sentence
     assert f"{needed - 1:,} are free" in sentence
     assert "star" in sentence
-    monkeypatch.setattr(host_memory, "memory_at_hand_bytes", lambda: 1000)
+    monkeypatch.setattr(host_memory, "free_bytes", lambda: 1000)
     with pytest.raises(UnsupportedError, match="use csr"):
         ell.build(star, cpms.CPMS4)
     with pytest.raises(UnsupportedError, match="1,000 are free"):
@@ -173,7 +173,7 @@ def test_ell_refuses_with_the_bytes_when_padding_exceeds_memory(monkeypatch):
 
 
 def test_memory_at_hand_is_a_number_of_bytes():
-    assert host_memory.memory_at_hand_bytes() > 1 << 20
+    assert host_memory.free_bytes() > 1 << 20
 
 
 @pytest.mark.parametrize("name", ["fp64", "cpms4", "fp16-scaled"])

@@ -11,13 +11,13 @@ from cpms.backends.cpu.refinement import CpuRefinement
 from cpms.backends.cpu.substitution import Acyclic, acyclic
 from cpms.backends.cpu.trimmed_core import Core, core
 from cpms.base.types import Floats
-from cpms.contracts.reduced_refinement import Passed
+from cpms.contracts.reduced_refinement import ReducedRefinement
 from cpms.contracts.refinement import Refinement
 from cpms.formats.formats import FloatFormat
 from cpms.problems.pagerank import Problem
 
 
-class CpuPeeled(Passed):
+class CpuPeeled(ReducedRefinement):
     """A core prepared for sweeps, if there is one; the whole graph once sweeps are to go over all of it.
 
     Parameters
@@ -38,34 +38,34 @@ class CpuPeeled(Passed):
         return sum(part.nbytes for part in parts if part is not None)
 
     @property
-    def refines_in(self) -> FloatFormat | None:
+    def default_residual_format(self) -> FloatFormat | None:
         """What the core refines in."""
-        return self._of_core.refines_in if self._of_core else None
+        return self._of_core.default_residual_format if self._of_core else None
 
-    def solution(self, iterate: Callable[[Refinement], None]) -> Floats | None:
+    def solve_reduced(self, iterate: Callable[[Refinement], None]) -> Floats | None:
         """Return x; None where what is dangling goes elsewhere than the core's passes take it."""
         found = self._found
         if isinstance(found, Acyclic):
-            return found.solution()
+            return found.solve_reduced()
         if not (self._of_core and Core.solves(self.problem)):
             return None
         y, right, scale = found.begin()
         if scale == 0.0:
             return found.end(y, scale, right)
         right /= scale
-        self._of_core.aim(right)
+        self._of_core.set_teleport(right)
         # What begins where no teleport leads fades by no more than the damping a sweep.
         self._of_core.start(right)
-        self._of_core.extrapolates = self.extrapolates
+        self._of_core.anderson = self.anderson
         iterate(self._of_core)
         return found.end(y, scale, self._of_core.read())
 
-    def aim(self, teleport: Floats) -> bool:
+    def set_teleport(self, teleport: Floats) -> bool:
         """Go on with another teleport distribution, shape (nodes,)."""
         self.problem = replace(self.problem, teleport=teleport)
         self._found = replace(self._found, problem=self.problem)
         if self._whole_if_prepared:
-            self._whole_if_prepared.aim(teleport)
+            self._whole_if_prepared.set_teleport(teleport)
         return True
 
     def _prepare_whole(self) -> CpuRefinement:

@@ -21,8 +21,8 @@ from llvmlite import ir  # type: ignore[import-untyped, unused-ignore]
 from cpms.base.jit import compiled, numba
 from cpms.certify.roundoff import ROW_BLOCK
 from cpms.formats.quantization import WIDE_EXPONENT_BITS
-from cpms.precision.anderson import DEPTH, LEAST_EXPONENT_BITS, PRODUCTS, SLOTS, coefficients, pays
-from cpms.precision.inner_stopping import low_until
+from cpms.precision.anderson import DEPTH, LEAST_EXPONENT_BITS, PRODUCTS, SLOTS, coefficients, is_worthwhile
+from cpms.precision.inner_stopping import inner_tolerance
 from cpms.sparse.jagged import BLOCK_ROWS, FEWEST_ROWS
 
 u64 = np.uint64
@@ -32,7 +32,7 @@ _declared: Any = numba.core.cgutils.get_or_insert_function
 _placed: Any = numba.core.cgutils.alloca_once
 types: Any = numba.core.types
 _compiled: Any = compiled(error_model="numpy")
-_low_until, _coefficients, _pays = _compiled(low_until), _compiled(coefficients), _compiled(pays)
+_low_until, _coefficients, _pays = _compiled(inner_tolerance), _compiled(coefficients), _compiled(is_worthwhile)
 _ONE_IN_BITS = 1 << 52
 """Added to a float64 below 2^52 that holds an integer, as 2.0**52: its low bits are that integer."""
 _SIZE_BITS = (1 << 63) - 1
@@ -563,14 +563,14 @@ def rounds_kernel(exponent_bits: int, mantissa_bits: int, mode: int) -> Any:
     extrapolations, which go without where ``z`` has two slots and not `SLOTS`.
 
     The first lane writes a line of ``report`` a sweep. A round is followed by another if fewer than ``enough``
-    sweeps are done, its full sweep found at most ``trust`` times what was promised, and its low sweeps, ``most_low``
+    sweeps are done, its full sweep found at most ``noise_tolerance`` times what was promised, and its low sweeps, ``most_low``
     at most, were fewer. The ``norm`` is 0, 1 or 2 for l1, l2, linf. Returns the number of sweeps.
     """
 
     @_compiled
     def rounds(  # type: ignore[no-untyped-def]
         lane, cuts, control, lengths, starts, sources, degree, kept, share, x, c, r, z, sink, teleport, damping,
-        low, gain, trust, tol, norm, most, most_low, enough, seed, bounds, sums, products, report,
+        low, inner_reduction, noise_tolerance, tol, norm, most, most_low, enough, seed, bounds, sums, products, report,
     ):  # fmt: skip
         first, last, lanes = cuts[lane], cuts[lane + 1], len(cuts) - 1
         scratch = _room(), _room(), _room()
@@ -603,7 +603,9 @@ def rounds_kernel(exponent_bits: int, mantissa_bits: int, mode: int) -> Any:
             count += 1
             size, found, largest = total[L1], _norm(total, norm), total[LARGEST]
             began = size
-            if not (low and tol <= found < np.inf and count < most and (count == 1 or size <= trust * promised)):
+            if not (
+                low and tol <= found < np.inf and count < most and (count == 1 or size <= noise_tolerance * promised)
+            ):
                 break
             now, here = 0, 0
             scales[0] = np.int64(_shared_scale(largest, exponent_bits))
@@ -617,7 +619,7 @@ def rounds_kernel(exponent_bits: int, mantissa_bits: int, mode: int) -> Any:
             _wait(control, barriers)
             _added_up(sums[1], total)
             lost = total[LOST]
-            until = _low_until(gain, tol, damping, size, found)
+            until = _low_until(inner_reduction, tol, damping, size, found)
             full = count
             while size > until and count < most and count - full < most_low:
                 if now == DEPTH:
@@ -668,7 +670,7 @@ def rounds_kernel(exponent_bits: int, mantissa_bits: int, mode: int) -> Any:
                 count += 1
                 size, lost, now, here = total[L1], total[LOST], out, 1 - here
                 scales[now], largests[now], found_sums[now] = following, total[LARGEST], total[TOTAL]
-            promised = max(size, gain * began)  # Combinations overshoot; rounding does not.
+            promised = max(size, inner_reduction * began)  # Combinations overshoot; rounding does not.
             if count >= min(most, enough) or count - full >= most_low:
                 break
         return count

@@ -17,11 +17,11 @@ from cpms.backends.cpu.node_loops import scatter
 from cpms.base import threads, work_clock
 from cpms.base.types import Floats, Norm
 from cpms.contracts.operator import Sweep
-from cpms.contracts.refinement import Asked, Refinement, Round
+from cpms.contracts.refinement import OuterRequest, OuterStep, Refinement
 from cpms.formats.formats import FP16, FP32, FloatFormat
 from cpms.formats.quantization import step_seed
 from cpms.precision.anderson import PRODUCTS, slots_for
-from cpms.precision.inner_stopping import low_limit
+from cpms.precision.inner_stopping import inner_max_iterations
 from cpms.problems.pagerank import Problem
 from cpms.sparse import jagged
 from cpms.sparse.jagged import BLOCK_ROWS
@@ -85,11 +85,11 @@ class CpuRefinement(Refinement):
         self.nbytes = self._matrix.nbytes + self._degree.nbytes
 
     @property
-    def refines_in(self) -> FloatFormat | None:
+    def default_residual_format(self) -> FloatFormat | None:
         """16 bits where gathers of 32 would leave a core's own cache."""
         return FP16 if len(self._x) >= _NODES_OF_FEW_BITS else None
 
-    def aim(self, teleport: Floats) -> bool:
+    def set_teleport(self, teleport: Floats) -> bool:
         """Go on with another teleport distribution, shape (nodes,)."""
         self.problem = replace(self.problem, teleport=teleport)
         self._set_targets()
@@ -107,18 +107,33 @@ class CpuRefinement(Refinement):
         scatter(self._x, self._matrix.nodes, x)
         return x
 
-    def round(self, storage: FloatFormat | None, *, gain: float, tol: float, norm: Norm, most_low: int) -> Round:
+    def round(
+        self, storage: FloatFormat | None, *, inner_reduction: float, tol: float, norm: Norm, most_low: int
+    ) -> OuterStep:
         """Do one round."""
-        return self._rounds(storage, Asked(gain, 0.0, tol, norm, most_low + 1), 1, extrapolate=False)[0]
+        return self._rounds(storage, OuterRequest(inner_reduction, 0.0, tol, norm, most_low + 1), 1, extrapolate=False)[
+            0
+        ]
 
     def rounds(
-        self, storage: FloatFormat | None, *, gain: float, trust: float, tol: float, norm: Norm, most: int
-    ) -> list[Round]:
+        self,
+        storage: FloatFormat | None,
+        *,
+        inner_reduction: float,
+        noise_tolerance: float,
+        tol: float,
+        norm: Norm,
+        most: int,
+    ) -> list[OuterStep]:
         """Do rounds in one call into compiled code, until about a second has passed."""
         enough = 1 + _CALL_COST // int(self._cost[-1])
-        return self._rounds(storage, Asked(gain, trust, tol, norm, most), enough, extrapolate=self.extrapolates)
+        return self._rounds(
+            storage, OuterRequest(inner_reduction, noise_tolerance, tol, norm, most), enough, extrapolate=self.anderson
+        )
 
-    def _rounds(self, storage: FloatFormat | None, asked: Asked, enough: int, *, extrapolate: bool) -> list[Round]:
+    def _rounds(
+        self, storage: FloatFormat | None, asked: OuterRequest, enough: int, *, extrapolate: bool
+    ) -> list[OuterStep]:
         began, most = work_clock.now(), min(asked.most, _MOST_SWEEPS)
         kept = storage or self._storage
         z = self._stored(kept, slots_for(kept) if extrapolate else 2)
@@ -130,8 +145,8 @@ class CpuRefinement(Refinement):
             *(control, matrix.lengths, matrix.starts, matrix.sources, self._degree, self._kept),
             *(self._share, self._x, self._c),
             *(self._r, z, self._sink, self._teleport, self.damping),
-            *(storage is not None, asked.gain, asked.trust, asked.tol, _NORMS[asked.norm], most),
-            *(low_limit(asked.gain, self.damping), enough, seed),
+            *(storage is not None, asked.inner_reduction, asked.noise_tolerance, asked.tol, _NORMS[asked.norm], most),
+            *(inner_max_iterations(asked.inner_reduction, self.damping), enough, seed),
             *(self._bounds, self._sums, self._products, report),
         )
         count = threads.together(lambda lane, lanes: int(kernel(lane, self._cuts(lanes), *arguments)), self._lanes())[0]
@@ -162,7 +177,7 @@ class CpuRefinement(Refinement):
         return self._z
 
 
-def _as_rounds(report: Floats, call_s: float) -> Iterator[Round]:
+def _as_rounds(report: Floats, call_s: float) -> Iterator[OuterStep]:
     """Cut what compiled code reported into rounds, at full sweeps.
 
     Where the system has no clock for it, all that is known of a sweep is that it ended before the call did.
@@ -171,7 +186,7 @@ def _as_rounds(report: Floats, call_s: float) -> Iterator[Round]:
     cuts = [*np.flatnonzero(~(report[:, kernels.SQUARES] < 0.0)), len(report)]
     for first, last in itertools.pairwise(cuts):
         l1, squares, linf, mass = report[first, : kernels.TOTAL].tolist()
-        yield Round(
+        yield OuterStep(
             found=Sweep(l1, math.sqrt(squares), linf, mass),
             low=report[first + 1 : last, kernels.L1].tolist(),
             sums=report[first:last, kernels.TOTAL].tolist(),

@@ -43,7 +43,7 @@ class Acyclic:
         """Bytes of what a pass reads beside the graph."""
         return self.order.nbytes + self.inverse.nbytes + self.factor.nbytes
 
-    def solution(self) -> Floats:
+    def solve_reduced(self) -> Floats:
         """Return x, shape (nodes,), of sum 1.
 
         With (I - damping P) y = v, and the same of w, x is a sum of both; where w is v, x is y scaled.
@@ -72,7 +72,7 @@ def acyclic(problem: Problem) -> Acyclic | None:
 
     Examples
     --------
-    >>> acyclic(Problem(Graph.from_edges([0], [1]))).solution().round(4).tolist()
+    >>> acyclic(Problem(Graph.from_edges([0], [1]))).solve_reduced().round(4).tolist()
     [0.3509, 0.6491]
     >>> acyclic(Problem(Graph.from_edges([0, 1], [1, 0])))
     """

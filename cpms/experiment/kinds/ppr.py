@@ -16,7 +16,7 @@ from cpms.api.pagerank import Method
 from cpms.backends.cuda.runtime.current import current
 from cpms.base import threads, work_clock
 from cpms.base.types import Floats
-from cpms.certify.batch import BatchReferee
+from cpms.certify.batch import BatchCertifier
 from cpms.contracts import batch
 from cpms.contracts.engine import Engine
 from cpms.contracts.status import Status, Step
@@ -28,9 +28,9 @@ from cpms.experiment.graph_files import GraphSource, named, read_options
 from cpms.experiment.sequential_queries import OneQuery
 from cpms.formats.formats import FloatFormat, format_named
 from cpms.graph.graph import Graph
-from cpms.problems.initial_guess import first_iterate, penalised_start
+from cpms.problems.initial_guess import initial_guess, penalised_start
 from cpms.problems.pagerank import Problem
-from cpms.storage.device import in_main_memory
+from cpms.storage.device import to_host
 
 _TOP = 20
 _MOST_TURNS, _ENOUGH_S = 5, 1.0
@@ -118,7 +118,7 @@ class Context:
             self._asked = _Asked(graph, cell)
         first = penalised_start(graph, cell["penalty"]) if cell["start"] == "penalised" else None
         solve = _in_batches if cell["batch"] else _one_at_a_time
-        answers, columns = solve(self._asked, cell, first_iterate(graph, first))
+        answers, columns = solve(self._asked, cell, initial_guess(graph, first))
         return {
             "graph_name": graph.name,
             "stand_in_for": graph.stand_in_for,
@@ -167,11 +167,11 @@ def _one_at_a_time(asked: _Asked, cell: Cell, first: Floats) -> tuple[Answers, d
     solve_s, reset_s = [], []
     for query in queries:
         began = work_clock.now()
-        solver.aim(query)
+        solver.set_teleport(query)
         reset_s.append(work_clock.now() - began)
         ranks, status, history = solver.solve()
         solve_s.append(history[-1].seconds)
-        answers.append((in_main_memory(ranks), status, history))
+        answers.append((to_host(ranks), status, history))
     del answers[: asked.warmup], solve_s[: asked.warmup], reset_s[: asked.warmup]
     return answers, {
         "prepare_s": solver.prepare_s,
@@ -206,7 +206,7 @@ def _in_batches(asked: _Asked, cell: Cell, first: Floats) -> tuple[Answers, dict
             # Not the histories' times: queries may each have a clock of their own.
             samples.append(work_clock.now() - began)
         batch_s.append(statistics.median(samples))
-        answers += [(in_main_memory(ranks), status, history) for ranks, status, history in solved]
+        answers += [(to_host(ranks), status, history) for ranks, status, history in solved]
     return answers, {
         "prepare_s": prepare_s,
         "matrix_bytes": run.batch.nbytes,
@@ -229,10 +229,10 @@ def _judged(asked: _Asked, cell: Cell, answers: Answers) -> dict[str, Any]:
     overlap = [len(found & set(top.tolist())) / len(found) for found, top in zip(asked.top, tops, strict=False)]
     count = min(cell["certified"], len(answers))
     problem = Problem(asked.graph, cell["damping"], None, cell["dangling"])
-    referee = BatchReferee(problem, Stopping(cell["tol"], cell["norm"]))
+    referee = BatchCertifier(problem, Stopping(cell["tol"], cell["norm"]))
     sample = [values.copy() for values in ranks[:count]]
     queries = asked.queries[asked.warmup :][:count]
-    verdicts = referee.verdicts(queries, sample, [status for _, status, _ in answers[:count]])
+    verdicts = referee.certify(queries, sample, [status for _, status, _ in answers[:count]])
     errors = [float(np.abs(a - b).sum()) for a, b in zip(sample, asked.exact, strict=False)]
     residuals = [residual for _, residual in verdicts if np.isfinite(residual)]
     return {

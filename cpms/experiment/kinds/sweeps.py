@@ -181,7 +181,7 @@ class _Contestant(NamedTuple):
 def low_seconds(rounds: CudaRefinement, first: Any, storage: FloatFormat, sweeps: int) -> list[float]:
     """Return the seconds of each of many low sweeps."""
     rounds.start(first)
-    found = rounds.round(storage, gain=_NEVER, tol=_NEVER, norm="l1", most_low=sweeps)
+    found = rounds.round(storage, inner_reduction=_NEVER, tol=_NEVER, norm="l1", most_low=sweeps)
     seconds: list[float] = np.diff(found.seconds)[1:].tolist()
     return seconds
 

@@ -15,22 +15,22 @@ from cpms.backends.cuda.batch import refinement
 from cpms.backends.cuda.batch.low_sweeps import Kept, LowSweeps
 from cpms.backends.cuda.batch.power import CudaBatch
 from cpms.backends.cuda.batch.reduced import BatchCore
-from cpms.backends.cuda.batch.refinement import CudaRefiningBatch
+from cpms.backends.cuda.batch.refinement import CudaRefinementBatch
 from cpms.backends.cuda.kernels import batched, catalogue
 from cpms.backends.cuda.reduction.trimming import Cost
 from cpms.backends.cuda.runtime import current, host_emulation
-from cpms.certify.batch import BatchReferee
+from cpms.certify.batch import BatchCertifier
 from cpms.contracts.batch import Query
 from cpms.contracts.stopping import Stopping
 from cpms.engines import cuda, reference
 from cpms.formats.formats import E5M2, FP16, FP32
 from cpms.precision.anderson import DEPTH, SLOTS
-from cpms.precision.inner_stopping import low_limit
-from cpms.precision.refinement_policy import FixedGain, Plan, default_gain, default_policy
+from cpms.precision.inner_stopping import inner_max_iterations
+from cpms.precision.refinement_policy import FixedReduction, InnerPlan, default_inner_reduction, default_policy
 from cpms.problems.pagerank import Problem
 from cpms.solvers.batch_power import solve
-from cpms.solvers.batch_refine import _Course, refine_all
-from cpms.solvers.refine import Log, refine
+from cpms.solvers.batch_refine import OuterState, refine_all
+from cpms.solvers.refine import History, refine
 from cpms.testing import graphs
 
 FORMATS = (FP16, E5M2, FP32)
@@ -103,14 +103,14 @@ def queries_on(graph, count):
 
 def whole_batch(problem):
     """Return one that sweeps all nodes."""
-    return CudaRefiningBatch(problem, BatchCore.whole(problem))
+    return CudaRefinementBatch(problem, BatchCore.whole(problem))
 
 
 def round_of(batch, plans, *, most, tol=1e-11):
     """Do a full sweep and the low sweeps that follow; return what each query's found."""
     found = batch.full()
-    logs = [Log(Stopping(tol, max_iterations=each)) for each in most]
-    courses = [_Course(SimpleNamespace(plan=plan), log) for plan, log in zip(plans, logs, strict=True)]
+    logs = [History(Stopping(tol, max_iterations=each)) for each in most]
+    courses = [OuterState(SimpleNamespace(plan=plan), log) for plan, log in zip(plans, logs, strict=True)]
     goals = [course.goal(sweep, batch.problem.damping) for course, sweep in zip(courses, found, strict=True)]
     return [(sweep, low) for sweep, (low, _) in zip(found, batch.low(goals), strict=True)]
 
@@ -176,7 +176,7 @@ def test_rounds_are_those_of_the_reference(device, storage, rule):
     # What z say is added to c, and not what they stand for: of formats with few digits another sweep or two.
     near = 2 if storage.mantissa_bits > 7 else 4
     batch = whole_batch(problem)
-    batch.extrapolates = False
+    batch.anderson = False
     answers = refine_all(batch, queries, uniform(graph), default_policy(storage), stopping)
     for query, (ranks, status, history) in zip(queries, answers, strict=True):
         teleport = np.zeros(graph.nodes)
@@ -196,13 +196,13 @@ def test_low_sweeps_of_each_query_are_extrapolated(device, name, rule):
     graph, stopping = GRAPHS["back and forth"], Stopping(1e-9)
     problem, policy = Problem(graph, 0.85, None, rule), default_policy(format_named(name))
     queries, sweeps, ranks = queries_on(graph, 3), {}, {}
-    for extrapolates in (False, True):
+    for anderson in (False, True):
         batch = whole_batch(problem)
-        batch.extrapolates = extrapolates
+        batch.anderson = anderson
         answers = refine_all(batch, queries, uniform(graph), policy, stopping)
         assert {status for _, status, _ in answers} == {Status.CONVERGED}
-        sweeps[extrapolates] = [len(history) for _, _, history in answers]
-        ranks[extrapolates] = [device.to_host(found) for found, _, _ in answers]
+        sweeps[anderson] = [len(history) for _, _, history in answers]
+        ranks[anderson] = [device.to_host(found) for found, _, _ in answers]
     assert sum(sweeps[True]) < (0.55 if name == "fp16" else 0.75) * sum(sweeps[False])
     for with_it, without in zip(ranks[True], ranks[False], strict=True):
         assert np.abs(with_it - without).sum() <= 2 * 1e-9 / 0.15
@@ -218,7 +218,7 @@ def test_what_is_combined_is_what_was_sent(device, count, rule, few_swept):
     problem, to_host = Problem(graph, 0.85, None, rule), device.to_host
     core = BatchCore.of(problem, LEAVE_OUT_ALL) if few_swept else BatchCore.whole(problem)
     assert (core.swept.count < graph.nodes) == few_swept
-    batch = CudaRefiningBatch(problem, core)
+    batch = CudaRefinementBatch(problem, core)
     batch.start(queries_on(graph, 3 * count)[::3], uniform(graph))
     batch.full()
     stride = batch._places.stride
@@ -261,14 +261,14 @@ def test_a_round_is_that_of_the_reference(device, name):
     problem, queries = Problem(graph), queries_on(graph, 2)
     batch = whole_batch(problem)
     batch.start(queries, uniform(graph))
-    found = round_of(batch, [Plan(FP16, 0.6)] * 2, most=[4, 9])
+    found = round_of(batch, [InnerPlan(FP16, 0.6)] * 2, most=[4, 9])
     assert len(found[0][1]) <= 3
     for query, (sweep, low), most_low in zip(queries, found, (3, 8), strict=True):
         teleport = np.zeros(graph.nodes)
         teleport[query.nodes] = query.weights
         twin = reference.ENGINE.refinement(Problem(graph, 0.85, teleport))
         twin.start(uniform(graph))
-        expected = twin.round(FP16, gain=0.6, tol=1e-11, norm="l1", most_low=most_low)
+        expected = twin.round(FP16, inner_reduction=0.6, tol=1e-11, norm="l1", most_low=most_low)
         np.testing.assert_allclose(sweep, expected.found, rtol=1e-9, atol=1e-13)
         np.testing.assert_allclose(low, expected.low, rtol=2.0**-10, atol=1e-12)
 
@@ -298,7 +298,7 @@ def test_queries_are_answered_where_few_nodes_are_swept(device, graph, data):
     queries = [Query(np.sort(np.array(each)), np.full(len(each), 1 / len(each))) for each in named]
     rule = data.draw(st.sampled_from(["teleport", "uniform"]))
     problem, stopping = Problem(graph, data.draw(st.floats(0.05, 0.6)), None, rule), Stopping(1e-8)
-    batch = CudaRefiningBatch(problem, BatchCore.of(problem, LEAVE_OUT_ALL))
+    batch = CudaRefinementBatch(problem, BatchCore.of(problem, LEAVE_OUT_ALL))
     answers = batch.solve(queries, uniform(graph), default_policy(FP16), stopping)
     for each, (ranks, status, _) in zip(named, answers, strict=True):
         options = {"damping": problem.damping, "dangling": rule, "tol": 1e-10}
@@ -319,10 +319,10 @@ def test_rounds_of_a_core_are_those_of_its_own_operator(device):
     carried = whole[np.ix_(inside, inside)]
     assert carried.sum() < 0.8 * whole[:, inside].sum()
 
-    batch = CudaRefiningBatch(problem, core)
-    batch.extrapolates = False
+    batch = CudaRefinementBatch(problem, core)
+    batch.anderson = False
     batch.start(queries, uniform(graph))
-    rounds = [round_of(batch, [Plan(FP32, 1e-3)] * 3, most=[7] * 3) for _ in range(2)]
+    rounds = [round_of(batch, [InnerPlan(FP32, 1e-3)] * 3, most=[7] * 3) for _ in range(2)]
     for query, *found in zip(queries, *rounds, strict=True):
         b = query.teleport(graph.nodes)[inside]
         b /= b.sum()
@@ -345,9 +345,9 @@ def test_what_is_behind_follows_whatever_ends_a_solve(device, limit):
     graph = Graph.from_edges([0, 1, 1, 2, 3, 3, 4, 0], [1, 0, 2, 3, 4, 5, 5, 5], nodes=7)
     problem, stopping = Problem(graph), Stopping(1e-9, max_iterations=limit)
     queries = [Query(np.array(nodes), np.full(len(nodes), 1 / len(nodes))) for nodes in ([0], [1, 3], [3], [5, 6], [6])]
-    batch = CudaRefiningBatch(problem, BatchCore.of(problem, LEAVE_OUT_ALL))
+    batch = CudaRefinementBatch(problem, BatchCore.of(problem, LEAVE_OUT_ALL))
     assert (batch._core.swept.count, [level.count for level in batch._core.levels]) == (2, [1, 1, 1, 2])
-    answers = batch.solve(queries, uniform(graph), FixedGain(FP16, 1e-3), stopping)
+    answers = batch.solve(queries, uniform(graph), FixedReduction(FP16, 1e-3), stopping)
     for place, (query, (ranks, status, history)) in enumerate(zip(queries, answers, strict=True)):
         x, teleport = device.to_host(ranks), query.teleport(graph.nodes)
         assert (status is Status.CONVERGED) == (limit == 1000 or place > 1)
@@ -377,9 +377,9 @@ def test_what_hardly_leaves_or_reaches_the_swept_nodes_is_still_exact(device, we
     damping = 1.0 - 1e-12
     problem = Problem(Graph.from_edges([0, 1], [1, 0], nodes=3), damping)
     query = Query(np.arange(3), np.array([weight / 2, weight / 2, 1.0 - weight]))
-    batch = CudaRefiningBatch(problem, BatchCore.of(problem, LEAVE_OUT_ALL))
+    batch = CudaRefinementBatch(problem, BatchCore.of(problem, LEAVE_OUT_ALL))
     assert batch._core.swept.count == 2
-    ((ranks, status, _),) = batch.solve([query], uniform(problem.graph), FixedGain(FP16), Stopping())
+    ((ranks, status, _),) = batch.solve([query], uniform(problem.graph), FixedReduction(FP16), Stopping())
     assert status is Status.CONVERGED
     # On the cycle y = v / (1 - damping), beside it y = v.
     y = np.array([weight / 2, weight / 2, (1.0 - weight) * (1.0 - damping)])
@@ -391,16 +391,16 @@ def test_dangling_mass_goes_to_all_nodes_where_few_are_swept(device, limit):
     graph = spread(300, 500, 2)
     problem, stopping = Problem(graph, 0.85, None, "uniform"), Stopping(1e-9, max_iterations=limit)
     queries = queries_on(graph, 5)
-    batch = CudaRefiningBatch(problem, BatchCore.of(problem, LEAVE_OUT_ALL))
+    batch = CudaRefinementBatch(problem, BatchCore.of(problem, LEAVE_OUT_ALL))
     assert 0 < batch._core.swept.count < 250
-    referee = BatchReferee(problem, stopping)
+    referee = BatchCertifier(problem, stopping)
     for query, (ranks, status, history) in zip(
-        queries, batch.solve(queries, uniform(graph), FixedGain(FP16, 1e-3), stopping), strict=True
+        queries, batch.solve(queries, uniform(graph), FixedReduction(FP16, 1e-3), stopping), strict=True
     ):
         x = device.to_host(ranks)
         assert x.min() >= 0.0
         assert abs(x.sum() - 1.0) < 1e-12
-        ((checked, residual),) = referee.verdicts([query], [x], [status])
+        ((checked, residual),) = referee.certify([query], [x], [status])
         assert checked is status
         assert residual <= history[-1].residual + 1e-13
 
@@ -413,7 +413,7 @@ def test_an_answer_does_not_depend_on_its_neighbours_where_few_nodes_are_swept(d
 
     def solved(some):
         return refine_all(
-            CudaRefiningBatch(problem, core), some, uniform(problem.graph), default_policy(FP16), stopping
+            CudaRefinementBatch(problem, core), some, uniform(problem.graph), default_policy(FP16), stopping
         )
 
     together = solved(queries)
@@ -429,8 +429,8 @@ def test_a_wide_round_is_that_of_its_queries_in_few_columns(device):
     wide, narrow = whole_batch(problem), whole_batch(problem)
     wide.start(queries, uniform(problem.graph))
     narrow.start(queries[95:], uniform(problem.graph))
-    found = round_of(wide, [Plan(FP16, 0.3)] * 100, most=[9] * 100)[95:]
-    assert found == round_of(narrow, [Plan(FP16, 0.3)] * 5, most=[9] * 5)
+    found = round_of(wide, [InnerPlan(FP16, 0.3)] * 100, most=[9] * 100)[95:]
+    assert found == round_of(narrow, [InnerPlan(FP16, 0.3)] * 5, most=[9] * 5)
 
 
 @pytest.mark.parametrize("device", ["host"], indirect=True)
@@ -444,14 +444,14 @@ def test_wide_rounds_are_extrapolated_as_narrow_ones(device, count):
     # The first 128 rest soon, while those behind them go on.
     gains = [0.3] * (count - 5) + [1e-3] * 5
     for _ in range(2):
-        found = round_of(wide, [Plan(FP16, gain) for gain in gains], most=[60] * count)[-5:]
-        assert found == round_of(narrow, [Plan(FP16, 1e-3)] * 5, most=[60] * 5)
+        found = round_of(wide, [InnerPlan(FP16, inner_reduction) for inner_reduction in gains], most=[60] * count)[-5:]
+        assert found == round_of(narrow, [InnerPlan(FP16, 1e-3)] * 5, most=[60] * 5)
     assert max(len(low) for _, low in found) > DEPTH
 
 
 def test_a_limit_of_iterations_is_kept_and_what_was_found_counts(device):
     graph = GRAPHS["small"]
-    options = {"engine": "cuda", "method": "refine", "policy": FixedGain(FP16, 1e-4)}
+    options = {"engine": "cuda", "method": "refine", "policy": FixedReduction(FP16, 1e-4)}
     for limit in (1, 7):
         found = personalized_pagerank(graph, [3, 4], max_iterations=limit, **options)
         assert [(result.status, result.iterations) for result in found] == [(Status.MAX_ITERATIONS, limit)] * 2
@@ -461,7 +461,7 @@ def test_a_limit_of_iterations_is_kept_and_what_was_found_counts(device):
 def test_formats_may_differ_among_queries(device):
     problem = Problem(GRAPHS["small"])
     queries = queries_on(problem.graph, 3)
-    plans = [Plan(FP16, 0.1), Plan(None, 1.0), Plan(E5M2, 0.4)]
+    plans = [InnerPlan(FP16, 0.1), InnerPlan(None, 1.0), InnerPlan(E5M2, 0.4)]
     mixed = whole_batch(problem)
     mixed.start(queries, uniform(problem.graph))
     found = [round_of(mixed, plans, most=[20] * 3) for _ in range(2)]
@@ -478,7 +478,9 @@ def test_queries_that_rounding_holds_go_on_with_more_bits(device):
     answers = refine_all(whole_batch(problem), queries, uniform(problem.graph), default_policy(E5M2), Stopping())
     for _, status, history in answers:
         assert status is Status.CONVERGED
-        assert [step.bits for step in history].index(16) <= 2 + low_limit(default_gain(E5M2), 0.95)
+        assert [step.bits for step in history].index(16) <= 2 + inner_max_iterations(
+            default_inner_reduction(E5M2), 0.95
+        )
 
 
 @pytest.mark.parametrize("seed", [31, 35])
@@ -499,7 +501,7 @@ def test_what_does_not_fit_is_a_sentence(device, monkeypatch):
         engines.get_any("cuda").batch(problem)
     monkeypatch.setattr(type(device), "free_bytes", lambda _: 400_000)
     assert 0 < engines.get_any("cuda").batch(problem).width < batch_graph.FULL_COLUMNS
-    assert 0 < engines.get_any("cuda").refining_batch(problem).width < batch_graph.MOST_COLUMNS
+    assert 0 < engines.get_any("cuda").refinement_batch(problem).width < batch_graph.MOST_COLUMNS
 
 
 def test_bad_input_is_refused(device):
@@ -509,7 +511,7 @@ def test_bad_input_is_refused(device):
         ([0], {"storage": "fp16-stochastic", "method": "refine"}, UnsupportedError, "no stochastic rounding"),
         ([0], {"storage": "fp16"}, UnsupportedError, "batches iterate in fp64, not fp16"),
         ([0], {"method": "guess"}, InputError, "method 'guess' is not known"),
-        ([0], {"policy": FixedGain(FP16)}, InputError, "this policy plans rounds"),
+        ([0], {"policy": FixedReduction(FP16)}, InputError, "this policy plans rounds"),
         ([0, [1, 1]], {}, InputError, "query 1: personalization names a node twice"),
         ([[3, 400]], {}, InputError, "query 0: .*400"),
         ([{3: -1.0}], {}, InputError, "query 0: personalization weights"),
@@ -528,7 +530,7 @@ def test_low_sweeps_launched_too_late_change_nothing(device, monkeypatch, group,
         monkeypatch.setattr(refinement, "NOTED", most_noted if size == group else 4096)
         batch = whole_batch(problem)
         batch.start(queries_on(problem.graph, 3), uniform(problem.graph))
-        plans = [Plan(FP16, gain) for gain in (0.3, 0.01, 0.1)]
+        plans = [InnerPlan(FP16, inner_reduction) for inner_reduction in (0.3, 0.01, 0.1)]
         rounds[size] = [round_of(batch, plans, most=[50, 4, 50]) for _ in range(2)]
     assert rounds[group] == rounds[32]
     assert len(rounds[group][0][1][1]) == 3
@@ -540,13 +542,13 @@ def test_a_query_at_its_limit_rests_as_one_at_its_goal(device):
     limited, content = whole_batch(problem), whole_batch(problem)
     for batch in (limited, content):
         batch.start(queries, uniform(problem.graph))
-    (sweep, low), _ = round_of(limited, [Plan(FP16, 0.01)] * 2, most=[4, 50])
-    round_of(content, [Plan(FP16, 1.0001 * low[2] / sweep.l1), Plan(FP16, 0.01)], most=[50, 50])
-    following = [round_of(batch, [Plan(FP16, 0.1)] * 2, most=[50] * 2) for batch in (limited, content)]
+    (sweep, low), _ = round_of(limited, [InnerPlan(FP16, 0.01)] * 2, most=[4, 50])
+    round_of(content, [InnerPlan(FP16, 1.0001 * low[2] / sweep.l1), InnerPlan(FP16, 0.01)], most=[50, 50])
+    following = [round_of(batch, [InnerPlan(FP16, 0.1)] * 2, most=[50] * 2) for batch in (limited, content)]
     assert following[0] == following[1]
 
 
-class OneIsDoneSoon(CudaRefiningBatch):
+class OneIsDoneSoon(CudaRefinementBatch):
     """Says that the first query is done at its second full sweep; keeps the columns that low sweeps had."""
 
     def __init__(self, problem):
@@ -566,7 +568,7 @@ def test_a_query_that_is_done_leaves_before_the_others_do_low_sweeps(device):
     problem = Problem(GRAPHS["few edges"], 0.5)
     queries, first = queries_on(problem.graph, 17), uniform(problem.graph)
     plain, batch = whole_batch(problem), OneIsDoneSoon(problem)
-    expected, found = (refine_all(b, queries, first, FixedGain(FP16, 0.2), Stopping(1e-7)) for b in (plain, batch))
+    expected, found = (refine_all(b, queries, first, FixedReduction(FP16, 0.2), Stopping(1e-7)) for b in (plain, batch))
     assert batch.columns[:2] == [32, 16]
     assert len(found[0][2]) < len(expected[0][2])
     for (mine, _, history), (ranks, _, steps) in zip(found[1:], expected[1:], strict=True):

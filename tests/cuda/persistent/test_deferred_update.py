@@ -15,7 +15,7 @@ from cpms.contracts.stopping import Stopping
 from cpms.engines import cuda_fused, reference
 from cpms.formats.quantization import quantiser
 from cpms.precision.controllers import Level
-from cpms.precision.refinement_policy import default_gain, default_policy
+from cpms.precision.refinement_policy import default_inner_reduction, default_policy
 from cpms.problems.pagerank import Problem
 from cpms.solvers.refine import refine
 
@@ -64,7 +64,7 @@ def residual(problem, x):
 def test_x_has_all_that_was_sent(engine, problem, storage, low):
     beyond, twin = CudaRefinement.of(problem, BEYOND), reference.ENGINE.refinement(problem)
     assert not beyond.adds_up(storage)
-    options = {"gain": 1e-300, "tol": 1e-300, "norm": "l1"}
+    options = {"inner_reduction": 1e-300, "tol": 1e-300, "norm": "l1"}
     left = []
     for rounds in (beyond, twin):
         rounds.start(np.full(problem.graph.nodes, 1 / problem.graph.nodes))
@@ -76,7 +76,7 @@ def test_x_has_all_that_was_sent(engine, problem, storage, low):
         left.append(rounds.round(None, most_low=0, **options).found.l1)
     np.testing.assert_allclose(left[0], residual(problem, x), rtol=1e-9, atol=1e-15)
     # Both leave what fades by the damping, and rounding: which z leave as it is, c after another sweep.
-    assert left[0] <= 1.01 * left[1] / problem.damping + default_gain(storage) * first.found.l1
+    assert left[0] <= 1.01 * left[1] / problem.damping + default_inner_reduction(storage) * first.found.l1
 
 
 @pytest.mark.parametrize("storage", FORMATS, ids=lambda storage: storage.name)
@@ -85,10 +85,10 @@ def test_rounds_are_sound(engine, problem, storage, monkeypatch):
     check.refinement_is_sound(cuda_fused.ENGINE, problem, storage, low=20)
 
 
-def swept(problem, arrangement, storage, *, extrapolates):
+def swept(problem, arrangement, storage, *, anderson):
     """Return the sweeps of a solve, whose answer is looked at."""
     rounds = CudaRefinement.of(problem, arrangement)
-    rounds.extrapolates = extrapolates
+    rounds.anderson = anderson
     first = np.full(problem.graph.nodes, 1 / problem.graph.nodes)
     ranks, status, history = refine(rounds, first, default_policy(storage), Stopping(1e-10))
     assert status is cpms.Status.CONVERGED
@@ -96,11 +96,11 @@ def swept(problem, arrangement, storage, *, extrapolates):
     return len(history)
 
 
-@pytest.mark.parametrize(("extrapolates", "warps"), [(False, 16), (True, 16), (True, 24)])
+@pytest.mark.parametrize(("anderson", "warps"), [(False, 16), (True, 16), (True, 24)])
 @pytest.mark.parametrize("storage", FORMATS, ids=lambda storage: storage.name)
-def test_solves_take_about_as_many_sweeps_as_where_c_is_added_up(engine, problem, storage, extrapolates, warps):
+def test_solves_take_about_as_many_sweeps_as_where_c_is_added_up(engine, problem, storage, anderson, warps):
     lies = replace(BEYOND, warps=warps), Arrangement()
-    now, added_up = (swept(problem, lie, storage, extrapolates=extrapolates) for lie in lies)
+    now, added_up = (swept(problem, lie, storage, anderson=anderson) for lie in lies)
     assert now <= max(1.15 * added_up, added_up + 3)
 
 
@@ -108,8 +108,8 @@ def test_solves_take_about_as_many_sweeps_as_where_c_is_added_up(engine, problem
 @pytest.mark.parametrize("graph", HOSTILE)
 def test_solves_of_hostile_graphs_take_a_quarter_more_at_most(engine, graph, storage):
     problem = Problem(HOSTILE[graph])
-    now, added_up = (swept(problem, lie, storage, extrapolates=True) for lie in (BEYOND, Arrangement()))
-    assert now <= swept(problem, BEYOND, storage, extrapolates=False) + 3
+    now, added_up = (swept(problem, lie, storage, anderson=True) for lie in (BEYOND, Arrangement()))
+    assert now <= swept(problem, BEYOND, storage, anderson=False) + 3
     # On a star each z is a multiple of the last but for rounding: of 8 bits chance says how many sweeps that saves.
     if (graph, storage.name) != ("star both ways", "e5m2"):
         assert now <= 1.25 * added_up + 3
@@ -120,12 +120,12 @@ def test_rounds_in_one_launch_are_those_of_many(engine, problem):
     together, singly = (CudaRefinement.of(problem, BEYOND) for _ in range(2))
     for rounds in (together, singly):
         rounds.start(np.full(problem.graph.nodes, 1 / problem.graph.nodes))
-    together.extrapolates = False
-    found = together.rounds(storage, gain=0.05, trust=3.0, tol=1e-10, norm="l1", most=200)
+    together.anderson = False
+    found = together.rounds(storage, inner_reduction=0.05, noise_tolerance=3.0, tol=1e-10, norm="l1", most=200)
     assert len(found) > 2
     assert all(b < 0.2 * a for a, b in itertools.pairwise(made.found.l1 for made in found))
     for a in found:
-        b = singly.round(storage, gain=0.05, tol=1e-10, norm="l1", most_low=199)
+        b = singly.round(storage, inner_reduction=0.05, tol=1e-10, norm="l1", most_low=199)
         # The mass to which x is scaled is added up in another order.
         np.testing.assert_allclose(a.found, b.found, rtol=1e-6, atol=1e-15)
         assert len(a.low) == len(b.low)

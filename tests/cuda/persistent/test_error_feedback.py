@@ -23,7 +23,13 @@ from cpms.engines import cuda_fused
 from cpms.engines.reference import round_to_float
 from cpms.formats.formats import E4M3, E5M2, FP32
 from cpms.formats.quantization import quantiser, shared_scale
-from cpms.precision.refinement_policy import AdaptiveGain, FixedGain, Plan, Refining, default_policy
+from cpms.precision.refinement_policy import (
+    AdaptiveReduction,
+    FixedReduction,
+    InnerPlan,
+    RefinementPolicy,
+    default_policy,
+)
 from cpms.problems.pagerank import Problem
 from cpms.solvers.refine import refine
 
@@ -56,7 +62,7 @@ WAYS = {
     "hot": (persistent.OVER_HOT, Arrangement(warps=16, wanted=Wanted(True, *[False] * 4, carry=True))),
 }
 DEALT = WAYS["dealt"][1]
-asked = {"gain": 0.1, "trust": 0.0, "tol": 1e-300, "norm": "l1"}
+asked = {"inner_reduction": 0.1, "noise_tolerance": 0.0, "tol": 1e-300, "norm": "l1"}
 """Of one round, which goes on below its gain."""
 
 
@@ -92,7 +98,7 @@ def uniform(problem):
 
 def carrying(problem, arrangement=DEALT):
     rounds = CudaRefinement.of(problem, arrangement)
-    rounds.adapts = True
+    rounds.adaptive = True
     return rounds
 
 
@@ -145,17 +151,17 @@ def follows_the_oracle(problem, rounds, storage):
     oracle = Oracle(problem)
     x = np.random.default_rng(1).dirichlet(np.ones(problem.graph.nodes))
     for count in (3, 20):
-        rounds.start(x, rough=False)
+        rounds.start(x, from_rounded=False)
         (found,) = rounds.rounds(storage, most=1 + count, **asked)
         x, r = oracle.full(x)
         share = r / oracle.out
         after, expected = oracle.lows(x, share, share, storage, np.abs(share).max(), len(found.low))
-        assert not found.rough
+        assert not found.from_rounded
         np.testing.assert_allclose(found.found.l1, np.abs(r).sum(), rtol=1e-9, atol=1e-14)
         # A sum in another order may round a value that lies between two of Q's the other way.
         np.testing.assert_allclose(found.low, expected, rtol=2 * storage.unit_roundoff(), atol=1e-12)
         np.testing.assert_allclose(found.sums[1:], problem.damping * np.array(found.sums[:-1]), atol=1e-14)
-        x = rounds.round(None, gain=0.1, tol=1e-300, norm="l1", most_low=0) and rounds.read()
+        x = rounds.round(None, inner_reduction=0.1, tol=1e-300, norm="l1", most_low=0) and rounds.read()
         y = np.maximum(after, 0.0)
         y = y / y.sum() + oracle.full(y)[1]
         np.testing.assert_allclose(x, y, rtol=1e-9, atol=np.abs(r).sum() * 1e-6 + 1e-15)
@@ -186,7 +192,7 @@ def test_a_first_x_is_rounded_as_the_oracle_does(device, sizes, name, storage):
         oracle, rounds = Oracle(problem), carrying(problem)
         rounds.start(uniform(problem))
         (made,) = rounds.rounds(storage, most=6, **{**asked, "tol": 1e-9})
-        assert made.rough
+        assert made.from_rounded
         share, brought, bound = oracle.guess()
         x, expected = oracle.lows(0.0, share, brought, storage, bound, 6)
         # Where Q has a value itself, a last digit less is cut to the next one.
@@ -201,10 +207,10 @@ def test_a_first_x_is_rounded_as_the_oracle_does(device, sizes, name, storage):
 def test_a_full_sweep_finds_nothing_that_rounding_lost(device, name, storage):
     for problem in both(GRAPHS[name]):
         rounds = carrying(problem)
-        rounds.start(np.random.default_rng(2).dirichlet(np.ones(problem.graph.nodes)), rough=False)
+        rounds.start(np.random.default_rng(2).dirichlet(np.ones(problem.graph.nodes)), from_rounded=False)
         (made,) = rounds.rounds(storage, most=25, **asked)
         mass = rounds.read().sum()  # What is subtracted from r scales x.
-        found = rounds.round(None, gain=0.1, tol=1e-300, norm="l1", most_low=0).found
+        found = rounds.round(None, inner_reduction=0.1, tol=1e-300, norm="l1", most_low=0).found
         assert mass * found.l1 <= problem.damping * (made.low[-1] if made.low else 0.0) + 1e-15
         assert found.mass == pytest.approx(1.0, abs=1e-14)
 
@@ -213,10 +219,10 @@ class OneRound(CudaRefinement):
     """Whose `round` keeps what rounding loses."""
 
     def round(self, storage, *, most_low, **given):
-        self.adapts, self._slow = True, False
+        self.adaptive, self._slow = True, False
         if storage is None:
             return super().round(storage, most_low=most_low, **given)
-        return self.rounds(storage, trust=0.0, most=1 + most_low, **given)[0]
+        return self.rounds(storage, noise_tolerance=0.0, most=1 + most_low, **given)[0]
 
 
 @pytest.mark.parametrize("storage", FORMATS, ids=NAMES)
@@ -282,7 +288,7 @@ def test_what_fades_slowly_is_swept_otherwise(device):
 def test_it_can_be_turned_off(device):
     problem = Problem(GRAPHS["uniform"])
     rounds = CudaRefinement.of(problem, DEALT)
-    rounds.carries = False
+    rounds.error_feedback = False
     _, _, history = refine(rounds, uniform(problem), default_policy(FP16), Stopping(1e-10))
     assert (history[0].bits, [step.bits for step in history].count(64) > 2) == (64, True)
 
@@ -292,17 +298,20 @@ def test_who_carries(host_backend):
     teleport = np.arange(1.0, graph.nodes + 1) / np.arange(1.0, graph.nodes + 1).sum()
     with current.using(host_backend):
         for problem in both(graph):
-            for wanted, fades_fast, expected in ((None, False, True), (False, True, False), (True, False, True)):
+            for wanted, converges_fast, expected in ((None, False, True), (False, True, False), (True, False, True)):
                 arrangement = replace(DEALT, wanted=DEALT.wanted._replace(carry=wanted))
-                rounds = CudaRefinement.of(problem, arrangement, fades_fast=fades_fast)
-                assert rounds.refines_in == (E5M2 if expected else None)
+                rounds = CudaRefinement.of(problem, arrangement, converges_fast=converges_fast)
+                assert rounds.default_residual_format == (E5M2 if expected else None)
             for way, expected in ((True, False), (False, True)):  # Graphs in the cache have no such kernels.
                 wanted = Wanted(*[False] * 4, cached=way)
-                rounds = CudaRefinement.of(problem, Arrangement(warps=16, wanted=wanted), fades_fast=True)
-                assert (rounds.refines_in == E5M2) == expected
-                assert CudaRefinement.of(problem, Arrangement(warps=16, wanted=wanted)).refines_in is None
+                rounds = CudaRefinement.of(problem, Arrangement(warps=16, wanted=wanted), converges_fast=True)
+                assert (rounds.default_residual_format == E5M2) == expected
+                assert CudaRefinement.of(problem, Arrangement(warps=16, wanted=wanted)).default_residual_format is None
         # What is subtracted from r to keep its sum must be what teleport brings.
-        assert CudaRefinement.of(Problem(graph, teleport=teleport, dangling="uniform"), DEALT).refines_in is None
+        assert (
+            CudaRefinement.of(Problem(graph, teleport=teleport, dangling="uniform"), DEALT).default_residual_format
+            is None
+        )
 
 
 @pytest.mark.parametrize(
@@ -311,7 +320,9 @@ def test_who_carries(host_backend):
 def test_what_fades_fast_is_known_from_a_few_sweeps(device, name, expected):
     graph = PAIRS if name == "pairs" else GRAPHS[name]
     rows = padded_csr.OnDevice.of(graph)
-    assert convergence_estimate.fades_fast(rows.indptr, rows.sources, padded_csr.out_degree(graph), 0.85) == expected
+    assert (
+        convergence_estimate.converges_fast(rows.indptr, rows.sources, padded_csr.out_degree(graph), 0.85) == expected
+    )
 
 
 @pytest.mark.parametrize(
@@ -328,7 +339,7 @@ def test_formats_that_are_not_dealt(device, storage, first):
 def test_a_gain_that_is_fixed_is_kept(device):
     problem = Problem(GRAPHS["uniform"])
     rounds = CudaRefinement.of(problem, DEALT)
-    _, status, history = refine(rounds, uniform(problem), FixedGain(FP16, 1e-2), Stopping(1e-10))
+    _, status, history = refine(rounds, uniform(problem), FixedReduction(FP16, 1e-2), Stopping(1e-10))
     assert status is cpms.Status.CONVERGED
     assert sum(step.bits == 64 for step in history) > 3
 
@@ -349,16 +360,16 @@ def test_a_first_x_of_ones_own_is_swept_in_full(device):
     assert len(refine(rounds, right, default_policy(FP16), Stopping(1e-10))[2]) == 1
 
 
-class WideFirst(Refining):
+class WideFirst(RefinementPolicy):
     """A round in a format that is not dealt, then others, a launch each."""
 
-    trust = 0.0
+    noise_tolerance = 0.0
 
     def init(self):
-        return Plan(FP32, 1e-3), None
+        return InnerPlan(FP32, 1e-3), None
 
     def update(self, *_):
-        return Plan(FP16, 1e-3), None
+        return InnerPlan(FP16, 1e-3), None
 
 
 def test_what_another_format_found_is_added(device):
@@ -381,7 +392,7 @@ def test_a_solve_takes_the_narrowest_format_unless_told(host_backend, monkeypatc
         found = solve()
         assert (found.storage, found.iterations_by_bits[64], found.converged) == ("e5m2", 1, True)
         assert solve(storage="fp16").storage == "fp16"
-        given = solve(controller=AdaptiveGain((FP16,)))
+        given = solve(controller=AdaptiveReduction((FP16,)))
         assert given.storage == "fp16"
 
 

@@ -61,7 +61,7 @@ def test_where_values_lie_does_not_change_a_bit(device, problems, shared, name, 
         for graph in arranged(problem):
             rounds = CudaRefinement(graph)
             rounds.start(np.full(problem.graph.nodes, 1 / problem.graph.nodes))
-            made = [rounds.round(storage, gain=0.1, tol=1e-11, norm="l1", most_low=9) for _ in range(2)]
+            made = [rounds.round(storage, inner_reduction=0.1, tol=1e-11, norm="l1", most_low=9) for _ in range(2)]
             found.append((made, rounds.read()))
         for without, hot in zip(found[0][0], found[1][0], strict=True):
             assert (hot.found, hot.low, hot.sums) == (without.found, without.low, without.sums)

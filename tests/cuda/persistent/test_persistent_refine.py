@@ -23,7 +23,7 @@ from cpms.engines import cpu, cuda_fused, reference
 from cpms.formats.formats import E5M2, FP16, FP32, FP64, FloatFormat
 from cpms.formats.quantization import quantiser
 from cpms.precision.controllers import FLOAT64, Fixed
-from cpms.precision.refinement_policy import AdaptiveGain, FixedGain
+from cpms.precision.refinement_policy import AdaptiveReduction, FixedReduction
 from cpms.problems.pagerank import Problem
 from cpms.solvers.power import power
 from cpms.solvers.refine import refine
@@ -100,7 +100,7 @@ def test_rounds_are_those_of_the_reference(engine, name, storage, as_large):
             mine = CudaRefinement.of(problem, Arrangement(warps=16, wanted=Wanted(cached=False)))
         for rounds in (mine, twin):
             rounds.start(np.full(problem.graph.nodes, 1 / problem.graph.nodes))
-        options = {"gain": 0.1, "tol": 1e-11, "norm": "l1", "most_low": 30}
+        options = {"inner_reduction": 0.1, "tol": 1e-11, "norm": "l1", "most_low": 30}
         found, expected = mine.round(storage, **options), twin.round(storage, **options)
         np.testing.assert_allclose(found.found, expected.found, rtol=1e-9, atol=1e-14)
         # A value that lies between two of Q's may go either way, and c is kept in float32.
@@ -136,7 +136,7 @@ def test_stretches_may_be_short_and_warps_many(engine, name, arrangement):
     assert short.graph.edges.shape == SHAPES[arrangement.warps]
     for rounds in (one_each, short):
         rounds.start(np.full(problem.graph.nodes, 1 / problem.graph.nodes))
-    options = {"gain": 0.1, "tol": 1e-11, "norm": "l1", "most_low": 30}
+    options = {"inner_reduction": 0.1, "tol": 1e-11, "norm": "l1", "most_low": 30}
     found, expected = short.round(FP16, **options), one_each.round(FP16, **options)
     np.testing.assert_allclose(found.found, expected.found, rtol=1e-9, atol=1e-14)
     np.testing.assert_allclose(found.low, expected.low, rtol=2.0**-11, atol=1e-12)
@@ -184,7 +184,7 @@ def test_blocks_count_on_from_launch_to_launch_past_the_last_number(engine, name
         counts[:2] = np.uint32(begin)
         rounds.start(np.full(problem.graph.nodes, 1 / problem.graph.nodes))
         for _ in range(3):
-            rounds.round(FP16, gain=0.1, tol=1e-12, norm="l1", most_low=20)
+            rounds.round(FP16, inner_reduction=0.1, tol=1e-12, norm="l1", most_low=20)
             come, at_end = (int(count) for count in current.current().to_host(counts)[:2])
             assert come == at_end != begin
         answers.append(rounds.read())
@@ -202,7 +202,7 @@ def test_nodes_may_lie_in_any_order(engine, monkeypatch, name):
             rounds = CudaRefinement.of(problem)
             rounds.start(values)
             np.testing.assert_allclose(rounds.read(), values, rtol=1e-15)
-            found = rounds.round(FP16, gain=0.1, tol=1e-12, norm="l1", most_low=20)
+            found = rounds.round(FP16, inner_reduction=0.1, tol=1e-12, norm="l1", most_low=20)
             answers.append((found.found, rounds.read()))
         for plain, shuffled in zip(*answers, strict=True):
             np.testing.assert_allclose(shuffled, plain, rtol=1e-9, atol=1e-14)
@@ -251,10 +251,10 @@ def test_rounds_in_one_launch_are_those_of_many(engine, storage):
     together, singly = engine.refinement(problem), engine.refinement(problem)
     together.start(first)
     singly.start(first)
-    found = together.rounds(storage, gain=0.05, trust=3.0, tol=1e-10, norm="l1", most=200)
+    found = together.rounds(storage, inner_reduction=0.05, noise_tolerance=3.0, tol=1e-10, norm="l1", most=200)
     assert len(found) > 2
     for a in found:
-        b = singly.round(storage, gain=0.05, tol=1e-10, norm="l1", most_low=199)
+        b = singly.round(storage, inner_reduction=0.05, tol=1e-10, norm="l1", most_low=199)
         assert (a.found, a.low, a.sums) == (b.found, b.low, b.sums)
     np.testing.assert_array_equal(together.read(), singly.read())
 
@@ -262,7 +262,7 @@ def test_rounds_in_one_launch_are_those_of_many(engine, storage):
 def test_a_launch_ends_when_rounds_do_not_go_as_planned(engine):
     rounds = engine.refinement(Problem(GRAPHS["skewed"]))
     rounds.start(np.full(900, 1 / 900))
-    found = rounds.rounds(E5M2, gain=1e-6, trust=3.0, tol=1e-10, norm="l1", most=400)
+    found = rounds.rounds(E5M2, inner_reduction=1e-6, noise_tolerance=3.0, tol=1e-10, norm="l1", most=400)
     assert len(found) == 2
     assert found[1].found.l1 > 3.0 * found[0].low[-1]
 
@@ -284,7 +284,7 @@ def test_where_rounding_feeds_what_hardly_fades_power_iteration_is_not_much_fast
 def test_no_more_sweeps_than_asked_for(engine, most):
     rounds = engine.refinement(Problem(GRAPHS["skewed"]))
     rounds.start(np.full(900, 1 / 900))
-    found = rounds.rounds(FP16, gain=0.3, trust=3.0, tol=1e-12, norm="l1", most=most)
+    found = rounds.rounds(FP16, inner_reduction=0.3, noise_tolerance=3.0, tol=1e-12, norm="l1", most=most)
     assert sum(1 + len(made.low) for made in found) == most
 
 
@@ -294,7 +294,7 @@ def test_formats_may_change_between_rounds(engine):
     rounds.start(np.full(900, 1 / 900))
     sizes = []
     for storage in (FP32, E5M2, None, FP16, E5M2):
-        found = rounds.round(storage, gain=0.2, tol=1e-13, norm="linf", most_low=20)
+        found = rounds.round(storage, inner_reduction=0.2, tol=1e-13, norm="linf", most_low=20)
         sizes.append(found.found.l1)
         np.testing.assert_allclose(found.sums[1:], 0.85 * np.array(found.sums[:-1]), atol=1e-14)
     assert all(after < 0.9 * before for before, after in itertools.pairwise(sizes))
@@ -307,7 +307,7 @@ def test_answers_are_certified(engine):
             expected, _, _ = power(
                 reference.ENGINE.prepare(problem, FP64, "pattern"), first, Fixed(), Stopping(1e-14, max_iterations=400)
             )
-            found, _, history = refine(engine.refinement(problem), first, FixedGain(FP16), Stopping(1e-10))
+            found, _, history = refine(engine.refinement(problem), first, FixedReduction(FP16), Stopping(1e-10))
             assert np.abs(found - expected).sum() <= history[-1].residual / (1 - problem.damping)
             mine, _, _ = power(engine.prepare(problem, FP64, "pattern"), first, Fixed(), Stopping(1e-10))
             assert np.abs(mine - expected).sum() <= 1e-10 / (1 - problem.damping)
@@ -325,7 +325,7 @@ def test_room_for_the_residual_is_made_beforehand_or_refused_by_a_sentence(host_
     problem, zeros = Problem(GRAPHS["skewed"]), host_backend.arrays.zeros
     with current.using(host_backend):
         ready, refused = CudaRefinement.of(problem), CudaRefinement.of(problem)
-        ready.expect(FP16)
+        ready.warm_up(FP16)
 
         def no_room(length, dtype):
             if dtype is np.uint8:
@@ -334,9 +334,9 @@ def test_room_for_the_residual_is_made_beforehand_or_refused_by_a_sentence(host_
 
         monkeypatch.setattr(host_backend.arrays, "zeros", no_room)
         with pytest.raises(UnsupportedError, match=r"the residual, 9 times in fp16, needs about [\d,]+ bytes"):
-            refused.expect(FP16)
+            refused.warm_up(FP16)
         ready.start(np.full(problem.graph.nodes, 1.0 / problem.graph.nodes))
-        assert ready.rounds(FP16, gain=0.1, trust=2.0, tol=1e-8, norm="l1", most=20)
+        assert ready.rounds(FP16, inner_reduction=0.1, noise_tolerance=2.0, tol=1e-8, norm="l1", most=20)
 
 
 def test_power_iteration_is_in_float64_only(engine):
@@ -382,18 +382,18 @@ class TestOnAGpu:
         for graph in large.values():
             for problem in problems(graph):
                 first = np.full(graph.nodes, 1 / graph.nodes)
-                policy, stopping = AdaptiveGain((storage, FP32)), Stopping(1e-10)
-                for extrapolates in (False, True):
+                policy, stopping = AdaptiveReduction((storage, FP32)), Stopping(1e-10)
+                for anderson in (False, True):
                     mine, its = CudaRefinement.of(problem), cpu.ENGINE.refinement(problem)
-                    mine.extrapolates = its.extrapolates = extrapolates
+                    mine.anderson = its.anderson = anderson
                     found, status, history = refine(mine, first, policy, stopping)
                     twin, _, expected = refine(its, first, policy, stopping)
                     assert status is Status.CONVERGED
                     assert np.abs(found - twin).sum() <= 2e-10 / (1 - problem.damping)
                     # With fewer bits of exponent, last bits decide which values of a hub's sources survive; with few of
                     # mantissa, what is combined.
-                    if storage.exponent_bits > 4 and (storage.mantissa_bits > 4 or not extrapolates):
-                        assert abs(len(history) - len(expected)) <= (10 if extrapolates else 3)
+                    if storage.exponent_bits > 4 and (storage.mantissa_bits > 4 or not anderson):
+                        assert abs(len(history) - len(expected)) <= (10 if anderson else 3)
                 check.refinement_is_sound(cuda_fused.ENGINE, problem, storage)
 
     def test_float64_solves_are_those_of_the_processor(self, large):

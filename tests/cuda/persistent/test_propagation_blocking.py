@@ -184,7 +184,7 @@ def test_sweeps_of_dealt_values_are_those_over_sources(device, problems, sizes, 
         for begin in (np.ones(len(nodes)), 1.0 + nodes % 7):
             for rounds in (over_sources, of_dealt):
                 rounds.start(begin / begin.sum())
-            options = {"gain": 0.1, "tol": 1e-11, "norm": "l1", "most_low": 12}
+            options = {"inner_reduction": 0.1, "tol": 1e-11, "norm": "l1", "most_low": 12}
             found, expected = of_dealt.round(storage, **options), over_sources.round(storage, **options)
             np.testing.assert_allclose(found.found, expected.found, rtol=1e-9, atol=1e-14)
             # Sums across blocks are in another order, so that a value between two of Q's may go either way.
@@ -210,7 +210,7 @@ def test_formats_too_wide_for_what_is_dealt_are_swept_over_sources(device):
     both = list(map(CudaRefinement, arranged(problem)))
     for rounds in both:
         rounds.start(np.full(problem.graph.nodes, 1 / problem.graph.nodes))
-    options = {"gain": 0.1, "tol": 1e-11, "norm": "l1", "most_low": 12}
+    options = {"inner_reduction": 0.1, "tol": 1e-11, "norm": "l1", "most_low": 12}
     assert both[1].round(FP32, **options).low == both[0].round(FP32, **options).low
 
 
@@ -257,8 +257,8 @@ def test_many_ranges_and_bins_a_block(gpu_backend):
                     Arrangement(warps=16, wanted=Wanted(False, False, chosen, cached=False, carry=False)),
                 )
                 rounds.start(np.full(graph.nodes, 1 / graph.nodes))
-                rounds.round(FP16, gain=1e-6, tol=1e-12, norm="l1", most_low=20)
-                last = rounds.round(None, gain=0.1, tol=1e-12, norm="l1", most_low=0)
+                rounds.round(FP16, inner_reduction=1e-6, tol=1e-12, norm="l1", most_low=20)
+                last = rounds.round(None, inner_reduction=0.1, tol=1e-12, norm="l1", most_low=0)
                 found.append((rounds.read(), last.found.l1))
             assert np.abs(found[1][0] - found[0][0]).sum() <= 1e-3 * found[0][1] + 1e-14
             np.testing.assert_array_equal(found[2][0], found[1][0])

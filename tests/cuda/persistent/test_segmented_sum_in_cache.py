@@ -21,7 +21,7 @@ from cpms.engines import cuda_fused
 from cpms.formats.formats import E5M2, FP16, FP32
 from cpms.graph.graph import Graph
 from cpms.precision.controllers import FLOAT64
-from cpms.precision.refinement_policy import default_gain
+from cpms.precision.refinement_policy import default_inner_reduction
 from cpms.problems.pagerank import Problem
 
 few = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -231,8 +231,8 @@ def test_many_blocks_find_what_those_of_other_graphs_find(gpu_backend, name, sto
                 rounds = CudaRefinement.of(problem, Arrangement(warps=16, wanted=Wanted(cached=cached)))
                 assert rounds.graph.edges.cached is cached
                 rounds.start(first)
-                begun = rounds.round(storage, gain=1e-6, tol=1e-12, norm="l1", most_low=20)
-                last = rounds.round(None, gain=0.1, tol=1e-12, norm="l1", most_low=0)
+                begun = rounds.round(storage, inner_reduction=1e-6, tol=1e-12, norm="l1", most_low=20)
+                last = rounds.round(None, inner_reduction=0.1, tol=1e-12, norm="l1", most_low=0)
                 operator = cuda_fused.operator(problem, rounds.graph)
                 x, out = operator.load(first), operator.empty()
                 sweeps = operator.sweeps(x, out, FLOAT64, 0, norm="l1", tol=0.0, most=4).found
@@ -240,7 +240,7 @@ def test_many_blocks_find_what_those_of_other_graphs_find(gpu_backend, name, sto
             without, with_it, again = found
             np.testing.assert_allclose(with_it[1][0], without[1][0], rtol=max(2.0**-23, storage.unit_roundoff()))
             # There x gets what z tell, here what r were.
-            assert np.abs(with_it[0] - without[0]).sum() <= default_gain(storage) * begun.found.l1
+            assert np.abs(with_it[0] - without[0]).sum() <= default_inner_reduction(storage) * begun.found.l1
             np.testing.assert_allclose(with_it[2], without[2], rtol=1e-9, atol=1e-14)
             np.testing.assert_array_equal(again[0], with_it[0])
             assert again[1:] == with_it[1:]

@@ -124,7 +124,7 @@ def test_low_sweeps_in_bins_are_those_over_sources(device, problems, capacity, n
         for rounds in (over_sources, in_bins):
             rounds.start(np.full(problem.graph.nodes, 1 / problem.graph.nodes))
         for _ in range(2):
-            options = {"gain": 0.1, "tol": 1e-11, "norm": "l1", "most_low": 12}
+            options = {"inner_reduction": 0.1, "tol": 1e-11, "norm": "l1", "most_low": 12}
             found, expected = in_bins.round(storage, **options), over_sources.round(storage, **options)
             np.testing.assert_allclose(found.found, expected.found, rtol=1e-9, atol=1e-14)
             # Sums across blocks are in another order, so that a value between two of Q's may go either way.
@@ -140,7 +140,7 @@ def test_formats_that_bins_do_not_hold_are_swept_over_sources(device):
     )
     for rounds in (over_sources, in_bins):
         rounds.start(np.full(problem.graph.nodes, 1 / problem.graph.nodes))
-    options = {"gain": 0.1, "tol": 1e-11, "norm": "l1", "most_low": 12}
+    options = {"inner_reduction": 0.1, "tol": 1e-11, "norm": "l1", "most_low": 12}
     assert in_bins.round(FP32, **options).low == over_sources.round(FP32, **options).low
 
 
@@ -180,8 +180,8 @@ def test_rows_across_blocks_and_many_bins_a_block(gpu_backend):
                     Problem(graph), Arrangement(warps=16, wanted=Wanted(False, chosen, False, cached=False))
                 )
                 rounds.start(np.full(graph.nodes, 1 / graph.nodes))
-                rounds.round(FP16, gain=1e-6, tol=1e-12, norm="l1", most_low=20)
-                last = rounds.round(None, gain=0.1, tol=1e-12, norm="l1", most_low=0)
+                rounds.round(FP16, inner_reduction=1e-6, tol=1e-12, norm="l1", most_low=20)
+                last = rounds.round(None, inner_reduction=0.1, tol=1e-12, norm="l1", most_low=0)
                 found.append((rounds.read(), last.found.l1))
             assert np.abs(found[1][0] - found[0][0]).sum() <= 1e-3 * found[0][1] + 1e-14
             np.testing.assert_array_equal(found[2][0], found[1][0])

@@ -114,9 +114,9 @@ def test_a_core_begins_at_what_it_gets(engine, graph, data):
 
         def iterate(smaller):
             began.append((smaller.read(), smaller.graph.teleport))
-            smaller.round(FORMATS[0], gain=0.5, tol=0.5, norm="l1", most_low=1)
+            smaller.round(FORMATS[0], inner_reduction=0.5, tol=0.5, norm="l1", most_low=1)
 
-        refinement.solution(iterate)
+        refinement.solve_reduced(iterate)
         for first, given_to_it in began:
             teleport = np.broadcast_to(np.asarray(current.current().to_host(given_to_it)), first.shape)
             np.testing.assert_allclose(first, teleport, rtol=1e-15)
@@ -224,7 +224,7 @@ def test_sweeps_of_a_core_lose_what_leaves_it(engine, storage):
     sources, targets = np.append(inside, leaving[0]), np.append(np.roll(inside, -1), leaving[1])
     core = engine.refinement(Problem(Graph.from_edges(sources, targets, nodes=100)))._core
     core.start(random.random(60))
-    made = core.round(storage, gain=1e-300, tol=1e-300, norm="l1", most_low=6)
+    made = core.round(storage, inner_reduction=1e-300, tol=1e-300, norm="l1", most_low=6)
     for size, (before, after) in zip([made.found.l1, *made.low], itertools.pairwise(made.sums), strict=False):
         assert abs(after - 0.85 * before) <= 1e-14 * size
 

@@ -92,7 +92,7 @@ class LowSweeps:
     largest, until, limits : arrays, shape (stride,)
         The largest of what is sent first, the L1 at which low sweeps end, and how many there are at most; 0 leaves
         a query as it is.
-    extrapolates : bool
+    anderson : bool
         Whether what is kept is combined, where all slots are there for it.
     """
 
@@ -105,11 +105,11 @@ class LowSweeps:
         until: Floats,
         limits: npt.NDArray[np.int64],
         *,
-        extrapolates: bool = True,
+        anderson: bool = True,
     ) -> None:
         arrays, problem = current().arrays, kept.graph.problem
         self._kept, self._places, self._c = kept, places, c
-        self._extrapolates = extrapolates and len(kept) == SLOTS
+        self._extrapolates = anderson and len(kept) == SLOTS
         self._sent = self._since = 0
         """The slot of what is on its way; sweeps since c was added to."""
         options, begins = self._first_options(largest, limits), limits > 0

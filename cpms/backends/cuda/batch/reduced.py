@@ -174,7 +174,7 @@ class BatchCore:
 def _of_all(problem: Problem) -> Any | None:
     """Return x of a uniform teleport, on the device; None if it takes too many sweeps."""
     refinement, policy = prepared(problem, "cuda"), default_policy(FP16)
-    refinement.expect(FP16)
+    refinement.warm_up(FP16)
     found = at_once(refinement, policy, _AS_EXACT_AS_IT_GETS)
     if found is None:
         first = np.full(problem.graph.nodes, 1.0 / problem.graph.nodes)

@@ -27,13 +27,13 @@ from cpms.backends.cuda.runtime.backend import NOTED
 from cpms.backends.cuda.runtime.current import current
 from cpms.base import work_clock
 from cpms.base.types import Floats
-from cpms.contracts.batch import Lockstep, LowGoal, Query, Solved
+from cpms.contracts.batch import InnerGoal, Lockstep, Query, Solved
 from cpms.contracts.operator import Sweep
 from cpms.contracts.status import Status, Step
 from cpms.contracts.stopping import Stopping
 from cpms.formats.formats import DOUBLE_BITS, FP16, FP32, FloatFormat
 from cpms.precision.controllers import FLOAT64
-from cpms.precision.refinement_policy import Refining
+from cpms.precision.refinement_policy import RefinementPolicy
 from cpms.problems.pagerank import Problem
 from cpms.solvers.batch_refine import refine_all
 
@@ -41,7 +41,7 @@ _GROUP = 4
 """Low sweeps that are launched before those that were launched before them are looked at."""
 
 
-class CudaRefiningBatch(Lockstep):
+class CudaRefinementBatch(Lockstep):
     """x and c of all queries, node by node, in device memory.
 
     Parameters
@@ -65,7 +65,7 @@ class CudaRefiningBatch(Lockstep):
         self.nbytes = self._core.nbytes
         self.width = fitting_width(problem, MOST_COLUMNS, REFINE_BYTES)
 
-    def solve(self, queries: list[Query], first: Floats, policy: Refining, stopping: Stopping) -> Solved:
+    def solve(self, queries: list[Query], first: Floats, policy: RefinementPolicy, stopping: Stopping) -> Solved:
         """Refine queries together, but for those whose teleports reach nothing that is swept."""
         reached = [reach > 0.0 for reach in self._core.shared_out(queries)[2]]
         swept = [query for query, is_reached in zip(queries, reached, strict=True) if is_reached]
@@ -108,7 +108,7 @@ class CudaRefiningBatch(Lockstep):
         self._mass, self._lost, self._largest = found[2], found[3], found[5]
         return [Sweep(*sweep) for sweep in sweeps_of(found, self._places.columns)]
 
-    def low(self, goals: list[LowGoal | None]) -> list[tuple[list[float], list[float]]]:
+    def low(self, goals: list[InnerGoal | None]) -> list[tuple[list[float], list[float]]]:
         """Sweep in few bits, one format after the other."""
         began, columns, stride = work_clock.now(), self._places.columns, self._places.stride
         made: list[tuple[list[float], list[float]]] = [([], []) for _ in goals]
@@ -175,7 +175,7 @@ class CudaRefiningBatch(Lockstep):
             with memory_for(self.problem, len(self._places.columns), REFINE_BYTES):
                 self._kept = Kept(self._graph, storage, stride)
         given = self._kept, self._places, self._c, self._largest, until, limits
-        sweeps = LowSweeps(*given, extrapolates=self.extrapolates)
+        sweeps = LowSweeps(*given, anderson=self.anderson)
         goes_on = limits > 0
         self._has_c[goes_on] = 1.0
         counts = np.zeros(stride, np.int64)

@@ -114,11 +114,11 @@ class ResidentGraph:
         value_bytes: int = 2,
         *,
         rows: padded_csr.Rows | None = None,
-        fades_fast: bool = False,
+        converges_fast: bool = False,
     ) -> ResidentGraph:
         """Arrange a problem's graph on the device, for sweeps that gather so many bytes a value.
 
-        ``rows`` are the graph's, if they are there already; ``fades_fast``: what sweeps leave is known to.
+        ``rows`` are the graph's, if they are there already; ``converges_fast``: what sweeps leave is known to.
         """
         upload, graph = current().upload, problem.graph
         rows = rows or graph
@@ -137,7 +137,9 @@ class ResidentGraph:
             cached=arrangement.wanted.as_cached,
         )
         ways = Ways.of(edges, slots, graph.nodes, value_bytes, arrangement.wanted)
-        carries = problem.sends_back and arrangement.wanted.carries(ways.way, fades_fast=fades_fast)
+        error_feedback = problem.dangling_follows_teleport and arrangement.wanted.error_feedback(
+            ways.way, converges_fast=converges_fast
+        )
         return cls(
             nodes=graph.nodes,
             damping=problem.damping,
@@ -147,7 +149,7 @@ class ResidentGraph:
             teleport=placed(upload(problem.teleport_or_scalar)),
             order=None if chosen is None else chosen.order,
             ways=ways,
-            starts=slots.starts if carries else None,
+            starts=slots.starts if error_feedback else None,
         )
 
     @property

@@ -25,11 +25,11 @@ from cpms.backends.cuda.runtime.device_clock import seconds_since
 from cpms.backends.cuda.spmv import padded_csr
 from cpms.base.types import Floats, Norm
 from cpms.contracts.operator import Sweep
-from cpms.contracts.refinement import Asked, Refinement, Round
+from cpms.contracts.refinement import OuterRequest, OuterStep, Refinement
 from cpms.formats.formats import E5M2, FP32, FloatFormat
 from cpms.formats.quantization import WIDE_EXPONENT_BITS, headroom
 from cpms.precision.anderson import SLOTS, slots_for
-from cpms.precision.inner_stopping import low_limit, reach_and_noise
+from cpms.precision.inner_stopping import inner_coefficients, inner_max_iterations
 from cpms.problems.pagerank import Problem
 from cpms.storage.device import on_device
 
@@ -88,7 +88,7 @@ class CudaRefinement(Refinement):
         self._given: dict[tuple[FloatFormat, bool], _Given] = {}
         self._report = room_for_report()
         self._c: Any = _NULL
-        self._has_c = self._is_rough = self._slow = False
+        self._has_c = self._is_rounded = self._slow = False
 
     @classmethod
     def of(
@@ -97,19 +97,19 @@ class CudaRefinement(Refinement):
         arrangement: Arrangement = DEFAULT,
         *,
         rows: padded_csr.Rows | None = None,
-        fades_fast: bool = False,
+        converges_fast: bool = False,
     ) -> CudaRefinement:
         """Arrange the graph of a problem, which has no weights; see `ResidentGraph.of`."""
-        return cls(ResidentGraph.of(problem, arrangement, rows=rows, fades_fast=fades_fast))
+        return cls(ResidentGraph.of(problem, arrangement, rows=rows, converges_fast=converges_fast))
 
-    def expect(self, storage: FloatFormat | None) -> None:
+    def warm_up(self, storage: FloatFormat | None) -> None:
         """Compile, and make room for the residual."""
-        carries = self._may_carry(storage)
-        current().compile([self._variant(storage or FP32, carries=carries), *template.SHARES])
-        self._given_for(storage or FP32, carries=carries)
+        error_feedback = self._may_carry(storage)
+        current().compile([self._variant(storage or FP32, error_feedback=error_feedback), *template.SHARES])
+        self._given_for(storage or FP32, error_feedback=error_feedback)
 
     @property
-    def refines_in(self) -> FloatFormat | None:
+    def default_residual_format(self) -> FloatFormat | None:
         """8 bits where nodes keep what rounding loses: no sweep is more for it."""
         return E5M2 if self._may_carry(E5M2) else None
 
@@ -118,51 +118,60 @@ class CudaRefinement(Refinement):
         """The problem's graph on the device."""
         return self._graph
 
-    def start(self, values: Floats, *, rough: bool | None = None) -> None:
-        """Begin at values of either memory, or at another guess where they are ``rough``, as uniform ones are."""
+    def start(self, values: Floats, *, from_rounded: bool | None = None) -> None:
+        """Begin at values of either memory, or at another guess where they are ``from_rounded``, as uniform ones are."""
         self._graph.shares(values, self._shares)
         self._has_c = self._slow = False
-        self._is_rough = _is_uniform(values) if rough is None else rough
+        self._is_rounded = _is_uniform(values) if from_rounded is None else from_rounded
 
-    def start_evenly(self, nodes: int) -> None:
+    def start_uniform(self, nodes: int) -> None:
         """Begin at the uniform distribution, which is made on the device."""
-        self.start(current().arrays.full(nodes, 1.0 / nodes, np.float64), rough=True)
+        self.start(current().arrays.full(nodes, 1.0 / nodes, np.float64), from_rounded=True)
 
-    def round(self, storage: FloatFormat | None, *, gain: float, tol: float, norm: Norm, most_low: int) -> Round:
+    def round(
+        self, storage: FloatFormat | None, *, inner_reduction: float, tol: float, norm: Norm, most_low: int
+    ) -> OuterStep:
         """Launch one round."""
-        return self._refine(storage, Asked(gain, 0.0, tol, norm, most_low + 1), extrapolate=False)[0]
+        return self._refine(storage, OuterRequest(inner_reduction, 0.0, tol, norm, most_low + 1), extrapolate=False)[0]
 
     def rounds(
-        self, storage: FloatFormat | None, *, gain: float, trust: float, tol: float, norm: Norm, most: int
-    ) -> list[Round]:
+        self,
+        storage: FloatFormat | None,
+        *,
+        inner_reduction: float,
+        noise_tolerance: float,
+        tol: float,
+        norm: Norm,
+        most: int,
+    ) -> list[OuterStep]:
         """Launch once and read what was found."""
-        asked = Asked(gain, trust, tol, norm, most)
-        if storage and self.carries and self.adapts and self._may_carry(storage):
+        asked = OuterRequest(inner_reduction, noise_tolerance, tol, norm, most)
+        if storage and self.error_feedback and self.adaptive and self._may_carry(storage):
             found = self._carry(storage, asked)
             self._slow = bool(found[-1].low) and sum(len(made.seconds) for made in found) < min(most, MOST)
             return found
-        return self._refine(storage, asked, extrapolate=self.extrapolates)
+        return self._refine(storage, asked, extrapolate=self.anderson)
 
-    def _refine(self, storage: FloatFormat | None, asked: Asked, *, extrapolate: bool) -> list[Round]:
+    def _refine(self, storage: FloatFormat | None, asked: OuterRequest, *, extrapolate: bool) -> list[OuterStep]:
         stored_in = storage or next((given for given, _ in self._given), FP32)
-        given = self._given_for(stored_in, carries=False)
+        given = self._given_for(stored_in, error_feedback=False)
         planned_so = planned(asked, self.damping, lows=storage is not None)
         vectors = slots_for(stored_in) if extrapolate else 2
         found = self._launched(given, (*planned_so, *given.storing), vectors)
         self._has_c = self.adds_up(stored_in) and bool(found[-1].low)
         return found
 
-    def _carry(self, storage: FloatFormat, asked: Asked) -> list[Round]:
+    def _carry(self, storage: FloatFormat, asked: OuterRequest) -> list[OuterStep]:
         """Launch once where nodes keep what rounding loses, which then has nothing to do with how far a round goes."""
-        given = self._given_for(storage, carries=True)
-        guesses = self._is_rough and asked.norm == "l1" and asked.tol > 0.0 and asked.most >= _FEWEST_ROUGH
-        planned_so = planned(asked._replace(gain=_CARRIED_GAIN), self.damping, lows=True)
+        given = self._given_for(storage, error_feedback=True)
+        guesses = self._is_rounded and asked.norm == "l1" and asked.tol > 0.0 and asked.most >= _FEWEST_ROUGH
+        planned_so = planned(asked._replace(inner_reduction=_CARRIED_GAIN), self.damping, lows=True)
         guess = given.guess if guesses else _NO_GUESS
         found = self._launched(given, (*planned_so, *given.storing, *guess), given.vectors)
         self._has_c = False
         return found
 
-    def _launched(self, given: _Given, asked: tuple[Any, ...], vectors: int) -> list[Round]:
+    def _launched(self, given: _Given, asked: tuple[Any, ...], vectors: int) -> list[OuterStep]:
         arguments = (
             *given.graph,
             *asked,
@@ -175,9 +184,9 @@ class CudaRefinement(Refinement):
         if self.follow:
             self.follow(Left(self._shares, self._fresh, self._report))
         found = list(_as_rounds(noted()))
-        if sum(not made.rough for made in found) % 2:
+        if sum(not made.from_rounded for made in found) % 2:
             self._shares, self._fresh = self._fresh, self._shares
-        self._is_rough = False
+        self._is_rounded = False
         return found
 
     def read(self) -> Floats:
@@ -202,24 +211,24 @@ class CudaRefinement(Refinement):
             return False
         return self._way(storage) in persistent.CARRYING and slots_for(storage) == SLOTS
 
-    def _variant(self, storage: FloatFormat, *, carries: bool) -> template.Variant:
-        graph, of_kind = self._graph, persistent.carry if carries else persistent.refine
+    def _variant(self, storage: FloatFormat, *, error_feedback: bool) -> template.Variant:
+        graph, of_kind = self._graph, persistent.carry if error_feedback else persistent.refine
         partial, way = graph.kept is not None, self._way(storage)
         return of_kind(storage, graph.edges.shape, personal=graph.personal, partial=partial, way=way)
 
-    def _given_for(self, storage: FloatFormat, *, carries: bool) -> _Given:
+    def _given_for(self, storage: FloatFormat, *, error_feedback: bool) -> _Given:
         """Return what is the same for all launches of a format; what lies behind the nodes in its room is zero."""
-        key = storage, carries
+        key = storage, error_feedback
         if key not in self._given:
             if self._c is _NULL and self.adds_up(storage):
                 self._c = current().arrays.zeros(vector_length(self._graph.nodes), np.float32)
-            graph, other = self._graph, self._given.get((storage, not carries))
+            graph, other = self._graph, self._given.get((storage, not error_feedback))
             vectors = _CARRIED_SLOTS if self._may_carry(storage) and storage.width <= 16 else slots_for(storage)
             size = vectors * storage.nbytes(vector_length(graph.nodes))
             with current().memory_for(f"the residual, {vectors} times in {storage.name},", size):
                 z = other.z if other else current().arrays.zeros(size, np.uint8)
             self._given[key] = _Given(
-                variant=self._variant(storage, carries=carries),
+                variant=self._variant(storage, error_feedback=error_feedback),
                 graph=(
                     *graph.over(self._way(storage)),
                     *graph.arguments,
@@ -229,7 +238,7 @@ class CudaRefinement(Refinement):
                 storing=stored(storage, storage.seed),
                 z=z,
                 vectors=other.vectors if other else vectors,
-                guess=graph.guess if carries else _NO_GUESS,
+                guess=graph.guess if error_feedback else _NO_GUESS,
             )
         return self._given[key]
 
@@ -245,17 +254,19 @@ class _Given(NamedTuple):
     guess: tuple[Any, ...]
 
 
-def planned(asked: Asked, damping: float, *, lows: bool) -> tuple[Any, ...]:
+def planned(asked: OuterRequest, damping: float, *, lows: bool) -> tuple[Any, ...]:
     """Return what a kernel takes of a plan, in its order; see ``pagerank/refine_request.cuh``."""
-    numbers, most_low = _planned(asked.gain, asked.tol, asked.trust, damping)
+    numbers, most_low = _planned(asked.inner_reduction, asked.tol, asked.noise_tolerance, damping)
     counts = NORMS.index(asked.norm), min(asked.most, MOST), most_low if lows else 0
     return *numbers, *map(np.uint32, counts)
 
 
 @functools.lru_cache(maxsize=64)
-def _planned(gain: float, tol: float, trust: float, damping: float) -> tuple[tuple[np.float64, ...], int]:
-    numbers = gain, tol, trust, *reach_and_noise(gain, tol, damping)
-    return tuple(map(np.float64, numbers)), low_limit(gain, damping)
+def _planned(
+    inner_reduction: float, tol: float, noise_tolerance: float, damping: float
+) -> tuple[tuple[np.float64, ...], int]:
+    numbers = inner_reduction, tol, noise_tolerance, *inner_coefficients(inner_reduction, tol, damping)
+    return tuple(map(np.float64, numbers)), inner_max_iterations(inner_reduction, damping)
 
 
 def stored(storage: FloatFormat, seed: int) -> tuple[np.uint32, np.int32, np.uint64]:
@@ -269,12 +280,12 @@ def room_for_report() -> Any:
     return current().arrays.zeros(2 + _EACH * MOST, np.float64)
 
 
-def reported(report: Any) -> list[Round]:
+def reported(report: Any) -> list[OuterStep]:
     """Wait for a kernel, and return the rounds that it did."""
     return list(_as_rounds(current().note(report)()))
 
 
-def _as_rounds(noted: Floats) -> Iterator[Round]:
+def _as_rounds(noted: Floats) -> Iterator[OuterStep]:
     """Cut what a launch reported into rounds, at full sweeps, in lists: arrays of so few numbers take longer."""
     count, launched_ns = noted[:2].tolist()
     numbers = noted[2 : 2 + _EACH * int(count)].tolist()
@@ -282,16 +293,16 @@ def _as_rounds(noted: Floats) -> Iterator[Round]:
     ended_s, began_s = seconds_since(launched_ns, ended_ns), 0.0
     cuts = [place for place, square in enumerate(squares) if square != _LOW_SWEEP]
     for first, last in itertools.pairwise([*cuts, len(l1)]):
-        rough = squares[first] == _ROUGH_SWEEP
+        from_rounded = squares[first] == _ROUGH_SWEEP
         size = l1[first]
-        yield Round(
+        yield OuterStep(
             found=Sweep(size, size, size, 1.0)
-            if rough
+            if from_rounded
             else Sweep(size, math.sqrt(squares[first]), linf[first], mass[first]),
             low=l1[first + 1 : last],
             sums=sums[first:last],
             seconds=[ended - began_s for ended in ended_s[first:last]],
-            rough=rough,
+            from_rounded=from_rounded,
         )
         began_s = ended_s[last - 1]
 

@@ -63,11 +63,11 @@ class Wanted(NamedTuple):
     cached: bool | None = None
     carry: bool | None = None
 
-    def carries(self, way: Way, *, fades_fast: bool) -> bool:
+    def error_feedback(self, way: Way, *, converges_fast: bool) -> bool:
         """Return whether nodes are to keep what rounding loses: where values are dealt, or what is left fades fast."""
         if way not in CARRYING:
             return False
-        return way in (DEALT, LOW_DEALT) or fades_fast if self.carry is None else self.carry
+        return way in (DEALT, LOW_DEALT) or converges_fast if self.carry is None else self.carry
 
     @property
     def as_cached(self) -> bool | None:
@@ -256,23 +256,23 @@ class _Choice:
             return None
         slots, blocks = self._sources.size, self.edges.blocks
         room = current().free_bytes() >= _DEALT_BYTES * slots + _VECTOR_BYTES * self.nodes
-        pays = wanted or (
+        is_worthwhile = wanted or (
             room and propagation_blocking.has_long_cells(slots, self.nodes, value_bytes) and self._scattered
         )
-        return Deal.of(self._sources, self.slots, self.nodes, blocks, value_bytes) if pays else None
+        return Deal.of(self._sources, self.slots, self.nodes, blocks, value_bytes) if is_worthwhile else None
 
     def listed(self, *, wanted: bool | None) -> Bins | None:
         if not self._may(wanted, BIN_SHARED_BYTES):
             return None
-        pays = wanted or tiled_gather.pay(self._sources)
-        return Bins.of(self._sources, self.edges.marks, self.slots, self.edges.blocks) if pays else None
+        is_worthwhile = wanted or tiled_gather.pay(self._sources)
+        return Bins.of(self._sources, self.edges.marks, self.slots, self.edges.blocks) if is_worthwhile else None
 
     def hot(self, *, wanted: bool | None) -> Hot | None:
         if not self._may(wanted, HOT_SHARED_BYTES):
             return None
         first = HOT_SHARED_BYTES // BINNED_BYTES
-        pays = wanted or access_sampling.share_below(self._sources, first) >= _LEAST_HOT
-        return Hot(vector_length(self.nodes)) if pays else None
+        is_worthwhile = wanted or access_sampling.share_below(self._sources, first) >= _LEAST_HOT
+        return Hot(vector_length(self.nodes)) if is_worthwhile else None
 
     def coded(self, *, wanted: bool | None) -> Coded | None:
         streamed = self.edges.nbytes + _NODE_BYTES * self.nodes

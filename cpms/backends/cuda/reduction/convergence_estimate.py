@@ -33,7 +33,7 @@ def sweeps(indptr: Any, sources: Any, degree: Any, damping: float) -> int:
     return forecast(_changes(indptr, sources, degree, damping, _LOOKED_AT))
 
 
-def fades_fast(indptr: Any, sources: Any, degree: Any, damping: float) -> bool:
+def converges_fast(indptr: Any, sources: Any, degree: Any, damping: float) -> bool:
     """Return whether each sweep leaves little of what the one before it changed: nothing is then worth combining.
 
     Parameters are those of `sweeps`.

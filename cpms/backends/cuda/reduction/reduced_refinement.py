@@ -26,7 +26,7 @@ from cpms.backends.cuda.runtime.current import current
 from cpms.backends.cuda.spmv.padded_csr import OnDevice, Slots, out_degree
 from cpms.base import threads
 from cpms.base.errors import UnsupportedError
-from cpms.contracts.reduced_refinement import Passed
+from cpms.contracts.reduced_refinement import ReducedRefinement
 from cpms.contracts.refinement import Refinement
 from cpms.formats.formats import FloatFormat
 from cpms.problems.pagerank import Problem
@@ -37,7 +37,7 @@ _LARGE_EDGES, _MANY_EDGES = 1 << 23, 6
 """From which, and from how many a node, full sweeps are so much of a solve that it matters whether few will do."""
 
 
-class PeeledRefinement(Passed):
+class PeeledRefinement(ReducedRefinement):
     """A core prepared for sweeps and the other nodes for passes; the whole graph if sweeps are to go over all of it.
 
     Parameters
@@ -46,13 +46,13 @@ class PeeledRefinement(Passed):
         Of a graph without weights, whose dangling mass goes where the teleport does.
     places : Places
     rows : Renumbered
-    fades_fast : bool
+    converges_fast : bool
         Whether what sweeps leave is known to.
     """
 
-    def __init__(self, problem: Problem, places: Places, rows: Renumbered, *, fades_fast: bool = False) -> None:
+    def __init__(self, problem: Problem, places: Places, rows: Renumbered, *, converges_fast: bool = False) -> None:
         arrays = current().arrays
-        self._problem, self.damping, self._fades_fast = problem, problem.damping, fades_fast
+        self._problem, self.damping, self._fades_fast = problem, problem.damping, converges_fast
         self._passes = Passes.of(problem, places, rows)
         # The sum of y before the core, and that of b, which x of the core is divided by.
         self._report = arrays.zeros(2, np.float64)
@@ -73,11 +73,11 @@ class PeeledRefinement(Passed):
         parts = self._passes, self._core, self._whole_if_prepared
         return sum(part.nbytes for part in parts if part is not None)
 
-    def expect(self, storage: FloatFormat | None) -> None:
+    def warm_up(self, storage: FloatFormat | None) -> None:
         """Compile."""
         current().compile(PASSES)
         if self._core:
-            self._core.expect(storage)
+            self._core.warm_up(storage)
 
     @property
     def core(self) -> CudaRefinement | None:
@@ -85,11 +85,11 @@ class PeeledRefinement(Passed):
         return self._core
 
     @property
-    def refines_in(self) -> FloatFormat | None:
+    def default_residual_format(self) -> FloatFormat | None:
         """What the core refines in."""
-        return self._core.refines_in if self._core else None
+        return self._core.default_residual_format if self._core else None
 
-    def solution(self, iterate: Callable[[Refinement], None]) -> Any:
+    def solve_reduced(self, iterate: Callable[[Refinement], None]) -> Any:
         """Return x, of sum 1, on the device."""
         core, x = self._core, None
 
@@ -100,8 +100,8 @@ class PeeledRefinement(Passed):
         if self._entered:
             self._passes.before(self._entered, self._b, self._report)
         if core and self._reached():
-            core.start(self._first, rough=True)
-            core.extrapolates, core.carries, core.follow = self.extrapolates, self.carries, follow
+            core.start(self._first, from_rounded=True)
+            core.anderson, core.error_feedback, core.follow = self.anderson, self.error_feedback, follow
             iterate(core)
             core.follow = None  # It holds x.
         else:
@@ -117,7 +117,7 @@ class PeeledRefinement(Passed):
 
     def _prepare_whole(self) -> CudaRefinement:
         with current().memory_for(self._problem.graph.name, needed_bytes(self._problem)):
-            return CudaRefinement.of(self._problem, fades_fast=self._fades_fast)
+            return CudaRefinement.of(self._problem, converges_fast=self._fades_fast)
 
     def _reached(self) -> bool:
         """Return whether any teleport reaches the core; uniform ones do."""
@@ -140,9 +140,9 @@ class PeeledRefinement(Passed):
         steps, wanted = DEFAULT.steps_for(split.nodes), Wanted(hot=False)
         edges, slots = Stretches.of(Slots.of(split), split, steps, cached=wanted.as_cached)
         ways = Ways.of(edges, slots, split.nodes, wanted=wanted)
-        carries = wanted.carries(ways.way, fades_fast=self._fades_fast)
+        error_feedback = wanted.error_feedback(ways.way, converges_fast=self._fades_fast)
         # Where all mass goes on by edges, what rounding loses is all that comes back, which may be to all alike.
-        closed = not (places.is_left or carries or bool((degree == 0).any()))
+        closed = not (places.is_left or error_feedback or bool((degree == 0).any()))
         return ResidentGraph(
             nodes=split.nodes,
             damping=self.damping,
@@ -153,7 +153,7 @@ class PeeledRefinement(Passed):
             order=None,
             kept=split.kept() if places.is_left else None,
             ways=ways,
-            starts=slots.starts if carries else None,
+            starts=slots.starts if error_feedback else None,
         )
 
 
@@ -176,16 +176,16 @@ def prepared(problem: Problem, engine: str) -> Refinement:
 
 
 def _arranged(problem: Problem, rows: OnDevice) -> Refinement:
-    if not problem.sends_back:
+    if not problem.dangling_follows_teleport:
         return CudaRefinement.of(problem, rows=rows)
     current().compile([*PEELING, *MERGING, FORECAST])
     degree, fast = out_degree(problem.graph, rows), False
     try:
         fast = _fades_fast(problem, rows, degree)
-        found = _peeled(problem, rows, degree, fades_fast=fast)
+        found = _peeled(problem, rows, degree, converges_fast=fast)
     except current().out_of_memory:
         found = None  # It takes twice what sweeps over all nodes need.
-    return found or CudaRefinement.of(problem, rows=rows, fades_fast=fast)
+    return found or CudaRefinement.of(problem, rows=rows, converges_fast=fast)
 
 
 def merged_core(problem: Problem) -> CudaRefinement:
@@ -209,10 +209,10 @@ def _fades_fast(problem: Problem, rows: OnDevice, degree: Any) -> bool:
     graph = problem.graph
     if graph.edges < max(_LARGE_EDGES, _MANY_EDGES * graph.nodes):
         return False
-    return convergence_estimate.fades_fast(rows.indptr, rows.sources, degree, problem.damping)
+    return convergence_estimate.converges_fast(rows.indptr, rows.sources, degree, problem.damping)
 
 
-def _peeled(problem: Problem, rows: OnDevice, degree: Any, *, fades_fast: bool) -> PeeledRefinement | None:
+def _peeled(problem: Problem, rows: OnDevice, degree: Any, *, converges_fast: bool) -> PeeledRefinement | None:
     """Return a problem with a smaller core; None where that does not pay."""
     graph, indptr, sources = problem.graph, rows.indptr, rows.sources
     cost = Cost()
@@ -222,4 +222,4 @@ def _peeled(problem: Problem, rows: OnDevice, degree: Any, *, fades_fast: bool) 
     made = merged(problem, rows, degree, found, cost)
     if made is None and found is not None:
         made = Places.of(problem, found, degree), Renumbered.of(graph, found, indptr, sources)
-    return None if made is None else PeeledRefinement(problem, *made, fades_fast=fades_fast)
+    return None if made is None else PeeledRefinement(problem, *made, converges_fast=converges_fast)

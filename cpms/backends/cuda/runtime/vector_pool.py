@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 Vector = TypeVar("Vector")
 
 
-class Lent(Generic[Vector]):
+class VectorPool(Generic[Vector]):
     """What an operator lends: shallow copies of vectors, which it has back once those are gone.
 
     Parameters
@@ -24,7 +24,7 @@ class Lent(Generic[Vector]):
     >>> class Vector:
     ...     def __init__(self):
     ...         self.memory = np.zeros(3)
-    >>> lent = Lent(Vector)
+    >>> lent = VectorPool(Vector)
     >>> x, out = lent.vector(), lent.vector()
     >>> memory = x.memory
     >>> del x

@@ -16,7 +16,7 @@ from cpms.backends.cuda.arrays.vectors import vector_length
 from cpms.backends.cuda.kernels import streaming, template
 from cpms.backends.cuda.runtime.cuda_graphs import Replays
 from cpms.backends.cuda.runtime.current import current
-from cpms.backends.cuda.runtime.vector_pool import Lent
+from cpms.backends.cuda.runtime.vector_pool import VectorPool
 from cpms.backends.cuda.spmv.coo import Product
 from cpms.base.types import Floats, Norm
 from cpms.contracts.operator import Operator, Sweep
@@ -88,7 +88,7 @@ class CooOperator(Operator[Vector]):
     teleport: Any
     found: Any
     rooms: tuple[Reduction, Reduction]
-    lent: Lent[Vector]
+    lent: VectorPool[Vector]
     replays: Replays = field(default_factory=Replays)
 
     @property
@@ -193,7 +193,7 @@ def prepared(problem: Problem, storage: Format, system: System) -> CooOperator:
             teleport=arrays.asarray(problem.teleport_or_scalar),
             found=arrays.zeros(5, np.float64),
             rooms=(Reduction.make(), Reduction.make()),
-            lent=Lent(vector),
+            lent=VectorPool(vector),
         )
     made.replays.prepare(made.lent.pair(), attrgetter("values"), (), made.launch)
     return made

@@ -85,7 +85,7 @@ class ThroughMpi(Transport):
     def _opening(self) -> tuple[Callable[[int], Opened], type[Exception]]:
         from mpi4py import MPI
 
-        return windows.in_main_memory(self.communicator), MPI.Exception
+        return windows.to_host(self.communicator), MPI.Exception
 
     def _swap(self, sent: Any, sends: Spans, received: Any, receives: Spans, wholes: tuple[Any, ...]) -> None:
         from mpi4py import MPI

@@ -84,7 +84,7 @@ class Windows:
         return number
 
 
-def in_main_memory(communicator: Any) -> Callable[[int], Opened]:
+def to_host(communicator: Any) -> Callable[[int], Opened]:
     """Return how to open windows that processes of one host share."""
     from mpi4py import MPI
 

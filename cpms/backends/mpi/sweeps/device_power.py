@@ -11,14 +11,14 @@ import numpy as np
 from cpms.backends.cuda.kernels import multi_gpu, template
 from cpms.backends.cuda.persistent.refinement import NORMS, reported, room_for_report
 from cpms.backends.cuda.runtime.current import current
-from cpms.backends.cuda.runtime.vector_pool import Lent
+from cpms.backends.cuda.runtime.vector_pool import VectorPool
 from cpms.backends.mpi.exchange.device_vectors import Gathered
 from cpms.backends.mpi.exchange.transport import Repeated
 from cpms.backends.mpi.sweeps.device_rows import DeviceRows, Told
 from cpms.base import work_clock
 from cpms.base.types import Floats, Norm
 from cpms.contracts.operator import Operator, Sweep, Sweeps
-from cpms.contracts.refinement import Round
+from cpms.contracts.refinement import OuterStep
 from cpms.formats.formats import FP64, Format
 from cpms.precision.controllers import Level
 from cpms.problems.pagerank import Problem
@@ -43,7 +43,7 @@ class DevicePower(Operator[Gathered]):
         self.nbytes = rows.nbytes
         self._full = multi_gpu.ranks_full(rows.shape, refines=False, personal=rows.personal)
         self._repeated = Repeated(rows.transport)
-        self._lent = Lent(rows.exchange.vector)
+        self._lent = VectorPool(rows.exchange.vector)
         self._lent.pair()  # Ranks make vectors together: a solve has these two, whenever each lets go of them.
         self._correct = multi_gpu.ranks_correct(rows.shape)
         self._power = multi_gpu.ranks_power(rows.shape, personal=rows.personal)
@@ -104,7 +104,7 @@ class DevicePower(Operator[Gathered]):
             if not found[-1].of(norm) >= tol or len(found) == most:
                 return Sweeps(found, seconds)
 
-    def _stay(self, x: Gathered, out: Gathered, *, norm: Norm, tol: float, most: int) -> list[Round]:
+    def _stay(self, x: Gathered, out: Gathered, *, norm: Norm, tol: float, most: int) -> list[OuterStep]:
         """Sweep in one launch; the seconds of each are on a clock of the device."""
         arguments = np.float64(tol), np.uint32(NORMS.index(norm)), np.uint32(most), self._report
         self.rows.stay(self._power, (x, out), *arguments)

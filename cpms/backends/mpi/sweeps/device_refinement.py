@@ -17,10 +17,10 @@ from cpms.backends.mpi.sweeps.device_rows import DeviceRows, Told
 from cpms.base import work_clock
 from cpms.base.types import Floats, Norm
 from cpms.contracts.operator import Sweep
-from cpms.contracts.refinement import Asked, Refinement, Round
+from cpms.contracts.refinement import OuterRequest, OuterStep, Refinement
 from cpms.formats.formats import FP32, FloatFormat
 from cpms.precision.anderson import DEPTH, PRODUCTS, SLOTS, slots_for
-from cpms.precision.inner_stopping import low_limit, low_until
+from cpms.precision.inner_stopping import inner_max_iterations, inner_tolerance
 
 _NULL = np.uint64(0)
 _SEEDS = 0xD1B54A32D192ED03
@@ -51,31 +51,40 @@ class DeviceRefinement(Refinement):
         self._has_c = False
         self._rows.exchange.ready()
 
-    def expect(self, storage: FloatFormat | None) -> None:
+    def warm_up(self, storage: FloatFormat | None) -> None:
         """Have room and kernels for sweeps that read a format."""
         self._use(storage or FP32)
 
-    def round(self, storage: FloatFormat | None, *, gain: float, tol: float, norm: Norm, most_low: int) -> Round:
+    def round(
+        self, storage: FloatFormat | None, *, inner_reduction: float, tol: float, norm: Norm, most_low: int
+    ) -> OuterStep:
         """Correct, exchange, sweep in float64; then quantise, exchange, sweep, and so on."""
-        asked = Asked(gain, 0.0, tol, norm, most_low + 1)
+        asked = OuterRequest(inner_reduction, 0.0, tol, norm, most_low + 1)
         if self._rows.exchange.within:
             return self._stay(storage, asked, extrapolate=False)[0]
         return self._round(storage, asked, extrapolate=False)
 
     def rounds(
-        self, storage: FloatFormat | None, *, gain: float, trust: float, tol: float, norm: Norm, most: int
-    ) -> list[Round]:
+        self,
+        storage: FloatFormat | None,
+        *,
+        inner_reduction: float,
+        noise_tolerance: float,
+        tol: float,
+        norm: Norm,
+        most: int,
+    ) -> list[OuterStep]:
         """Launch once, where a kernel may see to exchanges; else do one round."""
-        asked = Asked(gain, trust, tol, norm, most)
+        asked = OuterRequest(inner_reduction, noise_tolerance, tol, norm, most)
         if self._rows.exchange.within:
-            return self._stay(storage, asked, extrapolate=self.extrapolates)
-        return [self._round(storage, asked, extrapolate=self.extrapolates)]
+            return self._stay(storage, asked, extrapolate=self.anderson)
+        return [self._round(storage, asked, extrapolate=self.anderson)]
 
     def read(self) -> Floats:
         """Return x, in main memory."""
         return self._rows.download(self._x)
 
-    def _stay(self, storage: FloatFormat | None, asked: Asked, *, extrapolate: bool) -> list[Round]:
+    def _stay(self, storage: FloatFormat | None, asked: OuterRequest, *, extrapolate: bool) -> list[OuterStep]:
         """Do rounds in one launch."""
         rows, kept = self._rows, storage or self._storage or FP32
         self._use(kept)
@@ -103,22 +112,22 @@ class DeviceRefinement(Refinement):
         rows.exchange.count_told(self._products, combined)
         return found
 
-    def _round(self, storage: FloatFormat | None, asked: Asked, *, extrapolate: bool) -> Round:
+    def _round(self, storage: FloatFormat | None, asked: OuterRequest, *, extrapolate: bool) -> OuterStep:
         """Do a round in launches of its sweeps."""
         began = work_clock.now()
         full = self._full_sweep()
         found = Sweep(full.l1, math.sqrt(full.squares) if full.squares >= 0 else math.nan, full.linf, full.mass)
         sums, seconds, size = [full.sum], [work_clock.now() - began], found.of(asked.norm)
         low: list[float] = []
-        most = min(asked.most - 1, low_limit(asked.gain, self.damping))
+        most = min(asked.most - 1, inner_max_iterations(asked.inner_reduction, self.damping))
         if storage is not None and most > 0 and asked.tol <= size < math.inf:
-            until = low_until(asked.gain, asked.tol, self.damping, full.l1, size)
+            until = inner_tolerance(asked.inner_reduction, asked.tol, self.damping, full.l1, size)
             for told in self._low_sweeps(storage, until=until, most=most, extrapolate=extrapolate):
                 low.append(told.l1)
                 sums.append(told.sum)
                 seconds.append(work_clock.now() - began)
         self._has_c = bool(low)
-        return Round(found=found, low=low, sums=sums, seconds=seconds)
+        return OuterStep(found=found, low=low, sums=sums, seconds=seconds)
 
     def _full_sweep(self) -> Told:
         rows, x, fresh, has_c, to = self._rows, self._x, self._fresh, self._has_c, self._told
