@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
@@ -222,7 +223,13 @@ def test_igraph_agrees(graph, damping, data):
 # Every format, layout and engine
 
 FORMATS = [*(known.name for known in NAMED), "seg16-16-32", "cpms4-nearest", "fp16-scaled", "e4m3-scaled", "bf16-zero"]
-COMBINATIONS = [(layout, name) for layout in LAYOUTS for name in FORMATS]
+# As in test_engines.py, whose compiled sweeps these share.
+EVERYWHERE = ("fp64", "cpms4", "fp16-scaled")
+COMBINATIONS = [
+    pytest.param(layout, name, marks=[] if name in EVERYWHERE or layout == chosen else pytest.mark.slow)
+    for layout in LAYOUTS
+    for name, chosen in zip(FORMATS, itertools.cycle(["csr", "pattern", "ell"]))
+]
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,6 @@ import pytest
 
 from cpms.cli import main
 
-pytestmark = pytest.mark.quick
-
 GOOD = "%%MatrixMarket matrix coordinate pattern general\n3 3 4\n1 2\n2 3\n3 1\n1 3\n"
 WEIGHTED = "%%MatrixMarket matrix coordinate real general\n3 3 4\n1 2 1.0\n2 3 2.0\n3 1 1\n1 3 4\n"
 ZIPPED = gzip.compress(GOOD.encode(), mtime=0)

@@ -101,7 +101,6 @@ def test_bytes_are_those_of_the_oracle(format, values):
     assert encode(values, format).memory.tobytes() == oracle.encode(values, format.widths, format.block)
 
 
-@pytest.mark.quick
 @given(segment_formats(), float_arrays(max_size=120))
 @example(cpms.CPMS4, AWKWARD)
 def test_reads_are_those_of_the_oracle(format, values):
@@ -132,7 +131,6 @@ def test_a_write_of_the_first_segments_leaves_the_others(format, values, written
     assert bits(fresh.decode()) == [rounder(after, kept) for after in bits(new)]
 
 
-@pytest.mark.quick
 @given(float_formats(), float_arrays(max_size=60))
 @example(cpms.FP16, AWKWARD)
 @example(format_named("fp16-scaled"), AWKWARD)

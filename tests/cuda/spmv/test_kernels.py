@@ -383,7 +383,6 @@ def test_nothing_is_written_behind_the_rows(backend):
         assert (backend.to_host(out.memory).view(np.float64)[300:] == 0.0).all()
 
 
-@pytest.mark.quick
 def test_a_sweep_repeats_bit_for_bit(backend):
     for layout in ("csr", "ell", "pattern"):
         operator = engines.get_any("cuda_balanced_rows").prepare(
