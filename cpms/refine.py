@@ -43,6 +43,8 @@ class Refining(RefinementPolicy):
 class FixedGain(FixedReduction):
     """`cpms.FixedReduction` by its old name; ``gain`` is its ``inner_reduction``."""
 
+    trust, adapts = FixedReduction.noise_tolerance, FixedReduction.adaptive
+
     def __init__(self, storage: FloatFormat, gain: float | None = None) -> None:
         super().__init__(storage, gain)
 
@@ -54,6 +56,8 @@ class FixedGain(FixedReduction):
 
 class AdaptiveGain(AdaptiveReduction):
     """`cpms.AdaptiveReduction` by its old name; ``ladder`` are its ``formats``."""
+
+    trust, adapts = AdaptiveReduction.noise_tolerance, AdaptiveReduction.adaptive
 
     def __init__(self, ladder: tuple[FloatFormat, ...]) -> None:
         super().__init__(ladder)

@@ -32,15 +32,8 @@ MODULES: dict[str, tuple[str, ...] | None] = {
     "cpms": None,
     "cpms.check": None,
     "cpms.testing": None,
-    "cpms.sources.datasets": None,
-    "cpms.solvers.refine": (
-        "RefinementPolicy",
-        "Plan",
-        "FixedReduction",
-        "AdaptiveReduction",
-        "default_inner_reduction",
-        "default_policy",
-    ),
+    "cpms.datasets": None,
+    "cpms.refine": ("Refining", "Plan", "FixedGain", "AdaptiveGain", "default_gain", "default_policy"),
 }
 """Modules that users name; where names are listed, these alone are public."""
 FUNCTIONS_TO_COME = ("matrix", "solve")
