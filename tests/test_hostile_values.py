@@ -16,8 +16,8 @@ import scipy.sparse
 import cpms
 from cpms import CPMS4, FP16, CpmsError, Graph, InputError, Level, check, engines, testing
 from cpms.base.validation import described
+from cpms.precision import refinement_policy as refine
 from cpms.problems.pagerank import Problem
-from cpms.solvers import refine
 
 HUGE = 10**5000
 

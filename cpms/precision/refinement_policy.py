@@ -177,7 +177,7 @@ def checked_plan(policy: RefinementPolicy, planned: Any) -> tuple[InnerPlan, Any
     if not isinstance(planned, tuple | list) or len(planned) != 2 or not isinstance(planned[0], InnerPlan):
         raise InputError(
             f"{type(policy).__name__} planned {described(planned)}; "
-            "a policy must return a pair: a cpms.solvers.refine.Plan and a state"
+            "a policy must return a pair: a cpms.precision.refinement_policy.InnerPlan and a state"
         )
     return planned[0], planned[1]
 

@@ -38,6 +38,7 @@ from cpms.certify import residual as residuals
 from cpms.formats.formats import NAMED, SegmentFormat
 from cpms.precision.controllers import FLOAT64, Controller
 from cpms.problems.pagerank import Problem
+from cpms.problems.personalization import teleport_distribution
 from cpms.testing import distributions, graphs
 
 LAYOUTS = ["csr", "ell", "pattern"]
@@ -315,7 +316,7 @@ def test_personalisation_takes_ids_weights_or_an_array(personalization, weights,
 
 def test_personalisation_goes_by_name_where_nodes_have_names():
     graph = Graph.from_edges([0], [1], names=np.array(["a", "b"], dtype=object))
-    assert cpms.teleport.teleport_distribution(graph, ["b"]).tolist() == [0.0, 1.0]
+    assert teleport_distribution(graph, ["b"]).tolist() == [0.0, 1.0]
 
 
 def test_the_two_rules_for_dangling_mass_differ():

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 import cpms
 from cpms import Graph, InputError, Status, UnsupportedError, check, engines, penalised_start, personalized_pagerank
 from cpms.api.personalized import _shared_out
+from cpms.base import threads
 from cpms.certify.residual import apply_operator, residual
 from cpms.contracts.operator import Sweep
 from cpms.contracts.refinement import OuterStep
@@ -107,7 +108,7 @@ def test_answers_do_not_depend_on_the_width_or_the_threads():
     queries = list(range(0, 2000, 97))
     wide = personalized_pagerank(graph, queries, width=32)
     for width, count in ((1, 2), (5, 1), (32, 1)):
-        with cpms.threads.limited(count):
+        with threads.limited(count):
             found = personalized_pagerank(graph, queries, width=width)
         for a, b in zip(wide, found, strict=True):
             np.testing.assert_array_equal(a.ranks, b.ranks)

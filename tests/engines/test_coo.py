@@ -242,7 +242,7 @@ def test_dangling_mass_is_summed_beside_the_product(backend, monkeypatch):
     x, out = operator.load(np.full(900, 1 / 900)), operator.empty()
     told.clear()
     operator.launch(x, out)
-    stages = ["coo_dangling", "coo_product", "coo_mend", "rejoin", "coo_finish", "coo_distance"]
+    stages = ["coo_dangling", "coo_product", "coo_carry_out", "rejoin", "coo_epilogue", "coo_distance"]
     assert [name for name in told if name in stages] == stages
 
 

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 import cpms
 from cpms import Graph, InputError, UnavailableError, check, engines, format_named
-from cpms.backends.opencl import chosen
+from cpms.backends.opencl import chosen, current
 from cpms.backends.opencl import device as devices
 from cpms.backends.opencl import program as programs
 from cpms.backends.opencl.choice import Choice
+from cpms.base import threads
 from cpms.cli import main
 from cpms.engines import opencl
 from cpms.formats.formats import FP64
@@ -146,7 +147,7 @@ def test_one_core_is_a_sub_device(device):
         pytest.skip(devices.missing(Choice(cores=1)))
     assert devices.device(Choice(cores=1)).max_compute_units == 1
     if devices.is_of_type(device, "CPU"):
-        with cpms.threads.limited(1):
+        with threads.limited(1):
             assert devices.device(Choice()).max_compute_units == 1
 
 
@@ -175,8 +176,8 @@ def test_a_sweep_brings_five_numbers_to_the_host(device, monkeypatch):
 
 def test_the_choice_of_the_last_block_does_not_last():
     with chosen(Choice(work_group=2)), chosen(Choice(work_group=3)):
-        assert cpms.opencl.current().work_group == 3
-    assert cpms.opencl.current() == Choice()
+        assert current().work_group == 3
+    assert current() == Choice()
 
 
 # Devices that lack something

@@ -36,6 +36,7 @@ from cpms.precision.refinement_policy import (
     default_policy,
 )
 from cpms.problems.pagerank import Problem
+from cpms.problems.personalization import teleport_distribution
 from cpms.solvers.refine import PolicyDriver, refine
 from cpms.sources import loading
 from cpms.testing import distributions, float_formats, graphs
@@ -203,7 +204,7 @@ def test_personalised_answers_are_within_their_bound(engine, rule, damping, grap
     chosen = {0: 1.0, 3: 2.0, 700: 0.5}
     options = {"personalization": chosen, "dangling": rule, "damping": damping}
     result = solve(ADVERSARIAL[graph], engine, max_iterations=5000, **options)
-    teleport = cpms.teleport.teleport_distribution(ADVERSARIAL[graph], chosen)
+    teleport = teleport_distribution(ADVERSARIAL[graph], chosen)
     right = exact(Problem(ADVERSARIAL[graph], damping, teleport, rule))
     assert result.converged
     assert np.abs(result.ranks - right).sum() <= result.error_bound + 1e-13
@@ -703,7 +704,10 @@ def test_a_policy_needs_two_methods_alone(engine):
     "policy", [Plain(InnerPlan(FP16, 0.01)), Plain(None), Plain((FP16, 0)), Plain((InnerPlan(E5M2, 0.3), 0), (1, 2))]
 )
 def test_a_policy_that_plans_something_else_is_refused(engine, policy):
-    with pytest.raises(InputError, match=r"Plain planned .*; it must return a cpms.solvers.refine.Plan and a state"):
+    with pytest.raises(
+        InputError,
+        match=r"Plain planned .*; a policy must return a pair: a cpms.precision.refinement_policy.InnerPlan and a state",
+    ):
         solve(with_cycle(300), engine, controller=policy, start=np.full(300, 1 / 300))
 
 

@@ -206,7 +206,7 @@ def test_what_leaves_a_merged_core_comes_back_by_its_teleport(engine):
 def test_merged_nodes_may_lie_in_another_order(engine, monkeypatch):
     ring = of_one_ring(30, 4)
     order = np.random.default_rng(5).permutation(ring.nodes).astype(np.int32)
-    monkeypatch.setattr(lumping.numbering, "chosen", lambda *_: Numbering.of_order(current.current().upload(order)))
+    monkeypatch.setattr(lumping.reordering, "chosen", lambda *_: Numbering.of_order(current.current().upload(order)))
     found = engine.refinement(Problem(ring))
     assert found._core.graph.nodes == 30
     ranks, *_ = at_once(found, default_policy(FP16), Stopping(1e-12))
@@ -242,7 +242,7 @@ def test_nodes_of_long_rows_stay_by_themselves(engine, monkeypatch):
 
 
 def test_merging_that_does_not_pay_is_not_done(host_backend, monkeypatch):
-    monkeypatch.setattr(reduced_refinement.forecast, "sweeps", lambda *_: 80)
+    monkeypatch.setattr(reduced_refinement.convergence_estimate, "sweeps", lambda *_: 80)
     with current.using(host_backend):
         for lists, paid in ((60, False), (20_000, True)):
             graph = of_one_ring(lists, 5)

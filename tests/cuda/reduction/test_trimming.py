@@ -194,7 +194,7 @@ def test_fewer_sweeps_pay_for_fewer_levels(host_backend, monkeypatch):
     graph = layered((20,) * 40)
     with current.using(host_backend):
         for sweeps, kind in ((10, CudaRefinement), (120, PeeledRefinement)):
-            monkeypatch.setattr(reduced_refinement.forecast, "sweeps", lambda *_, sweeps=sweeps: sweeps)
+            monkeypatch.setattr(reduced_refinement.convergence_estimate, "sweeps", lambda *_, sweeps=sweeps: sweeps)
             assert type(reduced_refinement.prepared(Problem(graph), "cuda_fused")) is kind
 
 
