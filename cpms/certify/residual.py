@@ -72,7 +72,7 @@ class _Recomputed:
         graph, self._problem, self._x = problem.graph, problem, x
         divisor, self._powers = scaled_out_weight(graph)
         shares = self._shares = np.empty(graph.nodes)
-        nodes = threads.stretches(graph.nodes, at_least=_part_size(graph))
+        nodes = threads.ranges(graph.nodes, at_least=_part_size(graph))
         self._dangling = _sum(threads.each(lambda part: divide(x, divisor, shares, *part), nodes))
 
     def change(self, *, scale: float = 1.0, applied: Floats = _NONE) -> tuple[float, float, float]:

@@ -48,9 +48,9 @@ def occurrences(numbers: npt.NDArray[np.integer], below: int) -> npt.NDArray[np.
         outside, times_full = count_each(numbers[slice(*part)], counts[lane], full)
         return outside, full[:times_full]
 
-    parts = threads.stretches(len(numbers), at_least=1, parts=lanes)
+    parts = threads.ranges(len(numbers), at_least=1, parts=lanes)
     found = threads.each(lambda each: counted(*each), list(enumerate(parts)))
-    threads.each(lambda part: add_counts(counts, sums, *part), threads.stretches(below, at_least=_PART))
+    threads.each(lambda part: add_counts(counts, sums, *part), threads.ranges(below, at_least=_PART))
     for _, full in found:
         add_full(full, sums)
     return _checked(sums, sum(outside for outside, _ in found), below)

@@ -65,7 +65,7 @@ def build(graph: Graph) -> Jagged:
         low, high = blocks[0] * BLOCK_ROWS, min(blocks[1] * BLOCK_ROWS, rows)
         _move(graph.indptr, nodes, places, sources, moved, low, high)
 
-    threads.each(move, threads.stretches(-(-rows // BLOCK_ROWS), at_least=8, parts=64))
+    threads.each(move, threads.ranges(-(-rows // BLOCK_ROWS), at_least=8, parts=64))
     lengths = graph.in_degree[nodes].astype(np.uint32)
     starts = np.append(graph.indptr[: graph.nodes : BLOCK_ROWS], graph.edges).astype(np.uint64)
     return Jagged(nodes, lengths, starts, moved)

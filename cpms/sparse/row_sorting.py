@@ -37,6 +37,6 @@ def order_in_blocks(numbers: npt.NDArray[Any], block: int) -> npt.NDArray[np.uin
         here = slice(blocks[0] * block, blocks[1] * block)
         order[here] = np.argsort(keys[here].reshape(-1, block), axis=1, kind="stable").ravel()
 
-    threads.each(sort, threads.stretches(whole, at_least=16, parts=64))
+    threads.each(sort, threads.ranges(whole, at_least=16, parts=64))
     order[whole * block :] = np.argsort(keys[whole * block :], kind="stable")
     return order

@@ -80,7 +80,7 @@ def _moved(graph: Graph, order: npt.NDArray[np.uint16], entries: npt.NDArray[Any
     def move(blocks: tuple[int, int]) -> None:
         _move(graph.indptr, order, entries, moved, blocks[0] * BLOCK_ROWS, min(blocks[1] * BLOCK_ROWS, rows))
 
-    threads.each(move, threads.stretches(-(-rows // BLOCK_ROWS), at_least=16, parts=64))
+    threads.each(move, threads.ranges(-(-rows // BLOCK_ROWS), at_least=16, parts=64))
     return moved
 
 

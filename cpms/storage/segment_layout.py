@@ -64,7 +64,7 @@ def write_segments(bits: npt.NDArray[np.uint64], units: npt.NDArray[Any], format
             lambda part, begin=begin, size=size: host_loops.encode_stretch(  # type: ignore[misc]
                 bits, units, pieces, written, dropped, begin, size, begin + part[0], begin + part[1]
             ),
-            threads.stretches(size, at_least=_STRETCH, parts=64),
+            threads.ranges(size, at_least=_STRETCH, parts=64),
         )
 
 
@@ -85,12 +85,12 @@ def read_segments(units: npt.NDArray[Any], bits: npt.NDArray[np.uint64], format:
             lambda part, begin=begin, size=size: host_loops.decode_stretch(  # type: ignore[misc]
                 units, bits, pieces, read, begin, size, begin + part[0], begin + part[1]
             ),
-            threads.stretches(size, at_least=_STRETCH, parts=64),
+            threads.ranges(size, at_least=_STRETCH, parts=64),
         )
 
 
 def _block_stretches(length: int, block: int) -> list[tuple[int, int]]:
-    blocks = threads.stretches(-(-length // block), at_least=max(1, _STRETCH // block), parts=64)
+    blocks = threads.ranges(-(-length // block), at_least=max(1, _STRETCH // block), parts=64)
     return [(low * block, min(high * block, length)) for low, high in blocks]
 
 
@@ -110,7 +110,7 @@ def pack(values: Floats, units: npt.NDArray[Any], format: FloatFormat, exponent:
             np.uint64(format.seed),
             *part,
         ),
-        threads.stretches(len(values), at_least=_STRETCH, parts=64),
+        threads.ranges(len(values), at_least=_STRETCH, parts=64),
     )
 
 
@@ -121,7 +121,7 @@ def unpack(units: npt.NDArray[Any], values: Floats, format: FloatFormat) -> None
     split = format.exponent_bits, format.mantissa_bits
     threads.each(
         lambda part: host_loops.unpack_floats(units, values, *split, *part),
-        threads.stretches(len(values), at_least=_STRETCH, parts=64),
+        threads.ranges(len(values), at_least=_STRETCH, parts=64),
     )
 
 

@@ -17,11 +17,11 @@ from cpms.base.errors import UnavailableError
 
 @pytest.mark.quick
 @given(st.integers(0, 10_000), st.integers(1, 500), st.integers(1, 64))
-def test_stretches_cover_the_range_once(length, at_least, parts):
-    cuts = threads.stretches(length, at_least=at_least, parts=parts)
-    assert [place for low, high in cuts for place in range(low, high)] == list(range(length))
-    assert len(cuts) <= parts
-    assert all(high - low >= at_least for low, high in cuts[:-1])
+def test_ranges_cover_the_whole_once(length, at_least, parts):
+    ranges = threads.ranges(length, at_least=at_least, parts=parts)
+    assert [place for low, high in ranges for place in range(low, high)] == list(range(length))
+    assert len(ranges) <= parts
+    assert all(high - low >= at_least for low, high in ranges[:-1])
 
 
 @pytest.mark.parametrize("count", [1, 2, 7, None])
@@ -100,7 +100,7 @@ import os
 from cpms.base import threads
 from cpms.base.errors import UnavailableError
 threads.each(abs, [1, 2], threads=2)
-threads._together.acquire()
+threads._lanes_in_use.acquire()
 child = os.fork()
 if child == 0:
     same = threads.each(abs, [-1, -2], threads=2) == [1, 2] and threads.together(lambda a, b: b, 2) == [2, 2]

@@ -94,8 +94,7 @@ def test_the_digest_of_the_code_follows_its_files(monkeypatch, tmp_path):
     for folder in (package, kernels):
         folder.mkdir()
         (folder / "a.py").write_text("1")
-    monkeypatch.setattr(cpms, "__file__", str(package / "__init__.py"))
-    monkeypatch.setattr(agreement, "_kernels", lambda: [kernels])
+    monkeypatch.setattr(agreement, "_code_folders", lambda: (package, kernels))
     seen = []
     changes = [
         lambda: None,

@@ -16,7 +16,7 @@ LONGEST_WORD = 60
 
 
 def write_csv(table: pd.DataFrame, path: Path | None = None, *, float_format: str | None = None) -> str | None:
-    r"""Write a table as CSV, or return it where no path is given; numbers as they are, texts by `cpms.base.text.escape.csv`.
+    r"""Write a table as CSV, or return it where no path is given; texts are escaped by `cpms.base.text.escape.csv`.
 
     Examples
     --------
