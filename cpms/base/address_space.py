@@ -1,4 +1,8 @@
-"""The limit of a process's address space (``ulimit -v``): libraries crash or hang where it is too small for them."""
+"""The limit of a process's address space (``ulimit -v``), checked before large libraries are loaded.
+
+Libraries crash or hang if the limit is too small for them, as OpenBLAS does whose threads each map memory of their own.
+Reading the limit is one system call.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +12,11 @@ from cpms.base.errors import UnavailableError
 
 _MIB = 2**20
 _MOST_BLAS_THREADS = 64
-"""What OpenBLAS is built for in NumPy's and SciPy's wheels; each of its threads takes memory of its own."""
+"""Largest number of threads of OpenBLAS in NumPy's and SciPy's wheels."""
 
 
 def limit_bytes() -> int | None:
-    """Return the limit; None where there is none."""
+    """Return the limit in bytes; None if there is none."""
     try:
         import resource
     except ImportError:  # Windows has no such limits.
@@ -22,14 +26,14 @@ def limit_bytes() -> int | None:
 
 
 def require_address_space(mebibytes: int, thread_mebibytes: int, what: str) -> None:
-    """Refuse to load libraries into less than they need.
+    """Refuse to load libraries if the address space is too small for them.
 
     Parameters
     ----------
     mebibytes, thread_mebibytes : int
-        What they need with one thread of OpenBLAS, and for each further one.
+        Address space of the libraries with one thread of OpenBLAS, and for each further thread.
     what : str
-        Their names.
+        Names of the libraries.
 
     Raises
     ------

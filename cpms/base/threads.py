@@ -91,7 +91,7 @@ def each(work: Callable[[Part], Answer], parts: Sequence[Part], *, threads: int 
     count = min(threads or available(), len(parts))
     if count <= 1 or _in_pool():
         return [work(part) for part in parts]
-    return list(_pool(count).map(work_clock.carried(work), parts))
+    return list(_pool(count).map(work_clock.counted_for_caller(work), parts))
 
 
 _lanes_in_use = Lock()
@@ -108,7 +108,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_reset_after_fork)
 
 
-def together(work: Callable[[int, int], Answer], most: int) -> list[Answer]:
+def run_lanes(work: Callable[[int, int], Answer], most: int) -> list[Answer]:
     """Call ``work(lane, lanes)`` for each lane at the same time, so that lanes may wait for each other.
 
     There are ``most`` lanes. There is one lane while another call of this function runs, and in a call from a thread
@@ -117,19 +117,19 @@ def together(work: Callable[[int, int], Answer], most: int) -> list[Answer]:
 
     Examples
     --------
-    >>> together(lambda lane, lanes: lane < lanes, 2)
+    >>> run_lanes(lambda lane, lanes: lane < lanes, 2)
     [True, True]
     """
     if most > 1 and not _in_pool() and _lanes_in_use.acquire(blocking=False):
         try:
-            return _run_lanes(work, most)
+            return _submit_lanes(work, most)
         finally:
             _lanes_in_use.release()
     return [work(0, 1)]
 
 
-def _run_lanes(work: Callable[[int, int], Answer], lanes: int) -> list[Answer]:
-    pool, work = _pool(lanes), work_clock.carried(work)
+def _submit_lanes(work: Callable[[int, int], Answer], lanes: int) -> list[Answer]:
+    pool, work = _pool(lanes), work_clock.counted_for_caller(work)
     futures: list[Future[Answer]] = []
     try:
         futures += [pool.submit(work, lane, lanes) for lane in range(lanes)]
@@ -139,19 +139,19 @@ def _run_lanes(work: Callable[[int, int], Answer], lanes: int) -> list[Answer]:
 
 
 @contextmanager
-def beside(work: Callable[[], object]) -> Iterator[None]:
+def in_background(work: Callable[[], object]) -> Iterator[None]:
     """Run ``work`` in a thread while the block runs; an error of ``work`` is raised at the end of the block.
 
     Examples
     --------
     >>> done = []
-    >>> with beside(lambda: done.append(1)):
+    >>> with in_background(lambda: done.append(1)):
     ...     pass
     >>> done
     [1]
     """
-    with ThreadPoolExecutor(1, thread_name_prefix="cpms-beside") as pool:
-        done = pool.submit(copy_context().run, work_clock.carried(work))
+    with ThreadPoolExecutor(1, thread_name_prefix="cpms-background") as pool:
+        done = pool.submit(copy_context().run, work_clock.counted_for_caller(work))
         yield
     done.result()
 

@@ -1,6 +1,7 @@
-"""Scalar oracle in plain Python integers; reads like section IV.A of the paper, never optimised.
+"""Scalar reference implementation of all formats in Python integers and fractions.
 
-It shares no code with the fast paths: the tests hold every one of them against it.
+It follows section IV.A of the CPMS paper and IEEE 754 literally, is never optimised, and shares no code with the fast
+implementations: tests compare each of them with it. It costs microseconds a value.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Segmented arrays in files: ``.npz`` without pickle, ``.npy`` for plain float64."""
+"""Segmented arrays in files: ``.npz`` with the format beside the bytes, ``.npy`` for plain float64.
+
+Files are NumPy's own, read without pickle, and every field is checked against the others before an array is made.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from cpms.storage.array import SegmentedArray
 
 _PLANES = -1
 _MOST_EXPONENT = 2200
-"""Powers of two between the smallest float64 and the largest, and some more for the range of a format."""
+"""Bound of the binary exponents between the smallest float64 and the largest, with a margin for a format's range."""
 
 
 def save(path: Path, stored: SegmentedArray) -> None:
@@ -45,7 +48,7 @@ def save(path: Path, stored: SegmentedArray) -> None:
 
 
 def load(path: Path) -> SegmentedArray:
-    """Read what `save` wrote.
+    """Read a stored array that `save` wrote.
 
     Raises
     ------
