@@ -25,14 +25,14 @@ def limit_bytes() -> int | None:
     return None if limit == resource.RLIM_INFINITY else limit
 
 
-def require_address_space(mebibytes: int, thread_mebibytes: int, what: str) -> None:
+def require_address_space(mebibytes: int, thread_mebibytes: int, libraries: str) -> None:
     """Refuse to load libraries if the address space is too small for them.
 
     Parameters
     ----------
     mebibytes, thread_mebibytes : int
         Address space of the libraries with one thread of OpenBLAS, and for each further thread.
-    what : str
+    libraries : str
         Names of the libraries.
 
     Raises
@@ -48,7 +48,7 @@ def require_address_space(mebibytes: int, thread_mebibytes: int, what: str) -> N
     needed = mebibytes + thread_mebibytes * (_blas_threads() - 1)
     if limit is not None and limit < needed * _MIB:
         raise UnavailableError(
-            f"this process may address {limit // _MIB} MiB, but {what} takes {needed} MiB to load; "
+            f"this process may address {limit // _MIB} MiB, but {libraries} takes {needed} MiB to load; "
             "raise the limit (ulimit -v, or that of the batch job) or set OPENBLAS_NUM_THREADS=1"
         )
 

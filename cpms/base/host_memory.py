@@ -90,8 +90,8 @@ def graph_bytes(nodes: int, edges: int, *, weighted: bool) -> int:
     return nodes * _NODE_BYTES + edges * (4 * index_bytes + (24 if weighted else 0))
 
 
-def require_memory(needed_bytes: int, what: str, advice: str = "use a machine with more memory") -> None:
+def require_memory(needed_bytes: int, purpose: str, advice: str = "use a machine with more memory") -> None:
     """Raise `InputError` if ``needed_bytes`` exceed the free memory."""
     free = free_bytes()
     if needed_bytes > free:
-        raise InputError(f"{what} needs {needed_bytes:,} bytes, but {free:,} are free; {advice}")
+        raise InputError(f"{purpose} needs {needed_bytes:,} bytes, but {free:,} are free; {advice}")

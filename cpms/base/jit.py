@@ -102,9 +102,9 @@ def _tolerate_save_errors(function: Any) -> None:
     if save is None:
         return
 
-    def save_or_report(*what: Any) -> None:
+    def save_or_report(*arguments: Any) -> None:
         try:
-            save(*what)
+            save(*arguments)
         except OSError as error:
             reason = str(error.strerror)
             if reason not in _reported:

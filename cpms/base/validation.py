@@ -135,7 +135,7 @@ def require_real(name: str, values: Any) -> None:
     >>> require_real("start", np.ones(3))
     """
     if isinstance(values, np.ma.MaskedArray):
-        raise InputError(f"{name} is a masked array; say what masked values count: .filled(0.0)")
+        raise InputError(f"{name} is a masked array; replace masked values, as .filled(0.0) does")
     if isinstance(values, np.ndarray | np.generic) and values.dtype.kind == "c":
         raise InputError(f"{name} holds complex numbers; give real ones")
 

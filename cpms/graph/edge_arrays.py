@@ -103,7 +103,7 @@ def first_id_from(first_id: Any) -> int:
     return number
 
 
-def ids_from(values: npt.ArrayLike, what: str, first_id: int) -> Ints:
+def ids_from(values: npt.ArrayLike, name: str, first_id: int) -> Ints:
     """Return node ids as an array of integers from 0 on.
 
     Raises
@@ -116,21 +116,21 @@ def ids_from(values: npt.ArrayLike, what: str, first_id: int) -> Ints:
     >>> ids_from([3, 1], "sources", 1).tolist()
     [2, 0]
     """
-    require_real(what, values)
-    ids = plain_array(what, values)
+    require_real(name, values)
+    ids = plain_array(name, values)
     if ids.ndim != 1:
-        raise InputError(f"{what} have {ids.ndim} dimensions; give a list of ids")
+        raise InputError(f"{name} have {ids.ndim} dimensions; give a list of ids")
     if len(ids) == 0:
         return np.zeros(0, dtype=np.int32)
     if ids.dtype.kind not in "iu":
         hint = "for names, give their indices as integers and names=…" if ids.dtype.kind in "UO" else "convert them"
-        raise InputError(f"{what} are {ids.dtype}; node ids are integers below 2^59: {hint}")
+        raise InputError(f"{name} are {ids.dtype}; node ids are integers below 2^59: {hint}")
     if max(int(ids.max()), int(ids.max()) - first_id) > LARGEST_ID:
         raise InputError(
-            f"{what} hold the id {ids.max()}; ids must be at most {LARGEST_ID}, counted from {min(0, first_id)}"
+            f"{name} hold the id {ids.max()}; ids must be at most {LARGEST_ID}, counted from {min(0, first_id)}"
         )
     if ids.min() < first_id:
-        raise InputError(f"{what} hold the id {ids.min()}; the smallest possible is {first_id}")
+        raise InputError(f"{name} hold the id {ids.min()}; the smallest possible is {first_id}")
     return np.subtract(ids, first_id, dtype=np.int64) if first_id else ids
 
 
@@ -180,10 +180,10 @@ def checked_weights(weights: npt.ArrayLike, edges: int) -> Floats:
 
 def check_arrays(indptr: Any, sources: Any, weights: Any, names: Any) -> None:
     """Refuse arrays that no graph consists of, by checks in constant time: types, shapes and the ends of indptr."""
-    for what, array, possible in (("indptr", indptr, "int64"), ("sources", sources, "int32 or int64")):
+    for name, array, possible in (("indptr", indptr, "int64"), ("sources", sources, "int32 or int64")):
         if not isinstance(array, np.ndarray) or array.ndim != 1 or str(array.dtype) not in possible.split(" or "):
             raise InputError(
-                f"{what} is {described(array)}; it must be a one-dimensional NumPy array of {possible}; "
+                f"{name} is {described(array)}; it must be a one-dimensional NumPy array of {possible}; "
                 "Graph.from_edges takes lists of edges"
             )
     edges = len(sources)

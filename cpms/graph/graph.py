@@ -365,7 +365,7 @@ def require_graph(graph: Any) -> None:
     if not isinstance(graph, Graph):
         raise InputError(
             f"graph is a {type(graph).__name__}; give a cpms.Graph, which cpms.load makes of files and names, "
-            "and Graph.from_networkx, from_scipy and from_edges of what is in memory"
+            "and Graph.from_networkx, from_scipy and from_edges of data in memory"
         )
 
 

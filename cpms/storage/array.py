@@ -136,14 +136,14 @@ class SegmentedArray:
         ----------
         values : array_like of float64, shape (length,)
         segments : int, optional
-            Segments to write (all by default). The format's rounding decides what happens to the
-            bits that do not fit, of long doubles and 64-bit integers too, which are rounded once; a scaled
+            Segments to write (all by default). The format's rounding applies to the
+            remaining bits, also of long doubles and 64-bit integers, which are rounded once; a scaled
             array keeps its exponent.
 
         Raises
         ------
         InputError
-            If the values are not so many numbers, or the format does not have that many segments.
+            If there is not one number a value, or the format does not have that many segments.
         """
         if on_device(self.memory):
             codec().write(self, values, segments=segments)
@@ -294,8 +294,8 @@ def _to_be_rounded(values: Any, format: Format, written: int) -> Floats:
     """Return values as float64 whose rounding to the format equals that of the values themselves."""
     if isinstance(format, FloatFormat):
         return rounded_to_odd("values", values, overflows=format.rounding != "zero")
-    kept = format.bits(written)
-    if kept == DOUBLE_BITS:
+    written_bits = format.bits(written)
+    if written_bits == DOUBLE_BITS:
         return vector("values", values)
-    nearest = format.rounding == "nearest" and kept >= DOUBLE_HEAD_BITS
+    nearest = format.rounding == "nearest" and written_bits >= DOUBLE_HEAD_BITS
     return rounded_to_odd("values", values, overflows=nearest)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cpms.base import host_memory
 from cpms.base.atomic_files import replacing
 from cpms.base.errors import InputError
 from cpms.base.validation import whole
@@ -63,7 +64,7 @@ def load(path: Path) -> SegmentedArray:
         memory = np.asarray(fields["memory"])
     except MemoryError:
         raise
-    except Exception as error:  # noqa: BLE001  # NumPy and zipfile raise of all kinds, of what they cannot read.
+    except Exception as error:  # noqa: BLE001  # NumPy and zipfile raise many kinds of errors.
         lacks = f"it holds no {error}" if isinstance(error, KeyError) else error
         raise InputError(f"{path}: not an array that 'cpms convert' wrote ({lacks})") from None
     if abs(exponent) > (_MOST_EXPONENT if isinstance(format, FloatFormat) else 0):
@@ -85,8 +86,12 @@ def load_values(path: Path) -> npt.NDArray[np.float64]:
         with path.open("rb") as file:
             values = np.lib.format.read_array(file, allow_pickle=False)
     except MemoryError:
-        raise
-    except Exception as error:  # noqa: BLE001  # NumPy raises of all kinds, of headers that it cannot read.
+        if path.stat().st_size > host_memory.free_bytes():
+            raise
+        raise InputError(
+            f"{path}: not a readable .npy file (its header claims more values than the file has)"
+        ) from None
+    except Exception as error:  # noqa: BLE001  # NumPy raises many kinds of errors.
         raise InputError(f"{path}: not a readable .npy file ({error})") from None
     if not isinstance(values, np.ndarray) or values.ndim != 1 or values.dtype != np.float64:
         raise InputError(f"{path}: must hold a one-dimensional float64 array")

@@ -54,9 +54,9 @@ def write_segments(bits: npt.NDArray[np.uint64], units: npt.NDArray[Any], format
     """Write the first segments of float64 values, given by their bits; both may be the same memory."""
     from cpms.storage import host_loops
 
-    kept = format.bits(written)
-    rounds = format.rounding == "nearest" and DOUBLE_HEAD_BITS <= kept < DOUBLE_BITS
-    dropped = DOUBLE_BITS - kept if rounds else 0
+    written_bits = format.bits(written)
+    rounds = format.rounding == "nearest" and DOUBLE_HEAD_BITS <= written_bits < DOUBLE_BITS
+    dropped = DOUBLE_BITS - written_bits if rounds else 0
     block, segment_units = _block(format, len(bits)), _segment_units(format)
     if block <= BUFFER_VALUES:
         threads.each(

@@ -83,7 +83,7 @@ def nearest(given: object, possible: Iterable[str]) -> str | None:
     return spelled[close[0]] if close else None
 
 
-def unknown(what: str, given: object, possible: Iterable[str], more: str = "", *, near: str | None = None) -> str:
+def unknown(kind: str, given: object, possible: Iterable[str], more: str = "", *, near: str | None = None) -> str:
     """Return the error sentence for an unknown name, with the nearest name and all possible ones.
 
     Examples
@@ -94,7 +94,7 @@ def unknown(what: str, given: object, possible: Iterable[str], more: str = "", *
     names = list(possible)
     near = near or nearest(given, names)
     it = f"did you mean {near}? It" if near else "it"
-    return f"{what} {described(given)} is not known; {it} can be one of {', '.join(names)}{more}"
+    return f"{kind} {described(given)} is not known; {it} can be one of {', '.join(names)}{more}"
 
 
 def _normalised(name: str) -> str:
