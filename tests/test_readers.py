@@ -88,7 +88,9 @@ LINE_TEXT = st.one_of(
 
 
 @settings(max_examples=400)
-@given(LINE_TEXT, st.booleans(), st.booleans(), st.sampled_from([(0, 2**59 - 1), (1, 9), (0, 20), (1, 1)]))
+@given(
+    LINE_TEXT, st.booleans(), st.booleans(), st.sampled_from([(0, 2**63 - 1), (0, 2**59 - 1), (1, 9), (0, 20), (1, 1)])
+)
 @example("1 2 1e5", True, False, (1, 9))
 @example("1 2 1e", True, False, (1, 9))
 @example("1 2 .", True, False, (1, 9))
@@ -98,6 +100,9 @@ LINE_TEXT = st.one_of(
 @example("0000000000000000000000000000001 2", False, False, (1, 9))
 @example("576460752303423488 0", False, False, (0, 2**59 - 1))
 @example("99999999999999999999999999 0", False, False, (0, 2**59 - 1))
+@example("9223372036854775807 9223372036854775806", False, False, (0, 2**63 - 1))
+@example("9223372036854775808 0", False, False, (0, 2**63 - 1))
+@example("18446744073709551617 0", False, False, (0, 2**63 - 1))
 def test_the_kernel_and_its_slow_twin_agree(line, valued, comma, ids):
     agree(line, LineForm(valued=valued, separator="," if comma else None, low=ids[0], high=ids[1]))
 
