@@ -76,6 +76,7 @@ READ = {
     "commented header": ("a.txt", "#source\ttarget\nann\tbob\nbob\tcid\ncid\tann\n", {}, LINKS),
     "counts": ("a.txt", "3 3\n1 2\n2 3\n3 1\n", {"header": "yes"}, RING),
     "counts of entries": ("a.txt", "3 3 2\n1 2 0.5\n2 1 2\n", {"header": "yes"}, [(1, 2, 0.5), (2, 1, 2)]),
+    "counts above weights": ("a.txt", "c 2\n1 2 5\n2 1 7\n", {"header": "yes"}, [(1, 2, 5), (2, 1, 7)]),
     "one count": ("a.txt", "3\n1 2\n2 3\n3 1\n", {"header": "yes"}, RING),
     "one weighted edge": ("a.txt", "New York 5\n", {}, [("New", "York", 5)]),
     "no header": ("a.txt", "u v\n", {"header": "no"}, [("u", "v")]),
