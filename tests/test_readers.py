@@ -197,6 +197,28 @@ def test_options_of_a_file_with_values(folder):
 
 HEAD = "%%MatrixMarket matrix coordinate pattern general\n"
 REAL = "%%MatrixMarket matrix coordinate real general\n% c\n"
+SIZES, ENTRIES = "3 3 3\n", "1 2 2.5\n2 3 1\n3 1 4\n"
+VARIANTS = {
+    "byte order mark": ("\ufeff" + REAL + SIZES + ENTRIES, 1, 0),
+    "words after the banner": (REAL.replace("general", "general (by hand)") + SIZES + ENTRIES, 1, 0),
+    "mark of DOS at the end": (REAL + SIZES + ENTRIES + "\x1a\r\n", 1, 0),
+    "exponents of Fortran": (REAL + SIZES + "1 2 25D-1\n2 3 1.d0\n3 1 .4D+1\n", 1, 0),
+    "unsigned": (REAL.replace("real", "unsigned-integer") + SIZES + ENTRIES.replace("2.5", "2"), 1, 0),
+    "indented comments": (REAL + "  % x\n\t%\n" + SIZES + ENTRIES, 3, 0),
+    "comments below the sizes": (REAL + SIZES + "% x\n" + ENTRIES.replace("\n", "\n  %y\n") + "%", 1, 5),
+}
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("size", [5, 4 << 20])
+def test_variants_of_matrices(folder, variant, size):
+    text, above, below = VARIANTS[variant]
+    with block_bytes(size):
+        graph = readers.read(write(folder / "variant.mtx", text))
+    same(graph, Graph.from_edges([1, 2, 3], [2, 3, 1], [2 if variant == "unsigned" else 2.5, 1, 4], first_id=1))
+    assert (graph.read.comment_lines, graph.read.skipped_lines) == (above, below)
+
+
 BAD_MATRICES = {
     "no banner": ("3 3 1\n1 2\n", "line 1: '3 3 1' is not the banner"),
     "one percent sign": (HEAD[1:] + "1 1 0\n", "line 1: .* is not the banner"),
