@@ -8,101 +8,112 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from cpms.base.package_data import __version__ as __version__
 
 _HOMES = {
-    "CpmsError": "errors",
-    "InputError": "errors",
-    "UnavailableError": "errors",
-    "UnsupportedError": "errors",
-    "Graph": "graph",
-    "BF16": "format",
-    "CPMS2": "format",
-    "CPMS2_PLANES": "format",
-    "CPMS4": "format",
-    "CPMS4_PLANES": "format",
-    "CPMS8": "format",
-    "CPMS8_PLANES": "format",
-    "E4M3": "format",
-    "E5M2": "format",
-    "FP16": "format",
-    "FP32": "format",
-    "FP64": "format",
-    "FloatFormat": "format",
-    "Format": "format",
-    "SegmentFormat": "format",
-    "format_named": "format",
-    "SegmentedArray": "segmented",
-    "convert_inplace": "segmented",
-    "encode": "segmented",
-    "AtMost": "precision",
-    "Controller": "precision",
-    "Fixed": "precision",
-    "Level": "precision",
-    "Schedule": "precision",
-    "StartAt": "precision",
-    "Threshold": "precision",
-    "WriteAhead": "precision",
-    "pagerank": "solve",
-    "personalized_pagerank": "batch",
-    "penalised_start": "start",
-    "Result": "result",
-    "Status": "result",
-    "Step": "result",
-    "load": "loading",
-    "generate": "generators",
-    "Largest": "largest",
-    "topk": "largest",
+    "AdaptiveReduction": "precision.refinement_policy",
+    "FixedReduction": "precision.refinement_policy",
+    "RefinementPolicy": "precision.refinement_policy",
+    "CpmsError": "base.errors",
+    "InputError": "base.errors",
+    "UnavailableError": "base.errors",
+    "UnsupportedError": "base.errors",
+    "Graph": "graph.graph",
+    "BF16": "formats.formats",
+    "CPMS2": "formats.formats",
+    "CPMS2_PLANES": "formats.formats",
+    "CPMS4": "formats.formats",
+    "CPMS4_PLANES": "formats.formats",
+    "CPMS8": "formats.formats",
+    "CPMS8_PLANES": "formats.formats",
+    "E4M3": "formats.formats",
+    "E5M2": "formats.formats",
+    "FP16": "formats.formats",
+    "FP32": "formats.formats",
+    "FP64": "formats.formats",
+    "FloatFormat": "formats.formats",
+    "Format": "formats.formats",
+    "SegmentFormat": "formats.formats",
+    "format_named": "formats.formats",
+    "SegmentedArray": "storage.array",
+    "convert_inplace": "storage.array",
+    "encode": "storage.array",
+    "AtMost": "precision.controllers",
+    "Controller": "precision.controllers",
+    "Fixed": "precision.controllers",
+    "Level": "precision.controllers",
+    "Schedule": "precision.controllers",
+    "StartAt": "precision.controllers",
+    "Threshold": "precision.controllers",
+    "WriteAhead": "precision.controllers",
+    "pagerank": "api.pagerank",
+    "personalized_pagerank": "api.personalized",
+    "penalised_start": "problems.initial_guess",
+    "Result": "api.result",
+    "Status": "contracts.status",
+    "Step": "contracts.status",
+    "load": "sources.loading",
+    "generate": "sources.generators",
+    "Largest": "analysis.topk_checks",
+    "topk": "analysis.topk",
 }
 
+_MODULES = ("check", "datasets", "engines", "generators", "refine", "testing")
+"""Modules for users, which load when they are first named, as ``cpms.solvers.refine``."""
+
 if TYPE_CHECKING:
-    from cpms.batch import personalized_pagerank as personalized_pagerank
-    from cpms.errors import CpmsError as CpmsError
-    from cpms.errors import InputError as InputError
-    from cpms.errors import UnavailableError as UnavailableError
-    from cpms.errors import UnsupportedError as UnsupportedError
-    from cpms.format import BF16 as BF16
-    from cpms.format import CPMS2 as CPMS2
-    from cpms.format import CPMS2_PLANES as CPMS2_PLANES
-    from cpms.format import CPMS4 as CPMS4
-    from cpms.format import CPMS4_PLANES as CPMS4_PLANES
-    from cpms.format import CPMS8 as CPMS8
-    from cpms.format import CPMS8_PLANES as CPMS8_PLANES
-    from cpms.format import E4M3 as E4M3
-    from cpms.format import E5M2 as E5M2
-    from cpms.format import FP16 as FP16
-    from cpms.format import FP32 as FP32
-    from cpms.format import FP64 as FP64
-    from cpms.format import FloatFormat as FloatFormat
-    from cpms.format import Format as Format
-    from cpms.format import SegmentFormat as SegmentFormat
-    from cpms.format import format_named as format_named
-    from cpms.generators import generate as generate
-    from cpms.graph import Graph as Graph
-    from cpms.largest import Largest as Largest
-    from cpms.largest import topk as topk
-    from cpms.loading import load as load
-    from cpms.precision import AtMost as AtMost
-    from cpms.precision import Controller as Controller
-    from cpms.precision import Fixed as Fixed
-    from cpms.precision import Level as Level
-    from cpms.precision import Schedule as Schedule
-    from cpms.precision import StartAt as StartAt
-    from cpms.precision import Threshold as Threshold
-    from cpms.precision import WriteAhead as WriteAhead
-    from cpms.result import Result as Result
-    from cpms.result import Status as Status
-    from cpms.result import Step as Step
-    from cpms.segmented import SegmentedArray as SegmentedArray
-    from cpms.segmented import convert_inplace as convert_inplace
-    from cpms.segmented import encode as encode
-    from cpms.solve import pagerank as pagerank
-    from cpms.start import penalised_start as penalised_start
+    from cpms.analysis.topk import topk as topk
+    from cpms.analysis.topk_checks import Largest as Largest
+    from cpms.api.pagerank import pagerank as pagerank
+    from cpms.api.personalized import personalized_pagerank as personalized_pagerank
+    from cpms.api.result import Result as Result
+    from cpms.base.errors import CpmsError as CpmsError
+    from cpms.base.errors import InputError as InputError
+    from cpms.base.errors import UnavailableError as UnavailableError
+    from cpms.base.errors import UnsupportedError as UnsupportedError
+    from cpms.contracts.status import Status as Status
+    from cpms.contracts.status import Step as Step
+    from cpms.formats.formats import BF16 as BF16
+    from cpms.formats.formats import CPMS2 as CPMS2
+    from cpms.formats.formats import CPMS2_PLANES as CPMS2_PLANES
+    from cpms.formats.formats import CPMS4 as CPMS4
+    from cpms.formats.formats import CPMS4_PLANES as CPMS4_PLANES
+    from cpms.formats.formats import CPMS8 as CPMS8
+    from cpms.formats.formats import CPMS8_PLANES as CPMS8_PLANES
+    from cpms.formats.formats import E4M3 as E4M3
+    from cpms.formats.formats import E5M2 as E5M2
+    from cpms.formats.formats import FP16 as FP16
+    from cpms.formats.formats import FP32 as FP32
+    from cpms.formats.formats import FP64 as FP64
+    from cpms.formats.formats import FloatFormat as FloatFormat
+    from cpms.formats.formats import Format as Format
+    from cpms.formats.formats import SegmentFormat as SegmentFormat
+    from cpms.formats.formats import format_named as format_named
+    from cpms.graph.graph import Graph as Graph
+    from cpms.precision.controllers import AtMost as AtMost
+    from cpms.precision.controllers import Controller as Controller
+    from cpms.precision.controllers import Fixed as Fixed
+    from cpms.precision.controllers import Level as Level
+    from cpms.precision.controllers import Schedule as Schedule
+    from cpms.precision.controllers import StartAt as StartAt
+    from cpms.precision.controllers import Threshold as Threshold
+    from cpms.precision.controllers import WriteAhead as WriteAhead
+    from cpms.precision.refinement_policy import AdaptiveReduction as AdaptiveReduction
+    from cpms.precision.refinement_policy import FixedReduction as FixedReduction
+    from cpms.precision.refinement_policy import RefinementPolicy as RefinementPolicy
+    from cpms.problems.initial_guess import penalised_start as penalised_start
+    from cpms.sources.generators import generate as generate
+    from cpms.sources.loading import load as load
+    from cpms.storage.array import SegmentedArray as SegmentedArray
+    from cpms.storage.array import convert_inplace as convert_inplace
+    from cpms.storage.array import encode as encode
 
 __all__ = ["__version__", *sorted(_HOMES)]
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"cpms.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'cpms' has no attribute {name!r}")
     value = getattr(import_module(f"cpms.{_HOMES[name]}"), name)
@@ -111,4 +122,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+    return sorted([*__all__, *_MODULES])

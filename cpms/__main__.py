@@ -2,6 +2,6 @@
 
 import sys
 
-from cpms.cli import main
+from cpms.cli.main import main
 
 sys.exit(main())

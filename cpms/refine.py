@@ -1,447 +1,68 @@
-"""PageRank by refinement: iterate on the residual in few bits, certify in float64.
+"""The old path of refinement policies, with their old names and parameters, for one release.
 
-A round begins with a full sweep, ``r = G(x) - x; x = G(x); c = 0``, and goes on with low sweeps
-
-    z = Q(r / out-degree)                   one read of 8, 16 or 32 bits an edge
-    m = sum(r - out-degree * z)             what Q lost, and all of r on dangling nodes
-    r = damping (A^T z + m w);  c = c + r
-
-that conserve mass: the sum of r shrinks by the damping, whatever Q does. Every few of them may be followed by a
-combination of what they found that leaves less (`cpms.extrapolation`). The next round begins with
-``x = (x + c) / sum(x + c)``, and its full sweep says how good that is, so no answer rests on Q.
-
-What a sweep found it sends as z, so that c may also be ``sum(out-degree * z)`` of all z but the first, out-degree 1
-where there is none: then sweeps write z alone (`cpms.cuda.refinement`). What Q loses of r stays in the residual so,
-where of an r in c only that stays which comes back along edges. In fp16 rounds that asked for their default gain left
-1.05 to 1.3 times as much, on web, road and mesh graphs: too little to cost one more.
-
-What Q loses may also stay with its node, to be sent later, with x as the sum of all that was sent (out-degree: 1 where
-there is none):
-
-    z = Q(r / out-degree); left = r - out-degree * z; x = x + out-degree * z
-    r = left + damping (A^T z + (sum of z on dangling nodes) v) - s v
-
-r is the residual of x, but for s v, by which its sum is kept; that only scales the x which it belongs to. One round
-then goes down to the tolerance, whatever Q is (``kernels/cuda/carry.cuh``; `Refinement.carries`).
+New code takes the classes of `cpms`: `cpms.RefinementPolicy`, `cpms.AdaptiveReduction`, `cpms.FixedReduction`.
 """
 
 from __future__ import annotations
 
-import math
-import time
-from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
-from cpms.engine import Floats, Refinement, Round
-from cpms.errors import InputError
-from cpms.extrapolation import DEPTH
-from cpms.format import FP16, FP32, FP64, FloatFormat, Format, format_of
-from cpms.low_until import low_limit
-from cpms.precision import FLOAT64, Level
-from cpms.quantising import quantiser
-from cpms.result import Status, Step
-from cpms.scalars import real
-from cpms.stopping import STALLED_ITERATIONS, Stopping
+from cpms.formats.formats import FloatFormat
+from cpms.precision import refinement_policy
+from cpms.precision.refinement_policy import AdaptiveReduction, FixedReduction, InnerPlan, RefinementPolicy
+from cpms.precision.refinement_policy import default_policy as default_policy
 
-_NOISE = 3.0
-"""How many times what low sweeps promised a residual may be before that counts as noise."""
-_NO_PROGRESS = 0.5
-_LOW = Level(1, 1)
-_STALLED_ROUNDS = 6
-_FEWEST_FULL = 8
-"""Full sweeps after low ones that failed in the last format, where those before had not."""
-_LEAST_GAIN = 8e-6
+__all__ = ["AdaptiveGain", "FixedGain", "Plan", "Refining", "default_gain", "default_policy"]
+
+default_gain = refinement_policy.default_inner_reduction
 
 
-@dataclass(frozen=True)
-class Plan:
-    """How the low sweeps of a round go: format Q, and the factor by which they shrink the residual.
+class Plan(InnerPlan):
+    """`cpms.precision.refinement_policy.InnerPlan` by its old name; ``gain`` is its ``inner_reduction``."""
 
-    Without ``storage`` there are none: rounds are full sweeps. A format of segments stands for its first one, and a
-    name for its format.
-    """
-
-    storage: FloatFormat | None
-    gain: float
-
-    def __post_init__(self) -> None:
-        if self.storage is not None:
-            object.__setattr__(self, "storage", quantiser(format_of(self.storage)))
-        object.__setattr__(self, "gain", real("gain", self.gain))
-        if not 0.0 < self.gain <= 1.0:
-            raise InputError(f"gain is {self.gain}; it must lie above 0 and be at most 1")
-
-
-class Refining(ABC):
-    """Policy that plans rounds from residuals; state is returned, not kept."""
-
-    trust: float = _NOISE
-    """The plan stays as long as a full sweep finds at most so many times what low sweeps promised."""
-    adapts: bool = False
-    """Whether rounds may go below the gain that is planned where rounding loses nothing; see `Refinement.carries`."""
-
-    @abstractmethod
-    def init(self) -> tuple[Plan, Any]:
-        """Return the first plan and a state."""
-
-    @abstractmethod
-    def update(self, state: Any, promised: float, found: float) -> tuple[Plan, Any]:
-        """Return the next plan, after low sweeps promised one ||r||_1 and the full sweep found another.
-
-        Both are shares of what the round before had found; ``promised`` is 1 where no low sweeps ran. It is 0 where
-        rounding held them; and where a round was cut short that had not halved the residual, which is said at once:
-        ``found`` is what low sweeps found last.
-        """
-
-
-@dataclass(frozen=True)
-class FixedGain(Refining):
-    """One format and one gain throughout; the gain is `default_gain` unless given.
-
-    Examples
-    --------
-    >>> FixedGain(FP16, 1e-2).init()[0].gain
-    0.01
-    """
-
-    storage: FloatFormat
-    gain: float | None = None
-    trust = math.inf
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "storage", quantiser(format_of(self.storage)))
-
-    def init(self) -> tuple[Plan, Any]:
-        """Return the one plan there is."""
-        plan = Plan(self.storage, default_gain(self.storage) if self.gain is None else self.gain)
-        return plan, plan
-
-    def update(self, state: Any, promised: float, found: float) -> tuple[Plan, Any]:  # noqa: ARG002
-        """Return the same plan again."""
-        return state, state
-
-
-class _Place(NamedTuple):
-    """Where an adaptive policy stands: how often the last format failed on end, and how many full sweeps are left."""
-
-    step: int
-    plan: Plan
-    failed: int = 0
-    full: int = 0
-
-
-@dataclass(frozen=True)
-class AdaptiveGain(Refining):
-    """Begin with the first format at its default gain; ask for less, or for more bits, where noise shows.
-
-    A residual above what the low sweeps promised is rounding noise: the next rounds ask only for what
-    was reached. Where a round does not even halve the residual, the next format has its turn. After
-    the last one come some full sweeps, twice as many each time that it fails again.
-
-    Examples
-    --------
-    >>> from cpms.format import E5M2
-    >>> policy = AdaptiveGain((E5M2, FP16))
-    >>> plan, state = policy.init()
-    >>> policy.update(state, promised=0.2, found=0.9)[0].storage.name
-    'fp16'
-    """
-
-    ladder: tuple[FloatFormat, ...]
-    adapts = True
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.ladder, tuple | list) or not self.ladder:
-            raise InputError(f"ladder is {self.ladder!r}; give one format or more, such as (cpms.FP16, cpms.FP32)")
-        object.__setattr__(self, "ladder", tuple(quantiser(format_of(storage)) for storage in self.ladder))
-
-    def init(self) -> tuple[Plan, Any]:
-        """Return the first format's plan."""
-        return _of(self._begun(0))
-
-    def update(self, state: Any, promised: float, found: float) -> tuple[Plan, Any]:
-        """Return the plan for the next round."""
-        place: _Place = state
-        plan = place.plan
-        if plan.storage is None:
-            left = place.full - 1
-            return _of(place._replace(full=left) if left else self._begun(place.step)._replace(failed=place.failed))
-        if found <= _NOISE * promised:
-            return _of(place._replace(failed=0) if found <= _NO_PROGRESS else place)
-        if found <= _NO_PROGRESS:
-            return _of(place._replace(plan=Plan(plan.storage, max(plan.gain, found))))
-        if place.step + 1 < len(self.ladder):
-            return _of(self._begun(place.step + 1))
-        return _of(_Place(place.step, Plan(None, 1.0), place.failed + 1, _FEWEST_FULL << place.failed))
-
-    def _begun(self, step: int) -> _Place:
-        return _Place(step, Plan(self.ladder[step], default_gain(self.ladder[step])))
-
-
-def _of(place: _Place) -> tuple[Plan, _Place]:
-    return place.plan, place
-
-
-class Planning:
-    """The plan of the next round, by what those before found, and how the solve ends.
-
-    Parameters
-    ----------
-    policy : Refining
-    damping : float
-    """
-
-    def __init__(self, policy: Refining, damping: float) -> None:
-        self._policy, self._damping = policy, damping
-        self.plan, self._state = _checked(policy, policy.init())
-        self._promised, self._before = 1.0, math.inf
-        self._behind, self._cut = self.plan, 0
-        self._l1: list[float] = []
-
-    def add(self, rounds: list[Round], plan: Plan, stopping: Stopping, done: int) -> Status | None:
-        """Look at rounds that went by this plan; return how the solve ends after so many sweeps, None if it goes on.
-
-        Residuals of a plan are compared with each other, and where it has low sweeps with the last one before it.
-        """
-        for made in rounds:
-            self._l1.append(made.found.l1)
-            self._look_at(made, plan)
-        status = _status_after(self._l1, rounds[-1], plan, stopping, done)
-        if self.plan != plan:
-            del self._l1[: len(self._l1) if self.plan.storage is None else -1]
-        return status
+    def __init__(self, storage: FloatFormat | None, gain: float) -> None:
+        super().__init__(storage, gain)
 
     @property
-    def falls(self) -> bool:
-        """Whether the last full sweep found less in L1 than the one before; True if there is none to compare with."""
-        return len(self._l1) < 2 or self._l1[-1] < self._l1[-2]
-
-    def _next(self, promised: float, found: float) -> tuple[Plan, Any]:
-        return _checked(self._policy, self._policy.update(self._state, promised, found))
-
-    def _look_at(self, made: Round, plan: Plan) -> None:
-        """Plan the next round after one that went by this plan.
-
-        What low sweeps left that went by another plan than the present one says nothing of this one. A round that
-        was cut short and left more than its sweeps would have by the damping alone is one that rounding held.
-        """
-        l1 = made.found.l1
-        if 0.0 < self._before < math.inf and self._behind == self.plan:
-            found = l1 / self._before
-            held = self._cut and found > self._damping ** (self._cut - 2 * DEPTH)
-            self.plan, self._state = self._next(0.0 if held else self._promised, found)
-        self._promised, self._before, self._behind = made.low[-1] / l1 if made.low and l1 > 0.0 else 1.0, l1, plan
-        self._cut = len(made.low) if len(made.low) >= low_limit(plan.gain, self._damping) else 0
-        if self.plan == plan and self._cut and self._promised > _NO_PROGRESS:
-            wider, state = self._next(0.0, self._promised)
-            if wider.storage is not None:  # Whether low sweeps are of no use at all, a full one has to say.
-                self.plan, self._state = wider, state
+    def gain(self) -> float:
+        """Factor by which inner sweeps reduce the residual."""
+        return self.inner_reduction
 
 
-def _checked(policy: Refining, planned: Any) -> tuple[Plan, Any]:
-    """Return what a policy has planned; refuse what is no plan and state."""
-    if not isinstance(planned, tuple) or len(planned) != 2 or not isinstance(planned[0], Plan):
-        raise InputError(f"{type(policy).__name__} planned {planned!r}; it must return a cpms.refine.Plan and a state")
-    return planned
+class Refining(RefinementPolicy):
+    """`cpms.RefinementPolicy` by its old name; ``trust`` and ``adapts`` are its attributes' old names."""
+
+    trust: float = RefinementPolicy.noise_tolerance
+    adapts: bool = False
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.noise_tolerance, cls.adaptive = cls.trust, cls.adapts
 
 
-def default_gain(storage: FloatFormat) -> float:
-    """Return the share of the residual down to which low sweeps in a format pay.
+class FixedGain(FixedReduction):
+    """`cpms.FixedReduction` by its old name; ``gain`` is its ``inner_reduction``."""
 
-    Fewer bits make more noise, so less can be asked of them between two full sweeps: the values, 0.2 u^1.08 for a unit
-    roundoff of u / 8, are the least that cost no more low sweeps on web, road, mesh and random graphs. Below 8e-6 the
-    float32 of what is added to x would have the last word.
+    trust, adapts = FixedReduction.noise_tolerance, FixedReduction.adaptive
 
-    Examples
-    --------
-    >>> from cpms.format import BF16, E5M2
-    >>> [f"{default_gain(storage):.1g}" for storage in (E5M2, BF16, FP16, FP32)]
-    ['0.2', '0.005', '0.0005', '8e-06']
-    """
-    return max(_LEAST_GAIN, float(0.2 * min(1.0, 8.0 * storage.unit_roundoff()) ** 1.08))
+    def __init__(self, storage: FloatFormat, gain: float | None = None) -> None:
+        super().__init__(storage, gain)
+
+    @property
+    def gain(self) -> float | None:
+        """Factor by which inner sweeps reduce the residual."""
+        return self.inner_reduction
 
 
-def default_policy(storage: Format) -> Refining:
-    """Return the adaptive policy that begins with a format and widens it up to 32 bits.
+class AdaptiveGain(AdaptiveReduction):
+    """`cpms.AdaptiveReduction` by its old name; ``ladder`` are its ``formats``."""
 
-    Examples
-    --------
-    >>> from cpms.format import E5M2
-    >>> [q.name for q in default_policy(FP16).ladder], [q.name for q in default_policy(E5M2).ladder]
-    (['fp16', 'fp32'], ['e5m2', 'fp16', 'fp32'])
-    """
-    first = quantiser(storage)
-    return AdaptiveGain((first, *(wider for wider in (FP16, FP32) if wider.width > first.width)))
+    trust, adapts = AdaptiveReduction.noise_tolerance, AdaptiveReduction.adaptive
 
+    def __init__(self, ladder: tuple[FloatFormat, ...]) -> None:
+        super().__init__(ladder)
 
-def storage_planned(policy: Refining | None, given: Format | None, otherwise: Format) -> Format:
-    """Return the format with which a policy begins, as it was asked for; without one what was given, or else another.
-
-    Raises
-    ------
-    InputError
-        If another one was asked for.
-
-    Examples
-    --------
-    >>> storage_planned(FixedGain(FP16), None, FP32).name, storage_planned(None, None, FP32).name
-    ('fp16', 'fp32')
-    """
-    if policy is None:
-        return given or otherwise
-    plan, _ = _checked(policy, policy.init())
-    if given is None:
-        return plan.storage or FP64
-    if plan.storage is not None and plan.storage != quantiser(given):
-        raise InputError(
-            f"storage is {given.name}, but the policy begins with {plan.storage.name}; leave storage out, or give that"
-        )
-    return given
-
-
-def read(operator: Refinement) -> Floats:
-    """Return x in main memory."""
-    return operator.read()
-
-
-def refine(
-    operator: Refinement,
-    first: Floats | None,
-    policy: Refining,
-    stopping: Stopping,
-    on_step: Callable[[Step], None] | None = None,
-    *,
-    confirmed: Callable[[Floats], bool] | None = None,
-    answer: Callable[[Refinement], Any] = read,
-) -> tuple[Floats, Status, list[Step]]:
-    """Solve x = G(x) from ``first``, or where the operator has been started, in rounds that the policy plans.
-
-    Answers are what ``answer`` makes of the operator. Steps of full sweeps hold the norm asked for, those of
-    low sweeps the L1 norm of r.
-    """
-    if first is not None:
-        operator.start(first)
-    log = Log(stopping, on_step)
-    ranks, status = _rounds(operator, policy, log, confirmed, answer)
-    return ranks, status, log.steps()
-
-
-def at_once(
-    operator: Refinement, policy: Refining, stopping: Stopping, on_step: Callable[[Step], None] | None = None
-) -> tuple[Any, Status, list[Step]] | None:
-    """Solve x = G(x) by what `Refinement.solution` makes of the graph; None where that is nothing.
-
-    The steps are those of a smaller problem, of which the last one ended with the solve, or there are none; the answer
-    is for others to confirm.
-    """
-    status = Status.CONVERGED
-    log = Log(stopping, on_step)
-
-    def iterate(smaller: Refinement) -> None:
-        nonlocal status
-        _, status = _rounds(smaller, policy, log, None, _nothing)
-
-    began = time.perf_counter()
-    ranks = operator.solution(iterate)
-    ended_s = time.perf_counter() - began
-    history = log.steps()
-    history[-1:] = [step._replace(seconds=ended_s) for step in history[-1:]]
-    return None if ranks is None else (ranks, status, history)
-
-
-class Log:
-    """Rounds of a solve; steps are written down at the end, when nobody waits for it, unless somebody looks on."""
-
-    def __init__(self, stopping: Stopping, on_step: Callable[[Step], None] | None = None) -> None:
-        self.stopping, self.done = stopping, 0
-        self._on_step = on_step
-        self._waiting: list[tuple[Round, Plan, float]] = []
-        self._steps: list[Step] = []
-
-    def add(self, made: Round, plan: Plan, began_s: float) -> None:
-        """Add a round that began so many seconds after the solve did."""
-        self._waiting.append((made, plan, began_s))
-        self.done += len(made.seconds)
-        if self._on_step:
-            told = len(self._steps)
-            for step in self.steps()[told:]:
-                self._on_step(step)
-
-    def steps(self) -> list[Step]:
-        """Return one for each sweep."""
-        for made, plan, began_s in self._waiting:
-            self._write(made, plan, began_s)
-        self._waiting.clear()
-        return self._steps
-
-    def _write(self, found: Round, plan: Plan, began_s: float) -> None:
-        first, low_bits, mass = len(self._steps) + 1, plan.storage.width if plan.storage else 64, found.found.mass
-        sweeps = zip(
-            (found.found.of(self.stopping.norm), *found.low),
-            (_LOW if found.rough else FLOAT64, *[_LOW] * len(found.low)),
-            (low_bits if found.rough else 64, *[low_bits] * len(found.low)),
-            found.seconds,
-            strict=True,
-        )
-        self._steps += [
-            Step(first + place, residual, level, bits, bits, mass, began_s + ended_s)
-            for place, (residual, level, bits, ended_s) in enumerate(sweeps)
-        ]
-
-
-def _rounds(
-    operator: Refinement,
-    policy: Refining,
-    log: Log,
-    confirmed: Callable[[Floats], bool] | None,
-    answer: Callable[[Refinement], Any],
-) -> tuple[Any, Status]:
-    """Do rounds where the operator has been started; return the answer and how the solve ended."""
-    operator.adapts, stopping = policy.adapts, log.stopping
-    began = time.perf_counter()
-    planning = Planning(policy, operator.damping)
-    while True:
-        plan = planning.plan
-        left = (stopping.iterations or stopping.max_iterations) - log.done
-        found = operator.rounds(
-            plan.storage,
-            gain=plan.gain,
-            trust=policy.trust,
-            tol=0.0 if stopping.iterations else stopping.tol,
-            norm=stopping.norm,
-            most=max(1, left - 1),  # The last sweep of all is a full one, which begins with what low ones found.
-        )
-        # On a clock of their own rounds took less than they did with their launch.
-        ended_s = time.perf_counter() - began - sum(made.seconds[-1] for made in found)
-        for made in found:
-            log.add(made, plan, ended_s)
-            ended_s += made.seconds[-1]
-        status = planning.add(found, plan, stopping, log.done)
-        if status is Status.CONVERGED:
-            ranks = answer(operator)
-            if confirmed is None or confirmed(ranks) or not planning.falls or log.done >= stopping.max_iterations:
-                return ranks, status
-        elif status is not None:
-            return answer(operator), status
-
-
-def _nothing(operator: Refinement) -> None:
-    """Leave the answer to whoever has started the operator."""
-
-
-def _status_after(l1: list[float], found: Round, plan: Plan, stopping: Stopping, done: int) -> Status | None:
-    """Return how a solve ends after a round, None if it goes on; ``l1``: residuals in L1 of its plan's full sweeps."""
-    residual = found.found.of(stopping.norm)
-    if not (math.isfinite(residual) and math.isfinite(found.found.mass) and found.found.mass > 0):
-        return Status.NON_FINITE
-    if stopping.iterations is not None:
-        return Status.FIXED if done >= stopping.iterations else None
-    if residual < stopping.tol and not found.low:
-        return Status.CONVERGED
-    if done >= stopping.max_iterations:
-        return Status.MAX_ITERATIONS
-    rounds = STALLED_ITERATIONS if plan.storage is None else _STALLED_ROUNDS
-    stalled = len(l1) > rounds and min(l1[-rounds:]) >= min(l1[:-rounds])
-    return Status.STAGNATED if stalled else None
+    @property
+    def ladder(self) -> tuple[FloatFormat, ...]:
+        """Formats in order."""
+        return self.formats

@@ -20,25 +20,40 @@ A law of one's own, over every bit pattern there is:
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from cpms.errors import UnavailableError
-from cpms.format import FloatFormat, Rounding, SegmentFormat
-from cpms.graph import Graph
+from cpms.base.errors import InputError, UnavailableError
+from cpms.base.validation import described, whole
+from cpms.formats.formats import FloatFormat, Rounding, SegmentFormat
+from cpms.graph.graph import Graph
 
 try:
     from hypothesis import strategies as st
 except ImportError as error:  # pragma: no cover
     raise UnavailableError("cpms.testing needs Hypothesis; install it, or cpms with its extra 'test'") from error
 
+__all__ = [
+    "NAN_THAT_BECOMES_INF",
+    "bit_patterns",
+    "distributions",
+    "float_arrays",
+    "float_formats",
+    "graphs",
+    "graphs_with_a_core",
+    "segment_formats",
+    "segment_widths",
+]
+
 NAN_THAT_BECOMES_INF = 0x7FF0000000000001
 """A NaN whose payload is its last bit: every partial read makes it an infinity."""
 _SIGN = 1 << 63
 _EXPONENT = 0x7FF << 52
 _ONES = (1 << 52) - 1
+_MOST = 1 << 16
+"""Of nodes, values or the like that a strategy draws: Hypothesis would never end with more."""
 Edges = tuple[list[int], list[int]]
 
 
@@ -76,7 +91,8 @@ def float_arrays(*, min_size: int = 0, max_size: int = 80) -> st.SearchStrategy[
     >>> find(float_arrays(), lambda values: len(values) == 2).tolist()
     [0.0, 0.0]
     """
-    patterns = st.lists(bit_patterns(), min_size=min_size, max_size=max_size)
+    least = _count("min_size", min_size, 0)
+    patterns = st.lists(bit_patterns(), min_size=least, max_size=_count("max_size", max_size, least))
     return patterns.map(lambda bits: np.array(bits, dtype=np.uint64).view(np.float64))
 
 
@@ -101,6 +117,7 @@ def segment_formats(*, max_block: int = 300) -> st.SearchStrategy[SegmentFormat]
     >>> find(segment_formats(max_block=8), lambda format: format.block == 7).block
     7
     """
+    max_block = _count("max_block", max_block, 1)
     common = [block for block in (1, 2, 16, 32, 64, 128) if block <= max_block]
     blocks = st.one_of(st.none(), st.sampled_from(common), st.integers(1, max_block))
     rounding = st.sampled_from(["zero", "nearest"])
@@ -125,8 +142,11 @@ def float_formats(
     >>> find(float_formats(scaled=True), lambda format: format.exponent_bits == 5).scaled
     True
     """
+    known = get_args(Rounding)
+    if not isinstance(roundings, tuple | list) or not roundings or not all(_is_one_of(one, known) for one in roundings):
+        raise InputError(f"roundings is {described(roundings)}; give some of {known}")
     splits = [(e, width - 1 - e) for width in (8, 16, 32) for e in range(2, 12) if width - 1 - e >= 1]
-    choices = st.booleans() if scaled is None else st.just(scaled)
+    choices = _choice("scaled", scaled)
     return st.builds(
         lambda split, rounding, scale: FloatFormat("mine", split[0], split[1], rounding, scale and split[0] < 11),
         st.sampled_from(splits),
@@ -144,7 +164,7 @@ def graphs(*, max_nodes: int = 12, weighted: bool | None = None) -> st.SearchStr
     Parameters
     ----------
     max_nodes : int
-        At least 2.
+        At least 1.
     weighted : bool, optional
         Only graphs with or without weights; both by default.
 
@@ -154,7 +174,7 @@ def graphs(*, max_nodes: int = 12, weighted: bool | None = None) -> st.SearchStr
     >>> find(graphs(), lambda graph: len(graph.dangling_nodes) == graph.nodes == 2).edges
     0
     """
-    return st.composite(_graph)(max_nodes, weighted)
+    return st.composite(_graph)(_count("max_nodes", max_nodes, 1), _choice("weighted", weighted))
 
 
 def graphs_with_a_core() -> st.SearchStrategy[Graph]:
@@ -178,8 +198,28 @@ def distributions(nodes: int) -> st.SearchStrategy[npt.NDArray[np.float64]]:
     >>> find(distributions(2), lambda x: x[0] == 0).tolist()
     [0.0, 1.0]
     """
+    nodes = _count("nodes", nodes, 1)
     counts = st.lists(st.integers(0, 1000), min_size=nodes, max_size=nodes).filter(any)
     return counts.map(lambda given: np.array(given) / sum(given))
+
+
+def _count(name: str, value: Any, least: int) -> int:
+    count = whole(name, value)
+    if not least <= count <= _MOST:
+        raise InputError(f"{name} is {count}; it can be {least} to {_MOST}")
+    return count
+
+
+def _is_one_of(value: Any, known: tuple[str, ...]) -> bool:
+    return isinstance(value, str) and value in known
+
+
+def _choice(name: str, value: Any) -> st.SearchStrategy[bool]:
+    if value is None:
+        return st.booleans()
+    if not isinstance(value, bool):
+        raise InputError(f"{name} is {described(value)}; it can be True, False or None for both")
+    return st.just(value)
 
 
 def _widths(draw: st.DrawFn) -> tuple[int, ...]:
@@ -190,10 +230,10 @@ def _widths(draw: st.DrawFn) -> tuple[int, ...]:
     return tuple(widths)
 
 
-def _graph(draw: st.DrawFn, max_nodes: int, weighted: bool | None) -> Graph:
+def _graph(draw: st.DrawFn, max_nodes: int, weighted: st.SearchStrategy[bool]) -> Graph:
     nodes = draw(st.integers(1, max_nodes))
     sources, targets = draw(st.sampled_from(_SHAPES))(draw, nodes)
-    has_weights = draw(st.booleans()) if weighted is None else weighted
+    has_weights = draw(weighted)
     weight = st.sampled_from([1.0, 2.0, 0.25]) | st.floats(1e-3, 1e3)
     weights = draw(st.lists(weight, min_size=len(sources), max_size=len(sources))) if has_weights else None
     return Graph.from_edges(sources, targets, weights, nodes=nodes)
@@ -263,3 +303,7 @@ _SHAPES: list[Callable[[Any, int], Edges]] = [
     *(_any_edges, _chain, _star_inwards, _star_outwards, _hub),
     *(_two_components, _isolated_nodes, _all_dangling, _none_dangling),
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -12,14 +12,15 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from cpms import Graph
-from cpms.cuda import backend as backends
-from cpms.cuda import source
-from cpms.cuda.backend import Backend
-from cpms.cuda.compile import CudaBackend, missing
-from cpms.cuda.host import HostBackend, compiler
-from cpms.cuda.variants import Variant
-from cpms.engine import Engine, Problem
+from cpms.backends.cuda.kernels import source
+from cpms.backends.cuda.kernels.template import Variant
+from cpms.backends.cuda.runtime import current
+from cpms.backends.cuda.runtime.backend import Backend
+from cpms.backends.cuda.runtime.compile import CudaBackend, missing
+from cpms.backends.cuda.runtime.host_emulation import HostBackend, compiler
+from cpms.contracts.engine import Engine
 from cpms.engines import cuda_fused
+from cpms.problems.pagerank import Problem
 
 settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", settings.get_profile("default"), derandomize=True, max_examples=40)
@@ -63,7 +64,7 @@ def device_code(host_backend: HostBackend) -> Callable[..., Callable[..., None]]
     """Make ``launch_NAME``, C++ beside a file of device code, a function of blocks, threads and what these take."""
 
     def make(file: str, name: str, code: str) -> Callable[..., None]:
-        shim = f'#include "{source.folder() / "host.hpp"}"\n'
+        shim = f'#include "{source.folder() / "host/host_emulation.hpp"}"\n'
         library = ctypes.CDLL(str(host_backend._built(shim + source.assemble([file]) + code)))
         host_backend._functions[name] = getattr(library, f"launch_{name}")
         return lambda *given: host_backend._run(Variant(name), *given)
@@ -75,7 +76,7 @@ def device_code(host_backend: HostBackend) -> Callable[..., Callable[..., None]]
 def fused_engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
     """Engine ``cuda_fused``, emulated on this machine and on a GPU."""
     monkeypatch.setattr(cuda_fused, "missing", lambda: None)
-    with backends.using(request.getfixturevalue(f"{request.param}_backend")):
+    with current.using(request.getfixturevalue(f"{request.param}_backend")):
         yield cuda_fused.ENGINE
 
 
@@ -91,7 +92,7 @@ def gpu_backend() -> CudaBackend:
 @pytest.fixture(params=["host", pytest.param("gpu", marks=pytest.mark.gpu)])
 def device(request: pytest.FixtureRequest) -> Iterator[Backend]:
     """Where launches go: emulated on this machine, or a GPU."""
-    with backends.using(request.getfixturevalue(f"{request.param}_backend")) as backend:
+    with current.using(request.getfixturevalue(f"{request.param}_backend")) as backend:
         yield backend
 
 

@@ -9,6 +9,8 @@ import pytest
 
 import cpms
 
+pytestmark = pytest.mark.quick
+
 HEAVY = ["numba", "cupy", "pandas", "matplotlib", "scipy", "pydantic", "hypothesis", "pyopencl", "mpi4py", "networkx"]
 
 
@@ -29,7 +31,7 @@ def test_import_loads_no_heavy_library():
         "from cpms import CpmsError, Result, Status, encode, convert_inplace",
         "from cpms import Graph",
         "from cpms import pagerank",
-        "import cpms.ranking, cpms.engines; cpms.engines.names()",
+        "import cpms.analysis.rankings, cpms.engines; cpms.engines.names()",
     ],
 )
 def test_names_load_no_more_than_they_need(statement):
@@ -45,3 +47,16 @@ def test_every_public_name_exists(name):
 def test_a_name_that_does_not_exist_is_an_attribute_error():
     with pytest.raises(AttributeError, match="nothing_of_the_kind"):
         _ = cpms.nothing_of_the_kind
+
+
+@pytest.mark.parametrize("module", [cpms, cpms.check, cpms.refine, cpms.testing], ids=lambda module: module.__name__)
+def test_dir_shows_public_names_alone(module):
+    shown = set(dir(module))
+    modules = {"check", "datasets", "engines", "generators", "refine", "testing"} if module is cpms else set()
+    assert shown == {*module.__all__, *modules}
+    assert all(hasattr(module, name) for name in shown)
+
+
+def test_modules_for_users_load_when_they_are_named():
+    assert "cpms.solvers.refine" not in loaded_after("import cpms")
+    assert "cpms.solvers.refine" in loaded_after("import cpms; cpms.AdaptiveReduction((cpms.FP16,))")

@@ -1,15 +1,38 @@
-"""Engines, one a file: a module here that defines ``ENGINE`` is an engine of that name."""
+"""Engines by name: combinations of a backend's parts, and the registry that finds them.
+
+A module here defines one engine as ``ENGINE``, or several that share a class as ``ENGINES``.
+"""
 
 from __future__ import annotations
 
 from importlib import import_module
-from pkgutil import iter_modules
 from typing import Literal
 
-from cpms.engine import Engine, Problem
-from cpms.errors import InputError, UnavailableError
-from cpms.format import FP64, Format
+from cpms.base.errors import InputError, UnavailableError
+from cpms.base.text.suggestions import unknown
+from cpms.contracts.engine import Engine
+from cpms.formats.formats import FP64, Format
+from cpms.problems.pagerank import Problem
 
+_HOMES = {
+    "coo_basic": "coo",
+    "coo_streams": "coo",
+    "cpu": "cpu",
+    "cuda": "cuda",
+    "cuda_balanced_rows": "cuda",
+    "cuda_fused": "cuda_fused",
+    "cuda_thread_rows": "cuda",
+    "cusparse": "cusparse",
+    "cusparse_omega": "cusparse_omega",
+    "mpi": "mpi",
+    "mpi_cuda": "mpi_cuda",
+    "opencl": "opencl",
+    "reduce_by_key": "coo",
+    "reference": "reference",
+    "scipy": "scipy",
+    "serial": "serial",
+}
+"""Each engine and the module that defines it; a module loads when its engine is asked for."""
 PREFERRED = ("cuda_fused", "cuda", "cpu")
 """What ``auto`` looks at, in this order: the first two stay on a device, the first for whole solves."""
 
@@ -22,7 +45,7 @@ def names() -> list[str]:
     >>> "cpu" in names()
     True
     """
-    return sorted(module.name for module in iter_modules(__path__) if not module.name.startswith("_"))
+    return sorted(_HOMES)
 
 
 def get(name: str) -> Engine:
@@ -35,8 +58,7 @@ def get(name: str) -> Engine:
     UnavailableError
         If this machine cannot run it.
     """
-    if name not in names():
-        raise InputError(f"engine {name!r} is not known; it can be one of {', '.join(names())}, or auto for solves")
+    check_name(name)
     engine = get_any(name)
     missing = engine.missing()
     if missing:
@@ -44,10 +66,17 @@ def get(name: str) -> Engine:
     return engine
 
 
+def check_name(name: str) -> None:
+    """Raise `InputError` if there is no engine of that name; it names the nearest."""
+    if not isinstance(name, str) or name not in names():
+        raise InputError(unknown("engine", name, names(), ", or auto for solves"))
+
+
 def get_any(name: str) -> Engine:
     """Return an engine by name, whether this machine can run it or not."""
-    engine: Engine = import_module(f"cpms.engines.{name}").ENGINE
-    return engine
+    module = import_module(f"cpms.engines.{_HOMES[name]}")
+    several: tuple[Engine, ...] = getattr(module, "ENGINES", None) or (module.ENGINE,)
+    return next(engine for engine in several if engine.name == name)
 
 
 def chosen(
@@ -85,7 +114,7 @@ def chosen(
     >>> chosen("auto", Problem(Graph.from_edges([0], [1])), "power", storage=CPMS2, layout="csr").name in PREFERRED
     True
     """
-    if name != "auto":
+    if not isinstance(name, str) or name != "auto":
         return get(name)
     if work != "power":
         storage, layout = FP64, "pattern"

@@ -9,21 +9,25 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from cpms import threads
-from cpms.engine import Engine, Floats, Operator, Problem, Refinement, Sweep
-from cpms.engines import _cpu_kernels
-from cpms.engines._cpu_batch import CpuBatch
-from cpms.engines._cpu_peeled import prepared
-from cpms.engines._cpu_pieces import row_pieces
-from cpms.errors import UnsupportedError
-from cpms.format import DOUBLE_BITS, DOUBLE_HEAD_BITS, FP32, FP64, FloatFormat, Format
-from cpms.one_by_one import OneByOne
-from cpms.precision import FLOAT64, Level
-from cpms.quantising import step_seed
-from cpms.readers import memory
-from cpms.segmented import ROUNDING_MODES, SegmentedArray, convert_inplace
+from cpms.backends.cpu import sweep_loops
+from cpms.backends.cpu.batch import CpuBatch
+from cpms.backends.cpu.load_balance import row_pieces
+from cpms.backends.cpu.reduced_refinement import prepared
+from cpms.base import host_memory, threads
+from cpms.base.errors import UnsupportedError
+from cpms.base.types import Floats
+from cpms.contracts.engine import Engine
+from cpms.contracts.operator import Operator, Sweep
+from cpms.contracts.refinement import Refinement
+from cpms.formats.formats import DOUBLE_BITS, DOUBLE_HEAD_BITS, FP32, FP64, FloatFormat, Format
+from cpms.formats.quantization import step_seed
+from cpms.precision.controllers import FLOAT64, Level
+from cpms.problems.pagerank import Problem
+from cpms.solvers.sequential_queries import SequentialQueries
 from cpms.sparse import ell, pattern, sliced
 from cpms.sparse.sliced import BLOCK_ROWS
+from cpms.storage.array import SegmentedArray, convert_inplace
+from cpms.storage.segment_layout import ROUNDING_MODES
 
 _LAYOUT_CODES = {"csr": 0, "ell": 1, "pattern": 2}
 _PART_COST = 400_000
@@ -82,7 +86,7 @@ class CpuOperator(Operator[SegmentedArray]):
             *(x.units, out.units, problem.sink_or_scalar, problem.teleport_or_scalar, scalars),
             *_writing(self.storage, self.storage.checked_read(write), step),
         )
-        kernel = _cpu_kernels.sweep_kernel(_LAYOUT_CODES[self.layout], *_spec(self.storage, read))
+        kernel = sweep_loops.sweep_kernel(_LAYOUT_CODES[self.layout], *_spec(self.storage, read))
         sums = threads.each(lambda part: kernel(*arguments, *part), self.parts)
         l1, l2, linf, mass = np.array(sums).T
         return Sweep(float(l1.sum()), float(np.sqrt(l2.sum())), float(linf.max()), float(mass.sum()))
@@ -120,7 +124,7 @@ class CpuOperator(Operator[SegmentedArray]):
 
     def _dangling_mass(self, x: SegmentedArray, read: int) -> float:
         selected = self.problem.graph.dangling_nodes
-        kernel = _cpu_kernels.selected_sum_kernel(*_spec(self.storage, read))
+        kernel = sweep_loops.selected_sum_kernel(*_spec(self.storage, read))
         cuts = threads.stretches(len(selected), at_least=_PART_COST, parts=_MOST_PARTS)
         sums = threads.each(lambda part: kernel(x.units, selected, len(x), *part), cuts)
         return float(np.sum(sums)) * 2.0**-x.exponent
@@ -129,12 +133,12 @@ class CpuOperator(Operator[SegmentedArray]):
 class CpuEngine(Engine):
     """Numba kernels on threads."""
 
-    name: ClassVar[str] = "cpu"
+    name = "cpu"
     layouts: ClassVar[tuple[str, ...]] = ("csr", "ell", "pattern")
-    methods: ClassVar[tuple[str, ...]] = ("power", "refine")
+    methods: tuple[str, ...] = ("power", "refine")
     # In a core's own cache, turning 16 bits into numbers costs more than reading 32.
-    refines_in: ClassVar[FloatFormat] = FP32
-    repeatable: ClassVar[bool] = True
+    default_residual_format: ClassVar[FloatFormat] = FP32
+    repeatable = True
 
     def missing(self) -> str | None:
         """Return nothing: Numba comes with the package."""
@@ -144,7 +148,7 @@ class CpuEngine(Engine):
         """Return why not; ELL also when its padding does not fit in memory."""
         reason = super().unsupported(problem, storage, layout)
         if reason is None and layout == "ell":
-            return ell.refusal(problem.graph, storage, memory.memory_at_hand_bytes())
+            return ell.refusal(problem.graph, storage, host_memory.free_bytes())
         return reason
 
     def prepare(self, problem: Problem, storage: Format, layout: str) -> CpuOperator:
@@ -170,9 +174,9 @@ class CpuEngine(Engine):
         """Keep the rows as they are: what is gathered is a line of memory for every edge."""
         return CpuBatch(problem)
 
-    def refining_batch(self, problem: Problem) -> OneByOne:
+    def refinement_batch(self, problem: Problem) -> SequentialQueries:
         """Prepare the matrix for queries one after the other."""
-        return OneByOne(self.refinement(problem), problem)
+        return SequentialQueries(self.refinement(problem), problem)
 
 
 ENGINE = CpuEngine()
@@ -184,7 +188,7 @@ def _row_parts(entries_before: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
 
 
 def _spec(storage: Format, read: int) -> tuple[tuple[int, int, int, int], tuple[int, ...]]:
-    """Return what kernels are compiled for: see `cpms.engines._cpu_kernels.sweep_kernel`."""
+    """Return what kernels are compiled for: see `cpms.backends.cpu.sweep_loops.sweep_kernel`."""
     if isinstance(storage, FloatFormat):
         return (0, storage.exponent_bits, storage.mantissa_bits, ROUNDING_MODES[storage.rounding]), (1,)
     pieces = tuple(width // storage.unit for width in storage.widths)

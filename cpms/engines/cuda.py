@@ -8,26 +8,35 @@ from functools import partial
 from operator import attrgetter
 from typing import Any, ClassVar
 
-from cpms.cuda import batch, launch_norms, peeled, room, segmented, variants, vectors
-from cpms.cuda import numbering as numbers
-from cpms.cuda.arrange import out_degree
-from cpms.cuda.backend import current
-from cpms.cuda.batch import CudaBatch
-from cpms.cuda.batch_refinement import CudaRefiningBatch
-from cpms.cuda.compile import missing
-from cpms.cuda.launch_spmv import Update
-from cpms.cuda.layouts import BalancedRows, Columns, Matrix, ThreadRows, most_bytes
-from cpms.cuda.lent import Lent
-from cpms.cuda.numbering import Numbering
-from cpms.cuda.replay import Replays
-from cpms.cuda.work import Work
-from cpms.engine import Engine, Floats, Norm, Operator, Problem, Refinement, Sweep
-from cpms.errors import UnsupportedError
-from cpms.format import FP64, FloatFormat, Format
-from cpms.graph import Graph
-from cpms.precision import FLOAT64, Level
-from cpms.quantising import step_seed
-from cpms.segmented import SegmentedArray, on_device
+from cpms.backends.cuda.arrays import codec, launch_norms, vectors
+from cpms.backends.cuda.batch import power
+from cpms.backends.cuda.batch.power import CudaBatch
+from cpms.backends.cuda.batch.refinement import CudaRefinementBatch
+from cpms.backends.cuda.kernels import streaming, template
+from cpms.backends.cuda.reduction import reduced_refinement
+from cpms.backends.cuda.runtime import memory_limits
+from cpms.backends.cuda.runtime.compile import missing
+from cpms.backends.cuda.runtime.cuda_graphs import Replays
+from cpms.backends.cuda.runtime.current import current
+from cpms.backends.cuda.runtime.vector_pool import VectorPool
+from cpms.backends.cuda.spmv import reordering as numbers
+from cpms.backends.cuda.spmv.launch_spmv import Update
+from cpms.backends.cuda.spmv.matrices import BalancedRows, Columns, Matrix, ThreadRows, most_bytes
+from cpms.backends.cuda.spmv.operator_data import Work
+from cpms.backends.cuda.spmv.padded_csr import out_degree
+from cpms.backends.cuda.spmv.reordering import Numbering
+from cpms.base.errors import UnsupportedError
+from cpms.base.types import Floats, Norm
+from cpms.contracts.engine import Engine
+from cpms.contracts.operator import Operator, Sweep
+from cpms.contracts.refinement import Refinement
+from cpms.formats.formats import FP64, FloatFormat, Format
+from cpms.formats.quantization import step_seed
+from cpms.graph.graph import Graph
+from cpms.precision.controllers import FLOAT64, Level
+from cpms.problems.pagerank import Problem
+from cpms.storage.array import SegmentedArray
+from cpms.storage.device import on_device
 
 _TO_FLOAT64 = (0, 0)
 """What tells graphs of the conversion from those of sweeps, by segments read and written."""
@@ -42,19 +51,19 @@ class CudaOperator(Operator[SegmentedArray]):
     kernel: str
     matrix: Matrix
     work: Work
-    lent: Lent[SegmentedArray]
+    lent: VectorPool[SegmentedArray]
     replays: Replays = field(default_factory=Replays)
     converted: CudaOperator | None = None
     """What `to_float64` of segments returns."""
 
     @classmethod
     def of(cls, problem: Problem, storage: Format, kernel: str, matrix: Matrix, work: Work) -> CudaOperator:
-        """Return an operator with vectors, and graphs of the sweeps that `cpms.precision`'s policies ask for."""
+        """Return an operator with vectors, and graphs of the sweeps that `cpms.precision.controllers`'s policies ask for."""
         nodes, converted = problem.graph.nodes, None
-        lent = Lent(lambda: _new_vector(nodes, storage))
+        lent = VectorPool(lambda: _new_vector(nodes, storage))
         own = lent.pair()
         if storage.exact and storage != FP64:
-            converted = cls(problem, FP64, kernel, matrix, work, Lent(lambda: _new_vector(nodes, FP64)))
+            converted = cls(problem, FP64, kernel, matrix, work, VectorPool(lambda: _new_vector(nodes, FP64)))
             x, out = (SegmentedArray(vector.memory, vector.length, FP64) for vector in own)
             converted._capture((x, out))
         made = cls(problem, storage, kernel, matrix, work, lent, converted=converted)
@@ -64,7 +73,7 @@ class CudaOperator(Operator[SegmentedArray]):
     def _capture(self, pair: tuple[SegmentedArray, SegmentedArray]) -> None:
         if _differs_by_step(self.storage):
             return
-        for read, write in variants.levels(self.storage):
+        for read, write in streaming.levels(self.storage):
             launch = partial(self.launch, read=read, write=write, step=0)
             self.replays.prepare(pair, attrgetter("memory"), (read, write), launch)
         if self.converted is not None:
@@ -77,7 +86,7 @@ class CudaOperator(Operator[SegmentedArray]):
 
     def load(self, values: Floats) -> SegmentedArray:
         """Return float64 values, of either memory, as a vector."""
-        given = segmented.adopted(values) if on_device(values) else current().arrays.asarray(values)
+        given = codec.adopted(values) if on_device(values) else current().arrays.asarray(values)
         vector = self.empty()
         vectors.write(vector, self.work.to_stored(given))
         current().synchronize()
@@ -170,16 +179,19 @@ class CudaEngine(Engine):
     Parameters
     ----------
     name : str
+    methods : tuple of str
     thread_rows : bool or None
-        One thread a row, as in the paper, rather than equal shares of edges; None: what is faster.
+        One thread a row, as in the CPMS paper, rather than equal shares of edges for each warp; None: the faster one.
     """
 
-    name: ClassVar[str] = "cuda"
     layouts: ClassVar[tuple[str, ...]] = ("csr", "ell", "pattern")
-    methods: ClassVar[tuple[str, ...]] = ("power", "refine")
-    repeatable: ClassVar[bool] = True
+    repeatable = True
     takes_device_arrays: ClassVar[bool] = True
-    thread_rows: ClassVar[bool | None] = None
+
+    def __init__(
+        self, name: str = "cuda", methods: tuple[str, ...] = ("power", "refine"), *, thread_rows: bool | None = None
+    ) -> None:
+        self.name, self.methods, self.thread_rows = name, methods, thread_rows
 
     def missing(self) -> str | None:
         """Return what is missing: CuPy or a device."""
@@ -193,7 +205,7 @@ class CudaEngine(Engine):
             return reason
         advice = "use csr" if layout == "ell" else "use a smaller graph, the pattern layout, or engine cpu"
         what = f"{graph.name} in layout {layout!r}"
-        return room.refusal(self.name, graph, most_bytes(graph, storage, layout), what=what, advice=advice)
+        return memory_limits.refusal(self.name, graph, most_bytes(graph, storage, layout), what=what, advice=advice)
 
     def kernel(self, graph: Graph, layout: str) -> str:
         """Return the kernel that multiplies a graph in a layout."""
@@ -220,27 +232,31 @@ class CudaEngine(Engine):
 
     def batch(self, problem: Problem) -> CudaBatch:
         """Arrange the graph for queries that share its edges."""
-        return batch.prepared(CudaBatch, problem, self.name, batch.POWER_BYTES)
+        return power.prepared(CudaBatch, problem, self.name, power.POWER_BYTES)
 
-    def refining_batch(self, problem: Problem) -> CudaRefiningBatch:
+    def refinement_batch(self, problem: Problem) -> CudaRefinementBatch:
         """Arrange the graph for queries that share its edges, by method ``refine``."""
-        return batch.prepared(CudaRefiningBatch, problem, self.name, batch.REFINE_BYTES)
+        return power.prepared(CudaRefinementBatch, problem, self.name, power.REFINE_BYTES)
 
     def refinement(self, problem: Problem) -> Refinement:
         """Arrange the graph for kernels that stay on the device."""
-        return peeled.prepared(problem, self.name)
+        return reduced_refinement.prepared(problem, self.name)
 
 
-ENGINE: Engine = CudaEngine()
+ENGINES = (
+    CudaEngine(),
+    CudaEngine("cuda_thread_rows", ("power",), thread_rows=True),
+    CudaEngine("cuda_balanced_rows", ("power",), thread_rows=False),
+)
 
 
-def needed_variants(kernel: str, storage: Format, *, pattern: bool) -> list[variants.Variant]:
-    """Return what solves with the policies of `cpms.precision` launch; see `variants.levels`."""
-    wanted = [*variants.ARRANGING, *variants.conversions(storage), *variants.conversions(FP64)]
-    for read, write in variants.levels(storage):
-        wanted.extend(variants.sweep(kernel, storage, read, write, pattern=pattern))
-    wanted.extend(variants.scale(storage, count) for count in range(1, storage.segments + 1))
-    return [*wanted, *variants.float64_sweep(kernel, storage, pattern=pattern)]
+def needed_variants(kernel: str, storage: Format, *, pattern: bool) -> list[template.Variant]:
+    """Return what solves with the policies of `cpms.precision.controllers` launch; see `variants.levels`."""
+    wanted = [*template.ARRANGING, *streaming.conversions(storage), *streaming.conversions(FP64)]
+    for read, write in streaming.levels(storage):
+        wanted.extend(streaming.sweep(kernel, storage, read, write, pattern=pattern))
+    wanted.extend(streaming.scale(storage, count) for count in range(1, storage.segments + 1))
+    return [*wanted, *streaming.float64_sweep(kernel, storage, pattern=pattern)]
 
 
 def _build(kernel: str, graph: Graph, storage: Format | None, numbering: Numbering | None) -> Matrix:

@@ -8,18 +8,23 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from cpms.cuda.backend import current
-from cpms.cuda.clock import seconds_since
-from cpms.cuda.compile import missing
-from cpms.cuda.peeled import prepared
-from cpms.cuda.refinement import NORMS, needed_bytes, too_large
-from cpms.cuda.resident import ResidentGraph
-from cpms.cuda.variants import SHARES, Variant, fused_power
-from cpms.cuda.vectors import vector_length
-from cpms.engine import Engine, Floats, Norm, Operator, Problem, Refinement, Sweep, Sweeps
-from cpms.errors import UnsupportedError
-from cpms.format import FP64, Format
-from cpms.precision import Level
+from cpms.backends.cuda.arrays.vectors import vector_length
+from cpms.backends.cuda.kernels.persistent import fused_power
+from cpms.backends.cuda.kernels.template import SHARES, Variant
+from cpms.backends.cuda.persistent.device_graph import ResidentGraph
+from cpms.backends.cuda.persistent.refinement import NORMS, needed_bytes, too_large
+from cpms.backends.cuda.reduction.reduced_refinement import prepared
+from cpms.backends.cuda.runtime.compile import missing
+from cpms.backends.cuda.runtime.current import current
+from cpms.backends.cuda.runtime.device_clock import seconds_since
+from cpms.base.errors import UnsupportedError
+from cpms.base.types import Floats, Norm
+from cpms.contracts.engine import Engine
+from cpms.contracts.operator import Operator, Sweep, Sweeps
+from cpms.contracts.refinement import Refinement
+from cpms.formats.formats import FP64, Format
+from cpms.precision.controllers import Level
+from cpms.problems.pagerank import Problem
 
 _EACH = 5
 _MOST = 512
@@ -96,10 +101,10 @@ class FusedOperator(Operator[Any]):
 class FusedEngine(Engine):
     """Resident CUDA kernels, in the pattern layout."""
 
-    name: ClassVar[str] = "cuda_fused"
+    name = "cuda_fused"
     layouts: ClassVar[tuple[str, ...]] = ("pattern",)
-    methods: ClassVar[tuple[str, ...]] = ("power", "refine")
-    repeatable: ClassVar[bool] = True
+    methods: tuple[str, ...] = ("power", "refine")
+    repeatable = True
     takes_device_arrays: ClassVar[bool] = True
 
     def missing(self) -> str | None:

@@ -10,20 +10,25 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from cpms.cuda import launch_norms, segmented, variants
-from cpms.cuda.backend import current
-from cpms.cuda.compile import missing
-from cpms.cuda.launch_norms import Reduction
-from cpms.cuda.lent import Lent
-from cpms.cuda.libraries import Blas, DenseVector, SparseProduct, padded
-from cpms.cuda.replay import Replays
-from cpms.engine import Engine, Floats, Norm, Operator, Problem, Sweep
-from cpms.errors import UnsupportedError
-from cpms.format import FP64, Format
-from cpms.plain import element_type
-from cpms.precision import Level
-from cpms.segmented import SegmentedArray, on_device
-from cpms.sparse.edge_values import edge_values
+from cpms.backends.cuda.arrays import codec, launch_norms
+from cpms.backends.cuda.arrays.launch_norms import Reduction
+from cpms.backends.cuda.kernels import streaming, template
+from cpms.backends.cuda.runtime.compile import missing
+from cpms.backends.cuda.runtime.cuda_graphs import Replays
+from cpms.backends.cuda.runtime.current import current
+from cpms.backends.cuda.runtime.vector_pool import VectorPool
+from cpms.backends.cuda.runtime.vendor_libraries import Blas, DenseVector, SparseProduct, padded
+from cpms.base.errors import UnsupportedError
+from cpms.base.types import Floats, Norm
+from cpms.contracts.engine import Engine
+from cpms.contracts.operator import Operator, Sweep
+from cpms.formats.formats import FP64, Format
+from cpms.formats.native_dtypes import element_type
+from cpms.precision.controllers import Level
+from cpms.problems.pagerank import Problem
+from cpms.sparse.transition_values import edge_values
+from cpms.storage.array import SegmentedArray
+from cpms.storage.device import on_device
 
 
 @dataclass(eq=False)
@@ -73,7 +78,7 @@ class CusparseOperator(Operator[Vector]):
 
     Nothing but the norm comes back to the host: the dangling mass of the next sweep stays on the
     device, and launches that repeat are made one CUDA graph. cuBLAS adds float32 values in float32,
-    too roughly for a norm to stop at; vectors of float32 are summed by `cpms.cuda.launch_norms`.
+    too roughly for a norm to stop at; vectors of float32 are summed by `cpms.backends.cuda.arrays.launch_norms`.
     """
 
     problem: Problem
@@ -88,7 +93,7 @@ class CusparseOperator(Operator[Vector]):
     change: Any
     found: Any
     room: Reduction
-    lent: Lent[Vector]
+    lent: VectorPool[Vector]
     replays: Replays = field(default_factory=Replays)
     lists_dangling: ClassVar[bool] = True
     """Whether sweeps need to know which nodes are dangling."""
@@ -101,7 +106,7 @@ class CusparseOperator(Operator[Vector]):
     def load(self, values: Floats) -> Vector:
         """Return float64 values, of either memory, as a vector."""
         nodes, vector = self.problem.graph.nodes, self.empty()
-        given = segmented.adopted(values) if on_device(values) else current().arrays.asarray(values)
+        given = codec.adopted(values) if on_device(values) else current().arrays.asarray(values)
         vector.dense.values[:nodes] = given
         self._measure(vector)
         if self.storage.exact:
@@ -199,7 +204,7 @@ class CusparseOperator(Operator[Vector]):
         damping = self.problem.damping
         constant = 1.0 - damping if self.sink is None else 0.0
         arguments = (x.dangling, np.float64(damping), np.float64(constant), x.factor)
-        current().run(variants.AFFINE[str(self.rest.dtype)], 1, arguments)
+        current().run(template.AFFINE[str(self.rest.dtype)], 1, arguments)
 
     def _rest(self, norm: str) -> float:
         if norm == "l2":
@@ -214,9 +219,9 @@ class CusparseOperator(Operator[Vector]):
 class CusparseEngine(Engine):
     """cuSPARSE and cuBLAS, in float64 or float32."""
 
-    name: ClassVar[str] = "cusparse"
+    name = "cusparse"
     layouts: ClassVar[tuple[str, ...]] = ("csr", "coo")
-    repeatable: ClassVar[bool] = False
+    repeatable = False
     """Which algorithm is fastest may differ from run to run, and cuSPARSE's first adds in any order."""
     takes_device_arrays: ClassVar[bool] = True
 
@@ -272,7 +277,7 @@ def prepared(
             dense = DenseVector(arrays.zeros(length, dtype), graph.nodes)
         return Vector(dense, arrays.zeros(1, np.float64), rest.copy())
 
-    current().compile([variants.AFFINE[str(dtype)], *([] if exact else _sums(storage))])
+    current().compile([template.AFFINE[str(dtype)], *([] if exact else _sums(storage))])
     with current().memory_for(f"{graph.name} for cuSPARSE", _needed_bytes(problem)):
         product = SparseProduct(
             layout,
@@ -299,7 +304,7 @@ def prepared(
             change=arrays.zeros(length, dtype) if exact else None,
             found=arrays.zeros(1 if exact else 4, np.float64),
             room=Reduction.make(),
-            lent=Lent(new_vector),
+            lent=VectorPool(new_vector),
         )
     made.make_ready(made.lent.pair())
     return made
@@ -309,9 +314,9 @@ def _needed_bytes(problem: Problem) -> int:
     return 20 * problem.graph.edges + 64 * problem.graph.nodes
 
 
-def _sums(storage: Format) -> list[variants.Variant]:
+def _sums(storage: Format) -> list[template.Variant]:
     return [
-        variants.difference(storage, 1, 1, pattern=False),
-        variants.plain_norm(storage, 1, pattern=False),
-        variants.selected_sum(storage, 1),
+        streaming.difference(storage, 1, 1, pattern=False),
+        streaming.plain_norm(storage, 1, pattern=False),
+        streaming.selected_sum(storage, 1),
     ]

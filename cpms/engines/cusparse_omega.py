@@ -13,12 +13,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from cpms.cuda import variants
-from cpms.cuda.backend import current
-from cpms.engine import Engine, Problem, Sweep
+from cpms.backends.cuda.kernels import template
+from cpms.backends.cuda.runtime.current import current
+from cpms.base.errors import UnsupportedError
+from cpms.contracts.engine import Engine
+from cpms.contracts.operator import Sweep
 from cpms.engines.cusparse import CusparseEngine, CusparseOperator, Vector, prepared
-from cpms.errors import UnsupportedError
-from cpms.format import FP64, Format
+from cpms.formats.formats import FP64, Format
+from cpms.problems.pagerank import Problem
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +42,7 @@ class OmegaOperator(CusparseOperator):
         self.product.multiply(x.dense, out.dense)
         blas.abs_sum(out_values, out.dangling)
         arguments = (out.dangling, np.float64(-1.0), np.float64(x.mass), out.factor)
-        current().run(variants.AFFINE[str(self.rest.dtype)], 1, arguments)
+        current().run(template.AFFINE[str(self.rest.dtype)], 1, arguments)
         blas.add(out.factor, self.teleport, out_values)
         blas.subtract(out_values, x_values, self.change)
         blas.abs_sum(self.change, self.found)
@@ -56,7 +58,7 @@ class OmegaOperator(CusparseOperator):
 class CusparseOmegaEngine(CusparseEngine):
     """cuSPARSE and cuBLAS, in float64, without a list of dangling nodes."""
 
-    name: ClassVar[str] = "cusparse_omega"
+    name = "cusparse_omega"
     mass_roundoff: ClassVar[float] = 2.0**-51
 
     def unsupported(self, problem: Problem, storage: Format, layout: str) -> str | None:

@@ -8,10 +8,34 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from cpms.engine import Engine, Problem
-from cpms.errors import UnsupportedError
-from cpms.format import Format
-from cpms.mpi import operator, rows, world
+from cpms import engines
+from cpms.backends.mpi.exchange import world
+from cpms.backends.mpi.shares import rows
+from cpms.backends.mpi.sweeps import operator
+from cpms.base.errors import InputError, UnsupportedError
+from cpms.contracts.engine import Engine
+from cpms.formats.formats import Format
+from cpms.problems.pagerank import Problem
+
+_NOT_LOCAL = ("mpi", "mpi_cuda", "cusparse_omega")
+"""Engines that are ranks themselves, and one whose sweep conserves mass, so that it holds no product."""
+LOCAL = tuple(name for name in engines.names() if name not in _NOT_LOCAL)
+"""Engines by which ranks can multiply; ``cuda`` keeps vectors on devices and is prepared by `mpi_cuda`."""
+
+
+def local_engine(name: str) -> Engine:
+    """Return the engine by which ranks multiply.
+
+    Raises
+    ------
+    InputError
+        If the engine is not one of `LOCAL`.
+    UnavailableError
+        If this machine cannot run the engine.
+    """
+    if name not in LOCAL:
+        raise InputError(f"ranks cannot multiply by engine {name!r}; they can by {', '.join(LOCAL)}")
+    return engines.get(name)
 
 
 class MpiEngine(Engine):
@@ -20,12 +44,12 @@ class MpiEngine(Engine):
     Parameters
     ----------
     local : str
-        That engine, one of `cpms.mpi.product.LOCAL`.
+        That engine, one of `LOCAL`.
     """
 
-    name: ClassVar[str] = "mpi"
+    name = "mpi"
     layouts: ClassVar[tuple[str, ...]] = ("csr", "pattern")
-    repeatable: ClassVar[bool] = True
+    repeatable = True
 
     def __init__(self, local: str = "cpu") -> None:
         self.local = local
@@ -47,7 +71,7 @@ class MpiEngine(Engine):
             raise UnsupportedError(reason)
         communicator = world.world()
         share = rows.of_graph(problem.graph, communicator.rank, communicator.size)
-        return operator.prepare(problem, share, layout, self.local, communicator)
+        return operator.prepare(problem, share, layout, local_engine(self.local), communicator)
 
 
 ENGINE = MpiEngine()

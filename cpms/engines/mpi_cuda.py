@@ -8,25 +8,26 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from cpms.cuda import compile as cuda
-from cpms.engine import Engine, Problem
-from cpms.errors import UnsupportedError
-from cpms.format import FP64, Format
-from cpms.mpi import world
-from cpms.mpi.device_power import DevicePower
-from cpms.mpi.device_refinement import DeviceRefinement
-from cpms.mpi.device_rows import DeviceRows
-from cpms.mpi.rows import GraphRows, of_graph
-from cpms.mpi.transport import between
+from cpms.backends.cuda.runtime import compile as cuda
+from cpms.backends.mpi.exchange import world
+from cpms.backends.mpi.exchange.transport import between
+from cpms.backends.mpi.shares.rows import GraphRows, of_graph
+from cpms.backends.mpi.sweeps.device_power import DevicePower
+from cpms.backends.mpi.sweeps.device_refinement import DeviceRefinement
+from cpms.backends.mpi.sweeps.device_rows import DeviceRows
+from cpms.base.errors import UnsupportedError
+from cpms.contracts.engine import Engine
+from cpms.formats.formats import FP64, Format
+from cpms.problems.pagerank import Problem
 
 
 class MpiCudaEngine(Engine):
     """Message passing between GPUs."""
 
-    name: ClassVar[str] = "mpi_cuda"
+    name = "mpi_cuda"
     layouts: ClassVar[tuple[str, ...]] = ("pattern",)
-    methods: ClassVar[tuple[str, ...]] = ("power", "refine")
-    repeatable: ClassVar[bool] = True
+    methods: tuple[str, ...] = ("power", "refine")
+    repeatable = True
 
     def missing(self) -> str | None:
         """Return what is missing: mpi4py, an MPI library, CuPy or a device."""

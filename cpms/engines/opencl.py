@@ -3,7 +3,7 @@
 Layouts name the stages. ``coo`` divides at every edge and adds atomically; ``coo_exchange`` divides once a node,
 in the kernel ``exchange``, before it adds atomically; ``pattern`` does so before it adds up rows, each in a
 register; ``csr`` adds up rows of stored values. Unlike in the report, mass of dangling nodes goes where
-the problem says, and the ranks outlive the last ``exchange``. `cpms.opencl.Choice` chooses device,
+the problem says, and the ranks outlive the last ``exchange``. `cpms.backends.opencl.Choice` chooses device,
 work-group size and cores.
 """
 
@@ -14,16 +14,20 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from cpms.engine import Engine, Floats, Operator, Problem, Sweep
-from cpms.errors import UnsupportedError
-from cpms.format import FP64, Format
-from cpms.graph import Graph
-from cpms.opencl import choice
-from cpms.opencl import device as devices
-from cpms.opencl.program import STRETCH, WIDTH, Program, Types, program
-from cpms.plain import element_type
-from cpms.precision import Level
-from cpms.sparse.edge_values import edge_values
+from cpms.backends.opencl import choice
+from cpms.backends.opencl import device as devices
+from cpms.backends.opencl.program import STRETCH, WIDTH, Program, Types, program
+from cpms.base import work_clock
+from cpms.base.errors import UnsupportedError
+from cpms.base.types import Floats
+from cpms.contracts.engine import Engine
+from cpms.contracts.operator import Operator, Sweep
+from cpms.formats.formats import FP64, Format
+from cpms.formats.native_dtypes import element_type
+from cpms.graph.graph import Graph
+from cpms.precision.controllers import Level
+from cpms.problems.pagerank import Problem
+from cpms.sparse.transition_values import edge_values
 
 _NUMBERS = 5
 """That the norms' kernels find: L1, sum of squares, largest, mass, mass on dangling nodes."""
@@ -35,6 +39,9 @@ _STAGES = {
     "csr": ("rows_valued", "nodes", ("starts", "sources", "values")),
 }
 """Kernel of each layout, what its work-items are, and the arrays of the matrix that it reads."""
+
+_launched: set[tuple[Any, ...]] = set()
+"""What kernels have run for: device, types, layout, size of work-groups, nodes and edges."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,8 +112,8 @@ class OpenclOperator(Operator[Vector]):
         """Queue the norms of the change from ``x`` to ``out``, and the masses of ``out``."""
         groups = -(-self.problem.graph.nodes // STRETCH)
         vectors = (self._nodes, x.values, out.values, self.out_degree, self.stretches)
-        self.program.run("norms_of_stretches", groups * WIDTH, WIDTH, *vectors)
-        self.program.run("norms_in_all", WIDTH, WIDTH, np.uint32(groups), self.stretches, out.found)
+        self.program.run("norms_of_parts", groups * WIDTH, WIDTH, *vectors)
+        self.program.run("norms_of_graph", WIDTH, WIDTH, np.uint32(groups), self.stretches, out.found)
 
     def scale(self, x: Vector, factor: float, segments: int) -> None:  # noqa: ARG002
         """Multiply in place."""
@@ -139,9 +146,9 @@ class OpenclOperator(Operator[Vector]):
 class OpenclEngine(Engine):
     """PyOpenCL on any device with a driver, in float64 or float32."""
 
-    name: ClassVar[str] = "opencl"
+    name = "opencl"
     layouts: ClassVar[tuple[str, ...]] = ("csr", "pattern", *_COO)
-    repeatable: ClassVar[bool] = False
+    repeatable = False
     """Atomic sums come in any order; in csr and pattern the same bits come every time."""
 
     def missing(self) -> str | None:
@@ -192,7 +199,7 @@ def prepared(
         arrays["starts"] = graph.indptr.astype(types.index_dtype)
     if layout == "csr":
         arrays["values"] = edge_values(graph).astype(types.real_dtype, copy=False)
-    return OpenclOperator(
+    operator = OpenclOperator(
         problem=problem,
         storage=storage,
         layout=layout,
@@ -206,6 +213,24 @@ def prepared(
         stretches=made.room(_NUMBERS * -(-graph.nodes // STRETCH), types.sums_dtype),
         nbytes=sum(array.nbytes for array in arrays.values()),
     )
+    launched = device, types, layout, work_group, graph.nodes, graph.edges
+    if launched not in _launched:
+        _launch_once(operator)
+        _launched.add(launched)
+    return operator
+
+
+def _launch_once(operator: OpenclOperator) -> None:
+    """Launch each kernel: drivers compile it for work-groups of a size when it first runs in them.
+
+    Where they choose the size, they do so by the number of work-items.
+    """
+    with work_clock.compiling():
+        nodes = operator.problem.graph.nodes
+        x, out = operator.load(np.full(nodes, 1.0 / nodes)), operator.empty()
+        operator.sweep(x, out, Level(1, 1), 0)
+        operator.scale(out, 1.0, 1)
+        operator.program.queue.finish()
 
 
 def _types(graph: Graph, storage: Format, device: Any, add: str) -> Types:

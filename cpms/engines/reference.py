@@ -9,12 +9,16 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from cpms.engine import Engine, Floats, Norm, Operator, Problem, Refinement, Round, Sweep
-from cpms.errors import UnsupportedError
-from cpms.format import FP64, FloatFormat, Format
-from cpms.low_until import low_limit, low_until
-from cpms.precision import FLOAT64, Level
-from cpms.quantising import shared_scale
+from cpms.base.errors import UnsupportedError
+from cpms.base.types import Floats, Norm
+from cpms.contracts.engine import Engine
+from cpms.contracts.operator import Operator, Sweep
+from cpms.contracts.refinement import OuterStep, Refinement
+from cpms.formats.formats import FP64, FloatFormat, Format
+from cpms.formats.quantization import shared_scale
+from cpms.precision.controllers import FLOAT64, Level
+from cpms.precision.inner_stopping import inner_max_iterations, inner_tolerance
+from cpms.problems.pagerank import Problem
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,11 +111,11 @@ class ReferenceRefinement(Refinement):
 
     Examples
     --------
-    >>> from cpms.format import FP16
-    >>> from cpms.graph import Graph
+    >>> from cpms.formats.formats import FP16
+    >>> from cpms.graph.graph import Graph
     >>> rounds = ENGINE.refinement(Problem(Graph.from_edges([0, 1, 2], [1, 2, 0])))
     >>> rounds.start(np.array([1.0, 0.0, 0.0]))
-    >>> found = rounds.round(FP16, gain=0.5, tol=1e-9, norm="l1", most_low=9)
+    >>> found = rounds.round(FP16, inner_reduction=0.5, tol=1e-9, norm="l1", most_low=9)
     >>> len(found.low), round(found.low[-1] / found.found.l1, 4)
     (5, 0.4437)
     """
@@ -126,8 +130,10 @@ class ReferenceRefinement(Refinement):
         """Begin at a copy of the values."""
         self._x, self._c = values.copy(), np.zeros(len(values))
 
-    def round(self, storage: FloatFormat | None, *, gain: float, tol: float, norm: Norm, most_low: int) -> Round:
-        """Do what `cpms.refine` says, line by line."""
+    def round(
+        self, storage: FloatFormat | None, *, inner_reduction: float, tol: float, norm: Norm, most_low: int
+    ) -> OuterStep:
+        """Do what `cpms.solvers.refine` says, line by line."""
         began = time.perf_counter()
         damping, w, v = self.problem.damping, self.problem.sink_or_scalar, self.problem.teleport_or_scalar
         x = np.maximum(self._x + self._c, 0.0)
@@ -140,8 +146,11 @@ class ReferenceRefinement(Refinement):
         low: list[float] = []
         sums, seconds = [float(r.sum())], [time.perf_counter() - began]
         if storage is None or not tol <= found.of(norm) < np.inf:
-            return Round(found, low, sums, seconds)
-        until, most = low_until(gain, tol, damping, found.l1, found.of(norm)), low_limit(gain, damping)
+            return OuterStep(found, low, sums, seconds)
+        until, most = (
+            inner_tolerance(inner_reduction, tol, damping, found.l1, found.of(norm)),
+            inner_max_iterations(inner_reduction, damping),
+        )
         size, largest = found.l1, self._largest(r)
         while size > until and len(low) < min(most_low, most):
             z = self._quantised(r, storage, largest)
@@ -153,7 +162,7 @@ class ReferenceRefinement(Refinement):
             low.append(size)
             sums.append(float(r.sum()))
             seconds.append(time.perf_counter() - began)
-        return Round(found, low, sums, seconds)
+        return OuterStep(found, low, sums, seconds)
 
     def read(self) -> Floats:
         """Return x."""
@@ -178,10 +187,10 @@ class ReferenceRefinement(Refinement):
 class ReferenceEngine(Engine):
     """NumPy alone, one thread, no layout of its own."""
 
-    name: ClassVar[str] = "reference"
+    name = "reference"
     layouts: ClassVar[tuple[str, ...]] = ("csr", "ell", "pattern", "coo")
-    methods: ClassVar[tuple[str, ...]] = ("power", "refine")
-    repeatable: ClassVar[bool] = True
+    methods: tuple[str, ...] = ("power", "refine")
+    repeatable = True
 
     def missing(self) -> str | None:
         """Nothing."""

@@ -7,11 +7,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from cpms.engine import Engine, Floats, Operator, Problem, Sweep
-from cpms.errors import UnsupportedError
-from cpms.format import FP64, Format
-from cpms.precision import Level
-from cpms.sparse.edge_values import edge_values
+from cpms.base.errors import UnsupportedError
+from cpms.base.types import Floats
+from cpms.contracts.engine import Engine
+from cpms.contracts.operator import Operator, Sweep
+from cpms.formats.formats import FP64, Format
+from cpms.precision.controllers import Level
+from cpms.problems.pagerank import Problem
+from cpms.sparse.transition_values import edge_values
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,9 +66,9 @@ class ScipyOperator(Operator[Floats]):
 class ScipyEngine(Engine):
     """A baseline: what one gets without this package."""
 
-    name: ClassVar[str] = "scipy"
+    name = "scipy"
     layouts: ClassVar[tuple[str, ...]] = ("csr",)
-    repeatable: ClassVar[bool] = True
+    repeatable = True
 
     def missing(self) -> str | None:
         """Return nothing: SciPy comes with the package."""

@@ -11,17 +11,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
-from cpms.engine import Engine, Floats, Operator, Problem, Sweep
-from cpms.errors import UnsupportedError
-from cpms.format import FP64, Format
-from cpms.precision import Level
+from cpms.base.errors import UnsupportedError
+from cpms.base.jit import compiled
+from cpms.base.types import Floats
+from cpms.contracts.engine import Engine
+from cpms.contracts.operator import Operator, Sweep
+from cpms.formats.formats import FP64, Format
+from cpms.precision.controllers import Level
+from cpms.problems.pagerank import Problem
 from cpms.sparse import pattern
 from cpms.sparse.csr import unsigned_indptr, unsigned_sources
-from cpms.sparse.edge_values import edge_values
+from cpms.sparse.transition_values import edge_values
 
 _BLOCK = 1024
 """Rows summed on their own, since a running sum over a long vector would lose more than a solve may."""
@@ -33,7 +36,7 @@ class SerialOperator(Operator[Floats]):
 
     Examples
     --------
-    >>> from cpms.graph import Graph
+    >>> from cpms.graph.graph import Graph
     >>> operator = ENGINE.prepare(Problem(Graph.from_edges([0, 1], [1, 2])), FP64, "csr")
     >>> out = operator.empty()
     >>> _ = operator.sweep(np.full(3, 1 / 3), out, Level(1, 1), 0)
@@ -92,10 +95,10 @@ class SerialOperator(Operator[Floats]):
 class SerialEngine(Engine):
     """Compiled loops of one thread, without any blocking or sorting of rows."""
 
-    name: ClassVar[str] = "serial"
+    name = "serial"
     layouts: ClassVar[tuple[str, ...]] = ("csr", "pattern")
     mass_roundoff: ClassVar[float] = 2.0**-51
-    repeatable: ClassVar[bool] = True
+    repeatable = True
 
     def missing(self) -> str | None:
         """Return nothing: Numba comes with the package."""
@@ -121,7 +124,7 @@ class SerialEngine(Engine):
 ENGINE = SerialEngine()
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator, unused-ignore]
+@compiled(error_model="numpy")
 def _multiply(indptr, sources, values, divisor, x, damping, out, low, high):  # type: ignore[no-untyped-def]
     for row in range(low, high):
         total = 0.0
@@ -135,7 +138,7 @@ def _multiply(indptr, sources, values, divisor, x, damping, out, low, high):  # 
             out[row] = damping * total
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
+@compiled()
 def _mass(x, divisor):  # type: ignore[no-untyped-def]
     total = 0.0
     for begin in range(0, len(x), _BLOCK):
@@ -146,7 +149,7 @@ def _mass(x, divisor):  # type: ignore[no-untyped-def]
     return total
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator, unused-ignore]
+@compiled(error_model="numpy")
 def _add(out, x, divisor, dangling, sink, rest, teleport):  # type: ignore[no-untyped-def]
     l1 = squares = linf = mass = 0.0
     for begin in range(0, len(x), _BLOCK):

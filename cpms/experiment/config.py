@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import hashlib
 import tomllib
 from importlib import import_module
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from cpms.errors import InputError
+from cpms.base.errors import InputError
 from cpms.experiment import kinds
 from cpms.experiment.graph_files import GraphFile, named
 
@@ -35,6 +34,13 @@ class Experiment(Strict):
     def cells(self) -> list[Cell]:
         """Return the parameters of each cell, in the order in which they run."""
         raise NotImplementedError
+
+    def resolved(self, cell: Cell) -> Cell:
+        """Return all that decides how a cell is measured: also what goes without saying in it and is not in its name.
+
+        Kinds that leave something out of their cells add it here.
+        """
+        return cell
 
 
 class Repeated(Experiment):
@@ -79,8 +85,8 @@ def read(path: Path) -> Experiment:
     return read_once(path)[0]
 
 
-def read_once(path: Path) -> tuple[Experiment, str]:
-    """Do as `read`, and return the SHA-256 of what was read, which may be gone or another file later."""
+def read_once(path: Path) -> tuple[Experiment, bytes]:
+    """Do as `read`, and return the bytes that were read: the file may be gone or another one later."""
     try:
         content = path.read_bytes()
         given = tomllib.loads(content.decode())
@@ -93,7 +99,7 @@ def read_once(path: Path) -> tuple[Experiment, str]:
         raise InputError(f"{path}: kind is {kind!r}; it can be one of {', '.join(kind_names())}")
     model: type[Experiment] = import_module(f"cpms.experiment.kinds.{kind}").Config
     try:
-        return model.model_validate(given), hashlib.sha256(content).hexdigest()
+        return model.model_validate(given), content
     except ValidationError as error:
         faults = [f"{'.'.join(map(str, fault['loc']))}: {_said(fault, model)}" for fault in error.errors()]
         raise InputError(f"{path}: {'; '.join(faults)}") from None

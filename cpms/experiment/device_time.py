@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Callable
 from typing import Any
 
-from cpms.cuda.backend import current
+from cpms.backends.cuda.runtime.current import current
 
 Work = Callable[[], object]
 _SHORT_MS = 1.0

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 from pydantic import PlainSerializer, PlainValidator
 
-from cpms.errors import InputError
-from cpms.experiment.names import loadable
-from cpms.readers.options import ReadOptions
+from cpms.base.errors import InputError
+from cpms.experiment.config_types import loadable
+from cpms.sources.readers.options import ReadOptions
 
 Cell = dict[str, Any]
 

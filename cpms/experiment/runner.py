@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from tqdm import tqdm
-
-from cpms import threads
-from cpms.errors import InputError, UnavailableError, UnsupportedError
-from cpms.experiment import config, outcome, rows
-from cpms.experiment.provenance import provenance
+from cpms.base import threads, work_clock
+from cpms.base.errors import InputError, UnavailableError, UnsupportedError
+from cpms.base.text.progress import Bar
+from cpms.experiment import config
+from cpms.experiment.rows import changed, configured, outcome, rows
+from cpms.experiment.rows.provenance import provenance
 
 
 def run(
@@ -28,9 +30,13 @@ def run(
     """Run an experiment and return the file of its rows, ``output/NAME.jsonl``.
 
     Cells that the file holds already are not run again, unless they were measured on other ``threads``, where these are
-    given, or after another ``warmup``. A cell that cannot run is recorded with its reason, and others
-    go on; it is run again later unless its ``status`` is "unsupported", which no other machine changes. A run that is
-    killed loses at most the cell it was at.
+    given, after another ``warmup``, on a graph whose file has changed since, or with other parameters that go without
+    saying in their names. Code that has changed is no reason. A cell that cannot run is recorded with its reason, and
+    others go on; it is run again later unless its ``status`` is "unsupported", which no other machine changes. A run
+    that is killed loses at most the cell it was at.
+
+    A copy of the configuration is left beside the rows, ``output/NAME.config.toml``, unless it comes with cpms: by it
+    `cpms.experiment.report.show.show` knows which rows belong to it.
 
     Parameters
     ----------
@@ -53,28 +59,36 @@ def run(
     UnavailableError, UnsupportedError
         At the end, if no cell could be measured.
     """
-    experiment, digest = config.read_once(path)
+    experiment, content = config.read_once(path)
     chosen = _chosen(experiment, only)
     target = output / f"{experiment.name}.jsonl"
     if dry_run:
-        for cell in chosen:
+        for cell in chosen.values():
             echo(", ".join(f"{key}={value}" for key, value in cell.items()))
         return target
     kind = import_module(f"cpms.experiment.kinds.{experiment.kind}")
-    by_rows = [key for key in ("threads", "warmup") if not any(key in cell for cell in chosen)]
+    by_rows = [key for key in ("threads", "warmup") if not any(key in cell for cell in chosen.values())]
     asked = {key: given for key in by_rows if (given := getattr(experiment, key, None)) is not None}
-    with rows.opened(target, asked) as file, threads.limited(experiment.threads):
-        waiting = [cell for cell in chosen if rows.cell_key(cell) not in file.done]
-        context, found = kind.Context(experiment), []
-        with tqdm(waiting, desc=experiment.name, unit="cell", disable=not sys.stderr.isatty()) as bar:
+    with rows.opened(target, asked, experiment=experiment.name) as file, threads.limited(experiment.threads):
+        configured.keep(output, experiment.name, content)
+        held = {key: changed.why(file.done[key], experiment, cell) for key, cell in chosen.items() if key in file.done}
+        waiting = {key: cell for key, cell in chosen.items() if held.get(key, "missing")}
+        measuring, found = _Measuring(experiment, content, kind.Context(experiment)), []
+        with Bar(waiting.values(), desc=experiment.name, unit="cell", disable=not sys.stderr.isatty()) as bar:
             for cell in bar:
                 bar.set_postfix_str(" ".join(str(cell[key]) for key in ("graph", "storage", "engine") if key in cell))
-                found.append(_row(experiment, digest, cell, lambda cell=cell: context.measure(cell)))  # type: ignore[misc]
+                found.append(measuring.row(cell))
                 file.append(found[-1])
     outcomes = f": {outcome.counted(found)}" if found else ""
-    echo(f"{_cells(len(found))} run{outcomes}; {len(chosen) - len(waiting)} held already")
+    echo(f"{_cells(len(found))} run{outcomes}; {len(chosen) - len(waiting)} held already{_anew(held)}")
     _complain(path, found)
     return target
+
+
+def _anew(held: dict[str, str | None]) -> str:
+    """Return how many of the cells that were held have been run again, and why."""
+    counts = Counter(reason for reason in held.values() if reason)
+    return "".join(f"; {_cells(count)} run anew, since {reason} changed" for reason, count in counts.items())
 
 
 def _complain(path: Path, found: list[rows.Row]) -> None:
@@ -89,9 +103,10 @@ def _complain(path: Path, found: list[rows.Row]) -> None:
         raise kind(f"{path}: no cell could be measured: {reason['reason']}")
 
 
-def _chosen(experiment: config.Experiment, only: str | None) -> list[config.Cell]:
+def _chosen(experiment: config.Experiment, only: str | None) -> dict[str, config.Cell]:
+    """Return cells by their names: each once, also where a configuration names a graph twice."""
     cells = experiment.cells()
-    found = [cell for cell in cells if only is None or only in map(str, cell.values())]
+    found = {rows.cell_key(cell): cell for cell in cells if only is None or only in map(str, cell.values())}
     if cells and not found:
         columns = {key: dict.fromkeys(repr(str(cell[key])) for cell in cells) for key in _told_apart(cells)}
         texts = [f"{key} {', '.join(values)}" for key, values in columns.items()]
@@ -106,16 +121,36 @@ def _told_apart(cells: list[config.Cell]) -> list[str]:
     return [key for key in single if key in usual or len({str(cell[key]) for cell in cells}) > 1]
 
 
-def _row(
-    experiment: config.Experiment, digest: str, cell: config.Cell, measure: Callable[[], dict[str, Any]]
-) -> rows.Row:
-    began = time.perf_counter()
-    try:
-        found = outcome.tried(measure)
-    except InputError as error:
-        found = {"status": outcome.BAD_INPUT, "reason": str(error)}
-    head = {"cell": rows.cell_key(cell), "experiment": experiment.name, "kind": experiment.kind}
-    return {**head, **cell, **found, "cell_s": time.perf_counter() - began, **provenance(digest, experiment.threads)}
+class _Measuring:
+    """Makes the rows of an experiment; what they hold of code, machine and graphs is found outside every clock."""
+
+    def __init__(self, experiment: config.Experiment, content: bytes, context: Any) -> None:
+        self._experiment, self._context = experiment, context
+        self._config_sha256 = hashlib.sha256(content).hexdigest()
+
+    def row(self, cell: config.Cell) -> rows.Row:
+        """Measure a cell."""
+        # Before the graph is loaded: a file that changes meanwhile is not taken for what was measured.
+        files_digest = changed.files_digest(cell)
+        began, compiled_before_s = time.perf_counter(), work_clock.compiled_s()
+        try:
+            found = outcome.tried(lambda: self._context.measure(cell))
+        except InputError as error:
+            found = {"status": outcome.BAD_INPUT, "reason": str(error)}
+        spent = {"cell_s": time.perf_counter() - began, "compile_s": work_clock.compiled_s() - compiled_before_s}
+        experiment, graph = self._experiment, getattr(self._context, "graph", None)
+        return {
+            "cell": rows.cell_key(cell),
+            "experiment": experiment.name,
+            "kind": experiment.kind,
+            **cell,
+            **found,
+            **spent,
+            "parameters": changed.parameters(experiment, cell),
+            "graph_digest": graph.digest(cell["graph"]) if graph else None,
+            "graph_files_digest": files_digest,
+            **provenance(self._config_sha256, experiment.threads),
+        }
 
 
 def _cells(count: int) -> str:

@@ -7,7 +7,6 @@ error every rank ends, with that code where ``mpiexec`` passes it on.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from collections import Counter
@@ -16,23 +15,28 @@ from typing import Any
 
 import numpy as np
 
-from cpms.commands.form_options import FORM, add_form_options
-from cpms.engine import Problem
-from cpms.errors import CpmsError, InputError, UnavailableError
-from cpms.format import FP16, FP64, Format, format_named
-from cpms.mpi import reading, world
-from cpms.mpi.product import LOCAL, layout_there
-from cpms.mpi.rows import GraphRows
+from cpms import engines
+from cpms.analysis.rankings import top_k
+from cpms.api.pagerank import METHODS, resolved_layout
+from cpms.backends.mpi.exchange import agreement, world
+from cpms.backends.mpi.shares import reading
+from cpms.backends.mpi.shares.rows import GraphRows
+from cpms.backends.mpi.sweeps.local_product import layout_there
+from cpms.base.atomic_files import check_writable, replacing
+from cpms.base.errors import CpmsError, InputError, UnavailableError
+from cpms.base.text.terminal import complain, say, say_json
+from cpms.base.validation import finite, shown
+from cpms.certify.roundoff import error_bound
+from cpms.contracts.status import Status
+from cpms.contracts.stopping import Stopping
+from cpms.engines.mpi import LOCAL
+from cpms.formats.formats import FP16, FP64, Format, format_named
 from cpms.mpi.solve import Solved, solve
-from cpms.ranking import top_k
-from cpms.readers.options import POSSIBLE
-from cpms.result import Status
-from cpms.roundoff import error_bound
-from cpms.scalars import finite, shown
-from cpms.solve import METHODS, resolved_layout
-from cpms.stopping import Stopping
-from cpms.teleport import nodes_named, teleport_distribution
-from cpms.writing import check_writable, replacing
+from cpms.problems.pagerank import Problem
+from cpms.problems.personalization import nodes_named, teleport_distribution
+from cpms.sources.loading import files_of
+from cpms.sources.readers.form_arguments import FORM, add_form_options
+from cpms.sources.readers.options import POSSIBLE
 
 _PATIENCE_S = 1.0
 """How long a rank with an error waits for rank 0 to report the same one."""
@@ -86,14 +90,34 @@ def parser() -> argparse.ArgumentParser:
 
 def main() -> int:
     """Run this rank; only rank 0 prints and writes."""
-    arguments = parser().parse_args()
+    lacking, refused = world.missing(), None
+    arguments = argparse.Namespace()
     try:
-        lacking = world.missing()
+        arguments = parser().parse_args()
+    except SystemExit as done:
+        if lacking or world.world().size == 1:
+            raise
+        refused = done
+    try:
         if lacking:
             raise UnavailableError(f"ranks cannot run here: {lacking}")
+        agreement.require_same(world.world(), _compared(arguments, refused))
+        if refused:
+            raise refused
         return _ranked(arguments)
     except (CpmsError, MemoryError) as error:
         return ended(error)
+
+
+def _compared(arguments: argparse.Namespace, refused: SystemExit | None) -> dict[str, Any]:
+    """Return what ranks must agree in: all options but the number of threads, and how large the graph's files are."""
+    if refused:
+        return {"command line": "for help" if refused.code == 0 else "wrong"}
+    given = {name: str(value) if isinstance(value, Path) else value for name, value in vars(arguments).items()}
+    names = {"graph": "GRAPH", "local": "--engine"}
+    options = {names.get(name, f"--{name.replace('_', '-')}"): given[name] for name in given if name != "threads"}
+    sizes = [f"{path.stat().st_size:,} bytes" for path in files_of(arguments.graph)]
+    return {"command line": "right", **options, "files of GRAPH": ", ".join(sizes) or "none"}
 
 
 def _ranked(arguments: argparse.Namespace) -> int:
@@ -116,7 +140,7 @@ def _ranked(arguments: argparse.Namespace) -> int:
     nodes = arguments.personalize
     teleport = None if nodes is None else teleport_distribution(rows, nodes_named(nodes))
     problem = Problem(rows, arguments.damping, teleport, arguments.dangling)
-    layout = layout_there(arguments.local, resolved_layout(rows, arguments.layout))
+    layout = layout_there(engines.get_any(arguments.local), resolved_layout(rows, arguments.layout))
     solved = [
         solve(
             *(problem, rows, communicator, stopping),
@@ -135,7 +159,10 @@ def _ranked(arguments: argparse.Namespace) -> int:
         if arguments.output:
             with replacing(arguments.output) as temporary, temporary.open("wb") as file:
                 np.save(file, solved[-1].ranks, allow_pickle=False)
-        print(json.dumps(report) if arguments.json else _readable(report, rows), flush=True)  # noqa: T201
+        if arguments.json:
+            say_json(report)
+        else:
+            say(*_readable(report, rows))
     communicator.Barrier()
     return 0 if solved[-1].status is Status.CONVERGED else 1
 
@@ -177,6 +204,7 @@ def _report(
         "mass": finite(float(last.ranks.sum())),
         "solve_s": min(each.solve_s for each in solved),
         "solve_samples_s": [each.solve_s for each in solved],
+        "compile_s": sum(each.compile_s for each in solved),
         "waited_samples_s": [each.waited_s for each in solved],
         "received_bytes": last.received_bytes,
         "top": [
@@ -185,7 +213,7 @@ def _report(
     }
 
 
-def _readable(report: dict[str, Any], rows: GraphRows) -> str:
+def _readable(report: dict[str, Any], rows: GraphRows) -> list[str]:
     label = f" (stand-in for {report['stand_in_for']})" if report["stand_in_for"] else ""
     lines = [
         f"{report['graph']}{label}: {report['nodes']:,} nodes, {report['edges']:,} edges, "
@@ -202,20 +230,20 @@ def _readable(report: dict[str, Any], rows: GraphRows) -> str:
             f"residual {report['residual_l1']:.3g}, so the errors of all nodes' ranks sum to at most "
             f"{report['error_bound']:.3g}"
         )
-    return "\n".join([*lines, *(f"{node} {shown(score, 6)}" for node, score in report["top"])])
+    return [*lines, *(f"{node} {shown(score, 6)}" for node, score in report["top"])]
 
 
 def ended(error: Exception) -> int:
     """Report an error once, and end all ranks."""
     code = error.exit_code if isinstance(error, CpmsError) else 2
-    text = f"cpms: error: {' '.join(str(error).split()) or 'out of memory'}"
+    text = str(error) or "out of memory"
     if world.missing():
-        print(text, file=sys.stderr)  # noqa: T201
+        complain(text)
         return code
     communicator = world.world()
     if communicator.rank > 0:
         time.sleep(_PATIENCE_S)
-    print(text, file=sys.stderr, flush=True)  # noqa: T201
+    complain(text)
     if communicator.size > 1:
         time.sleep(_FORWARDING_S)
         communicator.Abort(code)

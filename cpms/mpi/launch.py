@@ -10,8 +10,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from cpms.errors import CpmsError, InputError, UnavailableError
-from cpms.mpi import world
+from cpms.backends.mpi.exchange import world
+from cpms.base.errors import CpmsError, InputError, UnavailableError
 
 
 def mpiexec() -> str:

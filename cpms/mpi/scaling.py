@@ -19,30 +19,34 @@ from typing import Any
 
 import numpy as np
 
-from cpms import threads
-from cpms.cuda.backend import current
-from cpms.cuda.refinement import CudaRefinement
-from cpms.cuda.resident import ResidentGraph
-from cpms.engine import Floats, Problem
+from cpms.backends.cuda.persistent.device_graph import ResidentGraph
+from cpms.backends.cuda.persistent.refinement import CudaRefinement
+from cpms.backends.cuda.runtime.current import current
+from cpms.backends.mpi.exchange import agreement, world
+from cpms.backends.mpi.exchange.transport import Repeated, Transport, between
+from cpms.backends.mpi.shares import reading
+from cpms.backends.mpi.shares.rows import GraphRows, of_graph
+from cpms.backends.mpi.sweeps.device_power import DevicePower
+from cpms.backends.mpi.sweeps.device_refinement import DeviceRefinement
+from cpms.backends.mpi.sweeps.device_rows import DeviceRows
+from cpms.base import threads
+from cpms.base.errors import CpmsError
+from cpms.base.text.terminal import say_json
+from cpms.base.types import Floats
+from cpms.contracts.status import Status, Step
+from cpms.contracts.stopping import Stopping
 from cpms.engines import cuda_fused
-from cpms.errors import CpmsError
-from cpms.format import FloatFormat, format_named
-from cpms.graph import Graph
-from cpms.loading import load
-from cpms.mpi import reading, world
+from cpms.formats.formats import FloatFormat, format_named
+from cpms.formats.quantization import quantiser
+from cpms.graph.graph import Graph
 from cpms.mpi.__main__ import ended
-from cpms.mpi.device_power import DevicePower
-from cpms.mpi.device_refinement import DeviceRefinement
-from cpms.mpi.device_rows import DeviceRows
-from cpms.mpi.rows import GraphRows, of_graph
-from cpms.mpi.solve import Referee
-from cpms.mpi.transport import Repeated, Transport, between
-from cpms.power import power
-from cpms.precision import Fixed
-from cpms.quantising import quantiser
-from cpms.refine import default_policy, refine
-from cpms.result import Status, Step
-from cpms.stopping import Stopping
+from cpms.mpi.solve import Certifier
+from cpms.precision.controllers import Fixed
+from cpms.precision.refinement_policy import default_policy
+from cpms.problems.pagerank import Problem
+from cpms.solvers.power import power
+from cpms.solvers.refine import refine
+from cpms.sources.loading import load
 
 _EXCHANGES = 10
 _SAMPLES = 3
@@ -119,7 +123,7 @@ def _of_count(
             _solve(contestant, first, stopping, communicator, transport, counts=turn >= task["warmup"])
     solves_s = time.perf_counter() - began
     exchanges = _exchanges(own)
-    referee = Referee(problem, rows, communicator, stopping, threads.available())
+    referee = Certifier(problem, rows, communicator, stopping, threads.available())
     held = communicator.allgather(rows.edges)
     head = {
         "graph_name": rows.name,
@@ -221,7 +225,7 @@ def _exchanges(own: DeviceRows) -> dict[str, Any]:
     return found
 
 
-def _columns(contestant: _Contestant, referee: Referee, communicator: Any, known: list[Floats]) -> dict[str, Any]:
+def _columns(contestant: _Contestant, referee: Certifier, communicator: Any, known: list[Floats]) -> dict[str, Any]:
     began = time.perf_counter()
     columns: dict[str, Any] = {
         "engine": contestant.engine,
@@ -250,11 +254,12 @@ def _columns(contestant: _Contestant, referee: Referee, communicator: Any, known
 def main() -> int:
     """Run this rank; rank 0 prints."""
     try:
+        agreement.require_same(world.world(), {"TASK": sys.argv[1]})
         found = measured(json.loads(sys.argv[1]))
     except (CpmsError, MemoryError) as error:
         return ended(error)
     if world.world().rank == 0:
-        print(json.dumps(found), flush=True)  # noqa: T201
+        say_json(found)
     return 0
 
 

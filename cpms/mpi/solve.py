@@ -9,22 +9,26 @@ from typing import Any
 
 import numpy as np
 
-from cpms import threads
-from cpms.certify import confirmed, scaled_to_mass_one
-from cpms.compensated_kernels import flow
-from cpms.engine import Floats, Problem, Sweep
-from cpms.errors import UnsupportedError
-from cpms.format import FP16, Format
-from cpms.mpi.operator import prepare
-from cpms.mpi.rows import GraphRows
-from cpms.mpi.world import ranks_here
-from cpms.power import power
-from cpms.precision import Fixed
-from cpms.ranking import scaled_out_weight
-from cpms.refine import default_policy, refine
-from cpms.result import Status, Step
-from cpms.roundoff import of_residual, pairwise_additions
-from cpms.stopping import Stopping
+from cpms.backends.mpi.exchange.world import ranks_here
+from cpms.backends.mpi.shares.rows import GraphRows
+from cpms.backends.mpi.sweeps.operator import prepare
+from cpms.base import threads, work_clock
+from cpms.base.compensated_loops import flow
+from cpms.base.errors import UnsupportedError
+from cpms.base.types import Floats
+from cpms.certify.certificate import confirmed, scaled_to_mass_one
+from cpms.certify.residual import scaled_out_weight
+from cpms.certify.roundoff import of_residual, pairwise_additions
+from cpms.contracts.operator import Sweep
+from cpms.contracts.status import Status, Step
+from cpms.contracts.stopping import Stopping
+from cpms.engines.mpi import local_engine
+from cpms.formats.formats import FP16, Format
+from cpms.precision.controllers import FLOAT64, Fixed
+from cpms.precision.refinement_policy import default_policy
+from cpms.problems.pagerank import Problem
+from cpms.solvers.power import power
+from cpms.solvers.refine import refine
 
 _PARTS_A_THREAD = 4
 
@@ -43,7 +47,9 @@ class Solved:
     residual_roundoff : float
         How much rounding may have changed that.
     solve_s : float
-        Time this rank took.
+        Time this rank took, without that in which kernels were compiled.
+    compile_s : float
+        How long this rank compiled kernels, or read them from a cache of compiled ones, during the whole call.
     waited_s : float or None
         How much of it was spent waiting for what others send; None where devices wait and not the host.
     matrix_bytes : int
@@ -58,6 +64,7 @@ class Solved:
     residual_l1: float
     residual_roundoff: float
     solve_s: float
+    compile_s: float
     waited_s: float | None
     matrix_bytes: int
     received_bytes: int
@@ -89,15 +96,16 @@ def solve(
     Examples
     --------
     >>> from cpms import Graph
-    >>> from cpms.mpi.rows import of_graph
-    >>> from cpms.mpi.world import missing, world
+    >>> from cpms.backends.mpi.shares.rows import of_graph
+    >>> from cpms.backends.mpi.exchange.world import missing, world
     >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 0, 0])
     >>> def ranked():
     ...     return solve(Problem(graph), of_graph(graph, 0, 1), world(), Stopping(), layout="csr", local="cpu")
     >>> "CONVERGED" if missing() else ranked().status.name
     'CONVERGED'
     """
-    referee = Referee(problem, rows, communicator, stopping, lanes)
+    compiled_before_s = work_clock.compiled_s()
+    referee = Certifier(problem, rows, communicator, stopping, lanes)
     waited: list[float] | None = None
     if local == "cuda":
         if layout != "pattern":
@@ -106,9 +114,12 @@ def solve(
             problem, rows, communicator, stopping, referee, storage if method == "refine" else None
         )
     elif method == "power":
-        operator = prepare(problem, rows, layout, local, communicator, lanes)
+        operator = prepare(problem, rows, layout, local_engine(local), communicator, lanes)
         first = np.full(rows.nodes, 1.0 / rows.nodes)
-        solved = power(operator, first, Fixed(), stopping, confirmed=referee.confirms)
+        # Once before the clock starts: a rank that waits for another one to compile would count that as solving.
+        operator.sweep(operator.load(first), operator.empty(), FLOAT64, 0)
+        operator.waited.clear()
+        solved = power(operator, first, Fixed(), stopping, confirmed=referee.is_below_tolerance)
         matrix_bytes, waited = operator.nbytes, operator.waited
         received_bytes = len(solved[-1]) * operator.received_bytes
     else:
@@ -128,6 +139,7 @@ def solve(
         residual_l1=residual_l1,
         residual_roundoff=referee.roundoff,
         solve_s=history[-1].seconds,
+        compile_s=work_clock.compiled_s() - compiled_before_s,
         waited_s=None if waited is None else sum(waited),
         matrix_bytes=matrix_bytes,
         received_bytes=received_bytes,
@@ -139,28 +151,30 @@ def _on_devices(
     rows: GraphRows,
     communicator: Any,
     stopping: Stopping,
-    referee: Referee,
+    referee: Certifier,
     storage: Format | None,
 ) -> tuple[tuple[Floats, Status, list[Step]], int, int]:
     """Solve with a device a rank, by refinement if there is a storage; return bytes of the matrix and received, too."""
     # Imported only where there are devices.
-    from cpms.mpi.device_power import DevicePower
-    from cpms.mpi.device_refinement import DeviceRefinement
-    from cpms.mpi.device_rows import DeviceRows
-    from cpms.mpi.transport import between
+    from cpms.backends.mpi.exchange.transport import between
+    from cpms.backends.mpi.sweeps.device_power import DevicePower
+    from cpms.backends.mpi.sweeps.device_refinement import DeviceRefinement
+    from cpms.backends.mpi.sweeps.device_rows import DeviceRows
 
     transport = between(communicator)
     own = DeviceRows(problem, rows, transport, value_bytes=8 if storage is None else 2)
     before, first = transport.received_bytes, np.full(rows.nodes, 1.0 / rows.nodes)
     if storage is None:
-        solved = power(DevicePower(problem, own), first, Fixed(), stopping, confirmed=referee.confirms)
+        solved = power(DevicePower(problem, own), first, Fixed(), stopping, confirmed=referee.is_below_tolerance)
     else:
         policy = default_policy(storage)
-        solved = refine(DeviceRefinement(own), first, policy, stopping, confirmed=referee.confirms)
+        refinement = DeviceRefinement(own)
+        refinement.warm_up(policy.init()[0].storage)
+        solved = refine(refinement, first, policy, stopping, confirmed=referee.is_below_tolerance)
     return solved, own.nbytes, transport.received_bytes - before
 
 
-class Referee:
+class Certifier:
     """Recomputes changes from a rank's edges, by code that no engine shares, and adds them up over ranks."""
 
     def __init__(
@@ -172,7 +186,7 @@ class Referee:
         self.roundoff = of_residual(pairwise_additions(rows.nodes))
         """How much rounding may change residuals in L1."""
 
-    def confirms(self, ranks: Floats) -> bool:
+    def is_below_tolerance(self, ranks: Floats) -> bool:
         """Return whether the change that one more sweep makes is below the tolerance."""
         scaled = ranks.copy()
         return scaled_to_mass_one(scaled) and self.change(scaled).of(self._stopping.norm) < self._stopping.tol

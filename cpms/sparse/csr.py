@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cpms.graph import Graph
+from cpms.graph.graph import Graph
 
 
 def unsigned_indptr(graph: Graph) -> npt.NDArray[Any]:

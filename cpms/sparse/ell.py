@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cpms.errors import UnsupportedError
-from cpms.format import FP64, Format
-from cpms.graph import Graph
-from cpms.readers import memory
-from cpms.segmented import SegmentedArray, convert_inplace, encode
+from cpms.base import host_memory
+from cpms.base.errors import UnsupportedError
+from cpms.formats.formats import FP64, Format
+from cpms.graph.graph import Graph
 from cpms.sparse.csr import unsigned_sources
-from cpms.sparse.edge_values import edge_values
+from cpms.sparse.transition_values import edge_values
+from cpms.storage.array import SegmentedArray, convert_inplace, encode
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +82,7 @@ def build(graph: Graph, storage: Format) -> Ell:
     >>> build(Graph.from_edges([0, 0, 1], [0, 1, 1]), FP64).values.decode().tolist()
     [0.5, 0.5, 0.0, 1.0]
     """
-    reason = refusal(graph, storage, memory.memory_at_hand_bytes())
+    reason = refusal(graph, storage, host_memory.free_bytes())
     if reason:
         raise UnsupportedError(reason)
     width = int(graph.in_degree.max())

@@ -11,14 +11,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
-from cpms import threads
-from cpms.graph import Graph
-from cpms.sparse.by_length import order_in_blocks
+from cpms.base import threads
+from cpms.base.jit import compiled
+from cpms.graph.graph import Graph
 from cpms.sparse.csr import unsigned_sources
+from cpms.sparse.row_sorting import order_in_blocks
 
 BLOCK_ROWS = 2048
 """Rows sorted together; their sums stay in a core's first cache."""
@@ -71,7 +71,7 @@ def build(graph: Graph) -> Jagged:
     return Jagged(nodes, lengths, starts, moved)
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
+@compiled()
 def _move(indptr, nodes, places, sources, moved, low, high):  # type: ignore[no-untyped-def]
     for begin in range(low, high, BLOCK_ROWS):
         at = indptr[begin]

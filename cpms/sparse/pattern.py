@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from cpms.graph import Graph
+from cpms.graph.graph import Graph
 
 
 def divisor(graph: Graph) -> npt.NDArray[np.uint32]:

@@ -13,17 +13,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
-from cpms import threads
-from cpms.format import FP64, Format
-from cpms.graph import Graph
-from cpms.segmented import SegmentedArray, convert_inplace, encode
-from cpms.sparse.by_length import order_in_blocks
+from cpms.base import threads
+from cpms.base.jit import compiled
+from cpms.formats.formats import FP64, Format
+from cpms.graph.graph import Graph
 from cpms.sparse.csr import unsigned_indptr, unsigned_sources
-from cpms.sparse.edge_values import edge_values
+from cpms.sparse.row_sorting import order_in_blocks
+from cpms.sparse.transition_values import edge_values
+from cpms.storage.array import SegmentedArray, convert_inplace, encode
 
 BLOCK_ROWS = 1024
 """Rows sorted together; their sums stay in a core's first cache."""
@@ -84,7 +84,7 @@ def _moved(graph: Graph, order: npt.NDArray[np.uint16], entries: npt.NDArray[Any
     return moved
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
+@compiled()
 def _move(indptr, order, entries, moved, low, high):  # type: ignore[no-untyped-def]
     for begin in range(low, high, BLOCK_ROWS):
         end = min(begin + BLOCK_ROWS, high)

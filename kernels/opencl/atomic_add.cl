@@ -1,6 +1,6 @@
-// *place += value, whatever else is added at the same time: by the device's atomic sum of floats where it has the
-// extension cl_ext_float_atomics for this type, or by the instruction that NVIDIA's compiler passes on, which has no such
-// extension (of doubles from compute capability 6.0 on); else, since OpenCL itself adds integers alone, by swapping bits.
+// Atomic addition of floats: by the extension cl_ext_float_atomics where a device has it for this type; by an
+// instruction in NVIDIA's compiler, which lacks the extension (doubles need compute capability 6.0); else by
+// compare-and-swap on the bits, since OpenCL itself adds integers only.
 
 #if defined(REAL_IS_DOUBLE) ? defined(__opencl_c_ext_fp64_global_atomic_add) \
                             : defined(__opencl_c_ext_fp32_global_atomic_add)
@@ -44,7 +44,7 @@ void add_atomically(volatile global real *place, real value) {
 
 #endif
 
-// To measure what that costs: a sum that loses what others add at the same time, and none at all.
+// For measuring the cost of atomicity: an addition that may lose concurrent ones, and no addition.
 void add_plainly(volatile global real *place, real value) { *place += value; }
 
 void add_nothing(volatile global real *place, real value) {}

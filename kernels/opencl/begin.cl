@@ -1,6 +1,7 @@
-// What a sweep adds to before its edges: damping * mass on dangling nodes * w + (1 - damping) * v.
+// The first kernel of a sweep in push direction: y = damping * (dangling mass) * w + (1 - damping) * v, to which the
+// edges then add. It writes y once, and in `exchange` also the contributions.
 
-// v and w hold a value a node, or one for all, and then their step is 0.
+// v and w hold one value a node, or a single value, whose stride is 0.
 sum rest(size_t i, sum damping, global const sum *found, global const sum *v, uint v_step, global const sum *w,
          uint w_step) {
     return damping * found[DANGLING] * w[i * w_step] + (1 - damping) * v[i * v_step];
@@ -14,7 +15,7 @@ kernel void begin(uint nodes, sum damping, global const sum *found, global const
     }
 }
 
-// The same, and each node's contribution to all nodes that it points to. x stays: the ranks are there in the end.
+// The same, and each node's contribution damping * x / out-degree, which saves the division an edge. x is not changed.
 kernel void exchange(uint nodes, sum damping, global const sum *found, global const sum *v, uint v_step,
                      global const sum *w, uint w_step, global const real *x, global const uint *out_degree,
                      global real *contribution, global real *out) {

@@ -1,4 +1,5 @@
-// One edge a work-item; ADD(place, value) is atomic, unless the program is built to measure what that costs.
+// SpMV in COO, one edge a work-item. ADD(place, value) is an atomic addition, unless the program is built to measure
+// the cost of atomicity. An edge costs two indices, one gather and one atomic addition.
 
 kernel void edges_divided(index edges, sum damping, global const uint *sources, global const uint *targets,
                           global const uint *out_degree, global const real *x, global real *out) {

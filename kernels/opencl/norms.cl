@@ -1,7 +1,8 @@
-// What a sweep found, in two steps: each work-group sums a stretch of STRETCH nodes, one work-group the stretches.
-// Both have WIDTH work-items, so that sums do not depend on the work-groups of other kernels, nor on the cores.
+// Norms and totals of a sweep by a two-stage tree reduction: each work-group reduces PART nodes, then one work-group
+// reduces the parts. Both have WIDTH work-items, so that results depend neither on the work-groups of other kernels
+// nor on the number of cores. It costs one read of both vectors.
 
-// Reduces WIDTH values of each of the numbers; the first work-item writes them to out.
+// Tree reduction of WIDTH values of each number in local memory; the first work-item stores the results.
 void reduce(const sum *mine, local sum *shared, global sum *out) {
     const uint item = get_local_id(0);
     for (uint number = 0; number < NUMBERS; ++number) {
@@ -24,12 +25,12 @@ void reduce(const sum *mine, local sum *shared, global sum *out) {
     }
 }
 
-kernel void norms_of_stretches(uint nodes, global const real *x, global const real *out,
-                               global const uint *out_degree, global sum *stretches) {
+kernel void norms_of_parts(uint nodes, global const real *x, global const real *out,
+                               global const uint *out_degree, global sum *parts) {
     local sum shared[NUMBERS * WIDTH];
     sum mine[NUMBERS] = {0, 0, 0, 0, 0};
-    const size_t first = get_group_id(0) * (size_t)STRETCH;
-    const size_t end = min(first + STRETCH, (size_t)nodes);
+    const size_t first = get_group_id(0) * (size_t)PART;
+    const size_t end = min(first + PART, (size_t)nodes);
     for (size_t i = first + get_local_id(0); i < end; i += WIDTH) {
         const sum now = out[i];
         const sum change = fabs(now - (sum)x[i]);
@@ -39,15 +40,15 @@ kernel void norms_of_stretches(uint nodes, global const real *x, global const re
         mine[MASS] += now;
         mine[DANGLING] += out_degree[i] ? 0 : now;
     }
-    reduce(mine, shared, stretches + get_group_id(0) * NUMBERS);
+    reduce(mine, shared, parts + get_group_id(0) * NUMBERS);
 }
 
-kernel void norms_in_all(uint count, global const sum *stretches, global sum *found) {
+kernel void norms_of_graph(uint count, global const sum *parts, global sum *found) {
     local sum shared[NUMBERS * WIDTH];
     sum mine[NUMBERS] = {0, 0, 0, 0, 0};
     for (size_t k = get_local_id(0); k < count; k += WIDTH) {
         for (uint number = 0; number < NUMBERS; ++number) {
-            const sum part = stretches[k * NUMBERS + number];
+            const sum part = parts[k * NUMBERS + number];
             mine[number] = number == LARGEST ? fmax(mine[number], part) : mine[number] + part;
         }
     }

@@ -1,4 +1,5 @@
-// One node a work-item, which adds up its in-edges in a register.
+// SpMV in CSR, one row a work-item (scalar CSR), with the sum in a register. It needs no atomic operation, but rows of
+// different lengths leave work-items idle.
 
 kernel void rows_contributed(uint nodes, global const index *starts, global const uint *sources,
                              global const real *contribution, global real *out) {

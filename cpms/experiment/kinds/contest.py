@@ -9,15 +9,18 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field
 
-from cpms import ranking, threads
-from cpms.engine import Floats, Problem
+from cpms.analysis import rankings
+from cpms.base import threads
+from cpms.base.types import Floats
+from cpms.certify import residual
+from cpms.certify.roundoff import error_bound
 from cpms.experiment.config import Cell, Repeated
-from cpms.experiment.contestants import Contestant, Solved, Solver
+from cpms.experiment.config_types import LayoutName
+from cpms.experiment.graph_cache import LastGraph
 from cpms.experiment.graph_files import GraphSource, named, read_options
-from cpms.experiment.last_graph import LastGraph
-from cpms.experiment.names import LayoutName
-from cpms.experiment.outcome import FAILURES, failure
-from cpms.roundoff import error_bound
+from cpms.experiment.rows.outcome import FAILURES, failure
+from cpms.experiment.solver_specs import Contestant, Solved, Solver
+from cpms.problems.pagerank import Problem
 
 _TOP = 20
 _SHORT_S = 0.01
@@ -58,21 +61,26 @@ class Config(Repeated):
             for layout, tol in itertools.product(self.layouts, self.tolerances)
         ]
 
+    def resolved(self, cell: Cell) -> Cell:
+        """Return a cell with its contestants in full."""
+        contestants = [Contestant.model_validate(given).model_dump() for given in cell["contestants"]]
+        return {"reference_tol": None, **cell, "contestants": contestants}
+
 
 class Context:
     """Holds the graph of the cells at hand."""
 
     def __init__(self, config: Config) -> None:
         del config
-        self._graph = LastGraph()
+        self.graph = LastGraph()
 
     def measure(self, cell: Cell) -> dict[str, Any]:
         """Solve round by round; the first round warms up and certifies."""
-        graph = self._graph.load(cell["graph"], **read_options(cell))
-        problem = Problem(graph)
         options = read_options(cell)
+        graph = self.graph.load(cell["graph"], **options)
+        problem = Problem(graph)
         solver = Solver(problem, cell["graph"], layout=cell["layout"], tol=cell["tol"], read_options=options)
-        exact = self._graph.exact(cell["reference_tol"]) if "reference_tol" in cell else None
+        exact = self.graph.exact(cell["reference_tol"]) if "reference_tol" in cell else None
         entered = [_Entered(solver, given) for given in cell["contestants"]]
         if cell["certify"]:
             threads.each(lambda each: each.judge(problem, exact), entered)
@@ -93,14 +101,14 @@ def _judged(problem: Problem, exact: Floats | None, ranks: Floats) -> dict[str, 
     if not 0.0 < ranks.sum() < np.inf:
         return {"residual_l1": None}
     scaled = ranks / ranks.sum()
-    residual_l1 = ranking.residual(problem, scaled)
+    residual_l1 = residual.residual(problem, scaled)
     if exact is None:
         return {"residual_l1": residual_l1}
     return {
         "residual_l1": residual_l1,
         "error_l1": float(np.abs(scaled - exact).sum()),
-        "error_bound": error_bound(residual_l1, ranking.residual_roundoff(problem.graph), problem.damping),
-        "top20_overlap": ranking.top_k_overlap(exact, scaled, _TOP),
+        "error_bound": error_bound(residual_l1, residual.residual_roundoff(problem.graph), problem.damping),
+        "top20_overlap": rankings.top_k_overlap(exact, scaled, _TOP),
     }
 
 

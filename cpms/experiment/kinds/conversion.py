@@ -11,12 +11,13 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from cpms import engines, threads
-from cpms.errors import UnsupportedError
+from cpms import engines
+from cpms.base import threads
+from cpms.base.errors import UnsupportedError
 from cpms.experiment.config import Cell, Repeated
-from cpms.experiment.names import StorageName
-from cpms.format import SegmentFormat, format_named
-from cpms.segmented import SegmentedArray, convert_inplace
+from cpms.experiment.config_types import StorageName
+from cpms.formats.formats import SegmentFormat, format_named
+from cpms.storage.array import SegmentedArray, convert_inplace
 
 Floats = npt.NDArray[np.float64]
 
@@ -43,6 +44,10 @@ class Config(Repeated):
             for repetition in range(self.repetitions)
             for storage in self.storages
         ]
+
+    def resolved(self, cell: Cell) -> Cell:
+        """Return a cell with its device."""
+        return {"device": "cpu", **cell}
 
 
 class Context:

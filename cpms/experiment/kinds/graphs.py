@@ -8,8 +8,8 @@ import numpy as np
 from pydantic import Field
 
 from cpms.experiment.config import Cell, Experiment
+from cpms.experiment.graph_cache import LastGraph
 from cpms.experiment.graph_files import GraphSource, named, read_options
-from cpms.loading import load
 
 _QUANTILES = (0.0, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
 
@@ -26,14 +26,15 @@ class Config(Experiment):
 
 
 class Context:
-    """Nothing is kept between graphs."""
+    """Holds the graph of the cell at hand."""
 
     def __init__(self, config: Config) -> None:
         del config
+        self.graph = LastGraph()
 
     def measure(self, cell: Cell) -> dict[str, Any]:
         """Count one graph."""
-        graph = load(cell["graph"], **{"symmetric": cell["symmetric"], **read_options(cell)})
+        graph = self.graph.load(cell["graph"], **{"symmetric": cell["symmetric"], **read_options(cell)})
         return {
             "graph_name": graph.name,
             "stand_in_for": graph.stand_in_for,

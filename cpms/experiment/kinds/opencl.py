@@ -13,17 +13,21 @@ import numpy as np
 from pydantic import Field
 
 from cpms import engines
-from cpms.engine import Floats, Operator, Problem
+from cpms.backends.opencl import chosen, device
+from cpms.backends.opencl.choice import Choice
+from cpms.base import work_clock
+from cpms.base.errors import UnavailableError, UnsupportedError
+from cpms.base.types import Floats
+from cpms.contracts.operator import Operator
 from cpms.engines.opencl import OpenclOperator, prepared
-from cpms.errors import UnavailableError, UnsupportedError
 from cpms.experiment.config import Cell, Repeated, Strict
+from cpms.experiment.config_types import EngineName
+from cpms.experiment.graph_cache import LastGraph
 from cpms.experiment.graph_files import GraphSource, named, read_options
-from cpms.experiment.last_graph import LastGraph
-from cpms.experiment.names import EngineName
-from cpms.format import FP64, format_named
-from cpms.graph import Graph
-from cpms.opencl import Choice, chosen, device
-from cpms.precision import Level
+from cpms.formats.formats import FP64, format_named
+from cpms.graph.graph import Graph
+from cpms.precision.controllers import Level
+from cpms.problems.pagerank import Problem
 
 _FULL = Level(1, 1)
 Count = Annotated[int, Field(ge=1)]
@@ -33,7 +37,7 @@ class Run(Strict):
     """One graph, or the sub-graphs of its first nodes, and what takes turns on it.
 
     Work-group size 0 lets the driver choose, and 0 cores are all. ``adds`` are functions of ``atomic_add.cl``; others
-    than the first give wrong ranks and show what atomicity costs. ``devices``, as `cpms.opencl.Choice` names them, take
+    than the first give wrong ranks and show what atomicity costs. ``devices``, as `cpms.backends.opencl.Choice` names them, take
     turns where they are given, instead of the experiment's one.
     """
 
@@ -55,7 +59,7 @@ class Run(Strict):
 
 
 class Config(Repeated):
-    """What such an experiment may set; ``device`` is that of `cpms.opencl.Choice`."""
+    """What such an experiment may set; ``device`` is that of `cpms.backends.opencl.Choice`."""
 
     runs: list[Run] = Field(min_length=1)
     samples: int = Field(default=7, ge=1)
@@ -76,17 +80,21 @@ class Config(Repeated):
             for nodes in [*(given.nodes or ()), *(() if given.nodes else (None,))]
         ]
 
+    def resolved(self, cell: Cell) -> Cell:
+        """Return a cell with its devices, none if it names none."""
+        return {"devices": [], **cell}
+
 
 class Context:
     """Holds the graph at hand."""
 
     def __init__(self, config: Config) -> None:
         del config
-        self._graph = LastGraph()
+        self.graph = LastGraph()
 
     def measure(self, cell: Cell) -> dict[str, Any]:
         """Let contestants do their iterations in turn, then time the parts of each alone."""
-        graph = self._graph.load(cell["graph"], **read_options(cell))
+        graph = self.graph.load(cell["graph"], **read_options(cell))
         graph = first_nodes(graph, cell["nodes"]) if cell["nodes"] else graph
         problem = Problem(graph)
         contestants, refused = _contestants(problem, cell)
@@ -135,11 +143,11 @@ class _Contestant:
     def run(self, iterations: int) -> tuple[float, float, Floats]:
         """Return the seconds of the iterations alone, those of all cores together, and the ranks."""
         x, out = self.operator.load(self.first), self.operator.empty()
-        began, busy = time.perf_counter(), time.process_time()
+        began, busy = work_clock.now(), time.process_time()
         for step in range(iterations):
             self.operator.sweep(x, out, _FULL, step)
             x, out = out, x
-        seconds, busy = time.perf_counter() - began, time.process_time() - busy
+        seconds, busy = work_clock.now() - began, time.process_time() - busy
         return seconds, busy, self.operator.read(x, 1)
 
     def sample(self, iterations: int) -> None:
@@ -183,10 +191,10 @@ class _Contestant:
         spent: dict[str, list[float]] = {name: [] for name in parts}
         for _ in range(11):
             for name, work in parts.items():
-                began = time.perf_counter()
+                began = work_clock.now()
                 work()
                 operator.program.queue.finish()
-                spent[name].append(time.perf_counter() - began)
+                spent[name].append(work_clock.now() - began)
         return {f"{name}_s": statistics.median(taken) for name, taken in spent.items()}
 
 

@@ -11,17 +11,18 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
-from cpms import ranking, solve
-from cpms.engine import DanglingRule
+from cpms.analysis import rankings
+from cpms.api import pagerank
+from cpms.api.result import Result
+from cpms.base.types import DanglingRule
 from cpms.experiment.config import Cell, Strict, WarmedUp
+from cpms.experiment.config_types import AUTO, EngineOrAuto, LayoutOrAuto, StorageOrAuto
+from cpms.experiment.graph_cache import LastGraph
 from cpms.experiment.graph_files import GraphSource, named, read_options
-from cpms.experiment.last_graph import LastGraph
-from cpms.experiment.names import AUTO, EngineOrAuto, LayoutOrAuto, StorageOrAuto
-from cpms.format import format_named
-from cpms.graph import Duplicates, Graph, SelfLoops
-from cpms.precision import Controller, Fixed, StartAt, Threshold, WriteAhead, default_controller
-from cpms.readers.options import Ids, Symmetric, Weights
-from cpms.result import Result
+from cpms.formats.formats import format_named
+from cpms.graph.graph import Duplicates, Graph, SelfLoops
+from cpms.precision.controllers import Controller, Fixed, StartAt, Threshold, WriteAhead, default_controller
+from cpms.sources.readers.options import Ids, Symmetric, Weights
 
 _RECORDED_TOP = 20
 _OF_GRAPHS = {"duplicates", "self_loops", "ids"}
@@ -115,13 +116,18 @@ class Config(WarmedUp):
             for engine, storage, policy, tol in itertools.product(*axes)
         ]
 
+    def resolved(self, cell: Cell) -> Cell:
+        """Return a cell with what is as usual, and its policy in full."""
+        usual = {name: type(self).model_fields[name].default for name in sorted(_SINCE_FIRST_ROWS)}
+        return {**usual, **cell, "policy": Policy.model_validate(cell["policy"]).model_dump()}
+
 
 class Context:
     """Holds the graph of the cells at hand, and which contestants are warm."""
 
     def __init__(self, config: Config) -> None:
         self._config = config
-        self._graph = LastGraph()
+        self.graph = LastGraph()
         self._warm: set[str] = set()
 
     def measure(self, cell: Cell) -> dict[str, Any]:
@@ -138,22 +144,22 @@ class Context:
 
     def _load(self, cell: Cell) -> Graph:
         options = {key: cell[key] for key in ("symmetric", "weights", *_OF_GRAPHS) if key in cell}
-        return self._graph.load(cell["graph"], **{**options, **read_options(cell)})
+        return self.graph.load(cell["graph"], **{**options, **read_options(cell)})
 
     def _judged(self, result: Result, cell: Cell) -> dict[str, Any]:
         """Compare with a float64 solution at ``reference_tol``, made once a graph."""
         if cell["reference_tol"] is None:
             return {}
-        reference = self._graph.exact(cell["reference_tol"], cell["damping"], cell.get("dangling", "teleport"))
+        reference = self.graph.exact(cell["reference_tol"], cell["damping"], cell.get("dangling", "teleport"))
         return {
             "error_l1": float(np.abs(result.ranks - reference).sum()),
-            "top20_overlap": ranking.top_k_overlap(reference, result.ranks, 20),
+            "top20_overlap": rankings.top_k_overlap(reference, result.ranks, 20),
         }
 
 
 def _solve(graph: Graph, cell: Cell) -> Result:
     power = cell["method"] == "power"
-    return solve.pagerank(
+    return pagerank.pagerank(
         graph,
         method=cell["method"],
         storage=cell["storage"],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import statistics
-import time
 from collections.abc import Callable
 from importlib import metadata
 from typing import Annotated, Any
@@ -11,16 +10,17 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field
 
-from cpms import solve
-from cpms.engine import Floats
-from cpms.errors import UnsupportedError
+from cpms.api import pagerank
+from cpms.base import work_clock
+from cpms.base.errors import UnsupportedError
+from cpms.base.types import Floats
 from cpms.experiment.config import Cell, Repeated, Strict
+from cpms.experiment.config_types import StorageOrAuto, one_of
+from cpms.experiment.external_solvers import PEERS, Variant
+from cpms.experiment.graph_cache import LastGraph
 from cpms.experiment.graph_files import GraphSource, read_options
-from cpms.experiment.last_graph import LastGraph
-from cpms.experiment.names import StorageOrAuto, one_of
-from cpms.experiment.outcome import FAILURES, failure
-from cpms.experiment.peers import PEERS, Variant
-from cpms.graph import Graph
+from cpms.experiment.rows.outcome import FAILURES, failure
+from cpms.graph.graph import Graph
 
 _TOLERANCES = tuple(float(f"{digit}e{exponent}") for exponent in range(-9, -14, -1) for digit in (3, 1))
 _OUT_OF_REACH = "does not reach an error of {} in L1"
@@ -29,7 +29,7 @@ _OUT_OF_REACH = "does not reach an error of {} in L1"
 class Ours(Strict):
     """A method and a storage format on engine ``cpu``."""
 
-    method: solve.Method
+    method: pagerank.Method
     storage: StorageOrAuto = "auto"
 
 
@@ -58,12 +58,12 @@ class Context:
 
     def __init__(self, config: Config) -> None:
         del config
-        self._graph = LastGraph()
+        self.graph = LastGraph()
 
     def measure(self, cell: Cell) -> dict[str, Any]:
         """Tune each peer, then solve round by round."""
-        graph = self._graph.load(cell["graph"], **read_options(cell))
-        exact = self._graph.exact(cell["reference_tol"])
+        graph = self.graph.load(cell["graph"], **read_options(cell))
+        exact = self.graph.exact(cell["reference_tol"])
         contestants: list[_Contestant] = [_Ours(graph, given, exact, cell["error"]) for given in cell["ours"]]
         contestants += [_Peer(graph, name, exact, cell) for name in cell["peers"]]
         for _ in range(cell["rounds"]):
@@ -125,7 +125,7 @@ class _Ours(_Contestant):
         return self._solve_to(self._tol)
 
     def _solve_to(self, tol: float) -> tuple[Floats, float]:
-        result = solve.pagerank(self._graph, engine="cpu", tol=tol, **self._given)
+        result = pagerank.pagerank(self._graph, engine="cpu", tol=tol, **self._given)
         self.head.update(
             build_s=result.prepare_s,
             tol=tol,
@@ -140,9 +140,9 @@ class _Peer(_Contestant):
         super().__init__(name)
         self._peer = PEERS[name]
         try:
-            began = time.perf_counter()
+            began = work_clock.now()
             self._built = self._peer.build(graph)
-            self.head["build_s"] = time.perf_counter() - began
+            self.head["build_s"] = work_clock.now() - began
         except FAILURES as error:
             self.failed = failure(error)
             return

@@ -3,29 +3,34 @@
 from __future__ import annotations
 
 import statistics
-import time
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from cpms import batch, engines, ranking, threads
-from cpms.certify_batch import BatchReferee
-from cpms.cuda.backend import current
-from cpms.engine import Engine, Floats, Problem
+from cpms import engines
+from cpms.analysis import rankings
+from cpms.api import personalized
+from cpms.api.pagerank import Method
+from cpms.backends.cuda.runtime.current import current
+from cpms.base import threads, work_clock
+from cpms.base.types import Floats
+from cpms.certify.batch import BatchCertifier
+from cpms.contracts import batch
+from cpms.contracts.engine import Engine
+from cpms.contracts.status import Status, Step
+from cpms.contracts.stopping import Stopping
 from cpms.experiment.config import Cell, Strict, WarmedUp
+from cpms.experiment.config_types import EngineName, LayoutName, StorageName
+from cpms.experiment.graph_cache import LastGraph
 from cpms.experiment.graph_files import GraphSource, named, read_options
-from cpms.experiment.last_graph import LastGraph
-from cpms.experiment.names import EngineName, LayoutName, StorageName
-from cpms.experiment.one_query import OneQuery
-from cpms.format import FloatFormat, format_named
-from cpms.graph import Graph
-from cpms.main_memory import in_main_memory
-from cpms.result import Status, Step
-from cpms.solve import Method
-from cpms.start import first_iterate, penalised_start
-from cpms.stopping import Stopping
+from cpms.experiment.sequential_queries import OneQuery
+from cpms.formats.formats import FloatFormat, format_named
+from cpms.graph.graph import Graph
+from cpms.problems.initial_guess import initial_guess, penalised_start
+from cpms.problems.pagerank import Problem
+from cpms.storage.device import to_host
 
 _TOP = 20
 _MOST_TURNS, _ENOUGH_S = 5, 1.0
@@ -101,19 +106,19 @@ class Context:
 
     def __init__(self, config: Config) -> None:
         del config
-        self._graph = LastGraph()
+        self.graph = LastGraph()
         self._asked: _Asked | None = None
 
     def measure(self, cell: Cell) -> dict[str, Any]:
         """Answer a cell's queries and judge the answers."""
         engines.get(cell["engine"])
-        graph = self._graph.load(cell["graph"], **read_options(cell))
+        graph = self.graph.load(cell["graph"], **read_options(cell))
         if self._asked is None or self._asked.graph is not graph:
             self._asked = None
             self._asked = _Asked(graph, cell)
         first = penalised_start(graph, cell["penalty"]) if cell["start"] == "penalised" else None
         solve = _in_batches if cell["batch"] else _one_at_a_time
-        answers, columns = solve(self._asked, cell, first_iterate(graph, first))
+        answers, columns = solve(self._asked, cell, initial_guess(graph, first))
         return {
             "graph_name": graph.name,
             "stand_in_for": graph.stand_in_for,
@@ -136,7 +141,7 @@ class _Asked:
         self.warmup = min(cell["warmup"], count - 1)
         self.queries = [batch.Query(np.array([node]), np.ones(1)) for node in nodes]
         method: Method = "power" if engines.get_any("cuda").missing() else "refine"
-        solved = batch.personalized_pagerank(
+        solved = personalized.personalized_pagerank(
             graph,
             [graph.node_id(int(node)) for node in nodes[self.warmup :]],
             method=method,
@@ -144,7 +149,9 @@ class _Asked:
             dangling=cell["dangling"],
             tol=cell["reference_tol"],
         )
-        self.top = [set(top.tolist()) for top in threads.each(lambda result: ranking.top_k(result.ranks, _TOP), solved)]
+        self.top = [
+            set(top.tolist()) for top in threads.each(lambda result: rankings.top_k(result.ranks, _TOP), solved)
+        ]
         self.exact = [result.ranks for result in solved[:_TOP]]
         self.reference_residual_l1 = max(result.residual_l1 for result in solved)
 
@@ -159,12 +166,12 @@ def _one_at_a_time(asked: _Asked, cell: Cell, first: Floats) -> tuple[Answers, d
     answers: Answers = []
     solve_s, reset_s = [], []
     for query in queries:
-        began = time.perf_counter()
-        solver.aim(query)
-        reset_s.append(time.perf_counter() - began)
+        began = work_clock.now()
+        solver.set_teleport(query)
+        reset_s.append(work_clock.now() - began)
         ranks, status, history = solver.solve()
         solve_s.append(history[-1].seconds)
-        answers.append((in_main_memory(ranks), status, history))
+        answers.append((to_host(ranks), status, history))
     del answers[: asked.warmup], solve_s[: asked.warmup], reset_s[: asked.warmup]
     return answers, {
         "prepare_s": solver.prepare_s,
@@ -180,10 +187,10 @@ def _in_batches(asked: _Asked, cell: Cell, first: Floats) -> tuple[Answers, dict
     queries = asked.queries[asked.warmup :][: cell["limit"]]
     problem = Problem(asked.graph, cell["damping"], None, cell["dangling"])
     stopping = Stopping(cell["tol"], cell["norm"], cell["max_iterations"])
-    began = time.perf_counter()
+    began = work_clock.now()
     engine = engines.get(cell["engine"])
-    run = batch.prepared(engine, problem, cell["method"], format_named(cell["storage"]))
-    prepare_s = time.perf_counter() - began
+    run = personalized.prepared(engine, problem, cell["method"], format_named(cell["storage"]))
+    prepare_s = work_clock.now() - began
     together = [queries[begin : begin + cell["batch"]] for begin in range(0, len(queries), cell["batch"])]
     run.solve(together[0], first, stopping)
     _wait_for(engine)
@@ -193,13 +200,13 @@ def _in_batches(asked: _Asked, cell: Cell, first: Floats) -> tuple[Answers, dict
         samples: list[float] = []
         while not samples or (sum(samples) < _ENOUGH_S and len(samples) < _MOST_TURNS):
             solved = []  # What it holds is room for the next answers.
-            began = time.perf_counter()
+            began = work_clock.now()
             solved = run.solve(some, first, stopping)
             _wait_for(engine)
             # Not the histories' times: queries may each have a clock of their own.
-            samples.append(time.perf_counter() - began)
+            samples.append(work_clock.now() - began)
         batch_s.append(statistics.median(samples))
-        answers += [(in_main_memory(ranks), status, history) for ranks, status, history in solved]
+        answers += [(to_host(ranks), status, history) for ranks, status, history in solved]
     return answers, {
         "prepare_s": prepare_s,
         "matrix_bytes": run.batch.nbytes,
@@ -218,14 +225,14 @@ def _wait_for(engine: Engine) -> None:
 def _judged(asked: _Asked, cell: Cell, answers: Answers) -> dict[str, Any]:
     """Compare with the float64 solutions; certify the first answers by residuals recomputed in float64."""
     ranks = [values for values, _, _ in answers]
-    tops = threads.each(lambda values: ranking.top_k(values, _TOP), ranks)
+    tops = threads.each(lambda values: rankings.top_k(values, _TOP), ranks)
     overlap = [len(found & set(top.tolist())) / len(found) for found, top in zip(asked.top, tops, strict=False)]
     count = min(cell["certified"], len(answers))
     problem = Problem(asked.graph, cell["damping"], None, cell["dangling"])
-    referee = BatchReferee(problem, Stopping(cell["tol"], cell["norm"]))
+    referee = BatchCertifier(problem, Stopping(cell["tol"], cell["norm"]))
     sample = [values.copy() for values in ranks[:count]]
     queries = asked.queries[asked.warmup :][:count]
-    verdicts = referee.verdicts(queries, sample, [status for _, status, _ in answers[:count]])
+    verdicts = referee.certify(queries, sample, [status for _, status, _ in answers[:count]])
     errors = [float(np.abs(a - b).sum()) for a, b in zip(sample, asked.exact, strict=False)]
     residuals = [residual for _, residual in verdicts if np.isfinite(residual)]
     return {

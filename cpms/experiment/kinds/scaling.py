@@ -8,15 +8,15 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from cpms import solve
-from cpms.datasets import DATASETS
+from cpms.api import pagerank
+from cpms.backends.mpi.shares.reading import OF_WHOLE
 from cpms.experiment.config import Cell, Repeated
+from cpms.experiment.config_types import LocalEngine
+from cpms.experiment.graph_cache import LastGraph
 from cpms.experiment.graph_files import GraphSource, as_arguments, named, read_options
-from cpms.experiment.names import LocalEngine
-from cpms.graph import Graph
-from cpms.loading import load
+from cpms.graph.graph import Graph
 from cpms.mpi import launch
-from cpms.mpi.reading import OF_WHOLE
+from cpms.sources.dataset_records import DATASETS
 
 Count = Annotated[int, Field(ge=1)]
 
@@ -48,16 +48,17 @@ class Config(Repeated):
 
 
 class Context:
-    """Nothing is kept from cell to cell."""
+    """Holds the graph of the cell at hand."""
 
     def __init__(self, config: Config) -> None:
         del config
+        self.graph = LastGraph()
 
     def measure(self, cell: Cell) -> dict[str, Any]:
         """Time the serial program and each number of ranks."""
         launch.mpiexec()
         load_average = os.getloadavg()[0]
-        graph = load(cell["graph"], **read_options(cell))
+        graph = self.graph.load(cell["graph"], **read_options(cell))
         contestants: list[_Contestant] = [_Serial(graph, cell)]
         contestants += [_Ranks(cell, local, ranks) for local in cell["local"] for ranks in cell["ranks"]]
         for _ in range(cell["rounds"]):
@@ -94,11 +95,11 @@ class _Serial(_Contestant):
     def __init__(self, graph: Graph, cell: Cell) -> None:
         super().__init__(engine="serial", ranks=1)
         self._graph, self._cell = graph, cell
-        solve.pagerank(graph, engine="serial", iterations=2)
+        pagerank.pagerank(graph, engine="serial", iterations=2)
 
     def run(self) -> None:
         for _ in range(self._cell["solves"]):
-            result = solve.pagerank(self._graph, engine="serial", tol=self._cell["tol"])
+            result = pagerank.pagerank(self._graph, engine="serial", tol=self._cell["tol"])
             self.samples.append(result.solve_s)
         self.head |= {
             "iterations": result.iterations,

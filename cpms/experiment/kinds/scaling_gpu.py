@@ -6,10 +6,10 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from cpms.cuda.compile import missing
-from cpms.errors import UnavailableError
+from cpms.backends.cuda.runtime.compile import missing
+from cpms.base.errors import UnavailableError
 from cpms.experiment.config import Cell, WarmedUp
-from cpms.experiment.names import SharedGraphName, StorageName
+from cpms.experiment.config_types import SharedGraphName, StorageName
 from cpms.mpi import launch
 
 Count = Annotated[int, Field(ge=1)]
@@ -69,7 +69,7 @@ def _devices() -> int:
 
 
 def _nccl_version() -> int | None:
-    from cpms.mpi.transport import library
+    from cpms.backends.mpi.exchange.transport import library
 
     nccl = library()
     return None if nccl is None else int(nccl.get_version())

@@ -8,15 +8,16 @@ import numpy as np
 from pydantic import Field
 
 from cpms import engines
-from cpms.engine import Operator, Problem
-from cpms.errors import UnavailableError, UnsupportedError
+from cpms.base.errors import UnavailableError, UnsupportedError
+from cpms.contracts.operator import Operator
 from cpms.experiment.config import Cell, Repeated, Strict
+from cpms.experiment.config_types import EngineName, LayoutName, StorageName
 from cpms.experiment.device_time import Timer, ceilings, in_turn
+from cpms.experiment.graph_cache import LastGraph
 from cpms.experiment.graph_files import GraphSource, named, read_options
-from cpms.experiment.last_graph import LastGraph
-from cpms.experiment.names import EngineName, LayoutName, StorageName
-from cpms.format import Format, format_named
-from cpms.graph import Graph
+from cpms.formats.formats import Format, format_named
+from cpms.graph.graph import Graph
+from cpms.problems.pagerank import Problem
 
 
 class Contestant(Strict):
@@ -61,14 +62,14 @@ class Context:
 
     def __init__(self, config: Config) -> None:
         del config
-        self._graph = LastGraph()
+        self.graph = LastGraph()
         self._ceilings: dict[str, float] = {}
 
     def measure(self, cell: Cell) -> dict[str, Any]:
         """Time every engine, storage and read level of a cell in turn; cuSPARSE in CSR is always among them."""
         engines.get("cusparse")
         self._ceilings = self._ceilings or ceilings()
-        graph = self._graph.load(cell["graph"], **read_options(cell))
+        graph = self.graph.load(cell["graph"], **read_options(cell))
         contestants, timers, refused = _contestants(Problem(graph), cell)
         in_turn(timers, cell["samples"])
         return {
@@ -132,7 +133,7 @@ def least_bytes(graph: Graph, storage: Format, layout: str, read: int) -> int:
 
     Examples
     --------
-    >>> from cpms.format import FP64
+    >>> from cpms.formats.formats import FP64
     >>> least_bytes(Graph.from_edges([0, 1], [1, 0]), FP64, "csr", 1)
     64
     """

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import statistics
-import time
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
@@ -12,34 +11,35 @@ import numpy as np
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from cpms import engines
-from cpms.cuda import numbering
-from cpms.cuda.arrange import out_degree
-from cpms.cuda.backend import current
-from cpms.cuda.peeled import merged_core
-from cpms.cuda.refinement import CudaRefinement
-from cpms.cuda.resident import Arrangement, ResidentGraph
-from cpms.cuda.variants import GATHERS, GATHERS_BY_CODES
-from cpms.cuda.vectors import vector_length
-from cpms.cuda.ways import PLAIN, Wanted, Ways
-from cpms.engine import Problem
+from cpms.backends.cuda.arrays.vectors import vector_length
+from cpms.backends.cuda.kernels.template import GATHERS, GATHERS_BY_CODES
+from cpms.backends.cuda.persistent.device_graph import Arrangement, ResidentGraph
+from cpms.backends.cuda.persistent.refinement import CudaRefinement
+from cpms.backends.cuda.persistent.strategies import PLAIN, Wanted, Ways
+from cpms.backends.cuda.reduction.reduced_refinement import merged_core
+from cpms.backends.cuda.runtime.current import current
+from cpms.backends.cuda.spmv import reordering
+from cpms.backends.cuda.spmv.padded_csr import out_degree
+from cpms.base import work_clock
 from cpms.engines import cuda_fused
 from cpms.experiment.config import Cell, Repeated, Strict
+from cpms.experiment.config_types import StorageName
 from cpms.experiment.device_time import Timer, ceilings, in_turn
+from cpms.experiment.graph_cache import LastGraph
 from cpms.experiment.graph_files import GraphSource, read_options
-from cpms.experiment.names import StorageName
-from cpms.format import FloatFormat, format_named
-from cpms.loading import load
-from cpms.precision import FLOAT64
-from cpms.quantising import quantiser
+from cpms.formats.formats import FloatFormat, format_named
+from cpms.formats.quantization import quantiser
+from cpms.precision.controllers import FLOAT64
+from cpms.problems.pagerank import Problem
 
 _NEVER = 1e-300
 _LATER = "codes", "cached", "merge"
 
 
 class Lie(Strict):
-    """How a graph lies in device memory; see `cpms.cuda.resident.Arrangement`.
+    """How a graph lies in device memory; see `cpms.backends.cuda.persistent.device_graph.Arrangement`.
 
-    With ``merge`` nodes whose edges lead to the same nodes are one, as `cpms.cuda.merge` does where that pays; the rest
+    With ``merge`` nodes whose edges lead to the same nodes are one, as `cpms.backends.cuda.reduction.lumping` does where that pays; the rest
     is then as the engine chooses, and there are no sweeps in float64.
     """
 
@@ -85,21 +85,26 @@ class Config(Repeated):
         fixed = self.model_dump(include={"storages", "arrangements", "sweeps", "samples"})
         return self.cells_by_graph(self.graphs, **fixed)
 
+    def resolved(self, cell: Cell) -> Cell:
+        """Return a cell with its arrangements in full."""
+        return {**cell, "arrangements": [dict(Lie.model_validate(given)) for given in cell["arrangements"]]}
+
 
 class Context:
-    """Holds the ceilings of the device, measured once in the run."""
+    """Holds the graph at hand, and the ceilings of the device, measured once in the run."""
 
     def __init__(self, config: Config) -> None:
         del config
+        self.graph = LastGraph()
         self._ceilings: dict[str, float] = {}
 
     def measure(self, cell: Cell) -> dict[str, Any]:
         """Time a graph in each arrangement."""
         engines.get("cuda_fused")
         self._ceilings = self._ceilings or ceilings()
-        began = time.perf_counter()
-        graph = load(cell["graph"], **read_options(cell))
-        load_s = time.perf_counter() - began
+        began = work_clock.now()
+        graph = self.graph.load(cell["graph"], **read_options(cell))
+        load_s = work_clock.now() - began
         results = []
         for lie in cell["arrangements"]:
             results += _arranged(Problem(graph), lie, cell)
@@ -116,10 +121,10 @@ class Context:
 
 def _arranged(problem: Problem, lie: dict[str, Any], cell: Cell) -> list[dict[str, Any]]:
     given = Lie.model_validate(lie)
-    began = time.perf_counter()
+    began = work_clock.now()
     if given.renumber:
-        numbering.chosen(problem.graph, out_degree(problem.graph))
-    numbering_s = time.perf_counter() - began
+        reordering.chosen(problem.graph, out_degree(problem.graph))
+    numbering_s = work_clock.now() - began
     rounds = merged_core(problem) if given.merge else CudaRefinement.of(problem, given.arrangement())
     first = np.full(rounds.graph.nodes, 1.0 / rounds.graph.nodes)
     contestants: list[_Contestant] = [
@@ -176,7 +181,7 @@ class _Contestant(NamedTuple):
 def low_seconds(rounds: CudaRefinement, first: Any, storage: FloatFormat, sweeps: int) -> list[float]:
     """Return the seconds of each of many low sweeps."""
     rounds.start(first)
-    found = rounds.round(storage, gain=_NEVER, tol=_NEVER, norm="l1", most_low=sweeps)
+    found = rounds.round(storage, inner_reduction=_NEVER, tol=_NEVER, norm="l1", most_low=sweeps)
     seconds: list[float] = np.diff(found.seconds)[1:].tolist()
     return seconds
 

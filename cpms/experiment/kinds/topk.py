@@ -11,11 +11,12 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field
 
-from cpms import engines, threads
-from cpms.errors import InputError
+from cpms import engines
+from cpms.analysis.topk import topk
+from cpms.base import threads
+from cpms.base.errors import InputError
 from cpms.experiment.config import Cell, Repeated
 from cpms.experiment.device_time import Timer
-from cpms.largest import topk
 
 Found = tuple[Any, Any]
 _TAIL = -0.9
@@ -122,7 +123,7 @@ def _on_device(values: Any, ks: list[int]) -> Contestants:
     """Return what runs on a GPU; ``launch`` is the kernel alone, ``launch in order`` reads from first to last."""
     import cupy
 
-    from cpms.cuda import launch_topk
+    from cpms.backends.cuda.arrays import launch_topk
 
     def called(k: int) -> Callable[[], Found]:
         return lambda: topk(values, k)

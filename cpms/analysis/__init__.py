@@ -1,0 +1,1 @@
+"""Top-k selection and agreement of rankings."""

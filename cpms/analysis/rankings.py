@@ -1,0 +1,76 @@
+"""Judging a ranking: top-k, agreement of two rankings, and the residual of an answer."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from cpms.analysis.topk import topk
+from cpms.base.errors import InputError
+from cpms.base.validation import whole
+
+Floats = npt.NDArray[np.float64]
+_TIED = 1e-9
+"""Of a score: others so near are equal."""
+
+
+def top_k(scores: Floats, k: int) -> npt.NDArray[np.int64]:
+    """Return the indices of the ``k`` largest scores, in the order of `cpms.topk`: ties by smaller index, NaN last.
+
+    Parameters
+    ----------
+    scores : ndarray of float64, shape (n,)
+    k : int
+        At least 0; of more than n, all n are returned.
+
+    Raises
+    ------
+    InputError
+        If k is negative.
+
+    Examples
+    --------
+    >>> top_k(np.array([0.2, 0.4, 0.4, 0.1]), 3).tolist()
+    [1, 2, 0]
+    """
+    if whole("k", k) < 0:
+        raise InputError(f"the top {k} cannot be listed; k must be 0 or more")
+    places: npt.NDArray[np.int64] = topk(scores, min(k, len(scores))).places
+    return places
+
+
+def top_k_overlap(a: Floats, b: Floats, k: int) -> float:
+    """Return the share of the top ``k`` of ``b`` that may be among the top ``k`` of ``a``.
+
+    These are the nodes whose score in ``a`` is no less than its k-th largest, but for one part in 10^9: which of equals
+    come in, rounding decides.
+
+    Examples
+    --------
+    >>> top_k_overlap(np.array([3.0, 2.0, 1.0]), np.array([3.0, 1.0, 2.0]), 2)
+    0.5
+    >>> top_k_overlap(np.array([3.0, 2.0, 2.0]), np.array([3.0, 1.0, 2.0]), 2)
+    1.0
+    """
+    count = min(k, len(a))
+    if count == 0:
+        return 1.0
+    least = a[top_k(a, count)[-1]]
+    lowest = least - _TIED * abs(least) if math.isfinite(least) else least
+    return float((a[top_k(b, count)] >= lowest).mean())
+
+
+def kendall_tau(a: Floats, b: Floats, k: int | None = None) -> float:
+    """Return Kendall's tau-b of two score vectors, over the top ``k`` of ``a`` (all by default).
+
+    Examples
+    --------
+    >>> round(kendall_tau(np.array([3.0, 2.0, 1.0]), np.array([3.0, 1.0, 2.0])), 3)
+    0.333
+    """
+    from scipy.stats import kendalltau
+
+    nodes = slice(None) if k is None else top_k(a, k)
+    return float(kendalltau(a[nodes], b[nodes]).statistic)

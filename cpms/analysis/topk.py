@@ -1,0 +1,88 @@
+"""The k largest of many values with their places: one reduction, the same whatever order it runs in."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+import numpy as np
+import numpy.typing as npt
+
+from cpms.analysis.topk_checks import Largest, checked
+from cpms.base import threads
+from cpms.base.real_arrays import real_array
+from cpms.storage.device import launch_topk, on_device
+
+Values = npt.NDArray[np.float64] | npt.NDArray[np.float32]
+Places = npt.NDArray[np.int64]
+
+_FEW_VALUES = 1 << 16
+"""Of fewer values NumPy finds the largest before a compiled loop is loaded."""
+_VALUES_EACH = 128
+"""Where there are fewer values for each that is wanted, most would be kept anyway."""
+
+
+def topk(values: npt.ArrayLike, k: int) -> Largest:
+    """Return the ``k`` largest values with their places, largest first, ties by smaller place.
+
+    The answer is that of ``numpy.argsort(-values, kind="stable")[:k]``, whatever the number of threads
+    or blocks, and bit for bit the same on processors and on GPUs. So zeros of both signs tie, and NaN
+    comes last, behind -inf: something without a score leads no ranking. Most values are compared once,
+    with a bound that the best so far must pass; lists of candidates are merged without branches, after
+    an idea in https://github.com/ilgazer/PageRank_Thrust.
+
+    Parameters
+    ----------
+    values : array_like of float64 or float32, shape (n,)
+        A NumPy array (one that is not contiguous is copied), or an array in device memory (CuPy's, or
+        any with ``__cuda_array_interface__`` or DLPack), which stays there.
+    k : int
+        From 0 to n. On a device, of more than 1024 the whole array is sorted.
+
+    Returns
+    -------
+    Largest
+        ``values``, shape (k,), as they were, and ``places``, shape (k,), int64.
+
+    Raises
+    ------
+    InputError
+        If the values are of another type or shape, or k is negative or larger than n.
+    UnsupportedError
+        If device memory runs out.
+
+    Examples
+    --------
+    >>> values, places = topk([0.2, 0.4, 0.1, 0.4], 3)
+    >>> values.tolist(), places.tolist()
+    ([0.4, 0.4, 0.2], [1, 3, 0])
+    """
+    if on_device(values):
+        return Largest(*launch_topk().topk(values, k))
+    given: Values = np.require(real_array("values", values), requirements=["C_CONTIGUOUS", "ALIGNED"])
+    k = checked(given, k)
+    wide = k == 0 or len(given) < _FEW_VALUES or k * _VALUES_EACH > len(given)
+    places = _by_partition(given, k) if wide else _by_reduction(given, k)
+    return Largest(given[places], places)
+
+
+def _by_partition(values: Values, k: int) -> Places:
+    """Find the places with NumPy alone."""
+    if k == 0:
+        return np.zeros(0, np.int64)
+    negated = -values
+    last = np.partition(negated, k - 1)[k - 1]
+    before, level = (negated < last, negated == last) if last == last else (negated == negated, negated != negated)
+    above = np.flatnonzero(before)
+    chosen = np.concatenate([above, np.flatnonzero(level)[: k - len(above)]])
+    return chosen[np.argsort(negated[chosen], kind="stable")]
+
+
+def _by_reduction(values: Values, k: int) -> Places:
+    """Find the places stretch by stretch, in threads, and merge the stretches' lists."""
+    from cpms.analysis import topk_loops as kernels
+
+    parts = threads.stretches(len(values), at_least=_FEW_VALUES, parts=threads.available())
+    lists = threads.each(lambda part: kernels.select(values, *part, k), parts)
+    _, places = reduce(lambda a, b: kernels.merge(*a, *b), lists)
+    found: Places = places
+    return found

@@ -1,0 +1,141 @@
+"""What a solver returns: ranks, how it went, and bounds recomputed from the answer."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cpms.base.text.html_table import html_table
+from cpms.base.validation import described, finite, shortened, shown
+from cpms.certify.roundoff import error_bound
+from cpms.contracts.status import Status, Step
+from cpms.graph.graph import Graph
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+_TOP_SHOWN = 5
+"""Ranks that a notebook shows."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Result:
+    """Ranks and how they came about.
+
+    Attributes
+    ----------
+    ranks : ndarray of float64, shape (nodes,)
+        Of sum 1.
+    status : Status
+    history : tuple of Step
+        One an iteration; ``residual`` is in the norm asked for.
+    residual_l1 : float
+        ||G(x) - x||_1 for the returned x and the exact operator G, recomputed in float64.
+    residual_roundoff : float
+        How much rounding may have changed that; see `cpms.certify.roundoff`.
+    mass : float
+        Sum of the ranks.
+    prepare_s, solve_s, certify_s : float
+        Seconds for matrix work; for the iterations with all conversions; and for residuals recomputed from answers, of
+        a batch a query's share. None of them holds time in which a compiler was at work.
+    matrix_bytes : int
+        Bytes of the prepared matrix.
+    device_ranks : CuPy array of float64, shape (nodes,), or None
+        The ranks in device memory, of engines that have them there.
+    compile_s : float
+        Seconds in which kernels were compiled, or read from a cache of compiled ones, during the whole call; all
+        results of a batch have those of the batch's call.
+
+    Examples
+    --------
+    >>> import cpms
+    >>> result = cpms.pagerank(cpms.Graph.from_edges([0, 1, 2], [1, 2, 0]))
+    >>> result.converged, result.top(1)
+    (True, [(0, 0.3333333333333333)])
+    """
+
+    graph: Graph
+    ranks: npt.NDArray[np.float64]
+    status: Status
+    history: tuple[Step, ...]
+    method: str
+    storage: str
+    layout: str
+    engine: str
+    damping: float
+    tol: float
+    norm: str
+    residual_l1: float
+    residual_roundoff: float
+    mass: float
+    prepare_s: float
+    solve_s: float
+    certify_s: float
+    matrix_bytes: int
+    device_ranks: Any | None = None
+    compile_s: float = 0.0
+
+    def __repr__(self) -> str:
+        ended = f"{self.status.name} after {self.iterations} iterations, residual {self.residual_l1:.3g}"
+        how = f"{self.method} in {shortened(self.storage)} on {self.engine}"
+        return f"Result({described(self.graph.name)}: {ended}; {how})"
+
+    def _repr_html_(self) -> str:
+        """Return the result as notebooks show it: how the solve went, and the highest ranks."""
+        by_bits = ", ".join(f"{count} of {bits} bits" for bits, count in self.iterations_by_bits.items())
+        summary = [
+            ("graph", shortened(self.graph.name)),
+            ("status", self.status.value),
+            ("method", f"{self.method} in {shortened(self.storage)} on {self.engine}"),
+            ("iterations", f"{self.iterations} ({by_bits})"),
+            ("residual", shown(finite(self.residual_l1))),
+            ("error bound", shown(finite(self.error_bound))),
+        ]
+        highest = [(node, shown(finite(rank), 6)) for node, rank in self.top(_TOP_SHOWN)]
+        return html_table(summary) + html_table(highest, "node", "rank")
+
+    @property
+    def converged(self) -> bool:
+        """Whether the recomputed residual is below tol, of a solve that was not asked for a number of iterations."""
+        return self.status is Status.CONVERGED
+
+    @property
+    def iterations(self) -> int:
+        """Number of iterations at any precision."""
+        return len(self.history)
+
+    @property
+    def iterations_by_bits(self) -> dict[int, int]:
+        """Iterations by the bits they read of a value, fewest bits first."""
+        return dict(sorted(Counter(step.bits for step in self.history).items()))
+
+    @property
+    def iterations_by_bits_written(self) -> dict[int, int]:
+        """Iterations by the bits they wrote of a value: how the CPMS paper's Table II counts a rise."""
+        return dict(sorted(Counter(step.bits_written for step in self.history).items()))
+
+    @property
+    def error_bound(self) -> float:
+        """Bound of ||x - x*||_1: (residual_l1 + residual_roundoff) / (1 - damping); see `cpms.certify.roundoff.error_bound`."""
+        return error_bound(self.residual_l1, self.residual_roundoff, self.damping)
+
+    def top(self, k: int = 10) -> list[tuple[int | str, float]]:
+        """Return the ``k`` highest ranks as (node id or name, rank); of equal ranks the earlier node comes first.
+
+        Of more than there are nodes, all are returned.
+        """
+        from cpms.analysis.rankings import top_k
+
+        return [(self.graph.node_id(int(i)), float(self.ranks[i])) for i in top_k(self.ranks, k)]
+
+    def trace(self) -> pd.DataFrame:
+        """Return the history as a table: iteration, residual, bits, read, write, mass, seconds."""
+        import pandas as pd
+
+        rows = [(s.iteration, s.residual, s.bits, s.level.read, s.level.write, s.mass, s.seconds) for s in self.history]
+        return pd.DataFrame(rows, columns=["iteration", "residual", "bits", "read", "write", "mass", "seconds"])

@@ -1,0 +1,1 @@
+"""How operators are executed: on processors, GPUs, OpenCL devices and MPI ranks."""

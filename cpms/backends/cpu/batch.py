@@ -1,0 +1,162 @@
+"""Many teleport distributions swept together on the processor: one read of an edge serves them all."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from cpms.backends.cpu.load_balance import row_pieces
+from cpms.base import threads
+from cpms.base.jit import compiled, numba
+from cpms.base.types import Floats
+from cpms.certify.roundoff import ROW_BLOCK
+from cpms.contracts.batch import Batch, Query
+from cpms.contracts.operator import Sweep
+from cpms.problems.pagerank import Problem
+from cpms.sparse.csr import unsigned_indptr, unsigned_sources
+
+_PART_COST = 200_000
+"""Edges and rows, times queries, that a part of the rows holds at least."""
+_MOST_PARTS = 64
+_TOGETHER = 8
+"""Queries whose sums of a row stay in registers."""
+
+
+class CpuBatch(Batch):
+    """Shares x / out-degree (x itself on dangling nodes) of all queries, node by node."""
+
+    width = 16
+
+    def __init__(self, problem: Problem) -> None:
+        graph = problem.graph
+        self.problem = problem
+        self._indptr, self._sources = unsigned_indptr(graph), unsigned_sources(graph)
+        self._degree = graph.out_degree.astype(np.uint32)
+        self.nbytes = self._indptr.nbytes + self._sources.nbytes + self._degree.nbytes
+
+    def start(self, queries: list[Query], first: Floats) -> None:
+        """Begin all queries at the same first iterate."""
+        share = first / np.maximum(self._degree, 1)
+        self._share = np.repeat(share[:, None], len(queries), axis=1)
+        self._out = np.empty_like(self._share)
+        self._dangling = np.full(len(queries), first[self.problem.graph.dangling_nodes].sum())
+        self._teleport(queries)
+
+    def sweep(self) -> list[Sweep]:
+        """Sweep once."""
+        damping, count = self.problem.damping, len(self._queries)
+        spread = self.problem.dangling == "uniform"
+        to_all = damping * self._dangling / self.problem.graph.nodes if spread else np.zeros(count)
+        to_teleport = 1.0 - damping + (np.zeros(count) if spread else damping * self._dangling)
+        arguments = (
+            *(self._indptr, self._sources, self._degree, self._share, self._out, damping, to_all),
+            *(to_teleport, self._rows, self._columns, self._weights),
+        )
+        parts = self._parts(count)
+        found = np.array(threads.each(lambda part: _swept(*arguments, *part), parts))
+        l1, squares, mass, dangling = found[:, :4].sum(axis=0)
+        self._dangling = dangling
+        self._share, self._out = self._out, self._share
+        return [Sweep(*values) for values in zip(l1, np.sqrt(squares), found[:, 4].max(axis=0), mass, strict=True)]
+
+    def take(self, places: list[int]) -> list[Floats]:
+        """Return the ranks of some queries, which leave the batch."""
+        degree = np.maximum(self._degree, 1)
+        taken = [self._share[:, place] * degree for place in places]
+        left = [place for place in range(len(self._queries)) if place not in places]
+        self._share = np.ascontiguousarray(self._share[:, left])
+        self._out = np.empty_like(self._share)
+        self._dangling = self._dangling[left]
+        self._teleport([self._queries[place] for place in left])
+        return taken
+
+    def _teleport(self, queries: list[Query]) -> None:
+        """List what teleport brings by rows: query and weight."""
+        self._queries = queries
+        nodes = np.concatenate([query.nodes for query in queries]) if queries else np.zeros(0, np.int64)
+        columns = np.repeat(np.arange(len(queries)), [len(query.nodes) for query in queries])
+        order = np.argsort(nodes, kind="stable")
+        weights = np.concatenate([query.weights for query in queries]) if queries else np.zeros(0)
+        self._rows = np.searchsorted(nodes[order], np.arange(len(self._degree) + 1)).astype(np.int64)
+        self._columns, self._weights = columns[order], weights[order]
+
+    def _parts(self, count: int) -> list[tuple[int, int]]:
+        each = max(count, 1)
+        before = self._indptr.astype(np.int64) * each
+        bounds, _ = row_pieces(before, row_cost=each, least=_PART_COST, most=_MOST_PARTS)
+        return list(pairwise(bounds.tolist()))
+
+
+@numba.njit(inline="always")  # type: ignore[untyped-decorator, unused-ignore]
+def _sum_together(sources, share, begin, end, first, sums):  # type: ignore[no-untyped-def]
+    """Sum a row for `_TOGETHER` queries, in registers."""
+    a = b = c = d = e = f = g = h = 0.0
+    for k in range(begin, end):
+        at = sources[k]
+        a += share[at, first]
+        b += share[at, first + np.uint64(1)]
+        c += share[at, first + np.uint64(2)]
+        d += share[at, first + np.uint64(3)]
+        e += share[at, first + np.uint64(4)]
+        f += share[at, first + np.uint64(5)]
+        g += share[at, first + np.uint64(6)]
+        h += share[at, first + np.uint64(7)]
+    sums[first] = a
+    sums[first + np.uint64(1)] = b
+    sums[first + np.uint64(2)] = c
+    sums[first + np.uint64(3)] = d
+    sums[first + np.uint64(4)] = e
+    sums[first + np.uint64(5)] = f
+    sums[first + np.uint64(6)] = g
+    sums[first + np.uint64(7)] = h
+
+
+@numba.njit(inline="always")  # type: ignore[untyped-decorator, unused-ignore]
+def _sum_row(sources, share, begin, end, sums):  # type: ignore[no-untyped-def]
+    """Sum some of a row's entries for all queries."""
+    count = share.shape[1]
+    together = count // _TOGETHER * _TOGETHER
+    for first in range(0, together, _TOGETHER):
+        _sum_together(sources, share, begin, end, np.uint64(first), sums)
+    for j in range(together, count):
+        total = 0.0
+        for k in range(begin, end):
+            total += share[sources[k], j]
+        sums[j] = total
+
+
+@compiled()
+def _swept(  # type: ignore[no-untyped-def]
+    indptr, sources, degree, share, out, damping, to_all, to_teleport, rows, columns, weights, low, high
+):
+    """Write the rows of a part; return by query L1 and squares of the change, mass, dangling mass, largest change."""
+    count = share.shape[1]
+    found, here = np.zeros((5, count)), np.zeros((4, count))
+    sums, block = np.empty(count), np.empty(count)
+    for row in range(low, high):
+        begin, end = indptr[row], indptr[row + 1]
+        _sum_row(sources, share, begin, min(end, begin + np.uint64(ROW_BLOCK)), sums)
+        while end - begin > np.uint64(ROW_BLOCK):
+            begin += np.uint64(ROW_BLOCK)
+            _sum_row(sources, share, begin, min(end, begin + np.uint64(ROW_BLOCK)), block)
+            sums += block
+        for j in range(count):
+            sums[j] = damping * sums[j] + to_all[j]
+        for k in range(rows[row], rows[row + 1]):
+            sums[columns[k]] += to_teleport[columns[k]] * weights[k]
+        by = np.float64(max(degree[row], np.uint32(1)))
+        for j in range(count):
+            change = abs(sums[j] - share[row, j] * by)
+            out[row, j] = sums[j] / by
+            here[0, j] += change
+            here[1, j] += change * change
+            here[2, j] += sums[j]
+            found[4, j] = max(found[4, j], change)
+        if degree[row] == np.uint32(0):
+            for j in range(count):
+                here[3, j] += sums[j]
+        if (row + 1 - low) % ROW_BLOCK == 0 or row + 1 == high:
+            found[:4] += here
+            here[:] = 0.0
+    return found

@@ -1,0 +1,47 @@
+"""Vectors over nodes, by all threads; cut by their length alone, so that no result depends on how many these are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy.typing as npt
+
+from cpms.base import threads
+from cpms.base.jit import compiled
+from cpms.base.types import Floats
+
+Answer = TypeVar("Answer")
+_compiled: Any = compiled(error_model="numpy")
+_PART_NODES, _MOST_PARTS = 1 << 15, 64
+
+
+def each(work: Callable[[int, int], Answer], count: int) -> list[Answer]:
+    """Call ``work(low, high)`` for stretches of so many nodes, and return the answers in their order.
+
+    Examples
+    --------
+    >>> each(lambda low, high: high - low, 50_000)
+    [32768, 17232]
+    """
+    return threads.each(lambda part: work(*part), threads.stretches(count, at_least=_PART_NODES, parts=_MOST_PARTS))
+
+
+def scatter(values: Floats, nodes: npt.NDArray[Any], out: Floats, *, times: float = 1.0) -> None:
+    """Set ``out[nodes] = values * times``; no node is there twice.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> out = np.zeros(3)
+    >>> scatter(np.array([1.0, 2.0]), np.array([2, 0]), out)
+    >>> out.tolist()
+    [2.0, 0.0, 1.0]
+    """
+    each(lambda low, high: _scatter(values, nodes, out, times, low, high), len(nodes))
+
+
+@_compiled
+def _scatter(values, nodes, out, times, low, high):  # type: ignore[no-untyped-def]
+    for i in range(low, high):
+        out[nodes[i]] = values[i] * times

@@ -1,0 +1,85 @@
+"""Method ``refine`` on processors where passes solve all, or all but a core between cycles, which alone is swept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from cpms.backends.cpu.refinement import CpuRefinement
+from cpms.backends.cpu.substitution import Acyclic, acyclic
+from cpms.backends.cpu.trimmed_core import Core, core
+from cpms.base.types import Floats
+from cpms.contracts.reduced_refinement import ReducedRefinement
+from cpms.contracts.refinement import Refinement
+from cpms.formats.formats import FloatFormat
+from cpms.problems.pagerank import Problem
+
+
+class CpuPeeled(ReducedRefinement):
+    """A core prepared for sweeps, if there is one; the whole graph once sweeps are to go over all of it.
+
+    Parameters
+    ----------
+    problem : Problem
+    found : Acyclic or Core
+        Its passes.
+    """
+
+    def __init__(self, problem: Problem, found: Acyclic | Core) -> None:
+        self.problem, self.damping = problem, problem.damping
+        self._found, self._of_core = found, _of_core(found) if isinstance(found, Core) else None
+
+    @property
+    def nbytes(self) -> int:  # type: ignore[override]
+        """Bytes of what passes read beside the graph, and of matrices, that of the whole too once it was swept."""
+        parts = self._found, self._of_core, self._whole_if_prepared
+        return sum(part.nbytes for part in parts if part is not None)
+
+    @property
+    def default_residual_format(self) -> FloatFormat | None:
+        """What the core refines in."""
+        return self._of_core.default_residual_format if self._of_core else None
+
+    def solve_reduced(self, iterate: Callable[[Refinement], None]) -> Floats | None:
+        """Return x; None where what is dangling goes elsewhere than the core's passes take it."""
+        found = self._found
+        if isinstance(found, Acyclic):
+            return found.solve_reduced()
+        if not (self._of_core and Core.solves(self.problem)):
+            return None
+        y, right, scale = found.begin()
+        if scale == 0.0:
+            return found.end(y, scale, right)
+        right /= scale
+        self._of_core.set_teleport(right)
+        # What begins where no teleport leads fades by no more than the damping a sweep.
+        self._of_core.start(right)
+        self._of_core.anderson = self.anderson
+        iterate(self._of_core)
+        return found.end(y, scale, self._of_core.read())
+
+    def set_teleport(self, teleport: Floats) -> bool:
+        """Go on with another teleport distribution, shape (nodes,)."""
+        self.problem = replace(self.problem, teleport=teleport)
+        self._found = replace(self._found, problem=self.problem)
+        if self._whole_if_prepared:
+            self._whole_if_prepared.set_teleport(teleport)
+        return True
+
+    def _prepare_whole(self) -> CpuRefinement:
+        return CpuRefinement(self.problem)
+
+
+def _of_core(found: Core) -> CpuRefinement:
+    nodes, damping = found.graph.nodes, found.problem.damping
+    return CpuRefinement(
+        Problem(found.graph, damping, np.full(nodes, 1.0 / nodes)), degree=found.degree, kept=found.kept
+    )
+
+
+def prepared(problem: Problem) -> CpuPeeled | CpuRefinement:
+    """Return a problem prepared for passes where these do, or leave a core that is enough smaller; else for sweeps."""
+    found = acyclic(problem) or core(problem)
+    return CpuPeeled(problem, found) if found else CpuRefinement(problem)

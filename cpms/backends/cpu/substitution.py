@@ -1,0 +1,173 @@
+"""Acyclic graphs: one pass over the nodes, each after those it depends on, solves the whole system."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cpms.backends.cpu.node_loops import each
+from cpms.base.jit import compiled
+from cpms.base.types import Floats
+from cpms.graph.graph import Graph
+from cpms.problems.pagerank import Problem
+from cpms.sparse.csr import unsigned_sources
+
+IN_ORDER, _UPWARDS, _DOWNWARDS = 0, 1, -1
+_UNSEEN, _OPEN, _DONE = 0, 1, 2
+_compiled: Any = compiled(error_model="numpy")
+
+
+@dataclass(frozen=True, eq=False)
+class Acyclic:
+    """A problem whose edges form no cycle but self-loops; made by `acyclic`.
+
+    ``order`` is read where ``direction`` is 0; else the numbering, or its reverse, will do.
+    ``factor`` is 1 / (1 - damping loops / out-degree) where there are self-loops, else of shape (1,).
+    """
+
+    problem: Problem
+    direction: int
+    order: npt.NDArray[Any]
+    inverse: Floats
+    factor: Floats
+    share: Floats = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "share", np.zeros_like(self.inverse))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of what a pass reads beside the graph."""
+        return self.order.nbytes + self.inverse.nbytes + self.factor.nbytes
+
+    def solve_reduced(self) -> Floats:
+        """Return x, shape (nodes,), of sum 1.
+
+        With (I - damping P) y = v, and the same of w, x is a sum of both; where w is v, x is y scaled.
+        """
+        problem = self.problem
+        x = self._solved(problem.teleport_or_scalar)
+        if problem.dangling == "uniform" and problem.teleport is not None:
+            of_sink, nodes = self._solved(problem.sink_or_scalar), problem.graph.dangling_nodes
+            dangling, returned = problem.damping * x[nodes].sum(), problem.damping * of_sink[nodes].sum()
+            x += dangling / (1.0 - returned) * of_sink
+        x /= x.sum()
+        return x
+
+    def _solved(self, right: Floats) -> Floats:
+        graph, y = self.problem.graph, np.empty_like(self.inverse)
+        indptr, sources = graph.indptr.view(np.uint64), graph.sources.view(self.order.dtype)
+        one_pass(
+            indptr, sources, right, self.problem.damping, self.direction, self.order, self.inverse, self.factor,
+            self.share, y,
+        )  # fmt: skip
+        return y
+
+
+def acyclic(problem: Problem) -> Acyclic | None:
+    """Return what solves a problem in one pass; None if edges form a cycle.
+
+    Examples
+    --------
+    >>> acyclic(Problem(Graph.from_edges([0], [1]))).solve_reduced().round(4).tolist()
+    [0.3509, 0.6491]
+    >>> acyclic(Problem(Graph.from_edges([0, 1], [1, 0])))
+    """
+    graph = problem.graph
+    sources = unsigned_sources(graph)
+    order = np.empty(0, sources.dtype)
+    up, down = _directions(graph.indptr, sources)
+    if not (up or down):
+        order = np.empty(graph.nodes, sources.dtype)
+        if not _fill_order(graph.indptr, sources, order):
+            return None
+    inverse, loops = inverse_degree(graph), _loops(graph)
+    factor: Floats = 1.0 / (1.0 - problem.damping * loops * inverse) if loops.any() else np.ones(1)
+    return Acyclic(problem, _UPWARDS if up else _DOWNWARDS if down else IN_ORDER, order, inverse, factor)
+
+
+def _loops(graph: Graph) -> npt.NDArray[np.int64]:
+    """Return the number of self-loops of each node."""
+    targets = graph.targets
+    return np.bincount(targets[targets == graph.sources], minlength=graph.nodes)
+
+
+@_compiled
+def _directions(indptr, sources):  # type: ignore[no-untyped-def]
+    up = down = True
+    for target in range(len(indptr) - 1):
+        for k in range(indptr[target], indptr[target + 1]):
+            up = up and sources[k] <= target
+            down = down and sources[k] >= target
+        if not (up or down):
+            break
+    return up, down
+
+
+@_compiled
+def _fill_order(indptr, sources, order):  # type: ignore[no-untyped-def]
+    # Depth first along in-edges: a node is done after all it depends on; meeting an open one is a cycle.
+    nodes = len(order)
+    state = np.zeros(nodes, np.uint8)
+    at = indptr[:-1].copy()
+    path = np.empty(nodes, order.dtype)
+    done = 0
+    for root in range(nodes):
+        if state[root] != _UNSEEN:
+            continue
+        path[0], depth = root, 1
+        state[root] = _OPEN
+        while depth:
+            node = path[depth - 1]
+            if at[node] == indptr[node + 1]:
+                state[node] = _DONE
+                order[done] = node
+                done += 1
+                depth -= 1
+                continue
+            source = sources[at[node]]
+            at[node] += 1
+            if state[source] == _UNSEEN:
+                state[source] = _OPEN
+                path[depth] = source
+                depth += 1
+            elif state[source] == _OPEN and source != node:
+                return False
+    return True
+
+
+def inverse_degree(graph: Graph) -> Floats:
+    """Return 1 / out-degree of each node, 0 for dangling ones."""
+    degree, inverse = graph.out_degree, np.zeros(graph.nodes)
+
+    def invert(low: int, high: int) -> None:
+        np.divide(1.0, degree[low:high], out=inverse[low:high], where=degree[low:high] > 0)
+
+    each(invert, graph.nodes)
+    return inverse
+
+
+@_compiled
+def one_pass(indptr, sources, right, damping, direction, order, inverse, factor, share, y):  # type: ignore[no-untyped-def]
+    # Over all nodes, or where the direction is 0 over those of ``order`` alone.
+    # A node's share takes one multiplication and one addition from its sum on: neighbours in the order wait for it.
+    nodes = len(y)
+    right_step, factor_step = np.uint64(len(right) > 1), np.uint64(len(factor) > 1)
+    for i in range(len(order) if direction == 0 else nodes):
+        node = np.uint64(i)
+        if direction == 0:
+            node = np.uint64(order[i])
+        elif direction < 0:
+            node = np.uint64(nodes - 1 - i)
+        share[node] = 0.0
+        scale = factor[node * factor_step]
+        given, taken = right[node * right_step] * scale, damping * scale
+        given_share, taken_share = given * inverse[node], taken * inverse[node]
+        total = 0.0
+        for k in range(indptr[node], indptr[node + np.uint64(1)]):
+            total += share[np.uint64(sources[k])]
+        share[node] = taken_share * total + given_share
+        y[node] = taken * total + given

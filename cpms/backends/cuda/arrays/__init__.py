@@ -1,0 +1,1 @@
+"""Arrays in device memory: encoding, conversion in place, norms, top-k."""

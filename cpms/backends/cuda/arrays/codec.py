@@ -1,0 +1,156 @@
+"""`cpms.storage.array` for arrays in device memory: the same functions, laws and bytes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cpms.backends.cuda.arrays import inplace_permutation, launch_convert
+from cpms.backends.cuda.arrays.launch_convert import MOST_STAGED
+from cpms.backends.cuda.runtime.current import current
+from cpms.base.errors import InputError
+from cpms.formats.formats import FloatFormat, Format, SegmentFormat
+from cpms.storage.array import SegmentedArray, shared_exponent
+from cpms.storage.segment_layout import largest_finite
+
+
+def adopted(values: Any) -> Any:
+    """Return a device object (``__cuda_array_interface__`` or DLPack) as a CuPy array on the same memory."""
+    arrays = current().arrays
+    if isinstance(values, arrays.ndarray):
+        return values
+    return arrays.asarray(values) if hasattr(values, "__cuda_array_interface__") else arrays.from_dlpack(values)
+
+
+def encode(values: Any, format: Format, *, segments: int | None = None) -> SegmentedArray:
+    """Return device values in a storage format, in device memory of its own; see `cpms.encode`.
+
+    Parameters
+    ----------
+    values : device array, shape (n,)
+        Read as float64.
+
+    Raises
+    ------
+    InputError
+        If the values have more than one dimension.
+    UnsupportedError
+        If device memory runs out.
+    """
+    given = doubles(values)
+    exponent = _shared_exponent(given, format) if isinstance(format, FloatFormat) and format.scaled else 0
+    backend = current()
+    with backend.memory_for(f"{len(given):,} values of {format.name}", format.nbytes(len(given))):
+        memory = backend.arrays.zeros(format.nbytes(len(given)), np.uint8)
+    stored = SegmentedArray(memory, len(given), format, exponent)
+    write(stored, given, segments=segments)
+    return stored
+
+
+def write(stored: SegmentedArray, values: Any, *, segments: int | None = None) -> None:
+    """Overwrite the first ``segments`` segments of every value; see `SegmentedArray.write`."""
+    given = doubles(values)
+    if given.shape != (stored.length,):
+        raise InputError(f"the array holds {stored.length} values; {given.shape} cannot be written into it")
+    launch_convert.encode(
+        _within_reach(given, stored),
+        stored.memory,
+        stored.format,
+        length=stored.length,
+        segments=stored.format.checked_read(segments),
+        exponent=stored.exponent,
+        seed=stored.format.seed if isinstance(stored.format, FloatFormat) else 0,
+    )
+
+
+def decode(stored: SegmentedArray, read: int | None = None) -> Any:
+    """Return a device array of float64, shape (n,); see `SegmentedArray.decode`."""
+    count = stored.format.checked_read(read)
+    backend = current()
+    with backend.memory_for(f"{stored.length:,} float64 values", 8 * stored.length):
+        values = backend.arrays.empty(stored.length, np.float64)
+    launch_convert.decode(
+        stored.memory, values, stored.format, length=stored.length, read=count, exponent=-stored.exponent
+    )
+    return values
+
+
+def convert_inplace(values: Any, format: SegmentFormat) -> SegmentedArray:
+    """Re-order the segments of a device array within its own memory; see `cpms.convert_inplace`.
+
+    Blocks of up to 4096 values pass through shared memory. Larger ones, and planes, also need up to
+    64 MiB of device memory besides, whatever the length.
+
+    Parameters
+    ----------
+    values : device array of float64, shape (n,), contiguous
+
+    Raises
+    ------
+    InputError
+        If the array is not contiguous float64, or the format is a packed float.
+    """
+    if isinstance(format, FloatFormat):
+        raise InputError(f"{format.name} is a packed float; only segment formats convert in place, use encode()")
+    given = adopted(values)
+    if given.dtype != np.float64 or given.ndim != 1:
+        raise InputError("conversion in place needs a one-dimensional device array of float64")
+    if not given.flags.c_contiguous:
+        raise InputError("conversion in place needs a contiguous array; copy it first")
+    _convert(given.view(np.uint64), format, to_segments=True)
+    return SegmentedArray(given.view(np.uint8), len(given), format)
+
+
+def restore_inplace(stored: SegmentedArray) -> Any:
+    """Turn device memory back into float64, in place; see `SegmentedArray.restore_inplace`."""
+    if isinstance(stored.format, FloatFormat):
+        raise InputError(f"{stored.format.name} is a packed float; it has no room for float64 in place; use decode()")
+    _convert(stored.memory.view(np.uint64), stored.format, to_segments=False)
+    return stored.memory.view(np.float64)
+
+
+def _convert(bits: Any, format: SegmentFormat, *, to_segments: bool) -> None:
+    if format.segments == 1 or len(bits) == 0:
+        return
+    block = min(format.block or len(bits), len(bits))
+    if block > MOST_STAGED:
+        for begin in range(0, len(bits), block):
+            inplace_permutation.convert(bits[begin : begin + block], format, to_segments=to_segments)
+        return
+    done = launch_convert.convert_tiles(bits, format, to_segments=to_segments)
+    launch_convert.convert_spans(bits[done:], format, to_segments=to_segments)
+
+
+def doubles(values: Any) -> Any:
+    """Return a device object of one dimension as a contiguous CuPy array of float64; no copy if it is one.
+
+    Raises
+    ------
+    InputError
+        If it has other dimensions, or holds no numbers.
+    """
+    given = adopted(values)
+    if given.ndim != 1:
+        raise InputError(f"values have {given.ndim} dimensions; give one")
+    if given.dtype.kind not in "fiub":
+        raise InputError(f"values are {given.dtype}; they must be numbers that fit float64")
+    return current().arrays.ascontiguousarray(given, dtype=np.float64)
+
+
+def _within_reach(values: Any, stored: SegmentedArray) -> Any:
+    """Return values as `cpms.storage.segment_layout.within_reach` does."""
+    most = largest_finite(stored.format, stored.exponent) if isinstance(stored.format, FloatFormat) else None
+    if most is None:
+        return values
+    arrays = current().arrays
+    cut = arrays.minimum(arrays.maximum(values, -most), most)
+    return arrays.where(arrays.isfinite(values), cut, values)
+
+
+def _shared_exponent(values: Any, format: FloatFormat) -> int:
+    if len(values) == 0:
+        return 0
+    arrays = current().arrays
+    sizes = arrays.where(arrays.isfinite(values), arrays.absolute(values), 0.0)
+    return shared_exponent(current().to_host(sizes.max().reshape(1)), format)

@@ -1,0 +1,120 @@
+"""Launchers of ``spmv/norms.cu`` and ``convert/scale.cu``: they cast and check, nothing more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cpms.backends.cuda.kernels import streaming
+from cpms.backends.cuda.runtime.current import current
+from cpms.base.errors import InputError
+from cpms.contracts.operator import Sweep
+from cpms.formats.formats import FloatFormat
+from cpms.storage.array import SegmentedArray
+
+_MOST_BLOCKS = 2048
+_NULL = np.uint64(0)
+
+
+@dataclass(frozen=True, eq=False)
+class Reduction:
+    """Where reductions keep their blocks' results and count the blocks done; one stream at a time."""
+
+    partials: Any
+    counter: Any
+
+    @classmethod
+    def make(cls) -> Reduction:
+        """Return one for any of the kernels here."""
+        arrays = current().arrays
+        return cls(arrays.zeros(4 * _MOST_BLOCKS, np.float64), arrays.zeros(1, np.uint32))
+
+
+def difference(
+    fresh: SegmentedArray,
+    old: SegmentedArray,
+    divisor: Any | None,
+    *,
+    write: int,
+    read: int,
+    room: Reduction,
+    result: Any,
+) -> None:
+    """Put L1 norm, sum of squares, mass of ``fresh`` and largest change into ``result``, shape (4,).
+
+    ``fresh`` is read in ``write`` segments, ``old`` in ``read``; with a ``divisor``, shape (length,)
+    of uint32, both are multiplied by it first.
+
+    Raises
+    ------
+    InputError
+        If the vectors differ in format or length, or a size does not fit.
+    """
+    if fresh.length != old.length or fresh.format != old.format or fresh.exponent != old.exponent:
+        raise InputError("a change needs two vectors of one format and length")
+    _check_divisor(divisor, fresh.length)
+    backend = current()
+    arguments = (
+        *(fresh.memory, old.memory, _NULL if divisor is None else divisor, np.uint32(fresh.length)),
+        *(np.float64(2.0**-fresh.exponent), room.partials, room.counter, result),
+    )
+    variant = streaming.difference(fresh.format, write, read, pattern=divisor is not None)
+    backend.run(variant, _blocks(fresh.length // 4), arguments)
+
+
+def selected_sum(x: SegmentedArray, selected: Any, *, read: int, room: Reduction, result: Any) -> None:
+    """Put the sum of the selected values, as stored, into ``result``, shape (1,) or more.
+
+    ``selected`` is a device array of uint32, each less than the length of ``x``.
+    """
+    if selected.dtype != np.uint32:
+        raise InputError(f"selected nodes are {selected.dtype}; they must be uint32")
+    arguments = (
+        *(x.memory, selected, np.uint32(len(selected)), np.uint32(x.length)),
+        *(room.partials, room.counter, result),
+    )
+    current().run(streaming.selected_sum(x.format, read), _blocks(len(selected)), arguments)
+
+
+def plain_norm(x: SegmentedArray, divisor: Any | None, *, read: int, room: Reduction, result: Any) -> None:
+    """Put the L1 norm of ``x``, as stored times ``divisor``, into ``result``, shape (1,) or more."""
+    _check_divisor(divisor, x.length)
+    arguments = (
+        *(x.memory, _NULL if divisor is None else divisor, np.uint32(x.length)),
+        *(room.partials, room.counter, result),
+    )
+    variant = streaming.plain_norm(x.format, read, pattern=divisor is not None)
+    current().run(variant, _blocks(x.length // 4), arguments)
+
+
+def noted_sweep(found: Any) -> Callable[[], Sweep]:
+    """Queue the copy of what a sweep found; return how to wait for it.
+
+    ``found``, shape (5,), holds dangling mass, L1 norm of the change, its sum of squares, mass and largest change.
+    """
+    noted = current().note(found)
+
+    def sweep() -> Sweep:
+        _, l1, squares, mass, linf = noted().tolist()
+        return Sweep(l1, squares**0.5, linf, mass)
+
+    return sweep
+
+
+def scale(x: SegmentedArray, factor: float, *, segments: int) -> None:
+    """Multiply a vector by ``factor``, reading and writing its first ``segments`` segments."""
+    seed = x.format.seed if isinstance(x.format, FloatFormat) else 0
+    arguments = (x.memory, np.uint32(x.length), np.float64(factor), np.uint64(seed % 2**64))
+    current().run(streaming.scale(x.format, segments), _blocks(x.length // 4), arguments)
+
+
+def _blocks(items: int) -> int:
+    return min(_MOST_BLOCKS, current().spread(items))
+
+
+def _check_divisor(divisor: Any | None, length: int) -> None:
+    if divisor is not None and (divisor.dtype != np.uint32 or divisor.size < length):
+        raise InputError(f"the divisor must hold {length} numbers of 32 bits")

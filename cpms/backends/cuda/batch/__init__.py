@@ -1,0 +1,1 @@
+"""Batches of personalised queries on a GPU."""

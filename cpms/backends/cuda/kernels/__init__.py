@@ -1,0 +1,1 @@
+"""Kernel templates, their sources and launch shapes."""

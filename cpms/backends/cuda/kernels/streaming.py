@@ -1,0 +1,200 @@
+"""Kernel templates of composed sweeps: products, vector operations, conversions, top-k."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cpms.backends.cuda.kernels.template import Variant, _bool, _way, _what, is_whole, storage_type
+from cpms.formats.formats import FP64, Format, SegmentFormat
+
+BLOCKS, FEW_BLOCKS = 4, 3
+"""Of a product in equal shares of edges, that a multiprocessor holds."""
+
+NARROW_BITS = 32
+"""Up to which reads of a vector gain more from many warps than from a first-level cache for few."""
+
+
+def spmv(
+    kernel: str,
+    storage: Format,
+    read: int,
+    write: int,
+    *,
+    pattern: bool = False,
+    values: Format | None = None,
+    blocks: int = BLOCKS,
+) -> Variant:
+    """Return a sparse product that reads ``read`` segments and writes ``write``.
+
+    Edge values are in the vectors' format, or in ``values``, which is then read whole. Where shares of edges are
+    equal, a multiprocessor holds ``blocks`` blocks.
+    """
+    name, cpp = storage_type(storage, whole=is_whole(storage))
+    names, arguments = [name, f"{read}_{write}"], [cpp, f"{read}", f"{write}"]
+    if kernel != "spmv_ell":
+        names.append(_what(pattern))
+        arguments.append(_bool(pattern))
+    if values is not None and values != storage:
+        of_values, cpp_of_values = storage_type(values, whole=is_whole(values))
+        names.append(of_values)
+        arguments += [cpp_of_values, f"{values.segments}"]
+    if kernel == "spmv_csr_balanced":
+        names.append(f"{blocks}")
+        arguments.insert(0, f"{blocks}")
+    return Variant(kernel, tuple(names), tuple(arguments))
+
+
+def blocks_for(kernel: str, storage: Format, read: int) -> tuple[int, ...]:
+    """Return how many blocks a multiprocessor may hold of a sparse product, for `spmv`.
+
+    Examples
+    --------
+    >>> from cpms.formats.formats import CPMS2
+    >>> [blocks_for("spmv_csr_balanced", CPMS2, read) for read in (1, 2)]
+    [(4,), (4, 3)]
+    """
+    wide = kernel == "spmv_csr_balanced" and storage.bits(read) > NARROW_BITS
+    return (BLOCKS, FEW_BLOCKS) if wide else (BLOCKS,)
+
+
+def difference(storage: Format, write: int, read: int, *, pattern: bool) -> Variant:
+    """Return the norms of the change between a vector of ``write`` segments and one of ``read``."""
+    name, cpp = storage_type(storage, whole=is_whole(storage))
+    numbers = (f"{write}", f"{read}")
+    return Variant("difference", (name, "_".join(numbers), _what(pattern)), (cpp, *numbers, _bool(pattern)))
+
+
+def selected_sum(storage: Format, read: int) -> Variant:
+    """Return the sum over selected nodes."""
+    name, cpp = storage_type(storage, whole=is_whole(storage))
+    return Variant("selected_sum", (name, f"{read}"), (cpp, f"{read}"))
+
+
+def plain_norm(storage: Format, read: int, *, pattern: bool) -> Variant:
+    """Return the L1 norm of a vector."""
+    name, cpp = storage_type(storage, whole=is_whole(storage))
+    return Variant("plain_norm", (name, f"{read}", _what(pattern)), (cpp, f"{read}", _bool(pattern)))
+
+
+def scale(storage: Format, segments: int) -> Variant:
+    """Return the multiplication of a vector by a factor."""
+    name, cpp = storage_type(storage, whole=is_whole(storage))
+    return Variant("scale", (name, f"{segments}"), (cpp, f"{segments}"))
+
+
+def encode(storage: Format, segments: int) -> Variant:
+    """Return the conversion of any number of float64 values, out of place."""
+    name, cpp = storage_type(storage, whole=False)
+    return Variant("encode", (name, f"{segments}"), (cpp, f"{segments}"))
+
+
+def decode(storage: Format, read: int) -> Variant:
+    """Return the conversion of any number of values to float64, out of place."""
+    name, cpp = storage_type(storage, whole=False)
+    return Variant("decode", (name, f"{read}"), (cpp, f"{read}"))
+
+
+def convert_tiles(storage: SegmentFormat, *, to_segments: bool) -> Variant:
+    """Return the conversion in place of whole tiles (see `tile_values`)."""
+    name, cpp = storage_type(storage, whole=True)
+    return Variant("convert_tiles", (name, _way(to_segments)), (cpp, _bool(to_segments)))
+
+
+def convert_spans(storage: SegmentFormat, *, to_segments: bool) -> Variant:
+    """Return the conversion in place of any number of values."""
+    name, cpp = storage_type(storage, whole=False)
+    return Variant("convert_spans", (name, _way(to_segments)), (cpp, _bool(to_segments)))
+
+
+def of_plain(kernel: str, real: str) -> Variant:
+    """Return a kernel of ``spmv/coo.cu`` and its neighbours, for vectors and edge values of ``float64`` or ``float32``.
+
+    Examples
+    --------
+    >>> of_plain("coo_carry_out", "float32").instance
+    'CPMS_COO_CARRY_OUT(coo_carry_out__float32, float)'
+    """
+    return Variant(kernel, (real,), ({"float64": "double", "float32": "float"}[real],))
+
+
+def tile_values(storage: SegmentFormat) -> int:
+    """Return how many values a warp converts at a time, or 0 where the format has no such tiles.
+
+    Examples
+    --------
+    >>> from cpms.formats.formats import CPMS2, CPMS4
+    >>> tile_values(CPMS2), tile_values(CPMS4), tile_values(FP64)
+    (128, 256, 0)
+    """
+    run = 128 // max(storage.widths)
+    block = storage.block
+    if block is None or storage.segments == 1 or (32 * run) % block or block % run or block * 8 % 16:
+        return 0
+    before = 0
+    for width in storage.widths:
+        if before // 8 * block % min(run * width // 8, 16):
+            return 0
+        before += width
+    return 32 * run
+
+
+def topk(real: str, most: int) -> Variant:
+    """Return the selection of up to ``most`` largest of float64 or float32 values.
+
+    Examples
+    --------
+    >>> topk("float32", 16).instance
+    'CPMS_TOPK(topk__float32__16, float, unsigned, 16)'
+    """
+    cpp = {"float64": ("double", "unsigned long long"), "float32": ("float", "unsigned")}[real]
+    return Variant("topk", (real, f"{most}"), (*cpp, f"{most}"))
+
+
+TOPK_SIZES = (16, 32, 64, 128, 256, 512, 1024)
+"""Lengths of the lists that `topk` merges; shorter ones would save nothing."""
+
+
+def sweep(kernel: str, storage: Format, read: int, write: int, *, pattern: bool) -> Iterator[Variant]:
+    """Yield what one sweep launches."""
+    for blocks in blocks_for(kernel, storage, read):
+        yield spmv(kernel, storage, read, write, pattern=pattern, blocks=blocks)
+    yield difference(storage, write, read, pattern=pattern)
+    yield selected_sum(storage, read)
+
+
+def conversions(storage: Format) -> Iterator[Variant]:
+    """Yield what moves arrays between float64 and a format."""
+    for count in range(1, storage.segments + 1):
+        yield encode(storage, count)
+        yield decode(storage, count)
+    if isinstance(storage, SegmentFormat) and storage.segments > 1:
+        for to_segments in (True, False):
+            yield convert_spans(storage, to_segments=to_segments)
+            if tile_values(storage):
+                yield convert_tiles(storage, to_segments=to_segments)
+
+
+def levels(storage: Format) -> list[tuple[int, int]]:
+    """Return the segments read and written by the sweeps of `cpms.precision.controllers`'s policies.
+
+    A sweep writes what it reads or, before a rise, one segment more, or all of them before float64. A schedule that
+    skips levels, or a policy of the user's own, has its kernels compiled when it first asks for them.
+
+    Examples
+    --------
+    >>> from cpms.formats.formats import CPMS2
+    >>> levels(CPMS2)
+    [(1, 1), (1, 2), (2, 2)]
+    """
+    most = storage.segments
+    return [(read, write) for read in range(1, most + 1) for write in sorted({read, min(read + 1, most), most})]
+
+
+def float64_sweep(kernel: str, storage: Format, *, pattern: bool) -> Iterator[Variant]:
+    """Yield what a sweep launches after conversion to plain float64; edge values that segments hold stay segments."""
+    values = storage if storage.exact and not pattern else None
+    for blocks in blocks_for(kernel, FP64, 1):
+        yield spmv(kernel, FP64, 1, 1, pattern=pattern, values=values, blocks=blocks)
+    yield difference(FP64, 1, 1, pattern=pattern)
+    yield selected_sum(FP64, 1)
+    yield scale(FP64, 1)

@@ -1,0 +1,267 @@
+"""Every kernel variant that an engine or experiment can ask for: template arguments and symbol."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from cpms.backends.cuda.kernels import source
+from cpms.backends.cuda.kernels.launch_shape import (
+    FULL,
+    Shape,
+)
+from cpms.formats.formats import FloatFormat, Format
+
+_FILES = {
+    "spmv_csr_thread": "spmv/csr_thread_per_row.cu",
+    "spmv_csr_balanced": "spmv/csr_balanced.cu",
+    "spmv_ell": "spmv/ell.cu",
+    "difference": "spmv/norms.cu",
+    "selected_sum": "spmv/norms.cu",
+    "plain_norm": "spmv/norms.cu",
+    "scale": "convert/scale.cu",
+    "encode": "convert/convert.cu",
+    "decode": "convert/convert.cu",
+    "convert_tiles": "convert/convert.cu",
+    "convert_spans": "convert/convert.cu",
+    "save_first": "convert/permute_cycles.cu",
+    "permute_cycles": "convert/permute_cycles.cu",
+    "gather": "convert/gather.cu",
+    "pack": "multi_gpu/pack.cu",
+    "remote_store": "multi_gpu/remote_store.cu",
+    "place_entries": "preprocess/padded_csr.cu",
+    "flag_row_ends": "preprocess/padded_csr.cu",
+    "count_row_ends": "preprocess/padded_csr.cu",
+    "count_lines": "preprocess/padded_csr.cu",
+    "count_sources": "preprocess/padded_csr.cu",
+    "place_columns": "preprocess/padded_csr.cu",
+    "fill_values": "preprocess/padded_csr.cu",
+    "compute_bases": "preprocess/compressed_indices.cu",
+    "compress_indices": "preprocess/compressed_indices.cu",
+    "gather_compressed": "preprocess/compressed_indices.cu",
+    "trim_upstream": "preprocess/trimming.cu",
+    "trim_downstream": "preprocess/trimming.cu",
+    "hash_targets": "preprocess/lumping.cu",
+    "move_entries": "preprocess/lumping.cu",
+    "convergence_estimate": "preprocess/convergence_estimate.cu",
+    "solve_upstream": "preprocess/level_solve.cu",
+    "solve_downstream": "preprocess/level_solve.cu",
+    "to_contributions": "convert/contributions.cu",
+    "from_contributions": "convert/contributions.cu",
+    "persistent_refine": "pagerank/persistent_refine.cu",
+    "persistent_refine_in_cache": "pagerank/persistent_refine.cu",
+    "persistent_refine_compressed": "pagerank/persistent_refine.cu",
+    "persistent_refine_hub_cache": "pagerank/persistent_refine.cu",
+    "persistent_refine_tiled_gather": "pagerank/persistent_refine.cu",
+    "persistent_refine_inner_blocked": "pagerank/persistent_refine.cu",
+    "persistent_refine_blocked": "pagerank/persistent_refine.cu",
+    "error_feedback": "pagerank/error_feedback.cu",
+    "error_feedback_compressed": "pagerank/error_feedback.cu",
+    "error_feedback_hub_cache": "pagerank/error_feedback.cu",
+    "error_feedback_inner_blocked": "pagerank/error_feedback.cu",
+    "error_feedback_blocked": "pagerank/error_feedback.cu",
+    "persistent_power": "pagerank/persistent_power.cu",
+    "persistent_power_in_cache": "pagerank/persistent_power.cu",
+    "persistent_power_compressed": "pagerank/persistent_power.cu",
+    "persistent_power_hub_cache": "pagerank/persistent_power.cu",
+    "persistent_power_blocked": "pagerank/persistent_power.cu",
+    "affine": "convert/affine.cu",
+    "coo_product": "spmv/coo.cu",
+    "coo_carry_out": "spmv/coo.cu",
+    "coo_atomic": "spmv/coo.cu",
+    "coo_epilogue": "spmv/coo.cu",
+    "coo_dangling": "spmv/coo_sums.cu",
+    "coo_distance": "spmv/coo_sums.cu",
+    "reduce_by_key": "spmv/reduce_by_key.cu",
+    "key_dangling": "spmv/reduce_by_key.cu",
+    "key_distance": "spmv/reduce_by_key.cu",
+    "topk": "topk/topk.cu",
+    "batch_residual_sweep": "batch/residual_sweep.cu",
+    "batch_inner_sweep": "batch/inner_sweep.cu",
+    "batch_quantise": "batch/inner_sweep.cu",
+    "batch_row_sums": "batch/residual_sweep.cu",
+    "batch_first_sweep": "batch/residual_sweep.cu",
+    "batch_correct": "batch/residual_sweep.cu",
+    "batch_downstream": "batch/residual_sweep.cu",
+    "batch_scores": "batch/residual_sweep.cu",
+    "batch_reduce": "batch/residual_sweep.cu",
+    "batch_advance": "batch/inner_sweep.cu",
+    "batch_products": "batch/anderson.cu",
+    "batch_combine": "batch/anderson.cu",
+    "batch_apply_history": "batch/anderson.cu",
+    "batch_after_combine": "batch/anderson.cu",
+    "rank_correct": "multi_gpu/rank_sweep.cu",
+    "rank_residual_sweep": "multi_gpu/rank_sweep.cu",
+    "rank_quantise": "multi_gpu/rank_sweep.cu",
+    "rank_inner_sweep": "multi_gpu/rank_sweep.cu",
+    "rank_products": "multi_gpu/rank_sweep.cu",
+    "rank_combine": "multi_gpu/rank_sweep.cu",
+    "persistent_rank_power": "multi_gpu/persistent_ranks.cu",
+    "persistent_rank_refine": "multi_gpu/persistent_ranks.cu",
+}
+WHOLE_VALUES = 256
+"""Device vectors and matrices hold a multiple of so many values."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A kernel and its template arguments, as C++ text.
+
+    Examples
+    --------
+    >>> from cpms.backends.cuda.kernels.streaming import scale
+    >>> from cpms.formats.formats import FP64
+    >>> scale(FP64, 1).symbol
+    'scale__w64_b0_zero_whole__1'
+    >>> scale(FP64, 1).instance
+    'CPMS_SCALE(scale__w64_b0_zero_whole__1, cpms::Segments<cpms::Widths<64>, 0, cpms::Rounding::zero, true>, 1)'
+    """
+
+    kernel: str
+    names: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
+    shape: Shape = FULL
+    """Of kernels that stay."""
+    shared: int = 0
+    """Bytes of shared memory that a launch asks for."""
+
+    @property
+    def file(self) -> str:
+        """The file that defines the kernel."""
+        return _FILES[self.kernel]
+
+    @property
+    def symbol(self) -> str:
+        """The name of the compiled function."""
+        return "__".join([self.kernel, *self.names])
+
+    @property
+    def instance(self) -> str:
+        """The line of C++ that makes the function."""
+        return f"CPMS_{self.kernel.upper()}({', '.join([self.symbol, *self.arguments])})"
+
+
+def program(variants: Iterable[Variant]) -> str:
+    """Return one source text with these variants, each once.
+
+    Examples
+    --------
+    >>> from cpms.backends.cuda.kernels.streaming import scale
+    >>> from cpms.formats.formats import FP64
+    >>> text = program([scale(FP64, 1), scale(FP64, 1)])
+    >>> text.count("CPMS_SCALE(scale__w64")
+    1
+    """
+    wanted = list(dict.fromkeys(variants))
+    text = source.assemble(dict.fromkeys(variant.file for variant in wanted))
+    return text + '#line 1 "instances"\n' + "\n".join(variant.instance for variant in wanted) + "\n"
+
+
+def is_whole(storage: Format) -> bool:
+    """Return whether arrays of a multiple of 256 values hold whole blocks of the format.
+
+    Examples
+    --------
+    >>> from cpms.formats.formats import CPMS4, SegmentFormat
+    >>> is_whole(CPMS4), is_whole(SegmentFormat("odd", (32, 32), 3))
+    (True, False)
+    """
+    return isinstance(storage, FloatFormat) or storage.block is None or WHOLE_VALUES % storage.block == 0
+
+
+def storage_type(storage: Format, *, whole: bool) -> tuple[str, str]:
+    """Return a short name of the format and its C++ type.
+
+    Parameters
+    ----------
+    storage : SegmentFormat or FloatFormat
+    whole : bool
+        Whether arrays are known to be made of whole blocks.
+
+    Examples
+    --------
+    >>> from cpms.formats.formats import BF16
+    >>> storage_type(BF16, whole=True)
+    ('e8m7_nearest', 'cpms::PackedFloat<8, 7, cpms::Rounding::nearest>')
+    """
+    rounding = f"cpms::Rounding::{storage.rounding}"
+    if isinstance(storage, FloatFormat):
+        split = f"{storage.exponent_bits}, {storage.mantissa_bits}"
+        name = f"e{storage.exponent_bits}m{storage.mantissa_bits}_{storage.rounding}"
+        return name, f"cpms::PackedFloat<{split}, {rounding}>"
+    widths = ", ".join(map(str, storage.widths))
+    block = storage.block or 0
+    name = f"w{'_'.join(map(str, storage.widths))}_b{block}_{storage.rounding}_{'whole' if whole else 'ragged'}"
+    return name, f"cpms::Segments<cpms::Widths<{widths}>, {block}, {rounding}, {str(whole).lower()}>"
+
+
+ARRANGING = tuple(
+    map(
+        Variant,
+        (
+            "place_entries",
+            "flag_row_ends",
+            "count_row_ends",
+            "count_lines",
+            "count_sources",
+            "place_columns",
+            "fill_values",
+        ),
+    )
+)
+GATHERS = {
+    8: Variant("gather", ("u8",), ("unsigned char",)),
+    16: Variant("gather", ("u16",), ("unsigned short",)),
+    32: Variant("gather", ("u32",), ("unsigned",)),
+    64: Variant("gather", ("u64",), ("unsigned long long",)),
+}
+"""Gathers and nothing else, by the bits of a value."""
+CODING = tuple(map(Variant, ("compute_bases", "compress_indices")))
+"""See ``preprocess/compressed_indices.cu``."""
+GATHERS_BY_CODES = {bits: replace(gather, kernel="gather_compressed") for bits, gather in GATHERS.items()}
+PACKS = {bits: Variant("pack", gather.names, gather.arguments) for bits, gather in GATHERS.items()}
+"""What a rank sends to others, by the bits of a value."""
+PUSHES = {bits: Variant("remote_store", gather.names, gather.arguments) for bits, gather in GATHERS.items()}
+"""What a rank writes into the memory of others, by the bits of a value."""
+PEELING = tuple(map(Variant, ("trim_upstream", "trim_downstream")))
+MERGING = tuple(map(Variant, ("hash_targets", "move_entries")))
+FORECAST = Variant("convergence_estimate")
+PASSES = tuple(map(Variant, ("solve_upstream", "solve_downstream")))
+SHARES = tuple(map(Variant, ("to_contributions", "from_contributions")))
+"""What brings values to a resident graph, and back."""
+ROTATING = tuple(map(Variant, ("save_first", "permute_cycles")))
+AFFINE = {
+    "float64": Variant("affine", ("float64",), ("double",)),
+    "float32": Variant("affine", ("float32",), ("float",)),
+}
+COO = ("coo_product", "coo_carry_out", "coo_atomic", "coo_epilogue", "coo_dangling", "coo_distance")
+KEYS = ("reduce_by_key", "key_dangling", "key_distance")
+"""What needs the headers of CUB."""
+PRODUCTS = {
+    "csr": ("spmv_csr_balanced", "spmv_csr_thread"),
+    "pattern": ("spmv_csr_balanced", "spmv_csr_thread"),
+    "ell": ("spmv_ell",),
+}
+"""The kernels that multiply in each layout."""
+
+
+def _shaped(kernel: str, shape: Shape, names: tuple[str, ...], arguments: tuple[str, ...]) -> Variant:
+    """Return a variant whose launch bounds are a shape's."""
+    numbers = f"{shape.threads}", f"{shape.each}"
+    return Variant(kernel, (*names, "x".join(numbers)), (*numbers, *arguments), shape)
+
+
+def _what(pattern: bool) -> str:
+    return "pattern" if pattern else "values"
+
+
+def _whose(personal: bool) -> str:
+    return "personal" if personal else "uniform"
+
+
+def _way(to_segments: bool) -> str:
+    return "to_segments" if to_segments else "to_float64"
+
+
+def _bool(value: bool) -> str:
+    return str(value).lower()

@@ -1,0 +1,1 @@
+"""Persistent kernels: one launch, many sweeps."""

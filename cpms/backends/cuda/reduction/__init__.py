@@ -1,0 +1,1 @@
+"""Reduced problems: trimming, level-scheduled substitution, lumping."""

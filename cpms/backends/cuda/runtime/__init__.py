@@ -1,0 +1,1 @@
+"""Compilation, launches, memory and CUDA graphs."""

@@ -1,0 +1,165 @@
+"""Kernels compiled as C++ and run on this machine's processor: slow, for tests without a GPU."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from cpms.backends.cuda.kernels import source
+from cpms.backends.cuda.kernels import template as kernels
+from cpms.backends.cuda.kernels.launch_shape import DEALT_SHARED_BYTES, Shape
+from cpms.backends.cuda.kernels.template import Variant
+from cpms.backends.cuda.runtime.backend import THREADS, Backend, Floats
+from cpms.base import work_clock
+from cpms.base.errors import CpmsError, UnavailableError
+
+_OPTIONS = ("-std=c++20", "-O1", "-shared", "-fPIC", "-Wno-unknown-pragmas")
+# A device faults on a misaligned word; x86 does not unless told to.
+_CHECKS = ("-fsanitize=alignment,bounds,shift,integer-divide-by-zero", "-fsanitize-undefined-trap-on-error")
+
+
+def compiler() -> str | None:
+    """Return a C++ compiler of this machine, or None."""
+    return next((found for name in ("g++", "clang++", "c++") if (found := shutil.which(name))), None)
+
+
+class HostBackend(Backend):
+    """Arrays in main memory, and each CUDA thread as a fiber of ``host/host_emulation.hpp``.
+
+    Parameters
+    ----------
+    folder : Path
+        Where shared libraries are built; a library that is there is not built again.
+
+    Raises
+    ------
+    UnavailableError
+        If there is no C++ compiler.
+    """
+
+    def __init__(self, folder: Path, *, processors: int = 2) -> None:
+        found = compiler()
+        if found is None:
+            raise UnavailableError("there is no C++ compiler; install g++")
+        self._compiler = found
+        self._folder = folder
+        self._functions: dict[str, Any] = {}
+        self.arrays = SimpleNamespace(
+            ndarray=np.ndarray,
+            empty=np.empty,
+            zeros=np.zeros,
+            ones=np.ones,
+            full=np.full,
+            asarray=np.array,
+            ascontiguousarray=np.ascontiguousarray,
+            where=np.where,
+            isfinite=np.isfinite,
+            absolute=np.absolute,
+            maximum=np.maximum,
+            minimum=np.minimum,
+            multiply=np.multiply,
+            cumsum=np.cumsum,
+            arange=np.arange,
+            searchsorted=np.searchsorted,
+            argsort=np.argsort,
+            sort=np.sort,
+            concatenate=np.concatenate,
+            bincount=np.bincount,
+            unique=np.unique,
+        )
+        self.out_of_memory = MemoryError
+        self.processors = processors
+        self.cache_bytes = 1 << 20
+        self.memory_bandwidth = 0.0
+        self.most_shared = DEALT_SHARED_BYTES
+
+    def compile(self, variants: Iterable[Variant]) -> None:
+        """Build a shared library with all of these, unless all are ready."""
+        wanted = list(dict.fromkeys(variants))
+        if all(variant.symbol in self._functions for variant in wanted):
+            return
+        with work_clock.compiling():
+            library = ctypes.CDLL(str(self._built(self._program(wanted))))
+        for variant in wanted:
+            self._functions[variant.symbol] = getattr(library, f"launch_{variant.symbol}")
+
+    def run(self, variant: Variant, blocks: int, arguments: tuple[Any, ...]) -> None:
+        """Run the blocks one after the other."""
+        self._run(variant, blocks, THREADS, arguments)
+
+    def resident_blocks(self, shape: Shape) -> int:  # noqa: ARG002
+        """Return one: blocks run one after the other."""
+        return 1
+
+    def most_blocks(self, variant: Variant) -> int:  # noqa: ARG002
+        """Return one, as well."""
+        return 1
+
+    def run_resident(self, variant: Variant, blocks: int, arguments: tuple[Any, ...]) -> None:
+        """Run the one block that may wait for all."""
+        self._run(variant, blocks, variant.shape.threads, arguments)
+
+    def _run(self, variant: Variant, blocks: int, threads: int, arguments: tuple[Any, ...]) -> None:
+        self.compile([variant])
+        held = [ctypes.c_void_p(a.ctypes.data) if isinstance(a, np.ndarray) else np.asarray(a) for a in arguments]
+        pointers = (ctypes.c_void_p * len(held))(
+            *(a.ctypes.data if isinstance(a, np.ndarray) else ctypes.addressof(a) for a in held)
+        )
+        self._functions[variant.symbol](ctypes.c_uint(blocks), ctypes.c_uint(threads), pointers)
+
+    def synchronize(self) -> None:
+        """Do nothing: launches wait."""
+
+    def to_host(self, array: Any) -> np.ndarray[Any, Any]:
+        """Copy."""
+        return np.array(array)
+
+    def note(self, numbers: Any) -> Callable[[], Floats]:
+        """Copy at once: launches have waited."""
+        copied = np.array(numbers)
+        return lambda: copied
+
+    def clear(self, array: Any) -> None:
+        """Fill."""
+        array.fill(0)
+
+    def address(self, array: Any) -> int:
+        """Return the address."""
+        return int(array.ctypes.data)
+
+    def free_bytes(self) -> int:
+        """Return nothing in particular: tests are small."""
+        return 1 << 40
+
+    def _program(self, wanted: list[Variant]) -> str:
+        shim = f'#include "{source.folder() / "host/host_emulation.hpp"}"\n'
+        launchers = "\n".join(
+            f'extern "C" void launch_{v.symbol}(unsigned blocks, unsigned threads, void** arguments) '
+            f"{{ host::launch({v.symbol}, blocks, threads, arguments); }}"
+            for v in wanted
+        )
+        return shim + kernels.program(wanted) + launchers + "\n"
+
+    def _built(self, text: str) -> Path:
+        shim = (source.folder() / "host/host_emulation.hpp").read_text()
+        library = self._folder / f"{source.digest(shim + text)}.so"
+        if library.exists():
+            return library
+        # Other processes may build the same library: each in a folder of its own, and the last one stays.
+        with tempfile.TemporaryDirectory(dir=self._folder) as own:
+            code, built = Path(own) / "kernels.cpp", Path(own) / library.name
+            code.write_text(text)
+            command = [self._compiler, *_OPTIONS, *_CHECKS, str(code), "-o", str(built)]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+            if done.returncode:
+                raise CpmsError(f"the kernels do not compile as C++:\n{done.stderr[:4000]}")
+            built.replace(library)
+        return library

@@ -1,0 +1,31 @@
+"""What a device has no room for."""
+
+from __future__ import annotations
+
+from cpms.backends.cuda.runtime.current import current
+from cpms.graph.graph import Graph
+
+
+def refusal(engine: str, graph: Graph, needed: int, *, what: str, advice: str) -> str | None:
+    """Return a sentence if a graph does not fit into 32-bit counts or free device memory; None if it does.
+
+    Parameters
+    ----------
+    engine : str
+    graph : Graph
+    needed : int
+        Bytes of device memory, about.
+    what : str
+        What they are needed for.
+    advice : str
+        What to do instead.
+    """
+    if graph.nodes >= 2**31 or graph.edges + graph.nodes >= 2**32 - 2048:
+        return (
+            f"engine {engine} counts nodes below 2^31 and edges and nodes below 2^32; {graph.name} has "
+            f"{graph.nodes:,} nodes and {graph.edges:,} edges"
+        )
+    free = current().free_bytes()
+    if needed <= free:
+        return None
+    return f"engine {engine} needs about {needed:,} bytes of device memory for {what}, but {free:,} are free; {advice}"

@@ -1,0 +1,251 @@
+"""cuSPARSE's product and cuBLAS's vector operations on CuPy arrays, without copies or waits."""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from cpms.backends.cuda.runtime.library_calls import Library
+from cpms.base.errors import UnavailableError
+
+ALGORITHMS = {"csr": {"csr_alg1": 2, "csr_alg2": 3}, "coo": {"coo_alg1": 1, "coo_alg2": 4}}
+"""``CUSPARSE_SPMV_CSR_ALG1`` and so on of ``cusparse.h``, which CuPy does not name, by layout."""
+_ROWS = 1024
+_TRIALS = 5
+_PRODUCTS = 10
+_MULTIPLY, _ANALYSE = "cusparseSpMV", "cusparseSpMV_preprocess"
+_POINTERS_ON_DEVICE = 1
+"""``CUBLAS_POINTER_MODE_DEVICE``."""
+
+
+def padded(values: int) -> int:
+    """Return ``values`` rounded up to whole columns of the matrix that `Blas.subtract` takes vectors for.
+
+    Examples
+    --------
+    >>> padded(1), padded(1025)
+    (1024, 2048)
+    """
+    return -(-values // _ROWS) * _ROWS
+
+
+class Blas:
+    """cuBLAS of one element type; results and factors stay on the device, so that calls can be captured.
+
+    Parameters
+    ----------
+    dtype : float64 or float32
+    """
+
+    def __init__(self, dtype: Any) -> None:
+        import cupy
+
+        self._letter = "D" if dtype == np.float64 else "S"
+        self._dtype = np.dtype(dtype)
+        self._arrays = cupy
+        self._signs = cupy.asarray(np.array([1.0, -1.0], self._dtype))
+        self._library = _cublas()
+
+    def add(self, factor: Any, x: Any, y: Any) -> None:
+        """Do y += factor[0] * x."""
+        self._call("axpy_v2", y.size, factor.data.ptr, x.data.ptr, 1, y.data.ptr, 1)
+
+    def scale(self, factor: float, x: Any) -> None:
+        """Do x *= factor."""
+        given = self._arrays.full(1, factor, self._dtype)
+        self._call("scal_v2", x.size, given.data.ptr, x.data.ptr, 1)
+
+    def subtract(self, x: Any, y: Any, out: Any) -> None:
+        """Do out = x - y, of sizes that `padded` returns."""
+        one, minus = self._signs.data.ptr, self._signs.data.ptr + self._dtype.itemsize
+        shape = (_ROWS, x.size // _ROWS)
+        self._call("geam", 0, 0, *shape, one, x.data.ptr, _ROWS, minus, y.data.ptr, _ROWS, out.data.ptr, _ROWS)
+
+    def abs_sum(self, x: Any, result: Any) -> None:
+        """Do result[0] = sum of sizes."""
+        self._call("asum_v2", x.size, x.data.ptr, 1, result.data.ptr)
+
+    def norm(self, x: Any, result: Any) -> None:
+        """Do result[0] = Euclidean norm."""
+        self._call("nrm2_v2", x.size, x.data.ptr, 1, result.data.ptr)
+
+    def dot(self, x: Any, y: Any, result: Any) -> None:
+        """Do result[0] = x . y."""
+        self._call("dot_v2", x.size, x.data.ptr, 1, y.data.ptr, 1, result.data.ptr)
+
+    def largest(self, x: Any, result: Any) -> None:
+        """Do result[0] = index, from 1, of the largest size; ``result`` holds an int32."""
+        self._library.call(f"cublasI{self._letter.lower()}amax_v2", x.size, x.data.ptr, 1, result.data.ptr)
+
+    def _call(self, name: str, *arguments: int) -> None:
+        self._library.call(f"cublas{self._letter}{name}", *arguments)
+
+
+class DenseVector:
+    """A device array with the descriptor that cuSPARSE wants, of its first ``length`` values."""
+
+    def __init__(self, values: Any, length: int) -> None:
+        sparse = _cusparse()
+        self.values = values
+        self.descriptor = sparse.createDnVec(length, values.data.ptr, _data_type(values.dtype))
+        weakref.finalize(self, sparse.destroyDnVec, self.descriptor)
+
+
+@dataclass(frozen=True, eq=False)
+class _Plan:
+    """One way to multiply: descriptor, algorithm and buffer."""
+
+    name: str
+    matrix: Any
+    algorithm: int
+    buffer: Any
+
+
+class SparseProduct:
+    """y = factor * P x by cuSPARSE, in the fastest of the ways it offers for this matrix in this layout.
+
+    Parameters
+    ----------
+    layout : {"csr", "coo"}
+    nodes : int
+    rows, sources : device arrays of int32
+        In ``csr``, ``rows`` says where each row begins, and the last ends; in ``coo``, the row of each entry.
+    values : device array of float64 or float32
+    factor : float
+    """
+
+    def __init__(self, layout: str, nodes: int, rows: Any, sources: Any, values: Any, factor: float) -> None:
+        import cupy
+
+        self.layout, self.rows, self.sources, self.values = layout, rows, sources, values
+        self._alpha = np.array(factor, values.dtype)
+        self._beta = np.zeros(1, values.dtype)
+        self._type = _data_type(values.dtype)
+        self._sparse, self._calls = _cusparse(), _cusparse_calls()
+        self._nodes = nodes
+        self.plan: _Plan | None = None
+        self.trial_ms: dict[str, float] = {}
+        if values.size:
+            self._choose(cupy)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the matrix and of the buffer cuSPARSE works with."""
+        buffer_bytes = 0 if self.plan is None else int(self.plan.buffer.nbytes)
+        return int(self.rows.nbytes + self.sources.nbytes + self.values.nbytes) + buffer_bytes
+
+    def multiply(self, x: DenseVector, y: DenseVector) -> None:
+        """Queue one product."""
+        if self.plan is None:
+            y.values.fill(0)
+        else:
+            self._run(self.plan, x, y)
+
+    def _run(self, plan: _Plan, x: DenseVector, y: DenseVector) -> None:
+        self._calls.call(_MULTIPLY, *self._arguments(plan.matrix, plan.algorithm, x, y), plan.buffer.data.ptr)
+
+    def _arguments(self, matrix: Any, algorithm: int, x: DenseVector, y: DenseVector) -> tuple[int, ...]:
+        operation = self._sparse.CUSPARSE_OPERATION_NON_TRANSPOSE
+        alpha, beta = self._alpha.ctypes.data, self._beta.ctypes.data
+        return (operation, alpha, matrix, x.descriptor, beta, y.descriptor, self._type, algorithm)
+
+    def _choose(self, cupy: Any) -> None:
+        """Time each algorithm, with and without cuSPARSE's analysis of the matrix ahead of it."""
+        x, y = (DenseVector(cupy.zeros(self._nodes, self.values.dtype), self._nodes) for _ in range(2))
+        best_ms = np.inf
+        for name, algorithm in ALGORITHMS[self.layout].items():
+            for analysed in (False, True):
+                plan = self._planned(name, algorithm, analysed, x, y, cupy)
+                if plan is None:
+                    continue
+                taken_ms = self._timed_ms(plan, x, y, cupy)
+                self.trial_ms[plan.name] = taken_ms
+                if taken_ms < best_ms:
+                    self.plan, best_ms = plan, taken_ms
+
+    def _planned(
+        self, name: str, algorithm: int, analysed: bool, x: DenseVector, y: DenseVector, cupy: Any
+    ) -> _Plan | None:
+        sparse, index = self._sparse, self._sparse.CUSPARSE_INDEX_32I
+        create, types = (sparse.createCoo, (index,)) if self.layout == "coo" else (sparse.createCsr, (index, index))
+        matrix = create(
+            *(self._nodes, self._nodes, self.values.size),
+            *(self.rows.data.ptr, self.sources.data.ptr, self.values.data.ptr),
+            *(*types, sparse.CUSPARSE_INDEX_BASE_ZERO, self._type),
+        )
+        weakref.finalize(self, sparse.destroySpMat, matrix)
+        arguments = self._arguments(matrix, algorithm, x, y)
+        needed_bytes = sparse.spMV_bufferSize(cupy.cuda.device.get_cusparse_handle(), *arguments)
+        buffer = cupy.empty(max(1, needed_bytes), np.int8)
+        if analysed:
+            if not self._calls.has(_ANALYSE):
+                return None
+            self._calls.call(_ANALYSE, *arguments, buffer.data.ptr)
+        return _Plan(name + ("_analysed" if analysed else ""), matrix, algorithm, buffer)
+
+    def _timed_ms(self, plan: _Plan, x: DenseVector, y: DenseVector, cupy: Any) -> float:
+        """Return the median of a few trials, each of many products, whose launches overlap but the first."""
+        self._run(plan, x, y)
+        begin, end = cupy.cuda.Event(), cupy.cuda.Event()
+        taken_ms = []
+        for _ in range(_TRIALS):
+            begin.record()
+            for _ in range(_PRODUCTS):
+                self._run(plan, x, y)
+            end.record()
+            end.synchronize()
+            taken_ms.append(float(cupy.cuda.get_elapsed_time(begin, end)) / _PRODUCTS)
+        return sorted(taken_ms)[_TRIALS // 2]
+
+
+@cache
+def _cublas() -> Library:
+    import cupy
+
+    cupy.cuda.device.get_cublas_handle()  # which loads the library
+    of_a_type = {
+        "axpy_v2": "ippipi",
+        "scal_v2": "ippi",
+        "geam": "iiiippippipi",
+        "asum_v2": "ipip",
+        "nrm2_v2": "ipip",
+        "dot_v2": "ipipip",
+    }
+    parameters = {f"cublas{letter}{name}": types for letter in "DS" for name, types in of_a_type.items()}
+    return Library(
+        "libcublas",
+        create="cublasCreate_v2",
+        set_stream="cublasSetStream_v2",
+        parameters=parameters | {"cublasIdamax_v2": "ipip", "cublasIsamax_v2": "ipip"},
+        settings={"cublasSetPointerMode_v2": _POINTERS_ON_DEVICE},
+    )
+
+
+@cache
+def _cusparse_calls() -> Library:
+    import cupy
+
+    cupy.cuda.device.get_cusparse_handle()  # which loads the library
+    return Library(
+        "libcusparse",
+        create="cusparseCreate",
+        set_stream="cusparseSetStream",
+        parameters=dict.fromkeys((_MULTIPLY, _ANALYSE), "ipppppiip"),
+    )
+
+
+def _cusparse() -> Any:
+    try:
+        return import_module("cupy_backends.cuda.libs.cusparse")
+    except ImportError as error:
+        raise UnavailableError(f"cuSPARSE cannot be loaded: {error}") from None
+
+
+def _data_type(dtype: Any) -> int:
+    runtime = import_module("cupy_backends.cuda.api.runtime")
+    return int(runtime.CUDA_R_64F if dtype == np.float64 else runtime.CUDA_R_32F)

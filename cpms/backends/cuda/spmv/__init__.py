@@ -1,0 +1,1 @@
+"""Composed sweeps: sparse products and vector operations, a launch each."""

@@ -1,0 +1,209 @@
+"""Sweeps on edges in COO: product, dangling mass, update and distance, one kernel each or two."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+
+from cpms.backends.cuda.arrays import codec, launch_norms
+from cpms.backends.cuda.arrays.launch_norms import Reduction
+from cpms.backends.cuda.arrays.vectors import vector_length
+from cpms.backends.cuda.kernels import streaming, template
+from cpms.backends.cuda.runtime.cuda_graphs import Replays
+from cpms.backends.cuda.runtime.current import current
+from cpms.backends.cuda.runtime.vector_pool import VectorPool
+from cpms.backends.cuda.spmv.coo import Product
+from cpms.base.types import Floats, Norm
+from cpms.contracts.operator import Operator, Sweep
+from cpms.formats.formats import FP64, Format
+from cpms.formats.native_dtypes import element_type
+from cpms.precision.controllers import Level
+from cpms.problems.pagerank import Problem
+from cpms.storage.device import on_device
+
+_MOST_BLOCKS = 2048
+
+
+@dataclass(frozen=True)
+class System:
+    """Of what a sweep is made.
+
+    Parameters
+    ----------
+    product : type
+        A product of `cpms.backends.cuda.spmv.coo`.
+    dangling, distance : str
+        Kernels of the sums over nodes.
+    two_streams : bool
+        Whether product and dangling mass run side by side.
+    """
+
+    product: type[Product]
+    dangling: str
+    distance: str
+    two_streams: bool
+
+    def needed_variants(self, real: str) -> list[template.Variant]:
+        """Return what sweeps launch on vectors of a type."""
+        kernels = (*self.product.kernels, self.dangling, self.distance, "coo_epilogue")
+        return [streaming.of_plain(kernel, real) for kernel in kernels]
+
+
+@dataclass(frozen=True, eq=False)
+class Vector:
+    """A device array of float64 or float32 with zeros behind the nodes."""
+
+    values: Any
+
+
+@dataclass(frozen=True, eq=False)
+class CooOperator(Operator[Vector]):
+    """Edges in device memory; vectors are plain floats.
+
+    Parameters
+    ----------
+    problem : Problem
+    storage : Format
+    system : System
+    matrix : Product
+    dangling_nodes : device array of uint32
+    sink, teleport : device arrays of float64, shape (1,) or (nodes,)
+    found : device array of float64, shape (5,)
+        Dangling mass; L1 norm of the change, its sum of squares, mass, largest change.
+    rooms : pair of Reduction
+        Of dangling mass and distance, which two streams may have at once.
+    """
+
+    problem: Problem
+    storage: Format
+    system: System
+    matrix: Product
+    dangling_nodes: Any
+    sink: Any
+    teleport: Any
+    found: Any
+    rooms: tuple[Reduction, Reduction]
+    lent: VectorPool[Vector]
+    replays: Replays = field(default_factory=Replays)
+
+    @property
+    def nbytes(self) -> int:  # type: ignore[override]
+        """Bytes of the matrix."""
+        return self.matrix.nbytes
+
+    def load(self, values: Floats) -> Vector:
+        """Return float64 values, of either memory, as a vector."""
+        vector = self.empty()
+        given = codec.adopted(values) if on_device(values) else current().arrays.asarray(values)
+        vector.values[: self.problem.graph.nodes] = given
+        current().synchronize()
+        return vector
+
+    def empty(self) -> Vector:
+        """Return a vector with zeros behind the nodes."""
+        return self.lent.vector()
+
+    def sweep(self, x: Vector, out: Vector, level: Level, step: int) -> Sweep:
+        """Launch product and dangling mass, update, and distance; then wait for five numbers."""
+        return self.queue(x, out, level, step, "l1")()
+
+    def queue(self, x: Vector, out: Vector, level: Level, step: int, norm: Norm) -> Callable[[], Sweep]:  # noqa: ARG002
+        """Launch a sweep and the copy of what it finds, which is all norms."""
+        self.replays.run((x.values, out.values), (), lambda: self.launch(x, out))
+        return launch_norms.noted_sweep(self.found)
+
+    def launch(self, x: Vector, out: Vector) -> None:
+        """Queue one sweep's kernels and wait for none."""
+        backend = current()
+        aside = self.system.two_streams and self.dangling_nodes.size > 0
+        with backend.beside() if aside else nullcontext():
+            self._sum_dangling(x.values)
+        self.matrix.multiply(x.values)
+        if aside:
+            backend.rejoin()
+        self._finish(out.values)
+        self._measure(out.values, x.values)
+
+    def multiply(self, x: Vector, out: Vector, *, read: int, write: int, step: int) -> None:  # noqa: ARG002
+        """Queue the product alone, into the operator's own memory."""
+        self.matrix.multiply(x.values)
+
+    def scale(self, x: Vector, factor: float, segments: int) -> None:  # noqa: ARG002
+        """Multiply the vector by a factor."""
+        x.values[:] *= factor
+
+    def to_float64(self, x: Vector, out: Vector) -> tuple[CooOperator, Vector, Vector]:
+        """Build the float64 matrix; plain float64 stays as it is."""
+        if self.storage == FP64:
+            return self, x, out
+        self.replays.clear()
+        converted = prepared(self.problem, FP64, self.system)
+        return converted, converted.load(self.read_device(x, 0)), converted.empty()
+
+    def read(self, x: Vector, segments: int) -> Floats:
+        """Return the vector in main memory."""
+        return current().to_host(self.read_device(x, segments))
+
+    def read_device(self, x: Vector, segments: int) -> Any:  # noqa: ARG002
+        """Return the vector as a float64 device array, shape (nodes,)."""
+        return x.values[: self.problem.graph.nodes].astype(np.float64)
+
+    def _sum_dangling(self, x: Any) -> None:
+        count, room = self.dangling_nodes.size, self.rooms[0]
+        if count:
+            arguments = (x, self.dangling_nodes, np.uint32(count), room.partials, room.counter, self.found)
+            self.matrix.edges.run(self.system.dangling, _blocks(count), arguments)
+
+    def _finish(self, out: Any) -> None:
+        arguments = (
+            *(self.matrix.edges.sums, self.found),
+            *(self.sink, np.uint32(self.sink.size > 1), self.teleport, np.uint32(self.teleport.size > 1)),
+            *(np.float64(self.problem.damping), np.uint32(self.problem.graph.nodes), out),
+        )
+        self.matrix.edges.run("coo_epilogue", _blocks(self.problem.graph.nodes), arguments)
+
+    def _measure(self, fresh: Any, old: Any) -> None:
+        nodes, room = self.problem.graph.nodes, self.rooms[1]
+        arguments = (fresh, old, np.uint32(nodes), room.partials, room.counter, self.found[1:])
+        self.matrix.edges.run(self.system.distance, _blocks(nodes), arguments)
+
+
+def prepared(problem: Problem, storage: Format, system: System) -> CooOperator:
+    """Return an operator of plain floats in ``storage``, which `element_type` knows."""
+    real, graph, arrays = str(element_type(storage)), problem.graph, current().arrays
+    current().compile(system.needed_variants(real))
+
+    def vector() -> Vector:
+        with current().memory_for(f"a vector of {graph.nodes:,} nodes", storage.nbytes(graph.nodes)):
+            return Vector(arrays.zeros(vector_length(graph.nodes), real))
+
+    with current().memory_for(f"{graph.name} in layout 'coo'", most_bytes(problem, storage)):
+        made = CooOperator(
+            problem=problem,
+            storage=storage,
+            system=system,
+            matrix=system.product.of(graph, real),
+            dangling_nodes=arrays.asarray(graph.dangling_nodes.astype(np.uint32)),
+            sink=arrays.asarray(problem.sink_or_scalar),
+            teleport=arrays.asarray(problem.teleport_or_scalar),
+            found=arrays.zeros(5, np.float64),
+            rooms=(Reduction.make(), Reduction.make()),
+            lent=VectorPool(vector),
+        )
+    made.replays.prepare(made.lent.pair(), attrgetter("values"), (), made.launch)
+    return made
+
+
+def most_bytes(problem: Problem, storage: Format) -> int:
+    """Return about how many bytes of device memory a solve needs, that of uploading included."""
+    graph = problem.graph
+    return (12 + 2 * storage.bytes_read()) * graph.edges + (20 + 3 * storage.bytes_read()) * graph.nodes
+
+
+def _blocks(items: int) -> int:
+    return min(_MOST_BLOCKS, current().spread(items))

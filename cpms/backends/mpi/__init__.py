@@ -1,0 +1,1 @@
+"""Execution over the ranks of an MPI program."""

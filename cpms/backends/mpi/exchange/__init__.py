@@ -1,0 +1,1 @@
+"""How ranks exchange vector entries, sums and device memory."""

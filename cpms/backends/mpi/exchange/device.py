@@ -1,0 +1,57 @@
+"""One GPU a rank."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cpms.backends.cuda.runtime import current
+from cpms.backends.cuda.runtime.compile import CudaBackend, missing
+from cpms.base.errors import UnavailableError
+
+
+def take(communicator: Any) -> None:
+    """Make a device of this host current that no other rank has; every rank calls this.
+
+    Ranks take devices in turn, so that a launcher may as well show each rank one of its own. Nothing
+    happens where kernels run on the processor.
+
+    Raises
+    ------
+    UnavailableError
+        If there is none, or two ranks would share one.
+    """
+    if current.chosen() and not isinstance(current.current(), CudaBackend):
+        return
+    from mpi4py import MPI
+
+    here = communicator.Split_type(MPI.COMM_TYPE_SHARED)
+    reasons = [reason for reason in here.allgather(missing()) if reason]
+    if reasons:
+        raise UnavailableError(f"ranks cannot multiply by engine 'cuda' here: {reasons[0]}")
+    import cupy
+
+    _in_turn(here.rank)
+    addresses = here.allgather(cupy.cuda.Device().pci_bus_id)
+    ranks = here.size
+    here.Free()
+    if len(set(addresses)) < ranks:
+        raise UnavailableError(
+            f"{ranks} ranks on this host need a GPU each, but it has {len(set(addresses))}; start as many ranks as GPUs"
+        )
+
+
+def share(communicator: Any) -> None:
+    """Make a device of this host current, in turn, which other ranks may have too; nothing where there is none."""
+    if missing():
+        return
+    from mpi4py import MPI
+
+    here = communicator.Split_type(MPI.COMM_TYPE_SHARED)
+    _in_turn(here.rank)
+    here.Free()
+
+
+def _in_turn(rank: int) -> None:
+    import cupy
+
+    cupy.cuda.Device(rank % cupy.cuda.runtime.getDeviceCount()).use()

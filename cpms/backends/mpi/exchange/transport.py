@@ -1,0 +1,215 @@
+"""How ranks exchange device arrays: NCCL between GPUs, MPI where kernels run on this machine's processor."""
+
+from __future__ import annotations
+
+import atexit
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, TypeAlias
+from weakref import WeakSet
+
+from cpms.backends.cuda.runtime.compile import CudaBackend
+from cpms.backends.cuda.runtime.cuda_graphs import Replays
+from cpms.backends.cuda.runtime.current import current
+from cpms.backends.mpi.exchange import device, windows, world
+from cpms.backends.mpi.exchange.windows import Opened, Windows
+from cpms.base.errors import UnavailableError
+
+Spans: TypeAlias = list[tuple[int, int]]
+"""Where a stretch of an array begins, and how long it is, for each rank."""
+
+
+class Transport(ABC):
+    """Exchanges between the ranks of a communicator; every rank asks for the same ones, in the same order.
+
+    Parameters
+    ----------
+    communicator : mpi4py communicator
+    """
+
+    def __init__(self, communicator: Any) -> None:
+        self.communicator = communicator
+        self.rank, self.ranks = int(communicator.rank), int(communicator.size)
+        self.received_bytes = 0
+        """What this rank has been sent so far."""
+        self.repeated: WeakSet[Repeated] = WeakSet()
+        """Whatever may hold graphs of these exchanges."""
+
+    @cached_property
+    def windows(self) -> Windows | None:
+        """Memory that all ranks may write; None where they cannot. Every rank asks at the same time."""
+        if self.ranks == 1 or world.count_here(self.communicator) < self.ranks:
+            return None
+        open_new, refused = self._opening()
+        made = Windows(self.communicator, open_new)
+        return made if self.agreed(made.opens(refused)) else None
+
+    @abstractmethod
+    def _opening(self) -> tuple[Callable[[int], Opened], type[Exception]]:
+        """Return how to open a window, and what it raises where that cannot be."""
+
+    def gather(self, *wholes: Any) -> None:
+        """Make arrays whole of which each rank has a stretch, all as long, in the order of ranks.
+
+        On a GPU this is queued behind what the current stream has to do.
+        """
+        nothing = [(0, 0)] * self.ranks
+        self.swap(None, nothing, None, nothing, *wholes)
+
+    def swap(self, sent: Any, sends: Spans, received: Any, receives: Spans, *wholes: Any) -> None:
+        """Send each rank a stretch of ``sent``, have one of ``received`` filled by each, and make arrays whole.
+
+        Spans are in bytes. What a rank receives of another must be as long as what that sends it, and the span of
+        its own is empty. All of this is one exchange, queued as `gather` is.
+        """
+        if self.ranks == 1:
+            return
+        self._swap(sent, sends, received, receives, wholes)
+        self.received_bytes += sum(count for _, count in receives)
+        self.received_bytes += sum(whole.nbytes // self.ranks * (self.ranks - 1) for whole in wholes)
+
+    @abstractmethod
+    def _swap(self, sent: Any, sends: Spans, received: Any, receives: Spans, wholes: tuple[Any, ...]) -> None:
+        """Exchange, between at least two ranks."""
+
+    def agreed(self, mine: bool) -> bool:
+        """Return whether all ranks say yes; every rank calls this."""
+        return all(self.communicator.allgather(mine))
+
+
+class ThroughMpi(Transport):
+    """Arrays in main memory."""
+
+    def _opening(self) -> tuple[Callable[[int], Opened], type[Exception]]:
+        from mpi4py import MPI
+
+        return windows.to_host(self.communicator), MPI.Exception
+
+    def _swap(self, sent: Any, sends: Spans, received: Any, receives: Spans, wholes: tuple[Any, ...]) -> None:
+        from mpi4py import MPI
+
+        if received is not None:
+            send_begins, send_counts = zip(*sends, strict=True)
+            begins, counts = zip(*receives, strict=True)
+            self.communicator.Alltoallv(
+                [sent, (send_counts, send_begins), MPI.BYTE], [received, (counts, begins), MPI.BYTE]
+            )
+        for whole in wholes:
+            each = whole.nbytes // self.ranks
+            self.communicator.Allgather(MPI.IN_PLACE, [whole, each, MPI.BYTE])
+
+
+class Nccl(Transport):
+    """Arrays in the memory of one GPU a rank.
+
+    Raises
+    ------
+    UnavailableError
+        If NCCL is missing, or cannot join the ranks' GPUs.
+    """
+
+    def __init__(self, communicator: Any) -> None:
+        super().__init__(communicator)
+        if self.ranks == 1:
+            return
+        import cupy
+
+        nccl = library()
+        if nccl is None:
+            major = cupy.cuda.runtime.runtimeGetVersion() // 1000
+            raise UnavailableError(
+                "CuPy finds no NCCL library, which GPUs of several ranks exchange vectors by; "
+                f"pip install nvidia-nccl-cu{major}"
+            )
+        self._nccl = nccl
+        self._stream = cupy.cuda.get_current_stream
+        try:
+            joined = communicator.bcast(nccl.get_unique_id() if self.rank == 0 else None)
+            self._joined = nccl.NcclCommunicator(self.ranks, joined, self.rank)
+        except nccl.NcclError as error:
+            raise UnavailableError(
+                f"NCCL cannot join the GPUs of {self.ranks} ranks ({error}); NCCL_DEBUG=WARN tells more"
+            ) from None
+        # A communicator waits for graphs that hold its exchanges, for ever at the end of a process.
+        atexit.register(self._let_go)
+
+    def _opening(self) -> tuple[Callable[[int], Opened], type[Exception]]:
+        import cupy
+
+        return windows.between_gpus(self.communicator), cupy.cuda.runtime.CUDARuntimeError
+
+    def _let_go(self) -> None:
+        for repeated in self.repeated:
+            repeated.clear()
+
+    def _swap(self, sent: Any, sends: Spans, received: Any, receives: Spans, wholes: tuple[Any, ...]) -> None:
+        stream, kind = self._stream().ptr, self._nccl.NCCL_UINT8
+        self._nccl.groupStart()
+        for away in range(1, self.ranks):
+            to, by = (self.rank + away) % self.ranks, (self.rank - away) % self.ranks
+            begin, count = sends[to]
+            if count:
+                self._joined.send(sent.data.ptr + begin, count, kind, to, stream)
+            begin, count = receives[by]
+            if count:
+                self._joined.recv(received.data.ptr + begin, count, kind, by, stream)
+        for whole in wholes:
+            each, begin = whole.nbytes // self.ranks, whole.data.ptr
+            self._joined.allGather(begin + self.rank * each, begin, each, kind, stream)
+        self._nccl.groupEnd()
+
+
+class Repeated:
+    """Launches and exchanges that come again, as one CUDA graph where all ranks could make it.
+
+    Parameters
+    ----------
+    transport : Transport
+    """
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self._replays = Replays(transport.agreed)
+        self._received_bytes: dict[tuple[float, ...], int] = {}
+        transport.repeated.add(self)
+
+    def run(self, vectors: tuple[Any, ...], what: tuple[float, ...], launch: Callable[[], None]) -> None:
+        """Do as `cpms.backends.cuda.runtime.cuda_graphs.Replays.run` does; ``what`` tells apart exchanges of other sizes too."""
+        transport, before = self._transport, self._transport.received_bytes
+        self._replays.run(vectors, what, launch)
+        # A graph exchanges what it was made of, and nobody counts it.
+        each = self._received_bytes.setdefault(what, transport.received_bytes - before)
+        transport.received_bytes = before + each
+
+    def clear(self) -> None:
+        """Let go of vectors and graphs."""
+        self._replays.clear()
+
+
+def library() -> Any | None:
+    """Return CuPy's module of NCCL, or None where there is no such library."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # What is missing is for us to say.
+        try:
+            from cupy.cuda import nccl
+        except ImportError:
+            return None
+    return nccl if nccl.available else None
+
+
+_joined: dict[tuple[type[Transport], int], Transport] = {}
+
+
+def between(communicator: Any) -> Transport:
+    """Return what carries arrays of the current backend between ranks; every rank calls this.
+
+    They are joined once, which takes GPUs about as long as many solves; the communicator must not be freed.
+    """
+    device.take(communicator)
+    kind = Nccl if isinstance(current(), CudaBackend) else ThroughMpi
+    key = kind, communicator.py2f()
+    if key not in _joined:
+        _joined[key] = kind(communicator)
+    return _joined[key]

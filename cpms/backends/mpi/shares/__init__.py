@@ -1,0 +1,1 @@
+"""How ranks read or generate their shares of a graph."""

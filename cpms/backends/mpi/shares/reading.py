@@ -1,0 +1,81 @@
+"""Graphs of which each rank reads or makes its own share; the slow way, by which each loads all, is there too."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from cpms.backends.mpi.shares import edge_list_share, npz_share, uniform_share, weblike_share
+from cpms.backends.mpi.shares.redistribution import Share, exchanged
+from cpms.backends.mpi.shares.rows import GraphRows, of_graph
+from cpms.base.errors import InputError
+from cpms.sources import readers
+from cpms.sources.loading import load
+from cpms.sources.readers.options import ReadOptions
+
+OF_WHOLE = ("symmetric", "weights", "ids")
+"""Options of `cpms.load` that ranks follow only where each loads the whole graph."""
+
+
+def read(source: str, communicator: Any, *, whole: bool = False, **options: Any) -> GraphRows:
+    """Return this rank's rows of a graph; every rank calls this.
+
+    Parameters
+    ----------
+    source : str
+        An edge list (``.txt``, ``.el``, ``.csv``, ``.tsv``) of numbered nodes, of which each rank reads a
+        range of bytes; an ``.npz`` file of `cpms.sources.readers.npz.save_npz`, of which it maps a range of edges; or
+        ``uniform:…``, of which it keeps a range of the edges drawn; or ``weblike-parts:…``, of which it makes its
+        own parts. What they hold then goes to the ranks whose rows it is in.
+    communicator : mpi4py communicator
+    whole : bool
+        Let every rank load all of the graph, which may be anything that `cpms.load` takes.
+    **options
+        Those of `cpms.load`. Shares take those of an edge list's form and ``zero_weights``.
+
+    Raises
+    ------
+    InputError
+        If the graph cannot be read, or not in shares.
+    """
+    if whole:
+        rows = of_graph(load(source, **options), communicator.rank, communicator.size)
+        # Views would keep the rest of the edges in memory.
+        return replace(rows, sources=rows.sources.copy(), weights=None if rows.weights is None else rows.weights.copy())
+    return exchanged(share(source, communicator, ReadOptions(**options)), communicator)
+
+
+def in_shares(source: str) -> bool:
+    """Return whether ranks read shares of such a graph.
+
+    Examples
+    --------
+    >>> in_shares("uniform:nodes=10,edges=30"), in_shares("graph.npz"), in_shares("rmat:scale=8")
+    (True, True, False)
+    """
+    made = source.startswith(("uniform:", f"{weblike_share.NAME}:"))
+    return made or (readers.module_for(Path(source)) in ("edge_list", "npz") and not source.lower().endswith(".gz"))
+
+
+def share(source: str, communicator: Any, options: ReadOptions | None = None) -> Share:
+    """Return the edges that this rank reads; every rank calls this."""
+    options = options or ReadOptions()
+    if readers.module_for(Path(source)) != "edge_list":
+        options.refuse_form(source)
+    if source.startswith("uniform:"):
+        return uniform_share.make(source, communicator.rank, communicator.size)
+    if source.startswith(f"{weblike_share.NAME}:"):
+        return weblike_share.make(source, communicator.rank, communicator.size)
+    path = Path(source)
+    if readers.module_for(path) and not readers.is_file(path):
+        raise InputError(f"{source}: there is no such file")
+    if in_shares(source):
+        if readers.module_for(path) == "edge_list":
+            return edge_list_share.read(path, communicator, options)
+        return npz_share.read(path, communicator.rank, communicator.size)
+    raise InputError(
+        f"{source}: ranks read shares of uncompressed edge lists, of .npz files of cpms.sources.readers.npz.save_npz, and "
+        "of uniform:… and weblike-parts:… graphs; convert it to one of these, or let every rank load all of it with "
+        "--whole"
+    )

@@ -1,0 +1,189 @@
+"""From edges as ranks happened to read them to rows: each rank is sent the edges into its own nodes."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cpms.backends.mpi.exchange.world import count_here
+from cpms.backends.mpi.shares.rows import Bounds, GraphRows, cut
+from cpms.base import threads
+from cpms.base.errors import InputError
+from cpms.base.host_memory import graph_bytes, require_memory
+from cpms.base.types import Floats
+from cpms.graph import csr_build
+from cpms.graph.compensated_sums import WeightSums
+from cpms.graph.edge_arrays import Ints
+from cpms.graph.read_record import ReadRecord
+from cpms.sparse.sliced import BLOCK_ROWS
+
+_EDGES_A_THREAD = 1 << 22
+
+
+def given_numbers(spec: str, keys: tuple[str, ...], advice: str) -> dict[str, int]:
+    """Return the numbers of a graph's specification, each key at most once; ``advice`` says what it may be.
+
+    Examples
+    --------
+    >>> given_numbers("uniform:nodes=10, edges=30", ("nodes", "edges"), "")
+    {'nodes': 10, 'edges': 30}
+    """
+    given: dict[str, int] = {}
+    for item in spec.partition(":")[2].split(","):
+        found = re.fullmatch(r"\s*(\w+)\s*=\s*(\d{1,18})\s*", item)
+        if not found or found[1] not in keys or found[1] in given:
+            raise InputError(f"{spec}: {item!r} is not understood; {advice}")
+        given[found[1]] = int(found[2])
+    return given
+
+
+@dataclass
+class Share:
+    """Some edges of a graph, those that one rank has read; ranks in order have them in the file's order.
+
+    Parameters
+    ----------
+    sources, targets : ndarray of int32 (int64 from 2**31 nodes on)
+        Ids from 0.
+    weights : ndarray of float64, optional
+        On every rank or on none.
+    nodes : int
+        Of the whole graph.
+    name : str
+    first_id : int
+    stand_in_for : str, optional
+    read : ReadRecord, optional
+        As in `cpms.Graph`.
+    """
+
+    sources: Ints
+    targets: Ints
+    weights: Floats | None
+    nodes: int
+    name: str
+    first_id: int = 0
+    stand_in_for: str | None = None
+    read: ReadRecord | None = None
+
+
+def exchanged(share: Share, communicator: Any) -> GraphRows:
+    """Return this rank's rows; every rank calls this, and none ever holds more than its share twice.
+
+    The share's arrays are given up on the way.
+    """
+    from mpi4py import MPI
+
+    nodes = share.nodes
+    _require_room(share, communicator)
+    block_edges = np.bincount(share.targets // BLOCK_ROWS, minlength=-(-nodes // BLOCK_ROWS))
+    communicator.Allreduce(MPI.IN_PLACE, block_edges, MPI.SUM)
+    bounds = cut(block_edges, nodes, communicator.size)
+    if communicator.size == 1:
+        return _rows(share, share.sources, share.targets, share.weights, bounds, communicator)
+    # NumPy sorts numbers of 16 bits in linear time.
+    ids = np.uint16 if communicator.size <= 2**16 else np.int64
+    owner = np.searchsorted(bounds[1:-1], share.targets, side="right").astype(ids)
+    order = np.argsort(owner, kind="stable")
+    counts = np.bincount(owner, minlength=communicator.size)
+    del owner
+    sources = _sent(share.sources[order], counts, communicator)
+    share.sources = share.sources[:0]
+    targets = _sent(share.targets[order], counts, communicator)
+    share.targets = share.targets[:0]
+    weights = None if share.weights is None else _sent(share.weights[order], counts, communicator)
+    share.weights = None
+    return _rows(share, sources, targets, weights, bounds, communicator)
+
+
+def _require_room(share: Share, communicator: Any) -> None:
+    """Refuse a graph of so many nodes that what each rank of this host keeps of them does not fit."""
+    ranks = count_here(communicator)
+    needed_bytes = ranks * graph_bytes(share.nodes, 0, weighted=share.weights is not None)
+    advice = "where most ids have no edges, --whole --ids compact drops these"
+    require_memory(
+        needed_bytes, f"{share.name}: {share.nodes:,} nodes, of which each of {ranks} ranks keeps sums,", advice
+    )
+
+
+def _rows(
+    share: Share, sources: Ints, targets: Ints, weights: Floats | None, bounds: Bounds, communicator: Any
+) -> GraphRows:
+    nodes = share.nodes
+    if weights is None:
+        indptr, grouped = _grouped(sources, targets, nodes)
+        grouped_weights = None
+    else:
+        indptr, grouped, grouped_weights = csr_build.by_target(sources, targets, weights, nodes)
+    return GraphRows(
+        indptr,
+        grouped,
+        grouped_weights,
+        share.name,
+        share.first_id,
+        stand_in_for=share.stand_in_for,
+        read=share.read,
+        bounds=bounds,
+        rank=communicator.rank,
+        leaving=_summed(np.bincount(grouped, minlength=nodes), communicator),
+        leaving_weight=_out_weight(grouped, grouped_weights, nodes, communicator),
+    )
+
+
+def _grouped(sources: Ints, targets: Ints, nodes: int) -> tuple[Ints, Ints]:
+    """Group edges without weights as `compress.by_target` does; threads sort numbers, which many nodes do not slow."""
+    if nodes >= 2**31:
+        indptr, grouped, _ = csr_build.by_target(sources, targets, None, nodes)
+        return indptr, grouped
+    indptr = np.zeros(nodes + 1, np.int64)
+    np.cumsum(np.bincount(targets, minlength=nodes), out=indptr[1:])
+    grouped = np.empty(len(targets), np.int32)
+    lanes = min(threads.available(), 1 + len(targets) // _EDGES_A_THREAD)
+    cuts = np.searchsorted(indptr, np.linspace(0, len(targets), lanes + 1).astype(np.int64)[1:-1])
+
+    def group(part: tuple[int, int]) -> None:
+        low, high = part
+        own = slice(None) if lanes == 1 else (targets >= low) & (targets < high)
+        edges = targets[own].astype(np.int64)
+        edges <<= 32
+        edges |= sources[own]
+        edges.sort()
+        grouped[indptr[low] : indptr[high]] = edges  # the lower half
+
+    threads.each(group, list(itertools.pairwise([0, *cuts.tolist(), nodes])))
+    return indptr, grouped
+
+
+def _sent(values: npt.NDArray[Any], counts: Ints, communicator: Any) -> npt.NDArray[Any]:
+    """Send each rank its stretch of ``values``, and return what all have sent, in the order of ranks."""
+    arriving = np.empty_like(counts)
+    communicator.Alltoall(counts, arriving)
+    received = np.empty(int(arriving.sum()), values.dtype)
+    communicator.Alltoallv([values, counts], [received, arriving])
+    return received
+
+
+def _summed(values: npt.NDArray[Any], communicator: Any) -> npt.NDArray[Any]:
+    from mpi4py import MPI
+
+    communicator.Allreduce(MPI.IN_PLACE, values, MPI.SUM)
+    return values
+
+
+def _out_weight(sources: Ints, weights: Floats | None, nodes: int, communicator: Any) -> Floats | None:
+    """Return the weight that leaves each node; ranks add to it in turn, so that no order of sums depends on them."""
+    if weights is None:
+        return None
+    sums = WeightSums(nodes)
+    rank, size = communicator.rank, communicator.size
+    if rank > 0:
+        communicator.Recv(sums.parts, source=rank - 1)
+    sums.add(sources, weights)
+    if rank < size - 1:
+        communicator.Send(sums.parts, dest=rank + 1)
+    communicator.Bcast(sums.parts, root=size - 1)
+    return sums.rounded()

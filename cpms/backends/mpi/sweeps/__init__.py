@@ -1,0 +1,1 @@
+"""Sweeps of a rank over its rows."""

@@ -1,0 +1,192 @@
+"""One rank's rows in device memory, and what they read of others; see ``multi_gpu/rank_sweep.cu``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from cpms.backends.cuda.kernels.launch_shape import Shape
+from cpms.backends.cuda.kernels.template import Variant
+from cpms.backends.cuda.persistent.device_graph import DEFAULT, ResidentGraph
+from cpms.backends.cuda.persistent.warp_ranges import Stretches
+from cpms.backends.cuda.runtime import memory_limits
+from cpms.backends.cuda.runtime.current import current
+from cpms.backends.cuda.spmv import padded_csr
+from cpms.backends.mpi.exchange.device_vectors import TOLD, Gathered, Which
+from cpms.backends.mpi.exchange.exchange_choice import chosen, exchange
+from cpms.backends.mpi.exchange.halo import Halo
+from cpms.backends.mpi.exchange.transport import Transport
+from cpms.backends.mpi.shares.rows import GraphRows
+from cpms.base.errors import UnsupportedError
+from cpms.base.types import Floats
+from cpms.graph.graph import Graph
+from cpms.precision.anderson import SLOTS
+from cpms.problems.pagerank import Problem
+
+
+class Told(NamedTuple):
+    """What ranks told each other of a sweep, joined; ``left_over`` is dangling mass, or mass that rounding lost.
+
+    ``combines`` says whether combining low sweeps pays.
+    """
+
+    mass: float
+    left_over: float
+    l1: float
+    squares: float
+    sum: float
+    linf: float
+    largest: float
+    combines: bool
+
+    @classmethod
+    def of(cls, by_rank: npt.NDArray[np.float64]) -> Told:
+        """Join the ranks' numbers, in the same order on every rank."""
+        rows = by_rank.reshape(-1, TOLD)
+        return cls(*rows[:, :5].sum(axis=0).tolist(), *rows[:, 5:7].max(axis=0).tolist(), *(rows[0, -1:] > 0).tolist())
+
+
+class DeviceRows:
+    """A rank's share of a problem's graph on its device, in the pattern layout.
+
+    Sources are places in vectors that are `Gathered`. Every rank makes one at the same time.
+
+    Parameters
+    ----------
+    problem : Problem
+        Of the whole graph, without weights.
+    rows : GraphRows
+    transport : Transport
+    which : {"direct", "halo", "whole"}, optional
+        What ranks exchange, and how: what their rows read, written into each other's memory or sent, or all values,
+        sent. By default the first that can be, or what sends fewer bytes; bits found are the same.
+    value_bytes : int, optional
+        Bytes of a value that most sweeps gather, 2 or 8: how edges are arranged.
+
+    Attributes
+    ----------
+    exchange : Exchange
+    read_values : int
+        How many values its rows may read: its own, and those of others that edges lead from.
+
+    Raises
+    ------
+    UnsupportedError
+        If the share does not fit in device memory, or has weights.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        rows: GraphRows,
+        transport: Transport,
+        which: Which | None = None,
+        *,
+        value_bytes: int = 2,
+    ) -> None:
+        if rows.weights is not None:
+            raise UnsupportedError(
+                f"ranks on GPUs keep the pattern alone, but {rows.name} has weights; use --local cpu, or ignore them"
+            )
+        if rows.nodes >= 2**31:
+            raise UnsupportedError(
+                f"engine cuda counts nodes below 2^31; {rows.name} has {rows.nodes:,} nodes; use --local cpu"
+            )
+        self.problem, self.rows, self.transport = problem, rows, transport
+        halo = Halo.of(rows, transport.communicator)
+        own = Graph(rows.indptr[rows.low : rows.high + 1], rows.sources, None, f"the share of {rows.name} of a rank")
+        self.read_values = own.nodes + sum(map(len, halo.reads))
+        which = which or chosen(transport, halo, rows.bounds)
+        needed = _needed_bytes(rows, rows.nodes if which == "whole" else self.read_values)
+        needed += 12 * sum(map(len, halo.sends))
+        advice = "use more GPUs, or --local cpu"
+        reason = memory_limits.refusal("cuda", own, needed, what=own.name, advice=advice)
+        if reason:
+            raise UnsupportedError(reason)
+        with current().memory_for(own.name, needed):
+            self.exchange = exchange(which, transport, halo, rows.bounds)
+            self._graph = self._resident(own, value_bytes)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of this rank's part of the matrix."""
+        return self._graph.nbytes
+
+    @property
+    def shape(self) -> Shape:
+        """The shape of its sweeps."""
+        return self._graph.edges.shape
+
+    @property
+    def personal(self) -> bool:
+        """Whether nodes differ in what they get of teleport or dangling mass."""
+        return self._graph.personal
+
+    def of_rows(self, dtype: Any) -> Any:
+        """Return a device array of zeros, one a row of this rank."""
+        return current().arrays.zeros(self.exchange.stretch, dtype)
+
+    def launch(self, variant: Variant, heard: Gathered, to: Gathered, *arguments: Any) -> None:
+        """Queue a kernel that hears what ``heard`` holds and tells what this rank found in ``to``."""
+        graph = self._graph
+        told = (*graph.barrier, heard.heard, np.uint32(self.transport.ranks), to.to)
+        given = *graph.edges.arguments, *graph.arguments, *told, *arguments
+        current().run_resident(variant, graph.edges.blocks, given)
+
+    def stay(self, variant: Variant, vectors: Sequence[Gathered], *arguments: Any) -> None:
+        """Queue a kernel of many sweeps, which sees to exchanges of these vectors; see `Exchange.within`."""
+        graph = self._graph
+        given = [each for vector in vectors for each in vector.arguments]
+        arguments = (*graph.edges.arguments, *graph.arguments, *graph.barrier, *given, *self.exchange.talk, *arguments)
+        current().run_resident(variant, graph.edges.blocks, arguments)
+
+    def told(self, vector: Gathered) -> Callable[[], Told]:
+        """Return how to wait for what was told until now; no rank may tell anything else there before."""
+        noted = current().note(vector.heard)
+        return lambda: Told.of(noted())
+
+    def upload(self, values: Floats, vector: Gathered) -> None:
+        """Put this rank's rows of float64 ``values``, shape (nodes,), into its stretch, as shares."""
+        self._graph.shares(values[self.rows.low : self.rows.high], vector.own)
+
+    def download(self, vector: Gathered) -> Floats:
+        """Return the values of all nodes, from each rank's own shares; every rank calls this."""
+        transport, bounds, stretch = self.transport, self.rows.bounds, self.exchange.stretch
+        whole = current().arrays.zeros(transport.ranks * stretch, np.float64)
+        whole[transport.rank * stretch :][:stretch] = vector.own
+        transport.gather(whole)
+        values = current().to_host(whole)
+        parts = [values[rank * stretch :][: bounds[rank + 1] - bounds[rank]] for rank in range(transport.ranks)]
+        return np.concatenate(parts) * np.maximum(self.rows.leaving, 1)
+
+    def _resident(self, own: Graph, value_bytes: int) -> ResidentGraph:
+        arrays, rows, problem = current().arrays, self.rows, self.problem
+        # The same for both exchanges, and so is the order of sums: what is read is what the cache has to hold.
+        steps = DEFAULT.steps_for(self.read_values, value_bytes)
+        columns = padded_csr.Columns(self.exchange.places(rows), self.exchange.values)
+        edges = Stretches.none()
+        if own.nodes:
+            edges, _ = Stretches.of(padded_csr.Slots.of(own), own, steps, columns=columns, cached=False)
+        return ResidentGraph(
+            nodes=own.nodes,
+            damping=problem.damping,
+            edges=edges,
+            degree=arrays.asarray(np.append(rows.leaving[rows.low : rows.high], 0).astype(np.uint32)),
+            sink=arrays.asarray(_own(problem.sink_or_scalar, rows)),
+            teleport=arrays.asarray(_own(problem.teleport_or_scalar, rows)),
+            order=None,
+        )
+
+
+def _own(values: Floats, rows: GraphRows) -> Floats:
+    """Return what concerns a rank's rows; one more value than these, so that there is a first."""
+    return np.append(values[rows.low : rows.high], 0.0) if len(values) > 1 else values
+
+
+def _needed_bytes(rows: GraphRows, values: int) -> int:
+    """Return about how many bytes a share takes; of values those of x, what it becomes, and z of 32 bits."""
+    own, kept = rows.high - rows.low, 16 + 4 * SLOTS
+    return 12 * (rows.edges + own) + 40 * own + kept * values + 4 * rows.nodes

@@ -1,0 +1,1 @@
+"""What any Python project needs: errors, validation, threads, atomic files, array types."""

@@ -1,0 +1,68 @@
+"""Files that appear whole or not at all: written under another name, then renamed."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from cpms.base.errors import InputError
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Yield a temporary path beside ``path`` that takes its place when the block succeeds.
+
+    Raises
+    ------
+    InputError
+        If the folder does not exist or cannot be written, or the disk is full.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> target = pathlib.Path(tempfile.mkdtemp()) / "note.txt"
+    >>> with replacing(target) as temporary:
+    ...     _ = temporary.write_text("whole")
+    >>> target.read_text()
+    'whole'
+    """
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".cpms-", suffix=path.suffix)
+    except OSError as error:
+        raise InputError(f"{path}: cannot write there ({error.strerror or error}); give a folder that exists") from None
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        temporary.chmod(0o666 & ~_umask())
+        temporary.replace(path)
+    except OSError as error:
+        raise InputError(
+            f"{path}: cannot be written ({error.strerror or error}); give a file name on a disk with room"
+        ) from None
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def check_writable(path: Path) -> None:
+    """Refuse, before any work is done, a path whose folder does not take files.
+
+    Raises
+    ------
+    InputError
+        If it does not.
+    """
+    folder = path.parent
+    if path.is_dir():
+        raise InputError(f"{path}: is a folder; give a file name")
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise InputError(f"{path}: folder {folder} does not exist or cannot be written")
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,96 @@
+"""Main memory that this process can have, and the refusal of what would not fit, before anything is allocated.
+
+The bound is the least of what the machine, the control groups above the process and its address space have left.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+
+from cpms.base.address_space import limit_bytes
+from cpms.base.errors import InputError
+
+_NODE_BYTES = 32  # two row-start arrays and two cursors of int64 while `from_edges` runs
+_GROUPS = Path("/sys/fs/cgroup")
+
+
+def free_bytes() -> int:
+    """Return the bytes that can be had without swapping, nor going beyond a limit of a container or a batch job.
+
+    Examples
+    --------
+    >>> 0 < free_bytes() <= psutil.virtual_memory().total
+    True
+    """
+    free = [int(psutil.virtual_memory().available), *group_bytes()]
+    if (limit := limit_bytes()) is not None:
+        free.append(limit - psutil.Process().memory_info().vms)
+    return max(0, min(free))
+
+
+def group_bytes(groups: Path = _GROUPS, process: Path = Path("/proc/self/cgroup")) -> Iterator[int]:
+    """Yield what each control group above this process has free: its limit less what cannot be reclaimed.
+
+    Parameters
+    ----------
+    groups : Path
+        Where control groups are mounted.
+    process : Path
+        Lines ``number:controllers:group``.
+    """
+    for line in _text(process).splitlines():
+        _, controllers, group = line.split(":", 2)
+        if controllers == "memory":
+            top, limit, used, reclaimed = groups / "memory", *_VERSION_1
+        elif controllers == "":
+            top, limit, used, reclaimed = groups, *_VERSION_2
+        else:
+            continue
+        here = Path(os.path.normpath(top / group.lstrip("/")))
+        # Within a container, its own group is mounted as the top one.
+        for folder in {here, *here.parents, top} if here.is_relative_to(top) else {top}:
+            most = _text(folder / limit).strip()
+            if folder.is_relative_to(top) and most.isdecimal():
+                yield int(most) - int(_text(folder / used) or 0) + _reclaimed(folder, reclaimed)
+
+
+_VERSION_1 = "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"
+_VERSION_2 = "memory.max", "memory.current", "inactive_file"
+
+
+def _reclaimed(folder: Path, field: str) -> int:
+    """Return the bytes of cached files that the kernel gives back before it refuses memory."""
+    fields = dict(line.split() for line in _text(folder / "memory.stat").splitlines())
+    return int(fields.get(field, 0))
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""
+
+
+def graph_bytes(nodes: int, edges: int, *, weighted: bool) -> int:
+    """Return the peak bytes of an edge list and the graph that is built from it.
+
+    Four index arrays and, with weights, three float64 arrays an edge live at the same time.
+
+    Examples
+    --------
+    >>> graph_bytes(10, 100, weighted=False)
+    1920
+    """
+    index_bytes = 4 if nodes < 2**31 else 8
+    return nodes * _NODE_BYTES + edges * (4 * index_bytes + (24 if weighted else 0))
+
+
+def require_memory(needed_bytes: int, what: str, advice: str = "use a machine with more memory") -> None:
+    """Raise `InputError` if ``needed_bytes`` exceed the memory at hand."""
+    free = free_bytes()
+    if needed_bytes > free:
+        raise InputError(f"{what} needs {needed_bytes:,} bytes, but {free:,} are free; {advice}")

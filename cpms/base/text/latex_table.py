@@ -1,0 +1,198 @@
+"""Tables in LaTeX that fit a page; every text in them is escaped here, and nothing else writes LaTeX.
+
+A table is set upright in the largest type in which it fits; a wider one is turned; one that is wider still is split by
+columns into parts, each with the first columns of text. One that is longer than its page runs over pages. Heads are
+stacked, and long texts wrapped. The page is that of LaTeX's class ``article``, and widths are estimates from the count
+of characters. The first line names the packages to load.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from cpms.base.text import escape
+from cpms.base.text.table_text import numeric, texts
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_WIDTH_PT, _HEIGHT_PT = 345.0, 550.0
+"""Of a page's text."""
+_HEAD_CHARACTERS = 8
+"""To which a head is stacked, unless cells are wider."""
+_WRAPPED_CHARACTERS = 30
+"""Texts of more take several lines."""
+
+
+@dataclass(frozen=True)
+class _Setting:
+    """A size of type, how wide twice a digit is in it, the height of a line, and half the space between columns."""
+
+    size: str
+    two_digits_pt: float
+    line_pt: float
+    separation_pt: float
+    turned: bool
+
+    @property
+    def width_pt(self) -> float:
+        return _HEIGHT_PT if self.turned else _WIDTH_PT
+
+    @property
+    def height_pt(self) -> float:
+        return _WIDTH_PT if self.turned else _HEIGHT_PT
+
+
+_SETTINGS = [
+    _Setting("normalsize", 10, 12, 6, turned=False),
+    _Setting("footnotesize", 8.5, 9.5, 4, turned=False),
+    _Setting("scriptsize", 8.1, 8, 3, turned=False),
+    _Setting("footnotesize", 8.5, 9.5, 4, turned=True),
+    _Setting("scriptsize", 8.1, 8, 3, turned=True),
+]
+"""In the order in which they are tried; in the last one, tables are split."""
+
+
+class _Column:
+    """A column of text, its head in lines, and how wide it is."""
+
+    def __init__(self, head: str, cells: list[str], *, right: bool) -> None:
+        self.cells, self.right = cells, right
+        widest = max((_em(cell) for cell in cells), default=0.0)
+        longest_word = max((_em(word) for cell in cells for word in cell.split()), default=0.0)
+        self.wraps = not right and widest > _em("x" * _WRAPPED_CHARACTERS)
+        self.cell_em = max(longest_word, _em("x" * _WRAPPED_CHARACTERS)) if self.wraps else widest
+        characters = max(_HEAD_CHARACTERS, int(self.cell_em / _em("x")))
+        self.head = textwrap.wrap(head, characters, break_long_words=False, break_on_hyphens=False) or [""]
+        self.em = max(self.cell_em, *map(_em, self.head))
+
+    def lines(self, row: int) -> int:
+        """Return how many lines a cell takes; words rarely fill one."""
+        return 1 + int(1.2 * _em(self.cells[row]) / self.em) if self.wraps else 1
+
+    def format(self, two_digits_pt: float) -> str:
+        if self.wraps:
+            return f">{{\\raggedright\\arraybackslash}}p{{{self.em * two_digits_pt:.0f}pt}}"
+        return "r" if self.right else "l"
+
+    def stacked(self) -> str:
+        lines = [escape.latex(line) for line in self.head]
+        if len(lines) == 1:
+            return lines[0]
+        side = "r" if self.right else "l"
+        return f"\\begin{{tabular}}[b]{{@{{}}{side}@{{}}}}" + r" \\ ".join(lines) + r"\end{tabular}"
+
+
+def latex_table(table: pd.DataFrame, *, caption: str, label: str) -> str:
+    r"""Return a table in LaTeX, or several where it is too wide for one.
+
+    Parameters
+    ----------
+    table : DataFrame
+    caption : str
+        Plain text, as all texts are.
+    label : str
+        What the document refers to; further parts append ``-2`` and so on.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> print(latex_table(pd.DataFrame({"graph": ["a_b"], "nodes": [3]}), caption="100%", label="tab:a"))
+    % packages: array, booktabs, longtable, pdflscape
+    \begin{table}
+    \centering\normalsize\setlength{\tabcolsep}{6pt}
+    \caption{100\%}\label{tab:a}
+    \begin{tabular}{lr}
+    \toprule
+    graph & nodes \\
+    \midrule
+    a\_b & 3 \\
+    \bottomrule
+    \end{tabular}
+    \end{table}
+    <BLANKLINE>
+    """
+    cells = texts(table)
+    columns = [
+        _Column(escape.abbreviate_words(str(head), 60), [line[k] for line in cells], right=right)
+        for k, (head, right) in enumerate(zip(table.columns, numeric(table), strict=True))
+    ]
+    setting = next((each for each in _SETTINGS if _width_pt(columns, each) <= each.width_pt), _SETTINGS[-1])
+    parts = _split(columns, setting)
+    written = []
+    for number, part in enumerate(parts, 1):
+        which = f" (part {number} of {len(parts)})" if len(parts) > 1 else ""
+        title = escape.latex(escape.abbreviate_words(caption, 60) + which) if caption or which else ""
+        name = escape.latex_label(label if number == 1 else f"{label}-{number}")
+        written.append(_environment(part, len(table), setting, title, name))
+    return "% packages: array, booktabs, longtable, pdflscape\n" + "\n".join(written)
+
+
+def _environment(columns: list[_Column], rows: int, setting: _Setting, title: str, name: str) -> str:
+    form = "".join(column.format(setting.two_digits_pt) for column in columns)
+    head = " & ".join(column.stacked() for column in columns) + r" \\"
+    body = [" & ".join(escape.latex(column.cells[k]) for column in columns) + r" \\" for k in range(rows)]
+    begin = f"\\{setting.size}\\setlength{{\\tabcolsep}}{{{setting.separation_pt:g}pt}}"
+    titles = [f"\\caption{{{title}}}\\label{{{name}}}"] if title else []
+    lines: float = sum(max(column.lines(k) for column in columns) for k in range(rows))
+    lines += (
+        max(len(column.head) for column in columns) + 4 + 1.2 * _em(title) * setting.two_digits_pt / setting.width_pt
+    )
+    if setting.turned or lines * setting.line_pt > setting.height_pt:
+        text = [
+            r"\begingroup" + begin + r"\setlength{\LTcapwidth}{\linewidth}",
+            f"\\begin{{longtable}}{{{form}}}",
+            *(f"{line} \\\\" for line in titles),
+            *(r"\toprule", head, r"\midrule", r"\endfirsthead"),
+            *(r"\toprule", head, r"\midrule", r"\endhead"),
+            *(r"\bottomrule", r"\endfoot"),
+            *body,
+            r"\end{longtable}",
+            r"\endgroup",
+        ]
+        text = [r"\begin{landscape}", *text, r"\end{landscape}"] if setting.turned else text
+    else:
+        text = [
+            r"\begin{table}",
+            r"\centering" + begin,
+            *titles,
+            f"\\begin{{tabular}}{{{form}}}",
+            *(r"\toprule", head, r"\midrule"),
+            *body,
+            *(r"\bottomrule", r"\end{tabular}", r"\end{table}"),
+        ]
+    return "\n".join(text) + "\n"
+
+
+def _split(columns: list[_Column], setting: _Setting) -> list[list[_Column]]:
+    """Return the columns in parts that fit, each with those of text in front of the first number, if there is room."""
+    if _width_pt(columns, setting) <= setting.width_pt:
+        return [columns]
+    keys: list[_Column] = []
+    for column in columns:
+        if column.right or _width_pt([*keys, column], setting) > setting.width_pt / 2:
+            break
+        keys.append(column)
+    parts = [list(keys)]
+    for column in columns[len(keys) :]:
+        if len(parts[-1]) > len(keys) and _width_pt([*parts[-1], column], setting) > setting.width_pt:
+            parts.append(list(keys))
+        parts[-1].append(column)
+    return parts
+
+
+def _width_pt(columns: list[_Column], setting: _Setting) -> float:
+    return sum(column.em * setting.two_digits_pt + 2 * setting.separation_pt for column in columns)
+
+
+def _em(text: str) -> float:
+    """Return about how wide a text is: capitals and wide letters are wider, and what is spelled is eight."""
+    return sum(_character_em(character) for character in text)
+
+
+def _character_em(character: str) -> float:
+    if not character.isascii():
+        return 4.5
+    return 0.78 if character.isupper() or character in "mw%@&+=<>~^\\" else 0.5

@@ -1,0 +1,81 @@
+"""Tables as CSV and Markdown; every text in them is escaped here, and nothing else writes such tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cpms.base.text import escape
+from cpms.base.text.text_table import padded
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LONGEST_WORD = 60
+"""A name's characters in a table for people; a longer one is whole in CSV alone."""
+
+
+def write_csv(table: pd.DataFrame, path: Path | None = None, *, float_format: str | None = None) -> str | None:
+    r"""Write a table as CSV, or return it where no path is given; numbers as they are, texts by `cpms.base.text.escape.csv`.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> write_csv(pd.DataFrame({"node": ["=1+1", "b"], "rank": [-0.5, 0.25]}))
+    "node,rank\n'=1+1,-0.5\nb,0.25\n"
+    """
+    escaped = table.copy(deep=False)
+    escaped.columns = [escape.csv(str(column)) for column in table.columns]
+    for place, kind in enumerate(table.dtypes):
+        if kind.kind not in "biufc":
+            escaped.isetitem(place, [_csv_cell(value) for value in table.iloc[:, place]])
+    return escaped.to_csv(path, index=False, float_format=float_format)
+
+
+def markdown(table: pd.DataFrame) -> str:
+    r"""Return a table in Markdown, numbers to the right.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> print(markdown(pd.DataFrame({"graph": ["a|b"], "nodes": [3]})))
+    | graph | nodes |
+    |:------|------:|
+    | a\|b  |     3 |
+    """
+    cells = [[escape.markdown(text) for text in line] for line in texts(table)]
+    heads = [escape.markdown(escape.abbreviate_words(str(column), LONGEST_WORD)) for column in table.columns]
+    widths = [max([3, *(escape.width(line[k]) for line in [heads, *cells])]) for k in range(len(heads))]
+    right = numeric(table)
+    rule = [("-" * (w + 1) + ":") if r else (":" + "-" * (w + 1)) for w, r in zip(widths, right, strict=True)]
+    lines = [_line(heads, widths, right), "|" + "|".join(rule) + "|", *(_line(c, widths, right) for c in cells)]
+    return "\n".join(lines)
+
+
+def texts(table: pd.DataFrame) -> list[list[str]]:
+    """Return the cells as people read them, not escaped: numbers of four digits, gaps empty, long names abbreviated."""
+    return [[_text(value) for value in line] for line in table.itertuples(index=False)]
+
+
+def numeric(table: pd.DataFrame) -> list[bool]:
+    """Say of each column whether it has numbers."""
+    return [kind.kind in "biufc" for kind in table.dtypes]
+
+
+def _line(cells: list[str], widths: list[int], right: list[bool]) -> str:
+    aligned = [padded(c, w, right=r) for c, w, r in zip(cells, widths, right, strict=True)]
+    return "| " + " | ".join(aligned) + " |"
+
+
+def _text(value: object) -> str:
+    import pandas as pd
+
+    if value is None or value is pd.NA:
+        return ""
+    if isinstance(value, float):
+        return "" if pd.isna(value) else f"{value:.4g}"
+    return escape.abbreviate_words(str(value), LONGEST_WORD)
+
+
+def _csv_cell(value: Any) -> Any:
+    return escape.csv(value) if isinstance(value, str) else value

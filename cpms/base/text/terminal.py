@@ -1,0 +1,49 @@
+"""Everything that the command line prints: each line is escaped here, and nothing else prints."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from cpms.base.text import escape
+
+
+def say(*lines: object) -> None:
+    r"""Print lines on standard output; a line break within one is spelled.
+
+    Examples
+    --------
+    >>> say("web\nconverged", 3)
+    web\nconverged
+    3
+    """
+    for line in lines:
+        print(escape.terminal(str(line)), flush=True)
+
+
+def say_json(report: Any) -> None:
+    r"""Print one line of JSON, in ASCII and without control characters.
+
+    Examples
+    --------
+    >>> say_json({"graph": "グ\x1b\x7f"})
+    {"graph": "\u30b0\u001b\u007f"}
+    """
+    print(json.dumps(report).replace("\x7f", "\\u007f"), flush=True)
+
+
+def complain(sentence: str) -> None:
+    """Print an error on standard error, in one line."""
+    print(f"cpms: error: {error_line(sentence)}", file=sys.stderr, flush=True)
+
+
+def error_line(sentence: str) -> str:
+    r"""Return the sentence of an error in one line: its line breaks are spaces, since other libraries use some.
+
+    Examples
+    --------
+    >>> print(error_line("a:\n  no number \x1b[31m"))
+    a: no number \x1b[31m
+    """
+    return escape.terminal(" ".join(sentence.split()))

@@ -1,0 +1,159 @@
+"""Numbers that users give, of whatever type, as Python's own, and numbers as users read them."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from cpms.base.errors import InputError
+
+_LONGEST = 60
+"""Characters of what was given that an error repeats."""
+_MOST_BITS = 64
+
+
+def described(value: Any) -> str:
+    """Return what a user gave in the words of an error: short, on one line, whatever it is.
+
+    Examples
+    --------
+    >>> described("x"), described(10**5000), len(described([0] * 100))
+    ("'x'", 'a whole number of about 5,001 digits', 62)
+    """
+    if isinstance(value, int) and value.bit_length() > 4 * _LONGEST:
+        return f"a whole number of about {int(value.bit_length() * math.log10(2)) + 1:,} digits"
+    try:
+        text = " ".join(repr(value).split())
+    except Exception:  # noqa: BLE001 - objects of others, and long numbers inside of lists, raise anything here
+        return f"an object of type {type(value).__name__}"
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST].rstrip()} …"
+
+
+def shortened(text: str) -> str:
+    """Return a text for the middle of a sentence: its beginning, if it is long, on one line, controls as escapes.
+
+    Examples
+    --------
+    >>> shortened("web-Google"), len(shortened("x" * 5000))
+    ('web-Google', 62)
+    """
+    line = " ".join(text[: 2 * _LONGEST].split())
+    line = "".join(mark if mark.isprintable() else repr(mark)[1:-1] for mark in line)
+    return line if len(line) <= _LONGEST else f"{line[:_LONGEST].rstrip()} …"
+
+
+def real(name: str, value: Any) -> float:
+    """Return what ``name`` was given as a float.
+
+    Raises
+    ------
+    InputError
+        If it is no real number, or one that float64 has no room for.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> real("damping", Fraction(1, 4))
+    0.25
+    """
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value[()]
+    apart = isinstance(value, str | bytes | bytearray | bool | np.ndarray | complex)
+    if not apart and (not isinstance(value, np.generic) or value.dtype.kind in "iuf"):
+        try:
+            with np.errstate(over="ignore"):
+                return float(value)
+        except OverflowError:
+            raise InputError(f"{name} is {described(value)}; it must be a number that fits float64") from None
+        except Exception:  # noqa: BLE001, S110 - objects of others raise anything
+            pass
+    raise InputError(f"{name} is {described(value)}; it must be a number")
+
+
+def whole(name: str, value: Any) -> int:
+    """Return what ``name`` was given as an int.
+
+    Raises
+    ------
+    InputError
+        If it is no whole number, or has more than 64 bits.
+
+    Examples
+    --------
+    >>> whole("max_iterations", np.int16(7)), whole("max_iterations", 1e3)
+    (7, 1000)
+    """
+    number = as_whole(value)
+    if number is None:
+        raise InputError(f"{name} is {described(value)}; it must be a whole number")
+    if number.bit_length() > _MOST_BITS:
+        raise InputError(f"{name} is {described(value)}; it must be a whole number of at most {_MOST_BITS} bits")
+    return number
+
+
+def as_whole(value: Any) -> int | None:
+    """Return a whole number as an int, of whatever type it is and however long; None for all else.
+
+    Examples
+    --------
+    >>> as_whole(np.float32(3.0)), as_whole(3.5), as_whole(True), as_whole("3")
+    (3, None, None, None)
+    """
+    if isinstance(value, float | np.floating):
+        return int(value) if value.is_integer() else None
+    if isinstance(value, bool | np.bool_ | np.timedelta64 | np.datetime64):
+        return None
+    try:
+        return operator.index(value)
+    except Exception:  # noqa: BLE001 - objects of others raise anything
+        return None
+
+
+def is_iterable(values: Any) -> bool:
+    """Return whether values can be gone through; arrays of no dimension seem to be, and cannot.
+
+    Examples
+    --------
+    >>> is_iterable([1]), is_iterable(np.array(1))
+    (True, False)
+    """
+    return isinstance(values, Iterable) and getattr(values, "ndim", 1) != 0
+
+
+def require_real(name: str, values: Any) -> None:
+    """Refuse arrays whose values NumPy would turn into floats by leaving out a part of them: complex or masked ones.
+
+    Examples
+    --------
+    >>> require_real("start", np.ones(3))
+    """
+    if isinstance(values, np.ma.MaskedArray):
+        raise InputError(f"{name} is a masked array; say what masked values count: .filled(0.0)")
+    if isinstance(values, np.ndarray | np.generic) and values.dtype.kind == "c":
+        raise InputError(f"{name} holds complex numbers; give real ones")
+
+
+def finite(value: float) -> float | None:
+    """Return what JSON has for a number: nothing for one that is not finite.
+
+    Examples
+    --------
+    >>> finite(0.5), finite(float("nan"))
+    (0.5, None)
+    """
+    return value if math.isfinite(value) else None
+
+
+def shown(value: float | None, digits: int = 3) -> str:
+    """Return what a reader gets of what `finite` returned.
+
+    Examples
+    --------
+    >>> shown(0.123456), shown(None)
+    ('0.123', 'not finite')
+    """
+    return "not finite" if value is None else f"{value:.{digits}g}"

@@ -1,0 +1,329 @@
+"""Laws of formats, engines and answers, to be run on one's own plug-ins.
+
+Each law returns None where it holds and raises `LawError`, whose sentence names the value that
+breaks it. What is *not* a law: a NaN whose payload lies in bits that are not read becomes an
+infinity, and the bound on the relative error does not hold for subnormal numbers.
+
+Examples
+--------
+>>> import cpms
+>>> mine = cpms.SegmentFormat("mine", (16, 32, 16), block=100)
+>>> values = [0.1, -3e-300, float("inf")]
+>>> for law in FORMAT_LAWS:
+...     law(mine, values)
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+
+from cpms import engines
+from cpms.api.result import Result
+from cpms.base.errors import InputError, UnsupportedError
+from cpms.base.types import DanglingRule, Floats
+from cpms.base.validation import described, whole
+from cpms.certify.roundoff import UNIT
+from cpms.check.format_laws import (
+    FORMAT_LAWS,
+    LawError,
+    inplace_equals_out_of_place,
+    partial_read_is_mask,
+    reading_more_never_moves_away,
+    relative_error,
+    round_trip,
+    truncation_is_idempotent,
+)
+from cpms.contracts.engine import Engine
+from cpms.contracts.operator import Operator, Sweep
+from cpms.contracts.status import Status
+from cpms.engines.reference import ENGINE as REFERENCE
+from cpms.engines.reference import ReferenceOperator
+from cpms.formats.formats import DOUBLE_BITS, FP64, FloatFormat, Format, format_of
+from cpms.formats.quantization import quantiser
+from cpms.precision.controllers import FLOAT64, Level
+from cpms.problems.pagerank import Problem
+from cpms.problems.personalization import teleport_distribution
+
+__all__ = [
+    "FORMAT_LAWS",
+    "LawError",
+    "answer_is_certified",
+    "inplace_equals_out_of_place",
+    "partial_read_is_mask",
+    "queued_sweeps_agree",
+    "reading_more_never_moves_away",
+    "refinement_is_sound",
+    "relative_error",
+    "round_trip",
+    "sweeps_agree",
+    "truncation_is_idempotent",
+]
+
+_SUM_ERROR = 1e-12
+"""Relative difference that the order of a float64 sum may make."""
+_MASS_ERROR = 1e-14
+
+
+def sweeps_agree(engine: Engine | str, problem: Problem, storage: Format | str, layout: str, level: Level) -> None:
+    """Check an engine's sweeps at one level against those of the reference engine.
+
+    Three sweeps each from the uniform distribution and from a random one; each is compared with a
+    reference sweep of what the engine reads. A value may differ by one unit in the last place
+    written, since sums in another order can cross a rounding boundary; in an engine that sums rows more
+    roughly than in float64, and says so, by what these sums lose. The norms and the mass must be those
+    of the vectors that the engine itself reads back.
+
+    Raises
+    ------
+    LawError
+        If they differ; the sentence names the node.
+    UnsupportedError
+        If one of the engines cannot do the combination.
+
+    Examples
+    --------
+    >>> import cpms
+    >>> from cpms import engines
+    >>> problem = Problem(cpms.Graph.from_edges([0, 0, 1], [1, 2, 2]))
+    >>> sweeps_agree(engines.get("cpu"), problem, cpms.CPMS4, "csr", Level(2, 3))
+    """
+    engine, storage = _checked(engine, problem, storage, level)
+    for candidate in (engine, REFERENCE):
+        reason = candidate.unsupported(problem, storage, layout)
+        if reason:
+            raise UnsupportedError(reason)
+    random = np.random.default_rng(problem.graph.nodes).random(problem.graph.nodes)
+    for start in (np.full(len(random), 1.0 / len(random)), random / random.sum()):
+        operator, x, out = _prepared(engine, problem, storage, layout, level, start)
+        twin: Any = _prepared(REFERENCE, problem, storage, layout, level, start)[0]
+        for step in range(3):
+            seen = operator.read(x, level.read)
+            found = operator.sweep(x, out, level, step)
+            got = operator.read(out, level.write)
+            _same_vector(engine, twin, seen, got, level)
+            _same_norms(engine.name, found, seen, got)
+            x, out = out, x
+
+
+def queued_sweeps_agree(
+    engine: Engine | str, problem: Problem, storage: Format | str, layout: str, level: Level
+) -> None:
+    """Check that a sweep begun before the last one's change is known does what it does after.
+
+    Four sweeps, each begun while the one before is under way, against four that wait: the same changes and masses,
+    and the same vector in the end; in an engine that does not promise the same bits every time, to
+    what its sums lose. Engines whose sweeps always wait have nothing to keep.
+
+    Raises
+    ------
+    LawError
+        If they differ; the sentence gives the numbers.
+    UnsupportedError
+        If the engine cannot do the combination.
+
+    Examples
+    --------
+    >>> import cpms
+    >>> from cpms import engines
+    >>> problem = Problem(cpms.Graph.from_edges([0, 0, 1], [1, 2, 2]))
+    >>> queued_sweeps_agree(engines.get("cpu"), problem, cpms.CPMS4, "csr", Level(2, 2))
+    """
+    engine, storage = _checked(engine, problem, storage, level)
+    reason = engine.unsupported(problem, storage, layout)
+    if reason:
+        raise UnsupportedError(reason)
+    start = np.random.default_rng(problem.graph.nodes).random(problem.graph.nodes)
+    start /= start.sum()
+    waiting, x, out = _prepared(engine, problem, storage, layout, level, start)
+    operator, y, other = _prepared(engine, problem, storage, layout, level, start)
+    under_way = operator.queue(y, other, level, 0, "l1")
+    additions = max(problem.graph.nodes, int(problem.graph.in_degree.max()))
+    loss = 0.0 if engine.repeatable else _SUM_ERROR + 4.0 * engine.sum_roundoff(storage) * additions
+    for step in range(4):
+        if under_way is None:
+            return
+        following = operator.queue(other, y, level, step + 1, "l1") if step < 3 else None
+        found, expected = under_way(), waiting.sweep(x, out, level, step)
+        for seen, it in ((found.l1, expected.l1), (found.mass, expected.mass)):
+            if not abs(seen - it) <= loss * expected.mass:
+                raise LawError(
+                    f"engine {engine.name}: sweep {step + 1} of several under way finds {seen!r}, not {it!r}"
+                )
+        x, out, y, other, under_way = out, x, other, y, following
+    mine, its = operator.read(y, level.write), waiting.read(x, level.write)
+    wrong = np.flatnonzero(~(np.abs(mine - its) <= loss * np.abs(its)))
+    if len(wrong):
+        node = int(wrong[0])
+        raise LawError(f"engine {engine.name}: sweeps under way leave node {node} at {mine[node]!r}, not {its[node]!r}")
+
+
+def refinement_is_sound(engine: Engine | str, problem: Problem, storage: Format | str, *, low: int = 12) -> None:
+    """Check what method ``refine`` rests on, of an engine's rounds with a format Q.
+
+    Two rounds of a full sweep and ``low`` low ones, from a random distribution, and a third full sweep. The norms of
+    each full sweep are those of the vector that the engine reads back, by the reference; the mass is 1 after every
+    correction, as the engine says and as it reads back; and each low sweep multiplies the sum of r by the damping,
+    whatever Q loses: to 1e-14 and the rounding of the longest row's sum.
+
+    Raises
+    ------
+    LawError
+        If one of them does not hold; the sentence gives the numbers.
+
+    Examples
+    --------
+    >>> import cpms
+    >>> from cpms import engines
+    >>> problem = Problem(cpms.Graph.from_edges([0, 0, 1], [1, 2, 2]))
+    >>> refinement_is_sound(engines.get("cpu"), problem, cpms.E5M2)
+    """
+    engine, given = _checked(engine, problem, storage, FLOAT64)
+    storage, low = quantiser(given), whole("low", low)
+    if low < 0:
+        raise InputError(f"low is {low}; a round has 0 low sweeps or more")
+    rounds = engine.refinement(problem)
+    allowed = _MASS_ERROR + UNIT * int(problem.graph.in_degree.max())
+    start = np.random.default_rng(problem.graph.nodes).random(problem.graph.nodes)
+    rounds.start(start / start.sum())
+    seen: Floats | None = start / start.sum()
+    for low_sweeps in (low, 0, low, 0, 0):
+        found = rounds.round(
+            storage if low_sweeps else None, inner_reduction=1e-300, tol=1e-300, norm="l1", most_low=low_sweeps
+        )
+        if seen is not None:
+            _same_residual(engine.name, problem, found.found, seen / seen.sum(), allowed)
+        if abs(found.found.mass - 1.0) > allowed:
+            raise LawError(f"engine {engine.name} corrects to mass {found.found.mass!r}, not 1")
+        sizes = [found.found.l1, *found.low]
+        for place, (before, after) in enumerate(itertools.pairwise(found.sums)):
+            if not abs(after - problem.damping * before) <= allowed * sizes[place]:
+                raise LawError(
+                    f"engine {engine.name}, {storage.name}: low sweep {place + 1} takes the sum of r from {before!r} "
+                    f"to {after!r}, not to {problem.damping} times that"
+                )
+        # After low sweeps the engine holds a correction that only the next round adds.
+        seen = None if low_sweeps else np.array(rounds.read())
+        if seen is not None and abs(math.fsum(seen) - 1.0) > allowed:
+            raise LawError(f"engine {engine.name} reads back a vector of mass {math.fsum(seen)!r}, not 1")
+
+
+def answer_is_certified(result: Result, *, personalization: Any = None, dangling: DanglingRule = "teleport") -> None:
+    """Check what a result claims of its own answer, by a sweep of the reference engine.
+
+    The ranks are a distribution; the residual is the change that one more sweep makes; and the
+    status says converged only if that change, in the norm asked for, is below the tolerance.
+
+    Parameters
+    ----------
+    result : Result
+    personalization, dangling
+        As they were given to `cpms.pagerank`.
+
+    Examples
+    --------
+    >>> import cpms
+    >>> answer_is_certified(cpms.pagerank(cpms.Graph.from_edges([0, 0, 1], [1, 2, 2])))
+    """
+    if not isinstance(result, Result):
+        raise InputError(f"result is {described(result)}; give what cpms.pagerank returned")
+    graph, ranks = result.graph, result.ranks
+    if result.status is Status.NON_FINITE:
+        return
+    if ranks.shape != (graph.nodes,) or not (np.isfinite(ranks).all() and (ranks >= 0).all()):
+        raise LawError(f"the ranks of {graph.name} are not {graph.nodes} finite numbers of at least 0")
+    if abs(ranks.sum() - 1.0) > _SUM_ERROR or abs(result.mass - 1.0) > _SUM_ERROR:
+        raise LawError(f"the ranks of {graph.name} sum to {float(ranks.sum())}, the result says {result.mass!r}, not 1")
+    teleport = None if personalization is None else teleport_distribution(graph, personalization)
+    problem = Problem(graph, result.damping, teleport, dangling)
+    operator = REFERENCE.prepare(problem, FP64, "csr")
+    out = operator.empty()
+    change = operator.sweep(operator.load(ranks), out, Level(1, 1), 0)
+    # The reference adds up rows one edge after the other, which loses up to a roundoff at each.
+    allowed = _SUM_ERROR + UNIT * float((graph.in_degree + 3) @ operator.read(out, 1))
+    if abs(change.l1 - result.residual_l1) > allowed:
+        raise LawError(f"the residual is {change.l1!r}, but the result says {result.residual_l1!r}")
+    in_norm = {"l1": change.l1, "l2": change.l2, "linf": change.linf}[result.norm]
+    if result.status is Status.CONVERGED and in_norm >= result.tol + allowed:
+        raise LawError(f"the result says converged, but its residual {in_norm!r} is not below {result.tol!r}")
+
+
+def _checked(engine: Any, problem: Any, storage: Any, level: Any) -> tuple[Engine, Format]:
+    """Return an engine and a format, which may be given by their names; refuse what no law can be held to."""
+    executor = engine if isinstance(engine, Engine) else engines.get(engine)
+    if not isinstance(problem, Problem):
+        raise InputError(f"problem is {described(problem)}; give a cpms.problems.pagerank.Problem of a graph")
+    chosen = format_of(storage)
+    if not isinstance(level, Level):
+        raise InputError(f"level is {described(level)}; give a cpms.Level")
+    if level != FLOAT64:
+        chosen.checked_read(level.read)
+        chosen.checked_read(level.write)
+    return executor, chosen
+
+
+def _prepared(
+    engine: Engine, problem: Problem, storage: Format, layout: str, level: Level, start: Floats
+) -> tuple[Operator[Any], Any, Any]:
+    operator = engine.prepare(problem, storage, layout)
+    x, out = operator.load(start), operator.empty()
+    return operator.to_float64(x, out) if level == FLOAT64 else (operator, x, out)
+
+
+def _same_vector(engine: Engine, twin: ReferenceOperator, seen: Floats, got: Floats, level: Level) -> None:
+    """Compare what an engine wrote with a reference sweep of what it read."""
+    x, out = twin.load(seen), twin.empty()
+    twin.sweep(x, out, level, 0)
+    right = twin.read(out, level.write)
+    allowed = _step(twin, level, np.maximum(np.abs(right), np.abs(got))) + _SUM_ERROR * np.abs(right)
+    # A sum of k terms, none of them negative, loses at most a roundoff of its value at each addition; three
+    # more belong to the product, damping and teleport.
+    additions = twin.problem.graph.in_degree + 3
+    allowed += max(engine.sum_roundoff(twin.storage), UNIT) * additions * np.abs(right)
+    allowed += engine.mass_roundoff * seen.sum() * twin.problem.sink_or_scalar
+    wrong = ~(np.abs(got - right) <= allowed)
+    if wrong.any():
+        node = int(np.argmax(wrong))
+        raise LawError(
+            f"engine {engine.name} at {level} of {twin.storage.name} gives node {node} the value {float(got[node])}; "
+            f"the reference gives {float(right[node])}"
+        )
+
+
+def _step(operator: ReferenceOperator, level: Level, size: Floats) -> Floats:
+    """Return how far apart neighbouring stored values of ``size`` are; 0 for float64."""
+    storage = operator.storage
+    if isinstance(storage, FloatFormat):
+        exponent = storage.bias - 1 if storage.scaled else 0
+        least: Floats = np.ldexp(storage.min_normal, -exponent) * operator.divisor
+        return 2.0**-storage.mantissa_bits * np.maximum(size, least)
+    bits = DOUBLE_BITS if level == FLOAT64 else storage.bits(level.write)
+    return 2.0 ** -storage.mantissa_kept(level.write) * size if bits < DOUBLE_BITS else 0.0 * size
+
+
+def _same_norms(name: str, found: Sweep, seen: Floats, got: Floats) -> None:
+    """Compare the norms that a sweep returned with those of the vectors it read and wrote."""
+    change = np.abs(got - seen)
+    right = Sweep(float(change.sum()), float(np.sqrt((change**2).sum())), float(change.max()), float(got.sum()))
+    allowed = _SUM_ERROR * float(np.abs(got).sum() + np.abs(seen).sum())
+    for norm, given, recomputed in zip(Sweep._fields, found, right, strict=True):
+        if not abs(given - recomputed) <= allowed:
+            raise LawError(f"engine {name} says {norm} is {given!r}; from the vectors it is {recomputed!r}")
+
+
+def _same_residual(name: str, problem: Problem, found: Sweep, x: Floats, allowed: float) -> None:
+    """Compare the norms that a full sweep found with those of a reference sweep of the same vector."""
+    operator = REFERENCE.prepare(problem, FP64, "csr")
+    right = operator.sweep(operator.load(x), operator.empty(), Level(1, 1), 0)
+    for norm, given, recomputed in zip(Sweep._fields, found, right, strict=True):
+        if not abs(given - recomputed) <= _SUM_ERROR + allowed:
+            raise LawError(
+                f"engine {name} says {norm} of a full sweep is {given!r}; by the reference it is {recomputed!r}"
+            )
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,57 @@
+"""``cpms run``: execute an experiment configuration."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from cpms.base.package_data import experiments
+from cpms.base.text.terminal import say
+from cpms.cli import ROWS_FOLDER
+
+
+def add(parsers: Any) -> None:
+    """Describe the command."""
+    parser = parsers.add_parser(
+        "run",
+        help="run an experiment",
+        description="Run the cells of an experiment and append one JSON line for each to DIR. "
+        "What DIR already holds is not run again, unless the file of its graph, the file that its path leads to from "
+        "here, or what the configuration asks for has changed since.",
+        epilog="example: cpms run quickstart --output out; names: " + ", ".join(experiments()),
+    )
+    parser.add_argument("config", metavar="CONFIG.toml", help="a file, or the name of one that comes with cpms")
+    parser.add_argument(
+        "--output", type=Path, default=ROWS_FOLDER, metavar="DIR", help=f"folder of the rows ({ROWS_FOLDER})"
+    )
+    parser.add_argument(
+        "--only",
+        metavar="NAME",
+        help="run only cells whose graph, storage or engine, say, is NAME",
+    )
+    parser.add_argument("--dry-run", action="store_true", help="list the cells and stop")
+
+
+def call(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    from cpms.experiment.runner import run
+
+    rows = run(
+        _found(arguments.config), output=arguments.output, only=arguments.only, dry_run=arguments.dry_run, echo=say
+    )
+    say(rows)
+    return 0
+
+
+def _found(config: str) -> Path:
+    """Return the file of that path, or of an experiment of that name."""
+    from cpms.base.errors import InputError
+    from cpms.base.text.suggestions import unknown
+
+    shipped, path = experiments(), Path(config)
+    if config in shipped:
+        return shipped[config]
+    if path.suffix or path.name != config or path.exists():
+        return path
+    raise InputError(unknown("experiment", config, shipped, ", or a path to a .toml file"))

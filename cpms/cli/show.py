@@ -1,0 +1,51 @@
+"""``cpms show``: turn recorded rows into tables and figures."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from cpms.base.package_data import folder, show_programs
+from cpms.base.text.terminal import say
+from cpms.cli import ROWS_FOLDER
+
+
+def add(parsers: Any) -> None:
+    """Describe the command."""
+    parser = parsers.add_parser(
+        "show",
+        help="draw tables and figures from rows",
+        description="Draw the table or figure NAME (or all), or what a program of your own draws, from the rows in "
+        "DIR, and from nothing else.",
+        epilog="example: cpms show table2 --output figures; names: " + ", ".join(show_programs()),
+    )
+    parser.add_argument("name", metavar="NAME|all|PROGRAM.py")
+    parser.add_argument(
+        "--results",
+        type=Path,
+        metavar="DIR",
+        help=f"folder of the rows ({ROWS_FOLDER} if it holds some of NAME, else the recorded ones)",
+    )
+    parser.add_argument("--output", type=Path, default=Path("out"), metavar="DIR", help="folder to draw into (out)")
+
+
+def call(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    from cpms.experiment.report.show import show
+
+    results = arguments.results or _rows_of(arguments.name)
+    say(*show(arguments.name, results=results, output=arguments.output, echo=say))
+    return 0
+
+
+def _rows_of(name: str) -> Path:
+    """Return the folder that ``run`` puts rows in if it has some to show, else that of the recorded ones; say which."""
+    from cpms.experiment.report.show import has_rows
+
+    recorded = folder("experiments") / "results"
+    if ROWS_FOLDER.is_dir() and has_rows(name, ROWS_FOLDER):
+        say(f"Rows of folder {ROWS_FOLDER} are shown; those that come with cpms: --results {recorded}")
+        return ROWS_FOLDER
+    say(f"Folder {ROWS_FOLDER} holds no rows to show here; those that come with cpms are shown, of {recorded}")
+    return recorded

@@ -1,1 +1,0 @@
-"""Commands of the command line, one a file; each module has ``add(parsers)`` and ``call(arguments)``."""

@@ -1,0 +1,1 @@
+"""The abstract classes between solvers and backends, and what a solve reports."""

@@ -1,0 +1,66 @@
+"""Method ``refine`` where passes solve a problem, or all but its core: few need sweeps over the whole graph."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from functools import cached_property
+from typing import Any
+
+from cpms.base.types import Floats, Norm
+from cpms.contracts.refinement import OuterStep, Refinement
+from cpms.formats.formats import FloatFormat
+
+
+class ReducedRefinement(Refinement):
+    """A refinement by `solve_reduced`; the whole graph is prepared for sweeps once something else is asked for."""
+
+    @abstractmethod
+    def _prepare_whole(self) -> Refinement:
+        """Prepare the whole graph for sweeps."""
+
+    @cached_property
+    def _whole(self) -> Refinement:
+        return self._prepare_whole()
+
+    @property
+    def _whole_if_prepared(self) -> Refinement | None:
+        return self.__dict__.get("_whole")
+
+    def start(self, values: Floats) -> None:
+        """Begin at values."""
+        self._whole.start(values)
+
+    def start_uniform(self, nodes: int) -> None:
+        """Begin at the uniform distribution."""
+        self._whole.start_uniform(nodes)
+
+    def round(
+        self, storage: FloatFormat | None, *, inner_reduction: float, tol: float, norm: Norm, most_low: int
+    ) -> OuterStep:
+        """Do one round over the whole graph."""
+        return self._whole.round(storage, inner_reduction=inner_reduction, tol=tol, norm=norm, most_low=most_low)
+
+    def rounds(
+        self,
+        storage: FloatFormat | None,
+        *,
+        inner_reduction: float,
+        noise_tolerance: float,
+        tol: float,
+        norm: Norm,
+        most: int,
+    ) -> list[OuterStep]:
+        """Do rounds over the whole graph."""
+        whole = self._whole
+        whole.anderson, whole.error_feedback, whole.adaptive = self.anderson, self.error_feedback, self.adaptive
+        return whole.rounds(
+            storage, inner_reduction=inner_reduction, noise_tolerance=noise_tolerance, tol=tol, norm=norm, most=most
+        )
+
+    def read(self) -> Floats:
+        """Return x of the whole graph, in main memory."""
+        return self._whole.read()
+
+    def read_device(self) -> Any | None:
+        """Return it on the device, if it is there."""
+        return self._whole.read_device()

@@ -1,0 +1,120 @@
+"""Names in configurations: refused where nothing is called so, without loading or importing what they name."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator
+
+from cpms import engines
+from cpms.backends.mpi.shares import weblike_share
+from cpms.base.errors import InputError
+from cpms.base.text.suggestions import unknown
+from cpms.engines.mpi import LOCAL
+from cpms.formats.formats import format_named
+from cpms.sources import datasets, generators, readers
+
+AUTO = "auto"
+
+
+def one_of(what: str, possible: Callable[[], Iterable[str]]) -> AfterValidator:
+    """Return a validator of names that ``possible`` returns.
+
+    Examples
+    --------
+    >>> one_of("fruit", lambda: ["apple", "pear"]).func("plum")
+    Traceback (most recent call last):
+    cpms.base.errors.InputError: fruit 'plum' is not known; it can be one of apple, pear
+    """
+
+    def known(name: str) -> str:
+        names = list(possible())
+        if name not in names:
+            raise InputError(unknown(what, name, names))
+        return name
+
+    return AfterValidator(known)
+
+
+def layout_names() -> list[str]:
+    """Return every layout that some engine has.
+
+    Examples
+    --------
+    >>> "ell" in layout_names()
+    True
+    """
+    return sorted({layout for name in engines.names() for layout in engines.get_any(name).layouts})
+
+
+def loadable(name: str) -> str:
+    """Return the name of a data set, a generator's specification or a path, whether it is there or not.
+
+    Raises
+    ------
+    InputError
+        If it is none of these.
+
+    Examples
+    --------
+    >>> loadable("wiki-Vote"), loadable("rmat:scale=4"), loadable("not/here.mtx")
+    ('wiki-Vote', 'rmat:scale=4', 'not/here.mtx')
+    """
+    return _graph(name, generators.names())
+
+
+def shareable(name: str) -> str:
+    """Return what `loadable` does, or the specification of a graph that only ranks make."""
+    return _graph(name, [*generators.names(), weblike_share.NAME])
+
+
+def storage(name: str) -> str:
+    """Return the name of a storage format.
+
+    Raises
+    ------
+    InputError
+        If no format is called so.
+    """
+    format_named(name)
+    return name
+
+
+def storage_or_auto(name: str) -> str:
+    """Return the name of a storage format, or ``auto``."""
+    return name if name == AUTO else storage(name)
+
+
+EngineName = Annotated[str, one_of("engine", engines.names)]
+EngineOrAuto = Annotated[str, one_of("engine", lambda: [AUTO, *engines.names()])]
+LocalEngine = Annotated[str, one_of("engine of ranks", lambda: LOCAL)]
+LayoutName = Annotated[str, one_of("layout", layout_names)]
+LayoutOrAuto = Annotated[str, one_of("layout", lambda: [AUTO, *layout_names()])]
+StorageName = Annotated[str, AfterValidator(storage)]
+StorageOrAuto = Annotated[str, AfterValidator(storage_or_auto)]
+GraphName = Annotated[str, AfterValidator(loadable)]
+SharedGraphName = Annotated[str, AfterValidator(shareable)]
+
+
+def _graph(name: str, makers: list[str]) -> str:
+    maker, colon, _ = name.partition(":")
+    if name in datasets.DATASETS or maker in makers or _may_be_file(name):
+        return name
+    if colon:
+        raise InputError(unknown("generator", maker, makers))
+    if datasets.locate(name):
+        return name
+    near = difflib.get_close_matches(name, datasets.DATASETS, n=3, cutoff=0.5)
+    hint = f"; did you mean {' or '.join(near)}?" if near else ";"
+    raise InputError(
+        f"graph {name!r} is not known{hint} it can be one of {', '.join(datasets.DATASETS)}; from a generator, such as "
+        f"rmat:scale=16, of {', '.join(makers)}; or a file that ends in {', '.join(readers.MODULES)}"
+    )
+
+
+def _may_be_file(name: str) -> bool:
+    return bool(readers.is_file(name) or readers.module_for(Path(name)) or os.sep in name)

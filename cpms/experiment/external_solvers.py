@@ -1,0 +1,239 @@
+"""Other programs' PageRank on a processor: each builds its own matrix, solves, and is tuned by the caller.
+
+A peer's ``variants`` are the settings an expert would try, ``tolerances`` whether it takes one. Times
+are those of its own solve alone: what Python pays to hand over a graph or to fetch scores is left out.
+"""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import os
+from abc import ABC, abstractmethod
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, ClassVar
+
+import numpy as np
+
+from cpms import engines
+from cpms.base import threads, work_clock
+from cpms.base.errors import UnavailableError
+from cpms.base.jit import compiled
+from cpms.base.types import Floats
+from cpms.contracts.stopping import Stopping
+from cpms.formats.formats import FP64
+from cpms.graph.graph import Graph
+from cpms.precision.controllers import Fixed
+from cpms.problems.pagerank import Problem
+from cpms.solvers.power import power
+
+DAMPING = 0.85
+Variant = dict[str, Any]
+_MOST_ITERATIONS = 2000
+
+
+class Peer(ABC):
+    """A program that ranks: ``build`` once, then ``solve`` as often as asked."""
+
+    name: ClassVar[str]
+    version_of: ClassVar[str | None] = None
+    variants: ClassVar[tuple[Variant, ...]] = ({},)
+    takes_tolerance: ClassVar[bool] = True
+
+    @abstractmethod
+    def build(self, graph: Graph) -> Any:
+        """Return the peer's own form of a graph."""
+
+    @abstractmethod
+    def solve(self, built: Any, variant: Variant, tol: float) -> tuple[Floats, float]:
+        """Return ranks of sum 1 and the seconds that the solve took."""
+
+
+class Scipy(Peer):
+    """A SciPy loop: one CSR product an iteration."""
+
+    name = "scipy"
+    version_of = "scipy"
+
+    def build(self, graph: Graph) -> Any:
+        """Return the engine's operator."""
+        return engines.get("scipy").prepare(Problem(graph), FP64, "csr")
+
+    def solve(self, built: Any, variant: Variant, tol: float) -> tuple[Floats, float]:  # noqa: ARG002
+        """Iterate without referee."""
+        nodes = built.problem.graph.nodes
+        began = work_clock.now()
+        ranks, _, _ = power(built, np.full(nodes, 1.0 / nodes), Fixed(), Stopping(tol, max_iterations=_MOST_ITERATIONS))
+        return _finished(ranks, began)
+
+
+class Igraph(Peer):
+    """PRPACK through igraph: Gauss-Seidel, by strongly connected components where that helps; 1e-10, one thread."""
+
+    name = "igraph PRPACK"
+    version_of = "igraph"
+    takes_tolerance = False
+
+    def build(self, graph: Graph) -> Any:
+        """Return an igraph graph."""
+        igraph = _imported("igraph")
+        return igraph.Graph(n=graph.nodes, edges=np.column_stack([graph.sources, graph.targets]), directed=True)
+
+    def solve(self, built: Any, variant: Variant, tol: float) -> tuple[Floats, float]:  # noqa: ARG002
+        """Solve; PRPACK builds its own matrix each time."""
+        began = work_clock.now()
+        return _finished(built.pagerank(damping=DAMPING, implementation="prpack"), began)
+
+
+class Networkit(Peer):
+    """NetworKit's PageRank on all threads, L1 norm, mass of sinks spread."""
+
+    name = "NetworKit"
+    version_of = "networkit"
+
+    def build(self, graph: Graph) -> Any:
+        """Return a NetworKit graph."""
+        networkit = _imported("networkit")
+        networkit.setNumberOfThreads(threads.available())
+        nodes = graph.sources.astype(np.uint64), graph.targets.astype(np.uint64)
+        return networkit.GraphFromCoo(nodes, n=graph.nodes, weighted=False, directed=True)
+
+    def solve(self, built: Any, variant: Variant, tol: float) -> tuple[Floats, float]:  # noqa: ARG002
+        """Run the algorithm."""
+        centrality = _imported("networkit").centrality
+        sinks = centrality.SinkHandling.DistributeSinks
+        algorithm = centrality.PageRank(built, DAMPING, tol, distributeSinks=sinks)
+        algorithm.norm = centrality.Norm.L1_NORM
+        began = work_clock.now()
+        algorithm.run()
+        seconds = work_clock.now() - began
+        return _normalised(algorithm.scores()), seconds
+
+
+class GraphBLAS(Peer):
+    """SuiteSparse GraphBLAS in float64: LAGraph's loop, a product over the semiring (plus, second)."""
+
+    name = "GraphBLAS"
+    version_of = "suitesparse-graphblas"
+
+    def build(self, graph: Graph) -> Any:
+        """Return the transposed pattern by rows, the damped reciprocal out-degrees, and the sinks."""
+        gb = _imported("graphblas")
+        gb.ss.config["nthreads"] = threads.available()
+        # Repeated edges are one entry of their number here, which (plus, times) reads and (plus, second) cannot.
+        size = {"nrows": graph.nodes, "ncols": graph.nodes}
+        ones = np.ones(graph.edges)
+        matrix = gb.Matrix.from_coo(graph.targets, graph.sources, ones, dup_op=gb.binary.plus, **size)
+        repeated = matrix.nvals < graph.edges
+        if not repeated:
+            matrix = gb.Matrix.from_coo(graph.targets, graph.sources, 1.0, **size)
+        scale = DAMPING / np.maximum(graph.out_degree, 1)
+        scale[graph.out_degree == 0] = 0.0
+        return (
+            gb,
+            matrix,
+            gb.Vector.from_dense(scale),
+            graph.dangling_nodes,
+            "plus_times" if repeated else "plus_second",
+        )
+
+    def solve(self, built: Any, variant: Variant, tol: float) -> tuple[Floats, float]:  # noqa: ARG002
+        """Iterate; vectors are dense."""
+        gb, matrix, scale, sinks, semiring = built
+        product, nodes = getattr(gb.semiring, semiring), matrix.nrows
+        sink_nodes = gb.Vector.from_coo(sinks, 1.0, size=nodes) if len(sinks) else None
+        began = work_clock.now()
+        x = gb.Vector.from_scalar(1.0 / nodes, nodes)
+        y, share = gb.Vector(float, nodes), gb.Vector(float, nodes)
+        for _ in range(_MOST_ITERATIONS):
+            dangling = x.inner(sink_nodes).new().value or 0.0 if sink_nodes is not None else 0.0
+            share << x.ewise_mult(scale, gb.binary.times)
+            y << (1.0 - DAMPING + DAMPING * dangling) / nodes
+            y(gb.binary.plus) << matrix.mxv(share, product)
+            x << x.ewise_mult(y, gb.binary.minus)
+            change = x.apply(gb.unary.abs).reduce(gb.monoid.plus).new().value
+            x, y = y, x
+            if change < tol:
+                break
+        return _finished(x.to_dense(), began)
+
+
+class GaussSeidel(Peer):
+    """Ours, for comparison: plain float64 Gauss-Seidel in CSR, as GAP's ``pr`` does it in float32.
+
+    Ranks change in place, in file order or against it, on one thread or, racing as in GAP, on all.
+    """
+
+    name = "Gauss-Seidel"
+    variants = tuple({"threads": several, "step": step} for several in (False, True) for step in (1, -1))
+
+    def build(self, graph: Graph) -> Any:
+        """Return CSR, reciprocal out-degrees and the halves of its rows."""
+        unsigned = f"uint{8 * graph.sources.itemsize}"
+        inverse = np.where(graph.out_degree > 0, 1.0 / np.maximum(graph.out_degree, 1), 0.0)
+        cost = graph.indptr + 2 * np.arange(graph.nodes + 1)
+        count = threads.available()
+        cuts = np.searchsorted(cost, np.linspace(0, cost[-1], count + 1)[1:-1])
+        bounds = [0, *cuts.tolist(), graph.nodes]
+        indptr = graph.indptr.astype(np.uint32 if graph.edges < 2**32 else np.uint64)
+        return indptr, graph.sources.view(unsigned), inverse, list(itertools.pairwise(bounds))
+
+    def solve(self, built: Any, variant: Variant, tol: float) -> tuple[Floats, float]:
+        """Solve (I - damping P) y = v, a multiple of x, until a sweep changes y by less than ``tol`` of its sum."""
+        indptr, sources, inverse, parts = built
+        nodes = len(inverse)
+        parts = parts if variant["threads"] else [(0, nodes)]
+        with ThreadPoolExecutor(len(parts)) as pool:
+            began = work_clock.now()
+            x = np.full(nodes, 1.0 / nodes)
+            share = x * inverse
+
+            def sweep(part: tuple[int, int]) -> tuple[float, float]:
+                found: tuple[float, float] = _sweep(indptr, sources, inverse, x, share, variant["step"], *part)
+                return found
+
+            for _ in range(_MOST_ITERATIONS):
+                found = list(pool.map(sweep, parts)) if len(parts) > 1 else [sweep(parts[0])]
+                if sum(change for change, _ in found) < tol * sum(mass for _, mass in found):
+                    break
+            return _finished(x, began)
+
+
+PEERS: dict[str, Peer] = {peer.name: peer for peer in (Scipy(), Igraph(), Networkit(), GraphBLAS(), GaussSeidel())}
+
+
+@compiled(fastmath=True, error_model="numpy")
+def _sweep(indptr, sources, inverse, x, share, step, low, high):  # type: ignore[no-untyped-def]
+    change = mass = 0.0
+    rest = (1.0 - DAMPING) / len(x)
+    for i in range(high - low):
+        node = np.uint64(low + i if step > 0 else high - 1 - i)
+        total = 0.0
+        for k in range(np.uint64(indptr[node]), np.uint64(indptr[node + np.uint64(1)])):
+            total += share[np.uint64(sources[k])]
+        new = rest + DAMPING * total
+        change += abs(new - x[node])
+        mass += new
+        x[node] = new
+        share[node] = new * inverse[node]
+    return change, mass
+
+
+def _finished(ranks: Any, began: float) -> tuple[Floats, float]:
+    seconds = work_clock.now() - began
+    return _normalised(ranks), seconds
+
+
+def _normalised(ranks: Any) -> Floats:
+    values = np.array(ranks, dtype=np.float64)
+    values /= values.sum()
+    return values
+
+
+def _imported(module: str) -> Any:
+    # Libraries that look for their number of threads where OpenMP does find ours.
+    os.environ.setdefault("OMP_NUM_THREADS", str(threads.available()))
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise UnavailableError(f"{module} is not installed; pip install it to compare with it") from None

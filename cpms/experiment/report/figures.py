@@ -1,0 +1,109 @@
+"""Figures of show programs: every text in them is escaped here, and nothing else saves figures."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cpms.base.atomic_files import replacing
+from cpms.base.text import escape
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure
+    from matplotlib.text import Text
+
+_ENDINGS: dict[str, dict[str, Any]] = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}, ".png": {}}
+"""Of the files of a figure, with metadata that no clock changes."""
+_LONGEST_NAME = 44
+"""Of a tick, in characters."""
+_LONGEST_ENTRY = 48
+"""Of a title or an entry of a legend."""
+_LONGEST_LABEL = 160
+"""Of an axis or of a figure."""
+
+
+def save(figure: Figure, stem: Path) -> list[Path]:
+    """Write a figure as ``.pdf``, ``.svg`` and ``.png``, close it and return these paths.
+
+    All texts are plain: dollars and other characters are no markup, and long names are abbreviated.
+
+    A figure with an empty panel is not written, and there are no paths.
+    """
+    import matplotlib.pyplot as plt
+
+    written = []
+    try:
+        if not figure.axes or any(axes.axison and not _has_marks(axes) for axes in figure.axes):
+            return []
+        _escape(figure)
+        for ending, metadata in _ENDINGS.items():
+            path = stem.with_name(stem.name + ending)
+            with replacing(path) as temporary:
+                figure.savefig(temporary, metadata=metadata)
+            written.append(path)
+    finally:
+        plt.close(figure)
+    return written
+
+
+def _has_marks(axes: Axes) -> bool:
+    """Say whether a panel shows a value: lines across all of it, such as limits, are none."""
+    lines = (line for line in axes.lines if line.get_transform() is axes.transData)
+    drawn = any(np.isfinite(np.asarray(line.get_xydata(), dtype=float)).all(axis=1).any() for line in lines)
+    bars = any(np.isfinite(bar.get_window_extent().extents).all() for bar in axes.patches)
+    return drawn or bars or bool(axes.images) or any(np.size(each.get_offsets()) for each in axes.collections)
+
+
+def _escape(figure: Figure) -> None:
+    for text in _texts(figure):
+        text.set_text(escape.mathtext(text.get_text(), _LONGEST_ENTRY))
+    for axes in figure.axes:
+        axes.title.set_text(_wrapped(axes.get_title(), _title_characters(figure, axes)))
+    labels = [axis.label for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)]
+    for label in (*figure.texts, *labels):
+        label.set_text(escape.mathtext(label.get_text(), _LONGEST_LABEL))
+        label.set_wrap(True)
+    shared = {id(axis.major): axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)}
+    for axis in shared.values():
+        _escape_ticks(axis)
+
+
+def _escape_ticks(axis: Axis) -> None:
+    """Escape ticks that are names; numbers, which matplotlib formats itself, may hold powers of ten as mathtext."""
+    from matplotlib.category import StrCategoryFormatter
+    from matplotlib.ticker import FixedFormatter, FuncFormatter
+
+    formatter = axis.get_major_formatter()
+    if isinstance(formatter, FuncFormatter | FixedFormatter | StrCategoryFormatter):
+        names = formatter.format_ticks(axis.get_majorticklocs().tolist())
+        plain = [escape.mathtext(name, _LONGEST_NAME) for name in names]
+        if plain != names:
+            axis.set_ticks(axis.get_majorticklocs(), labels=plain)
+
+
+def _texts(figure: Figure) -> Iterator[Text]:
+    """Yield what is written into panels, and the entries of legends."""
+    legends = list(figure.legends)
+    for axes in figure.axes:
+        yield from axes.texts
+        legend = axes.get_legend()
+        legends += [] if legend is None else [legend]
+    for legend in legends:
+        yield from legend.get_texts()
+
+
+def _title_characters(figure: Figure, axes: Axes) -> int:
+    """Return about how many characters of its title are as wide as a panel."""
+    panel_pt = 72 * figure.get_figwidth() * axes.get_position().width
+    return max(12, int(panel_pt / (0.6 * float(axes.title.get_fontsize()))))
+
+
+def _wrapped(title: str, most: int) -> str:
+    lines = textwrap.wrap(escape.terminal(escape.abbreviate(title, _LONGEST_ENTRY)), most)
+    return "\n".join(map(escape.mathtext, lines))

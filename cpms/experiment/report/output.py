@@ -1,0 +1,150 @@
+"""Where a show program puts its tables and figures, and how both look."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from cpms.base.atomic_files import replacing
+from cpms.base.package_data import folder
+from cpms.base.text import escape
+from cpms.base.text.latex_table import latex_table
+from cpms.base.text.table_text import LONGEST_WORD, markdown, write_csv
+from cpms.experiment.report import figures
+from cpms.formats.formats import format_named
+
+PALETTE = {
+    8: "#CC79A7",
+    16: "#D55E00",
+    24: "#8C564B",
+    32: "#E69F00",
+    40: "#999999",
+    48: "#009E73",
+    56: "#56B4E9",
+    64: "#0072B2",
+}
+"""Colours by bits read, told apart by the colour-blind (after Okabe and Ito)."""
+
+_STYLE = {
+    "font.family": "sans-serif",
+    "font.size": 8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.6,
+    "lines.linewidth": 1.0,
+    "legend.frameon": False,
+    "legend.fontsize": 7,
+    "figure.constrained_layout.use": True,
+    "savefig.dpi": 200,
+    "svg.hashsalt": "cpms",
+    "pdf.fonttype": 42,
+}
+
+
+class Output:
+    """Where a show program puts its tables and figures; the same rows always give the same bytes.
+
+    What a reader has to know of the rows, ``note``, stands in captions and below figures.
+    """
+
+    def __init__(self, target: Path, name: str, echo: Callable[[str], None], note: str = "") -> None:
+        self._target, self._name, self._echo, self._note = target, name, echo, note
+        self.written: list[Path] = []
+        self.left_out: list[str] = []
+
+    def say(self, text: str) -> None:
+        """Pass a line on to the user."""
+        self._echo(text)
+
+    def table(self, table: pd.DataFrame, *, suffix: str = "", caption: str = "") -> None:
+        """Write a table as ``.csv``, ``.md`` and ``.tex``, and show it.
+
+        All texts, also the caption, are plain: what would be markup is escaped. Names are whole in ``.csv`` alone.
+        """
+        caption = " ".join(filter(None, [caption, f"({self._note})" if self._note else ""]))
+        stem = self._target / f"{self._name}{suffix}"
+        if table.empty:
+            self.leave_out(f"table {stem.name}", "the rows hold nothing of it")
+            return
+        text = markdown(table)
+        title = f"{escape.markdown_paragraph(escape.abbreviate_words(caption, LONGEST_WORD))}\n\n" if caption else ""
+        self._write(stem.with_name(stem.name + ".csv"), str(write_csv(table)))
+        self._write(stem.with_name(stem.name + ".md"), f"{title}{text}\n")
+        latex = latex_table(table, caption=caption, label=f"tab:{stem.name}")
+        self._write(stem.with_name(stem.name + ".tex"), latex)
+        for line in f"{title}{text}\n".split("\n"):
+            self._echo(line)
+
+    def figure(self, figure: Figure, *, suffix: str = "") -> None:
+        """Write a figure as ``.pdf``, ``.svg`` and ``.png``; its texts are plain, and long names abbreviated.
+
+        A figure with an empty panel is left out, which is said.
+        """
+        if self._note:
+            label = figure.get_supxlabel()
+            figure.supxlabel("\n".join(filter(None, [label, self._note])), fontsize=8 if label else 6)
+        written = figures.save(figure, self._target / f"{self._name}{suffix}")
+        self.written += written
+        if not written:
+            self.leave_out(f"figure {self._name}{suffix}", "the rows hold nothing to draw in one of its panels")
+
+    def leave_out(self, what: str, reason: str) -> None:
+        """Say that a table or figure cannot be made of the rows, and why."""
+        self.left_out.append(f"{what}: {reason}")
+        self._echo(f"left out: {self.left_out[-1]}")
+
+    def _write(self, path: Path, text: str) -> None:
+        with replacing(path) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+        self.written.append(path)
+
+
+def printed(name: str) -> pd.DataFrame:
+    """Return values that a paper prints, from ``experiments/paper/NAME.csv``."""
+    return pd.read_csv(folder("experiments") / "paper" / f"{name}.csv", comment="#")
+
+
+def label(row: Any) -> str:
+    """Return the name of a graph, marked where it is a stand-in."""
+    stand_in = row["stand_in_for"]
+    return str(row["graph_name"]) if pd.isna(stand_in) else f"{stand_in} (stand-in)"
+
+
+def storage_of(result: Any) -> str:
+    """Return a contestant's storage, and how many bits its sweeps read at most before float64 where that is said.
+
+    Examples
+    --------
+    >>> storage_of({"storage": "cpms4"}), storage_of({"storage": "cpms4", "most_read": 2})
+    ('cpms4', 'cpms4 to 32 bits')
+    """
+    name, most_read = result["storage"], result.get("most_read")
+    return name if most_read is None else f"{name} to {format_named(name).bits(most_read)} bits"
+
+
+def shortened(name: str) -> str:
+    """Return a generator's name with its first parameters only: figures have little room.
+
+    Examples
+    --------
+    >>> shortened("weblike:nodes=10000000,edges=52000000,seed=1"), shortened("wiki-Vote")
+    ('weblike, 52M edges', 'wiki-Vote')
+    >>> shortened("reordered:of=(copies:of=wiki-Vote,count=3),by=chance")
+    '3 x wiki-Vote by chance'
+    >>> shortened("copies:of=(standin:adaptive,size=3),count=2")
+    '2 x standin:adaptive,size=3'
+    """
+    kind, _, parameters = name.partition(":")
+    # What generators name their graphs, whose parameters are in one order.
+    if found := re.fullmatch(r"of=(.*),(count|by)=(\w+)(,seed=\d+)?", parameters):
+        inner = shortened(found[1][1:-1] if found[1].startswith("(") else found[1])
+        return f"{found[3]} x {inner}" if found[2] == "count" else f"{inner} by {found[3]}"
+    given = dict(part.partition("=")[::2] for part in parameters.split(","))
+    if "edges" in given:
+        return f"{kind}, {int(given['edges']) / 1e6:.0f}M edges"
+    return f"{kind} {given['scale']}" if "scale" in given else name

@@ -1,0 +1,170 @@
+"""Tables and figures from recorded rows, and from nothing else."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from cpms.base import caches
+from cpms.base.errors import CpmsError, InputError
+from cpms.base.package_data import folder, show_programs
+from cpms.base.text.suggestions import nearest
+from cpms.experiment.report.output import _STYLE, Output
+from cpms.experiment.rows import outcome, rows
+from cpms.experiment.rows.outcome import measured, why_not
+from cpms.experiment.rows.standing import Recorded
+
+if TYPE_CHECKING:
+    pass
+
+_WRONG_ROWS = (LookupError, AttributeError, TypeError, ValueError, ArithmeticError)
+"""Errors of a program to which rows lack a column, or hold something else in it."""
+
+
+def show(
+    name: str,
+    *,
+    results: Path | None = None,
+    output: Path = Path("out"),
+    echo: Callable[[str], None] = lambda _: None,
+) -> list[Path]:
+    """Run the show program ``name``, or ``all`` that have rows, and return the files written.
+
+    A program is a Python file. It names the experiments whose rows it cannot do without in ``NEEDS``, a list, and has a
+    function ``show(rows, out)`` of these rows, a pandas.DataFrame, and an `Output`. Experiments that it draws beside
+    them, if there are rows, are in ``BESIDE``; ``show`` then takes their rows, too.
+
+    Parameters
+    ----------
+    name : str
+        A program in ``experiments/figures``, or the path of one elsewhere, which ends in ``.py``.
+    results : Path, optional
+        Folder of the rows; those recorded with the package by default.
+    output : Path
+        Folder to draw into; made if need be.
+    echo : callable
+        Receives tables as text.
+
+    Raises
+    ------
+    InputError
+        If there is no such program, its rows are missing or hold no measurements, or the output cannot be written.
+    """
+    caches.redirect("matplotlib")
+    os.environ["MPLBACKEND"] = "Agg"  # A backend that this installation lacks would keep Matplotlib from loading.
+    import matplotlib
+
+    matplotlib.use("Agg")
+    source = results or folder("experiments") / "results"
+    if not source.is_dir():
+        raise InputError(f"{source}: there is no such folder; give --results the folder of the rows")
+    chosen = {program: _program(path) for program, path in _chosen(name).items()}
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{output}: cannot be made ({error.strerror}); give another --output") from None
+    written: list[Path] = []
+    drawn: list[str] = []
+    of_folder = Recorded(source)
+    for program, module in chosen.items():
+        recorded = _table(of_folder.chosen(module.NEEDS).rows)
+        lacks = _lacks(recorded, source, module.NEEDS)
+        if lacks and name != "all":
+            raise InputError(lacks)
+        if lacks:
+            if not recorded.empty:
+                echo(f"left out: {program}: {lacks}")
+            continue
+        beside = [_table(of_folder.chosen(module.BESIDE).rows)] if hasattr(module, "BESIDE") else []
+        found = of_folder.chosen([*dict.fromkeys([*module.NEEDS, *getattr(module, "BESIDE", [])])])
+        target = Output(output, program, echo, found.note)
+        try:
+            with matplotlib.rc_context(_STYLE):  # type: ignore[arg-type]
+                module.show(recorded, target, *beside)
+        except _WRONG_ROWS as error:
+            own = isinstance(error, CpmsError)
+            lacks = str(error) if own else f"these rows cannot be drawn, which may be half-made: {error!r}"
+            if name != "all":
+                raise InputError(f"{program}: {lacks}") from error
+            echo(f"left out: {program}: {lacks}")
+            continue
+        if target.left_out and not target.written and name != "all":
+            raise InputError(f"{source}: nothing could be made of the rows: {outcome.some(target.left_out)}")
+        for text in found.left_out:
+            echo(text)
+        written += target.written
+        drawn += [*module.NEEDS, *getattr(module, "BESIDE", [])]
+    if drawn:
+        echo(of_folder.counts(None if name == "all" else drawn))
+    else:
+        raise InputError(f"{source} holds no rows that anything draws; 'cpms run NAME --output {source}' first")
+    return written
+
+
+def has_rows(name: str, source: Path) -> bool:
+    """Say whether a folder has rows of a show program, or of any where the name is ``all``.
+
+    Raises
+    ------
+    InputError
+        If there is no such program.
+    """
+    return any(not recorded_rows(source, _program(path).NEEDS).empty for path in _chosen(name).values())
+
+
+def recorded_rows(source: Path, experiments: Sequence[str]) -> pd.DataFrame:
+    """Return the rows of the named experiments in a folder, the last one of each cell.
+
+    A row none of whose contestants could take part has their ``status`` and ``reason``.
+    """
+    return _table(Recorded(source).of(experiments))
+
+
+def _table(found: list[rows.Row]) -> pd.DataFrame:
+    return pd.DataFrame([row if measured(row) else {**row, **why_not(row)} for row in found])
+
+
+def _chosen(name: str) -> dict[str, Path]:
+    """Return the files of the programs that a name stands for, by their own names."""
+    shipped, path = show_programs(), Path(name)
+    if path.suffix == ".py" and path.is_file():
+        return {path.stem: path}
+    if name != "all" and name not in shipped:
+        near = nearest(name, shipped)
+        it = f"did you mean {near}? It" if near else "it"
+        raise InputError(
+            f"{name!r} cannot be shown; {it} can be all, one of {', '.join(shipped)}, or the path of a program of your "
+            "own that ends in .py; pandas.read_json(path, lines=True) reads rows, too"
+        )
+    return shipped if name == "all" else {name: shipped[name]}
+
+
+def _lacks(recorded: pd.DataFrame, source: Path, needs: Sequence[str]) -> str | None:
+    """Return why nothing can be drawn, None if something can."""
+    named = " or ".join(needs)
+    if recorded.empty:
+        return (
+            f"{source} holds no rows of {named}; 'cpms run {needs[0]}' first; where that has an --output DIR, "
+            "show takes --results DIR"
+        )
+    if (recorded.status == "ok").any():
+        return None
+    reasons = "; ".join(dict.fromkeys(reason.rstrip(".") for reason in recorded.reason))
+    return f"{source}: no cell of {named} could be measured: {reasons}; mend that and 'cpms run {needs[0]}' again"
+
+
+def _program(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"cpms_show_{path.stem}", path)
+    if spec is None or spec.loader is None:
+        raise InputError(f"{path}: cannot be loaded")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    if not hasattr(module, "NEEDS") or not hasattr(module, "show"):
+        raise InputError(f"{path}: has no list NEEDS of experiments, or no function show(rows, out); it needs both")
+    return module

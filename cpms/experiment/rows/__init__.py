@@ -1,0 +1,1 @@
+"""Rows of experiments: what they hold, whether they still stand, and which commit explains them."""

@@ -1,0 +1,81 @@
+"""Whether a recorded cell would be measured anew in the same way: of the same graph, with the same parameters."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from cpms.base.errors import InputError
+from cpms.experiment.config import Cell, Experiment
+from cpms.experiment.rows import digests
+from cpms.sources.loading import files_of, load
+from cpms.sources.readers.options import ReadOptions
+
+_OPTIONS = {option.name for option in fields(ReadOptions)}
+
+
+def parameters(experiment: Experiment, cell: Cell) -> Any:
+    """Return a cell's resolved parameters as they are when they are read from a row again."""
+    return json.loads(json.dumps(experiment.resolved(cell)))
+
+
+def differs(recorded: Any, present: Any) -> bool:
+    """Say whether parameters differ; what only one side has says nothing, since later code has more of them.
+
+    Examples
+    --------
+    >>> differs({"tol": 1e-9}, {"tol": 1e-9, "since": "later"}), differs({"tols": [1, 2]}, {"tols": [1, 3]})
+    (False, True)
+    """
+    if isinstance(recorded, dict) and isinstance(present, dict):
+        return any(differs(recorded[key], present[key]) for key in recorded.keys() & present.keys())
+    if isinstance(recorded, list) and isinstance(present, list):
+        return len(recorded) != len(present) or any(map(differs, recorded, present))
+    return bool(recorded != present)
+
+
+def why(row: dict[str, Any], experiment: Experiment, cell: Cell) -> str | None:
+    """Return what has changed since a row was measured; None if nothing, or nothing is known.
+
+    Code that has changed is no reason. Rows without digests, of earlier versions, are taken as they are.
+    """
+    if "parameters" in row and differs(row["parameters"], parameters(experiment, cell)):
+        return "parameters"
+    recorded = row.get("graph_files_digest")
+    if recorded is None:
+        return None
+    present = files_digest(cell)
+    return None if present in (None, recorded) or _same_content(row, cell) else "graph"
+
+
+def files_digest(cell: Cell) -> str | None:
+    """Return the digest of the files that a cell's graph is read from, each read once in a run; None without any."""
+    name = cell.get("graph")
+    if not isinstance(name, str):
+        return None
+    try:
+        files = files_of(name)
+        stamps = tuple((path, path.stat().st_size, path.stat().st_mtime_ns) for path in files)
+    except (OSError, InputError):
+        return None
+    return _of_files(stamps)
+
+
+@lru_cache(maxsize=256)
+def _of_files(stamps: tuple[tuple[Path, int, int], ...]) -> str | None:
+    return digests.of_files(path for path, *_ in stamps)
+
+
+def _same_content(row: dict[str, Any], cell: Cell) -> bool:
+    """Say whether other bytes hold the same graph, as a file of another format does, or one with another comment."""
+    recorded = row.get("graph_digest")
+    if recorded is None:
+        return False
+    try:
+        graph = load(cell["graph"], **{option: cell[option] for option in _OPTIONS if option in cell})
+    except InputError:  # The cell will say so itself.
+        return False
+    return bool(digests.of_graph(graph) == recorded)

@@ -1,0 +1,105 @@
+"""What became of a cell or of a contestant within one: measured, or why not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from cpms.base.errors import UnavailableError, UnsupportedError
+
+OK = "ok"
+FAILURES = (UnsupportedError, UnavailableError, MemoryError)
+"""Errors that are recorded and let an experiment go on."""
+BAD_INPUT = "bad input"
+"""A graph that is not there, or is wrong: its cells cannot run, others can."""
+_MOST_REASONS = 3
+"""That are told of cells which could not run."""
+_PASSING = ("unavailable", "out of memory", BAD_INPUT)
+"""What another machine, or this one later, may not say."""
+
+
+def failure(error: Exception) -> dict[str, str]:
+    """Return ``status`` and ``reason`` of one of `FAILURES`.
+
+    Examples
+    --------
+    >>> failure(MemoryError())
+    {'status': 'out of memory', 'reason': 'out of memory'}
+    """
+    if isinstance(error, MemoryError):
+        return {"status": "out of memory", "reason": str(error) or "out of memory"}
+    return {"status": "unavailable" if isinstance(error, UnavailableError) else "unsupported", "reason": str(error)}
+
+
+def measured(row: dict[str, Any]) -> bool:
+    """Say whether a row has measurements: where contestants take turns within its cell, of one of them at least.
+
+    Examples
+    --------
+    >>> measured({"status": "ok", "results": [{"status": "unsupported", "reason": "no"}]})
+    False
+    """
+    return row.get("status") == OK and any(_taken(result) for result in row.get("results", [{}]))
+
+
+def why_not(row: dict[str, Any]) -> dict[str, str]:
+    """Return ``status`` and ``reason`` of a row that has no measurements; one that may pass comes first.
+
+    Examples
+    --------
+    >>> missing = {"status": "unavailable", "reason": "no GPU"}
+    >>> why_not({"status": "ok", "results": [{"status": "unsupported", "reason": "no"}, missing]})
+    {'status': 'unavailable', 'reason': 'no GPU'}
+    """
+    failures = [row] if row.get("status") != OK else [result for result in row.get("results", []) if not _taken(result)]
+    failures += [{"reason": reason} for reason in row.get("refused", {}).values()]
+    failures.sort(key=lambda each: each.get("status") not in _PASSING)
+    first = failures[0] if failures else {}
+    return {"status": str(first.get("status", "unsupported")), "reason": str(first.get("reason", "no reason is given"))}
+
+
+def may_pass(row: dict[str, Any]) -> bool:
+    """Say whether a row without measurements may have some when its cell runs again."""
+    return not measured(row) and why_not(row)["status"] in _PASSING
+
+
+def counted(found: list[dict[str, Any]]) -> str:
+    """Return how many rows have which outcome, with some reasons why others have no measurements.
+
+    Examples
+    --------
+    >>> counted([{"status": "unsupported", "reason": "no layout 'ell'"}, {"status": "ok"}, {"status": "ok"}])
+    "2 ok, 1 unsupported (no layout 'ell')"
+    """
+    failures = [why_not(row) for row in found if not measured(row)]
+    texts = [f"{len(found) - len(failures)} {OK}"] if len(failures) < len(found) else []
+    for status in dict.fromkeys(each["status"] for each in failures):
+        reasons = [each["reason"] for each in failures if each["status"] == status]
+        texts.append(f"{len(reasons)} {status} ({some(reasons)})")
+    return ", ".join(texts)
+
+
+def some(reasons: list[str]) -> str:
+    """Return the first of different reasons, and how many others there are.
+
+    Examples
+    --------
+    >>> some(["no GPU.", "no GPU.", "no MPI"]), some(list("abcde"))
+    ('no GPU; no MPI', 'a; b; c; and 2 other reasons')
+    """
+    different = list(dict.fromkeys(reason.rstrip(".") for reason in reasons))
+    others = len(different) - _MOST_REASONS
+    told = [*different[:_MOST_REASONS], f"and {others} other reason{'s' if others > 1 else ''}"]
+    return "; ".join(told if others > 0 else different)
+
+
+def tried(measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """Return ``status`` "ok" and what was measured, or how that failed."""
+    try:
+        return {"status": OK, **measure()}
+    except FAILURES as error:
+        return failure(error)
+
+
+def _taken(result: dict[str, Any]) -> bool:
+    return bool(result.get("status", OK) == OK)

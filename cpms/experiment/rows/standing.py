@@ -1,0 +1,112 @@
+"""How recorded rows stand: by code that was committed or not, and within their present configuration or not."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from cpms.experiment.rows import commits, rows
+from cpms.experiment.rows.configured import Cells, of_rows
+from cpms.experiment.rows.outcome import measured
+from cpms.experiment.rows.provenance import repository
+
+CLEAN, NOT_COMMITTED, CHANGED = "clean", "code not committed", "config changed"
+
+
+class Chosen(NamedTuple):
+    """Rows to draw.
+
+    Parameters
+    ----------
+    rows : list of dict
+    note : str
+        What a reader of the figure has to know of them; empty if nothing.
+    left_out : list of str
+        A sentence for each experiment some of whose rows are not drawn.
+    """
+
+    rows: list[rows.Row]
+    note: str
+    left_out: list[str]
+
+
+class Recorded:
+    """The rows of all experiments in a folder, the last one of each cell.
+
+    Parameters
+    ----------
+    source : Path
+    """
+
+    def __init__(self, source: Path) -> None:
+        found = [row for path in sorted(source.glob("*.jsonl")) if path.is_file() for row in rows.read(path)]
+        self.rows = list({(row["experiment"], row["cell"]): row for row in found}.values())
+        self._source = source
+        self._cells = cache(self._cells_of)
+
+    def of(self, experiments: Sequence[str]) -> list[rows.Row]:
+        """Return the rows of some experiments."""
+        return [row for row in self.rows if row["experiment"] in experiments]
+
+    def standing(self, row: rows.Row) -> str:
+        """Return which of the three a row is; of those that are two, what is worse."""
+        cells = self._cells(row["experiment"])
+        if cells is not None and not cells.hold(row):
+            return CHANGED
+        return CLEAN if committed(row) else NOT_COMMITTED
+
+    def chosen(self, experiments: Sequence[str]) -> Chosen:
+        """Choose the rows of the present configurations; of an experiment that has none, those of an earlier one."""
+        notes, left_out = [], []
+        gone: set[tuple[str, str]] = set()
+        for experiment in experiments:
+            own = self.of([experiment])
+            present = [row for row in own if self.standing(row) != CHANGED]
+            others = [row for row in own if self.standing(row) == CHANGED]
+            if others and any(map(measured, present)):
+                gone |= {(experiment, row["cell"]) for row in others}
+                named = ", ".join(repr(row["cell"]) for row in others)
+                left_out.append(
+                    f"left out: {_rows(len(others))} of {experiment}, whose configuration has changed since: {named}"
+                )
+            elif others:
+                notes.append(f"rows of {experiment} are of an earlier configuration")
+        drawn = [row for row in self.of(experiments) if (row["experiment"], row["cell"]) not in gone]
+        apart = sum(not committed(row) for row in drawn)
+        if apart:
+            notes.append(f"{apart} of {_rows(len(drawn))} by code that was not committed")
+        return Chosen(drawn, "; ".join(notes), left_out)
+
+    def counts(self, experiments: Sequence[str] | None = None) -> str:
+        """Return how many rows stand how, of some experiments or of all.
+
+        Examples
+        --------
+        >>> from cpms.base.package_data import folder
+        >>> Recorded(folder("experiments") / "results").counts(["topk"])
+        '12 rows: 12 clean, 0 code not committed, 0 config changed; 12 have no digest of their code'
+        """
+        some = self.rows if experiments is None else self.of(experiments)
+        counts = Counter(map(self.standing, some))
+        without = sum("code_digest" not in row for row in some)
+        texts = ", ".join(f"{counts[standing]} {standing}" for standing in (CLEAN, NOT_COMMITTED, CHANGED))
+        return f"{_rows(len(some))}: {texts}" + (f"; {without} have no digest of their code" if without else "")
+
+    def _cells_of(self, experiment: str) -> Cells | None:
+        present = of_rows(self._source, experiment)
+        return None if present is None else Cells(present)
+
+
+def committed(row: rows.Row) -> bool:
+    """Say whether a commit holds the code of a row: it says so itself, or its digest is that of a commit here."""
+    if row.get("git_commit") and row.get("git_dirty") is False:
+        return True
+    digest = row.get("code_digest")
+    return isinstance(digest, str) and digest in commits.by_digest(repository())
+
+
+def _rows(count: int) -> str:
+    return f"{count} row" if count == 1 else f"{count} rows"

@@ -1,0 +1,111 @@
+"""Personalised solves one after the other on one prepared matrix."""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from cpms import engines
+from cpms.backends.cuda.runtime.current import current
+from cpms.base import work_clock
+from cpms.base.errors import UnsupportedError
+from cpms.base.types import Floats
+from cpms.contracts.batch import Query
+from cpms.contracts.operator import Operator
+from cpms.contracts.refinement import Refinement
+from cpms.contracts.status import Status, Step
+from cpms.contracts.stopping import Stopping
+from cpms.experiment.config import Cell
+from cpms.formats.formats import format_named
+from cpms.graph.graph import Graph
+from cpms.precision.controllers import Fixed, default_controller
+from cpms.precision.refinement_policy import default_policy
+from cpms.problems.pagerank import Problem
+from cpms.solvers.power import power
+from cpms.solvers.refine import refine
+
+
+class OneQuery:
+    """Prepares a cell's engine for one teleport distribution and aims it at others, in place where that can be.
+
+    Parameters
+    ----------
+    graph : Graph
+    cell : dict
+        ``engine``, ``storage``, ``layout``, ``method``, ``damping``, ``dangling``, ``tol``, ``norm`` and
+        ``max_iterations``.
+    first : ndarray of float64, shape (nodes,)
+        Where each solve begins.
+    """
+
+    def __init__(self, graph: Graph, cell: Cell, first: Floats) -> None:
+        self._engine = engines.get(cell["engine"])
+        self._cell, self._graph = cell, graph
+        self._storage = format_named(cell["storage"])
+        self._stopping = Stopping(cell["tol"], cell["norm"], cell["max_iterations"])
+        began = work_clock.now()
+        self._prepared: Any = self._prepare(self._problem(Query(np.zeros(1, np.int64), np.ones(1))))
+        self._first: Any = first
+        if self._engine.takes_device_arrays:
+            self._first = current().arrays.asarray(first)
+        self.prepare_s = work_clock.now() - began
+        self.matrix_bytes = int(self._prepared.nbytes)
+
+    def set_teleport(self, query: Query) -> None:
+        """Take another teleport distribution."""
+        teleport = self._device_teleport()
+        if teleport is not None:
+            values, places = teleport
+            nodes, weights = current().arrays.asarray(query.nodes), current().arrays.asarray(query.weights)
+            values.fill(0.0)
+            values[nodes if places is None else places[nodes]] = weights
+        elif is_dataclass(self._prepared) and {field.name for field in fields(self._prepared)} >= {"problem"}:
+            self._prepared = replace(self._prepared, problem=self._problem(query))  # type: ignore[type-var]
+        elif not (
+            isinstance(self._prepared, Refinement) and self._prepared.set_teleport(query.teleport(self._graph.nodes))
+        ):
+            self._prepared = self._prepare(self._problem(query))
+
+    def solve(self) -> tuple[Any, Status, list[Step]]:
+        """Return ranks, of the memory where the engine has them, status and history."""
+        if self._cell["method"] == "refine":
+            policy = default_policy(self._storage)
+            return refine(self._prepared, self._first, policy, self._stopping, answer=_x_of)
+        # A packed float stays what it is: what it cannot hold is what is looked for.
+        rule = default_controller(self._storage) if self._storage.exact else Fixed()
+        return power(self._prepared, self._first, rule, self._stopping, answer=_read)
+
+    def _problem(self, query: Query) -> Problem:
+        return Problem(self._graph, self._cell["damping"], query.teleport(self._graph.nodes), self._cell["dangling"])
+
+    def _prepare(self, problem: Problem) -> Any:
+        if self._cell["method"] not in self._engine.methods:
+            raise UnsupportedError(f"engine {self._engine.name} has no method {self._cell['method']!r}")
+        if self._cell["method"] == "refine":
+            return self._engine.refinement(problem)
+        reason = self._engine.unsupported(problem, self._storage, self._cell["layout"])
+        if reason:
+            raise UnsupportedError(reason)
+        return self._engine.prepare(problem, self._storage, self._cell["layout"])
+
+    def _device_teleport(self) -> tuple[Any, Any | None] | None:
+        """Return the teleport distribution in device memory, and the place of each node in it (None: its own)."""
+        if self._cell["dangling"] != "uniform" or not self._engine.takes_device_arrays:
+            return None
+        holder = self._prepared
+        for part in ("work", "graph"):
+            holder = getattr(holder, part, holder)
+        teleport = getattr(holder, "teleport", None)
+        return None if teleport is None else (teleport, getattr(holder, "place", None))
+
+
+def _read(operator: Operator[Any], x: Any, segments: int) -> Any:
+    there = operator.read_device(x, segments)
+    return operator.read(x, segments) if there is None else there
+
+
+def _x_of(refinement: Any) -> Any:
+    there = refinement.read_device()
+    return refinement.read() if there is None else there

@@ -1,0 +1,24 @@
+"""Formats that are plain numbers of NumPy's, for engines that compute in these alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cpms.formats.formats import FloatFormat, Format
+
+
+def element_type(storage: Format) -> np.dtype[Any] | None:
+    """Return NumPy's float64 or float32 where a format is that, bit for bit; None if it is not.
+
+    Examples
+    --------
+    >>> from cpms.formats.formats import CPMS2, FP32, FP64, format_named
+    >>> [element_type(storage) for storage in (FP64, FP32, CPMS2, format_named("fp32-zero"))]
+    [dtype('float64'), dtype('float32'), None, None]
+    """
+    if isinstance(storage, FloatFormat):
+        is_single = (storage.exponent_bits, storage.mantissa_bits) == (8, 23) and not storage.scaled
+        return np.dtype(np.float32) if is_single and storage.rounding == "nearest" else None
+    return np.dtype(np.float64) if storage.segments == 1 else None

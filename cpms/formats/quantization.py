@@ -1,0 +1,79 @@
+"""What low sweeps of method ``refine`` store, and by what scale: the same rule in every engine."""
+
+from __future__ import annotations
+
+import math
+
+from cpms.base.errors import UnsupportedError
+from cpms.formats.formats import FloatFormat, Format
+
+WIDE_EXPONENT_BITS = 11
+HEAD_BITS = (16, 32)
+"""Widths of a first segment that has an exponent and some of the mantissa."""
+_MOST = 1000
+
+
+def quantiser(storage: Format) -> FloatFormat:
+    """Return what low sweeps store: the packed float itself, or the first segment of a segment format.
+
+    Raises
+    ------
+    UnsupportedError
+        If the first segment has no mantissa bits, or all.
+
+    Examples
+    --------
+    >>> from cpms.formats.formats import CPMS4
+    >>> quantiser(CPMS4).mantissa_bits
+    4
+    """
+    if isinstance(storage, FloatFormat):
+        return storage
+    width = storage.widths[0]
+    if width not in HEAD_BITS:
+        raise UnsupportedError(
+            f"method 'refine' reads one segment of 16 or 32 bits, and the first of {storage.name} has {width}; "
+            "use cpms2, cpms4, or a packed float such as fp16 or e5m2"
+        )
+    return FloatFormat(storage.name, WIDE_EXPONENT_BITS, width - 1 - WIDE_EXPONENT_BITS, storage.rounding)
+
+
+def headroom(storage: FloatFormat) -> int:
+    """Return by how many powers of two values may grow from one sweep to the next before they are cut.
+
+    Examples
+    --------
+    >>> from cpms.formats.formats import E4M3, FP16
+    >>> headroom(FP16), headroom(E4M3)
+    (3, 1)
+    """
+    return 3 if storage.exponent_bits > 4 else 1
+
+
+def shared_scale(storage: FloatFormat, largest: float) -> int:
+    """Return the power of two by which values are stored, when the largest of the last sweep is known.
+
+    Formats with the exponent of float64 need none. A value that has outgrown the headroom is stored
+    as the largest finite number, and what it loses by that counts as lost mass like any rounding.
+
+    Examples
+    --------
+    >>> from cpms.formats.formats import CPMS4, FP16
+    >>> shared_scale(FP16, 2.0**-20)
+    31
+    """
+    if storage.exponent_bits == WIDE_EXPONENT_BITS or not 0.0 < largest < math.inf:
+        return 0
+    exponent = storage.bias - headroom(storage) - math.frexp(largest)[1]
+    return max(-_MOST, min(_MOST, exponent))
+
+
+def step_seed(seed: int, step: int) -> int:
+    """Return the seed of a sweep's stochastic rounding, from a format's own and the number of the sweep.
+
+    Examples
+    --------
+    >>> step_seed(1, 0) != step_seed(1, 1) != step_seed(0, 1) < 2**64
+    True
+    """
+    return (seed * 0x9E3779B97F4A7C15 + step * 0xD1B54A32D192ED03) % 2**64

@@ -1,0 +1,1 @@
+"""The graph in CSR by target, and how it is built."""

@@ -1,0 +1,210 @@
+"""What a user gives as ids, weights and names of nodes, as arrays that a graph can be made of."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cpms.base.errors import InputError
+from cpms.base.real_arrays import doubles, plain_array
+from cpms.base.validation import as_whole, described, require_real, whole
+
+Ints = npt.NDArray[Any]
+Floats = npt.NDArray[np.float64]
+LARGEST_ID = 2**59 - 1
+"""Far beyond any memory, and safe to add to in int64."""
+
+
+def names_of(nodes: list[Any]) -> npt.NDArray[Any] | None:
+    """Return the names of nodes in this order: none for 0, 1, 2, …, integers for integers, else texts."""
+    numbers = [as_whole(node) for node in nodes]
+    if numbers == list(range(len(nodes))):
+        return None
+    if all(number is not None and -(2**63) < number < 2**63 for number in numbers):
+        return np.array(numbers, dtype=np.int64)
+    return _as_texts(nodes)
+
+
+def _as_texts(names: Iterable[Any]) -> npt.NDArray[Any]:
+    try:
+        texts = [str(name) for name in names]
+    except Exception as error:  # noqa: BLE001 - objects of others raise anything, and so do numbers of 5,000 digits
+        raise InputError(f"a node's name has no text ({error}); name nodes by integers or texts") from None
+    array = np.empty(len(texts), dtype=object)
+    array[:] = texts
+    return array
+
+
+_MOST_NUMBER = np.uint64(2**63 - 1)
+"""Of a node's name that is kept as a number, as files keep them."""
+
+
+def distinct_names(names: npt.ArrayLike, nodes: int) -> npt.NDArray[Any]:
+    """Return a copy of the names of so many nodes as an array of integers or of texts, no two the same.
+
+    Raises
+    ------
+    InputError
+        If they are not one a node, or two nodes have the same.
+
+    Examples
+    --------
+    >>> distinct_names(["b.org", 7], 2).tolist()
+    ['b.org', '7']
+    """
+    array = plain_array("names", names)
+    if array.ndim != 1:
+        raise InputError(f"names have {array.ndim} dimensions; give a list, one a node")
+    if len(array) != nodes:
+        raise InputError(f"{len(array)} names for {nodes} nodes; give one of each a node")
+    if array.dtype.kind not in "iuU" or (array.dtype == np.uint64 and (array > _MOST_NUMBER).any()):
+        array = _as_texts(array)
+    twice = _first_repeated(array)
+    if twice is not None:
+        shown = described(twice)
+        raise InputError(f"two nodes are named {shown} (as a number or a text); give each a name of its own")
+    return array.copy() if array is names else array
+
+
+def _first_repeated(names: npt.NDArray[Any]) -> int | str | None:
+    if names.dtype.kind in "iu" and (names[1:] > names[:-1]).all():
+        return None
+    listed = names.tolist()
+    if len(set(listed)) == len(listed):
+        return None
+    (name, _), *_ = Counter(listed).most_common(1)
+    found: int | str = name
+    return found
+
+
+def first_id_from(first_id: Any) -> int:
+    """Return the id of node 0 as an int.
+
+    Raises
+    ------
+    InputError
+        If it is no whole number, or so far from 0 that ids have no room.
+
+    Examples
+    --------
+    >>> first_id_from(1.0)
+    1
+    """
+    number = whole("first_id", first_id)
+    if abs(number) > LARGEST_ID:
+        raise InputError(f"first_id is {number}; it must be at least -{LARGEST_ID} and at most {LARGEST_ID}")
+    return number
+
+
+def ids_from(values: npt.ArrayLike, what: str, first_id: int) -> Ints:
+    """Return node ids as an array of integers from 0 on.
+
+    Raises
+    ------
+    InputError
+        If they are no list of integers, or out of range.
+
+    Examples
+    --------
+    >>> ids_from([3, 1], "sources", 1).tolist()
+    [2, 0]
+    """
+    require_real(what, values)
+    ids = plain_array(what, values)
+    if ids.ndim != 1:
+        raise InputError(f"{what} have {ids.ndim} dimensions; give a list of ids")
+    if len(ids) == 0:
+        return np.zeros(0, dtype=np.int32)
+    if ids.dtype.kind not in "iu":
+        hint = "for names, give their places as integers and names=…" if ids.dtype.kind in "UO" else "convert them"
+        raise InputError(f"{what} are {ids.dtype}; node ids are integers below 2^59: {hint}")
+    if max(int(ids.max()), int(ids.max()) - first_id) > LARGEST_ID:
+        raise InputError(
+            f"{what} hold the id {ids.max()}; ids must be at most {LARGEST_ID}, counted from {min(0, first_id)}"
+        )
+    if ids.min() < first_id:
+        raise InputError(f"{what} hold the id {ids.min()}; the smallest possible is {first_id}")
+    return np.subtract(ids, first_id, dtype=np.int64) if first_id else ids
+
+
+def node_count(sources: Ints, targets: Ints, nodes: int | None, first_id: int) -> int:
+    """Return how many nodes a graph has: so many as are asked for, or as its largest id needs.
+
+    Raises
+    ------
+    InputError
+        If there are none, or fewer than an edge names.
+
+    Examples
+    --------
+    >>> node_count(np.array([0]), np.array([4]), None, 0)
+    5
+    """
+    largest = max((int(ids.max()) for ids in (sources, targets) if len(ids)), default=-1)
+    count = largest + 1 if nodes is None else whole("nodes", nodes)
+    if count < 1:
+        raise InputError("the graph is empty; it needs at least one node")
+    if largest >= count:
+        raise InputError(f"an edge names node {largest + first_id}, but the last is {count - 1 + first_id}")
+    return count
+
+
+def checked_weights(weights: npt.ArrayLike, edges: int) -> Floats:
+    """Return the weights of so many edges as float64.
+
+    Raises
+    ------
+    InputError
+        If they are not one positive finite number an edge.
+
+    Examples
+    --------
+    >>> checked_weights([1, 2], 2).tolist()
+    [1.0, 2.0]
+    """
+    values = doubles("weights", weights)
+    if values.shape != (edges,):
+        raise InputError(f"weights have shape {values.shape}; give one an edge, {edges}")
+    wrong = np.flatnonzero(~((values > 0) & np.isfinite(values)))
+    if len(wrong):
+        raise InputError(f"edge {wrong[0]} has weight {values[wrong[0]]}; weights must be positive and finite")
+    return values
+
+
+def check_arrays(indptr: Any, sources: Any, weights: Any, names: Any) -> None:
+    """Refuse arrays that no graph can consist of, by what takes no time to look at."""
+    for what, array, possible in (("indptr", indptr, "int64"), ("sources", sources, "int32 or int64")):
+        if not isinstance(array, np.ndarray) or array.ndim != 1 or str(array.dtype) not in possible.split(" or "):
+            raise InputError(
+                f"{what} is {described(array)}; it must be a one-dimensional NumPy array of {possible}; "
+                "Graph.from_edges takes lists of edges"
+            )
+    edges = len(sources)
+    if len(indptr) == 0 or indptr[0] != 0 or indptr[-1] != edges:
+        raise InputError(f"indptr must run from 0 to the number of sources, {edges}; Graph.from_edges makes it")
+    if weights is not None and (
+        not isinstance(weights, np.ndarray) or weights.dtype != np.float64 or weights.shape != (edges,)
+    ):
+        raise InputError(f"weights is {described(weights)}; it must be a NumPy array of {edges} float64, or None")
+    if names is not None and (not isinstance(names, np.ndarray) or names.shape != (len(indptr) - 1,)):
+        raise InputError(f"names is {described(names)}; it must be a NumPy array of {len(indptr) - 1} names, or None")
+
+
+def check_labels(name: Any, stand_in_for: Any) -> None:
+    """Refuse what a graph cannot be called."""
+    if not isinstance(name, str):
+        raise InputError(f"name is {described(name)}; give text")
+    if not isinstance(stand_in_for, str | None):
+        raise InputError(f"stand_in_for is {described(stand_in_for)}; give the name of a graph, or None")
+
+
+def check_choices(duplicates: Any, self_loops: Any) -> None:
+    """Refuse choices that edges do not have."""
+    if not isinstance(self_loops, str) or self_loops not in ("keep", "drop"):
+        raise InputError(f"self_loops is {described(self_loops)}; it can be 'keep' or 'drop'")
+    if not isinstance(duplicates, str) or duplicates not in ("keep", "drop", "sum"):
+        raise InputError(f"duplicates is {described(duplicates)}; it can be 'keep', 'drop' or 'sum'")

@@ -1,0 +1,396 @@
+"""A directed graph, stored by target node: what a PageRank sweep reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from cpms.base.errors import InputError
+from cpms.base.text.html_table import html_table
+from cpms.base.validation import as_whole, described, shortened
+from cpms.graph.edge_arrays import (
+    Floats,
+    Ints,
+    check_arrays,
+    check_choices,
+    check_labels,
+    checked_weights,
+    distinct_names,
+    first_id_from,
+    ids_from,
+    names_of,
+    node_count,
+)
+from cpms.graph.histogram import occurrences
+from cpms.graph.read_record import ReadRecord
+
+if TYPE_CHECKING:
+    import networkx as nx
+    import scipy.sparse
+
+    from cpms.graph.read_record import ReadRecord
+
+Duplicates = Literal["keep", "drop", "sum"]
+SelfLoops = Literal["keep", "drop"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Graph:
+    """Directed graph; the in-edges of node ``j`` are ``sources[indptr[j]:indptr[j + 1]]``.
+
+    Make one with `from_edges`, `from_scipy`, `from_networkx` or `cpms.load`, which copy what they
+    are given. The constructor copies nothing: its arrays and the graph's share their memory, and of
+    what they hold it trusts all but types and lengths. Arrays of a graph are read-only, but for
+    `targets`, which is a new one at each call; an array given to the constructor can still be
+    written under its own name, and must not be while the graph is in use.
+
+    Parameters
+    ----------
+    indptr : ndarray of int64, shape (nodes + 1,)
+        Where the in-edges of each node begin.
+    sources : ndarray of int32 (int64 from 2**31 nodes on), shape (edges,)
+        Source of each edge, ascending within a target.
+    weights : ndarray of float64, shape (edges,), optional
+        Positive edge weights; None for a graph of ones.
+    name : str
+        What results call this graph.
+    first_id : int
+        Id of node 0 in the user's numbering: 1 for Matrix Market files.
+    names : ndarray, shape (nodes,), optional
+        The user's own node ids, where they are not consecutive integers.
+    stand_in_for : str, optional
+        The published graph that this generated one replaces; figures label it so.
+    lower_triangle : bool
+        Whether its edges are what a symmetric file stores, the lower triangle alone.
+    read : ReadRecord, optional
+        How its file was read, if it comes from one.
+
+    Examples
+    --------
+    >>> import cpms
+    >>> graph = cpms.Graph.from_edges([0, 0, 1], [1, 2, 2])
+    >>> graph.nodes, graph.edges, graph.out_degree.tolist(), graph.dangling_nodes.tolist()
+    (3, 3, [2, 1, 0], [2])
+    """
+
+    indptr: npt.NDArray[np.int64]
+    sources: Ints
+    weights: Floats | None = None
+    name: str = "graph"
+    first_id: int = 0
+    names: npt.NDArray[Any] | None = None
+    stand_in_for: str | None = field(default=None, kw_only=True)
+    lower_triangle: bool = field(default=False, kw_only=True)
+    read: ReadRecord | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        check_arrays(self.indptr, self.sources, self.weights, self.names)
+        check_labels(self.name, self.stand_in_for)
+        object.__setattr__(self, "first_id", first_id_from(self.first_id))
+        for part in fields(self):
+            value = getattr(self, part.name)
+            if isinstance(value, np.ndarray):
+                object.__setattr__(self, part.name, read_only(value))
+
+    def __repr__(self) -> str:
+        weighted = "" if self.weights is None else ", weighted"
+        return f"{type(self).__name__}({described(self.name)}: {self.nodes:,} nodes, {self.edges:,} edges{weighted})"
+
+    def _repr_html_(self) -> str:
+        """Return the graph as notebooks show it."""
+        return html_table(
+            [
+                ("graph", shortened(self.name)),
+                *([("stand-in for", shortened(self.stand_in_for))] if self.stand_in_for else []),
+                ("nodes", f"{self.nodes:,}"),
+                ("edges", f"{self.edges:,}"),
+                ("weights", "none" if self.weights is None else "float64"),
+            ]
+        )
+
+    @property
+    def nodes(self) -> int:
+        """Number of nodes."""
+        return len(self.indptr) - 1
+
+    @property
+    def edges(self) -> int:
+        """Number of stored edges, duplicates and self-loops included."""
+        return len(self.sources)
+
+    @cached_property
+    def out_degree(self) -> npt.NDArray[np.int64]:
+        """Stored edges that leave each node, int64, shape (nodes,)."""
+        return read_only(occurrences(self.sources, self.nodes))
+
+    @cached_property
+    def in_degree(self) -> npt.NDArray[np.int64]:
+        """Stored edges that enter each node, int64, shape (nodes,)."""
+        return read_only(np.diff(self.indptr))
+
+    @cached_property
+    def out_weight(self) -> Floats:
+        """Sum of the weights that leave each node, float64, shape (nodes,)."""
+        if self.weights is None:
+            return read_only(self.out_degree.astype(np.float64))
+        from cpms.graph.compensated_sums import WeightSums
+
+        sums = WeightSums(self.nodes)
+        sums.add(self.sources, self.weights)
+        return read_only(sums.rounded())
+
+    @cached_property
+    def dangling_nodes(self) -> npt.NDArray[np.int64]:
+        """Nodes that no edge leaves (the set S), ascending."""
+        return read_only(np.flatnonzero(self.out_degree == 0))
+
+    @property
+    def targets(self) -> Ints:
+        """Target of each edge, in stored order; made anew at each call, shape (edges,)."""
+        return np.repeat(np.arange(self.nodes, dtype=self.sources.dtype), self.in_degree)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the stored arrays."""
+        weights_bytes = 0 if self.weights is None else self.weights.nbytes
+        return self.indptr.nbytes + self.sources.nbytes + weights_bytes
+
+    def node_id(self, index: int) -> int | str:
+        """Return the user's id of node ``index`` (0-based).
+
+        Raises
+        ------
+        InputError
+            If there are not so many nodes.
+
+        Examples
+        --------
+        >>> Graph.from_edges([1], [2], first_id=1).node_id(0)
+        1
+        """
+        place = as_whole(index)
+        if place is None or not 0 <= place < self.nodes:
+            places = f"{shortened(self.name)} has places 0 to {self.nodes - 1}"
+            raise InputError(f"there is no node at place {described(index)}; {places}")
+        if self.names is not None:
+            name = self.names[place]
+            return int(name) if isinstance(name, (int, np.integer)) else str(name)
+        return place + self.first_id
+
+    def index_of(self, node: int | str) -> int:
+        """Return the 0-based index of the node that the user calls ``node``.
+
+        Raises
+        ------
+        InputError
+            If the graph has no such node.
+        """
+        called = shortened(self.name)
+        if self.names is not None:
+            wanted = _as_integer(node) if self.names.dtype.kind in "iu" else _as_text(node)
+            matches = np.empty(0) if wanted is None else np.flatnonzero(np.equal(self.names, wanted))
+            if len(matches):
+                return int(matches[0])
+            look = f"its ids look like {described(self.node_id(0))}"
+            raise InputError(f"node {described(node)} is not in {called}; {look}")
+        number = _as_integer(node)
+        index = -1 if number is None else number - self.first_id
+        if not 0 <= index < self.nodes:
+            last = self.nodes - 1 + self.first_id
+            raise InputError(f"node {described(node)} is not in {called}; its ids are {self.first_id} to {last}")
+        return index
+
+    @classmethod
+    def from_edges(
+        cls,
+        sources: npt.ArrayLike,
+        targets: npt.ArrayLike,
+        weights: npt.ArrayLike | None = None,
+        *,
+        nodes: int | None = None,
+        duplicates: Duplicates = "keep",
+        self_loops: SelfLoops = "keep",
+        name: str = "graph",
+        first_id: int = 0,
+        names: npt.ArrayLike | None = None,
+        stand_in_for: str | None = None,
+    ) -> Graph:
+        """Build a graph from an edge list, of which it keeps copies.
+
+        Parameters
+        ----------
+        sources, targets : array_like of integers, shape (edges,)
+            Edge k runs from ``sources[k]`` to ``targets[k]``, counted from ``first_id``.
+        weights : array_like of float64, shape (edges,), optional
+            Positive finite weights; None means 1 for every edge.
+        nodes : int, optional
+            Number of nodes; by default the largest id decides.
+        duplicates : {"keep", "drop", "sum"}
+            Repeated edges: keep each, keep the first, or add up their weights.
+        self_loops : {"keep", "drop"}
+            Edges from a node to itself.
+        names : array_like, shape (nodes,), optional
+            What results and queries call the nodes, each otherwise; integers, or else texts.
+
+        Raises
+        ------
+        InputError
+            On unequal lengths, ids out of range, weights that are not positive and finite, two nodes
+            of one name, or a graph without nodes or with more than fit in memory.
+        """
+        from cpms.base.host_memory import graph_bytes, require_memory
+        from cpms.graph import csr_build
+
+        first_id = first_id_from(first_id)
+        source_ids = ids_from(sources, "sources", first_id)
+        target_ids = ids_from(targets, "targets", first_id)
+        if len(source_ids) != len(target_ids):
+            raise InputError(f"{len(source_ids)} sources but {len(target_ids)} targets; give one of each an edge")
+        count = node_count(source_ids, target_ids, nodes, first_id)
+        advice = "number the nodes that occur from 0 on, as numpy.unique(…, return_inverse=True) does"
+        require_memory(graph_bytes(count, 0, weighted=False), f"a graph of {count:,} nodes", advice)
+        node_names = None if names is None else distinct_names(names, count)
+        edge_weights = None if weights is None else checked_weights(weights, len(source_ids))
+        dtype = np.int32 if count < 2**31 else np.int64
+        edge = csr_build.by_target(
+            source_ids.astype(dtype, copy=False), target_ids.astype(dtype, copy=False), edge_weights, count
+        )
+        check_choices(duplicates, self_loops)
+        if self_loops == "drop":
+            edge = csr_build.select(edge, ~csr_build.is_self_loop(edge))
+        if duplicates == "sum":
+            edge = csr_build.sum_duplicates(edge)
+            if edge.weights is not None and not np.isfinite(edge.weights).all():
+                raise InputError("the weights of a repeated edge add up to infinity; scale them down")
+        elif duplicates == "drop":
+            edge = csr_build.select(edge, ~csr_build.is_duplicate(edge))
+        return cls(*edge, name, first_id, node_names, stand_in_for=stand_in_for)
+
+    @classmethod
+    def from_scipy(
+        cls,
+        matrix: scipy.sparse.sparray | scipy.sparse.spmatrix,
+        *,
+        weights: Literal["auto", "ignore"] = "auto",
+        **options: Any,
+    ) -> Graph:
+        """Build a graph from a square SciPy matrix: entry (i, j) is the edge i -> j.
+
+        Boolean matrices give unweighted graphs, others weighted ones, unless ``weights`` are ignored; ``options``
+        are those of `from_edges`.
+
+        Examples
+        --------
+        >>> import scipy.sparse
+        >>> Graph.from_scipy(scipy.sparse.coo_array([[0, 2.0], [0, 0]])).weights.tolist()
+        [2.0]
+        """
+        given: Any = matrix
+        if not hasattr(given, "tocoo"):
+            kind = type(given).__name__
+            raise InputError(f"the matrix is of type {kind}, not SciPy's; give scipy.sparse.csr_array(matrix)")
+        coordinates = given.tocoo()
+        if len(coordinates.shape) != 2 or coordinates.shape[0] != coordinates.shape[1]:
+            raise InputError(f"the matrix has shape {coordinates.shape}; a graph needs a square one")
+        nodes = coordinates.shape[0]
+        if not isinstance(weights, str) or weights not in ("auto", "ignore"):
+            raise InputError(f"weights is {described(weights)}; it can be 'auto' or 'ignore'")
+        values = None if weights == "ignore" or coordinates.data.dtype == np.bool_ else coordinates.data
+        return cls.from_edges(coordinates.row, coordinates.col, values, nodes=nodes, **options)
+
+    @classmethod
+    def from_networkx(cls, graph: nx.Graph[Any], *, weight: str | None = "weight", **options: Any) -> Graph:
+        """Build a graph from a NetworkX one; undirected edges count in both directions.
+
+        Edge attribute ``weight`` is used where any edge has it, with 1 for the others. Nodes keep
+        their ids if all are integers; else their texts are their ids, which must differ.
+
+        Raises
+        ------
+        InputError
+            If two nodes have the same text, such as 1 and ``"1"``, or as `from_edges` does.
+
+        Examples
+        --------
+        >>> import networkx as nx
+        >>> Graph.from_networkx(nx.DiGraph([("a", "b")])).node_id(1)
+        'b'
+        """
+        if not hasattr(graph, "to_directed"):
+            raise InputError(f"the graph is a {type(graph).__name__}, not NetworkX's; give networkx.DiGraph(edges)")
+        try:
+            hash(weight)
+        except TypeError:
+            given = described(weight)
+            raise InputError(f"weight is {given}; give the name of an edge attribute, or None") from None
+        index = {node: i for i, node in enumerate(graph)}
+        edges = list(graph.to_directed(as_view=True).edges(data=True))
+        weights = None
+        if weight is not None and any(weight in data for _, _, data in edges):
+            weights = [data.get(weight, 1.0) for _, _, data in edges]
+        return cls.from_edges(
+            np.array([index[s] for s, _, _ in edges], dtype=np.int64),
+            np.array([index[t] for _, t, _ in edges], dtype=np.int64),
+            weights,
+            nodes=len(index),
+            names=names_of(list(index)),
+            **options,
+        )
+
+    def to_scipy(self) -> scipy.sparse.csr_array:
+        """Return the adjacency matrix A as SciPy CSR: entry (i, j) is the edge i -> j, 1.0 where edges have no weights.
+
+        `from_scipy` makes a graph without weights of that again if it is to ignore them.
+        """
+        import scipy.sparse
+
+        data = np.ones(self.edges) if self.weights is None else self.weights
+        by_target = scipy.sparse.csc_array((data, self.sources, self.indptr), shape=(self.nodes, self.nodes))
+        return by_target.tocsr()
+
+
+def require_graph(graph: Any) -> None:
+    """Refuse what is no graph, with what makes one.
+
+    Raises
+    ------
+    InputError
+    """
+    if not isinstance(graph, Graph):
+        raise InputError(
+            f"graph is a {type(graph).__name__}; give a cpms.Graph, which cpms.load makes of files and names, "
+            "and Graph.from_networkx, from_scipy and from_edges of what is in memory"
+        )
+
+
+def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return a view of an array that cannot be written; whoever has the array itself still can.
+
+    Examples
+    --------
+    >>> read_only(np.zeros(2)).flags.writeable
+    False
+    """
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _as_integer(node: Any) -> int | None:
+    """Return a node's id as a number, also out of text; None for what is no id."""
+    try:
+        return int(node) if isinstance(node, str) else as_whole(node)
+    except ValueError:
+        return None
+
+
+def _as_text(node: Any) -> str | None:
+    """Return a node's id as the text that `from_networkx` gives it; None for what has none."""
+    try:
+        return str(node)
+    except Exception:  # noqa: BLE001 - objects of others raise anything, and so do numbers of 5,000 digits
+        return None

@@ -1,0 +1,1 @@
+"""Equations to be solved: PageRank, its teleport distribution and its first iterate."""

@@ -1,0 +1,122 @@
+"""Teleport distributions from what a user calls nodes."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cpms.base.errors import InputError
+from cpms.base.real_arrays import doubles
+from cpms.base.types import Floats
+from cpms.base.validation import described, real, require_real
+from cpms.graph.graph import Graph
+from cpms.storage.device import to_host
+
+
+def teleport_distribution(
+    graph: Graph, personalization: Sequence[int | str] | Mapping[int | str, float] | Floats
+) -> Floats:
+    """Return the teleport distribution v of sum 1, shape (nodes,).
+
+    Raises
+    ------
+    InputError
+        If a node does not exist or is named twice, or a weight is not finite and at least 0.
+
+    Notes
+    -----
+    Floats and truth values in a list or array are weights, one a node; whole numbers and text in a list are ids.
+
+    Examples
+    --------
+    >>> teleport_distribution(Graph.from_edges([0], [1]), [1]).tolist()
+    [0.0, 1.0]
+    """
+    personalization = to_host(personalization)
+    require_real("personalization", personalization)
+    if _is_sequence_of_weights(personalization):
+        personalization = doubles("personalization", personalization)
+    if isinstance(personalization, np.ndarray) and _holds_weights(personalization, graph.nodes):
+        weights = np.array(doubles("personalization", personalization))
+        if weights.shape != (graph.nodes,):
+            raise InputError(f"personalization has shape {weights.shape}; give one weight a node, {graph.nodes}")
+    else:
+        weights = np.zeros(graph.nodes)
+        named = _weights_by_node(personalization)
+        indices = [graph.index_of(node) for node, _ in named]
+        if len(set(indices)) < len(named):
+            raise InputError("personalization names a node twice; give each once, or a mapping of node to weight")
+        weights[indices] = [weight for _, weight in named]
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        total = weights.sum()
+        if not ((weights >= 0).all() and 0 < total < math.inf):
+            raise InputError("personalization weights must be not negative, not all zero, and of finite sum")
+        weights /= total
+    return weights
+
+
+def nodes_named(text: str) -> list[str]:
+    """Return the nodes that a command line names, with commas between them, and quotes around one that has commas.
+
+    Examples
+    --------
+    >>> nodes_named('3,Rio'), nodes_named('"Doe, J",Rio')
+    (['3', 'Rio'], ['Doe, J', 'Rio'])
+    """
+    return next(csv.reader([text], skipinitialspace=True)) or [text]
+
+
+def _is_sequence_of_weights(values: Any) -> bool:
+    """Return whether a sequence holds nothing but floats and truth values, which are no ids.
+
+    Raises
+    ------
+    InputError
+        If it holds ids as well.
+    """
+    if not isinstance(values, Sequence) or isinstance(values, str | bytes | bytearray | memoryview) or not values:
+        return False
+    weights = [isinstance(value, float | bool | np.floating | np.bool_) for value in values]
+    if any(weights) and not all(weights):
+        weight, other = values[weights.index(True)], values[weights.index(False)]
+        raise InputError(
+            f"personalization holds {described(weight)}, which is a weight, and {described(other)}, which is an id; "
+            "give one float a node (1.0 in place of 1), a list of ids alone, or a mapping of node id to weight"
+        )
+    return all(weights)
+
+
+def _holds_weights(values: npt.NDArray[Any], nodes: int) -> bool:
+    """Return whether an array holds one weight a node, as floats and masks do, and not ids."""
+    if values.dtype.kind in "fb":
+        return True
+    if values.dtype.kind in "iu" and values.shape == (nodes,):
+        raise InputError(
+            f"personalization is an array of {nodes} integers, which may be ids or one weight a node; "
+            "give a list of ids, or weights as floats"
+        )
+    return False
+
+
+def _weights_by_node(personalization: Any) -> list[tuple[int | str, float]]:
+    try:
+        if isinstance(personalization, Mapping) or hasattr(personalization, "items"):  # A pandas Series has the latter.
+            items = list(personalization.items())
+            return [(node, real("weight", weight)) for node, weight in items]
+        if not isinstance(personalization, str | bytes | bytearray):
+            nodes = tuple(personalization)
+            hash(nodes)  # What cannot be looked up is no id.
+            return [(node, 1.0) for node in nodes]
+    except InputError as error:
+        raise InputError(f"personalization: {error}") from None
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise InputError(
+        f"personalization is {described(personalization)}; "
+        "give a list of node ids, a mapping of node id to weight, or an array"
+    )

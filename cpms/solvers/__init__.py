@@ -1,0 +1,1 @@
+"""Algorithms on contracts alone: power iteration, iterative refinement, batches of queries."""

@@ -1,0 +1,163 @@
+"""PageRank by power iteration, on sweeps only; line numbers are those of the paper's Algorithm 1."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from cpms.base import work_clock
+from cpms.base.errors import InputError
+from cpms.base.types import Floats
+from cpms.contracts.operator import Operator, Sweep
+from cpms.contracts.status import Status, Step
+from cpms.contracts.stopping import STALLED_ITERATIONS, Stopping
+from cpms.formats.formats import Format
+from cpms.precision.controllers import FLOAT64, Controller, Level, checked_level
+
+_SURE, _FALLS = 0.9, 0.5
+"""Shares below which the next change hardly falls: of what is expected, and of the last one when that was the first."""
+
+
+def _read(operator: Operator[Any], x: Any, segments: int) -> Floats:
+    return operator.read(x, segments)
+
+
+def power(
+    operator: Operator[Any],
+    first: Floats,
+    controller: Controller,
+    stopping: Stopping,
+    on_step: Callable[[Step], None] | None = None,
+    *,
+    confirmed: Callable[[Floats], bool] | None = None,
+    answer: Callable[[Operator[Any], Any, int], Floats] = _read,
+) -> tuple[Floats, Status, list[Step]]:
+    """Iterate x = G(x) from ``first``, at the levels the controller chooses.
+
+    A change below the tolerance ends the solve if ``confirmed`` says so of the answer, since values
+    cut short also stop changing; else it goes on as long as the level rises or the change falls in L1.
+    Answers are what ``answer`` makes of an operator's vector and the segments written.
+    """
+    storage: Format = operator.storage
+    level, state = checked_level(controller, controller.init(storage))
+    x, out = operator.load(first), operator.empty()
+    written = storage.segments
+    if level == FLOAT64:
+        operator, x, out = operator.to_float64(x, out)
+        written = 0
+    history: list[Step] = []
+    l1: list[float] = []
+    ahead: Callable[[], Sweep] | None = None
+    began = work_clock.now()
+    _check_level(level, written, storage)
+    while True:  # Line 4.
+        under_way = ahead or operator.queue(x, out, level, len(history), stopping.norm)
+        if under_way:
+            goes_on = _goes_on(history, controller, state, level, stopping)
+            ahead = operator.queue(out, x, level, len(history) + 1, stopping.norm) if goes_on else None
+            found, ends_s = [under_way()], [0.0]
+        else:
+            left = (stopping.iterations or stopping.max_iterations) - len(history) if controller.constant else 1
+            tol = 0.0 if stopping.iterations else stopping.tol
+            found, ends_s = operator.sweeps(  # Lines 5 to 7.
+                x, out, level, len(history), norm=stopping.norm, tol=tol, most=left
+            )
+        # On a clock of their own they took less than they did with their launch.
+        began_s = work_clock.now() - began - ends_s[-1]
+        if len(found) % 2:
+            x, out = out, x
+        written = level.write
+        read, wrote = _bits(level, storage)
+        if history and history[-1].bits != read:
+            l1.clear()
+        for sweep, end_s in zip(found, ends_s, strict=True):
+            change = sweep.of(stopping.norm)
+            history.append(Step(len(history) + 1, change, level, read, wrote, sweep.mass, began_s + end_s))
+            if on_step:
+                on_step(history[-1])
+            l1.append(sweep.l1)
+        status = status_after(history, l1, stopping)  # Line 9.
+        if status is Status.STAGNATED and controller.rises_later(state):
+            status = None
+        if status not in (None, Status.CONVERGED):
+            return answer(operator, x, written), status, history
+        following, state = checked_level(controller, controller.update(state, change))
+        if status is Status.CONVERGED:
+            ranks = answer(operator, x, written)
+            rises = following != level or controller.rises_later(state)
+            falls = l1[-1] > 0.0 and (len(l1) < 2 or l1[-1] < l1[-2])
+            if confirmed is None or confirmed(ranks) or not (rises or falls) or len(history) >= stopping.max_iterations:
+                return ranks, status, history
+        _check_level(following, written, storage)
+        if following != level:
+            ahead = None
+        converts = following == FLOAT64 and level != FLOAT64
+        if converts:
+            operator, x, out = operator.to_float64(x, out)
+            written = 0
+        if converts or following.read > level.read:
+            operator.scale(x, 1.0 / found[-1].mass, written)
+        level = following
+
+
+def _goes_on(history: list[Step], controller: Controller, state: Any, level: Level, stopping: Stopping) -> bool:
+    """Return whether the sweep under way will hardly be the last at its level, as changes have been falling.
+
+    The next one may begin before what this one finds is known: it overwrites nothing that counts.
+    """
+    if len(history) + 1 >= (stopping.iterations or stopping.max_iterations):
+        return False
+    # Of the first changes little is known, but that they are large.
+    last = history[-1].residual if history else 1.0
+    falls = last / history[-2].residual if len(history) > 1 and history[-2].residual > 0.0 else _FALLS
+    expected = _SURE * last * min(1.0, falls)
+    ends = not stopping.iterations and expected < stopping.tol
+    return not ends and (
+        controller.constant or checked_level(controller, controller.update(state, expected))[0] == level
+    )
+
+
+def _bits(level: Level, storage: Format) -> tuple[int, int]:
+    """Return the bits that a sweep reads and writes of a value."""
+    if level == FLOAT64:
+        return 64, 64
+    return storage.bits(level.read), storage.bits(level.write)
+
+
+def _check_level(level: Level, written: int, storage: Format) -> None:
+    """Refuse a level that the format has no segments for, or that reads what has not been written."""
+    if level == FLOAT64:
+        return
+    if not written:
+        raise InputError(f"the controller asks for {level} after float64; what was converted stays float64")
+    if not (1 <= level.read <= storage.segments and 1 <= level.write <= storage.segments):
+        most = storage.segments
+        raise InputError(
+            f"the controller asks for {level}, but {storage.name} has {most} segment{'s' if most > 1 else ''}; "
+            f"let it return levels from Level(1, 1) to Level({most}, {most}), or Level(0, 0) for plain float64"
+        )
+    if level.read > written:
+        raise InputError(
+            f"the controller reads {level.read} segments where only {written} were written; "
+            f"let it return {Level(written, level.read)} one sweep earlier"
+        )
+
+
+def status_after(history: list[Step], l1: list[float], stopping: Stopping) -> Status | None:
+    """Return how a solve ends, None if it goes on; ``l1`` are the changes in L1 since as many bits are read.
+
+    In L1 each sweep shrinks the change by the damping, down to rounding. In L2 and Linf what is small at each of many
+    nodes may meet at one of them later: that these norms grow for a while is no stagnation.
+    """
+    done, change = len(history), history[-1].residual
+    if not (math.isfinite(change) and math.isfinite(history[-1].mass) and history[-1].mass > 0):
+        return Status.NON_FINITE
+    if stopping.iterations is not None:
+        return Status.FIXED if done == stopping.iterations else None
+    if done >= 2 and change < stopping.tol:
+        return Status.CONVERGED
+    if done >= stopping.max_iterations:
+        return Status.MAX_ITERATIONS
+    recent, before = l1[-STALLED_ITERATIONS:], l1[:-STALLED_ITERATIONS]
+    return Status.STAGNATED if before and min(recent) >= min(before) else None

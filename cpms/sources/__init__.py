@@ -1,0 +1,1 @@
+"""Where graphs come from: readers, generators, data sets."""

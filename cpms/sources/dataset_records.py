@@ -1,0 +1,224 @@
+"""The graphs that `cpms.sources.datasets` knows: counts as published or measured, origins, checksums."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dataset:
+    """A graph known by name.
+
+    Parameters
+    ----------
+    name : str
+        Its name, and that of its files.
+    kind : str
+        What sort of network it is.
+    nodes, edges, empty_rows : int
+        Counts of the stored matrix: for symmetric files of the stored lower triangle. Empty rows
+        are dangling nodes.
+    self_loops : int, optional
+        Edges from a node to itself, where known.
+    iterations : int
+        Power iterations in float64 from the uniform vector, damping 0.85, until the L1
+        difference is below 1e-10, the dangling mass spread evenly.
+    origin : str
+        Who made it.
+    collection : str, optional
+        ``GROUP/NAME`` in the SuiteSparse Matrix Collection; None if it is not there.
+    sha256 : str, optional
+        Checksum of the ``NAME.tar.gz`` that the project's data folder holds. Archives of the
+        collection are packed differently and have no known checksum: they are proved by counts.
+    paper : bool
+        Whether it is one of the ten test graphs of the CPMS paper.
+    note : str
+        What else a user must know.
+    """
+
+    name: str
+    kind: str
+    nodes: int
+    edges: int
+    empty_rows: int
+    iterations: int
+    origin: str
+    self_loops: int | None = None
+    collection: str | None = None
+    sha256: str | None = None
+    paper: bool = False
+    note: str = ""
+
+
+def _known(name: str, kind: str, counts: str, origin: str, *, sha256: str, collection: str | None = None) -> Dataset:
+    nodes, edges, empty_rows, self_loops, iterations = (int(part.replace(",", "")) for part in counts.split())
+    return Dataset(
+        name=name,
+        kind=kind,
+        nodes=nodes,
+        edges=edges,
+        empty_rows=empty_rows,
+        self_loops=self_loops,
+        iterations=iterations,
+        origin=origin,
+        collection=collection,
+        sha256=sha256,
+    )
+
+
+def _paper(name: str, kind: str, counts: str, group: str, note: str = "") -> Dataset:
+    nodes, edges, empty_rows, iterations = (int(part.replace(",", "")) for part in counts.split())
+    return Dataset(
+        name=name,
+        kind=kind,
+        nodes=nodes,
+        edges=edges,
+        empty_rows=empty_rows,
+        iterations=iterations,
+        origin=f"SuiteSparse Matrix Collection, group {group}",
+        collection=f"{group}/{name}",
+        paper=True,
+        note=note,
+    )
+
+
+# nodes, edges, empty rows, self-loops, iterations
+_MEASURED = (
+    _known(
+        "web-Google-scc",
+        "web",
+        "434,818 3,419,124 0 0 107",
+        "SNAP (Leskovec, Krevl); the largest strongly connected component of web-Google",
+        sha256="bf6975dda1097881d3a9b0887d75c11ddf7e0e0582b043db9aa4563cef6ef2ef",
+    ),
+    _known(
+        "cnr-2000",
+        "web",
+        "325,557 3,216,152 78,056 87,442 116",
+        "LAW (Boldi, Vigna: WebGraph, UbiCrawler); crawl of .cnr.it, 2000",
+        collection="LAW/cnr-2000",
+        sha256="b0019a932ed6dd48bb16b1b51c34fea7785e5bcf8cad08c7a7bed0d68fcf764e",
+    ),
+    _known(
+        "web-NotreDame",
+        "web",
+        "325,729 1,497,134 187,788 27,455 111",
+        "Albert, Jeong, Barabasi, 1999 (SNAP); crawl of nd.edu",
+        collection="SNAP/web-NotreDame",
+        sha256="64038332611d6014227716406dfb3b5914d14cb5ba23fdcd61891cc40d8bd512",
+    ),
+    _known(
+        "hollins",
+        "web",
+        "6,012 23,875 3,189 0 111",
+        "K. Massey; crawl of hollins.edu, 2004",
+        sha256="f71ba0d8fc450755b8ca75606fb07709c1e71553e00ade62f5ddf0e3009ae242",
+    ),
+    _known(
+        "wb-cs-stanford",
+        "web",
+        "9,914 36,854 2,861 1,299 106",
+        "D. Gleich; part of wb-edu",
+        collection="Gleich/wb-cs-stanford",
+        sha256="0280d4981e6d58ac3e30e3ca97ab2ec25675c032928ec11cc62e26b83c3df63e",
+    ),
+    _known(
+        "luxembourg_osm",
+        "road",
+        "114,599 119,666 3,721 0 113",
+        "DIMACS10, OpenStreetMap",
+        collection="DIMACS10/luxembourg_osm",
+        sha256="a9a7867636a623568798f36e86e298002721bcb4db1a1491c1f93f68ca91ef23",
+    ),
+    _known(
+        "usroads",
+        "road",
+        "129,164 165,435 6,173 0 91",
+        "D. Gleich, 2010",
+        collection="Gleich/usroads",
+        sha256="9fcac4d5d565f3b7125963f69f54f8dccab036345066409a3b17fac0ea458117",
+    ),
+    _known(
+        "wiki-Vote",
+        "social",
+        "8,297 103,689 2,187 0 29",
+        "SNAP (Leskovec, Huttenlocher, Kleinberg)",
+        collection="SNAP/wiki-Vote",
+        sha256="0b398e2416acc9b246afbf36d86428199724bbee3f86b33aa61d4b42246b01d4",
+    ),
+    _known(
+        "p2p-Gnutella31",
+        "peer to peer",
+        "62,586 147,892 46,199 0 18",
+        "SNAP (Leskovec, Krevl)",
+        collection="SNAP/p2p-Gnutella31",
+        sha256="b5ff3b2cf3fbda08bd76582d839ccaab6d624fd02d781c7077a9b3e7aefa19e1",
+    ),
+    _known(
+        "delaunay_n15",
+        "mesh",
+        "32,768 98,274 4,301 0 28",
+        "DIMACS10",
+        collection="DIMACS10/delaunay_n15",
+        sha256="a56411aab127ff7f8dd217fb129dbccb39b361ded5e825683ebb893dbcb352d7",
+    ),
+    _known(
+        "delaunay_n16",
+        "mesh",
+        "65,536 196,575 8,760 0 28",
+        "DIMACS10",
+        collection="DIMACS10/delaunay_n16",
+        sha256="278e8ec818bb7ad934502b9daa703d69aff41443ce67ef8f55c10f38fd8e2852",
+    ),
+    _known(
+        "rgg_n_2_15_s0",
+        "random geometric",
+        "32,768 160,240 321 0 104",
+        "DIMACS10",
+        collection="DIMACS10/rgg_n_2_15_s0",
+        sha256="dd7fd12b2009fbdcf468ee3de192d5e2f35a82070d1e38c9dbb30eb2b61202a3",
+    ),
+    _known(
+        "pagerank-10k",
+        "synthetic",
+        "10,000 38,598 1,192 1 49",
+        "course data of the cuSPARSE PageRank report, row 2 of its Table 1",
+        sha256="a873c40f449f27cdbcbe5233b32fcdd5562f8f150cf94f1433dc244f4c4671e0",
+    ),
+    _known(
+        "pagerank-100000",
+        "synthetic",
+        "10,000 53,711 820 4 63",
+        "course data of the cuSPARSE PageRank report, row 3 of its Table 1",
+        sha256="4f20b4bcaac9accbb43fc0fb189d6451cebe1163758b20f55f56030e27f9f188",
+    ),
+    _known(
+        "pagerank-50k",
+        "synthetic",
+        "50,000 216,015 5,491 1 42",
+        "course data of the cuSPARSE PageRank report, row 4 of its Table 1",
+        sha256="3d9ac569109ee55253036078113b4b46f7b02f4be958b3353c97974ef6d9527d",
+    ),
+)
+
+# nodes, edges, empty rows, iterations: Tables I and II of the paper
+_PAPER = (
+    _paper("adaptive", "mesh", "6,815,744 13,624,320 425,984 52", "DIMACS10"),
+    _paper("delaunay_n22", "mesh", "4,194,304 12,582,869 555,807 26", "DIMACS10"),
+    _paper("europe_osm", "road", "50,912,018 54,054,660 1,616,942 112", "DIMACS10"),
+    _paper("hugebubbles-00020", "mesh", "21,198,119 31,790,179 3,530,509 61", "DIMACS10"),
+    _paper("rgg_n_2_24_s0", "random geometric", "16,777,216 132,557,200 7,121 106", "DIMACS10"),
+    _paper("road_usa", "road", "23,947,347 28,854,312 6,392,288 31", "DIMACS10"),
+    _paper(
+        "Stanford",
+        "web",
+        "281,903 2,312,497 20,315 118",
+        "Kamvar",
+        "the stored matrix is the transposed web: entry (i, j) is a link from j to i",
+    ),
+    _paper("wb-edu", "web", "9,845,725 57,156,537 2,925,419 114", "Gleich"),
+    _paper("web-BerkStan", "web", "685,230 7,600,595 4,744 119", "SNAP"),
+    _paper("web-Google", "web", "916,428 5,105,039 176,974 116", "SNAP"),
+)
+
+DATASETS = {record.name: record for record in (*_MEASURED, *_PAPER)}

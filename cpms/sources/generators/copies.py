@@ -1,0 +1,59 @@
+"""Disjoint copies of any graph: more of the same structure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from cpms.base.errors import InputError
+from cpms.graph.graph import Graph
+from cpms.sources.generators._limits import check_size, nested
+
+
+def copies(*, of: str, count: int) -> Graph:
+    """Return ``count`` disjoint copies of a graph, one after the other.
+
+    Parameters
+    ----------
+    of : str
+        A data set, a file or a specification in parentheses; symmetric files as their lower triangle.
+    count : int
+
+    Raises
+    ------
+    InputError
+        If the graph is not known, or the copies would not fit in memory.
+
+    Examples
+    --------
+    >>> copies(of="grid:rows=2,columns=3", count=10).edges
+    70
+    """
+    from cpms.sources.loading import load
+
+    graph = load(of)
+    made = of_graph(graph, count, name=f"copies:of={nested(of)},count={count}")
+    return replace(made, lower_triangle=graph.lower_triangle)
+
+
+def of_graph(graph: Graph, count: int, *, name: str, stand_in_for: str | None = None) -> Graph:
+    """Return ``count`` disjoint copies of ``graph`` under a new name.
+
+    Examples
+    --------
+    >>> of_graph(Graph.from_edges([0], [1]), 2, name="two").sources.tolist()
+    [0, 2]
+    """
+    if count < 1:
+        raise InputError(f"{name}: count is {count}; it must be 1 or more")
+    check_size(name, count * graph.nodes, count * graph.edges)
+    shift = np.arange(count, dtype=np.int64)[:, None]
+    dtype = np.dtype(np.int32 if count * graph.nodes < 2**31 else np.int64)
+    sources = np.empty((count, graph.edges), dtype)
+    for copy in range(count):
+        sources[copy] = graph.sources.astype(dtype) + np.array(copy * graph.nodes, dtype)
+    starts = (graph.indptr[None, :-1] + shift * graph.edges).ravel()
+    indptr = np.append(starts, count * graph.edges)
+    weights = None if graph.weights is None else np.tile(graph.weights, count)
+    return Graph(indptr, sources.ravel(), weights, name, stand_in_for=stand_in_for)

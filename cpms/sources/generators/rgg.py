@@ -1,0 +1,94 @@
+"""Random geometric graphs as the DIMACS10 collection defines them, as their lower triangle."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cpms.base import threads
+from cpms.base.errors import InputError
+from cpms.base.jit import compiled
+from cpms.graph.graph import Graph
+from cpms.sources.generators._limits import MOST_NODES, check_size, power_of_two, random_numbers, spelled
+
+DIMACS10_FACTOR = 0.55
+
+
+def rgg(*, scale: int | None = None, nodes: int | None = None, radius: float | None = None, seed: int = 1) -> Graph:
+    """Return uniform points in the unit square, joined where they are nearer than ``radius``.
+
+    Points are numbered by their x coordinate; the edge of two goes from the larger to the smaller
+    number, which is the strictly lower triangle of the symmetric matrix.
+
+    Parameters
+    ----------
+    scale, nodes : int
+        One of them: 2**scale points, or that many.
+    radius : float, optional
+        0.55 sqrt(ln n / n) by default: the collection's choice, whose note leaves out the root.
+    seed : int
+
+    Raises
+    ------
+    InputError
+        If a number is out of range or the graph would not fit in memory.
+
+    Notes
+    -----
+    Source: the rgg_n_2_* graphs of the 10th DIMACS implementation challenge.
+
+    Examples
+    --------
+    >>> graph = rgg(scale=6)
+    >>> graph.nodes, bool((graph.sources > graph.targets).all())
+    (64, True)
+    """
+    if (scale is None) == (nodes is None):
+        raise InputError("rgg: give either scale or nodes")
+    count = power_of_two("rgg", scale) if scale is not None else int(nodes or 0)
+    if count < 2 or (radius is not None and not 0 < radius <= 1):
+        raise InputError(f"rgg: {count} points and radius {radius} are out of range; give 2 or more, and 0 to 1")
+    reach = DIMACS10_FACTOR * np.sqrt(np.log(count) / count) if radius is None else radius
+    check_size("rgg", count, count**2 * np.pi * reach**2 / 2, most_nodes=MOST_NODES)
+    generator = random_numbers("rgg", seed)
+    points = generator.random((2, count))
+    points = points[:, np.argsort(points[0], kind="stable")]
+    side = max(1, int(min(1 / max(reach, 1e-9), np.sqrt(count))))
+    cell = (points * side).astype(np.int32)
+    cell_of = cell[0].astype(np.int64) * side + cell[1]
+    by_cell = np.argsort(cell_of, kind="stable").astype(np.int32)
+    starts = np.searchsorted(cell_of[by_cell], np.arange(side * side + 1)).astype(np.int64)
+    indptr = np.zeros(count + 1, np.int64)
+    parts = threads.stretches(count, at_least=1 << 14, parts=256)
+    threads.each(lambda part: _count(points, cell, side, starts, by_cell, reach, indptr[1:], *part), parts)
+    np.cumsum(indptr, out=indptr)
+    sources = np.empty(indptr[-1], np.int32)
+    threads.each(lambda part: _fill(points, cell, side, starts, by_cell, reach, indptr, sources, *part), parts)
+    return Graph(indptr, sources, None, spelled("rgg", {"nodes": count, "seed": seed}, radius=(radius, None)))
+
+
+@compiled()
+def _count(points, cell, side, starts, by_cell, reach, counts, low, high):  # type: ignore[no-untyped-def]
+    x, y = points[0], points[1]
+    for j in range(low, high):
+        found = 0
+        for cx in range(max(cell[0, j] - 1, 0), min(cell[0, j] + 2, side)):
+            for cy in range(max(cell[1, j] - 1, 0), min(cell[1, j] + 2, side)):
+                for k in range(starts[cx * side + cy], starts[cx * side + cy + 1]):
+                    i = by_cell[k]
+                    found += i > j and (x[i] - x[j]) ** 2 + (y[i] - y[j]) ** 2 < reach * reach
+        counts[j] = found
+
+
+@compiled()
+def _fill(points, cell, side, starts, by_cell, reach, indptr, sources, low, high):  # type: ignore[no-untyped-def]
+    x, y = points[0], points[1]
+    for j in range(low, high):
+        at = indptr[j]
+        for cx in range(max(cell[0, j] - 1, 0), min(cell[0, j] + 2, side)):
+            for cy in range(max(cell[1, j] - 1, 0), min(cell[1, j] + 2, side)):
+                for k in range(starts[cx * side + cy], starts[cx * side + cy + 1]):
+                    i = by_cell[k]
+                    if i > j and (x[i] - x[j]) ** 2 + (y[i] - y[j]) ** 2 < reach * reach:
+                        sources[at] = i
+                        at += 1
+        sources[indptr[j] : at].sort()

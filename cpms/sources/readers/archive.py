@@ -1,0 +1,108 @@
+"""SuiteSparse archives: ``NAME.tar.gz`` that holds ``NAME/NAME.mtx``, read without unpacking to disk."""
+
+from __future__ import annotations
+
+import tarfile
+from collections.abc import Callable, Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any, Self
+
+from cpms.base.errors import CpmsError, InputError
+from cpms.graph.graph import Graph
+from cpms.sources.readers import matrix_market
+from cpms.sources.readers.options import ReadOptions
+from cpms.sources.readers.stream import Stream, open_stream
+
+_LONGEST_HEADER_BYTES = 1 << 20
+_HEADERS = (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK, tarfile.XHDTYPE, tarfile.XGLTYPE, b"X")
+
+
+class _Member(tarfile.TarInfo):
+    """A member whose extended header cannot claim the whole memory."""
+
+    @classmethod
+    def frombuf(cls, *arguments: Any, **named: Any) -> Self:
+        member = super().frombuf(*arguments, **named)
+        if member.type in _HEADERS and member.size > _LONGEST_HEADER_BYTES:
+            raise InputError(f"an extended header claims {member.size:,} bytes")
+        return member
+
+
+def read(path: Path, options: ReadOptions) -> Graph:
+    """Read the matrix of a SuiteSparse archive.
+
+    Of several ``.mtx`` members the one named as its folder or as the archive counts; right-hand
+    sides such as ``NAME_b.mtx`` are passed over.
+
+    Parameters
+    ----------
+    path : Path
+        A ``.tar.gz`` or ``.tgz`` file.
+    options : ReadOptions
+        As for `cpms.sources.readers.matrix_market.read`.
+
+    Raises
+    ------
+    InputError
+        If the archive is truncated or corrupt, has a member that points outside or is a link, has
+        no matrix or more than one, or the matrix is wrong.
+    """
+    own_name = path.name[: path.name.lower().rindex(".t")]
+
+    def is_main(member: PurePosixPath) -> bool:
+        return member.stem in (member.parent.name, own_name)
+
+    graphs, others = _read_members(path, options, is_main)
+    if not graphs and len(others) == 1:
+        graphs, _ = _read_members(path, options, lambda _: True)
+    elif not graphs:
+        found = f"none of {', '.join(others)} is" if others else "it holds no .mtx file, so none is"
+        raise InputError(f"{path}: {found} the NAME/NAME.mtx of a SuiteSparse archive")
+    return graphs[0]
+
+
+def _read_members(
+    path: Path, options: ReadOptions, is_wanted: Callable[[PurePosixPath], bool]
+) -> tuple[list[Graph], list[str]]:
+    """Read the wanted matrix, look at all members; return it, if any, and the other ``.mtx`` names."""
+    graphs: list[Graph] = []
+    others: list[str] = []
+    with open_stream(path, progress=options.progress) as stream:
+        for tar, member in _members(stream):
+            name = PurePosixPath(member.name)
+            if not member.isreg() or name.suffix != ".mtx":
+                continue
+            if not is_wanted(name):
+                others.append(member.name)
+            elif graphs:
+                raise InputError(f"{path}: a second graph, {member.name}; unpack it and give one .mtx")
+            else:
+                inner: Any = tar.extractfile(member)
+                part = stream.inside(inner, f"{path}, {member.name}")
+                graphs.append(matrix_market.read_stream(part, name.stem, options))
+    return graphs, others
+
+
+def _members(stream: Stream) -> Iterator[tuple[tarfile.TarFile, tarfile.TarInfo]]:
+    """Yield the members of a tar stream in order, then read the rest so that its checksum is checked."""
+    tar = _parsed(stream, lambda: tarfile.open(fileobj=stream.inner, mode="r|", tarinfo=_Member))  # noqa: SIM115
+    while member := _parsed(stream, tar.next):
+        name = PurePosixPath(member.name)
+        if name.is_absolute() or ".." in name.parts:
+            raise InputError(f"{stream.label}: member {member.name!r} points outside the archive")
+        if not (member.isreg() or member.isdir()):
+            raise InputError(f"{stream.label}: member {member.name!r} is a link or device, not a file")
+        yield tar, member
+    while stream.read(1 << 20):
+        pass
+
+
+def _parsed(stream: Stream, step: Callable[[], Any]) -> Any:
+    """Take one step of `tarfile`, which may raise anything on a broken header."""
+    with stream.reporting():
+        try:
+            return step()
+        except CpmsError as error:
+            raise InputError(f"{stream.label}: corrupt archive, {error}") from error
+        except (ValueError, ArithmeticError, LookupError, MemoryError) as error:
+            raise InputError(f"{stream.label}: corrupt archive near byte {stream.raw.tell()} ({error})") from error

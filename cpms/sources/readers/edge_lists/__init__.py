@@ -1,0 +1,1 @@
+"""Edge lists in text: the form of a file, and the edges in it."""

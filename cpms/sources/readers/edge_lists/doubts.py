@@ -1,0 +1,76 @@
+"""What can be judged of an edge list's first line only when all others have been read."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable
+
+from cpms.base.errors import InputError
+from cpms.sources.readers.edge_lists.form import EdgeListForm
+from cpms.sources.readers.edge_lists.header import SETTLE
+from cpms.sources.readers.edge_lists.lines import is_decimal
+from cpms.sources.readers.entries import shown
+
+
+def refuse_counts(form: EdgeListForm, edges: int, largest_below: int, label: str) -> None:
+    """Raise `InputError` if the first line may count nodes and edges rather than be an edge.
+
+    Parameters
+    ----------
+    form : EdgeListForm
+    edges : int
+        Edges of the list, the first line among them.
+    largest_below : int
+        Largest id of the others.
+    label : str
+        What the error calls the file.
+
+    Examples
+    --------
+    >>> form = EdgeListForm(None, (0, 1), numbered=True, doubtful=("4", "2"))
+    >>> refuse_counts(form, 3, 5, "g.txt")  # an id is larger than 4
+    >>> refuse_counts(form, 3, 4, "g.txt")
+    Traceback (most recent call last):
+    cpms.base.errors.InputError: g.txt, line 1: ...
+    """
+    if not form.doubtful or not all(map(is_decimal, form.doubtful)) or edges < 2:
+        return
+    *nodes, following = map(float, form.doubtful)
+    if nodes and following == edges - 1 and min(nodes) >= largest_below and len(set(nodes)) == 1:
+        counts = shown(" ".join(form.doubtful))
+        raise InputError(
+            f"{label}, line {form.first_line}: {counts} may be the numbers of nodes and of edges, "
+            f"for {edges - 1:,} lines follow; {SETTLE}"
+        )
+
+
+def refuse_titles(form: EdgeListForm, names: Container[str], label: str) -> None:
+    """Raise `InputError` if what was taken for titles may be an edge, since nodes further down are called so."""
+    ends = [] if form.header is None or form.trusted else [form.header[place] for place in form.columns[:2]]
+    if found := [end for end in ends if end in names]:
+        raise InputError(
+            f"{label}: a node is called {shown(found[0])}, as a column of the first line is, "
+            f"so that line may be an edge; {SETTLE}"
+        )
+
+
+def refuse_twins(names: Iterable[str], label: str) -> None:
+    """Raise `InputError` if two nodes are called by one number, as ``1`` and ``1.0``.
+
+    Examples
+    --------
+    >>> refuse_twins({"1": 0, "a": 1, "1.0": 2}.keys(), "g.csv")
+    Traceback (most recent call last):
+    cpms.base.errors.InputError: g.csv: '1' and '1.0' may be one node; write its id in one way
+    """
+    whole = {name[:-2]: name for name in names if name.endswith(".0")}
+    if whole and (twin := next((name for name in names if name in whole and name.isdecimal()), None)):
+        raise InputError(f"{label}: {shown(twin)} and {shown(whole[twin])} may be one node; write its id in one way")
+
+
+def refuse_unborne(form: EdgeListForm, label: str) -> None:
+    """Raise `InputError`: the first of many named edges shares no node with any other, as titles do not."""
+    ends = form.doubtful[:2]
+    raise InputError(
+        f"{label}, line {form.first_line}: {shown(' '.join(ends))} may be titles, for no other edge has one of these "
+        f"names; {SETTLE}"
+    )

@@ -1,0 +1,146 @@
+"""Edge lists whose nodes have names, such as the sites of a web graph."""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from cpms.base.errors import InputError
+from cpms.base.host_memory import graph_bytes, require_memory
+from cpms.graph.graph import Graph
+from cpms.sources.readers.assemble import assemble
+from cpms.sources.readers.edge_lists.cleaning import Cleaner
+from cpms.sources.readers.edge_lists.delimiter import counted
+from cpms.sources.readers.edge_lists.doubts import refuse_titles, refuse_twins, refuse_unborne
+from cpms.sources.readers.edge_lists.form import EMPTY, EdgeListForm
+from cpms.sources.readers.edge_lists.lines import OpenQuoteError, rows_of
+from cpms.sources.readers.entries import IGNORED, NUMBER, shown, wrong_weight
+from cpms.sources.readers.options import ReadOptions
+from cpms.sources.readers.stream import Stream
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]|\r(?!\n)")
+
+
+def read_named(stream: Stream, form: EdgeListForm, name: str, options: ReadOptions) -> Graph:
+    """Read the edges of a stream that stands before its first one; nodes count by first appearance.
+
+    Raises
+    ------
+    InputError
+        If a line does not have the fields of the others, a weight is not positive and finite, the
+        text is not UTF-8 or holds control characters, or the first line may hold titles; with file and line.
+    """
+    index: dict[str, int] = {}
+    ends: list[npt.NDArray[np.int64]] = []
+    weights: list[npt.NDArray[np.float64]] = []
+    edges = 0
+    cleaner = Cleaner(form, stream.label, trusting=options.comments != "auto")
+    edges_of = _EdgesOf(form, options, stream.label, index)
+    for first, lines in _line_blocks(stream, form, cleaner):
+        block_ends, block_weights = edges_of(lines, first)
+        ends.append(block_ends)
+        weights.append(block_weights)
+        edges += len(block_ends) // 2
+        require_memory(
+            graph_bytes(len(index), edges, weighted=form.valued), f"{stream.label}: a graph of over {edges:,} edges"
+        )
+    if not edges:
+        raise InputError(f"{stream.label}: {EMPTY}")
+    refuse_titles(form, index, stream.label)
+    refuse_twins(index, stream.label)
+    if form.doubtful and not any(map(_bears_out, ends)):
+        refuse_unborne(form, stream.label)
+    names = np.empty(len(index), object)
+    names[:] = list(index)
+    sources_and_targets = np.concatenate(ends)
+    return assemble(
+        sources_and_targets[::2],
+        sources_and_targets[1::2],
+        np.concatenate(weights) if form.valued else None,
+        options,
+        nodes=len(index),
+        name=name,
+        label=stream.label,
+        names=names,
+        record=cleaner.record(form.record()),
+        both_ways=options.symmetric == "expand",
+    )
+
+
+def _bears_out(ends: npt.NDArray[np.int64]) -> bool:
+    """Return whether the first edge, from node 0, is a self-loop or has a node in common with another edge."""
+    sources, targets = ends[::2], ends[1::2]
+    first = (sources == 0) & (targets == 1)
+    loop = (sources == 0) & (targets == 0)
+    return bool((loop | ((np.minimum(sources, targets) <= 1) & ~first)).any())
+
+
+def _line_blocks(stream: Stream, form: EdgeListForm, cleaner: Cleaner) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number of the first line of each block, and its lines."""
+    line = form.first_line
+    for data in stream.line_blocks():
+        lines = _decoded(cleaner(data, line), stream.label, line)
+        yield line, lines
+        line += len(lines)
+
+
+class _EdgesOf:
+    """Makes lines into source and target of each edge in turn, and its weight; new names join ``index``."""
+
+    def __init__(self, form: EdgeListForm, options: ReadOptions, label: str, index: dict[str, int]) -> None:
+        self._form, self._label, self._index = form, label, index
+        self._zeros = options.zero_weights == "drop"
+
+    def __call__(self, lines: list[str], first: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+        ends: list[int] = []
+        weights: list[float] = []
+        index, (source, target, *weight) = self._index, self._form.columns
+        least, most = self._form.fields_possible
+        line = first - 1
+        try:
+            for line, row in enumerate(rows_of(lines, self._form.separator), first):
+                if least <= len(row) <= most and row[source] and row[target]:
+                    ends.append(index.setdefault(row[source], len(index)))
+                    ends.append(index.setdefault(row[target], len(index)))
+                    if weight:
+                        weights.append(_weight(row[weight[0]], f"{self._label}, line {line}", zeros=self._zeros))
+                elif any(row):
+                    raise InputError(f"{self._label}, line {line}: {self._misfit(row)}")
+        except (csv.Error, OpenQuoteError) as error:
+            raise InputError(f"{self._label}, line {line + 1}: {error}") from error
+        return np.array(ends, np.int64), np.array(weights)
+
+    def _misfit(self, row: list[str]) -> str:
+        meaning = "source, target, weight" if self._form.valued else "source, target"
+        columns = ", ".join(str(place + 1) for place in self._form.columns)
+        if self._form.fields is None:
+            return f"{counted(row)} where {meaning} are columns {columns}"
+        if self._form.chosen:
+            return f"{counted(row)} where {self._form.fields} belong (columns {columns}: {meaning})"
+        return f"{counted(row)} where {self._form.fields} belong ({meaning})"
+
+
+def _decoded(block: bytes, label: str, first: int) -> list[str]:
+    try:
+        text = block.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = first + block.count(b"\n", 0, error.start)
+        raise InputError(f"{label}, line {line}: the text is not UTF-8") from error
+    if bad := _CONTROL.search(text):
+        line = first + text.count("\n", 0, bad.start())
+        raise InputError(f"{label}, line {line}: control character {bad.group()!a} in a text file")
+    return text.replace("\r\n", "\n").removesuffix("\n").split("\n")
+
+
+def _weight(text: str, where: str, *, zeros: bool) -> float:
+    if not NUMBER.fullmatch(text):
+        raise InputError(f"{where}: {shown(text)} is not a finite decimal number{IGNORED}")
+    weight = float(text)
+    if weight < 0 or weight == math.inf or (weight == 0 and not zeros):
+        raise InputError(f"{where}: {wrong_weight(weight)}")
+    return weight

@@ -1,0 +1,184 @@
+"""Edge lists, ``.txt``, ``.el``, ``.csv``, ``.tsv``, plain or gzipped: ``source target [weight]`` a line.
+
+Blanks, tabs, commas or semicolons separate the fields; lines that begin with ``#``, ``%`` or ``//`` are
+comments. Ids are integers from 0, or names of any kind, such as those of web sites. What a file leaves open,
+the options ``columns``, ``header``, ``comments`` and ``delimiter`` settle.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cpms.base.errors import InputError
+from cpms.base.host_memory import graph_bytes, require_memory
+from cpms.base.types import Floats
+from cpms.graph.edge_arrays import LARGEST_ID, Ints
+from cpms.graph.graph import Graph
+from cpms.sources.readers.assemble import assemble
+from cpms.sources.readers.edge_lists.cleaning import Cleaner, bare, with_whole_ids
+from cpms.sources.readers.edge_lists.doubts import refuse_counts
+from cpms.sources.readers.edge_lists.form import EMPTY, EdgeListForm, sniff
+from cpms.sources.readers.edge_lists.named_edges import read_named
+from cpms.sources.readers.entries import IGNORED, LARGEST_64_BIT_ID, Block, LineForm, check_weights, checked_blocks
+from cpms.sources.readers.options import ReadOptions
+from cpms.sources.readers.stream import Stream, open_stream
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_SUFFIX = re.compile(r"\.(txt|el|csv|tsv)(\.gz)?$", re.IGNORECASE)
+_COMPACT = "; ids='compact' (--ids compact) takes ids below 2**63"
+
+
+def read(path: Path, options: ReadOptions) -> Graph:
+    """Read an edge list.
+
+    Options that say nothing of the form leave it to the first hundred lines, and only where these have evidence for
+    one form alone: see `cpms.sources.readers.edge_lists.header` for the header, `cpms.sources.readers.edge_lists.delimiter` for the
+    delimiter. Ids are numbers if most of those lines have numbers. Source and target, and perhaps a weight, are the
+    first columns, unless ``columns`` names others.
+
+    Parameters
+    ----------
+    path : Path
+        A text file, gzipped if its name ends in ``.gz``.
+    options : ReadOptions
+        Its form, and what to do with weights, repeated edges, self-loops and unused ids.
+
+    Returns
+    -------
+    Graph
+        For numbers the nodes 0 to the largest id (``ids="compact"``: those that occur, in
+        order); for names those that occur, in order of appearance, answered by name.
+
+    Raises
+    ------
+    InputError
+        If a line is no edge or may be none, a weight is not positive and finite, there is no edge at all, or the
+        graph would not fit in memory; with file and line, and the option that settles what is open.
+    """
+    with open_stream(path) as stream:
+        form = sniff(stream, options)
+    with open_stream(path, progress=options.progress) as stream:
+        stream.skip_byte_order_mark()
+        for _ in range(form.first_line - 1):
+            stream.readline()
+        return (_read_numbered if form.numbered else read_named)(stream, form, name_of(path), options)
+
+
+def name_of(path: Path) -> str:
+    """Return what the graph of a file is called.
+
+    Examples
+    --------
+    >>> name_of(Path("web/links.csv.gz"))
+    'links'
+    """
+    return _SUFFIX.sub("", path.name)
+
+
+def line_form(form: EdgeListForm, options: ReadOptions) -> LineForm:
+    """Return what the lines of a list of numbers must look like."""
+    compact = options.ids == "compact"
+    return LineForm(
+        valued=form.valued,
+        labelled=form.labelled,
+        separator=form.separator,
+        columns=form.columns if form.chosen else None,
+        fields=form.fields if form.chosen else None,
+        low=0,
+        high=LARGEST_64_BIT_ID if compact else LARGEST_ID,
+        advice=IGNORED,
+        range_advice="" if compact else _COMPACT,
+    )
+
+
+def _read_numbered(stream: Stream, form: EdgeListForm, name: str, options: ReadOptions) -> Graph:
+    sources, targets, weights = [], [], []
+    edges = 0
+    cleaner = Cleaner(form, stream.label)
+    for block_sources, block_targets, values in numbered_edges(stream, form, options, cleaner, form.first_line):
+        sources.append(block_sources)
+        targets.append(block_targets)
+        weights.append(values)
+        edges += len(block_sources)
+        require_memory(graph_bytes(0, edges, weighted=form.valued), f"{stream.label}: a graph of over {edges:,} edges")
+    if not sources:
+        raise InputError(f"{stream.label}: {EMPTY}")
+    refuse_counts(form, edges, largest_below(sources, targets), stream.label)
+    return assemble(
+        np.concatenate(sources),
+        np.concatenate(targets),
+        np.concatenate(weights) if form.valued else None,
+        options,
+        nodes=1 + max(int(ids.max()) for ids in (*sources, *targets)),
+        name=name,
+        label=stream.label,
+        record=cleaner.record(form.record()),
+        both_ways=options.symmetric == "expand",
+    )
+
+
+def largest_below(sources: list[Ints], targets: list[Ints]) -> int:
+    """Return the largest id of all edges but the first, -1 if there are no others.
+
+    Examples
+    --------
+    >>> largest_below([np.array([9, 1])], [np.array([8, 2])])
+    2
+    """
+    rest = [ids[1:] if block == 0 else ids for ends in (sources, targets) for block, ids in enumerate(ends)]
+    return max(int(ids.max(initial=-1)) for ids in rest)
+
+
+def numbered_edges(
+    stream: Stream, form: EdgeListForm, options: ReadOptions, cleaner: Cleaner, first_line: int
+) -> Iterator[tuple[Ints, Ints, Floats]]:
+    """Yield sources, targets and weights (none: an empty array) of the lines of a stream, by blocks.
+
+    Raises
+    ------
+    InputError
+        At a line that is no edge between numbers, with its number; ``first_line`` is that of the stream's next one.
+    """
+    lines = line_form(form, options)
+
+    def clean(block: bytes, line: int) -> bytes:
+        return bare(cleaner(block, line), form)
+
+    for block in checked_blocks(stream, lines, first_line, clean=clean, mend=with_whole_ids):
+        frame = parsed_lines(block, lines)
+        sources, targets = (frame[place].to_numpy() for place in lines.places[:2])
+        weights = frame[lines.places[2]].to_numpy() if form.valued else np.empty(0)
+        if form.valued:
+            check_weights(weights, block, stream.label, zeros=options.zero_weights == "drop")
+        index_type = np.int32 if max(sources.max(), targets.max()) < 2**31 else np.int64
+        yield sources.astype(index_type), targets.astype(index_type), weights
+
+
+def parsed_lines(block: Block, form: LineForm) -> pd.DataFrame:
+    """Parse checked lines with the C engine of pandas; the frame has the columns that ``form`` reads, by place.
+
+    It takes more fields than the first line has where ``usecols`` names those that are read.
+    """
+    import pandas as pd
+
+    types: Any = dict.fromkeys(form.places[:2], np.int64) | dict.fromkeys(form.places[2:], np.float64)
+    return pd.read_csv(
+        io.BytesIO(block.data),
+        sep=r"\s+" if form.separator is None else form.separator,
+        skipinitialspace=True,
+        header=None,
+        usecols=sorted(form.places),
+        dtype=types,
+        engine="c",
+        na_filter=False,
+        quoting=csv.QUOTE_NONE,
+    )

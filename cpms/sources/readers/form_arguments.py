@@ -1,0 +1,43 @@
+"""Options of the command line that describe the form of an edge list."""
+
+from __future__ import annotations
+
+import argparse
+
+from cpms.sources.readers.options import DELIMITERS, POSSIBLE
+
+FORM = ("columns", "header", "comments", "delimiter")
+"""Options of `cpms.load` for edge lists."""
+
+
+def add_form_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `FORM` to a parser, as a group of their own."""
+    group = parser.add_argument_group(
+        "form of an edge list",
+        "By default the first lines show the form of a list. A list that can be understood in more than one way is "
+        "refused, and the error names the option that settles it.",
+    )
+    group.add_argument(
+        "--columns",
+        metavar="SOURCE,TARGET[,WEIGHT]",
+        help="columns by title or by number from 1 (default: 1,2, and 3 as weights)",
+    )
+    group.add_argument(
+        "--header",
+        choices=("yes", "no", "auto"),
+        default=POSSIBLE["header"][0],
+        help="whether the first line holds titles; by default it does if no number is in it and numbers are below it, "
+        "or for known pairs such as follower,followee",
+    )
+    group.add_argument(
+        "--comments",
+        metavar="MARK",
+        default="auto",
+        help="mark with which comment lines begin, or none (default: #, %% and //, unless such a line may be an edge)",
+    )
+    group.add_argument(
+        "--delimiter",
+        metavar="NAME",
+        default="auto",
+        help=f"what separates fields: {', '.join(DELIMITERS)} (any run of blanks and tabs: space), or a character",
+    )

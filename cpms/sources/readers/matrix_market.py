@@ -1,0 +1,226 @@
+"""Matrix Market coordinate files, ``.mtx`` and ``.mtx.gz``: entry (i, j) is the edge i -> j.
+
+Format: R. F. Boisvert, R. Pozo, K. A. Remington, "The Matrix Market Exchange Formats: Initial
+Design", NISTIR 5935, 1996.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cpms.base.errors import InputError
+from cpms.base.host_memory import graph_bytes, require_memory
+from cpms.base.types import Floats
+from cpms.graph.edge_arrays import Ints
+from cpms.graph.graph import Graph
+from cpms.graph.read_record import ReadRecord
+from cpms.sources.readers.assemble import assemble
+from cpms.sources.readers.entries import Block, LineForm, check_weights, checked_blocks, shown
+from cpms.sources.readers.options import ReadOptions
+from cpms.sources.readers.stream import Stream, open_stream
+
+_BANNER = (
+    "%%matrixmarket",
+    "matrix",
+    "coordinate",
+    ("pattern", "integer", "unsigned-integer", "real"),
+    ("general", "symmetric"),
+)
+_COMMENT = re.compile(rb"\n[ \t]*%[^\n]*")
+_DOS_END = re.compile(rb"\x1a(\s*)\Z")
+_D_EXPONENT = re.compile(rb"([\d.])[dD](?=[-+]?\d)")
+_SIZES = re.compile(rb"\s*(\d{1,17})\s+(\d{1,17})\s+(\d{1,17})\s*", re.ASCII)
+
+
+@dataclass(frozen=True)
+class _Header:
+    valued: bool
+    symmetric: bool
+    nodes: int
+    entries: int
+    lines: int
+    comment_lines: int
+
+
+class _Comments:
+    """Empties the comment lines among the entries and a mark of DOS at the end, and counts the comment lines."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __call__(self, block: bytes, _: int) -> bytes:
+        if b"\x1a" in block:
+            block = _DOS_END.sub(rb"\1", block)
+        if b"%" in block:
+            block, count = _COMMENT.subn(b"\n", b"\n" + block)
+            block = block[1:]
+            self.count += count
+        return block
+
+
+def read(path: Path, options: ReadOptions) -> Graph:
+    """Read a Matrix Market file.
+
+    Parameters
+    ----------
+    path : Path
+        A ``.mtx`` or ``.mtx.gz`` file.
+    options : ReadOptions
+        What to do with symmetry, values, repeated edges and self-loops.
+
+    Returns
+    -------
+    Graph
+        Ids are those of the file, from 1; float64 weights where it has values.
+
+    Raises
+    ------
+    InputError
+        If the file is no square sparse matrix of positive numbers, is truncated or corrupt, holds
+        more or fewer entries than it declares, or would not fit in memory; with file and line.
+    """
+    with open_stream(path, progress=options.progress) as stream:
+        return read_stream(stream, path.name.split(".mtx")[0], options)
+
+
+def read_stream(stream: Stream, name: str, options: ReadOptions) -> Graph:
+    """Read a Matrix Market file from an open stream, to its end; as `read`."""
+    header = _read_header(stream)
+    edges = header.entries * (2 if header.symmetric and options.symmetric == "expand" else 1)
+    nodes = header.nodes if options.ids == "keep" else 0
+    needed_bytes = graph_bytes(nodes, edges, weighted=header.valued)
+    require_memory(needed_bytes, f"{stream.label}: {header.nodes:,} nodes and {header.entries:,} entries")
+    comments = _Comments()
+    rows, columns, values = _read_body(stream, header, options, comments)
+    record = ReadRecord(
+        form=f"Matrix Market, {'symmetric' if header.symmetric else 'general'}",
+        comment_lines=header.comment_lines,
+        skipped_lines=comments.count,
+        weights=None if values is None else "the values of the entries",
+        symmetric="lower" if header.symmetric else None,
+    )
+    graph = assemble(
+        rows,
+        columns,
+        values,
+        options,
+        nodes=header.nodes,
+        name=name,
+        label=stream.label,
+        first_id=1,
+        record=record,
+        both_ways=header.symmetric and options.symmetric == "expand",
+    )
+    return replace(graph, lower_triangle=header.symmetric and options.symmetric == "lower")
+
+
+def _read_header(stream: Stream) -> _Header:
+    valued, symmetric = _read_banner(stream)
+    lines, comment_lines = 1, 0
+    while True:
+        line = stream.readline()
+        lines += 1
+        if not line:
+            raise InputError(f"{stream.label}: the file ends at line {lines - 1}, before its line of sizes")
+        if not line.strip():
+            continue
+        if not line.lstrip().startswith(b"%"):
+            break
+        comment_lines += 1
+    where = f"{stream.label}, line {lines}"
+    sizes = _SIZES.fullmatch(line)
+    if not sizes:
+        given = shown(line.decode("latin-1").strip())
+        raise InputError(f"{where}: {given} where 'rows columns entries' belong, three whole numbers")
+    rows, columns, entries = map(int, sizes.groups())
+    if rows != columns:
+        raise InputError(f"{where}: the matrix is {rows} x {columns}; a graph needs a square one")
+    if rows == 0:
+        raise InputError(f"{where}: the graph is empty; it needs at least one node")
+    return _Header(valued, symmetric, rows, entries, lines, comment_lines)
+
+
+def _read_banner(stream: Stream) -> tuple[bool, bool]:
+    stream.skip_byte_order_mark()
+    banner = stream.readline().decode("latin-1")
+    found = banner.lower().split()[: len(_BANNER)]  # what follows the five words says nothing of the matrix
+    where = f"{stream.label}, line 1"
+    if len(found) < len(_BANNER) or found[0] != _BANNER[0]:
+        raise InputError(
+            f"{where}: {shown(banner.strip())} is not the banner of a Matrix Market file, such as "
+            "'%%MatrixMarket matrix coordinate pattern general'"
+        )
+    for given, possible in zip(found[1:], _BANNER[1:], strict=True):
+        known = (possible,) if isinstance(possible, str) else possible
+        if given not in known:
+            raise InputError(
+                f"{where}: the matrix is declared {shown(given)}; only {' or '.join(map(repr, known))} can be read"
+            )
+    return found[3] != "pattern", found[4] == "symmetric"
+
+
+def _read_body(
+    stream: Stream, header: _Header, options: ReadOptions, comments: _Comments
+) -> tuple[Ints, Ints, Floats | None]:
+    index_type = np.int32 if header.nodes < 2**31 else np.int64
+    rows, columns = np.empty(header.entries, index_type), np.empty(header.entries, index_type)
+    values = np.empty(header.entries) if header.valued and options.weights == "auto" else None
+    form = LineForm(valued=header.valued, low=1, high=header.nodes)
+    begin = 0
+    for block in checked_blocks(stream, form, header.lines + 1, clean=comments, mend=_with_e_exponents):
+        end = begin + block.entries
+        if end > header.entries:
+            line = block.line_of(header.entries - begin)
+            raise InputError(
+                f"{stream.label}, line {line}: more entries than the {header.entries:,} that "
+                f"line {header.lines} declares"
+            )
+        rows[begin:end], columns[begin:end], numbers = _parse(block, header, stream.label)
+        if values is not None:
+            check_weights(numbers, block, stream.label, zeros=options.zero_weights == "drop")
+            values[begin:end] = numbers
+        if header.symmetric:
+            _check_lower(rows[begin:end], columns[begin:end], block, stream.label)
+        begin = end
+    if begin < header.entries:
+        raise InputError(
+            f"{stream.label}: the file ends after {begin:,} of the {header.entries:,} entries that "
+            f"line {header.lines} declares"
+        )
+    return rows, columns, values
+
+
+def _with_e_exponents(block: bytes) -> bytes:
+    """Return lines whose numbers have exponents as in C, not as in Fortran (``1.5D0``)."""
+    return _D_EXPONENT.sub(rb"\1e", block)
+
+
+def _parse(block: Block, header: _Header, label: str) -> tuple[Ints, Ints, Floats]:
+    """Parse checked lines with SciPy's threaded parser, which takes no plus signs, given a header of their own."""
+    import scipy.io
+
+    field = b"real" if header.valued else b"pattern"
+    sizes = b"%d %d %d\n" % (header.nodes, header.nodes, block.entries)
+    data = block.data.replace(b" +", b" ").replace(b"\t+", b"\t") if b"+" in block.data else block.data
+    text = b"%%MatrixMarket matrix coordinate " + field + b" general\n" + sizes + data
+    try:
+        matrix: Any = scipy.io.mmread(io.BytesIO(text), spmatrix=False)
+    except (ValueError, OverflowError) as error:
+        raise InputError(f"{label}, at or after line {block.first_line}: {error}") from error
+    return matrix.row, matrix.col, matrix.data
+
+
+def _check_lower(rows: Ints, columns: Ints, block: Block, label: str) -> None:
+    upper = np.flatnonzero(rows < columns)
+    if len(upper):
+        row, column = rows[upper[0]] + 1, columns[upper[0]] + 1
+        raise InputError(
+            f"{label}, line {block.line_of(int(upper[0]))}: entry ({row}, {column}) lies above the diagonal; "
+            "a symmetric file stores its lower triangle (declare it general to keep both)"
+        )

@@ -1,0 +1,82 @@
+"""Sparse matrices as SciPy's ``save_npz`` writes them: CSR, CSC or COO arrays by name.
+
+They are checked and converted here, for SciPy trusts indices that would lead its C++ code astray.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cpms.base.errors import InputError
+from cpms.base.host_memory import graph_bytes, require_memory
+from cpms.graph.graph import Graph
+from cpms.graph.read_record import ReadRecord
+from cpms.sources.readers.assemble import assemble
+from cpms.sources.readers.entries import wrong_weight
+from cpms.sources.readers.options import ReadOptions
+
+Arrays = dict[str, npt.NDArray[Any]]
+
+
+def from_scipy_arrays(arrays: Arrays, name: str, options: ReadOptions) -> Graph:
+    """Build a graph from the arrays of a SciPy ``.npz`` file: entry (i, j) is the edge i -> j.
+
+    Raises
+    ------
+    InputError
+        If the matrix is not square, is stored otherwise than CSR, CSC or COO, or has wrong
+        indices or values.
+    KeyError
+        If an array is missing.
+    """
+    layout = "".join(map(str, np.char.decode(arrays["format"].astype("S"), "latin-1")))
+    shape, data = integers(arrays, "shape"), arrays["data"]
+    if len(shape) != 2 or shape[0] != shape[1] or shape[0] < 1:
+        raise InputError(f"the matrix has shape {shape.tolist()}; a graph needs a square one")
+    if data.dtype.kind not in "biuf":
+        raise InputError(f"the matrix holds {data.dtype}; edges need real weights")
+    nodes = int(shape[0])
+    require_memory(graph_bytes(nodes, len(data), weighted=True), f"{nodes:,} nodes and {len(data):,} entries")
+    if layout == "coo":
+        rows, columns = integers(arrays, "row"), integers(arrays, "col")
+    elif layout in ("csr", "csc"):
+        indptr, columns = integers(arrays, "indptr"), integers(arrays, "indices")
+        check_rows(indptr, columns, nodes)
+        rows = np.repeat(np.arange(nodes), np.diff(indptr))
+        if layout == "csc":
+            rows, columns = columns, rows
+    else:
+        raise InputError(f"the matrix is stored as {layout!r}; convert it to csr, csc or coo")
+    if len(data) != len(rows):
+        raise InputError(f"{len(data)} values for {len(rows)} entries")
+    weights = None if data.dtype.kind == "b" else data.astype(np.float64)
+    if weights is not None and options.weights == "auto" and options.zero_weights == "refuse" and not weights.all():
+        entry = int(np.flatnonzero(weights == 0)[0])
+        raise InputError(f"entry {entry + 1} of {len(weights):,} has {wrong_weight(float(weights[entry]))}")
+    valued = weights is not None and options.weights == "auto"
+    record = ReadRecord(
+        form=f"SciPy .npz, {layout}",
+        weights=f"the values of the entries, {data.dtype}" if valued else None,
+    )
+    return assemble(rows, columns, weights, options, nodes=nodes, name=name, label=f"graph {name}", record=record)
+
+
+def integers(arrays: Arrays, key: str) -> npt.NDArray[Any]:
+    """Return an array after checking that it holds integers that fit int64."""
+    array = arrays[key]
+    if array.dtype.kind not in "iu" or (array.dtype.kind == "u" and (array > np.iinfo(np.int64).max).any()):
+        raise InputError(f"array {key} holds {array.dtype}; it needs integers below 2**63")
+    return array.astype(np.int64) if array.dtype == np.uint64 else array
+
+
+def check_rows(indptr: npt.NDArray[Any], indices: npt.NDArray[Any], nodes: int) -> None:
+    """Raise `InputError` unless the arrays are the compressed rows of ``nodes`` nodes."""
+    if nodes < 1 or len(indptr) != nodes + 1:
+        raise InputError(f"{len(indptr)} row starts for {nodes} nodes; there must be one more than nodes")
+    if indptr[0] != 0 or indptr[-1] != len(indices) or (indptr[1:] < indptr[:-1]).any():
+        raise InputError(f"row starts do not ascend from 0 to {len(indices)}")
+    if len(indices) and not (indices.min() >= 0 and indices.max() < nodes):
+        raise InputError(f"node indices are out of range; the graph has {nodes} nodes")

@@ -1,0 +1,1 @@
+"""Arrays of numbers in a format: encoding, decoding, conversion in place, files."""

@@ -1,0 +1,298 @@
+"""Arrays in a storage format: encode, decode, partial writes, conversion in place.
+
+NumPy arrays are worked on here, CuPy arrays and other device memory in `cpms.backends.cuda.arrays.codec`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cpms.base.errors import InputError
+from cpms.base.real_arrays import Floats, rounded_to_odd, vector
+from cpms.base.text.html_table import html_table
+from cpms.base.validation import described, require_real, shortened, whole
+from cpms.formats.formats import DOUBLE_BITS, DOUBLE_HEAD_BITS, FloatFormat, Format, SegmentFormat, format_of
+from cpms.storage.device import codec, on_device
+from cpms.storage.segment_layout import (
+    blocks_to_planes,
+    buffered,
+    converted_apart,
+    pack,
+    planes_to_blocks,
+    read_segments,
+    times_power_of_two,
+    unpack,
+    write_segments,
+)
+
+_MOST_EXPONENT = 1 << 12
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SegmentedArray:
+    """Values in a storage format.
+
+    Make one with `encode` or `convert_inplace`.
+
+    Parameters
+    ----------
+    memory : ndarray of uint8, shape (format.nbytes(length),)
+        The stored bytes.
+    length : int
+        Number of values.
+    format : SegmentFormat or FloatFormat
+    exponent : int
+        Stored values are 2**exponent times the real ones (0 unless the format is scaled).
+
+    Examples
+    --------
+    >>> import cpms
+    >>> x = cpms.encode([1.0, 1 / 3], cpms.CPMS4)
+    >>> x.decode(read=1).tolist(), (x.decode() == [1.0, 1 / 3]).all()
+    ([1.0, 0.328125], np.True_)
+    """
+
+    memory: npt.NDArray[np.uint8]
+    length: int
+    format: Format
+    exponent: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "format", format_of(self.format))
+        object.__setattr__(self, "length", whole("length", self.length))
+        object.__setattr__(self, "exponent", whole("exponent", self.exponent))
+        bytes_there = self.memory.nbytes if on_device(self.memory) else _bytes_of(self.memory)
+        if self.length < 0 or bytes_there != self.nbytes:
+            raise InputError(
+                f"memory holds {bytes_there} bytes; {self.length:,} values of {shortened(self.format.name)} take "
+                f"{self.nbytes:,}; cpms.encode makes both"
+            )
+        if abs(self.exponent) > _MOST_EXPONENT:
+            raise InputError(f"exponent is {self.exponent}; it must be from -{_MOST_EXPONENT} to {_MOST_EXPONENT}")
+
+    def __repr__(self) -> str:
+        return f"SegmentedArray({self.length:,} values of {shortened(self.format.name)}, {self.nbytes:,} bytes)"
+
+    def _repr_html_(self) -> str:
+        """Return the array as notebooks show it: how it is stored."""
+        storage = self.format
+        widths = storage.widths if isinstance(storage, SegmentFormat) else (storage.width,)
+        return html_table(
+            [
+                ("format", shortened(storage.name)),
+                ("bits of a value", ", ".join(map(str, widths))),
+                ("values", f"{self.length:,}"),
+                ("bytes", f"{self.nbytes:,}"),
+            ]
+        )
+
+    def __len__(self) -> int:
+        return self.length
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes stored."""
+        return self.format.nbytes(self.length)
+
+    @property
+    def units(self) -> npt.NDArray[Any]:
+        """The memory as unsigned integers of the format's unit, without a copy."""
+        bits = self.format.unit if isinstance(self.format, SegmentFormat) else self.format.width
+        return self.memory.view(f"uint{bits}")
+
+    def decode(self, read: int | None = None) -> Floats:
+        """Return the values as float64, from their first ``read`` segments (all by default).
+
+        Bits that are not read count as zero. A NaN whose payload lies in them only becomes an
+        infinity; the bound on the relative error holds for normal numbers only.
+
+        Raises
+        ------
+        InputError
+            If the format does not have that many segments.
+        """
+        if on_device(self.memory):
+            decoded: Floats = codec().decode(self, read)
+            return decoded
+        segments = self.format.checked_read(read)
+        values = np.empty(self.length)
+        if isinstance(self.format, FloatFormat):
+            unpack(self.units, values, self.format)
+            return times_power_of_two(values, -self.exponent)
+        read_segments(self.units, values.view(np.uint64), self.format, segments)
+        return values
+
+    def write(self, values: npt.ArrayLike, *, segments: int | None = None) -> None:
+        """Overwrite the first ``segments`` segments of every value; the others keep their bits.
+
+        Parameters
+        ----------
+        values : array_like of float64, shape (length,)
+        segments : int, optional
+            Segments to write (all by default). The format's rounding decides what happens to the
+            bits that do not fit, of long doubles and 64-bit integers too, which are rounded once; a scaled
+            array keeps its exponent.
+
+        Raises
+        ------
+        InputError
+            If the values are not so many numbers, or the format does not have that many segments.
+        """
+        if on_device(self.memory):
+            codec().write(self, values, segments=segments)
+            return
+        written = self.format.checked_read(segments)
+        given = _to_be_rounded(values, self.format, written)
+        if given.shape != (self.length,):
+            raise InputError(f"the array holds {self.length} values; {given.shape} cannot be written into it")
+        if isinstance(self.format, FloatFormat):
+            pack(given, self.units, self.format, self.exponent)
+        else:
+            write_segments(given.view(np.uint64), self.units, self.format, written)
+
+    def restore_inplace(self) -> Floats:
+        """Turn the memory back into float64, in place, and return it as such.
+
+        The array must not be used afterwards: its memory now holds plain float64 values.
+
+        Raises
+        ------
+        InputError
+            If the format is a packed float, which has no room for float64 values.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> values = np.array([1.5, -2.0, 1e300])
+        >>> stored = convert_inplace(values, SegmentFormat("pair", (32, 32), 2))
+        >>> stored.restore_inplace().tolist()
+        [1.5, -2.0, 1e+300]
+        """
+        if isinstance(self.format, FloatFormat):
+            raise InputError(f"{self.format.name} is a packed float; it has no room for float64 in place; use decode()")
+        if on_device(self.memory):
+            restored: Floats = codec().restore_inplace(self)
+            return restored
+        for part, large in converted_apart(self.memory.view(np.uint64), self.format):
+            if large:
+                planes_to_blocks(part, self.format)
+            read_segments(part.view(f"uint{self.format.unit}"), part, buffered(self.format), self.format.segments)
+        return self.memory.view(np.float64)
+
+
+def encode(values: npt.ArrayLike, format: Format | str, *, segments: int | None = None) -> SegmentedArray:
+    """Return ``values`` in a storage format.
+
+    Parameters
+    ----------
+    values : array_like of real numbers, shape (n,)
+        Read as float64. Of those that float64 cannot hold, long doubles and integers from 2**53 on, the
+        format's own rounding is the only one where it keeps fewer bits than float64.
+    format : SegmentFormat, FloatFormat or str
+        Or its name.
+    segments : int, optional
+        Write only that many segments, the others are zero (all by default).
+
+    Returns
+    -------
+    SegmentedArray
+        In memory of its own.
+
+    Raises
+    ------
+    InputError
+        If the values have other than one dimension, or are no real numbers: dates, text, None, complex numbers.
+
+    Examples
+    --------
+    >>> from cpms.formats.formats import CPMS2
+    >>> encode([0.1], CPMS2).decode(read=1).tolist()
+    [0.09999996423721313]
+    """
+    format = format_of(format)
+    if on_device(values):
+        encoded: SegmentedArray = codec().encode(values, format, segments=segments)
+        return encoded
+    given = _to_be_rounded(values, format, format.checked_read(segments))
+    exponent = shared_exponent(given, format) if isinstance(format, FloatFormat) and format.scaled else 0
+    memory = np.zeros(format.nbytes(len(given)), dtype=np.uint8)
+    stored = SegmentedArray(memory, len(given), format, exponent)
+    stored.write(given, segments=segments)
+    return stored
+
+
+def convert_inplace(values: Floats, format: SegmentFormat | str) -> SegmentedArray:
+    """Re-order the segments of a float64 array within its own memory.
+
+    Nothing outside the array is written and no second array is made: blocks pass through a
+    buffer of 128 KiB a thread, and blocks larger than that (planes of long arrays) need 8 bytes
+    for every 16,384 segments besides.
+
+    Parameters
+    ----------
+    values : ndarray of float64, shape (n,), contiguous and writable
+        Any length; must not be used as float64 until `SegmentedArray.restore_inplace`.
+    format : SegmentFormat or str
+        Or its name.
+
+    Returns
+    -------
+    SegmentedArray
+        On the same memory.
+
+    Raises
+    ------
+    InputError
+        If the array is not contiguous, writable float64, or the format is a packed float.
+    """
+    chosen = format_of(format)
+    if isinstance(chosen, FloatFormat):
+        raise InputError(f"{chosen.name} is a packed float; only segment formats convert in place, use encode()")
+    if on_device(values):
+        converted: SegmentedArray = codec().convert_inplace(values, chosen)
+        return converted
+    require_real("values", values)
+    if not isinstance(values, np.ndarray) or values.dtype != np.float64 or values.ndim != 1:
+        raise InputError("conversion in place needs a one-dimensional NumPy array of float64")
+    if not values.flags.c_contiguous or not values.flags.writeable:
+        raise InputError("conversion in place needs a contiguous, writable array; copy it first")
+    for part, large in converted_apart(values.view(np.uint64), chosen):
+        write_segments(part, part.view(f"uint{chosen.unit}"), buffered(chosen), chosen.segments)
+        if large:
+            blocks_to_planes(part, chosen)
+    return SegmentedArray(values.view(np.uint8), len(values), chosen)
+
+
+def shared_exponent(values: Floats, format: FloatFormat) -> int:
+    """Return the power of two that brings the largest finite size just below the format's largest binade.
+
+    Examples
+    --------
+    >>> from cpms.formats.formats import FP16
+    >>> shared_exponent(np.array([1e-6]), FP16)
+    34
+    """
+    sizes = np.abs(values[np.isfinite(values)])
+    largest = sizes.max(initial=0.0)
+    return 0 if largest == 0 else int(format.bias - np.frexp(largest)[1])
+
+
+def _bytes_of(memory: Any) -> int:
+    if not isinstance(memory, np.ndarray) or memory.dtype != np.uint8 or memory.ndim != 1:
+        raise InputError(f"memory is {described(memory)}; it must be a one-dimensional array of uint8")
+    return int(memory.nbytes)
+
+
+def _to_be_rounded(values: Any, format: Format, written: int) -> Floats:
+    """Return values as float64 which the format rounds as it would have rounded the values themselves."""
+    if isinstance(format, FloatFormat):
+        return rounded_to_odd("values", values, overflows=format.rounding != "zero")
+    kept = format.bits(written)
+    if kept == DOUBLE_BITS:
+        return vector("values", values)
+    nearest = format.rounding == "nearest" and kept >= DOUBLE_HEAD_BITS
+    return rounded_to_odd("values", values, overflows=nearest)

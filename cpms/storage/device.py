@@ -1,0 +1,62 @@
+"""The door to device memory: whether an array lies there, and the one place below backends that loads device code.
+
+Device code is imported by name when a device array is met, so that a machine without a GPU never loads it.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from cpms.base.types import Floats
+
+
+def to_host(values: Any) -> Any:
+    """Return what is there already as it is, and a device array's copy.
+
+    Examples
+    --------
+    >>> in_main_memory([1, 2])
+    [1, 2]
+    """
+    if not on_device(values):
+        return values
+    return copy_to_host(codec().doubles(values))
+
+
+def copy_to_host(values: Any) -> Floats:
+    """Return a copy of a device array."""
+    found: Floats = import_module("cpms.backends.cuda.runtime.current").current().to_host(values)
+    return found
+
+
+def codec() -> Any:
+    """Return the module that encodes and decodes arrays in device memory."""
+    return import_module("cpms.backends.cuda.arrays.codec")
+
+
+def launch_topk() -> Any:
+    """Return the module that finds the largest values of arrays in device memory."""
+    return import_module("cpms.backends.cuda.arrays.launch_topk")
+
+
+_DLPACK_CUDA = 2
+
+
+def on_device(values: object) -> bool:
+    """Return whether an object's memory lies on a CUDA device.
+
+    Examples
+    --------
+    >>> on_device(np.zeros(3))
+    False
+    """
+    if isinstance(values, np.ndarray):
+        return False
+    if hasattr(values, "__cuda_array_interface__"):
+        return True
+    # 2 is DLPack's kDLCUDA; NumPy arrays answer 1, the processor.
+    device = getattr(values, "__dlpack_device__", None)
+    return device is not None and int(device()[0]) == _DLPACK_CUDA

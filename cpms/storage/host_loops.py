@@ -1,0 +1,241 @@
+"""Compiled loops that move values between float64 and storage formats, block by block.
+
+A segmented array is addressed in units of its narrowest segment. In a block of ``m`` values
+whose first value is ``f``, segment k of value ``f + l`` is the ``pieces[k]`` units from
+``f * units + m * before[k] + l * pieces[k]`` on, low unit first; ``units`` is 64 bits in units
+and ``before`` the running sum of ``pieces``. Blocks pass through a small buffer, which is what
+lets source and destination be the same memory.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cpms.base.jit import compiled, numba
+
+jit: Any = compiled()
+
+
+@numba.njit(inline="always")  # type: ignore[untyped-decorator, unused-ignore]
+def _to_nearest(bits, dropped):  # type: ignore[no-untyped-def]
+    finite = (bits >> np.uint64(52)) & np.uint64(0x7FF) != np.uint64(0x7FF)
+    odd = (bits >> dropped) & np.uint64(1)
+    half = (np.uint64(1) << (dropped - np.uint64(1))) - np.uint64(1) + odd
+    return bits + half if finite else bits
+
+
+@jit
+def encode_blocks(bits, out, pieces, written, nearest_drop, block, first, last):  # type: ignore[no-untyped-def]
+    """Write the first ``written`` segments of ``bits[first:last]``; ``first`` begins a block.
+
+    ``nearest_drop`` is the number of low bits to round away to nearest, or 0 to cut them.
+    ``bits`` and ``out`` may be the same memory.
+    """
+    units = 0
+    for count in pieces:
+        units += count
+    unit_bits = 64 // units
+    buffer = np.empty(block, np.uint64)
+    for begin in range(first, last, block):
+        size = min(block, last - begin)
+        values = bits[begin : begin + size]
+        if nearest_drop > 0:
+            for lane in range(size):
+                buffer[lane] = _to_nearest(values[lane], np.uint64(nearest_drop))
+        else:
+            for lane in range(size):
+                buffer[lane] = values[lane]
+        base = begin * units
+        shift = 64
+        for k in range(written):
+            count = pieces[k]
+            shift -= count * unit_bits
+            for piece in range(count):
+                right = np.uint64(shift + piece * unit_bits)
+                if count == 1:
+                    segment = out[base : base + size]
+                    for lane in range(size):
+                        segment[lane] = out.dtype.type(buffer[lane] >> right)
+                else:
+                    segment = out[base + piece : base + size * count]
+                    for lane in range(size):
+                        segment[lane * count] = out.dtype.type(buffer[lane] >> right)
+            base += size * count
+
+
+@jit
+def decode_blocks(stored, bits, pieces, read, block, first, last):  # type: ignore[no-untyped-def]
+    """Read the first ``read`` segments of values ``first`` to ``last``; the inverse of `encode_blocks`."""
+    units = 0
+    for count in pieces:
+        units += count
+    unit_bits = 64 // units
+    buffer = np.empty(block, np.uint64)
+    for begin in range(first, last, block):
+        size = min(block, last - begin)
+        buffer[:size] = 0
+        base = begin * units
+        shift = 64
+        for k in range(read):
+            count = pieces[k]
+            shift -= count * unit_bits
+            for piece in range(count):
+                left = np.uint64(shift + piece * unit_bits)
+                if count == 1:
+                    segment = stored[base : base + size]
+                    for lane in range(size):
+                        buffer[lane] |= np.uint64(segment[lane]) << left
+                else:
+                    segment = stored[base + piece : base + size * count]
+                    for lane in range(size):
+                        buffer[lane] |= np.uint64(segment[lane * count]) << left
+            base += size * count
+        values = bits[begin : begin + size]
+        for lane in range(size):
+            values[lane] = buffer[lane]
+
+
+@jit
+def encode_stretch(bits, out, pieces, written, nearest_drop, begin, size, first, last):  # type: ignore[no-untyped-def]
+    """Write values ``first`` to ``last`` of one block of ``size`` values that begins at ``begin``."""
+    units = 0
+    for count in pieces:
+        units += count
+    unit_bits = 64 // units
+    values = bits[first:last]
+    base = begin * units
+    shift = 64
+    for k in range(written):
+        count = pieces[k]
+        shift -= count * unit_bits
+        for piece in range(count):
+            right = np.uint64(shift + piece * unit_bits)
+            segment = out[base + (first - begin) * count + piece : base + (last - begin) * count]
+            for lane in range(len(values)):
+                value = values[lane]
+                if nearest_drop > 0:
+                    value = _to_nearest(value, np.uint64(nearest_drop))
+                segment[lane * count] = out.dtype.type(value >> right)
+        base += size * count
+
+
+@jit
+def decode_stretch(stored, bits, pieces, read, begin, size, first, last):  # type: ignore[no-untyped-def]
+    """Read values ``first`` to ``last`` of one block of ``size`` values that begins at ``begin``."""
+    units = 0
+    for count in pieces:
+        units += count
+    unit_bits = 64 // units
+    values = bits[first:last]
+    values[:] = 0
+    base = begin * units
+    shift = 64
+    for k in range(read):
+        count = pieces[k]
+        shift -= count * unit_bits
+        for piece in range(count):
+            left = np.uint64(shift + piece * unit_bits)
+            segment = stored[base + (first - begin) * count + piece : base + (last - begin) * count]
+            for lane in range(len(values)):
+                values[lane] |= np.uint64(segment[lane * count]) << left
+        base += size * count
+
+
+@jit
+def permute_chunks(memory, chunk, pieces, blocks, inverse):  # type: ignore[no-untyped-def]
+    """Turn ``blocks`` equal blocks into planes (or back), in place, by following cycles.
+
+    Memory is ``blocks * units`` chunks of ``chunk`` units; segment k of block b is the chunks
+    ``b * units + before[k]`` and on, and belongs at ``blocks * before[k] + b * pieces[k]``.
+    """
+    units = 0
+    for count in pieces:
+        units += count
+    target = np.empty(blocks * units, np.int64)
+    for b in range(blocks):
+        before = 0
+        for count in pieces:
+            for piece in range(count):
+                here = b * units + before + piece
+                there = blocks * before + b * count + piece
+                if inverse:
+                    target[there] = here
+                else:
+                    target[here] = there
+            before += count
+    held = np.empty(chunk, memory.dtype)
+    for start in range(blocks * units):
+        if target[start] < 0:
+            continue
+        held[:] = memory[start * chunk : (start + 1) * chunk]
+        at = start
+        while target[at] >= 0:
+            to = target[at]
+            target[at] = -1
+            place = memory[to * chunk : (to + 1) * chunk]
+            for i in range(chunk):
+                held[i], place[i] = place[i], held[i]
+            at = to
+
+
+@numba.njit(inline="always")  # type: ignore[untyped-decorator, unused-ignore]
+def _noise(seed, index):  # type: ignore[no-untyped-def]
+    # The splitmix64 mixing function: a counter-based generator, the same for any thread count.
+    z = np.uint64(seed) + np.uint64(index + 1) * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+@jit
+def pack_floats(bits, out, exponent_bits, mantissa_bits, mode, seed, first, last):  # type: ignore[no-untyped-def]
+    """Write ``bits[first:last]`` as packed floats; mode 0 cuts, 1 rounds to nearest, 2 is stochastic."""
+    one = np.uint64(1)
+    bias = (1 << (exponent_bits - 1)) - 1
+    top = np.uint64(((1 << exponent_bits) - 1) << mantissa_bits)
+    for i in range(first, last):
+        sign = (bits[i] >> np.uint64(63)) << np.uint64(exponent_bits + mantissa_bits)
+        size = bits[i] & np.uint64(0x7FFFFFFFFFFFFFFF)
+        if size > np.uint64(0x7FF0000000000000):
+            packed = top | (one << np.uint64(mantissa_bits - 1))
+        elif size == np.uint64(0x7FF0000000000000):
+            packed = top
+        else:
+            exponent = np.int64(size >> np.uint64(52)) - 1023 + bias
+            if exponent_bits == 11 or exponent >= 1:
+                digits = size - (np.uint64(1023 - bias) << np.uint64(52))
+                dropped = 52 - mantissa_bits
+            else:
+                digits = (size & np.uint64(0x000FFFFFFFFFFFFF)) | np.uint64(0x0010000000000000)
+                dropped = 53 - mantissa_bits - exponent
+            if dropped > 62:
+                digits, dropped = np.uint64(0), 62
+            shift = np.uint64(dropped)
+            if mode == 1:
+                digits += (one << (shift - one)) - one + ((digits >> shift) & one)
+            elif mode == 2:
+                digits += _noise(seed, i) & ((one << shift) - one)
+            packed = digits >> shift
+            if packed >= top:
+                packed = top - one if mode == 0 else top
+        out[i] = out.dtype.type(sign | packed)
+
+
+@jit
+def unpack_floats(stored, values, exponent_bits, mantissa_bits, first, last):  # type: ignore[no-untyped-def]
+    """Read packed floats ``first`` to ``last``."""
+    bias = (1 << (exponent_bits - 1)) - 1
+    top = np.uint64(((1 << exponent_bits) - 1) << mantissa_bits)
+    rescale = 2.0 ** (1023 - bias)
+    for i in range(first, last):
+        raw = np.uint64(stored[i])
+        size = raw & np.uint64((1 << (exponent_bits + mantissa_bits)) - 1)
+        moved = size << np.uint64(52 - mantissa_bits)
+        if size >= top:
+            moved |= np.uint64(0x7FF0000000000000)
+            value = np.uint64(moved).view(np.float64)
+        else:
+            value = np.uint64(moved).view(np.float64) * rescale
+        values[i] = -value if raw >> np.uint64(exponent_bits + mantissa_bits) else value

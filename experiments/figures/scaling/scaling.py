@@ -1,0 +1,148 @@
+"""Strong scaling over ranks and its Karp-Flatt metric, beside the report of Agrawal, Shendre and Goka."""
+
+import pandas as pd
+
+from cpms.experiment.karp_flatt import karp_flatt
+from cpms.experiment.report.output import printed
+
+NEEDS = ["scaling_cpu", "scaling_large_cpu"]
+BESIDE = ["gpu_table1"]
+
+
+def show(rows, out, beside):
+    rows = rows[rows.status == "ok"]
+    ours = pd.DataFrame([line for _, row in rows.iterrows() for line in _lines(row)])
+    low, high = rows.load_average_before.min(), rows.load_average_before.max()
+    machine = f"two shared CPU cores ({rows.cpu.iloc[0]}; load average {low:.1f} to {high:.1f} before a graph's solves)"
+    out.table(
+        ours.drop(columns=["vertices", "edges"]),
+        caption=f"Solves over ranks on {machine}, one thread a rank, medians in milliseconds; psi and e against the "
+        "serial program, and against one rank; waited: share of a solve in which a rank waits for the others",
+    )
+    out.table(
+        _table1(ours, _on_gpu(beside)),
+        suffix="_table1",
+        caption=f"Their Table 1 as printed, and ours on {machine}{_gpu_too(beside)}, "
+        "on their graphs where their files are known, else on uniformly random ones of the same size; milliseconds",
+    )
+    table2 = _table2()
+    out.table(
+        table2,
+        suffix="_table2",
+        caption="Their Table 2: e as printed, and e as it is defined, from the printed times, against their serial "
+        f"program and against their own one process. {_trend(table2)}",
+    )
+    out.figure(_figure(table2, ours))
+
+
+def _lines(row):
+    results = {(r["engine"], r.get("local"), r["ranks"]): r for r in row.results}
+    serial_s = results.get(("serial", None, 1), {}).get("solve_s", float("nan"))
+    for (engine, local, ranks), result in results.items():
+        solve_s = result["solve_s"]
+        line = {
+            "graph": row.graph_name,
+            "vertices": row.nodes,
+            "edges": row.edges,
+            "program": "serial" if engine == "serial" else f"mpi, {local} products",
+            "ranks": ranks,
+            "ms": 1e3 * solve_s,
+            "least ms": 1e3 * min(result["solve_samples_s"]),
+            "most ms": 1e3 * max(result["solve_samples_s"]),
+            "iterations": result["iterations"],
+        }
+        if engine == "mpi":
+            alone_s = results.get((engine, local, 1), {}).get("solve_s", float("nan"))
+            line["psi"], line["e"] = serial_s / solve_s, karp_flatt(serial_s / solve_s, ranks)
+            line["psi, one rank"], line["e, one rank"] = alone_s / solve_s, karp_flatt(alone_s / solve_s, ranks)
+            line["waited"] = result["waited_s"] / solve_s
+        yield line
+
+
+def _on_gpu(beside):
+    """Return medians of whole solves by vertices and edges, a column a program."""
+    names = {("cusparse", "power"): "cuSPARSE, ours", ("cuda_fused", "power"): "CUDA, fp64, ours"}
+    lines = [
+        {
+            "vertices": row.nodes,
+            "edges": row.edges,
+            **{
+                names.get((r["engine"], r.get("method", "power")), "CUDA, refine, ours"): 1e3 * r["solve_s"]
+                for r in row.results
+                if r["status"] == "ok"
+            },
+        }
+        for _, row in (beside[beside.status == "ok"].iterrows() if len(beside) else [])
+    ]
+    return pd.DataFrame(lines, columns=None if lines else ["vertices", "edges"])
+
+
+def _gpu_too(beside):
+    return "" if beside.empty else f" and on one {beside.gpu.dropna().iloc[0]} where the ranks stay"
+
+
+def _table1(ours, on_gpu):
+    table = printed("agrawal_table1").rename(columns={"nodes": "vertices"})
+    table.columns = [name.replace("_ms", ", theirs") for name in table.columns]
+    ours = ours.assign(
+        column=[f"{program}, {ranks} ranks" for program, ranks in zip(ours.program, ours.ranks, strict=True)]
+    )
+    index = ["vertices", "edges", "graph"]
+    wide = ours.pivot_table(index=index, columns="column", values="ms", sort=False).reset_index()
+    wide = wide.rename(columns={"serial, 1 ranks": "serial, ours", "graph": "our graph"})
+    return table.merge(wide, on=["vertices", "edges"], how="left").merge(on_gpu, on=["vertices", "edges"], how="left")
+
+
+def _table2():
+    table = printed("agrawal_table2")
+    alone = table.t_p_ms[table.p == 1].iloc[0]
+    pairs = list(zip(table.t_p_ms, table.p, strict=True))
+    return pd.DataFrame(
+        {
+            "p": table.p,
+            "T_p": table.t_p_ms,
+            "psi, printed": table.psi,
+            "psi": table.t_s_ms / table.t_p_ms,
+            "e, printed": table.e,
+            "e": [karp_flatt(serial / t, p) for serial, (t, p) in zip(table.t_s_ms, pairs, strict=True)],
+            "psi, one process": alone / table.t_p_ms,
+            "e, one process": [karp_flatt(alone / t, p) for t, p in pairs],
+        }
+    )
+
+
+def _trend(table):
+    several = table[table.p > 1]
+    least = several.loc[several.e.idxmin()]
+    least_alone = several.loc[several["e, one process"].idxmin()]
+    printed_least = several.loc[several["e, printed"].idxmin()]
+    return (
+        f"Of several processes, e as printed is least at p = {printed_least.p:g}; as defined it falls until "
+        f"p = {least.p:g} ({least.e:.3g}), and against one process until p = {least_alone.p:g} "
+        f"({least_alone['e, one process']:.3g})"
+    )
+
+
+def _figure(table2, ours):
+    import matplotlib.pyplot as plt
+
+    figure, (left, right) = plt.subplots(1, 2, figsize=(6.5, 2.6))
+    left.plot(table2.p, table2["e, printed"], "o--", color="#999999", ms=3, label="as printed")
+    left.plot(table2.p, table2.e, "o-", color="#D55E00", ms=3, label="as defined")
+    left.plot(table2.p, table2["e, one process"], "s-", color="#0072B2", ms=3, label="as defined, against one process")
+    left.set_xlabel("processes")
+    left.set_ylabel("Karp-Flatt metric, their times")
+    left.legend()
+    several = ours[(ours.program != "serial") & (ours.ranks > 1)]
+    for (program, ranks), group in several.groupby(["program", "ranks"]):
+        right.plot(group.edges, group["psi, one rank"], "o-", ms=3, label=f"{program}, {ranks} ranks")
+    if several.empty:
+        right.set_axis_off()
+        return figure
+    right.axhline(1, color="#222222", linewidth=0.6)
+    right.set_xscale("log")
+    right.set_xlabel("edges")
+    right.set_ylabel("speedup over one rank, ours")
+    right.set_title("two shared CPU cores", fontsize=8)
+    right.legend()
+    return figure

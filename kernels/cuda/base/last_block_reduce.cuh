@@ -1,0 +1,58 @@
+// Reduction over a grid that needs no second launch. Each block reduces its own values and writes them; the block
+// that arrives last, by an atomic counter, reduces the blocks' values in their order (the threadFenceReduction scheme
+// of NVIDIA's samples). There are no atomic floating-point sums: equal inputs give equal bits.
+#pragma once
+#include "base/warp.cuh"
+
+namespace cpms {
+
+// Sums; where `Largest` holds, the last value is a maximum instead.
+template <int Count, bool Largest>
+struct LastBlockReduce {
+    static constexpr int count = Count;
+    double value[Count];
+
+    static CPMS_DEVICE double combine(int q, double a, double b) {
+        return Largest && q == Count - 1 ? Larger{}(a, b) : a + b;
+    }
+};
+
+struct Combine {
+    template <class Some>
+    CPMS_DEVICE Some operator()(const Some& a, const Some& b) const {
+        Some in_block{};
+#pragma unroll
+        for (int q = 0; q < Some::count; ++q) in_block.value[q] = Some::combine(q, a.value[q], b.value[q]);
+        return in_block;
+    }
+};
+
+// OverBlock::in_block(mine) returns the block's values, in thread 0.
+template <class OverBlock, class Some>
+CPMS_DEVICE void reduce_in_last_block(const Some& mine, double* partials, u32* counter, double* result) {
+    __shared__ bool last;
+    const Some of_block = OverBlock::in_block(mine);
+    if (threadIdx.x == 0) {
+        for (int q = 0; q < Some::count; ++q) partials[blockIdx.x * Some::count + q] = of_block.value[q];
+        __threadfence();
+        // atomicInc resets the counter to 0 for the next launch.
+        last = atomicInc(counter, gridDim.x - 1) == gridDim.x - 1;
+    }
+    __syncthreads();
+    if (!last) return;
+    __threadfence();
+    Some all{};
+    const volatile double* others = partials;
+#pragma unroll 1
+    for (u32 block = threadIdx.x; block < gridDim.x; block += blockDim.x) {
+        Some other;
+        for (int q = 0; q < Some::count; ++q) other.value[q] = others[block * Some::count + q];
+        all = Combine{}(all, other);
+    }
+    const Some in_all = OverBlock::in_block(all);
+    if (threadIdx.x == 0) {
+        for (int q = 0; q < Some::count; ++q) result[q] = in_all.value[q];
+    }
+}
+
+}  // namespace cpms

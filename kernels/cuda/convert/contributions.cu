@@ -1,0 +1,45 @@
+// Conversion between values of nodes and contributions of positions, x / out-degree (x itself on dangling nodes), and
+// back. Persistent kernels iterate on contributions, since every edge of a node reads the same quotient. It costs one
+// pass.
+#include "base/loads.cuh"
+
+namespace cpms {
+
+struct Positions {
+    const u32* order;   // the node at each position; null where they are equal
+    const u32* degree;  // out-degree of the node at each position
+    u32 count;
+
+    CPMS_DEVICE u32 node(u32 position) const { return order ? load_word(order + position, ReadOnly{}) : position; }
+    CPMS_DEVICE double divisor(u32 position) const {
+        const u32 out = load_word(degree + position, ReadOnly{});
+        return out ? (double)out : 1.0;
+    }
+};
+
+CPMS_DEVICE void to_contributions(const Positions& positions, const double* values, double* contributions) {
+    const u32 threads = gridDim.x * blockDim.x;
+    for (u32 i = blockIdx.x * blockDim.x + threadIdx.x; i < positions.count; i += threads) {
+        contributions[i] = values[positions.node(i)] / positions.divisor(i);
+    }
+}
+
+CPMS_DEVICE void from_contributions(const Positions& positions, const double* contributions, double* values) {
+    const u32 threads = gridDim.x * blockDim.x;
+    for (u32 i = blockIdx.x * blockDim.x + threadIdx.x; i < positions.count; i += threads) {
+        values[positions.node(i)] = contributions[i] * positions.divisor(i);
+    }
+}
+
+}  // namespace cpms
+
+#define CPMS_TO_CONTRIBUTIONS(NAME)                                                                                   \
+    extern "C" __global__ void __launch_bounds__(256) NAME(                                                           \
+        const unsigned* order, const unsigned* degree, unsigned count, const double* values, double* contributions) { \
+        cpms::to_contributions(cpms::Positions{order, degree, count}, values, contributions);                         \
+    }
+#define CPMS_FROM_CONTRIBUTIONS(NAME)                                                                                 \
+    extern "C" __global__ void __launch_bounds__(256) NAME(                                                           \
+        const unsigned* order, const unsigned* degree, unsigned count, const double* contributions, double* values) { \
+        cpms::from_contributions(cpms::Positions{order, degree, count}, contributions, values);                       \
+    }

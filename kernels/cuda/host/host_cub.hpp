@@ -1,0 +1,73 @@
+// CUB's block primitives as plain loops, for tests on a processor: the same interface, sums from left to right.
+#pragma once
+
+namespace cub {
+
+// Every thread stores a value and reads any of them.
+template <class Value, int Threads>
+struct Room {
+    Value of[Threads];
+
+    void put(const Value& value) {
+        of[threadIdx.x] = value;
+        __syncthreads();
+    }
+};
+
+enum BlockScanAlgorithm { BLOCK_SCAN_WARP_SCANS };
+
+template <class Value, int Threads, BlockScanAlgorithm>
+struct BlockScan {
+    using TempStorage = Room<Value, Threads>;
+    TempStorage& room;
+
+    explicit BlockScan(TempStorage& storage) : room(storage) {}
+
+    template <class Operation>
+    void ExclusiveScan(const Value& mine, Value& before, const Value& initial, Operation join, Value& whole) {
+        room.put(mine);
+        before = initial;
+        for (unsigned t = 0; t < threadIdx.x; ++t) before = join(before, room.of[t]);
+        whole = room.of[0];
+        for (unsigned t = 1; t < (unsigned)Threads; ++t) whole = join(whole, room.of[t]);
+        __syncthreads();
+    }
+};
+
+template <class Value, int Threads>
+struct BlockReduce {
+    using TempStorage = Room<Value, Threads>;
+    TempStorage& room;
+
+    explicit BlockReduce(TempStorage& storage) : room(storage) {}
+
+    template <class Operation>
+    Value Reduce(const Value& mine, Operation join) {
+        room.put(mine);
+        Value all = room.of[0];
+        if (threadIdx.x == 0) {
+            for (unsigned t = 1; t < (unsigned)Threads; ++t) all = join(all, room.of[t]);
+        }
+        return all;
+    }
+};
+
+template <class Value, int Threads, int Items>
+struct BlockExchange {
+    struct TempStorage {
+        Value of[Threads * Items];
+    };
+    TempStorage& room;
+
+    explicit BlockExchange(TempStorage& storage) : room(storage) {}
+
+    // From items 32 apart within a warp's part to consecutive items.
+    void WarpStripedToBlocked(const Value (&striped)[Items], Value (&blocked)[Items]) {
+        const unsigned lane = threadIdx.x % 32, first = (threadIdx.x - lane) * Items;
+        for (int k = 0; k < Items; ++k) room.of[first + 32 * k + lane] = striped[k];
+        __syncwarp();
+        for (int k = 0; k < Items; ++k) blocked[k] = room.of[first + lane * Items + k];
+    }
+};
+
+}  // namespace cub

@@ -1,0 +1,38 @@
+// One exchange as a launch: stores the values that other ranks read into their memory, signals, and waits for their
+// signals. The block that arrives last signals for the whole grid.
+#include "multi_gpu/peer_signals.cuh"
+
+namespace cpms {
+
+template <class Word>
+CPMS_DEVICE void remote_store(const PeerSignals& peers, const Word* own, const u64* values_to, const double* totals,
+                              u32 count, const u64* totals_to, bool with_values) {
+    if (with_values) peers.write_values(own, values_to, ReadOnly{});
+    __shared__ bool last;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        fence_system();
+        last = atomicInc(peers.counts, gridDim.x - 1) == gridDim.x - 1;  // atomicInc resets it to 0 for the next launch
+        fence_system();
+    }
+    __syncthreads();
+    if (!last) return;
+    peers.write_totals(totals, count, totals_to);
+    const u32 now = peers.counts[1] + 1;
+    __syncthreads();
+    peers.signal_all(now);
+    peers.await_all(now);
+    if (threadIdx.x == 0) peers.counts[1] = now;
+}
+
+}  // namespace cpms
+
+#define CPMS_REMOTE_STORE(NAME, WORD)                                                                    \
+    extern "C" __global__ void __launch_bounds__(256)                                                    \
+        NAME(const unsigned* sent_indices, const unsigned* begins, const unsigned long long* signals_to, \
+             const unsigned* signals, unsigned* counts, unsigned ranks, unsigned rank, const WORD* own,  \
+             const unsigned long long* values_to, const double* totals, unsigned count,                  \
+             const unsigned long long* totals_to, unsigned with_values) {                                \
+        const cpms::PeerSignals peers{sent_indices, begins, signals_to, signals, counts, ranks, rank};   \
+        cpms::remote_store<WORD>(peers, own, values_to, totals, count, totals_to, with_values);          \
+    }

@@ -1,0 +1,103 @@
+// Deferred update of the iterate x. Inner sweeps write the quantised residual and nothing else; every few sweeps one
+// pass adds their weighted sum to x.
+//
+// A 16-bit sweep then writes 3 bytes a node in place of 11. The pass reads the stored vectors once more and x once.
+#pragma once
+#include "pagerank/anderson.cuh"
+
+namespace cpms {
+
+constexpr u32 max_deferred = 17;
+
+// The vectors `first` to `last` that were sent and are not in x yet.
+struct DeferredUpdate {
+    int exponent[max_deferred];   // by which the vector is stored
+    double weight[max_deferred];  // of stored values
+    u32 first, last;
+
+    template <class Q>
+    CPMS_DEVICE void prepare(u32 last_place) {
+        __syncthreads();
+        if (threadIdx.x == 0) last = last_place;
+        const u32 k = threadIdx.x;
+        if (k <= last_place) weight[k] = (double)HistoryValues<Q>::to_real(exponent[k], 1.0);
+        __syncwarp();
+        __syncthreads();
+    }
+};
+
+// One of a few adjacent values, as stored.
+template <class Q>
+CPMS_DEVICE double stored_value(const Run<8>& values, int node) {
+    const u32 word = (u32)values.template field<HistoryValues<Q>::width>(node);
+    if constexpr (HistoryValues<Q>::in_float32) return (double)Float32View<Q>::value(word);
+    return WideningLoad<Q>::value(word);
+}
+
+// Adds the sent vectors to x, and, at the end of an outer step, the rounding errors that nodes keep; returns x's mass
+// then, and the part of it that no edge carries. Before the end, the last vector, which the next sweep reads, becomes
+// the first.
+template <class Q, bool Core, bool is_final>
+CPMS_NOINLINE GridReduce<2, 0> apply_deferred(Nodes nodes, SentHistory history, const DeferredUpdate& deferred,
+                                              double* contributions, const double* rounding_error) {
+    constexpr int together = HistoryValues<Q>::together;
+    constexpr u32 strips = together > 4 ? 1 : 2;  // loads in flight
+    GridReduce<2, 0> found{{0.0, 0.0}};
+    const u32 stride = gridDim.x * blockDim.x * together, first = deferred.first, last = deferred.last;
+    for (u32 base = (blockIdx.x * blockDim.x + threadIdx.x) * together; base < nodes.count; base += strips * stride) {
+        u32 at[strips];
+        DoubleRun<together> contribution[strips];
+        Run<8> sent[strips]{};
+#pragma unroll
+        for (u32 s = 0; s < strips; ++s) {
+            at[s] = base + s * stride < nodes.count ? base + s * stride : base;
+            contribution[s] = DoubleRun<together>(contributions + at[s]);
+        }
+        if (is_final && rounding_error) {
+#pragma unroll
+            for (u32 s = 0; s < strips; ++s) {
+                const DoubleRun<together> error(rounding_error + at[s]);
+#pragma unroll
+                for (int node = 0; node < together; ++node) contribution[s].of[node] += error.of[node];
+            }
+        }
+#pragma unroll 4
+        for (u32 k = first; k <= last; ++k) {
+            const double weight = deferred.weight[k];
+#pragma unroll
+            for (u32 s = 0; s < strips; ++s)
+                sent[s] = load_run_bytes<8>(history.at(k) + (u64)at[s] * Q::bytes, Default{});
+#pragma unroll
+            for (u32 s = 0; s < strips; ++s) {
+#pragma unroll
+                for (int node = 0; node < together; ++node) {
+                    contribution[s].of[node] = fma(weight, stored_value<Q>(sent[s], node), contribution[s].of[node]);
+                }
+            }
+        }
+#pragma unroll
+        for (u32 s = 0; s < strips; ++s) {
+            const u32 i = base + s * stride;
+            if (i >= nodes.count) break;
+            if constexpr (is_final) {
+                const auto degree = load_words<together>(nodes.degree, i, nodes.count);
+#pragma unroll
+                for (int node = 0; node < together; ++node) {
+                    double& of = contribution[s].of[node];
+                    of = of < 0.0 ? 0.0 : of;  // rounding may leave a negative value
+                    if (i + node < nodes.count) {
+                        const u32 edges = degree.word[node];
+                        found.value[0] += of * (edges ? edges : 1);
+                        found.value[1] += edges ? ExternalFlow<Core>(nodes, i + node).lost_flow(edges, of) : of;
+                    }
+                }
+            } else {
+                store_run_bytes(history.at(0) + (u64)i * Q::bytes, sent[s]);
+            }
+            contribution[s].store(contributions + i);
+        }
+    }
+    return found;
+}
+
+}  // namespace cpms

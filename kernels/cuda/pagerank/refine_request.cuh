@@ -1,0 +1,47 @@
+// The host's request for outer steps of refinement in one launch, and the state of an outer step. The inner tolerance
+// is a forcing term as in inexact Newton methods (Eisenstat and Walker, 1996).
+#pragma once
+#include "pagerank/sweep_log.cuh"
+#include "pagerank/node_passes.cuh"
+#include "pagerank/sweep_epilogues.cuh"
+
+namespace cpms {
+
+struct RefineRequest {
+    double inner_reduction, tolerance, noise_tolerance;
+    double inner_reach, inner_noise;  // see inner_tolerance
+    u32 norm;                         // 0, 1, 2: l1, l2, linf
+    u32 max_sweeps;                   // residual and inner sweeps of the launch
+    u32 max_inner_sweeps;             // inner sweeps of an outer step; see low_limit in cpms/precision/inner_stopping.py
+    QuantiserSettings settings;
+};
+
+// State of an outer step, in shared memory, since sweeps leave few registers.
+struct OuterState {
+    double l1, previous_l1, predicted_l1, tolerance;
+    u32 residual_sweep;  // sweeps up to the residual sweep
+    u32 history_begin;   // sweeps when the first vector of the history was made
+    u32 vectors;         // vectors in the history; 2 once acceleration is not worthwhile
+
+    // Whether another outer step follows in this launch: residuals meet their predictions, and inner sweeps reach
+    // their tolerance. Otherwise the host decides.
+    CPMS_DEVICE bool continues(const RefineRequest& request, u32 count) const {
+        return l1 < previous_l1 && l1 <= request.noise_tolerance * predicted_l1 && count < request.max_sweeps &&
+               count - residual_sweep < request.max_inner_sweeps;
+    }
+    // The predicted residual is that of the last inner sweep: combinations overshoot the tolerance, rounding does
+    // not.
+    CPMS_DEVICE void close(const RefineRequest& request, double inner_l1) {
+        previous_l1 = l1;
+        predicted_l1 = Larger{}(inner_l1, request.inner_reduction * l1);
+    }
+};
+
+// The ||r||_1 at which inner sweeps end, after a residual sweep that found l1, and `norm` in the requested norm.
+// inner_reach and inner_noise are the coefficients of cpms/precision/inner_stopping.py, which derives them.
+CPMS_DEVICE double inner_tolerance(const RefineRequest& request, double l1, double norm) {
+    const double noise_floor = norm == l1 ? request.inner_reach - request.inner_noise * l1 : 0.0;
+    return Larger{}(request.inner_reduction * l1, Larger{}(0.5 * request.tolerance * l1 / norm, noise_floor));
+}
+
+}  // namespace cpms

@@ -1,0 +1,127 @@
+// The work of a warp in a persistent sweep: ranges of tiles, and the pipelined loads of their column indices.
+//
+// Load balancing is static (host side: cpms/backends/cuda/persistent/warp_ranges.py), so that every sweep reads the same tables and a warp
+// knows its next tile in advance. Indices are loaded two tiles ahead of the sums; an entry costs 4 bytes of indices
+// and a bit and a quarter of flags.
+#pragma once
+#include "persistent/grid_sync.cuh"
+#include "base/widening_load.cuh"
+#include "spmv/carry_out.cuh"
+
+namespace cpms {
+
+// Padded CSR in tiles, and its ranges of tiles: warp w processes ranges w, w + warps, and so on. All warps are
+// resident and none waits for a later range, so every wait ends. Where there are fewer ranges than warps, the first
+// `block_ranges` warps of a block have one each. Within a tile, indices are permuted so that a lane's eight are two
+// wide loads: the four from 128 * half + 4 * lane are entries 32 * (4 * half + k) + lane.
+struct Edges {
+    const u32* sources;
+    const u16* row_end_flags;
+    const u32* range_begins;  // first tile of each range, and the end of the last
+    const u32* first_rows;    // row of its first entry
+    const u32* first_ranges;  // range in which that row begins
+    u32 ranges, tiles, rows, block_ranges;
+    CarryOut carry_out;  // one a range
+};
+
+CPMS_DEVICE u32 first_range(u32 block_ranges) {
+    return threadIdx.x / 32 < block_ranges ? blockIdx.x * block_ranges + threadIdx.x / 32 : none;
+}
+CPMS_DEVICE u32 grid_warps() { return gridDim.x * (blockDim.x / 32); }
+
+// A range: its tiles, its first row, and whether that row began in an earlier range.
+struct WarpRange {
+    u32 begin, end, row;
+    bool open;
+
+    WarpRange() = default;
+    CPMS_DEVICE WarpRange(const Edges& edges, u32 range)
+        : begin(edges.range_begins[range]),
+          end(edges.range_begins[range + 1]),
+          row(edges.first_rows[range]),
+          open(edges.first_ranges[range] < range) {}
+};
+
+// A gathered value. Hubs have an overload of their own (persistent/hub_cache.cuh).
+template <class F>
+CPMS_DEVICE typename WideningLoad<F>::Word value_at(const u8* x, u32 i) {
+    return ((const typename WideningLoad<F>::Word*)x)[i];
+}
+
+// A lane's eight column indices of a tile, 32 bits each.
+template <class Policy>
+struct IndexLoader {
+    u32 source[lane_entries];
+
+    CPMS_DEVICE void begin(const Edges& edges, u32 tile) { load(edges, tile); }
+    CPMS_DEVICE u32 second_tile(const Edges& edges, u32 tile) const { return smaller(tile + 1, edges.tiles - 1); }
+    // The tile after the next one, with `remaining` tiles left in the range. Every range but the last has at least
+    // two tiles, so the tile after the next is in this range or the next one.
+    CPMS_DEVICE u32 third_tile(const Edges& edges, u32 tile, u32 range, u32 remaining) const {
+        const u32 next = range + grid_warps();
+        if (remaining == 2 && next < edges.ranges) return edges.range_begins[next];
+        return second_tile(edges, tile);
+    }
+    CPMS_DEVICE void load(const Edges& edges, u32 tile) {
+        const Quad* const at = (const Quad*)edges.sources + (tile * (tile_entries / 4) + threadIdx.x % 32);
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            const Quad four = load_word(at + 32 * half, Policy{});
+#pragma unroll
+            for (int k = 0; k < 4; ++k) source[4 * half + k] = four.word[k];
+        }
+    }
+    template <class F, class Values, class Word>
+    CPMS_DEVICE void gather(const Edges&, Values values, Word (&word)[lane_entries]) const {
+#pragma unroll
+        for (int k = 0; k < lane_entries; ++k) word[k] = value_at<F>(values, source[k]);
+    }
+};
+using StreamingIndexLoader = IndexLoader<Streaming>;
+
+// The software pipeline of a warp: the tile whose indices were loaded, its flags, and the warp's first range. The
+// first indices can be loaded before the vector is complete, during the grid barrier. The loader is IndexLoader or
+// that of persistent/compressed_gather.cuh.
+template <class Loader>
+struct Prefetch {
+    u32 tile, flags;
+    Loader sources;
+    WarpRange first;
+
+    template <class Edges>
+    CPMS_DEVICE void begin(const Edges& edges) {
+        if (first_range(edges.block_ranges) >= edges.ranges) return;
+        first = WarpRange(edges, first_range(edges.block_ranges));
+        tile = first.begin;
+        load_flags(edges);
+        sources.begin(edges, tile);
+    }
+    template <class Edges>
+    CPMS_DEVICE void advance_to_second(const Edges& edges) {
+        tile = sources.second_tile(edges, tile);
+        sources.load(edges, tile);
+    }
+    template <class Edges>
+    CPMS_DEVICE void advance_to_third(const Edges& edges, u32 range, u32 remaining) {
+        tile = sources.third_tile(edges, tile, range, remaining);
+        sources.load(edges, tile);
+    }
+    CPMS_DEVICE void load_flags(const cpms::Edges& edges) {
+        reload(flags, edges.row_end_flags + lane_part(tile), Streaming{});
+    }
+};
+using IndexPrefetch = Prefetch<StreamingIndexLoader>;
+
+}  // namespace cpms
+
+#define CPMS_EDGES_PARAMETERS                                                                      \
+    const unsigned *sources, const unsigned short *row_end_flags, const unsigned *range_begins,    \
+        const unsigned *first_rows, const unsigned *first_ranges, unsigned ranges, unsigned tiles, \
+        unsigned block_ranges, unsigned long long *carry_out
+#define CPMS_EDGES                                                                                          \
+    cpms::Edges {                                                                                           \
+        sources, row_end_flags, range_begins, first_rows, first_ranges, ranges, tiles, count, block_ranges, \
+            cpms::CarryOut {                                                                                \
+            carry_out                                                                                       \
+        }                                                                                                   \
+    }

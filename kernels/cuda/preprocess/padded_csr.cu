@@ -1,0 +1,126 @@
+// Builds device layouts from a graph's CSR rows: padded CSR in tiles, row-end flags, ELL columns, matrix values. Each
+// kernel is one pass, by entries or by rows.
+#include "base/for_each_edge.cuh"
+#include "base/warp.cuh"
+
+namespace cpms {
+
+// Edge k of row j goes to entry begins[j] + its place in the row; `position` renumbers its source.
+CPMS_DEVICE void place_entries(const u32* starts, const u32* begins, const u32* position, const u32* sources,
+                               const double* weights, u32 rows, u32 edges, u32* out_sources, double* out_weights) {
+    for_each_edge(starts, rows, edges, [&](u32 edge, u32 row) {
+        const u64 entry = begins[row] + (edge - starts[row]);
+        out_sources[entry] = position ? position[sources[edge]] : sources[edge];
+        if (weights) out_weights[entry] = weights[edge];
+    });
+}
+
+// Sets one bit an entry at the end of each row, in the low half of each word, in any order.
+CPMS_DEVICE void flag_row_ends(const u32* row_entries, u32 rows, u32* row_end_flags) {
+    const u32 threads = gridDim.x * blockDim.x;
+    for (u64 row = blockIdx.x * blockDim.x + threadIdx.x; row < rows; row += threads) {
+        const u32 entry = row_entries[row + 1] - 1;
+        // Two 16-bit flags, of eight entries each, share a word.
+        atomicOr(row_end_flags + entry / 16, 1u << (entry % 8 + entry % 16 / 8 * 16));
+    }
+}
+
+// Above the bits of each eight entries: the number of rows that ended before them in their tile.
+CPMS_DEVICE void count_row_ends(u16* row_end_flags, u32 tiles) {
+    const u32 threads = gridDim.x * blockDim.x;
+    for (u32 tile = blockIdx.x * blockDim.x + threadIdx.x; tile < tiles; tile += threads) {
+        u32 before = 0;
+        for (u32 i = 0; i < 32; ++i) {
+            const u32 ends = row_end_flags[tile * 32 + i] & 0xFF;
+            row_end_flags[tile * 32 + i] = (u16)(ends | before << 8);
+            before += __popc(ends);
+        }
+    }
+}
+
+// For each tile of 256 entries, the number of cache lines of `line_values` values that gathers of 32 entries touch.
+// One warp a tile.
+CPMS_DEVICE void count_lines(const u32* sources, u32 tiles, u32 line_values, u16* touched) {
+    const u32 warps = gridDim.x * (blockDim.x / 32), lane = threadIdx.x % 32;
+    for (u32 tile = (blockIdx.x * blockDim.x + threadIdx.x) / 32; tile < tiles; tile += warps) {
+        u32 found = 0;
+#pragma unroll
+        for (u32 first = 0; first < 256; first += 32) {
+            const u32 alike = __match_any_sync(all_lanes, sources[(u64)tile * 256 + first + lane] / line_values);
+            found += __popc(__ballot_sync(all_lanes, alike >> lane == 1));
+        }
+        if (lane == 0) touched[tile] = (u16)found;
+    }
+}
+
+// Counts the out-edges of each node; behind the nodes, the edges of padding.
+CPMS_DEVICE void count_sources(const u32* sources, u64 edges, u32 nodes, u32* counts) {
+    const u64 threads = (u64)gridDim.x * blockDim.x;
+    for (u64 k = (u64)blockIdx.x * blockDim.x + threadIdx.x; k < edges; k += threads) {
+        atomicAdd(counts + (sources[k] < nodes ? sources[k] : nodes), 1u);
+    }
+}
+
+// Entry c of row j goes to c * length + j; all other places get padding_index and weight 0.
+CPMS_DEVICE void place_columns(const u32* starts, const u32* sources, const double* weights, u32 rows, u32 width,
+                               u32 length, u32 padding_index, u32* out_sources, double* out_weights) {
+    const u32 row = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row >= length) return;
+    const u32 begin = row < rows ? starts[row] : 0;
+    const u32 count = row < rows ? starts[row + 1] - begin : 0;
+    for (u32 c = 0; c < width; ++c) {
+        const u64 at = (u64)c * length + row;
+        out_sources[at] = c < count ? sources[begin + c] : padding_index;
+        if (weights) out_weights[at] = c < count ? weights[begin + c] : 0.0;
+    }
+}
+
+// values[k] is the out-weight of its source, times the weight already there; `out_weights` is 0 behind the rows.
+CPMS_DEVICE void fill_values(const u32* sources, const double* out_weights, u64 entries, bool weighted,
+                             double* values) {
+    const u64 threads = (u64)gridDim.x * blockDim.x;
+    for (u64 k = (u64)blockIdx.x * blockDim.x + threadIdx.x; k < entries; k += threads) {
+        const double value = out_weights[sources[k]];
+        values[k] = weighted ? value * values[k] : value;
+    }
+}
+
+}  // namespace cpms
+
+#define CPMS_PLACE_ENTRIES(NAME)                                                                                 \
+    extern "C" __global__ void __launch_bounds__(256)                                                            \
+        NAME(const unsigned* starts, const unsigned* begins, const unsigned* position, const unsigned* sources,  \
+             const double* weights, unsigned rows, unsigned edges, unsigned* out_sources, double* out_weights) { \
+        cpms::place_entries(starts, begins, position, sources, weights, rows, edges, out_sources, out_weights);  \
+    }
+#define CPMS_FLAG_ROW_ENDS(NAME)                                                    \
+    extern "C" __global__ void __launch_bounds__(256)                               \
+        NAME(const unsigned* row_entries, unsigned rows, unsigned* row_end_flags) { \
+        cpms::flag_row_ends(row_entries, rows, row_end_flags);                      \
+    }
+#define CPMS_COUNT_ROW_ENDS(NAME)                                                                           \
+    extern "C" __global__ void __launch_bounds__(256) NAME(unsigned short* row_end_flags, unsigned tiles) { \
+        cpms::count_row_ends(row_end_flags, tiles);                                                         \
+    }
+#define CPMS_COUNT_LINES(NAME)                                                                         \
+    extern "C" __global__ void __launch_bounds__(256)                                                  \
+        NAME(const unsigned* sources, unsigned tiles, unsigned line_values, unsigned short* touched) { \
+        cpms::count_lines(sources, tiles, line_values, touched);                                       \
+    }
+#define CPMS_COUNT_SOURCES(NAME)                                                                    \
+    extern "C" __global__ void __launch_bounds__(256)                                               \
+        NAME(const unsigned* sources, unsigned long long edges, unsigned nodes, unsigned* counts) { \
+        cpms::count_sources(sources, edges, nodes, counts);                                         \
+    }
+#define CPMS_PLACE_COLUMNS(NAME)                                                                                     \
+    extern "C" __global__ void __launch_bounds__(256)                                                                \
+        NAME(const unsigned* starts, const unsigned* sources, const double* weights, unsigned rows, unsigned width,  \
+             unsigned length, unsigned padding_index, unsigned* out_sources, double* out_weights) {                  \
+        cpms::place_columns(starts, sources, weights, rows, width, length, padding_index, out_sources, out_weights); \
+    }
+#define CPMS_FILL_VALUES(NAME)                                                                                  \
+    extern "C" __global__ void __launch_bounds__(256)                                                           \
+        NAME(const unsigned* sources, const double* out_weights, unsigned long long entries, unsigned weighted, \
+             double* values) {                                                                                  \
+        cpms::fill_values(sources, out_weights, entries, weighted != 0, values);                                \
+    }

@@ -1,0 +1,124 @@
+// Trimming of nodes that are neither on nor between cycles, level by level (topological levels from both ends, as in
+// Kahn, 1962; trimming before strongly connected components, McLendon et al., 2005).
+//
+// These nodes need substitution once and no iteration. A level costs one look at all remaining nodes and a grid
+// barrier, so trimming ends when further levels cannot pay.
+#include "persistent/grid_sync.cuh"
+
+namespace cpms {
+
+// A node's level: 0, 1, ... of upstream nodes, to which no cycle leads; last_level - 0, last_level - 1, ... of
+// downstream nodes, which lead to no cycle; no_level of the core.
+constexpr u32 no_level = 0x7FFFFFFFu, last_level = 0xFFFFFFFFu;
+
+struct TrimGraph {
+    const u32 *indptr, *sources;
+    u32* level;
+    u32 nodes, max_entries;  // longer rows stay in the core
+};
+
+// The cost model of cpms/backends/cuda/reduction/trimming.py.
+struct TrimCost {
+    double sweeps, sweep, level, narrow_level, swept, solved, solved_alone;
+    u32 narrow;
+
+    CPMS_DEVICE double saved(double rows, double entries) const {
+        const bool alone = rows <= narrow;
+        return (rows + entries) * (sweeps * swept - (alone ? solved_alone : solved)) - (alone ? narrow_level : level);
+    }
+};
+
+// Calls work(row, begin, end) for the nodes of a level.
+template <class Work>
+CPMS_DEVICE void for_each_in_level(const TrimGraph& at, u32 level, Work work) {
+    const u32 threads = gridDim.x * blockDim.x;
+    for (u64 row = blockIdx.x * blockDim.x + threadIdx.x; row < at.nodes; row += threads) {
+        if (at.level[row] == level) work((u32)row, at.indptr[row], at.indptr[row + 1]);
+    }
+}
+
+// Assigns level_of(0), level_of(1), ... to the nodes for which joins(level, row, begin, end), after begins(number) of
+// each. found: number of levels, then nodes and entries of each.
+template <class LevelOf, class Begin, class Joins>
+CPMS_DEVICE void assign_levels(const TrimGraph& at, const TrimCost& cost, u32 max_levels, double* found,
+                               const Grid& grid, LevelOf level_of, Begin begins, Joins joins) {
+    const bool writes = blockIdx.x == 0 && threadIdx.x == 0;
+    double gain = 0.0, best = 0.0;
+    u32 count = 0;
+    while (count < max_levels && gain >= best - cost.sweeps * cost.sweep) {
+        begins(count);
+        const u32 now = level_of(count);
+        GridReduce<2, 0> taken{{0.0, 0.0}};
+        for_each_in_level(at, no_level, [&](u32 row, u32 begin, u32 end) {
+            if (end - begin > at.max_entries || !joins(now, row, begin, end)) return;
+            at.level[row] = now;
+            taken.value[0] += 1.0;
+            taken.value[1] += end - begin;
+        });
+        taken.all_reduce(grid);
+        if (taken.value[0] == 0.0) break;
+        for (int q = 0; writes && q < 2; ++q) found[1 + 2 * count + q] = taken.value[q];
+        gain += cost.saved(taken.value[0], taken.value[1]);
+        best = gain > best ? gain : best;
+        ++count;
+    }
+    if (writes) found[0] = count;
+}
+
+// A node joins if all its in-edges come from lower levels. Levels that others get at the same time are not lower.
+// `scanned` remembers how many entries of a row were checked, so that long rows are not scanned again for every
+// level.
+CPMS_DEVICE void trim_upstream(const TrimGraph& at, u32* scanned, const TrimCost& cost, u32 max_levels, double* found,
+                               const Grid& grid) {
+    assign_levels(
+        at, cost, max_levels, found, grid, [](u32 number) { return number; }, [](u32) {},
+        [&](u32 now, u32 row, u32, u32 end) {
+            const u32 first = scanned[row];
+            u32 k = first;
+            while (k < end && at.level[at.sources[k]] < now) ++k;
+            if (k > first) scanned[row] = k;
+            return k == end;
+        });
+}
+
+// A node joins if none of its out-edges leads to a remaining node.
+CPMS_DEVICE void trim_downstream(const TrimGraph& at, u32* remaining, const TrimCost& cost, u32 max_levels,
+                                 double* found, const Grid& grid) {
+    const auto level_of = [](u32 number) { return last_level - number; };
+    assign_levels(
+        at, cost, max_levels, found, grid, level_of,
+        [&](u32 number) {
+            if (number == 0) return;
+            for_each_in_level(at, level_of(number - 1), [&](u32, u32 begin, u32 end) {
+                for (u32 k = begin; k < end; ++k) atomicAdd(remaining + at.sources[k], 0xFFFFFFFFu);
+            });
+            grid.sync([] {});
+        },
+        [&](u32, u32 row, u32, u32) { return remaining[row] == 0; });
+}
+
+}  // namespace cpms
+
+#define CPMS_TRIM_GRAPH_PARAMETERS \
+    const unsigned *indptr, const unsigned *sources, unsigned *level, unsigned nodes, unsigned max_entries
+#define CPMS_TRIM_GRAPH \
+    cpms::TrimGraph { indptr, sources, level, nodes, max_entries }
+#define CPMS_TRIM_PARAMETERS                                                                          \
+    double sweeps, double sweep, double wide_level, double narrow_level, double swept, double solved, \
+        double solved_alone, unsigned narrow, unsigned max_levels, double *found, double *partials, unsigned *arrived
+#define CPMS_TRIM_COST \
+    cpms::TrimCost { sweeps, sweep, wide_level, narrow_level, swept, solved, solved_alone, narrow }
+#define CPMS_TRIM_UPSTREAM(NAME)                                                                \
+    extern "C" __global__ void __launch_bounds__(512, 2)                                        \
+        NAME(CPMS_TRIM_GRAPH_PARAMETERS, unsigned* scanned, CPMS_TRIM_PARAMETERS) {             \
+        const cpms::Grid grid(partials, arrived);                                               \
+        cpms::trim_upstream(CPMS_TRIM_GRAPH, scanned, CPMS_TRIM_COST, max_levels, found, grid); \
+        grid.end();                                                                             \
+    }
+#define CPMS_TRIM_DOWNSTREAM(NAME)                                                                  \
+    extern "C" __global__ void __launch_bounds__(512, 2)                                            \
+        NAME(CPMS_TRIM_GRAPH_PARAMETERS, unsigned* remaining, CPMS_TRIM_PARAMETERS) {               \
+        const cpms::Grid grid(partials, arrived);                                                   \
+        cpms::trim_downstream(CPMS_TRIM_GRAPH, remaining, CPMS_TRIM_COST, max_levels, found, grid); \
+        grid.end();                                                                                 \
+    }

@@ -1,0 +1,452 @@
+"""The command line is a contract: JSON fields, exit codes, one-line errors, no half-written files."""
+
+import errno
+import gzip
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from cpms.cli import main
+
+FIELDS = [
+    *("graph", "nodes", "edges", "dangling", "method", "storage", "layout", "engine", "damping", "tol"),
+    *("converged", "status", "iterations", "iterations_by_bits", "residual_l1", "error_bound", "mass"),
+    *("solve_s", "load_s", "top", "norm", "weighted", "lower_triangle", "prepare_s", "certify_s", "compile_s"),
+    "read",
+]
+TRIANGLE = "%%MatrixMarket matrix coordinate pattern general\n3 3 4\n1 2\n2 3\n3 1\n1 3\n"
+
+
+@pytest.fixture
+def triangle(tmp_path):
+    path = tmp_path / "triangle.mtx"
+    path.write_text(TRIANGLE)
+    return path
+
+
+def run(capsys, *arguments):
+    code = main.main([str(argument) for argument in arguments])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def refused(capsys, *arguments, code=2):
+    given, out, err = run(capsys, *arguments)
+    assert given == code
+    assert out == ""
+    assert err.startswith("cpms: error: ")
+    assert err.count("\n") == 1
+    return err
+
+
+@pytest.mark.quick
+def test_json_is_one_object_with_the_contract_fields(capsys, triangle):
+    code, out, _ = run(capsys, "rank", triangle, "--json", "--top", 2)
+    report = json.loads(out)
+    assert code == 0
+    assert list(report) == FIELDS
+    assert report["converged"] is True
+    assert (report["nodes"], report["edges"], report["dangling"]) == (3, 4, 0)
+    assert [node for node, _ in report["top"]] == [3, 1]
+    assert sum(report["iterations_by_bits"].values()) == report["iterations"]
+    assert report["error_bound"] == pytest.approx(report["residual_l1"] / 0.15, rel=1e-3)
+
+
+def test_what_was_read_is_said(capsys, tmp_path):
+    path = tmp_path / "links.csv"
+    path.write_text("# by hand\nid,from,to,k\u0007g\n7,ann,bob,2\n# x\n8,bob,ann,0\nid,from,to,k\u0007g\n9,bob,cid,1\n")
+    options = ("--columns", "from,to,k\u0007g", "--comments", "#", "--zero-weights", "drop", "--symmetric", "expand")
+    code, out, _ = run(capsys, "rank", path, "--json", "--ids", "compact", *options)
+    assert code == 0
+    assert json.loads(out)["read"] == {
+        "form": "edge list of names",
+        "delimiter": "comma",
+        "columns": [2, 3, 4],
+        "header": ["id", "from", "to", "k\u0007g"],
+        "comment_lines": 1,
+        "skipped_lines": 1,
+        "repeated_headers": 1,
+        "weights": "column 4 (k\u0007g)",
+        "zero_weights": 1,
+        "symmetric": "expand",
+        "ids": "compact",
+    }
+    _, out, _ = run(capsys, "rank", path, *options)
+    assert out.splitlines()[1] == (
+        "read as edge list of names: comma between fields, columns 2 ('from'), 3 ('to'), 4 ('k\\x07g'), weights from "
+        "column 4 (k\\x07g), 1 comment line, both directions; 1 comment line below the first edge was skipped; "
+        "1 repeated header below the first edge was skipped; 1 entry of weight 0 dropped"
+    )
+    assert json.loads(run(capsys, "rank", "grid:rows=2,columns=2", "--json")[1])["read"] is None
+
+
+def test_a_web_graph_of_site_names_is_answered_with_names(capsys, tmp_path):
+    path = tmp_path / "sites.txt"
+    sites = [
+        ("a.org", "hub.net"),
+        ("b.org", "hub.net"),
+        ("c.org", "hub.net"),
+        ("hub.net", "c.org"),
+        ("hub.net", "b.org"),
+    ]
+    path.write_text("".join(f"{source}\t{target}\n" for source, target in sites))
+    code, out, _ = run(capsys, "rank", path, "--json", "--top", 9)
+    assert code == 0
+    # b.org and c.org tie; b.org comes first in the file. Of more than there are, all are listed.
+    assert [site for site, _ in json.loads(out)["top"]] == ["hub.net", "b.org", "c.org", "a.org"]
+
+
+@pytest.mark.quick
+def test_not_converged_is_exit_code_1(capsys, triangle):
+    code, out, _ = run(capsys, "rank", triangle, "--json", "--max-iterations", 3)
+    assert code == 1
+    assert json.loads(out)["converged"] is False
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".csv", ".parquet"])
+def test_output_holds_all_ranks(capsys, triangle, tmp_path, suffix):
+    path = tmp_path / f"ranks{suffix}"
+    assert run(capsys, "rank", triangle, "--output", path)[0] == 0
+    if suffix == ".npy":
+        ranks = np.load(path)
+    else:
+        table = pd.read_csv(path) if suffix == ".csv" else pd.read_parquet(path)
+        assert table.columns.tolist() == ["node", "rank"]
+        assert table.node.tolist() == [1, 2, 3]
+        ranks = table["rank"].to_numpy()
+    assert ranks.sum() == pytest.approx(1.0, abs=1e-15)
+
+
+def test_trace_has_a_line_an_iteration(capsys, triangle, tmp_path):
+    _, out, _ = run(capsys, "rank", triangle, "--json", "--trace", tmp_path / "t.csv", "--storage", "cpms4")
+    trace = pd.read_csv(tmp_path / "t.csv")
+    assert len(trace) == json.loads(out)["iterations"]
+    assert trace.columns.tolist() == ["iteration", "residual", "bits", "read", "write", "mass", "seconds"]
+
+
+def test_personalize_moves_mass_to_the_node(capsys, triangle):
+    plain = json.loads(run(capsys, "rank", triangle, "--json", "--top", 3)[1])
+    moved = json.loads(run(capsys, "rank", triangle, "--json", "--top", 3, "--personalize", "2")[1])
+    assert dict(moved["top"])[2] > dict(plain["top"])[2]
+
+
+def test_a_node_whose_name_has_a_comma_is_named_between_quotes(capsys, tmp_path):
+    path = tmp_path / "names.csv"
+    path.write_text('"x, y",b\nb,c\nc,"x, y"\n')
+    ranked = json.loads(run(capsys, "rank", path, "--json", "--top", 1, "--personalize", '"x, y"')[1])
+    assert ranked["top"][0][0] == "x, y"
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--damping", "1"], "damping"),
+        (["--damping", "nan"], "damping"),
+        (["--tol", "0"], "tol"),
+        (["--tol", "nan"], "tol"),
+        (["--max-iterations", "0"], "max_iterations"),
+        (["--personalize", "9"], "9"),
+        (["--personalize", ""], "node ''"),
+        (["--personalize", "1,1"], "twice"),
+        (["--storage", "fp63"], "fp63"),
+        (["--layout", "csc"], "csc"),
+        (["--engine", "abacus"], "abacus"),
+        (["--top", "-1"], "--top"),
+        (["--method", "refine", "--layout", "csr"], "refine"),
+    ],
+)
+def test_bad_options_are_one_line_and_code_2(capsys, triangle, tmp_path, options, says):
+    output = tmp_path / "ranks.npy"
+    assert says in refused(capsys, "rank", triangle, "--output", output, *options)
+    assert not output.exists()
+
+
+@pytest.mark.parametrize("name", ["ranks.txt", "nowhere/ranks.npy", "."])
+def test_bad_output_is_refused_before_work(capsys, triangle, tmp_path, name):
+    refused(capsys, "rank", triangle, "--output", tmp_path / name)
+
+
+def test_ranks_and_trace_need_two_files(capsys, triangle, tmp_path):
+    same = tmp_path / "x.csv"
+    assert "two file names" in refused(capsys, "rank", triangle, "--output", same, "--trace", same)
+    assert not same.exists()
+
+
+@pytest.mark.parametrize("option", ["--output", "--trace"])
+def test_a_graph_is_never_replaced_by_what_is_found_of_it(capsys, tmp_path, monkeypatch, option):
+    monkeypatch.chdir(tmp_path)
+    Path("keep.csv").write_text("0,1\n1,0\n")
+    assert "give another file name" in refused(capsys, "rank", "./keep.csv", option, tmp_path / "keep.csv")
+    assert Path("keep.csv").read_text() == "0,1\n1,0\n"
+
+
+def test_an_array_is_never_replaced_by_its_conversion(capsys, tmp_path):
+    np.save(tmp_path / "x.npy", np.arange(5.0))
+    run(capsys, "convert", tmp_path / "x.npy", tmp_path / "x.npz", "--storage", "cpms4")
+    before = (tmp_path / "x.npz").read_bytes()
+    refused(capsys, "convert", tmp_path / "x.npz", tmp_path / "x.npz", "--storage", "fp16")
+    assert (tmp_path / "x.npz").read_bytes() == before
+
+
+def test_half_of_a_symmetric_file_and_weights_are_said(capsys, tmp_path):
+    path = tmp_path / "path.mtx"
+    path.write_text("%%MatrixMarket matrix coordinate real symmetric\n3 3 2\n2 1 5\n3 2 5\n")
+    said = run(capsys, "rank", path)[1]
+    assert "lower triangle" in said
+    assert "weighted" in said
+    said = run(capsys, "rank", path, "--symmetric", "expand", "--weights", "ignore")[1]
+    assert "lower triangle" not in said
+    assert "weighted" not in said
+
+
+def test_a_stored_file_is_not_shown_in_another_format(capsys, tmp_path):
+    np.save(tmp_path / "x.npy", np.arange(5.0))
+    assert "leave out --storage" in refused(capsys, "inspect", tmp_path / "x.npy", "--storage", "cpms2")
+
+
+def test_an_exact_answer_has_a_residual_of_zero(capsys, tmp_path):
+    (tmp_path / "two.txt").write_text("0 1\n1 0\n")
+    out = run(capsys, "rank", tmp_path / "two.txt")[1]
+    assert "residual 0 in L1, so the errors of all ranks sum to at most 2.22e-14" in out
+
+
+def test_a_full_disk_is_one_line_and_leaves_nothing(capsys, tmp_path, monkeypatch):
+    values = tmp_path / "x.npy"
+    np.save(values, np.arange(5.0))
+
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(np, "savez", full)
+    assert "No space left on device" in refused(capsys, "convert", values, tmp_path / "x.npz", "--storage", "cpms4")
+    assert [path.name for path in tmp_path.iterdir()] == ["x.npy"]
+
+
+def test_bad_graph_names_file_and_line(capsys, tmp_path):
+    bad = tmp_path / "bad.mtx"
+    bad.write_text(TRIANGLE.replace("2 3\n", "2 x\n"))
+    error = refused(capsys, "rank", bad)
+    assert "bad.mtx" in error
+    assert "4" in error
+
+
+def test_truncated_gzip_is_code_2(capsys, tmp_path):
+    path = tmp_path / "g.mtx.gz"
+    path.write_bytes(gzip.compress(TRIANGLE.encode())[:-9])
+    assert "g.mtx.gz" in refused(capsys, "rank", path)
+
+
+def test_unknown_command_is_code_2():
+    with pytest.raises(SystemExit) as stop:
+        main.main(["fly"])
+    assert stop.value.code == 2
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("command", main.COMMANDS)
+def test_help_has_an_example(capsys, command):
+    with pytest.raises(SystemExit) as stop:
+        main.main([command, "--help"])
+    assert stop.value.code == 0
+    assert f"example: cpms {command}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("storage", ["cpms2", "cpms4-planes", "seg16-16-32", "fp32"])
+def test_convert_there_and_back(capsys, tmp_path, storage):
+    values = np.array([1.0, -0.5, 3.0, 0.0, 2.0**-20])
+    np.save(tmp_path / "x.npy", values)
+    assert run(capsys, "convert", tmp_path / "x.npy", tmp_path / "x.npz", "--storage", storage)[0] == 0
+    assert run(capsys, "convert", tmp_path / "x.npz", tmp_path / "y.npy", "--storage", "fp64")[0] == 0
+    assert np.load(tmp_path / "y.npy").tolist() == values.tolist()
+
+
+def test_convert_inplace_gives_the_same_bytes(capsys, tmp_path):
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=1000))
+    run(capsys, "convert", tmp_path / "x.npy", tmp_path / "a.npz", "--storage", "cpms4")
+    run(capsys, "convert", tmp_path / "x.npy", tmp_path / "b.npz", "--storage", "cpms4", "--inplace")
+    with np.load(tmp_path / "a.npz") as a, np.load(tmp_path / "b.npz") as b:
+        assert (a["memory"] == b["memory"]).all()
+    run(capsys, "convert", tmp_path / "b.npz", tmp_path / "y.npy", "--storage", "fp64", "--inplace")
+    assert (np.load(tmp_path / "y.npy") == np.load(tmp_path / "x.npy")).all()
+
+
+def test_convert_refuses_what_is_no_array(capsys, tmp_path):
+    (tmp_path / "x.npy").write_bytes(b"not numpy")
+    refused(capsys, "convert", tmp_path / "x.npy", tmp_path / "y.npz", "--storage", "cpms4")
+    (tmp_path / "x.npz").write_bytes(b"PK\x03\x04")
+    refused(capsys, "convert", tmp_path / "x.npz", tmp_path / "y.npy", "--storage", "fp64")
+    np.save(tmp_path / "x.npy", np.zeros((2, 2)))
+    refused(capsys, "convert", tmp_path / "x.npy", tmp_path / "y.npz", "--storage", "cpms4")
+    np.save(tmp_path / "x.npy", np.zeros(2))
+    refused(capsys, "convert", tmp_path / "x.npy", tmp_path / "y.npz", "--storage", "fp16", "--inplace")
+    refused(capsys, "convert", tmp_path / "x.npy", tmp_path / "y.txt", "--storage", "cpms4")
+    assert not (tmp_path / "y.npz").exists()
+
+
+def test_inspect_shows_segments_and_reads(capsys):
+    _, out, _ = run(capsys, "inspect", "0.1", "--storage", "cpms4")
+    assert "3fb9" in out
+    assert "0.09765625" in out
+    assert "e6m9" in refused(capsys, "inspect", "0.1", "--storage", "nonsense")
+    assert "neither" in refused(capsys, "inspect", "tenth")
+
+
+def test_inspect_shows_packed_floats_and_special_values(capsys):
+    assert "0.0999755859375" in run(capsys, "inspect", "0.1", "--storage", "fp16")[1]
+    assert "inf" in run(capsys, "inspect", "inf")[1]
+
+
+@pytest.mark.parametrize("value", ["-1e-5", "-0.1", "-inf", "-.5E+3"])
+def test_inspect_takes_negative_numbers_for_values(capsys, value):
+    for arguments in ([value, "--storage", "fp16"], ["--storage", "fp16", value], ["--storage=fp16", "--", value]):
+        code, out, _ = run(capsys, "inspect", *arguments)
+        assert code == 0
+        assert out.startswith(f"{float(value)!r} = 1 ")
+    with pytest.raises(SystemExit):
+        run(capsys, "inspect", "0.1", "-1x")
+
+
+def test_inspect_stores_as_solves_do(capsys):
+    assert "1.000444171950221e-09" in run(capsys, "inspect", "1e-9", "--storage", "fp16-scaled")[1]
+    assert "inf" in run(capsys, "inspect", "1" * 400)[1]
+
+
+def test_inspect_says_what_is_no_stored_array(capsys, tmp_path):
+    (tmp_path / "f.csv").write_text("a\n")
+    assert "pickle" not in refused(capsys, "inspect", tmp_path / "f.csv")
+
+
+def test_inspect_takes_the_bits_of_a_value(capsys):
+    assert run(capsys, "inspect", "0x3fb999999999999a") == run(capsys, "inspect", "0.1")
+    assert "-2.0 = 1 " in run(capsys, "inspect", "0XC000000000000000")[1]
+    assert "7ff0" in run(capsys, "inspect", "0x7ff0000000000001")[1]
+    assert "16 digits" in refused(capsys, "inspect", "0x3f")
+
+
+def test_lists_take_names(capsys, tmp_path, monkeypatch):
+    monkeypatch.setenv("CPMS_DATA", str(tmp_path))
+    (tmp_path / "wiki-Vote.mtx").write_text(TRIANGLE)
+    listed = {
+        ("formats", "cpms4", "e6m9-scaled"): ["cpms4", "e6m9-scaled"],
+        ("engines", "reference", "cpu"): ["reference", "cpu"],
+        ("datasets", "STANFORD"): ["wb-cs-stanford", "Stanford"],
+        ("datasets", "social"): ["wiki-Vote"],
+    }
+    for arguments, names in listed.items():
+        code, out, _ = run(capsys, *arguments)
+        assert code == 0
+        assert [line.split()[0] for line in out.splitlines()[1:]] == names
+    assert run(capsys, "datasets", "wiki-Vote")[1] == f"{tmp_path / 'wiki-Vote.mtx'}\n"
+    assert "a part of one" in refused(capsys, "datasets", "xyzzy")
+    assert "a part of one" in refused(capsys, "datasets", "")
+
+
+def test_lists_and_doctor_run(capsys):
+    for command in ("formats", "engines", "datasets", "doctor"):
+        code, out, _ = run(capsys, command)
+        assert code == 0
+        assert len(out.splitlines()) > 3
+
+
+def test_cuda_without_a_device_is_code_3(capsys, triangle):
+    from cpms import engines
+    from cpms.base.errors import UnavailableError
+
+    try:
+        engines.get("cuda")
+    except UnavailableError:
+        refused(capsys, "rank", triangle, "--engine", "cuda", code=3)
+    else:
+        pytest.skip("a CUDA device is here")
+
+
+def test_as_a_process(triangle):
+    done = subprocess.run(
+        [sys.executable, "-m", "cpms", "rank", str(triangle), "--json"], capture_output=True, text=True
+    )
+    assert done.returncode == 0
+    assert done.stderr == ""
+    assert json.loads(done.stdout)["converged"]
+
+
+def test_repeated_edges_and_self_loops_are_dropped_as_asked(capsys, tmp_path):
+    path = tmp_path / "twice.txt"
+    path.write_text("0 1\n0 1\n1 0\n1 1\n")
+    counts = []
+    for options in ((), ("--duplicates", "drop"), ("--self-loops", "drop")):
+        assert main.main(["rank", str(path), "--json", *options]) == 0
+        counts.append(json.loads(capsys.readouterr().out)["edges"])
+    assert counts == [4, 3, 3]
+
+
+@pytest.mark.parametrize(
+    "spec", ["foo", "copies:of=foo,count=2", "copies:of=PATH,count=2", "reordered:of=(PATH),by=degree"]
+)
+def test_graphs_by_name_and_within_generators_are_not_replaced_either(capsys, tmp_path, monkeypatch, spec):
+    monkeypatch.setenv("CPMS_DATA", str(tmp_path))
+    path = tmp_path / "foo.csv"
+    path.write_text("0,1\n1,0\n")
+    assert "would replace it" in refused(capsys, "rank", spec.replace("PATH", str(path)), "--output", path)
+    assert path.read_text() == "0,1\n1,0\n"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize("command", [["formats"], ["rank", "TRIANGLE", "--json"]])
+def test_a_full_standard_output_is_one_line(triangle, command):
+    arguments = [str(triangle) if argument == "TRIANGLE" else argument for argument in command]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "cpms", *arguments], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.returncode == 2
+    assert done.stderr.startswith("cpms: error: ")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.skipif(os.name != "posix", reason="file descriptors are inherited otherwise")
+@pytest.mark.parametrize("command", [["formats"], ["inspect", "0.1"], ["rank", "TRIANGLE", "--json"]])
+def test_without_standard_output_a_command_ends_as_it_would(triangle, command):
+    arguments = [str(triangle) if argument == "TRIANGLE" else argument for argument in command]
+    closed = "import os, sys; os.close(1); os.execv(sys.executable, [sys.executable, '-m', 'cpms', *sys.argv[1:]])"
+    done = subprocess.run([sys.executable, "-c", closed, *arguments], stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes close otherwise")
+def test_nobody_who_reads_is_told_apart_from_no_convergence(triangle):
+    command = [sys.executable, "-m", "cpms", "rank", str(triangle)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        running.stdout.close()
+        assert (running.wait(), running.stderr.read()) == (141, "")
+
+
+def test_names_that_the_terminal_lacks_are_escaped(tmp_path):
+    path = tmp_path / "names.txt"
+    path.write_text("ä ö\nö ä\n", encoding="utf-8")
+    ascii_only = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(
+        [sys.executable, "-m", "cpms", "rank", path], env=ascii_only, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "\\xe4" in done.stdout
+
+
+def test_file_names_that_no_disk_takes_are_one_line_and_others_are_written(capsys, triangle, tmp_path):
+    assert "too long" in refused(capsys, "rank", triangle, "--output", tmp_path / ("a" * 300 + ".csv"))
+    code, _, _ = run(capsys, "rank", triangle, "--output", tmp_path / ("a" * 251 + ".csv"))
+    assert code == 0
+    assert (tmp_path / ("a" * 251 + ".csv")).read_text().startswith("node,rank")
+
+
+def test_help_lists_what_can_be_run_and_shown(capsys):
+    for command, name in (("run", "quickstart"), ("show", "table2")):
+        with pytest.raises(SystemExit):
+            main.main([command, "--help"])
+        assert name in capsys.readouterr().out

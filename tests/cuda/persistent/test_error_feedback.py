@@ -1,0 +1,419 @@
+"""Rounds in which nodes keep what rounding loses, emulated on this machine and on a GPU."""
+
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pytest
+
+import cpms
+from cpms import FP16, Graph, format_named
+from cpms.backends.cuda.kernels import persistent
+from cpms.backends.cuda.kernels.launch_shape import SHAPES, DealtSizes
+from cpms.backends.cuda.persistent import compressed_indices, propagation_blocking, tiled_gather
+from cpms.backends.cuda.persistent.device_graph import Arrangement
+from cpms.backends.cuda.persistent.refinement import CudaRefinement
+from cpms.backends.cuda.persistent.strategies import Wanted
+from cpms.backends.cuda.reduction import convergence_estimate, reduced_refinement, trimming
+from cpms.backends.cuda.runtime import current, host_emulation
+from cpms.backends.cuda.spmv import padded_csr
+from cpms.check import refinement_is_sound
+from cpms.contracts.stopping import Stopping
+from cpms.engines import cuda_fused
+from cpms.engines.reference import round_to_float
+from cpms.formats.formats import E4M3, E5M2, FP32
+from cpms.formats.quantization import quantiser, shared_scale
+from cpms.precision.refinement_policy import (
+    AdaptiveReduction,
+    FixedReduction,
+    InnerPlan,
+    RefinementPolicy,
+    default_policy,
+)
+from cpms.problems.pagerank import Problem
+from cpms.solvers.refine import refine
+
+NAMES = ("fp16", "e5m2", "cpms4-nearest", "cpms4", "bf16")
+FORMATS = [quantiser(format_named(name)) for name in NAMES]
+GRAPHS = {
+    "one node": Graph.from_edges([], [], nodes=1),
+    "no edges": Graph.from_edges([], [], nodes=700),
+    "uniform": cpms.load("uniform:scale=10,edge_factor=12,seed=1"),
+    "few edges": cpms.load("uniform:scale=10,edge_factor=2,seed=1"),  # What was sent is settled amid its round.
+    "skewed": cpms.load("rmat:scale=10,edge_factor=12,seed=1"),
+    "a star": Graph.from_edges(np.arange(1, 9000), np.zeros(8999, int)),
+    "a ring": Graph.from_edges(np.arange(2000), (np.arange(2000) + 1) % 2000),
+    "many dangling": Graph.from_edges(np.arange(9000) * 7 % 700, np.arange(9000) ** 2 % 2003, nodes=2003),
+    "rows that end with steps": Graph.from_edges(np.arange(2048) % 512, np.arange(2048) // 256, nodes=512),
+}
+DRAWN = np.random.default_rng(3).integers(0, 4000, (2, 3000))
+PAIRS = Graph.from_edges(np.append(np.arange(4000), DRAWN[0]), np.append(np.arange(4000) ^ 1, DRAWN[1]), nodes=4000)
+SCATTERED = ("uniform", "skewed", "many dangling")
+FREE = trimming.Cost(level=0.0, narrow_level=0.0, launch=0.0, counted=0.0, aimed=0.0, passed_alone=0.0)
+LEAST = DealtSizes(256, 260)
+"""Nodes in a range, and groups of a bin; as in test_cuda_deal.py."""
+WAYS = {
+    "dealt": (persistent.DEALT, Arrangement(warps=16, wanted=Wanted(False, False, True, cached=False))),
+    "sources": (persistent.OVER_SOURCES, Arrangement(warps=24, wanted=Wanted(*[False] * 5, carry=True))),
+    "codes": (
+        persistent.OVER_CODES,
+        Arrangement(warps=16, wanted=Wanted(False, False, False, True, False, carry=True)),
+    ),
+    "hot": (persistent.OVER_HOT, Arrangement(warps=16, wanted=Wanted(True, *[False] * 4, carry=True))),
+}
+DEALT = WAYS["dealt"][1]
+asked = {"inner_reduction": 0.1, "noise_tolerance": 0.0, "tol": 1e-300, "norm": "l1"}
+"""Of one round, which goes on below its gain."""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compiled_together(request):
+    if host_emulation.compiler() is not None:
+        shapes = {name: SHAPES[wanted.warps] for name, (_, wanted) in WAYS.items()}
+        request.getfixturevalue("host_backend").compile(
+            [
+                persistent.carry(storage, shapes[name], personal=personal, way=way)
+                for name, (way, _) in WAYS.items()
+                for storage in (FORMATS if name == "dealt" else FORMATS[:2])
+                for personal in (False, True)
+            ]
+        )
+
+
+@pytest.fixture(params=[LEAST, None], ids=["many bins", "large bins"])
+def sizes(request, monkeypatch):
+    if request.param:
+        monkeypatch.setattr(propagation_blocking, "dealt_sizes", lambda _: request.param)
+
+
+def both(graph):
+    """A plain problem, and one whose nodes differ in what they get; dangling mass goes where teleport does."""
+    teleport = np.arange(1.0, graph.nodes + 1)
+    return Problem(graph), Problem(graph, 0.6, teleport / teleport.sum())
+
+
+def uniform(problem):
+    return np.full(problem.graph.nodes, 1.0 / problem.graph.nodes)
+
+
+def carrying(problem, arrangement=DEALT):
+    rounds = CudaRefinement.of(problem, arrangement)
+    rounds.adaptive = True
+    return rounds
+
+
+class Oracle:
+    """What ``pagerank/error_feedback.cuh`` says, line by line, on the list of edges."""
+
+    def __init__(self, problem):
+        graph = problem.graph
+        self.problem, self.degree = problem, graph.out_degree.astype(float)
+        self.out, self.ends = np.maximum(self.degree, 1.0), self.degree == 0
+        self.v = problem.teleport_or_scalar * np.ones(graph.nodes)
+
+    def gathered(self, share):
+        graph = self.problem.graph
+        return np.bincount(graph.targets, weights=share[graph.sources], minlength=graph.nodes)
+
+    def full(self, x):
+        damping, x = self.problem.damping, x / x.sum()
+        y = damping * (self.gathered(x / self.out) + x[self.ends].sum() * self.v) + (1 - damping) * self.v
+        return x, y - x
+
+    def guess(self):
+        """The first x, what stays where its rounded value alone is sent, and a bound; a row has a slot at least."""
+        damping, slots = self.problem.damping, np.maximum(self.problem.graph.in_degree, 1)
+        each, brought = damping / slots.sum(), (1 - damping) * self.v
+        most = 1.0 / len(slots) if self.problem.teleport is None else 1.0
+        return (brought + each * slots) / self.out, brought / self.out, (1 - damping) * most + each * slots.max()
+
+    def sent(self, share, storage, largest):
+        scale = 2.0 ** shared_scale(storage, largest)
+        return round_to_float(np.clip(share * scale, -storage.max_finite, storage.max_finite), storage) / scale
+
+    def lows(self, x, to_send, r, storage, largest, count):
+        """Return x, and ||r||_1 after each low sweep; `r` is that before, in shares, of what is not in x."""
+        damping, found = self.problem.damping, []
+        z = self.sent(to_send, storage, largest)
+        left, before = r - z, 0.0 if to_send is not r else (r * self.out).sum()
+        for _ in range(count):
+            x = x + z * self.out
+            lost = before - (self.degree * z).sum() - (left * self.out).sum() / damping
+            share = (damping * (self.gathered(z) + lost * self.v)) / self.out + left
+            z = self.sent(share, storage, largest)
+            largest, left = np.abs(share).max(), share - z
+            before = (share * self.out).sum()
+            found.append(np.abs(share * self.out).sum())
+        return x + (z + left) * self.out, found
+
+
+def follows_the_oracle(problem, rounds, storage):
+    oracle = Oracle(problem)
+    x = np.random.default_rng(1).dirichlet(np.ones(problem.graph.nodes))
+    for count in (3, 20):
+        rounds.start(x, from_rounded=False)
+        (found,) = rounds.rounds(storage, most=1 + count, **asked)
+        x, r = oracle.full(x)
+        share = r / oracle.out
+        after, expected = oracle.lows(x, share, share, storage, np.abs(share).max(), len(found.low))
+        assert not found.from_rounded
+        np.testing.assert_allclose(found.found.l1, np.abs(r).sum(), rtol=1e-9, atol=1e-14)
+        # A sum in another order may round a value that lies between two of Q's the other way.
+        np.testing.assert_allclose(found.low, expected, rtol=2 * storage.unit_roundoff(), atol=1e-12)
+        np.testing.assert_allclose(found.sums[1:], problem.damping * np.array(found.sums[:-1]), atol=1e-14)
+        x = rounds.round(None, inner_reduction=0.1, tol=1e-300, norm="l1", most_low=0) and rounds.read()
+        y = np.maximum(after, 0.0)
+        y = y / y.sum() + oracle.full(y)[1]
+        np.testing.assert_allclose(x, y, rtol=1e-9, atol=np.abs(r).sum() * 1e-6 + 1e-15)
+
+
+@pytest.mark.parametrize("storage", FORMATS, ids=NAMES)
+@pytest.mark.parametrize("name", GRAPHS)
+def test_rounds_are_those_of_the_oracle(device, sizes, name, storage):
+    for problem in both(GRAPHS[name]):
+        follows_the_oracle(problem, carrying(problem), storage)
+
+
+@pytest.mark.parametrize("storage", FORMATS[:2], ids=NAMES[:2])
+@pytest.mark.parametrize("way", list(WAYS)[1:])
+def test_rounds_in_other_ways_are_those_of_the_oracle(device, way, storage):
+    expected, arrangement = WAYS[way]
+    for name in ("skewed", "a star", "one node"):
+        for problem in both(GRAPHS[name]):
+            rounds = carrying(problem, arrangement)
+            assert rounds.graph.ways.way == expected
+            follows_the_oracle(problem, rounds, storage)
+
+
+@pytest.mark.parametrize("storage", FORMATS, ids=NAMES)
+@pytest.mark.parametrize("name", SCATTERED)
+def test_a_first_x_is_rounded_as_the_oracle_does(device, sizes, name, storage):
+    for problem in both(GRAPHS[name]):
+        oracle, rounds = Oracle(problem), carrying(problem)
+        rounds.start(uniform(problem))
+        (made,) = rounds.rounds(storage, most=6, **{**asked, "tol": 1e-9})
+        assert made.from_rounded
+        share, brought, bound = oracle.guess()
+        x, expected = oracle.lows(0.0, share, brought, storage, bound, 6)
+        # Where Q has a value itself, a last digit less is cut to the next one.
+        close = storage.unit_roundoff() if storage.rounding == "zero" else 1e-6
+        np.testing.assert_allclose([made.found.l1, *made.low], expected, rtol=close, atol=1e-13)
+        np.testing.assert_allclose(made.sums, 0.0, atol=1e-13)
+        np.testing.assert_allclose(rounds.read(), np.maximum(x, 0.0), rtol=close)
+
+
+@pytest.mark.parametrize("storage", FORMATS, ids=NAMES)
+@pytest.mark.parametrize("name", GRAPHS)
+def test_a_full_sweep_finds_nothing_that_rounding_lost(device, name, storage):
+    for problem in both(GRAPHS[name]):
+        rounds = carrying(problem)
+        rounds.start(np.random.default_rng(2).dirichlet(np.ones(problem.graph.nodes)), from_rounded=False)
+        (made,) = rounds.rounds(storage, most=25, **asked)
+        mass = rounds.read().sum()  # What is subtracted from r scales x.
+        found = rounds.round(None, inner_reduction=0.1, tol=1e-300, norm="l1", most_low=0).found
+        assert mass * found.l1 <= problem.damping * (made.low[-1] if made.low else 0.0) + 1e-15
+        assert found.mass == pytest.approx(1.0, abs=1e-14)
+
+
+class OneRound(CudaRefinement):
+    """Whose `round` keeps what rounding loses."""
+
+    def round(self, storage, *, most_low, **given):
+        self.adaptive, self._slow = True, False
+        if storage is None:
+            return super().round(storage, most_low=most_low, **given)
+        return self.rounds(storage, noise_tolerance=0.0, most=1 + most_low, **given)[0]
+
+
+@pytest.mark.parametrize("storage", FORMATS, ids=NAMES)
+def test_rounds_are_sound(device, monkeypatch, storage):
+    monkeypatch.setattr(cuda_fused, "prepared", lambda problem, _: OneRound.of(problem, DEALT))
+    for name in SCATTERED:
+        for problem in both(GRAPHS[name]):
+            refinement_is_sound(cuda_fused.ENGINE, problem, storage, low=20)
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_any_format_takes_as_many_sweeps_and_one_full_one(device, name):
+    for problem in both(GRAPHS[name]):
+        right = cpms.pagerank(
+            problem.graph, tol=1e-14, damping=problem.damping, personalization=problem.teleport, engine="cpu"
+        ).ranks
+        counts = []
+        for storage in FORMATS:
+            rounds = CudaRefinement.of(problem, DEALT)
+            ranks, status, history = refine(rounds, uniform(problem), default_policy(storage), Stopping(1e-10))
+            assert status is cpms.Status.CONVERGED
+            assert np.abs(ranks / ranks.sum() - right).sum() <= problem.damping / (1 - problem.damping) * 1e-10
+            counts.append(len(history))
+            if name in SCATTERED:
+                assert [step.bits for step in history] == [storage.width] * (len(history) - 1) + [64]
+        if name in SCATTERED:  # What is rounded at 8 bits is up to an eighth of what a sweep leaves.
+            assert max(counts) - min(counts) <= 2
+
+
+def test_a_core_does_as_a_whole_graph_does(device, monkeypatch):
+    monkeypatch.setattr(cuda_fused.FusedEngine, "missing", lambda _: None)
+    monkeypatch.setattr(reduced_refinement, "Cost", lambda: FREE)
+    monkeypatch.setattr(reduced_refinement, "_LARGE_EDGES", 0)
+    monkeypatch.setattr(device, "cache_bytes", 0)
+    monkeypatch.setattr(Wanted, "as_cached", False)
+    for module in (tiled_gather, compressed_indices, propagation_blocking):
+        monkeypatch.setattr(module, "is_scattered" if module is propagation_blocking else "pay", lambda *_: False)
+    graph = cpms.load("rmat:scale=11,edge_factor=16,seed=1")
+    teleport = np.arange(1.0, graph.nodes + 1)
+    for given in (None, teleport):
+        right = cpms.pagerank(graph, tol=1e-14, engine="cpu", personalization=given).ranks
+        found = cpms.pagerank(graph, method="refine", engine="cuda_fused", personalization=given)
+        assert (found.storage, found.iterations_by_bits[64], found.converged) == ("e5m2", 1, True)
+        assert found.history[-1].bits == 64
+        assert np.abs(found.ranks - right).sum() <= 0.85 / 0.15 * 1e-10
+
+
+def test_what_fades_slowly_is_swept_otherwise(device):
+    problem = Problem(PAIRS)
+    rounds = CudaRefinement.of(problem, DEALT)
+    found = []
+    for _ in range(2):
+        ranks, status, history = refine(rounds, uniform(problem), default_policy(FP16), Stopping(1e-10))
+        assert status is cpms.Status.CONVERGED
+        bits = [step.bits for step in history]
+        assert (bits[0], bits.index(64), bits.count(64) > 1) == (16, 9, True)
+        found.append(ranks)
+    np.testing.assert_array_equal(*found)
+    right = cpms.pagerank(PAIRS, tol=1e-14, engine="cpu").ranks
+    assert np.abs(ranks / ranks.sum() - right).sum() <= 0.85 / 0.15 * 1e-10
+
+
+def test_it_can_be_turned_off(device):
+    problem = Problem(GRAPHS["uniform"])
+    rounds = CudaRefinement.of(problem, DEALT)
+    rounds.error_feedback = False
+    _, _, history = refine(rounds, uniform(problem), default_policy(FP16), Stopping(1e-10))
+    assert (history[0].bits, [step.bits for step in history].count(64) > 2) == (64, True)
+
+
+def test_who_carries(host_backend):
+    graph = GRAPHS["uniform"]
+    teleport = np.arange(1.0, graph.nodes + 1) / np.arange(1.0, graph.nodes + 1).sum()
+    with current.using(host_backend):
+        for problem in both(graph):
+            for wanted, converges_fast, expected in ((None, False, True), (False, True, False), (True, False, True)):
+                arrangement = replace(DEALT, wanted=DEALT.wanted._replace(carry=wanted))
+                rounds = CudaRefinement.of(problem, arrangement, converges_fast=converges_fast)
+                assert rounds.default_residual_format == (E5M2 if expected else None)
+            for way, expected in ((True, False), (False, True)):  # Graphs in the cache have no such kernels.
+                wanted = Wanted(*[False] * 4, cached=way)
+                rounds = CudaRefinement.of(problem, Arrangement(warps=16, wanted=wanted), converges_fast=True)
+                assert (rounds.default_residual_format == E5M2) == expected
+                assert CudaRefinement.of(problem, Arrangement(warps=16, wanted=wanted)).default_residual_format is None
+        # What is subtracted from r to keep its sum must be what teleport brings.
+        assert (
+            CudaRefinement.of(Problem(graph, teleport=teleport, dangling="uniform"), DEALT).default_residual_format
+            is None
+        )
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"), [("uniform", True), ("skewed", True), ("a ring", True), ("a star", False), ("pairs", False)]
+)
+def test_what_fades_fast_is_known_from_a_few_sweeps(device, name, expected):
+    graph = PAIRS if name == "pairs" else GRAPHS[name]
+    rows = padded_csr.OnDevice.of(graph)
+    assert (
+        convergence_estimate.converges_fast(rows.indptr, rows.sources, padded_csr.out_degree(graph), 0.85) == expected
+    )
+
+
+@pytest.mark.parametrize(
+    ("storage", "first"), [(FP32, 32), (E4M3, 64)], ids=["wide", "without room for dangling shares"]
+)
+def test_formats_that_are_not_dealt(device, storage, first):
+    problem = Problem(GRAPHS["uniform"])
+    rounds = CudaRefinement.of(problem, DEALT)
+    _, status, history = refine(rounds, uniform(problem), default_policy(storage), Stopping(1e-10))
+    assert status is cpms.Status.CONVERGED
+    assert history[0].bits == first
+
+
+def test_a_gain_that_is_fixed_is_kept(device):
+    problem = Problem(GRAPHS["uniform"])
+    rounds = CudaRefinement.of(problem, DEALT)
+    _, status, history = refine(rounds, uniform(problem), FixedReduction(FP16, 1e-2), Stopping(1e-10))
+    assert status is cpms.Status.CONVERGED
+    assert sum(step.bits == 64 for step in history) > 3
+
+
+def test_a_first_x_of_ones_own_is_swept_in_full(device):
+    problem = Problem(GRAPHS["uniform"])
+    right = cpms.pagerank(problem.graph, tol=1e-14, engine="cpu").ranks
+    for first, stopping in (
+        (right, Stopping(1e-10)),
+        (uniform(problem) * (1 + 1e-6 * (np.arange(problem.graph.nodes) % 2 - 0.5)), Stopping(1e-10)),
+        (uniform(problem), Stopping(1e-10, iterations=4)),
+        (uniform(problem), Stopping(1e-10, "l2")),
+        (uniform(problem), Stopping(1e-10, max_iterations=3)),
+    ):
+        rounds = CudaRefinement.of(problem, DEALT)
+        _, _, history = refine(rounds, first, default_policy(FP16), stopping)
+        assert history[0].bits == 64
+    assert len(refine(rounds, right, default_policy(FP16), Stopping(1e-10))[2]) == 1
+
+
+class WideFirst(RefinementPolicy):
+    """A round in a format that is not dealt, then others, a launch each."""
+
+    noise_tolerance = 0.0
+
+    def init(self):
+        return InnerPlan(FP32, 1e-3), None
+
+    def update(self, *_):
+        return InnerPlan(FP16, 1e-3), None
+
+
+def test_what_another_format_found_is_added(device):
+    problem = Problem(GRAPHS["skewed"])
+    rounds = CudaRefinement.of(problem, DEALT)
+    ranks, status, history = refine(rounds, uniform(problem), WideFirst(), Stopping(1e-10))
+    assert status is cpms.Status.CONVERGED
+    assert [step.bits for step in history if step.bits != 64][-1] == 16
+    full = [step.residual for step in history if step.bits == 64]
+    assert full[1] <= 0.01 * full[0]
+    right = cpms.pagerank(problem.graph, tol=1e-14, engine="cpu").ranks
+    assert np.abs(ranks / ranks.sum() - right).sum() <= 0.85 / 0.15 * 1e-10
+
+
+def test_a_solve_takes_the_narrowest_format_unless_told(host_backend, monkeypatch):
+    monkeypatch.setattr(cuda_fused, "prepared", lambda problem, _: CudaRefinement.of(problem, DEALT))
+    monkeypatch.setattr(cuda_fused.FusedEngine, "missing", lambda _: None)
+    solve = partial(cpms.pagerank, GRAPHS["uniform"], method="refine", engine="cuda_fused")
+    with current.using(host_backend):
+        found = solve()
+        assert (found.storage, found.iterations_by_bits[64], found.converged) == ("e5m2", 1, True)
+        assert solve(storage="fp16").storage == "fp16"
+        given = solve(controller=AdaptiveReduction((FP16,)))
+        assert given.storage == "fp16"
+
+
+@pytest.mark.gpu
+def test_large_graphs(gpu_backend):
+    graphs = {
+        "uniform": cpms.load("uniform:scale=19,edge_factor=16,seed=1"),
+        "few edges": cpms.load("uniform:nodes=1000000,edges=4000000,seed=1"),
+        "skewed": cpms.load("rmat:scale=18,edge_factor=12,seed=1"),
+    }
+    with current.using(gpu_backend):
+        for graph in graphs.values():
+            problem = Problem(graph)
+            right = cpms.pagerank(graph, tol=1e-13, engine="cuda").ranks
+            for storage in (FP16, E5M2):
+                solves = []
+                for _ in range(2):
+                    rounds = CudaRefinement.of(problem, DEALT)
+                    ranks, status, history = refine(rounds, uniform(problem), default_policy(storage), Stopping(1e-10))
+                    assert status is cpms.Status.CONVERGED
+                    assert [step.bits for step in history].count(64) == 1
+                    solves.append(ranks)
+                np.testing.assert_array_equal(*solves)
+                assert np.abs(ranks / ranks.sum() - right).sum() <= 0.85 / 0.15 * 1e-10

@@ -1,0 +1,106 @@
+"""The first nodes' values in shared memory, emulated on this machine and on a GPU."""
+
+import numpy as np
+import pytest
+
+import cpms
+from cpms import Graph, format_named
+from cpms.backends.cuda.kernels import persistent
+from cpms.backends.cuda.kernels.launch_shape import BINNED
+from cpms.backends.cuda.persistent import strategies
+from cpms.backends.cuda.persistent.device_graph import Arrangement, ResidentGraph
+from cpms.backends.cuda.persistent.refinement import CudaRefinement
+from cpms.backends.cuda.persistent.strategies import Wanted
+from cpms.backends.cuda.runtime import current, host_emulation
+from cpms.engines import cuda_fused
+from cpms.formats.quantization import quantiser
+from cpms.precision.controllers import FLOAT64
+from cpms.problems.pagerank import Problem
+
+FORMATS = [quantiser(format_named(name)) for name in ("fp16", "e5m2", "fp32")]
+GRAPHS = {
+    "one node": Graph.from_edges([], [], nodes=1),
+    "skewed": cpms.load("rmat:scale=11,edge_factor=8,seed=1"),
+    "more rows than edges": Graph.from_edges(np.arange(900), np.arange(900) * 7 % 4000, nodes=4000),
+}
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compiled_together(request):
+    if host_emulation.compiler() is not None:
+        both, whose = (persistent.OVER_SOURCES, persistent.OVER_HOT), (False, True)
+        kernels = [
+            *(persistent.refine(s, BINNED, personal=p, way=w) for s in FORMATS for p in whose for w in both),
+            *(persistent.fused_power(BINNED, personal=p, way=w) for p in whose for w in both),
+        ]
+        request.getfixturevalue("host_backend").compile(kernels)
+
+
+@pytest.fixture(params=[512, 1 << 16], ids=["few", "all"])
+def shared(request, monkeypatch):
+    monkeypatch.setattr(strategies, "HOT_SHARED_BYTES", request.param)
+
+
+def arranged(problem, value_bytes=2):
+    """Return the graph without and with hot nodes."""
+    both = [
+        ResidentGraph.of(
+            problem, Arrangement(warps=16, wanted=Wanted(hot, bins=False, deal=False, cached=False)), value_bytes
+        )
+        for hot in (False, True)
+    ]
+    assert [graph.ways.way for graph in both] == [persistent.OVER_SOURCES, persistent.OVER_HOT]
+    return both
+
+
+@pytest.mark.parametrize("storage", FORMATS, ids=lambda storage: storage.name)
+@pytest.mark.parametrize("name", GRAPHS)
+def test_where_values_lie_does_not_change_a_bit(device, problems, shared, name, storage):
+    for problem in problems(GRAPHS[name]):
+        found = []
+        for graph in arranged(problem):
+            rounds = CudaRefinement(graph)
+            rounds.start(np.full(problem.graph.nodes, 1 / problem.graph.nodes))
+            made = [rounds.round(storage, inner_reduction=0.1, tol=1e-11, norm="l1", most_low=9) for _ in range(2)]
+            found.append((made, rounds.read()))
+        for without, hot in zip(found[0][0], found[1][0], strict=True):
+            assert (hot.found, hot.low, hot.sums) == (without.found, without.low, without.sums)
+        np.testing.assert_array_equal(found[1][1], found[0][1])
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_nor_does_it_in_power_iteration(device, problems, shared, name):
+    for problem in problems(GRAPHS[name]):
+        found = []
+        for graph in arranged(problem, value_bytes=8):
+            operator = cuda_fused.operator(problem, graph)
+            x, out = operator.load(np.full(problem.graph.nodes, 1 / problem.graph.nodes)), operator.empty()
+            sweeps = operator.sweeps(x, out, FLOAT64, 0, norm="l1", tol=0.0, most=5).found
+            found.append((sweeps, operator.read(out, 1)))
+        assert found[1][0] == found[0][0]
+        np.testing.assert_array_equal(found[1][1], found[0][1])
+
+
+@pytest.mark.parametrize(
+    ("cache_bytes", "skewed", "warps", "expected"),
+    [
+        (0, True, 16, persistent.OVER_HOT),
+        (0, False, 16, persistent.OVER_SOURCES),
+        (0, True, 24, persistent.OVER_SOURCES),
+        (1 << 30, True, 16, persistent.OVER_SOURCES),
+    ],
+)
+def test_hot_nodes_are_for_large_graphs_most_of_whose_edges_begin_at_them(
+    host_backend, monkeypatch, cache_bytes, skewed, warps, expected
+):
+    monkeypatch.setattr(host_backend, "cache_bytes", cache_bytes)
+    nodes = 1 << 18
+    drawn = np.random.default_rng(1).random(nodes)
+    sources = (nodes * drawn ** (4 if skewed else 1)).astype(int)
+    graph = Graph.from_edges(sources, np.arange(nodes), nodes=nodes)
+    chosen = Arrangement(renumber=False, warps=warps, wanted=Wanted(bins=False, deal=False, codes=False, cached=False))
+    with current.using(host_backend):
+        for value_bytes in (2, 8):
+            assert ResidentGraph.of(Problem(graph), chosen, value_bytes).ways.way == expected
+        monkeypatch.setattr(host_backend, "most_shared", 0)
+        assert ResidentGraph.of(Problem(graph), chosen).ways.way == persistent.OVER_SOURCES

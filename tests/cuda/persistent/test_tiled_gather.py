@@ -1,0 +1,187 @@
+"""Edges in bins, whose values lie in shared memory, emulated on this machine and on a GPU."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import cpms
+from cpms import Graph, format_named
+from cpms.backends.cuda.kernels import persistent
+from cpms.backends.cuda.kernels.launch_shape import BINNED
+from cpms.backends.cuda.persistent import tiled_gather
+from cpms.backends.cuda.persistent.device_graph import Arrangement, ResidentGraph
+from cpms.backends.cuda.persistent.refinement import CudaRefinement
+from cpms.backends.cuda.persistent.strategies import PLAIN, Wanted
+from cpms.backends.cuda.runtime import current, host_emulation
+from cpms.backends.cuda.spmv import padded_csr
+from cpms.formats.formats import FP16, FP32
+from cpms.formats.quantization import quantiser
+from cpms.problems.pagerank import Problem
+
+FORMATS = [quantiser(format_named(name)) for name in ("fp16", "e5m2")]
+
+
+GRAPHS = {
+    "one node": Graph.from_edges([], [], nodes=1),
+    "no edges": Graph.from_edges([], [], nodes=700),
+    "a row over many bins": Graph.from_edges(np.arange(1, 9000), np.zeros(8999, int)),
+    "two such rows": Graph.from_edges(np.arange(12_000) % 3000, np.arange(12_000) % 2 * 2999, nodes=3000),
+    "skewed": cpms.load("rmat:scale=10,edge_factor=12,seed=1"),
+    "more rows than edges": Graph.from_edges(np.arange(900), np.arange(900) * 7 % 4000, nodes=4000),
+    "rows that end with steps": Graph.from_edges(np.arange(2048) % 512, np.arange(2048) // 256, nodes=512),
+}
+LEAST = 260
+"""Groups that a list must hold for a step of 256 slots whose sources are all far from each other."""
+few = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compiled_together(request):
+    if host_emulation.compiler() is not None:
+        kernels = [
+            persistent.refine(storage, BINNED, personal=personal, way=way)
+            for storage in FORMATS
+            for personal in (False, True)
+            for way in (persistent.OVER_SOURCES, persistent.IN_BINS)
+        ]
+        request.getfixturevalue("host_backend").compile(kernels)
+
+
+@pytest.fixture(params=[LEAST, None], ids=["many bins", "large bins"])
+def capacity(request, monkeypatch):
+    if request.param:
+        monkeypatch.setattr(tiled_gather, "BIN_GROUPS", request.param)
+
+
+def binned(graph, blocks):
+    """Return the bins of a graph, the source of each slot, and the rows' slots."""
+    slots = padded_csr.Slots.of(graph)
+    sources, marks, _ = slots.place(graph)
+    return tiled_gather.Bins.of(sources, marks, slots, blocks), sources, slots
+
+
+@given(
+    spec=st.builds(
+        "rmat:scale={},edge_factor={},seed={}".format, st.integers(1, 11), st.integers(1, 10), st.integers(0, 9)
+    ),
+    blocks=st.integers(1, 9),
+)
+@few
+def test_places_name_sources_and_every_step_is_in_one_stretch(host_backend, monkeypatch, spec, blocks):
+    with monkeypatch.context() as patch, current.using(host_backend):
+        patch.setattr(tiled_gather, "BIN_GROUPS", LEAST)
+        check_bins(*binned(cpms.load(spec), blocks), blocks)
+
+
+@pytest.mark.parametrize("blocks", [1, 7])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_bins_of_odd_graphs(host_backend, capacity, name, blocks):
+    with current.using(host_backend):
+        check_bins(*binned(GRAPHS[name], blocks), blocks)
+
+
+def check_bins(found, sources, slots, blocks):
+    begins, lists = found.list_begins.astype(int), np.asarray(found.lists)
+    assert begins[0] == 0
+    assert begins[-1] == len(lists)
+    assert not (begins % 4).any()
+    assert (np.diff(begins) <= found.capacity).all()
+    stretches = np.asarray(found.stretches).reshape(len(begins) - 1, -1, 4).astype(int)
+    steps = [range(first, first + count) for part in stretches for first, count, _, _ in part]
+    assert [step for part in steps for step in part] == list(range(slots.steps))
+    listed = np.empty(sources.size, np.int64)
+    for number, part in enumerate(stretches):
+        of_bin = slice(256 * part[0, 0], 256 * (part[-1, 0] + part[-1, 1]))
+        places = found.places[of_bin].astype(int)
+        listed[of_bin] = 8 * lists[begins[number] : begins[number + 1]][places // 8] + places % 8
+    np.testing.assert_array_equal(listed, sources)
+    starts = slots.starts.astype(int)
+    for first, count, row, _ in stretches.reshape(-1, 4):
+        assert not count or starts[row] <= 256 * first < starts[row + 1]
+    of_block = found.of_block.astype(int)
+    assert (of_block[0], of_block[-1], len(of_block)) == (0, len(stretches), blocks + 1)
+    for block, (first, last) in enumerate(itertools.pairwise(of_block)):
+        if first < last:
+            row_begins = starts[stretches[first, 0, 2]] // 256
+            where = stretches[of_block[found.first_blocks[block]], 0, 0]
+            assert where <= row_begins
+            assert found.first_blocks[block] == block or row_begins < stretches[first, 0, 0]
+
+
+@pytest.mark.parametrize("storage", FORMATS, ids=lambda storage: storage.name)
+@pytest.mark.parametrize("name", GRAPHS)
+def test_low_sweeps_in_bins_are_those_over_sources(device, problems, capacity, name, storage):
+    for problem in problems(GRAPHS[name]):
+        over_sources, in_bins = (
+            CudaRefinement.of(problem, Arrangement(warps=16, wanted=Wanted(False, chosen, False, cached=False)))
+            for chosen in (False, True)
+        )
+        assert in_bins.graph.ways.bins is not None
+        assert over_sources.graph.ways == PLAIN
+        for rounds in (over_sources, in_bins):
+            rounds.start(np.full(problem.graph.nodes, 1 / problem.graph.nodes))
+        for _ in range(2):
+            options = {"inner_reduction": 0.1, "tol": 1e-11, "norm": "l1", "most_low": 12}
+            found, expected = in_bins.round(storage, **options), over_sources.round(storage, **options)
+            np.testing.assert_allclose(found.found, expected.found, rtol=1e-9, atol=1e-14)
+            # Sums across blocks are in another order, so that a value between two of Q's may go either way.
+            np.testing.assert_allclose(found.low, expected.low, rtol=storage.unit_roundoff(), atol=1e-12)
+            np.testing.assert_allclose(found.sums, expected.sums, rtol=1e-9, atol=1e-13)
+
+
+def test_formats_that_bins_do_not_hold_are_swept_over_sources(device):
+    problem = Problem(GRAPHS["skewed"])
+    over_sources, in_bins = (
+        CudaRefinement.of(problem, Arrangement(warps=16, wanted=Wanted(False, chosen, False, cached=False)))
+        for chosen in (False, True)
+    )
+    for rounds in (over_sources, in_bins):
+        rounds.start(np.full(problem.graph.nodes, 1 / problem.graph.nodes))
+    options = {"inner_reduction": 0.1, "tol": 1e-11, "norm": "l1", "most_low": 12}
+    assert in_bins.round(FP32, **options).low == over_sources.round(FP32, **options).low
+
+
+@pytest.mark.parametrize(
+    ("cache_bytes", "warps", "far", "expected"),
+    [(0, 24, False, False), (0, 16, False, True), (0, 16, True, False), (1 << 30, 16, False, False)],
+)
+def test_bins_are_for_gathers_that_dominate_beyond_the_cache_and_lie_near_each_other(
+    host_backend, monkeypatch, cache_bytes, warps, far, expected
+):
+    monkeypatch.setattr(host_backend, "cache_bytes", cache_bytes)
+    nodes, each = 120_000, 2
+    targets = np.repeat(np.arange(nodes), each)
+    near = (targets + 9 * np.tile(np.arange(1, each + 1), nodes)) % nodes
+    graph = Graph.from_edges(np.random.default_rng(1).permutation(near) if far else near, targets, nodes=nodes)
+    chosen = Arrangement(renumber=False, warps=warps, wanted=Wanted(hot=False, deal=False, codes=False, cached=False))
+    with current.using(host_backend):
+        assert (ResidentGraph.of(Problem(graph), chosen).ways.bins is not None) is expected
+        assert ResidentGraph.of(Problem(graph), chosen, value_bytes=8).ways == PLAIN
+        monkeypatch.setattr(host_backend, "most_shared", 0)
+        assert ResidentGraph.of(Problem(graph), chosen).ways == PLAIN
+
+
+@pytest.mark.gpu
+def test_rows_across_blocks_and_many_bins_a_block(gpu_backend):
+    graphs_of_size = {
+        "skewed": cpms.load("rmat:scale=18,edge_factor=12,seed=1"),
+        "hub": Graph.from_edges(np.arange(400_000), np.arange(400_000) % 3, nodes=400_000),
+        "few": Graph.from_edges(np.arange(200_000) * 3, np.arange(200_000) * 7 % 700_000, nodes=700_000),
+        "mesh": Graph.from_edges(np.repeat(np.arange(200_000), 4), np.arange(800_000) % 199_999, nodes=200_000),
+    }
+    with current.using(gpu_backend):
+        for graph in graphs_of_size.values():
+            found = []
+            for chosen in (False, True, True):
+                rounds = CudaRefinement.of(
+                    Problem(graph), Arrangement(warps=16, wanted=Wanted(False, chosen, False, cached=False))
+                )
+                rounds.start(np.full(graph.nodes, 1 / graph.nodes))
+                rounds.round(FP16, inner_reduction=1e-6, tol=1e-12, norm="l1", most_low=20)
+                last = rounds.round(None, inner_reduction=0.1, tol=1e-12, norm="l1", most_low=0)
+                found.append((rounds.read(), last.found.l1))
+            assert np.abs(found[1][0] - found[0][0]).sum() <= 1e-3 * found[0][1] + 1e-14
+            np.testing.assert_array_equal(found[2][0], found[1][0])

@@ -1,0 +1,36 @@
+"""What kernels take lies where their launch says, whatever lay there before."""
+
+import ctypes
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cpms.backends.cuda.runtime.kernel_arguments import Parameters
+
+pytestmark = pytest.mark.quick
+
+KINDS = {
+    ctypes.c_uint32: (np.uint32, st.integers(0, 2**32 - 1)),
+    ctypes.c_int32: (np.int32, st.integers(-(2**31), 2**31 - 1)),
+    ctypes.c_uint64: (np.uint64, st.integers(0, 2**64 - 1)),
+    ctypes.c_double: (np.float64, st.floats(allow_nan=False)),
+    ctypes.c_void_p: (lambda address: SimpleNamespace(data=SimpleNamespace(ptr=address)), st.integers(1, 2**64 - 1)),
+}
+
+
+@given(kinds=st.lists(st.sampled_from(list(KINDS)), min_size=1, max_size=60), data=st.data())
+def test_a_launch_finds_what_it_takes(kinds, data):
+    first, second = ([data.draw(KINDS[kind][1]) for kind in kinds] for _ in range(2))
+    parameters = Parameters(tuple(KINDS[kind][0](value) for kind, value in zip(kinds, first, strict=True)))
+    for values in (first, second):
+        parameters.put(tuple(KINDS[kind][0](value) for kind, value in zip(kinds, values, strict=True)))
+        places = (ctypes.c_void_p * len(kinds)).from_address(parameters.address)
+        assert [kind.from_address(at).value for kind, at in zip(kinds, places, strict=True)] == values
+
+
+def test_numbers_of_other_types_are_refused():
+    with pytest.raises(AttributeError):
+        Parameters((np.uint32(1),)).put((1,))

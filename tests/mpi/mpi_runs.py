@@ -1,0 +1,58 @@
+"""Runs of several ranks, for tests: each is a process of its own under ``mpiexec``."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from cpms import UnavailableError
+from cpms.backends.mpi.exchange import world
+from cpms.mpi import launch
+
+TIMEOUT_S = 120
+
+
+def start(ranks, *arguments):
+    """Start so many ranks of Python with these arguments; the test is skipped where MPI is missing."""
+    return _start(["-n", str(ranks), sys.executable, *map(str, arguments)])
+
+
+def _start(arguments):
+    try:
+        launcher = launch.mpiexec()
+    except UnavailableError as error:
+        pytest.skip(str(error))
+    command = [launcher, *arguments]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def run(ranks, *arguments, timeout=TIMEOUT_S):
+    """Return exit code, output and errors of so many ranks; time that runs out fails the test."""
+    return _ended(start(ranks, *arguments), ranks, timeout)
+
+
+def run_apart(*each, timeout=TIMEOUT_S):
+    """Return what `run` does, of one rank of Python for each list of arguments."""
+    parts = [[":", "-n", "1", sys.executable, *map(str, arguments)] for arguments in each]
+    return _ended(_start([word for part in parts for word in part][1:]), len(each), timeout)
+
+
+def _ended(process, ranks, timeout):
+    try:
+        output, errors = process.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        output, errors = process.communicate()
+        pytest.fail(f"{ranks} ranks hung for {timeout} s: {errors}")
+    return process.returncode, output, errors
+
+
+def kernels_on_host(request, wanted):
+    """Return the folder of these kernels for this machine, built before ranks ask; the test needs MPI."""
+    if world.missing():
+        pytest.skip(world.missing())
+    built = request.getfixturevalue("host_backend")
+    built.compile(wanted)
+    return built._folder

@@ -1,0 +1,422 @@
+"""Each rank reads its own share, and what all hold is the graph, bit by bit; corrupt shares are refused."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import itertools
+import json
+import subprocess
+import sys
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import cpms
+from cpms import Graph, InputError, Status
+from cpms.backends.mpi.exchange import world
+from cpms.backends.mpi.shares import edge_list_share, npz_share, reading, redistribution, uniform_share, weblike_share
+from cpms.base import threads
+from cpms.contracts.status import Step
+from cpms.graph import csr_build
+from cpms.mpi import __main__ as command
+from cpms.mpi import solve
+from cpms.precision.controllers import Level
+from cpms.sources.readers.npz import save_npz
+from cpms.sources.readers.options import ReadOptions
+
+_spec = importlib.util.spec_from_file_location("mpi_runs", Path(__file__).with_name("mpi_runs.py"))
+mpi_runs = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(mpi_runs)
+
+needs_mpi = pytest.mark.skipif(world.missing() is not None, reason=str(world.missing()))
+
+SAME = """
+import sys
+import cpms
+from cpms.backends.mpi.shares.reading import read
+from cpms.backends.mpi.shares.rows import of_graph
+from cpms.backends.mpi.exchange.world import world
+
+me = world()
+for source in sys.argv[1:]:
+    source, *given = source.split("|")
+    options = dict(each.split("=") for each in given)
+    held, right = read(source, me, **options), of_graph(cpms.load(source, **options), me.rank, me.size)
+    assert held.read == (right.read if source.endswith((".txt", ".csv", ".el")) else None), (held.read, right.read)
+    assert (held.name, held.first_id, held.nodes, held.rank) == (right.name, right.first_id, right.nodes, right.rank)
+    assert held.stand_in_for == right.stand_in_for, source
+    for name in ("bounds", "indptr", "sources", "weights", "leaving", "out_weight"):
+        mine, its = getattr(held, name), getattr(right, name)
+        assert (mine is None) == (its is None), (source, name)
+        assert mine is None or (mine.dtype == its.dtype and mine.tobytes() == its.tobytes()), (source, name)
+"""
+
+
+def weighted(graph):
+    return Graph(graph.indptr, graph.sources, np.random.default_rng(1).random(graph.edges) + 0.1, "w", 1)
+
+
+def rewritten_with_npy_headers_of_version_2(path, target):
+    with np.load(path) as arrays, zipfile.ZipFile(target, "w") as archive:
+        for name in arrays.files:
+            with archive.open(f"{name}.npy", "w") as member:
+                np.lib.format.write_array(member, arrays[name], version=(2, 0))
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Graphs in all files that ranks read shares of, with what such files may hold besides edges."""
+    folder = tmp_path_factory.mktemp("graphs")
+    graph = cpms.load("rmat:scale=12,edge_factor=5,seed=4")
+    save_npz(graph, folder / "plain.npz")
+    save_npz(weighted(graph), folder / "weighted.npz")
+    save_npz(Graph.from_edges([], [], nodes=3), folder / "empty.npz")
+    save_npz(replace(graph, stand_in_for="europe_osm"), folder / "standin.npz")
+    rewritten_with_npy_headers_of_version_2(folder / "plain.npz", folder / "version2.npz")
+    lines = [f"{s} {t}" for s, t in zip(graph.sources.tolist(), graph.targets.tolist(), strict=True)]
+    middle = [*lines[:50], "", "# a comment in between", *lines[50:]]
+    (folder / "long.txt").write_text("# a comment\nsource target\n" + "\n".join(middle))
+    (folder / "marked.csv").write_bytes(b"\xef\xbb\xbf0,1,0.5\r\n1,2,2\r\n5,5,1e-3\r\n0,1,4\r\n")
+    (folder / "one.el").write_text("7 3\n")
+    plain = sorted(map(str, folder.iterdir()))
+    joined = "id;from;to;kg\n" + "1;4;5;0.5\n2;5;4;0\n" * 40 + "id;from;to;kg\n# x\n" + '3;6;"7.0";2\n' * 40
+    (folder / "joined.csv").write_text(joined)
+    return [*plain, f"{folder / 'joined.csv'}|columns=from,to,kg|zero_weights=drop"]
+
+
+@needs_mpi
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_shares_are_those_of_the_whole_graph(files, ranks):
+    generated = ["uniform:nodes=5000,edges=40000,seed=3", "uniform:scale=12,edge_factor=3", "uniform:nodes=2,edges=0"]
+    code, _, errors = mpi_runs.run(ranks, "-c", SAME, *files, *generated)
+    assert code == 0, errors
+
+
+@pytest.mark.parametrize(("nodes", "edges"), [(1, 0), (3, 100), (50, 5000), (5000, 9000)])
+def test_threads_group_edges_as_counting_sorts_do(monkeypatch, nodes, edges):
+    monkeypatch.setattr(redistribution, "_EDGES_A_THREAD", 700)
+    sources, targets = np.random.default_rng(nodes).integers(0, nodes, (2, edges), dtype=np.int32)
+    known = csr_build.by_target(sources, targets, None, nodes)
+    with threads.limited(3):
+        indptr, grouped = redistribution._grouped(sources, targets, nodes)
+    assert grouped.dtype == np.int32
+    assert (indptr == known.indptr).all()
+    assert (grouped == known.sources).all()
+
+
+def test_uniform_shares_agree_across_the_chunks_of_the_generator(monkeypatch):
+    from cpms.sources.generators import uniform
+
+    monkeypatch.setattr(uniform, "_CHUNK", 700)
+    monkeypatch.setattr(uniform, "_DRAWN", 64)
+    spec = "uniform:nodes=50,edges=2000,seed=9"
+    shares = [uniform_share.make(spec, rank, 3) for rank in range(3)]
+    joined = [np.concatenate([getattr(share, end) for share in shares]) for end in ("sources", "targets")]
+    whole = cpms.load(spec)
+    assert (Graph.from_edges(*joined, nodes=50).sources == whole.sources).all()
+    assert max(len(share.sources) for share in shares) <= 2000 / 3 + 3
+
+
+DRAWN = {
+    "weblike:nodes=3000,edges=20000,seed=5": "51a7f9a2dd4a7c80",
+    "weblike:nodes=777,edges=9000,top_hub=0.3,site=50,reach=3,hubs=0.4,dangling=0.3": "38794bd619f2086c",
+    "uniform:nodes=500,edges=4000,seed=3": "47ba9b414ae98590",
+    "uniform:scale=8,edge_factor=3,simple=1": "5125db0284f951fa",
+}
+
+
+def digest(*arrays):
+    text = b"".join(str(array.dtype).encode() + array.tobytes() for array in arrays)
+    return hashlib.sha256(text).hexdigest()[:16]
+
+
+@pytest.mark.parametrize("spec", DRAWN)
+def test_a_specification_is_the_same_graph_in_every_version(spec):
+    graph = cpms.load(spec)
+    assert digest(graph.indptr, graph.sources) == DRAWN[spec]
+
+
+def test_shares_are_the_same_edges_in_every_version():
+    parts = [weblike_share.make("weblike-parts:parts=5,nodes=4000,edges=21000,seed=3", rank, 2) for rank in range(2)]
+    drawn = [uniform_share.make("uniform:nodes=500,edges=4000,seed=3", rank, 2) for rank in range(2)]
+    found = [digest(share.sources, share.targets) for share in parts + drawn]
+    assert found == ["8b72e163acc14256", "c24863b021149adc", "d7b0688566c8dde5", "09ee9e3dfe2d7425"]
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 7, 40])
+def test_ranges_of_bytes_cut_an_edge_list_at_lines(tmp_path, ranks):
+    path = tmp_path / "x.txt"
+    path.write_text("source target\n" + "".join(f"{k} {k * k}\n" for k in range(30)))
+    form = edge_list_share.EdgeListForm(separator=None, columns=(0, 1), fields=2, numbered=True, first_line=2)
+    ends = [edge_list_share._range(path, form, rank, ranks) for rank in range(ranks)]
+    assert [begin for begin, _ in ends[1:]] == [end for _, end in ends[:-1]]
+    found = [edge_list_share._edges(path, form, ReadOptions(), *each)[0][0].tolist() for each in ends]
+    assert list(itertools.chain(*found)) == list(range(30))
+
+
+PEAK = """
+import sys
+import tracemalloc
+import pandas
+from cpms.backends.mpi.shares.reading import read
+from cpms.backends.mpi.exchange.world import world
+
+for warm in ("uniform:nodes=9000,edges=9", *sys.argv[2:]):  # Code that is compiled or loaded now takes memory, too.
+    read(warm, world())
+tracemalloc.start()
+held = read(sys.argv[1], world())
+peaks = world().allgather(tracemalloc.get_traced_memory()[1])
+if world().rank == 0:
+    print(max(peaks))
+"""
+
+
+@needs_mpi
+@pytest.mark.parametrize("kind", ["uniform", "npz", "txt"])
+def test_no_rank_holds_more_than_its_share(tmp_path, kind):
+    spec = "uniform:nodes=40000,edges=2000000"
+    if kind != "uniform":
+        graph = cpms.load(spec)
+        spec = str(tmp_path / f"graph.{kind}")
+        if kind == "npz":
+            save_npz(graph, spec)
+        else:
+            np.savetxt(spec, np.column_stack([graph.sources, graph.targets]), fmt="%d")
+    peaks = {}
+    (tmp_path / "warm.txt").write_text("0 1\n2 1\n" * 9)
+    for ranks in (1, 3):
+        code, output, errors = mpi_runs.run(ranks, "-c", PEAK, spec, str(tmp_path / "warm.txt"))
+        assert code == 0, errors
+        peaks[ranks] = int(output)
+    # Vectors, a block of text and the numbers drawn at a time are held whatever the share.
+    assert peaks[3] < 0.4 * peaks[1] + 15e6, peaks
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("spec", "told"),
+    [
+        ("uniform:nodes=3", "nodes and edges"),
+        ("uniform:nodes=3,edges=x", "edges=x"),
+        ("uniform:nodes=3,edges=4,simple=1", "simple=1"),
+        ("uniform:nodes=3,nodes=3,edges=4", "each once"),
+        ("uniform:nodes=0,edges=0", "at least one node"),
+        ("uniform:nodes=10,edges=999999999999999", "bytes"),
+        ("rmat:scale=4", "--whole"),
+        ("graph.mtx", "no such file"),
+        ("graph.txt.gz", "no such file"),
+        ("missing.txt", "no such file"),
+        ("missing.npz", "no such file"),
+    ],
+)
+def test_what_ranks_cannot_share_is_refused_in_a_sentence(spec, told):
+    class Alone:
+        rank, size = 0, 1
+
+    with pytest.raises(InputError, match=told):
+        reading.share(spec, Alone())
+
+
+@pytest.mark.parametrize("name", ["graph.mtx", "graph.txt.gz"])
+def test_files_that_ranks_cannot_share_are_refused_with_advice(tmp_path, name):
+    (tmp_path / name).write_text("")
+
+    class Alone:
+        rank, size = 0, 1
+
+    with pytest.raises(InputError, match="--whole"):
+        reading.share(str(tmp_path / name), Alone())
+
+
+def test_an_edge_list_that_is_wrong_in_a_later_share_names_the_line(tmp_path):
+    path = tmp_path / "x.txt"
+    path.write_text("0 1\n" * 99 + "0 x\n")
+
+    class Last:
+        rank, size = 1, 2
+
+    with pytest.raises(InputError, match=r"x\.txt, line 100"):
+        edge_list_share.read(path, Last(), ReadOptions())
+    path.write_text("a b\nc d\n")
+    with pytest.raises(InputError, match="names"):
+        edge_list_share.read(path, Last(), ReadOptions())
+
+
+COUNTS = """
+import sys
+from cpms import InputError
+from cpms.backends.mpi.shares.reading import read
+from cpms.backends.mpi.exchange.world import world
+
+try:
+    read(sys.argv[1], world())
+except InputError as error:
+    assert "may be the numbers of nodes and of edges" in str(error), error
+else:
+    raise AssertionError
+assert read(sys.argv[1], world(), header="yes").nodes == 61
+"""
+
+
+@needs_mpi
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_ranks_refuse_a_first_line_that_may_count_edges(tmp_path, ranks):
+    (tmp_path / "counted.txt").write_text("60 59\n" + "".join(f"{k} {k + 1}\n" for k in range(1, 60)))
+    code, _, errors = mpi_runs.run(ranks, "-c", COUNTS, str(tmp_path / "counted.txt"))
+    assert code == 0, errors
+
+
+def npz(folder, **changed):
+    graph = weighted(cpms.load("uniform:nodes=50,edges=300"))
+    arrays = {
+        "cpms_graph": np.int64(1),
+        "indptr": graph.indptr,
+        "sources": graph.sources,
+        "name": np.str_("g"),
+        "first_id": np.int64(0),
+        "weights": graph.weights,
+    } | changed
+    np.savez(folder / "x.npz", **{name: array for name, array in arrays.items() if array is not None})
+    return folder / "x.npz"
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"cpms_graph": None}, "did not write it"),
+        ({"cpms_graph": np.int64(9)}, "did not write it"),
+        ({"cpms_graph": np.array([1, 1])}, "did not write it"),
+        ({"names": np.arange(50)}, "names"),
+        ({"first_id": np.array([0, 1])}, "a field holds 2 values where one belongs"),
+        ({"first_id": np.float64(0.5)}, "array first_id holds float64"),
+        ({"name": np.array(["a", "b"])}, "a field holds 2 values where one belongs"),
+        ({"name": None}, "corrupt"),
+        ({"sources": np.full(300, 50, np.int32)}, "no node"),
+        ({"sources": np.full(300, -1, np.int32)}, "no node"),
+        ({"sources": np.zeros(299, np.int32)}, "row starts"),
+        ({"indptr": np.r_[0, 300, np.zeros(48, int), 300]}, "row starts"),
+        ({"indptr": None}, "corrupt"),
+        ({"weights": np.zeros(300)}, "weights"),
+        ({"weights": np.ones(7)}, "weights"),
+        ({"sources": np.array(["a"] * 300)}, "not the numbers"),
+    ],
+)
+def test_corrupt_npz_files_are_refused(tmp_path, changed, told):
+    path = npz(tmp_path, **changed)
+    with pytest.raises(InputError, match=told):
+        [npz_share.read(path, rank, 2) for rank in range(2)]
+
+
+def test_compressed_and_broken_npz_files_are_refused(tmp_path):
+    path = tmp_path / "x.npz"
+    np.savez_compressed(path, cpms_graph=1, indptr=np.zeros(3))
+    with pytest.raises(InputError, match="compressed"):
+        npz_share.read(path, 0, 1)
+    whole = npz(tmp_path).read_bytes()
+    for length in (0, 10, len(whole) // 2):
+        path.write_bytes(whole[:length])
+        with pytest.raises(InputError, match=r"x\.npz"):
+            npz_share.read(path, 0, 1)
+
+
+# The command
+
+
+def ranked(ranks, *arguments):
+    return mpi_runs.run(ranks, "-m", "cpms.mpi", *arguments)
+
+
+@needs_mpi
+def test_the_command_ranks_as_cpms_rank_does(files, tmp_path):
+    source = next(file for file in files if file.endswith("weighted.npz"))
+    answers = []
+    for ranks, local in ((1, "serial"), (2, "serial"), (2, "cpu")):
+        target = tmp_path / f"{ranks}_{local}.npy"
+        options = ("--json", "--local", local, "--output", target, "--personalize", "3,77", "--repeat", "2")
+        code, output, errors = ranked(ranks, source, *options)
+        assert code == 0, errors
+        report = json.loads(output)
+        assert report["converged"]
+        assert report["ranks"] == ranks == len(report["edges_by_rank"])
+        assert sum(report["edges_by_rank"]) == report["edges"]
+        assert len(report["solve_samples_s"]) == 2
+        answers.append(np.load(target))
+    assert (answers[0] == answers[1]).all()
+    graph = cpms.load(source)
+    right = cpms.pagerank(graph, engine="cpu", personalization=[3, 77], tol=1e-13).ranks
+    for answer in answers:
+        assert np.abs(answer - right).sum() < report["error_bound"] + 1e-12
+    assert report["top"][0][0] == graph.node_id(int(np.argmax(right)))
+
+
+@needs_mpi
+def test_the_report_names_the_graph_that_a_stand_in_replaces(files):
+    source = next(file for file in files if file.endswith("standin.npz"))
+    code, output, errors = ranked(2, source, "--json")
+    assert code == 0, errors
+    assert json.loads(output)["stand_in_for"] == "europe_osm"
+    assert " (stand-in for europe_osm): 4,096 nodes" in ranked(1, source)[1]
+
+
+@needs_mpi
+@pytest.mark.parametrize("found", [np.nan, np.inf, 3.0])
+def test_an_answer_that_is_no_distribution_is_reported_as_such(monkeypatch, capsys, found):
+    history = [Step(1, 0.0, Level(1, 1), 64, 64, 1.0, 0.1)]
+    monkeypatch.setattr(solve, "power", lambda _, first, *__, **___: (found * first, Status.CONVERGED, history))
+    monkeypatch.setattr(sys, "argv", ["cpms.mpi", "uniform:nodes=50,edges=300", "--json"])
+    assert command.main() == 1
+    report = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+    assert (report["status"], report["residual_l1"], report["error_bound"]) == (Status.NON_FINITE.value, None, None)
+    monkeypatch.setattr(sys, "argv", sys.argv[:-1])
+    command.main()
+    assert "None" not in capsys.readouterr().out
+
+
+@needs_mpi
+def test_exit_codes_of_two_ranks():
+    assert ranked(2, "uniform:scale=8", "--max-iterations", "2")[0] == 1
+    code, _, errors = ranked(2, "missing.txt")
+    assert code == 2
+    assert errors.count("no such file") == 1
+    code, _, errors = ranked(2, "uniform:scale=8", "--damping", "2")
+    assert code == 2
+    assert "damping is 2.0" in errors
+    code, _, errors = ranked(1, "uniform:scale=8", "--personalize", "")
+    assert code == 2
+    assert "node '' is not in" in errors
+
+
+def test_without_mpi_the_command_exits_with_3(tmp_path):
+    (tmp_path / "mpi4py.py").write_text("raise ImportError('none')\n")
+    program = "import sys; sys.path.insert(0, sys.argv.pop(1)); import runpy; runpy.run_module('cpms.mpi', None, '__main__', True)"  # fmt: skip  # noqa: E501
+    done = subprocess.run([sys.executable, "-c", program, tmp_path, "uniform:scale=4"], capture_output=True, text=True)
+    assert done.returncode == 3
+    assert "cpms[mpi]" in done.stderr
+
+
+@needs_mpi
+def test_the_whole_graph_is_loaded_as_asked(tmp_path):
+    path = tmp_path / "gap.txt"
+    path.write_text("0 9 0\n9 0 1\n")
+    code, output, errors = ranked(2, path, "--whole", "--weights", "ignore", "--ids", "compact", "--json")
+    assert code == 0, errors
+    assert json.loads(output)["nodes"] == 2
+    code, _, errors = ranked(2, path, "--weights", "ignore")
+    assert code == 2
+    assert "--weights ignore: ranks that read shares take files as they are; add --whole" in errors
+
+
+@needs_mpi
+def test_more_nodes_than_ranks_of_a_host_have_room_for_are_refused(tmp_path):
+    path = tmp_path / "gap.txt"
+    path.write_text(f"0 {10**15}\n")
+    code, _, errors = ranked(2, path)
+    assert code == 2
+    assert "gap: 1,000,000,000,000,001 nodes, of which each of 2 ranks keeps sums, needs" in errors
+    assert "--whole --ids compact" in errors

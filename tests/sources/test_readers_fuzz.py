@@ -1,0 +1,236 @@
+"""Nothing but the project's own errors comes out of a reader, whatever the bytes."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import tarfile
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from cpms import CpmsError, Graph
+from cpms.sources import readers
+from cpms.sources.readers import npz
+from cpms.sources.readers.options import ReadOptions
+
+PATTERN = b"%%MatrixMarket matrix coordinate pattern general\n% c\n4 4 4\n1 2\n2 3\n3 1\n3 3\n"
+REAL = b"%%MatrixMarket matrix coordinate real symmetric\n3 3 3\n2 1 1.5\n3 1 2e-3\n3 3 .25\n"
+NUMBERED = b"# c\n0 1\n1\t2\n2 0\n"
+WEIGHTED = b"source,target,weight\n0,1,1.5\n1,2,0.5\n"
+NAMED = b"a.org b.org\r\nb.org c.org/%20\r\n"
+QUOTED = b'"a, b",c,1.5\nc,d,2\n'
+
+
+def _archive(*members: tuple[str, bytes]) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT, pax_headers={"comment": "x"}) as tar:
+        for name, content in members:
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            tar.addfile(info, io.BytesIO(content))
+    return buffer.getvalue()
+
+
+def _npz(write) -> bytes:
+    buffer = io.BytesIO()
+    write(buffer)
+    return buffer.getvalue()
+
+
+def _own_npz(tmp) -> bytes:
+    graph = Graph.from_edges([0, 1], [1, 0], [1.0, 2.0], names=np.array(["a", "b"], dtype=object))
+    npz.save_npz(graph, tmp / "own.npz")
+    return (tmp / "own.npz").read_bytes()
+
+
+MATRIX = scipy.sparse.csr_array(np.array([[0, 1.5, 0], [0, 0, 2], [1, 0, 0]]))
+TAR = _archive(("g/g_b.mtx", b"x"), ("g/g.mtx", PATTERN), ("g" * 120 + "/readme", b"y"))
+# suffix, bytes, whether they are gzipped after the mutation too
+SEEDS = {
+    "pattern": (".mtx", PATTERN),
+    "real": (".mtx", REAL),
+    "numbered": (".txt", NUMBERED),
+    "weighted": (".csv", WEIGHTED),
+    "named": (".el", NAMED),
+    "quoted": (".csv", QUOTED),
+    "tabbed": (".tsv", NAMED.replace(b" ", b"\t")),
+    "tar": (".tar.gz", TAR),
+    "csr": (".npz", _npz(lambda file: scipy.sparse.save_npz(file, MATRIX, compressed=False))),
+    "coo": (".npz", _npz(lambda file: scipy.sparse.save_npz(file, MATRIX.tocoo()))),
+}
+
+OPTIONS = st.builds(
+    ReadOptions,
+    symmetric=st.sampled_from(["lower", "expand"]),
+    duplicates=st.sampled_from(["keep", "drop", "sum"]),
+    self_loops=st.sampled_from(["keep", "drop"]),
+    weights=st.sampled_from(["auto", "ignore"]),
+    ids=st.sampled_from(["keep", "compact"]),
+    zero_weights=st.sampled_from(["refuse", "drop"]),
+)
+FORMS = st.fixed_dictionaries(
+    {
+        "header": st.sampled_from(["auto", "auto", "yes", "no"]),
+        "comments": st.sampled_from(["auto", "auto", "none", "#"]),
+        "delimiter": st.sampled_from(["auto", "auto", "tab", "comma", "space", "|"]),
+        "columns": st.sampled_from([None, None, "1,2", "2,1,3", "source,target"]),
+    }
+)
+TELLING = st.sampled_from(
+    [
+        *(b"\x00", b"\r", b"\n", b" ", b",", b"-", b"%", b"#", b"//", b'"', b"nan", b"1e999", b"0", b"9" * 20),
+        *(
+            b"\xff",
+            b"\xef\xbb\xbf",
+            b"\xc2\x85",
+            b"2.5",
+            b"+1",
+            b"1 2 3 4\n",
+            b"e",
+            b"\x1f\x8b",
+            b"..",
+            b"/",
+            b"4" * 10,
+        ),
+    ]
+)
+
+
+@st.composite
+def mutations(draw: st.DrawFn, seed: bytes) -> bytes:
+    data = bytearray(seed)
+    for _ in range(draw(st.integers(1, 4))):
+        at = draw(st.integers(0, len(data)))
+        length = draw(st.integers(0, 12))
+        match draw(st.sampled_from(["truncate", "flip", "duplicate", "insert", "delete", "replace"])):
+            case "truncate":
+                del data[at:]
+            case "flip" if at < len(data):
+                data[at] ^= 1 << draw(st.integers(0, 7))
+            case "duplicate":
+                data[at:at] = data[at : at + 4 * length]
+            case "insert":
+                data[at:at] = draw(TELLING)
+            case "delete":
+                del data[at : at + length]
+            case "replace":
+                data[at : at + length] = draw(st.one_of(TELLING, st.binary(max_size=8)))
+    return bytes(data)
+
+
+@pytest.fixture(autouse=True)
+def small_memory(monkeypatch):
+    """Let no example allocate much: what would is refused, as on a small machine."""
+    monkeypatch.setattr("cpms.base.host_memory.free_bytes", lambda: 1 << 24)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("fuzz")
+
+
+def read_or_refuse(path, data: bytes, options: ReadOptions) -> None:
+    path.write_bytes(data)
+    try:
+        graph = readers.read(path, options)
+    except CpmsError as error:
+        text = str(error)
+        assert str(path) in text
+        assert "\n" not in text
+        assert "None" not in text
+    else:
+        check_whole(graph)
+
+
+def check_whole(graph: Graph) -> None:
+    assert graph.nodes >= 1
+    assert graph.indptr[0] == 0
+    assert graph.indptr[-1] == graph.edges
+    assert (np.diff(graph.indptr) >= 0).all()
+    if graph.edges:
+        assert 0 <= graph.sources.min() <= graph.sources.max() < graph.nodes
+    if graph.weights is not None:
+        assert graph.weights.shape == (graph.edges,)
+        assert (graph.weights > 0).all()
+        assert np.isfinite(graph.weights).all()
+    assert graph.names is None or graph.names.shape == (graph.nodes,)
+
+
+@pytest.mark.parametrize("suffix", readers.MODULES)
+@settings(max_examples=60)
+@given(data=st.one_of(st.binary(max_size=200), st.text(alphabet='0123 ,\n-.e%#"ab\t\r', max_size=60).map(str.encode)))
+@example(data=b"")
+@example(data=b"\x00")
+@example(data=b"\n\n\n")
+def test_any_bytes(folder, suffix, data):
+    read_or_refuse(folder / f"bytes{suffix}", data, ReadOptions())
+    if suffix.endswith("gz"):
+        read_or_refuse(folder / f"zipped{suffix}", gzip.compress(data, 1, mtime=0), ReadOptions())
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@settings(max_examples=150)
+@given(data=st.data(), options=OPTIONS)
+def test_mutated_files(folder, seed, data, options):
+    suffix, whole = SEEDS[seed]
+    mutated = data.draw(mutations(whole))
+    if suffix == ".tar.gz":
+        mutated = gzip.compress(mutated, 1, mtime=0)
+    if readers.MODULES[suffix] == "edge_list":
+        options = replace(options, **data.draw(FORMS))
+    read_or_refuse(folder / f"mutated{suffix}", mutated, options)
+
+
+@pytest.mark.parametrize("seed", ["pattern", "numbered", "tar"])
+@settings(max_examples=100)
+@given(data=st.data())
+def test_mutated_gzip_streams(folder, seed, data):
+    suffix, whole = SEEDS[seed]
+    suffix = suffix if suffix.endswith("gz") else suffix + ".gz"
+    mutated = data.draw(mutations(gzip.compress(whole, 1, mtime=0)))
+    read_or_refuse(folder / f"stream{suffix}", mutated, ReadOptions())
+
+
+@settings(max_examples=200)
+@given(data=st.data(), options=OPTIONS)
+def test_mutated_own_npz(folder, data, options):
+    read_or_refuse(folder / "own_mutated.npz", data.draw(mutations(_own_npz(folder))), options)
+
+
+ARRAYS = st.one_of(
+    st.lists(st.integers(-2, 5), max_size=6).map(lambda v: np.array(v, dtype=np.int64)),
+    st.lists(st.floats(-1, 3), max_size=6).map(np.array),
+    st.sampled_from([np.array(b"csr"), np.array(b"csc"), np.array("coo"), np.array(b"dia"), np.array([], "U1")]),
+    st.sampled_from(
+        [np.array([3, 3]), np.array(1), np.array([1j]), np.array([[1, 2]]), np.array([2**64 - 1], np.uint64)]
+    ),
+    st.sampled_from([np.array([True]), np.array(1.5), np.array([0, 1, 1, 1], np.int8), np.array([1], ">i4")]),
+)
+KEYS = ["format", "shape", "data", "indptr", "indices", "row", "col"]
+OWN_KEYS = ["cpms_graph", "indptr", "sources", "weights", "name", "first_id", "names", "names_utf8", "names_ends"]
+
+
+@pytest.mark.parametrize("keys", [KEYS, OWN_KEYS])
+@settings(max_examples=200)
+@given(data=st.data())
+def test_npz_files_of_wrong_arrays(folder, keys, data):
+    """Well-formed files whose arrays do not fit together: the checks of bytes cannot help here."""
+    arrays = {key: data.draw(ARRAYS) for key in keys if data.draw(st.integers(0, 9))}
+    right = {"format": np.array(b"csr"), "shape": np.array([3, 3]), "cpms_graph": np.array(1), "first_id": np.array(0)}
+    arrays |= {key: right[key] for key in arrays if key in right and data.draw(st.integers(0, 3))}
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)
+    read_or_refuse(folder / "arrays.npz", buffer.getvalue(), ReadOptions())
+
+
+def test_a_pickle_is_refused(folder):
+    buffer = io.BytesIO()
+    np.savez(buffer, format=np.array([{"a": 1}], dtype=object))
+    read_or_refuse(folder / "pickle.npz", buffer.getvalue(), ReadOptions())
+    with pytest.raises(CpmsError):
+        readers.read(folder / "pickle.npz")
