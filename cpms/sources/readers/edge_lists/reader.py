@@ -179,6 +179,7 @@ def parsed_lines(block: Block, form: LineForm) -> pd.DataFrame:
         usecols=sorted(form.places),
         dtype=types,
         engine="c",
+        float_precision="round_trip",  # The other parsers of pandas miss some decimal numbers by a unit in the last place.
         na_filter=False,
         quoting=csv.QUOTE_NONE,
     )
