@@ -23,7 +23,7 @@ import cpms
 from cpms import Graph, InputError, UnavailableError, UnsupportedError, check, engines
 from cpms.backends.mpi.exchange import world
 from cpms.backends.mpi.shares import rows
-from cpms.engines.mpi import LOCAL, MpiEngine
+from cpms.engines.mpi import LOCAL, MpiEngine, local_engine
 from cpms.formats.formats import FP64, format_named
 from cpms.precision.controllers import Level
 from cpms.problems.pagerank import Problem
