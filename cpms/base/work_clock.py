@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import lru_cache
 from typing import Any, TypeVar
 
 Answer = TypeVar("Answer")
@@ -60,7 +59,6 @@ def now() -> float:
     >>> began <= now()
     True
     """
-    _register_listener()
     moment = time.perf_counter()
     return moment - _thread.compilers.seconds(moment)
 
@@ -76,8 +74,17 @@ def compiled_s() -> float:
     >>> compiled_s() > before
     True
     """
-    _register_listener()
     return _thread.compilers.seconds(time.perf_counter())
+
+
+def compiler_starts() -> None:
+    """Stop the clock of this thread while a compiler runs; calls may nest."""
+    _thread.compilers.begin()
+
+
+def compiler_ends() -> None:
+    """Restart the clock of this thread after the outermost compiler."""
+    _thread.compilers.end()
 
 
 @contextmanager
@@ -115,23 +122,3 @@ def counted_for_caller(work: Callable[..., Answer]) -> Callable[..., Answer]:
             _thread.compilers = own
 
     return in_other_thread
-
-
-@lru_cache(maxsize=1)
-def _register_listener() -> None:
-    """Count the time in which a thread holds Numba's compiler lock or waits for it, from now on.
-
-    Numba holds the lock while it compiles a function, and while it reads or writes machine code in the cache.
-    """
-    from cpms.base import jit
-
-    event: Any = jit.numba.core.event
-
-    class Listener(event.Listener):  # type: ignore[misc, unused-ignore]
-        def on_start(self, event: Any) -> None:  # noqa: ARG002
-            _thread.compilers.begin()
-
-        def on_end(self, event: Any) -> None:  # noqa: ARG002
-            _thread.compilers.end()
-
-    event.register("numba:compiler_lock", Listener())
