@@ -22,6 +22,7 @@ from cpms.backends.cuda.kernels.persistent import (
     over_hot,
     resident,
 )
+from cpms.backends.cuda.kernels.product import products
 from cpms.backends.cuda.kernels.streaming import (
     TOPK_SIZES,
     conversions,
@@ -50,7 +51,18 @@ from cpms.backends.cuda.kernels.template import (
     SHARES,
     Variant,
 )
-from cpms.formats.formats import NAMED, FloatFormat, Format, SegmentFormat, format_named
+from cpms.formats.formats import (
+    CPMS4,
+    E4M3,
+    FP16,
+    FP32,
+    FP64,
+    NAMED,
+    FloatFormat,
+    Format,
+    SegmentFormat,
+    format_named,
+)
 from cpms.formats.quantization import HEAD_BITS, quantiser
 
 
@@ -99,6 +111,7 @@ def every() -> dict[str, list[Variant]]:
         "reduce_by_key": [of_plain(kernel, real) for kernel in KEYS for real in AFFINE],
         "topk": [topk(real, most) for real in ("float64", "float32") for most in TOPK_SIZES],
         "batches": list(batches()),
+        "products": list(products([FP64, CPMS4, FP32, FP16, E4M3, format_named("cpms2-planes"), odd])),
         "helpers": [
             *(*ARRANGING, *CODING, *PEELING, *MERGING, FORECAST, *PASSES, *SHARES, *ROTATING, *AFFINE.values()),
             *(*GATHERS.values(), *GATHERS_BY_CODES.values()),

@@ -17,7 +17,8 @@ class Parameters:
     Parameters
     ----------
     given : tuple
-        Device arrays, and numbers of NumPy's types, all of which later ones have, too.
+        Device arrays, numbers of NumPy's types, and structs of 8-byte fields (`numpy.void`), which kernels take by
+        value; later ones have the same types.
 
     Attributes
     ----------
@@ -35,12 +36,18 @@ class Parameters:
     """
 
     def __init__(self, given: tuple[Any, ...]) -> None:
-        self._packed = struct.Struct("=" + "".join(_CODES.get(type(each), "Q") for each in given))
-        self._room = bytearray(_BYTES * len(given))
+        codes = [f"{each.nbytes}s" if isinstance(each, np.void) else _CODES.get(type(each), "Q") for each in given]
+        self._packed = struct.Struct("=" + "".join(codes))
+        self._room = bytearray(self._packed.size)
         first = np.frombuffer(self._room, np.uint8).ctypes.data
-        self._places = first + _BYTES * np.arange(len(given), dtype=np.uint64)
+        before = np.cumsum([0, *(struct.calcsize("=" + code) for code in codes[:-1])])
+        self._places = (first + before[: len(given)]).astype(np.uint64)
         self.address = int(self._places.ctypes.data)
 
     def put(self, given: tuple[Any, ...]) -> None:
         """Write what the next launch takes; a device array by its address."""
-        self._packed.pack_into(self._room, 0, *[each if type(each) in _CODES else each.data.ptr for each in given])
+        packed = [
+            each if type(each) in _CODES else each.tobytes() if type(each) is np.void else each.data.ptr
+            for each in given
+        ]
+        self._packed.pack_into(self._room, 0, *packed)
