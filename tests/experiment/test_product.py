@@ -9,8 +9,9 @@ from pydantic import ValidationError
 
 from cpms import InputError
 from cpms.base.package_data import show_programs
-from cpms.experiment import show
 from cpms.experiment.kinds import product
+from cpms.experiment.report import show
+from cpms.experiment.report.output import Output
 from cpms.sources.stencils import POINTS, stencil
 
 CONTESTANTS = [
@@ -56,7 +57,7 @@ def test_table_and_figure_are_made_of_rows(tmp_path):
     row = {**cell, **product.Context(config()).measure(cell), "status": "ok"}
     program = show_programs()["products"]
     said = []
-    out = show.Output(tmp_path, "products", said.append)
+    out = Output(tmp_path, "products", said.append)
     show._program(program).show(pd.DataFrame([row]), out)
     table = pd.read_csv(tmp_path / "products.csv")
     assert table["times faster"][0] == 1.0

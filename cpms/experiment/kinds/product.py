@@ -17,8 +17,8 @@ from cpms.engines import products
 from cpms.experiment.config import Cell, Repeated, Strict
 from cpms.experiment.config_types import loadable, one_of
 from cpms.experiment.device_time import Timer, in_turn
+from cpms.experiment.graph_cache import LastGraph
 from cpms.sources import stencils
-from cpms.sources.loading import load
 from cpms.sparse.matrix import Matrix
 from cpms.sparse.transition import transition
 from cpms.storage.device import to_device, to_host
@@ -38,7 +38,8 @@ class Contestant(Strict):
 class Config(Repeated):
     """Matrices by name, of stencils or of graphs, whose transition matrices they are.
 
-    Figures compare with the first contestant.
+    A cell calls its matrix ``graph``, as all kinds do, whether it is made of one or not: rows of graphs have their
+    digests. Figures compare with the first contestant.
     """
 
     matrices: list[str] = Field(min_length=1)
@@ -55,7 +56,7 @@ class Config(Repeated):
         """Return one cell a matrix: its contestants take turns within it."""
         contestants = [contestant.model_dump() for contestant in self.contestants]
         return [
-            {"matrix": name, "contestants": contestants, "samples": self.samples, "repetition": repetition}
+            {"graph": name, "contestants": contestants, "samples": self.samples, "repetition": repetition}
             for name in self.matrices
             for repetition in range(self.repetitions)
         ]
@@ -82,16 +83,17 @@ class WallTimer:
 
 
 class Context:
-    """Holds the matrix at hand."""
+    """Holds the matrix at hand, and the graph that it is of."""
 
     def __init__(self, config: Config) -> None:
         del config
+        self.graph = LastGraph()
         self._name, self._matrix = "", Matrix.from_dense([[1.0]])
 
     def measure(self, cell: Cell) -> dict[str, Any]:
         """Time every contestant at every level in turn, and compare products with those of float64 on a processor."""
-        if cell["matrix"] != self._name:
-            self._name, self._matrix = cell["matrix"], _matrix(cell["matrix"])
+        if cell["graph"] != self._name:
+            self._name, self._matrix = cell["graph"], self._made(cell["graph"])
         x = np.random.default_rng(1).standard_normal(self._matrix.columns)
         exact = self._matrix.to_scipy() @ x
         found: list[dict[str, Any]] = []
@@ -115,10 +117,9 @@ class Context:
         sizes = {"rows": self._matrix.rows, "columns": self._matrix.columns, "entries": self._matrix.entries}
         return {**sizes, "contestants": lines, "refused": refused}
 
-
-def _matrix(name: str) -> Matrix:
-    found = stencils.named(name)
-    return transition(load(name)) if found is None else Matrix.from_scipy(found)
+    def _made(self, name: str) -> Matrix:
+        found = stencils.named(name)
+        return transition(self.graph.load(name)) if found is None else Matrix.from_scipy(found)
 
 
 def _product(stored: StoredMatrix, x: Any, vectors: str, read: int) -> tuple[Callable[[], object], Any]:

@@ -28,7 +28,7 @@ def _lines(row):
     first = row.contestants[0]["median_ms"]
     for c in row.contestants:
         yield {
-            "matrix": row.matrix,
+            "matrix": row.graph,
             "engine": c["engine"],
             "layout": c["layout"],
             "indices": c["indices"],

@@ -36,6 +36,7 @@ MEASURED = {
     "coo",
     "reduce_by_key",
     "topk",
+    "products",
     "helpers",
 }
 
