@@ -6,7 +6,19 @@ import pytest
 
 from cpms.backends.cuda.kernels import catalogue, source
 
-ORDER = ("host", "base", "convert", "spmv", "persistent", "pagerank", "preprocess", "batch", "multi_gpu", "topk", "product")
+ORDER = (
+    "host",
+    "base",
+    "convert",
+    "spmv",
+    "persistent",
+    "pagerank",
+    "preprocess",
+    "batch",
+    "multi_gpu",
+    "topk",
+    "product",
+)
 BESIDE = {("multi_gpu", "batch"), ("multi_gpu", "preprocess"), ("topk", "batch"), ("topk", "multi_gpu")}
 MOST_FILES, MOST_LINES = 15, 350
 

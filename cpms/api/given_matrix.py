@@ -9,6 +9,7 @@ from typing import Any
 import scipy.sparse
 
 from cpms.base.errors import InputError
+from cpms.base.validation import shortened
 from cpms.formats.block_float import BLOCK_FLOATS, BlockFloatFormat
 from cpms.formats.codes import CODES8, CodeFormat, ValueFormat
 from cpms.formats.formats import format_of
@@ -56,17 +57,23 @@ def _read(path: Path) -> Matrix:
     """Read a Matrix Market file; SciPy fills in what symmetry leaves out."""
     import scipy.io
 
-    if not path.exists():
-        raise InputError(f"{path}: there is no such file; a matrix is read from Matrix Market files")
+    try:
+        exists = path.exists()
+    except (OSError, ValueError):  # A name that no file can have.
+        exists = False
+    if not exists:
+        raise InputError(f"{shortened(str(path))}: there is no such file; a matrix is read from Matrix Market files")
     try:
         field = scipy.io.mminfo(path)[4]
         if field == "complex":
             raise InputError(f"{path}: the matrix is complex; only real matrices have storage formats")
         read = scipy.io.mmread(path, spmatrix=False)
+    except MemoryError:
+        raise InputError(f"{path}: the matrix does not fit into memory; use a machine with more") from None
     except (ValueError, OSError, OverflowError) as error:
         if isinstance(error, InputError):
             raise
-        raise InputError(f"{path}: not a Matrix Market file that SciPy reads ({error})") from None
+        raise InputError(f"{path}: not a Matrix Market file that SciPy reads ({shortened(str(error))})") from None
     found = Matrix.from_scipy(read) if scipy.sparse.issparse(read) else Matrix.from_dense(read)
     return dataclasses.replace(found, values=None) if field == "pattern" else found
 
@@ -79,11 +86,11 @@ def storage_of(storage: ValueFormat | str, given: Matrix) -> ValueFormat:
     >>> storage_of("lossless", given_matrix([[2.0, -1.0]], None)).name
     'e4m3'
     """
-    if storage == "lossless":
-        return lossless_storage(given.given_values())
-    named: dict[object, ValueFormat] = {format.name: format for format in (CODES8, *BLOCK_FLOATS)}
     if isinstance(storage, CodeFormat | BlockFloatFormat):
         return storage
-    if storage in named:
+    if isinstance(storage, str) and storage == "lossless":
+        return lossless_storage(given.given_values())
+    named = {format.name: format for format in (CODES8, *BLOCK_FLOATS)}
+    if isinstance(storage, str) and storage in named:
         return named[storage]
     return format_of(storage)

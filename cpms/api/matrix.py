@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -12,11 +12,14 @@ import scipy.sparse.linalg
 
 from cpms.api.given_matrix import given_matrix, storage_of
 from cpms.base.errors import InputError, UnsupportedError
+from cpms.base.text.suggestions import unknown
+from cpms.base.validation import described, whole
 from cpms.contracts.linear_operator import Bound, LinearOperator
 from cpms.contracts.product_request import Compute, ProductRequest, Scaling
 from cpms.engines import products
 from cpms.formats.codes import ValueFormat
 from cpms.formats.formats import FloatFormat, SegmentFormat, format_of
+from cpms.sparse.arrangement import INDICES, LAYOUTS
 from cpms.sparse.matrix import Matrix
 from cpms.storage.array import SegmentedArray, convert_inplace
 from cpms.storage.block_float import STORED
@@ -85,10 +88,10 @@ def matrix(
     (140, 80)
     """
     given = A.source if isinstance(A, StoredMatrix) else given_matrix(A, shape)
-    if compute not in get_args(Compute):
-        raise InputError(f"compute is {compute!r}; it can be one of {', '.join(get_args(Compute))}")
-    if scaling not in get_args(Scaling):
-        raise InputError(f"scaling is {scaling!r}; it can be one of {', '.join(get_args(Scaling))}")
+    _require_known("layout", layout, LAYOUTS)
+    _require_known("indices", indices, (*INDICES, "compressed"))
+    _require_known("compute", compute, get_args(Compute))
+    _require_known("scaling", scaling, get_args(Scaling))
     name = products.chosen(engine)
     chosen = None if given.values is None else storage_of(storage, given)
     request = ProductRequest(chosen, layout, indices, compute, scaling)
@@ -214,8 +217,7 @@ class StoredMatrix(scipy.sparse.linalg.LinearOperator):
         (7.0, 6.0)
         """
         of_scipy: dict[str, Any] = {"fro": "fro", "l1": 1, "linf": np.inf}
-        if kind not in of_scipy:
-            raise InputError(f"norm {kind!r} is not known; it can be one of {', '.join(of_scipy)}")
+        _require_known("norm", kind, of_scipy)
         return float(scipy.sparse.linalg.norm(self.source.to_scipy(), of_scipy[kind]))
 
     def with_storage(
@@ -240,12 +242,12 @@ class StoredMatrix(scipy.sparse.linalg.LinearOperator):
         asked = self.operator.request
         return matrix(
             self.source,
-            storage=storage or asked.storage or "fp64",
-            layout=layout or asked.layout,
-            engine=engine or self.engine,
-            indices=indices or asked.indices,
-            compute=compute or asked.compute,
-            scaling=scaling or asked.scaling,
+            storage=_first(storage, asked.storage, "fp64"),
+            layout=_first(layout, asked.layout),
+            engine=_first(engine, self.engine),
+            indices=_first(indices, asked.indices),
+            compute=_first(compute, asked.compute),
+            scaling=_first(scaling, asked.scaling),
         )
 
     def convert_inplace(self, storage: SegmentFormat | str) -> None:
@@ -281,7 +283,7 @@ class StoredMatrix(scipy.sparse.linalg.LinearOperator):
         given, back = received("x", x, self.operator.memory)
         stored = isinstance(given, STORED)
         if read_x is not None and not stored:
-            raise InputError(f"read_x is {read_x}, but x is a plain array; store it with cpms.encode first")
+            raise InputError(f"read_x is {described(read_x)}, but x is a plain array; store it with cpms.encode first")
         shape = (len(given),) if stored else given.shape
         if shape not in ((columns,), (columns, 1)):
             raise InputError(f"x has shape {shape}; the product needs ({columns},)")
@@ -314,6 +316,8 @@ class StoredMatrix(scipy.sparse.linalg.LinearOperator):
             raise InputError("out shares memory with x, which is read while out is written; give another array")
         if not out.flags.c_contiguous:
             raise InputError("out must be contiguous; copy the product into it")
+        if isinstance(out, np.ndarray) and not out.flags.writeable:
+            raise InputError("out is read-only; give an array that can be written")
         if on_device(out) == (self.operator.memory == "device"):
             return out, _same
 
@@ -326,8 +330,8 @@ class StoredMatrix(scipy.sparse.linalg.LinearOperator):
     def _checked_level(self, read: int | None) -> None:
         if self.storage is not None:
             self.storage.checked_read(read)
-        elif read not in (None, 1):
-            raise InputError(f"the matrix is a pattern without values; {read} segments of them cannot be read")
+        elif read is not None and whole("read", read) != 1:
+            raise InputError(f"the matrix is a pattern without values; {whole('read', read)} segments cannot be read")
 
     def _matvec(self, x: Any) -> Any:
         return self.matvec(x)
@@ -344,3 +348,13 @@ class StoredMatrix(scipy.sparse.linalg.LinearOperator):
 
 def _same(found: Any) -> Any:
     return found
+
+
+def _first(*given: Any) -> Any:
+    """Return the first of what was given that is not None."""
+    return next(each for each in given if each is not None)
+
+
+def _require_known(option: str, given: Any, possible: Iterable[str]) -> None:
+    if not isinstance(given, str) or given not in possible:
+        raise InputError(unknown(option, given, list(possible)))

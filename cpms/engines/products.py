@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import Any
 
 from cpms.base.errors import InputError, UnavailableError, UnsupportedError
+from cpms.base.text.suggestions import unknown
 from cpms.contracts.linear_operator import LinearOperator
 from cpms.contracts.product_request import ProductRequest
 from cpms.engines import get_any
@@ -49,11 +50,13 @@ def chosen(name: str) -> str:
     >>> chosen("auto") in PREFERRED
     True
     """
-    if name == "auto":
+    if isinstance(name, str) and name == "auto":
         return next(preferred for preferred in PREFERRED if not get_any(preferred).missing())
-    if name not in _HOMES:
-        reason = "multiplies with transition matrices alone" if name in names_of_engines() else "is not known"
-        raise InputError(f"engine {name!r} {reason}; it can be one of {', '.join(names())}, or auto")
+    if not isinstance(name, str) or name not in _HOMES:
+        if isinstance(name, str) and name in names_of_engines():
+            possible = f"it can be one of {', '.join(names())}, or auto"
+            raise InputError(f"engine {name!r} multiplies with transition matrices alone; {possible}")
+        raise InputError(unknown("engine", name, [*names(), "auto"]))
     missing = get_any(name).missing()
     if missing:
         raise UnavailableError(f"engine {name} cannot run here: {missing}")

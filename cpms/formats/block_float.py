@@ -65,8 +65,9 @@ class BlockFloatFormat:
 
     def checked_read(self, read: int | None) -> int:
         """Return 1, the only level there is."""
-        if read not in (None, 1):
-            raise InputError(f"{self.name} is one segment; {read} of them cannot be read or written")
+        count = 1 if read is None else whole("read", read)
+        if count != 1:
+            raise InputError(f"{self.name} is one segment; {count} of them cannot be read or written")
         return 1
 
 

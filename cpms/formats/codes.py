@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from cpms.base.errors import InputError
+from cpms.base.validation import whole
 from cpms.formats.block_float import BlockFloatFormat
 from cpms.formats.formats import Format
 
@@ -47,8 +48,9 @@ class CodeFormat:
 
     def checked_read(self, read: int | None) -> int:
         """Return 1, the only level there is."""
-        if read not in (None, 1):
-            raise InputError(f"{self.name} is one segment; {read} of them cannot be read or written")
+        count = 1 if read is None else whole("read", read)
+        if count != 1:
+            raise InputError(f"{self.name} is one segment; {count} of them cannot be read or written")
         return 1
 
 

@@ -15,8 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from cpms.base.errors import InputError
+from cpms.base.host_memory import require_memory
+from cpms.base.real_arrays import plain_array
 from cpms.base.types import Floats
-from cpms.base.validation import whole
+from cpms.base.validation import described, require_real, whole
 from cpms.storage.device import on_device, to_host
 
 if TYPE_CHECKING:
@@ -140,7 +142,7 @@ class Matrix:
 
         if isinstance(given, np.ma.MaskedArray):
             raise InputError("the matrix is a masked array; say what masked entries count: .filled(0.0)")
-        held = np.asarray(to_host(given) if on_device(given) else given)
+        held = plain_array("the matrix", to_host(given) if on_device(given) else given)
         _require_numbers(held.dtype)
         if held.ndim != 2:
             raise InputError(f"the matrix has {held.ndim} dimensions; give two")
@@ -158,7 +160,8 @@ class Matrix:
         import scipy.sparse
 
         places = [_numbers(name, numbers) for name, numbers in (("rows", rows), ("columns", columns))]
-        given = np.ones(len(places[0])) if values is None else np.asarray(values)
+        given = np.ones(len(places[0])) if values is None else plain_array("values of triplets", values)
+        require_real("values of triplets", values)
         _require_numbers(given.dtype)
         if given.ndim != 1 or not len(places[0]) == len(places[1]) == len(given):
             sizes = f"{len(places[0])} rows, {len(places[1])} columns and values of shape {given.shape}"
@@ -167,6 +170,7 @@ class Matrix:
         size = largest if shape is None else _shape(shape)
         if any(number > limit for number, limit in zip(largest, size, strict=True)):
             raise InputError(f"an entry lies in row {largest[0] - 1} or column {largest[1] - 1}, outside shape {size}")
+        require_memory(8 * sum(size), f"a matrix of {size[0]:,} rows and {size[1]:,} columns")
         made = scipy.sparse.coo_array((given, (places[0], places[1])), shape=size).tocsr()
         return _checked(made, pattern=values is None)
 
@@ -198,7 +202,7 @@ def _require_numbers(dtype: np.dtype[Any]) -> None:
 
 
 def _numbers(name: str, given: Any) -> npt.NDArray[np.int64]:
-    numbers = np.asarray(given)
+    numbers = plain_array(f"{name} of triplets", given)
     if numbers.size == 0:
         return np.zeros(0, np.int64)
     if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
@@ -212,5 +216,8 @@ def _shape(given: Any) -> tuple[int, int]:
     try:
         rows, columns = given
     except (TypeError, ValueError):
-        raise InputError(f"shape is {given!r}; give rows and columns") from None
-    return whole("rows", rows), whole("columns", columns)
+        raise InputError(f"shape is {described(given)}; give rows and columns") from None
+    size = whole("rows", rows), whole("columns", columns)
+    if min(size) < 1:
+        raise InputError(f"shape is {size}; a matrix has a row and a column at least")
+    return size

@@ -9,7 +9,8 @@ from typing import Any, Literal
 import numpy as np
 
 from cpms.base.errors import InputError
-from cpms.base.validation import require_real
+from cpms.base.real_arrays import plain_array
+from cpms.base.validation import require_real, shortened
 from cpms.storage.block_float import STORED
 from cpms.storage.device import codec, emulated, on_device, to_device, to_host
 
@@ -54,12 +55,17 @@ def received(name: str, values: Any, memory: Memory) -> tuple[Any, Callable[[Any
     back = _same
     if hasattr(values, "__dlpack__") and not isinstance(values, np.ndarray | np.generic):
         back = _importer(values)
-        values = np.from_dlpack(values)
-    try:
-        real = _real(name, np.asarray(values))
-    except ValueError as error:
-        raise InputError(f"{name} is no array of numbers: {error}") from None
+        values = _imported(name, values)
+    real = _real(name, plain_array(name, values))
     return (real, back) if memory == "main" else (to_device(real), lambda found: back(to_host(found)))
+
+
+def _imported(name: str, values: Any) -> Any:
+    try:
+        return np.from_dlpack(values)
+    except Exception as error:  # noqa: BLE001 - objects of others raise anything
+        reason = shortened(str(error)) or type(error).__name__
+        raise InputError(f"{name} cannot be read by DLPack ({reason}); give an array of NumPy or CuPy") from None
 
 
 def _same(found: Any) -> Any:

@@ -67,6 +67,9 @@ def test_table_and_figure_are_made_of_rows(tmp_path):
 def test_names_of_nothing_are_refused():
     with pytest.raises(ValidationError, match="engine of products 'opencl' is not known"):
         config(contestants=[{"engine": "opencl"}])
+    for wrong in ({"storage": "fp17"}, {"layout": "hexagonal"}, {"indices": "16"}):
+        with pytest.raises((ValidationError, InputError), match="is not known"):
+            config(contestants=[{"engine": "cpu", **wrong}])
     with pytest.raises((ValidationError, InputError), match="is not known"):
         config(matrices=["stencil:points=7"])
     with pytest.raises(InputError, match="can have 5, 9, 7, 27"):

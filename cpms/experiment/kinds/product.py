@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field, field_validator
 
+from cpms.api.given_matrix import storage_of
 from cpms.api.matrix import StoredMatrix, matrix
 from cpms.base.errors import UnavailableError, UnsupportedError
 from cpms.contracts.product_request import Compute
@@ -19,6 +20,7 @@ from cpms.experiment.config_types import loadable, one_of
 from cpms.experiment.device_time import Timer, in_turn
 from cpms.experiment.graph_cache import LastGraph
 from cpms.sources import stencils
+from cpms.sparse.arrangement import INDICES, LAYOUTS
 from cpms.sparse.matrix import Matrix
 from cpms.sparse.transition import transition
 from cpms.storage.device import to_device, to_host
@@ -29,10 +31,17 @@ class Contestant(Strict):
 
     engine: Annotated[str, one_of("engine of products", products.names)]
     storage: str = "fp64"
-    layout: str = "csr"
-    indices: str = "auto"
+    layout: Annotated[str, one_of("layout", lambda: LAYOUTS)] = "csr"
+    indices: Annotated[str, one_of("indices", lambda: (*INDICES, "compressed"))] = "auto"
     compute: Compute = "fp64"
     vectors: Literal["fp64", "fp32"] = "fp64"
+
+    @field_validator("storage")
+    @classmethod
+    def possible(cls, storage: str) -> str:
+        """Refuse names of no format; ``lossless`` is found for each matrix."""
+        storage_of(storage, Matrix.from_dense([[1.0]]))
+        return storage
 
 
 class Config(Repeated):
