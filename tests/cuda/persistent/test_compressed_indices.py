@@ -1,4 +1,4 @@
-"""Sources by codes of 16 bits, emulated on this machine and on a GPU."""
+"""Compressed column indices, emulated on this machine and on a GPU."""
 
 import numpy as np
 import pytest
@@ -79,16 +79,16 @@ def compiled_together(request):
 @st.composite
 def slots(draw):
     """Draw sources of whole steps, and where there is always a 0."""
-    nowhere = draw(st.sampled_from([1, 40_000, 2**31]))
+    padding_index = draw(st.sampled_from([1, 40_000, 2**31]))
     widths = st.sampled_from([1, 300, 2**15 - 1, 2**15, 2**15 + 1, 2**16, 2**31])
     steps, random = [], np.random.default_rng(draw(st.integers(0, 2**32)))
     for width in draw(st.lists(widths, min_size=1, max_size=20)):
-        begin = int(random.integers(0, nowhere))
-        step = random.integers(begin, min(begin + width, nowhere), 256)
-        step[:2] = begin, min(begin + width, nowhere) - 1
-        step[random.random(256) < draw(st.sampled_from([0.0, 0.5, 1.0]))] = nowhere
+        begin = int(random.integers(0, padding_index))
+        step = random.integers(begin, min(begin + width, padding_index), 256)
+        step[:2] = begin, min(begin + width, padding_index) - 1
+        step[random.random(256) < draw(st.sampled_from([0.0, 0.5, 1.0]))] = padding_index
         steps.append(step)
-    return np.concatenate(steps).astype(np.uint32), nowhere
+    return np.concatenate(steps).astype(np.uint32), padding_index
 
 
 def sources_by_slot(made):
@@ -98,21 +98,21 @@ def sources_by_slot(made):
         to_host(half).reshape(-1, 32, 8).transpose(0, 2, 1).reshape(-1, 256)
         for half in (made.low_offsets, made.high_offsets)
     )
-    heads, sources = to_host(made.bases).astype(np.int64), low.astype(np.int64)
-    far = heads >= FAR
-    sources[~far] = np.where(low[~far] == 0xFFFF, made.padding_index, low[~far] + heads[~far, None])
-    sources[far] += high[heads[far] - FAR].astype(np.int64) << 16
+    bases, sources = to_host(made.bases).astype(np.int64), low.astype(np.int64)
+    far = bases >= FAR
+    sources[~far] = np.where(low[~far] == 0xFFFF, made.padding_index, low[~far] + bases[~far, None])
+    sources[far] += high[bases[far] - FAR].astype(np.int64) << 16
     return sources.reshape(-1)
 
 
 @given(drawn=slots())
 @few
-def test_sources_are_what_their_codes_say(device, drawn):
-    sources, nowhere = drawn
+def test_compressed_indices_decode_to_the_sources(device, drawn):
+    sources, padding_index = drawn
     placed = device.arrays.asarray(sources)
-    made = CompressedIndices.of(placed, nowhere, compressed_indices.compute_bases(placed, nowhere))
+    made = CompressedIndices.of(placed, padding_index, compressed_indices.compute_bases(placed, padding_index))
     np.testing.assert_array_equal(sources_by_slot(made), sources)
-    linked = np.where(sources == nowhere, -1, sources.astype(np.int64)).reshape(-1, 256)
+    linked = np.where(sources == padding_index, -1, sources.astype(np.int64)).reshape(-1, 256)
     apart = linked.max(axis=1) - np.where(linked < 0, 2**32, linked).min(axis=1)
     np.testing.assert_array_equal(device.to_host(made.bases) >= FAR, apart >= 2**15)
     assert made.wide == np.count_nonzero(apart >= 2**15)
@@ -120,15 +120,15 @@ def test_sources_are_what_their_codes_say(device, drawn):
 
 
 @given(lengths=st.lists(st.integers(1, 5), min_size=1, max_size=30), warps=st.integers(1, 40))
-def test_a_warp_walks_its_stretches_one_after_the_other(lengths, warps):
+def test_a_warp_processes_its_ranges_in_order(lengths, warps):
     begins = np.cumsum([0, *lengths])
-    behind = compressed_indices.next_tiles(begins, warps)
+    next_tile = compressed_indices.next_tiles(begins, warps)
     for warp in range(min(warps, len(lengths))):
         step = begins[warp]
-        for stretch in range(warp, len(lengths), warps):
-            for expected in range(begins[stretch], begins[stretch + 1]):
+        for warp_range in range(warp, len(lengths), warps):
+            for expected in range(begins[warp_range], begins[warp_range + 1]):
                 assert step == expected
-                step = behind[step]
+                step = next_tile[step]
         assert 0 <= step < begins[-1]
 
 
@@ -264,8 +264,8 @@ def test_codes_of_many_edges_a_node_are_for_slow_memory(host_backend, monkeypatc
     monkeypatch.setattr(host_backend, "memory_bandwidth", bandwidth)
     with current.using(host_backend):
         slots = padded_csr.Slots.of(around(nodes, 1_000_000, 50))
-        heads = np.zeros(slots.steps, np.uint32)
-        assert compressed_indices.is_worthwhile(heads, nodes) is expected
+        bases = np.zeros(slots.steps, np.uint32)
+        assert compressed_indices.is_worthwhile(bases, nodes) is expected
 
 
 @pytest.mark.parametrize("bits", template.GATHERS_BY_CODES)

@@ -1,4 +1,4 @@
-"""Low sweeps that write z alone, from which x gets what they found: emulated on this machine and on a GPU."""
+"""Deferred update: inner sweeps write the quantised residual alone, and x follows later; emulated here and on a GPU."""
 
 import itertools
 from dataclasses import replace

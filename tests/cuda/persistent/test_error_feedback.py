@@ -1,4 +1,4 @@
-"""Rounds in which nodes keep what rounding loses, emulated on this machine and on a GPU."""
+"""Outer steps with error feedback against an oracle, emulated on this machine and on a GPU."""
 
 from dataclasses import replace
 from functools import partial

@@ -1,4 +1,4 @@
-"""The first nodes' values in shared memory, emulated on this machine and on a GPU."""
+"""Hub cache: values of the first nodes in shared memory, emulated on this machine and on a GPU."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Resident kernels: method refine and fused power iteration, emulated on this machine and on a GPU."""
+"""Persistent kernels: method refine and power iteration, emulated on this machine and on a GPU."""
 
 import itertools
 
@@ -130,7 +130,7 @@ ARRANGEMENTS = [
 
 @pytest.mark.parametrize("arrangement", ARRANGEMENTS, ids=str)
 @pytest.mark.parametrize("name", ["hub", "two hubs", "skewed", "rows that end with steps"])
-def test_stretches_may_be_short_and_warps_many(engine, name, arrangement):
+def test_ranges_may_be_short_and_warps_many(engine, name, arrangement):
     problem = Problem(GRAPHS[name])
     one_each, short = CudaRefinement.of(problem), CudaRefinement.of(problem, arrangement)
     assert short.graph.edges.shape == SHAPES[arrangement.warps]

@@ -1,4 +1,4 @@
-"""Sweeps of graphs that fit in the cache: blocks begin with rows, and warps tell each other in shared memory."""
+"""Segmented sum of graphs in the cache: blocks begin with rows, and warps share sums in shared memory."""
 
 from dataclasses import replace
 
@@ -51,7 +51,7 @@ def row_lengths(draw):
 @example(lengths=[1] * 257, processors=2)
 @example(lengths=[25] * 10 + [7], processors=2)
 @few
-def test_no_block_waits_for_an_empty_stretch(host_backend, monkeypatch, lengths, processors):
+def test_no_block_waits_for_an_empty_range(host_backend, monkeypatch, lengths, processors):
     graph = with_rows(lengths)
     with monkeypatch.context() as patch, current.using(host_backend):
         patch.setattr(host_backend, "processors", processors)
@@ -72,9 +72,9 @@ def test_no_block_waits_for_an_empty_stretch(host_backend, monkeypatch, lengths,
         assert np.isin(begins[: -1 : edges.warps_per_block] * 256, starts).all()
         assert edges.warps_per_block == min(16, np.diff(begins[:: edges.warps_per_block]).max())
     with current.using(host_backend):
-        sources, marks, _ = slots.place(graph)
+        sources, row_end_flags, _ = slots.place(graph)
         np.testing.assert_array_equal(padded_csr.from_lanes(edges.sources, 32), sources)
-    np.testing.assert_array_equal(edges.row_end_flags, marks)
+    np.testing.assert_array_equal(edges.row_end_flags, row_end_flags)
     for empty in np.flatnonzero(np.diff(begins) == 0):
         assert begins[empty] == slots.steps or begins[empty] * 256 in starts
         behind = begins[empty : edges.warps_per_block * (empty // edges.warps_per_block + 1)]
@@ -148,10 +148,10 @@ def test_slots_hold_the_edges_wherever_rows_begin(host_backend, lengths, cut):
     with current.using(host_backend):
         rows = np.unique(np.append(np.array(cut, np.int64) % graph.nodes, 0))
         slots = padded_csr.Slots.of(graph).beginning_steps(rows)
-        sources, marks, _ = slots.place(graph)
+        sources, row_end_flags, _ = slots.place(graph)
     starts = slots.starts.astype(np.int64)
     assert (starts[rows] % 256 == 0).all()
-    ends = np.unpackbits((marks & 0xFF).astype(np.uint8), bitorder="little")
+    ends = np.unpackbits((row_end_flags & 0xFF).astype(np.uint8), bitorder="little")
     np.testing.assert_array_equal(np.flatnonzero(ends), starts[1:] - 1)
     for row in range(graph.nodes):
         edges = graph.sources[graph.indptr[row] : graph.indptr[row + 1]]

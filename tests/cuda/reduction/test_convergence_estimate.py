@@ -1,4 +1,4 @@
-"""How many sweeps a solve will take, by its first ones: emulated on this machine and on a GPU."""
+"""Estimated number of sweeps of a solve, emulated on this machine and on a GPU."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Nodes whose edges lead to the same nodes, swept as one; emulated on this machine and on a GPU."""
+"""Exact lumping of nodes with equal columns, emulated on this machine and on a GPU."""
 
 import itertools
 from collections import Counter
@@ -96,7 +96,7 @@ def led_to(graph):
     return [tuple(sorted(targets)) for targets in lists]
 
 
-def merged(graph, cost=FREE, problem=None):
+def lumped(graph, cost=FREE, problem=None):
     rows, degree = padded_csr.OnDevice.of(graph), padded_csr.out_degree(graph)
     found = trimming.trim(graph, rows.indptr, rows.sources, degree, cost)
     return found, lumping.lumped(problem or Problem(graph), rows, degree, found, cost)
@@ -106,15 +106,15 @@ def merged(graph, cost=FREE, problem=None):
 @few
 def test_nodes_are_one_whose_edges_lead_to_the_same(engine, graph):
     rows, degree = padded_csr.OnDevice.of(graph), padded_csr.out_degree(graph)
-    marks, lists = on_host(lumping._hash_targets(rows, degree)), led_to(graph)
+    hashes, lists = on_host(lumping._hash_targets(rows, degree)), led_to(graph)
     for a, b in itertools.combinations(range(graph.nodes), 2):
-        assert (marks[a] == marks[b]) == (lists[a] == lists[b] != ())
+        assert (hashes[a] == hashes[b]) == (lists[a] == lists[b] != ())
 
 
 @given(graph=graphs_of_few_lists(), cost=st.sampled_from([FREE, DEAR]))
 @few
 def test_rows_are_those_of_all_that_a_place_stands_for(engine, graph, cost):
-    found, made = merged(graph, cost)
+    found, made = lumped(graph, cost)
     if made is None:
         return
     places, rows = made
@@ -191,7 +191,7 @@ def test_a_closed_core_loses_nothing_by_a_teleport_of_its_own(engine):
     closed = engine.refinement(Problem(of_one_ring(40, 5)))._core.graph
     assert (closed.sink.size, closed.teleport.size, closed.internal_degree) == (1, 40, None)
     open_ended = Graph.from_edges([0, 1, 2, 3, 4, 4], [4, 4, 4, 4, 0, 5])
-    found, made = merged(open_ended, DEAR)
+    found, made = lumped(open_ended, DEAR)
     assert found is None
     graph = TrimmedRefinement(Problem(open_ended), *made)._core.graph
     assert graph.sink is graph.teleport
@@ -224,7 +224,7 @@ def test_merged_nodes_may_lie_in_another_order(engine, monkeypatch):
 @few
 def test_where_teleports_differ_nothing_is_merged(engine, graph, data):
     problem = Problem(graph, 0.85, data.draw(distributions(graph.nodes)))
-    assert merged(graph, problem=problem)[1] is None
+    assert lumped(graph, problem=problem)[1] is None
     result = cpms.pagerank(graph, method="refine", engine="cuda_fused", personalization=problem.teleport)
     check.answer_is_certified(result, personalization=problem.teleport)
 
@@ -240,10 +240,10 @@ def test_what_marks_get_wrong_is_refined(engine, monkeypatch):
 
 def test_nodes_of_long_rows_stay_by_themselves(engine, monkeypatch):
     graph = of_one_ring(10, 5)
-    assert merged(graph)[1][0].core == 10
+    assert lumped(graph)[1][0].core == 10
     monkeypatch.setattr(lumping, "_MAX_ROW_ENTRIES", 5)
     short = graph.in_degree <= 5
-    places = merged(graph)[1][0]
+    places = lumped(graph)[1][0]
     assert places.core == len(np.unique(np.arange(50)[short] // 5)) + (~short).sum()
     assert 10 < places.core < 50
 
@@ -253,14 +253,14 @@ def test_merging_that_does_not_pay_is_not_done(host_backend, monkeypatch):
     with current.using(host_backend):
         for lists, paid in ((60, False), (20_000, True)):
             graph = of_one_ring(lists, 5)
-            assert (merged(graph, trimming.Cost())[1] is not None) is paid
-            assert merged(graph, trimming.Cost(teleport_node=1e-3))[1] is None
-            assert merged(graph, trimming.Cost(launch=1e9))[1] is None
+            assert (lumped(graph, trimming.Cost())[1] is not None) is paid
+            assert lumped(graph, trimming.Cost(teleport_node=1e-3))[1] is None
+            assert lumped(graph, trimming.Cost(launch=1e9))[1] is None
             kind = TrimmedRefinement if paid else CudaRefinement
             assert type(reduced_refinement.prepared(Problem(graph), "cuda_fused")) is kind
             dangling = Graph(np.append(graph.indptr, graph.edges), graph.sources)
-            assert merged(dangling, trimming.Cost(external_node=1e-3))[1] is None
-            assert (merged(graph, trimming.Cost(external_node=1e-3))[1] is not None) is paid
+            assert lumped(dangling, trimming.Cost(external_node=1e-3))[1] is None
+            assert (lumped(graph, trimming.Cost(external_node=1e-3))[1] is not None) is paid
 
 
 @pytest.mark.gpu
@@ -268,11 +268,11 @@ def test_web_google_is_swept_by_fewer_nodes(gpu_backend):
     graph = load("web-Google-scc")
     with current.using(gpu_backend):
         found = cuda_fused.ENGINE.refinement(Problem(graph))
-        marks = np.zeros(graph.nodes, np.uint64)
+        hashes = np.zeros(graph.nodes, np.uint64)
         np.add.at(
-            marks, graph.sources, np.random.default_rng(1).integers(0, 2**63, graph.nodes, np.uint64)[graph.targets]
+            hashes, graph.sources, np.random.default_rng(1).integers(0, 2**63, graph.nodes, np.uint64)[graph.targets]
         )
-        assert found._core.graph.nodes == len(np.unique(marks[graph.in_degree <= 256])) + (graph.in_degree > 256).sum()
+        assert found._core.graph.nodes == len(np.unique(hashes[graph.in_degree <= 256])) + (graph.in_degree > 256).sum()
         result = cpms.pagerank(graph, method="refine", engine="cuda_fused")
     assert result.converged
     check.answer_is_certified(result)
@@ -282,5 +282,5 @@ def test_counts_are_of_lists(engine):
     """Parallel edges count: a node with two to another is not one with a single one."""
     graph = Graph(np.array([0, 1, 4, 4]), np.array([1, 0, 0, 2], np.int32))
     assert Counter(led_to(graph)) == {(1, 1): 1, (0,): 1, (1,): 1}
-    marks = on_host(lumping._hash_targets(padded_csr.OnDevice.of(graph), padded_csr.out_degree(graph)))
-    assert len(set(marks.tolist())) == 3
+    hashes = on_host(lumping._hash_targets(padded_csr.OnDevice.of(graph), padded_csr.out_degree(graph)))
+    assert len(set(hashes.tolist())) == 3

@@ -1,4 +1,4 @@
-"""Passes over nodes before and behind all cycles, emulated on this machine and on a GPU."""
+"""Trimming and level-scheduled substitution upstream and downstream, emulated on this machine and on a GPU."""
 
 import itertools
 
@@ -51,7 +51,7 @@ def engine(fused_engine, monkeypatch):
     return fused_engine
 
 
-def found_by_peel(graph, cost=FREE):
+def trimmed(graph, cost=FREE):
     return trimming.trim(graph, *padded_csr.uploaded(graph), padded_csr.out_degree(graph), cost)
 
 
@@ -74,7 +74,7 @@ def layered(sizes, *, seed=1, cycle=0, hub=None, each=3):
 @given(graph=graphs_with_a_core())
 @few
 def test_edges_outside_the_core_lead_to_later_levels(engine, graph):
-    found = found_by_peel(graph)
+    found = trimmed(graph)
     if found is None:
         # Every node has edges from others that have, and to others that have.
         assert (graph.in_degree > 0).all()
@@ -173,13 +173,13 @@ def test_levels_of_any_width_are_passed(engine, sizes, options, aimed):
 def test_rows_too_long_for_a_warp_stay_in_the_core(engine):
     nodes = 20_000
     graph = Graph.from_edges(np.arange(nodes - 1), np.full(nodes - 1, nodes - 1))
-    found = found_by_peel(graph)
+    found = trimmed(graph)
     assert (found.core, found.upstream, found.downstream) == (1, [nodes - 1], [])
 
 
 def test_levels_that_do_not_pay_stay_in_the_core(engine):
     wide_alone = FREE._replace(narrow_level=1e9, sweep=0.0)
-    found = found_by_peel(layered((1500, 5, 4, 6, 1200), cycle=4), wide_alone)
+    found = trimmed(layered((1500, 5, 4, 6, 1200), cycle=4), wide_alone)
     assert (found.core, found.upstream, found.downstream) == (15, [1500], [1200])
     order = np.asarray(current.current().to_host(found.order))
     assert sorted(order[:15]) == list(range(1500, 1515))
@@ -187,9 +187,9 @@ def test_levels_that_do_not_pay_stay_in_the_core(engine):
 
 def test_a_pass_that_does_not_pay_is_not_made(host_backend):
     with current.using(host_backend):
-        assert found_by_peel(layered((40, 40, 40)), trimming.Cost()) is not None
-        assert found_by_peel(layered((40, 40, 40), cycle=30), trimming.Cost()) is None
-        assert found_by_peel(layered((1,) * 900), trimming.Cost()) is None
+        assert trimmed(layered((40, 40, 40)), trimming.Cost()) is not None
+        assert trimmed(layered((40, 40, 40), cycle=30), trimming.Cost()) is None
+        assert trimmed(layered((1,) * 900), trimming.Cost()) is None
 
 
 def test_fewer_sweeps_pay_for_fewer_levels(host_backend, monkeypatch):
