@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -56,6 +56,21 @@ class Batch(ABC):
 
 
 Solved = list[tuple[Any, Status, list[Step]]]
+
+
+class BatchSolve(Protocol):
+    """A function that solves queries together from one initial guess; ranks remain in the engine's memory."""
+
+    def __call__(self, queries: list[Query], first: Floats, *, stopping: Stopping) -> Solved:
+        """Return ranks, status and history of each query."""
+
+
+class PreparedBatch(NamedTuple):
+    """A problem prepared for batches by either method: bytes of the matrix, best width, and how to solve."""
+
+    nbytes: int
+    width: int
+    solve: BatchSolve
 
 
 class InnerGoal(NamedTuple):

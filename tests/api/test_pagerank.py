@@ -338,9 +338,9 @@ def test_a_warm_start_saves_iterations_and_changes_nothing_else(storage, control
 @pytest.mark.parametrize("engine", ["cpu", "reference"])
 def test_the_norm_asked_for_stops_the_iteration(norm, engine):
     result = pagerank(MIXED, norm=norm, engine=engine, tol=1e-8)
-    residuals = [one.residual for one in result.history]
+    changes = [one.residual for one in result.history]
     assert result.converged
-    assert residuals[-1] < 1e-8 <= residuals[-2]
+    assert changes[-1] < 1e-8 <= changes[-2]
     exact = residuals.residual(Problem(MIXED), pagerank(MIXED, iterations=20).ranks, norm)
     assert pagerank(MIXED, norm=norm, iterations=21).history[-1].residual == pytest.approx(exact, rel=1e-9)
     check.answer_is_certified(result)

@@ -30,7 +30,7 @@ from cpms.contracts.stopping import Stopping
 from cpms.formats.formats import FP16
 from cpms.precision.refinement_policy import default_policy
 from cpms.problems.pagerank import Problem
-from cpms.solvers.refine import at_once, refine
+from cpms.solvers.refine import outer_iteration, solve_by_reduction
 
 _COST = Cost(
     sweeps=50, sweep=60.0, level=120.0, narrow_level=120.0, launch=0.0, swept=2e-5, passed=8e-5, passed_alone=8e-5
@@ -175,10 +175,12 @@ def _of_all(problem: Problem) -> Any | None:
     """Return x of a uniform teleport, on the device; None if it takes too many sweeps."""
     refinement, policy = prepared(problem, "cuda"), default_policy(FP16)
     refinement.warm_up(FP16)
-    found = at_once(refinement, policy, _AS_EXACT_AS_IT_GETS)
+    found = solve_by_reduction(refinement, policy, _AS_EXACT_AS_IT_GETS)
     if found is None:
         first = np.full(problem.graph.nodes, 1.0 / problem.graph.nodes)
-        found = refine(refinement, first, policy, _AS_EXACT_AS_IT_GETS, answer=lambda swept: swept.read_device())
+        found = outer_iteration(
+            refinement, first, policy, _AS_EXACT_AS_IT_GETS, answer=lambda swept: swept.read_device()
+        )
     x, status, _ = found
     return x if status in (Status.CONVERGED, Status.STAGNATED) else None
 
