@@ -70,7 +70,7 @@ def test_a_query_whose_residual_an_earlier_plan_found_smaller_does_not_stagnate(
     for found in [1e-6] * 3 + [0.999**k * 1e-5 for k in range(100)]:
         low = (
             [0.9 * found] * inner_max_iterations(default_inner_reduction(FP16), 0.999)
-            if course.planning.plan.storage
+            if course.driver.plan.storage
             else []
         )
         made = OuterStep(Sweep(found, found, found, 1.0), low, [], [0.0] * (1 + len(low)))
