@@ -56,12 +56,12 @@ def pagerank(
     ----------
     graph : Graph
     method : {"power", "refine"}
-        Power iteration, or sweeps on the residual that read few bits; see `cpms.solvers.refine`.
+        Power iteration, or mixed-precision iterative refinement; see `cpms.solvers.refine`.
     storage : str or Format
         Of ``power``: format of the iterate and, in layouts that store them, of the matrix values;
         ``auto`` is fp64. Of ``refine``: format of the residual; ``auto`` is the fastest: fp16, but fp32 on engine
-        ``cpu`` below 2^17 nodes, and e5m2 where a GPU's nodes keep what rounding loses; of a segment format its
-        first segment.
+        ``cpu`` below 2^17 nodes, and e5m2 with error feedback on a GPU. A segment format stands for its first
+        segment.
     layout : {"auto", "csr", "ell", "pattern", "coo"}
         ``auto`` is the pattern, or csr for weighted graphs; with an engine that has neither, its own.
     engine : str
@@ -69,20 +69,20 @@ def pagerank(
         graph, else ``cpu``.
     damping : float
     tol : float
-        Stop when the norm of the change falls below it; first looked at after two iterations.
+        Stop when the norm of the change falls below it; first tested after two iterations.
     norm : {"l1", "l2", "linf"}
     max_iterations : int
     iterations : int, optional
-        Do exactly so many, whatever the residual.
+        Do exactly so many, whatever the residual is.
     personalization : sequence of node ids, mapping of node id to weight, or array, optional
         Teleport distribution; scaled to sum 1. An array, or a list of floats, has one weight a node; one in
-        device memory is brought to main memory, where answers are certified.
+        device memory is copied to main memory, where answers are certified.
     dangling : {"teleport", "uniform"}
         Where the mass of dangling nodes goes.
     start : array of float64, shape (nodes,), optional
         First iterate, scaled to mass 1; uniform by default. One in device memory, known by
-        ``__cuda_array_interface__`` or DLPack, stays there if the engine works there. Method ``refine`` then
-        goes in rounds from there, even where passes over the graph or its core alone would do.
+        ``__cuda_array_interface__`` or DLPack, is not copied if the engine works on the device. Method ``refine``
+        then begins with outer steps, also on graphs that a reduced problem would solve.
     controller : Controller or RefinementPolicy, optional
         Precision policy of the method: the paper's rule, or `cpms.AdaptiveReduction`.
     on_step : callable, optional

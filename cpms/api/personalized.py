@@ -50,42 +50,42 @@ def personalized_pagerank(
 ) -> list[Result]:
     """Compute one personalised PageRank a query, ``width`` of them at a time.
 
-    Queries of a batch share every read of the matrix; by ``refine`` on engine ``cpu``, whose caches have room for
-    one iterate, they go one after the other and share what preparing the matrix takes.
+    Queries of a batch share every read of the matrix. By ``refine`` on engine ``cpu``, whose caches hold one iterate,
+    they are solved one after the other and share only the cost of preparing the matrix.
 
     Parameters
     ----------
     graph : Graph
         Without weights.
     queries : sequence
-        Each a node id, a list of node ids, or a mapping of node id to weight: where its teleport goes.
+        Each a node id, a list of node ids, or a mapping of node id to weight: its teleport distribution.
     method : {"power", "refine"}
-        Power iteration in float64, or sweeps on the residual that read few bits; see `cpms.solvers.refine`.
+        Power iteration in float64, or mixed-precision iterative refinement; see `cpms.solvers.refine`.
     storage : str or Format
         Of ``refine``: format of the residual; ``auto`` is that of `cpms.pagerank`. Power iteration is in fp64.
     damping, tol, norm, max_iterations, dangling
         As in `cpms.pagerank`.
     start : ndarray of float64, shape (nodes,), optional
-        First iterate of every query, of sum 1; uniform by default. See `penalised_start`. Queries that ``refine``
-        answers by passes over the graph need none.
+        First iterate of every query, of sum 1; uniform by default. See `penalised_start`. Method ``refine``
+        ignores it on graphs that a reduced problem solves.
     engine : str
-        An engine that takes batches, or ``auto``: what `cpms.pagerank` takes for a query alone.
+        An engine with batches, or ``auto``; one query with ``auto`` is solved by `cpms.pagerank`.
     width : int, optional
-        Queries that share a sweep; more save reads of the matrix, and need 16 to 36 bytes a node each.
-        By default what pays on the engine and fits.
+        Number of queries that share a sweep; more of them save reads of the matrix, and each needs 16 to 36 bytes a
+        node. By default the fastest number that fits into memory.
     policy : RefinementPolicy, optional
         Precision policy of ``refine``, the same for each query by itself.
 
     Returns
     -------
     list of Result
-        In the order of the queries; ``solve_s`` is the time from the start of a query's batch to its end, or of
-        its own where queries go one after the other, without bringing ranks to main memory.
+        In the order of the queries; ``solve_s`` is the time from the start of the batch (of the query, if queries are
+        solved one after the other) to the end of the query, without the copy of ranks to main memory.
 
     Raises
     ------
     InputError
-        If a query names a node twice or one that does not exist; its place is said.
+        If a query names a node twice or one that does not exist; the error names the index of the query.
     UnsupportedError
         If the engine takes no batches, or none of this method, or the graph has weights.
 

@@ -1,4 +1,8 @@
-"""Sweeps composed of CUDA kernels, as the CPMS paper splits them; rows in equal shares of edges, or a thread each."""
+"""Engine ``cuda``: sweeps composed of several CUDA kernels, as in the CPMS paper.
+
+Rows are balanced over warps by edges, or have one thread each. Captured CUDA graphs replay the launches of a sweep.
+Method ``refine`` and batches have kernels of their own in `cpms.backends.cuda`.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +62,7 @@ class CudaOperator(Operator[SegmentedArray]):
 
     @classmethod
     def of(cls, problem: Problem, storage: Format, kernel: str, matrix: Matrix, work: Work) -> CudaOperator:
-        """Return an operator with vectors, and graphs of the sweeps that `cpms.precision.controllers`'s policies ask for."""
+        """Return an operator with vectors, and CUDA graphs of the sweeps at each level that controllers use."""
         nodes, converted = problem.graph.nodes, None
         lent = VectorPool(lambda: _new_vector(nodes, storage))
         own = lent.pair()

@@ -1,4 +1,8 @@
-"""cuSPARSE's product with cuBLAS's sums and updates: what Agrawal, Shendre and Goka compose; the baseline."""
+"""Engine ``cusparse``: cuSPARSE's product with cuBLAS's sums and updates, after Agrawal, Shendre and Goka.
+
+It is the baseline of vendor libraries. A sweep consists of separate library calls, so vectors are read several
+times.
+"""
 
 from __future__ import annotations
 

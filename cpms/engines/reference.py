@@ -1,4 +1,7 @@
-"""Obvious sweeps in NumPy, edge by edge; the twin that every fast engine is held against."""
+"""Engine ``reference``: sweeps in plain NumPy over the list of edges, in every storage format.
+
+Tests compare each fast engine with it. It is slow on purpose: every line of the method is one line of code.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A serial program: one thread, plain loops over rows; the time that speedups are counted from.
+"""Engine ``serial``: one thread, plain loops over rows; speedups are relative to its time.
 
-It mends the algorithm of Agrawal, Shendre and Goka, which adds omega v to the product y = damping P x.
+It corrects the algorithm of Agrawal, Shendre and Goka, which adds omega v to the product y = damping P x.
 Printed is omega = ||x_k+1|| - ||x_k||, which has the wrong sign, and x_k+1 on both sides of the
 product. With omega = ||x_k||_1 - ||y||_1, at least 0, teleport and the mass of dangling nodes are
 added at once: mass is conserved, and no list of dangling nodes is needed.
