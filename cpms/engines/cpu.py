@@ -118,7 +118,7 @@ class CpuOperator(Operator[SegmentedArray]):
         return 0 if self.matrix.values is None else self.matrix.values.exponent
 
     def _arrays(self) -> tuple[Any, ...]:
-        """Return what a kernel reads of the matrix, with stand-ins for what its layout lacks."""
+        """Return the arrays of the matrix for a kernel; arrays that the layout lacks are empty."""
         matrix = self.matrix
         divisor = _NO_DIVISOR if self.divisor is None else self.divisor
         values = _NO_VALUES if matrix.values is None else matrix.values.units
@@ -171,7 +171,7 @@ class CpuEngine(Engine):
         return CpuOperator(problem, storage, layout, matrix, divisor, _row_parts(graph.indptr))
 
     def refinement(self, problem: Problem) -> Refinement:
-        """Build the pattern of what is swept, and cut its rows into pieces of equal work."""
+        """Build the pattern of the core, and split its rows into parts of equal work."""
         return prepared(problem)
 
     def batch(self, problem: Problem) -> CpuBatch:
@@ -192,7 +192,7 @@ def _row_parts(entries_before: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
 
 
 def _spec(storage: Format, read: int) -> tuple[tuple[int, int, int, int], tuple[int, ...]]:
-    """Return what kernels are compiled for: see `cpms.backends.cpu.sweep_loops.sweep_kernel`."""
+    """Return the compile-time parameters of `cpms.backends.cpu.sweep_loops.sweep_kernel`."""
     if isinstance(storage, FloatFormat):
         return (0, storage.exponent_bits, storage.mantissa_bits, ROUNDING_MODES[storage.rounding]), (1,)
     segments = tuple(width // storage.unit for width in storage.widths)

@@ -112,7 +112,7 @@ class FusedEngine(Engine):
     takes_device_arrays: ClassVar[bool] = True
 
     def missing(self) -> str | None:
-        """Return what is missing: CuPy or a device."""
+        """Return which requirement is missing: CuPy or a device."""
         return missing()
 
     def unsupported(self, problem: Problem, storage: Format, layout: str) -> str | None:

@@ -18,7 +18,7 @@ from cpms.formats.formats import Format
 from cpms.problems.pagerank import Problem
 
 _NOT_LOCAL = ("mpi", "mpi_cuda", "cusparse_omega")
-"""Engines that are ranks themselves, and one whose sweep conserves mass, so that it holds no product."""
+"""Engines that cannot multiply a rank's rows: engines of ranks, and one whose sweep has no separate product."""
 LOCAL = tuple(name for name in engines.names() if name not in _NOT_LOCAL)
 """Engines by which ranks can multiply; ``cuda`` keeps vectors on devices and is prepared by `mpi_cuda`."""
 

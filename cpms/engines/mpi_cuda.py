@@ -30,7 +30,7 @@ class MpiCudaEngine(Engine):
     repeatable = True
 
     def missing(self) -> str | None:
-        """Return what is missing: mpi4py, an MPI library, CuPy or a device."""
+        """Return which requirement is missing: mpi4py, an MPI library, CuPy or a device."""
         return world.missing() or cuda.missing()
 
     def unsupported(self, problem: Problem, storage: Format, layout: str) -> str | None:

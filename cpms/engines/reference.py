@@ -39,7 +39,7 @@ class ReferenceOperator(Operator[Floats]):
 
     @property
     def divisor(self) -> Floats:
-        """What x is divided by before it is stored: the out-degree in the pattern layout."""
+        """Divisor of x before it is stored: the out-degree in the pattern layout."""
         graph = self.problem.graph
         if self.layout == "pattern":
             return np.maximum(graph.out_degree, 1).astype(np.float64)
@@ -136,7 +136,7 @@ class ReferenceRefinement(Refinement):
     def round(
         self, storage: FloatFormat | None, *, inner_reduction: float, tol: float, norm: Norm, most_low: int
     ) -> OuterStep:
-        """Do what `cpms.solvers.refine` says, line by line."""
+        """Do an outer step of `cpms.solvers.refine`, line by line."""
         began = time.perf_counter()
         damping, w, v = self.problem.damping, self.problem.sink_or_scalar, self.problem.teleport_or_scalar
         x = np.maximum(self._x + self._c, 0.0)

@@ -67,7 +67,7 @@ class ScipyOperator(Operator[Floats]):
 
 
 class ScipyEngine(Engine):
-    """A baseline: what one gets without this package."""
+    """The baseline without this package."""
 
     name = "scipy"
     layouts: ClassVar[tuple[str, ...]] = ("csr",)

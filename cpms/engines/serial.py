@@ -57,7 +57,7 @@ class SerialOperator(Operator[Floats]):
         return self.indptr.nbytes + self.sources.nbytes + self.values.nbytes + self.divisor.nbytes
 
     def load(self, values: Floats) -> Floats:
-        """Return the values as they are stored."""
+        """Return the stored values."""
         return values / self.divisor if len(self.divisor) else values.copy()
 
     def empty(self) -> Floats:
@@ -111,7 +111,7 @@ class SerialEngine(Engine):
         return super().unsupported(problem, storage, layout)
 
     def prepare(self, problem: Problem, storage: Format, layout: str) -> SerialOperator:
-        """Work out the values, or what vectors are divided by."""
+        """Compute the values, or the divisor of vectors."""
         reason = self.unsupported(problem, storage, layout)
         if reason:
             raise UnsupportedError(reason)
