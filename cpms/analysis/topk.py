@@ -85,7 +85,7 @@ def _by_reduction(values: Values, k: int) -> Places:
     """Find the largest of each range by a thread, and merge the lists of candidates."""
     from cpms.analysis import topk_loops as kernels
 
-    parts = threads.stretches(len(values), at_least=_FEW_VALUES, parts=threads.available())
+    parts = threads.ranges(len(values), at_least=_FEW_VALUES, parts=threads.available())
     lists = threads.each(lambda part: kernels.select(values, *part, k), parts)
     _, places = reduce(lambda a, b: kernels.merge(*a, *b), lists)
     found: Places = places
