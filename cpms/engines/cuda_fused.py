@@ -1,4 +1,8 @@
-"""Float64 power iteration that stays on the device for many sweeps: what fewer bits have to beat."""
+"""Engine ``cuda_fused``: float64 power iteration in a persistent cooperative kernel, many sweeps a launch.
+
+It is the float64 baseline that methods with fewer bits are compared with. A sweep is one read of the matrix and of the
+iterate, and a grid barrier; the host is involved once a launch.
+"""
 
 from __future__ import annotations
 
@@ -108,7 +112,7 @@ class FusedEngine(Engine):
     takes_device_arrays: ClassVar[bool] = True
 
     def missing(self) -> str | None:
-        """Return what is missing: CuPy or a device."""
+        """Return which requirement is missing: CuPy or a device."""
         return missing()
 
     def unsupported(self, problem: Problem, storage: Format, layout: str) -> str | None:

@@ -45,7 +45,7 @@ from cpms.precision.controllers import Fixed
 from cpms.precision.refinement_policy import default_policy
 from cpms.problems.pagerank import Problem
 from cpms.solvers.power import power
-from cpms.solvers.refine import refine
+from cpms.solvers.refine import outer_iteration
 from cpms.sources.loading import load
 
 _EXCHANGES = 10
@@ -178,7 +178,9 @@ def _of_power(engine: str, operator: Any) -> _Contestant:
 
 def _of_refinement(engine: str, refinement: Any, storage: FloatFormat) -> _Contestant:
     def solve(first: Floats, stopping: Stopping) -> tuple[Status, History]:
-        _, status, history = refine(refinement, first, default_policy(storage), stopping, answer=lambda _: None)
+        _, status, history = outer_iteration(
+            refinement, first, default_policy(storage), stopping, answer=lambda _: None
+        )
         return status, history
 
     return _Contestant(engine, "refine", storage.name, solve, refinement.read, refinement.nbytes)

@@ -28,9 +28,9 @@ from cpms.precision.anderson import DEPTH, SLOTS
 from cpms.precision.inner_stopping import inner_max_iterations
 from cpms.precision.refinement_policy import FixedReduction, InnerPlan, default_inner_reduction, default_policy
 from cpms.problems.pagerank import Problem
-from cpms.solvers.batch_power import solve
+from cpms.solvers.batch_power import iterate_all
 from cpms.solvers.batch_refine import OuterState, refine_all
-from cpms.solvers.refine import History, refine
+from cpms.solvers.refine import History, outer_iteration
 from cpms.testing import graphs
 
 FORMATS = (FP16, E5M2, FP32)
@@ -184,7 +184,7 @@ def test_rounds_are_those_of_the_reference(device, storage, rule):
         teleport = np.zeros(graph.nodes)
         teleport[query.nodes] = query.weights
         twin = reference.ENGINE.refinement(Problem(graph, 0.7, teleport, rule))
-        expected, _, steps = refine(twin, uniform(graph), default_policy(storage), stopping)
+        expected, _, steps = outer_iteration(twin, uniform(graph), default_policy(storage), stopping)
         assert status is Status.CONVERGED
         assert np.abs(device.to_host(ranks) - expected).sum() <= 2e-8 / 0.3
         # A value that lies between two of Q's may go either way.
@@ -602,8 +602,8 @@ def test_what_is_launched_when_all_queries_rest_touches_nothing(device, storage)
 
 def test_solves_end_with_each_query(device):
     problem, queries = Problem(GRAPHS["small"], 0.5), queries_on(GRAPHS["small"], 4)
-    answers = solve(CudaBatch(problem), queries, uniform(problem.graph), Stopping(1e-7))
-    expected = solve(CpuBatch(problem), queries, uniform(problem.graph), Stopping(1e-7))
+    answers = iterate_all(CudaBatch(problem), queries, uniform(problem.graph), Stopping(1e-7))
+    expected = iterate_all(CpuBatch(problem), queries, uniform(problem.graph), Stopping(1e-7))
     for (_, status, history), (_, _, steps) in zip(answers, expected, strict=True):
         assert status is Status.CONVERGED
         assert len(history) == len(steps)

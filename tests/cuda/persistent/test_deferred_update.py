@@ -17,7 +17,7 @@ from cpms.formats.quantization import quantiser
 from cpms.precision.controllers import Level
 from cpms.precision.refinement_policy import default_inner_reduction, default_policy
 from cpms.problems.pagerank import Problem
-from cpms.solvers.refine import refine
+from cpms.solvers.refine import outer_iteration
 
 FORMATS = [quantiser(format_named(name)) for name in ("fp16", "e5m2", "fp32", "cpms4-nearest")]
 LEAVES = np.arange(1, 5000)
@@ -90,7 +90,7 @@ def swept(problem, arrangement, storage, *, anderson):
     rounds = CudaRefinement.of(problem, arrangement)
     rounds.anderson = anderson
     first = np.full(problem.graph.nodes, 1 / problem.graph.nodes)
-    ranks, status, history = refine(rounds, first, default_policy(storage), Stopping(1e-10))
+    ranks, status, history = outer_iteration(rounds, first, default_policy(storage), Stopping(1e-10))
     assert status is cpms.Status.CONVERGED
     assert residual(problem, np.asarray(ranks)) < 1e-10
     return len(history)

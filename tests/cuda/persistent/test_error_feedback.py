@@ -31,7 +31,7 @@ from cpms.precision.refinement_policy import (
     default_policy,
 )
 from cpms.problems.pagerank import Problem
-from cpms.solvers.refine import refine
+from cpms.solvers.refine import outer_iteration
 
 NAMES = ("fp16", "e5m2", "cpms4-nearest", "cpms4", "bf16")
 FORMATS = [quantiser(format_named(name)) for name in NAMES]
@@ -250,7 +250,7 @@ def test_any_format_takes_as_many_sweeps_and_one_full_one(device, name):
         counts = []
         for storage in FORMATS:
             rounds = CudaRefinement.of(problem, DEALT)
-            ranks, status, history = refine(rounds, uniform(problem), default_policy(storage), Stopping(1e-10))
+            ranks, status, history = outer_iteration(rounds, uniform(problem), default_policy(storage), Stopping(1e-10))
             assert status is cpms.Status.CONVERGED
             assert np.abs(ranks / ranks.sum() - right).sum() <= problem.damping / (1 - problem.damping) * 1e-10
             counts.append(len(history))
@@ -285,7 +285,7 @@ def test_what_fades_slowly_is_swept_otherwise(device):
     rounds = CudaRefinement.of(problem, DEALT)
     found = []
     for _ in range(2):
-        ranks, status, history = refine(rounds, uniform(problem), default_policy(FP16), Stopping(1e-10))
+        ranks, status, history = outer_iteration(rounds, uniform(problem), default_policy(FP16), Stopping(1e-10))
         assert status is cpms.Status.CONVERGED
         bits = [step.bits for step in history]
         assert (bits[0], bits.index(64), bits.count(64) > 1) == (16, 9, True)
@@ -299,7 +299,7 @@ def test_it_can_be_turned_off(device):
     problem = Problem(GRAPHS["uniform"])
     rounds = CudaRefinement.of(problem, DEALT)
     rounds.error_feedback = False
-    _, _, history = refine(rounds, uniform(problem), default_policy(FP16), Stopping(1e-10))
+    _, _, history = outer_iteration(rounds, uniform(problem), default_policy(FP16), Stopping(1e-10))
     assert (history[0].bits, [step.bits for step in history].count(64) > 2) == (64, True)
 
 
@@ -341,7 +341,7 @@ def test_what_fades_fast_is_known_from_a_few_sweeps(device, name, expected):
 def test_formats_that_are_not_dealt(device, storage, first):
     problem = Problem(GRAPHS["uniform"])
     rounds = CudaRefinement.of(problem, DEALT)
-    _, status, history = refine(rounds, uniform(problem), default_policy(storage), Stopping(1e-10))
+    _, status, history = outer_iteration(rounds, uniform(problem), default_policy(storage), Stopping(1e-10))
     assert status is cpms.Status.CONVERGED
     assert history[0].bits == first
 
@@ -349,7 +349,7 @@ def test_formats_that_are_not_dealt(device, storage, first):
 def test_a_gain_that_is_fixed_is_kept(device):
     problem = Problem(GRAPHS["uniform"])
     rounds = CudaRefinement.of(problem, DEALT)
-    _, status, history = refine(rounds, uniform(problem), FixedReduction(FP16, 1e-2), Stopping(1e-10))
+    _, status, history = outer_iteration(rounds, uniform(problem), FixedReduction(FP16, 1e-2), Stopping(1e-10))
     assert status is cpms.Status.CONVERGED
     assert sum(step.bits == 64 for step in history) > 3
 
@@ -365,9 +365,9 @@ def test_a_first_x_of_ones_own_is_swept_in_full(device):
         (uniform(problem), Stopping(1e-10, max_iterations=3)),
     ):
         rounds = CudaRefinement.of(problem, DEALT)
-        _, _, history = refine(rounds, first, default_policy(FP16), stopping)
+        _, _, history = outer_iteration(rounds, first, default_policy(FP16), stopping)
         assert history[0].bits == 64
-    assert len(refine(rounds, right, default_policy(FP16), Stopping(1e-10))[2]) == 1
+    assert len(outer_iteration(rounds, right, default_policy(FP16), Stopping(1e-10))[2]) == 1
 
 
 class WideFirst(RefinementPolicy):
@@ -385,7 +385,7 @@ class WideFirst(RefinementPolicy):
 def test_what_another_format_found_is_added(device):
     problem = Problem(GRAPHS["skewed"])
     rounds = CudaRefinement.of(problem, DEALT)
-    ranks, status, history = refine(rounds, uniform(problem), WideFirst(), Stopping(1e-10))
+    ranks, status, history = outer_iteration(rounds, uniform(problem), WideFirst(), Stopping(1e-10))
     assert status is cpms.Status.CONVERGED
     assert [step.bits for step in history if step.bits != 64][-1] == 16
     full = [step.residual for step in history if step.bits == 64]
@@ -421,7 +421,9 @@ def test_large_graphs(gpu_backend):
                 solves = []
                 for _ in range(2):
                     rounds = CudaRefinement.of(problem, DEALT)
-                    ranks, status, history = refine(rounds, uniform(problem), default_policy(storage), Stopping(1e-10))
+                    ranks, status, history = outer_iteration(
+                        rounds, uniform(problem), default_policy(storage), Stopping(1e-10)
+                    )
                     assert status is cpms.Status.CONVERGED
                     assert [step.bits for step in history].count(64) == 1
                     solves.append(ranks)

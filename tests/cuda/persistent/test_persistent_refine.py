@@ -26,7 +26,7 @@ from cpms.precision.controllers import FLOAT64, Fixed
 from cpms.precision.refinement_policy import AdaptiveReduction, FixedReduction
 from cpms.problems.pagerank import Problem
 from cpms.solvers.power import power
-from cpms.solvers.refine import refine
+from cpms.solvers.refine import outer_iteration
 from cpms.testing import distributions, graphs
 
 FORMATS = [quantiser(format_named(name)) for name in ("fp16", "e5m2", "fp32", "cpms4")]
@@ -307,7 +307,9 @@ def test_answers_are_certified(engine):
             expected, _, _ = power(
                 reference.ENGINE.prepare(problem, FP64, "pattern"), first, Fixed(), Stopping(1e-14, max_iterations=400)
             )
-            found, _, history = refine(engine.refinement(problem), first, FixedReduction(FP16), Stopping(1e-10))
+            found, _, history = outer_iteration(
+                engine.refinement(problem), first, FixedReduction(FP16), Stopping(1e-10)
+            )
             assert np.abs(found - expected).sum() <= history[-1].residual / (1 - problem.damping)
             mine, _, _ = power(engine.prepare(problem, FP64, "pattern"), first, Fixed(), Stopping(1e-10))
             assert np.abs(mine - expected).sum() <= 1e-10 / (1 - problem.damping)
@@ -386,8 +388,8 @@ class TestOnAGpu:
                 for anderson in (False, True):
                     mine, its = CudaRefinement.of(problem), cpu.ENGINE.refinement(problem)
                     mine.anderson = its.anderson = anderson
-                    found, status, history = refine(mine, first, policy, stopping)
-                    twin, _, expected = refine(its, first, policy, stopping)
+                    found, status, history = outer_iteration(mine, first, policy, stopping)
+                    twin, _, expected = outer_iteration(its, first, policy, stopping)
                     assert status is Status.CONVERGED
                     assert np.abs(found - twin).sum() <= 2e-10 / (1 - problem.damping)
                     # With fewer bits of exponent, last bits decide which values of a hub's sources survive; with few of

@@ -27,7 +27,7 @@ from cpms.formats.formats import FP16
 from cpms.formats.quantization import quantiser
 from cpms.precision.refinement_policy import default_policy
 from cpms.problems.pagerank import Problem
-from cpms.solvers.refine import at_once
+from cpms.solvers.refine import solve_by_reduction
 from cpms.testing import distributions
 
 FREE = trimming.Cost(
@@ -156,7 +156,7 @@ def test_the_solution_of_the_whole_follows(engine, graph, damping, cost):
         patched.setattr(reduced_refinement, "Cost", lambda: cost)
         found = engine.refinement(problem)
     if isinstance(found, TrimmedRefinement):
-        ranks, status, _ = at_once(found, default_policy(FP16), Stopping(1e-12))
+        ranks, status, _ = solve_by_reduction(found, default_policy(FP16), Stopping(1e-12))
         ranks = on_host(ranks)
         assert status is Status.CONVERGED
         assert ranks.shape == (graph.nodes,)
@@ -171,7 +171,7 @@ def test_wherever_sweeps_end_the_pass_goes_on_from_there(engine, exponent):
     found = engine.refinement(problem)
     assert found._core.graph.nodes == 40
     for _ in range(2):
-        ranks, _, history = at_once(found, default_policy(FP16), Stopping(10.0**-exponent))
+        ranks, _, history = solve_by_reduction(found, default_policy(FP16), Stopping(10.0**-exponent))
         assert residual.residual(problem, on_host(ranks)) < 1.5 * 10.0**-exponent
         from_there = found._solve_downstream(refinement.FinalContributions.without_launch(found._core._contributions))
         assert (on_host(ranks) == on_host(from_there)).all()
@@ -181,7 +181,7 @@ def test_wherever_sweeps_end_the_pass_goes_on_from_there(engine, exponent):
 def test_of_many_launches_the_last_is_followed(engine, monkeypatch):
     monkeypatch.setattr(refinement, "MAX_SWEEPS", 9)
     problem = Problem(of_one_ring(40, 5))
-    ranks, status, history = at_once(engine.refinement(problem), default_policy(FP16), Stopping(1e-12))
+    ranks, status, history = solve_by_reduction(engine.refinement(problem), default_policy(FP16), Stopping(1e-12))
     assert status is Status.CONVERGED
     assert len(history) > 18
     assert residual.residual(problem, on_host(ranks)) < 2e-12
@@ -206,7 +206,7 @@ def test_what_leaves_a_merged_core_comes_back_by_its_teleport(engine):
     assert 12 < places.core < 48
     assert places.downstream[1:] == [16]
     assert on_host(core.degree).sum() - on_host(core.internal_degree).sum() == 16
-    ranks, *_ = at_once(found, default_policy(FP16), Stopping(1e-12))
+    ranks, *_ = solve_by_reduction(found, default_policy(FP16), Stopping(1e-12))
     assert residual.residual(problem, on_host(ranks)) < 2e-12
 
 
@@ -216,7 +216,7 @@ def test_merged_nodes_may_lie_in_another_order(engine, monkeypatch):
     monkeypatch.setattr(lumping.reordering, "chosen", lambda *_: Numbering.of_order(current.current().upload(order)))
     found = engine.refinement(Problem(ring))
     assert found._core.graph.nodes == 30
-    ranks, *_ = at_once(found, default_policy(FP16), Stopping(1e-12))
+    ranks, *_ = solve_by_reduction(found, default_policy(FP16), Stopping(1e-12))
     assert residual.residual(Problem(ring), on_host(ranks)) < 2e-12
 
 

@@ -22,7 +22,7 @@ from cpms.formats.formats import FP16
 from cpms.formats.quantization import quantiser
 from cpms.precision.refinement_policy import default_policy
 from cpms.problems.pagerank import Problem
-from cpms.solvers.refine import at_once
+from cpms.solvers.refine import solve_by_reduction
 from cpms.testing import distributions, graphs_with_a_core
 
 FREE = trimming.Cost(
@@ -99,7 +99,7 @@ def test_the_solution_of_the_whole_follows_from_the_cores(engine, graph, data):
     problem = Problem(graph, data.draw(st.floats(0.01, 0.95)), data.draw(st.none() | distributions(graph.nodes)))
     refinement = engine.refinement(problem)
     if isinstance(refinement, TrimmedRefinement):
-        ranks, status, _ = at_once(refinement, default_policy(FP16), Stopping(1e-12))
+        ranks, status, _ = solve_by_reduction(refinement, default_policy(FP16), Stopping(1e-12))
         ranks = np.asarray(current.current().to_host(ranks))
         assert status is Status.CONVERGED
         assert ranks.sum() == pytest.approx(1.0, abs=1e-14)
@@ -164,9 +164,9 @@ def test_levels_of_any_width_are_passed(engine, sizes, options, aimed):
     problem = Problem(graph, 0.85, None if teleport is None else teleport / teleport.sum())
     refinement = engine.refinement(problem)
     assert isinstance(refinement, TrimmedRefinement)
-    ranks, *_ = at_once(refinement, default_policy(FP16), Stopping(1e-12))
+    ranks, *_ = solve_by_reduction(refinement, default_policy(FP16), Stopping(1e-12))
     assert residual.residual(problem, np.asarray(current.current().to_host(ranks))) < 2e-12
-    again, *_ = at_once(refinement, default_policy(FP16), Stopping(1e-12))
+    again, *_ = solve_by_reduction(refinement, default_policy(FP16), Stopping(1e-12))
     assert bool((ranks == again).all())
 
 

@@ -31,7 +31,7 @@ from cpms.contracts.stopping import Stopping
 from cpms.formats.formats import FP16
 from cpms.precision.refinement_policy import default_policy
 from cpms.problems.pagerank import Problem
-from cpms.solvers.refine import at_once, refine
+from cpms.solvers.refine import outer_iteration, solve_by_reduction
 
 _COST = Cost(
     sweeps=50,
@@ -194,10 +194,10 @@ def _uniform_scores(problem: Problem) -> Any | None:
     """Return x of a uniform teleport, on the device; None if it takes too many sweeps."""
     refinement, policy = prepared(problem, "cuda"), default_policy(FP16)
     refinement.warm_up(FP16)
-    solved = at_once(refinement, policy, _TO_STAGNATION)
+    solved = solve_by_reduction(refinement, policy, _TO_STAGNATION)
     if solved is None:
         first = np.full(problem.graph.nodes, 1.0 / problem.graph.nodes)
-        solved = refine(refinement, first, policy, _TO_STAGNATION, answer=lambda swept: swept.read_device())
+        solved = outer_iteration(refinement, first, policy, _TO_STAGNATION, answer=lambda swept: swept.read_device())
     x, status, _ = solved
     return x if status in (Status.CONVERGED, Status.STAGNATED) else None
 
