@@ -6,6 +6,7 @@ The tree is this repository's, or that of ``CPMS_TREE``: ``CPMS_TREE=/some/check
 from __future__ import annotations
 
 import ast
+import itertools
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -58,6 +59,7 @@ OF_PAGERANK = re.compile(r"damping|teleport|dangling|pagerank|page_rank", re.IGN
 OF_GRAPHS = {"dangling_nodes"}
 KERNELS_WITHOUT_PAGERANK = ("base", "convert", "persistent")
 MOST_FILES, MOST_LINES, MOST_KERNEL_LINES, MOST_FLAT = 15, 400, 350, 6
+MOST_ROOMS, MOST_FLOORS = 26, 15
 KERNEL_ENDINGS = {".cu", ".cuh", ".hpp", ".h"}
 
 
@@ -269,6 +271,61 @@ def import_circles(tree: Tree) -> Iterator[str]:
     yield from (" <-> ".join(circle) for circle in circles(edges))
 
 
+# The plan of the house. A room is a folder of cpms with all that lies in it, each backend for itself, or a flat module
+# that is more than a face; kernels are no part of it. A floor is a place in the longest chain of rooms of which each
+# imports from the next, by whatever kind of import but for the door.
+
+
+def part_of_house(tree: Tree, module: str) -> str:
+    """Return the room of a module; empty for what belongs to none: cpms and backends themselves, and faces."""
+    name, parts = room_of(module), module.split(".")
+    if name == "backends":
+        return ".".join(parts[1:3]) if len(parts) > 2 else ""
+    return (
+        "" if f"cpms.{name}" == module and tree.is_face(module) and tree.files[module].name != "__init__.py" else name
+    )
+
+
+def plan(tree: Tree) -> networkx.DiGraph:
+    """Return the rooms and who imports whom; an edge knows the imports that make it."""
+    rooms = networkx.DiGraph()
+    rooms.add_nodes_from({part_of_house(tree, module) for module in tree.files} - {"", "__main__"})
+    for found in tree.imports:
+        if found.module in tree.files and not is_door(found):
+            room = part_of_house(tree, module_name(tree.root, tree.root / found.file))
+            other = part_of_house(tree, found.module)
+            if room != other and {room, other} <= set(rooms):
+                imports = rooms.get_edge_data(room, other, {"imports": []})["imports"]
+                rooms.add_edge(room, other, imports=[*imports, f"{found.file}:{found.line}"])
+    return rooms
+
+
+def many_rooms(tree: Tree) -> Iterator[str]:
+    rooms = sorted(plan(tree))
+    if len(rooms) > MOST_ROOMS:
+        yield f"{len(rooms)} rooms, at most {MOST_ROOMS}: {', '.join(rooms)}"
+
+
+def many_floors(tree: Tree) -> Iterator[str]:
+    """Yield the longest chain of rooms if it is too long; the rooms of a circle lie on a floor together."""
+    groups = networkx.condensation(plan(tree))
+    chain = ["+".join(sorted(groups.nodes[group]["members"])) for group in networkx.dag_longest_path(groups)]
+    if len(chain) > MOST_FLOORS:
+        yield f"{len(chain)} floors, at most {MOST_FLOORS}: {' > '.join(chain)}"
+
+
+def room_circles(tree: Tree) -> Iterator[str]:
+    rooms = plan(tree)
+    for circle in circles({room: set(rooms[room]) for room in rooms}):
+        imports = [
+            each
+            for room, other in itertools.permutations(circle, 2)
+            if rooms.has_edge(room, other)
+            for each in rooms.edges[room, other]["imports"]
+        ]
+        yield f"{' <-> '.join(circle)}: {', '.join(imports)}"
+
+
 # Kernels
 
 
@@ -350,7 +407,10 @@ RULES: dict[str, Callable[[Tree], Iterator[str]]] = {
     "4. kernels that know no PageRank include none": wrong_includes,
     "5. device code is loaded below backends by the door alone": device_code_below_backends,
     "6. no circle of imports": import_circles,
+    "no circle of rooms": room_circles,
     "no circle of includes": include_circles,
+    "the house has few rooms": many_rooms,
+    "the house has few floors": many_floors,
     "files are short": long_files,
     "folders have few files": full_folders,
     "cpms has few flat modules": flat_modules,
@@ -396,6 +456,8 @@ SOUND = {
     "cpms/backends/__init__.py": "",
     "cpms/backends/cuda/__init__.py": "",
     "cpms/backends/cuda/codec.py": "import cupy\nimport cpms.storage.device\n",
+    "cpms/backends/mpi/__init__.py": "",
+    "cpms/backends/mpi/rows.py": "from cpms.backends.cuda import codec\n",
     "cpms/api/__init__.py": "",
     "cpms/api/solve.py": "from cpms.backends.cuda import codec\nfrom cpms.formats.named import FP16\n",
     "cpms/format.py": "from cpms.formats.named import FP16 as FP16\n",
@@ -403,6 +465,7 @@ SOUND = {
     "kernels/cuda/persistent/walk.cuh": '#include "base/memory.cuh"\n#include <cub/cub.cuh>\n',
     "kernels/cuda/pagerank/refine.cu": '#include "persistent/walk.cuh"\n',
 }
+SOUND_ROOMS = 10
 LATER = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    "
 INSIDE = "def later():\n    from importlib import import_module\n    "
 FAULTS: dict[str, list[tuple[str, str, str]]] = {
@@ -458,6 +521,15 @@ FAULTS: dict[str, list[tuple[str, str, str]]] = {
         ("by the lazy table", "cpms/base/errors.py", "from cpms import FP16\n"),
         ("by the package", "cpms/base/errors.py", INSIDE + "import cpms\n"),
     ],
+    "no circle of rooms": [("two backends", "cpms/backends/cuda/codec.py", INSIDE + "import cpms.backends.mpi\n")],
+    "the house has few rooms": [
+        *((f"{MOST_ROOMS + 1}", f"cpms/r{k}/__init__.py", "") for k in range(MOST_ROOMS - SOUND_ROOMS)),
+        ("flat", "cpms/flat.py", "def f(): ...\n"),
+    ],
+    "the house has few floors": [
+        (f"{MOST_FLOORS + 1}", f"cpms/r{k}/__init__.py", LATER + f"import cpms.r{k + 1}\n")
+        for k in range(MOST_FLOORS + 1)
+    ],
     "no circle of includes": [("two files", "kernels/cuda/base/memory.cuh", '#include "persistent/walk.cuh"\n')],
     "files are short": [
         ("Python", "cpms/api/long.py", "x = 1\n" * (MOST_LINES + 1)),
@@ -466,7 +538,10 @@ FAULTS: dict[str, list[tuple[str, str, str]]] = {
     "folders have few files": [("16", f"cpms/api/f{k}.py", "") for k in range(MOST_FILES)],
     "cpms has few flat modules": [("7", f"cpms/f{k}.py", "def f(): ...\n") for k in range(MOST_FLAT + 1)],
 }
-TOGETHER = ("folders have few files", "cpms has few flat modules")
+TOGETHER = (
+    *("folders have few files", "cpms has few flat modules"),
+    *("the house has few rooms", "the house has few floors"),
+)
 SINGLE = [
     pytest.param(rule, file, text, id=f"{rule}: {what}")
     for rule, faults in FAULTS.items()
