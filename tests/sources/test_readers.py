@@ -422,6 +422,12 @@ def test_an_extended_header_cannot_claim_the_memory(folder):
 # --- edge lists ------------------------------------------------------------------------------------------------------
 
 
+def test_weights_are_the_nearest_float64(folder):
+    weights = [3.1844912223717456e86, 0.1, 2.2250738585072014e-308, 9007199254740993e-5, 5e-324]
+    lines = [f"{node} {node + 1} {weight!r}\n" for node, weight in enumerate(weights)]
+    assert readers.read(write(folder / "w.txt", "".join(lines))).weights.tolist() == weights
+
+
 @SMALL
 @given(st.data(), edge_lists(), st.integers(1, 40), st.sampled_from([".txt", ".el.gz", ".csv", ".tsv.gz"]))
 def test_numbered_edge_lists(folder, data, case, size, suffix):
