@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from test_structure import identifiers
+from house_rules import identifiers
 
 TREE = Path(os.environ.get("CPMS_TREE") or Path(__file__).parents[1])
 # Each word stands for an idea that numerical linear algebra, graph processing or CUDA names otherwise. An underscore
