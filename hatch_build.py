@@ -39,13 +39,14 @@ class StampHook(BuildHookInterface):  # type: ignore[type-arg, unused-ignore]
 
 
 def _built_from(root: Path) -> dict[str, str | None]:
-    spec = importlib.util.spec_from_file_location("digests", root / "cpms" / "experiment" / "digests.py")
+    spec = importlib.util.spec_from_file_location("package_data", root / "cpms" / "base" / "package_data.py")
     assert spec is not None and spec.loader is not None  # noqa: S101, PT018
-    digests = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(digests)
-    commit, changed = _git(root, "rev-parse", "HEAD"), _git(root, "status", "--porcelain", "--", *digests.FOLDERS)
+    package_data = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(package_data)
+    commit = _git(root, "rev-parse", "HEAD")
+    changed = _git(root, "status", "--porcelain", "--", *package_data.CODE_FOLDERS)
     return {
-        "code_digest": digests.of_code(root / "cpms", root / "kernels"),
+        "code_digest": package_data.code_digest(root / "cpms", root / "kernels"),
         "commit": None if changed else commit,
     }
 

@@ -81,7 +81,7 @@ def _by_reduction(values: Values, k: int) -> Places:
     """Find the places stretch by stretch, in threads, and merge the stretches' lists."""
     from cpms.analysis import topk_loops as kernels
 
-    parts = threads.stretches(len(values), at_least=_FEW_VALUES, parts=threads.available())
+    parts = threads.ranges(len(values), at_least=_FEW_VALUES, parts=threads.available())
     lists = threads.each(lambda part: kernels.select(values, *part, k), parts)
     _, places = reduce(lambda a, b: kernels.merge(*a, *b), lists)
     found: Places = places

@@ -1,1 +1,1 @@
-"""What any Python project needs: errors, validation, threads, atomic files, array types."""
+"""Foundations that know nothing of the field: errors, validation, threads, atomic files, array types."""

@@ -1,4 +1,8 @@
-"""The limit of a process's address space (``ulimit -v``): libraries crash or hang where it is too small for them."""
+"""The limit of a process's address space (``ulimit -v``), checked before large libraries are loaded.
+
+Libraries crash or hang if the limit is too small for them, as OpenBLAS does whose threads each map memory of their own.
+Reading the limit is one system call.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +12,11 @@ from cpms.base.errors import UnavailableError
 
 _MIB = 2**20
 _MOST_BLAS_THREADS = 64
-"""What OpenBLAS is built for in NumPy's and SciPy's wheels; each of its threads takes memory of its own."""
+"""Largest number of threads of OpenBLAS in NumPy's and SciPy's wheels."""
 
 
 def limit_bytes() -> int | None:
-    """Return the limit; None where there is none."""
+    """Return the limit in bytes; None if there is none."""
     try:
         import resource
     except ImportError:  # Windows has no such limits.
@@ -21,15 +25,15 @@ def limit_bytes() -> int | None:
     return None if limit == resource.RLIM_INFINITY else limit
 
 
-def require_address_space(mebibytes: int, thread_mebibytes: int, what: str) -> None:
-    """Refuse to load libraries into less than they need.
+def require_address_space(mebibytes: int, thread_mebibytes: int, libraries: str) -> None:
+    """Refuse to load libraries if the address space is too small for them.
 
     Parameters
     ----------
     mebibytes, thread_mebibytes : int
-        What they need with one thread of OpenBLAS, and for each further one.
-    what : str
-        Their names.
+        Address space of the libraries with one thread of OpenBLAS, and for each further thread.
+    libraries : str
+        Names of the libraries.
 
     Raises
     ------
@@ -44,7 +48,7 @@ def require_address_space(mebibytes: int, thread_mebibytes: int, what: str) -> N
     needed = mebibytes + thread_mebibytes * (_blas_threads() - 1)
     if limit is not None and limit < needed * _MIB:
         raise UnavailableError(
-            f"this process may address {limit // _MIB} MiB, but {what} takes {needed} MiB to load; "
+            f"this process may address {limit // _MIB} MiB, but {libraries} takes {needed} MiB to load; "
             "raise the limit (ulimit -v, or that of the batch job) or set OPENBLAS_NUM_THREADS=1"
         )
 

@@ -1,4 +1,8 @@
-"""Files that appear whole or not at all: written under another name, then renamed."""
+"""Atomic replacement of files: written under a temporary name in the same folder, then renamed.
+
+A rename within a file system is atomic (POSIX), so an interrupted program leaves the old file or none, and readers see
+a whole one. It costs a system call.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ from cpms.base.errors import InputError
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yield a temporary path beside ``path`` that takes its place when the block succeeds.
+    """Yield a temporary path beside ``path`` that is renamed to ``path`` when the block succeeds.
 
     Raises
     ------
@@ -48,12 +52,12 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def check_writable(path: Path) -> None:
-    """Refuse, before any work is done, a path whose folder does not take files.
+    """Refuse a path whose folder cannot be written, before any computation.
 
     Raises
     ------
     InputError
-        If it does not.
+        If the path is a folder, or its folder does not exist or cannot be written.
     """
     folder = path.parent
     if path.is_dir():

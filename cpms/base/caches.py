@@ -1,7 +1,8 @@
-"""Folders for what libraries compile and download: the user's own, else a temporary one.
+"""Cache folders of libraries: the user's own, or a private temporary one if those cannot be written.
 
-Containers often have a read-only installation and a home folder that takes no files. Numba, CuPy, PyOpenCL and
-Matplotlib keep files in the home folder, and most of them fail where they cannot.
+Containers often have a read-only installation and a read-only home folder. Numba, CuPy, PyOpenCL and Matplotlib write
+caches to the home folder, and most of them fail if it is read-only. A cache holds code, so a temporary one must belong
+to the user alone. Each folder is checked once a process.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from pathlib import Path
 _log = logging.getLogger("cpms")
 
 
-def takes_files(folder: Path) -> bool:
-    """Return whether files can be written to a folder, which need not exist yet.
+def is_writable(folder: Path) -> bool:
+    """Return whether a folder is writable, or can be created if it does not exist yet.
 
     Examples
     --------
-    >>> takes_files(Path(tempfile.gettempdir()) / "new" / "folder"), takes_files(Path("~/of/nobody"))
+    >>> is_writable(Path(tempfile.gettempdir()) / "new" / "folder"), is_writable(Path("~/of/nobody"))
     (True, False)
     """
     if folder.parts[:1] == ("~",):  # The home folder is not known.
@@ -39,21 +40,21 @@ def takes_files(folder: Path) -> bool:
 
 @cache
 def own_temporary() -> Path | None:
-    """Return a temporary folder that no other user can write to; None if there is nowhere to have one.
+    """Return a temporary folder that no other user can write to; None if none can be created.
 
-    It keeps its name and content between processes, since what is in it takes seconds to compile. Caches are code: a
-    folder of that name that belongs to somebody else, or that others may use, is left alone, and one made in its place
-    that lasts as long as this process.
+    Its name is the same in all processes of a user, since its content takes seconds to compile. Caches are code: if a
+    folder of that name belongs to another user, or others may write to it, a new folder is created, which is removed
+    when this process ends.
     """
     try:
-        return _own(Path(tempfile.gettempdir()))
+        return _private_folder(Path(tempfile.gettempdir()))
     except OSError:
         return None
 
 
 @cache
 def temporary() -> Path | None:
-    """Return `own_temporary`, and log once that it takes the place of folders that take no files."""
+    """Return `own_temporary`, and log once that it replaces folders that cannot be written."""
     folder = own_temporary()
     if folder is None:
         _log.warning("cpms: warning: no folder takes files, not even a temporary one; each process compiles anew")
@@ -62,14 +63,14 @@ def temporary() -> Path | None:
     return folder
 
 
-def _own(parent: Path) -> Path:
+def _private_folder(parent: Path) -> Path:
     user = os.getuid() if hasattr(os, "getuid") else "user"
     folder = parent / f"cpms-{user}"
     with suppress(FileExistsError):
         folder.mkdir(mode=0o700)
     found = folder.lstat()
     private = stat.S_ISDIR(found.st_mode) and found.st_uid == user and not stat.S_IMODE(found.st_mode) & 0o077
-    if private and takes_files(folder):
+    if private and is_writable(folder):
         return folder
     made = Path(tempfile.mkdtemp(prefix="cpms-", dir=parent))
     atexit.register(shutil.rmtree, made, ignore_errors=True)
@@ -77,9 +78,9 @@ def _own(parent: Path) -> Path:
 
 
 def redirect(library: str) -> None:
-    """Let a library, loaded from now on, use the temporary folder in place of those of its own that take no files.
+    """Set a library's cache folder to the temporary one if its own folders cannot be written; call before its import.
 
-    Libraries look their folders up in a variable of the environment, and have others in the home folder by default.
+    Libraries read the folder from an environment variable, and default to one in the home folder.
 
     Parameters
     ----------
@@ -94,7 +95,7 @@ def redirect(library: str) -> None:
         "pyopencl": ("POCL_CACHE_DIR", [caches]),
     }[library]
     given = os.environ.get(variable)
-    if not all(map(takes_files, [Path(given)] if given else defaults)) and (instead := temporary()):
+    if not all(map(is_writable, [Path(given)] if given else defaults)) and (instead := temporary()):
         os.environ[variable] = str(instead / library)
-    if library == "pyopencl" and not takes_files(caches):
+    if library == "pyopencl" and not is_writable(caches):
         os.environ["PYOPENCL_NO_CACHE"] = "1"

@@ -1,22 +1,22 @@
-"""The errors that cpms raises on purpose; each carries the exit code of the command line."""
+"""Errors that cpms raises deliberately, each with the exit code of the command line."""
 
 from __future__ import annotations
 
 
 class CpmsError(Exception):
-    """Base of every error raised on purpose; its text is one sentence a user can act on."""
+    """Base of all deliberate errors; the text is one sentence that says what to do."""
 
     exit_code = 1
 
 
 class InputError(CpmsError, ValueError):
-    """A file, an argument or a configuration is wrong; the text names the place and the mend."""
+    """A file, an argument or a configuration is invalid; the text names it and the remedy."""
 
     exit_code = 2
 
 
 class UnsupportedError(CpmsError, NotImplementedError):
-    """The combination asked for is not implemented by this engine or layout."""
+    """An engine or a layout does not implement the requested combination."""
 
     exit_code = 2
 

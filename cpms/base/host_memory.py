@@ -1,6 +1,7 @@
-"""Main memory that this process can have, and the refusal of what would not fit, before anything is allocated.
+"""Memory limits: free main memory of this process, checked before large allocations.
 
-The bound is the least of what the machine, the control groups above the process and its address space have left.
+Free memory is the minimum of the machine's, of that of each control group above the process (containers, batch jobs;
+versions 1 and 2 of Linux's cgroups), and of the rest of the address space. Reading it takes a few small files.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _GROUPS = Path("/sys/fs/cgroup")
 
 
 def free_bytes() -> int:
-    """Return the bytes that can be had without swapping, nor going beyond a limit of a container or a batch job.
+    """Return the bytes that can be allocated without swapping and within the limits of a container or a batch job.
 
     Examples
     --------
@@ -33,12 +34,12 @@ def free_bytes() -> int:
 
 
 def group_bytes(groups: Path = _GROUPS, process: Path = Path("/proc/self/cgroup")) -> Iterator[int]:
-    """Yield what each control group above this process has free: its limit less what cannot be reclaimed.
+    """Yield the free bytes of each control group above this process: its limit less the memory that is not reclaimable.
 
     Parameters
     ----------
     groups : Path
-        Where control groups are mounted.
+        Mount point of control groups.
     process : Path
         Lines ``number:controllers:group``.
     """
@@ -51,7 +52,7 @@ def group_bytes(groups: Path = _GROUPS, process: Path = Path("/proc/self/cgroup"
         else:
             continue
         here = Path(os.path.normpath(top / group.lstrip("/")))
-        # Within a container, its own group is mounted as the top one.
+        # Within a container, the group of the container is mounted at the top.
         for folder in {here, *here.parents, top} if here.is_relative_to(top) else {top}:
             most = _text(folder / limit).strip()
             if folder.is_relative_to(top) and most.isdecimal():
@@ -63,7 +64,7 @@ _VERSION_2 = "memory.max", "memory.current", "inactive_file"
 
 
 def _reclaimed(folder: Path, field: str) -> int:
-    """Return the bytes of cached files that the kernel gives back before it refuses memory."""
+    """Return the bytes of cached files that the kernel reclaims before an allocation fails."""
     fields = dict(line.split() for line in _text(folder / "memory.stat").splitlines())
     return int(fields.get(field, 0))
 
@@ -76,9 +77,9 @@ def _text(path: Path) -> str:
 
 
 def graph_bytes(nodes: int, edges: int, *, weighted: bool) -> int:
-    """Return the peak bytes of an edge list and the graph that is built from it.
+    """Return the peak bytes of building a graph from an edge list.
 
-    Four index arrays and, with weights, three float64 arrays an edge live at the same time.
+    Four index arrays of edges exist at the same time, and with weights three float64 arrays.
 
     Examples
     --------
@@ -89,8 +90,8 @@ def graph_bytes(nodes: int, edges: int, *, weighted: bool) -> int:
     return nodes * _NODE_BYTES + edges * (4 * index_bytes + (24 if weighted else 0))
 
 
-def require_memory(needed_bytes: int, what: str, advice: str = "use a machine with more memory") -> None:
-    """Raise `InputError` if ``needed_bytes`` exceed the memory at hand."""
+def require_memory(needed_bytes: int, purpose: str, advice: str = "use a machine with more memory") -> None:
+    """Raise `InputError` if ``needed_bytes`` exceed the free memory."""
     free = free_bytes()
     if needed_bytes > free:
-        raise InputError(f"{what} needs {needed_bytes:,} bytes, but {free:,} are free; {advice}")
+        raise InputError(f"{purpose} needs {needed_bytes:,} bytes, but {free:,} are free; {advice}")

@@ -1,6 +1,8 @@
-"""Loops compiled by Numba: kept on disk wherever a folder takes them, and in memory where none does.
+"""Compilation of loops by Numba, cached on disk if a folder is writable.
 
-Nothing else imports Numba, so that what its import needs is looked at before.
+Machine code is cached beside the source, else in the user's cache folder, else in a private temporary folder; without
+any, each process compiles anew, which takes seconds a loop. No other module imports Numba, so its requirements are
+checked before its import: it fails or hangs on invalid numbers of threads or too small an address space.
 """
 
 from __future__ import annotations
@@ -15,16 +17,16 @@ from typing import Any
 
 from cpms.base import work_clock
 from cpms.base.address_space import require_address_space
-from cpms.base.caches import takes_files, temporary
+from cpms.base.caches import is_writable, temporary
 from cpms.base.errors import InputError
 
 _THREADS = "NUMBA_NUM_THREADS"
 _LIBRARIES_MIB = 520, 80
-"""Address space of all libraries of a solve, and for each further thread; with less Numba's import fails or hangs."""
+"""Address space of all libraries of a solve, and for each further thread, in MiB."""
 
 
 def _check_threads() -> None:
-    """Refuse a count of threads with which Numba's import fails or prints a traceback."""
+    """Refuse a number of threads for which Numba's import fails or prints a traceback."""
     given = os.environ.get(_THREADS, "1")
     try:
         possible = int(given) >= 1
@@ -56,12 +58,12 @@ class _CompilerListener(event.Listener):  # type: ignore[misc, unused-ignore]
 event.register("numba:compiler_lock", _CompilerListener())  # type: ignore[no-untyped-call, unused-ignore]
 
 _log = logging.getLogger("cpms")
-_config_is_ours = Lock()
+_config_lock = Lock()
 _reported: set[str] = set()
 
 
 def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Return a decorator that compiles a function for any number of threads at once, and keeps it on disk.
+    """Return a decorator that compiles a function without the interpreter lock, and caches it on disk.
 
     Parameters
     ----------
@@ -78,20 +80,20 @@ def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     """
 
     def decorate(function: Callable[..., Any]) -> Any:
-        kept = _kept(function, options)
-        _save_or_not(kept)
-        return kept
+        loop = _compiled(function, options)
+        _tolerate_save_errors(loop)
+        return loop
 
     return decorate
 
 
-def _kept(function: Callable[..., Any], options: dict[str, Any]) -> Any:
-    """Compile with the cache where Numba finds a folder for it, else in our temporary one, else without one."""
+def _compiled(function: Callable[..., Any], options: dict[str, Any]) -> Any:
+    """Compile with a cache in the folder that Numba finds, else in the temporary folder, else without a cache."""
     source = Path(function.__code__.co_filename)
-    # Numba takes an unknown home folder or an empty name for one within the current folder.
+    # Numba would interpret an unknown home folder or an empty name relative to the current folder.
     home = os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~"))  # noqa: PTH111
-    if Path(home).is_absolute() or takes_files(source.parent):
-        with suppress(RuntimeError):  # No folder takes files.
+    if Path(home).is_absolute() or is_writable(source.parent):
+        with suppress(RuntimeError):  # No folder is writable.
             return numba.njit(cache=True, nogil=True, **options)(function)
     if source.is_file() and (folder := temporary()):
         with suppress(RuntimeError), _cache_in(folder / "numba"):
@@ -101,9 +103,9 @@ def _kept(function: Callable[..., Any], options: dict[str, Any]) -> Any:
 
 @contextmanager
 def _cache_in(folder: Path) -> Iterator[None]:
-    """Let Numba keep what the block declares in a folder; what others declare is kept where it was."""
+    """Set Numba's cache folder for functions that the block declares."""
     config: Any = numba.config
-    with _config_is_ours:
+    with _config_lock:
         before, config.CACHE_DIR = config.CACHE_DIR, str(folder)
         try:
             yield
@@ -111,20 +113,20 @@ def _cache_in(folder: Path) -> Iterator[None]:
             config.CACHE_DIR = before
 
 
-def _save_or_not(function: Any) -> None:
-    """Let a full disk cost compiling again, not the work."""
+def _tolerate_save_errors(function: Any) -> None:
+    """Report errors of writing the cache, such as a full disk, in place of raising them."""
     cache: Any = getattr(function, "_cache", None)
     save = getattr(cache, "save_overload", None)
     if save is None:
         return
 
-    def save_or_report(*what: Any) -> None:
+    def save_or_report(*arguments: Any) -> None:
         try:
-            save(*what)
+            save(*arguments)
         except OSError as error:
             reason = str(error.strerror)
             if reason not in _reported:
-                _log.warning("cpms: warning: what was compiled cannot be kept (%s: %s)", reason, cache.cache_path)
+                _log.warning("cpms: warning: compiled code cannot be cached (%s: %s)", reason, cache.cache_path)
             _reported.add(reason)
 
     cache.save_overload = save_or_report

@@ -1,4 +1,8 @@
-"""Old import paths: their names are found at the new ones for one release, with a deprecation warning."""
+"""Old import paths: lazy re-export of names from their new modules, with a deprecation warning, for one release.
+
+The module attributes ``__getattr__`` and ``__dir__`` (PEP 562) import a new module at the first use of a name, so an
+old path costs nothing until then.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Arrays of real numbers from whatever a user gives: refused where a conversion would invent or lose something."""
+"""Conversion of array arguments to real numbers, refused if it would lose or invent values.
+
+NumPy drops imaginary parts and masks and turns text and dates into numbers without an error; these are refused.
+Numbers of more bits than float64 has are rounded to odd, so that a second rounding to a storage format equals a single
+one. Arrays of float64 are not copied.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +22,7 @@ _HALF_WORD = 2**32
 
 
 def plain_array(name: str, values: Any) -> npt.NDArray[Any]:
-    """Return ``values`` as an array of whatever they hold, without a copy where they are one.
+    """Return ``values`` as an array of any type, without a copy of an array.
 
     Raises
     ------
@@ -41,7 +46,7 @@ def plain_array(name: str, values: Any) -> npt.NDArray[Any]:
 
 
 def real_array(name: str, values: Any) -> npt.NDArray[Any]:
-    """Return ``values`` as an array of integers, floats or truth values, without a copy where they are one.
+    """Return ``values`` as an array of integers, floats or booleans, without a copy of an array.
 
     Raises
     ------
@@ -56,17 +61,17 @@ def real_array(name: str, values: Any) -> npt.NDArray[Any]:
     require_real(name, values)
     array = plain_array(name, values)
     if array.dtype.kind not in _REAL:
-        raise InputError(f"{name} must be numbers that fit float64, not {_found(values, array)}; convert them first")
+        raise InputError(f"{name} must be numbers that fit float64, not {_content(values, array)}; convert them first")
     return array
 
 
 def doubles(name: str, values: Any) -> Floats:
-    """Return ``values`` as contiguous float64, each rounded to the nearest; a copy only where it needs one.
+    """Return ``values`` as contiguous float64, rounded to nearest, copied only if necessary.
 
     Raises
     ------
     InputError
-        As `real_array` does.
+        As in `real_array`.
 
     Examples
     --------
@@ -80,7 +85,7 @@ def doubles(name: str, values: Any) -> Floats:
 
 
 def vector(name: str, values: Any) -> Floats:
-    """Return ``values`` as `doubles` does; refuse other than one dimension.
+    """Return ``values`` as contiguous float64 of one dimension.
 
     Examples
     --------
@@ -94,16 +99,16 @@ def vector(name: str, values: Any) -> Floats:
 
 
 def rounded_to_odd(name: str, values: Any, *, overflows: bool) -> Floats:
-    """Return ``values``, of one dimension, as float64 from which formats of fewer bits are rounded as from themselves.
+    """Return ``values``, of one dimension, as float64 rounded to odd: a second rounding equals a single one.
 
-    A number between two float64 values becomes the one of them whose last bit is 1. That says to every rounding that
-    drops two bits or more that something lies below: one to the nearest and one that cuts give what they would have
-    given of the number itself. Long doubles and integers from 2**53 on are such numbers; all others stay as they are.
+    A number between two float64 values becomes the one of them whose last bit is 1. A later rounding that drops two
+    bits or more, to nearest or towards zero, then has the same result as for the number itself. Long doubles and
+    integers from 2**53 on are rounded so; all other numbers are exact in float64.
 
     Parameters
     ----------
     overflows : bool
-        Whether numbers that round to no finite float64 are infinite, as to the nearest, or the largest, as cut.
+        Whether numbers beyond the range become infinite, as rounding to nearest does, or the largest finite float64.
 
     Notes
     -----
@@ -117,22 +122,22 @@ def rounded_to_odd(name: str, values: Any, *, overflows: bool) -> Floats:
     """
     array, nearest = real_array(name, values), vector(name, values)
     if array.dtype.kind in "iu" and array.dtype.itemsize == 8:
-        # Two halves, each of them exact, and what their sum loses, which is exact too.
+        # Two halves, each exact in float64, and the rounding error of their sum, which is exact, too.
         high, low = ((array // _HALF_WORD).astype(np.float64) * _HALF_WORD, (array % _HALF_WORD).astype(np.float64))
-        lost = low - (nearest - high)
+        rounding_error = low - (nearest - high)
     elif array.dtype.kind == "f" and array.dtype.itemsize > nearest.itemsize:
         with np.errstate(invalid="ignore"):
-            lost = array - nearest
+            rounding_error = array - nearest
     else:
         return nearest
-    return _odd(nearest, lost, overflows)
+    return _odd_neighbour(nearest, rounding_error, overflows)
 
 
-def _odd(nearest: Floats, lost: npt.NDArray[Any], overflows: bool) -> Floats:
-    """Return the odd neighbour of each ``nearest + lost``; NaN and infinities have lost nothing."""
-    inexact = np.isfinite(lost) & (lost != 0)
-    beyond = np.isinf(nearest) & np.isinf(lost)
-    away = inexact & ((lost < 0) != np.signbit(nearest)) & (nearest != 0)
+def _odd_neighbour(nearest: Floats, rounding_error: npt.NDArray[Any], overflows: bool) -> Floats:
+    """Return the odd neighbour of each ``nearest + rounding_error``; NaN and infinities have no error."""
+    inexact = np.isfinite(rounding_error) & (rounding_error != 0)
+    beyond = np.isinf(nearest) & np.isinf(rounding_error)
+    away = inexact & ((rounding_error < 0) != np.signbit(nearest)) & (nearest != 0)
     result = np.where(away, np.nextafter(nearest, 0.0), nearest)
     result.view(np.uint64)[inexact] |= np.uint64(1)
     if not overflows:
@@ -140,7 +145,7 @@ def _odd(nearest: Floats, lost: npt.NDArray[Any], overflows: bool) -> Floats:
     return result
 
 
-def _found(values: Any, array: npt.NDArray[Any]) -> str:
+def _content(values: Any, array: npt.NDArray[Any]) -> str:
     kinds = {"M": "dates", "m": "times", "U": "text", "S": "bytes", "c": "complex numbers", "V": "records"}
     if array.dtype.kind == "O" and array.ndim == 0:
         return described(values)

@@ -1,4 +1,9 @@
-"""Work split over threads: compiled loops release the interpreter lock, so plain threads do."""
+"""Work split over a pool of threads, by independent parts or by lanes that wait for each other.
+
+Numba's loops and NumPy's release the interpreter lock, so threads of Python suffice, and memory is shared without
+copies. A pool of each size is started once a process. Seconds of
+compilers are counted for the caller; see `cpms.base.work_clock`.
+"""
 
 from __future__ import annotations
 
@@ -44,27 +49,27 @@ def limited(count: int | None) -> Iterator[None]:
         _limit.reset(token)
 
 
-_here = local()
+_thread = local()
 
 
 def _enter() -> None:
-    _here.works = True
+    _thread.in_pool = True
 
 
-def _works() -> bool:
+def _in_pool() -> bool:
     """Return whether this is a thread of a pool: it must not wait for others of its pool, which may do the same."""
-    return getattr(_here, "works", False)
+    return getattr(_thread, "in_pool", False)
 
 
 @lru_cache(maxsize=4)
 def _pool(threads: int) -> ThreadPoolExecutor:
-    """Return a pool whose threads have all been started: lanes would wait for ever for one that cannot be."""
+    """Return a pool whose threads have all been started: lanes would wait for ever for one that cannot start."""
     pool = ThreadPoolExecutor(threads, thread_name_prefix="cpms", initializer=_enter)
-    meeting = Barrier(threads)
+    barrier = Barrier(threads)
     try:
-        wait([pool.submit(meeting.wait) for _ in range(threads)])
+        wait([pool.submit(barrier.wait) for _ in range(threads)])
     except RuntimeError as error:
-        meeting.abort()
+        barrier.abort()
         pool.shutdown()
         raise UnavailableError(
             f"{threads} threads cannot be started ({error}); raise the limits of processes and of memory, "
@@ -76,7 +81,7 @@ def _pool(threads: int) -> ThreadPoolExecutor:
 def each(work: Callable[[Part], Answer], parts: Sequence[Part], *, threads: int | None = None) -> list[Answer]:
     """Apply ``work`` to each part, in threads, and return the answers in the order of the parts.
 
-    Work that calls this itself does its own parts one after the other.
+    A call from within a thread of a pool works on its parts one after the other.
 
     Examples
     --------
@@ -84,48 +89,47 @@ def each(work: Callable[[Part], Answer], parts: Sequence[Part], *, threads: int 
     [1, 2]
     """
     count = min(threads or available(), len(parts))
-    if count <= 1 or _works():
+    if count <= 1 or _in_pool():
         return [work(part) for part in parts]
-    return list(_pool(count).map(work_clock.carried(work), parts))
+    return list(_pool(count).map(work_clock.counted_for_caller(work), parts))
 
 
-_together = Lock()
+_lanes_in_use = Lock()
 
 
-def _begin_anew() -> None:
-    """Forget threads that only the process has from which this one was forked."""
-    global _together
+def _reset_after_fork() -> None:
+    """Drop the pools and the lock in a child process: threads of its parent do not exist there."""
+    global _lanes_in_use
     _pool.cache_clear()
-    _together = Lock()
+    _lanes_in_use = Lock()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_begin_anew)
+    os.register_at_fork(after_in_child=_reset_after_fork)
 
 
-def together(work: Callable[[int, int], Answer], most: int) -> list[Answer]:
+def run_lanes(work: Callable[[int, int], Answer], most: int) -> list[Answer]:
     """Call ``work(lane, lanes)`` for each lane at the same time, so that lanes may wait for each other.
 
-    There are ``most`` lanes; or one, where another call of this function is under way or it is called in
-    one of our threads, since two that share threads could wait for each other for ever. What interrupts the
-    caller, such as Ctrl-C, is raised when all lanes have ended: each of them is in a thread of a pool, so that it
-    keeps none from coming to where the others wait for it.
+    There are ``most`` lanes. There is one lane while another call of this function runs, and in a call from a thread
+    of a pool: two sets of lanes on the same threads could wait for each other for ever. The caller runs no lane
+    itself, so an interrupt such as Ctrl-C keeps no lane from a barrier; it is raised when all lanes have ended.
 
     Examples
     --------
-    >>> together(lambda lane, lanes: lane < lanes, 2)
+    >>> run_lanes(lambda lane, lanes: lane < lanes, 2)
     [True, True]
     """
-    if most > 1 and not _works() and _together.acquire(blocking=False):
+    if most > 1 and not _in_pool() and _lanes_in_use.acquire(blocking=False):
         try:
-            return _all_at_once(work, most)
+            return _submit_lanes(work, most)
         finally:
-            _together.release()
+            _lanes_in_use.release()
     return [work(0, 1)]
 
 
-def _all_at_once(work: Callable[[int, int], Answer], lanes: int) -> list[Answer]:
-    pool, work = _pool(lanes), work_clock.carried(work)
+def _submit_lanes(work: Callable[[int, int], Answer], lanes: int) -> list[Answer]:
+    pool, work = _pool(lanes), work_clock.counted_for_caller(work)
     futures: list[Future[Answer]] = []
     try:
         futures += [pool.submit(work, lane, lanes) for lane in range(lanes)]
@@ -135,30 +139,38 @@ def _all_at_once(work: Callable[[int, int], Answer], lanes: int) -> list[Answer]
 
 
 @contextmanager
-def beside(work: Callable[[], object]) -> Iterator[None]:
-    """Do ``work`` in a thread while the block runs; what that raises is raised at the end of the block.
+def in_background(work: Callable[[], object]) -> Iterator[None]:
+    """Run ``work`` in a thread while the block runs; an error of ``work`` is raised at the end of the block.
 
     Examples
     --------
     >>> done = []
-    >>> with beside(lambda: done.append(1)):
+    >>> with in_background(lambda: done.append(1)):
     ...     pass
     >>> done
     [1]
     """
-    with ThreadPoolExecutor(1, thread_name_prefix="cpms-beside") as pool:
-        done = pool.submit(copy_context().run, work_clock.carried(work))
+    with ThreadPoolExecutor(1, thread_name_prefix="cpms-background") as pool:
+        done = pool.submit(copy_context().run, work_clock.counted_for_caller(work))
         yield
     done.result()
 
 
-def stretches(length: int, *, at_least: int, parts: int | None = None) -> list[tuple[int, int]]:
-    """Cut ``range(length)`` into stretches of ``at_least`` (but for the last), or longer ones, to be at most ``parts``.
+def ranges(length: int, *, at_least: int, parts: int | None = None) -> list[tuple[int, int]]:
+    """Split ``range(length)`` into consecutive ranges of equal length, the last one shorter.
+
+    Parameters
+    ----------
+    length : int
+    at_least : int
+        Length of a range, unless there would be more than ``parts``.
+    parts : int, optional
+        Number of ranges at most; they are longer then.
 
     Examples
     --------
-    >>> stretches(10, at_least=4), stretches(10, at_least=4, parts=2)
+    >>> ranges(10, at_least=4), ranges(10, at_least=4, parts=2)
     ([(0, 4), (4, 8), (8, 10)], [(0, 5), (5, 10)])
     """
-    step = at_least if parts is None else max(at_least, -(-length // parts))
-    return [(low, min(low + step, length)) for low in range(0, length, step)]
+    size = at_least if parts is None else max(at_least, -(-length // parts))
+    return [(low, min(low + size, length)) for low in range(0, length, size)]

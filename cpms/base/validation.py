@@ -1,4 +1,7 @@
-"""Numbers that users give, of whatever type, as Python's own, and numbers as users read them."""
+"""Validation of scalar arguments: numbers of any type as Python's own, and their texts in errors and reports.
+
+Numbers of NumPy, fractions and decimals are accepted; booleans, text and complex numbers are not numbers here.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,12 @@ import numpy as np
 from cpms.base.errors import InputError
 
 _LONGEST = 60
-"""Characters of what was given that an error repeats."""
+"""Characters of an argument that an error repeats."""
 _MOST_BITS = 64
 
 
 def described(value: Any) -> str:
-    """Return what a user gave in the words of an error: short, on one line, whatever it is.
+    """Return an argument of any type as text for an error: short and on one line.
 
     Examples
     --------
@@ -28,13 +31,13 @@ def described(value: Any) -> str:
         return f"a whole number of about {int(value.bit_length() * math.log10(2)) + 1:,} digits"
     try:
         text = " ".join(repr(value).split())
-    except Exception:  # noqa: BLE001 - objects of others, and long numbers inside of lists, raise anything here
+    except Exception:  # noqa: BLE001 - foreign objects, and long numbers in lists, raise any exception
         return f"an object of type {type(value).__name__}"
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST].rstrip()} …"
 
 
 def shortened(text: str) -> str:
-    """Return a text for the middle of a sentence: its beginning, if it is long, on one line, controls as escapes.
+    """Return the beginning of a text on one line, with control characters escaped.
 
     Examples
     --------
@@ -47,12 +50,12 @@ def shortened(text: str) -> str:
 
 
 def real(name: str, value: Any) -> float:
-    """Return what ``name`` was given as a float.
+    """Return the argument ``name`` as a float.
 
     Raises
     ------
     InputError
-        If it is no real number, or one that float64 has no room for.
+        If it is no real number, or beyond the range of float64.
 
     Examples
     --------
@@ -62,20 +65,20 @@ def real(name: str, value: Any) -> float:
     """
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]
-    apart = isinstance(value, str | bytes | bytearray | bool | np.ndarray | complex)
-    if not apart and (not isinstance(value, np.generic) or value.dtype.kind in "iuf"):
+    is_refused = isinstance(value, str | bytes | bytearray | bool | np.ndarray | complex)
+    if not is_refused and (not isinstance(value, np.generic) or value.dtype.kind in "iuf"):
         try:
             with np.errstate(over="ignore"):
                 return float(value)
         except OverflowError:
             raise InputError(f"{name} is {described(value)}; it must be a number that fits float64") from None
-        except Exception:  # noqa: BLE001, S110 - objects of others raise anything
+        except Exception:  # noqa: BLE001, S110 - foreign objects raise any exception
             pass
     raise InputError(f"{name} is {described(value)}; it must be a number")
 
 
 def whole(name: str, value: Any) -> int:
-    """Return what ``name`` was given as an int.
+    """Return the argument ``name`` as an int.
 
     Raises
     ------
@@ -96,7 +99,7 @@ def whole(name: str, value: Any) -> int:
 
 
 def as_whole(value: Any) -> int | None:
-    """Return a whole number as an int, of whatever type it is and however long; None for all else.
+    """Return a whole number of any type and size as an int; None for anything else.
 
     Examples
     --------
@@ -109,12 +112,12 @@ def as_whole(value: Any) -> int | None:
         return None
     try:
         return operator.index(value)
-    except Exception:  # noqa: BLE001 - objects of others raise anything
+    except Exception:  # noqa: BLE001 - foreign objects raise any exception
         return None
 
 
 def is_iterable(values: Any) -> bool:
-    """Return whether values can be gone through; arrays of no dimension seem to be, and cannot.
+    """Return whether values can be iterated; arrays of no dimension have the method but raise.
 
     Examples
     --------
@@ -125,20 +128,20 @@ def is_iterable(values: Any) -> bool:
 
 
 def require_real(name: str, values: Any) -> None:
-    """Refuse arrays whose values NumPy would turn into floats by leaving out a part of them: complex or masked ones.
+    """Refuse complex and masked arrays, of which a conversion to floats would drop a part.
 
     Examples
     --------
     >>> require_real("start", np.ones(3))
     """
     if isinstance(values, np.ma.MaskedArray):
-        raise InputError(f"{name} is a masked array; say what masked values count: .filled(0.0)")
+        raise InputError(f"{name} is a masked array; replace masked values, as .filled(0.0) does")
     if isinstance(values, np.ndarray | np.generic) and values.dtype.kind == "c":
         raise InputError(f"{name} holds complex numbers; give real ones")
 
 
 def finite(value: float) -> float | None:
-    """Return what JSON has for a number: nothing for one that is not finite.
+    """Return a number for JSON, which has none that are not finite: None for these.
 
     Examples
     --------
@@ -149,7 +152,7 @@ def finite(value: float) -> float | None:
 
 
 def shown(value: float | None, digits: int = 3) -> str:
-    """Return what a reader gets of what `finite` returned.
+    """Return a result of `finite` as text.
 
     Examples
     --------

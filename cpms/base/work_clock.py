@@ -1,4 +1,8 @@
-"""A clock for work: it stands still while a compiler is at work for it, so that compiling never counts as solving."""
+"""A clock that excludes compilation: it is stopped while a compiler runs for its thread, so solves are timed alone.
+
+Numba reports its compilations by events; other compilers are marked by `compiling`. Overlapping compilations of threads
+that work for the same caller count once. Reading the clock takes a lock.
+"""
 
 from __future__ import annotations
 
@@ -12,42 +16,42 @@ Answer = TypeVar("Answer")
 
 
 class _Compilers:
-    """How long compilers were at work for a thread and for those that work for it; what overlaps counts once."""
+    """Time in which compilers ran for a thread and for threads that work for it; overlaps count once."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._at_work, self._since, self._spent = 0, 0.0, 0.0
+        self._running, self._since, self._spent = 0, 0.0, 0.0
 
     def begin(self) -> None:
         with self._lock:
-            if not self._at_work:
+            if not self._running:
                 self._since = time.perf_counter()
-            self._at_work += 1
+            self._running += 1
 
     def end(self) -> None:
         with self._lock:
-            if not self._at_work:  # What began before anybody listened.
+            if not self._running:  # It began before the listener was registered.
                 return
-            self._at_work -= 1
-            if not self._at_work:
+            self._running -= 1
+            if not self._running:
                 self._spent += time.perf_counter() - self._since
 
     def seconds(self, until: float) -> float:
-        """Return how long, up to that moment."""
+        """Return the time up to ``until``."""
         with self._lock:
-            return self._spent + (max(0.0, until - self._since) if self._at_work else 0.0)
+            return self._spent + (max(0.0, until - self._since) if self._running else 0.0)
 
 
-class _OfThread(threading.local):
+class _ThreadState(threading.local):
     def __init__(self) -> None:
         self.compilers = _Compilers()
 
 
-_here = _OfThread()
+_thread = _ThreadState()
 
 
 def now() -> float:
-    """Return seconds since some moment, without those in which compilers were at work for this thread.
+    """Return the seconds since a fixed moment, without those in which compilers ran for this thread.
 
     Examples
     --------
@@ -56,11 +60,11 @@ def now() -> float:
     True
     """
     moment = time.perf_counter()
-    return moment - _here.compilers.seconds(moment)
+    return moment - _thread.compilers.seconds(moment)
 
 
 def compiled_s() -> float:
-    """Return the seconds in which compilers have been at work for this thread so far.
+    """Return the seconds in which compilers have run for this thread so far.
 
     Examples
     --------
@@ -70,23 +74,23 @@ def compiled_s() -> float:
     >>> compiled_s() > before
     True
     """
-    return _here.compilers.seconds(time.perf_counter())
+    return _thread.compilers.seconds(time.perf_counter())
 
 
 def compiler_starts() -> None:
-    """Note that a compiler is at work for this thread from now on; calls may nest."""
-    _here.compilers.begin()
+    """Stop the clock of this thread while a compiler runs; calls may nest."""
+    _thread.compilers.begin()
 
 
 def compiler_ends() -> None:
-    """Note that the compiler that started last is done."""
-    _here.compilers.end()
+    """Restart the clock of this thread after the outermost compiler."""
+    _thread.compilers.end()
 
 
 @contextmanager
 def compiling() -> Iterator[None]:
-    """Say that the block compiles, or loads what has been compiled before."""
-    compilers = _here.compilers
+    """Count the time of the block as compilation, or as loading of compiled code."""
+    compilers = _thread.compilers
     compilers.begin()
     try:
         yield
@@ -94,27 +98,27 @@ def compiling() -> Iterator[None]:
         compilers.end()
 
 
-def carried(work: Callable[..., Answer]) -> Callable[..., Answer]:
-    """Return ``work`` for another thread: what is compiled there is compiled for the thread that calls this.
+def counted_for_caller(work: Callable[..., Answer]) -> Callable[..., Answer]:
+    """Return ``work`` for another thread, whose compilations count for the calling thread.
 
     Examples
     --------
     >>> def work():
     ...     with compiling():
     ...         pass
-    >>> before, other = compiled_s(), threading.Thread(target=carried(work))
+    >>> before, other = compiled_s(), threading.Thread(target=counted_for_caller(work))
     >>> other.start(), other.join()
     (None, None)
     >>> compiled_s() > before
     True
     """
-    compilers = _here.compilers
+    compilers = _thread.compilers
 
-    def for_another(*given: Any) -> Answer:
-        own, _here.compilers = _here.compilers, compilers
+    def in_other_thread(*given: Any) -> Answer:
+        own, _thread.compilers = _thread.compilers, compilers
         try:
             return work(*given)
         finally:
-            _here.compilers = own
+            _thread.compilers = own
 
-    return for_another
+    return in_other_thread

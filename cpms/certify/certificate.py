@@ -32,7 +32,7 @@ def scaled_to_mass_one(ranks: Floats) -> bool:
     def scale(part: tuple[int, int]) -> None:
         ranks[slice(*part)] /= total
 
-    threads.each(scale, threads.stretches(len(ranks), at_least=_PART))
+    threads.each(scale, threads.ranges(len(ranks), at_least=_PART))
     return True
 
 
@@ -45,7 +45,7 @@ def mass(ranks: Floats) -> float:
     >>> mass(np.array([0.5, 0.75]))
     1.25
     """
-    parts = threads.stretches(len(ranks), at_least=_PART)
+    parts = threads.ranges(len(ranks), at_least=_PART)
     return sum(threads.each(lambda part: float(ranks[slice(*part)].sum()), parts))
 
 

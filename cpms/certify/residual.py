@@ -72,12 +72,12 @@ class _Recomputed:
         graph, self._problem, self._x = problem.graph, problem, x
         divisor, self._powers = scaled_out_weight(graph)
         shares = self._shares = np.empty(graph.nodes)
-        nodes = threads.stretches(graph.nodes, at_least=_part_size(graph))
+        nodes = threads.ranges(graph.nodes, at_least=_part_size(graph))
         self._dangling = _sum(threads.each(lambda part: divide(x, divisor, shares, *part), nodes))
 
     def change(self, *, scale: float = 1.0, applied: Floats = _NONE) -> tuple[float, float, float]:
         """Return sum, sum of squares times ``scale`` squared, and largest of |G(x) - x|; put G(x) into ``applied``."""
-        from cpms.base.compensated_loops import change
+        from cpms.base.compensated_loops import residual_norms
 
         problem, graph = self._problem, self._problem.graph
         weights = _NONE if graph.weights is None else graph.weights
@@ -85,7 +85,7 @@ class _Recomputed:
             *(graph.indptr, graph.sources, weights, self._powers, self._shares, self._x),
             *(problem.damping, self._dangling, problem.sink_or_scalar, problem.teleport_or_scalar, scale, applied),
         )
-        found = threads.each(lambda part: change(*given, *part), _parts(graph))
+        found = threads.each(lambda part: residual_norms(*given, *part), _parts(graph))
         totals, squares, largest = zip(*found, strict=True)
         return _sum(totals), _sum(squares), max(largest)
 

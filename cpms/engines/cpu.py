@@ -125,7 +125,7 @@ class CpuOperator(Operator[SegmentedArray]):
     def _dangling_mass(self, x: SegmentedArray, read: int) -> float:
         selected = self.problem.graph.dangling_nodes
         kernel = sweep_loops.selected_sum_kernel(*_spec(self.storage, read))
-        cuts = threads.stretches(len(selected), at_least=_PART_COST, parts=_MOST_PARTS)
+        cuts = threads.ranges(len(selected), at_least=_PART_COST, parts=_MOST_PARTS)
         sums = threads.each(lambda part: kernel(x.units, selected, len(x), *part), cuts)
         return float(np.sum(sums)) * 2.0**-x.exponent
 

@@ -1,4 +1,9 @@
-"""Number formats as frozen data; everything else about a format is derived from its few fields."""
+"""Number formats as frozen data: float64 in segments, and packed floats of 8 to 32 bits.
+
+Segments are those of customized precision by mantissa segmentation (CPMS, Grützmacher et al.); packed floats follow
+IEEE 754 in all but their widths. Widths, ranges, unit roundoffs and bytes are derived from a few fields. A format is
+a value: it is compared, hashed and recorded as such, and creating one costs nothing.
+"""
 
 from __future__ import annotations
 
@@ -33,15 +38,15 @@ class SegmentFormat:
     Parameters
     ----------
     name : str
-        What results and the command line call it.
+        Name in results and on the command line.
     widths : tuple of int
         Bits of each segment: 8, 16, 32 or 64, summing to 64.
     block : int or None
         Values in a block; None puts each segment into a plane of its own.
     rounding : {"zero", "nearest"}
-        What writing fewer than all segments does to the bits that are left out: cut them, as the
-        paper does, or round to the nearest (ties to even). Writes of fewer than 12 bits, which
-        hold no mantissa, always cut.
+        How writing fewer than all segments treats the remaining bits: it cuts them, as the paper
+        does, or rounds to the nearest (ties to even). Writes of fewer than 12 bits, which hold no
+        mantissa, always cut.
 
     Notes
     -----
@@ -125,7 +130,7 @@ class SegmentFormat:
         return 8 * _length(length)
 
     def checked_read(self, read: int | None) -> int:
-        """Return ``read``, or all segments for None; refuse what the format does not have."""
+        """Return ``read``, or all segments for None; refuse numbers that the format does not have."""
         count = self.segments if read is None else _count(read)
         if not 1 <= count <= self.segments:
             raise InputError(
@@ -145,13 +150,13 @@ class FloatFormat:
     Parameters
     ----------
     name : str
-        What results and the command line call it.
+        Name in results and on the command line.
     exponent_bits, mantissa_bits : int
         2 to 11 and at least 1; with the sign they fill 8, 16 or 32 bits.
     rounding : {"nearest", "zero", "stochastic"}
         To the nearest (ties to even), cut, or up with the probability of the part cut off.
     scaled : bool
-        Multiply an array by one shared power of two, so that its largest value comes near the
+        Multiply an array by one shared power of two, so that its largest value is near the
         largest of the format and small values keep their bits. Not with 11 exponent bits.
     seed : int
         Of stochastic rounding; the bits depend on it and on the index alone. Parts below 2^-10 of the
@@ -213,7 +218,7 @@ class FloatFormat:
 
     @property
     def bias(self) -> int:
-        """What is subtracted from the stored exponent."""
+        """Bias of the stored exponent."""
         return int(2 ** (self.exponent_bits - 1)) - 1
 
     @property
@@ -249,7 +254,7 @@ class FloatFormat:
         return self.width // 8 * _length(length)
 
     def checked_read(self, read: int | None) -> int:
-        """Return 1, the only level there is."""
+        """Return 1, the only possible number of segments."""
         count = 1 if read is None else _count(read)
         if count != 1:
             raise InputError(
@@ -267,7 +272,7 @@ def _check_name(name: object) -> None:
 
 
 def _count(read: object) -> int:
-    """Return a number of segments, however long a number it is: the caller says what is possible."""
+    """Return a number of segments of any size; the caller checks the range."""
     count = as_whole(read)
     return whole("segments", read) if count is None else count
 

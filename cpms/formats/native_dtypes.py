@@ -1,4 +1,7 @@
-"""Formats that are plain numbers of NumPy's, for engines that compute in these alone."""
+"""Formats that are data types of NumPy bit for bit: float64 and float32.
+
+Libraries such as SciPy and cuSPARSE compute in native types alone, so their engines accept only these formats.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from cpms.formats.formats import FloatFormat, Format
 
 
 def element_type(storage: Format) -> np.dtype[Any] | None:
-    """Return NumPy's float64 or float32 where a format is that, bit for bit; None if it is not.
+    """Return the NumPy type that equals a format bit for bit; None if there is none.
 
     Examples
     --------

@@ -1,4 +1,9 @@
-"""What low sweeps of method ``refine`` store, and by what scale: the same rule in every engine."""
+"""Quantisation of residuals in mixed-precision iterative refinement: format and scale, the same in every engine.
+
+Inner sweeps read the residual in few bits, scaled by a power of two so that it keeps its bits as it decreases: a scalar
+scaling as in Higham, Pranesh and Zounon ("Squeezing a matrix into half precision", SIAM J. Sci. Comput. 41, 2019). The
+scale follows from the largest value of the sweep before, so it costs no additional pass over the values.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +15,11 @@ from cpms.formats.formats import FloatFormat, Format
 WIDE_EXPONENT_BITS = 11
 HEAD_BITS = (16, 32)
 """Widths of a first segment that has an exponent and some of the mantissa."""
-_MOST = 1000
+_LARGEST_EXPONENT = 1000
 
 
 def quantiser(storage: Format) -> FloatFormat:
-    """Return what low sweeps store: the packed float itself, or the first segment of a segment format.
+    """Return the format of quantised residuals: the packed float itself, or the first segment of a segment format.
 
     Raises
     ------
@@ -39,7 +44,7 @@ def quantiser(storage: Format) -> FloatFormat:
 
 
 def headroom(storage: FloatFormat) -> int:
-    """Return by how many powers of two values may grow from one sweep to the next before they are cut.
+    """Return by how many powers of two values may grow from one sweep to the next before they saturate.
 
     Examples
     --------
@@ -51,10 +56,10 @@ def headroom(storage: FloatFormat) -> int:
 
 
 def shared_scale(storage: FloatFormat, largest: float) -> int:
-    """Return the power of two by which values are stored, when the largest of the last sweep is known.
+    """Return the binary exponent of the scale of a sweep, from the largest value of the sweep before.
 
-    Formats with the exponent of float64 need none. A value that has outgrown the headroom is stored
-    as the largest finite number, and what it loses by that counts as lost mass like any rounding.
+    Formats with the exponent range of float64 need no scale. A value beyond the headroom is stored as the largest
+    finite number, and its error counts as a rounding error.
 
     Examples
     --------
@@ -65,11 +70,11 @@ def shared_scale(storage: FloatFormat, largest: float) -> int:
     if storage.exponent_bits == WIDE_EXPONENT_BITS or not 0.0 < largest < math.inf:
         return 0
     exponent = storage.bias - headroom(storage) - math.frexp(largest)[1]
-    return max(-_MOST, min(_MOST, exponent))
+    return max(-_LARGEST_EXPONENT, min(_LARGEST_EXPONENT, exponent))
 
 
 def step_seed(seed: int, step: int) -> int:
-    """Return the seed of a sweep's stochastic rounding, from a format's own and the number of the sweep.
+    """Return the seed of a sweep's stochastic rounding, from the format's seed and the number of the sweep.
 
     Examples
     --------

@@ -1,4 +1,8 @@
-"""Sums of many weights by their keys, as exact as if they had been added up in twice the digits."""
+"""Compensated sums of weights by key, such as the total weight of each node's out-edges.
+
+Neumaier's summation stores the rounding errors of each sum beside it, so a node with many edges of small weight has as
+exact a sum as any other. It needs two float64 a key and one pass over the weights.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ from cpms.base.compensated_loops import add_by_key
 
 
 class WeightSums:
-    """Sum of the weights that are added to each of some keys, with what rounding lost.
+    """Sum of the weights of each key, with the sum of its rounding errors.
 
     Compensated summation (Neumaier, Rundungsfehleranalyse einiger Verfahren zur Summation endlicher Summen, ZAMM 54,
     1974): of positive weights, the relative error is that of rounding once, and n u^2 for n weights.
@@ -17,7 +21,7 @@ class WeightSums:
     Parameters
     ----------
     keys : int
-        How many keys there are, from 0 on.
+        Number of keys, from 0 on.
 
     Examples
     --------
@@ -30,15 +34,15 @@ class WeightSums:
 
     def __init__(self, keys: int) -> None:
         self.parts: npt.NDArray[np.float64] = np.zeros((2, keys))
-        """Sums as float64 adds them up, and what that lost of them; shape (2, keys)."""
+        """Sums in float64, and the sums of their rounding errors; shape (2, keys)."""
 
     def add(self, keys: npt.NDArray[np.integer], weights: npt.NDArray[np.float64]) -> None:
-        """Add a weight to each of the keys named, one of which may be named often."""
+        """Add each weight to the sum of its key; keys may repeat."""
         sums, lost = self.parts
         add_by_key(sums, lost, keys, weights)
 
     def rounded(self) -> npt.NDArray[np.float64]:
-        """Return the sums in float64; infinite where they outgrow it."""
+        """Return the sums in float64; infinite where they overflow."""
         sums, lost = self.parts
         found: npt.NDArray[np.float64] = sums.copy()
         np.add(sums, lost, out=found, where=np.isfinite(sums))

@@ -1,4 +1,9 @@
-"""Edge lists to compressed rows: two counting sorts, so that sources ascend within a target."""
+"""Compressed rows (CSR) from an edge list, by two stable counting sorts.
+
+Sorting by source first and by target next leaves sources ascending within each target, as in Gustavson's transposition
+(ACM Trans. Math. Softw. 4, 1978). It takes O(nodes + edges) time and one more copy of the edges, on one
+thread.
+"""
 
 from __future__ import annotations
 
@@ -57,8 +62,8 @@ def _transpose(starts, values, weights, cursor, out, out_weights):  # type: igno
 def by_target(sources: Ints, targets: Ints, weights: Floats | None, nodes: int) -> Compressed:
     """Group edges by target, sources ascending, repeated edges in their given order.
 
-    Two stable counting sorts, first by source and then by target: O(nodes + edges) time, one
-    further copy of the edges in memory.
+    Two stable counting sorts, first by source and then by target, take O(nodes + edges) time and one more copy of the
+    edges.
     """
     given = np.zeros(0) if weights is None else weights
     by_source = np.empty_like(targets)
@@ -84,7 +89,7 @@ def is_self_loop(edges: Compressed) -> npt.NDArray[np.bool_]:
 
 
 def is_duplicate(edges: Compressed) -> npt.NDArray[np.bool_]:
-    """Mark every edge that repeats the one before it."""
+    """Mark every edge that repeats the preceding one."""
     mask = np.zeros(len(edges.sources), dtype=np.bool_)
     mask[1:] = edges.sources[1:] == edges.sources[:-1]
     row_begins = edges.indptr[:-1][np.diff(edges.indptr) > 0]
@@ -93,14 +98,14 @@ def is_duplicate(edges: Compressed) -> npt.NDArray[np.bool_]:
 
 
 def select(edges: Compressed, keep: npt.NDArray[np.bool_]) -> Compressed:
-    """Keep the marked edges."""
-    kept_before = np.concatenate([np.zeros(1, np.int64), np.cumsum(keep, dtype=np.int64)])
+    """Return the marked edges."""
+    new_indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(keep, dtype=np.int64)])
     weights = None if edges.weights is None else edges.weights[keep]
-    return Compressed(kept_before[edges.indptr], edges.sources[keep], weights)
+    return Compressed(new_indptr[edges.indptr], edges.sources[keep], weights)
 
 
 def sum_duplicates(edges: Compressed) -> Compressed:
-    """Join repeated edges into one whose weight is their sum; ones become counts, if any are repeated."""
+    """Merge repeated edges into one whose weight is their sum; without weights, their number, if any edge repeats."""
     first = ~is_duplicate(edges)
     if edges.weights is None and first.all():
         return edges

@@ -1,4 +1,7 @@
-"""What a user gives as ids, weights and names of nodes, as arrays that a graph can be made of."""
+"""Validation of node ids, weights and names that users give, and their conversion to arrays of a graph.
+
+Every check is vectorised and reports the first wrong entry; valid arrays are converted without copies where possible.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +19,11 @@ from cpms.base.validation import as_whole, described, require_real, whole
 Ints = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
 LARGEST_ID = 2**59 - 1
-"""Far beyond any memory, and safe to add to in int64."""
+"""Exceeds any memory, and sums of two such ids fit int64."""
 
 
 def names_of(nodes: list[Any]) -> npt.NDArray[Any] | None:
-    """Return the names of nodes in this order: none for 0, 1, 2, …, integers for integers, else texts."""
+    """Return the names of nodes in order: None for 0, 1, 2, …, an array of integers if all are, else of texts."""
     numbers = [as_whole(node) for node in nodes]
     if numbers == list(range(len(nodes))):
         return None
@@ -40,16 +43,16 @@ def _as_texts(names: Iterable[Any]) -> npt.NDArray[Any]:
 
 
 _MOST_NUMBER = np.uint64(2**63 - 1)
-"""Of a node's name that is kept as a number, as files keep them."""
+"""Largest name that is stored as a number, since files store int64."""
 
 
 def distinct_names(names: npt.ArrayLike, nodes: int) -> npt.NDArray[Any]:
-    """Return a copy of the names of so many nodes as an array of integers or of texts, no two the same.
+    """Return a copy of the names of ``nodes`` nodes as an array of distinct integers or texts.
 
     Raises
     ------
     InputError
-        If they are not one a node, or two nodes have the same.
+        If there is not one name a node, or two nodes have the same.
 
     Examples
     --------
@@ -63,9 +66,9 @@ def distinct_names(names: npt.ArrayLike, nodes: int) -> npt.NDArray[Any]:
         raise InputError(f"{len(array)} names for {nodes} nodes; give one of each a node")
     if array.dtype.kind not in "iuU" or (array.dtype == np.uint64 and (array > _MOST_NUMBER).any()):
         array = _as_texts(array)
-    twice = _first_repeated(array)
-    if twice is not None:
-        shown = described(twice)
+    repeated = _first_repeated(array)
+    if repeated is not None:
+        shown = described(repeated)
         raise InputError(f"two nodes are named {shown} (as a number or a text); give each a name of its own")
     return array.copy() if array is names else array
 
@@ -87,7 +90,7 @@ def first_id_from(first_id: Any) -> int:
     Raises
     ------
     InputError
-        If it is no whole number, or so far from 0 that ids have no room.
+        If it is no whole number, or ids would overflow.
 
     Examples
     --------
@@ -100,44 +103,44 @@ def first_id_from(first_id: Any) -> int:
     return number
 
 
-def ids_from(values: npt.ArrayLike, what: str, first_id: int) -> Ints:
+def ids_from(values: npt.ArrayLike, name: str, first_id: int) -> Ints:
     """Return node ids as an array of integers from 0 on.
 
     Raises
     ------
     InputError
-        If they are no list of integers, or out of range.
+        If they are not a list of integers, or out of range.
 
     Examples
     --------
     >>> ids_from([3, 1], "sources", 1).tolist()
     [2, 0]
     """
-    require_real(what, values)
-    ids = plain_array(what, values)
+    require_real(name, values)
+    ids = plain_array(name, values)
     if ids.ndim != 1:
-        raise InputError(f"{what} have {ids.ndim} dimensions; give a list of ids")
+        raise InputError(f"{name} have {ids.ndim} dimensions; give a list of ids")
     if len(ids) == 0:
         return np.zeros(0, dtype=np.int32)
     if ids.dtype.kind not in "iu":
-        hint = "for names, give their places as integers and names=…" if ids.dtype.kind in "UO" else "convert them"
-        raise InputError(f"{what} are {ids.dtype}; node ids are integers below 2^59: {hint}")
+        hint = "for names, give their indices as integers and names=…" if ids.dtype.kind in "UO" else "convert them"
+        raise InputError(f"{name} are {ids.dtype}; node ids are integers below 2^59: {hint}")
     if max(int(ids.max()), int(ids.max()) - first_id) > LARGEST_ID:
         raise InputError(
-            f"{what} hold the id {ids.max()}; ids must be at most {LARGEST_ID}, counted from {min(0, first_id)}"
+            f"{name} hold the id {ids.max()}; ids must be at most {LARGEST_ID}, counted from {min(0, first_id)}"
         )
     if ids.min() < first_id:
-        raise InputError(f"{what} hold the id {ids.min()}; the smallest possible is {first_id}")
+        raise InputError(f"{name} hold the id {ids.min()}; the smallest possible is {first_id}")
     return np.subtract(ids, first_id, dtype=np.int64) if first_id else ids
 
 
 def node_count(sources: Ints, targets: Ints, nodes: int | None, first_id: int) -> int:
-    """Return how many nodes a graph has: so many as are asked for, or as its largest id needs.
+    """Return the number of nodes of a graph: as given, or by its largest id.
 
     Raises
     ------
     InputError
-        If there are none, or fewer than an edge names.
+        If there are none, or an edge has a larger id.
 
     Examples
     --------
@@ -154,12 +157,12 @@ def node_count(sources: Ints, targets: Ints, nodes: int | None, first_id: int) -
 
 
 def checked_weights(weights: npt.ArrayLike, edges: int) -> Floats:
-    """Return the weights of so many edges as float64.
+    """Return the weights of ``edges`` edges as float64.
 
     Raises
     ------
     InputError
-        If they are not one positive finite number an edge.
+        If there is not one positive finite number an edge.
 
     Examples
     --------
@@ -169,18 +172,18 @@ def checked_weights(weights: npt.ArrayLike, edges: int) -> Floats:
     values = doubles("weights", weights)
     if values.shape != (edges,):
         raise InputError(f"weights have shape {values.shape}; give one an edge, {edges}")
-    wrong = np.flatnonzero(~((values > 0) & np.isfinite(values)))
-    if len(wrong):
-        raise InputError(f"edge {wrong[0]} has weight {values[wrong[0]]}; weights must be positive and finite")
+    invalid = np.flatnonzero(~((values > 0) & np.isfinite(values)))
+    if len(invalid):
+        raise InputError(f"edge {invalid[0]} has weight {values[invalid[0]]}; weights must be positive and finite")
     return values
 
 
 def check_arrays(indptr: Any, sources: Any, weights: Any, names: Any) -> None:
-    """Refuse arrays that no graph can consist of, by what takes no time to look at."""
-    for what, array, possible in (("indptr", indptr, "int64"), ("sources", sources, "int32 or int64")):
+    """Refuse arrays that no graph consists of, by checks in constant time: types, shapes and the ends of indptr."""
+    for name, array, possible in (("indptr", indptr, "int64"), ("sources", sources, "int32 or int64")):
         if not isinstance(array, np.ndarray) or array.ndim != 1 or str(array.dtype) not in possible.split(" or "):
             raise InputError(
-                f"{what} is {described(array)}; it must be a one-dimensional NumPy array of {possible}; "
+                f"{name} is {described(array)}; it must be a one-dimensional NumPy array of {possible}; "
                 "Graph.from_edges takes lists of edges"
             )
     edges = len(sources)
@@ -195,7 +198,7 @@ def check_arrays(indptr: Any, sources: Any, weights: Any, names: Any) -> None:
 
 
 def check_labels(name: Any, stand_in_for: Any) -> None:
-    """Refuse what a graph cannot be called."""
+    """Refuse names of a graph that are not text."""
     if not isinstance(name, str):
         raise InputError(f"name is {described(name)}; give text")
     if not isinstance(stand_in_for, str | None):
@@ -203,7 +206,7 @@ def check_labels(name: Any, stand_in_for: Any) -> None:
 
 
 def check_choices(duplicates: Any, self_loops: Any) -> None:
-    """Refuse choices that edges do not have."""
+    """Refuse unknown treatments of repeated edges and of self-loops."""
     if not isinstance(self_loops, str) or self_loops not in ("keep", "drop"):
         raise InputError(f"self_loops is {described(self_loops)}; it can be 'keep' or 'drop'")
     if not isinstance(duplicates, str) or duplicates not in ("keep", "drop", "sum"):

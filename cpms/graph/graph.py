@@ -1,4 +1,8 @@
-"""A directed graph, stored by target node: what a PageRank sweep reads."""
+"""A directed graph in compressed rows by target (CSR of the transposed adjacency matrix).
+
+Sparse products with a transition matrix read the in-edges of each node, so these are stored contiguously; out-degrees
+are counted at the first use. A graph takes 4 bytes an edge, 8 more with weights, and 8 bytes a node.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +36,6 @@ if TYPE_CHECKING:
     import networkx as nx
     import scipy.sparse
 
-    from cpms.graph.read_record import ReadRecord
-
 Duplicates = Literal["keep", "drop", "sum"]
 SelfLoops = Literal["keep", "drop"]
 
@@ -42,11 +44,11 @@ SelfLoops = Literal["keep", "drop"]
 class Graph:
     """Directed graph; the in-edges of node ``j`` are ``sources[indptr[j]:indptr[j + 1]]``.
 
-    Make one with `from_edges`, `from_scipy`, `from_networkx` or `cpms.load`, which copy what they
-    are given. The constructor copies nothing: its arrays and the graph's share their memory, and of
-    what they hold it trusts all but types and lengths. Arrays of a graph are read-only, but for
-    `targets`, which is a new one at each call; an array given to the constructor can still be
-    written under its own name, and must not be while the graph is in use.
+    Make one with `from_edges`, `from_scipy`, `from_networkx` or `cpms.load`, which copy their
+    arguments. The constructor copies nothing: its arrays and the graph's share their memory, and
+    it checks types and lengths alone. Arrays of a graph are read-only, except that `targets` is a
+    new array at each call. An array given to the constructor remains writable under its own name,
+    and must not be written while the graph is in use.
 
     Parameters
     ----------
@@ -57,7 +59,7 @@ class Graph:
     weights : ndarray of float64, shape (edges,), optional
         Positive edge weights; None for a graph of ones.
     name : str
-        What results call this graph.
+        Name of the graph in results.
     first_id : int
         Id of node 0 in the user's numbering: 1 for Matrix Market files.
     names : ndarray, shape (nodes,), optional
@@ -65,7 +67,7 @@ class Graph:
     stand_in_for : str, optional
         The published graph that this generated one replaces; figures label it so.
     lower_triangle : bool
-        Whether its edges are what a symmetric file stores, the lower triangle alone.
+        Whether its edges are the lower triangle alone that a symmetric file stores.
     read : ReadRecord, optional
         How its file was read, if it comes from one.
 
@@ -101,7 +103,7 @@ class Graph:
         return f"{type(self).__name__}({described(self.name)}: {self.nodes:,} nodes, {self.edges:,} edges{weighted})"
 
     def _repr_html_(self) -> str:
-        """Return the graph as notebooks show it."""
+        """Return name and sizes as a table for notebooks."""
         return html_table(
             [
                 ("graph", shortened(self.name)),
@@ -150,7 +152,7 @@ class Graph:
 
     @property
     def targets(self) -> Ints:
-        """Target of each edge, in stored order; made anew at each call, shape (edges,)."""
+        """Target of each edge in stored order, shape (edges,); a new array at each call."""
         return np.repeat(np.arange(self.nodes, dtype=self.sources.dtype), self.in_degree)
 
     @property
@@ -165,21 +167,21 @@ class Graph:
         Raises
         ------
         InputError
-            If there are not so many nodes.
+            If there is no such node.
 
         Examples
         --------
         >>> Graph.from_edges([1], [2], first_id=1).node_id(0)
         1
         """
-        place = as_whole(index)
-        if place is None or not 0 <= place < self.nodes:
-            places = f"{shortened(self.name)} has places 0 to {self.nodes - 1}"
-            raise InputError(f"there is no node at place {described(index)}; {places}")
+        position = as_whole(index)
+        if position is None or not 0 <= position < self.nodes:
+            possible = f"{shortened(self.name)} has indices 0 to {self.nodes - 1}"
+            raise InputError(f"there is no node of index {described(index)}; {possible}")
         if self.names is not None:
-            name = self.names[place]
+            name = self.names[position]
             return int(name) if isinstance(name, (int, np.integer)) else str(name)
-        return place + self.first_id
+        return position + self.first_id
 
     def index_of(self, node: int | str) -> int:
         """Return the 0-based index of the node that the user calls ``node``.
@@ -189,19 +191,19 @@ class Graph:
         InputError
             If the graph has no such node.
         """
-        called = shortened(self.name)
+        graph_name = shortened(self.name)
         if self.names is not None:
-            wanted = _as_integer(node) if self.names.dtype.kind in "iu" else _as_text(node)
-            matches = np.empty(0) if wanted is None else np.flatnonzero(np.equal(self.names, wanted))
+            node_name = _as_integer(node) if self.names.dtype.kind in "iu" else _as_text(node)
+            matches = np.empty(0) if node_name is None else np.flatnonzero(np.equal(self.names, node_name))
             if len(matches):
                 return int(matches[0])
-            look = f"its ids look like {described(self.node_id(0))}"
-            raise InputError(f"node {described(node)} is not in {called}; {look}")
+            example = f"its ids look like {described(self.node_id(0))}"
+            raise InputError(f"node {described(node)} is not in {graph_name}; {example}")
         number = _as_integer(node)
         index = -1 if number is None else number - self.first_id
         if not 0 <= index < self.nodes:
             last = self.nodes - 1 + self.first_id
-            raise InputError(f"node {described(node)} is not in {called}; its ids are {self.first_id} to {last}")
+            raise InputError(f"node {described(node)} is not in {graph_name}; its ids are {self.first_id} to {last}")
         return index
 
     @classmethod
@@ -219,7 +221,7 @@ class Graph:
         names: npt.ArrayLike | None = None,
         stand_in_for: str | None = None,
     ) -> Graph:
-        """Build a graph from an edge list, of which it keeps copies.
+        """Build a graph from an edge list, which is copied.
 
         Parameters
         ----------
@@ -228,13 +230,13 @@ class Graph:
         weights : array_like of float64, shape (edges,), optional
             Positive finite weights; None means 1 for every edge.
         nodes : int, optional
-            Number of nodes; by default the largest id decides.
+            Number of nodes; by default the largest id plus one.
         duplicates : {"keep", "drop", "sum"}
             Repeated edges: keep each, keep the first, or add up their weights.
         self_loops : {"keep", "drop"}
             Edges from a node to itself.
         names : array_like, shape (nodes,), optional
-            What results and queries call the nodes, each otherwise; integers, or else texts.
+            Distinct names of the nodes in results and queries; integers, or else texts.
 
         Raises
         ------
@@ -354,7 +356,7 @@ class Graph:
 
 
 def require_graph(graph: Any) -> None:
-    """Refuse what is no graph, with what makes one.
+    """Refuse anything but a graph, and name the functions that make one.
 
     Raises
     ------
@@ -363,12 +365,12 @@ def require_graph(graph: Any) -> None:
     if not isinstance(graph, Graph):
         raise InputError(
             f"graph is a {type(graph).__name__}; give a cpms.Graph, which cpms.load makes of files and names, "
-            "and Graph.from_networkx, from_scipy and from_edges of what is in memory"
+            "and Graph.from_networkx, from_scipy and from_edges of data in memory"
         )
 
 
 def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return a view of an array that cannot be written; whoever has the array itself still can.
+    """Return a read-only view of an array; the array itself remains writable.
 
     Examples
     --------
@@ -381,7 +383,7 @@ def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def _as_integer(node: Any) -> int | None:
-    """Return a node's id as a number, also out of text; None for what is no id."""
+    """Return a node's id as a number, parsed if it is text; None if it is no id."""
     try:
         return int(node) if isinstance(node, str) else as_whole(node)
     except ValueError:
@@ -389,7 +391,7 @@ def _as_integer(node: Any) -> int | None:
 
 
 def _as_text(node: Any) -> str | None:
-    """Return a node's id as the text that `from_networkx` gives it; None for what has none."""
+    """Return a node's id as the text that `from_networkx` gives it; None if conversion fails."""
     try:
         return str(node)
     except Exception:  # noqa: BLE001 - objects of others raise anything, and so do numbers of 5,000 digits

@@ -1,4 +1,8 @@
-"""How often each number occurs."""
+"""Histogram of integers, such as out-degrees from the sources of edges, with a private histogram a thread.
+
+Each thread counts in bytes of its own and lists overflows. The histograms take at most the memory of the numbers
+themselves, and no thread waits for another.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +12,16 @@ import numpy.typing as npt
 from cpms.base import threads
 from cpms.base.errors import InputError
 
-_LEAST = 1 << 20
-"""Numbers from which compiled loops are faster than NumPy's, which copies them first."""
-_PART = 1 << 18
-"""Counts that a thread adds up at a time."""
+_SMALLEST_THREADED = 1 << 20
+"""Length from which compiled loops are faster than NumPy's, which converts the numbers first."""
+_PART_COUNTERS = 1 << 18
+"""Counters that a thread reduces at a time."""
 
 
 def occurrences(numbers: npt.NDArray[np.integer], below: int) -> npt.NDArray[np.int64]:
     """Return how often each number from 0 on occurs, int64, shape (below,).
 
-    Threads count a part of the numbers each, in bytes: as many as need no more memory than the numbers have.
+    Each thread counts a range of the numbers; there are as many threads as need no more memory than the numbers have.
 
     Parameters
     ----------
@@ -35,24 +39,24 @@ def occurrences(numbers: npt.NDArray[np.integer], below: int) -> npt.NDArray[np.
     >>> occurrences(np.array([2, 0, 2]), 4).tolist()
     [1, 0, 2, 0]
     """
-    if len(numbers) < _LEAST:
+    if len(numbers) < _SMALLEST_THREADED:
         few = np.bincount(numbers, minlength=below)
         return _checked(few, len(few) - below, below)
-    from cpms.graph.histogram_loops import add_counts, add_full, count_each
+    from cpms.graph.histogram_loops import add_counts, add_overflows, count_each
 
-    lanes = max(1, min(threads.available(), numbers.nbytes // max(1, below)))
-    counts, sums = np.zeros((lanes, below), np.uint8), np.empty(below, np.int64)
+    thread_count = max(1, min(threads.available(), numbers.nbytes // max(1, below)))
+    counts, sums = np.zeros((thread_count, below), np.uint8), np.empty(below, np.int64)
 
-    def counted(lane: int, part: tuple[int, int]) -> tuple[int, npt.NDArray[np.int64]]:
-        full = np.empty((part[1] - part[0]) // 256, np.int64)
-        outside, times_full = count_each(numbers[slice(*part)], counts[lane], full)
-        return outside, full[:times_full]
+    def count(thread: int, part: tuple[int, int]) -> tuple[int, npt.NDArray[np.int64]]:
+        overflows = np.empty((part[1] - part[0]) // 256, np.int64)
+        outside, overflow_count = count_each(numbers[slice(*part)], counts[thread], overflows)
+        return outside, overflows[:overflow_count]
 
-    parts = threads.stretches(len(numbers), at_least=1, parts=lanes)
-    found = threads.each(lambda each: counted(*each), list(enumerate(parts)))
-    threads.each(lambda part: add_counts(counts, sums, *part), threads.stretches(below, at_least=_PART))
-    for _, full in found:
-        add_full(full, sums)
+    parts = threads.ranges(len(numbers), at_least=1, parts=thread_count)
+    found = threads.each(lambda each: count(*each), list(enumerate(parts)))
+    threads.each(lambda part: add_counts(counts, sums, *part), threads.ranges(below, at_least=_PART_COUNTERS))
+    for _, overflows in found:
+        add_overflows(overflows, sums)
     return _checked(sums, sum(outside for outside, _ in found), below)
 
 

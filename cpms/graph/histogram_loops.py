@@ -1,4 +1,4 @@
-"""Compiled loops that count; see `cpms.graph.histogram`."""
+"""Compiled loops of a histogram with one-byte counters; see `cpms.graph.histogram`."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from cpms.base.jit import compiled
 
 
 @compiled()
-def count_each(numbers, counts, full):  # type: ignore[no-untyped-def]
-    """Add how often each number occurs to its count, a byte; return how many have none, and how often one was full.
+def count_each(numbers, counts, overflows):  # type: ignore[no-untyped-def]
+    """Count each number in its counter of one byte; return how many are out of range, and how many counters overflowed.
 
-    A full one begins at 0 again, and its number is put into ``full``.
+    A counter that overflows begins at 0 again, and its number is appended to ``overflows``.
     """
-    outside = times_full = 0
+    outside = overflow_count = 0
     for number in numbers:
         if 0 <= number < len(counts):
             counts[number] = np.uint8(counts[number] + 1)
             if counts[number] == 0:
-                full[times_full] = number
-                times_full += 1
+                overflows[overflow_count] = number
+                overflow_count += 1
         else:
             outside += 1
-    return outside, times_full
+    return outside, overflow_count
 
 
 @compiled()
 def add_counts(counts, sums, low, high):  # type: ignore[no-untyped-def]
-    """Put the sums of counts of numbers ``low`` to ``high``, of which there is a row each time, into ``sums``."""
+    """Write the sums of the rows of counters of numbers ``low`` to ``high`` into ``sums``."""
     sums[low:high] = 0
     for row in counts:
         for number in range(low, high):
@@ -35,7 +35,7 @@ def add_counts(counts, sums, low, high):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def add_full(full, sums):  # type: ignore[no-untyped-def]
-    """Add what a byte does not hold, for each time it was full."""
-    for number in full:
+def add_overflows(overflows, sums):  # type: ignore[no-untyped-def]
+    """Add 256 to the sum of a number for each overflow of its counter."""
+    for number in overflows:
         sums[number] += 256

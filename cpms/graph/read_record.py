@@ -1,4 +1,7 @@
-"""What a reader took a file for: a small record beside the graph, for reports."""
+"""How a file was read: the form that a reader detected, as a record beside the graph.
+
+Readers infer delimiter, header, columns and weights of a file; reports print the record, so that wrong guesses show.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ class ReadRecord:
     form : str
         The kind of file, such as ``"edge list of numbers"``.
     delimiter : str, optional
-        What separates the fields of an edge list: ``"space"`` (any run of blanks and tabs), ``"tab"``, …
+        Separator of the fields of an edge list: ``"space"`` (any run of blanks and tabs), ``"tab"``, …
     columns : tuple of int, optional
         Columns of source, target and perhaps weight, from 1.
     header : tuple of str, optional
@@ -27,11 +30,11 @@ class ReadRecord:
     repeated_headers : int
         Lines below the first edge that repeat the header.
     weights : str, optional
-        What was taken as weights; None if nothing was.
+        Source of the weights; None without weights.
     zero_weights : int
         Entries of weight 0 that were dropped.
     symmetric : {"lower", "expand"}, optional
-        Of a symmetric file, or of an edge list of which both directions were read.
+        Treatment of a symmetric file, or of an edge list whose edges count in both directions.
     ids : {"keep", "compact"}
         Whether nodes are all ids up to the largest or those that an edge touches.
 
@@ -54,14 +57,14 @@ class ReadRecord:
     ids: str = "keep"
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the record as JSON has it."""
+        """Return the record as a dictionary for JSON."""
         return asdict(self)
 
     def sentence(self) -> str:
         """Return the record in words, titles of the file in ASCII."""
         parts = [f"{self.delimiter} between fields"] if self.delimiter else []
         if self.columns:
-            parts.append(f"columns {', '.join(self._column(place) for place in self.columns)}")
+            parts.append(f"columns {', '.join(self._column(number) for number in self.columns)}")
         if self.weights:
             parts.append(f"weights from {ascii(self.weights)[1:-1]}")
         if self.comment_lines:
@@ -79,9 +82,9 @@ class ReadRecord:
             skipped.append(f"{_count(self.zero_weights, 'entry', 'entries')} of weight 0 dropped")
         return "; ".join([f"{self.form}: {', '.join(parts)}" if parts else self.form, *skipped])
 
-    def _column(self, place: int) -> str:
+    def _column(self, number: int) -> str:
         titles = self.header or ()
-        return f"{place} ({titles[place - 1]!a})" if place <= len(titles) else str(place)
+        return f"{number} ({titles[number - 1]!a})" if number <= len(titles) else str(number)
 
 
 def _count(count: int, one: str, many: str | None = None) -> str:

@@ -13,7 +13,7 @@ from cpms.backends.mpi.exchange.world import ranks_here
 from cpms.backends.mpi.shares.rows import GraphRows
 from cpms.backends.mpi.sweeps.operator import prepare
 from cpms.base import threads, work_clock
-from cpms.base.compensated_loops import flow
+from cpms.base.compensated_loops import row_products
 from cpms.base.errors import UnsupportedError
 from cpms.base.types import Floats
 from cpms.certify.certificate import confirmed, scaled_to_mass_one
@@ -212,7 +212,7 @@ class Certifier:
         weights, found = np.zeros(0) if rows.weights is None else rows.weights, np.empty(rows.high - rows.low)
         cuts = np.linspace(rows.low, rows.high, parts + 1).astype(np.int64).tolist()
         threads.each(
-            lambda part: flow(rows.indptr, rows.sources, weights, self._powers, shares, found, rows.low, *part),
+            lambda part: row_products(rows.indptr, rows.sources, weights, self._powers, shares, found, rows.low, *part),
             list(itertools.pairwise(cuts)),
             threads=self._lanes,
         )

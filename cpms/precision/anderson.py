@@ -1,16 +1,17 @@
-r"""Extrapolation of low sweeps: of what the last few found, the combination that leaves the least.
+r"""Anderson acceleration of inner sweeps, applied every few sweeps.
 
-A low sweep takes what is on its way, (z, m), the shares that edges carry and the mass that is spread, to
-r = damping (A^T z + m w), adds r to c, and sends r on, rounded. All of that is linear: taking
-``sum_j g_j ((z_j, m_j) - (z_j+1, m_j+1))`` from what is on its way after sweep k, and adding ``sum_j g_j r_j+1`` to c,
-changes nothing of where low sweeps lead. With the g for which least is left in the L2 norm of the shares this is
-Anderson acceleration of depth `DEPTH` (J. ACM 12, 1965), which costs vectors in every sweep; every `DEPTH` sweeps
-alone, as Pratapa, Suryanarayana and Pask do it (J. Comput. Phys. 306, 2016), it takes away as many sweeps and next to
-no time. Vectors of a few bits will do: rounding is noise of the size that low sweeps make anyway. Batches on a device
-(`cpms.backends.cuda.batch.low_sweeps`), and graphs that outgrow its cache (``pagerank/deferred_update.cuh``), keep these vectors
-for c, too: sweeps write z alone, and c, or x itself, gets ``sum_j z_j`` and the combination in one pass.
-Ranks (`cpms.backends.mpi.sweeps.device_refinement`) tell each other the products of what each has sent, find the same g, and
-combine each its own.
+An inner sweep maps z, the quantised residual that is still to be propagated, to the residual r = alpha P z, adds r to
+the correction c, and rounds r to the next z. But for rounding that is linear: subtracting
+``sum_j g_j (z_j - z_j+1)`` from z after sweep k and adding ``sum_j g_j r_j+1`` to c does not change the limit of inner
+sweeps. With the g that minimise the L2 norm of the new z this is Anderson acceleration of depth `DEPTH` (J. ACM 12,
+1965), which reads its history in every sweep. Combining every `DEPTH` sweeps alone, as in the alternating method of
+Pratapa, Suryanarayana and Pask (J. Comput. Phys. 306, 2016), saves as many sweeps at almost no cost. The history may
+have few bits: its rounding errors are of the size that inner sweeps make in any case.
+
+Batches on a device (`cpms.backends.cuda.batch.low_sweeps`), and graphs that exceed its cache
+(``pagerank/deferred_update.cuh``), store the history for the deferred update of c, too: sweeps write z alone, and one
+pass adds ``sum_j z_j`` and the combination to c, or to x itself. Ranks (`cpms.backends.mpi.sweeps.device_refinement`)
+reduce the inner products of their parts, compute the same g, and combine their own rows.
 """
 
 from __future__ import annotations
@@ -20,24 +21,24 @@ from typing import Any
 from cpms.formats.formats import FloatFormat
 
 DEPTH = 8
-"""Sweeps between two extrapolations, and differences that each combines."""
+"""Sweeps between two combinations, and differences that each combines."""
 SLOTS = DEPTH + 1
-"""Vectors z that are kept for it."""
+"""Vectors z in the history of a combination."""
 PRODUCTS = DEPTH * (DEPTH + 3) // 2 + 1
-"""Of the differences with each other, lower triangle row by row, then with the last z, and of that with itself."""
+"""Inner products of the differences with each other (lower triangle by rows) and with the last z, and its square."""
 LEAST_EXPONENT_BITS = 5
-"""Formats with fewer have no range for the shares of dangling nodes, which nobody gathers, beside the others.
+"""Formats with fewer exponent bits lack the range for the values of nodes whose column is zero.
 
-Batches on a device store what dangling nodes keep divided by a mean out-degree, and extrapolate in any format.
+Batches on a device scale the values of such nodes, and combine in any format.
 """
-_WORTH = 0.95
-"""Of the norm of the last z, what may be left at most."""
-_DAMPED = 1e-5
-"""Added to the squares of the differences, as a share of them."""
+_WORTHWHILE_RATIO = 0.95
+"""Largest ratio of the combined norm to the norm of the last z."""
+_REGULARISATION = 1e-5
+"""Relative addition to the diagonal of the Gram matrix (Tikhonov)."""
 
 
 def slots_for(storage: FloatFormat) -> int:
-    """Return how many z of a format low sweeps need: two where they go without extrapolation.
+    """Return how many vectors z of a format inner sweeps store: two without combinations.
 
     Examples
     --------
@@ -49,9 +50,9 @@ def slots_for(storage: FloatFormat) -> int:
 
 
 def is_worthwhile(products: Any, g: Any) -> bool:
-    """Return whether enough less is left with the g of least squares: else low sweeps go on without.
+    """Return whether the g of least squares reduce the norm enough; if not, inner sweeps continue without them.
 
-    On graphs without cycles, or with few, a sweep has nothing in common with those before.
+    On graphs with few cycles or none, residuals of successive sweeps are nearly orthogonal.
 
     Examples
     --------
@@ -59,22 +60,22 @@ def is_worthwhile(products: Any, g: Any) -> bool:
     >>> is_worthwhile(np.append(np.zeros(PRODUCTS - 1), 1.0), np.zeros(DEPTH))
     False
     """
-    left = products[PRODUCTS - 1]
+    combined = products[PRODUCTS - 1]
     for i in range(DEPTH):
-        left -= g[i] * products[PRODUCTS - 1 - DEPTH + i]
-    return bool(left < _WORTH * _WORTH * products[PRODUCTS - 1])
+        combined -= g[i] * products[PRODUCTS - 1 - DEPTH + i]
+    return bool(combined < _WORTHWHILE_RATIO * _WORTHWHILE_RATIO * products[PRODUCTS - 1])
 
 
 def coefficients(products: Any, matrix: Any, g: Any) -> None:
-    """Solve for the g of least squares by Cholesky's method; 0 where they are not finite.
+    """Solve the normal equations for g by Cholesky factorisation; g is 0 where that breaks down.
 
     Parameters
     ----------
     products : ndarray of float64, shape (PRODUCTS,)
     matrix : ndarray of float64, shape (DEPTH, DEPTH)
-        Room.
+        Workspace.
     g : ndarray of float64, shape (DEPTH,)
-        The result.
+        Result.
 
     Examples
     --------
@@ -93,7 +94,7 @@ def coefficients(products: Any, matrix: Any, g: Any) -> None:
             total = products[at]
             at += 1
             if i == j:
-                total *= 1.0 + _DAMPED
+                total *= 1.0 + _REGULARISATION
             for k in range(j):
                 total -= matrix[i, k] * matrix[j, k]
             if i > j:

@@ -1,4 +1,10 @@
-"""Levels, and the controllers that choose them from the residuals alone."""
+"""Precision controllers of power iteration: they choose each sweep's level, the segments that it reads and writes.
+
+The precision rises as the residual decreases, by the rule of the CPMS paper (Grützmacher et al., section IV.B), at
+given sweeps, or never; wrappers alter the levels of other controllers. A controller is a frozen value that maps a state
+and a residual to a level and a new state, so histories can be replayed without a device. It costs nothing beside a
+sweep.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +23,7 @@ from cpms.formats.formats import Format, format_of
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """Segments that one sweep reads and writes.
+    """Number of segments that a sweep reads and writes.
 
     Examples
     --------
@@ -37,34 +43,34 @@ class Level:
 
 
 FLOAT64 = Level(0, 0)
-"""The level after matrix and vector have been converted (back) to plain float64."""
+"""Level at which matrix and vector are plain float64."""
 
 
 class Controller(ABC):
-    """A precision policy: maps the residuals seen so far to the next sweep's level.
+    """Precision controller: maps the residuals so far to the level of the next sweep.
 
-    A controller is a value. What it remembers between sweeps is the state it returns and is
-    handed again, so a residual history can be replayed without a device. When the level it
-    returns reads more than the last one did, the solver normalises the vector to mass 1 before
-    it goes on; when it returns `FLOAT64`, the solver also converts matrix and vector.
+    A controller is a value. Its memory between sweeps is the state that it returns and receives
+    again, so a residual history can be replayed without a device. When a level reads more segments
+    than the one before, the solver normalises the vector to mass 1 before the next sweep; at
+    `FLOAT64` the solver also converts matrix and vector.
 
-    A sweep can read no more segments than the one before has written: one sweep before reads go up to 2, a controller
+    A sweep can read no more segments than the one before has written: one sweep before reads rise to 2, a controller
     returns ``Level(1, 2)``, and then ``Level(2, 2)``.
     """
 
     constant: ClassVar[bool] = False
-    """Whether the first level is also the last, whatever the residuals."""
+    """Whether the level is the same in all sweeps."""
 
     @abstractmethod
     def init(self, storage: Format) -> tuple[Level, Any]:
-        """Return the first sweep's level and the state after it."""
+        """Return the level of the first sweep, and the initial state."""
 
     @abstractmethod
     def update(self, state: Any, residual: float) -> tuple[Level, Any]:
-        """Return the next sweep's level, and the state, given the last sweep's residual."""
+        """Return the level of the next sweep and a new state, from the residual of the last sweep."""
 
     def rises_later(self, state: Any) -> bool:  # noqa: ARG002
-        """Return whether reads will rise whatever the residuals are: until then nothing is final that is read."""
+        """Return whether reads will rise for any residuals; a solve cannot converge before."""
         return False
 
     def replay(self, storage: Format, residuals: list[float]) -> list[Level]:
@@ -85,7 +91,7 @@ class Controller(ABC):
 
 
 def checked_level(controller: Controller, returned: Any) -> tuple[Level, Any]:
-    """Return what a controller has returned; refuse what is no level and state.
+    """Return the level and the state that a controller returned; refuse anything but such a pair.
 
     Raises
     ------
@@ -104,18 +110,19 @@ def checked_level(controller: Controller, returned: Any) -> tuple[Level, Any]:
     return returned[0], returned[1]
 
 
-def _known(state: Any, kind: type[Any] | tuple[type[Any], ...], of: Controller) -> Any:
-    """Return a state that a controller is handed; refuse one that it cannot have returned."""
+def _checked_state(state: Any, kind: type[Any] | tuple[type[Any], ...], controller: Controller) -> Any:
+    """Return the state that a controller was given; refuse one that the controller cannot have returned."""
     if not isinstance(state, kind):
         raise InputError(
-            f"{type(of).__name__} is handed the state {described(state)}; hand it the one that init or update returned"
+            f"{type(controller).__name__} was given the state {described(state)}; "
+            "give it the one that init or update returned"
         )
     return state
 
 
 @dataclass(frozen=True)
 class Fixed(Controller):
-    """Read ``read`` segments from first to last (all by default).
+    """Controller that reads ``read`` segments in all sweeps (all segments by default).
 
     Examples
     --------
@@ -128,18 +135,18 @@ class Fixed(Controller):
     constant: ClassVar[bool] = True
 
     def init(self, storage: Format) -> tuple[Level, Any]:
-        """Return the one level there is."""
+        """Return the only level."""
         segments = format_of(storage).checked_read(self.read)
         level = Level(segments, segments)
         return level, level
 
     def update(self, state: Any, residual: float) -> tuple[Level, Any]:  # noqa: ARG002
         """Return the same level again."""
-        return _known(state, Level, self), state
+        return _checked_state(state, Level, self), state
 
 
 @dataclass(frozen=True)
-class _Rising:
+class _ThresholdState:
     storage: Format
     level: Level
     residual: float = float("inf")
@@ -147,24 +154,23 @@ class _Rising:
 
 @dataclass(frozen=True)
 class Threshold(Controller):
-    """The rule of the CPMS paper: raise the precision when the residual comes near it.
+    """Rule of the CPMS paper: raise the precision when the residual is near the unit roundoff.
 
     With m explicit mantissa bits read, the precision rises when ``residual <= factor * 2**-m``
-    or, where ``stagnation`` is on, when the residual did not fall. The sweep after that reads the
-    old level and writes one segment more, and the one after reads what was written. One sweep
-    later than full precision is first read, everything is plain float64. Packed floats have one
-    level: theirs rises straight to float64.
+    or, with ``stagnation``, when the residual did not decrease. The next sweep reads the old level
+    and writes one segment more, which the sweep after it reads. One sweep after full precision is
+    first read, everything is plain float64. Packed floats have one level, and rise to float64.
 
     Parameters
     ----------
     factor : float
-        10 in the authors' program.
+        The value is 10 in the authors' program.
     stagnation : bool
-        Whether a residual that does not fall raises the precision, too.
+        Whether a residual that does not decrease raises the precision, too.
 
     Notes
     -----
-    Source: Grützmacher et al., section IV.B; the numbers are those their program uses.
+    Source: Grützmacher et al., section IV.B; the constants are those of their program.
     """
 
     factor: float = 10.0
@@ -178,15 +184,15 @@ class Threshold(Controller):
     def init(self, storage: Format) -> tuple[Level, Any]:
         """Return the lowest level."""
         level = Level(1, 1)
-        return level, _Rising(format_of(storage), level)
+        return level, _ThresholdState(format_of(storage), level)
 
     def update(self, state: Any, residual: float) -> tuple[Level, Any]:
         """Return the next level."""
-        state, residual = _known(state, _Rising, self), real("residual", residual)
+        state, residual = _checked_state(state, _ThresholdState, self), real("residual", residual)
         level = self._next(state, residual)
-        return level, _Rising(state.storage, level, residual)
+        return level, _ThresholdState(state.storage, level, residual)
 
-    def _next(self, state: _Rising, residual: float) -> Level:
+    def _next(self, state: _ThresholdState, residual: float) -> Level:
         storage, level = state.storage, state.level
         if level == FLOAT64:
             return FLOAT64
@@ -194,18 +200,18 @@ class Threshold(Controller):
             return Level(level.write, level.write)
         if level.read == storage.segments and storage.exact:
             return FLOAT64 if storage.segments > 1 else level
-        near = residual <= self.factor * 2.0 ** -storage.mantissa_kept(level.read)
-        stuck = self.stagnation and residual >= state.residual
-        if not (near or stuck):
+        is_near = residual <= self.factor * 2.0 ** -storage.mantissa_kept(level.read)
+        has_stagnated = self.stagnation and residual >= state.residual
+        if not (is_near or has_stagnated):
             return level
         return Level(level.read, level.read + 1) if level.read < storage.segments else FLOAT64
 
 
 @dataclass(frozen=True)
 class Schedule(Controller):
-    """Rise at fixed sweeps: ``rises[k] = read`` says that sweep k (from 0) reads ``read`` segments.
+    """Controller that rises at fixed sweeps: from sweep k (counted from 0) on, ``rises[k]`` segments are read.
 
-    The sweep before a rise already writes what the next one reads.
+    The sweep before a rise writes the segments that the next one reads.
 
     Examples
     --------
@@ -221,9 +227,9 @@ class Schedule(Controller):
             raise InputError(f"schedule is {described(self.rises)}; give segments by sweep, such as {{0: 1, 20: 2}}")
         rises = {whole("sweep", sweep): whole("segments", read) for sweep, read in self.rises.items()}
         object.__setattr__(self, "rises", rises)
-        steps = sorted(rises)
-        reads = [rises[step] for step in steps]
-        if not steps or steps[0] != 0 or reads != sorted(reads):
+        sweeps = sorted(rises)
+        reads = [rises[sweep] for sweep in sweeps]
+        if not sweeps or sweeps[0] != 0 or reads != sorted(reads):
             raise InputError(f"schedule {described(rises)} must begin at sweep 0 and never read fewer segments later")
 
     def init(self, storage: Format) -> tuple[Level, Any]:
@@ -234,31 +240,31 @@ class Schedule(Controller):
 
     def update(self, state: Any, residual: float) -> tuple[Level, Any]:  # noqa: ARG002
         """Return the level of the next sweep."""
-        step = self._step(state) + 1
-        return self._level(step), step
+        sweep = self._sweep(state) + 1
+        return self._level(sweep), sweep
 
     def rises_later(self, state: Any) -> bool:
-        """Return whether a rise is yet to come."""
-        return self._step(state) < max(self.rises)
+        """Return whether a later sweep reads more segments."""
+        return self._sweep(state) < max(self.rises)
 
-    def _step(self, state: Any) -> int:
-        return max(0, int(_known(state, int, self)))
+    def _sweep(self, state: Any) -> int:
+        return max(0, int(_checked_state(state, int, self)))
 
-    def _level(self, step: int) -> Level:
+    def _level(self, sweep: int) -> Level:
         def read(at: int) -> int:
             return self.rises[max(rise for rise in self.rises if rise <= at)]
 
-        return Level(read(step), read(step + 1))
+        return Level(read(sweep), read(sweep + 1))
 
 
-class _Within(NamedTuple):
+class _WrappedState(NamedTuple):
     storage: Format
     inner: Any
 
 
 @dataclass(frozen=True)
-class _Around(Controller):
-    """One that changes the levels of another; its state is the storage format and the other's state."""
+class _Wrapper(Controller):
+    """Controller that alters the levels of another; its state is the storage format and the other's state."""
 
     inner: Controller
 
@@ -267,31 +273,31 @@ class _Around(Controller):
             raise InputError(f"a controller wraps another, such as cpms.Threshold(), not {described(self.inner)}")
 
     def init(self, storage: Format) -> tuple[Level, Any]:
-        """Return the inner controller's first level, changed."""
+        """Return the inner controller's first level, altered."""
         storage = format_of(storage)
         level, state = checked_level(self.inner, self.inner.init(storage))
-        return self._changed(level, storage), _Within(storage, state)
+        return self._altered(level, storage), _WrappedState(storage, state)
 
     def update(self, state: Any, residual: float) -> tuple[Level, Any]:
-        """Return the inner controller's next level, changed."""
-        storage, inner_state = _known(state, _Within, self)
+        """Return the inner controller's next level, altered."""
+        storage, inner_state = _checked_state(state, _WrappedState, self)
         level, inner_state = checked_level(self.inner, self.inner.update(inner_state, residual))
-        return self._changed(level, storage), _Within(storage, inner_state)
+        return self._altered(level, storage), _WrappedState(storage, inner_state)
 
     def rises_later(self, state: Any) -> bool:
-        """Return what the inner controller says."""
-        return self.inner.rises_later(_known(state, _Within, self).inner)
+        """Return the inner controller's answer."""
+        return self.inner.rises_later(_checked_state(state, _WrappedState, self).inner)
 
     @abstractmethod
-    def _changed(self, level: Level, storage: Format) -> Level:
-        """Return what becomes of a level."""
+    def _altered(self, level: Level, storage: Format) -> Level:
+        """Return the altered level."""
 
 
 @dataclass(frozen=True)
-class WriteAhead(_Around):
-    """Wrap a controller so that each sweep writes ``by`` segments more than it reads, as far as there are any.
+class WriteAhead(_Wrapper):
+    """Wrapper: each sweep writes ``by`` segments more than it reads, up to all.
 
-    The authors' program did so, by one; their timings include those bytes.
+    The authors' program wrote one segment more; their timings include those bytes.
 
     Examples
     --------
@@ -308,15 +314,15 @@ class WriteAhead(_Around):
         if self.by < 0:
             raise InputError(f"by is {self.by}; a sweep writes 0 segments or more besides those it reads")
 
-    def _changed(self, level: Level, storage: Format) -> Level:
+    def _altered(self, level: Level, storage: Format) -> Level:
         if level == FLOAT64:
             return level
         return Level(level.read, max(level.write, min(level.read + self.by, storage.segments)))
 
 
 @dataclass(frozen=True)
-class StartAt(_Around):
-    """Wrap a controller so that no sweep reads fewer than ``read`` segments.
+class StartAt(_Wrapper):
+    """Wrapper: no sweep reads fewer than ``read`` segments.
 
     Examples
     --------
@@ -327,17 +333,17 @@ class StartAt(_Around):
 
     read: int
 
-    def _changed(self, level: Level, storage: Format) -> Level:
-        least = storage.checked_read(self.read)
-        return level if level == FLOAT64 else Level(max(level.read, least), max(level.write, least))
+    def _altered(self, level: Level, storage: Format) -> Level:
+        fewest = storage.checked_read(self.read)
+        return level if level == FLOAT64 else Level(max(level.read, fewest), max(level.write, fewest))
 
 
 @dataclass(frozen=True)
-class AtMost(_Around):
-    """Wrap a controller so that no sweep reads more than ``read`` segments: the next step is plain float64.
+class AtMost(_Wrapper):
+    """Wrapper: no sweep reads more than ``read`` segments; the next higher level is plain float64.
 
-    The sweep before that writes all segments. Where values are gathered one by one, each segment costs a
-    transaction, and one of float64 is cheaper than three segments or more.
+    The sweep before the rise writes all segments. If values are gathered individually, each segment costs a memory
+    transaction, and one transaction of float64 is cheaper than three segments or more.
 
     Examples
     --------
@@ -349,7 +355,7 @@ class AtMost(_Around):
 
     read: int
 
-    def _changed(self, level: Level, storage: Format) -> Level:
+    def _altered(self, level: Level, storage: Format) -> Level:
         most = storage.checked_read(self.read)
         if level.read > most:
             return FLOAT64
@@ -357,5 +363,5 @@ class AtMost(_Around):
 
 
 def default_controller(storage: Format) -> Controller:
-    """Return `Fixed` for one exact segment, the paper's rule for every other format."""
+    """Return `Fixed` for a single exact segment, and `Threshold`, the paper's rule, for every other format."""
     return Fixed() if storage.exact and storage.segments == 1 else Threshold()

@@ -1,4 +1,10 @@
-"""How far the low sweeps of a round go."""
+"""Stopping criteria of inner sweeps: tolerance and iteration limit of an outer step.
+
+In mixed-precision iterative refinement inner sweeps end when the predicted residual is below a forcing term times the
+residual at the start (Eisenstat and Walker, SIAM J. Sci. Comput. 17, 1996), or when the next residual sweep will find
+less than the tolerance of the solve. The latter bound accounts for the contraction of one sweep and for the rounding
+errors of the format. Kernels evaluate it from two coefficients.
+"""
 
 from __future__ import annotations
 
@@ -6,30 +12,30 @@ import math
 
 from cpms.precision.anderson import DEPTH
 
-_TRUSTED, _NOISE = 0.97, 0.35
-"""Of the tolerance, and what rounding adds at most to the residual of a round that goes down to its gain, in parts of
-that: 0.35 was the most seen, in ``fp16``, on web graphs."""
-_SLOWEST = 0.85
-"""Damping whose number of low sweeps no other needs more of."""
+_TOLERANCE_FRACTION, _ROUNDING_FRACTION = 0.97, 0.35
+"""Fraction of the tolerance to reach, and bound of the rounding errors of an outer step, over the reduced residual."""
+_SLOWEST_CONTRACTION = 0.85
+"""Contraction factor above which the iteration limit no longer grows."""
 
 
 def inner_tolerance(inner_reduction: float, tol: float, contraction: float, l1: float, size: float) -> float:
-    r"""Return until which \|\|r\|\|_1 low sweeps go on.
+    r"""Return the norm \|\|r\|\|_1 at which inner sweeps end.
 
-    What a low sweep found, r, is added to x, so that contraction P r is left, and no more than ``contraction`` times its norm;
-    and what rounding lost. The next full sweep should find less than ``tol``; below ``inner_reduction`` times the norm at which
-    the round began rounding has the last word.
+    An inner sweep adds its residual r to x. The next residual is then ``contraction`` P r, of at most ``contraction``
+    times the norm, and the rounding errors. The next residual sweep should find less than ``tol``. Below
+    ``inner_reduction`` times the norm at the start of the outer step rounding errors dominate.
 
     Parameters
     ----------
     inner_reduction : float
-        Of the round.
+        Reduction factor that is planned for the outer step.
     tol : float
-        In the norm asked for.
+        Tolerance of the solve, in its norm.
     contraction : float
+        Contraction factor of one sweep in the L1 norm.
     l1, size : float
-        What the round's full sweep found: \|\|r\|\|_1, and r in the norm asked for. Where that is not the L1 norm,
-        less is known of how it goes on, and half the tolerance is aimed at.
+        Norms of r that the residual sweep of the outer step computed: \|\|r\|\|_1, and r in the norm of the solve.
+        If that is not the L1 norm, its contraction is not known, and the goal is half the tolerance.
 
     Examples
     --------
@@ -38,38 +44,43 @@ def inner_tolerance(inner_reduction: float, tol: float, contraction: float, l1: 
     >>> f"{inner_tolerance(0.004, 1e-10, 0.85, 1e-9, 1e-9):.3g}"
     '1.12e-10'
     """
-    if size == 0.0:  # Nothing is left.
+    if size == 0.0:  # The iterate is exact.
         return math.inf
-    within = _TRUSTED * tol / contraction - _NOISE * inner_reduction / contraction * l1 if size == l1 else 0.0
-    return max(inner_reduction * l1, 0.5 * tol * l1 / size, within)
+    below_tol = (
+        _TOLERANCE_FRACTION * tol / contraction - _ROUNDING_FRACTION * inner_reduction / contraction * l1
+        if size == l1
+        else 0.0
+    )
+    return max(inner_reduction * l1, 0.5 * tol * l1 / size, below_tol)
 
 
 def inner_max_iterations(inner_reduction: float, contraction: float) -> int:
-    r"""Return after how many low sweeps the last one of a round is due, however much is left.
+    r"""Return the iteration limit of the inner sweeps of an outer step.
 
-    Each leaves ``contraction`` times \|\|r\|\|_1 at most, and the combinations of a few of them seldom more. That takes
-    long where the contraction is near 1, and a round gains what it can gain early: rounding feeds what fades by the contraction
-    alone, up to 1 / (1 - contraction) times as much as one sweep rounds, and nothing but a full sweep tells that from a
-    residual. So above a contraction of 0.85 a round has as many sweeps as 0.85 needs for a gain that is weaker by as much.
-    It ends where the next combination is due: what the last one made of rounding has faded by then.
+    A sweep multiplies \|\|r\|\|_1 by ``contraction`` at most, and a combination of several sweeps seldom by more. Near
+    a contraction factor of 1 that takes many sweeps, most of them in vain: rounding errors accumulate to
+    1 / (1 - contraction) times those of one sweep, and only a residual sweep separates them from a residual. Above a
+    contraction of 0.85 the limit is therefore that of 0.85 for a reduction that is weaker by the same ratio. The limit
+    is a multiple of `DEPTH`: by the next combination the rounding errors that the last one amplified have decayed.
 
     Examples
     --------
     >>> [inner_max_iterations(0.0005, contraction) for contraction in (0.5, 0.85, 0.99, 0.9999)]
     [24, 56, 40, 16]
     """
-    within_reach = min(1.0, inner_reduction * max(1.0, (1.0 - _SLOWEST) / (1.0 - contraction)))
-    enough = math.log(within_reach) / math.log(min(contraction, _SLOWEST))
-    return DEPTH * max(2, math.ceil(enough / DEPTH) + 1)
+    weaker = max(1.0, (1.0 - _SLOWEST_CONTRACTION) / (1.0 - contraction))
+    reduction = min(1.0, inner_reduction * weaker)
+    iterations = math.log(reduction) / math.log(min(contraction, _SLOWEST_CONTRACTION))
+    return DEPTH * max(2, math.ceil(iterations / DEPTH) + 1)
 
 
 def inner_coefficients(inner_reduction: float, tol: float, contraction: float) -> tuple[float, float]:
-    r"""Return what \|\|r\|\|_1 may be left, and how much less for each 1 that the full sweep found: kernels take both.
+    r"""Return the coefficients a and b of the bound a - b \|\|r\|\|_1 in `inner_tolerance`, for kernels.
 
     Examples
     --------
-    >>> reach, noise = inner_coefficients(0.0005, 1e-10, 0.85)
-    >>> inner_tolerance(0.0005, 1e-10, 0.85, 1e-9, 1e-9) == reach - noise * 1e-9
+    >>> a, b = inner_coefficients(0.0005, 1e-10, 0.85)
+    >>> inner_tolerance(0.0005, 1e-10, 0.85, 1e-9, 1e-9) == a - b * 1e-9
     True
     """
-    return _TRUSTED * tol / contraction, _NOISE * inner_reduction / contraction
+    return _TOLERANCE_FRACTION * tol / contraction, _ROUNDING_FRACTION * inner_reduction / contraction

@@ -1,4 +1,11 @@
-"""Policies of method ``refine``: which format low sweeps read, and how far they shrink the residual."""
+"""Precision policies of mixed-precision iterative refinement: the format of inner sweeps, and their reduction.
+
+A policy plans each outer step: the format in which inner sweeps read the scaled residual, and the factor by which they
+shall reduce the residual before it is computed in float64 again. The factor is the forcing term of inexact Newton
+methods (Eisenstat and Walker, "Choosing the forcing terms in an inexact Newton method", SIAM J. Sci. Comput. 17, 1996);
+a wider format follows where rounding errors stop the reduction, as in refinement with several precisions (Carson and
+Higham, SIAM J. Sci. Comput. 40, 2018). Policies read two norms an outer step and cost nothing.
+"""
 
 from __future__ import annotations
 
@@ -13,20 +20,21 @@ from cpms.formats.formats import FP16, FP32, FP64, FloatFormat, Format, format_o
 from cpms.formats.quantization import quantiser
 
 NO_PROGRESS = 0.5
-"""Share of the residual that a round of low sweeps leaves which has made no progress."""
-_NOISE = 3.0
-"""How many times what low sweeps promised a residual may be before that counts as noise."""
-_FEWEST_FULL = 8
-"""Full sweeps after low ones that failed in the last format, where those before had not."""
-_LEAST_GAIN = 8e-6
+"""Reduction factor of an outer step above which its inner sweeps have made no progress."""
+_NOISE_TOLERANCE = 3.0
+"""Ratio of the computed residual to the predicted one above which the excess counts as rounding error."""
+_FEWEST_RESIDUAL_SWEEPS = 8
+"""Residual sweeps after inner sweeps first failed in the last format."""
+_SMALLEST_REDUCTION = 8e-6
+"""Below it, rounding to float32 of the corrections that are added to x limits the residual."""
 
 
 @dataclass(frozen=True)
 class InnerPlan:
-    """How the low sweeps of a round go: format Q, and the factor by which they shrink the residual.
+    """Plan of an outer step: the format of its inner sweeps, and the factor by which they reduce the residual.
 
-    Without ``storage`` there are none: rounds are full sweeps. A format of segments stands for its first one, and a
-    name for its format.
+    Without ``storage`` outer steps have no inner sweeps: they are residual sweeps alone. A format of segments stands
+    for its first segment, and a name for its format.
     """
 
     storage: FloatFormat | None
@@ -35,34 +43,40 @@ class InnerPlan:
     def __post_init__(self) -> None:
         if self.storage is not None:
             object.__setattr__(self, "storage", quantiser(format_of(self.storage)))
-        object.__setattr__(self, "inner_reduction", _gain(self.inner_reduction))
+        object.__setattr__(self, "inner_reduction", _checked_reduction(self.inner_reduction))
 
 
 class RefinementPolicy(ABC):
-    """Policy that plans rounds from residuals; state is returned, not kept."""
+    """Policy that plans outer steps from residuals; its state is returned and not stored."""
 
-    noise_tolerance: float = _NOISE
-    """The plan stays as long as a full sweep finds at most so many times what low sweeps promised."""
+    noise_tolerance: float = _NOISE_TOLERANCE
+    """The plan is unchanged while the computed residual is at most this many times the predicted one."""
     adaptive: bool = False
-    """Whether rounds may go below the gain that is planned where rounding loses nothing; see `Refinement.error_feedback`."""
+    """Whether outer steps may reduce more than planned where rounding loses nothing: `Refinement.error_feedback`."""
 
     @abstractmethod
     def init(self) -> tuple[InnerPlan, Any]:
-        """Return the first plan and a state."""
+        """Return the first plan and the initial state."""
 
     @abstractmethod
     def update(self, state: Any, promised: float, found: float) -> tuple[InnerPlan, Any]:
-        """Return the next plan, after low sweeps promised one ||r||_1 and the full sweep found another.
+        """Return the next plan, from the residual that inner sweeps predicted and the one that a residual sweep found.
 
-        Both are shares of what the round before had found; ``promised`` is 1 where no low sweeps ran. It is 0 where
-        rounding held them; and where a round was cut short that had not halved the residual, which is said at once:
-        ``found`` is what low sweeps found last.
+        Parameters
+        ----------
+        state : object
+            As `init` or the last call returned it.
+        promised, found : float
+            Predicted and computed ||r||_1, relative to ||r||_1 at the start of the outer step. ``promised`` is 1
+            without inner sweeps, and 0 where rounding stopped their reduction. It is 0, too, after an outer step that
+            reached its iteration limit before it had halved the residual; ``found`` is then the last norm of the inner
+            sweeps, and the policy is called before the next residual sweep.
         """
 
 
 @dataclass(frozen=True)
 class FixedReduction(RefinementPolicy):
-    """One format and one gain throughout; the gain is `default_inner_reduction` unless given.
+    """Policy of one format and one reduction factor, `default_inner_reduction` unless given.
 
     Examples
     --------
@@ -77,10 +91,10 @@ class FixedReduction(RefinementPolicy):
     def __post_init__(self) -> None:
         object.__setattr__(self, "storage", quantiser(format_of(self.storage)))
         if self.inner_reduction is not None:
-            object.__setattr__(self, "inner_reduction", _gain(self.inner_reduction))
+            object.__setattr__(self, "inner_reduction", _checked_reduction(self.inner_reduction))
 
     def init(self) -> tuple[InnerPlan, Any]:
-        """Return the one plan there is."""
+        """Return the only plan."""
         plan = InnerPlan(
             self.storage,
             default_inner_reduction(self.storage) if self.inner_reduction is None else self.inner_reduction,
@@ -89,25 +103,36 @@ class FixedReduction(RefinementPolicy):
 
     def update(self, state: Any, promised: float, found: float) -> tuple[InnerPlan, Any]:  # noqa: ARG002
         """Return the same plan again."""
-        return _known(state, InnerPlan, self), state
+        return _checked_state(state, InnerPlan, self), state
 
 
 class PolicyState(NamedTuple):
-    """Where an adaptive policy stands: how often the last format failed on end, and how many full sweeps are left."""
+    """State of an adaptive policy.
 
-    step: int
+    Parameters
+    ----------
+    position : int
+        Of the format among `AdaptiveReduction.formats`.
+    plan : InnerPlan
+    failures : int
+        How many times in succession the last format has failed.
+    residual_sweeps : int
+        Residual sweeps without inner sweeps that remain.
+    """
+
+    position: int
     plan: InnerPlan
-    failed: int = 0
-    full: int = 0
+    failures: int = 0
+    residual_sweeps: int = 0
 
 
 @dataclass(frozen=True)
 class AdaptiveReduction(RefinementPolicy):
-    """Begin with the first format at its default gain; ask for less, or for more bits, where noise shows.
+    """Policy that begins with the first format at its default reduction, and reacts to rounding errors.
 
-    A residual above what the low sweeps promised is rounding noise: the next rounds ask only for what
-    was reached. Where a round does not even halve the residual, the next format has its turn. After
-    the last one come some full sweeps, twice as many each time that it fails again.
+    The excess of a computed residual over the predicted one is rounding error: the next outer steps then plan only the
+    reduction that was reached. Where an outer step does not even halve the residual, the next format follows. Where the
+    last format fails, some residual sweeps follow without inner ones, twice as many after each further failure.
 
     Examples
     --------
@@ -124,56 +149,59 @@ class AdaptiveReduction(RefinementPolicy):
     def __post_init__(self) -> None:
         if not isinstance(self.formats, tuple | list) or not self.formats:
             raise InputError(
-                f"ladder is {described(self.formats)}; give one format or more, such as (cpms.FP16, cpms.FP32)"
+                f"formats is {described(self.formats)}; give one format or more, such as (cpms.FP16, cpms.FP32)"
             )
         object.__setattr__(self, "formats", tuple(quantiser(format_of(storage)) for storage in self.formats))
 
     def init(self) -> tuple[InnerPlan, Any]:
         """Return the first format's plan."""
-        return _of(self._begun(0))
+        return _planned(self._at_position(0))
 
     def update(self, state: Any, promised: float, found: float) -> tuple[InnerPlan, Any]:
-        """Return the plan for the next round."""
-        place: PolicyState = _known(state, PolicyState, self)
+        """Return the plan of the next outer step."""
+        current: PolicyState = _checked_state(state, PolicyState, self)
         promised, found = real("promised", promised), real("found", found)
-        plan = place.plan
+        position, plan, failures, residual_sweeps = current
         if plan.storage is None:
-            left = place.full - 1
-            return _of(place._replace(full=left) if left else self._begun(place.step)._replace(failed=place.failed))
-        if found <= _NOISE * promised:
-            return _of(place._replace(failed=0) if found <= NO_PROGRESS else place)
+            if residual_sweeps > 1:
+                return _planned(current._replace(residual_sweeps=residual_sweeps - 1))
+            return _planned(self._at_position(position)._replace(failures=failures))
+        if found <= _NOISE_TOLERANCE * promised:
+            return _planned(current._replace(failures=0) if found <= NO_PROGRESS else current)
         if found <= NO_PROGRESS:
-            return _of(place._replace(plan=InnerPlan(plan.storage, max(plan.inner_reduction, found))))
-        if place.step + 1 < len(self.formats):
-            return _of(self._begun(place.step + 1))
-        return _of(PolicyState(place.step, InnerPlan(None, 1.0), place.failed + 1, _FEWEST_FULL << place.failed))
+            return _planned(current._replace(plan=InnerPlan(plan.storage, max(plan.inner_reduction, found))))
+        if position + 1 < len(self.formats):
+            return _planned(self._at_position(position + 1))
+        return _planned(PolicyState(position, InnerPlan(None, 1.0), failures + 1, _FEWEST_RESIDUAL_SWEEPS << failures))
 
-    def _begun(self, step: int) -> PolicyState:
-        return PolicyState(step, InnerPlan(self.formats[step], default_inner_reduction(self.formats[step])))
+    def _at_position(self, position: int) -> PolicyState:
+        storage = self.formats[position]
+        return PolicyState(position, InnerPlan(storage, default_inner_reduction(storage)))
 
 
-def _gain(inner_reduction: Any) -> float:
+def _checked_reduction(inner_reduction: Any) -> float:
     number = real("inner_reduction", inner_reduction)
     if not 0.0 < number <= 1.0:
-        raise InputError(f"gain is {number}; it must lie above 0 and be at most 1")
+        raise InputError(f"inner_reduction is {number}; it must lie above 0 and be at most 1")
     return number
 
 
-def _known(state: Any, kind: type[Any], of: RefinementPolicy) -> Any:
-    """Return a state that a policy is handed; refuse one that it cannot have returned."""
+def _checked_state(state: Any, kind: type[Any], policy: RefinementPolicy) -> Any:
+    """Return the state that a policy was given; refuse one that the policy cannot have returned."""
     if not isinstance(state, kind):
         raise InputError(
-            f"{type(of).__name__} is handed the state {described(state)}; hand it the one that init or update returned"
+            f"{type(policy).__name__} was given the state {described(state)}; "
+            "give it the one that init or update returned"
         )
     return state
 
 
-def _of(place: PolicyState) -> tuple[InnerPlan, PolicyState]:
-    return place.plan, place
+def _planned(state: PolicyState) -> tuple[InnerPlan, PolicyState]:
+    return state.plan, state
 
 
 def checked_plan(policy: RefinementPolicy, planned: Any) -> tuple[InnerPlan, Any]:
-    """Return what a policy has planned; refuse what is no plan and state."""
+    """Return the plan and the state that a policy returned; refuse anything but such a pair."""
     if not isinstance(planned, tuple | list) or len(planned) != 2 or not isinstance(planned[0], InnerPlan):
         raise InputError(
             f"{type(policy).__name__} planned {described(planned)}; "
@@ -183,11 +211,11 @@ def checked_plan(policy: RefinementPolicy, planned: Any) -> tuple[InnerPlan, Any
 
 
 def default_inner_reduction(storage: FloatFormat) -> float:
-    """Return the share of the residual down to which low sweeps in a format pay.
+    """Return the reduction factor to which inner sweeps in a format are worthwhile.
 
-    Fewer bits make more noise, so less can be asked of them between two full sweeps: the values, 0.2 u^1.08 for a unit
-    roundoff of u / 8, are the least that cost no more low sweeps on web, road, mesh and random graphs. Below 8e-6 the
-    float32 of what is added to x would have the last word.
+    Fewer bits make larger rounding errors, so inner sweeps reduce less between two residual sweeps. The factor is
+    0.2 u^1.08 for a unit roundoff of u / 8, fitted to the smallest factors that cost no additional inner sweeps on web,
+    road, mesh and random graphs. It is at least 8e-6: corrections are added to x in float32.
 
     Examples
     --------
@@ -196,11 +224,11 @@ def default_inner_reduction(storage: FloatFormat) -> float:
     ['0.2', '0.005', '0.0005', '8e-06']
     """
     roundoff = quantiser(format_of(storage)).unit_roundoff()
-    return max(_LEAST_GAIN, float(0.2 * min(1.0, 8.0 * roundoff) ** 1.08))
+    return max(_SMALLEST_REDUCTION, float(0.2 * min(1.0, 8.0 * roundoff) ** 1.08))
 
 
 def default_policy(storage: Format) -> RefinementPolicy:
-    """Return the adaptive policy that begins with a format and widens it up to 32 bits.
+    """Return the adaptive policy that begins with a format and continues with wider ones of at most 32 bits.
 
     Examples
     --------
@@ -213,12 +241,20 @@ def default_policy(storage: Format) -> RefinementPolicy:
 
 
 def planned_storage(policy: RefinementPolicy | None, given: Format | None, otherwise: Format) -> Format:
-    """Return the format with which a policy begins, as it was asked for; without one what was given, or else another.
+    """Return the storage format of a solve: the first of its policy, or the one given, or else a default.
+
+    Parameters
+    ----------
+    policy : RefinementPolicy or None
+    given : Format or None
+        Storage format of the call.
+    otherwise : Format
+        Default.
 
     Raises
     ------
     InputError
-        If another one was asked for.
+        If the format given is not the one with which the policy begins.
 
     Examples
     --------

@@ -44,7 +44,7 @@ def cache_folder() -> Path:
 def _downloads(temporary: Callable[[], Path | None]) -> Path:
     """Return `cache_folder`, or a temporary one where that takes no files."""
     folder = cache_folder()
-    other = None if caches.takes_files(folder) else temporary()
+    other = None if caches.is_writable(folder) else temporary()
     return folder if other is None else other / "downloads"
 
 

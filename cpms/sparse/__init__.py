@@ -1,1 +1,1 @@
-"""Sparse layouts, one a file: each builds its arrays from a graph and knows its bytes."""
+"""Sparse matrix layouts for processors, one a file: each builds its arrays from a graph and counts its bytes."""

@@ -1,9 +1,11 @@
-"""The pattern of P for a processor, as jagged diagonals within blocks of rows.
+"""Jagged diagonals within blocks of rows: the pattern of P for a processor.
 
-Within a block, rows go by length, longest first, and nodes are renumbered so. Then come the first entries of
-all rows, the second ones of all rows that have two, and so on (Saad, SIAM J. Sci. Stat. Comput. 10,
-1989): sums of many rows are in flight, in loops long enough to be predicted, without padding. Where
-fewer than `FEWEST_ROWS` rows go on, each of them follows whole. A row's entries keep their order.
+Jagged diagonal storage (Saad, SIAM J. Sci. Stat. Comput. 10, 1989) sorts rows by length, longest first, and stores the
+first entries of all rows, then the second entries of all rows that have two, and so on. Here it is applied within
+blocks of rows, whose nodes are renumbered in that order. The sums of many rows are independent, and loops are long
+enough for branch prediction, without padding. Once fewer than `FEWEST_ROWS` rows of a block have further entries, the
+rest of each row is stored contiguously. The entries of a row keep their order. Building it takes one sort a block and
+one pass over the edges.
 """
 
 from __future__ import annotations
@@ -21,17 +23,17 @@ from cpms.sparse.csr import unsigned_sources
 from cpms.sparse.row_sorting import order_in_blocks
 
 BLOCK_ROWS = 2048
-"""Rows sorted together; their sums stay in a core's first cache."""
+"""Rows of a block; their sums fit a core's first-level cache."""
 FEWEST_ROWS = 8
-"""Rows that a diagonal has at least."""
+"""Rows of the shortest diagonal."""
 
 
 @dataclass(frozen=True, eq=False)
 class Jagged:
-    """The 0/1 structure of P, its nodes renumbered within blocks.
+    """The pattern of P with nodes renumbered within blocks.
 
-    ``nodes[i]`` is the graph's number of the node that is ``i`` here, ``lengths[i]`` its in-degree, and a
-    block's entries begin at ``starts[block]``. ``sources`` are numbers here.
+    ``nodes[i]`` is the node of the graph with the new number ``i``, ``lengths[i]`` its in-degree, and the entries of a
+    block begin at ``starts[block]``. ``sources`` holds new numbers.
     """
 
     nodes: npt.NDArray[np.int64]
@@ -46,7 +48,7 @@ class Jagged:
 
 
 def build(graph: Graph) -> Jagged:
-    """Return the structure of P.
+    """Return the pattern of P.
 
     Examples
     --------
@@ -55,24 +57,24 @@ def build(graph: Graph) -> Jagged:
     ([2, 1, 0], [2, 1, 0], [2, 1, 2])
     """
     sources = unsigned_sources(graph)
-    rows, numbers, moved = graph.nodes, np.arange(graph.nodes), np.empty_like(sources)
+    rows, numbers, reordered = graph.nodes, np.arange(graph.nodes), np.empty_like(sources)
     longest_first = order_in_blocks(graph.in_degree.max() - graph.in_degree, BLOCK_ROWS)
     nodes = numbers - numbers % BLOCK_ROWS + longest_first
-    places = np.empty(rows, sources.dtype)
-    places[nodes] = numbers
+    new_numbers = np.empty(rows, sources.dtype)
+    new_numbers[nodes] = numbers
 
-    def move(blocks: tuple[int, int]) -> None:
+    def reorder(blocks: tuple[int, int]) -> None:
         low, high = blocks[0] * BLOCK_ROWS, min(blocks[1] * BLOCK_ROWS, rows)
-        _move(graph.indptr, nodes, places, sources, moved, low, high)
+        _reorder(graph.indptr, nodes, new_numbers, sources, reordered, low, high)
 
-    threads.each(move, threads.stretches(-(-rows // BLOCK_ROWS), at_least=8, parts=64))
+    threads.each(reorder, threads.ranges(-(-rows // BLOCK_ROWS), at_least=8, parts=64))
     lengths = graph.in_degree[nodes].astype(np.uint32)
     starts = np.append(graph.indptr[: graph.nodes : BLOCK_ROWS], graph.edges).astype(np.uint64)
-    return Jagged(nodes, lengths, starts, moved)
+    return Jagged(nodes, lengths, starts, reordered)
 
 
 @compiled()
-def _move(indptr, nodes, places, sources, moved, low, high):  # type: ignore[no-untyped-def]
+def _reorder(indptr, nodes, new_numbers, sources, reordered, low, high):  # type: ignore[no-untyped-def]
     for begin in range(low, high, BLOCK_ROWS):
         at = indptr[begin]
         rows = min(BLOCK_ROWS, high - begin)
@@ -83,11 +85,11 @@ def _move(indptr, nodes, places, sources, moved, low, high):  # type: ignore[no-
             if rows < FEWEST_ROWS:
                 break
             for i in range(rows):
-                moved[at] = places[sources[indptr[nodes[begin + i]] + column]]
+                reordered[at] = new_numbers[sources[indptr[nodes[begin + i]] + column]]
                 at += 1
             column += 1
         for i in range(rows):
             node = nodes[begin + i]
             for k in range(indptr[node] + column, indptr[node + 1]):
-                moved[at] = places[sources[k]]
+                reordered[at] = new_numbers[sources[k]]
                 at += 1

@@ -1,6 +1,8 @@
-"""Structure alone: 4 bytes an edge, since 1 / out-degree belongs to the node and not to the edge.
+"""The pattern of P without values, for graphs without weights.
 
-Vectors are stored as z = x / ``divisor``, which edges gather; x is ``z * divisor`` for every node.
+All entries of a column of P are 1 / out-degree, so P x is the sum of contributions z = x / ``divisor`` over the
+in-edges, as in the pull kernels of the GAP benchmark suite (Beamer, Asanović and Patterson, arXiv:1508.03619). An edge
+costs the 4 bytes of its index, and vectors are stored as z; x is ``z * divisor`` for every node.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from cpms.graph.graph import Graph
 
 
 def divisor(graph: Graph) -> npt.NDArray[np.uint32]:
-    """Return the out-degree of each node, or 1 for dangling nodes, from which nothing is gathered, shape (nodes,).
+    """Return the out-degree of each node, or 1 for nodes without out-edges, shape (nodes,).
 
     Examples
     --------

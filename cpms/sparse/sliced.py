@@ -1,11 +1,10 @@
-"""Compressed rows arranged for a processor: four rows of about one length are summed at a time.
+"""CSR with entries reordered in slices of four rows of similar length, for a processor.
 
-Within a block of rows, rows go by length, shortest first. Of each four in turn, the entries that all
-four have are interleaved: first entries, second entries, and so on; what the longer ones have
-beyond that follows row by row. There is no padding and a row's entries keep their order, so this
-is CSR with its entries moved within the block, in the spirit of SELL-C-sigma (Kreutzer et al.,
-SIAM J. Sci. Comput. 36, 2014): loops end where the processor expects it, and four sums are in
-flight.
+As in SELL-C-sigma (Kreutzer et al., SIAM J. Sci. Comput. 36, 2014), rows are sorted by length within a block, shortest
+first, and divided into slices of four. The entries that all four rows of a slice have are interleaved: first entries,
+second entries, and so on. The further entries of the longer rows follow row by row, so there is no padding, and the
+entries of a row keep their order. Four sums are independent, and loop lengths are easy to predict. Building it takes
+one sort a block and one pass over the edges.
 """
 
 from __future__ import annotations
@@ -26,16 +25,16 @@ from cpms.sparse.transition_values import edge_values
 from cpms.storage.array import SegmentedArray, convert_inplace, encode
 
 BLOCK_ROWS = 1024
-"""Rows sorted together; their sums stay in a core's first cache."""
+"""Rows of a block; their sums fit a core's first-level cache."""
 SLICE = 4
-"""Rows summed at a time."""
+"""Rows of a slice, summed at the same time."""
 
 
 @dataclass(frozen=True, eq=False)
 class Sliced:
-    """CSR of P, its entries moved within blocks of rows; without values it is the 0/1 pattern.
+    """CSR of P with entries reordered within blocks of rows; without values it is the 0/1 pattern.
 
-    ``order[begin + i]`` is the row, counted from its block's first row ``begin``, that comes i-th.
+    ``order[begin + i]`` is the i-th row of a block in sorted order, counted from the first row ``begin`` of the block.
     """
 
     indptr: npt.NDArray[Any]
@@ -50,13 +49,13 @@ class Sliced:
         return self.indptr.nbytes + self.order.nbytes + self.sources.nbytes + values_bytes
 
     def to_float64(self, graph: Graph) -> Sliced:
-        """Return the same matrix in plain float64; a segment format gives up its memory for it."""
+        """Return the same matrix in float64; values in a segment format are converted in place."""
         if self.values is None:
             return self
         if self.values.format.exact:
             values = self.values.restore_inplace()
         else:
-            values = _moved(graph, self.order, edge_values(graph))
+            values = _reordered(graph, self.order, edge_values(graph))
         return Sliced(self.indptr, self.order, self.sources, convert_inplace(values, FP64))
 
 
@@ -69,23 +68,25 @@ def build(graph: Graph, storage: Format | None) -> Sliced:
     [0, 1]
     """
     order = order_in_blocks(graph.in_degree, BLOCK_ROWS)
-    sources = _moved(graph, order, unsigned_sources(graph))
-    values = None if storage is None else encode(_moved(graph, order, edge_values(graph)), storage)
+    sources = _reordered(graph, order, unsigned_sources(graph))
+    values = None if storage is None else encode(_reordered(graph, order, edge_values(graph)), storage)
     return Sliced(unsigned_indptr(graph), order, sources, values)
 
 
-def _moved(graph: Graph, order: npt.NDArray[np.uint16], entries: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    rows, moved = graph.nodes, np.empty_like(entries)
+def _reordered(graph: Graph, order: npt.NDArray[np.uint16], entries: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    rows, reordered = graph.nodes, np.empty_like(entries)
 
-    def move(blocks: tuple[int, int]) -> None:
-        _move(graph.indptr, order, entries, moved, blocks[0] * BLOCK_ROWS, min(blocks[1] * BLOCK_ROWS, rows))
+    def reorder(blocks: tuple[int, int]) -> None:
+        _reorder_rows(
+            graph.indptr, order, entries, reordered, blocks[0] * BLOCK_ROWS, min(blocks[1] * BLOCK_ROWS, rows)
+        )
 
-    threads.each(move, threads.stretches(-(-rows // BLOCK_ROWS), at_least=16, parts=64))
-    return moved
+    threads.each(reorder, threads.ranges(-(-rows // BLOCK_ROWS), at_least=16, parts=64))
+    return reordered
 
 
 @compiled()
-def _move(indptr, order, entries, moved, low, high):  # type: ignore[no-untyped-def]
+def _reorder_rows(indptr, order, entries, reordered, low, high):  # type: ignore[no-untyped-def]
     for begin in range(low, high, BLOCK_ROWS):
         end = min(begin + BLOCK_ROWS, high)
         at = indptr[begin]
@@ -95,10 +96,10 @@ def _move(indptr, order, entries, moved, low, high):  # type: ignore[no-untyped-
             common = indptr[shortest + 1] - indptr[shortest] if count == SLICE else 0
             for column in range(common):
                 for i in range(count):
-                    moved[at] = entries[indptr[begin + order[first + i]] + column]
+                    reordered[at] = entries[indptr[begin + order[first + i]] + column]
                     at += 1
             for i in range(count):
                 row = begin + order[first + i]
                 for k in range(indptr[row] + common, indptr[row + 1]):
-                    moved[at] = entries[k]
+                    reordered[at] = entries[k]
                     at += 1

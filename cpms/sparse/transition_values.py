@@ -1,4 +1,8 @@
-"""Values of the matrix P: what an edge carries from its source."""
+"""Values of the transition matrix P of the random walk on a graph, one a stored edge.
+
+An entry is the edge's weight over the total weight of the edges of its source (Lovász, Random Walks on
+Graphs: A Survey, 1993). It costs a division a node and a gather an edge.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +21,8 @@ def edge_values(graph: Graph) -> npt.NDArray[np.float64]:
     [0.5, 0.5]
     """
     with np.errstate(divide="ignore"):
-        share = 1.0 / graph.out_weight
-    values: npt.NDArray[np.float64] = share[graph.sources]
+        reciprocal = 1.0 / graph.out_weight
+    values: npt.NDArray[np.float64] = reciprocal[graph.sources]
     if graph.weights is not None:
         values *= graph.weights
     return values

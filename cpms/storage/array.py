@@ -1,6 +1,9 @@
 """Arrays in a storage format: encode, decode, partial writes, conversion in place.
 
-NumPy arrays are worked on here, CuPy arrays and other device memory in `cpms.backends.cuda.arrays.codec`.
+A stored array holds the leading segments of float64 values so that a reader may use only some of them: the customized
+precision by mantissa segmentation of Grützmacher et al. (CPMS), besides packed floats of 8 to 32 bits. Reading k
+segments costs their bytes alone. NumPy arrays are converted here; `cpms.backends.cuda.arrays.codec` converts CuPy
+arrays and other device memory.
 """
 
 from __future__ import annotations
@@ -19,13 +22,13 @@ from cpms.formats.formats import DOUBLE_BITS, DOUBLE_HEAD_BITS, FloatFormat, For
 from cpms.storage.device import codec, on_device
 from cpms.storage.segment_layout import (
     blocks_to_planes,
-    buffered,
-    converted_apart,
+    conversion_parts,
     pack,
     planes_to_blocks,
     read_segments,
     times_power_of_two,
     unpack,
+    within_buffer,
     write_segments,
 )
 
@@ -78,7 +81,7 @@ class SegmentedArray:
         return f"SegmentedArray({self.length:,} values of {shortened(self.format.name)}, {self.nbytes:,} bytes)"
 
     def _repr_html_(self) -> str:
-        """Return the array as notebooks show it: how it is stored."""
+        """Return format, bits, length and bytes as a table for notebooks."""
         storage = self.format
         widths = storage.widths if isinstance(storage, SegmentFormat) else (storage.width,)
         return html_table(
@@ -133,14 +136,14 @@ class SegmentedArray:
         ----------
         values : array_like of float64, shape (length,)
         segments : int, optional
-            Segments to write (all by default). The format's rounding decides what happens to the
-            bits that do not fit, of long doubles and 64-bit integers too, which are rounded once; a scaled
+            Segments to write (all by default). The format's rounding applies to the
+            remaining bits, also of long doubles and 64-bit integers, which are rounded once; a scaled
             array keeps its exponent.
 
         Raises
         ------
         InputError
-            If the values are not so many numbers, or the format does not have that many segments.
+            If there is not one number a value, or the format does not have that many segments.
         """
         if on_device(self.memory):
             codec().write(self, values, segments=segments)
@@ -155,14 +158,14 @@ class SegmentedArray:
             write_segments(given.view(np.uint64), self.units, self.format, written)
 
     def restore_inplace(self) -> Floats:
-        """Turn the memory back into float64, in place, and return it as such.
+        """Convert the memory back to float64, in place, and return it as an array of float64.
 
         The array must not be used afterwards: its memory now holds plain float64 values.
 
         Raises
         ------
         InputError
-            If the format is a packed float, which has no room for float64 values.
+            If the format is a packed float, whose memory is too small for float64 values.
 
         Examples
         --------
@@ -177,10 +180,10 @@ class SegmentedArray:
         if on_device(self.memory):
             restored: Floats = codec().restore_inplace(self)
             return restored
-        for part, large in converted_apart(self.memory.view(np.uint64), self.format):
+        for part, large in conversion_parts(self.memory.view(np.uint64), self.format):
             if large:
                 planes_to_blocks(part, self.format)
-            read_segments(part.view(f"uint{self.format.unit}"), part, buffered(self.format), self.format.segments)
+            read_segments(part.view(f"uint{self.format.unit}"), part, within_buffer(self.format), self.format.segments)
         return self.memory.view(np.float64)
 
 
@@ -228,9 +231,9 @@ def encode(values: npt.ArrayLike, format: Format | str, *, segments: int | None 
 def convert_inplace(values: Floats, format: SegmentFormat | str) -> SegmentedArray:
     """Re-order the segments of a float64 array within its own memory.
 
-    Nothing outside the array is written and no second array is made: blocks pass through a
-    buffer of 128 KiB a thread, and blocks larger than that (planes of long arrays) need 8 bytes
-    for every 16,384 segments besides.
+    No memory outside the array is written and no second array is made: blocks pass through a
+    buffer of 128 KiB a thread, and larger blocks (planes of long arrays) need 8 additional bytes
+    for every 16,384 segments.
 
     Parameters
     ----------
@@ -260,8 +263,8 @@ def convert_inplace(values: Floats, format: SegmentFormat | str) -> SegmentedArr
         raise InputError("conversion in place needs a one-dimensional NumPy array of float64")
     if not values.flags.c_contiguous or not values.flags.writeable:
         raise InputError("conversion in place needs a contiguous, writable array; copy it first")
-    for part, large in converted_apart(values.view(np.uint64), chosen):
-        write_segments(part, part.view(f"uint{chosen.unit}"), buffered(chosen), chosen.segments)
+    for part, large in conversion_parts(values.view(np.uint64), chosen):
+        write_segments(part, part.view(f"uint{chosen.unit}"), within_buffer(chosen), chosen.segments)
         if large:
             blocks_to_planes(part, chosen)
     return SegmentedArray(values.view(np.uint8), len(values), chosen)
@@ -288,11 +291,11 @@ def _bytes_of(memory: Any) -> int:
 
 
 def _to_be_rounded(values: Any, format: Format, written: int) -> Floats:
-    """Return values as float64 which the format rounds as it would have rounded the values themselves."""
+    """Return values as float64 whose rounding to the format equals that of the values themselves."""
     if isinstance(format, FloatFormat):
         return rounded_to_odd("values", values, overflows=format.rounding != "zero")
-    kept = format.bits(written)
-    if kept == DOUBLE_BITS:
+    written_bits = format.bits(written)
+    if written_bits == DOUBLE_BITS:
         return vector("values", values)
-    nearest = format.rounding == "nearest" and kept >= DOUBLE_HEAD_BITS
+    nearest = format.rounding == "nearest" and written_bits >= DOUBLE_HEAD_BITS
     return rounded_to_odd("values", values, overflows=nearest)

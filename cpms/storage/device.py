@@ -1,6 +1,7 @@
-"""The door to device memory: whether an array lies there, and the one place below backends that loads device code.
+"""Access to device memory: detection of device arrays, and the only import of device code below the backends.
 
-Device code is imported by name when a device array is met, so that a machine without a GPU never loads it.
+Arrays are recognised by the CUDA array interface and by DLPack. Device code is imported by name at the first device
+array, so a machine without a GPU never loads it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from cpms.base.types import Floats
 
 
 def to_host(values: Any) -> Any:
-    """Return what is there already as it is, and a device array's copy.
+    """Return host arrays as they are, and a host copy of a device array.
 
     Examples
     --------
@@ -27,7 +28,7 @@ def to_host(values: Any) -> Any:
 
 
 def copy_to_host(values: Any) -> Floats:
-    """Return a copy of a device array."""
+    """Return a host copy of a device array."""
     found: Floats = import_module("cpms.backends.cuda.runtime.current").current().to_host(values)
     return found
 

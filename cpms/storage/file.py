@@ -1,4 +1,7 @@
-"""Segmented arrays in files: ``.npz`` without pickle, ``.npy`` for plain float64."""
+"""Segmented arrays in files: ``.npz`` with the format beside the bytes, ``.npy`` for plain float64.
+
+Files are NumPy's own, read without pickle, and every field is checked against the others before an array is made.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cpms.base import host_memory
 from cpms.base.atomic_files import replacing
 from cpms.base.errors import InputError
 from cpms.base.validation import whole
@@ -17,7 +21,7 @@ from cpms.storage.array import SegmentedArray
 
 _PLANES = -1
 _MOST_EXPONENT = 2200
-"""Powers of two between the smallest float64 and the largest, and some more for the range of a format."""
+"""Bound of the binary exponents between the smallest float64 and the largest, with a margin for a format's range."""
 
 
 def save(path: Path, stored: SegmentedArray) -> None:
@@ -45,7 +49,7 @@ def save(path: Path, stored: SegmentedArray) -> None:
 
 
 def load(path: Path) -> SegmentedArray:
-    """Read what `save` wrote.
+    """Read a stored array that `save` wrote.
 
     Raises
     ------
@@ -60,7 +64,7 @@ def load(path: Path) -> SegmentedArray:
         memory = np.asarray(fields["memory"])
     except MemoryError:
         raise
-    except Exception as error:  # noqa: BLE001  # NumPy and zipfile raise of all kinds, of what they cannot read.
+    except Exception as error:  # noqa: BLE001  # NumPy and zipfile raise many kinds of errors.
         lacks = f"it holds no {error}" if isinstance(error, KeyError) else error
         raise InputError(f"{path}: not an array that 'cpms convert' wrote ({lacks})") from None
     if abs(exponent) > (_MOST_EXPONENT if isinstance(format, FloatFormat) else 0):
@@ -82,8 +86,12 @@ def load_values(path: Path) -> npt.NDArray[np.float64]:
         with path.open("rb") as file:
             values = np.lib.format.read_array(file, allow_pickle=False)
     except MemoryError:
-        raise
-    except Exception as error:  # noqa: BLE001  # NumPy raises of all kinds, of headers that it cannot read.
+        if path.stat().st_size > host_memory.free_bytes():
+            raise
+        raise InputError(
+            f"{path}: not a readable .npy file (its header claims more values than the file has)"
+        ) from None
+    except Exception as error:  # noqa: BLE001  # NumPy raises many kinds of errors.
         raise InputError(f"{path}: not a readable .npy file ({error})") from None
     if not isinstance(values, np.ndarray) or values.ndim != 1 or values.dtype != np.float64:
         raise InputError(f"{path}: must hold a one-dimensional float64 array")

@@ -1,10 +1,10 @@
-"""Compiled loops that move values between float64 and storage formats, block by block.
+"""Compiled loops that convert values between float64 and storage formats, block by block.
 
-A segmented array is addressed in units of its narrowest segment. In a block of ``m`` values
-whose first value is ``f``, segment k of value ``f + l`` is the ``pieces[k]`` units from
-``f * units + m * before[k] + l * pieces[k]`` on, low unit first; ``units`` is 64 bits in units
-and ``before`` the running sum of ``pieces``. Blocks pass through a small buffer, which is what
-lets source and destination be the same memory.
+They implement the layout of the CPMS paper, section IV.A (see `cpms.formats.formats.SegmentFormat`). A segmented array
+is addressed in units of its narrowest segment. In a block of ``m`` values whose first value is ``f``, segment k of
+value ``f + l`` is the ``segment_units[k]`` units from ``f * units + m * offset[k] + l * segment_units[k]`` on, low unit
+first; ``units`` is 64 bits in units, and ``offset`` the exclusive prefix sum of ``segment_units``. Blocks pass through
+a small buffer, so source and destination may be the same memory. Each value is read and written once.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ def _to_nearest(bits, dropped):  # type: ignore[no-untyped-def]
 
 
 @jit
-def encode_blocks(bits, out, pieces, written, nearest_drop, block, first, last):  # type: ignore[no-untyped-def]
+def encode_blocks(bits, out, segment_units, written, nearest_drop, block, first, last):  # type: ignore[no-untyped-def]
     """Write the first ``written`` segments of ``bits[first:last]``; ``first`` begins a block.
 
     ``nearest_drop`` is the number of low bits to round away to nearest, or 0 to cut them.
     ``bits`` and ``out`` may be the same memory.
     """
     units = 0
-    for count in pieces:
+    for count in segment_units:
         units += count
     unit_bits = 64 // units
     buffer = np.empty(block, np.uint64)
@@ -50,26 +50,26 @@ def encode_blocks(bits, out, pieces, written, nearest_drop, block, first, last):
         base = begin * units
         shift = 64
         for k in range(written):
-            count = pieces[k]
+            count = segment_units[k]
             shift -= count * unit_bits
-            for piece in range(count):
-                right = np.uint64(shift + piece * unit_bits)
+            for unit in range(count):
+                right = np.uint64(shift + unit * unit_bits)
                 if count == 1:
                     segment = out[base : base + size]
                     for lane in range(size):
                         segment[lane] = out.dtype.type(buffer[lane] >> right)
                 else:
-                    segment = out[base + piece : base + size * count]
+                    segment = out[base + unit : base + size * count]
                     for lane in range(size):
                         segment[lane * count] = out.dtype.type(buffer[lane] >> right)
             base += size * count
 
 
 @jit
-def decode_blocks(stored, bits, pieces, read, block, first, last):  # type: ignore[no-untyped-def]
+def decode_blocks(stored, bits, segment_units, read, block, first, last):  # type: ignore[no-untyped-def]
     """Read the first ``read`` segments of values ``first`` to ``last``; the inverse of `encode_blocks`."""
     units = 0
-    for count in pieces:
+    for count in segment_units:
         units += count
     unit_bits = 64 // units
     buffer = np.empty(block, np.uint64)
@@ -79,16 +79,16 @@ def decode_blocks(stored, bits, pieces, read, block, first, last):  # type: igno
         base = begin * units
         shift = 64
         for k in range(read):
-            count = pieces[k]
+            count = segment_units[k]
             shift -= count * unit_bits
-            for piece in range(count):
-                left = np.uint64(shift + piece * unit_bits)
+            for unit in range(count):
+                left = np.uint64(shift + unit * unit_bits)
                 if count == 1:
                     segment = stored[base : base + size]
                     for lane in range(size):
                         buffer[lane] |= np.uint64(segment[lane]) << left
                 else:
-                    segment = stored[base + piece : base + size * count]
+                    segment = stored[base + unit : base + size * count]
                     for lane in range(size):
                         buffer[lane] |= np.uint64(segment[lane * count]) << left
             base += size * count
@@ -98,21 +98,21 @@ def decode_blocks(stored, bits, pieces, read, block, first, last):  # type: igno
 
 
 @jit
-def encode_stretch(bits, out, pieces, written, nearest_drop, begin, size, first, last):  # type: ignore[no-untyped-def]
+def encode_range(bits, out, segment_units, written, nearest_drop, begin, size, first, last):  # type: ignore[no-untyped-def]
     """Write values ``first`` to ``last`` of one block of ``size`` values that begins at ``begin``."""
     units = 0
-    for count in pieces:
+    for count in segment_units:
         units += count
     unit_bits = 64 // units
     values = bits[first:last]
     base = begin * units
     shift = 64
     for k in range(written):
-        count = pieces[k]
+        count = segment_units[k]
         shift -= count * unit_bits
-        for piece in range(count):
-            right = np.uint64(shift + piece * unit_bits)
-            segment = out[base + (first - begin) * count + piece : base + (last - begin) * count]
+        for unit in range(count):
+            right = np.uint64(shift + unit * unit_bits)
+            segment = out[base + (first - begin) * count + unit : base + (last - begin) * count]
             for lane in range(len(values)):
                 value = values[lane]
                 if nearest_drop > 0:
@@ -122,10 +122,10 @@ def encode_stretch(bits, out, pieces, written, nearest_drop, begin, size, first,
 
 
 @jit
-def decode_stretch(stored, bits, pieces, read, begin, size, first, last):  # type: ignore[no-untyped-def]
+def decode_range(stored, bits, segment_units, read, begin, size, first, last):  # type: ignore[no-untyped-def]
     """Read values ``first`` to ``last`` of one block of ``size`` values that begins at ``begin``."""
     units = 0
-    for count in pieces:
+    for count in segment_units:
         units += count
     unit_bits = 64 // units
     values = bits[first:last]
@@ -133,55 +133,55 @@ def decode_stretch(stored, bits, pieces, read, begin, size, first, last):  # typ
     base = begin * units
     shift = 64
     for k in range(read):
-        count = pieces[k]
+        count = segment_units[k]
         shift -= count * unit_bits
-        for piece in range(count):
-            left = np.uint64(shift + piece * unit_bits)
-            segment = stored[base + (first - begin) * count + piece : base + (last - begin) * count]
+        for unit in range(count):
+            left = np.uint64(shift + unit * unit_bits)
+            segment = stored[base + (first - begin) * count + unit : base + (last - begin) * count]
             for lane in range(len(values)):
                 values[lane] |= np.uint64(segment[lane * count]) << left
         base += size * count
 
 
 @jit
-def permute_chunks(memory, chunk, pieces, blocks, inverse):  # type: ignore[no-untyped-def]
-    """Turn ``blocks`` equal blocks into planes (or back), in place, by following cycles.
+def permute_chunks(memory, chunk, segment_units, blocks, inverse):  # type: ignore[no-untyped-def]
+    """Permute ``blocks`` equal blocks into planes (or back), in place, along the cycles of the permutation.
 
     Memory is ``blocks * units`` chunks of ``chunk`` units; segment k of block b is the chunks
-    ``b * units + before[k]`` and on, and belongs at ``blocks * before[k] + b * pieces[k]``.
+    from ``b * units + offset[k]`` on, and its target is ``blocks * offset[k] + b * segment_units[k]``.
     """
     units = 0
-    for count in pieces:
+    for count in segment_units:
         units += count
     target = np.empty(blocks * units, np.int64)
     for b in range(blocks):
-        before = 0
-        for count in pieces:
-            for piece in range(count):
-                here = b * units + before + piece
-                there = blocks * before + b * count + piece
+        offset = 0
+        for count in segment_units:
+            for unit in range(count):
+                here = b * units + offset + unit
+                there = blocks * offset + b * count + unit
                 if inverse:
                     target[there] = here
                 else:
                     target[here] = there
-            before += count
-    held = np.empty(chunk, memory.dtype)
+            offset += count
+    displaced = np.empty(chunk, memory.dtype)
     for start in range(blocks * units):
         if target[start] < 0:
             continue
-        held[:] = memory[start * chunk : (start + 1) * chunk]
+        displaced[:] = memory[start * chunk : (start + 1) * chunk]
         at = start
         while target[at] >= 0:
             to = target[at]
             target[at] = -1
-            place = memory[to * chunk : (to + 1) * chunk]
+            occupied = memory[to * chunk : (to + 1) * chunk]
             for i in range(chunk):
-                held[i], place[i] = place[i], held[i]
+                displaced[i], occupied[i] = occupied[i], displaced[i]
             at = to
 
 
 @numba.njit(inline="always")  # type: ignore[untyped-decorator, unused-ignore]
-def _noise(seed, index):  # type: ignore[no-untyped-def]
+def _random_bits(seed, index):  # type: ignore[no-untyped-def]
     # The splitmix64 mixing function: a counter-based generator, the same for any thread count.
     z = np.uint64(seed) + np.uint64(index + 1) * np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -216,7 +216,7 @@ def pack_floats(bits, out, exponent_bits, mantissa_bits, mode, seed, first, last
             if mode == 1:
                 digits += (one << (shift - one)) - one + ((digits >> shift) & one)
             elif mode == 2:
-                digits += _noise(seed, i) & ((one << shift) - one)
+                digits += _random_bits(seed, i) & ((one << shift) - one)
             packed = digits >> shift
             if packed >= top:
                 packed = top - one if mode == 0 else top

@@ -1,4 +1,10 @@
-"""How values lie in memory in a storage format: the loops over blocks and planes, split over threads."""
+"""Layout of values in a storage format: conversion of blocks, planes and packed floats, split over threads.
+
+Blocks that fit a buffer are converted through it, so conversion may be in place. A larger block, such as a plane of a
+long array, is converted in blocks of the buffer's size first, and these are then permuted into place along the cycles
+of the permutation (Knuth, The Art of Computer Programming 1, section 1.3.3), which needs an index a chunk and no
+second array.
+"""
 
 from __future__ import annotations
 
@@ -13,15 +19,15 @@ from cpms.formats.formats import DOUBLE_BITS, DOUBLE_HEAD_BITS, FloatFormat, Seg
 
 Floats = npt.NDArray[np.float64]
 
-BUFFERED = 16384
-"""Values that conversion in place buffers: 128 KiB, which stays in a core's cache."""
-_STRETCH = 1 << 16
+BUFFER_VALUES = 16384
+"""Values in the buffer of conversion in place: 128 KiB, which fits a core's second-level cache."""
+_PART_VALUES = 1 << 16
 _DOUBLE_EXPONENTS = 1024
-"""Float64 ends below 2 to the power of this."""
+"""All finite float64 are below 2 to this power."""
 ROUNDING_MODES = {"zero": 0, "nearest": 1, "stochastic": 2}
 
 
-def _pieces(format: SegmentFormat) -> npt.NDArray[np.int64]:
+def _segment_units(format: SegmentFormat) -> npt.NDArray[np.int64]:
     return np.array([width // format.unit for width in format.widths], dtype=np.int64)
 
 
@@ -29,17 +35,17 @@ def _block(format: SegmentFormat, length: int) -> int:
     return max(1, length if format.block is None else min(format.block, length))
 
 
-def buffered(format: SegmentFormat) -> SegmentFormat:
-    """Return the format with its blocks cut to what conversion in place buffers."""
-    if format.block is not None and format.block <= BUFFERED:
+def within_buffer(format: SegmentFormat) -> SegmentFormat:
+    """Return the format with blocks of at most `BUFFER_VALUES` values."""
+    if format.block is not None and format.block <= BUFFER_VALUES:
         return format
-    return SegmentFormat(format.name, format.widths, BUFFERED, format.rounding)
+    return SegmentFormat(format.name, format.widths, BUFFER_VALUES, format.rounding)
 
 
-def converted_apart(bits: npt.NDArray[np.uint64], format: SegmentFormat) -> list[tuple[npt.NDArray[np.uint64], bool]]:
-    """Return each block that is too large for the buffer, and True; or all of the array, and False."""
+def conversion_parts(bits: npt.NDArray[np.uint64], format: SegmentFormat) -> list[tuple[npt.NDArray[np.uint64], bool]]:
+    """Return each block that exceeds the buffer, with True; or the whole array, with False, if blocks fit."""
     block = _block(format, len(bits))
-    if block <= BUFFERED or format.segments == 1:
+    if block <= BUFFER_VALUES or format.segments == 1:
         return [(bits, False)]
     return [(bits[begin : begin + block], True) for begin in range(0, len(bits), block)]
 
@@ -48,23 +54,23 @@ def write_segments(bits: npt.NDArray[np.uint64], units: npt.NDArray[Any], format
     """Write the first segments of float64 values, given by their bits; both may be the same memory."""
     from cpms.storage import host_loops
 
-    kept = format.bits(written)
-    rounds = format.rounding == "nearest" and DOUBLE_HEAD_BITS <= kept < DOUBLE_BITS
-    dropped = DOUBLE_BITS - kept if rounds else 0
-    block, pieces = _block(format, len(bits)), _pieces(format)
-    if block <= BUFFERED:
+    written_bits = format.bits(written)
+    rounds = format.rounding == "nearest" and DOUBLE_HEAD_BITS <= written_bits < DOUBLE_BITS
+    dropped = DOUBLE_BITS - written_bits if rounds else 0
+    block, segment_units = _block(format, len(bits)), _segment_units(format)
+    if block <= BUFFER_VALUES:
         threads.each(
-            lambda part: host_loops.encode_blocks(bits, units, pieces, written, dropped, block, *part),
-            _block_stretches(len(bits), block),
+            lambda part: host_loops.encode_blocks(bits, units, segment_units, written, dropped, block, *part),
+            _block_ranges(len(bits), block),
         )
         return
     for begin in range(0, len(bits), block):
         size = min(block, len(bits) - begin)
         threads.each(
-            lambda part, begin=begin, size=size: host_loops.encode_stretch(  # type: ignore[misc]
-                bits, units, pieces, written, dropped, begin, size, begin + part[0], begin + part[1]
+            lambda part, begin=begin, size=size: host_loops.encode_range(  # type: ignore[misc]
+                bits, units, segment_units, written, dropped, begin, size, begin + part[0], begin + part[1]
             ),
-            threads.stretches(size, at_least=_STRETCH, parts=64),
+            threads.ranges(size, at_least=_PART_VALUES, parts=64),
         )
 
 
@@ -72,33 +78,33 @@ def read_segments(units: npt.NDArray[Any], bits: npt.NDArray[np.uint64], format:
     """Read the first segments of values as the bits of float64."""
     from cpms.storage import host_loops
 
-    block, pieces = _block(format, len(bits)), _pieces(format)
-    if block <= BUFFERED:
+    block, segment_units = _block(format, len(bits)), _segment_units(format)
+    if block <= BUFFER_VALUES:
         threads.each(
-            lambda part: host_loops.decode_blocks(units, bits, pieces, read, block, *part),
-            _block_stretches(len(bits), block),
+            lambda part: host_loops.decode_blocks(units, bits, segment_units, read, block, *part),
+            _block_ranges(len(bits), block),
         )
         return
     for begin in range(0, len(bits), block):
         size = min(block, len(bits) - begin)
         threads.each(
-            lambda part, begin=begin, size=size: host_loops.decode_stretch(  # type: ignore[misc]
-                units, bits, pieces, read, begin, size, begin + part[0], begin + part[1]
+            lambda part, begin=begin, size=size: host_loops.decode_range(  # type: ignore[misc]
+                units, bits, segment_units, read, begin, size, begin + part[0], begin + part[1]
             ),
-            threads.stretches(size, at_least=_STRETCH, parts=64),
+            threads.ranges(size, at_least=_PART_VALUES, parts=64),
         )
 
 
-def _block_stretches(length: int, block: int) -> list[tuple[int, int]]:
-    blocks = threads.stretches(-(-length // block), at_least=max(1, _STRETCH // block), parts=64)
+def _block_ranges(length: int, block: int) -> list[tuple[int, int]]:
+    blocks = threads.ranges(-(-length // block), at_least=max(1, _PART_VALUES // block), parts=64)
     return [(low * block, min(high * block, length)) for low, high in blocks]
 
 
 def pack(values: Floats, units: npt.NDArray[Any], format: FloatFormat, exponent: int) -> None:
-    """Write values times a power of two as packed floats."""
+    """Write values times a power of two as packed floats, in threads."""
     from cpms.storage import host_loops
 
-    scaled = times_power_of_two(within_reach(values, format, exponent), exponent)
+    scaled = times_power_of_two(clip_to_range(values, format, exponent), exponent)
     mode = ROUNDING_MODES[format.rounding]
     threads.each(
         lambda part: host_loops.pack_floats(
@@ -110,25 +116,25 @@ def pack(values: Floats, units: npt.NDArray[Any], format: FloatFormat, exponent:
             np.uint64(format.seed),
             *part,
         ),
-        threads.stretches(len(values), at_least=_STRETCH, parts=64),
+        threads.ranges(len(values), at_least=_PART_VALUES, parts=64),
     )
 
 
 def unpack(units: npt.NDArray[Any], values: Floats, format: FloatFormat) -> None:
-    """Read packed floats, still times their power of two."""
+    """Read packed floats; the power of two remains in the values."""
     from cpms.storage import host_loops
 
     split = format.exponent_bits, format.mantissa_bits
     threads.each(
         lambda part: host_loops.unpack_floats(units, values, *split, *part),
-        threads.stretches(len(values), at_least=_STRETCH, parts=64),
+        threads.ranges(len(values), at_least=_PART_VALUES, parts=64),
     )
 
 
 def largest_finite(format: FloatFormat, exponent: int) -> float | None:
-    """Return the largest value that a scaled format stores at this exponent, where float64 ends before the format does.
+    """Return the largest value that a scaled format may store at this exponent; None if its own range is the limit.
 
-    None where the format ends first. Rounded up, the largest doubles would be 2**1024 in the format.
+    Where the range of float64 is the limit, the format would round the largest float64 up to 2**1024.
 
     Examples
     --------
@@ -142,8 +148,8 @@ def largest_finite(format: FloatFormat, exponent: int) -> float | None:
     return (2.0 - 2.0**-format.mantissa_bits) * 2.0 ** (_DOUBLE_EXPONENTS - 1)
 
 
-def within_reach(values: Floats, format: FloatFormat, exponent: int) -> Floats:
-    """Return values with finite ones cut to `largest_finite`."""
+def clip_to_range(values: Floats, format: FloatFormat, exponent: int) -> Floats:
+    """Return values with finite ones clipped to `largest_finite`."""
     most = largest_finite(format, exponent)
     if most is None:
         return values
@@ -157,43 +163,43 @@ def times_power_of_two(values: Floats, exponent: int) -> Floats:
 
 
 def blocks_to_planes(bits: npt.NDArray[np.uint64], format: SegmentFormat) -> None:
-    """Turn one large block, converted in blocks of `BUFFERED`, into planes."""
+    """Permute one large block, converted in blocks of `BUFFER_VALUES` values, into planes, in place."""
     from cpms.storage import host_loops
 
-    pieces, unit_bytes = _pieces(format), format.unit // 8
-    whole = len(bits) // BUFFERED
-    main, rest = whole * BUFFERED, len(bits) % BUFFERED
+    segment_units, unit_bytes = _segment_units(format), format.unit // 8
+    whole = len(bits) // BUFFER_VALUES
+    main, rest = whole * BUFFER_VALUES, len(bits) % BUFFER_VALUES
     units = bits.view(f"uint{format.unit}")
     tail = bits[main:].copy().view(units.dtype)
-    host_loops.permute_chunks(units, BUFFERED, pieces, whole, False)
-    before = int(pieces.sum())
-    for count in pieces[::-1].tolist():
-        before -= count
-        _move(bits, before * main * unit_bytes, before * len(bits) * unit_bytes, count * main * unit_bytes)
-        at = before * len(bits) + count * main
-        units[at : at + count * rest] = tail[before * rest : (before + count) * rest]
+    host_loops.permute_chunks(units, BUFFER_VALUES, segment_units, whole, False)
+    offset = int(segment_units.sum())
+    for count in segment_units[::-1].tolist():
+        offset -= count
+        _move_bytes(bits, offset * main * unit_bytes, offset * len(bits) * unit_bytes, count * main * unit_bytes)
+        at = offset * len(bits) + count * main
+        units[at : at + count * rest] = tail[offset * rest : (offset + count) * rest]
 
 
 def planes_to_blocks(bits: npt.NDArray[np.uint64], format: SegmentFormat) -> None:
-    """Undo `blocks_to_planes`."""
+    """Permute planes back into blocks, the inverse of `blocks_to_planes`."""
     from cpms.storage import host_loops
 
-    pieces, unit_bytes = _pieces(format), format.unit // 8
-    whole = len(bits) // BUFFERED
-    main, rest = whole * BUFFERED, len(bits) % BUFFERED
+    segment_units, unit_bytes = _segment_units(format), format.unit // 8
+    whole = len(bits) // BUFFER_VALUES
+    main, rest = whole * BUFFER_VALUES, len(bits) % BUFFER_VALUES
     units = bits.view(f"uint{format.unit}")
     tail = np.empty(rest, np.uint64).view(units.dtype)
-    before = 0
-    for count in pieces.tolist():
-        at = before * len(bits) + count * main
-        tail[before * rest : (before + count) * rest] = units[at : at + count * rest]
-        _move(bits, before * len(bits) * unit_bytes, before * main * unit_bytes, count * main * unit_bytes)
-        before += count
-    host_loops.permute_chunks(units, BUFFERED, pieces, whole, True)
+    offset = 0
+    for count in segment_units.tolist():
+        at = offset * len(bits) + count * main
+        tail[offset * rest : (offset + count) * rest] = units[at : at + count * rest]
+        _move_bytes(bits, offset * len(bits) * unit_bytes, offset * main * unit_bytes, count * main * unit_bytes)
+        offset += count
+    host_loops.permute_chunks(units, BUFFER_VALUES, segment_units, whole, True)
     bits[main:] = tail.view(np.uint64)
 
 
-def _move(array: npt.NDArray[Any], source: int, target: int, count: int) -> None:
-    """Move ``count`` bytes within an array; the stretches may overlap."""
+def _move_bytes(array: npt.NDArray[Any], source: int, target: int, count: int) -> None:
+    """Move ``count`` bytes within an array; source and target may overlap."""
     if source != target:
         ctypes.memmove(array.ctypes.data + target, array.ctypes.data + source, count)

@@ -17,11 +17,11 @@ from cpms.base.errors import UnavailableError
 
 @pytest.mark.quick
 @given(st.integers(0, 10_000), st.integers(1, 500), st.integers(1, 64))
-def test_stretches_cover_the_range_once(length, at_least, parts):
-    cuts = threads.stretches(length, at_least=at_least, parts=parts)
-    assert [place for low, high in cuts for place in range(low, high)] == list(range(length))
-    assert len(cuts) <= parts
-    assert all(high - low >= at_least for low, high in cuts[:-1])
+def test_ranges_cover_the_whole_once(length, at_least, parts):
+    ranges = threads.ranges(length, at_least=at_least, parts=parts)
+    assert [place for low, high in ranges for place in range(low, high)] == list(range(length))
+    assert len(ranges) <= parts
+    assert all(high - low >= at_least for low, high in ranges[:-1])
 
 
 @pytest.mark.parametrize("count", [1, 2, 7, None])
@@ -47,7 +47,7 @@ def test_an_error_in_a_part_comes_out(count):
 
 def nested(_):
     inner = threads.each(lambda part: part + 1, range(4), threads=2)
-    return sum(inner), threads.together(lambda _, lanes: lanes, 2)
+    return sum(inner), threads.run_lanes(lambda _, lanes: lanes, 2)
 
 
 def test_work_may_split_its_own_work():
@@ -90,9 +90,9 @@ def test_lanes_end_before_what_interrupts_their_caller_is_raised(monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(threads.Future, "result", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            threads.together(lane, 3)
+            threads.run_lanes(lane, 3)
     assert sorted(ended) == [0, 1, 2]
-    assert threads.together(lambda _, lanes: lanes, 3) == [3, 3, 3]
+    assert threads.run_lanes(lambda _, lanes: lanes, 3) == [3, 3, 3]
 
 
 FORKED = """
@@ -100,10 +100,10 @@ import os
 from cpms.base import threads
 from cpms.base.errors import UnavailableError
 threads.each(abs, [1, 2], threads=2)
-threads._together.acquire()
+threads._lanes_in_use.acquire()
 child = os.fork()
 if child == 0:
-    same = threads.each(abs, [-1, -2], threads=2) == [1, 2] and threads.together(lambda a, b: b, 2) == [2, 2]
+    same = threads.each(abs, [-1, -2], threads=2) == [1, 2] and threads.run_lanes(lambda a, b: b, 2) == [2, 2]
     os._exit(0 if same else 1)
 raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
@@ -122,7 +122,7 @@ def test_work_beside_a_block_has_its_limit_and_ends_before_it_does():
         assert goes_on.wait(60)
         seen.append(threads.available())
 
-    with threads.limited(3), threads.beside(work):
+    with threads.limited(3), threads.in_background(work):
         assert begun.wait(60)
         assert seen == []
         goes_on.set()
@@ -130,13 +130,13 @@ def test_work_beside_a_block_has_its_limit_and_ends_before_it_does():
 
 
 def test_errors_beside_a_block_come_out_of_it():
-    with pytest.raises(ZeroDivisionError), threads.beside(lambda: 1 // 0):
+    with pytest.raises(ZeroDivisionError), threads.in_background(lambda: 1 // 0):
         pass
-    with pytest.raises(KeyError), threads.beside(lambda: 1 // 0):
+    with pytest.raises(KeyError), threads.in_background(lambda: 1 // 0):
         raise KeyError
 
 
-@pytest.mark.parametrize("call", [lambda: threads.together(max, 9), lambda: threads.each(abs, range(9), threads=9)])
+@pytest.mark.parametrize("call", [lambda: threads.run_lanes(max, 9), lambda: threads.each(abs, range(9), threads=9)])
 def test_threads_that_cannot_be_started_are_an_error_and_no_hang(monkeypatch, call):
     started = []
 

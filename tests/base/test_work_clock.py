@@ -32,7 +32,7 @@ def clock(monkeypatch):
     """A clock that moves when it is set."""
     stub = SimpleNamespace(at=50.0)
     monkeypatch.setattr(work_clock, "time", SimpleNamespace(perf_counter=lambda: stub.at))
-    monkeypatch.setattr(work_clock._here, "compilers", work_clock._Compilers())
+    monkeypatch.setattr(work_clock._thread, "compilers", work_clock._Compilers())
     return stub
 
 
@@ -55,7 +55,7 @@ def test_the_clock_moves_with_work_alone_and_counts_what_overlaps_once(events):
     with pytest.MonkeyPatch.context() as patched:
         stub, compilers = SimpleNamespace(at=50.0), work_clock._Compilers()
         patched.setattr(work_clock, "time", SimpleNamespace(perf_counter=lambda: stub.at))
-        patched.setattr(work_clock._here, "compilers", compilers)
+        patched.setattr(work_clock._thread, "compilers", compilers)
         at_work, worked, compiled = 0, 0, 0
         for what, seconds in events:
             if what == "begin":
@@ -75,11 +75,11 @@ def test_threads_compile_for_whom_they_work_and_others_for_themselves(clock):
         with work_clock.compiling():
             clock.at += seconds
 
-    threads.together(lambda lane, _: compiled(4.0) if lane == 0 else None, 2)
+    threads.run_lanes(lambda lane, _: compiled(4.0) if lane == 0 else None, 2)
     assert work_clock.compiled_s() == 4.0
     threads.each(lambda seconds: compiled(seconds) if seconds else None, [0.0, 5.0], threads=2)
     assert work_clock.compiled_s() == 9.0
-    with threads.beside(lambda: compiled(7.0)):
+    with threads.in_background(lambda: compiled(7.0)):
         pass
     assert work_clock.compiled_s() == 16.0
     other = threading.Thread(target=compiled, args=(100.0,))

@@ -12,7 +12,7 @@ import cpms
 from cpms import Graph, Status, engines
 from cpms.backends.cpu.batch import CpuBatch
 from cpms.backends.cpu.refinement import CpuRefinement
-from cpms.base.compensated_loops import flow
+from cpms.base.compensated_loops import row_products
 from cpms.certify import residual as residuals
 from cpms.certify.batch import BatchCertifier
 from cpms.certify.roundoff import ROW_BLOCK, UNIT, compensated_additions, error_bound, of_residual, pairwise_additions
@@ -87,7 +87,7 @@ def test_sums_of_weights_that_outgrow_float64_are_infinite():
 def test_compensated_sums_lose_no_more_than_is_said(values):
     found = np.empty(1)
     sources = np.arange(len(values))
-    flow(np.array([0, len(values)]), sources, np.zeros(0), np.zeros(0), np.array(values), found, 0, 0, 1)
+    row_products(np.array([0, len(values)]), sources, np.zeros(0), np.zeros(0), np.array(values), found, 0, 0, 1)
     exact = sum(map(Fraction, values))
     assert abs(Fraction(found[0]) - exact) <= compensated_additions(len(values)) * Fraction(UNIT) * exact
 
@@ -96,7 +96,7 @@ def test_referees_of_ranks_lose_nothing_of_long_rows():
     values = small_tail()
     found = np.empty(1)
     sources = np.arange(len(values))
-    flow(np.array([0, len(values)]), sources, np.zeros(0), np.zeros(0), values, found, 0, 0, 1)
+    row_products(np.array([0, len(values)]), sources, np.zeros(0), np.zeros(0), values, found, 0, 0, 1)
     assert found[0] == math.fsum(values)
 
 

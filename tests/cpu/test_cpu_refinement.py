@@ -211,10 +211,10 @@ def test_lanes_run_together_and_one_alone_where_others_do():
     def lane(lane, lanes):
         met.wait(timeout=60)
         # The lock is held: a call from within has one lane.
-        return lane, lanes, threads.together(lambda k, n: (k, n), 2)
+        return lane, lanes, threads.run_lanes(lambda k, n: (k, n), 2)
 
-    assert threads.together(lane, 3) == [(k, 3, [(0, 1)]) for k in range(3)]
-    assert threads.together(lambda lane, lanes: (lane, lanes), 2) == [(0, 2), (1, 2)]
+    assert threads.run_lanes(lane, 3) == [(k, 3, [(0, 1)]) for k in range(3)]
+    assert threads.run_lanes(lambda lane, lanes: (lane, lanes), 2) == [(0, 2), (1, 2)]
 
 
 def test_a_lane_that_fails_sets_the_others_free_for_the_next_call():
@@ -222,8 +222,8 @@ def test_a_lane_that_fails_sets_the_others_free_for_the_next_call():
         raise ValueError(lane)
 
     with pytest.raises(ValueError, match="0"):
-        threads.together(fails, 2)
-    assert threads.together(lambda _, lanes: lanes, 2) == [2, 2]
+        threads.run_lanes(fails, 2)
+    assert threads.run_lanes(lambda _, lanes: lanes, 2) == [2, 2]
 
 
 # Stochastic rounding

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 import cpms
 from cpms import Graph
-from cpms.base.package_data import experiments, folder
+from cpms.base import package_data
+from cpms.base.package_data import code_digest, experiments, folder
 from cpms.experiment import config
 from cpms.experiment.kinds import pagerank
 from cpms.experiment.report import output as output_module
@@ -50,7 +51,7 @@ def test_a_row_says_what_measured_what_where(here):
     [row] = recorded()
     assert row["graph_digest"] == digests.of_graph(cpms.load("g.txt"))
     assert row["graph_files_digest"] == digests.of_files([Path("g.txt")])
-    assert row["code_digest"] == digests.of_code(Path(cpms.__file__).parent, folder("kernels"))
+    assert row["code_digest"] == code_digest(Path(cpms.__file__).parent, folder("kernels"))
     assert row["parameters"]["dangling"] == "teleport"  # Which the cell's name does not hold.
     assert row["parameters"]["policy"] == pagerank.Policy().model_dump()
     assert row["cpu"]
@@ -90,7 +91,7 @@ def test_hashing_is_outside_every_clock(here, monkeypatch):
     clock = [0.0]
     monkeypatch.setattr(digests, "of_graph", hashed_for_an_age)
     monkeypatch.setattr(digests, "of_files", hashed_for_an_age)
-    monkeypatch.setattr(digests, "of_code", hashed_for_an_age)
+    monkeypatch.setattr(package_data, "code_digest", hashed_for_an_age)
     provenance._lasting.cache_clear()
     changed._of_files.cache_clear()
     monkeypatch.setattr("cpms.experiment.runner.time.perf_counter", lambda: clock[0] + 1000.0 * len(spent))
@@ -165,7 +166,7 @@ def test_parameters_that_a_name_does_not_hold_are_compared(here, monkeypatch):
 
 def test_changed_code_measures_nothing_again_nor_do_rows_without_digests(here, monkeypatch):
     said_by_run()
-    monkeypatch.setattr(digests, "of_code", lambda *_: "other code")
+    monkeypatch.setattr(package_data, "code_digest", lambda *_: "other code")
     provenance._lasting.cache_clear()
     assert said_by_run() == "0 cells run; 1 held already"
     provenance._lasting.cache_clear()
@@ -227,7 +228,7 @@ def repository(tmp_path_factory):
             path.write_text(text) if text is not None else path.unlink()
         git("add", "-A")
         git("commit", "-qm", "a step")
-        found.setdefault(digests.of_code(root / "cpms", root / "kernels"), git("rev-parse", "HEAD"))
+        found.setdefault(code_digest(root / "cpms", root / "kernels"), git("rev-parse", "HEAD"))
 
     found = {}
     git("init", "-q")
@@ -264,7 +265,7 @@ def test_a_wheel_has_the_digest_of_its_checkout_and_says_its_commit(tmp_path, ed
     shutil.copytree(package, tmp_path / "cpms", ignore=shutil.ignore_patterns("_shipped", "__pycache__"))
     for name in ("kernels", "experiments"):
         shutil.copytree(folder(name), shipped / name, ignore=shutil.ignore_patterns("results"))
-    digest = digests.of_code(package, folder("kernels"))
+    digest = code_digest(package, folder("kernels"))
     (shipped / "build.json").write_text(json.dumps({"code_digest": digest, "commit": "c" * 40}))
     if edited:
         (tmp_path / "cpms" / "solve.py").write_text("# edited\n")

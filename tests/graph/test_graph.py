@@ -308,7 +308,7 @@ def test_names_are_given_apart_from_edges():
 def test_there_are_no_nodes_beyond_the_last():
     graph = Graph.from_edges([0], [1])
     for index in (2, -1):
-        with pytest.raises(InputError, match="no node at place"):
+        with pytest.raises(InputError, match="no node of index"):
             graph.node_id(index)
 
 

@@ -98,7 +98,7 @@ def test_arrays_that_are_no_graph_are_refused(changed):
 
 @pytest.mark.parametrize("index", [None, "0", 0.5, True, -1, 3, HUGE, math.nan, [0], np.zeros(1)], ids=repr_of)
 def test_places_that_are_none_are_refused(index):
-    with pytest.raises(InputError, match=r"there is no node at place .*; graph has places 0 to 1"):
+    with pytest.raises(InputError, match=r"there is no node of index .*; graph has indices 0 to 1"):
         Graph.from_edges([0], [1]).node_id(index)
 
 

@@ -22,7 +22,7 @@ few_or_many = pytest.mark.parametrize("least", [1, 1 << 20])
 @few_or_many
 @given(numbers=numbers_below, count=st.integers(1, 4), part=st.integers(1, 50))
 def test_counts_are_those_of_numpy(least, numbers, count, part):
-    with patch.multiple(histogram, _LEAST=least, _PART=part), threads.limited(count):
+    with patch.multiple(histogram, _SMALLEST_THREADED=least, _PART_COUNTERS=part), threads.limited(count):
         found = histogram.occurrences(numbers, BELOW)
     assert found.dtype == np.int64
     np.testing.assert_array_equal(found, np.bincount(numbers, minlength=BELOW))
@@ -35,7 +35,7 @@ def test_counts_are_those_of_numpy(least, numbers, count, part):
 )
 def test_counts_may_be_more_than_a_byte_holds(times, count, seed):
     numbers = np.random.default_rng(seed).permutation(np.repeat(np.arange(len(times)), times))
-    with patch.object(histogram, "_LEAST", 0), threads.limited(count):
+    with patch.object(histogram, "_SMALLEST_THREADED", 0), threads.limited(count):
         assert histogram.occurrences(numbers, len(times)).tolist() == times
 
 
@@ -43,10 +43,10 @@ def test_counts_may_be_more_than_a_byte_holds(times, count, seed):
 @pytest.mark.parametrize("bad", [3, 10**6])
 def test_numbers_without_a_count_are_refused(least, bad):
     numbers = np.array([0, 1, 2, 0, 1, 2, bad])
-    with patch.object(histogram, "_LEAST", least), pytest.raises(InputError, match="not among 0 to 2"):
+    with patch.object(histogram, "_SMALLEST_THREADED", least), pytest.raises(InputError, match="not among 0 to 2"):
         histogram.occurrences(numbers, 3)
 
 
 def test_one_below_none_is_no_number():
-    with patch.object(histogram, "_LEAST", 1), pytest.raises(InputError, match="not among 0 to 2"):
+    with patch.object(histogram, "_SMALLEST_THREADED", 1), pytest.raises(InputError, match="not among 0 to 2"):
         histogram.occurrences(np.array([0, -1]), 3)

@@ -190,7 +190,7 @@ def test_graphs_without_cycles_soon_go_without(prepared):
 @pytest.mark.quick
 def test_kernels_have_the_same_numbers():
     text = (source.folder() / "pagerank/anderson_products.cuh").read_text()
-    damped, worth = np.float64(anderson._DAMPED), np.float64(anderson._WORTH)
+    regularisation, ratio = np.float64(anderson._REGULARISATION), np.float64(anderson._WORTHWHILE_RATIO)
     assert f"anderson_depth = {DEPTH}," in text
-    assert f"1.0 + {np.format_float_scientific(damped, trim='-', exp_digits=1)};" in text
-    assert f"< {worth} * {worth} *" in text
+    assert f"1.0 + {np.format_float_scientific(regularisation, trim='-', exp_digits=1)};" in text
+    assert f"< {ratio} * {ratio} *" in text

@@ -730,7 +730,7 @@ def test_policies_take_any_format_and_its_name():
     ],
 )
 def test_what_policies_cannot_be_made_of_is_refused(make):
-    with pytest.raises(InputError, match=r"ladder is|storage .?(fp17|is 16)|gain is"):
+    with pytest.raises(InputError, match=r"formats is|storage .?(fp17|is 16)|inner_reduction is"):
         make()
 
 

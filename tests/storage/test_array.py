@@ -64,16 +64,16 @@ def test_laws_hold_for_named_formats(name, values):
         check.inplace_equals_out_of_place(format, values)
 
 
-@given(segment_formats(), float_arrays(max_size=400), st.sampled_from([1, 2, 7, 16, 64, segment_layout.BUFFERED]))
+@given(segment_formats(), float_arrays(max_size=400), st.sampled_from([1, 2, 7, 16, 64, segment_layout.BUFFER_VALUES]))
 @example(SegmentFormat("crosses", (32, 32), 5), np.arange(12.0), 4)
 @settings(max_examples=300)
 def test_conversion_in_place_gives_the_bytes_of_encode_and_writes_no_other(format, values, buffered):
-    with patch.object(segment_layout, "BUFFERED", buffered):
+    with patch.object(segment_layout, "BUFFER_VALUES", buffered):
         check.inplace_equals_out_of_place(format, values)
 
 
 @pytest.mark.parametrize("name", ["cpms2", "cpms4-planes", "cpms8-planes", "seg16-16-32-planes"])
-@pytest.mark.parametrize("length", [segment_layout.BUFFERED, 3 * segment_layout.BUFFERED + 777])
+@pytest.mark.parametrize("length", [segment_layout.BUFFER_VALUES, 3 * segment_layout.BUFFER_VALUES + 777])
 def test_conversion_in_place_of_long_arrays(name, length):
     values = np.random.default_rng(1).integers(0, 2**64, length, dtype=np.uint64).view(np.float64)
     check.inplace_equals_out_of_place(format_named(name), values)
@@ -265,7 +265,7 @@ def test_bytes_do_not_depend_on_the_number_of_threads(name, values, count):
                 in_place = convert_inplace(values.copy(), format)
             return stored.memory.tobytes(), bits(stored.decode()), in_place.memory.tobytes()
 
-    assert everything(1, nullcontext()) == everything(count, patch.object(segment_layout, "_STRETCH", 7))
+    assert everything(1, nullcontext()) == everything(count, patch.object(segment_layout, "_PART_VALUES", 7))
 
 
 # Golden bytes: see golden/README.md

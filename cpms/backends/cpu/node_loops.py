@@ -24,7 +24,7 @@ def each(work: Callable[[int, int], Answer], count: int) -> list[Answer]:
     >>> each(lambda low, high: high - low, 50_000)
     [32768, 17232]
     """
-    return threads.each(lambda part: work(*part), threads.stretches(count, at_least=_PART_NODES, parts=_MOST_PARTS))
+    return threads.each(lambda part: work(*part), threads.ranges(count, at_least=_PART_NODES, parts=_MOST_PARTS))
 
 
 def scatter(values: Floats, nodes: npt.NDArray[Any], out: Floats, *, times: float = 1.0) -> None:

@@ -149,7 +149,9 @@ class CpuRefinement(Refinement):
             *(inner_max_iterations(asked.inner_reduction, self.damping), enough, seed),
             *(self._bounds, self._sums, self._products, report),
         )
-        count = threads.together(lambda lane, lanes: int(kernel(lane, self._cuts(lanes), *arguments)), self._lanes())[0]
+        count = threads.run_lanes(lambda lane, lanes: int(kernel(lane, self._cuts(lanes), *arguments)), self._lanes())[
+            0
+        ]
         self._sweeps += count
         return list(_as_rounds(report[:count], work_clock.now() - began))
 

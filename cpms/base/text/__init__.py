@@ -1,1 +1,1 @@
-"""Text for people: escaping, terminal lines, tables in four kinds of markup, progress."""
+"""Output for people: escaping, terminal lines, tables in five kinds of markup, progress bars, suggestions."""

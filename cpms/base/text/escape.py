@@ -1,9 +1,8 @@
-"""Text from outside, escaped for the place where it is read: one function a kind of text.
+"""Escaping of untrusted text: one function each for terminals, LaTeX, Markdown, CSV, HTML and figures.
 
-Names of graphs, nodes and files, captions and reasons are plain text, whoever wrote them: none of their characters is
-markup. A writer passes each piece once through the function of its kind, as the last step. Characters that nobody sees
-are spelled as Python does, in every kind: line breaks, control sequences, and marks that reorder what stands beside
-them.
+Names of graphs, nodes and files, captions and reasons are plain text: none of their characters is markup. A writer
+escapes each text once, as the last step (output encoding, OWASP). Invisible characters appear as Python's escapes in
+every format: line breaks, control sequences, and marks that reorder adjacent text. Printable text costs one test.
 """
 
 from __future__ import annotations
@@ -13,21 +12,21 @@ import re
 import unicodedata
 from functools import cache
 
-_KEPT = "\u200c\u200d\u3000"
+_UNESCAPED = "\u200c\u200d\u3000"
 """Joiners, which shape letters and emoji, and the space of Chinese and Japanese."""
 _ELLIPSIS = "…"
 _FORMULA = tuple("=+-@\t\r\n＝＋－＠")  # noqa: RUF001
-"""What begins a formula in some spreadsheet."""
+"""First characters of formulas in spreadsheets."""
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?%?|[+-]?(inf|nan)", re.IGNORECASE | re.ASCII)
 _MARKDOWN = re.compile(r"[\\`*|<>\[\]&~$]|(?<![^\W_])_|_(?![^\W_])")
-"""What Markdown may read as markup; within a word, a low line is none."""
+"""Markup of Markdown; an underscore within a word is none."""
 _MARKDOWN_BLOCK = re.compile(r"(#|[-+=]|\d{1,9}(?=[.)]))")
-"""What makes a heading, a list or a rule of a paragraph that begins with it."""
+"""Beginnings of a paragraph that make it a heading, a list or a rule."""
 _LATEX_ACCENTS = {
     chr(0x300 + mark): accent
     for mark, accent in zip((0, 1, 2, 3, 8, 4, 7, 6, 12, 11, 39, 10), "`'^~\"=.uvHcr", strict=True)
 }
-"""Of combining marks."""
+"""Accents of combining marks."""
 _LATEX = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "%": r"\%", "_": r"\_",
     "^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "<": r"\textless{}", ">": r"\textgreater{}",
@@ -36,7 +35,7 @@ _LATEX = {
     "ł": r"\l{}", "Ł": r"\L{}", "\u2013": "--", "\u2014": "---", _ELLIPSIS: r"\ldots{}",
     "\u00d7": r"$\times$", "\u00b7": r"$\cdot$",
 }  # fmt: skip
-"""Brackets and stars are in braces, since the end of a table's line would take them for its options."""
+"""Brackets and stars are in braces: after the end of a table's line they would be its options."""
 _LATEX_LIGATURE = re.compile(r"(?<=[-'`?!,])(?=[-'`,])")
 
 
@@ -52,14 +51,14 @@ def terminal(text: str) -> str:
     """
     if text.isprintable():
         return text
-    return "".join(c if c.isprintable() or c in _KEPT else c.encode("unicode_escape").decode() for c in text)
+    return "".join(c if c.isprintable() or c in _UNESCAPED else c.encode("unicode_escape").decode() for c in text)
 
 
 def latex(text: str) -> str:
-    r"""Return text for LaTeX with any engine and no package: pdflatex compiles it in every encoding of fonts.
+    r"""Return text for LaTeX that compiles with any engine, without packages and in every font encoding.
 
-    Letters of Latin are written with the accents of LaTeX, and any other character as ``[U+30B0]``, its code point,
-    since a font of pdflatex lacks it.
+    Latin letters are written with LaTeX's accents. Any other character is replaced by its code point, ``[U+30B0]``,
+    since the fonts of pdflatex lack it.
 
     Examples
     --------
@@ -71,7 +70,7 @@ def latex(text: str) -> str:
 
 
 def latex_label(text: str) -> str:
-    r"""Return text for a ``\label`` of LaTeX, which takes no escapes: other characters than these become hyphens.
+    r"""Return text for a ``\label`` of LaTeX, which has no escapes: characters not permitted become hyphens.
 
     Examples
     --------
@@ -82,7 +81,7 @@ def latex_label(text: str) -> str:
 
 
 def markdown(text: str) -> str:
-    r"""Return text for a cell or within a paragraph of Markdown, where nothing of it is markup, HTML or mathematics.
+    r"""Return text for a cell or within a paragraph of Markdown, free of markup, HTML and mathematics.
 
     Examples
     --------
@@ -93,7 +92,7 @@ def markdown(text: str) -> str:
 
 
 def markdown_paragraph(text: str) -> str:
-    r"""Return a paragraph of Markdown: as `markdown`, and its begin makes no heading, list or rule of it.
+    r"""Return text for a paragraph of Markdown that is no heading, list or rule.
 
     Examples
     --------
@@ -104,15 +103,15 @@ def markdown_paragraph(text: str) -> str:
     begin = _MARKDOWN_BLOCK.match(escaped)
     if begin is None:
         return escaped
-    place = 0 if not begin[0][0].isdigit() else begin.end()
-    return escaped[:place] + "\\" + escaped[place:]
+    position = 0 if not begin[0][0].isdigit() else begin.end()
+    return escaped[:position] + "\\" + escaped[position:]
 
 
 def csv(text: str) -> str:
-    r"""Return a cell of a CSV file that a spreadsheet takes for text and not for a formula; numbers stay as they are.
+    r"""Return a cell of a CSV file that spreadsheets read as text and not as a formula; numbers are unchanged.
 
-    A text that begins as formulas do gets a ``'`` in front, the mark of spreadsheets for text. Line breaks and other
-    control characters are spelled, so that each record is one line.
+    A text that begins like a formula is prefixed by ``'``, the mark of spreadsheets for text. Line breaks and other
+    control characters are escaped, so each record is one line.
 
     Examples
     --------
@@ -123,11 +122,13 @@ def csv(text: str) -> str:
         text = "'" + text
     if text.isprintable():
         return text
-    return "".join(c.encode("unicode_escape").decode() if unicodedata.category(c) in _UNSAVED else c for c in text)
+    return "".join(
+        c.encode("unicode_escape").decode() if unicodedata.category(c) in _ESCAPED_CATEGORIES else c for c in text
+    )
 
 
-_UNSAVED = ("Cc", "Cs", "Zl", "Zp")
-"""Categories of characters that end a line, drive a device, or that UTF-8 does not have."""
+_ESCAPED_CATEGORIES = ("Cc", "Cs", "Zl", "Zp")
+"""Categories of characters that end a line, control a device, or have no encoding in UTF-8."""
 
 
 def html(text: str) -> str:
@@ -142,9 +143,9 @@ def html(text: str) -> str:
 
 
 def mathtext(text: str, most: int | None = None) -> str:
-    r"""Return text for a figure of matplotlib, where dollars are dollars; glyphs that its font lacks are code points.
+    r"""Return text for a figure of matplotlib without mathematics; characters that its font lacks become code points.
 
-    Of a text that is drawn with more than so many characters, begin and end are drawn.
+    A text of more than ``most`` characters is abbreviated.
 
     Examples
     --------
@@ -157,7 +158,7 @@ def mathtext(text: str, most: int | None = None) -> str:
 
 
 def abbreviate(text: str, most: int) -> str:
-    """Return text of at most so many characters: of a longer one, its begin and its end, where names differ.
+    """Return text of at most ``most`` characters: the beginning and the end of a longer one, since names differ there.
 
     Examples
     --------
@@ -171,7 +172,7 @@ def abbreviate(text: str, most: int) -> str:
 
 
 def abbreviate_words(text: str, most: int) -> str:
-    """Return text whose words have at most so many characters, as names have no spaces, and which has at most ten such.
+    """Return text whose words have at most ``most`` characters, and which has at most ten times as many.
 
     Examples
     --------
@@ -182,7 +183,7 @@ def abbreviate_words(text: str, most: int) -> str:
 
 
 def width(text: str) -> int:
-    """Return how many columns of a terminal a text takes: wide characters two, marks on others none.
+    """Return the width of a text in columns of a terminal: two for wide characters, none for combining marks.
 
     Examples
     --------
@@ -208,7 +209,7 @@ def _latex_character(character: str) -> str:
 
 @cache
 def _glyphs() -> frozenset[int]:
-    """Return the code points that the font of figures has."""
+    """Return the code points in the font of figures."""
     from matplotlib import font_manager
 
     font = font_manager.get_font(font_manager.findfont("DejaVu Sans"))

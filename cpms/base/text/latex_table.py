@@ -1,9 +1,9 @@
-"""Tables in LaTeX that fit a page; every text in them is escaped here, and nothing else writes LaTeX.
+"""Tables in LaTeX that fit a page, with every text escaped; no other module writes LaTeX.
 
-A table is set upright in the largest type in which it fits; a wider one is turned; one that is wider still is split by
-columns into parts, each with the first columns of text. One that is longer than its page runs over pages. Heads are
-stacked, and long texts wrapped. The page is that of LaTeX's class ``article``, and widths are estimates from the count
-of characters. The first line names the packages to load.
+A table is upright in the largest type size in which it fits. A wider one is in landscape, and one that is wider still
+is split by columns into parts, each with the leading text columns. A table that is longer than a page continues on
+further pages (``longtable``). Heads are stacked, and long texts wrapped. The page is that of LaTeX's class ``article``,
+and widths are estimated from the number of characters. The first line lists the packages to load.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _WIDTH_PT, _HEIGHT_PT = 345.0, 550.0
-"""Of a page's text."""
+"""Size of the text area of a page."""
 _HEAD_CHARACTERS = 8
-"""To which a head is stacked, unless cells are wider."""
+"""Width of a stacked head, unless cells are wider."""
 _WRAPPED_CHARACTERS = 30
-"""Texts of more take several lines."""
+"""Width from which texts are wrapped."""
 
 
 @dataclass(frozen=True)
 class _Setting:
-    """A size of type, how wide twice a digit is in it, the height of a line, and half the space between columns."""
+    """A type size with the width of two digits, the height of a line, and half the space between columns."""
 
     size: str
     two_digits_pt: float
@@ -52,11 +52,11 @@ _SETTINGS = [
     _Setting("footnotesize", 8.5, 9.5, 4, turned=True),
     _Setting("scriptsize", 8.1, 8, 3, turned=True),
 ]
-"""In the order in which they are tried; in the last one, tables are split."""
+"""Settings in the order of preference; tables that fit none are split in the last."""
 
 
 class _Column:
-    """A column of text, its head in lines, and how wide it is."""
+    """A column of text, its head in lines, and its width."""
 
     def __init__(self, head: str, cells: list[str], *, right: bool) -> None:
         self.cells, self.right = cells, right
@@ -69,7 +69,7 @@ class _Column:
         self.em = max(self.cell_em, *map(_em, self.head))
 
     def lines(self, row: int) -> int:
-        """Return how many lines a cell takes; words rarely fill one."""
+        """Return an estimate of the lines of a cell; words rarely fill a line."""
         return 1 + int(1.2 * _em(self.cells[row]) / self.em) if self.wraps else 1
 
     def format(self, two_digits_pt: float) -> str:
@@ -86,15 +86,15 @@ class _Column:
 
 
 def latex_table(table: pd.DataFrame, *, caption: str, label: str) -> str:
-    r"""Return a table in LaTeX, or several where it is too wide for one.
+    r"""Return a table in LaTeX, or several if it is too wide for one.
 
     Parameters
     ----------
     table : DataFrame
     caption : str
-        Plain text, as all texts are.
+        Plain text.
     label : str
-        What the document refers to; further parts append ``-2`` and so on.
+        Label in the document; further parts append ``-2`` and so on.
 
     Examples
     --------
@@ -123,8 +123,8 @@ def latex_table(table: pd.DataFrame, *, caption: str, label: str) -> str:
     parts = _split(columns, setting)
     written = []
     for number, part in enumerate(parts, 1):
-        which = f" (part {number} of {len(parts)})" if len(parts) > 1 else ""
-        title = escape.latex(escape.abbreviate_words(caption, 60) + which) if caption or which else ""
+        suffix = f" (part {number} of {len(parts)})" if len(parts) > 1 else ""
+        title = escape.latex(escape.abbreviate_words(caption, 60) + suffix) if caption or suffix else ""
         name = escape.latex_label(label if number == 1 else f"{label}-{number}")
         written.append(_environment(part, len(table), setting, title, name))
     return "% packages: array, booktabs, longtable, pdflscape\n" + "\n".join(written)
@@ -167,7 +167,7 @@ def _environment(columns: list[_Column], rows: int, setting: _Setting, title: st
 
 
 def _split(columns: list[_Column], setting: _Setting) -> list[list[_Column]]:
-    """Return the columns in parts that fit, each with those of text in front of the first number, if there is room."""
+    """Return the columns in parts that fit, each beginning with the leading text columns if these fit half a page."""
     if _width_pt(columns, setting) <= setting.width_pt:
         return [columns]
     keys: list[_Column] = []
@@ -188,7 +188,7 @@ def _width_pt(columns: list[_Column], setting: _Setting) -> float:
 
 
 def _em(text: str) -> float:
-    """Return about how wide a text is: capitals and wide letters are wider, and what is spelled is eight."""
+    """Return the estimated width of a text in em: more for capitals and wide letters, most for code points."""
     return sum(_character_em(character) for character in text)
 
 

@@ -1,4 +1,4 @@
-"""Progress bars: the names in them are escaped and abbreviated here, and nothing else draws some."""
+"""Progress bars (tqdm) whose names are escaped and abbreviated; no other module draws them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tqdm import tqdm
 from cpms.base.text import escape
 
 _LONGEST_NAME = 40
-"""In characters."""
+"""Characters of a name in a bar."""
 
 
 class Bar(tqdm):  # type: ignore[type-arg]

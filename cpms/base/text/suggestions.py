@@ -1,4 +1,8 @@
-"""The name that was probably meant, where one is not known: other spellings, other words of the field, near misses."""
+"""Suggestions for unknown names: other spellings, synonyms of the field, and near misses.
+
+Near misses are found by the similarity of Ratcliff and Obershelp (``difflib``), after a table of synonyms, and only
+when an error is raised.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ from cpms.base.validation import described
 
 _LONGEST = 40
 _CUTOFF = 0.6
-_OTHER_WORDS = {
+_SYNONYMS = {
     "damping": "alpha beta d c damping-factor teleport-probability",
     "tol": "tolerance eps epsilon accuracy threshold",
     "max-iterations": "max-iter maxiter niter iterations iters n-iter num-iterations",
@@ -51,14 +55,14 @@ _OTHER_WORDS = {
     "csr": "crs compressed-rows csc",
     "pattern": "boolean binary",
 }
-_MEANT: dict[str, list[str]] = {}
-for _name, _words in _OTHER_WORDS.items():
+_BY_SYNONYM: dict[str, list[str]] = {}
+for _name, _words in _SYNONYMS.items():
     for _word in _words.split():
-        _MEANT.setdefault(_word, []).append(_name)
+        _BY_SYNONYM.setdefault(_word, []).append(_name)
 
 
 def nearest(given: object, possible: Iterable[str]) -> str | None:
-    """Return the possible name that ``given`` probably means; None if none is near.
+    """Return the possible name that is nearest to ``given``; None if none is near.
 
     Examples
     --------
@@ -67,20 +71,20 @@ def nearest(given: object, possible: Iterable[str]) -> str | None:
     """
     if not isinstance(given, str) or len(given) > _LONGEST:
         return None
-    plain = _plain(given)
-    spelled = {_plain(name): name for name in possible}
+    normalised = _normalised(given)
+    spelled = {_normalised(name): name for name in possible}
     squeezed = {name.replace("-", ""): name for name in spelled}
-    for meant in (plain, squeezed.get(plain.replace("-", "")), *_MEANT.get(plain, ())):
-        if meant and _plain(meant) in spelled:
-            return spelled[_plain(meant)]
+    for meant in (normalised, squeezed.get(normalised.replace("-", "")), *_BY_SYNONYM.get(normalised, ())):
+        if meant and _normalised(meant) in spelled:
+            return spelled[_normalised(meant)]
     import difflib
 
-    close = difflib.get_close_matches(plain, spelled, n=1, cutoff=_CUTOFF)
+    close = difflib.get_close_matches(normalised, spelled, n=1, cutoff=_CUTOFF)
     return spelled[close[0]] if close else None
 
 
-def unknown(what: str, given: object, possible: Iterable[str], more: str = "", *, near: str | None = None) -> str:
-    """Return the sentence for a name that is not known: what is near it, and what is possible.
+def unknown(kind: str, given: object, possible: Iterable[str], more: str = "", *, near: str | None = None) -> str:
+    """Return the error sentence for an unknown name, with the nearest name and all possible ones.
 
     Examples
     --------
@@ -90,8 +94,8 @@ def unknown(what: str, given: object, possible: Iterable[str], more: str = "", *
     names = list(possible)
     near = near or nearest(given, names)
     it = f"did you mean {near}? It" if near else "it"
-    return f"{what} {described(given)} is not known; {it} can be one of {', '.join(names)}{more}"
+    return f"{kind} {described(given)} is not known; {it} can be one of {', '.join(names)}{more}"
 
 
-def _plain(name: str) -> str:
+def _normalised(name: str) -> str:
     return name.strip().removeprefix("--").lower().replace("_", "-").replace(" ", "-")

@@ -1,4 +1,4 @@
-"""Tables as CSV and Markdown; every text in them is escaped here, and nothing else writes such tables."""
+"""Tables in CSV and Markdown, with every text escaped; no other module writes such tables."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
 LONGEST_WORD = 60
-"""A name's characters in a table for people; a longer one is whole in CSV alone."""
+"""Characters of a word in a table for people; longer words are complete in CSV alone."""
 
 
 def write_csv(table: pd.DataFrame, path: Path | None = None, *, float_format: str | None = None) -> str | None:
-    r"""Write a table as CSV, or return it where no path is given; numbers as they are, texts by `cpms.base.text.escape.csv`.
+    r"""Write a table as CSV, or return it where no path is given; texts are escaped by `cpms.base.text.escape.csv`.
 
     Examples
     --------
@@ -26,14 +26,14 @@ def write_csv(table: pd.DataFrame, path: Path | None = None, *, float_format: st
     """
     escaped = table.copy(deep=False)
     escaped.columns = [escape.csv(str(column)) for column in table.columns]
-    for place, kind in enumerate(table.dtypes):
-        if kind.kind not in "biufc":
-            escaped.isetitem(place, [_csv_cell(value) for value in table.iloc[:, place]])
+    for column, dtype in enumerate(table.dtypes):
+        if dtype.kind not in "biufc":
+            escaped.isetitem(column, [_csv_cell(value) for value in table.iloc[:, column]])
     return escaped.to_csv(path, index=False, float_format=float_format)
 
 
 def markdown(table: pd.DataFrame) -> str:
-    r"""Return a table in Markdown, numbers to the right.
+    r"""Return a table in Markdown, numbers aligned right.
 
     Examples
     --------
@@ -53,13 +53,13 @@ def markdown(table: pd.DataFrame) -> str:
 
 
 def texts(table: pd.DataFrame) -> list[list[str]]:
-    """Return the cells as people read them, not escaped: numbers of four digits, gaps empty, long names abbreviated."""
+    """Return the cells as text, not escaped: numbers with four digits, missing values empty, long words abbreviated."""
     return [[_text(value) for value in line] for line in table.itertuples(index=False)]
 
 
 def numeric(table: pd.DataFrame) -> list[bool]:
-    """Say of each column whether it has numbers."""
-    return [kind.kind in "biufc" for kind in table.dtypes]
+    """Return whether each column is numeric."""
+    return [dtype.kind in "biufc" for dtype in table.dtypes]
 
 
 def _line(cells: list[str], widths: list[int], right: list[bool]) -> str:

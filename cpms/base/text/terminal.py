@@ -1,4 +1,4 @@
-"""Everything that the command line prints: each line is escaped here, and nothing else prints."""
+"""Output of the command line, with each line escaped; no other module prints."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cpms.base.text import escape
 
 
 def say(*lines: object) -> None:
-    r"""Print lines on standard output; a line break within one is spelled.
+    r"""Print lines on standard output; line breaks within a line are escaped.
 
     Examples
     --------
@@ -39,7 +39,7 @@ def complain(sentence: str) -> None:
 
 
 def error_line(sentence: str) -> str:
-    r"""Return the sentence of an error in one line: its line breaks are spaces, since other libraries use some.
+    r"""Return an error's sentence in one line, with the line breaks of other libraries' errors as spaces.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Plain-text tables for the command line."""
+"""Plain-text tables for the command line, aligned by display width."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from cpms.base.text import escape
 
 
 def text_table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
-    r"""Return the lines of a table: rows under their headers, in columns as wide as their widest entry.
+    r"""Return the lines of a table with headers, in columns as wide as their widest entry.
 
     Examples
     --------
@@ -28,7 +28,7 @@ def text_table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> list
 
 
 def padded(text: str, width: int, *, right: bool) -> str:
-    """Return text with spaces, so that it takes so many columns of a terminal.
+    """Return text padded with spaces to a width in columns of a terminal.
 
     Examples
     --------

@@ -114,7 +114,7 @@ def _turn(values: Floats, copy: Floats, storage: SegmentFormat) -> dict[str, flo
     held: list[SegmentedArray] = []
 
     def copied() -> None:
-        cuts = threads.stretches(len(values), at_least=1 << 16, parts=threads.available())
+        cuts = threads.ranges(len(values), at_least=1 << 16, parts=threads.available())
         threads.each(lambda cut: np.copyto(copy[slice(*cut)], values[slice(*cut)]), cuts)
 
     return {

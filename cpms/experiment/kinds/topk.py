@@ -178,7 +178,7 @@ def _copy(values: Any, on_device: bool) -> Callable[[], object]:
         target = cupy.empty_like(values)
         return lambda: cupy.copyto(target, values)
     copied = np.zeros_like(values)
-    cuts = threads.stretches(len(values), at_least=1 << 16, parts=threads.available())
+    cuts = threads.ranges(len(values), at_least=1 << 16, parts=threads.available())
     return lambda: threads.each(lambda cut: np.copyto(copied[slice(*cut)], values[slice(*cut)]), cuts)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 
-from cpms.experiment.rows import digests
+from cpms.base.package_data import digest_of_blobs, is_code
 
 _LOG = (
     *("-c", "core.quotePath=false", "log", "--all", "--topo-order", "--reverse", "--format=commit %H %P"),
@@ -40,7 +40,7 @@ def _read(log: Iterable[str]) -> dict[str, str]:
             commit, trees[following] = following, dict(trees.get(parents[0], {})) if parents and parents[0] else {}
         elif line.startswith(":"):
             change, _, path = line.partition("\t")
-            if digests.is_code(path):
+            if is_code(path):
                 content, kind = change.split(" ")[3:5]
                 if kind == _GONE:
                     trees[commit].pop(path, None)
@@ -52,4 +52,4 @@ def _read(log: Iterable[str]) -> dict[str, str]:
 
 def _keep(found: dict[str, str], trees: dict[str, dict[str, str]], commit: str) -> None:
     if commit:
-        found.setdefault(digests.of_blobs(trees[commit].items()), commit)
+        found.setdefault(digest_of_blobs(trees[commit].items()), commit)

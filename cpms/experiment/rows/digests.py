@@ -1,71 +1,16 @@
-"""Digests of what a row is measured with: the code, the graph's content, and the files that hold it.
-
-This module needs nothing but Python, since the build of a wheel uses it, too.
-"""
+"""Digests of a graph: of its content, and of the files that hold it; `cpms.base.package_data` has that of the code."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from cpms.graph.graph import Graph
 
-FOLDERS = ("cpms", "kernels")
-_KINDS = (".py", ".cu", ".cuh", ".cl", ".hpp")
 _PART_BYTES = 1 << 22
-
-
-def is_code(path: str) -> bool:
-    """Say whether a file, by its path in the repository, is part of what measures; copies in a wheel are not.
-
-    Examples
-    --------
-    >>> [is_code(path) for path in ("cpms/api/pagerank.py", "kernels/cuda/spmv.cuh", "tests/test_solve.py")]
-    [True, True, False]
-    >>> is_code("cpms/_shipped/experiments/figures/table1.py"), is_code("cpms/__pycache__/solve.py")
-    (False, False)
-    """
-    parts = PurePosixPath(path).parts
-    inside = len(parts) > 1 and parts[0] in FOLDERS and not {"_shipped", "__pycache__"} & set(parts)
-    return inside and PurePosixPath(path).suffix in _KINDS
-
-
-def of_code(package: Path, kernels: Path) -> str:
-    """Return the digest of the package and of the kernels, wherever the two folders lie."""
-    files = [
-        (f"{name}/{path.relative_to(folder).as_posix()}", path)
-        for name, folder in zip(FOLDERS, (package, kernels), strict=True)
-        for path in folder.rglob("*")
-    ]
-    return of_blobs((path, blob(file.read_bytes())) for path, file in files if is_code(path) and file.is_file())
-
-
-def of_blobs(blobs: Iterable[tuple[str, str]]) -> str:
-    """Return the digest of paths and what `blob` says of their contents, in any order.
-
-    Examples
-    --------
-    >>> files = [("cpms/a.py", blob(b"a")), ("cpms/b.py", blob(b"b"))]
-    >>> of_blobs(files) == of_blobs(reversed(files)) != of_blobs(files[:1])
-    True
-    """
-    lines = "".join(f"{content} {path}\n" for path, content in sorted(blobs))
-    return hashlib.blake2b(lines.encode(), digest_size=16).hexdigest()
-
-
-def blob(content: bytes) -> str:
-    """Return the name that Git gives a file's content, so that a commit's digest needs no contents.
-
-    Examples
-    --------
-    >>> blob(b"")
-    'e69de29bb2d1d6434b8b29ae775ad8c2e48c5391'
-    """
-    head = f"blob {len(content)}\0".encode()
-    return hashlib.sha1(head + content, usedforsecurity=False).hexdigest()
 
 
 def of_graph(graph: Graph) -> str:

@@ -12,9 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import cpms
-from cpms.base import threads
-from cpms.base.package_data import folder
-from cpms.experiment.rows import digests
+from cpms.base import package_data, threads
 from cpms.experiment.rows.machine import machine
 
 _LIBRARIES = ("numpy", "scipy", "numba", "cupy-cuda13x", "cupy-cuda12x")
@@ -50,7 +48,7 @@ def _lasting() -> dict[str, Any]:
 
 def code() -> dict[str, Any]:
     """Return the digest of the code; the commit that it is, or is nearest to; and whether it differs from that."""
-    digest = digests.of_code(_PACKAGE, folder("kernels"))
+    digest = package_data.code_digest(_PACKAGE, package_data.folder("kernels"))
     commit, dirty = _git("rev-parse", "HEAD"), _dirty()
     if commit is None:
         commit, dirty = _stamped(digest)
@@ -77,7 +75,7 @@ def _git(*arguments: str) -> str | None:
 
 def _dirty() -> bool | None:
     """Say whether the code differs from the commit; rows and figures do not count."""
-    changed = _git("status", "--porcelain", "--", *digests.FOLDERS)
+    changed = _git("status", "--porcelain", "--", *package_data.CODE_FOLDERS)
     return None if changed is None else bool(changed)
 
 

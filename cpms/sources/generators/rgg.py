@@ -58,7 +58,7 @@ def rgg(*, scale: int | None = None, nodes: int | None = None, radius: float | N
     by_cell = np.argsort(cell_of, kind="stable").astype(np.int32)
     starts = np.searchsorted(cell_of[by_cell], np.arange(side * side + 1)).astype(np.int64)
     indptr = np.zeros(count + 1, np.int64)
-    parts = threads.stretches(count, at_least=1 << 14, parts=256)
+    parts = threads.ranges(count, at_least=1 << 14, parts=256)
     threads.each(lambda part: _count(points, cell, side, starts, by_cell, reach, indptr[1:], *part), parts)
     np.cumsum(indptr, out=indptr)
     sources = np.empty(indptr[-1], np.int32)

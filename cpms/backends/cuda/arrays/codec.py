@@ -139,7 +139,7 @@ def doubles(values: Any) -> Any:
 
 
 def _within_reach(values: Any, stored: SegmentedArray) -> Any:
-    """Return values as `cpms.storage.segment_layout.within_reach` does."""
+    """Return values as `cpms.storage.segment_layout.clip_to_range` does."""
     most = largest_finite(stored.format, stored.exponent) if isinstance(stored.format, FloatFormat) else None
     if most is None:
         return values

@@ -171,7 +171,7 @@ def prepared(problem: Problem, engine: str) -> Refinement:
     graph = problem.graph
     with current().memory_for(graph.name, needed_bytes(problem)):
         rows = OnDevice.of(graph)
-        with threads.beside(lambda: graph.out_degree):  # The referee counts for itself, and has time to.
+        with threads.in_background(lambda: graph.out_degree):  # The referee counts for itself, and has time to.
             return _arranged(problem, rows)
 
 

@@ -48,7 +48,7 @@ class Staging:
                 self._move(made.data.ptr + part[0], room.ctypes.data, len(here), stream, to_device=True)
                 copied.record(stream)
 
-        threads.each(send, threads.stretches(len(given), at_least=_ROOM_BYTES))
+        threads.each(send, threads.ranges(len(given), at_least=_ROOM_BYTES))
         return made
 
     def to_host(self, array: Any) -> npt.NDArray[Any]:
@@ -65,7 +65,7 @@ class Staging:
                 copied.synchronize()
                 here[:] = room[: len(here)]
 
-        threads.each(bring, threads.stretches(len(taken), at_least=_ROOM_BYTES))
+        threads.each(bring, threads.ranges(len(taken), at_least=_ROOM_BYTES))
         return made
 
     def _here(self) -> tuple[Any, Any]:

@@ -117,31 +117,23 @@ def as_text(value: Any) -> str:
 
 @cache
 def code_digest() -> str:
-    """Return a digest over path and content of the package and its kernels, the same for the same code anywhere.
+    """Return the beginning of the digest of the package and its kernels, the same for the same code anywhere.
 
     Examples
     --------
     >>> len(code_digest())
     12
     """
-    found = hashlib.sha256()
-    for folder in (Path(package_data.__file__).parents[1], *_kernels()):
-        for path in sorted(folder.rglob("*")):
-            inside = path.relative_to(folder)
-            if (
-                path.is_file()
-                and path.suffix in (".py", ".cu", ".cuh", ".hpp", ".cl")
-                and "_shipped" not in inside.parts
-            ):
-                found.update(inside.as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
-    return found.hexdigest()[:_SHOWN_DIGITS]
+    return package_data.code_digest(*_code_folders())[:_SHOWN_DIGITS]
 
 
-def _kernels() -> list[Path]:
+def _code_folders() -> tuple[Path, Path | None]:
+    """Return the folders of the package and of the kernels; None for kernels that an installation lacks."""
+    package = Path(package_data.__file__).parents[1]
     try:
-        return [package_data.folder("kernels")]
+        return package, package_data.folder("kernels")
     except FileNotFoundError:
-        return []
+        return package, None
 
 
 def _difference(name: str, texts: list[str]) -> str | None:
