@@ -5,9 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
-from cpms import UnavailableError
+from cpms import Graph, UnavailableError
 from cpms.backends.mpi.exchange import world
 from cpms.mpi import launch
 
@@ -56,3 +57,7 @@ def kernels_on_host(request, wanted):
     built = request.getfixturevalue("host_backend")
     built.compile(wanted)
     return built._folder
+
+
+def weighted(graph):
+    return Graph(graph.indptr, graph.sources, np.random.default_rng(1).random(graph.edges) + 0.1, "w", 1)
