@@ -171,7 +171,7 @@ def parsed_lines(block: Block, form: LineForm) -> pd.DataFrame:
     import pandas as pd
 
     types: Any = dict.fromkeys(form.places[:2], np.int64) | dict.fromkeys(form.places[2:], np.float64)
-    return pd.read_csv(
+    frame: pd.DataFrame = pd.read_csv(
         io.BytesIO(block.data),
         sep=r"\s+" if form.separator is None else form.separator,
         skipinitialspace=True,
@@ -183,6 +183,7 @@ def parsed_lines(block: Block, form: LineForm) -> pd.DataFrame:
         quoting=csv.QUOTE_NONE,
         **_exact_numbers(pd.__version__),
     )
+    return frame
 
 
 def _exact_numbers(version: str) -> dict[str, Any]:
