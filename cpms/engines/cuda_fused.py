@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from cpms.backends.cuda.arrays.vectors import vector_length
-from cpms.backends.cuda.kernels.persistent import fused_power
-from cpms.backends.cuda.kernels.template import SHARES, Variant
+from cpms.backends.cuda.kernels.persistent import persistent_power
+from cpms.backends.cuda.kernels.template import CONTRIBUTIONS, Variant
 from cpms.backends.cuda.persistent.device_graph import ResidentGraph
 from cpms.backends.cuda.persistent.refinement import NORMS, needed_bytes, too_large
 from cpms.backends.cuda.reduction.reduced_refinement import prepared
@@ -65,7 +65,7 @@ class FusedOperator(Operator[Any]):
             *(*self.graph.barrier, self.report),
         )
         self.graph.launch(self._kernel, arguments)
-        numbers = current().note(self.report)()
+        numbers = current().fetch_async(self.report)()
         count, launched_ns = numbers[:2].tolist()
         rows = numbers[2:][: _EACH * int(count)].reshape(-1, _EACH)
         l1, squares, mass, linf, ended_ns = rows.T.tolist()
@@ -124,7 +124,7 @@ class FusedEngine(Engine):
             raise UnsupportedError(reason)
         with current().memory_for(problem.graph.name, needed_bytes(problem)):
             graph = ResidentGraph.of(problem, value_bytes=8)
-        current().compile([_variant(graph), *SHARES])
+        current().compile([_variant(graph), *CONTRIBUTIONS])
         return operator(problem, graph)
 
     def refinement(self, problem: Problem) -> Refinement:
@@ -136,7 +136,7 @@ ENGINE: Engine = FusedEngine()
 
 
 def _variant(graph: ResidentGraph) -> Variant:
-    return fused_power(graph.edges.shape, personal=graph.personal, way=graph.ways.way)
+    return persistent_power(graph.edges.shape, personal=graph.personal, strategy=graph.ways.way)
 
 
 def operator(problem: Problem, graph: ResidentGraph) -> FusedOperator:

@@ -12,7 +12,7 @@ from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, mod
 
 from cpms import engines
 from cpms.backends.cuda.arrays.vectors import vector_length
-from cpms.backends.cuda.kernels.template import GATHERS, GATHERS_BY_CODES
+from cpms.backends.cuda.kernels.template import COMPRESSED_GATHERS, GATHERS
 from cpms.backends.cuda.persistent.device_graph import Arrangement, ResidentGraph
 from cpms.backends.cuda.persistent.refinement import CudaRefinement
 from cpms.backends.cuda.persistent.strategies import PLAIN, Wanted, Ways
@@ -217,7 +217,7 @@ def _gather_timer(resident: ResidentGraph, bits: int) -> Timer:
     sums = backend.arrays.zeros(blocks * 256, np.uint64)
     coded, sources = resident.ways.coded, resident.edges.sources
     if coded:
-        gathers, of_edges = GATHERS_BY_CODES, (*coded.codes.arguments, np.uint32(coded.codes.steps))
+        gathers, of_edges = COMPRESSED_GATHERS, (*coded.codes.arguments, np.uint32(coded.codes.steps))
     else:
         gathers, of_edges = GATHERS, (sources, np.uint64(sources.size))
     return Timer(lambda: backend.run(gathers[bits], blocks, (*of_edges, values, sums)), same=True)

@@ -9,7 +9,7 @@ import pytest
 import cpms
 from cpms import FP16, Graph, format_named
 from cpms.backends.cuda.kernels import persistent
-from cpms.backends.cuda.kernels.launch_shape import SHAPES, DealtSizes
+from cpms.backends.cuda.kernels.launch_shape import SHAPES, BlockingSizes
 from cpms.backends.cuda.persistent import compressed_indices, propagation_blocking, tiled_gather
 from cpms.backends.cuda.persistent.device_graph import Arrangement
 from cpms.backends.cuda.persistent.refinement import CudaRefinement
@@ -50,16 +50,16 @@ DRAWN = np.random.default_rng(3).integers(0, 4000, (2, 3000))
 PAIRS = Graph.from_edges(np.append(np.arange(4000), DRAWN[0]), np.append(np.arange(4000) ^ 1, DRAWN[1]), nodes=4000)
 SCATTERED = ("uniform", "skewed", "many dangling")
 FREE = trimming.Cost(level=0.0, narrow_level=0.0, launch=0.0, counted=0.0, aimed=0.0, passed_alone=0.0)
-LEAST = DealtSizes(256, 260)
+LEAST = BlockingSizes(256, 260)
 """Nodes in a range, and groups of a bin; as in test_cuda_deal.py."""
 WAYS = {
-    "dealt": (persistent.DEALT, Arrangement(warps=16, wanted=Wanted(False, False, True, cached=False))),
-    "sources": (persistent.OVER_SOURCES, Arrangement(warps=24, wanted=Wanted(*[False] * 5, carry=True))),
+    "dealt": (persistent.ALL_BLOCKED, Arrangement(warps=16, wanted=Wanted(False, False, True, cached=False))),
+    "sources": (persistent.DIRECT_GATHER, Arrangement(warps=24, wanted=Wanted(*[False] * 5, carry=True))),
     "codes": (
-        persistent.OVER_CODES,
+        persistent.COMPRESSED_GATHER,
         Arrangement(warps=16, wanted=Wanted(False, False, False, True, False, carry=True)),
     ),
-    "hot": (persistent.OVER_HOT, Arrangement(warps=16, wanted=Wanted(True, *[False] * 4, carry=True))),
+    "hot": (persistent.HUB_CACHE_GATHER, Arrangement(warps=16, wanted=Wanted(True, *[False] * 4, carry=True))),
 }
 DEALT = WAYS["dealt"][1]
 asked = {"inner_reduction": 0.1, "noise_tolerance": 0.0, "tol": 1e-300, "norm": "l1"}
@@ -72,7 +72,7 @@ def compiled_together(request):
         shapes = {name: SHAPES[wanted.warps] for name, (_, wanted) in WAYS.items()}
         request.getfixturevalue("host_backend").compile(
             [
-                persistent.carry(storage, shapes[name], personal=personal, way=way)
+                persistent.error_feedback(storage, shapes[name], personal=personal, strategy=way)
                 for name, (way, _) in WAYS.items()
                 for storage in (FORMATS if name == "dealt" else FORMATS[:2])
                 for personal in (False, True)
@@ -83,7 +83,7 @@ def compiled_together(request):
 @pytest.fixture(params=[LEAST, None], ids=["many bins", "large bins"])
 def sizes(request, monkeypatch):
     if request.param:
-        monkeypatch.setattr(propagation_blocking, "dealt_sizes", lambda _: request.param)
+        monkeypatch.setattr(propagation_blocking, "blocking_sizes", lambda _: request.param)
 
 
 def both(graph):
@@ -319,7 +319,7 @@ def test_who_carries(host_backend):
 )
 def test_what_fades_fast_is_known_from_a_few_sweeps(device, name, expected):
     graph = PAIRS if name == "pairs" else GRAPHS[name]
-    rows = padded_csr.OnDevice.of(graph)
+    rows = padded_csr.DeviceRows.of(graph)
     assert (
         convergence_estimate.converges_fast(rows.indptr, rows.sources, padded_csr.out_degree(graph), 0.85) == expected
     )

@@ -55,19 +55,19 @@ def test_no_block_waits_for_an_empty_stretch(host_backend, monkeypatch, lengths,
     graph = with_rows(lengths)
     with monkeypatch.context() as patch, current.using(host_backend):
         patch.setattr(host_backend, "processors", processors)
-        patch.setattr(host_backend, "resident_blocks", lambda shape: processors * shape.each)
-        given_slots = padded_csr.Slots.of(graph)
+        patch.setattr(host_backend, "persistent_blocks", lambda shape: processors * shape.blocks_per_processor)
+        given_slots = padded_csr.PaddedCsr.of(graph)
         edges, slots = Stretches.of(given_slots, graph, 0, cached=True)
     begins, starts = edges.begins.astype(np.int64), slots.starts.astype(np.int64)
     assert edges.cached
     assert begins[0] == 0
-    assert begins[-1] == slots.steps == edges.steps
+    assert begins[-1] == slots.tiles == edges.steps
     assert (np.diff(begins) >= 0).all()
     assert len(begins) - 1 <= edges.blocks * edges.each
     assert edges.blocks <= processors
     assert edges.each <= SHAPES[16].warps
     # For rows to begin with, a block may lose all but a slot of a step.
-    assert given_slots.steps <= slots.steps <= given_slots.steps + edges.blocks
+    assert given_slots.tiles <= slots.tiles <= given_slots.tiles + edges.blocks
     if max(lengths) <= 32:
         assert np.isin(begins[: -1 : edges.each] * 256, starts).all()
         assert edges.each == min(16, np.diff(begins[:: edges.each]).max())
@@ -76,7 +76,7 @@ def test_no_block_waits_for_an_empty_stretch(host_backend, monkeypatch, lengths,
         np.testing.assert_array_equal(padded_csr.from_lanes(edges.sources, 32), sources)
     np.testing.assert_array_equal(edges.marks, marks)
     for empty in np.flatnonzero(np.diff(begins) == 0):
-        assert begins[empty] == slots.steps or begins[empty] * 256 in starts
+        assert begins[empty] == slots.tiles or begins[empty] * 256 in starts
         behind = begins[empty : edges.each * (empty // edges.each + 1)]
         assert (behind == begins[empty]).all()
     # Whose row goes on, and since when.
@@ -131,8 +131,8 @@ def test_every_row_is_summed_once_over_many_blocks(host_backend, one_sweep, monk
     graph = with_rows(lengths)
     with monkeypatch.context() as patch, current.using(host_backend):
         patch.setattr(host_backend, "processors", processors)
-        patch.setattr(host_backend, "resident_blocks", lambda shape: processors * shape.each)
-        edges, _ = Stretches.of(padded_csr.Slots.of(graph), graph, 0, cached=True)
+        patch.setattr(host_backend, "persistent_blocks", lambda shape: processors * shape.blocks_per_processor)
+        edges, _ = Stretches.of(padded_csr.PaddedCsr.of(graph), graph, 0, cached=True)
     values = np.append(np.random.default_rng(5).integers(0, 8, graph.nodes), 0).astype(np.float16)
     sums, times = np.full(graph.nodes, np.nan), np.zeros(graph.nodes, np.uint32)
     for _ in range(2):
@@ -149,7 +149,7 @@ def test_slots_hold_the_edges_wherever_rows_begin(host_backend, lengths, cut):
     graph = with_rows(lengths)
     with current.using(host_backend):
         rows = np.unique(np.append(np.array(cut, np.int64) % graph.nodes, 0))
-        slots = padded_csr.Slots.of(graph).beginning_steps(rows)
+        slots = padded_csr.PaddedCsr.of(graph).aligned_to_tiles(rows)
         sources, marks, _ = slots.place(graph)
     starts = slots.starts.astype(np.int64)
     assert (starts[rows] % 256 == 0).all()
@@ -165,34 +165,34 @@ def test_slots_hold_the_edges_wherever_rows_begin(host_backend, lengths, cut):
 @pytest.mark.parametrize("value_bytes", [2, 8])
 def test_steps_cost_the_lines_that_they_touch(device, value_bytes):
     graph = with_rows([3, 0, 700, 5, 1000, 40] * 3, nodes=5_000)
-    slots = padded_csr.Slots.of(graph)
+    slots = padded_csr.PaddedCsr.of(graph)
     sources = slots.place(graph)[0]
     lines = device.to_host(sources).reshape(-1, 8, 32) * value_bytes // 128
     touched = np.array([sum(len(set(group)) for group in step) for step in lines.tolist()])
     found = np.diff(load_balance.cached_costs(slots, sources, value_bytes) - 2 * load_balance.streamed_costs(slots))
     assert found.tolist() == touched.tolist()
     if value_bytes == 2:
-        wanted = 10 * (np.diff(slots.rows_before) + 130) + 3 * touched
+        wanted = 10 * (np.diff(slots.rows_ended) + 130) + 3 * touched
         assert np.diff(load_balance.low_costs(slots, sources, value_bytes)).tolist() == wanted.tolist()
 
 
 @pytest.mark.parametrize(
     ("room", "arrangement", "expected"),
     [
-        (1, Arrangement(), persistent.OVER_CACHED),
-        (0, Arrangement(), persistent.OVER_SOURCES),
-        (0, Arrangement(warps=16, wanted=Wanted(cached=True)), persistent.OVER_CACHED),
-        (1, Arrangement(wanted=Wanted(cached=False)), persistent.OVER_SOURCES),
-        (1, Arrangement(wanted=Wanted(codes=True)), persistent.OVER_CODES),
-        (1, Arrangement(warps=24), persistent.OVER_SOURCES),
-        (1, Arrangement(stretch_steps=2), persistent.OVER_SOURCES),
+        (1, Arrangement(), persistent.IN_CACHE_GATHER),
+        (0, Arrangement(), persistent.DIRECT_GATHER),
+        (0, Arrangement(warps=16, wanted=Wanted(cached=True)), persistent.IN_CACHE_GATHER),
+        (1, Arrangement(wanted=Wanted(cached=False)), persistent.DIRECT_GATHER),
+        (1, Arrangement(wanted=Wanted(codes=True)), persistent.COMPRESSED_GATHER),
+        (1, Arrangement(warps=24), persistent.DIRECT_GATHER),
+        (1, Arrangement(stretch_steps=2), persistent.DIRECT_GATHER),
     ],
 )
 def test_graphs_in_the_cache_have_sweeps_of_their_own(host_backend, monkeypatch, room, arrangement, expected):
     graph = with_rows([4] * 3_000)
     with current.using(host_backend):
-        edges, _ = Stretches.of(padded_csr.Slots.of(graph), graph, 0)
-        streamed = padded_csr.SLOT_BYTES * edges.steps * 256 + 16 * graph.nodes
+        edges, _ = Stretches.of(padded_csr.PaddedCsr.of(graph), graph, 0)
+        streamed = padded_csr.ENTRY_BYTES * edges.steps * 256 + 16 * graph.nodes
         monkeypatch.setattr(host_backend, "cache_bytes", int(streamed) - 1 + room)
         unlike_codes = replace(arrangement, wanted=arrangement.wanted._replace(codes=arrangement.wanted.codes or False))
         for value_bytes in (2, 8):
@@ -204,7 +204,7 @@ def test_no_more_blocks_have_such_sweeps_than_a_byte_counts(host_backend, monkey
     graph = with_rows([4] * 3_000)
     with current.using(host_backend):
         monkeypatch.setattr(host_backend, "processors", processors)
-        assert Stretches.of(padded_csr.Slots.of(graph), graph, 0, cached=True)[0].cached is cached
+        assert Stretches.of(padded_csr.PaddedCsr.of(graph), graph, 0, cached=True)[0].cached is cached
 
 
 GRAPHS = {

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import cpms
 from cpms import Graph, format_named
 from cpms.backends.cuda.kernels import persistent
-from cpms.backends.cuda.kernels.launch_shape import BINNED
+from cpms.backends.cuda.kernels.launch_shape import SHARED_MEMORY_SHAPE
 from cpms.backends.cuda.persistent import tiled_gather
 from cpms.backends.cuda.persistent.device_graph import Arrangement, ResidentGraph
 from cpms.backends.cuda.persistent.refinement import CudaRefinement
@@ -42,10 +42,10 @@ few = settings(max_examples=25, deadline=None, suppress_health_check=[HealthChec
 def compiled_together(request):
     if host_emulation.compiler() is not None:
         kernels = [
-            persistent.refine(storage, BINNED, personal=personal, way=way)
+            persistent.persistent_refine(storage, SHARED_MEMORY_SHAPE, personal=personal, strategy=way)
             for storage in FORMATS
             for personal in (False, True)
-            for way in (persistent.OVER_SOURCES, persistent.IN_BINS)
+            for way in (persistent.DIRECT_GATHER, persistent.INNER_TILED_GATHER)
         ]
         request.getfixturevalue("host_backend").compile(kernels)
 
@@ -53,12 +53,12 @@ def compiled_together(request):
 @pytest.fixture(params=[LEAST, None], ids=["many bins", "large bins"])
 def capacity(request, monkeypatch):
     if request.param:
-        monkeypatch.setattr(tiled_gather, "BIN_GROUPS", request.param)
+        monkeypatch.setattr(tiled_gather, "PANEL_OCTETS", request.param)
 
 
 def binned(graph, blocks):
     """Return the bins of a graph, the source of each slot, and the rows' slots."""
-    slots = padded_csr.Slots.of(graph)
+    slots = padded_csr.PaddedCsr.of(graph)
     sources, marks, _ = slots.place(graph)
     return tiled_gather.Bins.of(sources, marks, slots, blocks), sources, slots
 
@@ -72,7 +72,7 @@ def binned(graph, blocks):
 @few
 def test_places_name_sources_and_every_step_is_in_one_stretch(host_backend, monkeypatch, spec, blocks):
     with monkeypatch.context() as patch, current.using(host_backend):
-        patch.setattr(tiled_gather, "BIN_GROUPS", LEAST)
+        patch.setattr(tiled_gather, "PANEL_OCTETS", LEAST)
         check_bins(*binned(cpms.load(spec), blocks), blocks)
 
 
@@ -91,7 +91,7 @@ def check_bins(found, sources, slots, blocks):
     assert (np.diff(begins) <= found.capacity).all()
     stretches = np.asarray(found.stretches).reshape(len(begins) - 1, -1, 4).astype(int)
     steps = [range(first, first + count) for part in stretches for first, count, _, _ in part]
-    assert [step for part in steps for step in part] == list(range(slots.steps))
+    assert [step for part in steps for step in part] == list(range(slots.tiles))
     listed = np.empty(sources.size, np.int64)
     for number, part in enumerate(stretches):
         of_bin = slice(256 * part[0, 0], 256 * (part[-1, 0] + part[-1, 1]))
@@ -160,7 +160,7 @@ def test_bins_are_for_gathers_that_dominate_beyond_the_cache_and_lie_near_each_o
     with current.using(host_backend):
         assert (ResidentGraph.of(Problem(graph), chosen).ways.bins is not None) is expected
         assert ResidentGraph.of(Problem(graph), chosen, value_bytes=8).ways == PLAIN
-        monkeypatch.setattr(host_backend, "most_shared", 0)
+        monkeypatch.setattr(host_backend, "max_shared_bytes", 0)
         assert ResidentGraph.of(Problem(graph), chosen).ways == PLAIN
 
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from cpms.backends.cuda.kernels import batched
-from cpms.backends.cuda.kernels.launch_shape import FULL
+from cpms.backends.cuda.kernels.launch_shape import DEFAULT_SHAPE
 from cpms.backends.cuda.kernels.template import Variant
 from cpms.backends.cuda.runtime.current import current
-from cpms.backends.cuda.spmv.padded_csr import Columns, Rows, Slots, out_degree
+from cpms.backends.cuda.spmv.padded_csr import ColumnPositions, PaddedCsr, Rows, out_degree
 from cpms.base.types import Floats
 from cpms.contracts.batch import Query
 from cpms.precision.anderson import PRODUCTS, SLOTS
@@ -22,11 +22,11 @@ from cpms.problems.pagerank import Problem
 MOST_COLUMNS = 128
 """Queries that one launch serves; float64 sweeps take `FULL_COLUMNS` of them at a time."""
 FULL_COLUMNS = 64
-_WARPS = FULL.warps
+_WARPS = DEFAULT_SHAPE.warps
 _TASK_STEPS = 2
 """Steps of 256 slots that a warp takes before the warps of its block join their rows."""
 _COLUMNS_TOGETHER = 16
-"""Columns fill whole sectors of 32 bytes, of 16-bit values and wider ones."""
+"""ColumnPositions fill whole sectors of 32 bytes, of 16-bit values and wider ones."""
 PRODUCT_COLUMNS = 32
 """Queries whose products a launch finds, a lane each."""
 _MOST_PARTIALS = max(6 * MOST_COLUMNS, PRODUCTS * PRODUCT_COLUMNS)
@@ -34,7 +34,7 @@ _MOST_PARTIALS = max(6 * MOST_COLUMNS, PRODUCTS * PRODUCT_COLUMNS)
 KEPT_BYTES = 2 * SLOTS
 """Of a node and query, for z of a few low sweeps: 16-bit formats have all slots that extrapolation asks for."""
 _LIMITS = {1: 32, 2: 64, 4: 128}
-"""Columns up to which a lane takes so many."""
+"""ColumnPositions up to which a lane takes so many."""
 
 
 def padded_columns(queries: int) -> int:
@@ -100,7 +100,7 @@ class BatchGraph:
     count : int
         How many nodes.
     sources, marks : device arrays
-        See `cpms.backends.cuda.spmv.padded_csr.Slots.place`.
+        See `cpms.backends.cuda.spmv.padded_csr.PaddedCsr.place`.
     first_rows, first_tasks : device arrays of uint32
         Row of each task's first slot, and the task in which that row begins.
     steps : int
@@ -132,14 +132,14 @@ class BatchGraph:
 
     @classmethod
     def of_rows(
-        cls, problem: Problem, rows: Rows, degree: Any, kept: Any, columns: Columns | None = None
+        cls, problem: Problem, rows: Rows, degree: Any, kept: Any, columns: ColumnPositions | None = None
     ) -> BatchGraph:
         """Arrange some rows of a problem's graph, whose sources are nodes of theirs, or are found by ``columns``."""
-        arrays, slots = current().arrays, Slots.of(rows)
+        arrays, slots = current().arrays, PaddedCsr.of(rows)
         sources, marks, _ = slots.place(rows, columns)
         tasks = slots.tasks(_TASK_STEPS)
-        turns = -(-slots.steps // (_WARPS * _TASK_STEPS))
-        blocks = max(1, min(current().resident_blocks(FULL), max(turns, rows.nodes // (4 * _WARPS))))
+        turns = -(-slots.tiles // (_WARPS * _TASK_STEPS))
+        blocks = max(1, min(current().persistent_blocks(DEFAULT_SHAPE), max(turns, rows.nodes // (4 * _WARPS))))
         return cls(
             problem=problem,
             count=rows.nodes,
@@ -147,7 +147,7 @@ class BatchGraph:
             marks=marks,
             first_rows=tasks.first_rows,
             first_tasks=tasks.first_tasks,
-            steps=slots.steps,
+            steps=slots.tiles,
             degree=degree,
             kept=kept,
             pieces=arrays.full(turns * MOST_COLUMNS, np.uint64(2**64 - 1), np.uint64),
@@ -188,8 +188,8 @@ class BatchGraph:
 
     def launch(self, variant: Variant, arguments: tuple[Any, ...]) -> int:
         """Run a kernel of which all blocks are there at once; return how many these are."""
-        blocks = min(self.blocks, current().most_blocks(variant))
-        current().run_resident(variant, blocks, (*arguments, self.partials))
+        blocks = min(self.blocks, current().max_blocks(variant))
+        current().run_persistent(variant, blocks, (*arguments, self.partials))
         return blocks
 
     def totals(self, count: int, sums: int, stride: int, most: int, launch: Callable[[int, int], int]) -> Floats:
@@ -205,7 +205,7 @@ class BatchGraph:
                 *(self.partials, np.uint32(blocks), np.uint32(stride), np.uint32(used)),
                 *(np.uint32(count), np.uint32(sums), found[first:]),
             )
-            current().run(batched.BATCH_TOTALS, -(-count * used // 8), arguments)
+            current().run(batched.BATCH_REDUCE, -(-count * used // 8), arguments)
         values: Floats = current().to_host(found).reshape(count, stride)
         return values
 

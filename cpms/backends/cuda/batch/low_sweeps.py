@@ -48,7 +48,7 @@ class Kept:
     graph : BatchGraph
     storage : FloatFormat
     stride : int
-        Columns of queries.
+        ColumnPositions of queries.
 
     Raises
     ------
@@ -134,7 +134,7 @@ class LowSweeps:
         self._since += 1
         graph = kept.graph
         for first, used in groups_of(self._places.stride, MOST_COLUMNS):
-            _, low = batched.batch_low(kept.storage, values_a_lane(used))
+            _, low = batched.batch_inner_sweeps(kept.storage, values_a_lane(used))
             arguments = (
                 *(*graph.edges, *self._nodes(first, used), self._of(self._ends, first), self._of(self._options, first)),
                 *(kept.at(self._sent, first), kept.at(self._since, first)),
@@ -144,7 +144,7 @@ class LowSweeps:
                 *(*self._found(blocks, used), *self._factors(), self._top(), self._of(self._ends, first)),
                 *(self._of(self._options, first), self._of(kept.past, first), np.uint32(self._since), report[first:]),
             )
-            current().run(batched.BATCH_LOW_NEXT, -(-used // 8), arguments)
+            current().run(batched.BATCH_ADVANCE, -(-used // 8), arguments)
         self._sent = self._since
 
     def end(self, counts: npt.NDArray[np.int64]) -> None:
@@ -175,7 +175,7 @@ class LowSweeps:
                 *(*self._found(blocks, used), *self._factors(), self._of(self._ends, first)),
                 *(self._of(self._options, first), self._of(kept.past, first)),
             )
-            current().run(batched.BATCH_SENT, -(-used // 8), arguments)
+            current().run(batched.BATCH_AFTER_COMBINE, -(-used // 8), arguments)
 
     def _collect(
         self, group: tuple[int, int], weights: Any, last: int, *, ends: Any | None = None, sends: bool = False
@@ -187,7 +187,7 @@ class LowSweeps:
             *(self._of(weights, first), np.uint32(last), kept.at(0, first), np.uint64(kept.z[0].nbytes)),
             self._of(self._c, first),
         )
-        return kept.graph.launch(batched.batch_collect(kept.storage, values_a_lane(used), sends=sends), arguments)
+        return kept.graph.launch(batched.batch_apply_history(kept.storage, values_a_lane(used), sends=sends), arguments)
 
     def _first_options(self, largest: Floats, limits: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
         """Return what low sweeps ask of each query: factor, two shares of lost mass, scale, one over it."""
@@ -202,7 +202,7 @@ class LowSweeps:
         kept, given = self._kept, current().arrays.asarray(options)
 
         def launch(first: int, used: int) -> int:
-            quantise, _ = batched.batch_low(kept.storage, values_a_lane(used))
+            quantise, _ = batched.batch_inner_sweeps(kept.storage, values_a_lane(used))
             arguments = *self._nodes(first, used), self._of(given, first), self._of(self._c, first), kept.at(0, first)
             return kept.graph.launch(quantise, arguments)
 

@@ -40,9 +40,9 @@ class CudaBatch(Batch):
     _dangling: Floats
 
     def __init__(self, problem: Problem) -> None:
-        full = [variant for each in (1, 2) for variant in batched.batch_full(each, refines=False)]
-        others = batched.BATCH_TOTALS, batched.BATCH_RANKS, batched.BATCH_SUMS
-        current().compile([*others, *template.ARRANGING, *full])
+        full = [variant for each in (1, 2) for variant in batched.batch_residual_sweeps(each, refines=False)]
+        others = batched.BATCH_REDUCE, batched.BATCH_SCORES, batched.BATCH_ROW_SUMS
+        current().compile([*others, *template.PADDED_CSR, *full])
         self.problem = problem
         self._core = BatchCore.whole(problem)
         self.nbytes = self._core.nbytes
@@ -80,7 +80,7 @@ class Places:
     queries: list[Query]
     columns: list[int]
     stride: int
-    """Columns of a node."""
+    """ColumnPositions of a node."""
     own: Own
     """Of nodes that are swept."""
     behind: list[Query]
@@ -100,7 +100,7 @@ class Places:
         if not left or padded_columns(len(left)) == self.stride:
             return None
         self._begin(self.queries)
-        # Columns without a query repeat one: what they hold is of no use.
+        # ColumnPositions without a query repeat one: what they hold is of no use.
         filled = columns + [columns[0]] * (self.stride - len(columns))
         return current().arrays.asarray(np.array(filled))
 
@@ -116,7 +116,7 @@ class Places:
 
 def full_options(problem: Problem, mass: Floats, dangling: Floats) -> Floats:
     """Return what a float64 sweep asks of each query: 1 / mass, what all nodes get, what teleport brings."""
-    to_mass_one = 1.0 / np.where(mass > 0, mass, 1.0)  # Columns without a query may have come to nothing.
+    to_mass_one = 1.0 / np.where(mass > 0, mass, 1.0)  # ColumnPositions without a query may have come to nothing.
     damped = problem.damping * dangling * to_mass_one
     rest = np.full(len(mass), 1.0 - problem.damping)
     if problem.dangling == "uniform":
@@ -133,7 +133,7 @@ class Iterates:
     first : ndarray of float64, shape (nodes,)
         Where all queries begin: what the first sweep gathers is of one column.
     stride : int
-        Columns.
+        ColumnPositions.
     """
 
     shares: Any
@@ -161,7 +161,7 @@ class Iterates:
         begins = None if self._first is None else (self._first, self._sums())
 
         def launch(first: int, used: int) -> int:
-            start, full = batched.batch_full(values_a_lane(used), refines=change is not None)
+            start, full = batched.batch_residual_sweeps(values_a_lane(used), refines=change is not None)
             nodes = *graph.nodes(places.own, first, used, places.stride), damping, given[first:]
             room = self._fresh.reshape(-1)[first:], none if change is None else change.reshape(-1)[first:]
             if begins:
@@ -184,7 +184,7 @@ class Iterates:
 
     def _sums(self) -> Any:
         sums = current().arrays.empty(self._graph.count, np.float64)
-        self._graph.launch(batched.BATCH_SUMS, (*self._graph.edges, np.uint32(len(sums)), self._first, sums))
+        self._graph.launch(batched.BATCH_ROW_SUMS, (*self._graph.edges, np.uint32(len(sums)), self._first, sums))
         return sums
 
 
@@ -218,7 +218,7 @@ class Answers:
             given = *which, backend.arrays.asarray(np.concatenate([factors, of_all])), np.uint32(count)
             beside = np.uint64(0) if core.of_all is None else core.of_all
             arguments = shares, core.degree, core.order, *sizes, *given, beside, self._room
-            backend.run(batched.BATCH_RANKS, backend.spread(nodes * _ROW_THREADS), arguments)
+            backend.run(batched.BATCH_SCORES, backend.spread(nodes * _ROW_THREADS), arguments)
         return [self._room[place] for place in taken]
 
 

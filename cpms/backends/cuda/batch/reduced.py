@@ -22,7 +22,7 @@ from cpms.backends.cuda.reduction.level_solve import Renumbered, Split
 from cpms.backends.cuda.reduction.reduced_refinement import prepared
 from cpms.backends.cuda.reduction.trimming import Cost, Peel, peel_behind
 from cpms.backends.cuda.runtime.current import current
-from cpms.backends.cuda.spmv.padded_csr import Columns, out_degree, uploaded
+from cpms.backends.cuda.spmv.padded_csr import ColumnPositions, out_degree, uploaded
 from cpms.base.types import Floats
 from cpms.contracts.batch import Query
 from cpms.contracts.status import Status
@@ -102,7 +102,7 @@ class BatchCore:
         levels = []
         for first, last in pairwise(accumulate(found.behind, initial=found.core)):
             level, own = _Level.of(f"what is behind the core of {name}", first, last, rows), degree[first:last]
-            levels.append(BatchGraph.of_rows(problem, level, own, own, Columns(places, found.core)))
+            levels.append(BatchGraph.of_rows(problem, level, own, own, ColumnPositions(places, found.core)))
         return cls(swept, levels, found.order, current().to_host(found.place), degree, of_all)
 
     @property
@@ -155,7 +155,7 @@ class BatchCore:
         left = damping * lost + (1.0 - damping) * mass
         multiple = np.where(none, 1.0, left / np.where(none, 1.0, reach))
         total = mass + self._pass(shares, behind, multiple) if self.levels else mass
-        total = np.where(total > 0.0, total, 1.0)  # Columns without a query may have come to nothing.
+        total = np.where(total > 0.0, total, 1.0)  # ColumnPositions without a query may have come to nothing.
         if self.of_all is None:
             return 1.0 / total, np.zeros_like(total)
         factors = (1.0 - damping) / np.where(multiple > 0.0, multiple, 1.0)
@@ -193,7 +193,7 @@ def _pass_level(level: BatchGraph, shares: Any, own: Own, given: Any, row: int) 
             *(*level.edges, *level.nodes(own, first, used, stride), np.float64(level.problem.damping)),
             *(given[first:], shares.reshape(-1)[first:], out[first:]),
         )
-        return level.launch(batched.batch_behind(values_a_lane(used)), arguments)
+        return level.launch(batched.batch_downstream(values_a_lane(used)), arguments)
 
     mass: Floats = level.totals(1, 1, stride, FULL_COLUMNS, launch)[0]
     return mass

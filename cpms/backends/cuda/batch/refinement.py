@@ -23,7 +23,7 @@ from cpms.backends.cuda.batch.power import (
 )
 from cpms.backends.cuda.batch.reduced import BatchCore
 from cpms.backends.cuda.kernels import batched, template
-from cpms.backends.cuda.runtime.backend import NOTED
+from cpms.backends.cuda.runtime.backend import MAX_ASYNC_NUMBERS
 from cpms.backends.cuda.runtime.current import current
 from cpms.base import work_clock
 from cpms.base.types import Floats
@@ -181,7 +181,7 @@ class CudaRefinementBatch(Lockstep):
         counts = np.zeros(stride, np.int64)
         norms: list[Floats] = []
         ended_s = [work_clock.now() - began]
-        group = max(1, min(_GROUP, NOTED // stride))
+        group = max(1, min(_GROUP, MAX_ASYNC_NUMBERS // stride))
         under_way: deque[tuple[int, Callable[[], Floats]]] = deque()
         left = int(limits.max())
         while goes_on.any():
@@ -207,16 +207,20 @@ class CudaRefinementBatch(Lockstep):
 
 def noted(numbers: Any) -> Callable[[], Floats]:
     """Return how to wait for numbers: by `Backend.note`, unless they are too many for it."""
-    return current().note(numbers) if numbers.size <= NOTED else lambda: current().to_host(numbers)
+    return current().fetch_async(numbers) if numbers.size <= MAX_ASYNC_NUMBERS else lambda: current().to_host(numbers)
 
 
 def needed_variants() -> list[template.Variant]:
     """Return what rounds launch, with the formats of the default policy; others are compiled when they come."""
-    wanted = [*batched.BATCHING, *template.ARRANGING]
+    wanted = [*batched.BATCH_HELPERS, *template.PADDED_CSR]
     for each in (1, 2):
-        wanted += [*batched.batch_full(each, refines=True), batched.batch_correct(each), batched.batch_behind(each)]
+        wanted += [
+            *batched.batch_residual_sweeps(each, refines=True),
+            batched.batch_correct(each),
+            batched.batch_downstream(each),
+        ]
     for storage in (FP16, FP32):
-        wanted += batched.batch_kept(storage)
+        wanted += batched.batch_history(storage)
         for each in (1, 2, 4):
-            wanted += batched.batch_low(storage, each)
+            wanted += batched.batch_inner_sweeps(storage, each)
     return wanted

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cpms.backends.cuda.kernels.template import CODING, WHOLE_VALUES
+from cpms.backends.cuda.kernels.template import INDEX_COMPRESSION, WHOLE_VALUES
 from cpms.backends.cuda.runtime.current import current
 from cpms.backends.cuda.spmv import padded_csr
 
-_FIND_HEADS, _ENCODE = CODING
+_FIND_HEADS, _ENCODE = INDEX_COMPRESSION
 _FAR = np.uint32(1 << 31)
 _FOLLOWING_BYTES = 8 / WHOLE_VALUES
 """Of a slot, for the step behind its own and the head of that."""
@@ -101,7 +101,7 @@ class Codes:
 
 def find_heads(sources: Any, nowhere: int) -> Any:
     """Return from which node codes count in each step; 2^31 if it is far, with sources 2^15 nodes apart, or more."""
-    current().compile(CODING)
+    current().compile(INDEX_COMPRESSION)
     steps = sources.size // WHOLE_VALUES
     heads = current().arrays.empty(steps, np.uint32)
     current().run(_FIND_HEADS, _blocks(steps), (sources, np.uint32(steps), np.uint32(nowhere), heads))
@@ -113,8 +113,8 @@ def pay(heads: Any, nodes: int) -> bool:
     slots, far = len(heads) * WHOLE_VALUES, float((heads >= _FAR).mean())
     if slots > _DENSE * nodes and current().memory_bandwidth > _FAST_MEMORY:
         return False
-    saved = (padded_csr.SLOT_BYTES - padded_csr.MARK_BYTES - _slot_bytes(far)) * slots
-    return saved >= _LEAST_SAVED * (padded_csr.SLOT_BYTES * slots + _NODE_BYTES * nodes)
+    saved = (padded_csr.ENTRY_BYTES - padded_csr.FLAG_BYTES - _slot_bytes(far)) * slots
+    return saved >= _LEAST_SAVED * (padded_csr.ENTRY_BYTES * slots + _NODE_BYTES * nodes)
 
 
 def following(begins: npt.NDArray[np.int64], warps: int) -> npt.NDArray[np.int64]:

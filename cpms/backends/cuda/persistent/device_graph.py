@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from cpms.backends.cuda.arrays.codec import doubles
+from cpms.backends.cuda.arrays.codec import as_float64
 from cpms.backends.cuda.arrays.vectors import vector_length
-from cpms.backends.cuda.kernels.persistent import DEALT, Way
-from cpms.backends.cuda.kernels.template import SHARES, Variant
+from cpms.backends.cuda.kernels.persistent import ALL_BLOCKED, Strategy
+from cpms.backends.cuda.kernels.template import CONTRIBUTIONS, Variant
 from cpms.backends.cuda.persistent.strategies import PLAIN, WHAT_PAYS, Wanted, Ways
 from cpms.backends.cuda.persistent.warp_ranges import Stretches
 from cpms.backends.cuda.runtime.current import current
@@ -25,7 +25,7 @@ from cpms.storage.device import on_device
 _NULL = np.uint64(0)
 _MORE = 255
 """Of a count that is no byte; as in ``pagerank/nodes.cuh``."""
-_TO_SHARES, _FROM_SHARES = SHARES
+_TO_SHARES, _FROM_SHARES = CONTRIBUTIONS
 _SHORT_STRETCH = 4
 _OUTGROWN = {2: 0.5, 8: 1.0}
 """Shares of the cache from which short stretches were faster on an H200, by the bytes of a value."""
@@ -129,7 +129,7 @@ class ResidentGraph:
             return values if chosen is None or len(values) == 1 else values[chosen.order]
 
         steps = arrangement.steps_for(graph.nodes, value_bytes)
-        slots = padded_csr.Slots.of(rows, chosen)
+        slots = padded_csr.PaddedCsr.of(rows, chosen)
         edges, slots = Stretches.of(
             *(slots, rows, steps),
             value_bytes=value_bytes,
@@ -155,7 +155,7 @@ class ResidentGraph:
     @property
     def nbytes(self) -> int:
         """Bytes of edges and degrees."""
-        as_bytes = self.nodes if self.ways.way.counts_are_bytes else 0
+        as_bytes = self.nodes if self.ways.way.byte_degrees else 0
         return self.edges.nbytes + int(self.degree.nbytes) + as_bytes + self.ways.nbytes
 
     @property
@@ -163,9 +163,9 @@ class ResidentGraph:
         """Whether nodes differ in what they get of teleport or dangling mass."""
         return bool(self.sink.size > 1 or self.teleport.size > 1)
 
-    def counted(self, way: Way) -> tuple[Any, Any]:
+    def counted(self, way: Strategy) -> tuple[Any, Any]:
         """Return degrees, and of a core the edges that stay in it, as bytes, where a kernel reads these; or nothing."""
-        if not way.counts_are_bytes:
+        if not way.byte_degrees:
             return _NULL, _NULL
         return self._degree_bytes, _NULL if self.kept is None else self._kept_bytes
 
@@ -194,18 +194,18 @@ class ResidentGraph:
         each, teleport = self.damping / count, 1.0 if self.personal else 1.0 / self.nodes
         return starts, np.float64(each), np.float64((1.0 - self.damping) * teleport + each * most)
 
-    def over(self, way: Way) -> tuple[Any, ...]:
+    def over(self, way: Strategy) -> tuple[Any, ...]:
         """Return what a kernel takes of the edges, in its order."""
-        return *(() if way == DEALT else self.edges.arguments), *self.ways.arguments(way)
+        return *(() if way == ALL_BLOCKED else self.edges.arguments), *self.ways.arguments(way)
 
     def launch(self, variant: Variant, arguments: tuple[Any, ...]) -> None:
         """Run a resident kernel."""
-        current().run_resident(variant, self.edges.blocks, arguments)
+        current().run_persistent(variant, self.edges.blocks, arguments)
 
     def shares(self, values: Any, out: Any | None = None) -> Any:
         """Return float64 values of the nodes, of either memory, as shares, zeros behind them; in ``out`` if given."""
         arrays = current().arrays
-        given = doubles(values) if on_device(values) else current().upload(values)
+        given = as_float64(values) if on_device(values) else current().upload(values)
         made = arrays.zeros(vector_length(self.nodes), np.float64) if out is None else out
         self._move(_TO_SHARES, given, made)
         return made

@@ -34,17 +34,17 @@ were the best on webs together, and meshes do not mind: without lines, and 160 r
 1 to 3 % longer."""
 
 
-def streamed_costs(slots: padded_csr.Slots) -> Integers:
+def streamed_costs(slots: padded_csr.PaddedCsr) -> Integers:
     """Return what all steps before each one cost, and all of them, where memory has to stream; in rows."""
     return _without_lines(slots, _STREAMED)
 
 
-def low_costs(slots: padded_csr.Slots, sources: Any, value_bytes: int) -> Integers:
+def low_costs(slots: padded_csr.PaddedCsr, sources: Any, value_bytes: int) -> Integers:
     """Return the same of low sweeps, in tenths of rows; parameters are those of `cached_costs`."""
     return _with_lines(slots, sources, value_bytes, _LOW)
 
 
-def cached_costs(slots: padded_csr.Slots, sources: Any, value_bytes: int) -> Integers:
+def cached_costs(slots: padded_csr.PaddedCsr, sources: Any, value_bytes: int) -> Integers:
     """Return the same where the device's cache has it all; in lines.
 
     Parameters
@@ -58,15 +58,15 @@ def cached_costs(slots: padded_csr.Slots, sources: Any, value_bytes: int) -> Int
     return _with_lines(slots, sources, value_bytes, _CACHED)
 
 
-def _without_lines(slots: padded_csr.Slots, weights: _Weights) -> Integers:
-    cost: Integers = weights.row * slots.rows_before + weights.step * np.arange(slots.steps + 1)
+def _without_lines(slots: padded_csr.PaddedCsr, weights: _Weights) -> Integers:
+    cost: Integers = weights.row * slots.rows_ended + weights.step * np.arange(slots.tiles + 1)
     return cost
 
 
-def _with_lines(slots: padded_csr.Slots, sources: Any, value_bytes: int, weights: _Weights) -> Integers:
-    touched = current().arrays.empty(slots.steps, np.uint16)
-    arguments = sources, np.uint32(slots.steps), np.uint32(_LINE_BYTES // value_bytes), touched
-    current().run(_COUNT_LINES, current().spread(_WARP * slots.steps), arguments)
+def _with_lines(slots: padded_csr.PaddedCsr, sources: Any, value_bytes: int, weights: _Weights) -> Integers:
+    touched = current().arrays.empty(slots.tiles, np.uint16)
+    arguments = sources, np.uint32(slots.tiles), np.uint32(_LINE_BYTES // value_bytes), touched
+    current().run(_COUNT_LINES, current().spread(_WARP * slots.tiles), arguments)
     cost = _without_lines(slots, weights)
     cost[1:] += weights.line * np.cumsum(current().to_host(touched), dtype=np.int64)
     return cost
@@ -128,7 +128,7 @@ def of_blocks(cost: Integers, block_begins: Integers, most: int) -> Integers:
     return full_cuts(cost, block_begins, ends, min(most, int((ends - block_begins).max()))).ravel()
 
 
-def at_rows(slots: padded_csr.Slots, begins: Integers, warps: int) -> tuple[padded_csr.Slots, Integers] | None:
+def at_rows(slots: padded_csr.PaddedCsr, begins: Integers, warps: int) -> tuple[padded_csr.PaddedCsr, Integers] | None:
     """Return slots, and steps near those given, for blocks of so many warps to begin at.
 
     A block begins with a row, so that it need not wait for what others leave of rows, unless no row begins within an
@@ -138,13 +138,13 @@ def at_rows(slots: padded_csr.Slots, begins: Integers, warps: int) -> tuple[padd
     wanted = begins * WHOLE_VALUES
     amid = slots.rows_at(current().arrays.asarray(wanted.astype(np.uint32)))
     row = current().to_host(amid).astype(np.int64)
-    room = WHOLE_VALUES * np.diff(np.append(begins, slots.steps))
+    room = WHOLE_VALUES * np.diff(np.append(begins, slots.tiles))
     before, behind = wanted - slots.starts_of(row), slots.starts_of(row + 1) - wanted
     is_behind = (behind < before) & (row + 2 < len(slots.starts))
     near = np.where(is_behind, behind, before) <= room // 8
     row += near & is_behind
-    moved = slots.beginning_steps(np.unique(row[near]))
+    moved = slots.aligned_to_tiles(np.unique(row[near]))
     found = (moved.starts_of(row) + np.where(near, 0, before)) // WHOLE_VALUES
-    lengths = np.diff(np.append(found, moved.steps))
+    lengths = np.diff(np.append(found, moved.tiles))
     full = near[1:].all() or lengths.min() >= warps
     return (moved, found) if full and (lengths > 0).all() else None

@@ -10,7 +10,7 @@ import numpy as np
 
 from cpms.backends.cuda.arrays import access_sampling
 from cpms.backends.cuda.arrays.vectors import vector_length
-from cpms.backends.cuda.kernels.launch_shape import BINNED_BYTES, DealtSizes, dealt_sizes
+from cpms.backends.cuda.kernels.launch_shape import MAX_STAGED_BYTES, BlockingSizes, blocking_sizes
 from cpms.backends.cuda.persistent.load_balance import Integers
 from cpms.backends.cuda.persistent.sell_packing import Cut, Packing, Strands, marked
 from cpms.backends.cuda.persistent.tiled_gather import GROUP_NODES
@@ -72,12 +72,12 @@ class Deal:
     dealt: Any
 
     @classmethod
-    def of(cls, sources: Any, slots: padded_csr.Slots, nodes: int, blocks: int, value_bytes: int) -> Deal:
+    def of(cls, sources: Any, slots: padded_csr.PaddedCsr, nodes: int, blocks: int, value_bytes: int) -> Deal:
         """Sort slots, whose sources these are, into cells, for so many blocks."""
         cut = Cut.of(slots, value_bytes)
-        sizes = dealt_sizes(value_bytes)
+        sizes = blocking_sizes(value_bytes)
         ranges = -(-vector_length(nodes) // sizes.nodes)
-        together = _ALIGNED if sizes.groups * GROUP_NODES >= _LONG_CELL * ranges else 1
+        together = _ALIGNED if sizes.octets * GROUP_NODES >= _LONG_CELL * ranges else 1
         block_begins = cut.blocks(blocks)
         begins, counts = _cut(cut, sources, block_begins, ranges, sizes, together)
         cells = _Cells(cut.starts_at(begins), counts, together)
@@ -94,7 +94,7 @@ class Deal:
             range_nodes=sizes.nodes,
             nodes=nodes,
             value_bytes=value_bytes,
-            strands=packing.of(cells.bin_begins, places, sizes.groups),
+            strands=packing.of(cells.bin_begins, places, sizes.octets),
             dealt=current().arrays.zeros(int(cells.bin_begins[-1]) * GROUP_NODES * value_bytes, np.uint8),
         )
 
@@ -122,13 +122,13 @@ class Deal:
 
 def has_long_cells(slots: int, nodes: int, value_bytes: int) -> bool:
     """Return whether little of what is dealt to so many slots only fills chunks up."""
-    range_nodes, capacity = dealt_sizes(value_bytes)
+    range_nodes, capacity = blocking_sizes(value_bytes)
     return slots >= _LEAST_SLOTS * -(-nodes // range_nodes) * -(-slots // (GROUP_NODES * capacity))
 
 
 def is_scattered(sources: Any, edges: int) -> bool:
     """Return whether dealing values to the slots of these sources is faster than gathering them, by samples."""
-    return access_sampling.gathered_bytes(sources, BINNED_BYTES) >= _LEAST_GATHERED * float(edges)
+    return access_sampling.gathered_bytes(sources, MAX_STAGED_BYTES) >= _LEAST_GATHERED * float(edges)
 
 
 class _Cells:
@@ -166,11 +166,11 @@ class _Cells:
         cell = arrays.searchsorted(self._by_range[1:], chunk, side="right")
         return ((begins.T.ravel() - self._by_range[:-1])[cell] + chunk).astype(np.uint32)
 
-    def places(self, sources: Any, cut: Cut, packing: Packing, sizes: DealtSizes) -> tuple[Any, Any]:
+    def places(self, sources: Any, cut: Cut, packing: Packing, sizes: BlockingSizes) -> tuple[Any, Any]:
         """Return by round the place of each slot's value in its bin, and by chunk that of its source in its range."""
         arrays = current().arrays
         ranges = self._counts.shape[1]
-        of_rounds = arrays.full(packing.size, sizes.groups * GROUP_NODES - 1, np.uint16)
+        of_rounds = arrays.full(packing.size, sizes.octets * GROUP_NODES - 1, np.uint16)
         of_chunks = arrays.zeros(int(self.range_begins[-1]) * GROUP_NODES, np.uint16)
         dealt_at = self._by_range[:-1].reshape(ranges, -1).T
         strand_of = marked(cut.starts.astype(np.int64), int(self._begins[-1]))
@@ -210,13 +210,13 @@ def _chunks(counts: Any, together: int) -> Any:
 
 
 def _cut(
-    cut: Cut, sources: Any, block_begins: Integers, ranges: int, sizes: DealtSizes, together: int
+    cut: Cut, sources: Any, block_begins: Integers, ranges: int, sizes: BlockingSizes, together: int
 ) -> tuple[Integers, Any]:
     """Return the first strand of each bin, and behind the last; and how many slots each has of each range.
 
     A block's bins are as long as each other. Each leaves `_ALIGNED` of its groups for places of nothing.
     """
-    slots, capacity = np.diff(cut.starts_at(block_begins)), sizes.groups - _ALIGNED
+    slots, capacity = np.diff(cut.starts_at(block_begins)), sizes.octets - _ALIGNED
     most = max(1, capacity * GROUP_NODES - GROUP_NODES // 2 * min(together * ranges, capacity))
     parts = -(-slots // most)
     while True:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cpms.backends.cuda.arrays.codec import doubles
+from cpms.backends.cuda.arrays.codec import as_float64
 from cpms.backends.cuda.arrays.vectors import vector_length
 from cpms.backends.cuda.kernels import persistent, template
 from cpms.backends.cuda.persistent.device_graph import DEFAULT, Arrangement, ResidentGraph
@@ -105,7 +105,7 @@ class CudaRefinement(Refinement):
     def warm_up(self, storage: FloatFormat | None) -> None:
         """Compile, and make room for the residual."""
         error_feedback = self._may_carry(storage)
-        current().compile([self._variant(storage or FP32, error_feedback=error_feedback), *template.SHARES])
+        current().compile([self._variant(storage or FP32, error_feedback=error_feedback), *template.CONTRIBUTIONS])
         self._given_for(storage or FP32, error_feedback=error_feedback)
 
     @property
@@ -180,7 +180,7 @@ class CudaRefinement(Refinement):
             *(*self._graph.barrier, self._report),
         )
         self._graph.launch(given.variant, arguments)
-        noted = current().note(self._report)
+        noted = current().fetch_async(self._report)
         if self.follow:
             self.follow(Left(self._shares, self._fresh, self._report))
         found = list(_as_rounds(noted()))
@@ -199,22 +199,22 @@ class CudaRefinement(Refinement):
 
     def adds_up(self, storage: FloatFormat) -> bool:
         """Return whether low sweeps add up what they find, or z tell; see ``pagerank/persistent_refine.cu``."""
-        return self._way(storage) == persistent.OVER_CACHED or slots_for(storage) != SLOTS
+        return self._way(storage) == persistent.IN_CACHE_GATHER or slots_for(storage) != SLOTS
 
-    def _way(self, storage: FloatFormat) -> persistent.Way:
+    def _way(self, storage: FloatFormat) -> persistent.Strategy:
         way = self._graph.ways.way
-        return persistent.OVER_SOURCES if way.in_bins and not persistent.is_binned(storage) else way
+        return persistent.DIRECT_GATHER if way.stages_values and not persistent.fits_shared_memory(storage) else way
 
     def _may_carry(self, storage: FloatFormat | None) -> bool:
         """Return whether rounds in a format may keep what rounding loses, as far as is known."""
         if storage is None or self._graph.starts is None or self._slow:
             return False
-        return self._way(storage) in persistent.CARRYING and slots_for(storage) == SLOTS
+        return self._way(storage) in persistent.ERROR_FEEDBACK_STRATEGIES and slots_for(storage) == SLOTS
 
     def _variant(self, storage: FloatFormat, *, error_feedback: bool) -> template.Variant:
         graph, of_kind = self._graph, persistent.carry if error_feedback else persistent.refine
         partial, way = graph.kept is not None, self._way(storage)
-        return of_kind(storage, graph.edges.shape, personal=graph.personal, partial=partial, way=way)
+        return of_kind(storage, graph.edges.shape, personal=graph.personal, core=partial, strategy=way)
 
     def _given_for(self, storage: FloatFormat, *, error_feedback: bool) -> _Given:
         """Return what is the same for all launches of a format; what lies behind the nodes in its room is zero."""
@@ -282,7 +282,7 @@ def room_for_report() -> Any:
 
 def reported(report: Any) -> list[OuterStep]:
     """Wait for a kernel, and return the rounds that it did."""
-    return list(_as_rounds(current().note(report)()))
+    return list(_as_rounds(current().fetch_async(report)()))
 
 
 def _as_rounds(noted: Floats) -> Iterator[OuterStep]:
@@ -310,7 +310,7 @@ def _as_rounds(noted: Floats) -> Iterator[OuterStep]:
 def _is_uniform(values: Any) -> bool:
     """Return whether a first x is the uniform distribution, by some of its values."""
     some = values[:: -(-len(values) // _LOOKED_AT)]
-    some = current().to_host(doubles(some)) if on_device(some) else some
+    some = current().to_host(as_float64(some)) if on_device(some) else some
     return bool((abs(some * len(values) - 1.0) < _UNIFORM).all())
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from cpms.backends.cuda.kernels.launch_shape import BINNED, MOST_STRANDS
+from cpms.backends.cuda.kernels.launch_shape import MAX_WINDOW_SUMS, SHARED_MEMORY_SHAPE
 from cpms.backends.cuda.persistent import tiled_gather
 from cpms.backends.cuda.persistent.load_balance import Integers
 from cpms.backends.cuda.runtime.current import current
@@ -53,7 +53,7 @@ class Cut:
     ends: Any | None
 
     @classmethod
-    def of(cls, slots: padded_csr.Slots, value_bytes: int) -> Cut:
+    def of(cls, slots: padded_csr.PaddedCsr, value_bytes: int) -> Cut:
         """Cut rows into as few strands as may be, of about the same length in a row."""
         arrays = current().arrays
         begins = slots.starts
@@ -179,7 +179,7 @@ class Packing:
         arrays = current().arrays
         self._cut, self._block_begins, self._bin_begins = cut, block_begins, bin_begins
         self._begins = sections(bin_begins)
-        packs = np.maximum(-(-np.diff(self._begins) // _LANES), BINNED.warps)
+        packs = np.maximum(-(-np.diff(self._begins) // _LANES), SHARED_MEMORY_SHAPE.warps)
         first_packs = np.cumsum(packs) - packs
         section = marked(self._begins, cut.count)
         lengths = (cut.starts[1:] - cut.starts[:-1]).astype(np.int64)
@@ -216,7 +216,7 @@ class Packing:
 
         Then which are a warp's last of a section, 1 or 0, and two behind them; and the first one of each warp.
         """
-        warps = BINNED.warps
+        warps = SHARED_MEMORY_SHAPE.warps
         section = np.repeat(np.arange(len(packs)), packs)
         turn, warp = np.divmod(np.arange(len(section)) - first_packs[section], warps)
         warp = np.where(turn % 2, warps - 1 - warp, warp)
@@ -281,9 +281,9 @@ def sections(bin_begins: Integers) -> Integers:
     >>> sections(np.array([0, 3000, 4000])).tolist()
     [0, 1536, 3000, 4000]
     """
-    at_once = min(BINNED.warps * _LANES, MOST_STRANDS)
+    at_once = min(SHARED_MEMORY_SHAPE.warps * _LANES, MAX_WINDOW_SUMS)
     turns = -(-np.diff(bin_begins) // at_once)
-    parts = -(-turns // (MOST_STRANDS // at_once))
+    parts = -(-turns // (MAX_WINDOW_SUMS // at_once))
     first = np.repeat(bin_begins[:-1], parts)
     begins, _ = tiled_gather.evenly(np.zeros_like(turns), turns, parts)
     # The short turn comes last.

@@ -11,22 +11,22 @@ import numpy as np
 from cpms.backends.cuda.arrays import access_sampling
 from cpms.backends.cuda.arrays.vectors import vector_length
 from cpms.backends.cuda.kernels.launch_shape import (
-    BIN_SHARED_BYTES,
-    BINNED,
-    BINNED_BYTES,
-    DEALT_SHARED_BYTES,
-    HOT_SHARED_BYTES,
+    BLOCKING_SHARED_BYTES,
+    HUB_SHARED_BYTES,
+    MAX_STAGED_BYTES,
+    PANEL_SHARED_BYTES,
+    SHARED_MEMORY_SHAPE,
 )
 from cpms.backends.cuda.kernels.persistent import (
-    CARRYING,
-    DEALT,
-    IN_BINS,
-    LOW_DEALT,
-    OVER_CACHED,
-    OVER_CODES,
-    OVER_HOT,
-    OVER_SOURCES,
-    Way,
+    ALL_BLOCKED,
+    COMPRESSED_GATHER,
+    DIRECT_GATHER,
+    ERROR_FEEDBACK_STRATEGIES,
+    HUB_CACHE_GATHER,
+    IN_CACHE_GATHER,
+    INNER_BLOCKED,
+    INNER_TILED_GATHER,
+    Strategy,
 )
 from cpms.backends.cuda.persistent import compressed_indices, propagation_blocking, tiled_gather
 from cpms.backends.cuda.persistent.compressed_indices import Codes
@@ -63,11 +63,11 @@ class Wanted(NamedTuple):
     cached: bool | None = None
     carry: bool | None = None
 
-    def error_feedback(self, way: Way, *, converges_fast: bool) -> bool:
+    def error_feedback(self, way: Strategy, *, converges_fast: bool) -> bool:
         """Return whether nodes are to keep what rounding loses: where values are dealt, or what is left fades fast."""
-        if way not in CARRYING:
+        if way not in ERROR_FEEDBACK_STRATEGIES:
             return False
-        return way in (DEALT, LOW_DEALT) or converges_fast if self.carry is None else self.carry
+        return way in (ALL_BLOCKED, INNER_BLOCKED) or converges_fast if self.carry is None else self.carry
 
     @property
     def as_cached(self) -> bool | None:
@@ -86,7 +86,7 @@ class Hot(NamedTuple):
     @property
     def arguments(self) -> tuple[Any, ...]:
         """What a kernel takes, in its order."""
-        return np.uint32(HOT_SHARED_BYTES), np.uint32(self.values)
+        return np.uint32(HUB_SHARED_BYTES), np.uint32(self.values)
 
     @property
     def nbytes(self) -> int:
@@ -150,9 +150,9 @@ class Ways(NamedTuple):
     def of(
         cls,
         edges: Stretches,
-        slots: padded_csr.Slots,
+        slots: padded_csr.PaddedCsr,
         nodes: int,
-        value_bytes: int = BINNED_BYTES,
+        value_bytes: int = MAX_STAGED_BYTES,
         wanted: Wanted = WHAT_PAYS,
     ) -> Ways:
         """Return the way that is wanted, or pays, and for which a block has room.
@@ -169,9 +169,9 @@ class Ways(NamedTuple):
         if edges.cached:
             return cls(cached=Cached())
         choice = _Choice(edges, slots, nodes, edges.nbytes > current().cache_bytes)
-        if edges.shape == BINNED and not wanted.codes:
+        if edges.shape == SHARED_MEMORY_SHAPE and not wanted.codes:
             found = cls._of_shared(choice, value_bytes, wanted)
-            if found.way != OVER_SOURCES:
+            if found.way != DIRECT_GATHER:
                 return found
         return cls(coded=choice.coded(wanted=wanted.codes))
 
@@ -181,33 +181,33 @@ class Ways(NamedTuple):
         nodes = choice.nodes
         deal = False if wanted.hot or wanted.bins else wanted.deal
         hot = False if wanted.bins else wanted.hot
-        if value_bytes > BINNED_BYTES:
+        if value_bytes > MAX_STAGED_BYTES:
             outgrown = value_bytes * nodes > current().cache_bytes
             full = choice.dealt(value_bytes, wanted=deal) if deal or outgrown else None
             return cls(full=full) if full else cls(hot=choice.hot(wanted=hot))
-        low = choice.dealt(BINNED_BYTES, wanted=deal)
+        low = choice.dealt(MAX_STAGED_BYTES, wanted=deal)
         if low:
             return cls(low=low, full=choice.dealt(_FLOAT64_BYTES, wanted=deal))
         listed = choice.listed(wanted=False if wanted.hot else wanted.bins)
         return cls(bins=listed) if listed else cls(hot=choice.hot(wanted=hot))
 
     @property
-    def way(self) -> Way:
+    def way(self) -> Strategy:
         """The way, where low sweeps read values that bins may hold."""
         chosen = (
-            *((self.full, DEALT), (self.low, LOW_DEALT), (self.bins, IN_BINS)),
-            *((self.hot, OVER_HOT), (self.coded, OVER_CODES), (self.cached, OVER_CACHED)),
+            *((self.full, ALL_BLOCKED), (self.low, INNER_BLOCKED), (self.bins, INNER_TILED_GATHER)),
+            *((self.hot, HUB_CACHE_GATHER), (self.coded, COMPRESSED_GATHER), (self.cached, IN_CACHE_GATHER)),
         )
-        return next((way for part, way in chosen if part is not None), OVER_SOURCES)
+        return next((way for part, way in chosen if part is not None), DIRECT_GATHER)
 
-    def arguments(self, way: Way) -> tuple[Any, ...]:
+    def arguments(self, way: Strategy) -> tuple[Any, ...]:
         """Return what a kernel takes besides sources, in its order."""
         taken = {
-            DEALT: (self.full, self.low),
-            LOW_DEALT: (self.low,),
-            IN_BINS: (self.bins,),
-            OVER_HOT: (self.hot,),
-            OVER_CODES: (self.coded,),
+            ALL_BLOCKED: (self.full, self.low),
+            INNER_BLOCKED: (self.low,),
+            INNER_TILED_GATHER: (self.bins,),
+            HUB_CACHE_GATHER: (self.hot,),
+            COMPRESSED_GATHER: (self.coded,),
         }
         return tuple(argument for part in taken.get(way, ()) if part is not None for argument in part.arguments)
 
@@ -218,18 +218,18 @@ class Ways(NamedTuple):
     @property
     def degree_bytes(self) -> int:
         """Bytes of a node's degree, as sweeps read it."""
-        return 1 if self.way.counts_are_bytes else 4
+        return 1 if self.way.byte_degrees else 4
 
     @property
     def slot_bytes(self) -> float:
         """Bytes of a slot's source and mark, on average, where sweeps go over sources."""
-        return padded_csr.MARK_BYTES + self.coded.codes.slot_bytes if self.coded else padded_csr.SLOT_BYTES
+        return padded_csr.FLAG_BYTES + self.coded.codes.slot_bytes if self.coded else padded_csr.ENTRY_BYTES
 
     def streamed_bytes(self, value_bytes: int) -> float | None:
         """Return the bytes that a sweep which reads values of a size streams for edges in bins; None without."""
         if value_bytes == _FLOAT64_BYTES:
             return self.full.streamed_bytes(value_bytes) if self.full else None
-        if value_bytes > BINNED_BYTES:
+        if value_bytes > MAX_STAGED_BYTES:
             return None
         if self.low:
             return self.low.streamed_bytes(value_bytes)
@@ -247,12 +247,12 @@ PLAIN = Ways()
 @dataclass(frozen=True)
 class _Choice:
     edges: Stretches
-    slots: padded_csr.Slots
+    slots: padded_csr.PaddedCsr
     nodes: int
     large: bool
 
     def dealt(self, value_bytes: int, *, wanted: bool | None) -> Deal | None:
-        if not self._may(wanted, DEALT_SHARED_BYTES):
+        if not self._may(wanted, BLOCKING_SHARED_BYTES):
             return None
         slots, blocks = self._sources.size, self.edges.blocks
         room = current().free_bytes() >= _DEALT_BYTES * slots + _VECTOR_BYTES * self.nodes
@@ -262,16 +262,16 @@ class _Choice:
         return Deal.of(self._sources, self.slots, self.nodes, blocks, value_bytes) if is_worthwhile else None
 
     def listed(self, *, wanted: bool | None) -> Bins | None:
-        if not self._may(wanted, BIN_SHARED_BYTES):
+        if not self._may(wanted, PANEL_SHARED_BYTES):
             return None
         is_worthwhile = wanted or tiled_gather.pay(self._sources)
         return Bins.of(self._sources, self.edges.marks, self.slots, self.edges.blocks) if is_worthwhile else None
 
     def hot(self, *, wanted: bool | None) -> Hot | None:
-        if not self._may(wanted, HOT_SHARED_BYTES):
+        if not self._may(wanted, HUB_SHARED_BYTES):
             return None
-        first = HOT_SHARED_BYTES // BINNED_BYTES
-        is_worthwhile = wanted or access_sampling.share_below(self._sources, first) >= _LEAST_HOT
+        first = HUB_SHARED_BYTES // MAX_STAGED_BYTES
+        is_worthwhile = wanted or access_sampling.fraction_below(self._sources, first) >= _LEAST_HOT
         return Hot(vector_length(self.nodes)) if is_worthwhile else None
 
     def coded(self, *, wanted: bool | None) -> Coded | None:
@@ -292,7 +292,7 @@ class _Choice:
         return Coded(made, pairs.reshape(-1))
 
     def _may(self, wanted: bool | None, shared: int) -> bool:
-        return current().most_shared >= shared and (self.large if wanted is None else wanted)
+        return current().max_shared_bytes >= shared and (self.large if wanted is None else wanted)
 
     @cached_property
     def _sources(self) -> Any:

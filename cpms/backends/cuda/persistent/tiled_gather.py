@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from cpms.backends.cuda.arrays import access_sampling
-from cpms.backends.cuda.kernels.launch_shape import BIN_GROUPS, BINNED
+from cpms.backends.cuda.kernels.launch_shape import PANEL_OCTETS, SHARED_MEMORY_SHAPE
 from cpms.backends.cuda.kernels.template import WHOLE_VALUES
 from cpms.backends.cuda.persistent.load_balance import Integers, equal_cuts, streamed_costs
 from cpms.backends.cuda.runtime.current import current
@@ -42,7 +42,7 @@ class Bins:
     places : device array of uint16
         Place of each slot's value among those of its bin.
     marks : device array of uint16
-        Those of the edges; see `cpms.backends.cuda.spmv.padded_csr.Slots.place`.
+        Those of the edges; see `cpms.backends.cuda.spmv.padded_csr.PaddedCsr.place`.
     first_blocks : device array of uint32, shape (blocks,)
         Block in which the first row of each block begins.
     capacity : int
@@ -62,15 +62,15 @@ class Bins:
     pieces: Any
 
     @classmethod
-    def of(cls, sources: Any, marks: Any, slots: padded_csr.Slots, blocks: int) -> Bins:
+    def of(cls, sources: Any, marks: Any, slots: padded_csr.PaddedCsr, blocks: int) -> Bins:
         """Cut steps of 256 slots, whose sources these are, into bins for so many blocks, with lists."""
         block_begins = begins_of_blocks(slots, blocks)
-        begins = _bounds(sources, block_begins, BIN_GROUPS)
+        begins = _bounds(sources, block_begins, PANEL_OCTETS)
         list_begins, lists, places = _listed(sources, begins)
-        stretch_begins = equal_cuts(streamed_costs(slots), begins[:-1], begins[1:], BINNED.warps)
+        stretch_begins = equal_cuts(streamed_costs(slots), begins[:-1], begins[1:], SHARED_MEMORY_SHAPE.warps)
         steps = np.diff(np.column_stack([stretch_begins, begins[1:]]), axis=1)
         first_rows = _rows_of(slots, stretch_begins.ravel())
-        of_block = np.searchsorted(begins, np.append(block_begins, slots.steps))
+        of_block = np.searchsorted(begins, np.append(block_begins, slots.tiles))
         block_rows = _rows_of(slots, block_begins)
         row_starts = slots.starts_of(block_rows)
         return cls(
@@ -81,7 +81,7 @@ class Bins:
             places=places,
             marks=marks,
             first_blocks=words(np.searchsorted(block_begins * WHOLE_VALUES, row_starts, side="right") - 1),
-            capacity=BIN_GROUPS,
+            capacity=PANEL_OCTETS,
             pieces=current().arrays.full(len(block_begins), np.uint64(2**64 - 1), np.uint64),
         )
 
@@ -95,7 +95,7 @@ class Bins:
     @property
     def streamed_bytes(self) -> float:
         """Bytes of places, marks and lists, which a sweep reads once."""
-        return float(self.places.nbytes + padded_csr.MARK_BYTES * self.places.size + self.lists.nbytes)
+        return float(self.places.nbytes + padded_csr.FLAG_BYTES * self.places.size + self.lists.nbytes)
 
     @property
     def nbytes(self) -> int:
@@ -109,12 +109,12 @@ def pay(sources: Any) -> bool:
     length = min(_SAMPLED_STEPS, len(steps))
     picked = np.linspace(0, len(steps) - length, _SAMPLES).astype(np.int64)[:, None] + np.arange(length)
     groups = steps[current().arrays.asarray(picked.ravel())].reshape(_SAMPLES, -1) // np.uint32(GROUP_NODES)
-    return access_sampling.distinct(groups) <= _MOST_GROUPS * int(groups.shape[1])
+    return access_sampling.mean_distinct(groups) <= _MOST_GROUPS * int(groups.shape[1])
 
 
-def begins_of_blocks(slots: padded_csr.Slots, blocks: int) -> Integers:
+def begins_of_blocks(slots: padded_csr.PaddedCsr, blocks: int) -> Integers:
     """Return the first step of each block, shape (blocks,): all have about the same to do."""
-    (begins,) = equal_cuts(streamed_costs(slots), np.array([0]), np.array([slots.steps]), blocks)
+    (begins,) = equal_cuts(streamed_costs(slots), np.array([0]), np.array([slots.tiles]), blocks)
     return np.asarray(begins)
 
 
@@ -132,7 +132,7 @@ def evenly(begins: Integers, ends: Integers, parts: Integers) -> tuple[Integers,
     return begins[which] + length * nth // of, begins[which] + length * (nth + 1) // of
 
 
-def _rows_of(slots: padded_csr.Slots, steps: Integers) -> Integers:
+def _rows_of(slots: padded_csr.PaddedCsr, steps: Integers) -> Integers:
     """Return the row of the first slot of each step; behind the last step, the last row."""
     first_slots = current().arrays.asarray(np.minimum(steps * WHOLE_VALUES, slots.count - 1).astype(np.uint32))
     return current().to_host(slots.rows_at(first_slots)).astype(np.int64)

@@ -36,7 +36,7 @@ class Stretches:
     blocks, each, steps : int
         Of the kernels; and how many warps of a block have a stretch.
     sources, marks : device arrays
-        See `cpms.backends.cuda.spmv.padded_csr.Slots.place`.
+        See `cpms.backends.cuda.spmv.padded_csr.PaddedCsr.place`.
     begins, first_rows, first_stretches : device arrays of uint32
         First step of each stretch and behind the last; row of its first slot; stretch in which that begins.
     pieces : device array of uint64
@@ -61,15 +61,15 @@ class Stretches:
     @classmethod
     def of(
         cls,
-        slots: padded_csr.Slots,
+        slots: padded_csr.PaddedCsr,
         graph: padded_csr.Rows,
         stretch_steps: int,
         *,
         value_bytes: int = 2,
         warps: int | None = None,
-        columns: padded_csr.Columns | None = None,
+        columns: padded_csr.ColumnPositions | None = None,
         cached: bool | None = None,
-    ) -> tuple[Stretches, padded_csr.Slots]:
+    ) -> tuple[Stretches, padded_csr.PaddedCsr]:
         """Cut a graph's slots; return them, too: they are others where blocks begin with rows.
 
         Small graphs take fewer blocks.
@@ -87,15 +87,15 @@ class Stretches:
             stretch each, on up to 255 multiprocessors.
         """
         arrays = current().arrays
-        streamed = padded_csr.SLOT_BYTES * slots.steps * WHOLE_VALUES + _NODE_BYTES * graph.nodes
+        streamed = padded_csr.ENTRY_BYTES * slots.tiles * WHOLE_VALUES + _NODE_BYTES * graph.nodes
         fits = streamed <= current().cache_bytes
         cached = (fits if cached is None else cached) and warps in (None, 16) and not stretch_steps
         cached = cached and current().processors <= _MOST_COUNTED
         if cached:
-            graph = padded_csr.OnDevice.of(graph)
+            graph = padded_csr.DeviceRows.of(graph)
         sources, marks, _ = slots.place(graph, columns)
         shape = SHAPES[warps or (16 if cached or fits else _warps_for(sources, graph.nodes, streamed, value_bytes))]
-        blocks = _blocks_for(shape, -(-slots.steps // stretch_steps) if stretch_steps else slots.steps)
+        blocks = _blocks_for(shape, -(-slots.tiles // stretch_steps) if stretch_steps else slots.tiles)
         if cached:
             cost = load_balance.cached_costs(slots, sources, value_bytes)
             found = load_balance.at_rows(slots, load_balance.of_all(cost, blocks), shape.warps)
@@ -108,7 +108,7 @@ class Stretches:
                     load_balance.cached_costs(slots, sources, value_bytes), block_begins, shape.warps
                 )
         elif stretch_steps:
-            begins = np.arange(0, slots.steps, stretch_steps)
+            begins = np.arange(0, slots.tiles, stretch_steps)
         else:
             low = value_bytes == _LOW_BYTES
             cost = load_balance.low_costs(slots, sources, value_bytes) if low else load_balance.streamed_costs(slots)
@@ -121,10 +121,10 @@ class Stretches:
             shape=shape,
             blocks=blocks,
             each=min(shape.warps, -(-count // blocks)),
-            steps=slots.steps,
+            steps=slots.tiles,
             sources=padded_csr.for_lanes(sources, 32),
             marks=marks,
-            begins=arrays.asarray(np.append(begins, slots.steps).astype(np.uint32)),
+            begins=arrays.asarray(np.append(begins, slots.tiles).astype(np.uint32)),
             first_rows=rows.astype(np.uint32),
             first_stretches=first.astype(np.uint32),
             pieces=arrays.full(count, np.uint64(2**64 - 1), np.uint64),
@@ -158,7 +158,7 @@ def _blocks_for(shape: Shape, stretches: int) -> int:
 
     A warp that shares its scheduler with few is done sooner.
     """
-    most, processors = current().resident_blocks(shape), current().processors
+    most, processors = current().persistent_blocks(shape), current().processors
     few = stretches <= processors * shape.warps
     return max(1, min(most, processors if few else most, stretches))
 

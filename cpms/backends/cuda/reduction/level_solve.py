@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from cpms.backends.cuda.kernels.launch_shape import FULL
-from cpms.backends.cuda.kernels.template import PASSES, Variant
+from cpms.backends.cuda.kernels.launch_shape import DEFAULT_SHAPE
+from cpms.backends.cuda.kernels.template import LEVEL_SOLVE, Variant
 from cpms.backends.cuda.persistent.device_graph import barrier
 from cpms.backends.cuda.persistent.refinement import Left
 from cpms.backends.cuda.reduction.trimming import Peel
@@ -16,7 +16,7 @@ from cpms.backends.cuda.runtime.current import current
 from cpms.graph.graph import Graph
 from cpms.problems.pagerank import Problem
 
-_BEFORE, _BEHIND = PASSES
+_BEFORE, _BEHIND = LEVEL_SOLVE
 OF_MANY = 0xFFFFFFFF
 """No node; as in ``preprocess/level_solve.cu``."""
 
@@ -154,7 +154,7 @@ class Passes:
             sources=rows.sources[first:].copy(),
             begins=places.begins,
             shares=current().arrays.zeros(len(places.order), np.float64),
-            barrier=barrier(current().resident_blocks(FULL)),
+            barrier=barrier(current().persistent_blocks(DEFAULT_SHAPE)),
         )
 
     @property
@@ -190,4 +190,4 @@ class Passes:
     def _launch(self, kernel: Variant, arguments: tuple[Any, ...]) -> None:
         places = self.places
         widest = max([places.core, len(places.order) // 8, *places.before, *places.behind])
-        current().run_resident(kernel, current().resident_spread(widest), arguments)
+        current().run_persistent(kernel, current().persistent_spread(widest), arguments)

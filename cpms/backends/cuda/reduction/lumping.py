@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cpms.backends.cuda.kernels.template import MERGING, Variant
+from cpms.backends.cuda.kernels.template import LUMPING, Variant
 from cpms.backends.cuda.reduction.level_solve import OF_MANY, Places, Renumbered
 from cpms.backends.cuda.reduction.trimming import Cost, Peel
 from cpms.backends.cuda.runtime.current import current
 from cpms.backends.cuda.spmv import reordering
-from cpms.backends.cuda.spmv.padded_csr import OnDevice
+from cpms.backends.cuda.spmv.padded_csr import DeviceRows
 from cpms.problems.pagerank import Problem
 
 _NOWHERE = np.uint32(0xFFFFFFFF)
@@ -24,11 +24,11 @@ _MOST_COUNTED = 0xFFFFFFFF
 """Edges, of which some come twice."""
 _MOST_ENTRIES = 256
 """Of a row of a node that is merged: a warp sums it in one go, and few have more."""
-_MARK, _MOVE = MERGING
+_MARK, _MOVE = LUMPING
 
 
 def merged(
-    problem: Problem, rows: OnDevice, degree: Any, found: Peel | None, cost: Cost
+    problem: Problem, rows: DeviceRows, degree: Any, found: Peel | None, cost: Cost
 ) -> tuple[Places, Renumbered] | None:
     """Return places and rows where such nodes are one; None where that does not pay.
 
@@ -39,7 +39,7 @@ def merged(
     ----------
     problem : Problem
         Nothing is merged unless its teleport is uniform.
-    rows : OnDevice
+    rows : DeviceRows
         The graph's, without weights.
     degree : device array of uint32, shape (nodes,)
         Out-degrees.
@@ -108,7 +108,7 @@ def _runs(marks: Any) -> tuple[Any, Any]:
     return by_mark, begins
 
 
-def _marks(rows: OnDevice, degree: Any) -> Any:
+def _marks(rows: DeviceRows, degree: Any) -> Any:
     """Return a mark for each node, the same where edges lead to the same nodes; its own where they lead nowhere.
 
     Nodes whose rows are too long for a pass stay by themselves, too.
@@ -164,7 +164,7 @@ def _placed(found: Peel, degree: Any, groups: _Groups) -> Places:
     )
 
 
-def _moved(rows: OnDevice, found: Peel, groups: _Groups) -> Renumbered:
+def _moved(rows: DeviceRows, found: Peel, groups: _Groups) -> Renumbered:
     """Return the rows in these places: of a group all that its nodes have, one behind the other."""
     arrays, nodes, core = current().arrays, found.order, found.core
     old, behind = arrays.arange(len(nodes), dtype=np.int64), core + sum(found.before)
@@ -202,7 +202,7 @@ def _lengths(bounds: Any) -> Any:
     return bounds[1:] - bounds[:-1]
 
 
-def _over_edges(kernel: Variant, rows: OnDevice, *more: Any) -> None:
+def _over_edges(kernel: Variant, rows: DeviceRows, *more: Any) -> None:
     if rows.edges:
         given = rows.indptr, rows.sources, np.uint32(rows.nodes), np.uint32(rows.edges)
         current().run(kernel, current().spread(rows.edges), (*given, *more))

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from cpms.backends.cuda.kernels.template import FORECAST, MERGING, PASSES, PEELING
+from cpms.backends.cuda.kernels.template import CONVERGENCE_ESTIMATE, LEVEL_SOLVE, LUMPING, TRIMMING
 from cpms.backends.cuda.persistent.device_graph import DEFAULT, ResidentGraph
 from cpms.backends.cuda.persistent.refinement import CudaRefinement, Left, needed_bytes, too_large
 from cpms.backends.cuda.persistent.strategies import Wanted, Ways
@@ -23,7 +23,7 @@ from cpms.backends.cuda.reduction.level_solve import Passes, Places, Renumbered,
 from cpms.backends.cuda.reduction.lumping import merged
 from cpms.backends.cuda.reduction.trimming import Cost, peel
 from cpms.backends.cuda.runtime.current import current
-from cpms.backends.cuda.spmv.padded_csr import OnDevice, Slots, out_degree
+from cpms.backends.cuda.spmv.padded_csr import DeviceRows, PaddedCsr, out_degree
 from cpms.base import threads
 from cpms.base.errors import UnsupportedError
 from cpms.contracts.reduced_refinement import ReducedRefinement
@@ -75,7 +75,7 @@ class PeeledRefinement(ReducedRefinement):
 
     def warm_up(self, storage: FloatFormat | None) -> None:
         """Compile."""
-        current().compile(PASSES)
+        current().compile(LEVEL_SOLVE)
         if self._core:
             self._core.warm_up(storage)
 
@@ -121,7 +121,7 @@ class PeeledRefinement(ReducedRefinement):
 
     def _reached(self) -> bool:
         """Return whether any teleport reaches the core; uniform ones do."""
-        return self._problem.teleport is None or bool(current().note(self._report)()[1] > 0.0)
+        return self._problem.teleport is None or bool(current().fetch_async(self._report)()[1] > 0.0)
 
     def _given(self, places: Places) -> Any:
         """Return what each place of the core gets, one number where all get the same; room for it if it is to come."""
@@ -138,7 +138,7 @@ class PeeledRefinement(ReducedRefinement):
     def _resident(self, places: Places, split: Split) -> ResidentGraph:
         degree = places.degree[: places.core]
         steps, wanted = DEFAULT.steps_for(split.nodes), Wanted(hot=False)
-        edges, slots = Stretches.of(Slots.of(split), split, steps, cached=wanted.as_cached)
+        edges, slots = Stretches.of(PaddedCsr.of(split), split, steps, cached=wanted.as_cached)
         ways = Ways.of(edges, slots, split.nodes, wanted=wanted)
         error_feedback = wanted.error_feedback(ways.way, converges_fast=self._fades_fast)
         # Where all mass goes on by edges, what rounding loses is all that comes back, which may be to all alike.
@@ -170,15 +170,15 @@ def prepared(problem: Problem, engine: str) -> Refinement:
         raise UnsupportedError(reason)
     graph = problem.graph
     with current().memory_for(graph.name, needed_bytes(problem)):
-        rows = OnDevice.of(graph)
+        rows = DeviceRows.of(graph)
         with threads.beside(lambda: graph.out_degree):  # The referee counts for itself, and has time to.
             return _arranged(problem, rows)
 
 
-def _arranged(problem: Problem, rows: OnDevice) -> Refinement:
+def _arranged(problem: Problem, rows: DeviceRows) -> Refinement:
     if not problem.dangling_follows_teleport:
         return CudaRefinement.of(problem, rows=rows)
-    current().compile([*PEELING, *MERGING, FORECAST])
+    current().compile([*TRIMMING, *LUMPING, CONVERGENCE_ESTIMATE])
     degree, fast = out_degree(problem.graph, rows), False
     try:
         fast = _fades_fast(problem, rows, degree)
@@ -197,14 +197,14 @@ def merged_core(problem: Problem) -> CudaRefinement:
         If there are none, or teleport is not uniform.
     """
     wanted = Cost(lumped=math.inf)
-    made = merged(problem, OnDevice.of(problem.graph), out_degree(problem.graph), None, wanted)
+    made = merged(problem, DeviceRows.of(problem.graph), out_degree(problem.graph), None, wanted)
     core = PeeledRefinement(problem, *made).core if made else None
     if core is None:
         raise UnsupportedError(f"{problem.graph.name} has no nodes that can be merged; sweep over all of them")
     return core
 
 
-def _fades_fast(problem: Problem, rows: OnDevice, degree: Any) -> bool:
+def _fades_fast(problem: Problem, rows: DeviceRows, degree: Any) -> bool:
     """Return whether few sweeps are known to do: looked at where that takes little beside preparing the graph."""
     graph = problem.graph
     if graph.edges < max(_LARGE_EDGES, _MANY_EDGES * graph.nodes):
@@ -212,7 +212,7 @@ def _fades_fast(problem: Problem, rows: OnDevice, degree: Any) -> bool:
     return convergence_estimate.converges_fast(rows.indptr, rows.sources, degree, problem.damping)
 
 
-def _peeled(problem: Problem, rows: OnDevice, degree: Any, *, converges_fast: bool) -> PeeledRefinement | None:
+def _peeled(problem: Problem, rows: DeviceRows, degree: Any, *, converges_fast: bool) -> PeeledRefinement | None:
     """Return a problem with a smaller core; None where that does not pay."""
     graph, indptr, sources = problem.graph, rows.indptr, rows.sources
     cost = Cost()

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from cpms.backends.cuda.kernels.template import PEELING, Variant
+from cpms.backends.cuda.kernels.template import TRIMMING, Variant
 from cpms.backends.cuda.persistent.device_graph import barrier
 from cpms.backends.cuda.runtime.current import current
 from cpms.backends.cuda.spmv import reordering
@@ -24,7 +24,7 @@ _NARROW = 1024
 """Rows of a level that one block passes over alone; as in ``preprocess/level_solve.cu``."""
 _MOST_ENTRIES = 1 << 14
 """A warp sums a row of a level: longer ones are for sweeps, which share them out."""
-_BEFORE, _BEHIND = PEELING
+_BEFORE, _BEHIND = TRIMMING
 _MOST_LEVELS = 1 << 16
 """That are looked for: far more than pay."""
 
@@ -90,12 +90,12 @@ class Peel:
     behind: list[int]
 
     @classmethod
-    def none(cls, nodes: int, chosen: reordering.Numbering | None) -> Peel:
+    def none(cls, nodes: int, chosen: reordering.Reordering | None) -> Peel:
         """Return that of nodes all of which are to be swept, in the order that is chosen for sweeps."""
         if chosen is None:
             order = place = current().arrays.arange(nodes, dtype=np.uint32)
         else:
-            order, place = chosen.order, chosen.place
+            order, place = chosen.order, chosen.position
         return cls(order, place, nodes, [], [])
 
 
@@ -150,20 +150,20 @@ def _behind(at: _Levelled, degree: Any, cost: Cost, remaining: int) -> Levels:
 
 def _looked(kernel: Variant, at: _Levelled, cost: Cost, *more: Any) -> Levels:
     """Give nodes levels until there are no more, or they cannot pay; return the nodes and entries of each."""
-    blocks = current().resident_spread(int(at.nodes))
+    blocks = current().persistent_spread(int(at.nodes))
     found = current().arrays.empty(1 + 2 * _MOST_LEVELS, np.float64)
     costs = cost.sweeps, cost.sweep, cost.level, cost.narrow_level, cost.swept, cost.passed, cost.passed_alone
     counts = np.uint32(_NARROW), np.uint32(_MOST_LEVELS)
-    current().run_resident(kernel, blocks, (*at, *more, *map(np.float64, costs), *counts, found, *barrier(blocks)))
+    current().run_persistent(kernel, blocks, (*at, *more, *map(np.float64, costs), *counts, found, *barrier(blocks)))
     count = int(current().to_host(found[:1])[0])
     levels: Levels = current().to_host(found[1 : 1 + 2 * count]).astype(np.int64).reshape(-1, 2)
     return levels
 
 
-def _peeled(level: Any, before: Levels, behind: Levels, chosen: reordering.Numbering | None) -> Peel:
-    lie = reordering.Numbering.of_order(_order(level, len(before), len(behind), chosen))
+def _peeled(level: Any, before: Levels, behind: Levels, chosen: reordering.Reordering | None) -> Peel:
+    lie = reordering.Reordering.of_order(_order(level, len(before), len(behind), chosen))
     core = len(level) - _rows(before) - _rows(behind)
-    return Peel(lie.order, lie.place, core, before[:, 0].tolist(), behind[::-1, 0].tolist())
+    return Peel(lie.order, lie.position, core, before[:, 0].tolist(), behind[::-1, 0].tolist())
 
 
 def _rows(levels: Levels) -> int:
@@ -192,7 +192,7 @@ def _paying(levels: Levels, cost: Cost, nodes: int, each: float) -> Levels:
     return levels[: count if gains[count] > fixed else 0]
 
 
-def _order(level: Any, before: int, behind: int, chosen: reordering.Numbering | None) -> Any:
+def _order(level: Any, before: int, behind: int, chosen: reordering.Reordering | None) -> Any:
     """Return the nodes of the core, then of each level; those alike in the order that was chosen for sweeps."""
     arrays = current().arrays
     key = arrays.where(level == np.uint32(_NO_LEVEL), np.uint32(0), level + np.uint32(1))
