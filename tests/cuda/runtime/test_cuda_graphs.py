@@ -28,7 +28,7 @@ class Device:
         self.refuses = refuses
         self.captures = 0
 
-    def captured(self, work):
+    def capture(self, work):
         self.captures += 1
         return None if self.refuses else Graph(work)
 
