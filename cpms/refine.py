@@ -14,6 +14,11 @@ from cpms.precision.refinement_policy import default_policy as default_policy
 
 __all__ = ["AdaptiveGain", "FixedGain", "Plan", "Refining", "default_gain", "default_policy"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 default_gain = refinement_policy.default_inner_reduction
 
 

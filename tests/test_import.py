@@ -58,5 +58,5 @@ def test_dir_shows_public_names_alone(module):
 
 
 def test_modules_for_users_load_when_they_are_named():
-    assert "cpms.solvers.refine" not in loaded_after("import cpms")
-    assert "cpms.solvers.refine" in loaded_after("import cpms; cpms.AdaptiveReduction((cpms.FP16,))")
+    assert "cpms.precision.refinement_policy" not in loaded_after("import cpms")
+    assert "cpms.precision.refinement_policy" in loaded_after("import cpms; cpms.AdaptiveReduction((cpms.FP16,))")

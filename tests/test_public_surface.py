@@ -189,6 +189,7 @@ def golden() -> dict[str, str]:
     return known
 
 
+@pytest.mark.filterwarnings("ignore:.* has moved to:DeprecationWarning")
 @pytest.mark.quick
 def test_what_users_build_on_is_only_added_to(tmp_path):
     known = golden()

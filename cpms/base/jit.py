@@ -13,6 +13,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
+from cpms.base import work_clock
 from cpms.base.address_space import require_address_space
 from cpms.base.caches import takes_files, temporary
 from cpms.base.errors import InputError
@@ -36,6 +37,23 @@ def _check_threads() -> None:
 _check_threads()
 require_address_space(*_LIBRARIES_MIB, "Numba beside SciPy")
 import numba as numba  # noqa: E402
+from numba.core import event  # noqa: E402
+
+
+class _CompilerListener(event.Listener):  # type: ignore[misc, unused-ignore]
+    """Stops `work_clock` while a thread holds Numba's compiler lock, or waits for it.
+
+    The lock is held while a function is compiled, and while its machine code is read from the cache or written to it.
+    """
+
+    def on_start(self, event: Any) -> None:  # noqa: ARG002
+        work_clock.compiler_starts()
+
+    def on_end(self, event: Any) -> None:  # noqa: ARG002
+        work_clock.compiler_ends()
+
+
+event.register("numba:compiler_lock", _CompilerListener())  # type: ignore[no-untyped-call, unused-ignore]
 
 _log = logging.getLogger("cpms")
 _config_is_ours = Lock()

@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import lru_cache
 from typing import Any, TypeVar
 
 Answer = TypeVar("Answer")
@@ -56,7 +55,6 @@ def now() -> float:
     >>> began <= now()
     True
     """
-    _listen_to_numba()
     moment = time.perf_counter()
     return moment - _here.compilers.seconds(moment)
 
@@ -72,8 +70,17 @@ def compiled_s() -> float:
     >>> compiled_s() > before
     True
     """
-    _listen_to_numba()
     return _here.compilers.seconds(time.perf_counter())
+
+
+def compiler_starts() -> None:
+    """Note that a compiler is at work for this thread from now on; calls may nest."""
+    _here.compilers.begin()
+
+
+def compiler_ends() -> None:
+    """Note that the compiler that started last is done."""
+    _here.compilers.end()
 
 
 @contextmanager
@@ -111,21 +118,3 @@ def carried(work: Callable[..., Answer]) -> Callable[..., Answer]:
             _here.compilers = own
 
     return for_another
-
-
-@lru_cache(maxsize=1)
-def _listen_to_numba() -> None:
-    """Count from now on the time in which a thread holds Numba's compiler, or waits for it.
-
-    It is held while a function is compiled, and while its machine code is read from the cache or kept there.
-    """
-    from numba.core import event
-
-    class Listener(event.Listener):  # type: ignore[misc, unused-ignore]
-        def on_start(self, event: Any) -> None:  # noqa: ARG002
-            _here.compilers.begin()
-
-        def on_end(self, event: Any) -> None:  # noqa: ARG002
-            _here.compilers.end()
-
-    event.register("numba:compiler_lock", Listener())  # type: ignore[no-untyped-call, unused-ignore]

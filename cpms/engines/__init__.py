@@ -6,6 +6,7 @@ A module here defines one engine as ``ENGINE``, or several that share a class as
 from __future__ import annotations
 
 from importlib import import_module
+from pkgutil import iter_modules
 from typing import Literal
 
 from cpms.base.errors import InputError, UnavailableError
@@ -32,7 +33,7 @@ _HOMES = {
     "scipy": "scipy",
     "serial": "serial",
 }
-"""Each engine and the module that defines it; a module loads when its engine is asked for."""
+"""Each engine of the package and the module that defines it; a module loads when its engine is asked for."""
 PREFERRED = ("cuda_fused", "cuda", "cpu")
 """What ``auto`` looks at, in this order: the first two stay on a device, the first for whole solves."""
 
@@ -45,7 +46,13 @@ def names() -> list[str]:
     >>> "cpu" in names()
     True
     """
-    return sorted(_HOMES)
+    return sorted({*_HOMES, *_others()})
+
+
+def _others() -> list[str]:
+    """Return modules of this folder that the table does not name: a file ``NAME.py`` with an ``ENGINE`` is an engine."""
+    found = [module.name for module in iter_modules(__path__) if not module.name.startswith("_")]
+    return [name for name in found if name not in _HOMES.values()]
 
 
 def get(name: str) -> Engine:
@@ -74,7 +81,7 @@ def check_name(name: str) -> None:
 
 def get_any(name: str) -> Engine:
     """Return an engine by name, whether this machine can run it or not."""
-    module = import_module(f"cpms.engines.{_HOMES[name]}")
+    module = import_module(f"cpms.engines.{_HOMES.get(name, name)}")
     several: tuple[Engine, ...] = getattr(module, "ENGINES", None) or (module.ENGINE,)
     return next(engine for engine in several if engine.name == name)
 

@@ -56,7 +56,7 @@ def is_worthwhile(products: Any, g: Any) -> bool:
     Examples
     --------
     >>> import numpy as np
-    >>> pays(np.append(np.zeros(PRODUCTS - 1), 1.0), np.zeros(DEPTH))
+    >>> is_worthwhile(np.append(np.zeros(PRODUCTS - 1), 1.0), np.zeros(DEPTH))
     False
     """
     left = products[PRODUCTS - 1]

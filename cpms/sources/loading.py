@@ -161,7 +161,7 @@ def _is_folder(text: str) -> bool:
 
 def _is_special(text: str) -> bool:
     try:
-        return Path(text).exists()
+        return bool(text) and Path(text).exists()
     except (OSError, ValueError):
         return False
 

@@ -18,7 +18,7 @@ def to_host(values: Any) -> Any:
 
     Examples
     --------
-    >>> in_main_memory([1, 2])
+    >>> to_host([1, 2])
     [1, 2]
     """
     if not on_device(values):

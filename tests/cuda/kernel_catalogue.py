@@ -1,4 +1,4 @@
-"""All kernel variants of the program in families: what tests compile, and what the engines ask for must be among them."""
+"""All kernel variants of the program in families: tests compile them, and the engines' kernels must be among them."""
 
 import itertools
 
@@ -60,7 +60,7 @@ def in_cache(stored):
 
 
 def compressed(stored):
-    """Yield the persistent kernels over compressed column indices; with a teleport vector, of the first format alone."""
+    """Yield the persistent kernels over compressed column indices; with a teleport vector, of the first format."""
     for shape, personal in itertools.product(SHAPES.values(), (False, True)):
         yield persistent_power(shape, personal=personal, strategy=COMPRESSED_GATHER)
         for storage in stored[:1] if personal else stored:

@@ -157,7 +157,7 @@ class Replayed:
 emulation = ExitStack()  # until the end
 where, folder, *sys.argv[1:] = sys.argv[1:]
 if where == "host":
-    host = emulation.enter_context(backend.using(Recording(Path(folder))))
+    host = emulation.enter_context(current.using(Recording(Path(folder))))
     storages = [FP16, quantiser(format_named("fp16-stochastic"))]
     # All at once, as they were built before: for what is not there, ranks would wait.
     exchanges = [*template.PACKS.values(), *template.REMOTE_STORES.values()]

@@ -90,7 +90,9 @@ LINE_TEXT = st.one_of(
 
 
 @settings(max_examples=400)
-@given(LINE_TEXT, st.booleans(), st.booleans(), st.sampled_from([(0, 2**59 - 1), (1, 9), (0, 20), (1, 1)]))
+@given(
+    LINE_TEXT, st.booleans(), st.booleans(), st.sampled_from([(0, 2**63 - 1), (0, 2**59 - 1), (1, 9), (0, 20), (1, 1)])
+)
 @example("1 2 1e5", True, False, (1, 9))
 @example("1 2 1e", True, False, (1, 9))
 @example("1 2 .", True, False, (1, 9))
@@ -100,6 +102,9 @@ LINE_TEXT = st.one_of(
 @example("0000000000000000000000000000001 2", False, False, (1, 9))
 @example("576460752303423488 0", False, False, (0, 2**59 - 1))
 @example("99999999999999999999999999 0", False, False, (0, 2**59 - 1))
+@example("9223372036854775807 9223372036854775806", False, False, (0, 2**63 - 1))
+@example("9223372036854775808 0", False, False, (0, 2**63 - 1))
+@example("18446744073709551617 0", False, False, (0, 2**63 - 1))
 def test_the_kernel_and_its_slow_twin_agree(line, valued, comma, ids):
     agree(line, LineForm(valued=valued, separator="," if comma else None, low=ids[0], high=ids[1]))
 
@@ -195,6 +200,28 @@ def test_options_of_a_file_with_values(folder):
 
 HEAD = "%%MatrixMarket matrix coordinate pattern general\n"
 REAL = "%%MatrixMarket matrix coordinate real general\n% c\n"
+SIZES, ENTRIES = "3 3 3\n", "1 2 2.5\n2 3 1\n3 1 4\n"
+VARIANTS = {
+    "byte order mark": ("\ufeff" + REAL + SIZES + ENTRIES, 1, 0),
+    "words after the banner": (REAL.replace("general", "general (by hand)") + SIZES + ENTRIES, 1, 0),
+    "mark of DOS at the end": (REAL + SIZES + ENTRIES + "\x1a\r\n", 1, 0),
+    "exponents of Fortran": (REAL + SIZES + "1 2 25D-1\n2 3 1.d0\n3 1 .4D+1\n", 1, 0),
+    "unsigned": (REAL.replace("real", "unsigned-integer") + SIZES + ENTRIES.replace("2.5", "2"), 1, 0),
+    "indented comments": (REAL + "  % x\n\t%\n" + SIZES + ENTRIES, 3, 0),
+    "comments below the sizes": (REAL + SIZES + "% x\n" + ENTRIES.replace("\n", "\n  %y\n") + "%", 1, 5),
+}
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("size", [5, 4 << 20])
+def test_variants_of_matrices(folder, variant, size):
+    text, above, below = VARIANTS[variant]
+    with block_bytes(size):
+        graph = readers.read(write(folder / "variant.mtx", text))
+    same(graph, Graph.from_edges([1, 2, 3], [2, 3, 1], [2 if variant == "unsigned" else 2.5, 1, 4], first_id=1))
+    assert (graph.read.comment_lines, graph.read.skipped_lines) == (above, below)
+
+
 BAD_MATRICES = {
     "no banner": ("3 3 1\n1 2\n", "line 1: '3 3 1' is not the banner"),
     "one percent sign": (HEAD[1:] + "1 1 0\n", "line 1: .* is not the banner"),
@@ -393,6 +420,12 @@ def test_an_extended_header_cannot_claim_the_memory(folder):
 
 
 # --- edge lists ------------------------------------------------------------------------------------------------------
+
+
+def test_weights_are_the_nearest_float64(folder):
+    weights = [3.1844912223717456e86, 0.1, 2.2250738585072014e-308, 9007199254740993e-5, 5e-324]
+    lines = [f"{node} {node + 1} {weight!r}\n" for node, weight in enumerate(weights)]
+    assert readers.read(write(folder / "w.txt", "".join(lines))).weights.tolist() == weights
 
 
 @SMALL

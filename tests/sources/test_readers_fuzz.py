@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import tarfile
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -70,6 +71,15 @@ OPTIONS = st.builds(
     self_loops=st.sampled_from(["keep", "drop"]),
     weights=st.sampled_from(["auto", "ignore"]),
     ids=st.sampled_from(["keep", "compact"]),
+    zero_weights=st.sampled_from(["refuse", "drop"]),
+)
+FORMS = st.fixed_dictionaries(
+    {
+        "header": st.sampled_from(["auto", "auto", "yes", "no"]),
+        "comments": st.sampled_from(["auto", "auto", "none", "#"]),
+        "delimiter": st.sampled_from(["auto", "auto", "tab", "comma", "space", "|"]),
+        "columns": st.sampled_from([None, None, "1,2", "2,1,3", "source,target"]),
+    }
 )
 TELLING = st.sampled_from(
     [
@@ -171,6 +181,8 @@ def test_mutated_files(folder, seed, data, options):
     mutated = data.draw(mutations(whole))
     if suffix == ".tar.gz":
         mutated = gzip.compress(mutated, 1, mtime=0)
+    if readers.MODULES[suffix] == "edge_list":
+        options = replace(options, **data.draw(FORMS))
     read_or_refuse(folder / f"mutated{suffix}", mutated, options)
 
 

@@ -223,7 +223,7 @@ def graphs_of(layout):
 
 
 def close(mine, theirs, storage, write):
-    """Whether stored values agree but for rounding of sums, which may move a few of them by one unit in the last place."""
+    """Whether stored values agree up to rounding of sums, which may change a few of them by one ulp."""
     np.testing.assert_allclose(mine, theirs, rtol=4 * storage.unit_roundoff(write) + 1e-13, atol=1e-300)
     different = np.abs(mine - theirs) > 1e-13 * np.abs(theirs)
     assert different.sum() <= 1 + len(mine) // 200

@@ -1,6 +1,7 @@
 """Estimates of the memory locality of gathers, from samples of the tiles in device memory.
 
-The number of distinct sectors or cache lines in a few thousand tiles estimates that of all: it costs one sort of a few MB.
+The number of distinct sectors or cache lines in a few thousand tiles estimates that of all: it costs one sort of a few
+MB.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Values are first converted in chunks that fit. The chunks' segments then move to their planes along the cycles of that
 permutation (in-place permutation by cycles, Knuth, TAOCP 1.3.3). Cycles are divided into parts that move concurrently,
-and each part saves the chunk at its first position alone. The tail beyond whole chunks moves last. That reads and writes
-the array twice, with 64 MiB besides at most.
+and each part saves the chunk at its first position alone. The tail beyond whole chunks moves last. That reads and
+writes the array twice, with 64 MiB besides at most.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Kernel templates of batches: personalised queries whose vectors are swept together, a lane a query or several.
 
-A sweep over many vectors reads each index once for all of them (a sparse matrix times a dense block, SpMM). Names follow
-the kernels in ``batch/``.
+A sweep over many vectors reads each index once for all of them (a sparse matrix times a dense block, SpMM). Names
+follow the kernels in ``batch/``.
 """
 
 from __future__ import annotations

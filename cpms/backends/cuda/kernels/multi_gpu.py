@@ -1,7 +1,7 @@
 """Kernel templates of solves over several GPUs: a rank sweeps its own rows and exchanges halo values with the others.
 
-The composed kernels are launched sweep by sweep (``multi_gpu/rank_sweep.cu``); the persistent ones run all sweeps in one
-launch, and ranks signal each other through peer memory (``multi_gpu/persistent_ranks.cu``).
+The composed kernels are launched sweep by sweep (``multi_gpu/rank_sweep.cu``); the persistent ones run all sweeps in
+one launch, and ranks signal each other through peer memory (``multi_gpu/persistent_ranks.cu``).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Kernel templates of composed sweeps: sparse products, vector operations, conversions, top-k.
 
-A composed sweep launches one kernel for each of these operations and keeps nothing on chip between them, so that each is
-bound by the bytes it streams. Levels of reading and writing are template arguments.
+A composed sweep launches one kernel for each of these operations and keeps nothing on chip between them, so that each
+is bound by the bytes it streams. Levels of reading and writing are template arguments.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The backend of a GPU: kernels compiled by NVRTC and launched through CuPy, which caches the binaries on disk.
 
-Arguments are packed once a kernel and thread and launched by the driver directly, since CuPy's own launch path costs more
-than a small sweep. Persistent kernels are launched cooperatively: all blocks are resident, or the launch fails.
+Arguments are packed once a kernel and thread and launched by the driver directly, since CuPy's own launch path costs
+more than a small sweep. Persistent kernels are launched cooperatively: all blocks are resident, or the launch fails.
 """
 
 from __future__ import annotations

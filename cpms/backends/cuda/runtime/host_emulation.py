@@ -25,7 +25,7 @@ from cpms.backends.cuda.runtime.backend import THREADS, Backend, Floats
 from cpms.base import work_clock
 from cpms.base.errors import CpmsError, UnavailableError
 
-_OPTIONS = ("-std=c++20", "-O1", "-shared", "-fPIC", "-Wno-unknown-pragmas")
+_OPTIONS = ("-std=c++20", "-O1", "-U_FORTIFY_SOURCE", "-shared", "-fPIC", "-Wno-unknown-pragmas")
 # A device faults on a misaligned word; x86 does so with this sanitiser alone.
 _CHECKS = ("-fsanitize=alignment,bounds,shift,integer-divide-by-zero", "-fsanitize-undefined-trap-on-error")
 

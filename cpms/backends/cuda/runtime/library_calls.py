@@ -1,6 +1,7 @@
 """Direct calls of CUDA libraries that CuPy has loaded, through ctypes.
 
-CuPy refuses their functions while a CUDA graph is captured, though the libraries allow it; a direct call also costs less.
+CuPy refuses their functions while a CUDA graph is captured, though the libraries allow it; a direct call also costs
+less.
 """
 
 from __future__ import annotations

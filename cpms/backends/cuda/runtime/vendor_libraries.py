@@ -1,7 +1,7 @@
 """cuSPARSE's sparse product and cuBLAS's vector operations on CuPy arrays, asynchronous: the vendor's baseline.
 
-Factors and results stay in device memory, so that a CUDA graph can capture a sweep. Each matrix is multiplied by each of
-cuSPARSE's algorithms a few times at first, and the fastest is used.
+Factors and results stay in device memory, so that a CUDA graph can capture a sweep. Each matrix is multiplied by each
+of cuSPARSE's algorithms a few times at first, and the fastest is used.
 """
 
 from __future__ import annotations

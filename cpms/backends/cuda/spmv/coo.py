@@ -1,7 +1,7 @@
 """Sparse products on edges in COO, sorted by target: segmented by warps, by atomics, or by blocks as a reduce-by-key.
 
-Sums of rows that tasks share are finished from carry-outs in a second kernel (Bell and Garland, SC 2009), so that a product
-is bitwise repeatable; atomics are the exception and the baseline. The kernels are ``spmv/coo.cu`` and
+Sums of rows that tasks share are finished from carry-outs in a second kernel (Bell and Garland, SC 2009), so that a
+product is bitwise repeatable; atomics are the exception and the baseline. The kernels are ``spmv/coo.cu`` and
 ``spmv/reduce_by_key.cu``; an edge costs 8 bytes besides its value.
 """
 

@@ -1,9 +1,9 @@
 """Padded CSR in device memory: rows of at least one entry, in tiles of 256 entries that warps share equally.
 
-Load-balanced products (merge-based SpMV, Merrill and Garland, SC 2016, is the nearest relative) cut the entries, not the
-rows, into equal parts. A bit an entry flags the ends of rows, and a count a group of eight entries gives the row, so that
-a warp needs no search. The arrays are built on the device by ``preprocess/padded_csr.cu``, in a few passes over the edges;
-they cost 4.25 bytes an entry.
+Load-balanced products (merge-based SpMV, Merrill and Garland, SC 2016, is the nearest relative) cut the entries, not
+the rows, into equal parts. A bit an entry flags the ends of rows, and a count a group of eight entries gives the row,
+so that a warp needs no search. The arrays are built on the device by ``preprocess/padded_csr.cu``, in a few passes over
+the edges; they cost 4.25 bytes an entry.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Degree reordering: nodes in device memory sorted by out-degree, where gathers become more local.
 
-Where few nodes have most edges, as in R-MAT graphs, their values share cache lines after sorting (hub sorting; Balaji and
-Lucia, IISWC 2018). Web graphs in crawl order lose locality: their neighbours are near already. So samples of the edges
-decide, at the cost of one sort of the nodes and a few windows of edges.
+Where few nodes have most edges, as in R-MAT graphs, their values share cache lines after sorting (hub sorting; Balaji
+and Lucia, IISWC 2018). Web graphs in crawl order lose locality: their neighbours are near already. So samples of the
+edges decide, at the cost of one sort of the nodes and a few windows of edges.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from cpms.graph.graph import Graph
 
 _WINDOWS = 16
 _WINDOW_EDGES = 1 << 15
-"""Edges in a sample: about as many as the warps of one multiprocessor gather before a line is evicted from its cache."""
+"""Edges in a sample: about as many as a multiprocessor's warps gather before its cache evicts a line."""
 _SECTOR_VALUES = 4
 _MIN_EDGES = 1 << 20
 _MAX_SECTORS = 0.85

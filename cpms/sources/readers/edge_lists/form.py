@@ -122,7 +122,9 @@ def sniff(stream: Stream, options: ReadOptions) -> EdgeListForm:
     header = _header(options, where)
     chosen = options.columns is not None
     columns, fields = _columns(rows[1:] or rows if header == "yes" else rows, rows[0], options, where)
-    if fields is not None:
+    if fields is None:
+        _check_least_fields(sample, rows, columns, header, stream.label)
+    else:
         _check_fields(sample, rows, fields, header, stream.label)
     numbered = _numbered(rows if header == "no" else rows[1:] or rows, columns)
     verdict = {"yes": First.TITLES, "no": First.EDGE}.get(header) or first_is(
@@ -189,6 +191,17 @@ def _columns(rows: Rows, first: list[str], options: ReadOptions, where: str) -> 
     return (0, 1, 2) if fields == 3 and options.weights == "auto" else (0, 1), fields
 
 
+def _check_least_fields(sample: Sample, rows: Rows, columns: tuple[int, ...], header: str, label: str) -> None:
+    """Refuse lines without the columns that an option names by number."""
+    for (number, _), row in list(zip(sample.lines, rows, strict=True))[header == "yes" :]:
+        if len(row) <= max(columns):
+            named = ", ".join(str(place + 1) for place in columns)
+            raise InputError(
+                f"{label}, line {number}: {counted(row)} where columns {named} are chosen; choose others (columns=…, "
+                "--columns), or another delimiter (delimiter=…, --delimiter)"
+            )
+
+
 def _check_fields(sample: Sample, rows: Rows, fields: int, header: str, label: str) -> None:
     """Refuse lines of other numbers of fields than most have."""
     lower = rows if header == "no" else rows[1:]
@@ -213,7 +226,9 @@ def _check_columns(
 ) -> None:
     """Refuse lists that may have source, target or weights in other columns than the first ones."""
     body, titles = (rows[1:], rows[0]) if titled else (rows, None)
-    if titles and (len(titles) == len(body[0]) or all(map(is_word, titles))):
+    if titles and len(titles) != len(body[0]) and not all(map(is_word, titles)):
+        titles = None  # counts of nodes and edges, which an option passes over
+    if titles:
         columns_of.refuse_header(titles, len(body[0]), where)
     columns_of.refuse_shapes(body, where)
     if len(columns) == 3:

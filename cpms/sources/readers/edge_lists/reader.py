@@ -181,4 +181,17 @@ def parsed_lines(block: Block, form: LineForm) -> pd.DataFrame:
         engine="c",
         na_filter=False,
         quoting=csv.QUOTE_NONE,
+        **_exact_numbers(pd.__version__),
     )
+
+
+def _exact_numbers(version: str) -> dict[str, Any]:
+    """Return the option by which pandas reads each decimal number as the nearest float64; from 3.1 on it always does.
+
+    Examples
+    --------
+    >>> _exact_numbers("3.0.2"), _exact_numbers("3.1.1")
+    ({'float_precision': 'round_trip'}, {})
+    """
+    major, minor = map(int, version.split(".")[:2])
+    return {} if (major, minor) >= (3, 1) else {"float_precision": "round_trip"}
