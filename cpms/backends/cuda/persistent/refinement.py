@@ -212,7 +212,7 @@ class CudaRefinement(Refinement):
         return self._way(storage) in persistent.ERROR_FEEDBACK_STRATEGIES and slots_for(storage) == SLOTS
 
     def _variant(self, storage: FloatFormat, *, error_feedback: bool) -> template.Variant:
-        graph, of_kind = self._graph, persistent.carry if error_feedback else persistent.refine
+        graph, of_kind = self._graph, persistent.error_feedback if error_feedback else persistent.persistent_refine
         partial, way = graph.kept is not None, self._way(storage)
         return of_kind(storage, graph.edges.shape, personal=graph.personal, core=partial, strategy=way)
 
