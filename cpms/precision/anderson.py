@@ -7,7 +7,7 @@ changes nothing of where low sweeps lead. With the g for which least is left in 
 Anderson acceleration of depth `DEPTH` (J. ACM 12, 1965), which costs vectors in every sweep; every `DEPTH` sweeps
 alone, as Pratapa, Suryanarayana and Pask do it (J. Comput. Phys. 306, 2016), it takes away as many sweeps and next to
 no time. Vectors of a few bits will do: rounding is noise of the size that low sweeps make anyway. Batches on a device
-(`cpms.backends.cuda.batch.low_sweeps`), and graphs that outgrow its cache (``pagerank/deferred_update.cuh``), keep these vectors
+(`cpms.backends.cuda.batch.inner_sweeps`), and graphs that outgrow its cache (``pagerank/deferred_update.cuh``), keep these vectors
 for c, too: sweeps write z alone, and c, or x itself, gets ``sum_j z_j`` and the combination in one pass.
 Ranks (`cpms.backends.mpi.sweeps.device_refinement`) tell each other the products of what each has sent, find the same g, and
 combine each its own.

@@ -10,7 +10,7 @@ import cpms
 from cpms import Graph, check, format_named
 from cpms.backends.cuda.persistent.device_graph import Arrangement
 from cpms.backends.cuda.persistent.refinement import CudaRefinement
-from cpms.backends.cuda.persistent.strategies import Wanted
+from cpms.backends.cuda.persistent.strategies import StrategyRequest
 from cpms.contracts.stopping import Stopping
 from cpms.engines import cuda_fused, reference
 from cpms.formats.quantization import quantiser
@@ -29,7 +29,7 @@ HOSTILE = {
     # What leaves reach the hub with grows a thousandfold in one sweep: more than any headroom.
     "growing": Graph.from_edges(np.append(LEAVES, 0), np.append(0 * LEAVES, 5)),
 }
-BEYOND = Arrangement(warps=16, wanted=Wanted(cached=False))
+BEYOND = Arrangement(warps=16, request=StrategyRequest(in_cache=False))
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def residual(problem, x):
 @pytest.mark.parametrize("low", [1, 7, 8, 9, 20])
 def test_x_has_all_that_was_sent(engine, problem, storage, low):
     beyond, twin = CudaRefinement.of(problem, BEYOND), reference.ENGINE.refinement(problem)
-    assert not beyond.adds_up(storage)
+    assert not beyond.accumulates(storage)
     options = {"inner_reduction": 1e-300, "tol": 1e-300, "norm": "l1"}
     left = []
     for rounds in (beyond, twin):

@@ -8,9 +8,9 @@ from cpms import Graph, format_named
 from cpms.backends.cuda.kernels import persistent
 from cpms.backends.cuda.kernels.launch_shape import SHARED_MEMORY_SHAPE
 from cpms.backends.cuda.persistent import strategies
-from cpms.backends.cuda.persistent.device_graph import Arrangement, ResidentGraph
+from cpms.backends.cuda.persistent.device_graph import Arrangement, DeviceGraph
 from cpms.backends.cuda.persistent.refinement import CudaRefinement
-from cpms.backends.cuda.persistent.strategies import Wanted
+from cpms.backends.cuda.persistent.strategies import StrategyRequest
 from cpms.backends.cuda.runtime import current, host_emulation
 from cpms.engines import cuda_fused
 from cpms.formats.quantization import quantiser
@@ -49,12 +49,16 @@ def shared(request, monkeypatch):
 def arranged(problem, value_bytes=2):
     """Return the graph without and with hot nodes."""
     both = [
-        ResidentGraph.of(
-            problem, Arrangement(warps=16, wanted=Wanted(hot, bins=False, deal=False, cached=False)), value_bytes
+        DeviceGraph.of(
+            problem,
+            Arrangement(
+                warps=16, request=StrategyRequest(hot, tiled_gather=False, propagation_blocking=False, in_cache=False)
+            ),
+            value_bytes,
         )
         for hot in (False, True)
     ]
-    assert [graph.ways.way for graph in both] == [persistent.DIRECT_GATHER, persistent.HUB_CACHE_GATHER]
+    assert [graph.strategy_data.strategy for graph in both] == [persistent.DIRECT_GATHER, persistent.HUB_CACHE_GATHER]
     return both
 
 
@@ -103,9 +107,15 @@ def test_hot_nodes_are_for_large_graphs_most_of_whose_edges_begin_at_them(
     drawn = np.random.default_rng(1).random(nodes)
     sources = (nodes * drawn ** (4 if skewed else 1)).astype(int)
     graph = Graph.from_edges(sources, np.arange(nodes), nodes=nodes)
-    chosen = Arrangement(renumber=False, warps=warps, wanted=Wanted(bins=False, deal=False, codes=False, cached=False))
+    chosen = Arrangement(
+        reorder=False,
+        warps=warps,
+        request=StrategyRequest(
+            tiled_gather=False, propagation_blocking=False, compressed_indices=False, in_cache=False
+        ),
+    )
     with current.using(host_backend):
         for value_bytes in (2, 8):
-            assert ResidentGraph.of(Problem(graph), chosen, value_bytes).ways.way == expected
+            assert DeviceGraph.of(Problem(graph), chosen, value_bytes).strategy_data.strategy == expected
         monkeypatch.setattr(host_backend, "max_shared_bytes", 0)
-        assert ResidentGraph.of(Problem(graph), chosen).ways.way == persistent.DIRECT_GATHER
+        assert DeviceGraph.of(Problem(graph), chosen).strategy_data.strategy == persistent.DIRECT_GATHER
