@@ -1,4 +1,4 @@
-"""What only a GPU can show: library engines, device arrays in and out, size, repeatability."""
+"""Tests that need a GPU: library engines, device arrays in and out, size, repeatability."""
 
 import threading
 
@@ -388,7 +388,7 @@ class TestThreads:
     pytestmark = gpu
 
     def test_one_that_has_not_met_the_device_may_launch(self, gpu_backend):
-        """Its memory may all have been there before, so that nothing has told the driver which device is meant."""
+        """Its memory may all have been there before, so that no earlier call has set the device of the driver."""
         found = []
         graph = Graph.from_edges([0, 0, 2], [1, 2, 1])
         rows = padded_csr.DeviceRows.of(graph)

@@ -30,7 +30,7 @@ few = settings(max_examples=12, deadline=None, suppress_health_check=[HealthChec
 
 @pytest.fixture(scope="session", autouse=True)
 def compiled_together(request):
-    """Compile what these tests launch on this machine at once: one by one it takes longer."""
+    """Compile the kernels of these tests for this machine in one program, which is faster than one by one."""
     if host_emulation.compiler() is not None:
         kernels = [
             streaming.native_variant(kernel, real)
@@ -167,7 +167,7 @@ def test_whole_solves_are_those_of_the_processor(engine, name, monkeypatch):
 
 
 def test_float32_alone_meets_the_tolerance_of_the_report(engine):
-    """Its change in L2 falls below 1e-6 within its 30 iterations, and is what the vectors say."""
+    """Its change in L2 falls below 1e-6 within its 30 iterations, and agrees with the vectors."""
     graph = skewed(900, 9000)
     operator = engine.prepare(Problem(graph), FP32, "coo")
     twin = cpu.ENGINE.prepare(Problem(graph), FP64, "csr")
@@ -208,7 +208,7 @@ def test_vectors_are_kept_scaled_and_converted(engine, storage):
     np.testing.assert_allclose(kept, values, rtol=unit)
     operator.scale(x, 1.3, 1)
     np.testing.assert_allclose(operator.read(x, 0), 1.3 * kept, rtol=2 * unit)
-    # The matrix, and what kernels meet in the padding.
+    # The matrix, and the values that kernels read in the padding.
     assert operator.nbytes >= problem.graph.edges * (8 + storage.bytes_read())
     assert not current_module.current().to_host(x.values[300:]).any()
     converted, x, out = operator.to_float64(x, operator.empty())
@@ -249,7 +249,7 @@ def test_dangling_mass_is_summed_beside_the_product(backend, monkeypatch):
 
 
 class Stream:
-    """Tells what is done to it; entered, it is where launches go."""
+    """Records its calls; within its context launches run on it."""
 
     def __init__(self, name, calls):
         self.name, self.calls = name, calls

@@ -1,4 +1,4 @@
-"""What the backend of a GPU makes of CuPy: devices, threads, captures and grids; in CuPy's place is a look-alike."""
+"""The backend of a GPU and its calls of CuPy: devices, threads, captures and grids; in CuPy's place is a look-alike."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class Stream:
     """A stream that captures, or refuses to."""
 
     def __init__(self, *, refuses=False, **_):
-        self.refuses, self.capturing, self.told = refuses, False, []
+        self.refuses, self.capturing, self.calls = refuses, False, []
 
     def __enter__(self):
-        self.told.append("in")
+        self.calls.append("in")
 
     def __exit__(self, *_):
-        self.told.append("out")
+        self.calls.append("out")
 
     def begin_capture(self):
         assert not self.capturing, "a capture is under way"
@@ -82,7 +82,7 @@ def test_each_device_has_a_backend_of_its_own(cupy):
     assert current.current() is first
 
 
-def test_threads_share_neither_captures_nor_what_they_wait_for(cupy):
+def test_threads_share_neither_captures_nor_pinned_buffers(cupy):
     backend, others = current.current(), []
     own = {id(backend._own.capturing), *(id(buffer) for buffer, _ in (next(backend._own.buffers) for _ in range(8)))}
 
@@ -99,7 +99,7 @@ def test_threads_share_neither_captures_nor_what_they_wait_for(cupy):
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
-def test_what_fails_in_a_capture_ends_it(cupy, error):
+def test_an_error_within_a_capture_ends_it(cupy, error):
     backend = current.current()
 
     def work():
@@ -108,7 +108,7 @@ def test_what_fails_in_a_capture_ends_it(cupy, error):
     with pytest.raises(error):
         backend.capture(work)
     assert backend.capture(lambda: None) is not None
-    assert backend._own.capturing.told == ["in", "out"] * 2
+    assert backend._own.capturing.calls == ["in", "out"] * 2
 
 
 def test_a_capture_that_is_refused_is_none(cupy):
@@ -128,9 +128,9 @@ def test_more_blocks_than_the_device_holds_are_refused_and_not_left_out(cupy):
     backend, launched = current.current(), []
 
     def launch(*given):
-        *where, taken = given
-        places = (ctypes.c_void_p * 2).from_address(taken)
-        launched.append((*where, *(ctypes.c_uint32.from_address(place).value for place in places)))
+        *grid, packed = given
+        addresses = (ctypes.c_void_p * 2).from_address(packed)
+        launched.append((*grid, *(ctypes.c_uint32.from_address(address).value for address in addresses)))
 
     cupy.cuda.driver.launchCooperativeKernel = launch
     backend._functions[0, KERNEL.symbol] = SimpleNamespace(kernel=SimpleNamespace(ptr=7))

@@ -1,4 +1,4 @@
-"""Launches that come again: what becomes a graph, what stays alive, what ends it."""
+"""Repeated launches: when a graph is captured, which vectors it holds, and when it is discarded."""
 
 import gc
 import weakref
@@ -22,7 +22,7 @@ class Graph:
 
 
 class Device:
-    """Keeps what was captured; ``refuses`` as a library may."""
+    """A backend that records captures; ``refuses`` makes capture fail, as a library may."""
 
     def __init__(self, *, refuses=False):
         self.refuses = refuses
@@ -62,7 +62,7 @@ def test_directions_and_levels_have_graphs_of_their_own(device):
     assert device.captures == 4
 
 
-def test_what_cannot_be_captured_is_launched_and_asked_for_once(device):
+def test_launches_that_cannot_be_captured_are_launched_and_capture_is_tried_once(device):
     device.refuses = True
     cuda_graphs, log, x, out = CudaGraphs(), [], Vector(), Vector()
     for _ in range(6):
@@ -96,7 +96,7 @@ def test_one_new_vector_ends_all_graphs(device):
     assert log == ["launched", "launched", "replayed", "launched", "launched"]
 
 
-def test_graphs_made_ahead_run_nothing_until_they_are_replayed(device):
+def test_graphs_captured_before_run_nothing_until_they_are_replayed(device):
     cuda_graphs, log, x, out = CudaGraphs(), [], Vector(), Vector()
     made = []
     cuda_graphs.prepare((x, out), lambda vector: vector, (1, 1), lambda *given: made.append(given))
@@ -109,7 +109,7 @@ def test_graphs_made_ahead_run_nothing_until_they_are_replayed(device):
     assert made == [(x, out, "replayed"), (out, x, "replayed")]
 
 
-def test_where_none_can_be_made_ahead_the_first_launches_are_as_ever(device):
+def test_where_no_graph_can_be_captured_before_kernels_are_launched(device):
     device.refuses = True
     cuda_graphs, log, x, out = CudaGraphs(), [], Vector(), Vector()
     cuda_graphs.prepare((x, out), lambda vector: vector, (1, 1), lambda *_: None)
@@ -119,7 +119,7 @@ def test_where_none_can_be_made_ahead_the_first_launches_are_as_ever(device):
     assert log == ["launched", "launched", "replayed", "replayed"]
 
 
-def test_clearing_lets_go(device):
+def test_clearing_releases_vectors_and_graphs(device):
     cuda_graphs, log, x, out = CudaGraphs(), [], Vector(), Vector()
     for _ in range(3):
         run(cuda_graphs, (x, out), (1, 1), log)
@@ -130,7 +130,7 @@ def test_clearing_lets_go(device):
     assert seen() is None
 
 
-def test_a_graph_that_not_all_agree_on_is_let_go(device):
+def test_a_graph_that_not_all_agree_on_is_discarded(device):
     asked = []
     cuda_graphs, log, x, out = CudaGraphs(lambda made: asked.append(made)), [], Vector(), Vector()
     for _ in range(5):

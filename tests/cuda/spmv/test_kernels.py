@@ -188,7 +188,7 @@ def test_bad_arrays_are_refused(backend):
         codec.decode(stored, 3)
 
 
-# Sweeps: what the edge-by-edge engine finds.
+# Sweeps agree with the edge-by-edge engine.
 
 
 def graphs():

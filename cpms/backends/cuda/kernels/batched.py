@@ -37,8 +37,8 @@ def batch_products(storage: FloatFormat) -> Variant:
 def batch_apply_history(storage: FloatFormat, each: int, *, sends: bool) -> Variant:
     """Return the deferred update of a batch's iterates; with ``sends``, it replaces the last z by a combination too."""
     name, cpp = storage_type(storage, whole=True)
-    what = "sends" if sends else "adds"
-    return Variant("batch_apply_history", (name, f"{each}", what), (cpp, f"{each}", _bool(sends)), SHAPES[16])
+    action = "sends" if sends else "adds"
+    return Variant("batch_apply_history", (name, f"{each}", action), (cpp, f"{each}", _bool(sends)), SHAPES[16])
 
 
 def batch_correct(each: int) -> Variant:

@@ -181,8 +181,8 @@ def conversions(storage: Format) -> Iterator[Variant]:
 def levels(storage: Format) -> list[tuple[int, int]]:
     """Return the segments read and written by the sweeps of `cpms.precision.controllers`'s policies.
 
-    A sweep writes what it reads or, before a rise, one segment more, or all of them before float64. A schedule that
-    skips levels, or a policy of the user's own, has its kernels compiled at their first launch.
+    A sweep writes as many segments as it reads or, before a rise, one more, or all of them before float64. A schedule
+    that skips levels, or a policy of the user's own, has its kernels compiled at their first launch.
 
     Examples
     --------

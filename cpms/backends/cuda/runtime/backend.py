@@ -21,7 +21,7 @@ from cpms.base.errors import UnsupportedError
 THREADS = 256
 """Threads in a block, of every kernel but the persistent ones."""
 PERSISTENT_SHARED_BYTES = 47 << 10
-"""Bytes of static shared memory of a block of persistent kernels, at most; dynamic memory comes besides."""
+"""Bytes of static shared memory of a block of persistent kernels, at most, besides dynamic memory."""
 
 MAX_ASYNC_NUMBERS, ASYNC_COPIES = 4096, 8
 """Numbers of an asynchronous copy to main memory, and copies in flight, at most; see `Backend.fetch_async`."""

@@ -1,7 +1,7 @@
-"""Composed sweeps on edges in COO (coordinate format), on native floats: the baselines of engines ``coo-*``.
+"""Composed sweeps on edges in COO (coordinate format), on native floats: the baselines of `cpms.engines.coo`.
 
 A sweep is a sparse product, the sum of dangling mass, the epilogue and the norms of the change, a kernel or two each; a
-CUDA graph cuda_graphs them. It reads 12 bytes an edge besides the value, and writes and reads a sum a node more than a
+CUDA graph cuda_graphs them. It reads 8 bytes an edge besides the value, and writes and reads a sum a node more than a
 fused sweep does.
 """
 
@@ -61,7 +61,7 @@ class SweepKernels:
 
 @dataclass(frozen=True, eq=False)
 class Vector:
-    """A device array of float64 or float32 with zeros behind the nodes."""
+    """A device array of float64 or float32 with zeros after the nodes."""
 
     values: Any
 
@@ -112,7 +112,7 @@ class CooOperator(Operator[Vector]):
         return vector
 
     def empty(self) -> Vector:
-        """Return a vector with zeros behind the nodes."""
+        """Return a vector with zeros after the nodes."""
         return self.pool.vector()
 
     def sweep(self, x: Vector, out: Vector, level: Level, step: int) -> Sweep:

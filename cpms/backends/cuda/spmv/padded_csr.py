@@ -49,7 +49,7 @@ class Rows(Protocol):
 
     @property
     def indptr(self) -> Any:
-        """First edge of each row, and behind the last."""
+        """First edge of each row, and the end of the last."""
 
     @property
     def sources(self) -> Any:
