@@ -615,4 +615,4 @@ def test_named_formats_are_compiled():
     for name in ("fp16", "bf16", "fp32", "e5m2", "e4m3"):
         for columns in (16, 64, 128):
             each = batch_graph.columns_per_lane(columns)
-            assert {v.symbol for v in batched.batch_low(format_named(name), each)} <= group
+            assert {v.symbol for v in batched.batch_inner_sweeps(format_named(name), each)} <= group

@@ -61,7 +61,7 @@ def test_no_block_waits_for_an_empty_stretch(host_backend, monkeypatch, lengths,
     begins, starts = edges.begins.astype(np.int64), slots.starts.astype(np.int64)
     assert edges.in_cache
     assert begins[0] == 0
-    assert begins[-1] == slots.steps == edges.tiles
+    assert begins[-1] == slots.tiles == edges.tiles
     assert (np.diff(begins) >= 0).all()
     assert len(begins) - 1 <= edges.blocks * edges.warps_per_block
     assert edges.blocks <= processors
@@ -189,8 +189,8 @@ def test_steps_cost_the_lines_that_they_touch(device, value_bytes):
 def test_graphs_in_the_cache_have_sweeps_of_their_own(host_backend, monkeypatch, room, arrangement, expected):
     graph = with_rows([4] * 3_000)
     with current.using(host_backend):
-        edges, _ = WarpRanges.of(padded_csr.Slots.of(graph), graph, 0)
-        streamed = padded_csr.SLOT_BYTES * edges.tiles * 256 + 16 * graph.nodes
+        edges, _ = WarpRanges.of(padded_csr.PaddedCsr.of(graph), graph, 0)
+        streamed = padded_csr.ENTRY_BYTES * edges.tiles * 256 + 16 * graph.nodes
         monkeypatch.setattr(host_backend, "cache_bytes", int(streamed) - 1 + room)
         unlike_codes = replace(
             arrangement,
