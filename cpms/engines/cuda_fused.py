@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from cpms.backends.cuda.arrays.vectors import vector_length
-from cpms.backends.cuda.kernels.persistent import fused_power
-from cpms.backends.cuda.kernels.template import SHARES, Variant
+from cpms.backends.cuda.kernels.persistent import persistent_power
+from cpms.backends.cuda.kernels.template import CONTRIBUTIONS, Variant
 from cpms.backends.cuda.persistent.device_graph import DeviceGraph
 from cpms.backends.cuda.persistent.refinement import NORMS, needed_bytes, too_large
 from cpms.backends.cuda.reduction.reduced_refinement import prepared
@@ -69,7 +69,7 @@ class FusedOperator(Operator[Any]):
             *(*self.graph.barrier, self.report),
         )
         self.graph.launch(self._kernel, arguments)
-        numbers = current().note(self.report)()
+        numbers = current().fetch_async(self.report)()
         count, launched_ns = numbers[:2].tolist()
         rows = numbers[2:][: _EACH * int(count)].reshape(-1, _EACH)
         l1, squares, mass, linf, ended_ns = rows.T.tolist()
@@ -128,7 +128,7 @@ class FusedEngine(Engine):
             raise UnsupportedError(reason)
         with current().memory_for(problem.graph.name, needed_bytes(problem)):
             graph = DeviceGraph.of(problem, value_bytes=8)
-        current().compile([_variant(graph), *SHARES])
+        current().compile([_variant(graph), *CONTRIBUTIONS])
         return operator(problem, graph)
 
     def refinement(self, problem: Problem) -> Refinement:
@@ -140,7 +140,7 @@ ENGINE: Engine = FusedEngine()
 
 
 def _variant(graph: DeviceGraph) -> Variant:
-    return fused_power(graph.edges.shape, personal=graph.personal, way=graph.strategy_data.strategy)
+    return persistent_power(graph.edges.shape, personal=graph.personal, strategy=graph.strategy_data.strategy)
 
 
 def operator(problem: Problem, graph: DeviceGraph) -> FusedOperator:

@@ -18,7 +18,7 @@ from cpms.backends.cuda.arrays import codec, launch_norms
 from cpms.backends.cuda.arrays.launch_norms import Reduction
 from cpms.backends.cuda.kernels import streaming, template
 from cpms.backends.cuda.runtime.compile import missing
-from cpms.backends.cuda.runtime.cuda_graphs import Replays
+from cpms.backends.cuda.runtime.cuda_graphs import CudaGraphs
 from cpms.backends.cuda.runtime.current import current
 from cpms.backends.cuda.runtime.vector_pool import VectorPool
 from cpms.backends.cuda.runtime.vendor_libraries import Blas, DenseVector, SparseProduct, padded
@@ -96,9 +96,9 @@ class CusparseOperator(Operator[Vector]):
     indicator: Any
     change: Any
     found: Any
-    room: Reduction
+    workspace: Reduction
     pool: VectorPool[Vector]
-    replays: Replays = field(default_factory=Replays)
+    cuda_graphs: CudaGraphs = field(default_factory=CudaGraphs)
     lists_dangling: ClassVar[bool] = True
     """Whether sweeps need to know which nodes are dangling."""
 
@@ -110,13 +110,13 @@ class CusparseOperator(Operator[Vector]):
     def load(self, values: Floats) -> Vector:
         """Return float64 values, of either memory, as a vector."""
         nodes, vector = self.problem.graph.nodes, self.empty()
-        given = codec.adopted(values) if on_device(values) else current().arrays.asarray(values)
+        given = codec.as_device_array(values) if on_device(values) else current().arrays.asarray(values)
         vector.dense.values[:nodes] = given
         self._measure(vector)
         if self.storage.exact:
             self.blas.abs_sum(vector.dense.values, self.found)
         else:
-            launch_norms.plain_norm(self._stored(vector), None, read=1, room=self.room, result=self.found)
+            launch_norms.plain_norm(self._stored(vector), None, read=1, workspace=self.workspace, result=self.found)
         vector.mass = current().fetch(self.found)[0]
         return vector
 
@@ -135,11 +135,11 @@ class CusparseOperator(Operator[Vector]):
     def make_ready(self, pair: tuple[Vector, Vector]) -> None:
         """Call each library function of a sweep once, since libraries initialise then; capture CUDA graphs."""
         self.launch(*pair)
-        self.replays.prepare(pair, attrgetter("dense"), (), self.launch)
+        self.cuda_graphs.prepare(pair, attrgetter("dense"), (), self.launch)
 
     def _queued(self, x: Vector, out: Vector) -> Callable[[], Sweep]:
-        self.replays.run((x.dense, out.dense), (), lambda: self.launch(x, out))
-        noted = current().note(self.found)
+        self.cuda_graphs.run((x.dense, out.dense), (), lambda: self.launch(x, out))
+        noted = current().fetch_async(self.found)
 
         def found() -> Sweep:
             if not self.storage.exact:
@@ -168,7 +168,11 @@ class CusparseOperator(Operator[Vector]):
             blas.abs_sum(self.change, self.found)
         else:
             launch_norms.difference(
-                *(self._stored(out), self._stored(x), None), write=1, read=1, room=self.room, result=self.found
+                *(self._stored(out), self._stored(x), None),
+                write=1,
+                read=1,
+                workspace=self.workspace,
+                result=self.found,
             )
         self._measure(out)
 
@@ -204,7 +208,9 @@ class CusparseOperator(Operator[Vector]):
         if self.storage.exact:
             self.blas.dot(x.dense.values, self.indicator, x.dangling)
         else:
-            launch_norms.selected_sum(self._stored(x), self.dangling_nodes, read=1, room=self.room, result=x.dangling)
+            launch_norms.selected_sum(
+                self._stored(x), self.dangling_nodes, read=1, workspace=self.workspace, result=x.dangling
+            )
         damping = self.problem.damping
         constant = 1.0 - damping if self.sink is None else 0.0
         arguments = (x.dangling, np.float64(damping), np.float64(constant), x.factor)
@@ -307,7 +313,7 @@ def prepared(
             indicator=vector((graph.out_degree == 0).astype(np.float64)) if dangling and exact else None,
             change=arrays.zeros(length, dtype) if exact else None,
             found=arrays.zeros(1 if exact else 4, np.float64),
-            room=Reduction.make(),
+            workspace=Reduction.make(),
             pool=VectorPool(new_vector),
         )
     made.make_ready(made.pool.pair())

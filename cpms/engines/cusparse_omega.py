@@ -34,7 +34,7 @@ class OmegaOperator(CusparseOperator):
         for vector in pair:
             vector.mass = 1.0
         self.launch(*pair)
-        self.replays.prepare(pair, attrgetter("dense"), (1.0,), self.launch)
+        self.cuda_graphs.prepare(pair, attrgetter("dense"), (1.0,), self.launch)
 
     def launch(self, x: Vector, out: Vector) -> None:
         """Queue one sweep's calls and wait for none."""
@@ -49,8 +49,8 @@ class OmegaOperator(CusparseOperator):
 
     def _queued(self, x: Vector, out: Vector) -> Callable[[], Sweep]:
         # Graphs hold the mass of x, which sweeps keep.
-        self.replays.run((x.dense, out.dense), (x.mass,), lambda: self.launch(x, out))
-        noted = current().note(self.found)
+        self.cuda_graphs.run((x.dense, out.dense), (x.mass,), lambda: self.launch(x, out))
+        noted = current().fetch_async(self.found)
         out.mass = x.mass
         return lambda: self._lazy(float(noted()[0]), out.mass)
 

@@ -66,5 +66,5 @@ def penalised_start(graph: Graph, penalty: float = 0.1) -> Floats:
 
 def _numbers(start: Any) -> Any:
     if on_device(start):
-        return codec().doubles(start)
+        return codec().as_float64(start)
     return doubles("start", start)

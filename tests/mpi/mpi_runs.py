@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +15,8 @@ from cpms.backends.mpi.exchange import world
 from cpms.mpi import launch
 
 TIMEOUT_S = 120
+_CATALOGUE = Path(__file__).parents[1] / "cuda"
+"""Folder of ``kernel_catalogue.py``, which ranks import."""
 
 
 def start(ranks, *arguments):
@@ -26,7 +30,14 @@ def _start(arguments):
     except UnavailableError as error:
         pytest.skip(str(error))
     command = [launcher, *arguments]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    paths = [str(_CATALOGUE), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+    )
 
 
 def run(ranks, *arguments, timeout=TIMEOUT_S):

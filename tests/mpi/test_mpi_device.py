@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 
+import kernel_catalogue
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 
 import cpms
 from cpms import Graph, UnsupportedError, check
-from cpms.backends.cuda.kernels import multi_gpu, template
+from cpms.backends.cuda.kernels import template
 from cpms.backends.cuda.persistent.refinement import CudaRefinement
 from cpms.backends.cuda.runtime import current
 from cpms.backends.cuda.runtime.compile import missing
@@ -41,13 +42,15 @@ _spec.loader.exec_module(mpi_runs)
 
 needs_mpi = pytest.mark.skipif(world.missing() is not None, reason=str(world.missing()))
 FORMATS = [quantiser(format_named(name)) for name in ("fp16", "e5m2", "fp32", "cpms4")]
-VARIANTS = [variant for personal in (False, True) for variant in multi_gpu.ranks(FORMATS, personal=personal)]
+VARIANTS = [variant for personal in (False, True) for variant in kernel_catalogue.ranks(FORMATS, personal=personal)]
 
 WHERE = """
 import sys
 from contextlib import ExitStack
 from pathlib import Path
-from cpms.backends.cuda.runtime import backend; from cpms.backends.cuda.kernels import template as variants
+import kernel_catalogue
+from cpms.backends.cuda.kernels import template
+from cpms.backends.cuda.runtime import current
 from cpms.backends.cuda.runtime.host_emulation import HostBackend
 from cpms.formats.formats import format_named
 from cpms.formats.quantization import quantiser
@@ -55,11 +58,11 @@ from cpms.formats.quantization import quantiser
 where, folder, *sys.argv[1:] = sys.argv[1:]
 emulation = ExitStack()  # until the end
 if where == "host":
-    host = emulation.enter_context(backend.using(HostBackend(Path(folder))))
+    host = emulation.enter_context(current.using(HostBackend(Path(folder))))
     formats = [quantiser(format_named(name)) for name in ("fp16", "e5m2", "fp32", "cpms4")]
     # All at once, as they were built before: for what is not there, ranks would wait.
-    kernels = [v for personal in (False, True) for v in variants.ranks(formats, personal=personal)]
-    host.compile([*variants.ARRANGING, *kernels])
+    kernels = [v for personal in (False, True) for v in kernel_catalogue.ranks(formats, personal=personal)]
+    host.compile([*template.PADDED_CSR, *kernels])
 """
 
 PROBLEMS = """
@@ -130,7 +133,7 @@ np.savez(f"{sys.argv[1]}/ranks{world().size}_{world().rank}.npz", **kept)
 
 @pytest.fixture(scope="module")
 def kernels(request):
-    return mpi_runs.kernels_on_host(request, [*template.ARRANGING, *VARIANTS])
+    return mpi_runs.kernels_on_host(request, [*template.PADDED_CSR, *VARIANTS])
 
 
 @pytest.fixture(scope="module", params=["host", pytest.param("gpu", marks=pytest.mark.gpu)])

@@ -16,10 +16,10 @@ from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, mod
 
 from cpms import engines
 from cpms.backends.cuda.arrays.vectors import vector_length
-from cpms.backends.cuda.kernels.template import GATHERS, GATHERS_BY_CODES
+from cpms.backends.cuda.kernels.template import COMPRESSED_GATHERS, GATHERS
 from cpms.backends.cuda.persistent.device_graph import Arrangement, DeviceGraph
 from cpms.backends.cuda.persistent.refinement import CudaRefinement
-from cpms.backends.cuda.persistent.strategies import DIRECT_GATHER, StrategyData, StrategyRequest
+from cpms.backends.cuda.persistent.strategies import DIRECT_GATHER_DATA, StrategyData, StrategyRequest
 from cpms.backends.cuda.reduction.reduced_refinement import lumped_core
 from cpms.backends.cuda.runtime.current import current
 from cpms.backends.cuda.spmv import reordering
@@ -219,7 +219,7 @@ def residual_seconds(operator: cuda_fused.FusedOperator, first: Any, sweeps: int
 
 
 def bytes_moved(
-    nodes: int, edges: int, bits: int, strategy_data: StrategyData = DIRECT_GATHER, *, accumulates: bool = False
+    nodes: int, edges: int, bits: int, strategy_data: StrategyData = DIRECT_GATHER_DATA, *, accumulates: bool = False
 ) -> float:
     """Return the bytes that a sweep must move at least, without the gathered values.
 
@@ -244,7 +244,7 @@ def _gather_timer(resident: DeviceGraph, bits: int) -> Timer:
     sums = backend.arrays.zeros(blocks * 256, np.uint64)
     compressed, sources = resident.strategy_data.compressed, resident.edges.sources
     if compressed:
-        gathers, of_edges = GATHERS_BY_CODES, (*compressed.indices.arguments, np.uint32(compressed.indices.tiles))
+        gathers, of_edges = COMPRESSED_GATHERS, (*compressed.indices.arguments, np.uint32(compressed.indices.tiles))
     else:
         gathers, of_edges = GATHERS, (sources, np.uint64(sources.size))
     return Timer(lambda: backend.run(gathers[bits], blocks, (*of_edges, values, sums)), same=True)

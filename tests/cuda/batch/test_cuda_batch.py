@@ -2,6 +2,7 @@
 
 from types import SimpleNamespace
 
+import kernel_catalogue
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -16,7 +17,7 @@ from cpms.backends.cuda.batch.inner_sweeps import InnerSweeps, SentHistory
 from cpms.backends.cuda.batch.power import CudaBatch
 from cpms.backends.cuda.batch.reduced import BatchCore
 from cpms.backends.cuda.batch.refinement import CudaRefinementBatch
-from cpms.backends.cuda.kernels import batched, catalogue
+from cpms.backends.cuda.kernels import batched
 from cpms.backends.cuda.reduction.trimming import Cost
 from cpms.backends.cuda.runtime import current, host_emulation
 from cpms.certify.batch import BatchCertifier
@@ -44,9 +45,9 @@ few = settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck
 def compiled_together(request):
     """Compile what these tests launch on this machine at once: one by one it takes longer."""
     if host_emulation.compiler() is not None:
-        full = [variant for each in (1, 2) for variant in batched.batch_full(each, refines=False)]
+        full = [variant for each in (1, 2) for variant in batched.batch_residual_sweeps(each, refines=False)]
         few_bits = [format_named(name) for name in ("e5m2", "e4m3", "bf16")]
-        low = [v for each in few_bits for v in (*batched.batch_low(each, 1), *batched.batch_kept(each))]
+        low = [v for each in few_bits for v in (*batched.batch_inner_sweeps(each, 1), *batched.batch_history(each))]
         wanted = [*refinement.needed_variants(), *full, *low]
         request.getfixturevalue("host_backend").compile(wanted)
 
@@ -531,7 +532,7 @@ def test_low_sweeps_launched_too_late_change_nothing(device, monkeypatch, group,
     rounds = {}
     for size in (group, 32):
         monkeypatch.setattr(refinement, "_GROUP", size)
-        monkeypatch.setattr(refinement, "NOTED", most_noted if size == group else 4096)
+        monkeypatch.setattr(refinement, "MAX_ASYNC_NUMBERS", most_noted if size == group else 4096)
         batch = whole_batch(problem)
         batch.start(queries_on(problem.graph, 3), uniform(problem.graph))
         plans = [InnerPlan(FP16, inner_reduction) for inner_reduction in (0.3, 0.01, 0.1)]
@@ -610,8 +611,8 @@ def test_solves_end_with_each_query(device):
 
 
 def test_named_formats_are_compiled():
-    group = {variant.symbol for variant in catalogue.every()["batches"]}
+    group = {variant.symbol for variant in kernel_catalogue.every()["batches"]}
     for name in ("fp16", "bf16", "fp32", "e5m2", "e4m3"):
         for columns in (16, 64, 128):
             each = batch_graph.columns_per_lane(columns)
-            assert {v.symbol for v in batched.batch_low(format_named(name), each)} <= group
+            assert {v.symbol for v in batched.batch_inner_sweeps(format_named(name), each)} <= group

@@ -59,19 +59,32 @@ GRAPHS = {
 @pytest.fixture(scope="session", autouse=True)
 def compiled_together(request):
     if host_emulation.compiler() is not None:
-        both, whose = (persistent.OVER_SOURCES, persistent.OVER_CODES), (False, True)
+        both, whose = (persistent.DIRECT_GATHER, persistent.COMPRESSED_GATHER), (False, True)
         kernels = [
-            *(persistent.refine(s, SHAPES[16], personal=p, way=w) for s in FORMATS for p in whose for w in both),
-            *(persistent.refine(FORMATS[0], SHAPES[24], personal=p, way=w) for p in whose for w in both),
             *(
-                persistent.fused_power(shape, personal=p, way=w)
+                persistent.persistent_refine(s, SHAPES[16], personal=p, strategy=w)
+                for s in FORMATS
+                for p in whose
+                for w in both
+            ),
+            *(
+                persistent.persistent_refine(FORMATS[0], SHAPES[24], personal=p, strategy=w)
+                for p in whose
+                for w in both
+            ),
+            *(
+                persistent.persistent_power(shape, personal=p, strategy=w)
                 for shape in SHAPES.values()
                 for p in whose
                 for w in both
             ),
-            *(persistent.refine(s, SHAPES[16], personal=False, partial=True, way=w) for s in FORMATS[:2] for w in both),
-            *template.CODING,
-            *template.GATHERS_BY_CODES.values(),
+            *(
+                persistent.persistent_refine(s, SHAPES[16], personal=False, core=True, strategy=w)
+                for s in FORMATS[:2]
+                for w in both
+            ),
+            *template.INDEX_COMPRESSION,
+            *template.COMPRESSED_GATHERS.values(),
         ]
         request.getfixturevalue("host_backend").compile(kernels)
 
@@ -148,7 +161,7 @@ def arranged(problem, arrangement=None, value_bytes=2):
         )
         for by_codes in (False, True)
     ]
-    assert [graph.strategy_data.strategy for graph in both] == [persistent.OVER_SOURCES, persistent.OVER_CODES]
+    assert [graph.strategy_data.strategy for graph in both] == [persistent.DIRECT_GATHER, persistent.COMPRESSED_GATHER]
     return both
 
 
@@ -208,7 +221,9 @@ def test_nor_does_it_in_a_core_whose_nodes_keep_few_edges_or_many(device, monkey
         core = reduced_refinement.prepared(problem, "cuda_fused")._core
         assert core.graph.internal_degree is not None
         assert core.graph.nodes == 1200
-        assert core.graph.strategy_data.strategy == (persistent.OVER_CODES if by_codes else persistent.OVER_SOURCES)
+        assert core.graph.strategy_data.strategy == (
+            persistent.COMPRESSED_GATHER if by_codes else persistent.DIRECT_GATHER
+        )
         core.start(np.arange(1200.0))
         made = core.round(storage, inner_reduction=1e-300, tol=1e-300, norm="l1", most_low=9)
         found.append((made.found, made.low, made.sums, core.read().tobytes()))
@@ -232,11 +247,11 @@ def test_nor_does_it_in_power_iteration(device, problems, name, warps):
 @pytest.mark.parametrize(
     ("cache_bytes", "nodes", "width", "expected"),
     [
-        (0, 20_000, 50, persistent.OVER_CODES),
-        (0, 200_000, 90_000, persistent.OVER_SOURCES),
-        (0, 70_000, 30_000, persistent.OVER_SOURCES),
-        (6 << 20, 200_000, 50, persistent.OVER_CODES),  # for what is streamed of nodes
-        (1 << 30, 20_000, 50, persistent.OVER_SOURCES),
+        (0, 20_000, 50, persistent.COMPRESSED_GATHER),
+        (0, 200_000, 90_000, persistent.DIRECT_GATHER),
+        (0, 70_000, 30_000, persistent.DIRECT_GATHER),
+        (6 << 20, 200_000, 50, persistent.COMPRESSED_GATHER),  # for what is streamed of nodes
+        (1 << 30, 20_000, 50, persistent.DIRECT_GATHER),
     ],
 )
 @pytest.mark.parametrize("warps", SHAPES)
@@ -254,7 +269,7 @@ def test_codes_are_for_large_graphs_that_they_make_smaller(
         for value_bytes in (2, 8):
             found = DeviceGraph.of(Problem(graph), chosen, value_bytes)
             assert found.strategy_data.strategy == expected
-            assert (found.edges.sources.size == 1) == (expected == persistent.OVER_CODES)
+            assert (found.edges.sources.size == 1) == (expected == persistent.COMPRESSED_GATHER)
 
 
 @pytest.mark.parametrize(
@@ -263,17 +278,17 @@ def test_codes_are_for_large_graphs_that_they_make_smaller(
 def test_codes_of_many_edges_a_node_are_for_slow_memory(host_backend, monkeypatch, nodes, bandwidth, expected):
     monkeypatch.setattr(host_backend, "memory_bandwidth", bandwidth)
     with current.using(host_backend):
-        slots = padded_csr.Slots.of(around(nodes, 1_000_000, 50))
-        bases = np.zeros(slots.steps, np.uint32)
+        slots = padded_csr.PaddedCsr.of(around(nodes, 1_000_000, 50))
+        bases = np.zeros(slots.tiles, np.uint32)
         assert compressed_indices.is_worthwhile(bases, nodes) is expected
 
 
-@pytest.mark.parametrize("bits", template.GATHERS_BY_CODES)
+@pytest.mark.parametrize("bits", template.COMPRESSED_GATHERS)
 def test_gathers_by_codes_read_every_edge_once(device, bits):
     for graph in (GRAPHS["near and far"], GRAPHS["skewed"]):
         made = arranged(Problem(graph))[1].strategy_data.compressed.indices
         values = device.arrays.asarray(np.arange(1 << 17, dtype=f"uint{bits}") % 200)
         sums = device.arrays.zeros(2 * 256, np.uint64)
-        device.run(template.GATHERS_BY_CODES[bits], 2, (*made.arguments, np.uint32(made.tiles), values, sums))
+        device.run(template.COMPRESSED_GATHERS[bits], 2, (*made.arguments, np.uint32(made.tiles), values, sums))
         expected = device.to_host(values)[sources_by_slot(made)].astype(np.uint64).sum()
         assert device.to_host(sums).sum() == expected

@@ -9,7 +9,7 @@ import pytest
 import cpms
 from cpms import FP16, Graph, format_named
 from cpms.backends.cuda.kernels import persistent
-from cpms.backends.cuda.kernels.launch_shape import SHAPES, DealtSizes
+from cpms.backends.cuda.kernels.launch_shape import SHAPES, BlockingSizes
 from cpms.backends.cuda.persistent import compressed_indices, propagation_blocking, tiled_gather
 from cpms.backends.cuda.persistent.device_graph import Arrangement
 from cpms.backends.cuda.persistent.refinement import CudaRefinement
@@ -52,20 +52,23 @@ SCATTERED = ("uniform", "skewed", "many dangling")
 FREE = trimming.Cost(
     level=0.0, narrow_level=0.0, launch=0.0, external_node=0.0, inflow_node=0.0, solve_entry_one_block=0.0
 )
-LEAST = DealtSizes(256, 260)
+LEAST = BlockingSizes(256, 260)
 """Nodes in a range, and groups of a bin; as in test_cuda_deal.py."""
 WAYS = {
-    "dealt": (persistent.DEALT, Arrangement(warps=16, request=StrategyRequest(False, False, True, in_cache=False))),
+    "dealt": (
+        persistent.ALL_BLOCKED,
+        Arrangement(warps=16, request=StrategyRequest(False, False, True, in_cache=False)),
+    ),
     "sources": (
-        persistent.OVER_SOURCES,
+        persistent.DIRECT_GATHER,
         Arrangement(warps=24, request=StrategyRequest(*[False] * 5, error_feedback=True)),
     ),
     "codes": (
-        persistent.OVER_CODES,
+        persistent.COMPRESSED_GATHER,
         Arrangement(warps=16, request=StrategyRequest(False, False, False, True, False, error_feedback=True)),
     ),
     "hot": (
-        persistent.OVER_HOT,
+        persistent.HUB_CACHE_GATHER,
         Arrangement(warps=16, request=StrategyRequest(True, *[False] * 4, error_feedback=True)),
     ),
 }
@@ -80,7 +83,7 @@ def compiled_together(request):
         shapes = {name: SHAPES[wanted.warps] for name, (_, wanted) in WAYS.items()}
         request.getfixturevalue("host_backend").compile(
             [
-                persistent.carry(storage, shapes[name], personal=personal, way=way)
+                persistent.error_feedback(storage, shapes[name], personal=personal, strategy=way)
                 for name, (way, _) in WAYS.items()
                 for storage in (FORMATS if name == "dealt" else FORMATS[:2])
                 for personal in (False, True)
@@ -91,7 +94,7 @@ def compiled_together(request):
 @pytest.fixture(params=[LEAST, None], ids=["many bins", "large bins"])
 def sizes(request, monkeypatch):
     if request.param:
-        monkeypatch.setattr(propagation_blocking, "dealt_sizes", lambda _: request.param)
+        monkeypatch.setattr(propagation_blocking, "blocking_sizes", lambda _: request.param)
 
 
 def both(graph):
@@ -329,7 +332,7 @@ def test_who_carries(host_backend):
 )
 def test_what_fades_fast_is_known_from_a_few_sweeps(device, name, expected):
     graph = PAIRS if name == "pairs" else GRAPHS[name]
-    rows = padded_csr.OnDevice.of(graph)
+    rows = padded_csr.DeviceRows.of(graph)
     assert (
         convergence_estimate.converges_fast(rows.indptr, rows.sources, padded_csr.out_degree(graph), 0.85) == expected
     )

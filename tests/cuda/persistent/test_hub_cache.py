@@ -6,7 +6,7 @@ import pytest
 import cpms
 from cpms import Graph, format_named
 from cpms.backends.cuda.kernels import persistent
-from cpms.backends.cuda.kernels.launch_shape import BINNED
+from cpms.backends.cuda.kernels.launch_shape import SHARED_MEMORY_SHAPE
 from cpms.backends.cuda.persistent import strategies
 from cpms.backends.cuda.persistent.device_graph import Arrangement, DeviceGraph
 from cpms.backends.cuda.persistent.refinement import CudaRefinement
@@ -28,17 +28,22 @@ GRAPHS = {
 @pytest.fixture(scope="session", autouse=True)
 def compiled_together(request):
     if host_emulation.compiler() is not None:
-        both, whose = (persistent.OVER_SOURCES, persistent.OVER_HOT), (False, True)
+        both, whose = (persistent.DIRECT_GATHER, persistent.HUB_CACHE_GATHER), (False, True)
         kernels = [
-            *(persistent.refine(s, BINNED, personal=p, way=w) for s in FORMATS for p in whose for w in both),
-            *(persistent.fused_power(BINNED, personal=p, way=w) for p in whose for w in both),
+            *(
+                persistent.persistent_refine(s, SHARED_MEMORY_SHAPE, personal=p, strategy=w)
+                for s in FORMATS
+                for p in whose
+                for w in both
+            ),
+            *(persistent.persistent_power(SHARED_MEMORY_SHAPE, personal=p, strategy=w) for p in whose for w in both),
         ]
         request.getfixturevalue("host_backend").compile(kernels)
 
 
 @pytest.fixture(params=[512, 1 << 16], ids=["few", "all"])
 def shared(request, monkeypatch):
-    monkeypatch.setattr(strategies, "HOT_SHARED_BYTES", request.param)
+    monkeypatch.setattr(strategies, "HUB_SHARED_BYTES", request.param)
 
 
 def arranged(problem, value_bytes=2):
@@ -53,7 +58,7 @@ def arranged(problem, value_bytes=2):
         )
         for hot in (False, True)
     ]
-    assert [graph.strategy_data.strategy for graph in both] == [persistent.OVER_SOURCES, persistent.OVER_HOT]
+    assert [graph.strategy_data.strategy for graph in both] == [persistent.DIRECT_GATHER, persistent.HUB_CACHE_GATHER]
     return both
 
 
@@ -88,10 +93,10 @@ def test_nor_does_it_in_power_iteration(device, problems, shared, name):
 @pytest.mark.parametrize(
     ("cache_bytes", "skewed", "warps", "expected"),
     [
-        (0, True, 16, persistent.OVER_HOT),
-        (0, False, 16, persistent.OVER_SOURCES),
-        (0, True, 24, persistent.OVER_SOURCES),
-        (1 << 30, True, 16, persistent.OVER_SOURCES),
+        (0, True, 16, persistent.HUB_CACHE_GATHER),
+        (0, False, 16, persistent.DIRECT_GATHER),
+        (0, True, 24, persistent.DIRECT_GATHER),
+        (1 << 30, True, 16, persistent.DIRECT_GATHER),
     ],
 )
 def test_hot_nodes_are_for_large_graphs_most_of_whose_edges_begin_at_them(
@@ -112,5 +117,5 @@ def test_hot_nodes_are_for_large_graphs_most_of_whose_edges_begin_at_them(
     with current.using(host_backend):
         for value_bytes in (2, 8):
             assert DeviceGraph.of(Problem(graph), chosen, value_bytes).strategy_data.strategy == expected
-        monkeypatch.setattr(host_backend, "most_shared", 0)
-        assert DeviceGraph.of(Problem(graph), chosen).strategy_data.strategy == persistent.OVER_SOURCES
+        monkeypatch.setattr(host_backend, "max_shared_bytes", 0)
+        assert DeviceGraph.of(Problem(graph), chosen).strategy_data.strategy == persistent.DIRECT_GATHER

@@ -17,7 +17,7 @@ from cpms.backends.cuda.persistent.refinement import CudaRefinement
 from cpms.backends.cuda.persistent.strategies import StrategyRequest
 from cpms.backends.cuda.runtime import current, host_emulation
 from cpms.backends.cuda.spmv import reordering
-from cpms.backends.cuda.spmv.reordering import Numbering
+from cpms.backends.cuda.spmv.reordering import Reordering
 from cpms.contracts.stopping import Stopping
 from cpms.engines import cpu, cuda_fused, reference
 from cpms.formats.formats import E5M2, FP16, FP32, FP64, FloatFormat
@@ -40,11 +40,16 @@ def compiled_together(request):
     """Compile what these tests launch on this machine at once: one by one it takes longer."""
     if host_emulation.compiler() is not None:
         each, usual = (False, True), SHAPES[16]
-        ways = persistent.OVER_SOURCES, persistent.OVER_CACHED
-        kernels = [persistent.refine(s, usual, personal=own, way=way) for s in FORMATS for own in each for way in ways]
-        kernels += [persistent.refine(FP16, SHAPES[24], personal=False)]
-        powers = [persistent.fused_power(shape, personal=own) for shape in SHAPES.values() for own in each]
-        powers += [persistent.fused_power(usual, personal=own, way=ways[1]) for own in each]
+        ways = persistent.DIRECT_GATHER, persistent.IN_CACHE_GATHER
+        kernels = [
+            persistent.persistent_refine(s, usual, personal=own, strategy=way)
+            for s in FORMATS
+            for own in each
+            for way in ways
+        ]
+        kernels += [persistent.persistent_refine(FP16, SHAPES[24], personal=False)]
+        powers = [persistent.persistent_power(shape, personal=own) for shape in SHAPES.values() for own in each]
+        powers += [persistent.persistent_power(usual, personal=own, strategy=ways[1]) for own in each]
         request.getfixturevalue("host_backend").compile([*kernels, *powers])
 
 
@@ -197,7 +202,7 @@ def test_nodes_may_lie_in_any_order(engine, monkeypatch, name):
     order = random.permutation(GRAPHS[name].nodes).astype(np.int32)
     for problem in problems(GRAPHS[name]):
         values, answers = random.random(len(order)), []
-        for numbered in (None, Numbering.of_order(current.current().upload(order))):
+        for numbered in (None, Reordering.of_order(current.current().upload(order))):
             monkeypatch.setattr(reordering, "chosen", lambda *_, numbered=numbered: numbered)
             rounds = CudaRefinement.of(problem)
             rounds.start(values)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import cpms
 from cpms import Graph, format_named
 from cpms.backends.cuda.kernels import persistent, source
-from cpms.backends.cuda.kernels.launch_shape import BINNED, DealtSizes
+from cpms.backends.cuda.kernels.launch_shape import SHARED_MEMORY_SHAPE, BlockingSizes
 from cpms.backends.cuda.persistent import propagation_blocking, sell_slices
 from cpms.backends.cuda.persistent.device_graph import Arrangement, DeviceGraph
 from cpms.backends.cuda.persistent.refinement import CudaRefinement
@@ -35,7 +35,7 @@ GRAPHS = {
     "long rows": Graph.from_edges(np.arange(3000) * 7 % 100, np.arange(3000) // 30, nodes=100),
     "rows that end with steps": Graph.from_edges(np.arange(2048) % 512, np.arange(2048) // 256, nodes=512),
 }
-LEAST = DealtSizes(256, 260)
+LEAST = BlockingSizes(256, 260)
 """Few nodes in a range, and small bins."""
 few = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -43,11 +43,16 @@ few = settings(max_examples=25, deadline=None, suppress_health_check=[HealthChec
 @pytest.fixture(scope="session", autouse=True)
 def compiled_together(request):
     if host_emulation.compiler() is not None:
-        ways = persistent.OVER_SOURCES, persistent.LOW_DEALT, persistent.DEALT
+        ways = persistent.DIRECT_GATHER, persistent.INNER_BLOCKED, persistent.ALL_BLOCKED
         kernels = [
-            *(persistent.refine(s, BINNED, personal=p, way=w) for s in FORMATS for p in (False, True) for w in ways),
             *(
-                persistent.fused_power(BINNED, personal=personal, way=way)
+                persistent.persistent_refine(s, SHARED_MEMORY_SHAPE, personal=p, strategy=w)
+                for s in FORMATS
+                for p in (False, True)
+                for w in ways
+            ),
+            *(
+                persistent.persistent_power(SHARED_MEMORY_SHAPE, personal=personal, strategy=way)
                 for personal in (False, True)
                 for way in ways[::2]
             ),
@@ -58,14 +63,14 @@ def compiled_together(request):
 @pytest.fixture(params=[LEAST, None, 33], ids=["many bins", "large bins", "many sections"])
 def sizes(request, monkeypatch):
     if request.param == LEAST:
-        monkeypatch.setattr(propagation_blocking, "dealt_sizes", lambda _: LEAST)
+        monkeypatch.setattr(propagation_blocking, "blocking_sizes", lambda _: LEAST)
     elif request.param:
-        monkeypatch.setattr(sell_slices, "MOST_STRANDS", request.param)
+        monkeypatch.setattr(sell_slices, "MAX_WINDOW_SUMS", request.param)
 
 
 def blocked(graph, blocks, value_bytes=2):
     """Return the deal of a graph, the source of each slot, and the first slot of each row."""
-    slots = padded_csr.Slots.of(graph)
+    slots = padded_csr.PaddedCsr.of(graph)
     sources, _, _ = slots.place(graph)
     return (
         propagation_blocking.PropagationBlocking.of(sources, slots, graph.nodes, blocks, value_bytes),
@@ -84,7 +89,7 @@ def blocked(graph, blocks, value_bytes=2):
 @few
 def test_binned_values_are_those_of_the_sources_of_entries(host_backend, monkeypatch, spec, blocks, at_once):
     with monkeypatch.context() as patch, current.using(host_backend):
-        patch.setattr(propagation_blocking, "dealt_sizes", lambda _: LEAST)
+        patch.setattr(propagation_blocking, "blocking_sizes", lambda _: LEAST)
         patch.setattr(propagation_blocking, "_AT_ONCE", at_once)
         check(*blocked(cpms.load(spec), blocks), blocks)
 
@@ -125,11 +130,11 @@ def check(found, sources, starts, blocks):
     # Blocks share no bin.
     busy = of_block[:-1][np.diff(of_block) > 0]
     assert (bins[busy[1:]] > bins[busy[1:] - 1]).all()
-    assert (np.diff(chunk_begins) <= sell_slices.MOST_STRANDS).all()
+    assert (np.diff(chunk_begins) <= sell_slices.MAX_WINDOW_SUMS).all()
     assert (chunk_begins[0], first_rows[0], first_rows[-1]) == (0, 0, len(starts) - 1)
     gathered = [[] for _ in range(chunk_begins[-1])]
-    for block, warp in itertools.product(range(blocks), range(BINNED.warps)):
-        slice_index, column_group = of.warp_begins[block * BINNED.warps + warp].astype(int)
+    for block, warp in itertools.product(range(blocks), range(SHARED_MEMORY_SHAPE.warps)):
+        slice_index, column_group = of.warp_begins[block * SHARED_MEMORY_SHAPE.warps + warp].astype(int)
         for window in range(of_block[block], of_block[block + 1]):
             mine, last = values[slice(*(8 * value_begins[bins[window] : bins[window] + 2]))], False
             while not last:
@@ -165,25 +170,25 @@ def check(found, sources, starts, blocks):
     np.testing.assert_array_equal(of.first_blocks[busy], expected[busy])
 
 
-def arranged(problem, value_bytes=2, ways=(persistent.OVER_SOURCES, persistent.DEALT)):
+def arranged(problem, value_bytes=2, ways=(persistent.DIRECT_GATHER, persistent.ALL_BLOCKED)):
     """Return the graph in some ways."""
     made = []
     for way in ways:
-        wanted = StrategyRequest(False, False, way != persistent.OVER_SOURCES, in_cache=False, error_feedback=False)
+        wanted = StrategyRequest(False, False, way != persistent.DIRECT_GATHER, in_cache=False, error_feedback=False)
         graph = DeviceGraph.of(problem, Arrangement(warps=16, request=wanted), value_bytes)
-        if way == persistent.LOW_DEALT:
+        if way == persistent.INNER_BLOCKED:
             graph = replace(graph, strategy_data=graph.strategy_data._replace(residual_blocking=None))
         assert graph.strategy_data.strategy == way
         made.append(graph)
     return made
 
 
-@pytest.mark.parametrize("way", [persistent.LOW_DEALT, persistent.DEALT], ids=["low", "all"])
+@pytest.mark.parametrize("way", [persistent.INNER_BLOCKED, persistent.ALL_BLOCKED], ids=["low", "all"])
 @pytest.mark.parametrize("storage", FORMATS, ids=lambda storage: storage.name)
 @pytest.mark.parametrize("name", GRAPHS)
 def test_sweeps_of_dealt_values_are_those_over_sources(device, problems, sizes, name, storage, way):
     for problem in problems(GRAPHS[name]):
-        over_sources, with_blocking = map(CudaRefinement, arranged(problem, ways=(persistent.OVER_SOURCES, way)))
+        over_sources, with_blocking = map(CudaRefinement, arranged(problem, ways=(persistent.DIRECT_GATHER, way)))
         nodes = np.arange(problem.graph.nodes)
         for begin in (np.ones(len(nodes)), 1.0 + nodes % 7):
             for rounds in (over_sources, with_blocking):
@@ -221,18 +226,20 @@ def test_formats_too_wide_for_what_is_dealt_are_swept_over_sources(device):
 @pytest.mark.parametrize(
     ("cache_bytes", "near", "small_cells", "expected"),
     [
-        (0, False, (), persistent.DEALT),
-        (0, True, (), persistent.OVER_SOURCES),
-        (0, False, (8,), persistent.LOW_DEALT),
-        (0, False, (2, 8), persistent.OVER_SOURCES),
-        (1 << 30, False, (), persistent.OVER_SOURCES),
+        (0, False, (), persistent.ALL_BLOCKED),
+        (0, True, (), persistent.DIRECT_GATHER),
+        (0, False, (8,), persistent.INNER_BLOCKED),
+        (0, False, (2, 8), persistent.DIRECT_GATHER),
+        (1 << 30, False, (), persistent.DIRECT_GATHER),
     ],
 )
 def test_values_are_dealt_where_few_share_a_sector_and_cells_are_long(
     host_backend, monkeypatch, cache_bytes, near, small_cells, expected
 ):
-    sizes, nodes = propagation_blocking.dealt_sizes, 1 << 17
-    monkeypatch.setattr(propagation_blocking, "dealt_sizes", lambda size: LEAST if size in small_cells else sizes(size))
+    sizes, nodes = propagation_blocking.blocking_sizes, 1 << 17
+    monkeypatch.setattr(
+        propagation_blocking, "blocking_sizes", lambda size: LEAST if size in small_cells else sizes(size)
+    )
     monkeypatch.setattr(host_backend, "cache_bytes", cache_bytes)
     drawn = np.random.default_rng(1).integers(0, nodes, 1 << 18)
     sources = drawn // 256 + np.arange(drawn.size) % 32 if near else drawn
@@ -244,8 +251,8 @@ def test_values_are_dealt_where_few_share_a_sector_and_cells_are_long(
     )
     with current.using(host_backend):
         assert DeviceGraph.of(Problem(graph), chosen).strategy_data.strategy == expected
-        monkeypatch.setattr(host_backend, "most_shared", 0)
-        assert DeviceGraph.of(Problem(graph), chosen).strategy_data.strategy == persistent.OVER_SOURCES
+        monkeypatch.setattr(host_backend, "max_shared_bytes", 0)
+        assert DeviceGraph.of(Problem(graph), chosen).strategy_data.strategy == persistent.DIRECT_GATHER
 
 
 @pytest.mark.gpu
@@ -276,5 +283,6 @@ def test_many_ranges_and_bins_a_block(gpu_backend):
 
 def test_kernels_have_room_for_the_sums_of_a_section():
     assert (
-        f"max_window_sums = {sell_slices.MOST_STRANDS};" in (source.folder() / "persistent/sell_slices.cuh").read_text()
+        f"max_window_sums = {sell_slices.MAX_WINDOW_SUMS};"
+        in (source.folder() / "persistent/sell_slices.cuh").read_text()
     )

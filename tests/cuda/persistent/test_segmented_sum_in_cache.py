@@ -55,19 +55,19 @@ def test_no_block_waits_for_an_empty_range(host_backend, monkeypatch, lengths, p
     graph = with_rows(lengths)
     with monkeypatch.context() as patch, current.using(host_backend):
         patch.setattr(host_backend, "processors", processors)
-        patch.setattr(host_backend, "resident_blocks", lambda shape: processors * shape.each)
-        given_slots = padded_csr.Slots.of(graph)
+        patch.setattr(host_backend, "persistent_blocks", lambda shape: processors * shape.blocks_per_processor)
+        given_slots = padded_csr.PaddedCsr.of(graph)
         edges, slots = WarpRanges.of(given_slots, graph, 0, in_cache=True)
     begins, starts = edges.begins.astype(np.int64), slots.starts.astype(np.int64)
     assert edges.in_cache
     assert begins[0] == 0
-    assert begins[-1] == slots.steps == edges.tiles
+    assert begins[-1] == slots.tiles == edges.tiles
     assert (np.diff(begins) >= 0).all()
     assert len(begins) - 1 <= edges.blocks * edges.warps_per_block
     assert edges.blocks <= processors
     assert edges.warps_per_block <= SHAPES[16].warps
     # For rows to begin with, a block may lose all but a slot of a step.
-    assert given_slots.steps <= slots.steps <= given_slots.steps + edges.blocks
+    assert given_slots.tiles <= slots.tiles <= given_slots.tiles + edges.blocks
     if max(lengths) <= 32:
         assert np.isin(begins[: -1 : edges.warps_per_block] * 256, starts).all()
         assert edges.warps_per_block == min(16, np.diff(begins[:: edges.warps_per_block]).max())
@@ -76,7 +76,7 @@ def test_no_block_waits_for_an_empty_range(host_backend, monkeypatch, lengths, p
         np.testing.assert_array_equal(padded_csr.from_lanes(edges.sources, 32), sources)
     np.testing.assert_array_equal(edges.row_end_flags, row_end_flags)
     for empty in np.flatnonzero(np.diff(begins) == 0):
-        assert begins[empty] == slots.steps or begins[empty] * 256 in starts
+        assert begins[empty] == slots.tiles or begins[empty] * 256 in starts
         behind = begins[empty : edges.warps_per_block * (empty // edges.warps_per_block + 1)]
         assert (behind == begins[empty]).all()
     # Whose row goes on, and since when.
@@ -129,8 +129,8 @@ def test_every_row_is_summed_once_over_many_blocks(host_backend, one_sweep, monk
     graph = with_rows(lengths)
     with monkeypatch.context() as patch, current.using(host_backend):
         patch.setattr(host_backend, "processors", processors)
-        patch.setattr(host_backend, "resident_blocks", lambda shape: processors * shape.each)
-        edges, _ = WarpRanges.of(padded_csr.Slots.of(graph), graph, 0, in_cache=True)
+        patch.setattr(host_backend, "persistent_blocks", lambda shape: processors * shape.blocks_per_processor)
+        edges, _ = WarpRanges.of(padded_csr.PaddedCsr.of(graph), graph, 0, in_cache=True)
     values = np.append(np.random.default_rng(5).integers(0, 8, graph.nodes), 0).astype(np.float16)
     sums, times = np.full(graph.nodes, np.nan), np.zeros(graph.nodes, np.uint32)
     for _ in range(2):
@@ -147,7 +147,7 @@ def test_slots_hold_the_edges_wherever_rows_begin(host_backend, lengths, cut):
     graph = with_rows(lengths)
     with current.using(host_backend):
         rows = np.unique(np.append(np.array(cut, np.int64) % graph.nodes, 0))
-        slots = padded_csr.Slots.of(graph).beginning_steps(rows)
+        slots = padded_csr.PaddedCsr.of(graph).beginning_steps(rows)
         sources, row_end_flags, _ = slots.place(graph)
     starts = slots.starts.astype(np.int64)
     assert (starts[rows] % 256 == 0).all()
@@ -163,34 +163,34 @@ def test_slots_hold_the_edges_wherever_rows_begin(host_backend, lengths, cut):
 @pytest.mark.parametrize("value_bytes", [2, 8])
 def test_steps_cost_the_lines_that_they_touch(device, value_bytes):
     graph = with_rows([3, 0, 700, 5, 1000, 40] * 3, nodes=5_000)
-    slots = padded_csr.Slots.of(graph)
+    slots = padded_csr.PaddedCsr.of(graph)
     sources = slots.place(graph)[0]
     lines = device.to_host(sources).reshape(-1, 8, 32) * value_bytes // 128
     touched = np.array([sum(len(set(group)) for group in step) for step in lines.tolist()])
     found = np.diff(load_balance.in_cache_costs(slots, sources, value_bytes) - 2 * load_balance.streamed_costs(slots))
     assert found.tolist() == touched.tolist()
     if value_bytes == 2:
-        wanted = 10 * (np.diff(slots.rows_before) + 130) + 3 * touched
+        wanted = 10 * (np.diff(slots.rows_ended) + 130) + 3 * touched
         assert np.diff(load_balance.inner_costs(slots, sources, value_bytes)).tolist() == wanted.tolist()
 
 
 @pytest.mark.parametrize(
     ("room", "arrangement", "expected"),
     [
-        (1, Arrangement(), persistent.OVER_CACHED),
-        (0, Arrangement(), persistent.OVER_SOURCES),
-        (0, Arrangement(warps=16, request=StrategyRequest(in_cache=True)), persistent.OVER_CACHED),
-        (1, Arrangement(request=StrategyRequest(in_cache=False)), persistent.OVER_SOURCES),
-        (1, Arrangement(request=StrategyRequest(compressed_indices=True)), persistent.OVER_CODES),
-        (1, Arrangement(warps=24), persistent.OVER_SOURCES),
-        (1, Arrangement(range_tiles=2), persistent.OVER_SOURCES),
+        (1, Arrangement(), persistent.IN_CACHE_GATHER),
+        (0, Arrangement(), persistent.DIRECT_GATHER),
+        (0, Arrangement(warps=16, request=StrategyRequest(in_cache=True)), persistent.IN_CACHE_GATHER),
+        (1, Arrangement(request=StrategyRequest(in_cache=False)), persistent.DIRECT_GATHER),
+        (1, Arrangement(request=StrategyRequest(compressed_indices=True)), persistent.COMPRESSED_GATHER),
+        (1, Arrangement(warps=24), persistent.DIRECT_GATHER),
+        (1, Arrangement(range_tiles=2), persistent.DIRECT_GATHER),
     ],
 )
 def test_graphs_in_the_cache_have_sweeps_of_their_own(host_backend, monkeypatch, room, arrangement, expected):
     graph = with_rows([4] * 3_000)
     with current.using(host_backend):
-        edges, _ = WarpRanges.of(padded_csr.Slots.of(graph), graph, 0)
-        streamed = padded_csr.SLOT_BYTES * edges.tiles * 256 + 16 * graph.nodes
+        edges, _ = WarpRanges.of(padded_csr.PaddedCsr.of(graph), graph, 0)
+        streamed = padded_csr.ENTRY_BYTES * edges.tiles * 256 + 16 * graph.nodes
         monkeypatch.setattr(host_backend, "cache_bytes", int(streamed) - 1 + room)
         unlike_codes = replace(
             arrangement,
@@ -205,7 +205,7 @@ def test_no_more_blocks_have_such_sweeps_than_a_byte_counts(host_backend, monkey
     graph = with_rows([4] * 3_000)
     with current.using(host_backend):
         monkeypatch.setattr(host_backend, "processors", processors)
-        assert WarpRanges.of(padded_csr.Slots.of(graph), graph, 0, in_cache=True)[0].in_cache is cached
+        assert WarpRanges.of(padded_csr.PaddedCsr.of(graph), graph, 0, in_cache=True)[0].in_cache is cached
 
 
 GRAPHS = {

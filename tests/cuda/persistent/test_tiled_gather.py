@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 import cpms
 from cpms import Graph, format_named
 from cpms.backends.cuda.kernels import persistent
-from cpms.backends.cuda.kernels.launch_shape import BINNED
+from cpms.backends.cuda.kernels.launch_shape import SHARED_MEMORY_SHAPE
 from cpms.backends.cuda.persistent import tiled_gather
 from cpms.backends.cuda.persistent.device_graph import Arrangement, DeviceGraph
 from cpms.backends.cuda.persistent.refinement import CudaRefinement
-from cpms.backends.cuda.persistent.strategies import DIRECT_GATHER, StrategyRequest
+from cpms.backends.cuda.persistent.strategies import DIRECT_GATHER_DATA, StrategyRequest
 from cpms.backends.cuda.runtime import current, host_emulation
 from cpms.backends.cuda.spmv import padded_csr
 from cpms.formats.formats import FP16, FP32
@@ -42,10 +42,10 @@ few = settings(max_examples=25, deadline=None, suppress_health_check=[HealthChec
 def compiled_together(request):
     if host_emulation.compiler() is not None:
         kernels = [
-            persistent.refine(storage, BINNED, personal=personal, way=way)
+            persistent.persistent_refine(storage, SHARED_MEMORY_SHAPE, personal=personal, strategy=way)
             for storage in FORMATS
             for personal in (False, True)
-            for way in (persistent.OVER_SOURCES, persistent.IN_BINS)
+            for way in (persistent.DIRECT_GATHER, persistent.INNER_TILED_GATHER)
         ]
         request.getfixturevalue("host_backend").compile(kernels)
 
@@ -53,12 +53,12 @@ def compiled_together(request):
 @pytest.fixture(params=[LEAST, None], ids=["many bins", "large bins"])
 def capacity(request, monkeypatch):
     if request.param:
-        monkeypatch.setattr(tiled_gather, "BIN_GROUPS", request.param)
+        monkeypatch.setattr(tiled_gather, "PANEL_OCTETS", request.param)
 
 
 def panels_of(graph, blocks):
     """Return the bins of a graph, the source of each slot, and the rows' slots."""
-    slots = padded_csr.Slots.of(graph)
+    slots = padded_csr.PaddedCsr.of(graph)
     sources, row_end_flags, _ = slots.place(graph)
     return tiled_gather.Panels.of(sources, row_end_flags, slots, blocks), sources, slots
 
@@ -72,7 +72,7 @@ def panels_of(graph, blocks):
 @few
 def test_indices_give_sources_and_every_tile_is_in_one_range(host_backend, monkeypatch, spec, blocks):
     with monkeypatch.context() as patch, current.using(host_backend):
-        patch.setattr(tiled_gather, "BIN_GROUPS", LEAST)
+        patch.setattr(tiled_gather, "PANEL_OCTETS", LEAST)
         check_panels(*panels_of(cpms.load(spec), blocks), blocks)
 
 
@@ -91,7 +91,7 @@ def check_panels(found, sources, slots, blocks):
     assert (np.diff(begins) <= found.capacity).all()
     ranges = np.asarray(found.ranges).reshape(len(begins) - 1, -1, 4).astype(int)
     steps = [range(first, first + count) for part in ranges for first, count, _, _ in part]
-    assert [step for part in steps for step in part] == list(range(slots.steps))
+    assert [step for part in steps for step in part] == list(range(slots.tiles))
     listed = np.empty(sources.size, np.int64)
     for number, part in enumerate(ranges):
         of_panel = slice(256 * part[0, 0], 256 * (part[-1, 0] + part[-1, 1]))
@@ -122,7 +122,7 @@ def test_inner_sweeps_with_panels_are_those_of_the_direct_gather(device, problem
             for chosen in (False, True)
         )
         assert with_panels.graph.strategy_data.panels is not None
-        assert over_sources.graph.strategy_data == DIRECT_GATHER
+        assert over_sources.graph.strategy_data == DIRECT_GATHER_DATA
         for rounds in (over_sources, with_panels):
             rounds.start(np.full(problem.graph.nodes, 1 / problem.graph.nodes))
         for _ in range(2):
@@ -165,9 +165,9 @@ def test_bins_are_for_gathers_that_dominate_beyond_the_cache_and_lie_near_each_o
     )
     with current.using(host_backend):
         assert (DeviceGraph.of(Problem(graph), chosen).strategy_data.panels is not None) is expected
-        assert DeviceGraph.of(Problem(graph), chosen, value_bytes=8).strategy_data == DIRECT_GATHER
-        monkeypatch.setattr(host_backend, "most_shared", 0)
-        assert DeviceGraph.of(Problem(graph), chosen).strategy_data == DIRECT_GATHER
+        assert DeviceGraph.of(Problem(graph), chosen, value_bytes=8).strategy_data == DIRECT_GATHER_DATA
+        monkeypatch.setattr(host_backend, "max_shared_bytes", 0)
+        assert DeviceGraph.of(Problem(graph), chosen).strategy_data == DIRECT_GATHER_DATA
 
 
 @pytest.mark.gpu

@@ -19,7 +19,7 @@ from cpms.backends.cuda.reduction.level_solve import LUMPED
 from cpms.backends.cuda.reduction.reduced_refinement import TrimmedRefinement
 from cpms.backends.cuda.runtime import current, host_emulation
 from cpms.backends.cuda.spmv import padded_csr
-from cpms.backends.cuda.spmv.reordering import Numbering
+from cpms.backends.cuda.spmv.reordering import Reordering
 from cpms.certify import residual
 from cpms.contracts.stopping import Stopping
 from cpms.engines import cuda_fused
@@ -49,10 +49,10 @@ few = settings(max_examples=15, deadline=None, suppress_health_check=[HealthChec
 def compiled_together(request):
     if host_emulation.compiler() is not None:
         cores = [
-            persistent.refine(quantiser(FP16), SHAPES[16], personal=personal, partial=partial)
+            persistent.persistent_refine(quantiser(FP16), SHAPES[16], personal=personal, core=partial)
             for personal, partial in itertools.product((False, True), (False, True))
         ]
-        kernels = [*template.PEELING, *template.MERGING, template.FORECAST, *template.PASSES, *cores]
+        kernels = [*template.TRIMMING, *template.LUMPING, template.CONVERGENCE_ESTIMATE, *template.LEVEL_SOLVE, *cores]
         request.getfixturevalue("host_backend").compile(kernels)
 
 
@@ -97,7 +97,7 @@ def led_to(graph):
 
 
 def lumped(graph, cost=FREE, problem=None):
-    rows, degree = padded_csr.OnDevice.of(graph), padded_csr.out_degree(graph)
+    rows, degree = padded_csr.DeviceRows.of(graph), padded_csr.out_degree(graph)
     found = trimming.trim(graph, rows.indptr, rows.sources, degree, cost)
     return found, lumping.lumped(problem or Problem(graph), rows, degree, found, cost)
 
@@ -105,7 +105,7 @@ def lumped(graph, cost=FREE, problem=None):
 @given(graph=graphs_of_few_lists())
 @few
 def test_nodes_are_one_whose_edges_lead_to_the_same(engine, graph):
-    rows, degree = padded_csr.OnDevice.of(graph), padded_csr.out_degree(graph)
+    rows, degree = padded_csr.DeviceRows.of(graph), padded_csr.out_degree(graph)
     hashes, lists = on_host(lumping._hash_targets(rows, degree)), led_to(graph)
     for a, b in itertools.combinations(range(graph.nodes), 2):
         assert (hashes[a] == hashes[b]) == (lists[a] == lists[b] != ())
@@ -213,7 +213,7 @@ def test_what_leaves_a_merged_core_comes_back_by_its_teleport(engine):
 def test_merged_nodes_may_lie_in_another_order(engine, monkeypatch):
     ring = of_one_ring(30, 4)
     order = np.random.default_rng(5).permutation(ring.nodes).astype(np.int32)
-    monkeypatch.setattr(lumping.reordering, "chosen", lambda *_: Numbering.of_order(current.current().upload(order)))
+    monkeypatch.setattr(lumping.reordering, "chosen", lambda *_: Reordering.of_order(current.current().upload(order)))
     found = engine.refinement(Problem(ring))
     assert found._core.graph.nodes == 30
     ranks, *_ = solve_by_reduction(found, default_policy(FP16), Stopping(1e-12))
@@ -282,5 +282,5 @@ def test_counts_are_of_lists(engine):
     """Parallel edges count: a node with two to another is not one with a single one."""
     graph = Graph(np.array([0, 1, 4, 4]), np.array([1, 0, 0, 2], np.int32))
     assert Counter(led_to(graph)) == {(1, 1): 1, (0,): 1, (1,): 1}
-    hashes = on_host(lumping._hash_targets(padded_csr.OnDevice.of(graph), padded_csr.out_degree(graph)))
+    hashes = on_host(lumping._hash_targets(padded_csr.DeviceRows.of(graph), padded_csr.out_degree(graph)))
     assert len(set(hashes.tolist())) == 3

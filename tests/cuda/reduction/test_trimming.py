@@ -36,11 +36,11 @@ few = settings(max_examples=12, deadline=None, suppress_health_check=[HealthChec
 def compiled_together(request):
     if host_emulation.compiler() is not None:
         cores = [
-            persistent.refine(storage, SHAPES[16], personal=personal, partial=partial)
+            persistent.persistent_refine(storage, SHAPES[16], personal=personal, core=partial)
             for storage, personal, partial in itertools.product(FORMATS, (False, True), (False, True))
         ]
         request.getfixturevalue("host_backend").compile(
-            [*template.PEELING, template.FORECAST, *template.PASSES, *cores]
+            [*template.TRIMMING, template.CONVERGENCE_ESTIMATE, *template.LEVEL_SOLVE, *cores]
         )
 
 

@@ -1,4 +1,4 @@
-"""What kernels take lies where their launch says, whatever lay there before."""
+"""Packed kernel arguments hold the values of the last launch at the addresses passed to the driver."""
 
 import ctypes
 from types import SimpleNamespace
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpms.backends.cuda.runtime.kernel_arguments import Parameters
+from cpms.backends.cuda.runtime.kernel_arguments import KernelArguments
 
 pytestmark = pytest.mark.quick
 
@@ -22,15 +22,15 @@ KINDS = {
 
 
 @given(kinds=st.lists(st.sampled_from(list(KINDS)), min_size=1, max_size=60), data=st.data())
-def test_a_launch_finds_what_it_takes(kinds, data):
+def test_addresses_point_at_the_last_arguments(kinds, data):
     first, second = ([data.draw(KINDS[kind][1]) for kind in kinds] for _ in range(2))
-    parameters = Parameters(tuple(KINDS[kind][0](value) for kind, value in zip(kinds, first, strict=True)))
+    arguments = KernelArguments(tuple(KINDS[kind][0](value) for kind, value in zip(kinds, first, strict=True)))
     for values in (first, second):
-        parameters.put(tuple(KINDS[kind][0](value) for kind, value in zip(kinds, values, strict=True)))
-        places = (ctypes.c_void_p * len(kinds)).from_address(parameters.address)
-        assert [kind.from_address(at).value for kind, at in zip(kinds, places, strict=True)] == values
+        arguments.put(tuple(KINDS[kind][0](value) for kind, value in zip(kinds, values, strict=True)))
+        addresses = (ctypes.c_void_p * len(kinds)).from_address(arguments.address)
+        assert [kind.from_address(at).value for kind, at in zip(kinds, addresses, strict=True)] == values
 
 
 def test_numbers_of_other_types_are_refused():
     with pytest.raises(AttributeError):
-        Parameters((np.uint32(1),)).put((1,))
+        KernelArguments((np.uint32(1),)).put((1,))

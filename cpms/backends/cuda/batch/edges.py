@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from cpms.backends.cuda.kernels import batched
-from cpms.backends.cuda.kernels.launch_shape import FULL
+from cpms.backends.cuda.kernels.launch_shape import DEFAULT_SHAPE
 from cpms.backends.cuda.kernels.template import Variant
 from cpms.backends.cuda.runtime.current import current
-from cpms.backends.cuda.spmv.padded_csr import Columns, Rows, Slots, out_degree
+from cpms.backends.cuda.spmv.padded_csr import ColumnPositions, PaddedCsr, Rows, out_degree
 from cpms.base.types import Floats
 from cpms.contracts.batch import Query
 from cpms.precision.anderson import PRODUCTS, SLOTS
@@ -27,11 +27,11 @@ from cpms.problems.pagerank import Problem
 MAX_COLUMNS = 128
 """Queries that one launch serves; float64 residual sweeps process `RESIDUAL_COLUMNS` of them at a time."""
 RESIDUAL_COLUMNS = 64
-_WARPS = FULL.warps
+_WARPS = DEFAULT_SHAPE.warps
 _TASK_TILES = 2
 """Tiles of 256 entries that a warp processes before the warps of its block combine their rows."""
 _COLUMN_MULTIPLE = 16
-"""Columns fill whole sectors of 32 bytes, for 16-bit values and wider ones."""
+"""ColumnPositions fill whole sectors of 32 bytes, for 16-bit values and wider ones."""
 PRODUCT_COLUMNS = 32
 """Queries whose inner products a launch computes, a lane each."""
 _MAX_PARTIALS = max(6 * MAX_COLUMNS, PRODUCTS * PRODUCT_COLUMNS)
@@ -110,7 +110,7 @@ class BatchGraph:
     count : int
         Number of nodes.
     sources, row_end_flags : device arrays
-        See `cpms.backends.cuda.spmv.padded_csr.Slots.place`.
+        See `cpms.backends.cuda.spmv.padded_csr.PaddedCsr.place`.
     first_rows, first_tasks : device arrays of uint32
         Row of each task's first entry, and the task in which that row begins.
     tiles : int
@@ -142,17 +142,17 @@ class BatchGraph:
 
     @classmethod
     def of_rows(
-        cls, problem: Problem, rows: Rows, degree: Any, internal_degree: Any, columns: Columns | None = None
+        cls, problem: Problem, rows: Rows, degree: Any, internal_degree: Any, columns: ColumnPositions | None = None
     ) -> BatchGraph:
         """Arrange some rows of a problem's graph.
 
         Sources are indices of the rows' nodes, or are mapped by ``columns``.
         """
-        arrays, entries = current().arrays, Slots.of(rows)
+        arrays, entries = current().arrays, PaddedCsr.of(rows)
         sources, row_end_flags, _ = entries.place(rows, columns)
         tasks = entries.tasks(_TASK_TILES)
-        task_groups = -(-entries.steps // (_WARPS * _TASK_TILES))
-        blocks = max(1, min(current().resident_blocks(FULL), max(task_groups, rows.nodes // (4 * _WARPS))))
+        task_groups = -(-entries.tiles // (_WARPS * _TASK_TILES))
+        blocks = max(1, min(current().persistent_blocks(DEFAULT_SHAPE), max(task_groups, rows.nodes // (4 * _WARPS))))
         return cls(
             problem=problem,
             count=rows.nodes,
@@ -160,7 +160,7 @@ class BatchGraph:
             row_end_flags=row_end_flags,
             first_rows=tasks.first_rows,
             first_tasks=tasks.first_tasks,
-            tiles=entries.steps,
+            tiles=entries.tiles,
             degree=degree,
             internal_degree=internal_degree,
             carry_out=arrays.full(task_groups * MAX_COLUMNS, np.uint64(2**64 - 1), np.uint64),
@@ -201,8 +201,8 @@ class BatchGraph:
 
     def launch(self, variant: Variant, arguments: tuple[Any, ...]) -> int:
         """Launch a persistent kernel; return its number of blocks."""
-        blocks = min(self.blocks, current().most_blocks(variant))
-        current().run_resident(variant, blocks, (*arguments, self.partials))
+        blocks = min(self.blocks, current().max_blocks(variant))
+        current().run_persistent(variant, blocks, (*arguments, self.partials))
         return blocks
 
     def reduce(self, count: int, sums: int, stride: int, max_columns: int, launch: Callable[[int, int], int]) -> Floats:
@@ -218,7 +218,7 @@ class BatchGraph:
                 *(self.partials, np.uint32(blocks), np.uint32(stride), np.uint32(used)),
                 *(np.uint32(count), np.uint32(sums), found[first:]),
             )
-            current().run(batched.BATCH_TOTALS, -(-count * used // 8), arguments)
+            current().run(batched.BATCH_REDUCE, -(-count * used // 8), arguments)
         values: Floats = current().to_host(found).reshape(count, stride)
         return values
 

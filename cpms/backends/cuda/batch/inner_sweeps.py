@@ -51,7 +51,7 @@ class SentHistory:
     graph : BatchGraph
     storage : FloatFormat
     stride : int
-        Columns of queries.
+        ColumnPositions of queries.
 
     Raises
     ------
@@ -137,7 +137,7 @@ class InnerSweeps:
         self._sweeps_since += 1
         graph = sent_history.graph
         for first, used in groups_of(self._columns.stride, MAX_COLUMNS):
-            _, inner = batched.batch_low(sent_history.storage, columns_per_lane(used))
+            _, inner = batched.batch_inner_sweeps(sent_history.storage, columns_per_lane(used))
             arguments = (
                 *(
                     *graph.edges,
@@ -162,7 +162,7 @@ class InnerSweeps:
                     report[first:],
                 ),
             )
-            current().run(batched.BATCH_LOW_NEXT, -(-used // 8), arguments)
+            current().run(batched.BATCH_ADVANCE, -(-used // 8), arguments)
         self._sent_place = self._sweeps_since
 
     def end(self, counts: npt.NDArray[np.int64]) -> None:
@@ -203,7 +203,7 @@ class InnerSweeps:
                 *(*self._partials(blocks, used), *self._factors(), self._from_column(self._ends, first)),
                 *(self._from_column(self._options, first), self._from_column(sent_history.records, first)),
             )
-            current().run(batched.BATCH_SENT, -(-used // 8), arguments)
+            current().run(batched.BATCH_AFTER_COMBINE, -(-used // 8), arguments)
 
     def _apply_history(
         self, group: tuple[int, int], weights: Any, last: int, *, ends: Any | None = None, sends: bool = False
@@ -224,7 +224,7 @@ class InnerSweeps:
             self._from_column(self._correction, first),
         )
         return sent_history.graph.launch(
-            batched.batch_collect(sent_history.storage, columns_per_lane(used), sends=sends), arguments
+            batched.batch_apply_history(sent_history.storage, columns_per_lane(used), sends=sends), arguments
         )
 
     def _initial_options(self, largest: Floats, limits: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
@@ -240,7 +240,7 @@ class InnerSweeps:
         sent_history, options_on_device = self._history, current().arrays.asarray(options)
 
         def launch(first: int, used: int) -> int:
-            quantise, _ = batched.batch_low(sent_history.storage, columns_per_lane(used))
+            quantise, _ = batched.batch_inner_sweeps(sent_history.storage, columns_per_lane(used))
             arguments = (
                 *self._nodes(first, used),
                 self._from_column(options_on_device, first),

@@ -1,6 +1,6 @@
 """Batches of personalised queries on a device by power iteration in float64; see ``batch/residual_sweep.cu``.
 
-All queries share each read of the matrix (SpMM), and each stops by its own criterion. Columns are compacted when few
+All queries share each read of the matrix (SpMM), and each stops by its own criterion. ColumnPositions are compacted when few
 enough queries remain. Memory of 24 bytes a node and query limits the width of a batch.
 """
 
@@ -50,9 +50,11 @@ class CudaBatch(Batch):
     _dangling: Floats
 
     def __init__(self, problem: Problem) -> None:
-        residual_sweeps = [variant for per_lane in (1, 2) for variant in batched.batch_full(per_lane, refines=False)]
-        others = batched.BATCH_TOTALS, batched.BATCH_RANKS, batched.BATCH_SUMS
-        current().compile([*others, *template.ARRANGING, *residual_sweeps])
+        residual_sweeps = [
+            variant for per_lane in (1, 2) for variant in batched.batch_residual_sweeps(per_lane, refines=False)
+        ]
+        others = batched.BATCH_REDUCE, batched.BATCH_SCORES, batched.BATCH_ROW_SUMS
+        current().compile([*others, *template.PADDED_CSR, *residual_sweeps])
         self.problem = problem
         self._core = BatchCore.whole(problem)
         self.nbytes = self._core.nbytes
@@ -90,7 +92,7 @@ class QueryColumns:
     queries: list[Query]
     columns: list[int]
     stride: int
-    """Columns of a node."""
+    """ColumnPositions of a node."""
     teleport: TeleportEntries
     """Of swept nodes."""
     downstream: list[Query]
@@ -110,7 +112,7 @@ class QueryColumns:
         if not remaining or padded_columns(len(remaining)) == self.stride:
             return None
         self._assign(self.queries)
-        # Columns without a query repeat another one, and their results are ignored.
+        # ColumnPositions without a query repeat another one, and their results are ignored.
         filled = columns + [columns[0]] * (self.stride - len(columns))
         return current().arrays.asarray(np.array(filled))
 
@@ -126,7 +128,7 @@ class QueryColumns:
 
 def residual_options(problem: Problem, mass: Floats, dangling: Floats) -> Floats:
     """Return the options of each query's float64 sweep: 1 / mass, inflow of every node, factor of teleport."""
-    to_mass_one = 1.0 / np.where(mass > 0, mass, 1.0)  # Columns without a query may have mass 0.
+    to_mass_one = 1.0 / np.where(mass > 0, mass, 1.0)  # ColumnPositions without a query may have mass 0.
     damped = problem.damping * dangling * to_mass_one
     rest = np.full(len(mass), 1.0 - problem.damping)
     if problem.dangling == "uniform":
@@ -143,7 +145,7 @@ class Iterates:
     first : ndarray of float64, shape (nodes,)
         Initial guess of all queries: the first sweep gathers a single column.
     stride : int
-        Columns.
+        ColumnPositions.
     """
 
     contributions: Any
@@ -171,7 +173,9 @@ class Iterates:
         begins = None if self._first is None else (self._first, self._sums())
 
         def launch(first: int, used: int) -> int:
-            first_sweep, residual_sweep = batched.batch_full(columns_per_lane(used), refines=residual_out is not None)
+            first_sweep, residual_sweep = batched.batch_residual_sweeps(
+                columns_per_lane(used), refines=residual_out is not None
+            )
             nodes = *graph.nodes(columns.teleport, first, used, columns.stride), damping, given[first:]
             buffers = self._next.reshape(-1)[first:], none if residual_out is None else residual_out.reshape(-1)[first:]
             if begins:
@@ -196,7 +200,7 @@ class Iterates:
 
     def _sums(self) -> Any:
         sums = current().arrays.empty(self._graph.count, np.float64)
-        self._graph.launch(batched.BATCH_SUMS, (*self._graph.edges, np.uint32(len(sums)), self._first, sums))
+        self._graph.launch(batched.BATCH_ROW_SUMS, (*self._graph.edges, np.uint32(len(sums)), self._first, sums))
         return sums
 
 
@@ -230,7 +234,7 @@ class Answers:
             given = *which, backend.arrays.asarray(np.concatenate([factors, uniform_weights])), np.uint32(count)
             uniform = np.uint64(0) if core.uniform_scores is None else core.uniform_scores
             arguments = contributions, core.degree, core.order, *sizes, *given, uniform, self._scores
-            backend.run(batched.BATCH_RANKS, backend.spread(nodes * _ROW_THREADS), arguments)
+            backend.run(batched.BATCH_SCORES, backend.spread(nodes * _ROW_THREADS), arguments)
         return [self._scores[place] for place in taken]
 
 

@@ -23,7 +23,7 @@ from cpms.backends.cuda.reduction.level_solve import CoreRows, PermutedRows
 from cpms.backends.cuda.reduction.reduced_refinement import prepared
 from cpms.backends.cuda.reduction.trimming import Cost, Trimming, trim_downstream
 from cpms.backends.cuda.runtime.current import current
-from cpms.backends.cuda.spmv.padded_csr import Columns, out_degree, uploaded
+from cpms.backends.cuda.spmv.padded_csr import ColumnPositions, out_degree, uploaded
 from cpms.base.types import Floats
 from cpms.contracts.batch import Query
 from cpms.contracts.status import Status
@@ -114,7 +114,9 @@ class BatchCore:
                 degree[first:last],
             )
             levels.append(
-                BatchGraph.of_rows(problem, level, level_degree, level_degree, Columns(positions, trimming.core))
+                BatchGraph.of_rows(
+                    problem, level, level_degree, level_degree, ColumnPositions(positions, trimming.core)
+                )
             )
         return cls(swept, levels, trimming.order, current().to_host(trimming.position), degree, uniform_scores)
 
@@ -171,7 +173,7 @@ class BatchCore:
         leaving = damping * lost_mass + (1.0 - damping) * mass
         scale = np.where(unreached, 1.0, leaving / np.where(unreached, 1.0, reach))
         total = mass + self._solve_levels(contributions, downstream, scale) if self.levels else mass
-        total = np.where(total > 0.0, total, 1.0)  # Columns without a query may have mass 0.
+        total = np.where(total > 0.0, total, 1.0)  # ColumnPositions without a query may have mass 0.
         if self.uniform_scores is None:
             return 1.0 / total, np.zeros_like(total)
         factors = (1.0 - damping) / np.where(scale > 0.0, scale, 1.0)
@@ -212,7 +214,7 @@ def _solve_level(level: BatchGraph, contributions: Any, teleport: TeleportEntrie
             *(*level.edges, *level.nodes(teleport, first, used, stride), np.float64(level.problem.damping)),
             *(scales[first:], contributions.reshape(-1)[first:], out[first:]),
         )
-        return level.launch(batched.batch_behind(columns_per_lane(used)), arguments)
+        return level.launch(batched.batch_downstream(columns_per_lane(used)), arguments)
 
     mass: Floats = level.reduce(1, 1, stride, RESIDUAL_COLUMNS, launch)[0]
     return mass

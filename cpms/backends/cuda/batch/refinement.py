@@ -28,7 +28,7 @@ from cpms.backends.cuda.batch.power import (
 )
 from cpms.backends.cuda.batch.reduced import BatchCore
 from cpms.backends.cuda.kernels import batched, template
-from cpms.backends.cuda.runtime.backend import NOTED
+from cpms.backends.cuda.runtime.backend import MAX_ASYNC_NUMBERS
 from cpms.backends.cuda.runtime.current import current
 from cpms.base import work_clock
 from cpms.base.types import Floats
@@ -190,7 +190,7 @@ class CudaRefinementBatch(Lockstep):
         counts = np.zeros(stride, np.int64)
         norms: list[Floats] = []
         ended_s = [work_clock.now() - began]
-        group = max(1, min(_GROUP, NOTED // stride))
+        group = max(1, min(_GROUP, MAX_ASYNC_NUMBERS // stride))
         in_flight: deque[tuple[int, Callable[[], Floats]]] = deque()
         remaining = int(limits.max())
         while active.any():
@@ -216,20 +216,20 @@ class CudaRefinementBatch(Lockstep):
 
 def read_later(numbers: Any) -> Callable[[], Floats]:
     """Return a function that waits for numbers: `Backend.note`, unless they are too many for it."""
-    return current().note(numbers) if numbers.size <= NOTED else lambda: current().to_host(numbers)
+    return current().fetch_async(numbers) if numbers.size <= MAX_ASYNC_NUMBERS else lambda: current().to_host(numbers)
 
 
 def needed_variants() -> list[template.Variant]:
     """Return the kernels of outer steps, with the formats of the default policy; other formats are compiled on use."""
-    variants = [*batched.BATCHING, *template.ARRANGING]
+    variants = [*batched.BATCH_HELPERS, *template.PADDED_CSR]
     for per_lane in (1, 2):
         variants += [
-            *batched.batch_full(per_lane, refines=True),
+            *batched.batch_residual_sweeps(per_lane, refines=True),
             batched.batch_correct(per_lane),
-            batched.batch_behind(per_lane),
+            batched.batch_downstream(per_lane),
         ]
     for storage in (FP16, FP32):
-        variants += batched.batch_kept(storage)
+        variants += batched.batch_history(storage)
         for per_lane in (1, 2, 4):
-            variants += batched.batch_low(storage, per_lane)
+            variants += batched.batch_inner_sweeps(storage, per_lane)
     return variants

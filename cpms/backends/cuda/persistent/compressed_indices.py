@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cpms.backends.cuda.kernels.template import CODING, WHOLE_VALUES
+from cpms.backends.cuda.kernels.template import INDEX_COMPRESSION, WHOLE_VALUES
 from cpms.backends.cuda.runtime.current import current
 from cpms.backends.cuda.spmv import padded_csr
 
-_COMPUTE_BASES, _COMPRESS = CODING
+_COMPUTE_BASES, _COMPRESS = INDEX_COMPRESSION
 _WIDE = np.uint32(1 << 31)
 _NEXT_TILE_BYTES = 8 / WHOLE_VALUES
 """Bytes an entry for the next tile of the same warp and the base of that tile."""
@@ -104,7 +104,7 @@ class CompressedIndices:
 
 def compute_bases(sources: Any, padding_index: int) -> Any:
     """Return the base of each tile; 2^31 if it is wide, with sources 2^15 nodes apart or more."""
-    current().compile(CODING)
+    current().compile(INDEX_COMPRESSION)
     tiles = sources.size // WHOLE_VALUES
     bases = current().arrays.empty(tiles, np.uint32)
     current().run(_COMPUTE_BASES, _blocks(tiles), (sources, np.uint32(tiles), np.uint32(padding_index), bases))
@@ -116,8 +116,8 @@ def is_worthwhile(bases: Any, nodes: int) -> bool:
     entries, wide = len(bases) * WHOLE_VALUES, float((bases >= _WIDE).mean())
     if entries > _DENSE * nodes and current().memory_bandwidth > _FAST_BANDWIDTH:
         return False
-    saved = (padded_csr.SLOT_BYTES - padded_csr.MARK_BYTES - _entry_bytes(wide)) * entries
-    return saved >= _MIN_SAVED * (padded_csr.SLOT_BYTES * entries + _NODE_BYTES * nodes)
+    saved = (padded_csr.ENTRY_BYTES - padded_csr.FLAG_BYTES - _entry_bytes(wide)) * entries
+    return saved >= _MIN_SAVED * (padded_csr.ENTRY_BYTES * entries + _NODE_BYTES * nodes)
 
 
 def next_tiles(begins: npt.NDArray[np.int64], warps: int) -> npt.NDArray[np.int64]:

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from cpms.backends.cuda.arrays.codec import doubles
+from cpms.backends.cuda.arrays.codec import as_float64
 from cpms.backends.cuda.arrays.vectors import vector_length
-from cpms.backends.cuda.kernels.persistent import DEALT, Way
-from cpms.backends.cuda.kernels.template import SHARES, Variant
-from cpms.backends.cuda.persistent.strategies import AUTO, DIRECT_GATHER, StrategyData, StrategyRequest
+from cpms.backends.cuda.kernels.persistent import ALL_BLOCKED, Strategy
+from cpms.backends.cuda.kernels.template import CONTRIBUTIONS, Variant
+from cpms.backends.cuda.persistent.strategies import AUTO, DIRECT_GATHER_DATA, StrategyData, StrategyRequest
 from cpms.backends.cuda.persistent.warp_ranges import WarpRanges
 from cpms.backends.cuda.runtime.current import current
 from cpms.backends.cuda.spmv import padded_csr, reordering
@@ -28,7 +28,7 @@ from cpms.storage.device import on_device
 _NULL = np.uint64(0)
 _OVERFLOW_DEGREE = 255
 """Marks a degree that does not fit in a byte; as in ``pagerank/nodes.cuh``."""
-_TO_CONTRIBUTIONS, _FROM_CONTRIBUTIONS = SHARES
+_TO_CONTRIBUTIONS, _FROM_CONTRIBUTIONS = CONTRIBUTIONS
 _SHORT_RANGE = 4
 _OUTGROWN = {2: 0.5, 8: 1.0}
 """Parts of the cache that values must exceed for short warp ranges to be faster on an H200, by the bytes of a value."""
@@ -101,7 +101,7 @@ class DeviceGraph:
     teleport: Any
     order: Any | None
     internal_degree: Any | None = None
-    strategy_data: StrategyData = DIRECT_GATHER
+    strategy_data: StrategyData = DIRECT_GATHER_DATA
     row_begins: Any | None = None
     barrier: tuple[Any, Any] = field(init=False)
 
@@ -132,7 +132,7 @@ class DeviceGraph:
             return values if chosen is None or len(values) == 1 else values[chosen.order]
 
         tiles = arrangement.tiles_per_range(graph.nodes, value_bytes)
-        entries = padded_csr.Slots.of(rows, chosen)
+        entries = padded_csr.PaddedCsr.of(rows, chosen)
         edges, entries = WarpRanges.of(
             *(entries, rows, tiles),
             value_bytes=value_bytes,
@@ -158,7 +158,7 @@ class DeviceGraph:
     @property
     def nbytes(self) -> int:
         """Bytes of edges and degrees."""
-        as_bytes = self.nodes if self.strategy_data.strategy.counts_are_bytes else 0
+        as_bytes = self.nodes if self.strategy_data.strategy.byte_degrees else 0
         return self.edges.nbytes + int(self.degree.nbytes) + as_bytes + self.strategy_data.nbytes
 
     @property
@@ -166,9 +166,9 @@ class DeviceGraph:
         """Whether teleport or dangling mass is distributed non-uniformly."""
         return bool(self.sink.size > 1 or self.teleport.size > 1)
 
-    def byte_degrees(self, strategy: Way) -> tuple[Any, Any]:
+    def byte_degrees(self, strategy: Strategy) -> tuple[Any, Any]:
         """Return degrees, and in a core internal degrees, as bytes; nulls for strategies that do not read these."""
-        if not strategy.counts_are_bytes:
+        if not strategy.byte_degrees:
             return _NULL, _NULL
         return self._degree_bytes, _NULL if self.internal_degree is None else self._internal_degree_bytes
 
@@ -199,13 +199,13 @@ class DeviceGraph:
         per_entry, teleport = self.damping / count, 1.0 if self.personal else 1.0 / self.nodes
         return row_begins, np.float64(per_entry), np.float64((1.0 - self.damping) * teleport + per_entry * longest)
 
-    def edge_arguments(self, strategy: Way) -> tuple[Any, ...]:
+    def edge_arguments(self, strategy: Strategy) -> tuple[Any, ...]:
         """Return the kernel arguments of the edges, in order."""
-        return *(() if strategy == DEALT else self.edges.arguments), *self.strategy_data.arguments(strategy)
+        return *(() if strategy == ALL_BLOCKED else self.edges.arguments), *self.strategy_data.arguments(strategy)
 
     def launch(self, variant: Variant, arguments: tuple[Any, ...]) -> None:
         """Launch a persistent kernel."""
-        current().run_resident(variant, self.edges.blocks, arguments)
+        current().run_persistent(variant, self.edges.blocks, arguments)
 
     def contributions(self, values: Any, out: Any | None = None) -> Any:
         """Return float64 values of the nodes, in host or device memory, as contributions, zero-padded.
@@ -213,7 +213,7 @@ class DeviceGraph:
         The result is ``out`` if given.
         """
         arrays = current().arrays
-        source = doubles(values) if on_device(values) else current().upload(values)
+        source = as_float64(values) if on_device(values) else current().upload(values)
         out_vector = arrays.zeros(vector_length(self.nodes), np.float64) if out is None else out
         self._move(_TO_CONTRIBUTIONS, source, out_vector)
         return out_vector

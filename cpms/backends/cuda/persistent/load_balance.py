@@ -39,17 +39,17 @@ to 200 a tile and line weights of 0 to 1.
 """
 
 
-def streamed_costs(entries: padded_csr.Slots) -> Integers:
+def streamed_costs(entries: padded_csr.PaddedCsr) -> Integers:
     """Return the prefix sum of the cost of tiles where memory bandwidth limits a sweep, in rows."""
     return _without_lines(entries, _STREAMED)
 
 
-def inner_costs(entries: padded_csr.Slots, sources: Any, value_bytes: int) -> Integers:
+def inner_costs(entries: padded_csr.PaddedCsr, sources: Any, value_bytes: int) -> Integers:
     """Return the prefix sum of the cost of tiles in inner sweeps, in tenths of rows; see `in_cache_costs`."""
     return _with_lines(entries, sources, value_bytes, _INNER)
 
 
-def in_cache_costs(entries: padded_csr.Slots, sources: Any, value_bytes: int) -> Integers:
+def in_cache_costs(entries: padded_csr.PaddedCsr, sources: Any, value_bytes: int) -> Integers:
     """Return the prefix sum of the cost of tiles of a graph in the device's cache, in lines.
 
     Parameters
@@ -63,15 +63,15 @@ def in_cache_costs(entries: padded_csr.Slots, sources: Any, value_bytes: int) ->
     return _with_lines(entries, sources, value_bytes, _IN_CACHE)
 
 
-def _without_lines(entries: padded_csr.Slots, weights: _Weights) -> Integers:
-    cost: Integers = weights.row * entries.rows_before + weights.tile * np.arange(entries.steps + 1)
+def _without_lines(entries: padded_csr.PaddedCsr, weights: _Weights) -> Integers:
+    cost: Integers = weights.row * entries.rows_ended + weights.tile * np.arange(entries.tiles + 1)
     return cost
 
 
-def _with_lines(entries: padded_csr.Slots, sources: Any, value_bytes: int, weights: _Weights) -> Integers:
-    touched = current().arrays.empty(entries.steps, np.uint16)
-    arguments = sources, np.uint32(entries.steps), np.uint32(_LINE_BYTES // value_bytes), touched
-    current().run(_COUNT_LINES, current().spread(_WARP * entries.steps), arguments)
+def _with_lines(entries: padded_csr.PaddedCsr, sources: Any, value_bytes: int, weights: _Weights) -> Integers:
+    touched = current().arrays.empty(entries.tiles, np.uint16)
+    arguments = sources, np.uint32(entries.tiles), np.uint32(_LINE_BYTES // value_bytes), touched
+    current().run(_COUNT_LINES, current().spread(_WARP * entries.tiles), arguments)
     cost = _without_lines(entries, weights)
     cost[1:] += weights.line * np.cumsum(current().to_host(touched), dtype=np.int64)
     return cost
@@ -133,7 +133,9 @@ def split_blocks(cost: Integers, block_begins: Integers, max_parts: int) -> Inte
     return nonempty_parts(cost, block_begins, ends, min(max_parts, int((ends - block_begins).max()))).ravel()
 
 
-def align_to_rows(entries: padded_csr.Slots, begins: Integers, warps: int) -> tuple[padded_csr.Slots, Integers] | None:
+def align_to_rows(
+    entries: padded_csr.PaddedCsr, begins: Integers, warps: int
+) -> tuple[padded_csr.PaddedCsr, Integers] | None:
     """Return entries, and tiles near ``begins``, such that blocks begin with rows.
 
     A block that begins with a row needs no carry-out of the block before. A block moves by at most an eighth of its
@@ -143,13 +145,13 @@ def align_to_rows(entries: padded_csr.Slots, begins: Integers, warps: int) -> tu
     target = begins * WHOLE_VALUES
     amid = entries.rows_at(current().arrays.asarray(target.astype(np.uint32)))
     row = current().to_host(amid).astype(np.int64)
-    block_entries = WHOLE_VALUES * np.diff(np.append(begins, entries.steps))
+    block_entries = WHOLE_VALUES * np.diff(np.append(begins, entries.tiles))
     before, after = target - entries.starts_of(row), entries.starts_of(row + 1) - target
     is_after = (after < before) & (row + 2 < len(entries.starts))
     is_near = np.where(is_after, after, before) <= block_entries // 8
     row += is_near & is_after
-    moved = entries.beginning_steps(np.unique(row[is_near]))
+    moved = entries.aligned_to_tiles(np.unique(row[is_near]))
     found = (moved.starts_of(row) + np.where(is_near, 0, before)) // WHOLE_VALUES
-    lengths = np.diff(np.append(found, moved.steps))
+    lengths = np.diff(np.append(found, moved.tiles))
     all_filled = is_near[1:].all() or lengths.min() >= warps
     return (moved, found) if all_filled and (lengths > 0).all() else None

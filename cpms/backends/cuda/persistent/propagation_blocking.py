@@ -16,7 +16,7 @@ import numpy as np
 
 from cpms.backends.cuda.arrays import access_sampling
 from cpms.backends.cuda.arrays.vectors import vector_length
-from cpms.backends.cuda.kernels.launch_shape import BINNED_BYTES, DealtSizes, dealt_sizes
+from cpms.backends.cuda.kernels.launch_shape import MAX_STAGED_BYTES, BlockingSizes, blocking_sizes
 from cpms.backends.cuda.persistent.load_balance import Integers
 from cpms.backends.cuda.persistent.sell_slices import RowChunks, SellSlices, SlicePacking, part_of
 from cpms.backends.cuda.persistent.tiled_gather import GROUP_NODES
@@ -79,13 +79,13 @@ class PropagationBlocking:
 
     @classmethod
     def of(
-        cls, sources: Any, entries: padded_csr.Slots, nodes: int, blocks: int, value_bytes: int
+        cls, sources: Any, entries: padded_csr.PaddedCsr, nodes: int, blocks: int, value_bytes: int
     ) -> PropagationBlocking:
         """Sort the entries of these sources into cells, for so many blocks."""
         chunked = RowChunks.of(entries, value_bytes)
-        sizes = dealt_sizes(value_bytes)
+        sizes = blocking_sizes(value_bytes)
         ranges = -(-vector_length(nodes) // sizes.nodes)
-        run_chunks = _ALIGNED if sizes.groups * GROUP_NODES >= _LONG_CELL * ranges else 1
+        run_chunks = _ALIGNED if sizes.octets * GROUP_NODES >= _LONG_CELL * ranges else 1
         block_first_chunks = chunked.blocks(blocks)
         begins, counts = _split_bins(chunked, sources, block_first_chunks, ranges, sizes, run_chunks)
         cells = _Cells(chunked.starts_at(begins), counts, run_chunks)
@@ -102,7 +102,7 @@ class PropagationBlocking:
             range_nodes=sizes.nodes,
             nodes=nodes,
             value_bytes=value_bytes,
-            slices=packing.of(cells.bin_begins, value_indices, sizes.groups),
+            slices=packing.of(cells.bin_begins, value_indices, sizes.octets),
             values=current().arrays.zeros(int(cells.bin_begins[-1]) * GROUP_NODES * value_bytes, np.uint8),
         )
 
@@ -130,13 +130,13 @@ class PropagationBlocking:
 
 def has_long_cells(entries: int, nodes: int, value_bytes: int) -> bool:
     """Return whether cells are long enough on average for padding to be a small part of the traffic."""
-    range_nodes, capacity = dealt_sizes(value_bytes)
+    range_nodes, capacity = blocking_sizes(value_bytes)
     return entries >= _MIN_CELL_ENTRIES * -(-nodes // range_nodes) * -(-entries // (GROUP_NODES * capacity))
 
 
 def is_scattered(sources: Any, edges: int) -> bool:
     """Return whether blocking is faster than a gather for these sources, by samples."""
-    return access_sampling.gathered_bytes(sources, BINNED_BYTES) >= _MIN_GATHERED * float(edges)
+    return access_sampling.gathered_bytes(sources, MAX_STAGED_BYTES) >= _MIN_GATHERED * float(edges)
 
 
 class _Cells:
@@ -175,12 +175,12 @@ class _Cells:
         return ((begins.T.ravel() - self._by_range[:-1])[cell] + chunk).astype(np.uint32)
 
     def local_indices(
-        self, sources: Any, chunked: RowChunks, packing: SlicePacking, sizes: DealtSizes
+        self, sources: Any, chunked: RowChunks, packing: SlicePacking, sizes: BlockingSizes
     ) -> tuple[Any, Any]:
         """Return the index of each entry's value in its bin, by column group, and by chunk the offset of its source."""
         arrays = current().arrays
         ranges = self._counts.shape[1]
-        by_column_group = arrays.full(packing.size, sizes.groups * GROUP_NODES - 1, np.uint16)
+        by_column_group = arrays.full(packing.size, sizes.octets * GROUP_NODES - 1, np.uint16)
         by_chunk = arrays.zeros(int(self.range_begins[-1]) * GROUP_NODES, np.uint16)
         chunk_begins = self._by_range[:-1].reshape(ranges, -1).T
         chunk_of = part_of(chunked.starts.astype(np.int64), int(self._begins[-1]))
@@ -220,13 +220,13 @@ def _chunks(counts: Any, run_chunks: int) -> Any:
 
 
 def _split_bins(
-    chunked: RowChunks, sources: Any, block_first_chunks: Integers, ranges: int, sizes: DealtSizes, run_chunks: int
+    chunked: RowChunks, sources: Any, block_first_chunks: Integers, ranges: int, sizes: BlockingSizes, run_chunks: int
 ) -> tuple[Integers, Any]:
     """Return the first row chunk of each bin and the end, and the number of its entries from each range.
 
     The bins of a block are of about equal length. Each reserves `_ALIGNED` groups for padding.
     """
-    entries, capacity = np.diff(chunked.starts_at(block_first_chunks)), sizes.groups - _ALIGNED
+    entries, capacity = np.diff(chunked.starts_at(block_first_chunks)), sizes.octets - _ALIGNED
     max_entries = max(1, capacity * GROUP_NODES - GROUP_NODES // 2 * min(run_chunks * ranges, capacity))
     parts = -(-entries // max_entries)
     while True:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cpms.backends.cuda.arrays.codec import doubles
+from cpms.backends.cuda.arrays.codec import as_float64
 from cpms.backends.cuda.arrays.vectors import vector_length
 from cpms.backends.cuda.kernels import persistent, template
 from cpms.backends.cuda.persistent.device_graph import DEFAULT, Arrangement, DeviceGraph
@@ -110,7 +110,7 @@ class CudaRefinement(Refinement):
     def warm_up(self, storage: FloatFormat | None) -> None:
         """Compile the kernels, and allocate the residual's history."""
         error_feedback = self._may_feed_back(storage)
-        current().compile([self._variant(storage or FP32, error_feedback=error_feedback), *template.SHARES])
+        current().compile([self._variant(storage or FP32, error_feedback=error_feedback), *template.CONTRIBUTIONS])
         self._launch_for(storage or FP32, error_feedback=error_feedback)
 
     @property
@@ -194,7 +194,7 @@ class CudaRefinement(Refinement):
             *(*self._graph.barrier, self._report),
         )
         self._graph.launch(launch.variant, arguments)
-        numbers = current().note(self._report)
+        numbers = current().fetch_async(self._report)
         if self.follow:
             self.follow(FinalContributions(self._contributions, self._next, self._report))
         found = list(_outer_steps(numbers()))
@@ -213,22 +213,26 @@ class CudaRefinement(Refinement):
 
     def accumulates(self, storage: FloatFormat) -> bool:
         """Return whether inner sweeps accumulate the correction, or defer it; see ``pagerank/persistent_refine.cu``."""
-        return self._strategy(storage) == persistent.OVER_CACHED or slots_for(storage) != SLOTS
+        return self._strategy(storage) == persistent.IN_CACHE_GATHER or slots_for(storage) != SLOTS
 
-    def _strategy(self, storage: FloatFormat) -> persistent.Way:
+    def _strategy(self, storage: FloatFormat) -> persistent.Strategy:
         strategy = self._graph.strategy_data.strategy
-        return persistent.OVER_SOURCES if strategy.in_bins and not persistent.is_binned(storage) else strategy
+        return (
+            persistent.DIRECT_GATHER
+            if strategy.stages_values and not persistent.fits_shared_memory(storage)
+            else strategy
+        )
 
     def _may_feed_back(self, storage: FloatFormat | None) -> bool:
         """Return whether outer steps in a format can use error feedback, by present knowledge."""
         if storage is None or self._graph.row_begins is None or self._converges_slowly:
             return False
-        return self._strategy(storage) in persistent.CARRYING and slots_for(storage) == SLOTS
+        return self._strategy(storage) in persistent.ERROR_FEEDBACK_STRATEGIES and slots_for(storage) == SLOTS
 
     def _variant(self, storage: FloatFormat, *, error_feedback: bool) -> template.Variant:
-        graph, kernel_of = self._graph, persistent.carry if error_feedback else persistent.refine
+        graph, kernel_of = self._graph, persistent.error_feedback if error_feedback else persistent.persistent_refine
         is_core, strategy = graph.internal_degree is not None, self._strategy(storage)
-        return kernel_of(storage, graph.edges.shape, personal=graph.personal, partial=is_core, way=strategy)
+        return kernel_of(storage, graph.edges.shape, personal=graph.personal, core=is_core, strategy=strategy)
 
     def _launch_for(self, storage: FloatFormat, *, error_feedback: bool) -> _Launch:
         """Return the launch data of a format, built once; the history is zero past the nodes."""
@@ -296,7 +300,7 @@ def report_buffer() -> Any:
 
 def read_outer_steps(report: Any) -> list[OuterStep]:
     """Wait for a kernel, and return its outer steps."""
-    return list(_outer_steps(current().note(report)()))
+    return list(_outer_steps(current().fetch_async(report)()))
 
 
 def _outer_steps(report: Floats) -> Iterator[OuterStep]:
@@ -327,7 +331,7 @@ def _outer_steps(report: Floats) -> Iterator[OuterStep]:
 def _is_uniform(values: Any) -> bool:
     """Return whether an initial guess is the uniform distribution, by some of its values."""
     some = values[:: -(-len(values) // _SAMPLED)]
-    some = current().to_host(doubles(some)) if on_device(some) else some
+    some = current().to_host(as_float64(some)) if on_device(some) else some
     return bool((abs(some * len(values) - 1.0) < _UNIFORM).all())
 
 

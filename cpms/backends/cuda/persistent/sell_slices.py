@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from cpms.backends.cuda.kernels.launch_shape import BINNED, MOST_STRANDS
+from cpms.backends.cuda.kernels.launch_shape import MAX_WINDOW_SUMS, SHARED_MEMORY_SHAPE
 from cpms.backends.cuda.persistent import tiled_gather
 from cpms.backends.cuda.persistent.load_balance import Integers
 from cpms.backends.cuda.runtime.current import current
@@ -57,7 +57,7 @@ class RowChunks:
     ends: Any | None
 
     @classmethod
-    def of(cls, entries: padded_csr.Slots, value_bytes: int) -> RowChunks:
+    def of(cls, entries: padded_csr.PaddedCsr, value_bytes: int) -> RowChunks:
         """Cut rows into as few chunks as possible, of about equal length in a row."""
         arrays = current().arrays
         begins = entries.starts
@@ -184,7 +184,7 @@ class SlicePacking:
         arrays = current().arrays
         self._chunked, self._block_begins, self._bin_begins = chunked, block_begins, bin_begins
         self._begins = windows(bin_begins)
-        slices = np.maximum(-(-np.diff(self._begins) // _LANES), BINNED.warps)
+        slices = np.maximum(-(-np.diff(self._begins) // _LANES), SHARED_MEMORY_SHAPE.warps)
         first_slices = np.cumsum(slices) - slices
         window = part_of(self._begins, chunked.count)
         lengths = (chunked.starts[1:] - chunked.starts[:-1]).astype(np.int64)
@@ -224,7 +224,7 @@ class SlicePacking:
         Also a flag, 1 or 0, for a warp's last slice of a window, with two zeros past the end; and the first slice of
         each warp.
         """
-        warps = BINNED.warps
+        warps = SHARED_MEMORY_SHAPE.warps
         window = np.repeat(np.arange(len(slices)), slices)
         pass_index, warp = np.divmod(np.arange(len(window)) - first_slices[window], warps)
         warp = np.where(pass_index % 2, warps - 1 - warp, warp)
@@ -289,9 +289,9 @@ def windows(bin_begins: Integers) -> Integers:
     >>> windows(np.array([0, 3000, 4000])).tolist()
     [0, 1536, 3000, 4000]
     """
-    chunks_per_pass = min(BINNED.warps * _LANES, MOST_STRANDS)
+    chunks_per_pass = min(SHARED_MEMORY_SHAPE.warps * _LANES, MAX_WINDOW_SUMS)
     passes = -(-np.diff(bin_begins) // chunks_per_pass)
-    parts = -(-passes // (MOST_STRANDS // chunks_per_pass))
+    parts = -(-passes // (MAX_WINDOW_SUMS // chunks_per_pass))
     first = np.repeat(bin_begins[:-1], parts)
     begins, _ = tiled_gather.split_evenly(np.zeros_like(passes), passes, parts)
     # The shorter pass comes last.

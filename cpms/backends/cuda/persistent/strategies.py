@@ -17,22 +17,22 @@ import numpy as np
 from cpms.backends.cuda.arrays import access_sampling
 from cpms.backends.cuda.arrays.vectors import vector_length
 from cpms.backends.cuda.kernels.launch_shape import (
-    BIN_SHARED_BYTES,
-    BINNED,
-    BINNED_BYTES,
-    DEALT_SHARED_BYTES,
-    HOT_SHARED_BYTES,
+    BLOCKING_SHARED_BYTES,
+    HUB_SHARED_BYTES,
+    MAX_STAGED_BYTES,
+    PANEL_SHARED_BYTES,
+    SHARED_MEMORY_SHAPE,
 )
 from cpms.backends.cuda.kernels.persistent import (
-    CARRYING,
-    DEALT,
-    IN_BINS,
-    LOW_DEALT,
-    OVER_CACHED,
-    OVER_CODES,
-    OVER_HOT,
-    OVER_SOURCES,
-    Way,
+    ALL_BLOCKED,
+    COMPRESSED_GATHER,
+    DIRECT_GATHER,
+    ERROR_FEEDBACK_STRATEGIES,
+    HUB_CACHE_GATHER,
+    IN_CACHE_GATHER,
+    INNER_BLOCKED,
+    INNER_TILED_GATHER,
+    Strategy,
 )
 from cpms.backends.cuda.persistent import compressed_indices, propagation_blocking, tiled_gather
 from cpms.backends.cuda.persistent.compressed_indices import CompressedIndices
@@ -72,12 +72,12 @@ class StrategyRequest(NamedTuple):
     in_cache: bool | None = None
     error_feedback: bool | None = None
 
-    def uses_error_feedback(self, strategy: Way, *, converges_fast: bool) -> bool:
+    def uses_error_feedback(self, strategy: Strategy, *, converges_fast: bool) -> bool:
         """Return whether nodes keep rounding errors: by default under propagation blocking or fast convergence."""
-        if strategy not in CARRYING:
+        if strategy not in ERROR_FEEDBACK_STRATEGIES:
             return False
         if self.error_feedback is None:
-            return strategy in (DEALT, LOW_DEALT) or converges_fast
+            return strategy in (ALL_BLOCKED, INNER_BLOCKED) or converges_fast
         return self.error_feedback
 
     @property
@@ -101,7 +101,7 @@ class HubCache(NamedTuple):
     @property
     def arguments(self) -> tuple[Any, ...]:
         """Kernel arguments, in order."""
-        return np.uint32(HOT_SHARED_BYTES), np.uint32(self.values)
+        return np.uint32(HUB_SHARED_BYTES), np.uint32(self.values)
 
     @property
     def nbytes(self) -> int:
@@ -165,9 +165,9 @@ class StrategyData(NamedTuple):
     def of(
         cls,
         edges: WarpRanges,
-        slots: padded_csr.Slots,
+        slots: padded_csr.PaddedCsr,
         nodes: int,
-        value_bytes: int = BINNED_BYTES,
+        value_bytes: int = MAX_STAGED_BYTES,
         request: StrategyRequest = AUTO,
     ) -> StrategyData:
         """Build the strategy that is required or worthwhile, among those whose shared memory a block has.
@@ -184,9 +184,9 @@ class StrategyData(NamedTuple):
         if edges.in_cache:
             return cls(in_cache=InCache())
         choice = _Choice(edges, slots, nodes, edges.nbytes > current().cache_bytes)
-        if edges.shape == BINNED and not request.compressed_indices:
+        if edges.shape == SHARED_MEMORY_SHAPE and not request.compressed_indices:
             found = cls._in_shared_memory(choice, value_bytes, request)
-            if found.strategy != OVER_SOURCES:
+            if found.strategy != DIRECT_GATHER:
                 return found
         return cls(compressed=choice.compressed(required=request.compressed_indices))
 
@@ -196,35 +196,43 @@ class StrategyData(NamedTuple):
         nodes = choice.nodes
         blocking = False if request.hub_cache or request.tiled_gather else request.propagation_blocking
         hub_cache = False if request.tiled_gather else request.hub_cache
-        if value_bytes > BINNED_BYTES:
+        if value_bytes > MAX_STAGED_BYTES:
             outgrown = value_bytes * nodes > current().cache_bytes
             residual = choice.blocking(value_bytes, required=blocking) if blocking or outgrown else None
             if residual:
                 return cls(residual_blocking=residual)
             return cls(hub_cache=choice.hub_cache(required=hub_cache))
-        inner = choice.blocking(BINNED_BYTES, required=blocking)
+        inner = choice.blocking(MAX_STAGED_BYTES, required=blocking)
         if inner:
             return cls(inner_blocking=inner, residual_blocking=choice.blocking(_FLOAT64_BYTES, required=blocking))
         panels = choice.panels(required=False if request.hub_cache else request.tiled_gather)
         return cls(panels=panels) if panels else cls(hub_cache=choice.hub_cache(required=hub_cache))
 
     @property
-    def strategy(self) -> Way:
+    def strategy(self) -> Strategy:
         """The strategy, for inner sweeps whose values fit its shared memory."""
         chosen = (
-            *((self.residual_blocking, DEALT), (self.inner_blocking, LOW_DEALT), (self.panels, IN_BINS)),
-            *((self.hub_cache, OVER_HOT), (self.compressed, OVER_CODES), (self.in_cache, OVER_CACHED)),
+            *(
+                (self.residual_blocking, ALL_BLOCKED),
+                (self.inner_blocking, INNER_BLOCKED),
+                (self.panels, INNER_TILED_GATHER),
+            ),
+            *(
+                (self.hub_cache, HUB_CACHE_GATHER),
+                (self.compressed, COMPRESSED_GATHER),
+                (self.in_cache, IN_CACHE_GATHER),
+            ),
         )
-        return next((strategy for part, strategy in chosen if part is not None), OVER_SOURCES)
+        return next((strategy for part, strategy in chosen if part is not None), DIRECT_GATHER)
 
-    def arguments(self, strategy: Way) -> tuple[Any, ...]:
+    def arguments(self, strategy: Strategy) -> tuple[Any, ...]:
         """Return the kernel arguments besides sources, in order."""
         parts = {
-            DEALT: (self.residual_blocking, self.inner_blocking),
-            LOW_DEALT: (self.inner_blocking,),
-            IN_BINS: (self.panels,),
-            OVER_HOT: (self.hub_cache,),
-            OVER_CODES: (self.compressed,),
+            ALL_BLOCKED: (self.residual_blocking, self.inner_blocking),
+            INNER_BLOCKED: (self.inner_blocking,),
+            INNER_TILED_GATHER: (self.panels,),
+            HUB_CACHE_GATHER: (self.hub_cache,),
+            COMPRESSED_GATHER: (self.compressed,),
         }
         return tuple(argument for part in parts.get(strategy, ()) if part is not None for argument in part.arguments)
 
@@ -235,18 +243,20 @@ class StrategyData(NamedTuple):
     @property
     def degree_bytes(self) -> int:
         """Bytes of a node's degree, as sweeps read it."""
-        return 1 if self.strategy.counts_are_bytes else 4
+        return 1 if self.strategy.byte_degrees else 4
 
     @property
     def entry_bytes(self) -> float:
         """Mean bytes of an entry's source and row-end flag, in sweeps that gather by sources or compressed indices."""
-        return padded_csr.MARK_BYTES + self.compressed.indices.entry_bytes if self.compressed else padded_csr.SLOT_BYTES
+        return (
+            padded_csr.FLAG_BYTES + self.compressed.indices.entry_bytes if self.compressed else padded_csr.ENTRY_BYTES
+        )
 
     def streamed_bytes(self, value_bytes: int) -> float | None:
         """Return the bytes that blocking or panels stream a sweep for values of a size; None without either."""
         if value_bytes == _FLOAT64_BYTES:
             return self.residual_blocking.streamed_bytes(value_bytes) if self.residual_blocking else None
-        if value_bytes > BINNED_BYTES:
+        if value_bytes > MAX_STAGED_BYTES:
             return None
         if self.inner_blocking:
             return self.inner_blocking.streamed_bytes(value_bytes)
@@ -258,7 +268,7 @@ class StrategyData(NamedTuple):
         return sum(part.nbytes for part in self if part is not None)
 
 
-DIRECT_GATHER = StrategyData()
+DIRECT_GATHER_DATA = StrategyData()
 
 
 @dataclass(frozen=True)
@@ -266,12 +276,12 @@ class _Choice:
     """Builds one strategy, where it is required or worthwhile."""
 
     edges: WarpRanges
-    slots: padded_csr.Slots
+    slots: padded_csr.PaddedCsr
     nodes: int
     exceeds_cache: bool
 
     def blocking(self, value_bytes: int, *, required: bool | None) -> PropagationBlocking | None:
-        if not self._may(required, DEALT_SHARED_BYTES):
+        if not self._may(required, BLOCKING_SHARED_BYTES):
             return None
         entries, blocks = self._sources.size, self.edges.blocks
         fits = current().free_bytes() >= _BLOCKING_BYTES * entries + _VECTOR_BYTES * self.nodes
@@ -283,17 +293,17 @@ class _Choice:
         return PropagationBlocking.of(self._sources, self.slots, self.nodes, blocks, value_bytes)
 
     def panels(self, *, required: bool | None) -> Panels | None:
-        if not self._may(required, BIN_SHARED_BYTES):
+        if not self._may(required, PANEL_SHARED_BYTES):
             return None
         if not (required or tiled_gather.is_worthwhile(self._sources)):
             return None
         return Panels.of(self._sources, self.edges.row_end_flags, self.slots, self.edges.blocks)
 
     def hub_cache(self, *, required: bool | None) -> HubCache | None:
-        if not self._may(required, HOT_SHARED_BYTES):
+        if not self._may(required, HUB_SHARED_BYTES):
             return None
-        hubs = HOT_SHARED_BYTES // BINNED_BYTES
-        is_worthwhile = required or access_sampling.share_below(self._sources, hubs) >= _MIN_HUB_SHARE
+        hubs = HUB_SHARED_BYTES // MAX_STAGED_BYTES
+        is_worthwhile = required or access_sampling.fraction_below(self._sources, hubs) >= _MIN_HUB_SHARE
         return HubCache(vector_length(self.nodes)) if is_worthwhile else None
 
     def compressed(self, *, required: bool | None) -> CompressedEdges | None:
@@ -314,7 +324,7 @@ class _Choice:
         return CompressedEdges(indices, pairs.reshape(-1))
 
     def _may(self, required: bool | None, shared: int) -> bool:
-        return current().most_shared >= shared and (self.exceeds_cache if required is None else required)
+        return current().max_shared_bytes >= shared and (self.exceeds_cache if required is None else required)
 
     @cached_property
     def _sources(self) -> Any:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from cpms.backends.cuda.arrays import access_sampling
-from cpms.backends.cuda.kernels.launch_shape import BIN_GROUPS, BINNED
+from cpms.backends.cuda.kernels.launch_shape import PANEL_OCTETS, SHARED_MEMORY_SHAPE
 from cpms.backends.cuda.kernels.template import WHOLE_VALUES
 from cpms.backends.cuda.persistent.load_balance import Integers, equal_parts, streamed_costs
 from cpms.backends.cuda.runtime.current import current
@@ -48,7 +48,7 @@ class Panels:
     local_indices : device array of uint16
         Index of each entry's value among those of its panel.
     row_end_flags : device array of uint16
-        Those of the edges; see `cpms.backends.cuda.spmv.padded_csr.Slots.place`.
+        Those of the edges; see `cpms.backends.cuda.spmv.padded_csr.PaddedCsr.place`.
     first_blocks : device array of uint32, shape (blocks,)
         Block in which the first row of each block begins.
     capacity : int
@@ -68,15 +68,15 @@ class Panels:
     carry_out: Any
 
     @classmethod
-    def of(cls, sources: Any, row_end_flags: Any, entries: padded_csr.Slots, blocks: int) -> Panels:
+    def of(cls, sources: Any, row_end_flags: Any, entries: padded_csr.PaddedCsr, blocks: int) -> Panels:
         """Partition the tiles of these sources into panels for so many blocks, and list their groups."""
         block_begins = balanced_blocks(entries, blocks)
-        begins = _panel_begins(sources, block_begins, BIN_GROUPS)
+        begins = _panel_begins(sources, block_begins, PANEL_OCTETS)
         group_begins, groups, local_indices = _list_groups(sources, begins)
-        range_begins = equal_parts(streamed_costs(entries), begins[:-1], begins[1:], BINNED.warps)
+        range_begins = equal_parts(streamed_costs(entries), begins[:-1], begins[1:], SHARED_MEMORY_SHAPE.warps)
         tiles = np.diff(np.column_stack([range_begins, begins[1:]]), axis=1)
         first_rows = _rows_of(entries, range_begins.ravel())
-        panels_of_block = np.searchsorted(begins, np.append(block_begins, entries.steps))
+        panels_of_block = np.searchsorted(begins, np.append(block_begins, entries.tiles))
         block_rows = _rows_of(entries, block_begins)
         row_starts = entries.starts_of(block_rows)
         return cls(
@@ -87,7 +87,7 @@ class Panels:
             local_indices=local_indices,
             row_end_flags=row_end_flags,
             first_blocks=words(np.searchsorted(block_begins * WHOLE_VALUES, row_starts, side="right") - 1),
-            capacity=BIN_GROUPS,
+            capacity=PANEL_OCTETS,
             carry_out=current().arrays.full(len(block_begins), np.uint64(2**64 - 1), np.uint64),
         )
 
@@ -109,7 +109,7 @@ class Panels:
     @property
     def streamed_bytes(self) -> float:
         """Bytes of indices, row-end flags and lists, which a sweep reads once."""
-        return float(self.local_indices.nbytes + padded_csr.MARK_BYTES * self.local_indices.size + self.groups.nbytes)
+        return float(self.local_indices.nbytes + padded_csr.FLAG_BYTES * self.local_indices.size + self.groups.nbytes)
 
     @property
     def nbytes(self) -> int:
@@ -123,12 +123,12 @@ def is_worthwhile(sources: Any) -> bool:
     length = min(_SAMPLED_TILES, len(tiles))
     sampled = np.linspace(0, len(tiles) - length, _SAMPLES).astype(np.int64)[:, None] + np.arange(length)
     group_ids = tiles[current().arrays.asarray(sampled.ravel())].reshape(_SAMPLES, -1) // np.uint32(GROUP_NODES)
-    return access_sampling.distinct(group_ids) <= _MAX_GROUPS * int(group_ids.shape[1])
+    return access_sampling.mean_distinct(group_ids) <= _MAX_GROUPS * int(group_ids.shape[1])
 
 
-def balanced_blocks(entries: padded_csr.Slots, blocks: int) -> Integers:
+def balanced_blocks(entries: padded_csr.PaddedCsr, blocks: int) -> Integers:
     """Return the first tile of each block, shape (blocks,): all have about equal cost."""
-    (begins,) = equal_parts(streamed_costs(entries), np.array([0]), np.array([entries.steps]), blocks)
+    (begins,) = equal_parts(streamed_costs(entries), np.array([0]), np.array([entries.tiles]), blocks)
     return np.asarray(begins)
 
 
@@ -146,7 +146,7 @@ def split_evenly(begins: Integers, ends: Integers, parts: Integers) -> tuple[Int
     return begins[which] + length * nth // of, begins[which] + length * (nth + 1) // of
 
 
-def _rows_of(entries: padded_csr.Slots, tiles: Integers) -> Integers:
+def _rows_of(entries: padded_csr.PaddedCsr, tiles: Integers) -> Integers:
     """Return the row of the first entry of each tile; for a position past the last tile, the last row."""
     first_slots = current().arrays.asarray(np.minimum(tiles * WHOLE_VALUES, entries.count - 1).astype(np.uint32))
     return current().to_host(entries.rows_at(first_slots)).astype(np.int64)

@@ -42,7 +42,7 @@ class WarpRanges:
     blocks, warps_per_block, tiles : int
         Blocks; warps of a block that have a range; tiles in all.
     sources, row_end_flags : device arrays
-        See `cpms.backends.cuda.spmv.padded_csr.Slots.place`.
+        See `cpms.backends.cuda.spmv.padded_csr.PaddedCsr.place`.
     begins, first_rows, first_ranges : device arrays of uint32
         First tile of each range, and one past the last tile; row of a range's first entry; range in which that row
         begins.
@@ -68,15 +68,15 @@ class WarpRanges:
     @classmethod
     def of(
         cls,
-        entries: padded_csr.Slots,
+        entries: padded_csr.PaddedCsr,
         graph: padded_csr.Rows,
         range_tiles: int,
         *,
         value_bytes: int = 2,
         warps: int | None = None,
-        columns: padded_csr.Columns | None = None,
+        columns: padded_csr.ColumnPositions | None = None,
         in_cache: bool | None = None,
-    ) -> tuple[WarpRanges, padded_csr.Slots]:
+    ) -> tuple[WarpRanges, padded_csr.PaddedCsr]:
         """Partition a graph's entries; return them too, since they are others where blocks begin with rows.
 
         Small graphs use fewer blocks.
@@ -94,15 +94,15 @@ class WarpRanges:
             warps of one range each, on up to 255 multiprocessors.
         """
         arrays = current().arrays
-        streamed = padded_csr.SLOT_BYTES * entries.steps * WHOLE_VALUES + _NODE_BYTES * graph.nodes
+        streamed = padded_csr.ENTRY_BYTES * entries.tiles * WHOLE_VALUES + _NODE_BYTES * graph.nodes
         fits = streamed <= current().cache_bytes
         in_cache = (fits if in_cache is None else in_cache) and warps in (None, 16) and not range_tiles
         in_cache = in_cache and current().processors <= _MAX_COUNTED_BLOCKS
         if in_cache:
-            graph = padded_csr.OnDevice.of(graph)
+            graph = padded_csr.DeviceRows.of(graph)
         sources, row_end_flags, _ = entries.place(graph, columns)
         shape = SHAPES[warps or (16 if in_cache or fits else _warps_for(sources, graph.nodes, streamed, value_bytes))]
-        blocks = _blocks_for(shape, -(-entries.steps // range_tiles) if range_tiles else entries.steps)
+        blocks = _blocks_for(shape, -(-entries.tiles // range_tiles) if range_tiles else entries.tiles)
         if in_cache:
             cost = load_balance.in_cache_costs(entries, sources, value_bytes)
             found = load_balance.align_to_rows(entries, load_balance.split_tiles(cost, blocks), shape.warps)
@@ -115,7 +115,7 @@ class WarpRanges:
                     load_balance.in_cache_costs(entries, sources, value_bytes), block_begins, shape.warps
                 )
         elif range_tiles:
-            begins = np.arange(0, entries.steps, range_tiles)
+            begins = np.arange(0, entries.tiles, range_tiles)
         else:
             is_inner = value_bytes == _INNER_BYTES
             cost = (
@@ -132,10 +132,10 @@ class WarpRanges:
             shape=shape,
             blocks=blocks,
             warps_per_block=min(shape.warps, -(-count // blocks)),
-            tiles=entries.steps,
+            tiles=entries.tiles,
             sources=padded_csr.for_lanes(sources, 32),
             row_end_flags=row_end_flags,
-            begins=arrays.asarray(np.append(begins, entries.steps).astype(np.uint32)),
+            begins=arrays.asarray(np.append(begins, entries.tiles).astype(np.uint32)),
             first_rows=rows.astype(np.uint32),
             first_ranges=first.astype(np.uint32),
             carry_out=arrays.full(count, np.uint64(2**64 - 1), np.uint64),
@@ -169,7 +169,7 @@ def _blocks_for(shape: Shape, ranges: int) -> int:
 
     A warp that shares its scheduler with few others ends sooner.
     """
-    max_bytes, processors = current().resident_blocks(shape), current().processors
+    max_bytes, processors = current().persistent_blocks(shape), current().processors
     few = ranges <= processors * shape.warps
     return max(1, min(max_bytes, processors if few else max_bytes, ranges))
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from cpms.backends.cuda.kernels.template import FORECAST
+from cpms.backends.cuda.kernels.template import CONVERGENCE_ESTIMATE
 from cpms.backends.cuda.persistent.device_graph import barrier
 from cpms.backends.cuda.runtime.current import current
 
@@ -52,14 +52,14 @@ def converges_fast(indptr: Any, sources: Any, degree: Any, damping: float) -> bo
 
 def _changes(indptr: Any, sources: Any, degree: Any, damping: float, max_sweeps: int) -> list[float]:
     arrays, nodes = current().arrays, len(degree)
-    blocks = current().resident_spread(nodes)
+    blocks = current().persistent_spread(nodes)
     contributions, next_contributions = (arrays.empty(nodes, np.float64) for _ in range(2))
     found = arrays.zeros(1 + max_sweeps, np.float64)
     arguments = (
         *(indptr, sources, degree, np.uint32(nodes), np.float64(damping), contributions, next_contributions),
         *(np.uint32(max_sweeps), np.float64(_TOLERANCE), found, *barrier(blocks)),
     )
-    current().run_resident(FORECAST, blocks, arguments)
+    current().run_persistent(CONVERGENCE_ESTIMATE, blocks, arguments)
     count, *changes = current().to_host(found).tolist()
     return list(changes[: int(count)])
 

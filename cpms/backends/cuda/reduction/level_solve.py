@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from cpms.backends.cuda.kernels.launch_shape import FULL
-from cpms.backends.cuda.kernels.template import PASSES, Variant
+from cpms.backends.cuda.kernels.launch_shape import DEFAULT_SHAPE
+from cpms.backends.cuda.kernels.template import LEVEL_SOLVE, Variant
 from cpms.backends.cuda.persistent.device_graph import barrier
 from cpms.backends.cuda.persistent.refinement import FinalContributions
 from cpms.backends.cuda.reduction.trimming import Trimming
@@ -21,7 +21,7 @@ from cpms.backends.cuda.runtime.current import current
 from cpms.graph.graph import Graph
 from cpms.problems.pagerank import Problem
 
-_UPSTREAM, _DOWNSTREAM = PASSES
+_UPSTREAM, _DOWNSTREAM = LEVEL_SOLVE
 LUMPED = 0xFFFFFFFF
 """No node: the position holds lumped nodes; as in ``preprocess/level_solve.cu``."""
 
@@ -169,7 +169,7 @@ class LevelSolve:
             sources=rows.sources[first:].copy(),
             begins=layout.begins,
             contributions=current().arrays.zeros(len(layout.order), np.float64),
-            barrier=barrier(current().resident_blocks(FULL)),
+            barrier=barrier(current().persistent_blocks(DEFAULT_SHAPE)),
         )
 
     @property
@@ -211,4 +211,4 @@ class LevelSolve:
     def _launch(self, kernel: Variant, arguments: tuple[Any, ...]) -> None:
         layout = self.layout
         widest = max([layout.core, len(layout.order) // 8, *layout.upstream, *layout.downstream])
-        current().run_resident(kernel, current().resident_spread(widest), arguments)
+        current().run_persistent(kernel, current().persistent_spread(widest), arguments)

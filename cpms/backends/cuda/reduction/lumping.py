@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cpms.backends.cuda.kernels.template import MERGING, Variant
+from cpms.backends.cuda.kernels.template import LUMPING, Variant
 from cpms.backends.cuda.reduction.level_solve import LUMPED, PermutedRows, ReducedOrder
 from cpms.backends.cuda.reduction.trimming import Cost, Trimming
 from cpms.backends.cuda.runtime.current import current
 from cpms.backends.cuda.spmv import reordering
-from cpms.backends.cuda.spmv.padded_csr import OnDevice
+from cpms.backends.cuda.spmv.padded_csr import DeviceRows
 from cpms.problems.pagerank import Problem
 
 _ABSENT = np.uint32(0xFFFFFFFF)
@@ -26,11 +26,11 @@ _MAX_ENTRIES = 0xFFFFFFFF
 """Largest number of entries, some of which occur twice."""
 _MAX_ROW_ENTRIES = 256
 """Entries of a row of a node that can be lumped: a warp sums it at once, and few rows are longer."""
-_HASH, _MOVE = MERGING
+_HASH, _MOVE = LUMPING
 
 
 def lumped(
-    problem: Problem, rows: OnDevice, degree: Any, trimming: Trimming | None, cost: Cost
+    problem: Problem, rows: DeviceRows, degree: Any, trimming: Trimming | None, cost: Cost
 ) -> tuple[ReducedOrder, PermutedRows] | None:
     """Return the reduced order and its rows, with nodes of equal columns lumped; None where that is not worthwhile.
 
@@ -41,7 +41,7 @@ def lumped(
     ----------
     problem : Problem
         Nothing is lumped unless its teleport is uniform.
-    rows : OnDevice
+    rows : DeviceRows
         The graph's, without weights.
     degree : device array of uint32, shape (nodes,)
         Out-degrees.
@@ -115,7 +115,7 @@ def _runs(hashes: Any) -> tuple[Any, Any]:
     return by_hash, begins
 
 
-def _hash_targets(rows: OnDevice, degree: Any) -> Any:
+def _hash_targets(rows: DeviceRows, degree: Any) -> Any:
     """Return a hash of the targets of each node.
 
     Nodes without edges, or with rows too long to lump, have unique hashes.
@@ -173,7 +173,7 @@ def _reduced_order(trimming: Trimming, degree: Any, groups: _Groups) -> ReducedO
     )
 
 
-def _reduced_rows(rows: OnDevice, trimming: Trimming, groups: _Groups) -> PermutedRows:
+def _reduced_rows(rows: DeviceRows, trimming: Trimming, groups: _Groups) -> PermutedRows:
     """Return the rows in the reduced order; a group's row concatenates those of its nodes."""
     arrays, nodes, core = current().arrays, trimming.order, trimming.core
     old, downstream = arrays.arange(len(nodes), dtype=np.int64), core + sum(trimming.upstream)
@@ -214,7 +214,7 @@ def _lengths(bounds: Any) -> Any:
     return bounds[1:] - bounds[:-1]
 
 
-def _over_edges(kernel: Variant, rows: OnDevice, *more: Any) -> None:
+def _over_edges(kernel: Variant, rows: DeviceRows, *more: Any) -> None:
     if rows.edges:
         graph_arguments = rows.indptr, rows.sources, np.uint32(rows.nodes), np.uint32(rows.edges)
         current().run(kernel, current().spread(rows.edges), (*graph_arguments, *more))

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from cpms.backends.cuda.kernels.template import FORECAST, MERGING, PASSES, PEELING
+from cpms.backends.cuda.kernels.template import CONVERGENCE_ESTIMATE, LEVEL_SOLVE, LUMPING, TRIMMING
 from cpms.backends.cuda.persistent.device_graph import DEFAULT, DeviceGraph
 from cpms.backends.cuda.persistent.refinement import CudaRefinement, FinalContributions, needed_bytes, too_large
 from cpms.backends.cuda.persistent.strategies import StrategyData, StrategyRequest
@@ -25,7 +25,7 @@ from cpms.backends.cuda.reduction.level_solve import CoreRows, LevelSolve, Permu
 from cpms.backends.cuda.reduction.lumping import lumped
 from cpms.backends.cuda.reduction.trimming import Cost, trim
 from cpms.backends.cuda.runtime.current import current
-from cpms.backends.cuda.spmv.padded_csr import OnDevice, Slots, out_degree
+from cpms.backends.cuda.spmv.padded_csr import DeviceRows, PaddedCsr, out_degree
 from cpms.base import threads
 from cpms.base.errors import UnsupportedError
 from cpms.contracts.reduced_refinement import ReducedRefinement
@@ -85,7 +85,7 @@ class TrimmedRefinement(ReducedRefinement):
 
     def warm_up(self, storage: FloatFormat | None) -> None:
         """Compile the kernels."""
-        current().compile(PASSES)
+        current().compile(LEVEL_SOLVE)
         if self._core:
             self._core.warm_up(storage)
 
@@ -131,7 +131,7 @@ class TrimmedRefinement(ReducedRefinement):
 
     def _core_has_teleport(self) -> bool:
         """Return whether any teleport reaches the core; a uniform one does."""
-        return self._problem.teleport is None or bool(current().note(self._report)()[1] > 0.0)
+        return self._problem.teleport is None or bool(current().fetch_async(self._report)()[1] > 0.0)
 
     def _core_teleport(self, layout: ReducedOrder) -> Any:
         """Return the core's teleport, one number if uniform; a buffer if upstream nodes determine it."""
@@ -148,7 +148,7 @@ class TrimmedRefinement(ReducedRefinement):
     def _core_graph(self, layout: ReducedOrder, core_rows: CoreRows) -> DeviceGraph:
         degree = layout.degree[: layout.core]
         tiles, request = DEFAULT.tiles_per_range(core_rows.nodes), StrategyRequest(hub_cache=False)
-        edges, entries = WarpRanges.of(Slots.of(core_rows), core_rows, tiles, in_cache=request.cut_for_cache)
+        edges, entries = WarpRanges.of(PaddedCsr.of(core_rows), core_rows, tiles, in_cache=request.cut_for_cache)
         strategy_data = StrategyData.of(edges, entries, core_rows.nodes, request=request)
         error_feedback = request.uses_error_feedback(strategy_data.strategy, converges_fast=self._converges_fast)
         # In a closed core all mass follows edges, and only rounding errors return; they may return uniformly.
@@ -180,15 +180,15 @@ def prepared(problem: Problem, engine: str) -> Refinement:
         raise UnsupportedError(reason)
     graph = problem.graph
     with current().memory_for(graph.name, needed_bytes(problem)):
-        rows = OnDevice.of(graph)
+        rows = DeviceRows.of(graph)
         with threads.in_background(lambda: graph.out_degree):  # The certificate needs out-degrees of its own.
             return _reduced(problem, rows)
 
 
-def _reduced(problem: Problem, rows: OnDevice) -> Refinement:
+def _reduced(problem: Problem, rows: DeviceRows) -> Refinement:
     if not problem.dangling_follows_teleport:
         return CudaRefinement.of(problem, rows=rows)
-    current().compile([*PEELING, *MERGING, FORECAST])
+    current().compile([*TRIMMING, *LUMPING, CONVERGENCE_ESTIMATE])
     degree, converges_fast = out_degree(problem.graph, rows), False
     try:
         converges_fast = _converges_fast(problem, rows, degree)
@@ -207,14 +207,14 @@ def lumped_core(problem: Problem) -> CudaRefinement:
         If there are none, or teleport is not uniform.
     """
     request = Cost(lumped_entry=math.inf)
-    made = lumped(problem, OnDevice.of(problem.graph), out_degree(problem.graph), None, request)
+    made = lumped(problem, DeviceRows.of(problem.graph), out_degree(problem.graph), None, request)
     core = TrimmedRefinement(problem, *made).core if made else None
     if core is None:
         raise UnsupportedError(f"{problem.graph.name} has no nodes that can be lumped; sweep over all of them")
     return core
 
 
-def _converges_fast(problem: Problem, rows: OnDevice, degree: Any) -> bool:
+def _converges_fast(problem: Problem, rows: DeviceRows, degree: Any) -> bool:
     """Return whether convergence is estimated to be fast; estimated where that is cheap beside preparing the graph."""
     graph = problem.graph
     if graph.edges < max(_LARGE_EDGES, _MANY_EDGES * graph.nodes):
@@ -222,7 +222,7 @@ def _converges_fast(problem: Problem, rows: OnDevice, degree: Any) -> bool:
     return convergence_estimate.converges_fast(rows.indptr, rows.sources, degree, problem.damping)
 
 
-def _trimmed(problem: Problem, rows: OnDevice, degree: Any, *, converges_fast: bool) -> TrimmedRefinement | None:
+def _trimmed(problem: Problem, rows: DeviceRows, degree: Any, *, converges_fast: bool) -> TrimmedRefinement | None:
     """Return the problem with a reduced core; None where that is not worthwhile."""
     graph, indptr, sources = problem.graph, rows.indptr, rows.sources
     cost = Cost()

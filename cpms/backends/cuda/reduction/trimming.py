@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from cpms.backends.cuda.kernels.template import PEELING, Variant
+from cpms.backends.cuda.kernels.template import TRIMMING, Variant
 from cpms.backends.cuda.persistent.device_graph import barrier
 from cpms.backends.cuda.runtime.current import current
 from cpms.backends.cuda.spmv import reordering
@@ -29,7 +29,7 @@ _NARROW = 1024
 """Rows of a level that one block solves alone; as in ``preprocess/level_solve.cu``."""
 _MAX_ENTRIES = 1 << 14
 """Entries of a row that can be trimmed: a warp sums a row of a level, while sweeps split longer rows over warps."""
-_UPSTREAM, _DOWNSTREAM = PEELING
+_UPSTREAM, _DOWNSTREAM = TRIMMING
 _MAX_LEVELS = 1 << 16
 """Levels that are searched: far more than are worthwhile."""
 
@@ -95,12 +95,12 @@ class Trimming:
     downstream: list[int]
 
     @classmethod
-    def none(cls, nodes: int, chosen: reordering.Numbering | None) -> Trimming:
+    def none(cls, nodes: int, chosen: reordering.Reordering | None) -> Trimming:
         """Return the order without trimmed nodes; all nodes are in the order chosen for sweeps."""
         if chosen is None:
             order = position = current().arrays.arange(nodes, dtype=np.uint32)
         else:
-            order, position = chosen.order, chosen.place
+            order, position = chosen.order, chosen.position
         return cls(order, position, nodes, [], [])
 
 
@@ -166,7 +166,7 @@ def _trim_downstream(levelled: _Levelled, degree: Any, cost: Cost, remaining: in
 
 def _assign_levels(kernel: Variant, levelled: _Levelled, cost: Cost, *more: Any) -> Levels:
     """Assign levels until none is left, or none can be worthwhile; return the nodes and entries of each."""
-    blocks = current().resident_spread(int(levelled.nodes))
+    blocks = current().persistent_spread(int(levelled.nodes))
     found = current().arrays.empty(1 + 2 * _MAX_LEVELS, np.float64)
     costs = (
         cost.sweeps,
@@ -178,7 +178,7 @@ def _assign_levels(kernel: Variant, levelled: _Levelled, cost: Cost, *more: Any)
         cost.solve_entry_one_block,
     )
     counts = np.uint32(_NARROW), np.uint32(_MAX_LEVELS)
-    current().run_resident(
+    current().run_persistent(
         kernel, blocks, (*levelled, *more, *map(np.float64, costs), *counts, found, *barrier(blocks))
     )
     count = int(current().to_host(found[:1])[0])
@@ -186,10 +186,10 @@ def _assign_levels(kernel: Variant, levelled: _Levelled, cost: Cost, *more: Any)
     return levels
 
 
-def _trimming(level: Any, upstream: Levels, downstream: Levels, chosen: reordering.Numbering | None) -> Trimming:
-    numbering = reordering.Numbering.of_order(_order(level, len(upstream), len(downstream), chosen))
+def _trimming(level: Any, upstream: Levels, downstream: Levels, chosen: reordering.Reordering | None) -> Trimming:
+    numbering = reordering.Reordering.of_order(_order(level, len(upstream), len(downstream), chosen))
     core = len(level) - _rows(upstream) - _rows(downstream)
-    return Trimming(numbering.order, numbering.place, core, upstream[:, 0].tolist(), downstream[::-1, 0].tolist())
+    return Trimming(numbering.order, numbering.position, core, upstream[:, 0].tolist(), downstream[::-1, 0].tolist())
 
 
 def _rows(levels: Levels) -> int:
@@ -218,7 +218,7 @@ def _worthwhile(levels: Levels, cost: Cost, nodes: int, node_cost: float) -> Lev
     return levels[: count if savings[count] > fixed else 0]
 
 
-def _order(level: Any, upstream: int, downstream: int, chosen: reordering.Numbering | None) -> Any:
+def _order(level: Any, upstream: int, downstream: int, chosen: reordering.Reordering | None) -> Any:
     """Return the nodes of the core, then of each level; within these in the order chosen for sweeps."""
     arrays = current().arrays
     key = arrays.where(level == np.uint32(_NO_LEVEL), np.uint32(0), level + np.uint32(1))

@@ -1,4 +1,8 @@
-"""What a kernel takes, side by side as the driver reads it; CuPy would make an object of each, launch by launch."""
+"""Kernel arguments packed as the driver reads them, and the array of their addresses.
+
+CuPy would make an object of each argument at each launch. Packing writes one buffer, which costs less than the launches
+of a small sweep.
+"""
 
 from __future__ import annotations
 
@@ -11,36 +15,36 @@ _CODES = {np.uint32: "I4x", np.int32: "i4x", np.uint64: "Q", np.float64: "d"}
 _BYTES = 8
 
 
-class Parameters:
-    """Room for what a kernel takes, and where in it each lies.
+class KernelArguments:
+    """Buffer of a kernel's arguments, and the address of each.
 
     Parameters
     ----------
     given : tuple
-        Device arrays, and numbers of NumPy's types, all of which later ones have, too.
+        Device arrays, and numbers of NumPy's types; later arguments must have the same types.
 
     Attributes
     ----------
     address : int
-        Of as many addresses.
+        Of the array of addresses.
 
     Examples
     --------
     >>> import ctypes
-    >>> parameters = Parameters((np.uint32(0), np.float64(0.0)))
-    >>> parameters.put((np.uint32(7), np.float64(0.5)))
-    >>> where = (ctypes.c_void_p * 2).from_address(parameters.address)
+    >>> arguments = KernelArguments((np.uint32(0), np.float64(0.0)))
+    >>> arguments.put((np.uint32(7), np.float64(0.5)))
+    >>> where = (ctypes.c_void_p * 2).from_address(arguments.address)
     >>> ctypes.c_uint32.from_address(where[0]).value, ctypes.c_double.from_address(where[1]).value
     (7, 0.5)
     """
 
     def __init__(self, given: tuple[Any, ...]) -> None:
         self._packed = struct.Struct("=" + "".join(_CODES.get(type(each), "Q") for each in given))
-        self._room = bytearray(_BYTES * len(given))
-        first = np.frombuffer(self._room, np.uint8).ctypes.data
-        self._places = first + _BYTES * np.arange(len(given), dtype=np.uint64)
-        self.address = int(self._places.ctypes.data)
+        self._buffer = bytearray(_BYTES * len(given))
+        first = np.frombuffer(self._buffer, np.uint8).ctypes.data
+        self._addresses = first + _BYTES * np.arange(len(given), dtype=np.uint64)
+        self.address = int(self._addresses.ctypes.data)
 
     def put(self, given: tuple[Any, ...]) -> None:
-        """Write what the next launch takes; a device array by its address."""
-        self._packed.pack_into(self._room, 0, *[each if type(each) in _CODES else each.data.ptr for each in given])
+        """Write the arguments of the next launch; a device array by its address."""
+        self._packed.pack_into(self._buffer, 0, *[each if type(each) in _CODES else each.data.ptr for each in given])

@@ -41,15 +41,15 @@ class DevicePower(Operator[Gathered]):
         self.problem, self.rows = problem, rows
         self.storage: Format = FP64
         self.nbytes = rows.nbytes
-        self._full = multi_gpu.ranks_full(rows.shape, refines=False, personal=rows.personal)
+        self._full = multi_gpu.rank_residual_sweep(rows.shape, refines=False, personal=rows.personal)
         self._repeated = Repeated(rows.transport)
-        self._lent = VectorPool(rows.exchange.vector)
-        self._lent.pair()  # Ranks make vectors together: a solve has these two, whenever each lets go of them.
-        self._correct = multi_gpu.ranks_correct(rows.shape)
-        self._power = multi_gpu.ranks_power(rows.shape, personal=rows.personal)
+        self._pool = VectorPool(rows.exchange.vector)
+        self._pool.pair()  # Ranks make vectors together: a solve has these two, whenever each lets go of them.
+        self._correct = multi_gpu.rank_correct(rows.shape)
+        self._power = multi_gpu.persistent_rank_power(rows.shape, personal=rows.personal)
         self._report = report_buffer()
         sweeping = self._power if rows.exchange.within else self._full
-        rows.exchange.compile(64, self._correct, sweeping, *template.SHARES)
+        rows.exchange.compile(64, self._correct, sweeping, *template.CONTRIBUTIONS)
 
     def load(self, values: Floats) -> Gathered:
         """Return a vector; every rank gives all of the values."""
@@ -63,7 +63,7 @@ class DevicePower(Operator[Gathered]):
 
     def empty(self) -> Gathered:
         """Return a vector: in memory of one that is gone, where graphs of the last solve know it."""
-        return self._lent.vector()
+        return self._pool.vector()
 
     def sweep(self, x: Gathered, out: Gathered, level: Level, step: int) -> Sweep:
         """Sweep once."""

@@ -134,18 +134,18 @@ class DeviceRows:
         graph = self._graph
         told = (*graph.barrier, heard.heard, np.uint32(self.transport.ranks), to.to)
         given = *graph.edges.arguments, *graph.arguments, *told, *arguments
-        current().run_resident(variant, graph.edges.blocks, given)
+        current().run_persistent(variant, graph.edges.blocks, given)
 
     def stay(self, variant: Variant, vectors: Sequence[Gathered], *arguments: Any) -> None:
         """Queue a kernel of many sweeps, which sees to exchanges of these vectors; see `Exchange.within`."""
         graph = self._graph
         given = [each for vector in vectors for each in vector.arguments]
         arguments = (*graph.edges.arguments, *graph.arguments, *graph.barrier, *given, *self.exchange.talk, *arguments)
-        current().run_resident(variant, graph.edges.blocks, arguments)
+        current().run_persistent(variant, graph.edges.blocks, arguments)
 
     def told(self, vector: Gathered) -> Callable[[], Told]:
         """Return how to wait for what was told until now; no rank may tell anything else there before."""
-        noted = current().note(vector.heard)
+        noted = current().fetch_async(vector.heard)
         return lambda: Told.of(noted())
 
     def upload(self, values: Floats, vector: Gathered) -> None:
@@ -166,10 +166,10 @@ class DeviceRows:
         arrays, rows, problem = current().arrays, self.rows, self.problem
         # The same for both exchanges, and so is the order of sums: what is read is what the cache has to hold.
         steps = DEFAULT.tiles_per_range(self.read_values, value_bytes)
-        columns = padded_csr.Columns(self.exchange.places(rows), self.exchange.values)
+        columns = padded_csr.ColumnPositions(self.exchange.places(rows), self.exchange.values)
         edges = WarpRanges.empty()
         if own.nodes:
-            edges, _ = WarpRanges.of(padded_csr.Slots.of(own), own, steps, columns=columns, in_cache=False)
+            edges, _ = WarpRanges.of(padded_csr.PaddedCsr.of(own), own, steps, columns=columns, in_cache=False)
         return DeviceGraph(
             nodes=own.nodes,
             damping=problem.damping,
