@@ -26,7 +26,7 @@ from cpms.sources.readers.edge_lists.cleaning import Cleaner, bare, with_whole_i
 from cpms.sources.readers.edge_lists.doubts import refuse_counts
 from cpms.sources.readers.edge_lists.form import EMPTY, EdgeListForm, sniff
 from cpms.sources.readers.edge_lists.named_edges import read_named
-from cpms.sources.readers.entries import IGNORED, LARGEST_64_BIT_ID, Block, LineForm, check_weights, checked_blocks
+from cpms.sources.readers.entries import LARGEST_64_BIT_ID, NOT_A_WEIGHT, Block, LineForm, check_weights, checked_blocks
 from cpms.sources.readers.options import ReadOptions
 from cpms.sources.readers.stream import Stream, open_stream
 
@@ -95,7 +95,7 @@ def line_form(form: EdgeListForm, options: ReadOptions) -> LineForm:
         fields=form.fields if form.chosen else None,
         low=0,
         high=LARGEST_64_BIT_ID if compact else LARGEST_ID,
-        advice=IGNORED,
+        advice=NOT_A_WEIGHT,
         range_advice="" if compact else _COMPACT,
     )
 
