@@ -79,6 +79,6 @@ def share(source: str, communicator: Any, options: ReadOptions | None = None) ->
         return npz_share.read(path, communicator.rank, communicator.size)
     raise InputError(
         f"{source}: ranks read shares of uncompressed edge lists, of .npz files of cpms.sources.readers.npz.save_npz, "
-        "and of uniform:… and weblike-parts:… graphs; convert it to one of these, or let every rank load all of it with "
-        "--whole"
+        "and of uniform:… and weblike-parts:… graphs; convert it to one of these, or let every rank load all of it "
+        "with --whole"
     )
