@@ -56,11 +56,9 @@ def from_scipy_arrays(arrays: Arrays, name: str, options: ReadOptions) -> Graph:
     if weights is not None and options.weights == "auto":
         least = weights > 0 if options.zero_weights == "refuse" else weights >= 0
         wrong = np.flatnonzero(~(least & np.isfinite(weights)))
-    else:
-        wrong = np.empty(0, np.int64)
-    if len(wrong):
-        entry = int(wrong[0])
-        raise InputError(f"entry {entry + 1} of {len(weights):,} has {wrong_weight(float(weights[entry]))}")
+        if len(wrong):
+            entry = int(wrong[0])
+            raise InputError(f"entry {entry + 1} of {len(weights):,} has {wrong_weight(float(weights[entry]))}")
     valued = weights is not None and options.weights == "auto"
     record = ReadRecord(
         form=f"SciPy .npz, {layout}",
