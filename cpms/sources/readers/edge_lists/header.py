@@ -21,9 +21,9 @@ other fields                            names                an edge if one of i
                                                              refused otherwise
 ======================================  ===================  ========================================================
 
-A line that repeats the titles further down, as joined files have it, is no edge, between quotes and, if they are a known
-pair, in other cases too. It is passed over and counted; a line of numbers never is, for an edge may have the same. Other
-known titles further down, whose names no other edge has, are refused.
+A line that repeats the titles further down, as joined files have it, is no edge, between quotes too and, if they are
+a known pair, in other cases. It is passed over and counted; a line of numbers never is, for an edge may have the same.
+Other known titles further down, whose names no other edge has, are refused.
 """
 
 from __future__ import annotations

@@ -41,9 +41,9 @@ def read(path: Path, options: ReadOptions) -> Graph:
     """Read an edge list.
 
     Options that say nothing of the form leave it to the first hundred lines, and only where these have evidence for
-    one form alone: see `cpms.sources.readers.edge_lists.header` for the header,
-    `cpms.sources.readers.edge_lists.delimiter` for the delimiter. Ids are numbers if most of those lines have numbers. Source and target, and perhaps a weight, are the
-    first columns, unless ``columns`` names others.
+    one form alone: see `cpms.sources.readers.edge_lists.header` for the header and
+    `cpms.sources.readers.edge_lists.delimiter` for the delimiter. Ids are numbers if most of those lines have numbers.
+    Source and target, and perhaps a weight, are the first columns, unless ``columns`` names others.
 
     Parameters
     ----------
