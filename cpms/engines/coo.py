@@ -42,7 +42,7 @@ class CooEngine(Engine):
         self.repeatable = system.product is not AtomicProduct
 
     def missing(self) -> str | None:
-        """Return what is missing: CuPy or a device."""
+        """Return which requirement is missing: CuPy or a device."""
         return missing()
 
     def unsupported(self, problem: Problem, storage: Format, layout: str) -> str | None:
@@ -61,7 +61,7 @@ class CooEngine(Engine):
         return 0.0 if self.repeatable or storage.exact else 2.0**-24
 
     def prepare(self, problem: Problem, storage: Format, layout: str) -> CooOperator:
-        """Compile the kernels, unless they are, and upload the edges."""
+        """Compile the kernels at first use, and upload the edges."""
         reason = self.unsupported(problem, storage, layout)
         if reason:
             raise UnsupportedError(reason)

@@ -1,4 +1,8 @@
-"""Sweeps composed of CUDA kernels, as the CPMS paper splits them; rows in equal shares of edges, or a thread each."""
+"""Engine ``cuda``: sweeps composed of several CUDA kernels, as in the CPMS paper.
+
+Rows are balanced over warps by edges, or have one thread each. Captured CUDA graphs replay the launches of a sweep.
+Method ``refine`` and batches have kernels of their own in `cpms.backends.cuda`.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +43,7 @@ from cpms.storage.array import SegmentedArray
 from cpms.storage.device import on_device
 
 _TO_FLOAT64 = (0, 0)
-"""What tells graphs of the conversion from those of sweeps, by segments read and written."""
+"""Key of the CUDA graphs of the conversion; those of sweeps have segments read and written."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,22 +55,22 @@ class CudaOperator(Operator[SegmentedArray]):
     kernel: str
     matrix: Matrix
     work: Work
-    lent: VectorPool[SegmentedArray]
+    pool: VectorPool[SegmentedArray]
     replays: Replays = field(default_factory=Replays)
     converted: CudaOperator | None = None
-    """What `to_float64` of segments returns."""
+    """The operator that `to_float64` of segments returns."""
 
     @classmethod
     def of(cls, problem: Problem, storage: Format, kernel: str, matrix: Matrix, work: Work) -> CudaOperator:
-        """Return an operator with vectors, and graphs of the sweeps that `cpms.precision.controllers`'s policies ask for."""
+        """Return an operator with vectors, and CUDA graphs of the sweeps at each level that controllers use."""
         nodes, converted = problem.graph.nodes, None
-        lent = VectorPool(lambda: _new_vector(nodes, storage))
-        own = lent.pair()
+        pool = VectorPool(lambda: _new_vector(nodes, storage))
+        own = pool.pair()
         if storage.exact and storage != FP64:
             converted = cls(problem, FP64, kernel, matrix, work, VectorPool(lambda: _new_vector(nodes, FP64)))
             x, out = (SegmentedArray(vector.memory, vector.length, FP64) for vector in own)
             converted._capture((x, out))
-        made = cls(problem, storage, kernel, matrix, work, lent, converted=converted)
+        made = cls(problem, storage, kernel, matrix, work, pool, converted=converted)
         made._capture(own)
         return made
 
@@ -94,14 +98,14 @@ class CudaOperator(Operator[SegmentedArray]):
 
     def empty(self) -> SegmentedArray:
         """Return a vector with zeros behind the nodes."""
-        return self.lent.vector()
+        return self.pool.vector()
 
     def sweep(self, x: SegmentedArray, out: SegmentedArray, level: Level, step: int) -> Sweep:
         """Launch dangling mass, product with update, and norms; then wait for five numbers."""
         return self.queue(x, out, level, step, "l1")()
 
     def queue(self, x: SegmentedArray, out: SegmentedArray, level: Level, step: int, norm: Norm) -> Callable[[], Sweep]:  # noqa: ARG002
-        """Launch a sweep and the copy of what it finds, which is all norms."""
+        """Launch a sweep and the copy of its norms to the host."""
         read, write = self._checked(level)
         launch = partial(self.launch, x, out, read=read, write=write, step=step)
         if _differs_by_step(self.storage):
@@ -119,7 +123,7 @@ class CudaOperator(Operator[SegmentedArray]):
         launch_norms.difference(out, x, work.divisor, write=write, read=read, room=work.room, result=work.found[1:])
 
     def multiply(self, x: SegmentedArray, out: SegmentedArray, *, read: int, write: int, step: int) -> None:
-        """Queue the product and update alone, with the dangling mass found last."""
+        """Enqueue the product and the update alone, with the last dangling mass."""
         self.matrix.multiply(x, out, self._update(x, step), read=read, write=write)
 
     def scale(self, x: SegmentedArray, factor: float, segments: int) -> None:
@@ -194,7 +198,7 @@ class CudaEngine(Engine):
         self.name, self.methods, self.thread_rows = name, methods, thread_rows
 
     def missing(self) -> str | None:
-        """Return what is missing: CuPy or a device."""
+        """Return which requirement is missing: CuPy or a device."""
         return missing()
 
     def unsupported(self, problem: Problem, storage: Format, layout: str) -> str | None:
@@ -215,7 +219,7 @@ class CudaEngine(Engine):
         return "spmv_csr_thread" if threads else "spmv_csr_balanced"
 
     def prepare(self, problem: Problem, storage: Format, layout: str) -> CudaOperator:
-        """Compile what the paper's precision rule asks for, and build the matrix on the device."""
+        """Compile the kernels for the levels of the paper's precision rule, and build the matrix on the device."""
         reason = self.unsupported(problem, storage, layout)
         if reason:
             raise UnsupportedError(reason)
@@ -239,7 +243,7 @@ class CudaEngine(Engine):
         return power.prepared(CudaRefinementBatch, problem, self.name, power.REFINE_BYTES)
 
     def refinement(self, problem: Problem) -> Refinement:
-        """Arrange the graph for kernels that stay on the device."""
+        """Prepare the graph for persistent kernels."""
         return reduced_refinement.prepared(problem, self.name)
 
 
@@ -251,7 +255,7 @@ ENGINES = (
 
 
 def needed_variants(kernel: str, storage: Format, *, pattern: bool) -> list[template.Variant]:
-    """Return what solves with the policies of `cpms.precision.controllers` launch; see `variants.levels`."""
+    """Return the kernels for all levels of the controllers in `cpms.precision.controllers`; see `variants.levels`."""
     wanted = [*template.ARRANGING, *streaming.conversions(storage), *streaming.conversions(FP64)]
     for read, write in streaming.levels(storage):
         wanted.extend(streaming.sweep(kernel, storage, read, write, pattern=pattern))

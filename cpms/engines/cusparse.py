@@ -1,4 +1,8 @@
-"""cuSPARSE's product with cuBLAS's sums and updates: what Agrawal, Shendre and Goka compose; the baseline."""
+"""Engine ``cusparse``: cuSPARSE's product with cuBLAS's sums and updates, after Agrawal, Shendre and Goka.
+
+It is the baseline of vendor libraries. A sweep consists of separate library calls, so vectors are read several
+times.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +57,7 @@ class Vector:
 
 
 class LazySweep(Sweep):
-    """A sweep whose L2 and largest change are worked out when they are asked for, before the next sweep."""
+    """A sweep whose L2 and maximum norm are computed lazily, before the next sweep."""
 
     rest: Callable[[str], float]
 
@@ -93,7 +97,7 @@ class CusparseOperator(Operator[Vector]):
     change: Any
     found: Any
     room: Reduction
-    lent: VectorPool[Vector]
+    pool: VectorPool[Vector]
     replays: Replays = field(default_factory=Replays)
     lists_dangling: ClassVar[bool] = True
     """Whether sweeps need to know which nodes are dangling."""
@@ -118,18 +122,18 @@ class CusparseOperator(Operator[Vector]):
 
     def empty(self) -> Vector:
         """Return a vector with zeros behind the nodes."""
-        return self.lent.vector()
+        return self.pool.vector()
 
     def sweep(self, x: Vector, out: Vector, level: Level, step: int) -> Sweep:  # noqa: ARG002
         """Multiply, add teleport and dangling mass, take the norm of the change."""
         return self._queued(x, out)()
 
     def queue(self, x: Vector, out: Vector, level: Level, step: int, norm: Norm) -> Callable[[], Sweep] | None:  # noqa: ARG002
-        """Launch a sweep and the copy of what it finds; norms that are worked out later have to be waited for."""
+        """Launch a sweep and the copy of its L1 norm; the other norms are computed on request."""
         return self._queued(x, out) if norm == "l1" or not self.storage.exact else None
 
     def make_ready(self, pair: tuple[Vector, Vector]) -> None:
-        """Call what sweeps call, since libraries make themselves ready at their first call; make graphs of it."""
+        """Call each library function of a sweep once, since libraries initialise then; capture CUDA graphs."""
         self.launch(*pair)
         self.replays.prepare(pair, attrgetter("dense"), (), self.launch)
 
@@ -175,7 +179,7 @@ class CusparseOperator(Operator[Vector]):
         x.mass *= factor
 
     def to_float64(self, x: Vector, out: Vector) -> tuple[CusparseOperator, Vector, Vector]:
-        """Build the float64 matrix; plain float64 stays as it is."""
+        """Build the float64 matrix; a float64 operator is returned unchanged."""
         if self.storage.exact:
             return self, x, out
         converted = prepared(self.problem, FP64, self.product.layout)
@@ -194,7 +198,7 @@ class CusparseOperator(Operator[Vector]):
         return SegmentedArray(values.view(np.uint8), values.size, self.storage)
 
     def _measure(self, x: Vector) -> None:
-        """Find a vector's dangling mass and what a sweep makes of it."""
+        """Compute a vector's dangling mass and the constant that a sweep adds."""
         if self.dangling_nodes.size == 0:
             return
         if self.storage.exact:
@@ -226,7 +230,7 @@ class CusparseEngine(Engine):
     takes_device_arrays: ClassVar[bool] = True
 
     def missing(self) -> str | None:
-        """Return what is missing: CuPy or a device."""
+        """Return which requirement is missing: CuPy or a device."""
         return missing()
 
     def unsupported(self, problem: Problem, storage: Format, layout: str) -> str | None:
@@ -304,9 +308,9 @@ def prepared(
             change=arrays.zeros(length, dtype) if exact else None,
             found=arrays.zeros(1 if exact else 4, np.float64),
             room=Reduction.make(),
-            lent=VectorPool(new_vector),
+            pool=VectorPool(new_vector),
         )
-    made.make_ready(made.lent.pair())
+    made.make_ready(made.pool.pair())
     return made
 
 

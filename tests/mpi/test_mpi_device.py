@@ -90,7 +90,8 @@ from cpms.backends.mpi.exchange.world import world
 from cpms.solvers.power import power
 from cpms.precision.controllers import Fixed, Level
 from cpms.formats.quantization import quantiser
-from cpms.solvers.refine import FixedReduction, refine
+from cpms.precision.refinement_policy import FixedReduction
+from cpms.solvers.refine import outer_iteration
 from cpms.contracts.stopping import Stopping
 
 kept = {}
@@ -108,16 +109,17 @@ for name, problem in problems.items():
     refinement = mpi_cuda.ENGINE.refinement(problem)
     for text in ("fp16", "e5m2", "fp32", "cpms4") if name == "tiny" else ("fp16", "e5m2"):
         check.refinement_is_sound(mpi_cuda.ENGINE, problem, quantiser(format_named(text)), low=4)
+    policy = FixedReduction(quantiser(format_named("fp16")))
     for again in ("", " again"):
-        ranks, status, history = refine(refinement, first, FixedReduction(quantiser(format_named("fp16"))), Stopping(1e-12))
+        ranks, status, history = outer_iteration(refinement, first, policy, Stopping(1e-12))
         assert status.name == "CONVERGED"
         kept[f"refine {name}{again}"] = ranks
         kept[f"refine {name} history{again}"] = np.array([step.residual for step in history])
     if name == "slow":
-        for refinement.extrapolates in (True, False):
-            _, _, history = refine(refinement, first, FixedReduction(quantiser(format_named("fp16"))), Stopping(1e-9))
-            kept[f"sweeps {refinement.extrapolates}"] = np.array([len(history)])
-        refinement.extrapolates = True
+        for refinement.anderson in (True, False):
+            _, _, history = outer_iteration(refinement, first, policy, Stopping(1e-9))
+            kept[f"sweeps {refinement.anderson}"] = np.array([len(history)])
+        refinement.anderson = True
         refinement.start(first)
         asked = {"gain": 1e-9, "trust": 0.0, "tol": 1e-13, "norm": "l1", "most": 2 * DEPTH + 3}
         found = refinement.rounds(quantiser(format_named("fp16")), **asked)[0]

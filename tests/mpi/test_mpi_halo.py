@@ -202,13 +202,14 @@ from cpms.backends.mpi.shares.rows import of_graph
 from cpms.backends.mpi.exchange.transport import between
 from cpms.solvers.power import power
 from cpms.precision.controllers import Fixed
-from cpms.solvers.refine import FixedReduction, refine
+from cpms.precision.refinement_policy import FixedReduction
+from cpms.solvers.refine import outer_iteration
 from cpms.contracts.stopping import Stopping
 
 def refine_plainly(refinement, first, policy):
-    refinement.extrapolates = False
-    _, _, history = refine(refinement, first, policy, Stopping(1e-6))
-    refinement.extrapolates = True
+    refinement.anderson = False
+    _, _, history = outer_iteration(refinement, first, policy, Stopping(1e-6))
+    refinement.anderson = True
     return history
 
 me = world()
@@ -274,7 +275,7 @@ for name, problem in problems.items():
             policy = FixedReduction(quantiser(format_named(text)))
             for turn in range(2):
                 before = transport.received_bytes
-                ranks, status, history = refine(refinement, first, policy, Stopping(1e-6))
+                ranks, status, history = outer_iteration(refinement, first, policy, Stopping(1e-6))
                 assert status.name == "CONVERGED"
                 kept[f"{text} {name} {which} {turn}"] = np.append(ranks, [step.residual for step in history])
                 kept[f"{text} bytes {name} {which} {turn}"] = np.array(transport.received_bytes - before)

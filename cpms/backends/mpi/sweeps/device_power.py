@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from cpms.backends.cuda.kernels import multi_gpu, template
-from cpms.backends.cuda.persistent.refinement import NORMS, reported, room_for_report
+from cpms.backends.cuda.persistent.refinement import NORMS, read_outer_steps, report_buffer
 from cpms.backends.cuda.runtime.current import current
 from cpms.backends.cuda.runtime.vector_pool import VectorPool
 from cpms.backends.mpi.exchange.device_vectors import Gathered
@@ -47,7 +47,7 @@ class DevicePower(Operator[Gathered]):
         self._lent.pair()  # Ranks make vectors together: a solve has these two, whenever each lets go of them.
         self._correct = multi_gpu.ranks_correct(rows.shape)
         self._power = multi_gpu.ranks_power(rows.shape, personal=rows.personal)
-        self._report = room_for_report()
+        self._report = report_buffer()
         sweeping = self._power if rows.exchange.within else self._full
         rows.exchange.compile(64, self._correct, sweeping, *template.SHARES)
 
@@ -108,7 +108,7 @@ class DevicePower(Operator[Gathered]):
         """Sweep in one launch; the seconds of each are on a clock of the device."""
         arguments = np.float64(tol), np.uint32(NORMS.index(norm)), np.uint32(most), self._report
         self.rows.stay(self._power, (x, out), *arguments)
-        made = reported(self._report)
+        made = read_outer_steps(self._report)
         self.rows.exchange.count_received(x, len(made))
         return made
 

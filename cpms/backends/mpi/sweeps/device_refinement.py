@@ -9,7 +9,12 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from cpms.backends.cuda.kernels import multi_gpu, template
-from cpms.backends.cuda.persistent.refinement import planned, reported, room_for_report, stored
+from cpms.backends.cuda.persistent.refinement import (
+    quantiser_arguments,
+    read_outer_steps,
+    report_buffer,
+    request_arguments,
+)
 from cpms.backends.mpi.exchange.device_vectors import Gathered
 from cpms.backends.mpi.exchange.transport import Repeated
 from cpms.backends.mpi.sweeps.device_power import AHEAD
@@ -38,7 +43,7 @@ class DeviceRefinement(Refinement):
         self._has_c = False
         self._z: tuple[Gathered, ...] = ()
         self._storage: FloatFormat | None = None
-        self._report = room_for_report()
+        self._report = report_buffer()
         self._full = multi_gpu.ranks_full(rows.shape, refines=True, personal=rows.personal)
         self._full_repeated, self._low_repeated = Repeated(rows.transport), Repeated(rows.transport)
         self._correct = multi_gpu.ranks_correct(rows.shape)
@@ -89,7 +94,7 @@ class DeviceRefinement(Refinement):
         rows, kept = self._rows, storage or self._storage or FP32
         self._use(kept)
         arguments = (
-            *planned(asked, self.damping, lows=storage is not None),
+            *request_arguments(asked, self.damping, has_inner=storage is not None),
             *_storing(kept, rows),
             *(self._change, self._c, np.uint32(self._has_c), self._report),
         )
@@ -99,7 +104,7 @@ class DeviceRefinement(Refinement):
         vectors = self._x, self._fresh, self._told, self._products, *z
         rows.stay(variant, vectors, np.uint32(len(self._z) if extrapolate else 2), *arguments)
         after = rows.exchange.made()
-        found = reported(self._report)
+        found = read_outer_steps(self._report)
         if len(found) % 2:
             self._x, self._fresh = self._fresh, self._x
         self._has_c = bool(found[-1].low)
@@ -226,4 +231,4 @@ class DeviceRefinement(Refinement):
 
 def _storing(storage: FloatFormat, rows: DeviceRows) -> tuple[np.uint32, np.int32, np.uint64]:
     """Return how a kernel stores z; no two ranks round alike where that is random."""
-    return stored(storage, (storage.seed + rows.transport.rank * _SEEDS) % 2**64)
+    return quantiser_arguments(storage, (storage.seed + rows.transport.rank * _SEEDS) % 2**64)

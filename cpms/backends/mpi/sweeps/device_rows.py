@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from cpms.backends.cuda.kernels.launch_shape import Shape
 from cpms.backends.cuda.kernels.template import Variant
-from cpms.backends.cuda.persistent.device_graph import DEFAULT, ResidentGraph
-from cpms.backends.cuda.persistent.warp_ranges import Stretches
+from cpms.backends.cuda.persistent.device_graph import DEFAULT, DeviceGraph
+from cpms.backends.cuda.persistent.warp_ranges import WarpRanges
 from cpms.backends.cuda.runtime import memory_limits
 from cpms.backends.cuda.runtime.current import current
 from cpms.backends.cuda.spmv import padded_csr
@@ -150,7 +150,7 @@ class DeviceRows:
 
     def upload(self, values: Floats, vector: Gathered) -> None:
         """Put this rank's rows of float64 ``values``, shape (nodes,), into its stretch, as shares."""
-        self._graph.shares(values[self.rows.low : self.rows.high], vector.own)
+        self._graph.contributions(values[self.rows.low : self.rows.high], vector.own)
 
     def download(self, vector: Gathered) -> Floats:
         """Return the values of all nodes, from each rank's own shares; every rank calls this."""
@@ -162,15 +162,15 @@ class DeviceRows:
         parts = [values[rank * stretch :][: bounds[rank + 1] - bounds[rank]] for rank in range(transport.ranks)]
         return np.concatenate(parts) * np.maximum(self.rows.leaving, 1)
 
-    def _resident(self, own: Graph, value_bytes: int) -> ResidentGraph:
+    def _resident(self, own: Graph, value_bytes: int) -> DeviceGraph:
         arrays, rows, problem = current().arrays, self.rows, self.problem
         # The same for both exchanges, and so is the order of sums: what is read is what the cache has to hold.
-        steps = DEFAULT.steps_for(self.read_values, value_bytes)
+        steps = DEFAULT.tiles_per_range(self.read_values, value_bytes)
         columns = padded_csr.Columns(self.exchange.places(rows), self.exchange.values)
-        edges = Stretches.none()
+        edges = WarpRanges.empty()
         if own.nodes:
-            edges, _ = Stretches.of(padded_csr.Slots.of(own), own, steps, columns=columns, cached=False)
-        return ResidentGraph(
+            edges, _ = WarpRanges.of(padded_csr.Slots.of(own), own, steps, columns=columns, in_cache=False)
+        return DeviceGraph(
             nodes=own.nodes,
             damping=problem.damping,
             edges=edges,
