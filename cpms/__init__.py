@@ -61,7 +61,7 @@ _HOMES = {
 }
 
 _MODULES = ("check", "datasets", "engines", "generators", "refine", "testing")
-"""Modules for users, which load when they are first named, as ``cpms.solvers.refine``."""
+"""Modules for users, which load when they are first named, as ``cpms.refine``."""
 
 if TYPE_CHECKING:
     from cpms.analysis.topk import topk as topk

@@ -2,9 +2,10 @@
 
 import re
 
+import kernel_catalogue
 import pytest
 
-from cpms.backends.cuda.kernels import catalogue, source
+from cpms.backends.cuda.kernels import source
 
 ORDER = (
     "host",
@@ -47,6 +48,6 @@ def test_folders_are_known_and_small():
 
 
 def test_kernels_are_in_files():
-    for group in catalogue.every().values():
+    for group in kernel_catalogue.every().values():
         for variant in group:
             assert (source.folder() / variant.file).is_file()

@@ -1,4 +1,4 @@
-"""The Python in README and docs runs as it stands, and README stays short."""
+"""The Python in README and docs runs, what they name exists, README is short, and the glossary has each term once."""
 
 import re
 from pathlib import Path
@@ -34,3 +34,28 @@ def test_readme_is_short_and_its_links_lead_somewhere():
     for page in PAGES:
         for link in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
             assert "://" in link or (page.parent / link).exists(), f"{page.name}: {link}"
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("page", [*PAGES, ROOT / ".github" / "CONTRIBUTING.md"], ids=lambda page: page.stem)
+def test_paths_that_it_names_exist(page):
+    named = re.findall(r"`([\w.-]+(?:/[\w.-]+)+)`", page.read_text(encoding="utf-8"))
+    below = [ROOT, ROOT / "cpms", ROOT / "kernels" / "cuda"] if page.stem == "glossary" else [ROOT]
+    assert not [path for path in named if "NAME" not in path and not any((root / path).exists() for root in below)]
+
+
+@pytest.mark.quick
+def test_experiments_that_pages_show_exist():
+    known = {path.stem for path in (ROOT / "experiments" / "figures").rglob("*.py")} | {"all", "NAME"}
+    for page in PAGES:
+        assert set(re.findall(r"cpms show (\w+)", page.read_text(encoding="utf-8"))) <= known
+
+
+@pytest.mark.quick
+def test_the_glossary_has_each_term_once():
+    lines = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8").splitlines()
+    rows = [line.split("|")[1:-1] for line in lines if line.startswith("| ") and not line.startswith("| term ")]
+    assert len(rows) > 50
+    assert {len(row) for row in rows} == {5}
+    terms = [term.strip() for row in rows for term in row[0].split(",")]
+    assert sorted(terms) == sorted(set(terms))

@@ -1,4 +1,4 @@
-"""Judging a ranking: top-k, agreement of two rankings, and the residual of an answer."""
+"""Rankings by score: top-k, and the agreement of two rankings by overlap of top-k or Kendall's tau-b."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cpms.base.validation import whole
 
 Floats = npt.NDArray[np.float64]
 _TIED = 1e-9
-"""Of a score: others so near are equal."""
+"""Relative distance of scores that count as equal."""
 
 
 def top_k(scores: Floats, k: int) -> npt.NDArray[np.int64]:
@@ -37,15 +37,15 @@ def top_k(scores: Floats, k: int) -> npt.NDArray[np.int64]:
     """
     if whole("k", k) < 0:
         raise InputError(f"the top {k} cannot be listed; k must be 0 or more")
-    places: npt.NDArray[np.int64] = topk(scores, min(k, len(scores))).places
-    return places
+    indices: npt.NDArray[np.int64] = topk(scores, min(k, len(scores))).places
+    return indices
 
 
 def top_k_overlap(a: Floats, b: Floats, k: int) -> float:
     """Return the share of the top ``k`` of ``b`` that may be among the top ``k`` of ``a``.
 
-    These are the nodes whose score in ``a`` is no less than its k-th largest, but for one part in 10^9: which of equals
-    come in, rounding decides.
+    A node counts if its score in ``a`` is at least the k-th largest, less one part in 10^9, since rounding decides the
+    order of equal scores.
 
     Examples
     --------

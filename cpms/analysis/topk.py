@@ -1,4 +1,8 @@
-"""The k largest of many values with their places: one reduction, the same whatever order it runs in."""
+"""Top-k selection: the k largest values with their indices, by a reduction over sorted lists of candidates.
+
+Each thread filters its range of values by the least candidate so far, so most values cost one comparison. The order is
+total (ties by index, NaN last), so the result is bitwise the same for any number of threads and on GPUs.
+"""
 
 from __future__ import annotations
 
@@ -16,17 +20,17 @@ Values = npt.NDArray[np.float64] | npt.NDArray[np.float32]
 Places = npt.NDArray[np.int64]
 
 _FEW_VALUES = 1 << 16
-"""Of fewer values NumPy finds the largest before a compiled loop is loaded."""
+"""Fewer values are faster by NumPy than the time to load compiled loops."""
 _VALUES_EACH = 128
-"""Where there are fewer values for each that is wanted, most would be kept anyway."""
+"""With fewer values for each of the k, candidates would be most of the values."""
 
 
 def topk(values: npt.ArrayLike, k: int) -> Largest:
-    """Return the ``k`` largest values with their places, largest first, ties by smaller place.
+    """Return the ``k`` largest values with their indices, largest first, ties by smaller index.
 
-    The answer is that of ``numpy.argsort(-values, kind="stable")[:k]``, whatever the number of threads
-    or blocks, and bit for bit the same on processors and on GPUs. So zeros of both signs tie, and NaN
-    comes last, behind -inf: something without a score leads no ranking. Most values are compared once,
+    The result is that of ``numpy.argsort(-values, kind="stable")[:k]``, whatever the number of threads
+    or blocks, and bit for bit the same on processors and on GPUs. Zeros of both signs tie, and NaN
+    is last, after -inf. Most values are compared once,
     with a bound that the best so far must pass; lists of candidates are merged without branches, after
     an idea in https://github.com/ilgazer/PageRank_Thrust.
 
@@ -34,14 +38,14 @@ def topk(values: npt.ArrayLike, k: int) -> Largest:
     ----------
     values : array_like of float64 or float32, shape (n,)
         A NumPy array (one that is not contiguous is copied), or an array in device memory (CuPy's, or
-        any with ``__cuda_array_interface__`` or DLPack), which stays there.
+        any with ``__cuda_array_interface__`` or DLPack), which is not copied to the host.
     k : int
         From 0 to n. On a device, of more than 1024 the whole array is sorted.
 
     Returns
     -------
     Largest
-        ``values``, shape (k,), as they were, and ``places``, shape (k,), int64.
+        ``values``, shape (k,), unchanged, and their indices ``places``, shape (k,), int64.
 
     Raises
     ------
@@ -66,7 +70,7 @@ def topk(values: npt.ArrayLike, k: int) -> Largest:
 
 
 def _by_partition(values: Values, k: int) -> Places:
-    """Find the places with NumPy alone."""
+    """Find the indices with NumPy alone."""
     if k == 0:
         return np.zeros(0, np.int64)
     negated = -values
@@ -78,7 +82,7 @@ def _by_partition(values: Values, k: int) -> Places:
 
 
 def _by_reduction(values: Values, k: int) -> Places:
-    """Find the places stretch by stretch, in threads, and merge the stretches' lists."""
+    """Find the largest of each range by a thread, and merge the lists of candidates."""
     from cpms.analysis import topk_loops as kernels
 
     parts = threads.ranges(len(values), at_least=_FEW_VALUES, parts=threads.available())

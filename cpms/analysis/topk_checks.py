@@ -11,9 +11,9 @@ from cpms.base.validation import whole
 
 
 class Largest(NamedTuple):
-    """Values, largest first, and where they were: arrays of shape (k,), the places int64.
+    """Values, largest first, and their indices: arrays of shape (k,), the indices int64.
 
-    Both are NumPy arrays, or CuPy arrays where the values came from a device.
+    Both are NumPy arrays, or CuPy arrays for values in device memory.
     """
 
     values: Any
@@ -21,7 +21,7 @@ class Largest(NamedTuple):
 
 
 def checked(values: Any, k: int) -> int:
-    """Return k as an int; raise `InputError` unless so many largest of these can be found."""
+    """Return k as an int; raise `InputError` if values or k are of a kind that has no top k."""
     k = whole("k", k)
     if values.dtype not in (np.float64, np.float32):
         raise InputError(f"the largest of {values.dtype} values cannot be found; convert them to float64 or float32")

@@ -1,1 +1,1 @@
-"""The functions that users call."""
+"""Public functions: `pagerank`, `personalized_pagerank`, and the `Result` of a solve."""

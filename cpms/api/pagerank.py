@@ -1,36 +1,35 @@
-"""PageRank of a graph: what was asked for, solved by a method on an engine, and certified."""
+"""PageRank of a graph: a request resolved, solved by a method on an engine, and certified.
+
+The equation is solved by power iteration (Brin and Page, 1998) or by mixed-precision iterative refinement; both run on
+the contracts of `cpms.contracts` alone. The residual of the answer is recomputed in float64 by code that no engine
+shares, which costs about one sweep.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, get_args
+from typing import Any
 
-from cpms import engines
+from cpms.api.request import METHODS as METHODS
+from cpms.api.request import Method as Method
+from cpms.api.request import Request, resolve
 from cpms.api.result import Result
 from cpms.backends.mpi.exchange import agreement
 from cpms.base import work_clock
-from cpms.base.errors import InputError, UnsupportedError
-from cpms.base.text.suggestions import unknown
+from cpms.base.errors import InputError
 from cpms.base.types import DanglingRule, Floats, Norm
 from cpms.base.validation import described
 from cpms.certify import residual
 from cpms.certify.certificate import Certifier, mass
 from cpms.contracts.operator import Operator
 from cpms.contracts.status import Step
-from cpms.contracts.stopping import Stopping
-from cpms.formats.formats import FP64, Format, format_of
+from cpms.formats.formats import Format
 from cpms.graph.graph import Graph, require_graph
-from cpms.precision.controllers import Controller, default_controller
-from cpms.precision.refinement_policy import RefinementPolicy, default_policy, planned_storage
-from cpms.problems.initial_guess import initial_guess
-from cpms.problems.pagerank import Problem
-from cpms.problems.personalization import teleport_distribution
+from cpms.precision.controllers import Controller
+from cpms.precision.refinement_policy import RefinementPolicy
 from cpms.solvers.power import power
-from cpms.solvers.refine import refined
-from cpms.storage.device import copy_to_host, on_device, to_host
-
-Method = Literal["power", "refine"]
-METHODS: tuple[str, ...] = get_args(Method)
+from cpms.solvers.refine import reduce_then_iterate
+from cpms.storage.device import copy_to_host, on_device
 
 
 def pagerank(
@@ -57,12 +56,12 @@ def pagerank(
     ----------
     graph : Graph
     method : {"power", "refine"}
-        Power iteration, or sweeps on the residual that read few bits; see `cpms.solvers.refine`.
+        Power iteration, or mixed-precision iterative refinement; see `cpms.solvers.refine`.
     storage : str or Format
         Of ``power``: format of the iterate and, in layouts that store them, of the matrix values;
         ``auto`` is fp64. Of ``refine``: format of the residual; ``auto`` is the fastest: fp16, but fp32 on engine
-        ``cpu`` below 2^17 nodes, and e5m2 where a GPU's nodes keep what rounding loses; of a segment format its
-        first segment.
+        ``cpu`` below 2^17 nodes, and e5m2 with error feedback on a GPU. A segment format stands for its first
+        segment.
     layout : {"auto", "csr", "ell", "pattern", "coo"}
         ``auto`` is the pattern, or csr for weighted graphs; with an engine that has neither, its own.
     engine : str
@@ -70,20 +69,20 @@ def pagerank(
         graph, else ``cpu``.
     damping : float
     tol : float
-        Stop when the norm of the change falls below it; first looked at after two iterations.
+        Stop when the norm of the change falls below it; first tested after two iterations.
     norm : {"l1", "l2", "linf"}
     max_iterations : int
     iterations : int, optional
-        Do exactly so many, whatever the residual.
+        Do exactly so many, whatever the residual is.
     personalization : sequence of node ids, mapping of node id to weight, or array, optional
         Teleport distribution; scaled to sum 1. An array, or a list of floats, has one weight a node; one in
-        device memory is brought to main memory, where answers are certified.
+        device memory is copied to main memory, where answers are certified.
     dangling : {"teleport", "uniform"}
         Where the mass of dangling nodes goes.
     start : array of float64, shape (nodes,), optional
         First iterate, scaled to mass 1; uniform by default. One in device memory, known by
-        ``__cuda_array_interface__`` or DLPack, stays there if the engine works there. Method ``refine`` then
-        goes in rounds from there, even where passes over the graph or its core alone would do.
+        ``__cuda_array_interface__`` or DLPack, is not copied if the engine works on the device. Method ``refine``
+        then begins with outer steps, also on graphs that a reduced problem would solve.
     controller : Controller or RefinementPolicy, optional
         Precision policy of the method: the paper's rule, or `cpms.AdaptiveReduction`.
     on_step : callable, optional
@@ -120,141 +119,91 @@ def pagerank(
     require_graph(graph)
     if on_step is not None and not callable(on_step):
         raise InputError(f"on_step is {described(on_step)}; give a function of a cpms.Step")
-    given = storage_asked_for(storage, method)
-    teleport = None if personalization is None else teleport_distribution(graph, personalization)
-    problem = Problem(graph, damping, teleport, dangling)
-    stopping = Stopping(tol, norm, max_iterations, iterations)
-    executor = engines.chosen(engine, problem, method, storage=given or FP64, layout=resolved_layout(graph, layout))
-    if method not in executor.methods:
-        raise UnsupportedError(f"engine {executor.name} has no method {method!r}; it has {', '.join(executor.methods)}")
-    start = start if executor.takes_device_arrays else to_host(start)
-    first = None if start is None else initial_guess(graph, start)
-    referee, kept = Certifier(problem, stopping), _Kept()
+    request = resolve(
+        graph,
+        method=method,
+        storage=storage,
+        layout=layout,
+        engine=engine,
+        damping=damping,
+        tol=tol,
+        norm=norm,
+        max_iterations=max_iterations,
+        iterations=iterations,
+        personalization=personalization,
+        dangling=dangling,
+        start=start,
+        precision=controller,
+    )
+    return solve_request(request, on_step, compiled_before_s=compiled_before_s)
+
+
+def solve_request(
+    request: Request, on_step: Callable[[Step], None] | None = None, *, compiled_before_s: float
+) -> Result:
+    """Prepare, solve and certify one problem; ``compiled_before_s`` is the work clock's when the call began."""
+    problem, stopping = request.problem, request.stopping
+    certifier, answer = Certifier(problem, stopping), _Answer()
     began = work_clock.now()
-    if method == "refine":
-        policy, chosen = _refining(controller, given, executor.default_residual_format)
-        chosen_layout = _refine_layout(graph, layout)
-        refinement = executor.refinement(problem)
-        if controller is None and given is None and refinement.default_residual_format:
-            policy, chosen = _refining(None, None, refinement.default_residual_format)
-        refinement.warm_up(policy.init()[0].storage)
+    if request.method == "refine":
+        refinement = request.engine.refinement(problem)
+        request = request.with_residual_format(refinement.default_residual_format)
+        refinement.warm_up(request.policy.init()[0].storage)
         prepared, matrix_bytes = work_clock.now(), refinement.nbytes
-        solved = refined(
-            *(refinement, first, policy, stopping, referee, kept.of, on_step),
-            in_rounds=start is not None or iterations is not None,
+        ranks, status, history = reduce_then_iterate(
+            *(refinement, request.start, request.policy, stopping, certifier, answer.to_host, on_step),
+            skip_reduction=request.start is not None or stopping.iterations is not None,
         )
     else:
-        chosen, chosen_layout = given or FP64, resolved_layout(graph, layout)
-        if layout == "auto" and chosen_layout not in executor.layouts:
-            chosen_layout = executor.layouts[0]
-        reason = executor.unsupported(problem, chosen, chosen_layout)
-        if reason:
-            raise UnsupportedError(reason)
-        rule = _controller(controller, chosen)
-        first = initial_guess(graph, None) if first is None else first
-        operator = executor.prepare(problem, chosen, chosen_layout)
+        operator = request.engine.prepare(problem, request.storage, request.layout)
         prepared, matrix_bytes = work_clock.now(), operator.nbytes
-        solved = power(operator, first, rule, stopping, on_step, confirmed=referee.is_below_tolerance, answer=kept.read)
-    solve_s = work_clock.now() - prepared - referee.seconds
-    ranks, status, history = solved
-    checked, residual_l1 = referee.certify(ranks, status)
+        ranks, status, history = power(
+            *(operator, request.initial_guess, request.controller, stopping, on_step),
+            confirmed=certifier.is_below_tolerance,
+            answer=answer.read,
+        )
+    solve_s = work_clock.now() - prepared - certifier.seconds
+    status, residual_l1 = certifier.certify(ranks, status)
     return Result(
-        graph=graph,
+        graph=problem.graph,
         ranks=ranks,
-        status=checked,
+        status=status,
         history=tuple(history),
-        method=method,
-        storage=chosen.name,
-        layout=chosen_layout,
-        engine=executor.name,
+        method=request.method,
+        storage=request.storage.name,
+        layout=request.layout,
+        engine=request.engine.name,
         damping=problem.damping,
         tol=stopping.tol,
-        norm=norm,
+        norm=stopping.norm,
         residual_l1=residual_l1,
-        residual_roundoff=residual.residual_roundoff(graph),
+        residual_roundoff=residual.residual_roundoff(problem.graph),
         mass=mass(ranks),
         prepare_s=prepared - began,
         solve_s=solve_s,
-        certify_s=referee.seconds,
+        certify_s=certifier.seconds,
         matrix_bytes=matrix_bytes,
-        device_ranks=kept.scaled(),
+        device_ranks=answer.scaled_device_ranks(),
         compile_s=work_clock.compiled_s() - compiled_before_s,
     )
 
 
-class _Kept:
-    """Keeps the last answer in device memory, if it was there."""
+class _Answer:
+    """Copies answers to the host, and holds the last one in device memory if the engine has it there."""
 
     def __init__(self) -> None:
-        self.answer: Any | None = None
+        self.device_ranks: Any | None = None
 
     def read(self, operator: Operator[Any], x: Any, segments: int) -> Floats:
-        self.answer = operator.read_device(x, segments)
-        if self.answer is None:
-            return operator.read(x, segments)
-        return copy_to_host(self.answer)
+        """Return a vector of an operator on the host."""
+        self.device_ranks = operator.read_device(x, segments)
+        return operator.read(x, segments) if self.device_ranks is None else copy_to_host(self.device_ranks)
 
-    def of(self, x: Any) -> Floats:
-        self.answer = x if on_device(x) else None
+    def to_host(self, x: Any) -> Floats:
+        """Return an array, wherever it is, on the host."""
+        self.device_ranks = x if on_device(x) else None
         return copy_to_host(x) if on_device(x) else x
 
-    def scaled(self) -> Any | None:
-        return None if self.answer is None else self.answer / self.answer.sum()
-
-
-def storage_asked_for(storage: str | Format, method: str) -> Format | None:
-    """Return the format, given by its name or not; None: what method and engine choose.
-
-    Raises
-    ------
-    InputError
-        If there is no such method or format.
-    """
-    if not isinstance(method, str) or method not in METHODS:
-        raise InputError(unknown("method", method, METHODS))
-    if isinstance(storage, str) and storage == "auto":
-        return None
-    return format_of(storage)
-
-
-def _controller(controller: Controller | RefinementPolicy | None, storage: Format) -> Controller:
-    if isinstance(controller, RefinementPolicy):
-        raise InputError("this controller plans rounds of method 'refine'; give a Controller, or method='refine'")
-    if not isinstance(controller, Controller | None):
-        raise InputError(f"controller is {described(controller)}; give one such as cpms.Threshold()")
-    return controller or default_controller(storage)
-
-
-def _refining(
-    controller: Controller | RefinementPolicy | None, given: Format | None, otherwise: Format
-) -> tuple[RefinementPolicy, Format]:
-    """Return a policy, and the format with which it begins; without one that which was given, or else another."""
-    if isinstance(controller, Controller):
-        raise InputError(
-            "this controller raises levels of method 'power'; give a RefinementPolicy policy, or method='power'"
-        )
-    if not isinstance(controller, RefinementPolicy | None):
-        raise InputError(
-            f"controller is {described(controller)}; give a policy such as cpms.AdaptiveReduction((cpms.FP16,))"
-        )
-    chosen = planned_storage(controller, given, otherwise)
-    return controller or default_policy(chosen), chosen
-
-
-def _refine_layout(graph: Graph, layout: str) -> str:
-    if graph.weights is not None:
-        raise UnsupportedError(
-            f"method 'refine' stores no values, but {graph.name} has weights; use power, or ignore them"
-        )
-    if not isinstance(layout, str) or layout not in ("auto", "pattern"):
-        raise UnsupportedError(f"method 'refine' has the layout 'pattern', not {described(layout)}; use auto")
-    return "pattern"
-
-
-def resolved_layout(graph: Graph, layout: str) -> str:
-    """Return the layout that ``auto`` stands for, or the one given."""
-    if not isinstance(layout, str):
-        raise InputError(f"layout is {described(layout)}; give the name of one, such as csr, or auto")
-    if layout != "auto":
-        return layout
-    return "pattern" if graph.weights is None else "csr"
+    def scaled_device_ranks(self) -> Any | None:
+        """Return the last answer on the device, scaled to mass 1; None if it was on the host."""
+        return None if self.device_ranks is None else self.device_ranks / self.device_ranks.sum()

@@ -1,36 +1,35 @@
-"""Personalised PageRank of many queries that share every read of the matrix; each is certified by itself."""
+"""Personalised PageRank of many queries that share every read of the matrix, each certified by itself.
+
+Sweeps of many iterates turn products of a sparse matrix with a vector (SpMV) into products with a few vectors (SpMM):
+the matrix is read once for all of them. The certificate of a batch costs about one sweep more.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
-import numpy as np
-
-from cpms import engines
-from cpms.api.pagerank import Method, pagerank, storage_asked_for
+from cpms.api.pagerank import solve_request
+from cpms.api.request import Method, Personalization, Request, resolve
 from cpms.api.result import Result
 from cpms.base import work_clock
-from cpms.base.errors import InputError, UnsupportedError
+from cpms.base.errors import InputError
 from cpms.base.types import DanglingRule, Floats, Norm
-from cpms.base.validation import described, is_iterable, whole
+from cpms.base.validation import is_iterable, whole
 from cpms.certify.batch import BatchCertifier
-from cpms.contracts.batch import Query
+from cpms.contracts.batch import PreparedBatch, Query
 from cpms.contracts.engine import Engine
 from cpms.contracts.status import Status, Step
 from cpms.contracts.stopping import Stopping
-from cpms.formats.formats import FP64, Format
+from cpms.formats.formats import Format
 from cpms.graph.graph import Graph, require_graph
-from cpms.precision.refinement_policy import RefinementPolicy, default_policy, planned_storage
-from cpms.problems.initial_guess import initial_guess
+from cpms.precision.refinement_policy import RefinementPolicy
 from cpms.problems.pagerank import Problem
-from cpms.problems.personalization import teleport_distribution
-from cpms.solvers.batch_power import PowerRun, RefineRun
+from cpms.solvers.batch_power import iterate_all
 from cpms.storage.device import to_host
-
-Personalization = int | str | Sequence[int | str] | Mapping[int | str, float]
 
 
 def personalized_pagerank(
@@ -51,42 +50,42 @@ def personalized_pagerank(
 ) -> list[Result]:
     """Compute one personalised PageRank a query, ``width`` of them at a time.
 
-    Queries of a batch share every read of the matrix; by ``refine`` on engine ``cpu``, whose caches have room for
-    one iterate, they go one after the other and share what preparing the matrix takes.
+    Queries of a batch share every read of the matrix. By ``refine`` on engine ``cpu``, whose caches hold one iterate,
+    they are solved one after the other and share only the cost of preparing the matrix.
 
     Parameters
     ----------
     graph : Graph
         Without weights.
     queries : sequence
-        Each a node id, a list of node ids, or a mapping of node id to weight: where its teleport goes.
+        Each a node id, a list of node ids, or a mapping of node id to weight: its teleport distribution.
     method : {"power", "refine"}
-        Power iteration in float64, or sweeps on the residual that read few bits; see `cpms.solvers.refine`.
+        Power iteration in float64, or mixed-precision iterative refinement; see `cpms.solvers.refine`.
     storage : str or Format
         Of ``refine``: format of the residual; ``auto`` is that of `cpms.pagerank`. Power iteration is in fp64.
     damping, tol, norm, max_iterations, dangling
         As in `cpms.pagerank`.
     start : ndarray of float64, shape (nodes,), optional
-        First iterate of every query, of sum 1; uniform by default. See `penalised_start`. Queries that ``refine``
-        answers by passes over the graph need none.
+        First iterate of every query, of sum 1; uniform by default. See `penalised_start`. Method ``refine``
+        ignores it on graphs that a reduced problem solves.
     engine : str
-        An engine that takes batches, or ``auto``: what `cpms.pagerank` takes for a query alone.
+        An engine with batches, or ``auto``; one query with ``auto`` is solved by `cpms.pagerank`.
     width : int, optional
-        Queries that share a sweep; more save reads of the matrix, and need 16 to 36 bytes a node each.
-        By default what pays on the engine and fits.
+        Number of queries that share a sweep; more of them save reads of the matrix, and each needs 16 to 36 bytes a
+        node. By default the fastest number that fits into memory.
     policy : RefinementPolicy, optional
         Precision policy of ``refine``, the same for each query by itself.
 
     Returns
     -------
     list of Result
-        In the order of the queries; ``solve_s`` is the time from the start of a query's batch to its end, or of
-        its own where queries go one after the other, without bringing ranks to main memory.
+        In the order of the queries; ``solve_s`` is the time from the start of the batch (of the query, if queries are
+        solved one after the other) to the end of the query, without the copy of ranks to main memory.
 
     Raises
     ------
     InputError
-        If a query names a node twice or one that does not exist; its place is said.
+        If a query names a node twice or one that does not exist; the error names the index of the query.
     UnsupportedError
         If the engine takes no batches, or none of this method, or the graph has weights.
 
@@ -98,116 +97,94 @@ def personalized_pagerank(
     """
     compiled_before_s = work_clock.compiled_s()
     require_graph(graph)
-    stopping = Stopping(tol, norm, max_iterations)
     most = None if width is None else whole("width", width)
     if most is not None and most < 1:
         raise InputError(f"width is {most}; it must be 1 or more")
     if isinstance(queries, str | Mapping) or not is_iterable(queries):
         raise InputError(f"queries is a {type(queries).__name__}; give a list of queries, one alone as [query]")
-    if graph.weights is not None:
-        raise UnsupportedError(
-            f"batches store no values, but {graph.name} has weights; use cpms.pagerank, or ignore them"
-        )
-    given = _storage(method, storage, policy)
-    named = [_query(graph, query, place) for place, query in enumerate(queries)]
-    if isinstance(engine, str) and engine == "auto" and len(named) == 1:  # It has nothing to share a batch with.
-        return [
-            pagerank(
-                graph,
-                method=method,
-                storage=storage,
-                damping=damping,
-                tol=tol,
-                norm=norm,
-                max_iterations=max_iterations,
-                personalization=named[0].teleport(graph.nodes),
-                dangling=dangling,
-                start=start,
-                controller=policy,
-            )
-        ]
-    first = initial_guess(graph, to_host(start))
-    problem = Problem(graph, damping, None, dangling)
-    executor = engines.chosen(engine, problem, "batch")
-    chosen = planned_storage(policy, given, executor.default_residual_format) if method == "refine" else FP64
+    request = resolve(
+        graph,
+        method=method,
+        storage=storage,
+        engine=engine,
+        damping=damping,
+        tol=tol,
+        norm=norm,
+        max_iterations=max_iterations,
+        dangling=dangling,
+        start=start,
+        precision=policy,
+        queries=queries,
+    )
+    if request.queries is None:
+        return [solve_request(request, compiled_before_s=compiled_before_s)]
     began = work_clock.now()
-    run = prepared(executor, problem, method, chosen, policy)
+    batch = prepare_batch(request.engine, request.problem, request.policy if request.method == "refine" else None)
     prepare_s = work_clock.now() - began
-    referee = BatchCertifier(problem, stopping)
+    certifier = BatchCertifier(request.problem, request.stopping)
     results: list[Result] = []
-    for here in _shared_out(named, most or run.batch.width):
-        solved = run.solve(here, first, stopping)
-        answers = [to_host(ranks) for ranks, _, _ in solved]
-        came = work_clock.now()
-        verdicts = referee.certify(here, answers, [status for _, status, _ in solved])
-        certify_s = (work_clock.now() - came) / len(here)
-        for query, ranks, (_, _, history), verdict in zip(here, answers, solved, verdicts, strict=True):
-            found = resume_unverified(run, referee, query, Answer(ranks, *verdict, history), stopping)
-            results.append(
-                Result(
-                    graph=graph,
-                    ranks=found.ranks,
-                    status=found.status,
-                    history=tuple(found.history),
-                    method=method,
-                    storage=chosen.name,
-                    layout="pattern",
-                    engine=executor.name,
-                    damping=problem.damping,
-                    tol=stopping.tol,
-                    norm=norm,
-                    residual_l1=found.residual_l1,
-                    residual_roundoff=referee.roundoff,
-                    mass=float(found.ranks.sum()),
-                    prepare_s=prepare_s,
-                    solve_s=found.history[-1].seconds,
-                    certify_s=certify_s,
-                    matrix_bytes=run.batch.nbytes,
-                )
-            )
+    for together in _split_evenly(request.queries, most or batch.width):
+        results += _solve_together(request, batch, certifier, together, prepare_s)
     compile_s = work_clock.compiled_s() - compiled_before_s
     return [replace(result, compile_s=compile_s) for result in results]
 
 
-def _storage(method: str, storage: str | Format, policy: RefinementPolicy | None) -> Format | None:
-    """Return the format asked for; None: what method and engine choose."""
-    chosen = storage_asked_for(storage, method)
-    if policy is not None and method == "power":
-        raise InputError("this policy plans rounds of method 'refine'; leave it out, or give method='refine'")
-    if not isinstance(policy, RefinementPolicy | None):
-        raise InputError(f"policy is {described(policy)}; give one such as cpms.AdaptiveReduction((cpms.FP16,))")
-    if method == "power" and chosen not in (None, FP64):
-        raise UnsupportedError(f"batches iterate in fp64, not {chosen.name}; use method refine, or one at a time")
-    return chosen
+def _solve_together(
+    request: Request, batch: PreparedBatch, certifier: BatchCertifier, queries: list[Query], prepare_s: float
+) -> list[Result]:
+    """Solve and certify queries that share each sweep."""
+    problem, stopping = request.problem, request.stopping
+    solved = batch.solve(queries, request.initial_guess, stopping=stopping)
+    answers = [to_host(ranks) for ranks, _, _ in solved]
+    began = work_clock.now()
+    certified = certifier.certify(queries, answers, [status for _, status, _ in solved])
+    certify_s = (work_clock.now() - began) / len(queries)
+    results = []
+    for query, ranks, (_, _, history), (status, residual_l1) in zip(queries, answers, solved, certified, strict=True):
+        answer = resume_unverified(batch, certifier, query, Answer(ranks, status, residual_l1, history), stopping)
+        results.append(
+            Result(
+                graph=problem.graph,
+                ranks=answer.ranks,
+                status=answer.status,
+                history=tuple(answer.history),
+                method=request.method,
+                storage=request.storage.name,
+                layout=request.layout,
+                engine=request.engine.name,
+                damping=problem.damping,
+                tol=stopping.tol,
+                norm=stopping.norm,
+                residual_l1=answer.residual_l1,
+                residual_roundoff=certifier.roundoff,
+                mass=float(answer.ranks.sum()),
+                prepare_s=prepare_s,
+                solve_s=answer.history[-1].seconds,
+                certify_s=certify_s,
+                matrix_bytes=batch.nbytes,
+            )
+        )
+    return results
 
 
-def prepared(
-    executor: Engine, problem: Problem, method: str, storage: Format, policy: RefinementPolicy | None = None
-) -> PowerRun | RefineRun:
-    """Return an engine's batches of a method; the storage is that of ``refine``."""
-    if method == "power":
-        return PowerRun(executor.batch(problem))
-    return RefineRun(executor.refinement_batch(problem), policy or default_policy(storage))
+def prepare_batch(engine: Engine, problem: Problem, policy: RefinementPolicy | None) -> PreparedBatch:
+    """Prepare a problem for batches: by method ``refine`` with its policy, else by power iteration in float64."""
+    if policy is None:
+        power = engine.batch(problem)
+        return PreparedBatch(power.nbytes, power.width, partial(iterate_all, power))
+    refinement = engine.refinement_batch(problem)
+    return PreparedBatch(refinement.nbytes, refinement.width, partial(refinement.solve, policy=policy))
 
 
-def _shared_out(queries: list[Query], most: int) -> list[list[Query]]:
-    """Cut queries into as few parts as may be of at most so many, of about the same size."""
+def _split_evenly(queries: Sequence[Query], most: int) -> list[list[Query]]:
+    """Split queries into the fewest parts of at most ``most`` each, of about the same size."""
     parts = -(-len(queries) // most)
     bounds = [len(queries) * part // max(parts, 1) for part in range(parts + 1)]
-    return [queries[low:high] for low, high in pairwise(bounds)]
-
-
-def _query(graph: Graph, query: Personalization, place: int) -> Query:
-    try:
-        values = teleport_distribution(graph, [query] if isinstance(query, int | str | np.integer) else query)
-    except InputError as error:
-        raise InputError(f"query {place}: {error}") from None
-    nodes = np.flatnonzero(values)
-    return Query(nodes, values[nodes])
+    return [list(queries[low:high]) for low, high in pairwise(bounds)]
 
 
 class Answer(NamedTuple):
-    """Of a query: its ranks in main memory, and what they are worth; residual_l1 as in `cpms.Result`."""
+    """The answer of a query: its ranks on the host and their certificate; residual_l1 as in `cpms.Result`."""
 
     ranks: Floats
     status: Status
@@ -216,24 +193,24 @@ class Answer(NamedTuple):
 
 
 def resume_unverified(
-    run: PowerRun | RefineRun, referee: BatchCertifier, query: Query, found: Answer, stopping: Stopping
+    batch: PreparedBatch, certifier: BatchCertifier, query: Query, answer: Answer, stopping: Stopping
 ) -> Answer:
-    """Go on while the referee finds less in L1, but too much in the norm asked for.
+    """Solve on from an unverified answer while its residual falls in L1 and is too large in the norm of ``stopping``.
 
-    In L2 and Linf a sweep may enlarge what the last one found, and so may a solve; in L1 each sweep shrinks it by the
-    damping, down to rounding, and the other norms are at most that.
+    In L1 each sweep reduces the residual by the damping, down to rounding. In L2 and Linf a sweep may enlarge it, since
+    residuals of several nodes can flow to one; these norms are at most the L1 norm.
     """
-    while found.status is Status.UNVERIFIED and len(found.history) < stopping.max_iterations:
-        left = replace(stopping, max_iterations=stopping.max_iterations - len(found.history))
-        [(ranks, status, steps)] = run.solve([query], found.ranks, left)
+    while answer.status is Status.UNVERIFIED and len(answer.history) < stopping.max_iterations:
+        remaining = replace(stopping, max_iterations=stopping.max_iterations - len(answer.history))
+        [(ranks, status, steps)] = batch.solve([query], answer.ranks, stopping=remaining)
         ranks = to_host(ranks)
-        [(checked, residual_l1)] = referee.certify([query], [ranks], [status])
-        if not residual_l1 < found.residual_l1:
+        [(certified, residual_l1)] = certifier.certify([query], [ranks], [status])
+        if not residual_l1 < answer.residual_l1:
             break
-        last = found.history[-1]
+        last = answer.history[-1]
         later = [
             step._replace(iteration=last.iteration + step.iteration, seconds=last.seconds + step.seconds)
             for step in steps
         ]
-        found = Answer(ranks, checked, residual_l1, [*found.history, *later])
-    return found
+        answer = Answer(ranks, certified, residual_l1, [*answer.history, *later])
+    return answer

@@ -1,4 +1,8 @@
-"""What a solver returns: ranks, how it went, and bounds recomputed from the answer."""
+"""The result of a solve: ranks, history, and a residual recomputed in float64 from the ranks.
+
+The error bound follows from the residual alone (`cpms.certify.roundoff.error_bound`), whatever method or precision
+computed the ranks.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +24,12 @@ if TYPE_CHECKING:
 
 
 _TOP_SHOWN = 5
-"""Ranks that a notebook shows."""
+"""Number of ranks in the HTML view of notebooks."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Result:
-    """Ranks and how they came about.
+    """Ranks of a graph, with the history and the certificate of the solve.
 
     Attributes
     ----------
@@ -33,23 +37,23 @@ class Result:
         Of sum 1.
     status : Status
     history : tuple of Step
-        One an iteration; ``residual`` is in the norm asked for.
+        One an iteration; ``residual`` is in the norm of the stopping criteria.
     residual_l1 : float
         ||G(x) - x||_1 for the returned x and the exact operator G, recomputed in float64.
     residual_roundoff : float
-        How much rounding may have changed that; see `cpms.certify.roundoff`.
+        Bound of the rounding error of ``residual_l1``; see `cpms.certify.roundoff`.
     mass : float
         Sum of the ranks.
     prepare_s, solve_s, certify_s : float
-        Seconds for matrix work; for the iterations with all conversions; and for residuals recomputed from answers, of
-        a batch a query's share. None of them holds time in which a compiler was at work.
+        Seconds for preparing the matrix, for the iterations with all conversions, and for the certificate (in a batch:
+        divided by its queries). All exclude compile time.
     matrix_bytes : int
         Bytes of the prepared matrix.
     device_ranks : CuPy array of float64, shape (nodes,), or None
-        The ranks in device memory, of engines that have them there.
+        The ranks in device memory, from engines that compute there.
     compile_s : float
-        Seconds in which kernels were compiled, or read from a cache of compiled ones, during the whole call; all
-        results of a batch have those of the batch's call.
+        Seconds in which kernels were compiled, or read from a cache of compiled ones, during the whole call; the
+        same for all results of a batch.
 
     Examples
     --------
@@ -86,7 +90,7 @@ class Result:
         return f"Result({described(self.graph.name)}: {ended}; {how})"
 
     def _repr_html_(self) -> str:
-        """Return the result as notebooks show it: how the solve went, and the highest ranks."""
+        """Return the HTML view of notebooks: a summary of the solve, and the highest ranks."""
         by_bits = ", ".join(f"{count} of {bits} bits" for bits, count in self.iterations_by_bits.items())
         summary = [
             ("graph", shortened(self.graph.name)),
@@ -101,7 +105,7 @@ class Result:
 
     @property
     def converged(self) -> bool:
-        """Whether the recomputed residual is below tol, of a solve that was not asked for a number of iterations."""
+        """Whether the recomputed residual is below tol; False for a solve of a fixed number of iterations."""
         return self.status is Status.CONVERGED
 
     @property
@@ -111,23 +115,26 @@ class Result:
 
     @property
     def iterations_by_bits(self) -> dict[int, int]:
-        """Iterations by the bits they read of a value, fewest bits first."""
+        """Number of iterations by the bits that they read of a value, fewest bits first."""
         return dict(sorted(Counter(step.bits for step in self.history).items()))
 
     @property
     def iterations_by_bits_written(self) -> dict[int, int]:
-        """Iterations by the bits they wrote of a value: how the CPMS paper's Table II counts a rise."""
+        """Number of iterations by the bits that they wrote of a value, as in Table II of the CPMS paper."""
         return dict(sorted(Counter(step.bits_written for step in self.history).items()))
 
     @property
     def error_bound(self) -> float:
-        """Bound of ||x - x*||_1: (residual_l1 + residual_roundoff) / (1 - damping); see `cpms.certify.roundoff.error_bound`."""
+        """Bound of ||x - x*||_1, (residual_l1 + residual_roundoff) / (1 - damping).
+
+        `cpms.certify.roundoff.error_bound` derives it.
+        """
         return error_bound(self.residual_l1, self.residual_roundoff, self.damping)
 
     def top(self, k: int = 10) -> list[tuple[int | str, float]]:
         """Return the ``k`` highest ranks as (node id or name, rank); of equal ranks the earlier node comes first.
 
-        Of more than there are nodes, all are returned.
+        If k exceeds the number of nodes, all nodes are returned.
         """
         from cpms.analysis.rankings import top_k
 

@@ -1,4 +1,8 @@
-"""What the answers of a batch are worth: residuals of many at once, recomputed in float64."""
+"""Certificates of a batch: residuals of several answers at once, recomputed in float64.
+
+The product is SciPy's CSR product, which no engine of batches shares. Long rows are summed in blocks, so that the error
+bound of `cpms.certify.roundoff` holds. A read of the matrix serves up to 16 queries.
+"""
 
 from __future__ import annotations
 
@@ -27,14 +31,14 @@ _MOST_COLUMNS = 16
 _PART_EDGES = 1 << 18
 _MOST_PARTS = 64
 _MOST_TERMS = 128
-"""Terms of a row that are added up one after the other; such sums then are."""
+"""Terms of a row that are summed recursively; the sums of such blocks are summed recursively in turn."""
 
 
 class BatchCertifier:
     """Recomputes G(x) - x of many queries with SciPy's product, which no engine of batches shares.
 
-    A read of the matrix serves up to 16 queries, so that this costs a fraction of what as many calls of
-    `cpms.certify.residual.residual` would.
+    A read of the matrix serves up to 16 queries, so a certificate costs a fraction of
+    `cpms.certify.residual.residual`.
 
     Parameters
     ----------
@@ -47,82 +51,82 @@ class BatchCertifier:
         graph = problem.graph
         self._problem, self._stopping = problem, stopping
         parts = int(np.clip(graph.edges // _PART_EDGES, 1, _MOST_PARTS))
-        wanted = np.linspace(0, graph.edges + graph.nodes, parts + 1)
-        bounds = np.unique(np.searchsorted(graph.indptr + np.arange(graph.nodes + 1), wanted))
+        targets = np.linspace(0, graph.edges + graph.nodes, parts + 1)
+        bounds = np.unique(np.searchsorted(graph.indptr + np.arange(graph.nodes + 1), targets))
         ones = np.ones(int(np.diff(graph.indptr[bounds]).max()))
         self._parts = threads.each(lambda rows: _Part(graph, ones, *rows), list(itertools.pairwise(bounds.tolist())))
         longest = int(graph.in_degree.max())
         blocks = min(longest, _MOST_TERMS) + -(-longest // _MOST_TERMS)
         self.roundoff = of_residual(max(blocks, pairwise_additions(graph.nodes)))
-        """How much rounding may change residuals in L1."""
+        """Bound of the rounding error of residuals in L1."""
 
     def certify(
         self, queries: list[Query], answers: list[Floats], statuses: list[Status]
     ) -> list[tuple[Status, float]]:
-        """Return what is left of each status, and each residual in L1; scale the answers to mass 1."""
+        """Return the certified status of each answer and its residual in L1; scale the answers to mass 1."""
         width = int(np.clip(_BLOCK_BYTES // (8 * self._problem.graph.nodes), 1, _MOST_COLUMNS))
-        found: list[tuple[Status, float]] = []
+        certified: list[tuple[Status, float]] = []
         for begin in range(0, len(queries), width):
-            here = slice(begin, begin + width)
-            found += self._block(queries[here], answers[here], statuses[here])
-        return found
+            block = slice(begin, begin + width)
+            certified += self._block(queries[block], answers[block], statuses[block])
+        return certified
 
     def _block(self, queries: list[Query], answers: list[Floats], statuses: list[Status]) -> list[tuple[Status, float]]:
         usable = []
-        for place, (ranks, status) in enumerate(zip(answers, statuses, strict=True)):
+        for index, (ranks, status) in enumerate(zip(answers, statuses, strict=True)):
             if status is not Status.NON_FINITE and scaled_to_mass_one(ranks):
-                usable.append(place)
-        verdicts = [(Status.NON_FINITE, math.inf)] * len(queries)
+                usable.append(index)
+        certified = [(Status.NON_FINITE, math.inf)] * len(queries)
         if not usable:
-            return verdicts
-        norms = self._residuals([queries[place] for place in usable], [answers[place] for place in usable])
-        for place, norm in zip(usable, norms, strict=True):
+            return certified
+        norms = self._residuals([queries[index] for index in usable], [answers[index] for index in usable])
+        for index, norm in zip(usable, norms, strict=True):
             in_norm = norm[self._stopping.norm]
-            verdicts[place] = confirmed(statuses[place], in_norm, self._stopping), norm["l1"]
-        return verdicts
+            certified[index] = confirmed(statuses[index], in_norm, self._stopping), norm["l1"]
+        return certified
 
     def _residuals(self, queries: list[Query], answers: list[Floats]) -> list[dict[str, float]]:
         """Return the norms of G(x) - x of each answer."""
         graph, damping = self._problem.graph, self._problem.damping
-        x, share = (np.empty((graph.nodes, len(queries))) for _ in range(2))
+        x, contribution = (np.empty((graph.nodes, len(queries))) for _ in range(2))
 
-        def put(part: _Part) -> None:
-            here = slice(part.low, part.high)
-            x[here] = np.stack([ranks[here] for ranks in answers], axis=1)
-            degree = graph.out_degree[here, None]
-            share[here] = np.where(degree > 0, x[here] / np.maximum(degree, 1), 0.0)
+        def load(part: _Part) -> None:
+            block = slice(part.low, part.high)
+            x[block] = np.stack([ranks[block] for ranks in answers], axis=1)
+            degree = graph.out_degree[block, None]
+            contribution[block] = np.where(degree > 0, x[block] / np.maximum(degree, 1), 0.0)
 
-        threads.each(put, self._parts)
+        threads.each(load, self._parts)
         damped = damping * np.array(threads.each(lambda ranks: ranks[graph.dangling_nodes].sum(), answers))
-        spread = self._problem.dangling == "uniform"
-        to_all = damped / graph.nodes if spread else np.zeros(len(queries))
-        to_teleport = np.full(len(queries), 1.0 - damping) + (0.0 if spread else damped)
+        uniform = self._problem.dangling == "uniform"
+        to_all = damped / graph.nodes if uniform else np.zeros(len(queries))
+        to_teleport = np.full(len(queries), 1.0 - damping) + (0.0 if uniform else damped)
 
         def norms(part: _Part) -> npt.NDArray[np.float64]:
             low, high = part.low, part.high
-            change = part.sums(share)
+            change = part.sums(contribution)
             change *= damping
             change += to_all - x[low:high]
             for column, query in enumerate(queries):
                 a, b = np.searchsorted(query.nodes, (low, high))
                 change[query.nodes[a:b] - low, column] += to_teleport[column] * query.weights[a:b]
-            sizes = np.abs(change.T.copy())  # NumPy adds up by pairs what lies side by side alone.
+            sizes = np.abs(change.T.copy())  # NumPy sums pairwise along contiguous axes alone.
             return np.stack([sizes.sum(axis=1), (sizes**2).sum(axis=1), sizes.max(axis=1)])
 
         found = np.array(threads.each(norms, self._parts))
         l1, squares = found[:, :2].sum(axis=0)
-        together = zip(l1.tolist(), np.sqrt(squares).tolist(), found[:, 2].max(axis=0).tolist(), strict=True)
-        return [dict(zip(("l1", "l2", "linf"), each, strict=True)) for each in together]
+        by_query = zip(l1.tolist(), np.sqrt(squares).tolist(), found[:, 2].max(axis=0).tolist(), strict=True)
+        return [dict(zip(("l1", "l2", "linf"), each, strict=True)) for each in by_query]
 
 
 class _Part:
-    """Rows of a graph that a thread looks after; long ones are cut into blocks, whose sums are added up.
+    """The rows of one task; long rows are split into blocks.
 
     Parameters
     ----------
     graph : Graph
     ones : ndarray of float64
-        At least as many as these rows have entries.
+        At least as long as these rows have entries.
     low, high : int
         First row, and the one after the last.
     """
@@ -144,9 +148,9 @@ class _Part:
             self._of_long = np.flatnonzero(np.repeat(cut, counts))
             self._begins_of_long = np.cumsum(counts[cut]) - counts[cut]
 
-    def sums(self, share: Floats) -> Floats:
-        """Return the sums of what the rows read, shape (rows, queries), of shares of shape (nodes, queries)."""
-        of_blocks: Floats = self._matrix @ share
+    def sums(self, contribution: Floats) -> Floats:
+        """Return the row sums, shape (rows, queries), of contributions of shape (nodes, queries)."""
+        of_blocks: Floats = self._matrix @ contribution
         if not len(self._long):
             return of_blocks
         joined: Floats = of_blocks.take(self._firsts, axis=0)
@@ -155,7 +159,7 @@ class _Part:
 
 
 def _blocks(indptr: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Cut rows into blocks of up to `_MOST_TERMS` entries; return where these begin, and how many a row has.
+    """Split rows into blocks of up to `_MOST_TERMS` entries; return starts of blocks, and the number of each row.
 
     Examples
     --------

@@ -1,4 +1,8 @@
-"""What an answer is worth: residuals recomputed in float64, by code that no engine shares."""
+"""The certificate of an answer: its status and residual, recomputed in float64 by code that no engine shares.
+
+An a posteriori bound: the residual of the returned ranks bounds their error (`cpms.certify.roundoff.error_bound`),
+however they were computed. It costs about one sweep in float64.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +16,11 @@ from cpms.contracts.stopping import Stopping
 from cpms.problems.pagerank import Problem
 
 _PART = 1 << 18
-"""Values of an answer that a thread takes at a time."""
+"""Values of an answer that a task of a thread holds at least."""
 
 
 def scaled_to_mass_one(ranks: Floats) -> bool:
-    """Scale an answer to mass 1, in place; leave it and return False if its mass is far from that, or no number.
+    """Scale an answer to mass 1, in place; return False and change nothing if its mass is far from 1, or no number.
 
     Examples
     --------
@@ -37,7 +41,7 @@ def scaled_to_mass_one(ranks: Floats) -> bool:
 
 
 def mass(ranks: Floats) -> float:
-    """Return the sum of an answer, by threads.
+    """Return the sum of an answer, computed by threads.
 
     Examples
     --------
@@ -50,12 +54,12 @@ def mass(ranks: Floats) -> float:
 
 
 class Certifier:
-    """Recomputes residuals in float64; the ``seconds`` that takes are no part of a solve."""
+    """Recomputes residuals in float64; ``seconds`` is the time that took, which is no part of a solve."""
 
     def __init__(self, problem: Problem, stopping: Stopping) -> None:
         self.seconds = 0.0
         self.residual = math.inf
-        """Of the answer looked at last, in the norm asked for."""
+        """The residual of the last answer, in the norm of the stopping criteria."""
         self.problem = problem
         self._stopping = stopping
         self._confirmed: tuple[Floats, float] | None = None
@@ -67,7 +71,7 @@ class Certifier:
         return self._confirmed is not None
 
     def certify(self, ranks: Floats, status: Status) -> tuple[Status, float]:
-        """Return what is left of a status, and the residual of the answer in L1."""
+        """Return the certified status, and the residual of the answer in L1."""
         if self._confirmed is not None and self._confirmed[0] is ranks:
             return status, self._confirmed[1]
         return self._verified(ranks, status)[:2]
@@ -80,7 +84,7 @@ class Certifier:
 
 
 def _verified(problem: Problem, ranks: Floats, status: Status, stopping: Stopping) -> tuple[Status, float, float]:
-    """Return the status that the recomputed residual confirms, and that residual in L1 and in the norm asked for."""
+    """Return the certified status, and the recomputed residual in L1 and in the norm of the stopping criteria."""
     if status is Status.NON_FINITE:
         return status, math.inf, math.inf
     if not scaled_to_mass_one(ranks):
@@ -91,9 +95,9 @@ def _verified(problem: Problem, ranks: Floats, status: Status, stopping: Stoppin
 
 
 def confirmed(status: Status, residual: float, stopping: Stopping) -> Status:
-    """Return what is left of a status, given the residual in the norm asked for.
+    """Return the certified status of a solve that ended with ``status`` and has this residual.
 
-    Changes may stop falling, or iterations end, above a tolerance that the answer meets all the same.
+    A solve may stagnate or run out of iterations with an answer that meets the tolerance: then it has converged.
 
     Examples
     --------

@@ -1,21 +1,25 @@
-"""How far a residual that is computed in float64 may be from the exact one."""
+"""Bounds of the rounding error of a residual in float64, and the error bound of an answer.
+
+Standard forward error analysis of sums (Higham, Accuracy and Stability of Numerical Algorithms, 2nd edition, chapter
+4), counted for the sums that `cpms.certify` and the engines use.
+"""
 
 from __future__ import annotations
 
 import math
 
 UNIT = 2.0**-53
-"""Relative error of an operation at most."""
+"""Unit roundoff of float64: the largest relative error of an operation."""
 ROW_BLOCK = 1024
-"""Entries of a long row that engine cpu adds up one after the other, and then their sums; a multiple of 4."""
+"""Entries of a block of a long row, which engine cpu sums recursively; a multiple of 4."""
 _PAIRWISE_BLOCK, _BLOCK_ADDITIONS = 128, 26
-"""Terms that NumPy's pairwise summation adds up without halving them, and additions that a term passes there."""
+"""Terms of the smallest block of NumPy's pairwise summation, and additions that a term passes in it."""
 _OTHERS = 12
-"""Operations that a term passes beside additions: division, weight and its sum, damping, teleport, dangling, change."""
+"""Operations on a term besides additions: division, weight and its sum, damping, teleport, dangling, change."""
 
 
 def pairwise_additions(terms: int) -> int:
-    """Return how many additions a term passes at most where NumPy adds up so many that lie side by side.
+    """Return the largest number of additions on a term in NumPy's pairwise sum of contiguous terms.
 
     Examples
     --------
@@ -26,10 +30,10 @@ def pairwise_additions(terms: int) -> int:
 
 
 def compensated_additions(terms: int) -> int:
-    """Return how many additions are off by as much as a compensated sum of so many terms, none below 0.
+    """Return the number of additions with the same error bound as a compensated sum of nonnegative terms.
 
-    Its error is u of the sum and (n u)^2 of what is added up (Ogita, Rump and Oishi, Accurate sum and dot product,
-    proposition 4.5).
+    The error of that sum is u times the sum, and (n u)^2 times the sum of absolute values (Ogita, Rump and Oishi,
+    Accurate sum and dot product, 2005, proposition 4.5).
 
     Examples
     --------
@@ -40,19 +44,19 @@ def compensated_additions(terms: int) -> int:
 
 
 def of_residual(additions: int) -> float:
-    """Return how much ||G(x) - x||_1 may be off, for x of mass 1 whose terms pass so many additions within a row.
+    """Return a bound of the rounding error of ||G(x) - x||_1, for x of mass 1 and ``additions`` on a term of a row.
 
-    A sum of positive terms that pass k operations each is off by at most k u / (1 - k u) of itself (Higham, Accuracy
-    and Stability of Numerical Algorithms, 2nd edition, section 4.2); all that is added up to G(x), and x, are of mass
-    2. What adding up the changes themselves does is a share of the residual, far below its printed digits.
+    A sum of positive terms with k operations on each has a relative error of at most k u / (1 - k u) (Higham, Accuracy
+    and Stability of Numerical Algorithms, 2nd edition, section 4.2). The terms of G(x) and x have mass 2 together. The
+    error of the sum over the changes is relative to the residual, far below its printed digits.
 
     Examples
     --------
     >>> round(of_residual(pairwise_additions(10**6)) / UNIT)
     102
     """
-    steps = (additions + _OTHERS) * UNIT
-    return 2.0 * steps / (1.0 - steps)
+    relative = (additions + _OTHERS) * UNIT
+    return 2.0 * relative / (1.0 - relative)
 
 
 def error_bound(residual_l1: float, roundoff: float, damping: float) -> float:
@@ -64,9 +68,9 @@ def error_bound(residual_l1: float, roundoff: float, damping: float) -> float:
     Parameters
     ----------
     residual_l1 : float
-        ||G(x) - x||_1 as float64 gave it.
+        ||G(x) - x||_1 as computed in float64.
     roundoff : float
-        How much that may be off; see `of_residual`.
+        Bound of its rounding error; see `of_residual`.
     damping : float
 
     Examples

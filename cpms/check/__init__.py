@@ -80,7 +80,7 @@ __all__ = [
 ]
 
 _SUM_ERROR = 1e-12
-"""Relative difference that the order of a float64 sum may make."""
+"""Relative difference between float64 sums in different orders."""
 _MASS_ERROR = 1e-14
 
 
@@ -128,7 +128,7 @@ def sweeps_agree(engine: Engine | str, problem: Problem, storage: Format | str, 
 def queued_sweeps_agree(
     engine: Engine | str, problem: Problem, storage: Format | str, layout: str, level: Level
 ) -> None:
-    """Check that a sweep begun before the last one's change is known does what it does after.
+    """Check that a sweep enqueued before the last change is known equals one enqueued after.
 
     Four sweeps, each begun while the one before is under way, against four that wait: the same changes and masses,
     and the same vector in the end; in an engine that does not promise the same bits every time, to
@@ -178,7 +178,7 @@ def queued_sweeps_agree(
 
 
 def refinement_is_sound(engine: Engine | str, problem: Problem, storage: Format | str, *, low: int = 12) -> None:
-    """Check what method ``refine`` rests on, of an engine's rounds with a format Q.
+    """Check the properties that method ``refine`` needs of an engine's outer steps with a format Q.
 
     Two rounds of a full sweep and ``low`` low ones, from a random distribution, and a third full sweep. The norms of
     each full sweep are those of the vector that the engine reads back, by the reference; the mass is 1 after every
@@ -228,7 +228,7 @@ def refinement_is_sound(engine: Engine | str, problem: Problem, storage: Format 
 
 
 def answer_is_certified(result: Result, *, personalization: Any = None, dangling: DanglingRule = "teleport") -> None:
-    """Check what a result claims of its own answer, by a sweep of the reference engine.
+    """Check the certificate of a result by a sweep of the reference engine.
 
     The ranks are a distribution; the residual is the change that one more sweep makes; and the
     status says converged only if that change, in the norm asked for, is below the tolerance.
@@ -268,7 +268,7 @@ def answer_is_certified(result: Result, *, personalization: Any = None, dangling
 
 
 def _checked(engine: Any, problem: Any, storage: Any, level: Any) -> tuple[Engine, Format]:
-    """Return an engine and a format, which may be given by their names; refuse what no law can be held to."""
+    """Return an engine and a format, given as objects or names; refuse a pair that the laws do not cover."""
     executor = engine if isinstance(engine, Engine) else engines.get(engine)
     if not isinstance(problem, Problem):
         raise InputError(f"problem is {described(problem)}; give a cpms.problems.pagerank.Problem of a graph")
@@ -290,7 +290,7 @@ def _prepared(
 
 
 def _same_vector(engine: Engine, twin: ReferenceOperator, seen: Floats, got: Floats, level: Level) -> None:
-    """Compare what an engine wrote with a reference sweep of what it read."""
+    """Compare the output of an engine's sweep with a reference sweep of the same input."""
     x, out = twin.load(seen), twin.empty()
     twin.sweep(x, out, level, 0)
     right = twin.read(out, level.write)
@@ -310,7 +310,7 @@ def _same_vector(engine: Engine, twin: ReferenceOperator, seen: Floats, got: Flo
 
 
 def _step(operator: ReferenceOperator, level: Level, size: Floats) -> Floats:
-    """Return how far apart neighbouring stored values of ``size`` are; 0 for float64."""
+    """Return the spacing of stored values near ``size``; 0 for float64."""
     storage = operator.storage
     if isinstance(storage, FloatFormat):
         exponent = storage.bias - 1 if storage.scaled else 0
@@ -331,7 +331,7 @@ def _same_norms(name: str, found: Sweep, seen: Floats, got: Floats) -> None:
 
 
 def _same_residual(name: str, problem: Problem, found: Sweep, x: Floats, allowed: float) -> None:
-    """Compare the norms that a full sweep found with those of a reference sweep of the same vector."""
+    """Compare the norms of a residual sweep with those of a reference sweep of the same vector."""
     operator = REFERENCE.prepare(problem, FP64, "csr")
     right = operator.sweep(operator.load(x), operator.empty(), Level(1, 1), 0)
     for norm, given, recomputed in zip(Sweep._fields, found, right, strict=True):

@@ -1,4 +1,4 @@
-"""Laws of storage formats; `cpms.check` has them beside those of engines and answers."""
+"""Laws of storage formats, tested against exact rational arithmetic; `cpms.check` exports them."""
 
 from __future__ import annotations
 

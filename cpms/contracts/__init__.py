@@ -1,1 +1,1 @@
-"""The abstract classes between solvers and backends, and what a solve reports."""
+"""Abstract classes between solvers and backends, and the records of a solve: status, steps, stopping criteria."""

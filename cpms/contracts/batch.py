@@ -1,10 +1,14 @@
-"""The contracts of batches: personalised queries that share every read of the matrix."""
+"""The contracts of batches: personalised queries that share every read of the matrix.
+
+A batch turns the product of a sparse matrix with a vector into one with several vectors (SpMM). Solvers of batches know
+these classes alone; backends implement them.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -26,18 +30,18 @@ class Query:
     weights: Floats
 
     def teleport(self, count: int) -> Floats:
-        """Return the distribution over so many nodes."""
+        """Return the distribution as an array over ``count`` nodes."""
         values = np.zeros(count)
         values[self.nodes] = self.weights
         return values
 
 
 class Batch(ABC):
-    """A problem prepared for queries that are swept together; it holds their iterates."""
+    """A problem prepared for power iteration of several queries at once; it holds their iterates."""
 
     nbytes: int
     width: int
-    """Queries that it pays to sweep together, and that there is room for."""
+    """The number of queries to sweep together: the fastest that fits into memory."""
 
     @abstractmethod
     def start(self, queries: list[Query], first: Floats) -> None:
@@ -45,21 +49,36 @@ class Batch(ABC):
 
     @abstractmethod
     def sweep(self) -> list[Sweep]:
-        """Sweep all queries once; return what was found of each."""
+        """Sweep all queries once; return the norms of each."""
 
     @abstractmethod
-    def take(self, places: list[int]) -> list[Any]:
-        """Return the ranks of the queries at these places; the others close up in their order.
+    def take(self, positions: list[int]) -> list[Any]:
+        """Remove the queries at these positions and return their ranks; the others keep their order.
 
-        They are arrays of float64, shape (nodes,), of the memory in which the engine works.
+        Ranks are arrays of float64, shape (nodes,), in the memory of the engine.
         """
 
 
 Solved = list[tuple[Any, Status, list[Step]]]
 
 
+class BatchSolve(Protocol):
+    """A function that solves queries together from one initial guess; ranks remain in the engine's memory."""
+
+    def __call__(self, queries: list[Query], first: Floats, *, stopping: Stopping) -> Solved:
+        """Return ranks, status and history of each query."""
+
+
+class PreparedBatch(NamedTuple):
+    """A problem prepared for batches by either method: bytes of the matrix, best width, and how to solve."""
+
+    nbytes: int
+    width: int
+    solve: BatchSolve
+
+
 class InnerGoal(NamedTuple):
-    """How the low sweeps of a query go on: until its ||r||_1 is at most ``until``, ``most`` of them or fewer."""
+    """Stopping test of the inner sweeps of a query: ||r||_1 is at most ``until``, or ``most`` sweeps are done."""
 
     storage: FloatFormat
     until: float
@@ -72,18 +91,18 @@ class RefinementBatch(ABC):
     problem: Problem
     nbytes: int
     width: int
-    """Queries that it pays to answer together, and that there is room for."""
+    """The number of queries to solve together: the fastest that fits into memory."""
 
     @abstractmethod
     def solve(self, queries: list[Query], first: Floats, policy: RefinementPolicy, stopping: Stopping) -> Solved:
-        """Refine each query from ``first`` until its own residual is small; ranks stay where the engine has them."""
+        """Refine each query from ``first`` until its own residual is small; ranks remain in the engine's memory."""
 
 
 class Lockstep(RefinementBatch):
-    """One that holds x and c of each query, and sweeps all of them together."""
+    """A synchronous batch: it holds x and the correction c of each query, and sweeps all of them together."""
 
     anderson: bool = True
-    """Whether low sweeps of many queries may be combined (see `cpms.precision.anderson`), of each by what it found."""
+    """Whether inner sweeps of a query may be combined with its earlier ones (see `cpms.precision.anderson`)."""
 
     @abstractmethod
     def start(self, queries: list[Query], first: Floats) -> None:
@@ -91,17 +110,16 @@ class Lockstep(RefinementBatch):
 
     @abstractmethod
     def full(self) -> list[Sweep]:
-        """Correct each iterate by what its low sweeps found, and sweep it once in float64."""
+        """Add each correction to its iterate, and do the residual sweep in float64."""
 
     @abstractmethod
     def low(self, goals: list[InnerGoal | None]) -> list[tuple[list[float], list[float]]]:
-        """Do the low sweeps that follow a full one; None: this query does none.
+        """Do the inner sweeps that follow a residual sweep; None: no inner sweeps of this query.
 
-        Return each query's ||r||_1 after each of its sweeps, and how many seconds after the call that ended. A
-        query whose low sweeps have ended rests until those of all have, so that what it finds does not depend on
-        the others.
+        Return for each query ||r||_1 after each inner sweep, and the end of each in seconds since the call. A query
+        that has met its goal idles until all have, so its result does not depend on the others.
         """
 
     @abstractmethod
-    def take(self, places: list[int]) -> list[Any]:
-        """Return the ranks of the queries at these places, as `Batch.take` does."""
+    def take(self, positions: list[int]) -> list[Any]:
+        """Remove queries and return their ranks, as `Batch.take` does."""

@@ -1,4 +1,8 @@
-"""The contract between algorithms and engines: problems, sweeps, operators."""
+"""The contract of an engine: it prepares a problem for power iteration, refinement or batches.
+
+Preparing is the work that depends on the matrix alone and is done once: a layout, its values in a storage format, and
+compiled kernels. `cpms.engines` lists the engines.
+"""
 
 from __future__ import annotations
 
@@ -16,26 +20,26 @@ from cpms.problems.pagerank import Problem
 
 
 class Engine(ABC):
-    """What executes sweeps; `cpms.engines` lists the engines and the modules that define them."""
+    """A named way to execute sweeps; `cpms.engines` lists the engines and the modules that define them."""
 
     name: str
     layouts: ClassVar[tuple[str, ...]]
     methods: tuple[str, ...] = ("power",)
     default_residual_format: ClassVar[FloatFormat] = FP16
-    """Format of the residual of method ``refine``, unless it is told another."""
+    """Default format of the residual of method ``refine``."""
     takes_device_arrays: ClassVar[bool] = False
-    """Whether operators load arrays in device memory as they are."""
+    """Whether operators load arrays in device memory without a copy to the host."""
     mass_roundoff: ClassVar[float] = 0.0
-    """Error of the dangling mass as a share of all, where it is the difference of two sums and no sum of its own."""
+    """Relative error of the dangling mass, for engines that compute it as a difference of two sums; else 0."""
     repeatable: bool
     """Whether the same call gives the same bits, on this machine, every time."""
 
     @abstractmethod
     def missing(self) -> str | None:
-        """Return what this machine lacks to run the engine, as a sentence; None if nothing."""
+        """Return a sentence that says why this machine cannot run the engine; None if it can."""
 
     def unsupported(self, problem: Problem, storage: Format, layout: str) -> str | None:  # noqa: ARG002
-        """Return why the engine cannot do this, as a sentence; None if it can."""
+        """Return a sentence that says why the engine cannot solve this combination; None if it can."""
         if not isinstance(layout, str) or layout not in self.layouts:
             near = nearest(layout, self.layouts)
             it = f"did you mean {near}? It" if near else "it"
@@ -48,25 +52,25 @@ class Engine(ABC):
         return None
 
     def sum_roundoff(self, storage: Format) -> float:  # noqa: ARG002
-        """Return the unit roundoff in which rows are summed, where that is rougher than float64's; else 0."""
+        """Return the unit roundoff of row sums in a lower precision than float64; 0 for float64."""
         return 0.0
 
     @abstractmethod
     def prepare(self, problem: Problem, storage: Format, layout: str) -> Operator[Any]:
-        """Do the work that depends on the matrix alone, once for many sweeps."""
+        """Prepare a problem for power iteration: all work that depends on the matrix alone."""
 
     def does(self, work: str) -> bool:
-        """Say whether the engine has a method, or for ``batch`` whether it takes many queries at once."""
+        """Return whether the engine has a method, or for ``batch`` whether it solves several queries at once."""
         return type(self).batch is not Engine.batch if work == "batch" else work in self.methods
 
     def batch(self, problem: Problem) -> Batch:  # noqa: ARG002
-        """Prepare for many teleport distributions at once, in the pattern layout; the problem's own is not used."""
+        """Prepare for power iteration of several teleport distributions; the problem's own is not used."""
         raise UnsupportedError(f"engine {self.name} takes no batches of queries; use cpu or cuda")
 
     def refinement_batch(self, problem: Problem) -> RefinementBatch:  # noqa: ARG002
-        """Prepare for many teleport distributions at once by method ``refine``."""
+        """Prepare for method ``refine`` with several teleport distributions; the problem's own is not used."""
         raise UnsupportedError(f"engine {self.name} takes no batches of queries by method 'refine'; use cpu or cuda")
 
     def refinement(self, problem: Problem) -> Refinement:  # noqa: ARG002
-        """Prepare for method ``refine``, in the pattern layout; engines that list the method have it."""
+        """Prepare for method ``refine``, in the pattern layout; engines with "refine" in `methods` implement it."""
         raise UnsupportedError(f"engine {self.name} has no method 'refine'; use cpu or cuda")

@@ -1,4 +1,8 @@
-"""The contract of a prepared operator: sweeps over vectors in a storage format."""
+"""The contract of a prepared PageRank operator: sweeps x = G(x) over vectors in a storage format.
+
+Power iteration needs no more than this contract. A sweep fuses the product with the matrix, teleport and dangling mass,
+rounding to the storage format, and the norms of the change, so that each vector is read and written once.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ from cpms.precision.controllers import Level
 
 
 class Sweep(NamedTuple):
-    """What one sweep found: norms of the change it made, and the mass of what it wrote."""
+    """Norms of the change that a sweep made, and the mass of the vector that it wrote."""
 
     l1: float
     l2: float
@@ -22,12 +26,12 @@ class Sweep(NamedTuple):
 
     def of(self, norm: Norm) -> float:
         """Return one of the norms by name."""
-        found: float = getattr(self, norm)
-        return found
+        value: float = getattr(self, norm)
+        return value
 
 
 class Sweeps(NamedTuple):
-    """What sweeps one after the other found, and when each ended, in seconds since the first began."""
+    """Norms of consecutive sweeps, and the end of each in seconds since the first began."""
 
     found: list[Sweep]
     seconds: list[float]
@@ -51,10 +55,10 @@ class Operator(ABC, Generic[Vector]):
         """Return a vector to sweep into; its content is undefined."""
 
     def queue(self, x: Vector, out: Vector, level: Level, step: int, norm: Norm) -> Callable[[], Sweep] | None:
-        """Begin `sweep` and return how to wait for what it finds, of which only L1, ``norm`` and mass count.
+        """Enqueue `sweep` and return a function that waits for its L1 norm, ``norm`` and mass.
 
-        The next sweep may be begun before, from ``out`` into ``x``. None where the caller has to wait: nothing has
-        been begun then.
+        The next sweep, from ``out`` into ``x``, may be enqueued before that. None: the operator has no queue, and no
+        sweep was enqueued.
         """
         del x, out, level, step, norm
         return None
@@ -69,9 +73,9 @@ class Operator(ABC, Generic[Vector]):
         """
 
     def sweeps(self, x: Vector, out: Vector, level: Level, step: int, *, norm: Norm, tol: float, most: int) -> Sweeps:
-        """Sweep at most ``most`` times, ``x`` and ``out`` taking turns, until ``norm`` falls below ``tol``.
+        """Sweep at most ``most`` times, with ``x`` and ``out`` in turn, until ``norm`` falls below ``tol``.
 
-        Engines that stay on the device for many sweeps do; the others return after one.
+        Persistent kernels do many sweeps in one launch; other engines return after one sweep.
         """
         del norm, tol, most
         began = work_clock.now()
@@ -85,7 +89,7 @@ class Operator(ABC, Generic[Vector]):
     def to_float64(self, x: Vector, out: Vector) -> tuple[Operator[Any], Any, Any]:
         """Convert matrix and vectors to plain float64, in place where the format allows it.
 
-        Returns the operator and vectors to go on with; the old ones must not be used again.
+        Returns the converted operator and vectors; the old ones must not be used again.
         """
 
     @abstractmethod
@@ -93,6 +97,6 @@ class Operator(ABC, Generic[Vector]):
         """Return ``x``, read in its first ``segments`` segments, as float64, shape (nodes,)."""
 
     def read_device(self, x: Vector, segments: int) -> Any | None:
-        """Return what `read` does as a CuPy array, or None where vectors are in main memory."""
+        """Return `read` as a CuPy array, or None for vectors in main memory."""
         del x, segments
         return None

@@ -1,4 +1,8 @@
-"""Method ``refine`` where passes solve a problem, or all but its core: few need sweeps over the whole graph."""
+"""Method ``refine`` on graphs of which level-scheduled substitution solves all nodes, or all but a core.
+
+The whole graph is prepared for sweeps lazily: only if the reduced answer is not confirmed, or a start or a number of
+iterations was given.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ from cpms.formats.formats import FloatFormat
 
 
 class ReducedRefinement(Refinement):
-    """A refinement by `solve_reduced`; the whole graph is prepared for sweeps once something else is asked for."""
+    """A refinement by `solve_reduced`; all other methods prepare the whole graph for sweeps first."""
 
     @abstractmethod
     def _prepare_whole(self) -> Refinement:
@@ -27,7 +31,7 @@ class ReducedRefinement(Refinement):
         return self.__dict__.get("_whole")
 
     def start(self, values: Floats) -> None:
-        """Begin at values."""
+        """Begin at ``values``."""
         self._whole.start(values)
 
     def start_uniform(self, nodes: int) -> None:
@@ -37,7 +41,7 @@ class ReducedRefinement(Refinement):
     def round(
         self, storage: FloatFormat | None, *, inner_reduction: float, tol: float, norm: Norm, most_low: int
     ) -> OuterStep:
-        """Do one round over the whole graph."""
+        """Do one outer step over the whole graph."""
         return self._whole.round(storage, inner_reduction=inner_reduction, tol=tol, norm=norm, most_low=most_low)
 
     def rounds(
@@ -50,7 +54,7 @@ class ReducedRefinement(Refinement):
         norm: Norm,
         most: int,
     ) -> list[OuterStep]:
-        """Do rounds over the whole graph."""
+        """Do outer steps over the whole graph."""
         whole = self._whole
         whole.anderson, whole.error_feedback, whole.adaptive = self.anderson, self.error_feedback, self.adaptive
         return whole.rounds(
@@ -62,5 +66,5 @@ class ReducedRefinement(Refinement):
         return self._whole.read()
 
     def read_device(self) -> Any | None:
-        """Return it on the device, if it is there."""
+        """Return x of the whole graph on the device; None if it is in main memory."""
         return self._whole.read_device()

@@ -1,4 +1,8 @@
-"""The contract of mixed-precision iterative refinement on a backend."""
+"""The contract of mixed-precision iterative refinement on a backend.
+
+An outer step is a residual sweep in float64 and inner sweeps on the residual in a few bits; `cpms.solvers.refine` has
+the equations. Backends implement outer steps as one unit, since a persistent kernel can do many of them in one launch.
+"""
 
 from __future__ import annotations
 
@@ -14,21 +18,21 @@ from cpms.formats.formats import FloatFormat
 
 
 class OuterStep(NamedTuple):
-    """What a round found: its full sweep, and the low sweeps after it.
+    """The norms of an outer step: of its residual sweep, and of the inner sweeps after it.
 
     Parameters
     ----------
     found : Sweep
         Norms of r = G(x) - x, and the mass of G(x).
     low : list of float
-        ||r||_1 after each low sweep.
+        ||r||_1 after each inner sweep.
     sums : list of float
-        The sum of r after each sweep, the full one first.
+        The sum of r after each sweep, the residual sweep first.
     seconds : list of float
-        When each of them ended, since the round began.
+        The end of each sweep since the outer step began.
     from_rounded : bool
-        Whether x was rounded before, so that r was found from as few bits as low sweeps read. Of its norms L1 alone is
-        known, which the others do not exceed.
+        Whether r is the residual of a rounded iterate, in the bits that inner sweeps read. Only its L1 norm is known;
+        the other norms are at most that.
     """
 
     found: Sweep
@@ -39,7 +43,7 @@ class OuterStep(NamedTuple):
 
 
 class OuterRequest(NamedTuple):
-    """What is asked of rounds of method ``refine``; see `Refinement.rounds`."""
+    """The arguments of `Refinement.rounds`."""
 
     inner_reduction: float
     noise_tolerance: float
@@ -49,17 +53,16 @@ class OuterRequest(NamedTuple):
 
 
 class Refinement(ABC):
-    """A problem prepared for method ``refine``; it holds x, and c, what x lacks (see `cpms.solvers.refine`)."""
+    """A problem prepared for method ``refine``; it holds x and the correction c (see `cpms.solvers.refine`)."""
 
     nbytes: int
     damping: float
     anderson: bool = True
-    """Whether `rounds` and `solve_reduced` may combine what low sweeps found (see `cpms.precision.anderson`)."""
+    """Whether `rounds` and `solve_reduced` may combine inner sweeps (see `cpms.precision.anderson`)."""
     error_feedback: bool = True
-    """Whether `rounds` and `solve_reduced` may keep what rounding loses of each node where that is worth more, if the policy
-    ``adaptive``."""
+    """Whether `rounds` and `solve_reduced` may use error feedback where it is faster, if the policy is ``adaptive``."""
     adaptive: bool = False
-    """Whether rounds may go below the gain that they are asked for."""
+    """Whether outer steps may reduce the residual further than the requested inner reduction."""
 
     @abstractmethod
     def start(self, values: Floats) -> None:
@@ -70,33 +73,33 @@ class Refinement(ABC):
         self.start(np.full(nodes, 1.0 / nodes))
 
     def warm_up(self, storage: FloatFormat | None) -> None:  # noqa: B027
-        """Do what the first round in a format would do but once, such as compiling."""
+        """Do all work of the first outer step in a format that happens once, such as compiling."""
 
     @property
     def default_residual_format(self) -> FloatFormat | None:
-        """Format of the residual that serves this problem best, where it is not the engine's."""
+        """The fastest format of the residual for this problem; None: the engine's default."""
         return None
 
     def solve_reduced(self, iterate: Callable[[Refinement], None]) -> Any | None:  # noqa: ARG002
-        """Return x, of sum 1, where the graph allows more than sweeps over all of it; None if not.
+        """Return x, of sum 1, by a reduced problem; None if the graph has no useful reduction.
 
-        It is in the memory where the engine has it. ``iterate`` refines a smaller problem, which has been started.
+        x is in the engine's memory. ``iterate`` refines the reduced problem, which has been started.
         """
         return None
 
     def set_teleport(self, teleport: Floats) -> bool:  # noqa: ARG002
-        """Go on with another teleport distribution, shape (nodes,); False: the engine has to be prepared for it."""
+        """Set another teleport distribution, shape (nodes,); False: the engine has to prepare the problem again."""
         return False
 
     @abstractmethod
     def round(
         self, storage: FloatFormat | None, *, inner_reduction: float, tol: float, norm: Norm, most_low: int
     ) -> OuterStep:
-        """Correct x by c, sweep in float64, and go on with low sweeps unless ``norm`` of r is below ``tol``.
+        """Do one outer step: add c to x, sweep in float64, and do inner sweeps unless ``norm`` of r is below ``tol``.
 
-        Low sweeps read r / out-degree in ``storage`` and end when ||r||_1 is at most ``inner_reduction`` times
-        what the full sweep found, or half of what meets ``tol``, or after ``most_low`` of them, or as many as
-        pay in a round (`cpms.precision.inner_stopping.inner_max_iterations`); without a storage there are none.
+        Inner sweeps read r / out-degree in ``storage``. They end when ||r||_1 is at most ``inner_reduction`` times its
+        value after the residual sweep, or half of the value that meets ``tol``; or after ``most_low`` sweeps, or after
+        `cpms.precision.inner_stopping.inner_max_iterations`. Without a storage there are none.
         """
 
     def rounds(
@@ -109,12 +112,11 @@ class Refinement(ABC):
         norm: Norm,
         most: int,
     ) -> list[OuterStep]:
-        """Do rounds of at most ``most`` sweeps in all, as long as they go as planned; at least one.
+        """Do outer steps of at most ``most`` sweeps in all while predictions hold; at least one.
 
-        They do while a full sweep finds at most ``noise_tolerance`` times the ||r||_1 that low sweeps ended with, or that their
-        gain asked for.
-        Engines that stay on the device go on that long; the others return after one round. Low sweeps may be
-        extrapolated here, those of `round` are not.
+        A prediction holds if the residual sweep measures at most ``noise_tolerance`` times the larger of the last
+        inner ||r||_1 and its target. Persistent kernels do many outer steps in one launch; other engines return after
+        one. Inner sweeps may be combined here, but not in `round`.
         """
         del noise_tolerance
         return [self.round(storage, inner_reduction=inner_reduction, tol=tol, norm=norm, most_low=most - 1)]
@@ -124,5 +126,5 @@ class Refinement(ABC):
         """Return x, shape (nodes,)."""
 
     def read_device(self) -> Any | None:
-        """Return what `read` does as a CuPy array, or None where x is in main memory."""
+        """Return `read` as a CuPy array, or None for x in main memory."""
         return None

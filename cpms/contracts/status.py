@@ -1,4 +1,4 @@
-"""What a solve reports: its status, and one record an iteration."""
+"""The report of a solve: its status, and one record an iteration."""
 
 from __future__ import annotations
 

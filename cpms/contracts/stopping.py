@@ -1,4 +1,4 @@
-"""When a solve stops."""
+"""Stopping criteria of a solve: tolerance and norm, or a number of iterations."""
 
 from __future__ import annotations
 

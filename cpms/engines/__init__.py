@@ -35,7 +35,7 @@ _HOMES = {
 }
 """Each engine of the package and the module that defines it; a module loads when its engine is asked for."""
 PREFERRED = ("cuda_fused", "cuda", "cpu")
-"""What ``auto`` looks at, in this order: the first two stay on a device, the first for whole solves."""
+"""Candidates of ``auto``, in this order: a persistent kernel, composed kernels on a GPU, and the processor."""
 
 
 def names() -> list[str]:
@@ -50,13 +50,13 @@ def names() -> list[str]:
 
 
 def _others() -> list[str]:
-    """Return modules of this folder that the table does not name: a file ``NAME.py`` with an ``ENGINE`` is an engine."""
+    """Return modules of this folder outside the table: a file ``NAME.py`` with an ``ENGINE`` is an engine."""
     found = [module.name for module in iter_modules(__path__) if not module.name.startswith("_")]
     return [name for name in found if name not in _HOMES.values()]
 
 
 def get(name: str) -> Engine:
-    """Return an engine by name; what ``auto`` stands for depends on the problem, see `chosen`.
+    """Return an engine by name; ``auto`` depends on the problem, see `chosen`.
 
     Raises
     ------
@@ -96,8 +96,8 @@ def chosen(
 ) -> Engine:
     """Return an engine by name; ``auto`` is the first of `PREFERRED` that can do this work here.
 
-    That is one of a CUDA device, where there is one, it does such work, in this storage and layout, and
-    the graph fits in its memory; else ``cpu``.
+    That is a CUDA engine if there is a device, the engine has the method in this storage and layout, and the graph fits
+    into device memory; else ``cpu``.
 
     Parameters
     ----------

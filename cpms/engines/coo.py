@@ -16,7 +16,7 @@ from typing import ClassVar
 from cpms.backends.cuda.runtime import memory_limits
 from cpms.backends.cuda.runtime.compile import missing
 from cpms.backends.cuda.spmv.coo import AtomicProduct, KeyProduct, WarpProduct
-from cpms.backends.cuda.spmv.coo_operator import CooOperator, System, most_bytes, prepared
+from cpms.backends.cuda.spmv.coo_operator import CooOperator, SweepKernels, device_bytes, prepared
 from cpms.base.errors import UnsupportedError
 from cpms.contracts.engine import Engine
 from cpms.formats.formats import Format
@@ -30,19 +30,19 @@ class CooEngine(Engine):
     Parameters
     ----------
     name : str
-    system : System
+    system : SweepKernels
         The kernels of product, dangling mass and distance, and on how many streams they run.
     """
 
     layouts: ClassVar[tuple[str, ...]] = ("coo",)
     takes_device_arrays: ClassVar[bool] = True
 
-    def __init__(self, name: str, system: System) -> None:
+    def __init__(self, name: str, system: SweepKernels) -> None:
         self.name, self.system = name, system
         self.repeatable = system.product is not AtomicProduct
 
     def missing(self) -> str | None:
-        """Return what is missing: CuPy or a device."""
+        """Return which requirement is missing: CuPy or a device."""
         return missing()
 
     def unsupported(self, problem: Problem, storage: Format, layout: str) -> str | None:
@@ -54,14 +54,14 @@ class CooEngine(Engine):
             return f"engine {self.name} stores fp64 and fp32, not {storage.name}; use engine cuda"
         graph = problem.graph
         what, advice = f"{graph.name} in layout 'coo'", "use engine cuda and the pattern layout, or engine cpu"
-        return memory_limits.refusal(self.name, graph, most_bytes(problem, storage), what=what, advice=advice)
+        return memory_limits.refusal(self.name, graph, device_bytes(problem, storage), what=what, advice=advice)
 
     def sum_roundoff(self, storage: Format) -> float:
         """Return that of float32 where atomics add in it."""
         return 0.0 if self.repeatable or storage.exact else 2.0**-24
 
     def prepare(self, problem: Problem, storage: Format, layout: str) -> CooOperator:
-        """Compile the kernels, unless they are, and upload the edges."""
+        """Compile the kernels at first use, and upload the edges."""
         reason = self.unsupported(problem, storage, layout)
         if reason:
             raise UnsupportedError(reason)
@@ -69,7 +69,7 @@ class CooEngine(Engine):
 
 
 ENGINES = (
-    CooEngine("coo_streams", System(WarpProduct, "coo_dangling", "coo_distance", two_streams=True)),
-    CooEngine("coo_basic", System(AtomicProduct, "coo_dangling", "coo_distance", two_streams=False)),
-    CooEngine("reduce_by_key", System(KeyProduct, "key_dangling", "key_distance", two_streams=False)),
+    CooEngine("coo_streams", SweepKernels(WarpProduct, "coo_dangling", "coo_distance", two_streams=True)),
+    CooEngine("coo_basic", SweepKernels(AtomicProduct, "coo_dangling", "coo_distance", two_streams=False)),
+    CooEngine("reduce_by_key", SweepKernels(KeyProduct, "key_dangling", "key_distance", two_streams=False)),
 )

@@ -1,4 +1,8 @@
-"""Fused sweeps in compiled loops on the processor's threads; bitwise the same for any thread count."""
+"""Engine ``cpu``: fused sweeps in compiled loops on all threads of the processor.
+
+A sweep gathers over in-edges (pull) in parts of equal work. The parts do not depend on the number of threads, so
+results are bitwise the same for any number. Method ``refine`` solves trimmed nodes by substitution.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +35,7 @@ from cpms.storage.segment_layout import ROUNDING_MODES
 
 _LAYOUT_CODES = {"csr": 0, "ell": 1, "pattern": 2}
 _PART_COST = 400_000
-"""Edges and rows that one piece of work holds at least."""
+"""Least number of edges and rows of a part."""
 _MOST_PARTS = 32
 _NO_VALUES = np.zeros(0, np.uint8)
 _NO_INDPTR = np.zeros(1, np.uint32)
@@ -41,7 +45,7 @@ _NO_DIVISOR = np.zeros(1, np.uint32)
 
 @dataclass(frozen=True, eq=False)
 class CpuOperator(Operator[SegmentedArray]):
-    """A matrix in main memory and the cuts of its rows into pieces of equal work.
+    """A matrix in main memory and its rows in parts of equal work.
 
     In the pattern layout vectors hold x / ``divisor`` (see `cpms.sparse.pattern`).
     """
@@ -114,7 +118,7 @@ class CpuOperator(Operator[SegmentedArray]):
         return 0 if self.matrix.values is None else self.matrix.values.exponent
 
     def _arrays(self) -> tuple[Any, ...]:
-        """Return what a kernel reads of the matrix, with stand-ins for what its layout lacks."""
+        """Return the arrays of the matrix for a kernel; arrays that the layout lacks are empty."""
         matrix = self.matrix
         divisor = _NO_DIVISOR if self.divisor is None else self.divisor
         values = _NO_VALUES if matrix.values is None else matrix.values.units
@@ -125,8 +129,8 @@ class CpuOperator(Operator[SegmentedArray]):
     def _dangling_mass(self, x: SegmentedArray, read: int) -> float:
         selected = self.problem.graph.dangling_nodes
         kernel = sweep_loops.selected_sum_kernel(*_spec(self.storage, read))
-        cuts = threads.ranges(len(selected), at_least=_PART_COST, parts=_MOST_PARTS)
-        sums = threads.each(lambda part: kernel(x.units, selected, len(x), *part), cuts)
+        parts = threads.ranges(len(selected), at_least=_PART_COST, parts=_MOST_PARTS)
+        sums = threads.each(lambda part: kernel(x.units, selected, len(x), *part), parts)
         return float(np.sum(sums)) * 2.0**-x.exponent
 
 
@@ -167,7 +171,7 @@ class CpuEngine(Engine):
         return CpuOperator(problem, storage, layout, matrix, divisor, _row_parts(graph.indptr))
 
     def refinement(self, problem: Problem) -> Refinement:
-        """Build the pattern of what is swept, and cut its rows into pieces of equal work."""
+        """Build the pattern of the core, and split its rows into parts of equal work."""
         return prepared(problem)
 
     def batch(self, problem: Problem) -> CpuBatch:
@@ -188,19 +192,19 @@ def _row_parts(entries_before: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
 
 
 def _spec(storage: Format, read: int) -> tuple[tuple[int, int, int, int], tuple[int, ...]]:
-    """Return what kernels are compiled for: see `cpms.backends.cpu.sweep_loops.sweep_kernel`."""
+    """Return the compile-time parameters of `cpms.backends.cpu.sweep_loops.sweep_kernel`."""
     if isinstance(storage, FloatFormat):
         return (0, storage.exponent_bits, storage.mantissa_bits, ROUNDING_MODES[storage.rounding]), (1,)
-    pieces = tuple(width // storage.unit for width in storage.widths)
-    return (1, storage.checked_read(read), storage.block or 0, DOUBLE_BITS // storage.unit), pieces
+    segments = tuple(width // storage.unit for width in storage.widths)
+    return (1, storage.checked_read(read), storage.block or 0, DOUBLE_BITS // storage.unit), segments
 
 
 def _writing(storage: Format, write: int, step: int) -> tuple[npt.NDArray[np.int64], int, int, np.uint64, np.uint64]:
     """Return pieces, segments to write, low bits to round away (0 to cut them), mask of the others, seed."""
-    pieces = np.array(_spec(storage, 1)[1], np.int64)
+    segments = np.array(_spec(storage, 1)[1], np.int64)
     if isinstance(storage, FloatFormat):
-        return pieces, 1, 0, np.uint64(0), np.uint64(step_seed(storage.seed, step))
+        return segments, 1, 0, np.uint64(0), np.uint64(step_seed(storage.seed, step))
     dropped = DOUBLE_BITS - storage.bits(write)
     mask = np.uint64((2**DOUBLE_BITS - 1) >> dropped << dropped)
     rounds = storage.rounding == "nearest" and storage.bits(write) >= DOUBLE_HEAD_BITS
-    return pieces, write, (dropped if rounds else 0), mask, np.uint64(0)
+    return segments, write, (dropped if rounds else 0), mask, np.uint64(0)

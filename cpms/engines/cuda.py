@@ -1,4 +1,8 @@
-"""Sweeps composed of CUDA kernels, as the CPMS paper splits them; rows in equal shares of edges, or a thread each."""
+"""Engine ``cuda``: sweeps composed of several CUDA kernels, as in the CPMS paper.
+
+Rows are balanced over warps by edges, or have one thread each. Captured CUDA graphs replay the launches of a sweep.
+Method ``refine`` and batches have kernels of their own in `cpms.backends.cuda`.
+"""
 
 from __future__ import annotations
 
@@ -16,15 +20,15 @@ from cpms.backends.cuda.kernels import streaming, template
 from cpms.backends.cuda.reduction import reduced_refinement
 from cpms.backends.cuda.runtime import memory_limits
 from cpms.backends.cuda.runtime.compile import missing
-from cpms.backends.cuda.runtime.cuda_graphs import Replays
+from cpms.backends.cuda.runtime.cuda_graphs import CudaGraphs
 from cpms.backends.cuda.runtime.current import current
 from cpms.backends.cuda.runtime.vector_pool import VectorPool
-from cpms.backends.cuda.spmv import reordering as numbers
-from cpms.backends.cuda.spmv.launch_spmv import Update
-from cpms.backends.cuda.spmv.matrices import BalancedRows, Columns, Matrix, ThreadRows, most_bytes
-from cpms.backends.cuda.spmv.operator_data import Work
+from cpms.backends.cuda.spmv import reordering as reorderings
+from cpms.backends.cuda.spmv.launch_spmv import Epilogue
+from cpms.backends.cuda.spmv.matrices import BalancedCsr, Ell, Matrix, ThreadCsr, device_bytes
+from cpms.backends.cuda.spmv.operator_data import OperatorData
 from cpms.backends.cuda.spmv.padded_csr import out_degree
-from cpms.backends.cuda.spmv.reordering import Numbering
+from cpms.backends.cuda.spmv.reordering import Reordering
 from cpms.base.errors import UnsupportedError
 from cpms.base.types import Floats, Norm
 from cpms.contracts.engine import Engine
@@ -39,7 +43,7 @@ from cpms.storage.array import SegmentedArray
 from cpms.storage.device import on_device
 
 _TO_FLOAT64 = (0, 0)
-"""What tells graphs of the conversion from those of sweeps, by segments read and written."""
+"""Key of the CUDA graphs of the conversion; those of sweeps have segments read and written."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,23 +54,23 @@ class CudaOperator(Operator[SegmentedArray]):
     storage: Format
     kernel: str
     matrix: Matrix
-    work: Work
-    lent: VectorPool[SegmentedArray]
-    replays: Replays = field(default_factory=Replays)
+    work: OperatorData
+    pool: VectorPool[SegmentedArray]
+    cuda_graphs: CudaGraphs = field(default_factory=CudaGraphs)
     converted: CudaOperator | None = None
-    """What `to_float64` of segments returns."""
+    """The operator that `to_float64` of segments returns."""
 
     @classmethod
-    def of(cls, problem: Problem, storage: Format, kernel: str, matrix: Matrix, work: Work) -> CudaOperator:
-        """Return an operator with vectors, and graphs of the sweeps that `cpms.precision.controllers`'s policies ask for."""
+    def of(cls, problem: Problem, storage: Format, kernel: str, matrix: Matrix, work: OperatorData) -> CudaOperator:
+        """Return an operator with vectors, and CUDA graphs of the sweeps at each level that controllers use."""
         nodes, converted = problem.graph.nodes, None
-        lent = VectorPool(lambda: _new_vector(nodes, storage))
-        own = lent.pair()
+        pool = VectorPool(lambda: _new_vector(nodes, storage))
+        own = pool.pair()
         if storage.exact and storage != FP64:
             converted = cls(problem, FP64, kernel, matrix, work, VectorPool(lambda: _new_vector(nodes, FP64)))
             x, out = (SegmentedArray(vector.memory, vector.length, FP64) for vector in own)
             converted._capture((x, out))
-        made = cls(problem, storage, kernel, matrix, work, lent, converted=converted)
+        made = cls(problem, storage, kernel, matrix, work, pool, converted=converted)
         made._capture(own)
         return made
 
@@ -75,9 +79,9 @@ class CudaOperator(Operator[SegmentedArray]):
             return
         for read, write in streaming.levels(self.storage):
             launch = partial(self.launch, read=read, write=write, step=0)
-            self.replays.prepare(pair, attrgetter("memory"), (read, write), launch)
+            self.cuda_graphs.prepare(pair, attrgetter("memory"), (read, write), launch)
         if self.converted is not None:
-            self.replays.prepare(pair, attrgetter("memory"), _TO_FLOAT64, self._to_float64)
+            self.cuda_graphs.prepare(pair, attrgetter("memory"), _TO_FLOAT64, self._to_float64)
 
     @property
     def nbytes(self) -> int:  # type: ignore[override]
@@ -86,7 +90,7 @@ class CudaOperator(Operator[SegmentedArray]):
 
     def load(self, values: Floats) -> SegmentedArray:
         """Return float64 values, of either memory, as a vector."""
-        given = codec.adopted(values) if on_device(values) else current().arrays.asarray(values)
+        given = codec.as_device_array(values) if on_device(values) else current().arrays.asarray(values)
         vector = self.empty()
         vectors.write(vector, self.work.to_stored(given))
         current().synchronize()
@@ -94,33 +98,35 @@ class CudaOperator(Operator[SegmentedArray]):
 
     def empty(self) -> SegmentedArray:
         """Return a vector with zeros behind the nodes."""
-        return self.lent.vector()
+        return self.pool.vector()
 
     def sweep(self, x: SegmentedArray, out: SegmentedArray, level: Level, step: int) -> Sweep:
         """Launch dangling mass, product with update, and norms; then wait for five numbers."""
         return self.queue(x, out, level, step, "l1")()
 
     def queue(self, x: SegmentedArray, out: SegmentedArray, level: Level, step: int, norm: Norm) -> Callable[[], Sweep]:  # noqa: ARG002
-        """Launch a sweep and the copy of what it finds, which is all norms."""
+        """Launch a sweep and the copy of its norms to the host."""
         read, write = self._checked(level)
         launch = partial(self.launch, x, out, read=read, write=write, step=step)
         if _differs_by_step(self.storage):
             launch()
         else:
-            self.replays.run((x.memory, out.memory), (read, write), launch)
-        return launch_norms.noted_sweep(self.work.found)
+            self.cuda_graphs.run((x.memory, out.memory), (read, write), launch)
+        return launch_norms.fetch_sweep_async(self.work.found)
 
     def launch(self, x: SegmentedArray, out: SegmentedArray, *, read: int, write: int, step: int) -> None:
         """Queue one sweep's kernels and wait for none."""
         work = self.work
         if work.dangling_nodes.size:
-            launch_norms.selected_sum(x, work.dangling_nodes, read=read, room=work.room, result=work.found)
+            launch_norms.selected_sum(x, work.dangling_nodes, read=read, workspace=work.workspace, result=work.found)
         self.multiply(x, out, read=read, write=write, step=step)
-        launch_norms.difference(out, x, work.divisor, write=write, read=read, room=work.room, result=work.found[1:])
+        launch_norms.difference(
+            out, x, work.divisor, write=write, read=read, workspace=work.workspace, result=work.found[1:]
+        )
 
     def multiply(self, x: SegmentedArray, out: SegmentedArray, *, read: int, write: int, step: int) -> None:
-        """Queue the product and update alone, with the dangling mass found last."""
-        self.matrix.multiply(x, out, self._update(x, step), read=read, write=write)
+        """Enqueue the product and the update alone, with the last dangling mass."""
+        self.matrix.multiply(x, out, self._epilogue(x, step), read=read, write=write)
 
     def scale(self, x: SegmentedArray, factor: float, segments: int) -> None:
         """Multiply the vector by a factor."""
@@ -131,10 +137,10 @@ class CudaOperator(Operator[SegmentedArray]):
         if self.storage.exact:
             if self.converted is None:
                 return self, x, out
-            self.replays.run((x.memory, out.memory), _TO_FLOAT64, partial(self._to_float64, x, out))
+            self.cuda_graphs.run((x.memory, out.memory), _TO_FLOAT64, partial(self._to_float64, x, out))
             y, other = (SegmentedArray(vector.memory, vector.length, FP64) for vector in (out, x))
             return self.converted, y, other
-        self.replays.clear()
+        self.cuda_graphs.clear()
         matrix = self.matrix.to_float64(self.problem.graph)
         made = CudaOperator.of(self.problem, FP64, self.kernel, matrix, self.work)
         vector = made.empty()
@@ -152,10 +158,10 @@ class CudaOperator(Operator[SegmentedArray]):
         """Return the vector as a float64 device array, shape (nodes,)."""
         return self.work.to_real(vectors.read(x, self.problem.graph.nodes, segments or None))
 
-    def _update(self, x: SegmentedArray, step: int) -> Update:
+    def _epilogue(self, x: SegmentedArray, step: int) -> Epilogue:
         damping, work, values = self.problem.damping, self.work, self.matrix.values
         to_real = 2.0**-x.exponent
-        return Update(
+        return Epilogue(
             row_factor=damping * to_real * 2.0 ** -(0 if values is None else values.exponent),
             dangling_factor=damping * to_real,
             rest=1.0 - damping,
@@ -194,7 +200,7 @@ class CudaEngine(Engine):
         self.name, self.methods, self.thread_rows = name, methods, thread_rows
 
     def missing(self) -> str | None:
-        """Return what is missing: CuPy or a device."""
+        """Return which requirement is missing: CuPy or a device."""
         return missing()
 
     def unsupported(self, problem: Problem, storage: Format, layout: str) -> str | None:
@@ -205,29 +211,29 @@ class CudaEngine(Engine):
             return reason
         advice = "use csr" if layout == "ell" else "use a smaller graph, the pattern layout, or engine cpu"
         what = f"{graph.name} in layout {layout!r}"
-        return memory_limits.refusal(self.name, graph, most_bytes(graph, storage, layout), what=what, advice=advice)
+        return memory_limits.refusal(self.name, graph, device_bytes(graph, storage, layout), what=what, advice=advice)
 
     def kernel(self, graph: Graph, layout: str) -> str:
         """Return the kernel that multiplies a graph in a layout."""
         if layout == "ell":
             return "spmv_ell"
-        threads = ThreadRows.pay(graph) if self.thread_rows is None else self.thread_rows
+        threads = ThreadCsr.is_faster(graph) if self.thread_rows is None else self.thread_rows
         return "spmv_csr_thread" if threads else "spmv_csr_balanced"
 
     def prepare(self, problem: Problem, storage: Format, layout: str) -> CudaOperator:
-        """Compile what the paper's precision rule asks for, and build the matrix on the device."""
+        """Compile the kernels for the levels of the paper's precision rule, and build the matrix on the device."""
         reason = self.unsupported(problem, storage, layout)
         if reason:
             raise UnsupportedError(reason)
         kernel = self.kernel(problem.graph, layout)
         current().compile(needed_variants(kernel, storage, pattern=layout == "pattern"))
-        needed_bytes = most_bytes(problem.graph, storage, layout)
+        needed_bytes = device_bytes(problem.graph, storage, layout)
         with current().memory_for(f"{problem.graph.name} in layout {layout!r}", needed_bytes):
-            numbering = None
+            reordering = None
             if kernel == "spmv_csr_balanced":
-                numbering = numbers.chosen(problem.graph, out_degree(problem.graph))
-            matrix = _build(kernel, problem.graph, None if layout == "pattern" else storage, numbering)
-            work = Work.of(problem, pattern=layout == "pattern", numbering=numbering)
+                reordering = reorderings.chosen(problem.graph, out_degree(problem.graph))
+            matrix = _build(kernel, problem.graph, None if layout == "pattern" else storage, reordering)
+            work = OperatorData.of(problem, pattern=layout == "pattern", reordering=reordering)
             return CudaOperator.of(problem, storage, kernel, matrix, work)
 
     def batch(self, problem: Problem) -> CudaBatch:
@@ -239,7 +245,7 @@ class CudaEngine(Engine):
         return power.prepared(CudaRefinementBatch, problem, self.name, power.REFINE_BYTES)
 
     def refinement(self, problem: Problem) -> Refinement:
-        """Arrange the graph for kernels that stay on the device."""
+        """Prepare the graph for persistent kernels."""
         return reduced_refinement.prepared(problem, self.name)
 
 
@@ -251,21 +257,21 @@ ENGINES = (
 
 
 def needed_variants(kernel: str, storage: Format, *, pattern: bool) -> list[template.Variant]:
-    """Return what solves with the policies of `cpms.precision.controllers` launch; see `variants.levels`."""
-    wanted = [*template.ARRANGING, *streaming.conversions(storage), *streaming.conversions(FP64)]
+    """Return the kernels for all levels of the controllers in `cpms.precision.controllers`; see `variants.levels`."""
+    wanted = [*template.PADDED_CSR, *streaming.conversions(storage), *streaming.conversions(FP64)]
     for read, write in streaming.levels(storage):
         wanted.extend(streaming.sweep(kernel, storage, read, write, pattern=pattern))
     wanted.extend(streaming.scale(storage, count) for count in range(1, storage.segments + 1))
     return [*wanted, *streaming.float64_sweep(kernel, storage, pattern=pattern)]
 
 
-def _build(kernel: str, graph: Graph, storage: Format | None, numbering: Numbering | None) -> Matrix:
+def _build(kernel: str, graph: Graph, storage: Format | None, reordering: Reordering | None) -> Matrix:
     if kernel == "spmv_csr_thread":
-        return ThreadRows.build(graph, storage)
+        return ThreadCsr.build(graph, storage)
     if kernel == "spmv_csr_balanced":
-        return BalancedRows.build(graph, storage, numbering=numbering)
+        return BalancedCsr.build(graph, storage, reordering=reordering)
     assert storage is not None  # noqa: S101  # ELL stores values.
-    return Columns.build(graph, storage)
+    return Ell.build(graph, storage)
 
 
 def _new_vector(nodes: int, storage: Format) -> SegmentedArray:

@@ -1,4 +1,8 @@
-"""Float64 power iteration that stays on the device for many sweeps: what fewer bits have to beat."""
+"""Engine ``cuda_fused``: float64 power iteration in a persistent cooperative kernel, many sweeps a launch.
+
+It is the float64 baseline that methods with fewer bits are compared with. A sweep is one read of the matrix and of the
+iterate, and a grid barrier; the host is involved once a launch.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +13,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from cpms.backends.cuda.arrays.vectors import vector_length
-from cpms.backends.cuda.kernels.persistent import fused_power
-from cpms.backends.cuda.kernels.template import SHARES, Variant
-from cpms.backends.cuda.persistent.device_graph import ResidentGraph
+from cpms.backends.cuda.kernels.persistent import persistent_power
+from cpms.backends.cuda.kernels.template import CONTRIBUTIONS, Variant
+from cpms.backends.cuda.persistent.device_graph import DeviceGraph
 from cpms.backends.cuda.persistent.refinement import NORMS, needed_bytes, too_large
 from cpms.backends.cuda.reduction.reduced_refinement import prepared
 from cpms.backends.cuda.runtime.compile import missing
@@ -36,7 +40,7 @@ class FusedOperator(Operator[Any]):
     """The 0/1 structure in device memory; vectors are float64 shares."""
 
     problem: Problem
-    graph: ResidentGraph
+    graph: DeviceGraph
     report: Any
     storage: Format = FP64
 
@@ -47,7 +51,7 @@ class FusedOperator(Operator[Any]):
 
     def load(self, values: Floats) -> Any:
         """Upload the values as shares."""
-        return self.graph.shares(values)
+        return self.graph.contributions(values)
 
     def empty(self) -> Any:
         """Return a vector of zeros."""
@@ -65,7 +69,7 @@ class FusedOperator(Operator[Any]):
             *(*self.graph.barrier, self.report),
         )
         self.graph.launch(self._kernel, arguments)
-        numbers = current().note(self.report)()
+        numbers = current().fetch_async(self.report)()
         count, launched_ns = numbers[:2].tolist()
         rows = numbers[2:][: _EACH * int(count)].reshape(-1, _EACH)
         l1, squares, mass, linf, ended_ns = rows.T.tolist()
@@ -78,8 +82,8 @@ class FusedOperator(Operator[Any]):
 
     @cached_property
     def _given(self) -> tuple[Any, ...]:
-        way = self.graph.ways.way
-        return *self.graph.over(way), *self.graph.arguments, self.graph.counted(way)[0]
+        strategy = self.graph.strategy_data.strategy
+        return *self.graph.edge_arguments(strategy), *self.graph.arguments, self.graph.byte_degrees(strategy)[0]
 
     def scale(self, x: Any, factor: float, segments: int) -> None:  # noqa: ARG002
         """Multiply the vector by a factor."""
@@ -108,7 +112,7 @@ class FusedEngine(Engine):
     takes_device_arrays: ClassVar[bool] = True
 
     def missing(self) -> str | None:
-        """Return what is missing: CuPy or a device."""
+        """Return which requirement is missing: CuPy or a device."""
         return missing()
 
     def unsupported(self, problem: Problem, storage: Format, layout: str) -> str | None:
@@ -123,8 +127,8 @@ class FusedEngine(Engine):
         if reason:
             raise UnsupportedError(reason)
         with current().memory_for(problem.graph.name, needed_bytes(problem)):
-            graph = ResidentGraph.of(problem, value_bytes=8)
-        current().compile([_variant(graph), *SHARES])
+            graph = DeviceGraph.of(problem, value_bytes=8)
+        current().compile([_variant(graph), *CONTRIBUTIONS])
         return operator(problem, graph)
 
     def refinement(self, problem: Problem) -> Refinement:
@@ -135,10 +139,10 @@ class FusedEngine(Engine):
 ENGINE: Engine = FusedEngine()
 
 
-def _variant(graph: ResidentGraph) -> Variant:
-    return fused_power(graph.edges.shape, personal=graph.personal, way=graph.ways.way)
+def _variant(graph: DeviceGraph) -> Variant:
+    return persistent_power(graph.edges.shape, personal=graph.personal, strategy=graph.strategy_data.strategy)
 
 
-def operator(problem: Problem, graph: ResidentGraph) -> FusedOperator:
+def operator(problem: Problem, graph: DeviceGraph) -> FusedOperator:
     """Return the operator of a problem whose graph is on the device, however that is arranged."""
     return FusedOperator(problem, graph, current().arrays.zeros(2 + _EACH * _MOST))

@@ -1,4 +1,8 @@
-"""cuSPARSE's product with cuBLAS's sums and updates: what Agrawal, Shendre and Goka compose; the baseline."""
+"""Engine ``cusparse``: cuSPARSE's product with cuBLAS's sums and updates, after Agrawal, Shendre and Goka.
+
+It is the baseline of vendor libraries. A sweep consists of separate library calls, so vectors are read several
+times.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,7 @@ from cpms.backends.cuda.arrays import codec, launch_norms
 from cpms.backends.cuda.arrays.launch_norms import Reduction
 from cpms.backends.cuda.kernels import streaming, template
 from cpms.backends.cuda.runtime.compile import missing
-from cpms.backends.cuda.runtime.cuda_graphs import Replays
+from cpms.backends.cuda.runtime.cuda_graphs import CudaGraphs
 from cpms.backends.cuda.runtime.current import current
 from cpms.backends.cuda.runtime.vector_pool import VectorPool
 from cpms.backends.cuda.runtime.vendor_libraries import Blas, DenseVector, SparseProduct, padded
@@ -53,7 +57,7 @@ class Vector:
 
 
 class LazySweep(Sweep):
-    """A sweep whose L2 and largest change are worked out when they are asked for, before the next sweep."""
+    """A sweep whose L2 and maximum norm are computed lazily, before the next sweep."""
 
     rest: Callable[[str], float]
 
@@ -92,9 +96,9 @@ class CusparseOperator(Operator[Vector]):
     indicator: Any
     change: Any
     found: Any
-    room: Reduction
-    lent: VectorPool[Vector]
-    replays: Replays = field(default_factory=Replays)
+    workspace: Reduction
+    pool: VectorPool[Vector]
+    cuda_graphs: CudaGraphs = field(default_factory=CudaGraphs)
     lists_dangling: ClassVar[bool] = True
     """Whether sweeps need to know which nodes are dangling."""
 
@@ -106,36 +110,36 @@ class CusparseOperator(Operator[Vector]):
     def load(self, values: Floats) -> Vector:
         """Return float64 values, of either memory, as a vector."""
         nodes, vector = self.problem.graph.nodes, self.empty()
-        given = codec.adopted(values) if on_device(values) else current().arrays.asarray(values)
+        given = codec.as_device_array(values) if on_device(values) else current().arrays.asarray(values)
         vector.dense.values[:nodes] = given
         self._measure(vector)
         if self.storage.exact:
             self.blas.abs_sum(vector.dense.values, self.found)
         else:
-            launch_norms.plain_norm(self._stored(vector), None, read=1, room=self.room, result=self.found)
+            launch_norms.plain_norm(self._stored(vector), None, read=1, workspace=self.workspace, result=self.found)
         vector.mass = current().fetch(self.found)[0]
         return vector
 
     def empty(self) -> Vector:
         """Return a vector with zeros behind the nodes."""
-        return self.lent.vector()
+        return self.pool.vector()
 
     def sweep(self, x: Vector, out: Vector, level: Level, step: int) -> Sweep:  # noqa: ARG002
         """Multiply, add teleport and dangling mass, take the norm of the change."""
         return self._queued(x, out)()
 
     def queue(self, x: Vector, out: Vector, level: Level, step: int, norm: Norm) -> Callable[[], Sweep] | None:  # noqa: ARG002
-        """Launch a sweep and the copy of what it finds; norms that are worked out later have to be waited for."""
+        """Launch a sweep and the copy of its L1 norm; the other norms are computed on request."""
         return self._queued(x, out) if norm == "l1" or not self.storage.exact else None
 
     def make_ready(self, pair: tuple[Vector, Vector]) -> None:
-        """Call what sweeps call, since libraries make themselves ready at their first call; make graphs of it."""
+        """Call each library function of a sweep once, since libraries initialise then; capture CUDA graphs."""
         self.launch(*pair)
-        self.replays.prepare(pair, attrgetter("dense"), (), self.launch)
+        self.cuda_graphs.prepare(pair, attrgetter("dense"), (), self.launch)
 
     def _queued(self, x: Vector, out: Vector) -> Callable[[], Sweep]:
-        self.replays.run((x.dense, out.dense), (), lambda: self.launch(x, out))
-        noted = current().note(self.found)
+        self.cuda_graphs.run((x.dense, out.dense), (), lambda: self.launch(x, out))
+        noted = current().fetch_async(self.found)
 
         def found() -> Sweep:
             if not self.storage.exact:
@@ -164,7 +168,11 @@ class CusparseOperator(Operator[Vector]):
             blas.abs_sum(self.change, self.found)
         else:
             launch_norms.difference(
-                *(self._stored(out), self._stored(x), None), write=1, read=1, room=self.room, result=self.found
+                *(self._stored(out), self._stored(x), None),
+                write=1,
+                read=1,
+                workspace=self.workspace,
+                result=self.found,
             )
         self._measure(out)
 
@@ -175,7 +183,7 @@ class CusparseOperator(Operator[Vector]):
         x.mass *= factor
 
     def to_float64(self, x: Vector, out: Vector) -> tuple[CusparseOperator, Vector, Vector]:
-        """Build the float64 matrix; plain float64 stays as it is."""
+        """Build the float64 matrix; a float64 operator is returned unchanged."""
         if self.storage.exact:
             return self, x, out
         converted = prepared(self.problem, FP64, self.product.layout)
@@ -194,13 +202,15 @@ class CusparseOperator(Operator[Vector]):
         return SegmentedArray(values.view(np.uint8), values.size, self.storage)
 
     def _measure(self, x: Vector) -> None:
-        """Find a vector's dangling mass and what a sweep makes of it."""
+        """Compute a vector's dangling mass and the constant that a sweep adds."""
         if self.dangling_nodes.size == 0:
             return
         if self.storage.exact:
             self.blas.dot(x.dense.values, self.indicator, x.dangling)
         else:
-            launch_norms.selected_sum(self._stored(x), self.dangling_nodes, read=1, room=self.room, result=x.dangling)
+            launch_norms.selected_sum(
+                self._stored(x), self.dangling_nodes, read=1, workspace=self.workspace, result=x.dangling
+            )
         damping = self.problem.damping
         constant = 1.0 - damping if self.sink is None else 0.0
         arguments = (x.dangling, np.float64(damping), np.float64(constant), x.factor)
@@ -226,7 +236,7 @@ class CusparseEngine(Engine):
     takes_device_arrays: ClassVar[bool] = True
 
     def missing(self) -> str | None:
-        """Return what is missing: CuPy or a device."""
+        """Return which requirement is missing: CuPy or a device."""
         return missing()
 
     def unsupported(self, problem: Problem, storage: Format, layout: str) -> str | None:
@@ -303,10 +313,10 @@ def prepared(
             indicator=vector((graph.out_degree == 0).astype(np.float64)) if dangling and exact else None,
             change=arrays.zeros(length, dtype) if exact else None,
             found=arrays.zeros(1 if exact else 4, np.float64),
-            room=Reduction.make(),
-            lent=VectorPool(new_vector),
+            workspace=Reduction.make(),
+            pool=VectorPool(new_vector),
         )
-    made.make_ready(made.lent.pair())
+    made.make_ready(made.pool.pair())
     return made
 
 

@@ -25,16 +25,16 @@ from cpms.problems.pagerank import Problem
 
 @dataclass(frozen=True, eq=False)
 class OmegaOperator(CusparseOperator):
-    """P for cuSPARSE and the teleport: cuBLAS adds up what a product has left."""
+    """P for cuSPARSE and the teleport; cuBLAS sums the mass of a product."""
 
     lists_dangling: ClassVar[bool] = False
 
     def make_ready(self, pair: tuple[Vector, Vector]) -> None:
-        """Call what sweeps of mass 1 call, and make graphs of it."""
+        """Call every library function of a sweep once, and capture CUDA graphs."""
         for vector in pair:
             vector.mass = 1.0
         self.launch(*pair)
-        self.replays.prepare(pair, attrgetter("dense"), (1.0,), self.launch)
+        self.cuda_graphs.prepare(pair, attrgetter("dense"), (1.0,), self.launch)
 
     def launch(self, x: Vector, out: Vector) -> None:
         """Queue one sweep's calls and wait for none."""
@@ -49,8 +49,8 @@ class OmegaOperator(CusparseOperator):
 
     def _queued(self, x: Vector, out: Vector) -> Callable[[], Sweep]:
         # Graphs hold the mass of x, which sweeps keep.
-        self.replays.run((x.dense, out.dense), (x.mass,), lambda: self.launch(x, out))
-        noted = current().note(self.found)
+        self.cuda_graphs.run((x.dense, out.dense), (x.mass,), lambda: self.launch(x, out))
+        noted = current().fetch_async(self.found)
         out.mass = x.mass
         return lambda: self._lazy(float(noted()[0]), out.mass)
 
@@ -62,7 +62,7 @@ class CusparseOmegaEngine(CusparseEngine):
     mass_roundoff: ClassVar[float] = 2.0**-51
 
     def unsupported(self, problem: Problem, storage: Format, layout: str) -> str | None:
-        """Return why not: what a product loses goes to one place, and sums in float32 are too rough to tell it."""
+        """Return why not: lost mass goes to one distribution, and float32 sums are too inaccurate to measure it."""
         if storage != FP64:
             return f"engine {self.name} stores fp64, not {storage.name}; use engine cusparse"
         if problem.teleport is not None and problem.dangling == "uniform":

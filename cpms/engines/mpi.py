@@ -1,7 +1,7 @@
-"""Sweeps over the ranks of an MPI program; one rank, where the program was not started by ``mpiexec``.
+"""Engine ``mpi``: sweeps over the ranks of an MPI program; a program without ``mpiexec`` has one rank.
 
 Every rank calls the same functions with the same graph; of graphs that are too large for that, each
-rank reads its own share with ``python -m cpms.mpi``.
+rank reads its own rows with ``python -m cpms.mpi``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from cpms.formats.formats import Format
 from cpms.problems.pagerank import Problem
 
 _NOT_LOCAL = ("mpi", "mpi_cuda", "cusparse_omega")
-"""Engines that are ranks themselves, and one whose sweep conserves mass, so that it holds no product."""
+"""Engines that cannot multiply a rank's rows: engines of ranks, and one whose sweep has no separate product."""
 LOCAL = tuple(name for name in engines.names() if name not in _NOT_LOCAL)
 """Engines by which ranks can multiply; ``cuda`` keeps vectors on devices and is prepared by `mpi_cuda`."""
 

@@ -1,7 +1,7 @@
-"""Sweeps over the ranks of an MPI program, each with a GPU of its own; NCCL carries vectors between them.
+"""Engine ``mpi_cuda``: sweeps over the ranks of an MPI program, one GPU a rank; NCCL exchanges vectors.
 
 Every rank calls the same functions with the same graph, or with its own rows of it; of graphs that are
-too large for one rank, each reads its own share with ``python -m cpms.mpi GRAPH --local cuda``.
+too large for one rank, each reads its own rows with ``python -m cpms.mpi GRAPH --local cuda``.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class MpiCudaEngine(Engine):
     repeatable = True
 
     def missing(self) -> str | None:
-        """Return what is missing: mpi4py, an MPI library, CuPy or a device."""
+        """Return which requirement is missing: mpi4py, an MPI library, CuPy or a device."""
         return world.missing() or cuda.missing()
 
     def unsupported(self, problem: Problem, storage: Format, layout: str) -> str | None:

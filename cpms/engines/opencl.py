@@ -38,10 +38,10 @@ _STAGES = {
     "pattern": ("rows_contributed", "nodes", ("starts", "sources")),
     "csr": ("rows_valued", "nodes", ("starts", "sources", "values")),
 }
-"""Kernel of each layout, what its work-items are, and the arrays of the matrix that it reads."""
+"""Kernel of each layout, the unit of a work-item, and the arrays of the matrix that it reads."""
 
 _launched: set[tuple[Any, ...]] = set()
-"""What kernels have run for: device, types, layout, size of work-groups, nodes and edges."""
+"""Configurations that kernels have run in: device, types, layout, work-group size, nodes and edges."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +83,7 @@ class OpenclOperator(Operator[Vector]):
         return Vector(room(self.problem.graph.nodes, types.real_dtype), room(_NUMBERS, types.sums_dtype))
 
     def sweep(self, x: Vector, out: Vector, level: Level, step: int) -> Sweep:  # noqa: ARG002
-        """Begin, add what edges bring, find the norms."""
+        """Initialise the output, add the flow along edges, and compute the norms."""
         self.begin(x, out)
         self.add(x, out)
         self.measure(x, out)
@@ -91,7 +91,7 @@ class OpenclOperator(Operator[Vector]):
         return Sweep(found[0], found[1] ** 0.5, found[2], found[3])
 
     def begin(self, x: Vector, out: Vector) -> None:
-        """Queue what writes teleport and dangling mass into ``out``; in two of the stages, the exchange."""
+        """Enqueue the kernel that writes teleport and dangling mass to ``out``; in two layouts also the exchange."""
         steps = [np.uint32(len(each) > 1) for each in (self.problem.teleport_or_scalar, self.problem.sink_or_scalar)]
         spread = (self._nodes, self._sum(self.problem.damping), x.found, self.teleport, steps[0], self.sink, steps[1])
         if self.contribution is None:
@@ -100,7 +100,7 @@ class OpenclOperator(Operator[Vector]):
             self._run("exchange", self._nodes, *spread, x.values, self.out_degree, self.contribution, out.values)
 
     def add(self, x: Vector, out: Vector) -> None:
-        """Queue the stage's own kernel, which adds what edges bring to ``out``."""
+        """Enqueue the layout's own kernel, which adds the flow along edges to ``out``."""
         kernel, items, names = _STAGES[self.layout]
         count = self._nodes if items == "nodes" else self.program.types.index_dtype.type(self.problem.graph.edges)
         scaled = () if self.contribution else (self._sum(self.problem.damping),)
@@ -121,7 +121,7 @@ class OpenclOperator(Operator[Vector]):
         self.measure(x, x)
 
     def to_float64(self, x: Vector, out: Vector) -> tuple[OpenclOperator, Vector, Vector]:
-        """Build the float64 matrix; what is float64 stays as it is."""
+        """Build the float64 matrix; a float64 operator is returned unchanged."""
         if self.storage.exact:
             return self, x, out
         converted = prepared(self.problem, FP64, self.layout, self.program.device, self.work_group)
@@ -152,7 +152,7 @@ class OpenclEngine(Engine):
     """Atomic sums come in any order; in csr and pattern the same bits come every time."""
 
     def missing(self) -> str | None:
-        """Return what is missing: PyOpenCL, the loader, a platform, or the device chosen."""
+        """Return which requirement is missing: PyOpenCL, the loader, a platform, or the chosen device."""
         return devices.missing(choice.current())
 
     def unsupported(self, problem: Problem, storage: Format, layout: str) -> str | None:
@@ -174,7 +174,7 @@ class OpenclEngine(Engine):
         return 0.0 if storage.exact else 2.0**-24
 
     def prepare(self, problem: Problem, storage: Format, layout: str) -> OpenclOperator:
-        """Compile the kernels, unless they are, and upload the matrix."""
+        """Compile the kernels at first use, and upload the matrix."""
         reason = self.unsupported(problem, storage, layout)
         if reason:
             raise UnsupportedError(reason)
@@ -244,7 +244,7 @@ def _real(storage: Format) -> str | None:
 
 
 def _refused_by(device: Any, problem: Problem, real: str, layout: str) -> str | None:
-    """Return why a device cannot hold or run this, as a sentence; None if it can."""
+    """Return a sentence that says why a device cannot hold or run this; None if it can."""
     graph, chosen = problem.graph, choice.current()
     if real == "double" and not device.double_fp_config:
         return f"OpenCL device {device.name} has no float64; use storage fp32"

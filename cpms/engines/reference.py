@@ -1,4 +1,7 @@
-"""Obvious sweeps in NumPy, edge by edge; the twin that every fast engine is held against."""
+"""Engine ``reference``: sweeps in plain NumPy over the list of edges, in every storage format.
+
+Tests compare each fast engine with it. It is slow on purpose: every line of the method is one line of code.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,7 @@ class ReferenceOperator(Operator[Floats]):
 
     @property
     def divisor(self) -> Floats:
-        """What x is divided by before it is stored: the out-degree in the pattern layout."""
+        """Divisor of x before it is stored: the out-degree in the pattern layout."""
         graph = self.problem.graph
         if self.layout == "pattern":
             return np.maximum(graph.out_degree, 1).astype(np.float64)
@@ -133,7 +136,7 @@ class ReferenceRefinement(Refinement):
     def round(
         self, storage: FloatFormat | None, *, inner_reduction: float, tol: float, norm: Norm, most_low: int
     ) -> OuterStep:
-        """Do what `cpms.solvers.refine` says, line by line."""
+        """Do an outer step of `cpms.solvers.refine`, line by line."""
         began = time.perf_counter()
         damping, w, v = self.problem.damping, self.problem.sink_or_scalar, self.problem.teleport_or_scalar
         x = np.maximum(self._x + self._c, 0.0)

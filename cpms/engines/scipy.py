@@ -1,4 +1,7 @@
-"""The SciPy loop that most Python code runs: one float64 CSR product an iteration, vectors in NumPy."""
+"""Engine ``scipy``: one float64 CSR product of SciPy an iteration, all other steps in NumPy.
+
+It is the baseline of common Python code. It runs on one thread and reads vectors several times a sweep.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +67,7 @@ class ScipyOperator(Operator[Floats]):
 
 
 class ScipyEngine(Engine):
-    """A baseline: what one gets without this package."""
+    """The baseline without this package."""
 
     name = "scipy"
     layouts: ClassVar[tuple[str, ...]] = ("csr",)

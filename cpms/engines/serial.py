@@ -1,6 +1,6 @@
-"""A serial program: one thread, plain loops over rows; the time that speedups are counted from.
+"""Engine ``serial``: one thread, plain loops over rows; speedups are relative to its time.
 
-It mends the algorithm of Agrawal, Shendre and Goka, which adds omega v to the product y = damping P x.
+It corrects the algorithm of Agrawal, Shendre and Goka, which adds omega v to the product y = damping P x.
 Printed is omega = ||x_k+1|| - ||x_k||, which has the wrong sign, and x_k+1 on both sides of the
 product. With omega = ||x_k||_1 - ||y||_1, at least 0, teleport and the mass of dangling nodes are
 added at once: mass is conserved, and no list of dangling nodes is needed.
@@ -57,7 +57,7 @@ class SerialOperator(Operator[Floats]):
         return self.indptr.nbytes + self.sources.nbytes + self.values.nbytes + self.divisor.nbytes
 
     def load(self, values: Floats) -> Floats:
-        """Return the values as they are stored."""
+        """Return the stored values."""
         return values / self.divisor if len(self.divisor) else values.copy()
 
     def empty(self) -> Floats:
@@ -111,7 +111,7 @@ class SerialEngine(Engine):
         return super().unsupported(problem, storage, layout)
 
     def prepare(self, problem: Problem, storage: Format, layout: str) -> SerialOperator:
-        """Work out the values, or what vectors are divided by."""
+        """Compute the values, or the divisor of vectors."""
         reason = self.unsupported(problem, storage, layout)
         if reason:
             raise UnsupportedError(reason)

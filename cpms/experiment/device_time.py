@@ -36,7 +36,7 @@ class Timer:
         work()
         if self._measure() < _SHORT_MS:
             self._repeats = _SHORT_REPEATS
-            self._graph = current().captured(self._launch) if same else None
+            self._graph = current().capture(self._launch) if same else None
         self._measure()
         self.samples_ms: list[float] = []
 

@@ -24,7 +24,7 @@ from cpms.precision.controllers import Fixed, default_controller
 from cpms.precision.refinement_policy import default_policy
 from cpms.problems.pagerank import Problem
 from cpms.solvers.power import power
-from cpms.solvers.refine import refine
+from cpms.solvers.refine import outer_iteration
 
 
 class OneQuery:
@@ -72,7 +72,7 @@ class OneQuery:
         """Return ranks, of the memory where the engine has them, status and history."""
         if self._cell["method"] == "refine":
             policy = default_policy(self._storage)
-            return refine(self._prepared, self._first, policy, self._stopping, answer=_x_of)
+            return outer_iteration(self._prepared, self._first, policy, self._stopping, answer=_x_of)
         # A packed float stays what it is: what it cannot hold is what is looked for.
         rule = default_controller(self._storage) if self._storage.exact else Fixed()
         return power(self._prepared, self._first, rule, self._stopping, answer=_read)

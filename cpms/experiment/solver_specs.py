@@ -12,6 +12,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from cpms import engines
+from cpms.api.request import requested_storage
 from cpms.backends.opencl.choice import Choice, chosen
 from cpms.base import threads, work_clock
 from cpms.base.errors import UnsupportedError
@@ -30,7 +31,7 @@ from cpms.precision.controllers import AtMost, Controller, Fixed, WriteAhead, de
 from cpms.precision.refinement_policy import default_policy
 from cpms.problems.pagerank import Problem
 from cpms.solvers.power import power
-from cpms.solvers.refine import at_once, refine
+from cpms.solvers.refine import outer_iteration, solve_by_reduction
 from cpms.storage.device import to_host
 
 _SINCE_FIRST_ROWS = ("most_read", "method", "whole", "plain", "fixed", "tol", "only", "ranks", "device")
@@ -170,10 +171,10 @@ class Solver:
         refinement = self._refinements[given.engine]
         refinement.anderson = not given.plain
         by_default = refinement.default_residual_format or executor.default_residual_format
-        storage = by_default if given.storage == AUTO else format_named(given.storage)
+        storage = requested_storage(given.storage, given.method) or by_default
         policy, stopping = default_policy(storage), self._stopping(given)
         began = work_clock.now()
-        found = None if given.whole else at_once(refinement, policy, stopping)
+        found = None if given.whole else solve_by_reduction(refinement, policy, stopping)
         spent_s = work_clock.now() - began
         if found is not None:
             steps = found[2]
@@ -182,7 +183,7 @@ class Solver:
             ranks = found[0] if leave else to_host(found[0])
             return Solved(ranks, found[1], bits, [spent_s], spent_s, {} if leave else _sizes(refinement))
         answer = methodcaller("read_device" if leave else "read")
-        ranks, status, history = refine(refinement, self._first(executor), policy, stopping, answer=answer)
+        ranks, status, history = outer_iteration(refinement, self._first(executor), policy, stopping, answer=answer)
         return _solved(ranks, status, history, {} if leave else _sizes(refinement))
 
     def _over_ranks(self, executor: Engine, given: Contestant, *, leave: bool) -> Solved:

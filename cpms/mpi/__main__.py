@@ -17,7 +17,7 @@ import numpy as np
 
 from cpms import engines
 from cpms.analysis.rankings import top_k
-from cpms.api.pagerank import METHODS, resolved_layout
+from cpms.api.request import METHODS, requested_storage, resolved_layout
 from cpms.backends.mpi.exchange import agreement, world
 from cpms.backends.mpi.shares import reading
 from cpms.backends.mpi.shares.rows import GraphRows
@@ -30,7 +30,7 @@ from cpms.certify.roundoff import error_bound
 from cpms.contracts.status import Status
 from cpms.contracts.stopping import Stopping
 from cpms.engines.mpi import LOCAL
-from cpms.formats.formats import FP16, FP64, Format, format_named
+from cpms.formats.formats import FP16, FP64, Format
 from cpms.mpi.solve import Solved, solve
 from cpms.problems.pagerank import Problem
 from cpms.problems.personalization import nodes_named, teleport_distribution
@@ -140,6 +140,7 @@ def _ranked(arguments: argparse.Namespace) -> int:
     nodes = arguments.personalize
     teleport = None if nodes is None else teleport_distribution(rows, nodes_named(nodes))
     problem = Problem(rows, arguments.damping, teleport, arguments.dangling)
+    storage = _storage(arguments)
     layout = layout_there(engines.get_any(arguments.local), resolved_layout(rows, arguments.layout))
     solved = [
         solve(
@@ -148,13 +149,13 @@ def _ranked(arguments: argparse.Namespace) -> int:
             local=arguments.local,
             lanes=arguments.threads,
             method=arguments.method,
-            storage=_storage(arguments),
+            storage=storage,
         )
         for _ in range(arguments.repeat)
     ]
     held = communicator.allgather((rows.edges, solved[-1].matrix_bytes))
     if communicator.rank == 0:
-        report = _report(arguments, rows, solved, held)
+        report = _report(arguments, rows, storage, solved, held)
         report |= {"layout": layout, "load_s": load_s}
         if arguments.output:
             with replacing(arguments.output) as temporary, temporary.open("wb") as file:
@@ -168,15 +169,17 @@ def _ranked(arguments: argparse.Namespace) -> int:
 
 
 def _storage(arguments: argparse.Namespace) -> Format:
-    if arguments.method == "power":
-        if arguments.storage not in ("auto", "fp64"):
-            raise InputError(f"ranks iterate in fp64, not {arguments.storage}; --method refine stores other formats")
-        return FP64
-    return FP16 if arguments.storage == "auto" else format_named(arguments.storage)
+    """Return the format of the residual, or fp64 of power iteration."""
+    given = requested_storage(arguments.storage, arguments.method)
+    if arguments.method == "refine":
+        return given or FP16
+    if given not in (None, FP64):
+        raise InputError(f"ranks iterate in fp64, not {given.name}; --method refine stores other formats")
+    return FP64
 
 
 def _report(
-    arguments: argparse.Namespace, rows: GraphRows, solved: list[Solved], held: list[tuple[int, int]]
+    arguments: argparse.Namespace, rows: GraphRows, storage: Format, solved: list[Solved], held: list[tuple[int, int]]
 ) -> dict[str, Any]:
     last = solved[-1]
     return {
@@ -187,7 +190,7 @@ def _report(
         "edges": sum(edges for edges, _ in held),
         "dangling": int((rows.leaving == 0).sum()),
         "method": arguments.method,
-        "storage": _storage(arguments).name,
+        "storage": storage.name,
         "engine": "mpi",
         "local": arguments.local,
         "ranks": len(held),

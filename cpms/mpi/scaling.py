@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from cpms.backends.cuda.persistent.device_graph import ResidentGraph
+from cpms.backends.cuda.persistent.device_graph import DeviceGraph
 from cpms.backends.cuda.persistent.refinement import CudaRefinement
 from cpms.backends.cuda.runtime.current import current
 from cpms.backends.mpi.exchange import agreement, world
@@ -45,7 +45,7 @@ from cpms.precision.controllers import Fixed
 from cpms.precision.refinement_policy import default_policy
 from cpms.problems.pagerank import Problem
 from cpms.solvers.power import power
-from cpms.solvers.refine import refine
+from cpms.solvers.refine import outer_iteration
 from cpms.sources.loading import load
 
 _EXCHANGES = 10
@@ -155,7 +155,7 @@ def _contestants(problem: Problem, own: DeviceRows, of_power: DeviceRows, storag
         _of_refinement("mpi_cuda", DeviceRefinement(own), storage),
     ]
     if own.transport.ranks == 1:
-        fused = cuda_fused.operator(problem, ResidentGraph.of(problem, value_bytes=8))
+        fused = cuda_fused.operator(problem, DeviceGraph.of(problem, value_bytes=8))
         contestants += [
             _of_power("cuda_fused", fused),
             _of_refinement("cuda_fused", CudaRefinement.of(problem), storage),
@@ -178,7 +178,9 @@ def _of_power(engine: str, operator: Any) -> _Contestant:
 
 def _of_refinement(engine: str, refinement: Any, storage: FloatFormat) -> _Contestant:
     def solve(first: Floats, stopping: Stopping) -> tuple[Status, History]:
-        _, status, history = refine(refinement, first, default_policy(storage), stopping, answer=lambda _: None)
+        _, status, history = outer_iteration(
+            refinement, first, default_policy(storage), stopping, answer=lambda _: None
+        )
         return status, history
 
     return _Contestant(engine, "refine", storage.name, solve, refinement.read, refinement.nbytes)

@@ -28,7 +28,7 @@ from cpms.precision.controllers import FLOAT64, Fixed
 from cpms.precision.refinement_policy import default_policy
 from cpms.problems.pagerank import Problem
 from cpms.solvers.power import power
-from cpms.solvers.refine import refine
+from cpms.solvers.refine import outer_iteration
 
 _PARTS_A_THREAD = 4
 
@@ -170,7 +170,7 @@ def _on_devices(
         policy = default_policy(storage)
         refinement = DeviceRefinement(own)
         refinement.warm_up(policy.init()[0].storage)
-        solved = refine(refinement, first, policy, stopping, confirmed=referee.is_below_tolerance)
+        solved = outer_iteration(refinement, first, policy, stopping, confirmed=referee.is_below_tolerance)
     return solved, own.nbytes, transport.received_bytes - before
 
 

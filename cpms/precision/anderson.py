@@ -8,7 +8,7 @@ sweeps. With the g that minimise the L2 norm of the new z this is Anderson accel
 Pratapa, Suryanarayana and Pask (J. Comput. Phys. 306, 2016), saves as many sweeps at almost no cost. The history may
 have few bits: its rounding errors are of the size that inner sweeps make in any case.
 
-Batches on a device (`cpms.backends.cuda.batch.low_sweeps`), and graphs that exceed its cache
+Batches on a device (`cpms.backends.cuda.batch.inner_sweeps`), and graphs that exceed its cache
 (``pagerank/deferred_update.cuh``), store the history for the deferred update of c, too: sweeps write z alone, and one
 pass adds ``sum_j z_j`` and the combination to c, or to x itself. Ranks (`cpms.backends.mpi.sweeps.device_refinement`)
 reduce the inner products of their parts, compute the same g, and combine their own rows.

@@ -1,1 +1,1 @@
-"""Equations to be solved: PageRank, its teleport distribution and its first iterate."""
+"""Equations to solve: PageRank, its teleport distribution and its initial guess."""

@@ -1,4 +1,4 @@
-"""Where a solve begins."""
+"""Initial guesses of a solve: uniform, given by the caller, or with a penalty on nodes without in-edges."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cpms.storage.device import codec, on_device
 
 
 def initial_guess(graph: Graph, start: Any | None) -> Floats:
-    """Return ``start`` scaled to mass 1, in the memory where it is, or the uniform distribution for None.
+    """Return ``start`` scaled to mass 1, in its own memory, or the uniform distribution for None.
 
     Raises
     ------
@@ -40,10 +40,10 @@ def initial_guess(graph: Graph, start: Any | None) -> Floats:
 
 
 def penalised_start(graph: Graph, penalty: float = 0.1) -> Floats:
-    """Return a first iterate that gives nodes without in-edges a smaller share of the mass.
+    """Return an initial guess with less mass on nodes without in-edges.
 
-    They weigh ``penalty``, all others 1 - ``penalty``; equation 3 of Belotti and Izzo,
-    "Personalized Page Rank GPU acceleration", who take 0.1.
+    Their weight is ``penalty``, that of all others 1 - ``penalty``; equation 3 of Belotti and Izzo,
+    "Personalized Page Rank GPU acceleration", who use 0.1.
 
     Raises
     ------
@@ -66,5 +66,5 @@ def penalised_start(graph: Graph, penalty: float = 0.1) -> Floats:
 
 def _numbers(start: Any) -> Any:
     if on_device(start):
-        return codec().doubles(start)
+        return codec().as_float64(start)
     return doubles("start", start)

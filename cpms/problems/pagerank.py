@@ -1,4 +1,8 @@
-"""PageRank as an equation: graph, damping, teleport distribution and dangling rule."""
+"""PageRank as an equation: graph, damping, teleport distribution and dangling rule.
+
+The matrix of the equation is never formed: solvers apply it as a sparse product, a rank-one update for dangling nodes,
+and a constant vector for teleport (Langville and Meyer, Deeper inside PageRank, 2004).
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ from cpms.base.validation import described, real
 from cpms.graph.graph import Graph, require_graph
 
 _LEAST_SUM = float(np.finfo(np.float64).smallest_normal)
-"""Least total weight that leaves a node: the reciprocal of a smaller one may be infinite."""
+"""Least out-weight of a node: the reciprocal of a smaller one may be infinite."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""Teleport distributions from what a user calls nodes."""
+"""Teleport distributions from node ids, node names, mappings of nodes to weights, or arrays."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def teleport_distribution(
 
 
 def nodes_named(text: str) -> list[str]:
-    """Return the nodes that a command line names, with commas between them, and quotes around one that has commas.
+    """Return the nodes named on a command line: separated by commas, with quotes around a name that has commas.
 
     Examples
     --------
@@ -72,7 +72,7 @@ def nodes_named(text: str) -> list[str]:
 
 
 def _is_sequence_of_weights(values: Any) -> bool:
-    """Return whether a sequence holds nothing but floats and truth values, which are no ids.
+    """Return whether a sequence holds only floats and truth values, which are weights and no ids.
 
     Raises
     ------
@@ -105,12 +105,14 @@ def _holds_weights(values: npt.NDArray[Any], nodes: int) -> bool:
 
 def _weights_by_node(personalization: Any) -> list[tuple[int | str, float]]:
     try:
-        if isinstance(personalization, Mapping) or hasattr(personalization, "items"):  # A pandas Series has the latter.
+        if isinstance(personalization, Mapping) or hasattr(
+            personalization, "items"
+        ):  # A pandas Series has ``items`` and is no Mapping.
             items = list(personalization.items())
             return [(node, real("weight", weight)) for node, weight in items]
         if not isinstance(personalization, str | bytes | bytearray):
             nodes = tuple(personalization)
-            hash(nodes)  # What cannot be looked up is no id.
+            hash(nodes)  # An id can be hashed.
             return [(node, 1.0) for node in nodes]
     except InputError as error:
         raise InputError(f"personalization: {error}") from None

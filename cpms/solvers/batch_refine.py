@@ -1,4 +1,9 @@
-"""Method ``refine`` for many personalised queries that share every read of the matrix; see `cpms.solvers.refine`."""
+"""Method ``refine`` for several personalised queries that share every read of the matrix.
+
+A synchronous batch of `cpms.solvers.refine`: all queries do a residual sweep together, then inner sweeps together. Each
+query has its own policy, goals and history, so its answer does not depend on the others. A query whose inner sweeps
+have ended waits for the slowest one.
+"""
 
 from __future__ import annotations
 
@@ -18,69 +23,78 @@ from cpms.solvers.refine import History, PolicyDriver
 
 
 class OuterState(NamedTuple):
-    """How a query's solve has gone so far, and is to go on."""
+    """The state of a query between outer steps: its policy driver and its history."""
 
-    planning: PolicyDriver
-    log: History
+    driver: PolicyDriver
+    history: History
 
     def goal(self, found: Sweep, damping: float) -> InnerGoal | None:
-        """Return how low sweeps go on after a full one; None: there are none."""
-        stopping, plan = self.log.stopping, self.planning.plan
-        size, most = found.of(stopping.norm), stopping.max_iterations - self.log.done - 1
+        """Return the stopping test of the inner sweeps after a residual sweep; None: no inner sweeps."""
+        stopping, plan = self.history.stopping, self.driver.plan
+        size, most = found.of(stopping.norm), stopping.max_iterations - self.history.done - 1
         if plan.storage is None or most < 1 or not stopping.tol <= size < math.inf:
             return None
         until = inner_tolerance(plan.inner_reduction, stopping.tol, damping, found.l1, size)
         return InnerGoal(plan.storage, until, min(most, inner_max_iterations(plan.inner_reduction, damping)))
 
-    def add(self, made: OuterStep, began_s: float) -> Status | None:
-        """Keep a round and plan the next; return how the solve ends, None if it goes on."""
-        plan = self.planning.plan
-        self.log.add(made, plan, began_s)
-        return self.planning.add([made], plan, self.log.stopping, self.log.done)
+    def add(self, outer_step: OuterStep, began_s: float) -> Status | None:
+        """Record an outer step and plan the next; return the status of a solve that ends, else None."""
+        plan = self.driver.plan
+        self.history.add(outer_step, plan, began_s)
+        return self.driver.add([outer_step], plan, self.history.stopping, self.history.done)
 
 
 def refine_all(
     batch: Lockstep, queries: list[Query], first: Floats, policy: RefinementPolicy, stopping: Stopping
 ) -> Solved:
-    """Refine all queries from ``first``, each until its own residual is small; a query that is done leaves."""
+    """Refine all queries from ``first``, each until its own residual is small; a converged query leaves the batch."""
     batch.start(queries, first)
     began = work_clock.now()
-    courses = [OuterState(PolicyDriver(policy, batch.problem.damping), History(stopping)) for _ in queries]
+    states = [OuterState(PolicyDriver(policy, batch.problem.damping), History(stopping)) for _ in queries]
     answers: dict[int, tuple[Any, Status]] = {}
     active = list(range(len(queries)))
 
-    def leave(ended: dict[int, Status]) -> list[int]:
-        """Take the answers of queries, by place, whose solves have ended; return the places of the others."""
-        for (place, status), ranks in zip(ended.items(), batch.take(list(ended)) if ended else [], strict=True):
-            answers[active[place]] = ranks, status
-        return [place for place in range(len(active)) if place not in ended]
+    def remove(ended: dict[int, Status]) -> list[int]:
+        """Take the answers of queries, by position, whose solves have ended; return the positions of the others."""
+        for (position, status), ranks in zip(ended.items(), batch.take(list(ended)) if ended else [], strict=True):
+            answers[active[position]] = ranks, status
+        return [position for position in range(len(active)) if position not in ended]
 
-    def added(rounds: dict[int, OuterStep], round_began_s: float) -> dict[int, Status]:
-        """Keep rounds by place; return how solves end that do."""
-        statuses = {place: courses[active[place]].add(made, round_began_s) for place, made in rounds.items()}
-        return {place: status for place, status in statuses.items() if status is not None}
+    def record(outer_steps: dict[int, OuterStep], step_began_s: float) -> dict[int, Status]:
+        """Record outer steps by position; return the statuses of solves that end."""
+        statuses = {
+            position: states[active[position]].add(outer_step, step_began_s)
+            for position, outer_step in outer_steps.items()
+        }
+        return {position: status for position, status in statuses.items() if status is not None}
 
     while active:
-        round_began_s = work_clock.now() - began
+        step_began_s = work_clock.now() - began
         found = batch.full()
-        full_s = work_clock.now() - began - round_began_s
+        residual_s = work_clock.now() - began - step_began_s
         damping = batch.problem.damping
-        goals = [courses[query].goal(sweep, damping) for query, sweep in zip(active, found, strict=True)]
-        # Who needs no low sweeps leaves before the others do theirs.
-        alone = {place: OuterStep(found[place], [], [], [full_s]) for place, goal in enumerate(goals) if goal is None}
-        left = leave(added(alone, round_began_s))
-        active, found = [active[place] for place in left], [found[place] for place in left]
-        goals = [goals[place] for place in left]
+        goals = [states[query].goal(sweep, damping) for query, sweep in zip(active, found, strict=True)]
+        # Queries without inner sweeps leave before the inner sweeps of the others.
+        direct = {
+            position: OuterStep(found[position], [], [], [residual_s])
+            for position, goal in enumerate(goals)
+            if goal is None
+        }
+        remaining = remove(record(direct, step_began_s))
+        active, found = [active[position] for position in remaining], [found[position] for position in remaining]
+        goals = [goals[position] for position in remaining]
         if not any(goals):
             continue
-        low_began_s = work_clock.now() - began - round_began_s
+        inner_began_s = work_clock.now() - began - step_began_s
         low = batch.low(goals)
-        rounds = {
-            # Sums of r are not looked at here; mass is that of x.
-            place: OuterStep(found[place], norms, [], [full_s, *(low_began_s + second for second in seconds)])
-            for place, (norms, seconds) in enumerate(low)
-            if goals[place]
+        inner_steps = {
+            # This solver uses no sums of r; mass is that of x.
+            position: OuterStep(
+                found[position], norms, [], [residual_s, *(inner_began_s + second for second in seconds)]
+            )
+            for position, (norms, seconds) in enumerate(low)
+            if goals[position]
         }
-        left = leave(added(rounds, round_began_s))
-        active = [active[place] for place in left]
-    return [(*answers[query], courses[query].log.steps()) for query in range(len(queries))]
+        remaining = remove(record(inner_steps, step_began_s))
+        active = [active[position] for position in remaining]
+    return [(*answers[query], states[query].history.steps()) for query in range(len(queries))]

@@ -1,4 +1,8 @@
-"""PageRank by power iteration, on sweeps only; line numbers are those of the paper's Algorithm 1."""
+"""PageRank by power iteration (Brin and Page, 1998) at the precision levels that a controller chooses.
+
+This is Algorithm 1 of Gruetzmacher et al. (the CPMS paper), and "Line" in a comment is its line. It needs the contract
+`Operator` alone. An iteration costs one sweep, which reads the leading segments of each value that its level names.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,7 @@ from cpms.formats.formats import Format
 from cpms.precision.controllers import FLOAT64, Controller, Level, checked_level
 
 _SURE, _FALLS = 0.9, 0.5
-"""Shares below which the next change hardly falls: of what is expected, and of the last one when that was the first."""
+"""Safety factor of a predicted change, and the predicted ratio of the second change to the first."""
 
 
 def _read(operator: Operator[Any], x: Any, segments: int) -> Floats:
@@ -35,9 +39,9 @@ def power(
 ) -> tuple[Floats, Status, list[Step]]:
     """Iterate x = G(x) from ``first``, at the levels the controller chooses.
 
-    A change below the tolerance ends the solve if ``confirmed`` says so of the answer, since values
-    cut short also stop changing; else it goes on as long as the level rises or the change falls in L1.
-    Answers are what ``answer`` makes of an operator's vector and the segments written.
+    A change below the tolerance ends the solve if ``confirmed`` is true of the answer, since truncated values may stop
+    changing early. If not, iterations continue while the level rises or the change falls in L1. ``answer`` makes an
+    answer of the operator's vector and the segments written.
     """
     storage: Format = operator.storage
     level, state = checked_level(controller, controller.init(storage))
@@ -52,18 +56,18 @@ def power(
     began = work_clock.now()
     _check_level(level, written, storage)
     while True:  # Line 4.
-        under_way = ahead or operator.queue(x, out, level, len(history), stopping.norm)
-        if under_way:
-            goes_on = _goes_on(history, controller, state, level, stopping)
-            ahead = operator.queue(out, x, level, len(history) + 1, stopping.norm) if goes_on else None
-            found, ends_s = [under_way()], [0.0]
+        queued = ahead or operator.queue(x, out, level, len(history), stopping.norm)
+        if queued:
+            continues = _continues(history, controller, state, level, stopping)
+            ahead = operator.queue(out, x, level, len(history) + 1, stopping.norm) if continues else None
+            found, ends_s = [queued()], [0.0]
         else:
-            left = (stopping.iterations or stopping.max_iterations) - len(history) if controller.constant else 1
+            remaining = (stopping.iterations or stopping.max_iterations) - len(history) if controller.constant else 1
             tol = 0.0 if stopping.iterations else stopping.tol
             found, ends_s = operator.sweeps(  # Lines 5 to 7.
-                x, out, level, len(history), norm=stopping.norm, tol=tol, most=left
+                x, out, level, len(history), norm=stopping.norm, tol=tol, most=remaining
             )
-        # On a clock of their own they took less than they did with their launch.
+        # Sweeps are timed by a clock of their own, which leaves out their launch.
         began_s = work_clock.now() - began - ends_s[-1]
         if len(found) % 2:
             x, out = out, x
@@ -101,14 +105,14 @@ def power(
         level = following
 
 
-def _goes_on(history: list[Step], controller: Controller, state: Any, level: Level, stopping: Stopping) -> bool:
-    """Return whether the sweep under way will hardly be the last at its level, as changes have been falling.
+def _continues(history: list[Step], controller: Controller, state: Any, level: Level, stopping: Stopping) -> bool:
+    """Return whether the queued sweep is probably not the last at its level, by the rate of recent changes.
 
-    The next one may begin before what this one finds is known: it overwrites nothing that counts.
+    The next sweep may then be queued before the norms of this one are known; it overwrites no result that is needed.
     """
     if len(history) + 1 >= (stopping.iterations or stopping.max_iterations):
         return False
-    # Of the first changes little is known, but that they are large.
+    # Before two changes are known, a large one is assumed.
     last = history[-1].residual if history else 1.0
     falls = last / history[-2].residual if len(history) > 1 and history[-2].residual > 0.0 else _FALLS
     expected = _SURE * last * min(1.0, falls)
@@ -119,14 +123,14 @@ def _goes_on(history: list[Step], controller: Controller, state: Any, level: Lev
 
 
 def _bits(level: Level, storage: Format) -> tuple[int, int]:
-    """Return the bits that a sweep reads and writes of a value."""
+    """Return the bits of a value that a sweep reads and writes."""
     if level == FLOAT64:
         return 64, 64
     return storage.bits(level.read), storage.bits(level.write)
 
 
 def _check_level(level: Level, written: int, storage: Format) -> None:
-    """Refuse a level that the format has no segments for, or that reads what has not been written."""
+    """Refuse a level beyond the segments of the format, or one that reads segments that no sweep has written."""
     if level == FLOAT64:
         return
     if not written:
@@ -145,10 +149,10 @@ def _check_level(level: Level, written: int, storage: Format) -> None:
 
 
 def status_after(history: list[Step], l1: list[float], stopping: Stopping) -> Status | None:
-    """Return how a solve ends, None if it goes on; ``l1`` are the changes in L1 since as many bits are read.
+    """Return the status of a solve that ends, else None; ``l1`` are the changes in L1 at the present number of bits.
 
-    In L1 each sweep shrinks the change by the damping, down to rounding. In L2 and Linf what is small at each of many
-    nodes may meet at one of them later: that these norms grow for a while is no stagnation.
+    In L1 each sweep reduces the change by the damping, down to rounding. In L2 and Linf changes of several nodes can
+    flow to one node, so these norms may grow for a while without stagnation.
     """
     done, change = len(history), history[-1].residual
     if not (math.isfinite(change) and math.isfinite(history[-1].mass) and history[-1].mass > 0):
@@ -159,5 +163,5 @@ def status_after(history: list[Step], l1: list[float], stopping: Stopping) -> St
         return Status.CONVERGED
     if done >= stopping.max_iterations:
         return Status.MAX_ITERATIONS
-    recent, before = l1[-STALLED_ITERATIONS:], l1[:-STALLED_ITERATIONS]
-    return Status.STAGNATED if before and min(recent) >= min(before) else None
+    recent, earlier = l1[-STALLED_ITERATIONS:], l1[:-STALLED_ITERATIONS]
+    return Status.STAGNATED if earlier and min(recent) >= min(earlier) else None

@@ -1,4 +1,8 @@
-"""Method ``refine`` for many personalised queries, one after the other on one prepared matrix."""
+"""Method ``refine`` for many personalised queries, one after the other on one prepared matrix.
+
+A sequential batch suits processors whose caches hold one iterate but not several: interleaved iterates would evict each
+other. Queries share the cost of preparing the matrix, and each query costs a solve of its own.
+"""
 
 from __future__ import annotations
 
@@ -12,18 +16,18 @@ from cpms.contracts.refinement import Refinement
 from cpms.contracts.stopping import Stopping
 from cpms.precision.refinement_policy import RefinementPolicy
 from cpms.problems.pagerank import Problem
-from cpms.solvers.refine import refined
+from cpms.solvers.refine import reduce_then_iterate
 
 
 class SequentialQueries(RefinementBatch):
-    """For engines whose caches have room for one iterate: what queries share is what preparing the matrix takes.
+    """A batch that solves one query after the other.
 
     Parameters
     ----------
     refinement : Refinement
-        One that can be aimed.
+        One whose teleport distribution can be set.
     problem : Problem
-        What it was prepared for; its own teleport distribution is not used.
+        The problem of the refinement; its own teleport distribution is not used.
     """
 
     width = 16
@@ -33,16 +37,18 @@ class SequentialQueries(RefinementBatch):
         self._refinement = refinement
 
     def solve(self, queries: list[Query], first: Floats, policy: RefinementPolicy, stopping: Stopping) -> Solved:
-        """Refine one query after the other; each begins at ``first``, on a clock of its own."""
+        """Refine one query after the other; each begins at ``first`` and is timed by itself."""
         solved: Solved = []
         self._refinement.warm_up(policy.init()[0].storage)
         for query in queries:
             teleport = query.teleport(self.problem.graph.nodes)
             self._refinement.set_teleport(teleport)
-            referee = Certifier(replace(self.problem, teleport=teleport), stopping)
+            certifier = Certifier(replace(self.problem, teleport=teleport), stopping)
             began = work_clock.now()
-            ranks, status, history = refined(self._refinement, first, policy, stopping, referee, lambda ranks: ranks)
-            # Of what is done in passes no step tells.
-            history[-1] = history[-1]._replace(seconds=work_clock.now() - began - referee.seconds)
+            ranks, status, history = reduce_then_iterate(
+                self._refinement, first, policy, stopping, certifier, lambda ranks: ranks
+            )
+            # Direct solves have no steps with times of their own.
+            history[-1] = history[-1]._replace(seconds=work_clock.now() - began - certifier.seconds)
             solved.append((ranks, status, history))
         return solved

@@ -24,7 +24,7 @@ def to_host(values: Any) -> Any:
     """
     if not on_device(values):
         return values
-    return copy_to_host(codec().doubles(values))
+    return copy_to_host(codec().as_float64(values))
 
 
 def copy_to_host(values: Any) -> Floats:

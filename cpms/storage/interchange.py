@@ -48,7 +48,7 @@ def received(name: str, values: Any, memory: Memory) -> tuple[Any, Callable[[Any
         return values, _same
     require_real(name, values)
     if on_device(values):
-        array = codec().adopted(values)
+        array = codec().as_device_array(values)
         back = _same if type(values) is type(array) else _importer(values)
         real = _real(name, array)
         return (real, back) if memory == "device" else (to_host(real), lambda found: back(to_device(found)))

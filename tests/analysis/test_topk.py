@@ -6,6 +6,7 @@ import itertools
 from functools import reduce
 from unittest.mock import patch
 
+import kernel_catalogue
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -15,7 +16,7 @@ import cpms
 from cpms import InputError
 from cpms.analysis import topk, topk_loops
 from cpms.backends.cuda.arrays import launch_topk
-from cpms.backends.cuda.kernels import catalogue, streaming
+from cpms.backends.cuda.kernels import streaming
 from cpms.backends.cuda.runtime import current as current_module
 from cpms.backends.cuda.runtime import host_emulation
 from cpms.backends.cuda.runtime.current import current
@@ -30,7 +31,7 @@ SPECIAL_32 = [0.0, -0.0, np.inf, -np.inf, np.nan, -np.nan, 1e-45, -1e-45, 1.5, -
 def compiled_together(request):
     """Compile what these tests launch on this machine at once: one by one it takes longer."""
     if host_emulation.compiler() is not None:
-        request.getfixturevalue("host_backend").compile(catalogue.every()["topk"])
+        request.getfixturevalue("host_backend").compile(kernel_catalogue.every()["topk"])
 
 
 def by_partition(values, k):
@@ -49,10 +50,10 @@ def on_host(values, k):
 
 def on_gpu(values, k):
     # A slice of a larger array may begin anywhere, as the given one does.
-    room = current().arrays.empty(len(values) + 1, values.dtype)
+    buffer = current().arrays.empty(len(values) + 1, values.dtype)
     begin = values.ctypes.data % 16 // values.itemsize % 2
-    room[begin : begin + len(values)] = current().arrays.asarray(values)
-    found = cpms.topk(room[begin : begin + len(values)], k)
+    buffer[begin : begin + len(values)] = current().arrays.asarray(values)
+    found = cpms.topk(buffer[begin : begin + len(values)], k)
     assert all(isinstance(part, current().arrays.ndarray) for part in found)
     return tuple(current().to_host(part) for part in found)
 
@@ -168,7 +169,7 @@ def test_large_arrays_are_reduced_and_few_values_are_not():
 
 @pytest.mark.parametrize(("blocks", "piece"), [(1, 1 << 31), (3, 1 << 31), (8, 2049), (2, 7000)])
 def test_blocks_and_pieces_do_not_matter(device, blocks, piece):
-    with patch.object(launch_topk, "_MOST_BLOCKS", blocks), patch.object(launch_topk, "MOST_VALUES", piece):
+    with patch.object(launch_topk, "_MAX_BLOCKS", blocks), patch.object(launch_topk, "MAX_VALUES", piece):
         for _, values in patterns(20_480):
             agree(device, values, 32)
         agree(device, np.zeros(20_480), 1000)
@@ -178,20 +179,20 @@ def test_blocks_and_pieces_do_not_matter(device, blocks, piece):
 def test_order_of_reading_does_not_matter_and_a_room_serves_again(device):
     values = np.random.default_rng(9).integers(0, 5000, 30_000).astype(np.float64)
     given_values = current().arrays.asarray(values)
-    room = launch_topk.Room.make(given_values, 50)
+    workspace = launch_topk.Workspace.make(given_values, 50)
     for in_order in (False, True, False):
         for shown in (values, -values):
             given_values[...] = current().arrays.asarray(shown)
-            launch_topk.launch(given_values, 50, room, in_order=in_order)
+            launch_topk.launch(given_values, 50, workspace, in_order=in_order)
             expected = np.argsort(-shown, kind="stable")[:50]
-            np.testing.assert_array_equal(current().to_host(room.found), expected)
-            np.testing.assert_array_equal(current().to_host(room.values), shown[expected])
+            np.testing.assert_array_equal(current().to_host(workspace.found), expected)
+            np.testing.assert_array_equal(current().to_host(workspace.values), shown[expected])
 
 
 @pytest.mark.parametrize("blocks", [1, 2, 3])
 def test_what_is_read_late_is_not_lost(way, blocks):
     tile = np.arange(20_480) // 2048
-    with patch.object(launch_topk, "_MOST_BLOCKS", blocks):
+    with patch.object(launch_topk, "_MAX_BLOCKS", blocks):
         for begin in range(10):
             agree(way, np.where(tile >= begin, 0.25, 0.0), 32)
             agree(way, np.where(tile == begin, -np.inf, np.nan), 32)

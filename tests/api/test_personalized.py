@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import cpms
 from cpms import Graph, InputError, Status, UnsupportedError, check, engines, penalised_start, personalized_pagerank
-from cpms.api.personalized import _shared_out
+from cpms.api.personalized import _split_evenly
 from cpms.base import threads
 from cpms.certify.residual import apply_operator, residual
 from cpms.contracts.operator import Sweep
@@ -70,7 +70,7 @@ def test_a_query_whose_residual_an_earlier_plan_found_smaller_does_not_stagnate(
     for found in [1e-6] * 3 + [0.999**k * 1e-5 for k in range(100)]:
         low = (
             [0.9 * found] * inner_max_iterations(default_inner_reduction(FP16), 0.999)
-            if course.planning.plan.storage
+            if course.driver.plan.storage
             else []
         )
         made = OuterStep(Sweep(found, found, found, 1.0), low, [], [0.0] * (1 + len(low)))
@@ -138,8 +138,8 @@ def test_a_penalised_start_leads_to_the_same_answer():
     assert np.abs(plain.ranks - penalised.ranks).sum() <= plain.error_bound + penalised.error_bound
 
 
-def test_queries_are_shared_out_evenly():
-    batches = [[len(part) for part in _shared_out(list(range(count)), 16)] for count in (0, 1, 16, 17, 100)]
+def test_queries_are_split_evenly():
+    batches = [[len(part) for part in _split_evenly(list(range(count)), 16)] for count in (0, 1, 16, 17, 100)]
     assert batches == [[], [1], [16], [8, 9], [14, 14, 14, 15, 14, 14, 15]]
 
 

@@ -15,7 +15,7 @@ from cpms.backends.cpu import refine_loops, sweep_loops
 from cpms.backends.cpu import refinement as _cpu_refinement
 from cpms.backends.cpu.refinement import CpuRefinement
 from cpms.backends.cuda.runtime import current
-from cpms.backends.cuda.runtime.compile import count_what_cupy_compiles
+from cpms.backends.cuda.runtime.compile import exclude_cupy_compilation
 from cpms.backends.opencl import program
 from cpms.base import threads, work_clock
 from cpms.engines import cuda, cuda_fused, opencl
@@ -103,11 +103,11 @@ def test_what_cupy_compiles_is_counted_once_and_what_it_lacks_is_left_alone(cloc
 
     compiler = SimpleNamespace(_compile_module_with_cache=compiled)
     for _ in range(2):
-        count_what_cupy_compiles(compiler)
+        exclude_cupy_compilation(compiler)
     assert compiler._compile_module_with_cache("a", options="b") == "ab"
     assert work_clock.compiled_s() == 3.0
     other = SimpleNamespace()
-    count_what_cupy_compiles(other)
+    exclude_cupy_compilation(other)
     assert not vars(other)
 
 

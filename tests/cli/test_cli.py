@@ -1,16 +1,13 @@
 """The command line is a contract: JSON fields, exit codes, one-line errors, no half-written files."""
 
-import errno
 import gzip
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from cli_runs import TRIANGLE, refused, run
 
 from cpms.cli import main
 
@@ -20,29 +17,6 @@ FIELDS = [
     *("solve_s", "load_s", "top", "norm", "weighted", "lower_triangle", "prepare_s", "certify_s", "compile_s"),
     "read",
 ]
-TRIANGLE = "%%MatrixMarket matrix coordinate pattern general\n3 3 4\n1 2\n2 3\n3 1\n1 3\n"
-
-
-@pytest.fixture
-def triangle(tmp_path):
-    path = tmp_path / "triangle.mtx"
-    path.write_text(TRIANGLE)
-    return path
-
-
-def run(capsys, *arguments):
-    code = main.main([str(argument) for argument in arguments])
-    captured = capsys.readouterr()
-    return code, captured.out, captured.err
-
-
-def refused(capsys, *arguments, code=2):
-    given, out, err = run(capsys, *arguments)
-    assert given == code
-    assert out == ""
-    assert err.startswith("cpms: error: ")
-    assert err.count("\n") == 1
-    return err
 
 
 @pytest.mark.quick
@@ -187,14 +161,6 @@ def test_a_graph_is_never_replaced_by_what_is_found_of_it(capsys, tmp_path, monk
     assert Path("keep.csv").read_text() == "0,1\n1,0\n"
 
 
-def test_an_array_is_never_replaced_by_its_conversion(capsys, tmp_path):
-    np.save(tmp_path / "x.npy", np.arange(5.0))
-    run(capsys, "convert", tmp_path / "x.npy", tmp_path / "x.npz", "--storage", "cpms4")
-    before = (tmp_path / "x.npz").read_bytes()
-    refused(capsys, "convert", tmp_path / "x.npz", tmp_path / "x.npz", "--storage", "fp16")
-    assert (tmp_path / "x.npz").read_bytes() == before
-
-
 def test_half_of_a_symmetric_file_and_weights_are_said(capsys, tmp_path):
     path = tmp_path / "path.mtx"
     path.write_text("%%MatrixMarket matrix coordinate real symmetric\n3 3 2\n2 1 5\n3 2 5\n")
@@ -206,27 +172,10 @@ def test_half_of_a_symmetric_file_and_weights_are_said(capsys, tmp_path):
     assert "weighted" not in said
 
 
-def test_a_stored_file_is_not_shown_in_another_format(capsys, tmp_path):
-    np.save(tmp_path / "x.npy", np.arange(5.0))
-    assert "leave out --storage" in refused(capsys, "inspect", tmp_path / "x.npy", "--storage", "cpms2")
-
-
 def test_an_exact_answer_has_a_residual_of_zero(capsys, tmp_path):
     (tmp_path / "two.txt").write_text("0 1\n1 0\n")
     out = run(capsys, "rank", tmp_path / "two.txt")[1]
     assert "residual 0 in L1, so the errors of all ranks sum to at most 2.22e-14" in out
-
-
-def test_a_full_disk_is_one_line_and_leaves_nothing(capsys, tmp_path, monkeypatch):
-    values = tmp_path / "x.npy"
-    np.save(values, np.arange(5.0))
-
-    def full(*_, **__):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(np, "savez", full)
-    assert "No space left on device" in refused(capsys, "convert", values, tmp_path / "x.npz", "--storage", "cpms4")
-    assert [path.name for path in tmp_path.iterdir()] == ["x.npy"]
 
 
 def test_bad_graph_names_file_and_line(capsys, tmp_path):
@@ -256,78 +205,6 @@ def test_help_has_an_example(capsys, command):
         main.main([command, "--help"])
     assert stop.value.code == 0
     assert f"example: cpms {command}" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("storage", ["cpms2", "cpms4-planes", "seg16-16-32", "fp32"])
-def test_convert_there_and_back(capsys, tmp_path, storage):
-    values = np.array([1.0, -0.5, 3.0, 0.0, 2.0**-20])
-    np.save(tmp_path / "x.npy", values)
-    assert run(capsys, "convert", tmp_path / "x.npy", tmp_path / "x.npz", "--storage", storage)[0] == 0
-    assert run(capsys, "convert", tmp_path / "x.npz", tmp_path / "y.npy", "--storage", "fp64")[0] == 0
-    assert np.load(tmp_path / "y.npy").tolist() == values.tolist()
-
-
-def test_convert_inplace_gives_the_same_bytes(capsys, tmp_path):
-    np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=1000))
-    run(capsys, "convert", tmp_path / "x.npy", tmp_path / "a.npz", "--storage", "cpms4")
-    run(capsys, "convert", tmp_path / "x.npy", tmp_path / "b.npz", "--storage", "cpms4", "--inplace")
-    with np.load(tmp_path / "a.npz") as a, np.load(tmp_path / "b.npz") as b:
-        assert (a["memory"] == b["memory"]).all()
-    run(capsys, "convert", tmp_path / "b.npz", tmp_path / "y.npy", "--storage", "fp64", "--inplace")
-    assert (np.load(tmp_path / "y.npy") == np.load(tmp_path / "x.npy")).all()
-
-
-def test_convert_refuses_what_is_no_array(capsys, tmp_path):
-    (tmp_path / "x.npy").write_bytes(b"not numpy")
-    refused(capsys, "convert", tmp_path / "x.npy", tmp_path / "y.npz", "--storage", "cpms4")
-    (tmp_path / "x.npz").write_bytes(b"PK\x03\x04")
-    refused(capsys, "convert", tmp_path / "x.npz", tmp_path / "y.npy", "--storage", "fp64")
-    np.save(tmp_path / "x.npy", np.zeros((2, 2)))
-    refused(capsys, "convert", tmp_path / "x.npy", tmp_path / "y.npz", "--storage", "cpms4")
-    np.save(tmp_path / "x.npy", np.zeros(2))
-    refused(capsys, "convert", tmp_path / "x.npy", tmp_path / "y.npz", "--storage", "fp16", "--inplace")
-    refused(capsys, "convert", tmp_path / "x.npy", tmp_path / "y.txt", "--storage", "cpms4")
-    assert not (tmp_path / "y.npz").exists()
-
-
-def test_inspect_shows_segments_and_reads(capsys):
-    _, out, _ = run(capsys, "inspect", "0.1", "--storage", "cpms4")
-    assert "3fb9" in out
-    assert "0.09765625" in out
-    assert "e6m9" in refused(capsys, "inspect", "0.1", "--storage", "nonsense")
-    assert "neither" in refused(capsys, "inspect", "tenth")
-
-
-def test_inspect_shows_packed_floats_and_special_values(capsys):
-    assert "0.0999755859375" in run(capsys, "inspect", "0.1", "--storage", "fp16")[1]
-    assert "inf" in run(capsys, "inspect", "inf")[1]
-
-
-@pytest.mark.parametrize("value", ["-1e-5", "-0.1", "-inf", "-.5E+3"])
-def test_inspect_takes_negative_numbers_for_values(capsys, value):
-    for arguments in ([value, "--storage", "fp16"], ["--storage", "fp16", value], ["--storage=fp16", "--", value]):
-        code, out, _ = run(capsys, "inspect", *arguments)
-        assert code == 0
-        assert out.startswith(f"{float(value)!r} = 1 ")
-    with pytest.raises(SystemExit):
-        run(capsys, "inspect", "0.1", "-1x")
-
-
-def test_inspect_stores_as_solves_do(capsys):
-    assert "1.000444171950221e-09" in run(capsys, "inspect", "1e-9", "--storage", "fp16-scaled")[1]
-    assert "inf" in run(capsys, "inspect", "1" * 400)[1]
-
-
-def test_inspect_says_what_is_no_stored_array(capsys, tmp_path):
-    (tmp_path / "f.csv").write_text("a\n")
-    assert "pickle" not in refused(capsys, "inspect", tmp_path / "f.csv")
-
-
-def test_inspect_takes_the_bits_of_a_value(capsys):
-    assert run(capsys, "inspect", "0x3fb999999999999a") == run(capsys, "inspect", "0.1")
-    assert "-2.0 = 1 " in run(capsys, "inspect", "0XC000000000000000")[1]
-    assert "7ff0" in run(capsys, "inspect", "0x7ff0000000000001")[1]
-    assert "16 digits" in refused(capsys, "inspect", "0x3f")
 
 
 def test_lists_take_names(capsys, tmp_path, monkeypatch):
@@ -367,15 +244,6 @@ def test_cuda_without_a_device_is_code_3(capsys, triangle):
         pytest.skip("a CUDA device is here")
 
 
-def test_as_a_process(triangle):
-    done = subprocess.run(
-        [sys.executable, "-m", "cpms", "rank", str(triangle), "--json"], capture_output=True, text=True
-    )
-    assert done.returncode == 0
-    assert done.stderr == ""
-    assert json.loads(done.stdout)["converged"]
-
-
 def test_repeated_edges_and_self_loops_are_dropped_as_asked(capsys, tmp_path):
     path = tmp_path / "twice.txt"
     path.write_text("0 1\n0 1\n1 0\n1 1\n")
@@ -395,47 +263,6 @@ def test_graphs_by_name_and_within_generators_are_not_replaced_either(capsys, tm
     path.write_text("0,1\n1,0\n")
     assert "would replace it" in refused(capsys, "rank", spec.replace("PATH", str(path)), "--output", path)
     assert path.read_text() == "0,1\n1,0\n"
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
-@pytest.mark.parametrize("command", [["formats"], ["rank", "TRIANGLE", "--json"]])
-def test_a_full_standard_output_is_one_line(triangle, command):
-    arguments = [str(triangle) if argument == "TRIANGLE" else argument for argument in command]
-    with Path("/dev/full").open("w") as full:
-        done = subprocess.run(
-            [sys.executable, "-m", "cpms", *arguments], stdout=full, stderr=subprocess.PIPE, text=True, check=False
-        )
-    assert done.returncode == 2
-    assert done.stderr.startswith("cpms: error: ")
-    assert done.stderr.count("\n") == 1
-
-
-@pytest.mark.skipif(os.name != "posix", reason="file descriptors are inherited otherwise")
-@pytest.mark.parametrize("command", [["formats"], ["inspect", "0.1"], ["rank", "TRIANGLE", "--json"]])
-def test_without_standard_output_a_command_ends_as_it_would(triangle, command):
-    arguments = [str(triangle) if argument == "TRIANGLE" else argument for argument in command]
-    closed = "import os, sys; os.close(1); os.execv(sys.executable, [sys.executable, '-m', 'cpms', *sys.argv[1:]])"
-    done = subprocess.run([sys.executable, "-c", closed, *arguments], stderr=subprocess.PIPE, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-
-
-@pytest.mark.skipif(os.name != "posix", reason="pipes close otherwise")
-def test_nobody_who_reads_is_told_apart_from_no_convergence(triangle):
-    command = [sys.executable, "-m", "cpms", "rank", str(triangle)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
-        running.stdout.close()
-        assert (running.wait(), running.stderr.read()) == (141, "")
-
-
-def test_names_that_the_terminal_lacks_are_escaped(tmp_path):
-    path = tmp_path / "names.txt"
-    path.write_text("ä ö\nö ä\n", encoding="utf-8")
-    ascii_only = {**os.environ, "PYTHONIOENCODING": "ascii"}
-    done = subprocess.run(
-        [sys.executable, "-m", "cpms", "rank", path], env=ascii_only, capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "\\xe4" in done.stdout
 
 
 def test_file_names_that_no_disk_takes_are_one_line_and_others_are_written(capsys, triangle, tmp_path):

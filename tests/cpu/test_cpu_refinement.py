@@ -30,7 +30,7 @@ from cpms.formats.quantization import quantiser
 from cpms.precision.controllers import FLOAT64
 from cpms.precision.refinement_policy import default_policy
 from cpms.problems.pagerank import Problem
-from cpms.solvers.refine import at_once
+from cpms.solvers.refine import solve_by_reduction
 from cpms.sparse import jagged
 from cpms.storage.array import SegmentedArray
 from cpms.testing import distributions, float_arrays, float_formats, graphs, graphs_with_a_core
@@ -466,7 +466,7 @@ def test_the_solution_of_the_whole_follows_from_the_cores(graph, part_nodes, dat
         with patch.object(node_loops, "_PART_NODES", part_nodes), threads.limited(count):
             if core(problem) is None:
                 return
-            ranks, status, _ = at_once(prepared(problem), default_policy(FP16), Stopping(1e-12))
+            ranks, status, _ = solve_by_reduction(prepared(problem), default_policy(FP16), Stopping(1e-12))
         assert status is Status.CONVERGED
         assert ranks.sum() == pytest.approx(1.0, abs=1e-14)
         assert residual.residual(problem, ranks) < 2e-12
@@ -569,7 +569,7 @@ def test_a_core_that_is_not_solved_is_no_answer_while_sweeps_are_left(monkeypatc
     graph = Graph.from_edges([0, 1, 2, 3, 4, 5, 6, 6], [1, 2, 1, 0, 0, 0, 0, 1])
     ranks = np.full(7, np.nan if status is Status.NON_FINITE else 1 / 7)
     steps = [Step(1 + k, 1e-3, FLOAT64, 64, 64, 1.0, 0.0) for k in range(5)]
-    monkeypatch.setattr("cpms.solvers.refine.at_once", lambda *_: (ranks.copy(), status, steps))
+    monkeypatch.setattr("cpms.solvers.refine.solve_by_reduction", lambda *_: (ranks.copy(), status, steps))
     result = cpms.pagerank(graph, method="refine", engine="cpu")
     assert result.converged
     assert [step.iteration for step in result.history] == list(range(1, result.iterations + 1))
@@ -583,7 +583,7 @@ def test_what_the_referee_confirms_is_an_answer_however_the_core_ended(monkeypat
     graph = Graph.from_edges([0, 1, 2, 3, 4, 5, 6, 6], [1, 2, 1, 0, 0, 0, 0, 1])
     right = cpms.pagerank(graph, engine="reference", tol=1e-13).ranks
     step = Step(1, 1e-9, FLOAT64, 64, 64, 1.0, 0.0)
-    monkeypatch.setattr("cpms.solvers.refine.at_once", lambda *_: (right.copy(), Status.STAGNATED, [step]))
+    monkeypatch.setattr("cpms.solvers.refine.solve_by_reduction", lambda *_: (right.copy(), Status.STAGNATED, [step]))
     result = cpms.pagerank(graph, method="refine", engine="cpu")
     assert (result.status, result.iterations) == (Status.CONVERGED, 1)
 

@@ -1,4 +1,4 @@
-"""What only a GPU can show: library engines, device arrays in and out, size, repeatability."""
+"""Tests that need a GPU: library engines, device arrays in and out, size, repeatability."""
 
 import threading
 
@@ -156,7 +156,7 @@ class TestCusparse:
             np.testing.assert_allclose(found.l1, current().fetch(twin.found)[0], rtol=0, atol=roundoff)
             np.testing.assert_allclose(operator.read(out, 1), twin.read(there, 1), rtol=1e-4)
             x, out, y, there = out, x, there, y
-        assert all(not isinstance(known, int) for known in operator.replays._known.values())
+        assert all(not isinstance(state, int) for state in operator.cuda_graphs._graphs.values())
 
     @pytest.mark.parametrize("layout", ["csr", "coo"])
     def test_float32_solves_end_in_float64(self, graphs, layout):
@@ -220,7 +220,7 @@ class TestCoo:
             else:
                 np.testing.assert_allclose(operator.read(out, 1), twin.read(there, 1), rtol=1e-4)
             x, out, y, there = out, x, there, y
-        assert all(not isinstance(known, int) for known in operator.replays._known.values())
+        assert all(not isinstance(state, int) for state in operator.cuda_graphs._graphs.values())
 
     def test_whole_solves_are_those_of_the_processor(self, graphs, engine, storage):
         for graph in (graphs["skewed"], graphs["few"], graphs["weighted"]):
@@ -260,7 +260,7 @@ class TestDeviceArrays:
         array = cupy.arange(7.0)
         for given in (array, Interface(array), Capsule(array)):
             assert on_device(given)
-            assert codec.adopted(given).data.ptr == array.data.ptr
+            assert codec.as_device_array(given).data.ptr == array.data.ptr
         assert not on_device(np.zeros(3))
 
     def test_they_convert_within_their_own_memory(self):
@@ -388,10 +388,10 @@ class TestThreads:
     pytestmark = gpu
 
     def test_one_that_has_not_met_the_device_may_launch(self, gpu_backend):
-        """Its memory may all have been there before, so that nothing has told the driver which device is meant."""
+        """Its memory may all have been there before, so that no earlier call has set the device of the driver."""
         found = []
         graph = Graph.from_edges([0, 0, 2], [1, 2, 1])
-        rows = padded_csr.OnDevice.of(graph)
+        rows = padded_csr.DeviceRows.of(graph)
         gpu_backend.arrays.zeros(1 << 12, np.uint32)
         thread = threading.Thread(target=lambda: found.append(padded_csr.out_degree(graph, rows).get().tolist()))
         thread.start()

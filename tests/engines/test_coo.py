@@ -1,4 +1,4 @@
-"""Engines on edges in COO: products whose rows cross lanes, steps, tiles and blocks, emulated here and on a GPU."""
+"""Engines on edges in COO: products whose rows cross lanes, tiles, tasks and blocks, emulated here and on a GPU."""
 
 from types import SimpleNamespace
 
@@ -30,10 +30,12 @@ few = settings(max_examples=12, deadline=None, suppress_health_check=[HealthChec
 
 @pytest.fixture(scope="session", autouse=True)
 def compiled_together(request):
-    """Compile what these tests launch on this machine at once: one by one it takes longer."""
+    """Compile the kernels of these tests for this machine in one program, which is faster than one by one."""
     if host_emulation.compiler() is not None:
         kernels = [
-            streaming.of_plain(kernel, real) for kernel in template.COO + template.KEYS for real in template.AFFINE
+            streaming.native_variant(kernel, real)
+            for kernel in template.COO + template.REDUCE_BY_KEY
+            for real in template.AFFINE
         ]
         request.getfixturevalue("host_backend").compile(kernels)
 
@@ -119,19 +121,19 @@ def test_products_are_those_of_the_edges_one_by_one(backend, product, lengths):
     values = np.random.default_rng(14).random(graph.nodes)
     made = product.of(graph, "float64")
     x = np.append(values, np.zeros(1))
-    for _ in range(2):  # A second product finds what the first has left.
+    for _ in range(2):  # A second product reads the workspace that the first has written.
         made.multiply(backend.arrays.asarray(x))
         found = backend.to_host(made.edges.sums)
         terms = edge_values(graph) * values[graph.sources]
         np.testing.assert_allclose(found, np.bincount(graph.targets, terms, graph.nodes), rtol=1e-13)
 
 
-@pytest.mark.parametrize("steps", [1, 2, 3, 4])
-def test_tiles_of_any_length_give_the_same_product(backend, steps):
+@pytest.mark.parametrize("tiles", [1, 2, 3, 4])
+def test_tasks_of_any_length_give_the_same_product(backend, tiles):
     graph = skewed(500, 6000)
     x = backend.arrays.asarray(np.append(np.random.default_rng(15).random(500), 0.0))
-    edges, pieces = coo.Edges.of(graph, "float64", coo.STEP_EDGES), coo.Pieces.of(graph, steps * coo.STEP_EDGES)
-    coo.WarpProduct(edges, pieces, steps).multiply(x)
+    edges, carry_out = coo.Edges.of(graph, "float64", coo.TILE_EDGES), coo.CarryOut.of(graph, tiles * coo.TILE_EDGES)
+    coo.WarpProduct(edges, carry_out, tiles).multiply(x)
     terms = edge_values(graph) * backend.to_host(x)[graph.sources]
     np.testing.assert_allclose(
         backend.to_host(edges.sums), np.bincount(graph.targets, terms, graph.nodes), rtol=1e-13, atol=1e-300
@@ -139,11 +141,11 @@ def test_tiles_of_any_length_give_the_same_product(backend, steps):
 
 
 @pytest.mark.quick
-@given(graph=graphs(), tile=st.integers(1, 9))
-def test_each_piece_belongs_to_the_row_at_its_end_of_a_tile(graph, tile):
-    rows, begins = coo._owners(graph, tile)
+@given(graph=graphs(), task=st.integers(1, 9))
+def test_each_partial_sum_belongs_to_the_row_at_its_end_of_a_task(graph, task):
+    rows, begins = coo._owners(graph, task)
     owners = np.repeat(rows, np.diff(begins))
-    ends = [end for first in range(0, graph.edges, tile) for end in (first, min(first + tile, graph.edges) - 1)]
+    ends = [end for first in range(0, graph.edges, task) for end in (first, min(first + task, graph.edges) - 1)]
     assert owners.tolist() == graph.targets[ends].tolist()
     assert (np.diff(rows.astype(np.int64)) > 0).all()
 
@@ -165,7 +167,7 @@ def test_whole_solves_are_those_of_the_processor(engine, name, monkeypatch):
 
 
 def test_float32_alone_meets_the_tolerance_of_the_report(engine):
-    """Its change in L2 falls below 1e-6 within its 30 iterations, and is what the vectors say."""
+    """Its change in L2 falls below 1e-6 within its 30 iterations, and agrees with the vectors."""
     graph = skewed(900, 9000)
     operator = engine.prepare(Problem(graph), FP32, "coo")
     twin = cpu.ENGINE.prepare(Problem(graph), FP64, "csr")
@@ -206,7 +208,7 @@ def test_vectors_are_kept_scaled_and_converted(engine, storage):
     np.testing.assert_allclose(kept, values, rtol=unit)
     operator.scale(x, 1.3, 1)
     np.testing.assert_allclose(operator.read(x, 0), 1.3 * kept, rtol=2 * unit)
-    # The matrix, and what kernels meet in the padding.
+    # The matrix, and the values that kernels read in the padding.
     assert operator.nbytes >= problem.graph.edges * (8 + storage.bytes_read())
     assert not current_module.current().to_host(x.values[300:]).any()
     converted, x, out = operator.to_float64(x, operator.empty())
@@ -232,34 +234,34 @@ def test_blocks_change_no_product(backend, monkeypatch):
 
 
 def test_dangling_mass_is_summed_beside_the_product(backend, monkeypatch):
-    """The second stream is left before it is joined, and joined before what needs both."""
-    told = []
+    """The second stream ends before it is joined, and joins before the kernels that read its result."""
+    calls = []
     run = type(backend).run
-    monkeypatch.setattr(type(backend), "run", lambda self, v, b, a: told.append(v.kernel) or run(self, v, b, a))
-    rejoin = type(backend).rejoin
-    monkeypatch.setattr(type(backend), "rejoin", lambda self: told.append("rejoin") or rejoin(self))
+    monkeypatch.setattr(type(backend), "run", lambda self, v, b, a: calls.append(v.kernel) or run(self, v, b, a))
+    join_streams = type(backend).join_streams
+    monkeypatch.setattr(type(backend), "join_streams", lambda self: calls.append("join_streams") or join_streams(self))
     operator = engines.get_any("coo_streams").prepare(Problem(GRAPHS["skewed"]), FP64, "coo")
     x, out = operator.load(np.full(900, 1 / 900)), operator.empty()
-    told.clear()
+    calls.clear()
     operator.launch(x, out)
-    stages = ["coo_dangling", "coo_product", "coo_carry_out", "rejoin", "coo_epilogue", "coo_distance"]
-    assert [name for name in told if name in stages] == stages
+    stages = ["coo_dangling", "coo_product", "coo_carry_out", "join_streams", "coo_epilogue", "coo_distance"]
+    assert [name for name in calls if name in stages] == stages
 
 
 class Stream:
-    """Tells what is done to it; entered, it is where launches go."""
+    """Records its calls; within its context launches run on it."""
 
-    def __init__(self, name, told):
-        self.name, self.told = name, told
+    def __init__(self, name, calls):
+        self.name, self.calls = name, calls
 
     def wait_event(self, event):
-        self.told.append(f"{self.name} waits for {event.name}")
+        self.calls.append(f"{self.name} waits for {event.name}")
 
     def __enter__(self):
-        self.told.append(f"to {self.name}")
+        self.calls.append(f"to {self.name}")
 
     def __exit__(self, *_):
-        self.told.append("back")
+        self.calls.append("back")
 
 
 class Event:
@@ -267,20 +269,20 @@ class Event:
         self.name = name
 
     def record(self, stream):
-        stream.told.append(f"{stream.name} records {self.name}")
+        stream.calls.append(f"{stream.name} records {self.name}")
 
 
 def test_streams_fork_and_join_by_events():
-    told = []
-    first, device = Stream("first", told), compiling.CudaBackend.__new__(compiling.CudaBackend)
+    calls = []
+    first, device = Stream("first", calls), compiling.CudaBackend.__new__(compiling.CudaBackend)
     device.arrays = SimpleNamespace(cuda=SimpleNamespace(get_current_stream=lambda: first))
-    device._own = SimpleNamespace(second=Stream("second", told), forked=Event("fork"), joined=Event("join"))
-    with device.beside():
-        told.append("launch")
-    device.rejoin()
+    device._own = SimpleNamespace(second=Stream("second", calls), forked=Event("fork"), joined=Event("join"))
+    with device.second_stream():
+        calls.append("launch")
+    device.join_streams()
     fork = ["first records fork", "second waits for fork"]
     aside = ["to second", "launch", "back", "second records join"]
-    assert told == [*fork, *aside, "first waits for join"]
+    assert calls == [*fork, *aside, "first waits for join"]
 
 
 def test_the_atomic_engine_says_that_it_is_rougher():

@@ -6,9 +6,10 @@ import importlib.util
 import json
 from pathlib import Path
 
+import kernel_catalogue
 import pytest
 
-from cpms.backends.cuda.kernels import multi_gpu, template
+from cpms.backends.cuda.kernels import template
 from cpms.backends.mpi.exchange.device_vectors import TOLD
 from cpms.base.errors import UnavailableError
 from cpms.base.package_data import show_programs
@@ -37,13 +38,15 @@ EMULATED = """
 import sys
 from contextlib import ExitStack
 from pathlib import Path
-from cpms.backends.cuda.runtime import backend; from cpms.backends.cuda.kernels import template as variants
+import kernel_catalogue
+from cpms.backends.cuda.kernels import template
+from cpms.backends.cuda.runtime import current
 from cpms.backends.cuda.runtime.host_emulation import HostBackend
 from cpms.formats.formats import FP16
 
 emulation = ExitStack()  # until the end
-host = emulation.enter_context(backend.using(HostBackend(Path(sys.argv.pop(1)))))
-host.compile([*variants.ARRANGING, *variants.ranks([FP16], personal=False)])
+host = emulation.enter_context(current.using(HostBackend(Path(sys.argv.pop(1)))))
+host.compile([*template.PADDED_CSR, *kernel_catalogue.ranks([FP16], personal=False)])
 from cpms.mpi import scaling
 sys.exit(scaling.main())
 """
@@ -51,7 +54,7 @@ sys.exit(scaling.main())
 
 @pytest.fixture(scope="module")
 def recorded(request, tmp_path_factory):
-    kernels = mpi_runs.kernels_on_host(request, [*template.ARRANGING, *multi_gpu.ranks([FP16], personal=False)])
+    kernels = mpi_runs.kernels_on_host(request, [*template.PADDED_CSR, *kernel_catalogue.ranks([FP16], personal=False)])
 
     def answer(ranks, module, task, *, timeout_s):
         assert module == "cpms.mpi.scaling"

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
+import numpy as np
 import pytest
 
-from cpms import UnavailableError
+from cpms import Graph, UnavailableError
 from cpms.backends.mpi.exchange import world
 from cpms.mpi import launch
 
 TIMEOUT_S = 120
+_CATALOGUE = Path(__file__).parents[1] / "cuda"
+"""Folder of ``kernel_catalogue.py``, which ranks import."""
 
 
 def start(ranks, *arguments):
@@ -25,7 +30,14 @@ def _start(arguments):
     except UnavailableError as error:
         pytest.skip(str(error))
     command = [launcher, *arguments]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    paths = [str(_CATALOGUE), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+    )
 
 
 def run(ranks, *arguments, timeout=TIMEOUT_S):
@@ -56,3 +68,7 @@ def kernels_on_host(request, wanted):
     built = request.getfixturevalue("host_backend")
     built.compile(wanted)
     return built._folder
+
+
+def weighted(graph):
+    return Graph(graph.indptr, graph.sources, np.random.default_rng(1).random(graph.edges) + 0.1, "w", 1)

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 
+import kernel_catalogue
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 
 import cpms
 from cpms import Graph, UnsupportedError, check
-from cpms.backends.cuda.kernels import multi_gpu, template
+from cpms.backends.cuda.kernels import template
 from cpms.backends.cuda.persistent.refinement import CudaRefinement
 from cpms.backends.cuda.runtime import current
 from cpms.backends.cuda.runtime.compile import missing
@@ -41,13 +42,15 @@ _spec.loader.exec_module(mpi_runs)
 
 needs_mpi = pytest.mark.skipif(world.missing() is not None, reason=str(world.missing()))
 FORMATS = [quantiser(format_named(name)) for name in ("fp16", "e5m2", "fp32", "cpms4")]
-VARIANTS = [variant for personal in (False, True) for variant in multi_gpu.ranks(FORMATS, personal=personal)]
+VARIANTS = [variant for personal in (False, True) for variant in kernel_catalogue.ranks(FORMATS, personal=personal)]
 
 WHERE = """
 import sys
 from contextlib import ExitStack
 from pathlib import Path
-from cpms.backends.cuda.runtime import backend; from cpms.backends.cuda.kernels import template as variants
+import kernel_catalogue
+from cpms.backends.cuda.kernels import template
+from cpms.backends.cuda.runtime import current
 from cpms.backends.cuda.runtime.host_emulation import HostBackend
 from cpms.formats.formats import format_named
 from cpms.formats.quantization import quantiser
@@ -55,11 +58,11 @@ from cpms.formats.quantization import quantiser
 where, folder, *sys.argv[1:] = sys.argv[1:]
 emulation = ExitStack()  # until the end
 if where == "host":
-    host = emulation.enter_context(backend.using(HostBackend(Path(folder))))
+    host = emulation.enter_context(current.using(HostBackend(Path(folder))))
     formats = [quantiser(format_named(name)) for name in ("fp16", "e5m2", "fp32", "cpms4")]
     # All at once, as they were built before: for what is not there, ranks would wait.
-    kernels = [v for personal in (False, True) for v in variants.ranks(formats, personal=personal)]
-    host.compile([*variants.ARRANGING, *kernels])
+    kernels = [v for personal in (False, True) for v in kernel_catalogue.ranks(formats, personal=personal)]
+    host.compile([*template.PADDED_CSR, *kernels])
 """
 
 PROBLEMS = """
@@ -90,7 +93,8 @@ from cpms.backends.mpi.exchange.world import world
 from cpms.solvers.power import power
 from cpms.precision.controllers import Fixed, Level
 from cpms.formats.quantization import quantiser
-from cpms.solvers.refine import FixedReduction, refine
+from cpms.precision.refinement_policy import FixedReduction
+from cpms.solvers.refine import outer_iteration
 from cpms.contracts.stopping import Stopping
 
 kept = {}
@@ -108,16 +112,17 @@ for name, problem in problems.items():
     refinement = mpi_cuda.ENGINE.refinement(problem)
     for text in ("fp16", "e5m2", "fp32", "cpms4") if name == "tiny" else ("fp16", "e5m2"):
         check.refinement_is_sound(mpi_cuda.ENGINE, problem, quantiser(format_named(text)), low=4)
+    policy = FixedReduction(quantiser(format_named("fp16")))
     for again in ("", " again"):
-        ranks, status, history = refine(refinement, first, FixedReduction(quantiser(format_named("fp16"))), Stopping(1e-12))
+        ranks, status, history = outer_iteration(refinement, first, policy, Stopping(1e-12))
         assert status.name == "CONVERGED"
         kept[f"refine {name}{again}"] = ranks
         kept[f"refine {name} history{again}"] = np.array([step.residual for step in history])
     if name == "slow":
-        for refinement.extrapolates in (True, False):
-            _, _, history = refine(refinement, first, FixedReduction(quantiser(format_named("fp16"))), Stopping(1e-9))
-            kept[f"sweeps {refinement.extrapolates}"] = np.array([len(history)])
-        refinement.extrapolates = True
+        for refinement.anderson in (True, False):
+            _, _, history = outer_iteration(refinement, first, policy, Stopping(1e-9))
+            kept[f"sweeps {refinement.anderson}"] = np.array([len(history)])
+        refinement.anderson = True
         refinement.start(first)
         asked = {"gain": 1e-9, "trust": 0.0, "tol": 1e-13, "norm": "l1", "most": 2 * DEPTH + 3}
         found = refinement.rounds(quantiser(format_named("fp16")), **asked)[0]
@@ -128,7 +133,7 @@ np.savez(f"{sys.argv[1]}/ranks{world().size}_{world().rank}.npz", **kept)
 
 @pytest.fixture(scope="module")
 def kernels(request):
-    return mpi_runs.kernels_on_host(request, [*template.ARRANGING, *VARIANTS])
+    return mpi_runs.kernels_on_host(request, [*template.PADDED_CSR, *VARIANTS])
 
 
 @pytest.fixture(scope="module", params=["host", pytest.param("gpu", marks=pytest.mark.gpu)])

@@ -7,12 +7,13 @@ import itertools
 from dataclasses import replace
 from pathlib import Path
 
+import kernel_catalogue
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cpms.backends.cuda.kernels import multi_gpu, template
+from cpms.backends.cuda.kernels import template
 from cpms.backends.cuda.runtime.compile import missing
 from cpms.backends.mpi.exchange.exchange_choice import cheaper
 from cpms.backends.mpi.exchange.halo import Halo, foreign
@@ -26,8 +27,8 @@ mpi_runs = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(mpi_runs)
 
 STORAGES = [FP16, quantiser(format_named("fp16-stochastic"))]
-EXCHANGES = [*template.PACKS.values(), *template.PUSHES.values()]
-VARIANTS = [*template.ARRANGING, *EXCHANGES, *multi_gpu.ranks(STORAGES, personal=False)]
+EXCHANGES = [*template.PACKS.values(), *template.REMOTE_STORES.values()]
+VARIANTS = [*template.PADDED_CSR, *EXCHANGES, *kernel_catalogue.ranks(STORAGES, personal=False)]
 
 
 @st.composite
@@ -116,7 +117,9 @@ from contextlib import ExitStack
 from pathlib import Path
 import numpy as np
 import cpms
-from cpms.backends.cuda.runtime import backend; from cpms.backends.cuda.kernels import template as variants
+import kernel_catalogue
+from cpms.backends.cuda.kernels import template
+from cpms.backends.cuda.runtime import current
 from cpms.backends.cuda.runtime.host_emulation import HostBackend
 from cpms.formats.formats import FP16, format_named
 from cpms.backends.mpi.exchange.world import world
@@ -154,11 +157,11 @@ class Replayed:
 emulation = ExitStack()  # until the end
 where, folder, *sys.argv[1:] = sys.argv[1:]
 if where == "host":
-    host = emulation.enter_context(backend.using(Recording(Path(folder))))
+    host = emulation.enter_context(current.using(Recording(Path(folder))))
     storages = [FP16, quantiser(format_named("fp16-stochastic"))]
     # All at once, as they were built before: for what is not there, ranks would wait.
-    exchanges = [*variants.PACKS.values(), *variants.PUSHES.values()]
-    host.compile([*variants.ARRANGING, *exchanges, *variants.ranks(storages, personal=False)])
+    exchanges = [*template.PACKS.values(), *template.REMOTE_STORES.values()]
+    host.compile([*template.PADDED_CSR, *exchanges, *kernel_catalogue.ranks(storages, personal=False)])
     from cpms.backends.mpi.exchange.transport import ThroughMpi
 
     swap = ThroughMpi._swap
@@ -202,13 +205,14 @@ from cpms.backends.mpi.shares.rows import of_graph
 from cpms.backends.mpi.exchange.transport import between
 from cpms.solvers.power import power
 from cpms.precision.controllers import Fixed
-from cpms.solvers.refine import FixedReduction, refine
+from cpms.precision.refinement_policy import FixedReduction
+from cpms.solvers.refine import outer_iteration
 from cpms.contracts.stopping import Stopping
 
 def refine_plainly(refinement, first, policy):
-    refinement.extrapolates = False
-    _, _, history = refine(refinement, first, policy, Stopping(1e-6))
-    refinement.extrapolates = True
+    refinement.anderson = False
+    _, _, history = outer_iteration(refinement, first, policy, Stopping(1e-6))
+    refinement.anderson = True
     return history
 
 me = world()
@@ -274,7 +278,7 @@ for name, problem in problems.items():
             policy = FixedReduction(quantiser(format_named(text)))
             for turn in range(2):
                 before = transport.received_bytes
-                ranks, status, history = refine(refinement, first, policy, Stopping(1e-6))
+                ranks, status, history = outer_iteration(refinement, first, policy, Stopping(1e-6))
                 assert status.name == "CONVERGED"
                 kept[f"{text} {name} {which} {turn}"] = np.append(ranks, [step.residual for step in history])
                 kept[f"{text} bytes {name} {which} {turn}"] = np.array(transport.received_bytes - before)

@@ -5,26 +5,17 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import itertools
-import json
-import subprocess
-import sys
-import zipfile
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import cpms
-from cpms import Graph, InputError, Status
+from cpms import Graph, InputError
 from cpms.backends.mpi.exchange import world
 from cpms.backends.mpi.shares import edge_list_share, npz_share, reading, redistribution, uniform_share, weblike_share
 from cpms.base import threads
-from cpms.contracts.status import Step
 from cpms.graph import csr_build
-from cpms.mpi import __main__ as command
-from cpms.mpi import solve
-from cpms.precision.controllers import Level
 from cpms.sources.readers.npz import save_npz
 from cpms.sources.readers.options import ReadOptions
 
@@ -54,38 +45,6 @@ for source in sys.argv[1:]:
         assert (mine is None) == (its is None), (source, name)
         assert mine is None or (mine.dtype == its.dtype and mine.tobytes() == its.tobytes()), (source, name)
 """
-
-
-def weighted(graph):
-    return Graph(graph.indptr, graph.sources, np.random.default_rng(1).random(graph.edges) + 0.1, "w", 1)
-
-
-def rewritten_with_npy_headers_of_version_2(path, target):
-    with np.load(path) as arrays, zipfile.ZipFile(target, "w") as archive:
-        for name in arrays.files:
-            with archive.open(f"{name}.npy", "w") as member:
-                np.lib.format.write_array(member, arrays[name], version=(2, 0))
-
-
-@pytest.fixture(scope="module")
-def files(tmp_path_factory):
-    """Graphs in all files that ranks read shares of, with what such files may hold besides edges."""
-    folder = tmp_path_factory.mktemp("graphs")
-    graph = cpms.load("rmat:scale=12,edge_factor=5,seed=4")
-    save_npz(graph, folder / "plain.npz")
-    save_npz(weighted(graph), folder / "weighted.npz")
-    save_npz(Graph.from_edges([], [], nodes=3), folder / "empty.npz")
-    save_npz(replace(graph, stand_in_for="europe_osm"), folder / "standin.npz")
-    rewritten_with_npy_headers_of_version_2(folder / "plain.npz", folder / "version2.npz")
-    lines = [f"{s} {t}" for s, t in zip(graph.sources.tolist(), graph.targets.tolist(), strict=True)]
-    middle = [*lines[:50], "", "# a comment in between", *lines[50:]]
-    (folder / "long.txt").write_text("# a comment\nsource target\n" + "\n".join(middle))
-    (folder / "marked.csv").write_bytes(b"\xef\xbb\xbf0,1,0.5\r\n1,2,2\r\n5,5,1e-3\r\n0,1,4\r\n")
-    (folder / "one.el").write_text("7 3\n")
-    plain = sorted(map(str, folder.iterdir()))
-    joined = "id;from;to;kg\n" + "1;4;5;0.5\n2;5;4;0\n" * 40 + "id;from;to;kg\n# x\n" + '3;6;"7.0";2\n' * 40
-    (folder / "joined.csv").write_text(joined)
-    return [*plain, f"{folder / 'joined.csv'}|columns=from,to,kg|zero_weights=drop"]
 
 
 @needs_mpi
@@ -273,7 +232,7 @@ def test_ranks_refuse_a_first_line_that_may_count_edges(tmp_path, ranks):
 
 
 def npz(folder, **changed):
-    graph = weighted(cpms.load("uniform:nodes=50,edges=300"))
+    graph = mpi_runs.weighted(cpms.load("uniform:nodes=50,edges=300"))
     arrays = {
         "cpms_graph": np.int64(1),
         "indptr": graph.indptr,
@@ -323,100 +282,3 @@ def test_compressed_and_broken_npz_files_are_refused(tmp_path):
         path.write_bytes(whole[:length])
         with pytest.raises(InputError, match=r"x\.npz"):
             npz_share.read(path, 0, 1)
-
-
-# The command
-
-
-def ranked(ranks, *arguments):
-    return mpi_runs.run(ranks, "-m", "cpms.mpi", *arguments)
-
-
-@needs_mpi
-def test_the_command_ranks_as_cpms_rank_does(files, tmp_path):
-    source = next(file for file in files if file.endswith("weighted.npz"))
-    answers = []
-    for ranks, local in ((1, "serial"), (2, "serial"), (2, "cpu")):
-        target = tmp_path / f"{ranks}_{local}.npy"
-        options = ("--json", "--local", local, "--output", target, "--personalize", "3,77", "--repeat", "2")
-        code, output, errors = ranked(ranks, source, *options)
-        assert code == 0, errors
-        report = json.loads(output)
-        assert report["converged"]
-        assert report["ranks"] == ranks == len(report["edges_by_rank"])
-        assert sum(report["edges_by_rank"]) == report["edges"]
-        assert len(report["solve_samples_s"]) == 2
-        answers.append(np.load(target))
-    assert (answers[0] == answers[1]).all()
-    graph = cpms.load(source)
-    right = cpms.pagerank(graph, engine="cpu", personalization=[3, 77], tol=1e-13).ranks
-    for answer in answers:
-        assert np.abs(answer - right).sum() < report["error_bound"] + 1e-12
-    assert report["top"][0][0] == graph.node_id(int(np.argmax(right)))
-
-
-@needs_mpi
-def test_the_report_names_the_graph_that_a_stand_in_replaces(files):
-    source = next(file for file in files if file.endswith("standin.npz"))
-    code, output, errors = ranked(2, source, "--json")
-    assert code == 0, errors
-    assert json.loads(output)["stand_in_for"] == "europe_osm"
-    assert " (stand-in for europe_osm): 4,096 nodes" in ranked(1, source)[1]
-
-
-@needs_mpi
-@pytest.mark.parametrize("found", [np.nan, np.inf, 3.0])
-def test_an_answer_that_is_no_distribution_is_reported_as_such(monkeypatch, capsys, found):
-    history = [Step(1, 0.0, Level(1, 1), 64, 64, 1.0, 0.1)]
-    monkeypatch.setattr(solve, "power", lambda _, first, *__, **___: (found * first, Status.CONVERGED, history))
-    monkeypatch.setattr(sys, "argv", ["cpms.mpi", "uniform:nodes=50,edges=300", "--json"])
-    assert command.main() == 1
-    report = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
-    assert (report["status"], report["residual_l1"], report["error_bound"]) == (Status.NON_FINITE.value, None, None)
-    monkeypatch.setattr(sys, "argv", sys.argv[:-1])
-    command.main()
-    assert "None" not in capsys.readouterr().out
-
-
-@needs_mpi
-def test_exit_codes_of_two_ranks():
-    assert ranked(2, "uniform:scale=8", "--max-iterations", "2")[0] == 1
-    code, _, errors = ranked(2, "missing.txt")
-    assert code == 2
-    assert errors.count("no such file") == 1
-    code, _, errors = ranked(2, "uniform:scale=8", "--damping", "2")
-    assert code == 2
-    assert "damping is 2.0" in errors
-    code, _, errors = ranked(1, "uniform:scale=8", "--personalize", "")
-    assert code == 2
-    assert "node '' is not in" in errors
-
-
-def test_without_mpi_the_command_exits_with_3(tmp_path):
-    (tmp_path / "mpi4py.py").write_text("raise ImportError('none')\n")
-    program = "import sys; sys.path.insert(0, sys.argv.pop(1)); import runpy; runpy.run_module('cpms.mpi', None, '__main__', True)"  # fmt: skip  # noqa: E501
-    done = subprocess.run([sys.executable, "-c", program, tmp_path, "uniform:scale=4"], capture_output=True, text=True)
-    assert done.returncode == 3
-    assert "cpms[mpi]" in done.stderr
-
-
-@needs_mpi
-def test_the_whole_graph_is_loaded_as_asked(tmp_path):
-    path = tmp_path / "gap.txt"
-    path.write_text("0 9 0\n9 0 1\n")
-    code, output, errors = ranked(2, path, "--whole", "--weights", "ignore", "--ids", "compact", "--json")
-    assert code == 0, errors
-    assert json.loads(output)["nodes"] == 2
-    code, _, errors = ranked(2, path, "--weights", "ignore")
-    assert code == 2
-    assert "--weights ignore: ranks that read shares take files as they are; add --whole" in errors
-
-
-@needs_mpi
-def test_more_nodes_than_ranks_of_a_host_have_room_for_are_refused(tmp_path):
-    path = tmp_path / "gap.txt"
-    path.write_text(f"0 {10**15}\n")
-    code, _, errors = ranked(2, path)
-    assert code == 2
-    assert "gap: 1,000,000,000,000,001 nodes, of which each of 2 ranks keeps sums, needs" in errors
-    assert "--whole --ids compact" in errors

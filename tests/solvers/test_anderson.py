@@ -18,7 +18,7 @@ from cpms.precision import anderson
 from cpms.precision.anderson import DEPTH
 from cpms.precision.refinement_policy import FixedReduction, default_policy
 from cpms.problems.pagerank import Problem
-from cpms.solvers.refine import refine
+from cpms.solvers.refine import outer_iteration
 from cpms.sources import loading
 
 # Both engines compile for each format, for seconds.
@@ -71,7 +71,9 @@ def started(refinement):
 
 def solved(refinement, storage, **stopping):
     policy = default_policy(storage)
-    return refine(started(refinement), None, policy, Stopping(**{"tol": 1e-10, "max_iterations": 500, **stopping}))
+    return outer_iteration(
+        started(refinement), None, policy, Stopping(**{"tol": 1e-10, "max_iterations": 500, **stopping})
+    )
 
 
 def long_rounds(refinement, storage, inner_reduction=1e-4, rounds=2):
@@ -172,7 +174,9 @@ def test_real_graphs_need_the_sweeps_measured_before(cpms_data, name):
 
 def test_a_fixed_gain_out_of_reach_ends(prepared):
     policy = FixedReduction(FP16, 1e-9)
-    _, status, history = refine(started(prepared(PROBLEMS["plain"])), None, policy, Stopping(1e-10, max_iterations=400))
+    _, status, history = outer_iteration(
+        started(prepared(PROBLEMS["plain"])), None, policy, Stopping(1e-10, max_iterations=400)
+    )
     assert status in (Status.CONVERGED, Status.MAX_ITERATIONS, Status.STAGNATED)
     assert len(history) <= 400
 

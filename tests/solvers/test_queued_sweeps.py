@@ -88,22 +88,22 @@ class Vector:
 
 
 def test_vectors_come_back_when_nobody_has_them():
-    lent = VectorPool(Vector)
-    own = {vector.memory for vector in lent.pair()}
-    x, out = lent.vector(), lent.vector()
+    pool = VectorPool(Vector)
+    own = {vector.memory for vector in pool.pair()}
+    x, out = pool.vector(), pool.vector()
     assert {x.memory, out.memory} == own
-    third = lent.vector()
+    third = pool.vector()
     assert third.memory not in own
     kept = x.memory
     del x
     gc.collect()
-    assert lent.vector().memory is kept
+    assert pool.vector().memory is kept
 
 
 def test_vectors_are_never_two_borrowers():
-    lent = VectorPool(Vector)
-    held = [lent.vector() for _ in range(5)]
+    pool = VectorPool(Vector)
+    held = [pool.vector() for _ in range(5)]
     del held[1:3]
     gc.collect()
-    held += [lent.vector() for _ in range(4)]
+    held += [pool.vector() for _ in range(4)]
     assert len({id(vector.memory) for vector in held}) == len(held)

@@ -37,7 +37,7 @@ from cpms.precision.refinement_policy import (
 )
 from cpms.problems.pagerank import Problem
 from cpms.problems.personalization import teleport_distribution
-from cpms.solvers.refine import PolicyDriver, refine
+from cpms.solvers.refine import PolicyDriver, outer_iteration
 from cpms.sources import loading
 from cpms.testing import distributions, float_formats, graphs
 
@@ -535,7 +535,7 @@ def test_a_residual_that_an_earlier_plan_found_smaller_is_no_stagnation():
     stirred = Stirred(Problem(ADVERSARIAL["ring"], 0.99))
     first = np.full(3000, 1 / 3000)
     first[0] += 1e-6
-    _, status, history = refine(stirred, first, Restless(), Stopping(1e-10, max_iterations=400))
+    _, status, history = outer_iteration(stirred, first, Restless(), Stopping(1e-10, max_iterations=400))
     assert (status, len(history)) == (Status.MAX_ITERATIONS, 400)
 
 
@@ -675,7 +675,7 @@ def test_real_graphs_need_the_sweeps_measured_before(cpms_data, name):
         policy = FixedReduction(quantiser(format_named(storage)), GAINS[storage])
         refinement, first = CpuRefinement(Problem(graph)), np.full(graph.nodes, 1.0 / graph.nodes)
         refinement.anderson = False
-        _, status, history = refine(refinement, first, policy, Stopping(1e-10, max_iterations=400))
+        _, status, history = outer_iteration(refinement, first, policy, Stopping(1e-10, max_iterations=400))
         assert status is Status.CONVERGED
         assert abs(sum(step.bits == 64 for step in history) - full) <= 2
         assert abs(len(history) - (full + low)) <= 5
@@ -706,7 +706,8 @@ def test_a_policy_needs_two_methods_alone(engine):
 def test_a_policy_that_plans_something_else_is_refused(engine, policy):
     with pytest.raises(
         InputError,
-        match=r"Plain planned .*; a policy must return a pair: a cpms.precision.refinement_policy.InnerPlan and a state",
+        match=r"Plain planned .*; a policy must return a pair: "
+        r"a cpms.precision.refinement_policy.InnerPlan and a state",
     ):
         solve(with_cycle(300), engine, controller=policy, start=np.full(300, 1 / 300))
 

@@ -3,10 +3,16 @@
 # ruff: noqa: E501  # a case a line
 from __future__ import annotations
 
+import argparse
+import gzip
+
+import numpy as np
 import pytest
+import scipy.sparse
 
 import cpms
 from cpms import InputError
+from cpms.sources.readers.form_arguments import add_form_options
 
 LINKS = [("ann", "bob"), ("bob", "cid"), ("cid", "ann")]
 RING = [(1, 2), (2, 3), (3, 1)]
@@ -86,6 +92,22 @@ READ = {
     "both directions of names": ("a.txt", "a b 2\nb b 1\n", {"symmetric": "expand"}, [("a", "b", 2), ("b", "a", 2), ("b", "b", 1)]),
     "zeros": ("a.txt", "1 2 0\n2 1 0.5\n1 1 -0.0\n", {"zero_weights": "drop"}, [(2, 1, 0.5)]),
     "zeros between names": ("a.txt", "a b 0\nb a 0.5\n", {"zero_weights": "drop"}, [("b", "a", 0.5)]),
+    "exponents of whole numbers": ("a.txt", "1.000e+00 1.2e+01\n1.2e1 0.0E+00\n", {}, [(1, 12), (12, 0)]),
+    "exponents with weights": ("a.txt", "  1.00e+00   2.00e+00   5.00e-01\n  2.00e+00   1.00e+00   1.25e+01\n", {}, [(1, 2, 0.5), (2, 1, 12.5)]),
+    "counts that an edge has too": ("a.txt", "3 2\n1 2\n2 1\n2 3\n3 2\n", {"header": "yes"}, [(1, 2), (2, 1), (2, 3), (3, 2)]),
+    "one count above weights": ("a.txt", "3 2\n1 2 0.5\n2 1 2\n", {"header": "yes"}, [(1, 2, 0.5), (2, 1, 2)]),
+    "titles again between quotes": ("a.csv", 'source,target\nann,bob\n"source","target"\nbob,cid\ncid,ann\n', {}, LINKS),
+    "titles again in another case": ("a.csv", "Source;Target\nann;bob\nsource;target\nbob;cid\ncid;ann\n", {"header": "yes"}, LINKS),
+    "strange titles in another case": ("a.csv", "buyer,seller\nann,bob\nBuyer,Seller\nbob,cid\n", {"header": "yes"}, [("Buyer", "Seller"), ("ann", "bob"), ("bob", "cid")]),
+    "an edge called as titles": ("a.csv", "ann,bob\nbob,ann\nfrom,to\n", {"header": "no"}, [("ann", "bob"), ("bob", "ann"), ("from", "to")]),
+    "words that titles have too": ("a.txt", "from here\nhere to\nfrom to\n", {}, [("from", "here"), ("from", "to"), ("here", "to")]),
+    "first edge a loop": ("a.csv", "ann,ann\nann,bob\nbob,cid\n", {}, [("ann", "ann"), ("ann", "bob"), ("bob", "cid")]),
+    "titles after numbers of lines": ("a.csv", "id,giver,taker\n1,5,6\n2,6,7\n", {"columns": "giver,taker"}, [(5, 6), (6, 7)]),
+    "spaces around names": ("a.csv", "source,target\nann,bob\u00a0\nbob,\u2009cid\u3000\n\ufeffcid,ann\n", {}, LINKS),
+    "semicolons between quotes": ("a.csv", 'source;target\n"a;1";b\nb; "a;1" \n', {}, [("a;1", "b"), ("b", "a;1")]),
+    "tabs between quotes": ("a.tsv", 'source\ttarget\n"a\t1"\tb c\nb c\t"a\t1"\n', {"delimiter": "tab"}, [("a\t1", "b c"), ("b c", "a\t1")]),
+    "comments with another mark": ("a.txt", "-- made by hand\n1 2\n-- more\n2 3\n3 1\n", {"comments": "--"}, RING),
+    "a sentence passed over": ("a.txt", "; made by hand\n1 2\n2 3\n3 1\n", {"header": "yes"}, RING),
     "two tabs": ("a.tsv", "1\t2\tx\n2\t3\ty\n3\t1\t\n", {"columns": "1,2"}, RING),
 }  # fmt: skip
 
@@ -150,7 +172,28 @@ REFUSED = {
     "64 bits": ("a.txt", f"1 {2**60}\n", {}, "out of range.*--ids compact"),
     "more than 64 bits": ("a.txt", f"1 {2**63}\n", {"ids": "compact"}, "out of range; ids run from 0 to 9223372036854775807$"),
     "decimals": ("a.txt", "1.5 2\n2 3\n", {"header": "no"}, "'1.5' is not a node id"),
-    "exponents": ("a.txt", "1.0e+00 2.0e+00\n2.0e+00 3.0e+00\n", {}, "'1.0e.00' is not a node id"),
+    "exponents that lack digits": ("a.txt", "1.23e+05 2\n2 1.23e+05\n", {}, "'1.23e.05' is not a node id"),
+    "exponents of fractions": ("a.txt", "1.25e+01 2\n2 3\n", {}, "'1.25e.01' is not a node id"),
+    "counts turned round": ("a.txt", "3 4\n0 1\n1 2\n2 3\n", {}, "'3 4' may be the numbers of nodes and of edges.*--header yes"),
+    "counts of both directions": ("a.txt", "3 2\n1 2\n2 1\n2 3\n3 2\n", {}, "'3 2' may be the numbers of nodes and of edges.*--header yes"),
+    "other titles further down": ("a.csv", "source,target\nann,bob\nFrom,To\nbob,cid\n", {}, "the line 'From To' may hold titles.*--header yes or no"),
+    "titles further down alone": ("a.csv", "ann,bob\nbob,cid\nsource,target\ncid,ann\n", {}, "the line 'source target' may hold titles.*--header yes or no"),
+    "one title twice": ("a.csv", "node,node\nann,bob\nbob,cid\n", {}, "'node node' may be titles.*--header yes"),
+    "numbers of lines first": ("a.csv", "id,giver,taker\n1,5,6\n2,6,7\n", {}, "column 1 is called 'id'.*--columns 2,3"),
+    "years": ("a.txt", "1 2 1999\n2 3 2001\n", {}, "may be times.*--columns 1,2.*--weights ignore"),
+    "days": ("a.txt", "1 2 20191231\n2 3 20200101\n", {}, "may be times.*--columns 1,2.*--weights ignore"),
+    "numbers of edges": ("a.txt", "".join(f"{i} {i + 1} {i}\n" for i in range(8)), {}, "column 3 counts the lines.*--columns 1,2"),
+    "decimal commas": ("a.csv", "Von;Nach;Gewicht\nann;bob;0,5\nbob;cid;1,5\n", {}, "'0,5' in column 3 has a decimal comma.*--columns 1,2"),
+    "one number twice, decimal comma": ("a.csv", "source;target\n1;2,0\n2;3,0\n", {}, "'2' and '2,0' may be one node"),
+    "triples of names": ("a.tsv", "ann\tknows\tbob\nbob\tlikes\tcid\n", {}, "'bob' is not a finite decimal number.*--columns 1,2 or 1,3"),
+    "64 bits beyond compact": ("a.txt", f"1 {2**63}\n", {}, "out of range; ids run from 0 to 576460752303423487$"),
+    "binary": ("a.csv", b"Rar!\x1a\x07\x00\x00,\x01\n1,2\n", {}, r"line 1: control character '.x1a'"),
+    "UTF-16": ("a.csv", "source,target\r\n1,2\r\n".encode("utf-16"), {}, "is UTF-16 text; save it as UTF-8"),
+    "gzipped without .gz": ("a.txt", gzip.compress(b"1 2\n"), {}, "is gzipped; let its name end in .gz"),
+    "spreadsheet": ("a.csv", b"PK\x03\x04\x14\x00\x06\x00,\n1,2\n", {}, "is a zip archive"),
+    "spaces alone": ("a.csv", "source,target\nann,bob\n\u00a0,ann\n", {}, "a name consists of white space alone"),
+    "names with marks alone below titles": ("a.csv", "source,target\n#a,#b\n#b,#a\n", {}, "--comments none"),
+    "comment above with another mark": ("a.txt", "; made by hand\n1 2\n2 3\n", {}, "line 1: 4 fields where.*--header yes.*--comments MARK"),
     "no such title": ("a.csv", "id,to,from\n7,2,1\n", {"columns": "from,dest"}, "no column is called 'dest'; the first line holds 'id', 'to'"),
     "title without a header": ("a.csv", "from,to\n7,2\n", {"columns": "from,to", "header": "no"}, "chosen by title"),
     "too few columns": ("a.csv", "1,2,3\n1,2\n", {"columns": "1,3"}, "line 2: 2 fields where columns 1, 3 are chosen"),
@@ -173,3 +216,27 @@ def test_refused_with_what_settles_it(folder, case):
     with pytest.raises(InputError, match=message) as caught:
         cpms.load(write(folder, name, text), **options)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("layout", ["csr", "csc", "coo"])
+@pytest.mark.parametrize("value", [False, 0, -0.0, -1.5, np.inf])
+def test_values_of_npz_that_are_no_weights(folder, layout, value):
+    values = np.array([1, value, 1], type(value))
+    matrix = scipy.sparse.coo_array((values, ([0, 1, 2], [1, 2, 0])), shape=(3, 3)).asformat(layout)
+    path = folder / f"{layout}.npz"
+    scipy.sparse.save_npz(path, matrix)
+    with pytest.raises(InputError, match="--zero-weights drop" if value == 0 else "--weights ignore"):
+        cpms.load(path)
+    assert edges_of(cpms.load(path, weights="ignore")) == [(0, 1), (1, 2), (2, 0)]
+    if value == 0:
+        assert edges_of(cpms.load(path, zero_weights="drop")) == [(0, 1, 1), (2, 0, 1)]
+    else:
+        with pytest.raises(InputError, match="--weights ignore"):
+            cpms.load(path, zero_weights="drop")
+
+
+def test_a_comment_mark_of_two_dashes_on_the_command_line():
+    parser = argparse.ArgumentParser()
+    add_form_options(parser)
+    assert parser.parse_args(["--comments=--"]).comments == "--"
+    assert parser.parse_args(["--comments", "#"]).comments == "#"

@@ -568,7 +568,11 @@ BAD_LISTS = {
     "nothing behind a comma": (".csv", "0,1,\n1,0,\n", "line 1: 3 fields, 1 of them empty, where 2 or 3 belong"),
     "carriage returns": (".txt", "0 1\r1 2\r", "line 1: carriage returns end its lines"),
     "one column": (".txt", "7\n8\n", "line 1: 1 fields where 2 or 3 belong"),
-    "decimal comma": (".csv", "from;to;kg\nNew York;Rio;1,5\nRio;Lima;2\n", "line 2: '1,5' is not a finite decimal"),
+    "decimal comma": (
+        ".csv",
+        "from;to;kg\nNew York;Rio;1,5\nRio;Lima;2\n",
+        "line 1 or below: '1,5' in column 3 has a decimal comma",
+    ),
     "empty field": (".csv", "0,1\n1,3\n,2\n", "line 3: '' is not a node id"),
     "empty name between commas": (".csv", "a,b\nb, \n", "line 2: 2 fields, 1 of them empty, where 2 belong"),
     "nan": (".csv", "0,1,2\n1,2,nan\n", r"line 2: 'nan' is not a finite decimal number \(weights='ignore'"),

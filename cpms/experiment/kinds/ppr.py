@@ -12,7 +12,7 @@ from pydantic import Field
 from cpms import engines
 from cpms.analysis import rankings
 from cpms.api import personalized
-from cpms.api.pagerank import Method
+from cpms.api.request import Method
 from cpms.backends.cuda.runtime.current import current
 from cpms.base import threads, work_clock
 from cpms.base.types import Floats
@@ -28,6 +28,7 @@ from cpms.experiment.graph_files import GraphSource, named, read_options
 from cpms.experiment.sequential_queries import OneQuery
 from cpms.formats.formats import FloatFormat, format_named
 from cpms.graph.graph import Graph
+from cpms.precision.refinement_policy import default_policy
 from cpms.problems.initial_guess import initial_guess, penalised_start
 from cpms.problems.pagerank import Problem
 from cpms.storage.device import to_host
@@ -189,10 +190,11 @@ def _in_batches(asked: _Asked, cell: Cell, first: Floats) -> tuple[Answers, dict
     stopping = Stopping(cell["tol"], cell["norm"], cell["max_iterations"])
     began = work_clock.now()
     engine = engines.get(cell["engine"])
-    run = personalized.prepared(engine, problem, cell["method"], format_named(cell["storage"]))
+    policy = default_policy(format_named(cell["storage"])) if cell["method"] == "refine" else None
+    batch = personalized.prepare_batch(engine, problem, policy)
     prepare_s = work_clock.now() - began
     together = [queries[begin : begin + cell["batch"]] for begin in range(0, len(queries), cell["batch"])]
-    run.solve(together[0], first, stopping)
+    batch.solve(together[0], first, stopping=stopping)
     _wait_for(engine)
     answers: Answers = []
     batch_s = []
@@ -201,7 +203,7 @@ def _in_batches(asked: _Asked, cell: Cell, first: Floats) -> tuple[Answers, dict
         while not samples or (sum(samples) < _ENOUGH_S and len(samples) < _MOST_TURNS):
             solved = []  # What it holds is room for the next answers.
             began = work_clock.now()
-            solved = run.solve(some, first, stopping)
+            solved = batch.solve(some, first, stopping=stopping)
             _wait_for(engine)
             # Not the histories' times: queries may each have a clock of their own.
             samples.append(work_clock.now() - began)
@@ -209,7 +211,7 @@ def _in_batches(asked: _Asked, cell: Cell, first: Floats) -> tuple[Answers, dict
         answers += [(to_host(ranks), status, history) for ranks, status, history in solved]
     return answers, {
         "prepare_s": prepare_s,
-        "matrix_bytes": run.batch.nbytes,
+        "matrix_bytes": batch.nbytes,
         "reset_s": None,
         "query_samples_s": batch_s,
         "query_s": sum(batch_s) / len(queries),

@@ -1,4 +1,8 @@
-"""Sweeps that stay on a GPU, by what they read and how the graph lies, beside what bytes and gathers alone take."""
+"""Time a sweep in persistent kernels, by storage format and arrangement of the graph.
+
+Beside each time stand the bytes that the sweep moves and the time of its gathers alone, as in a roofline model
+(Williams, Waterman and Patterson, 2009): both bound a sweep from below. A cell takes seconds a graph.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +16,11 @@ from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, mod
 
 from cpms import engines
 from cpms.backends.cuda.arrays.vectors import vector_length
-from cpms.backends.cuda.kernels.template import GATHERS, GATHERS_BY_CODES
-from cpms.backends.cuda.persistent.device_graph import Arrangement, ResidentGraph
+from cpms.backends.cuda.kernels.template import COMPRESSED_GATHERS, GATHERS
+from cpms.backends.cuda.persistent.device_graph import Arrangement, DeviceGraph
 from cpms.backends.cuda.persistent.refinement import CudaRefinement
-from cpms.backends.cuda.persistent.strategies import PLAIN, Wanted, Ways
-from cpms.backends.cuda.reduction.reduced_refinement import merged_core
+from cpms.backends.cuda.persistent.strategies import DIRECT_GATHER_DATA, StrategyData, StrategyRequest
+from cpms.backends.cuda.reduction.reduced_refinement import lumped_core
 from cpms.backends.cuda.runtime.current import current
 from cpms.backends.cuda.spmv import reordering
 from cpms.backends.cuda.spmv.padded_csr import out_degree
@@ -33,14 +37,29 @@ from cpms.precision.controllers import FLOAT64
 from cpms.problems.pagerank import Problem
 
 _NEVER = 1e-300
+_REQUEST_KEYS = {
+    "hot": "hub_cache",
+    "bins": "tiled_gather",
+    "deal": "propagation_blocking",
+    "codes": "compressed_indices",
+    "cached": "in_cache",
+}
+"""Fields of `StrategyRequest` by the keys of recorded rows.
+
+A cell's name is a hash of its keys, so the keys stay as they were first recorded; this table is the only place that
+maps them to the names of the code. Of the other keys, ``renumber`` is ``reorder``, ``stretch_steps`` is ``range_tiles``
+and ``warps`` is ``warps`` of `Arrangement`, and ``merge`` asks for lumping (`RecordedArrangement.arrangement`).
+"""
 _LATER = "codes", "cached", "merge"
+"""Keys that rows recorded before these strategies existed do not have."""
 
 
-class Lie(Strict):
-    """How a graph lies in device memory; see `cpms.backends.cuda.persistent.device_graph.Arrangement`.
+class RecordedArrangement(Strict):
+    """The arrangement of a graph in device memory, by the keys of recorded rows.
 
-    With ``merge`` nodes whose edges lead to the same nodes are one, as `cpms.backends.cuda.reduction.lumping` does where that pays; the rest
-    is then as the engine chooses, and there are no sweeps in float64.
+    See `cpms.backends.cuda.persistent.device_graph.Arrangement`. With ``merge`` the core is lumped
+    (`cpms.backends.cuda.reduction.lumping`) whether that is worthwhile or not; the engine then chooses the rest, and
+    there are no float64 sweeps.
     """
 
     renumber: bool = True
@@ -54,44 +73,47 @@ class Lie(Strict):
     merge: bool | None = None
 
     @model_validator(mode="after")
-    def _merges_as_it_comes(self) -> Lie:
-        if self.merge and self.model_copy(update={"merge": None}) != Lie():
+    def _merge_stands_alone(self) -> RecordedArrangement:
+        if self.merge and self.model_copy(update={"merge": None}) != RecordedArrangement():
             raise ValueError("merged nodes lie as the engine chooses; leave out what is beside merge = true")
         return self
 
     @model_serializer(mode="wrap")
     def _as_recorded(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Name later ways only where they are chosen, as rows do that were recorded before there were any."""
+        """Write later keys only where they are set, so that the names of earlier cells do not change."""
         fields: dict[str, Any] = written(self)
         return {name: value for name, value in fields.items() if name not in _LATER or value is not None}
 
     def arrangement(self) -> Arrangement:
-        """Return it as the engine takes it."""
-        wanted = Wanted(self.hot, self.bins, self.deal, self.codes, self.cached)
-        return Arrangement(self.renumber, self.stretch_steps, self.warps, wanted)
+        """Return the arrangement in the names of the code."""
+        request = StrategyRequest(**{field: getattr(self, key) for key, field in _REQUEST_KEYS.items()})
+        return Arrangement(self.renumber, self.stretch_steps, self.warps, request)
 
 
 class Config(Repeated):
-    """What such an experiment may set."""
+    """Settings of such an experiment."""
 
     graphs: list[GraphSource] = Field(min_length=1)
     storages: list[StorageName] = ["fp16", "e5m2", "fp32"]
-    arrangements: list[Lie] = [Lie()]
+    arrangements: list[RecordedArrangement] = [RecordedArrangement()]
     sweeps: int = Field(default=30, ge=2)
     samples: int = Field(default=5, ge=1)
 
     def cells(self) -> list[Cell]:
-        """Return one cell a graph: arrangements and storages take turns within it."""
+        """Return one cell a graph; arrangements and storages alternate within it."""
         fixed = self.model_dump(include={"storages", "arrangements", "sweeps", "samples"})
         return self.cells_by_graph(self.graphs, **fixed)
 
     def resolved(self, cell: Cell) -> Cell:
-        """Return a cell with its arrangements in full."""
-        return {**cell, "arrangements": [dict(Lie.model_validate(given)) for given in cell["arrangements"]]}
+        """Return a cell with all keys of its arrangements."""
+        return {
+            **cell,
+            "arrangements": [dict(RecordedArrangement.model_validate(given)) for given in cell["arrangements"]],
+        }
 
 
 class Context:
-    """Holds the graph at hand, and the ceilings of the device, measured once in the run."""
+    """Holds the current graph, and the ceilings of the device, measured once a run."""
 
     def __init__(self, config: Config) -> None:
         del config
@@ -106,8 +128,8 @@ class Context:
         graph = self.graph.load(cell["graph"], **read_options(cell))
         load_s = work_clock.now() - began
         results = []
-        for lie in cell["arrangements"]:
-            results += _arranged(Problem(graph), lie, cell)
+        for recorded in cell["arrangements"]:
+            results += _arranged(Problem(graph), recorded, cell)
         return {
             "graph_name": graph.name,
             "stand_in_for": graph.stand_in_for,
@@ -119,28 +141,28 @@ class Context:
         }
 
 
-def _arranged(problem: Problem, lie: dict[str, Any], cell: Cell) -> list[dict[str, Any]]:
-    given = Lie.model_validate(lie)
+def _arranged(problem: Problem, recorded: dict[str, Any], cell: Cell) -> list[dict[str, Any]]:
+    given = RecordedArrangement.model_validate(recorded)
     began = work_clock.now()
     if given.renumber:
         reordering.chosen(problem.graph, out_degree(problem.graph))
     numbering_s = work_clock.now() - began
-    rounds = merged_core(problem) if given.merge else CudaRefinement.of(problem, given.arrangement())
+    rounds = lumped_core(problem) if given.merge else CudaRefinement.of(problem, given.arrangement())
     first = np.full(rounds.graph.nodes, 1.0 / rounds.graph.nodes)
     contestants: list[_Contestant] = [
         _Contestant(
             storage.name,
             storage.width,
             rounds.graph,
-            rounds.adds_up(storage),
-            lambda storage=storage: low_seconds(rounds, first, storage, cell["sweeps"]),  # type: ignore[misc]
+            rounds.accumulates(storage),
+            lambda storage=storage: inner_seconds(rounds, first, storage, cell["sweeps"]),  # type: ignore[misc]
         )
         for storage in (quantiser(format_named(name)) for name in cell["storages"])
     ]
     if not given.merge:
-        resident = ResidentGraph.of(problem, given.arrangement(), value_bytes=8)
+        resident = DeviceGraph.of(problem, given.arrangement(), value_bytes=8)
         operator = cuda_fused.operator(problem, resident)
-        seconds = functools.partial(full_seconds, operator, first, cell["sweeps"])
+        seconds = functools.partial(residual_seconds, operator, first, cell["sweeps"])
         contestants.append(_Contestant("fp64", 64, resident, False, seconds))
     samples: dict[str, list[float]] = {contestant.name: [] for contestant in contestants}
     for turn in range(cell["samples"] + 1):
@@ -152,7 +174,7 @@ def _arranged(problem: Problem, lie: dict[str, Any], cell: Cell) -> list[dict[st
     in_turn(list(gathers.values()), 9)
     return [
         {
-            "arrangement": lie,
+            "arrangement": recorded,
             "renumbered": graph.order is not None,
             "numbering_s": numbering_s,
             "storage": name,
@@ -160,33 +182,35 @@ def _arranged(problem: Problem, lie: dict[str, Any], cell: Cell) -> list[dict[st
             "sweep_us": 1e6 * statistics.median(samples[name]),
             "least_us": 1e6 * min(samples[name]),
             "most_us": 1e6 * max(samples[name]),
-            "bytes": bytes_moved(graph.nodes, int(graph.degree.sum()), bits, graph.ways, adds_up=adds_up),
-            "in_bins": graph.ways.streamed_bytes(bits // 8) is not None,
+            "bytes": bytes_moved(
+                graph.nodes, int(graph.degree.sum()), bits, graph.strategy_data, accumulates=accumulates
+            ),
+            "in_bins": graph.strategy_data.streamed_bytes(bits // 8) is not None,
             "gather_us": 1e3 * statistics.median(gathers[bits].samples_ms),
         }
-        for name, bits, graph, adds_up, _ in contestants
+        for name, bits, graph, accumulates, _ in contestants
     ]
 
 
 class _Contestant(NamedTuple):
-    """Sweeps that read a format, and what they go over."""
+    """Sweeps that read a format, and their graph."""
 
     name: str
     bits: int
-    graph: ResidentGraph
-    adds_up: bool
+    graph: DeviceGraph
+    accumulates: bool
     seconds: Callable[[], list[float]]
 
 
-def low_seconds(rounds: CudaRefinement, first: Any, storage: FloatFormat, sweeps: int) -> list[float]:
-    """Return the seconds of each of many low sweeps."""
+def inner_seconds(rounds: CudaRefinement, first: Any, storage: FloatFormat, sweeps: int) -> list[float]:
+    """Return the seconds of each of many inner sweeps."""
     rounds.start(first)
     found = rounds.round(storage, inner_reduction=_NEVER, tol=_NEVER, norm="l1", most_low=sweeps)
     seconds: list[float] = np.diff(found.seconds)[1:].tolist()
     return seconds
 
 
-def full_seconds(operator: cuda_fused.FusedOperator, first: Any, sweeps: int) -> list[float]:
+def residual_seconds(operator: cuda_fused.FusedOperator, first: Any, sweeps: int) -> list[float]:
     """Return the seconds of each of many float64 sweeps."""
     x, out = operator.load(first), operator.empty()
     found = operator.sweeps(x, out, FLOAT64, 0, norm="l1", tol=0.0, most=sweeps)
@@ -194,30 +218,33 @@ def full_seconds(operator: cuda_fused.FusedOperator, first: Any, sweeps: int) ->
     return seconds
 
 
-def bytes_moved(nodes: int, edges: int, bits: int, ways: Ways = PLAIN, *, adds_up: bool = False) -> float:
-    """Return the bytes that a sweep must move at least, values gathered not counted.
+def bytes_moved(
+    nodes: int, edges: int, bits: int, strategy_data: StrategyData = DIRECT_GATHER_DATA, *, accumulates: bool = False
+) -> float:
+    """Return the bytes that a sweep must move at least, without the gathered values.
 
-    An edge: its source and mark, or in bins what those stream. A row of a low sweep: out-degree, value written, and
-    where sweeps add up a correction that is read and written; of a float64 sweep: out-degree, value read and written.
+    An edge takes its source and row-end flag, or the stream of panels or blocking. A row of an inner sweep takes its
+    out-degree and the value written, and the correction read and written where sweeps accumulate it; a row of a float64
+    sweep takes out-degree, value read and value written.
 
     Examples
     --------
-    >>> bytes_moved(2, 2, 16), bytes_moved(2, 2, 16, adds_up=True)
+    >>> bytes_moved(2, 2, 16), bytes_moved(2, 2, 16, accumulates=True)
     (14.5, 30.5)
     """
-    row = ways.degree_bytes + (16 if bits == 64 else bits / 8 + (8 if adds_up else 0))
-    in_bins = ways.streamed_bytes(bits // 8)
-    return (ways.slot_bytes * edges if in_bins is None else in_bins) + row * nodes
+    row = strategy_data.degree_bytes + (16 if bits == 64 else bits / 8 + (8 if accumulates else 0))
+    staged_bytes = strategy_data.streamed_bytes(bits // 8)
+    return (strategy_data.entry_bytes * edges if staged_bytes is None else staged_bytes) + row * nodes
 
 
-def _gather_timer(resident: ResidentGraph, bits: int) -> Timer:
+def _gather_timer(resident: DeviceGraph, bits: int) -> Timer:
     backend = current()
     values = backend.arrays.zeros(vector_length(resident.nodes), f"uint{bits}")
     blocks = backend.processors * 8
     sums = backend.arrays.zeros(blocks * 256, np.uint64)
-    coded, sources = resident.ways.coded, resident.edges.sources
-    if coded:
-        gathers, of_edges = GATHERS_BY_CODES, (*coded.codes.arguments, np.uint32(coded.codes.steps))
+    compressed, sources = resident.strategy_data.compressed, resident.edges.sources
+    if compressed:
+        gathers, of_edges = COMPRESSED_GATHERS, (*compressed.indices.arguments, np.uint32(compressed.indices.tiles))
     else:
         gathers, of_edges = GATHERS, (sources, np.uint64(sources.size))
     return Timer(lambda: backend.run(gathers[bits], blocks, (*of_edges, values, sums)), same=True)

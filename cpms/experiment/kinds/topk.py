@@ -129,15 +129,15 @@ def _on_device(values: Any, ks: list[int]) -> Contestants:
         return lambda: topk(values, k)
 
     def launched(k: int, in_order: bool) -> Callable[[], Found]:
-        room = launch_topk.Room.make(values, k)
+        workspace = launch_topk.Workspace.make(values, k)
 
         def work() -> Found:
-            launch_topk.launch(values, k, room, in_order=in_order)
-            return room.values, room.found
+            launch_topk.launch(values, k, workspace, in_order=in_order)
+            return workspace.values, workspace.found
 
         return work
 
-    kept = [k for k in ks if k <= launch_topk.MOST_KEPT]
+    kept = [k for k in ks if k <= launch_topk.MAX_SELECTED]
     return [
         *[("cpms", k, called(k)) for k in ks],
         *[("launch", k, launched(k, False)) for k in kept],

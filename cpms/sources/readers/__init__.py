@@ -16,13 +16,15 @@ from cpms.sources.readers.options import ReadOptions as ReadOptions
 if TYPE_CHECKING:
     from cpms.graph.graph import Graph
 
+EDGE_LISTS = "edge_lists.reader"
+"""The module that reads edge lists."""
 MODULES = {
     ".mtx": "matrix_market",
     ".mtx.gz": "matrix_market",
     ".tar.gz": "archive",
     ".tgz": "archive",
     ".npz": "npz",
-    **{suffix + gz: "edge_lists.reader" for suffix in (".txt", ".el", ".csv", ".tsv") for gz in ("", ".gz")},
+    **{suffix + gz: EDGE_LISTS for suffix in (".txt", ".el", ".csv", ".tsv") for gz in ("", ".gz")},
 }
 
 
@@ -76,7 +78,7 @@ def read(path: Path | str, options: ReadOptions | None = None) -> Graph:
     if not is_file(path):
         raise InputError(f"{path}: there is no such file")
     options = options or ReadOptions()
-    if module != "edge_lists.reader":
+    if module != EDGE_LISTS:
         options.refuse_form(str(path))
     try:
         graph: Graph = import_module(f"cpms.sources.readers.{module}").read(path, options)

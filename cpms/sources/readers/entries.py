@@ -22,6 +22,8 @@ _LF, _CR, _TAB, _SPACE, _POINT, _MINUS, _PLUS = b"\n\r\t .-+"
 _ANY_BLANKS = 0
 IGNORED = " (weights='ignore', --weights ignore, uses the pattern alone)"
 """What errors of weights add where a reader need not read them."""
+NOT_A_WEIGHT = f"{IGNORED[:-1]}; columns=…, --columns 1,2 or 1,3, names source and target)"
+"""What errors of edge lists add where a column that may hold weights holds words."""
 _ZEROS_DROPPED = " (zero_weights='drop', --zero-weights drop, reads entries of weight 0 as no edges;"
 LARGEST_64_BIT_ID = 2**63 - 1
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
@@ -257,7 +259,8 @@ def fault(line: str, form: LineForm) -> str | None:
         if node.startswith("-"):
             return f"node id {shown(node)} is negative; ids run from {form.low} to {form.high}"
         if len(node.lstrip("0")) > 19 or not form.low <= int(node) <= form.high:
-            return f"node id {shown(node)} is out of range; ids run from {form.low} to {form.high}{form.range_advice}"
+            advice = form.range_advice if len(node) <= 19 and int(node) <= LARGEST_64_BIT_ID else ""
+            return f"node id {shown(node)} is out of range; ids run from {form.low} to {form.high}{advice}"
     if form.valued and not NUMBER.fullmatch(value[0]):
         return f"{shown(value[0])} is not a finite decimal number{form.advice}"
     if control := _CONTROL.search(line.removesuffix("\n").removesuffix("\r")):

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 from cpms.sources.readers.options import DELIMITERS, POSSIBLE
 
 FORM = ("columns", "header", "comments", "delimiter")
 """Options of `cpms.load` for edge lists."""
+
+
+class _StoreMark(argparse.Action):
+    """Keeps a comment mark; argparse takes ``--`` out of ``--comments=--`` before it gets here."""
+
+    def __call__(self, _parser: Any, namespace: argparse.Namespace, values: Any, _option: str | None = None) -> None:
+        setattr(namespace, self.dest, values or "--")
 
 
 def add_form_options(parser: argparse.ArgumentParser) -> None:
@@ -31,6 +39,7 @@ def add_form_options(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--comments",
+        action=_StoreMark,
         metavar="MARK",
         default="auto",
         help="mark with which comment lines begin, or none (default: #, %% and //, unless such a line may be an edge)",

@@ -82,7 +82,7 @@ def read(path: Path, options: ReadOptions) -> Graph:
     path : Path
         An ``.npz`` file.
     options : ReadOptions
-        ``symmetric`` does not matter here. SciPy matrices of booleans give unweighted graphs,
+        ``symmetric`` does not matter here. SciPy matrices of booleans, all true, give unweighted graphs,
         others weighted ones.
 
     Raises

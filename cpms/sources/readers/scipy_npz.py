@@ -52,10 +52,13 @@ def from_scipy_arrays(arrays: Arrays, name: str, options: ReadOptions) -> Graph:
         raise InputError(f"the matrix is stored as {layout!r}; convert it to csr, csc or coo")
     if len(data) != len(rows):
         raise InputError(f"{len(data)} values for {len(rows)} entries")
-    weights = None if data.dtype.kind == "b" else data.astype(np.float64)
-    if weights is not None and options.weights == "auto" and options.zero_weights == "refuse" and not weights.all():
-        entry = int(np.flatnonzero(weights == 0)[0])
-        raise InputError(f"entry {entry + 1} of {len(weights):,} has {wrong_weight(float(weights[entry]))}")
+    weights = None if data.dtype.kind == "b" and data.all() else data.astype(np.float64)
+    if weights is not None and options.weights == "auto":
+        least = weights > 0 if options.zero_weights == "refuse" else weights >= 0
+        wrong = np.flatnonzero(~(least & np.isfinite(weights)))
+        if len(wrong):
+            entry = int(wrong[0])
+            raise InputError(f"entry {entry + 1} of {len(weights):,} has {wrong_weight(float(weights[entry]))}")
     valued = weights is not None and options.weights == "auto"
     record = ReadRecord(
         form=f"SciPy .npz, {layout}",

@@ -8,8 +8,8 @@
 
 namespace cpms {
 
-// The exponent of the scale with which a vector of this largest absolute value is stored; cpms/formats/quantization.py derives
-// it. `top` is the exponent bias less the headroom.
+// The exponent of the scale with which a vector of this largest absolute value is stored;
+// cpms/formats/quantization.py derives it. `top` is the exponent bias less the headroom.
 CPMS_DEVICE int shared_exponent(bool scaled, int top, double largest) {
     const int field = (int)(bits_of(largest) >> 52 & 0x7FF);
     if (!scaled || field == 0 || field == 0x7FF) return 0;

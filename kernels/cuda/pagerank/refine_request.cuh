@@ -12,7 +12,7 @@ struct RefineRequest {
     double inner_reach, inner_noise;  // see inner_tolerance
     u32 norm;                         // 0, 1, 2: l1, l2, linf
     u32 max_sweeps;                   // residual and inner sweeps of the launch
-    u32 max_inner_sweeps;             // inner sweeps of an outer step; see low_limit in cpms/precision/inner_stopping.py
+    u32 max_inner_sweeps;             // inner sweeps of an outer step; inner_max_iterations derives it
     QuantiserSettings settings;
 };
 
@@ -38,7 +38,7 @@ struct OuterState {
 };
 
 // The ||r||_1 at which inner sweeps end, after a residual sweep that found l1, and `norm` in the requested norm.
-// inner_reach and inner_noise are the coefficients of cpms/precision/inner_stopping.py, which derives them.
+// inner_reach and inner_noise are the coefficients that cpms/precision/inner_stopping.py derives.
 CPMS_DEVICE double inner_tolerance(const RefineRequest& request, double l1, double norm) {
     const double noise_floor = norm == l1 ? request.inner_reach - request.inner_noise * l1 : 0.0;
     return Larger{}(request.inner_reduction * l1, Larger{}(0.5 * request.tolerance * l1 / norm, noise_floor));

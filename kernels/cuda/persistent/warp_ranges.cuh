@@ -1,8 +1,8 @@
 // The work of a warp in a persistent sweep: ranges of tiles, and the pipelined loads of their column indices.
 //
-// Load balancing is static (host side: cpms/backends/cuda/persistent/warp_ranges.py), so that every sweep reads the same tables and a warp
-// knows its next tile in advance. Indices are loaded two tiles ahead of the sums; an entry costs 4 bytes of indices
-// and a bit and a quarter of flags.
+// Load balancing is static (host side: cpms/backends/cuda/persistent/warp_ranges.py), so that every sweep reads the
+// same tables and a warp knows its next tile in advance. Indices are loaded two tiles ahead of the sums; an entry costs
+// 4 bytes of indices and 2 bits of flags and row counts.
 #pragma once
 #include "persistent/grid_sync.cuh"
 #include "base/widening_load.cuh"

@@ -2,6 +2,7 @@
 
 from types import SimpleNamespace
 
+import kernel_catalogue
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -12,11 +13,11 @@ from cpms import Graph, InputError, Status, UnsupportedError, check, engines, fo
 from cpms.backends.cpu.batch import CpuBatch
 from cpms.backends.cuda.batch import edges as batch_graph
 from cpms.backends.cuda.batch import refinement
-from cpms.backends.cuda.batch.low_sweeps import Kept, LowSweeps
+from cpms.backends.cuda.batch.inner_sweeps import InnerSweeps, SentHistory
 from cpms.backends.cuda.batch.power import CudaBatch
 from cpms.backends.cuda.batch.reduced import BatchCore
 from cpms.backends.cuda.batch.refinement import CudaRefinementBatch
-from cpms.backends.cuda.kernels import batched, catalogue
+from cpms.backends.cuda.kernels import batched
 from cpms.backends.cuda.reduction.trimming import Cost
 from cpms.backends.cuda.runtime import current, host_emulation
 from cpms.certify.batch import BatchCertifier
@@ -28,13 +29,15 @@ from cpms.precision.anderson import DEPTH, SLOTS
 from cpms.precision.inner_stopping import inner_max_iterations
 from cpms.precision.refinement_policy import FixedReduction, InnerPlan, default_inner_reduction, default_policy
 from cpms.problems.pagerank import Problem
-from cpms.solvers.batch_power import solve
+from cpms.solvers.batch_power import iterate_all
 from cpms.solvers.batch_refine import OuterState, refine_all
-from cpms.solvers.refine import History, refine
+from cpms.solvers.refine import History, outer_iteration
 from cpms.testing import graphs
 
 FORMATS = (FP16, E5M2, FP32)
-LEAVE_OUT_ALL = Cost(level=0.0, narrow_level=0.0, launch=0.0, passed=0.0, passed_alone=0.0, counted=0.0)
+LEAVE_OUT_ALL = Cost(
+    level=0.0, narrow_level=0.0, launch=0.0, solve_entry=0.0, solve_entry_one_block=0.0, external_node=0.0
+)
 few = settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
@@ -42,9 +45,9 @@ few = settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck
 def compiled_together(request):
     """Compile what these tests launch on this machine at once: one by one it takes longer."""
     if host_emulation.compiler() is not None:
-        full = [variant for each in (1, 2) for variant in batched.batch_full(each, refines=False)]
+        full = [variant for each in (1, 2) for variant in batched.batch_residual_sweeps(each, refines=False)]
         few_bits = [format_named(name) for name in ("e5m2", "e4m3", "bf16")]
-        low = [v for each in few_bits for v in (*batched.batch_low(each, 1), *batched.batch_kept(each))]
+        low = [v for each in few_bits for v in (*batched.batch_inner_sweeps(each, 1), *batched.batch_history(each))]
         wanted = [*refinement.needed_variants(), *full, *low]
         request.getfixturevalue("host_backend").compile(wanted)
 
@@ -182,7 +185,7 @@ def test_rounds_are_those_of_the_reference(device, storage, rule):
         teleport = np.zeros(graph.nodes)
         teleport[query.nodes] = query.weights
         twin = reference.ENGINE.refinement(Problem(graph, 0.7, teleport, rule))
-        expected, _, steps = refine(twin, uniform(graph), default_policy(storage), stopping)
+        expected, _, steps = outer_iteration(twin, uniform(graph), default_policy(storage), stopping)
         assert status is Status.CONVERGED
         assert np.abs(device.to_host(ranks) - expected).sum() <= 2e-8 / 0.3
         # A value that lies between two of Q's may go either way.
@@ -221,26 +224,28 @@ def test_what_is_combined_is_what_was_sent(device, count, rule, few_swept):
     batch = CudaRefinementBatch(problem, core)
     batch.start(queries_on(graph, 3 * count)[::3], uniform(graph))
     batch.full()
-    stride = batch._places.stride
-    kept = Kept(batch._graph, FP16, stride)
+    stride = batch._columns.stride
+    kept = SentHistory(batch._graph, FP16, stride)
     goes_on = np.arange(stride) < count
     limits = np.where(goes_on, 100, 0)
-    sweeps = LowSweeps(kept, batch._places, batch._c, batch._largest, np.where(goes_on, 0.0, np.inf), limits)
+    sweeps = InnerSweeps(
+        kept, batch._columns, batch._correction, batch._largest, np.where(goes_on, 0.0, np.inf), limits
+    )
     for _ in range(len(kept) - 1):
         sweeps.launch(device.arrays.zeros(stride, np.float64))
-    degree, carried = to_host(core.swept.degree)[:, None], to_host(core.swept.kept)[:, None]
-    stored_by = np.where(degree, degree, batch._graph.idle)
+    degree, carried = to_host(core.swept.degree)[:, None], to_host(core.swept.internal_degree)[:, None]
+    stored_by = np.where(degree, degree, batch._graph.dangling_degree)
 
     def sent():
         """Return the shares in each slot, and with the mass that is spread what they sum to."""
-        backs, masses, _ = to_host(kept.past)
-        shares = to_host(kept.z).view(np.float16)[:, :-1].astype(np.float64) * backs[:, None]
+        backs, masses, _ = to_host(kept.records)
+        shares = to_host(kept.sent).view(np.float16)[:, :-1].astype(np.float64) * backs[:, None]
         return shares, (shares * carried).sum(axis=1) + masses
 
-    (shares, totals), backs, c = sent(), to_host(kept.past)[0], to_host(batch._c).astype(np.float64)
-    sweeps._extrapolate()
+    (shares, totals), backs, c = sent(), to_host(kept.records)[0], to_host(batch._correction).astype(np.float64)
+    sweeps._combine()
     in_c, in_next = to_host(kept.weights)[: 2 * SLOTS].reshape(2, SLOTS, stride)[..., goes_on] / backs[:, goes_on]
-    found = to_host(batch._c) - c
+    found = to_host(batch._correction) - c
     (next_shares, *_), (next_total, *_) = sent()
     assert np.abs(in_next[:-1]).max() > 0.01
     np.testing.assert_allclose(in_next.sum(axis=0), 1.0, rtol=1e-12)
@@ -285,7 +290,7 @@ def test_nodes_that_lead_to_no_cycle_are_not_swept(device):
             leads_on = going
         np.testing.assert_array_equal(device.to_host(core.order)[: core.swept.count], np.flatnonzero(leads_on))
         kept = np.bincount(graph.sources, leads_on[graph.targets], graph.nodes)[leads_on]
-        np.testing.assert_array_equal(device.to_host(core.swept.kept), kept)
+        np.testing.assert_array_equal(device.to_host(core.swept.internal_degree), kept)
         assert core.swept.count + sum(level.count for level in core.levels) == graph.nodes
     assert len(BatchCore.of(Problem(leaves), LEAVE_OUT_ALL).levels) > 1
 
@@ -500,8 +505,8 @@ def test_what_does_not_fit_is_a_sentence(device, monkeypatch):
     with pytest.raises(UnsupportedError, match=r"needs about [\d,]+ bytes .* but 60,000 are free"):
         engines.get_any("cuda").batch(problem)
     monkeypatch.setattr(type(device), "free_bytes", lambda _: 400_000)
-    assert 0 < engines.get_any("cuda").batch(problem).width < batch_graph.FULL_COLUMNS
-    assert 0 < engines.get_any("cuda").refinement_batch(problem).width < batch_graph.MOST_COLUMNS
+    assert 0 < engines.get_any("cuda").batch(problem).width < batch_graph.RESIDUAL_COLUMNS
+    assert 0 < engines.get_any("cuda").refinement_batch(problem).width < batch_graph.MAX_COLUMNS
 
 
 def test_bad_input_is_refused(device):
@@ -527,7 +532,7 @@ def test_low_sweeps_launched_too_late_change_nothing(device, monkeypatch, group,
     rounds = {}
     for size in (group, 32):
         monkeypatch.setattr(refinement, "_GROUP", size)
-        monkeypatch.setattr(refinement, "NOTED", most_noted if size == group else 4096)
+        monkeypatch.setattr(refinement, "MAX_ASYNC_NUMBERS", most_noted if size == group else 4096)
         batch = whole_batch(problem)
         batch.start(queries_on(problem.graph, 3), uniform(problem.graph))
         plans = [InnerPlan(FP16, inner_reduction) for inner_reduction in (0.3, 0.01, 0.1)]
@@ -560,7 +565,7 @@ class OneIsDoneSoon(CudaRefinementBatch):
         return [found[0]._replace(l1=0.0), *found[1:]] if len(self.columns) == 1 else found
 
     def low(self, goals):
-        self.columns.append(self._places.stride)
+        self.columns.append(self._columns.stride)
         return super().low(goals)
 
 
@@ -581,33 +586,33 @@ def test_what_is_launched_when_all_queries_rest_touches_nothing(device, storage)
     problem = Problem(GRAPHS["small"])
     batch = whole_batch(problem)
     batch.start(queries_on(problem.graph, 2), uniform(problem.graph))
-    stride, arrays = batch._places.stride, device.arrays
-    kept, limits = Kept(batch._graph, storage, stride), np.full(stride, 100)
+    stride, arrays = batch._columns.stride, device.arrays
+    kept, limits = SentHistory(batch._graph, storage, stride), np.full(stride, 100)
     untouched = 0x3A
     for until, touched in ((np.inf, False), (0.0, True)):
         batch.full()
-        sweeps = LowSweeps(kept, batch._places, batch._c, batch._largest, np.full(stride, until), limits)
+        sweeps = InnerSweeps(kept, batch._columns, batch._correction, batch._largest, np.full(stride, until), limits)
         sweeps.launch(arrays.zeros(stride, np.float64))
-        kept.z[1:, :-1] = untouched
-        batch._c.fill(0.0)
-        for _ in kept.z:
+        kept.sent[1:, :-1] = untouched
+        batch._correction.fill(0.0)
+        for _ in kept.sent:
             sweeps.launch(arrays.zeros(stride, np.float64))
-        assert bool((device.to_host(kept.z[2, :-1]) != untouched).any()) is touched
-        assert bool(device.to_host(batch._c).any()) is touched
+        assert bool((device.to_host(kept.sent[2, :-1]) != untouched).any()) is touched
+        assert bool(device.to_host(batch._correction).any()) is touched
 
 
 def test_solves_end_with_each_query(device):
     problem, queries = Problem(GRAPHS["small"], 0.5), queries_on(GRAPHS["small"], 4)
-    answers = solve(CudaBatch(problem), queries, uniform(problem.graph), Stopping(1e-7))
-    expected = solve(CpuBatch(problem), queries, uniform(problem.graph), Stopping(1e-7))
+    answers = iterate_all(CudaBatch(problem), queries, uniform(problem.graph), Stopping(1e-7))
+    expected = iterate_all(CpuBatch(problem), queries, uniform(problem.graph), Stopping(1e-7))
     for (_, status, history), (_, _, steps) in zip(answers, expected, strict=True):
         assert status is Status.CONVERGED
         assert len(history) == len(steps)
 
 
 def test_named_formats_are_compiled():
-    group = {variant.symbol for variant in catalogue.every()["batches"]}
+    group = {variant.symbol for variant in kernel_catalogue.every()["batches"]}
     for name in ("fp16", "bf16", "fp32", "e5m2", "e4m3"):
         for columns in (16, 64, 128):
-            each = batch_graph.values_a_lane(columns)
-            assert {v.symbol for v in batched.batch_low(format_named(name), each)} <= group
+            each = batch_graph.columns_per_lane(columns)
+            assert {v.symbol for v in batched.batch_inner_sweeps(format_named(name), each)} <= group

@@ -1,4 +1,4 @@
-"""Sources by codes of 16 bits, emulated on this machine and on a GPU."""
+"""Compressed column indices, emulated on this machine and on a GPU."""
 
 import numpy as np
 import pytest
@@ -10,10 +10,10 @@ from cpms import Graph, format_named
 from cpms.backends.cuda.kernels import persistent, template
 from cpms.backends.cuda.kernels.launch_shape import SHAPES
 from cpms.backends.cuda.persistent import compressed_indices
-from cpms.backends.cuda.persistent.compressed_indices import Codes
-from cpms.backends.cuda.persistent.device_graph import Arrangement, ResidentGraph
+from cpms.backends.cuda.persistent.compressed_indices import CompressedIndices
+from cpms.backends.cuda.persistent.device_graph import Arrangement, DeviceGraph
 from cpms.backends.cuda.persistent.refinement import CudaRefinement
-from cpms.backends.cuda.persistent.strategies import Wanted
+from cpms.backends.cuda.persistent.strategies import StrategyRequest
 from cpms.backends.cuda.reduction import reduced_refinement, trimming
 from cpms.backends.cuda.runtime import current, host_emulation
 from cpms.backends.cuda.spmv import padded_csr
@@ -24,7 +24,9 @@ from cpms.problems.pagerank import Problem
 
 FORMATS = [quantiser(format_named(name)) for name in ("fp16", "e5m2", "fp32")]
 FAR = 1 << 31
-FREE = trimming.Cost(level=0.0, narrow_level=0.0, launch=0.0, counted=0.0, aimed=0.0, passed_alone=0.0)
+FREE = trimming.Cost(
+    level=0.0, narrow_level=0.0, launch=0.0, external_node=0.0, inflow_node=0.0, solve_entry_one_block=0.0
+)
 few = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
@@ -57,19 +59,32 @@ GRAPHS = {
 @pytest.fixture(scope="session", autouse=True)
 def compiled_together(request):
     if host_emulation.compiler() is not None:
-        both, whose = (persistent.OVER_SOURCES, persistent.OVER_CODES), (False, True)
+        both, whose = (persistent.DIRECT_GATHER, persistent.COMPRESSED_GATHER), (False, True)
         kernels = [
-            *(persistent.refine(s, SHAPES[16], personal=p, way=w) for s in FORMATS for p in whose for w in both),
-            *(persistent.refine(FORMATS[0], SHAPES[24], personal=p, way=w) for p in whose for w in both),
             *(
-                persistent.fused_power(shape, personal=p, way=w)
+                persistent.persistent_refine(s, SHAPES[16], personal=p, strategy=w)
+                for s in FORMATS
+                for p in whose
+                for w in both
+            ),
+            *(
+                persistent.persistent_refine(FORMATS[0], SHAPES[24], personal=p, strategy=w)
+                for p in whose
+                for w in both
+            ),
+            *(
+                persistent.persistent_power(shape, personal=p, strategy=w)
                 for shape in SHAPES.values()
                 for p in whose
                 for w in both
             ),
-            *(persistent.refine(s, SHAPES[16], personal=False, partial=True, way=w) for s in FORMATS[:2] for w in both),
-            *template.CODING,
-            *template.GATHERS_BY_CODES.values(),
+            *(
+                persistent.persistent_refine(s, SHAPES[16], personal=False, core=True, strategy=w)
+                for s in FORMATS[:2]
+                for w in both
+            ),
+            *template.INDEX_COMPRESSION,
+            *template.COMPRESSED_GATHERS.values(),
         ]
         request.getfixturevalue("host_backend").compile(kernels)
 
@@ -77,53 +92,56 @@ def compiled_together(request):
 @st.composite
 def slots(draw):
     """Draw sources of whole steps, and where there is always a 0."""
-    nowhere = draw(st.sampled_from([1, 40_000, 2**31]))
+    padding_index = draw(st.sampled_from([1, 40_000, 2**31]))
     widths = st.sampled_from([1, 300, 2**15 - 1, 2**15, 2**15 + 1, 2**16, 2**31])
     steps, random = [], np.random.default_rng(draw(st.integers(0, 2**32)))
     for width in draw(st.lists(widths, min_size=1, max_size=20)):
-        begin = int(random.integers(0, nowhere))
-        step = random.integers(begin, min(begin + width, nowhere), 256)
-        step[:2] = begin, min(begin + width, nowhere) - 1
-        step[random.random(256) < draw(st.sampled_from([0.0, 0.5, 1.0]))] = nowhere
+        begin = int(random.integers(0, padding_index))
+        step = random.integers(begin, min(begin + width, padding_index), 256)
+        step[:2] = begin, min(begin + width, padding_index) - 1
+        step[random.random(256) < draw(st.sampled_from([0.0, 0.5, 1.0]))] = padding_index
         steps.append(step)
-    return np.concatenate(steps).astype(np.uint32), nowhere
+    return np.concatenate(steps).astype(np.uint32), padding_index
 
 
 def sources_by_slot(made):
     """Return the sources that codes stand for."""
     to_host = current.current().to_host
-    low, high = (to_host(half).reshape(-1, 32, 8).transpose(0, 2, 1).reshape(-1, 256) for half in (made.low, made.high))
-    heads, sources = to_host(made.heads).astype(np.int64), low.astype(np.int64)
-    far = heads >= FAR
-    sources[~far] = np.where(low[~far] == 0xFFFF, made.nowhere, low[~far] + heads[~far, None])
-    sources[far] += high[heads[far] - FAR].astype(np.int64) << 16
+    low, high = (
+        to_host(half).reshape(-1, 32, 8).transpose(0, 2, 1).reshape(-1, 256)
+        for half in (made.low_offsets, made.high_offsets)
+    )
+    bases, sources = to_host(made.bases).astype(np.int64), low.astype(np.int64)
+    far = bases >= FAR
+    sources[~far] = np.where(low[~far] == 0xFFFF, made.padding_index, low[~far] + bases[~far, None])
+    sources[far] += high[bases[far] - FAR].astype(np.int64) << 16
     return sources.reshape(-1)
 
 
 @given(drawn=slots())
 @few
-def test_sources_are_what_their_codes_say(device, drawn):
-    sources, nowhere = drawn
+def test_compressed_indices_decode_to_the_sources(device, drawn):
+    sources, padding_index = drawn
     placed = device.arrays.asarray(sources)
-    made = Codes.of(placed, nowhere, compressed_indices.find_heads(placed, nowhere))
+    made = CompressedIndices.of(placed, padding_index, compressed_indices.compute_bases(placed, padding_index))
     np.testing.assert_array_equal(sources_by_slot(made), sources)
-    linked = np.where(sources == nowhere, -1, sources.astype(np.int64)).reshape(-1, 256)
+    linked = np.where(sources == padding_index, -1, sources.astype(np.int64)).reshape(-1, 256)
     apart = linked.max(axis=1) - np.where(linked < 0, 2**32, linked).min(axis=1)
-    np.testing.assert_array_equal(device.to_host(made.heads) >= FAR, apart >= 2**15)
-    assert made.far == np.count_nonzero(apart >= 2**15)
-    assert made.nbytes <= 2 * sources.size + 512 * max(made.far, 1) + 4 * made.steps + 4
+    np.testing.assert_array_equal(device.to_host(made.bases) >= FAR, apart >= 2**15)
+    assert made.wide == np.count_nonzero(apart >= 2**15)
+    assert made.nbytes <= 2 * sources.size + 512 * max(made.wide, 1) + 4 * made.tiles + 4
 
 
 @given(lengths=st.lists(st.integers(1, 5), min_size=1, max_size=30), warps=st.integers(1, 40))
-def test_a_warp_walks_its_stretches_one_after_the_other(lengths, warps):
+def test_a_warp_processes_its_ranges_in_order(lengths, warps):
     begins = np.cumsum([0, *lengths])
-    behind = compressed_indices.following(begins, warps)
+    next_tile = compressed_indices.next_tiles(begins, warps)
     for warp in range(min(warps, len(lengths))):
         step = begins[warp]
-        for stretch in range(warp, len(lengths), warps):
-            for expected in range(begins[stretch], begins[stretch + 1]):
+        for warp_range in range(warp, len(lengths), warps):
+            for expected in range(begins[warp_range], begins[warp_range + 1]):
                 assert step == expected
-                step = behind[step]
+                step = next_tile[step]
         assert 0 <= step < begins[-1]
 
 
@@ -131,16 +149,19 @@ def arranged(problem, arrangement=None, value_bytes=2):
     """Return the graph without and with codes."""
     chosen = arrangement or Arrangement(warps=16)
     both = [
-        ResidentGraph.of(
+        DeviceGraph.of(
             problem,
             Arrangement(
-                chosen.renumber, chosen.stretch_steps, chosen.warps, Wanted(False, False, False, by_codes, cached=False)
+                chosen.reorder,
+                chosen.range_tiles,
+                chosen.warps,
+                StrategyRequest(False, False, False, by_codes, in_cache=False),
             ),
             value_bytes,
         )
         for by_codes in (False, True)
     ]
-    assert [graph.ways.way for graph in both] == [persistent.OVER_SOURCES, persistent.OVER_CODES]
+    assert [graph.strategy_data.strategy for graph in both] == [persistent.DIRECT_GATHER, persistent.COMPRESSED_GATHER]
     return both
 
 
@@ -166,7 +187,7 @@ def test_nor_does_it_in_stretches_of_any_length(device, problems, name, steps, w
     for problem in problems(GRAPHS[name]):
         found, expected = (
             rounds_of(graph, problem, FORMATS[0])
-            for graph in arranged(problem, Arrangement(renumber=False, stretch_steps=steps, warps=warps))
+            for graph in arranged(problem, Arrangement(reorder=False, range_tiles=steps, warps=warps))
         )
         assert found[0] == expected[0]
         np.testing.assert_array_equal(found[1], expected[1])
@@ -195,12 +216,14 @@ def test_nor_does_it_in_a_core_whose_nodes_keep_few_edges_or_many(device, monkey
     problem, found = Problem(Graph.from_edges(sources, targets)), []
     monkeypatch.setattr(reduced_refinement, "Cost", lambda: FREE)
     for by_codes in (False, True):
-        wanted = Wanted(False, False, False, by_codes, cached=False)
-        monkeypatch.setattr(reduced_refinement, "Wanted", lambda wanted=wanted, **_: wanted)
+        wanted = StrategyRequest(False, False, False, by_codes, in_cache=False)
+        monkeypatch.setattr(reduced_refinement, "StrategyRequest", lambda wanted=wanted, **_: wanted)
         core = reduced_refinement.prepared(problem, "cuda_fused")._core
-        assert core.graph.kept is not None
+        assert core.graph.internal_degree is not None
         assert core.graph.nodes == 1200
-        assert core.graph.ways.way == (persistent.OVER_CODES if by_codes else persistent.OVER_SOURCES)
+        assert core.graph.strategy_data.strategy == (
+            persistent.COMPRESSED_GATHER if by_codes else persistent.DIRECT_GATHER
+        )
         core.start(np.arange(1200.0))
         made = core.round(storage, inner_reduction=1e-300, tol=1e-300, norm="l1", most_low=9)
         found.append((made.found, made.low, made.sums, core.read().tobytes()))
@@ -224,11 +247,11 @@ def test_nor_does_it_in_power_iteration(device, problems, name, warps):
 @pytest.mark.parametrize(
     ("cache_bytes", "nodes", "width", "expected"),
     [
-        (0, 20_000, 50, persistent.OVER_CODES),
-        (0, 200_000, 90_000, persistent.OVER_SOURCES),
-        (0, 70_000, 30_000, persistent.OVER_SOURCES),
-        (6 << 20, 200_000, 50, persistent.OVER_CODES),  # for what is streamed of nodes
-        (1 << 30, 20_000, 50, persistent.OVER_SOURCES),
+        (0, 20_000, 50, persistent.COMPRESSED_GATHER),
+        (0, 200_000, 90_000, persistent.DIRECT_GATHER),
+        (0, 70_000, 30_000, persistent.DIRECT_GATHER),
+        (6 << 20, 200_000, 50, persistent.COMPRESSED_GATHER),  # for what is streamed of nodes
+        (1 << 30, 20_000, 50, persistent.DIRECT_GATHER),
     ],
 )
 @pytest.mark.parametrize("warps", SHAPES)
@@ -237,12 +260,16 @@ def test_codes_are_for_large_graphs_that_they_make_smaller(
 ):
     monkeypatch.setattr(host_backend, "cache_bytes", cache_bytes)
     graph = around(nodes, 1_000_000, width)
-    chosen = Arrangement(renumber=False, warps=warps, wanted=Wanted(hot=False, bins=False, deal=False, cached=False))
+    chosen = Arrangement(
+        reorder=False,
+        warps=warps,
+        request=StrategyRequest(hub_cache=False, tiled_gather=False, propagation_blocking=False, in_cache=False),
+    )
     with current.using(host_backend):
         for value_bytes in (2, 8):
-            found = ResidentGraph.of(Problem(graph), chosen, value_bytes)
-            assert found.ways.way == expected
-            assert (found.edges.sources.size == 1) == (expected == persistent.OVER_CODES)
+            found = DeviceGraph.of(Problem(graph), chosen, value_bytes)
+            assert found.strategy_data.strategy == expected
+            assert (found.edges.sources.size == 1) == (expected == persistent.COMPRESSED_GATHER)
 
 
 @pytest.mark.parametrize(
@@ -251,17 +278,17 @@ def test_codes_are_for_large_graphs_that_they_make_smaller(
 def test_codes_of_many_edges_a_node_are_for_slow_memory(host_backend, monkeypatch, nodes, bandwidth, expected):
     monkeypatch.setattr(host_backend, "memory_bandwidth", bandwidth)
     with current.using(host_backend):
-        slots = padded_csr.Slots.of(around(nodes, 1_000_000, 50))
-        heads = np.zeros(slots.steps, np.uint32)
-        assert compressed_indices.pay(heads, nodes) is expected
+        slots = padded_csr.PaddedCsr.of(around(nodes, 1_000_000, 50))
+        bases = np.zeros(slots.tiles, np.uint32)
+        assert compressed_indices.is_worthwhile(bases, nodes) is expected
 
 
-@pytest.mark.parametrize("bits", template.GATHERS_BY_CODES)
+@pytest.mark.parametrize("bits", template.COMPRESSED_GATHERS)
 def test_gathers_by_codes_read_every_edge_once(device, bits):
     for graph in (GRAPHS["near and far"], GRAPHS["skewed"]):
-        made = arranged(Problem(graph))[1].ways.coded.codes
+        made = arranged(Problem(graph))[1].strategy_data.compressed.indices
         values = device.arrays.asarray(np.arange(1 << 17, dtype=f"uint{bits}") % 200)
         sums = device.arrays.zeros(2 * 256, np.uint64)
-        device.run(template.GATHERS_BY_CODES[bits], 2, (*made.arguments, np.uint32(made.steps), values, sums))
+        device.run(template.COMPRESSED_GATHERS[bits], 2, (*made.arguments, np.uint32(made.tiles), values, sums))
         expected = device.to_host(values)[sources_by_slot(made)].astype(np.uint64).sum()
         assert device.to_host(sums).sum() == expected

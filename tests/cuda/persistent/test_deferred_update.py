@@ -1,4 +1,4 @@
-"""Low sweeps that write z alone, from which x gets what they found: emulated on this machine and on a GPU."""
+"""Deferred update: inner sweeps write the quantised residual alone, and x follows later; emulated here and on a GPU."""
 
 import itertools
 from dataclasses import replace
@@ -10,14 +10,14 @@ import cpms
 from cpms import Graph, check, format_named
 from cpms.backends.cuda.persistent.device_graph import Arrangement
 from cpms.backends.cuda.persistent.refinement import CudaRefinement
-from cpms.backends.cuda.persistent.strategies import Wanted
+from cpms.backends.cuda.persistent.strategies import StrategyRequest
 from cpms.contracts.stopping import Stopping
 from cpms.engines import cuda_fused, reference
 from cpms.formats.quantization import quantiser
 from cpms.precision.controllers import Level
 from cpms.precision.refinement_policy import default_inner_reduction, default_policy
 from cpms.problems.pagerank import Problem
-from cpms.solvers.refine import refine
+from cpms.solvers.refine import outer_iteration
 
 FORMATS = [quantiser(format_named(name)) for name in ("fp16", "e5m2", "fp32", "cpms4-nearest")]
 LEAVES = np.arange(1, 5000)
@@ -29,7 +29,7 @@ HOSTILE = {
     # What leaves reach the hub with grows a thousandfold in one sweep: more than any headroom.
     "growing": Graph.from_edges(np.append(LEAVES, 0), np.append(0 * LEAVES, 5)),
 }
-BEYOND = Arrangement(warps=16, wanted=Wanted(cached=False))
+BEYOND = Arrangement(warps=16, request=StrategyRequest(in_cache=False))
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def residual(problem, x):
 @pytest.mark.parametrize("low", [1, 7, 8, 9, 20])
 def test_x_has_all_that_was_sent(engine, problem, storage, low):
     beyond, twin = CudaRefinement.of(problem, BEYOND), reference.ENGINE.refinement(problem)
-    assert not beyond.adds_up(storage)
+    assert not beyond.accumulates(storage)
     options = {"inner_reduction": 1e-300, "tol": 1e-300, "norm": "l1"}
     left = []
     for rounds in (beyond, twin):
@@ -90,7 +90,7 @@ def swept(problem, arrangement, storage, *, anderson):
     rounds = CudaRefinement.of(problem, arrangement)
     rounds.anderson = anderson
     first = np.full(problem.graph.nodes, 1 / problem.graph.nodes)
-    ranks, status, history = refine(rounds, first, default_policy(storage), Stopping(1e-10))
+    ranks, status, history = outer_iteration(rounds, first, default_policy(storage), Stopping(1e-10))
     assert status is cpms.Status.CONVERGED
     assert residual(problem, np.asarray(ranks)) < 1e-10
     return len(history)

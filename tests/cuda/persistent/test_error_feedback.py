@@ -1,4 +1,4 @@
-"""Rounds in which nodes keep what rounding loses, emulated on this machine and on a GPU."""
+"""Outer steps with error feedback against an oracle, emulated on this machine and on a GPU."""
 
 from dataclasses import replace
 from functools import partial
@@ -9,11 +9,11 @@ import pytest
 import cpms
 from cpms import FP16, Graph, format_named
 from cpms.backends.cuda.kernels import persistent
-from cpms.backends.cuda.kernels.launch_shape import SHAPES, DealtSizes
+from cpms.backends.cuda.kernels.launch_shape import SHAPES, BlockingSizes
 from cpms.backends.cuda.persistent import compressed_indices, propagation_blocking, tiled_gather
 from cpms.backends.cuda.persistent.device_graph import Arrangement
 from cpms.backends.cuda.persistent.refinement import CudaRefinement
-from cpms.backends.cuda.persistent.strategies import Wanted
+from cpms.backends.cuda.persistent.strategies import StrategyRequest
 from cpms.backends.cuda.reduction import convergence_estimate, reduced_refinement, trimming
 from cpms.backends.cuda.runtime import current, host_emulation
 from cpms.backends.cuda.spmv import padded_csr
@@ -31,7 +31,7 @@ from cpms.precision.refinement_policy import (
     default_policy,
 )
 from cpms.problems.pagerank import Problem
-from cpms.solvers.refine import refine
+from cpms.solvers.refine import outer_iteration
 
 NAMES = ("fp16", "e5m2", "cpms4-nearest", "cpms4", "bf16")
 FORMATS = [quantiser(format_named(name)) for name in NAMES]
@@ -49,17 +49,28 @@ GRAPHS = {
 DRAWN = np.random.default_rng(3).integers(0, 4000, (2, 3000))
 PAIRS = Graph.from_edges(np.append(np.arange(4000), DRAWN[0]), np.append(np.arange(4000) ^ 1, DRAWN[1]), nodes=4000)
 SCATTERED = ("uniform", "skewed", "many dangling")
-FREE = trimming.Cost(level=0.0, narrow_level=0.0, launch=0.0, counted=0.0, aimed=0.0, passed_alone=0.0)
-LEAST = DealtSizes(256, 260)
+FREE = trimming.Cost(
+    level=0.0, narrow_level=0.0, launch=0.0, external_node=0.0, inflow_node=0.0, solve_entry_one_block=0.0
+)
+LEAST = BlockingSizes(256, 260)
 """Nodes in a range, and groups of a bin; as in test_cuda_deal.py."""
 WAYS = {
-    "dealt": (persistent.DEALT, Arrangement(warps=16, wanted=Wanted(False, False, True, cached=False))),
-    "sources": (persistent.OVER_SOURCES, Arrangement(warps=24, wanted=Wanted(*[False] * 5, carry=True))),
-    "codes": (
-        persistent.OVER_CODES,
-        Arrangement(warps=16, wanted=Wanted(False, False, False, True, False, carry=True)),
+    "dealt": (
+        persistent.ALL_BLOCKED,
+        Arrangement(warps=16, request=StrategyRequest(False, False, True, in_cache=False)),
     ),
-    "hot": (persistent.OVER_HOT, Arrangement(warps=16, wanted=Wanted(True, *[False] * 4, carry=True))),
+    "sources": (
+        persistent.DIRECT_GATHER,
+        Arrangement(warps=24, request=StrategyRequest(*[False] * 5, error_feedback=True)),
+    ),
+    "codes": (
+        persistent.COMPRESSED_GATHER,
+        Arrangement(warps=16, request=StrategyRequest(False, False, False, True, False, error_feedback=True)),
+    ),
+    "hot": (
+        persistent.HUB_CACHE_GATHER,
+        Arrangement(warps=16, request=StrategyRequest(True, *[False] * 4, error_feedback=True)),
+    ),
 }
 DEALT = WAYS["dealt"][1]
 asked = {"inner_reduction": 0.1, "noise_tolerance": 0.0, "tol": 1e-300, "norm": "l1"}
@@ -72,7 +83,7 @@ def compiled_together(request):
         shapes = {name: SHAPES[wanted.warps] for name, (_, wanted) in WAYS.items()}
         request.getfixturevalue("host_backend").compile(
             [
-                persistent.carry(storage, shapes[name], personal=personal, way=way)
+                persistent.error_feedback(storage, shapes[name], personal=personal, strategy=way)
                 for name, (way, _) in WAYS.items()
                 for storage in (FORMATS if name == "dealt" else FORMATS[:2])
                 for personal in (False, True)
@@ -83,7 +94,7 @@ def compiled_together(request):
 @pytest.fixture(params=[LEAST, None], ids=["many bins", "large bins"])
 def sizes(request, monkeypatch):
     if request.param:
-        monkeypatch.setattr(propagation_blocking, "dealt_sizes", lambda _: request.param)
+        monkeypatch.setattr(propagation_blocking, "blocking_sizes", lambda _: request.param)
 
 
 def both(graph):
@@ -181,7 +192,7 @@ def test_rounds_in_other_ways_are_those_of_the_oracle(device, way, storage):
     for name in ("skewed", "a star", "one node"):
         for problem in both(GRAPHS[name]):
             rounds = carrying(problem, arrangement)
-            assert rounds.graph.ways.way == expected
+            assert rounds.graph.strategy_data.strategy == expected
             follows_the_oracle(problem, rounds, storage)
 
 
@@ -219,7 +230,7 @@ class OneRound(CudaRefinement):
     """Whose `round` keeps what rounding loses."""
 
     def round(self, storage, *, most_low, **given):
-        self.adaptive, self._slow = True, False
+        self.adaptive, self._converges_slowly = True, False
         if storage is None:
             return super().round(storage, most_low=most_low, **given)
         return self.rounds(storage, noise_tolerance=0.0, most=1 + most_low, **given)[0]
@@ -242,7 +253,7 @@ def test_any_format_takes_as_many_sweeps_and_one_full_one(device, name):
         counts = []
         for storage in FORMATS:
             rounds = CudaRefinement.of(problem, DEALT)
-            ranks, status, history = refine(rounds, uniform(problem), default_policy(storage), Stopping(1e-10))
+            ranks, status, history = outer_iteration(rounds, uniform(problem), default_policy(storage), Stopping(1e-10))
             assert status is cpms.Status.CONVERGED
             assert np.abs(ranks / ranks.sum() - right).sum() <= problem.damping / (1 - problem.damping) * 1e-10
             counts.append(len(history))
@@ -257,9 +268,11 @@ def test_a_core_does_as_a_whole_graph_does(device, monkeypatch):
     monkeypatch.setattr(reduced_refinement, "Cost", lambda: FREE)
     monkeypatch.setattr(reduced_refinement, "_LARGE_EDGES", 0)
     monkeypatch.setattr(device, "cache_bytes", 0)
-    monkeypatch.setattr(Wanted, "as_cached", False)
+    monkeypatch.setattr(StrategyRequest, "cut_for_cache", False)
     for module in (tiled_gather, compressed_indices, propagation_blocking):
-        monkeypatch.setattr(module, "is_scattered" if module is propagation_blocking else "pay", lambda *_: False)
+        monkeypatch.setattr(
+            module, "is_scattered" if module is propagation_blocking else "is_worthwhile", lambda *_: False
+        )
     graph = cpms.load("rmat:scale=11,edge_factor=16,seed=1")
     teleport = np.arange(1.0, graph.nodes + 1)
     for given in (None, teleport):
@@ -275,7 +288,7 @@ def test_what_fades_slowly_is_swept_otherwise(device):
     rounds = CudaRefinement.of(problem, DEALT)
     found = []
     for _ in range(2):
-        ranks, status, history = refine(rounds, uniform(problem), default_policy(FP16), Stopping(1e-10))
+        ranks, status, history = outer_iteration(rounds, uniform(problem), default_policy(FP16), Stopping(1e-10))
         assert status is cpms.Status.CONVERGED
         bits = [step.bits for step in history]
         assert (bits[0], bits.index(64), bits.count(64) > 1) == (16, 9, True)
@@ -289,7 +302,7 @@ def test_it_can_be_turned_off(device):
     problem = Problem(GRAPHS["uniform"])
     rounds = CudaRefinement.of(problem, DEALT)
     rounds.error_feedback = False
-    _, _, history = refine(rounds, uniform(problem), default_policy(FP16), Stopping(1e-10))
+    _, _, history = outer_iteration(rounds, uniform(problem), default_policy(FP16), Stopping(1e-10))
     assert (history[0].bits, [step.bits for step in history].count(64) > 2) == (64, True)
 
 
@@ -299,14 +312,14 @@ def test_who_carries(host_backend):
     with current.using(host_backend):
         for problem in both(graph):
             for wanted, converges_fast, expected in ((None, False, True), (False, True, False), (True, False, True)):
-                arrangement = replace(DEALT, wanted=DEALT.wanted._replace(carry=wanted))
+                arrangement = replace(DEALT, request=DEALT.request._replace(error_feedback=wanted))
                 rounds = CudaRefinement.of(problem, arrangement, converges_fast=converges_fast)
                 assert rounds.default_residual_format == (E5M2 if expected else None)
             for way, expected in ((True, False), (False, True)):  # Graphs in the cache have no such kernels.
-                wanted = Wanted(*[False] * 4, cached=way)
-                rounds = CudaRefinement.of(problem, Arrangement(warps=16, wanted=wanted), converges_fast=True)
+                wanted = StrategyRequest(*[False] * 4, in_cache=way)
+                rounds = CudaRefinement.of(problem, Arrangement(warps=16, request=wanted), converges_fast=True)
                 assert (rounds.default_residual_format == E5M2) == expected
-                assert CudaRefinement.of(problem, Arrangement(warps=16, wanted=wanted)).default_residual_format is None
+                assert CudaRefinement.of(problem, Arrangement(warps=16, request=wanted)).default_residual_format is None
         # What is subtracted from r to keep its sum must be what teleport brings.
         assert (
             CudaRefinement.of(Problem(graph, teleport=teleport, dangling="uniform"), DEALT).default_residual_format
@@ -319,7 +332,7 @@ def test_who_carries(host_backend):
 )
 def test_what_fades_fast_is_known_from_a_few_sweeps(device, name, expected):
     graph = PAIRS if name == "pairs" else GRAPHS[name]
-    rows = padded_csr.OnDevice.of(graph)
+    rows = padded_csr.DeviceRows.of(graph)
     assert (
         convergence_estimate.converges_fast(rows.indptr, rows.sources, padded_csr.out_degree(graph), 0.85) == expected
     )
@@ -331,7 +344,7 @@ def test_what_fades_fast_is_known_from_a_few_sweeps(device, name, expected):
 def test_formats_that_are_not_dealt(device, storage, first):
     problem = Problem(GRAPHS["uniform"])
     rounds = CudaRefinement.of(problem, DEALT)
-    _, status, history = refine(rounds, uniform(problem), default_policy(storage), Stopping(1e-10))
+    _, status, history = outer_iteration(rounds, uniform(problem), default_policy(storage), Stopping(1e-10))
     assert status is cpms.Status.CONVERGED
     assert history[0].bits == first
 
@@ -339,7 +352,7 @@ def test_formats_that_are_not_dealt(device, storage, first):
 def test_a_gain_that_is_fixed_is_kept(device):
     problem = Problem(GRAPHS["uniform"])
     rounds = CudaRefinement.of(problem, DEALT)
-    _, status, history = refine(rounds, uniform(problem), FixedReduction(FP16, 1e-2), Stopping(1e-10))
+    _, status, history = outer_iteration(rounds, uniform(problem), FixedReduction(FP16, 1e-2), Stopping(1e-10))
     assert status is cpms.Status.CONVERGED
     assert sum(step.bits == 64 for step in history) > 3
 
@@ -355,9 +368,9 @@ def test_a_first_x_of_ones_own_is_swept_in_full(device):
         (uniform(problem), Stopping(1e-10, max_iterations=3)),
     ):
         rounds = CudaRefinement.of(problem, DEALT)
-        _, _, history = refine(rounds, first, default_policy(FP16), stopping)
+        _, _, history = outer_iteration(rounds, first, default_policy(FP16), stopping)
         assert history[0].bits == 64
-    assert len(refine(rounds, right, default_policy(FP16), Stopping(1e-10))[2]) == 1
+    assert len(outer_iteration(rounds, right, default_policy(FP16), Stopping(1e-10))[2]) == 1
 
 
 class WideFirst(RefinementPolicy):
@@ -375,7 +388,7 @@ class WideFirst(RefinementPolicy):
 def test_what_another_format_found_is_added(device):
     problem = Problem(GRAPHS["skewed"])
     rounds = CudaRefinement.of(problem, DEALT)
-    ranks, status, history = refine(rounds, uniform(problem), WideFirst(), Stopping(1e-10))
+    ranks, status, history = outer_iteration(rounds, uniform(problem), WideFirst(), Stopping(1e-10))
     assert status is cpms.Status.CONVERGED
     assert [step.bits for step in history if step.bits != 64][-1] == 16
     full = [step.residual for step in history if step.bits == 64]
@@ -411,7 +424,9 @@ def test_large_graphs(gpu_backend):
                 solves = []
                 for _ in range(2):
                     rounds = CudaRefinement.of(problem, DEALT)
-                    ranks, status, history = refine(rounds, uniform(problem), default_policy(storage), Stopping(1e-10))
+                    ranks, status, history = outer_iteration(
+                        rounds, uniform(problem), default_policy(storage), Stopping(1e-10)
+                    )
                     assert status is cpms.Status.CONVERGED
                     assert [step.bits for step in history].count(64) == 1
                     solves.append(ranks)

@@ -1,4 +1,4 @@
-"""Totals as integers that count their blocks: right whatever blocks bring, and in whatever order they come."""
+"""Fixed-point all-reduce fused with the grid barrier: exact for any values and any order of arrival."""
 
 import math
 import sys

@@ -1,4 +1,4 @@
-"""The first nodes' values in shared memory, emulated on this machine and on a GPU."""
+"""Hub cache: values of the first nodes in shared memory, emulated on this machine and on a GPU."""
 
 import numpy as np
 import pytest
@@ -6,11 +6,11 @@ import pytest
 import cpms
 from cpms import Graph, format_named
 from cpms.backends.cuda.kernels import persistent
-from cpms.backends.cuda.kernels.launch_shape import BINNED
+from cpms.backends.cuda.kernels.launch_shape import SHARED_MEMORY_SHAPE
 from cpms.backends.cuda.persistent import strategies
-from cpms.backends.cuda.persistent.device_graph import Arrangement, ResidentGraph
+from cpms.backends.cuda.persistent.device_graph import Arrangement, DeviceGraph
 from cpms.backends.cuda.persistent.refinement import CudaRefinement
-from cpms.backends.cuda.persistent.strategies import Wanted
+from cpms.backends.cuda.persistent.strategies import StrategyRequest
 from cpms.backends.cuda.runtime import current, host_emulation
 from cpms.engines import cuda_fused
 from cpms.formats.quantization import quantiser
@@ -28,28 +28,37 @@ GRAPHS = {
 @pytest.fixture(scope="session", autouse=True)
 def compiled_together(request):
     if host_emulation.compiler() is not None:
-        both, whose = (persistent.OVER_SOURCES, persistent.OVER_HOT), (False, True)
+        both, whose = (persistent.DIRECT_GATHER, persistent.HUB_CACHE_GATHER), (False, True)
         kernels = [
-            *(persistent.refine(s, BINNED, personal=p, way=w) for s in FORMATS for p in whose for w in both),
-            *(persistent.fused_power(BINNED, personal=p, way=w) for p in whose for w in both),
+            *(
+                persistent.persistent_refine(s, SHARED_MEMORY_SHAPE, personal=p, strategy=w)
+                for s in FORMATS
+                for p in whose
+                for w in both
+            ),
+            *(persistent.persistent_power(SHARED_MEMORY_SHAPE, personal=p, strategy=w) for p in whose for w in both),
         ]
         request.getfixturevalue("host_backend").compile(kernels)
 
 
 @pytest.fixture(params=[512, 1 << 16], ids=["few", "all"])
 def shared(request, monkeypatch):
-    monkeypatch.setattr(strategies, "HOT_SHARED_BYTES", request.param)
+    monkeypatch.setattr(strategies, "HUB_SHARED_BYTES", request.param)
 
 
 def arranged(problem, value_bytes=2):
     """Return the graph without and with hot nodes."""
     both = [
-        ResidentGraph.of(
-            problem, Arrangement(warps=16, wanted=Wanted(hot, bins=False, deal=False, cached=False)), value_bytes
+        DeviceGraph.of(
+            problem,
+            Arrangement(
+                warps=16, request=StrategyRequest(hot, tiled_gather=False, propagation_blocking=False, in_cache=False)
+            ),
+            value_bytes,
         )
         for hot in (False, True)
     ]
-    assert [graph.ways.way for graph in both] == [persistent.OVER_SOURCES, persistent.OVER_HOT]
+    assert [graph.strategy_data.strategy for graph in both] == [persistent.DIRECT_GATHER, persistent.HUB_CACHE_GATHER]
     return both
 
 
@@ -84,10 +93,10 @@ def test_nor_does_it_in_power_iteration(device, problems, shared, name):
 @pytest.mark.parametrize(
     ("cache_bytes", "skewed", "warps", "expected"),
     [
-        (0, True, 16, persistent.OVER_HOT),
-        (0, False, 16, persistent.OVER_SOURCES),
-        (0, True, 24, persistent.OVER_SOURCES),
-        (1 << 30, True, 16, persistent.OVER_SOURCES),
+        (0, True, 16, persistent.HUB_CACHE_GATHER),
+        (0, False, 16, persistent.DIRECT_GATHER),
+        (0, True, 24, persistent.DIRECT_GATHER),
+        (1 << 30, True, 16, persistent.DIRECT_GATHER),
     ],
 )
 def test_hot_nodes_are_for_large_graphs_most_of_whose_edges_begin_at_them(
@@ -98,9 +107,15 @@ def test_hot_nodes_are_for_large_graphs_most_of_whose_edges_begin_at_them(
     drawn = np.random.default_rng(1).random(nodes)
     sources = (nodes * drawn ** (4 if skewed else 1)).astype(int)
     graph = Graph.from_edges(sources, np.arange(nodes), nodes=nodes)
-    chosen = Arrangement(renumber=False, warps=warps, wanted=Wanted(bins=False, deal=False, codes=False, cached=False))
+    chosen = Arrangement(
+        reorder=False,
+        warps=warps,
+        request=StrategyRequest(
+            tiled_gather=False, propagation_blocking=False, compressed_indices=False, in_cache=False
+        ),
+    )
     with current.using(host_backend):
         for value_bytes in (2, 8):
-            assert ResidentGraph.of(Problem(graph), chosen, value_bytes).ways.way == expected
-        monkeypatch.setattr(host_backend, "most_shared", 0)
-        assert ResidentGraph.of(Problem(graph), chosen).ways.way == persistent.OVER_SOURCES
+            assert DeviceGraph.of(Problem(graph), chosen, value_bytes).strategy_data.strategy == expected
+        monkeypatch.setattr(host_backend, "max_shared_bytes", 0)
+        assert DeviceGraph.of(Problem(graph), chosen).strategy_data.strategy == persistent.DIRECT_GATHER

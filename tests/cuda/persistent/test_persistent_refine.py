@@ -1,4 +1,4 @@
-"""Resident kernels: method refine and fused power iteration, emulated on this machine and on a GPU."""
+"""Persistent kernels: method refine and power iteration, emulated on this machine and on a GPU."""
 
 import itertools
 
@@ -12,12 +12,12 @@ from cpms import Graph, Status, UnsupportedError, check, format_named
 from cpms.backends.cuda.kernels import persistent, template
 from cpms.backends.cuda.kernels.launch_shape import SHAPES
 from cpms.backends.cuda.persistent import load_balance
-from cpms.backends.cuda.persistent.device_graph import Arrangement, ResidentGraph
+from cpms.backends.cuda.persistent.device_graph import Arrangement, DeviceGraph
 from cpms.backends.cuda.persistent.refinement import CudaRefinement
-from cpms.backends.cuda.persistent.strategies import Wanted
+from cpms.backends.cuda.persistent.strategies import StrategyRequest
 from cpms.backends.cuda.runtime import current, host_emulation
 from cpms.backends.cuda.spmv import reordering
-from cpms.backends.cuda.spmv.reordering import Numbering
+from cpms.backends.cuda.spmv.reordering import Reordering
 from cpms.contracts.stopping import Stopping
 from cpms.engines import cpu, cuda_fused, reference
 from cpms.formats.formats import E5M2, FP16, FP32, FP64, FloatFormat
@@ -26,7 +26,7 @@ from cpms.precision.controllers import FLOAT64, Fixed
 from cpms.precision.refinement_policy import AdaptiveReduction, FixedReduction
 from cpms.problems.pagerank import Problem
 from cpms.solvers.power import power
-from cpms.solvers.refine import refine
+from cpms.solvers.refine import outer_iteration
 from cpms.testing import distributions, graphs
 
 FORMATS = [quantiser(format_named(name)) for name in ("fp16", "e5m2", "fp32", "cpms4")]
@@ -40,11 +40,16 @@ def compiled_together(request):
     """Compile what these tests launch on this machine at once: one by one it takes longer."""
     if host_emulation.compiler() is not None:
         each, usual = (False, True), SHAPES[16]
-        ways = persistent.OVER_SOURCES, persistent.OVER_CACHED
-        kernels = [persistent.refine(s, usual, personal=own, way=way) for s in FORMATS for own in each for way in ways]
-        kernels += [persistent.refine(FP16, SHAPES[24], personal=False)]
-        powers = [persistent.fused_power(shape, personal=own) for shape in SHAPES.values() for own in each]
-        powers += [persistent.fused_power(usual, personal=own, way=ways[1]) for own in each]
+        ways = persistent.DIRECT_GATHER, persistent.IN_CACHE_GATHER
+        kernels = [
+            persistent.persistent_refine(s, usual, personal=own, strategy=way)
+            for s in FORMATS
+            for own in each
+            for way in ways
+        ]
+        kernels += [persistent.persistent_refine(FP16, SHAPES[24], personal=False)]
+        powers = [persistent.persistent_power(shape, personal=own) for shape in SHAPES.values() for own in each]
+        powers += [persistent.persistent_power(usual, personal=own, strategy=ways[1]) for own in each]
         request.getfixturevalue("host_backend").compile([*kernels, *powers])
 
 
@@ -97,7 +102,7 @@ def test_rounds_are_those_of_the_reference(engine, name, storage, as_large):
     for problem in problems(GRAPHS[name]):
         mine, twin = engine.refinement(problem), reference.ENGINE.refinement(problem)
         if as_large:
-            mine = CudaRefinement.of(problem, Arrangement(warps=16, wanted=Wanted(cached=False)))
+            mine = CudaRefinement.of(problem, Arrangement(warps=16, request=StrategyRequest(in_cache=False)))
         for rounds in (mine, twin):
             rounds.start(np.full(problem.graph.nodes, 1 / problem.graph.nodes))
         options = {"inner_reduction": 0.1, "tol": 1e-11, "norm": "l1", "most_low": 30}
@@ -114,23 +119,23 @@ def test_rounds_are_those_of_the_reference(engine, name, storage, as_large):
 def test_stretches_are_short_where_values_outgrow_the_cache(host_backend, monkeypatch):
     monkeypatch.setattr(host_backend, "cache_bytes", 1000)
     with current.using(host_backend):
-        assert [Arrangement().steps_for(nodes) for nodes in (250, 251)] == [0, 4]
-        assert [Arrangement().steps_for(nodes, 8) for nodes in (125, 126)] == [0, 4]
-        assert Arrangement(stretch_steps=3).steps_for(1) == 3
+        assert [Arrangement().tiles_per_range(nodes) for nodes in (250, 251)] == [0, 4]
+        assert [Arrangement().tiles_per_range(nodes, 8) for nodes in (125, 126)] == [0, 4]
+        assert Arrangement(range_tiles=3).tiles_per_range(1) == 3
 
 
 ARRANGEMENTS = [
-    Arrangement(stretch_steps=2, warps=16),
+    Arrangement(range_tiles=2, warps=16),
     Arrangement(False, 3, 16),
     Arrangement(warps=24),
     Arrangement(True, 2, 24),
-    Arrangement(warps=16, wanted=Wanted(cached=False)),
+    Arrangement(warps=16, request=StrategyRequest(in_cache=False)),
 ]
 
 
 @pytest.mark.parametrize("arrangement", ARRANGEMENTS, ids=str)
 @pytest.mark.parametrize("name", ["hub", "two hubs", "skewed", "rows that end with steps"])
-def test_stretches_may_be_short_and_warps_many(engine, name, arrangement):
+def test_ranges_may_be_short_and_warps_many(engine, name, arrangement):
     problem = Problem(GRAPHS[name])
     one_each, short = CudaRefinement.of(problem), CudaRefinement.of(problem, arrangement)
     assert short.graph.edges.shape == SHAPES[arrangement.warps]
@@ -171,7 +176,7 @@ def test_warps_are_few_where_gathers_dominate_or_the_cache_has_all_or_lacks_doub
     graph = Graph.from_edges((targets + np.tile([1, 2], nodes)) * stride % nodes, targets, nodes=nodes)
     with current.using(host_backend):
         for value_bytes, warps in zip((2, 8), expected, strict=True):
-            found = ResidentGraph.of(Problem(graph), value_bytes=value_bytes)
+            found = DeviceGraph.of(Problem(graph), value_bytes=value_bytes)
             assert found.edges.shape == SHAPES[warps]
 
 
@@ -197,7 +202,7 @@ def test_nodes_may_lie_in_any_order(engine, monkeypatch, name):
     order = random.permutation(GRAPHS[name].nodes).astype(np.int32)
     for problem in problems(GRAPHS[name]):
         values, answers = random.random(len(order)), []
-        for numbered in (None, Numbering.of_order(current.current().upload(order))):
+        for numbered in (None, Reordering.of_order(current.current().upload(order))):
             monkeypatch.setattr(reordering, "chosen", lambda *_, numbered=numbered: numbered)
             rounds = CudaRefinement.of(problem)
             rounds.start(values)
@@ -214,8 +219,8 @@ def test_float64_sweeps_are_those_of_the_reference(engine, name, as_large):
     for problem in problems(GRAPHS[name]):
         operator = engine.prepare(problem, FP64, "pattern")
         if as_large:
-            chosen = Arrangement(warps=16, wanted=Wanted(cached=False))
-            operator = cuda_fused.operator(problem, ResidentGraph.of(problem, chosen, value_bytes=8))
+            chosen = Arrangement(warps=16, request=StrategyRequest(in_cache=False))
+            operator = cuda_fused.operator(problem, DeviceGraph.of(problem, chosen, value_bytes=8))
         twin = reference.ENGINE.prepare(problem, FP64, "pattern")
         values = np.random.default_rng(3).random(problem.graph.nodes)
         x, out, out_twin = operator.load(values), operator.empty(), twin.empty()
@@ -307,7 +312,9 @@ def test_answers_are_certified(engine):
             expected, _, _ = power(
                 reference.ENGINE.prepare(problem, FP64, "pattern"), first, Fixed(), Stopping(1e-14, max_iterations=400)
             )
-            found, _, history = refine(engine.refinement(problem), first, FixedReduction(FP16), Stopping(1e-10))
+            found, _, history = outer_iteration(
+                engine.refinement(problem), first, FixedReduction(FP16), Stopping(1e-10)
+            )
             assert np.abs(found - expected).sum() <= history[-1].residual / (1 - problem.damping)
             mine, _, _ = power(engine.prepare(problem, FP64, "pattern"), first, Fixed(), Stopping(1e-10))
             assert np.abs(mine - expected).sum() <= 1e-10 / (1 - problem.damping)
@@ -351,7 +358,7 @@ def test_power_iteration_is_in_float64_only(engine):
 @few
 def test_stretches_are_in_order_and_none_is_empty(ended, warps):
     cost = np.append(0, np.cumsum(np.array(ended) + 100))
-    begins = load_balance.of_all(cost, warps)
+    begins = load_balance.split_tiles(cost, warps)
     assert begins[0] == 0
     assert len(begins) == min(warps, len(ended))
     assert (np.diff(np.append(begins, len(ended))) >= 1).all()
@@ -386,8 +393,8 @@ class TestOnAGpu:
                 for anderson in (False, True):
                     mine, its = CudaRefinement.of(problem), cpu.ENGINE.refinement(problem)
                     mine.anderson = its.anderson = anderson
-                    found, status, history = refine(mine, first, policy, stopping)
-                    twin, _, expected = refine(its, first, policy, stopping)
+                    found, status, history = outer_iteration(mine, first, policy, stopping)
+                    twin, _, expected = outer_iteration(its, first, policy, stopping)
                     assert status is Status.CONVERGED
                     assert np.abs(found - twin).sum() <= 2e-10 / (1 - problem.damping)
                     # With fewer bits of exponent, last bits decide which values of a hub's sources survive; with few of
@@ -419,7 +426,7 @@ class TestOnAGpu:
 @pytest.mark.parametrize("bits", template.GATHERS)
 def test_gathers_alone_read_every_edge_once(engine, bits):
     backend = current.current()
-    graph = ResidentGraph.of(Problem(GRAPHS["skewed"]))
+    graph = DeviceGraph.of(Problem(GRAPHS["skewed"]))
     values = backend.arrays.asarray(np.arange(1024, dtype=f"uint{bits}") % 200)
     sums = backend.arrays.zeros(2 * 256, np.uint64)
     sources = graph.edges.sources
@@ -434,5 +441,5 @@ def test_an_experiment_times_sweeps(engine):
 
     problem = Problem(GRAPHS["skewed"])
     first = np.full(900, 1 / 900)
-    assert len(sweeps.low_seconds(engine.refinement(problem), first, FP16, 7)) == 6
-    assert len(sweeps.full_seconds(engine.prepare(problem, FP64, "pattern"), first, 7)) == 6
+    assert len(sweeps.inner_seconds(engine.refinement(problem), first, FP16, 7)) == 6
+    assert len(sweeps.residual_seconds(engine.prepare(problem, FP64, "pattern"), first, 7)) == 6

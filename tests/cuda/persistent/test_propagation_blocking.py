@@ -1,4 +1,4 @@
-"""Values dealt to bins, emulated on this machine and on a GPU."""
+"""Deterministic propagation blocking and its SELL slices, emulated on this machine and on a GPU."""
 
 import itertools
 from dataclasses import replace
@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 import cpms
 from cpms import Graph, format_named
 from cpms.backends.cuda.kernels import persistent, source
-from cpms.backends.cuda.kernels.launch_shape import BINNED, DealtSizes
-from cpms.backends.cuda.persistent import propagation_blocking, sell_packing
-from cpms.backends.cuda.persistent.device_graph import Arrangement, ResidentGraph
+from cpms.backends.cuda.kernels.launch_shape import SHARED_MEMORY_SHAPE, BlockingSizes
+from cpms.backends.cuda.persistent import propagation_blocking, sell_slices
+from cpms.backends.cuda.persistent.device_graph import Arrangement, DeviceGraph
 from cpms.backends.cuda.persistent.refinement import CudaRefinement
-from cpms.backends.cuda.persistent.strategies import Wanted
+from cpms.backends.cuda.persistent.strategies import StrategyRequest
 from cpms.backends.cuda.runtime import current, host_emulation
 from cpms.backends.cuda.spmv import padded_csr
 from cpms.engines import cuda_fused
@@ -35,7 +35,7 @@ GRAPHS = {
     "long rows": Graph.from_edges(np.arange(3000) * 7 % 100, np.arange(3000) // 30, nodes=100),
     "rows that end with steps": Graph.from_edges(np.arange(2048) % 512, np.arange(2048) // 256, nodes=512),
 }
-LEAST = DealtSizes(256, 260)
+LEAST = BlockingSizes(256, 260)
 """Few nodes in a range, and small bins."""
 few = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -43,11 +43,16 @@ few = settings(max_examples=25, deadline=None, suppress_health_check=[HealthChec
 @pytest.fixture(scope="session", autouse=True)
 def compiled_together(request):
     if host_emulation.compiler() is not None:
-        ways = persistent.OVER_SOURCES, persistent.LOW_DEALT, persistent.DEALT
+        ways = persistent.DIRECT_GATHER, persistent.INNER_BLOCKED, persistent.ALL_BLOCKED
         kernels = [
-            *(persistent.refine(s, BINNED, personal=p, way=w) for s in FORMATS for p in (False, True) for w in ways),
             *(
-                persistent.fused_power(BINNED, personal=personal, way=way)
+                persistent.persistent_refine(s, SHARED_MEMORY_SHAPE, personal=p, strategy=w)
+                for s in FORMATS
+                for p in (False, True)
+                for w in ways
+            ),
+            *(
+                persistent.persistent_power(SHARED_MEMORY_SHAPE, personal=personal, strategy=way)
                 for personal in (False, True)
                 for way in ways[::2]
             ),
@@ -58,16 +63,20 @@ def compiled_together(request):
 @pytest.fixture(params=[LEAST, None, 33], ids=["many bins", "large bins", "many sections"])
 def sizes(request, monkeypatch):
     if request.param == LEAST:
-        monkeypatch.setattr(propagation_blocking, "dealt_sizes", lambda _: LEAST)
+        monkeypatch.setattr(propagation_blocking, "blocking_sizes", lambda _: LEAST)
     elif request.param:
-        monkeypatch.setattr(sell_packing, "MOST_STRANDS", request.param)
+        monkeypatch.setattr(sell_slices, "MAX_WINDOW_SUMS", request.param)
 
 
-def dealt(graph, blocks, value_bytes=2):
+def blocked(graph, blocks, value_bytes=2):
     """Return the deal of a graph, the source of each slot, and the first slot of each row."""
-    slots = padded_csr.Slots.of(graph)
+    slots = padded_csr.PaddedCsr.of(graph)
     sources, _, _ = slots.place(graph)
-    return propagation_blocking.Deal.of(sources, slots, graph.nodes, blocks, value_bytes), sources, slots.starts
+    return (
+        propagation_blocking.PropagationBlocking.of(sources, slots, graph.nodes, blocks, value_bytes),
+        sources,
+        slots.starts,
+    )
 
 
 @given(
@@ -78,114 +87,114 @@ def dealt(graph, blocks, value_bytes=2):
     at_once=st.sampled_from([256, 1024, 1 << 24]),
 )
 @few
-def test_what_is_dealt_is_what_edges_ask_for(host_backend, monkeypatch, spec, blocks, at_once):
+def test_binned_values_are_those_of_the_sources_of_entries(host_backend, monkeypatch, spec, blocks, at_once):
     with monkeypatch.context() as patch, current.using(host_backend):
-        patch.setattr(propagation_blocking, "dealt_sizes", lambda _: LEAST)
+        patch.setattr(propagation_blocking, "blocking_sizes", lambda _: LEAST)
         patch.setattr(propagation_blocking, "_AT_ONCE", at_once)
-        check(*dealt(cpms.load(spec), blocks), blocks)
+        check(*blocked(cpms.load(spec), blocks), blocks)
 
 
 @pytest.mark.parametrize("blocks", [1, 7])
 @pytest.mark.parametrize("value_bytes", [2, 8])
 @pytest.mark.parametrize("name", GRAPHS)
-def test_deals_of_odd_graphs(host_backend, sizes, name, value_bytes, blocks):
+def test_blocking_of_odd_graphs(host_backend, sizes, name, value_bytes, blocks):
     with current.using(host_backend):
-        check(*dealt(GRAPHS[name], blocks, value_bytes), blocks)
+        check(*blocked(GRAPHS[name], blocks, value_bytes), blocks)
 
 
 def check(found, sources, starts, blocks):
     """Deal the nodes' numbers, and read them as warps do."""
-    targets = (found.targets.astype(int)[:, None] + np.arange(found.together)).ravel()
+    targets = (found.targets.astype(int)[:, None] + np.arange(found.run_chunks)).ravel()
     chunks, begins = len(targets), found.begins.astype(int)
     assert (begins[0], begins[-1]) == (0, chunks)
     assert len(np.unique(targets)) == chunks
     range_of = np.searchsorted(begins, np.arange(chunks), side="right") - 1
-    of = found.strands
+    of = found.slices
     values = np.full(8 * (of.value_begins[-1].astype(int)), -1)
     into = 8 * targets[:, None] + np.arange(8)
-    values[into] = found.places.reshape(-1, 8) + found.range_nodes * range_of[:, None]
-    cuts = found.cuts.astype(int)
+    values[into] = found.source_offsets.reshape(-1, 8) + found.range_nodes * range_of[:, None]
+    cuts = found.block_begins.astype(int)
     assert (cuts[0], cuts[-1], len(cuts)) == (0, chunks, blocks + 1)
     assert (np.diff(cuts) >= 0).all()
-    assert not (cuts % found.together).any()
-    assert (begins[found.firsts] <= cuts[:-1]).all()
+    assert not (cuts % found.run_chunks).any()
+    assert (begins[found.first_ranges] <= cuts[:-1]).all()
     # A block begins at the range before where all of that is dealt.
-    assert (begins[found.firsts + 1] >= cuts[:-1]).all()
+    assert (begins[found.first_ranges + 1] >= cuts[:-1]).all()
     value_begins, of_block, bins = (part.astype(int) for part in (of.value_begins, of.of_block, of.bins))
-    strand_begins, first_rows = of.strand_begins.astype(int), of.first_rows.astype(int)
+    chunk_begins, first_rows = of.chunk_begins.astype(int), of.first_rows.astype(int)
     assert not (value_begins % 4).any()
     assert (np.diff(value_begins) < of.capacity).all()
-    assert (of_block[0], of_block[-1], len(of_block)) == (0, len(strand_begins) - 1, blocks + 1)
+    assert (of_block[0], of_block[-1], len(of_block)) == (0, len(chunk_begins) - 1, blocks + 1)
     assert (bins[0], bins[-1]) == (0, len(value_begins) - 1)
     assert np.isin(np.diff(bins), (0, 1)).all()
     # Blocks share no bin.
     busy = of_block[:-1][np.diff(of_block) > 0]
     assert (bins[busy[1:]] > bins[busy[1:] - 1]).all()
-    assert (np.diff(strand_begins) <= sell_packing.MOST_STRANDS).all()
-    assert (strand_begins[0], first_rows[0], first_rows[-1]) == (0, 0, len(starts) - 1)
-    asked = [[] for _ in range(strand_begins[-1])]
-    for block, warp in itertools.product(range(blocks), range(BINNED.warps)):
-        pack, round_ = of.walks[block * BINNED.warps + warp].astype(int)
-        for section in range(of_block[block], of_block[block + 1]):
-            mine, last = values[slice(*(8 * value_begins[bins[section] : bins[section] + 2]))], False
+    assert (np.diff(chunk_begins) <= sell_slices.MAX_WINDOW_SUMS).all()
+    assert (chunk_begins[0], first_rows[0], first_rows[-1]) == (0, 0, len(starts) - 1)
+    gathered = [[] for _ in range(chunk_begins[-1])]
+    for block, warp in itertools.product(range(blocks), range(SHARED_MEMORY_SHAPE.warps)):
+        slice_index, column_group = of.warp_begins[block * SHARED_MEMORY_SHAPE.warps + warp].astype(int)
+        for window in range(of_block[block], of_block[block + 1]):
+            mine, last = values[slice(*(8 * value_begins[bins[window] : bins[window] + 2]))], False
             while not last:
-                rounds, last = of.packs[pack] & 0x7FFFFFFF, of.packs[pack] >> 31
-                places = of.places.reshape(-1, 32, 4)[round_ : round_ + rounds].astype(int)
-                for lane, strand in enumerate(of.lanes[32 * pack : 32 * pack + 32]):
+                rounds, last = of.slices[slice_index] & 0x7FFFFFFF, of.slices[slice_index] >> 31
+                places = of.value_indices.reshape(-1, 32, 4)[column_group : column_group + rounds].astype(int)
+                for lane, chunk in enumerate(of.lanes[32 * slice_index : 32 * slice_index + 32]):
                     named = places[:, lane].ravel()
                     named = named[named != 8 * of.capacity - 1]
-                    if strand == sell_packing.NO_STRAND:
+                    if chunk == sell_slices.NO_CHUNK:
                         assert named.size == 0
                     else:
-                        assert not asked[strand_begins[section] + strand]
-                        asked[strand_begins[section] + strand] = mine[named].tolist()
-                pack, round_ = pack + 1, round_ + int(rounds)
-    assert all(asked)
-    flat = np.concatenate(asked).astype(int)
+                        assert not gathered[chunk_begins[window] + chunk]
+                        gathered[chunk_begins[window] + chunk] = mine[named].tolist()
+                slice_index, column_group = slice_index + 1, column_group + int(rounds)
+    assert all(gathered)
+    flat = np.concatenate(gathered).astype(int)
     np.testing.assert_array_equal(flat, sources[: len(flat)])
-    lengths = np.array([len(strand) for strand in asked])
+    lengths = np.array([len(chunk) for chunk in gathered])
     ends = np.cumsum(lengths)
-    assert lengths.max() <= sell_packing.LONGEST
+    assert lengths.max() <= sell_slices.MAX_CHUNK
     assert ends[-1] == starts[-1]
-    if of.last_strands is None:
+    if of.last_chunks is None:
         np.testing.assert_array_equal(ends, starts[1:])
     else:
-        section = np.searchsorted(np.append(0, ends)[strand_begins], starts[1:].astype(int) - 1, side="right") - 1
-        np.testing.assert_array_equal(ends[strand_begins[section] + of.last_strands], starts[1:])
-    row_of = np.searchsorted(starts, np.append(0, ends)[strand_begins], side="right") - 1
+        window = np.searchsorted(np.append(0, ends)[chunk_begins], starts[1:].astype(int) - 1, side="right") - 1
+        np.testing.assert_array_equal(ends[chunk_begins[window] + of.last_chunks], starts[1:])
+    row_of = np.searchsorted(starts, np.append(0, ends)[chunk_begins], side="right") - 1
     np.testing.assert_array_equal(first_rows, row_of)
-    first_slots = np.append(0, ends)[strand_begins[of_block]]
+    first_slots = np.append(0, ends)[chunk_begins[of_block]]
     begun = starts[(np.searchsorted(starts, first_slots[:-1], side="right") - 1).clip(0, len(starts) - 2)]
     busy = np.diff(of_block) > 0
     expected = np.searchsorted(first_slots[:-1], begun, side="right") - 1
     np.testing.assert_array_equal(of.first_blocks[busy], expected[busy])
 
 
-def arranged(problem, value_bytes=2, ways=(persistent.OVER_SOURCES, persistent.DEALT)):
+def arranged(problem, value_bytes=2, ways=(persistent.DIRECT_GATHER, persistent.ALL_BLOCKED)):
     """Return the graph in some ways."""
     made = []
     for way in ways:
-        wanted = Wanted(False, False, way != persistent.OVER_SOURCES, cached=False, carry=False)
-        graph = ResidentGraph.of(problem, Arrangement(warps=16, wanted=wanted), value_bytes)
-        if way == persistent.LOW_DEALT:
-            graph = replace(graph, ways=graph.ways._replace(full=None))
-        assert graph.ways.way == way
+        wanted = StrategyRequest(False, False, way != persistent.DIRECT_GATHER, in_cache=False, error_feedback=False)
+        graph = DeviceGraph.of(problem, Arrangement(warps=16, request=wanted), value_bytes)
+        if way == persistent.INNER_BLOCKED:
+            graph = replace(graph, strategy_data=graph.strategy_data._replace(residual_blocking=None))
+        assert graph.strategy_data.strategy == way
         made.append(graph)
     return made
 
 
-@pytest.mark.parametrize("way", [persistent.LOW_DEALT, persistent.DEALT], ids=["low", "all"])
+@pytest.mark.parametrize("way", [persistent.INNER_BLOCKED, persistent.ALL_BLOCKED], ids=["low", "all"])
 @pytest.mark.parametrize("storage", FORMATS, ids=lambda storage: storage.name)
 @pytest.mark.parametrize("name", GRAPHS)
 def test_sweeps_of_dealt_values_are_those_over_sources(device, problems, sizes, name, storage, way):
     for problem in problems(GRAPHS[name]):
-        over_sources, of_dealt = map(CudaRefinement, arranged(problem, ways=(persistent.OVER_SOURCES, way)))
+        over_sources, with_blocking = map(CudaRefinement, arranged(problem, ways=(persistent.DIRECT_GATHER, way)))
         nodes = np.arange(problem.graph.nodes)
         for begin in (np.ones(len(nodes)), 1.0 + nodes % 7):
-            for rounds in (over_sources, of_dealt):
+            for rounds in (over_sources, with_blocking):
                 rounds.start(begin / begin.sum())
             options = {"inner_reduction": 0.1, "tol": 1e-11, "norm": "l1", "most_low": 12}
-            found, expected = of_dealt.round(storage, **options), over_sources.round(storage, **options)
+            found, expected = with_blocking.round(storage, **options), over_sources.round(storage, **options)
             np.testing.assert_allclose(found.found, expected.found, rtol=1e-9, atol=1e-14)
             # Sums across blocks are in another order, so that a value between two of Q's may go either way.
             np.testing.assert_allclose(found.low, expected.low, rtol=storage.unit_roundoff(), atol=1e-12)
@@ -217,27 +226,33 @@ def test_formats_too_wide_for_what_is_dealt_are_swept_over_sources(device):
 @pytest.mark.parametrize(
     ("cache_bytes", "near", "small_cells", "expected"),
     [
-        (0, False, (), persistent.DEALT),
-        (0, True, (), persistent.OVER_SOURCES),
-        (0, False, (8,), persistent.LOW_DEALT),
-        (0, False, (2, 8), persistent.OVER_SOURCES),
-        (1 << 30, False, (), persistent.OVER_SOURCES),
+        (0, False, (), persistent.ALL_BLOCKED),
+        (0, True, (), persistent.DIRECT_GATHER),
+        (0, False, (8,), persistent.INNER_BLOCKED),
+        (0, False, (2, 8), persistent.DIRECT_GATHER),
+        (1 << 30, False, (), persistent.DIRECT_GATHER),
     ],
 )
 def test_values_are_dealt_where_few_share_a_sector_and_cells_are_long(
     host_backend, monkeypatch, cache_bytes, near, small_cells, expected
 ):
-    sizes, nodes = propagation_blocking.dealt_sizes, 1 << 17
-    monkeypatch.setattr(propagation_blocking, "dealt_sizes", lambda size: LEAST if size in small_cells else sizes(size))
+    sizes, nodes = propagation_blocking.blocking_sizes, 1 << 17
+    monkeypatch.setattr(
+        propagation_blocking, "blocking_sizes", lambda size: LEAST if size in small_cells else sizes(size)
+    )
     monkeypatch.setattr(host_backend, "cache_bytes", cache_bytes)
     drawn = np.random.default_rng(1).integers(0, nodes, 1 << 18)
     sources = drawn // 256 + np.arange(drawn.size) % 32 if near else drawn
     graph = Graph.from_edges(sources, np.arange(drawn.size) % nodes, nodes=nodes)
-    chosen = Arrangement(renumber=False, warps=16, wanted=Wanted(hot=False, bins=False, codes=False, cached=False))
+    chosen = Arrangement(
+        reorder=False,
+        warps=16,
+        request=StrategyRequest(hub_cache=False, tiled_gather=False, compressed_indices=False, in_cache=False),
+    )
     with current.using(host_backend):
-        assert ResidentGraph.of(Problem(graph), chosen).ways.way == expected
-        monkeypatch.setattr(host_backend, "most_shared", 0)
-        assert ResidentGraph.of(Problem(graph), chosen).ways.way == persistent.OVER_SOURCES
+        assert DeviceGraph.of(Problem(graph), chosen).strategy_data.strategy == expected
+        monkeypatch.setattr(host_backend, "max_shared_bytes", 0)
+        assert DeviceGraph.of(Problem(graph), chosen).strategy_data.strategy == persistent.DIRECT_GATHER
 
 
 @pytest.mark.gpu
@@ -254,7 +269,9 @@ def test_many_ranges_and_bins_a_block(gpu_backend):
             for chosen in (False, True, True):
                 rounds = CudaRefinement.of(
                     Problem(graph),
-                    Arrangement(warps=16, wanted=Wanted(False, False, chosen, cached=False, carry=False)),
+                    Arrangement(
+                        warps=16, request=StrategyRequest(False, False, chosen, in_cache=False, error_feedback=False)
+                    ),
                 )
                 rounds.start(np.full(graph.nodes, 1 / graph.nodes))
                 rounds.round(FP16, inner_reduction=1e-6, tol=1e-12, norm="l1", most_low=20)
@@ -266,6 +283,6 @@ def test_many_ranges_and_bins_a_block(gpu_backend):
 
 def test_kernels_have_room_for_the_sums_of_a_section():
     assert (
-        f"max_window_sums = {sell_packing.MOST_STRANDS};"
+        f"max_window_sums = {sell_slices.MAX_WINDOW_SUMS};"
         in (source.folder() / "persistent/sell_slices.cuh").read_text()
     )

@@ -1,4 +1,4 @@
-"""Sweeps of graphs that fit in the cache: blocks begin with rows, and warps tell each other in shared memory."""
+"""Segmented sum of graphs in the cache: blocks begin with rows, and warps share sums in shared memory."""
 
 from dataclasses import replace
 
@@ -11,10 +11,10 @@ import cpms
 from cpms.backends.cuda.kernels import persistent
 from cpms.backends.cuda.kernels.launch_shape import SHAPES
 from cpms.backends.cuda.persistent import load_balance
-from cpms.backends.cuda.persistent.device_graph import Arrangement, ResidentGraph
+from cpms.backends.cuda.persistent.device_graph import Arrangement, DeviceGraph
 from cpms.backends.cuda.persistent.refinement import CudaRefinement
-from cpms.backends.cuda.persistent.strategies import Wanted
-from cpms.backends.cuda.persistent.warp_ranges import Stretches
+from cpms.backends.cuda.persistent.strategies import StrategyRequest
+from cpms.backends.cuda.persistent.warp_ranges import WarpRanges
 from cpms.backends.cuda.runtime import current
 from cpms.backends.cuda.spmv import padded_csr
 from cpms.engines import cuda_fused
@@ -51,41 +51,39 @@ def row_lengths(draw):
 @example(lengths=[1] * 257, processors=2)
 @example(lengths=[25] * 10 + [7], processors=2)
 @few
-def test_no_block_waits_for_an_empty_stretch(host_backend, monkeypatch, lengths, processors):
+def test_no_block_waits_for_an_empty_range(host_backend, monkeypatch, lengths, processors):
     graph = with_rows(lengths)
     with monkeypatch.context() as patch, current.using(host_backend):
         patch.setattr(host_backend, "processors", processors)
-        patch.setattr(host_backend, "resident_blocks", lambda shape: processors * shape.each)
-        given_slots = padded_csr.Slots.of(graph)
-        edges, slots = Stretches.of(given_slots, graph, 0, cached=True)
+        patch.setattr(host_backend, "persistent_blocks", lambda shape: processors * shape.blocks_per_processor)
+        given_slots = padded_csr.PaddedCsr.of(graph)
+        edges, slots = WarpRanges.of(given_slots, graph, 0, in_cache=True)
     begins, starts = edges.begins.astype(np.int64), slots.starts.astype(np.int64)
-    assert edges.cached
+    assert edges.in_cache
     assert begins[0] == 0
-    assert begins[-1] == slots.steps == edges.steps
+    assert begins[-1] == slots.tiles == edges.tiles
     assert (np.diff(begins) >= 0).all()
-    assert len(begins) - 1 <= edges.blocks * edges.each
+    assert len(begins) - 1 <= edges.blocks * edges.warps_per_block
     assert edges.blocks <= processors
-    assert edges.each <= SHAPES[16].warps
+    assert edges.warps_per_block <= SHAPES[16].warps
     # For rows to begin with, a block may lose all but a slot of a step.
-    assert given_slots.steps <= slots.steps <= given_slots.steps + edges.blocks
+    assert given_slots.tiles <= slots.tiles <= given_slots.tiles + edges.blocks
     if max(lengths) <= 32:
-        assert np.isin(begins[: -1 : edges.each] * 256, starts).all()
-        assert edges.each == min(16, np.diff(begins[:: edges.each]).max())
+        assert np.isin(begins[: -1 : edges.warps_per_block] * 256, starts).all()
+        assert edges.warps_per_block == min(16, np.diff(begins[:: edges.warps_per_block]).max())
     with current.using(host_backend):
-        sources, marks, _ = slots.place(graph)
+        sources, row_end_flags, _ = slots.place(graph)
         np.testing.assert_array_equal(padded_csr.from_lanes(edges.sources, 32), sources)
-    np.testing.assert_array_equal(edges.marks, marks)
+    np.testing.assert_array_equal(edges.row_end_flags, row_end_flags)
     for empty in np.flatnonzero(np.diff(begins) == 0):
-        assert begins[empty] == slots.steps or begins[empty] * 256 in starts
-        behind = begins[empty : edges.each * (empty // edges.each + 1)]
+        assert begins[empty] == slots.tiles or begins[empty] * 256 in starts
+        behind = begins[empty : edges.warps_per_block * (empty // edges.warps_per_block + 1)]
         assert (behind == begins[empty]).all()
     # Whose row goes on, and since when.
     used = np.flatnonzero(np.diff(begins))
     rows = np.searchsorted(starts, begins[used] * 256, side="right") - 1
     np.testing.assert_array_equal(edges.first_rows[used], rows)
-    np.testing.assert_array_equal(
-        edges.first_stretches[used], [used[begins[used] * 256 <= s][-1] for s in starts[rows]]
-    )
+    np.testing.assert_array_equal(edges.first_ranges[used], [used[begins[used] * 256 <= s][-1] for s in starts[rows]])
 
 
 ONE_SWEEP = """
@@ -131,15 +129,15 @@ def test_every_row_is_summed_once_over_many_blocks(host_backend, one_sweep, monk
     graph = with_rows(lengths)
     with monkeypatch.context() as patch, current.using(host_backend):
         patch.setattr(host_backend, "processors", processors)
-        patch.setattr(host_backend, "resident_blocks", lambda shape: processors * shape.each)
-        edges, _ = Stretches.of(padded_csr.Slots.of(graph), graph, 0, cached=True)
+        patch.setattr(host_backend, "persistent_blocks", lambda shape: processors * shape.blocks_per_processor)
+        edges, _ = WarpRanges.of(padded_csr.PaddedCsr.of(graph), graph, 0, in_cache=True)
     values = np.append(np.random.default_rng(5).integers(0, 8, graph.nodes), 0).astype(np.float16)
     sums, times = np.full(graph.nodes, np.nan), np.zeros(graph.nodes, np.uint32)
     for _ in range(2):
         one_sweep(edges.blocks, 512, (*edges.arguments, np.uint32(graph.nodes), values.view(np.uint16), sums, times))
         rows = np.repeat(np.arange(graph.nodes), np.diff(graph.indptr))
         np.testing.assert_array_equal(sums, np.bincount(rows, values[graph.sources], minlength=graph.nodes))
-        assert (edges.pieces == 2**64 - 1).all()
+        assert (edges.carry_out == 2**64 - 1).all()
     assert (times == 2).all()
 
 
@@ -149,11 +147,11 @@ def test_slots_hold_the_edges_wherever_rows_begin(host_backend, lengths, cut):
     graph = with_rows(lengths)
     with current.using(host_backend):
         rows = np.unique(np.append(np.array(cut, np.int64) % graph.nodes, 0))
-        slots = padded_csr.Slots.of(graph).beginning_steps(rows)
-        sources, marks, _ = slots.place(graph)
+        slots = padded_csr.PaddedCsr.of(graph).beginning_steps(rows)
+        sources, row_end_flags, _ = slots.place(graph)
     starts = slots.starts.astype(np.int64)
     assert (starts[rows] % 256 == 0).all()
-    ends = np.unpackbits((marks & 0xFF).astype(np.uint8), bitorder="little")
+    ends = np.unpackbits((row_end_flags & 0xFF).astype(np.uint8), bitorder="little")
     np.testing.assert_array_equal(np.flatnonzero(ends), starts[1:] - 1)
     for row in range(graph.nodes):
         edges = graph.sources[graph.indptr[row] : graph.indptr[row + 1]]
@@ -165,38 +163,41 @@ def test_slots_hold_the_edges_wherever_rows_begin(host_backend, lengths, cut):
 @pytest.mark.parametrize("value_bytes", [2, 8])
 def test_steps_cost_the_lines_that_they_touch(device, value_bytes):
     graph = with_rows([3, 0, 700, 5, 1000, 40] * 3, nodes=5_000)
-    slots = padded_csr.Slots.of(graph)
+    slots = padded_csr.PaddedCsr.of(graph)
     sources = slots.place(graph)[0]
     lines = device.to_host(sources).reshape(-1, 8, 32) * value_bytes // 128
     touched = np.array([sum(len(set(group)) for group in step) for step in lines.tolist()])
-    found = np.diff(load_balance.cached_costs(slots, sources, value_bytes) - 2 * load_balance.streamed_costs(slots))
+    found = np.diff(load_balance.in_cache_costs(slots, sources, value_bytes) - 2 * load_balance.streamed_costs(slots))
     assert found.tolist() == touched.tolist()
     if value_bytes == 2:
-        wanted = 10 * (np.diff(slots.rows_before) + 130) + 3 * touched
-        assert np.diff(load_balance.low_costs(slots, sources, value_bytes)).tolist() == wanted.tolist()
+        wanted = 10 * (np.diff(slots.rows_ended) + 130) + 3 * touched
+        assert np.diff(load_balance.inner_costs(slots, sources, value_bytes)).tolist() == wanted.tolist()
 
 
 @pytest.mark.parametrize(
     ("room", "arrangement", "expected"),
     [
-        (1, Arrangement(), persistent.OVER_CACHED),
-        (0, Arrangement(), persistent.OVER_SOURCES),
-        (0, Arrangement(warps=16, wanted=Wanted(cached=True)), persistent.OVER_CACHED),
-        (1, Arrangement(wanted=Wanted(cached=False)), persistent.OVER_SOURCES),
-        (1, Arrangement(wanted=Wanted(codes=True)), persistent.OVER_CODES),
-        (1, Arrangement(warps=24), persistent.OVER_SOURCES),
-        (1, Arrangement(stretch_steps=2), persistent.OVER_SOURCES),
+        (1, Arrangement(), persistent.IN_CACHE_GATHER),
+        (0, Arrangement(), persistent.DIRECT_GATHER),
+        (0, Arrangement(warps=16, request=StrategyRequest(in_cache=True)), persistent.IN_CACHE_GATHER),
+        (1, Arrangement(request=StrategyRequest(in_cache=False)), persistent.DIRECT_GATHER),
+        (1, Arrangement(request=StrategyRequest(compressed_indices=True)), persistent.COMPRESSED_GATHER),
+        (1, Arrangement(warps=24), persistent.DIRECT_GATHER),
+        (1, Arrangement(range_tiles=2), persistent.DIRECT_GATHER),
     ],
 )
 def test_graphs_in_the_cache_have_sweeps_of_their_own(host_backend, monkeypatch, room, arrangement, expected):
     graph = with_rows([4] * 3_000)
     with current.using(host_backend):
-        edges, _ = Stretches.of(padded_csr.Slots.of(graph), graph, 0)
-        streamed = padded_csr.SLOT_BYTES * edges.steps * 256 + 16 * graph.nodes
+        edges, _ = WarpRanges.of(padded_csr.PaddedCsr.of(graph), graph, 0)
+        streamed = padded_csr.ENTRY_BYTES * edges.tiles * 256 + 16 * graph.nodes
         monkeypatch.setattr(host_backend, "cache_bytes", int(streamed) - 1 + room)
-        unlike_codes = replace(arrangement, wanted=arrangement.wanted._replace(codes=arrangement.wanted.codes or False))
+        unlike_codes = replace(
+            arrangement,
+            request=arrangement.request._replace(compressed_indices=arrangement.request.compressed_indices or False),
+        )
         for value_bytes in (2, 8):
-            assert ResidentGraph.of(Problem(graph), unlike_codes, value_bytes).ways.way == expected
+            assert DeviceGraph.of(Problem(graph), unlike_codes, value_bytes).strategy_data.strategy == expected
 
 
 @pytest.mark.parametrize(("processors", "cached"), [(255, True), (256, False)])
@@ -204,7 +205,7 @@ def test_no_more_blocks_have_such_sweeps_than_a_byte_counts(host_backend, monkey
     graph = with_rows([4] * 3_000)
     with current.using(host_backend):
         monkeypatch.setattr(host_backend, "processors", processors)
-        assert Stretches.of(padded_csr.Slots.of(graph), graph, 0, cached=True)[0].cached is cached
+        assert WarpRanges.of(padded_csr.PaddedCsr.of(graph), graph, 0, in_cache=True)[0].in_cache is cached
 
 
 GRAPHS = {
@@ -228,8 +229,8 @@ def test_many_blocks_find_what_those_of_other_graphs_find(gpu_backend, name, sto
         for problem in (Problem(graph), Problem(graph, teleport=personal / personal.sum())):
             first, found = np.full(graph.nodes, 1 / graph.nodes), []
             for cached in (False, True, True):
-                rounds = CudaRefinement.of(problem, Arrangement(warps=16, wanted=Wanted(cached=cached)))
-                assert rounds.graph.edges.cached is cached
+                rounds = CudaRefinement.of(problem, Arrangement(warps=16, request=StrategyRequest(in_cache=cached)))
+                assert rounds.graph.edges.in_cache is cached
                 rounds.start(first)
                 begun = rounds.round(storage, inner_reduction=1e-6, tol=1e-12, norm="l1", most_low=20)
                 last = rounds.round(None, inner_reduction=0.1, tol=1e-12, norm="l1", most_low=0)

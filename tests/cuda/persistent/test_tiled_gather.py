@@ -1,4 +1,4 @@
-"""Edges in bins, whose values lie in shared memory, emulated on this machine and on a GPU."""
+"""Tiled gather: panels whose values lie in shared memory, emulated on this machine and on a GPU."""
 
 import itertools
 
@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 import cpms
 from cpms import Graph, format_named
 from cpms.backends.cuda.kernels import persistent
-from cpms.backends.cuda.kernels.launch_shape import BINNED
+from cpms.backends.cuda.kernels.launch_shape import SHARED_MEMORY_SHAPE
 from cpms.backends.cuda.persistent import tiled_gather
-from cpms.backends.cuda.persistent.device_graph import Arrangement, ResidentGraph
+from cpms.backends.cuda.persistent.device_graph import Arrangement, DeviceGraph
 from cpms.backends.cuda.persistent.refinement import CudaRefinement
-from cpms.backends.cuda.persistent.strategies import PLAIN, Wanted
+from cpms.backends.cuda.persistent.strategies import DIRECT_GATHER_DATA, StrategyRequest
 from cpms.backends.cuda.runtime import current, host_emulation
 from cpms.backends.cuda.spmv import padded_csr
 from cpms.formats.formats import FP16, FP32
@@ -42,10 +42,10 @@ few = settings(max_examples=25, deadline=None, suppress_health_check=[HealthChec
 def compiled_together(request):
     if host_emulation.compiler() is not None:
         kernels = [
-            persistent.refine(storage, BINNED, personal=personal, way=way)
+            persistent.persistent_refine(storage, SHARED_MEMORY_SHAPE, personal=personal, strategy=way)
             for storage in FORMATS
             for personal in (False, True)
-            for way in (persistent.OVER_SOURCES, persistent.IN_BINS)
+            for way in (persistent.DIRECT_GATHER, persistent.INNER_TILED_GATHER)
         ]
         request.getfixturevalue("host_backend").compile(kernels)
 
@@ -53,14 +53,14 @@ def compiled_together(request):
 @pytest.fixture(params=[LEAST, None], ids=["many bins", "large bins"])
 def capacity(request, monkeypatch):
     if request.param:
-        monkeypatch.setattr(tiled_gather, "BIN_GROUPS", request.param)
+        monkeypatch.setattr(tiled_gather, "PANEL_OCTETS", request.param)
 
 
-def binned(graph, blocks):
+def panels_of(graph, blocks):
     """Return the bins of a graph, the source of each slot, and the rows' slots."""
-    slots = padded_csr.Slots.of(graph)
-    sources, marks, _ = slots.place(graph)
-    return tiled_gather.Bins.of(sources, marks, slots, blocks), sources, slots
+    slots = padded_csr.PaddedCsr.of(graph)
+    sources, row_end_flags, _ = slots.place(graph)
+    return tiled_gather.Panels.of(sources, row_end_flags, slots, blocks), sources, slots
 
 
 @given(
@@ -70,62 +70,64 @@ def binned(graph, blocks):
     blocks=st.integers(1, 9),
 )
 @few
-def test_places_name_sources_and_every_step_is_in_one_stretch(host_backend, monkeypatch, spec, blocks):
+def test_indices_give_sources_and_every_tile_is_in_one_range(host_backend, monkeypatch, spec, blocks):
     with monkeypatch.context() as patch, current.using(host_backend):
-        patch.setattr(tiled_gather, "BIN_GROUPS", LEAST)
-        check_bins(*binned(cpms.load(spec), blocks), blocks)
+        patch.setattr(tiled_gather, "PANEL_OCTETS", LEAST)
+        check_panels(*panels_of(cpms.load(spec), blocks), blocks)
 
 
 @pytest.mark.parametrize("blocks", [1, 7])
 @pytest.mark.parametrize("name", GRAPHS)
-def test_bins_of_odd_graphs(host_backend, capacity, name, blocks):
+def test_panels_of_odd_graphs(host_backend, capacity, name, blocks):
     with current.using(host_backend):
-        check_bins(*binned(GRAPHS[name], blocks), blocks)
+        check_panels(*panels_of(GRAPHS[name], blocks), blocks)
 
 
-def check_bins(found, sources, slots, blocks):
-    begins, lists = found.list_begins.astype(int), np.asarray(found.lists)
+def check_panels(found, sources, slots, blocks):
+    begins, groups = found.group_begins.astype(int), np.asarray(found.groups)
     assert begins[0] == 0
-    assert begins[-1] == len(lists)
+    assert begins[-1] == len(groups)
     assert not (begins % 4).any()
     assert (np.diff(begins) <= found.capacity).all()
-    stretches = np.asarray(found.stretches).reshape(len(begins) - 1, -1, 4).astype(int)
-    steps = [range(first, first + count) for part in stretches for first, count, _, _ in part]
-    assert [step for part in steps for step in part] == list(range(slots.steps))
+    ranges = np.asarray(found.ranges).reshape(len(begins) - 1, -1, 4).astype(int)
+    steps = [range(first, first + count) for part in ranges for first, count, _, _ in part]
+    assert [step for part in steps for step in part] == list(range(slots.tiles))
     listed = np.empty(sources.size, np.int64)
-    for number, part in enumerate(stretches):
-        of_bin = slice(256 * part[0, 0], 256 * (part[-1, 0] + part[-1, 1]))
-        places = found.places[of_bin].astype(int)
-        listed[of_bin] = 8 * lists[begins[number] : begins[number + 1]][places // 8] + places % 8
+    for number, part in enumerate(ranges):
+        of_panel = slice(256 * part[0, 0], 256 * (part[-1, 0] + part[-1, 1]))
+        local_indices = found.local_indices[of_panel].astype(int)
+        listed[of_panel] = 8 * groups[begins[number] : begins[number + 1]][local_indices // 8] + local_indices % 8
     np.testing.assert_array_equal(listed, sources)
     starts = slots.starts.astype(int)
-    for first, count, row, _ in stretches.reshape(-1, 4):
+    for first, count, row, _ in ranges.reshape(-1, 4):
         assert not count or starts[row] <= 256 * first < starts[row + 1]
-    of_block = found.of_block.astype(int)
-    assert (of_block[0], of_block[-1], len(of_block)) == (0, len(stretches), blocks + 1)
+    of_block = found.panels_of_block.astype(int)
+    assert (of_block[0], of_block[-1], len(of_block)) == (0, len(ranges), blocks + 1)
     for block, (first, last) in enumerate(itertools.pairwise(of_block)):
         if first < last:
-            row_begins = starts[stretches[first, 0, 2]] // 256
-            where = stretches[of_block[found.first_blocks[block]], 0, 0]
+            row_begins = starts[ranges[first, 0, 2]] // 256
+            where = ranges[of_block[found.first_blocks[block]], 0, 0]
             assert where <= row_begins
-            assert found.first_blocks[block] == block or row_begins < stretches[first, 0, 0]
+            assert found.first_blocks[block] == block or row_begins < ranges[first, 0, 0]
 
 
 @pytest.mark.parametrize("storage", FORMATS, ids=lambda storage: storage.name)
 @pytest.mark.parametrize("name", GRAPHS)
-def test_low_sweeps_in_bins_are_those_over_sources(device, problems, capacity, name, storage):
+def test_inner_sweeps_with_panels_are_those_of_the_direct_gather(device, problems, capacity, name, storage):
     for problem in problems(GRAPHS[name]):
-        over_sources, in_bins = (
-            CudaRefinement.of(problem, Arrangement(warps=16, wanted=Wanted(False, chosen, False, cached=False)))
+        over_sources, with_panels = (
+            CudaRefinement.of(
+                problem, Arrangement(warps=16, request=StrategyRequest(False, chosen, False, in_cache=False))
+            )
             for chosen in (False, True)
         )
-        assert in_bins.graph.ways.bins is not None
-        assert over_sources.graph.ways == PLAIN
-        for rounds in (over_sources, in_bins):
+        assert with_panels.graph.strategy_data.panels is not None
+        assert over_sources.graph.strategy_data == DIRECT_GATHER_DATA
+        for rounds in (over_sources, with_panels):
             rounds.start(np.full(problem.graph.nodes, 1 / problem.graph.nodes))
         for _ in range(2):
             options = {"inner_reduction": 0.1, "tol": 1e-11, "norm": "l1", "most_low": 12}
-            found, expected = in_bins.round(storage, **options), over_sources.round(storage, **options)
+            found, expected = with_panels.round(storage, **options), over_sources.round(storage, **options)
             np.testing.assert_allclose(found.found, expected.found, rtol=1e-9, atol=1e-14)
             # Sums across blocks are in another order, so that a value between two of Q's may go either way.
             np.testing.assert_allclose(found.low, expected.low, rtol=storage.unit_roundoff(), atol=1e-12)
@@ -134,14 +136,14 @@ def test_low_sweeps_in_bins_are_those_over_sources(device, problems, capacity, n
 
 def test_formats_that_bins_do_not_hold_are_swept_over_sources(device):
     problem = Problem(GRAPHS["skewed"])
-    over_sources, in_bins = (
-        CudaRefinement.of(problem, Arrangement(warps=16, wanted=Wanted(False, chosen, False, cached=False)))
+    over_sources, with_panels = (
+        CudaRefinement.of(problem, Arrangement(warps=16, request=StrategyRequest(False, chosen, False, in_cache=False)))
         for chosen in (False, True)
     )
-    for rounds in (over_sources, in_bins):
+    for rounds in (over_sources, with_panels):
         rounds.start(np.full(problem.graph.nodes, 1 / problem.graph.nodes))
     options = {"inner_reduction": 0.1, "tol": 1e-11, "norm": "l1", "most_low": 12}
-    assert in_bins.round(FP32, **options).low == over_sources.round(FP32, **options).low
+    assert with_panels.round(FP32, **options).low == over_sources.round(FP32, **options).low
 
 
 @pytest.mark.parametrize(
@@ -156,12 +158,16 @@ def test_bins_are_for_gathers_that_dominate_beyond_the_cache_and_lie_near_each_o
     targets = np.repeat(np.arange(nodes), each)
     near = (targets + 9 * np.tile(np.arange(1, each + 1), nodes)) % nodes
     graph = Graph.from_edges(np.random.default_rng(1).permutation(near) if far else near, targets, nodes=nodes)
-    chosen = Arrangement(renumber=False, warps=warps, wanted=Wanted(hot=False, deal=False, codes=False, cached=False))
+    chosen = Arrangement(
+        reorder=False,
+        warps=warps,
+        request=StrategyRequest(hub_cache=False, propagation_blocking=False, compressed_indices=False, in_cache=False),
+    )
     with current.using(host_backend):
-        assert (ResidentGraph.of(Problem(graph), chosen).ways.bins is not None) is expected
-        assert ResidentGraph.of(Problem(graph), chosen, value_bytes=8).ways == PLAIN
-        monkeypatch.setattr(host_backend, "most_shared", 0)
-        assert ResidentGraph.of(Problem(graph), chosen).ways == PLAIN
+        assert (DeviceGraph.of(Problem(graph), chosen).strategy_data.panels is not None) is expected
+        assert DeviceGraph.of(Problem(graph), chosen, value_bytes=8).strategy_data == DIRECT_GATHER_DATA
+        monkeypatch.setattr(host_backend, "max_shared_bytes", 0)
+        assert DeviceGraph.of(Problem(graph), chosen).strategy_data == DIRECT_GATHER_DATA
 
 
 @pytest.mark.gpu
@@ -177,7 +183,7 @@ def test_rows_across_blocks_and_many_bins_a_block(gpu_backend):
             found = []
             for chosen in (False, True, True):
                 rounds = CudaRefinement.of(
-                    Problem(graph), Arrangement(warps=16, wanted=Wanted(False, chosen, False, cached=False))
+                    Problem(graph), Arrangement(warps=16, request=StrategyRequest(False, chosen, False, in_cache=False))
                 )
                 rounds.start(np.full(graph.nodes, 1 / graph.nodes))
                 rounds.round(FP16, inner_reduction=1e-6, tol=1e-12, norm="l1", most_low=20)

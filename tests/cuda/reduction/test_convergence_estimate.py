@@ -1,4 +1,4 @@
-"""How many sweeps a solve will take, by its first ones: emulated on this machine and on a GPU."""
+"""Estimated number of sweeps of a solve, emulated on this machine and on a GPU."""
 
 import numpy as np
 import pytest
@@ -41,7 +41,7 @@ def test_what_the_first_sweeps_change_is_what_the_referee_says(device, monkeypat
     hub = random.integers(0, 600, longest), np.full(longest, 650)
     graph = Graph.from_edges(np.append(sources, hub[0]), np.append(targets, hub[1]), nodes=700)
     seen = []
-    monkeypatch.setattr(convergence_estimate, "forecast", lambda changes: seen.extend(changes) or 1)
+    monkeypatch.setattr(convergence_estimate, "extrapolate", lambda changes: seen.extend(changes) or 1)
     forecast_of(graph, 0.85)
     x, expected = np.full(700, 1 / 700), []
     while len(expected) < len(seen):

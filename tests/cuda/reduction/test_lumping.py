@@ -1,4 +1,4 @@
-"""Nodes whose edges lead to the same nodes, swept as one; emulated on this machine and on a GPU."""
+"""Exact lumping of nodes with equal columns, emulated on this machine and on a GPU."""
 
 import itertools
 from collections import Counter
@@ -15,11 +15,11 @@ from cpms.backends.cuda.kernels.launch_shape import SHAPES
 from cpms.backends.cuda.persistent import refinement
 from cpms.backends.cuda.persistent.refinement import CudaRefinement
 from cpms.backends.cuda.reduction import lumping, reduced_refinement, trimming
-from cpms.backends.cuda.reduction.level_solve import OF_MANY
-from cpms.backends.cuda.reduction.reduced_refinement import PeeledRefinement
+from cpms.backends.cuda.reduction.level_solve import LUMPED
+from cpms.backends.cuda.reduction.reduced_refinement import TrimmedRefinement
 from cpms.backends.cuda.runtime import current, host_emulation
 from cpms.backends.cuda.spmv import padded_csr
-from cpms.backends.cuda.spmv.reordering import Numbering
+from cpms.backends.cuda.spmv.reordering import Reordering
 from cpms.certify import residual
 from cpms.contracts.stopping import Stopping
 from cpms.engines import cuda_fused
@@ -27,13 +27,20 @@ from cpms.formats.formats import FP16
 from cpms.formats.quantization import quantiser
 from cpms.precision.refinement_policy import default_policy
 from cpms.problems.pagerank import Problem
-from cpms.solvers.refine import at_once
+from cpms.solvers.refine import solve_by_reduction
 from cpms.testing import distributions
 
 FREE = trimming.Cost(
-    level=0.0, narrow_level=0.0, launch=0.0, counted=0.0, aimed=0.0, passed=0.0, passed_alone=0.0, given=0.0
+    level=0.0,
+    narrow_level=0.0,
+    launch=0.0,
+    external_node=0.0,
+    inflow_node=0.0,
+    solve_entry=0.0,
+    solve_entry_one_block=0.0,
+    teleport_node=0.0,
 )
-DEAR = FREE._replace(swept=0.0)
+DEAR = FREE._replace(sweep_entry=0.0)
 """Nothing is peeled, but merged."""
 few = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -42,10 +49,10 @@ few = settings(max_examples=15, deadline=None, suppress_health_check=[HealthChec
 def compiled_together(request):
     if host_emulation.compiler() is not None:
         cores = [
-            persistent.refine(quantiser(FP16), SHAPES[16], personal=personal, partial=partial)
+            persistent.persistent_refine(quantiser(FP16), SHAPES[16], personal=personal, core=partial)
             for personal, partial in itertools.product((False, True), (False, True))
         ]
-        kernels = [*template.PEELING, *template.MERGING, template.FORECAST, *template.PASSES, *cores]
+        kernels = [*template.TRIMMING, *template.LUMPING, template.CONVERGENCE_ESTIMATE, *template.LEVEL_SOLVE, *cores]
         request.getfixturevalue("host_backend").compile(kernels)
 
 
@@ -89,25 +96,25 @@ def led_to(graph):
     return [tuple(sorted(targets)) for targets in lists]
 
 
-def merged(graph, cost=FREE, problem=None):
-    rows, degree = padded_csr.OnDevice.of(graph), padded_csr.out_degree(graph)
-    found = trimming.peel(graph, rows.indptr, rows.sources, degree, cost)
-    return found, lumping.merged(problem or Problem(graph), rows, degree, found, cost)
+def lumped(graph, cost=FREE, problem=None):
+    rows, degree = padded_csr.DeviceRows.of(graph), padded_csr.out_degree(graph)
+    found = trimming.trim(graph, rows.indptr, rows.sources, degree, cost)
+    return found, lumping.lumped(problem or Problem(graph), rows, degree, found, cost)
 
 
 @given(graph=graphs_of_few_lists())
 @few
 def test_nodes_are_one_whose_edges_lead_to_the_same(engine, graph):
-    rows, degree = padded_csr.OnDevice.of(graph), padded_csr.out_degree(graph)
-    marks, lists = on_host(lumping._marks(rows, degree)), led_to(graph)
+    rows, degree = padded_csr.DeviceRows.of(graph), padded_csr.out_degree(graph)
+    hashes, lists = on_host(lumping._hash_targets(rows, degree)), led_to(graph)
     for a, b in itertools.combinations(range(graph.nodes), 2):
-        assert (marks[a] == marks[b]) == (lists[a] == lists[b] != ())
+        assert (hashes[a] == hashes[b]) == (lists[a] == lists[b] != ())
 
 
 @given(graph=graphs_of_few_lists(), cost=st.sampled_from([FREE, DEAR]))
 @few
 def test_rows_are_those_of_all_that_a_place_stands_for(engine, graph, cost):
-    found, made = merged(graph, cost)
+    found, made = lumped(graph, cost)
     if made is None:
         return
     places, rows = made
@@ -117,16 +124,16 @@ def test_rows_are_those_of_all_that_a_place_stands_for(engine, graph, cost):
     for node in core:
         alike.setdefault(lists[node] or (None, node), []).append(node)
     assert places.core == len(alike)
-    first_joined = places.core + sum(places.before)
-    joined = order[first_joined : first_joined + places.behind[0]]
+    first_joined = places.core + sum(places.upstream)
+    joined = order[first_joined : first_joined + places.downstream[0]]
     assert sorted(joined) == sorted(node for nodes in alike.values() if len(nodes) > 1 for node in nodes)
-    assert sorted(order[order != OF_MANY]) == list(range(graph.nodes))
+    assert sorted(order[order != LUMPED]) == list(range(graph.nodes))
 
     stands_for = [*alike.values(), *([node] for node in order[places.core :].tolist())]
-    outside = [node for node in order.tolist() if node not in core and node != OF_MANY]
+    outside = [node for node in order.tolist() if node not in core and node != LUMPED]
     place = {nodes[0]: number for number, nodes in enumerate(alike.values())}
     place |= {node: order.tolist().index(node) for node in outside}
-    starts, sources = on_host(rows.starts), on_host(rows.sources)
+    starts, sources = on_host(rows.row_begins), on_host(rows.sources)
     for number, nodes in enumerate(stands_for):
         expected = [place[s] for node in nodes for s in sources_of(graph, node) if s in place]
         assert sources[starts[number] : starts[number + 1]].tolist() == expected
@@ -148,8 +155,8 @@ def test_the_solution_of_the_whole_follows(engine, graph, damping, cost):
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(reduced_refinement, "Cost", lambda: cost)
         found = engine.refinement(problem)
-    if isinstance(found, PeeledRefinement):
-        ranks, status, _ = at_once(found, default_policy(FP16), Stopping(1e-12))
+    if isinstance(found, TrimmedRefinement):
+        ranks, status, _ = solve_by_reduction(found, default_policy(FP16), Stopping(1e-12))
         ranks = on_host(ranks)
         assert status is Status.CONVERGED
         assert ranks.shape == (graph.nodes,)
@@ -164,17 +171,17 @@ def test_wherever_sweeps_end_the_pass_goes_on_from_there(engine, exponent):
     found = engine.refinement(problem)
     assert found._core.graph.nodes == 40
     for _ in range(2):
-        ranks, _, history = at_once(found, default_policy(FP16), Stopping(10.0**-exponent))
+        ranks, _, history = solve_by_reduction(found, default_policy(FP16), Stopping(10.0**-exponent))
         assert residual.residual(problem, on_host(ranks)) < 1.5 * 10.0**-exponent
-        from_there = found._behind(refinement.Left.all_in(found._core._shares))
+        from_there = found._solve_downstream(refinement.FinalContributions.without_launch(found._core._contributions))
         assert (on_host(ranks) == on_host(from_there)).all()
     assert len({step.level for step in history}) == 2
 
 
 def test_of_many_launches_the_last_is_followed(engine, monkeypatch):
-    monkeypatch.setattr(refinement, "MOST", 9)
+    monkeypatch.setattr(refinement, "MAX_SWEEPS", 9)
     problem = Problem(of_one_ring(40, 5))
-    ranks, status, history = at_once(engine.refinement(problem), default_policy(FP16), Stopping(1e-12))
+    ranks, status, history = solve_by_reduction(engine.refinement(problem), default_policy(FP16), Stopping(1e-12))
     assert status is Status.CONVERGED
     assert len(history) > 18
     assert residual.residual(problem, on_host(ranks)) < 2e-12
@@ -182,11 +189,11 @@ def test_of_many_launches_the_last_is_followed(engine, monkeypatch):
 
 def test_a_closed_core_loses_nothing_by_a_teleport_of_its_own(engine):
     closed = engine.refinement(Problem(of_one_ring(40, 5)))._core.graph
-    assert (closed.sink.size, closed.teleport.size, closed.kept) == (1, 40, None)
+    assert (closed.sink.size, closed.teleport.size, closed.internal_degree) == (1, 40, None)
     open_ended = Graph.from_edges([0, 1, 2, 3, 4, 4], [4, 4, 4, 4, 0, 5])
-    found, made = merged(open_ended, DEAR)
+    found, made = lumped(open_ended, DEAR)
     assert found is None
-    graph = PeeledRefinement(Problem(open_ended), *made)._core.graph
+    graph = TrimmedRefinement(Problem(open_ended), *made)._core.graph
     assert graph.sink is graph.teleport
 
 
@@ -195,21 +202,21 @@ def test_what_leaves_a_merged_core_comes_back_by_its_teleport(engine):
     sources, targets = np.append(ring.sources, np.arange(0, 48, 3)), np.append(ring.targets, np.arange(48, 64))
     problem = Problem(Graph.from_edges(sources, targets))
     found = engine.refinement(problem)
-    places, core = found._passes.places, found._core.graph
+    places, core = found._level_solve.layout, found._core.graph
     assert 12 < places.core < 48
-    assert places.behind[1:] == [16]
-    assert on_host(core.degree).sum() - on_host(core.kept).sum() == 16
-    ranks, *_ = at_once(found, default_policy(FP16), Stopping(1e-12))
+    assert places.downstream[1:] == [16]
+    assert on_host(core.degree).sum() - on_host(core.internal_degree).sum() == 16
+    ranks, *_ = solve_by_reduction(found, default_policy(FP16), Stopping(1e-12))
     assert residual.residual(problem, on_host(ranks)) < 2e-12
 
 
 def test_merged_nodes_may_lie_in_another_order(engine, monkeypatch):
     ring = of_one_ring(30, 4)
     order = np.random.default_rng(5).permutation(ring.nodes).astype(np.int32)
-    monkeypatch.setattr(lumping.reordering, "chosen", lambda *_: Numbering.of_order(current.current().upload(order)))
+    monkeypatch.setattr(lumping.reordering, "chosen", lambda *_: Reordering.of_order(current.current().upload(order)))
     found = engine.refinement(Problem(ring))
     assert found._core.graph.nodes == 30
-    ranks, *_ = at_once(found, default_policy(FP16), Stopping(1e-12))
+    ranks, *_ = solve_by_reduction(found, default_policy(FP16), Stopping(1e-12))
     assert residual.residual(Problem(ring), on_host(ranks)) < 2e-12
 
 
@@ -217,14 +224,14 @@ def test_merged_nodes_may_lie_in_another_order(engine, monkeypatch):
 @few
 def test_where_teleports_differ_nothing_is_merged(engine, graph, data):
     problem = Problem(graph, 0.85, data.draw(distributions(graph.nodes)))
-    assert merged(graph, problem=problem)[1] is None
+    assert lumped(graph, problem=problem)[1] is None
     result = cpms.pagerank(graph, method="refine", engine="cuda_fused", personalization=problem.teleport)
     check.answer_is_certified(result, personalization=problem.teleport)
 
 
 def test_what_marks_get_wrong_is_refined(engine, monkeypatch):
     graph = Graph.from_edges([0, 1, 2, 3, 0, 1, 2, 3], [1, 2, 3, 0, 2, 0, 1, 1])
-    monkeypatch.setattr(lumping, "_marks", lambda rows, _: current.current().arrays.zeros(rows.nodes, np.uint64))
+    monkeypatch.setattr(lumping, "_hash_targets", lambda rows, _: current.current().arrays.zeros(rows.nodes, np.uint64))
     assert engine.refinement(Problem(graph))._core.graph.nodes == 1
     result = cpms.pagerank(graph, method="refine", engine="cuda_fused")
     assert result.converged
@@ -233,10 +240,10 @@ def test_what_marks_get_wrong_is_refined(engine, monkeypatch):
 
 def test_nodes_of_long_rows_stay_by_themselves(engine, monkeypatch):
     graph = of_one_ring(10, 5)
-    assert merged(graph)[1][0].core == 10
-    monkeypatch.setattr(lumping, "_MOST_ENTRIES", 5)
+    assert lumped(graph)[1][0].core == 10
+    monkeypatch.setattr(lumping, "_MAX_ROW_ENTRIES", 5)
     short = graph.in_degree <= 5
-    places = merged(graph)[1][0]
+    places = lumped(graph)[1][0]
     assert places.core == len(np.unique(np.arange(50)[short] // 5)) + (~short).sum()
     assert 10 < places.core < 50
 
@@ -246,14 +253,14 @@ def test_merging_that_does_not_pay_is_not_done(host_backend, monkeypatch):
     with current.using(host_backend):
         for lists, paid in ((60, False), (20_000, True)):
             graph = of_one_ring(lists, 5)
-            assert (merged(graph, trimming.Cost())[1] is not None) is paid
-            assert merged(graph, trimming.Cost(given=1e-3))[1] is None
-            assert merged(graph, trimming.Cost(launch=1e9))[1] is None
-            kind = PeeledRefinement if paid else CudaRefinement
+            assert (lumped(graph, trimming.Cost())[1] is not None) is paid
+            assert lumped(graph, trimming.Cost(teleport_node=1e-3))[1] is None
+            assert lumped(graph, trimming.Cost(launch=1e9))[1] is None
+            kind = TrimmedRefinement if paid else CudaRefinement
             assert type(reduced_refinement.prepared(Problem(graph), "cuda_fused")) is kind
             dangling = Graph(np.append(graph.indptr, graph.edges), graph.sources)
-            assert merged(dangling, trimming.Cost(counted=1e-3))[1] is None
-            assert (merged(graph, trimming.Cost(counted=1e-3))[1] is not None) is paid
+            assert lumped(dangling, trimming.Cost(external_node=1e-3))[1] is None
+            assert (lumped(graph, trimming.Cost(external_node=1e-3))[1] is not None) is paid
 
 
 @pytest.mark.gpu
@@ -261,11 +268,11 @@ def test_web_google_is_swept_by_fewer_nodes(gpu_backend):
     graph = load("web-Google-scc")
     with current.using(gpu_backend):
         found = cuda_fused.ENGINE.refinement(Problem(graph))
-        marks = np.zeros(graph.nodes, np.uint64)
+        hashes = np.zeros(graph.nodes, np.uint64)
         np.add.at(
-            marks, graph.sources, np.random.default_rng(1).integers(0, 2**63, graph.nodes, np.uint64)[graph.targets]
+            hashes, graph.sources, np.random.default_rng(1).integers(0, 2**63, graph.nodes, np.uint64)[graph.targets]
         )
-        assert found._core.graph.nodes == len(np.unique(marks[graph.in_degree <= 256])) + (graph.in_degree > 256).sum()
+        assert found._core.graph.nodes == len(np.unique(hashes[graph.in_degree <= 256])) + (graph.in_degree > 256).sum()
         result = cpms.pagerank(graph, method="refine", engine="cuda_fused")
     assert result.converged
     check.answer_is_certified(result)
@@ -275,5 +282,5 @@ def test_counts_are_of_lists(engine):
     """Parallel edges count: a node with two to another is not one with a single one."""
     graph = Graph(np.array([0, 1, 4, 4]), np.array([1, 0, 0, 2], np.int32))
     assert Counter(led_to(graph)) == {(1, 1): 1, (0,): 1, (1,): 1}
-    marks = on_host(lumping._marks(padded_csr.OnDevice.of(graph), padded_csr.out_degree(graph)))
-    assert len(set(marks.tolist())) == 3
+    hashes = on_host(lumping._hash_targets(padded_csr.DeviceRows.of(graph), padded_csr.out_degree(graph)))
+    assert len(set(hashes.tolist())) == 3

@@ -1,4 +1,4 @@
-"""Passes over nodes before and behind all cycles, emulated on this machine and on a GPU."""
+"""Trimming and level-scheduled substitution upstream and downstream, emulated on this machine and on a GPU."""
 
 import itertools
 
@@ -13,7 +13,7 @@ from cpms.backends.cuda.kernels import persistent, template
 from cpms.backends.cuda.kernels.launch_shape import SHAPES
 from cpms.backends.cuda.persistent.refinement import CudaRefinement
 from cpms.backends.cuda.reduction import level_solve, reduced_refinement, trimming
-from cpms.backends.cuda.reduction.reduced_refinement import PeeledRefinement
+from cpms.backends.cuda.reduction.reduced_refinement import TrimmedRefinement
 from cpms.backends.cuda.runtime import current, host_emulation
 from cpms.backends.cuda.spmv import padded_csr
 from cpms.certify import residual
@@ -22,10 +22,12 @@ from cpms.formats.formats import FP16
 from cpms.formats.quantization import quantiser
 from cpms.precision.refinement_policy import default_policy
 from cpms.problems.pagerank import Problem
-from cpms.solvers.refine import at_once
+from cpms.solvers.refine import solve_by_reduction
 from cpms.testing import distributions, graphs_with_a_core
 
-FREE = trimming.Cost(level=0.0, narrow_level=0.0, launch=0.0, counted=0.0, aimed=0.0, passed_alone=0.0)
+FREE = trimming.Cost(
+    level=0.0, narrow_level=0.0, launch=0.0, external_node=0.0, inflow_node=0.0, solve_entry_one_block=0.0
+)
 FORMATS = [quantiser(format_named(name)) for name in ("fp16", "e5m2")]
 few = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -34,11 +36,11 @@ few = settings(max_examples=12, deadline=None, suppress_health_check=[HealthChec
 def compiled_together(request):
     if host_emulation.compiler() is not None:
         cores = [
-            persistent.refine(storage, SHAPES[16], personal=personal, partial=partial)
+            persistent.persistent_refine(storage, SHAPES[16], personal=personal, core=partial)
             for storage, personal, partial in itertools.product(FORMATS, (False, True), (False, True))
         ]
         request.getfixturevalue("host_backend").compile(
-            [*template.PEELING, template.FORECAST, *template.PASSES, *cores]
+            [*template.TRIMMING, template.CONVERGENCE_ESTIMATE, *template.LEVEL_SOLVE, *cores]
         )
 
 
@@ -49,8 +51,8 @@ def engine(fused_engine, monkeypatch):
     return fused_engine
 
 
-def found_by_peel(graph, cost=FREE):
-    return trimming.peel(graph, *padded_csr.uploaded(graph), padded_csr.out_degree(graph), cost)
+def trimmed(graph, cost=FREE):
+    return trimming.trim(graph, *padded_csr.uploaded(graph), padded_csr.out_degree(graph), cost)
 
 
 def layered(sizes, *, seed=1, cycle=0, hub=None, each=3):
@@ -72,18 +74,18 @@ def layered(sizes, *, seed=1, cycle=0, hub=None, each=3):
 @given(graph=graphs_with_a_core())
 @few
 def test_edges_outside_the_core_lead_to_later_levels(engine, graph):
-    found = found_by_peel(graph)
+    found = trimmed(graph)
     if found is None:
         # Every node has edges from others that have, and to others that have.
         assert (graph.in_degree > 0).all()
         assert (graph.out_degree > 0).all()
         return
-    order, place = (np.asarray(current.current().to_host(part)) for part in (found.order, found.place))
+    order, place = (np.asarray(current.current().to_host(part)) for part in (found.order, found.position))
     assert (order[place] == np.arange(graph.nodes)).all()
-    assert found.core + sum(found.before) + sum(found.behind) == graph.nodes
-    levels = np.repeat(np.arange(len(found.before) + len(found.behind)), [*found.before, *found.behind])
+    assert found.core + sum(found.upstream) + sum(found.downstream) == graph.nodes
+    levels = np.repeat(np.arange(len(found.upstream) + len(found.downstream)), [*found.upstream, *found.downstream])
     # The core lies between the two kinds of levels.
-    rank = np.concatenate([np.full(found.core, len(found.before) - 0.5), levels])
+    rank = np.concatenate([np.full(found.core, len(found.upstream) - 0.5), levels])
     source, target = place[graph.sources], place[graph.targets]
     inside = (source < found.core) & (target < found.core)
     assert (rank[source] < rank[target])[~inside].all()
@@ -96,8 +98,8 @@ def test_edges_outside_the_core_lead_to_later_levels(engine, graph):
 def test_the_solution_of_the_whole_follows_from_the_cores(engine, graph, data):
     problem = Problem(graph, data.draw(st.floats(0.01, 0.95)), data.draw(st.none() | distributions(graph.nodes)))
     refinement = engine.refinement(problem)
-    if isinstance(refinement, PeeledRefinement):
-        ranks, status, _ = at_once(refinement, default_policy(FP16), Stopping(1e-12))
+    if isinstance(refinement, TrimmedRefinement):
+        ranks, status, _ = solve_by_reduction(refinement, default_policy(FP16), Stopping(1e-12))
         ranks = np.asarray(current.current().to_host(ranks))
         assert status is Status.CONVERGED
         assert ranks.sum() == pytest.approx(1.0, abs=1e-14)
@@ -109,7 +111,7 @@ def test_the_solution_of_the_whole_follows_from_the_cores(engine, graph, data):
 def test_a_core_begins_at_what_it_gets(engine, graph, data):
     problem = Problem(graph, 0.85, data.draw(st.none() | distributions(graph.nodes)))
     refinement = engine.refinement(problem)
-    if isinstance(refinement, PeeledRefinement):
+    if isinstance(refinement, TrimmedRefinement):
         began = []
 
         def iterate(smaller):
@@ -161,39 +163,39 @@ def test_levels_of_any_width_are_passed(engine, sizes, options, aimed):
     teleport = np.random.default_rng(3).random(graph.nodes) if aimed else None
     problem = Problem(graph, 0.85, None if teleport is None else teleport / teleport.sum())
     refinement = engine.refinement(problem)
-    assert isinstance(refinement, PeeledRefinement)
-    ranks, *_ = at_once(refinement, default_policy(FP16), Stopping(1e-12))
+    assert isinstance(refinement, TrimmedRefinement)
+    ranks, *_ = solve_by_reduction(refinement, default_policy(FP16), Stopping(1e-12))
     assert residual.residual(problem, np.asarray(current.current().to_host(ranks))) < 2e-12
-    again, *_ = at_once(refinement, default_policy(FP16), Stopping(1e-12))
+    again, *_ = solve_by_reduction(refinement, default_policy(FP16), Stopping(1e-12))
     assert bool((ranks == again).all())
 
 
 def test_rows_too_long_for_a_warp_stay_in_the_core(engine):
     nodes = 20_000
     graph = Graph.from_edges(np.arange(nodes - 1), np.full(nodes - 1, nodes - 1))
-    found = found_by_peel(graph)
-    assert (found.core, found.before, found.behind) == (1, [nodes - 1], [])
+    found = trimmed(graph)
+    assert (found.core, found.upstream, found.downstream) == (1, [nodes - 1], [])
 
 
 def test_levels_that_do_not_pay_stay_in_the_core(engine):
     wide_alone = FREE._replace(narrow_level=1e9, sweep=0.0)
-    found = found_by_peel(layered((1500, 5, 4, 6, 1200), cycle=4), wide_alone)
-    assert (found.core, found.before, found.behind) == (15, [1500], [1200])
+    found = trimmed(layered((1500, 5, 4, 6, 1200), cycle=4), wide_alone)
+    assert (found.core, found.upstream, found.downstream) == (15, [1500], [1200])
     order = np.asarray(current.current().to_host(found.order))
     assert sorted(order[:15]) == list(range(1500, 1515))
 
 
 def test_a_pass_that_does_not_pay_is_not_made(host_backend):
     with current.using(host_backend):
-        assert found_by_peel(layered((40, 40, 40)), trimming.Cost()) is not None
-        assert found_by_peel(layered((40, 40, 40), cycle=30), trimming.Cost()) is None
-        assert found_by_peel(layered((1,) * 900), trimming.Cost()) is None
+        assert trimmed(layered((40, 40, 40)), trimming.Cost()) is not None
+        assert trimmed(layered((40, 40, 40), cycle=30), trimming.Cost()) is None
+        assert trimmed(layered((1,) * 900), trimming.Cost()) is None
 
 
 def test_fewer_sweeps_pay_for_fewer_levels(host_backend, monkeypatch):
     graph = layered((20,) * 40)
     with current.using(host_backend):
-        for sweeps, kind in ((10, CudaRefinement), (120, PeeledRefinement)):
+        for sweeps, kind in ((10, CudaRefinement), (120, TrimmedRefinement)):
             monkeypatch.setattr(reduced_refinement.convergence_estimate, "sweeps", lambda *_, sweeps=sweeps: sweeps)
             assert type(reduced_refinement.prepared(Problem(graph), "cuda_fused")) is kind
 
@@ -204,8 +206,8 @@ def test_where_a_core_does_not_fit_all_is_swept(host_backend, monkeypatch):
 
     problem = Problem(layered((40, 40, 40)))
     with current.using(host_backend):
-        assert type(reduced_refinement.prepared(problem, "cuda_fused")) is PeeledRefinement
-        monkeypatch.setattr(reduced_refinement.Renumbered, "of", no_room)
+        assert type(reduced_refinement.prepared(problem, "cuda_fused")) is TrimmedRefinement
+        monkeypatch.setattr(reduced_refinement.PermutedRows, "of", no_room)
         assert type(reduced_refinement.prepared(problem, "cuda_fused")) is CudaRefinement
 
 
@@ -231,8 +233,8 @@ def test_sweeps_of_a_core_lose_what_leaves_it(engine, storage):
 
 def test_what_a_pass_gets_wrong_is_refined(engine, monkeypatch):
     graph = layered((50, 60, 40), cycle=30)
-    wrong = level_solve.Passes.behind
-    monkeypatch.setattr(level_solve.Passes, "behind", lambda *given: wrong(*given) ** 2)
+    wrong = level_solve.LevelSolve.downstream
+    monkeypatch.setattr(level_solve.LevelSolve, "downstream", lambda *given: wrong(*given) ** 2)
     result = cpms.pagerank(graph, method="refine", engine="cuda_fused")
     assert result.converged
     check.answer_is_certified(result)
@@ -241,4 +243,4 @@ def test_what_a_pass_gets_wrong_is_refined(engine, monkeypatch):
 def test_where_dangling_mass_goes_elsewhere_all_is_swept(engine):
     graph, teleport = layered((50, 60, 40)), np.full(150, 1 / 150)
     assert isinstance(engine.refinement(Problem(graph, 0.85, teleport, "uniform")), CudaRefinement)
-    assert isinstance(reduced_refinement.prepared(Problem(graph, 0.85, teleport), "cuda_fused"), PeeledRefinement)
+    assert isinstance(reduced_refinement.prepared(Problem(graph, 0.85, teleport), "cuda_fused"), TrimmedRefinement)

@@ -4,10 +4,11 @@ import shutil
 from importlib.util import find_spec
 from pathlib import Path
 
+import kernel_catalogue
 import pytest
 
 from cpms import engines
-from cpms.backends.cuda.kernels import batched, catalogue, persistent, source, streaming, template
+from cpms.backends.cuda.kernels import batched, persistent, source, streaming, template
 from cpms.backends.cuda.kernels.launch_shape import SHAPES
 from cpms.backends.cuda.runtime import compile as compiling
 from cpms.backends.cuda.runtime.backend import Backend
@@ -20,17 +21,17 @@ from cpms.graph.graph import Graph
 nvrtc = pytest.importorskip("cuda.bindings.nvrtc", reason="cuda-bindings is not installed", exc_type=ImportError)
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
-GROUPS = catalogue.every()
+GROUPS = kernel_catalogue.every()
 # What measurements were committed of is compiled as it will run, on their architecture; all else faster.
 FAST = (b"--Ofast-compile=max",)
 MEASURED = {
     "fp64",
     "cpms2",
     "cpms4",
-    "resident",
-    "cached",
-    "codes",
-    "bins",
+    "direct gather",
+    "in-cache gather",
+    "compressed gather",
+    "tiled gather",
     "ranks",
     "batches",
     "coo",
@@ -98,7 +99,7 @@ COVER = cover()
 
 
 def compiles(wanted, architecture, *options):
-    with_cub = any(variant.kernel in template.KEYS for variant in wanted)
+    with_cub = any(variant.kernel in template.REDUCE_BY_KEY for variant in wanted)
     status, log, binary = compiled(
         template.program(wanted), architecture, *options, *(headers_of_cub() if with_cub else [])
     )
@@ -134,8 +135,11 @@ def test_the_cover_leaves_no_kernel_format_or_argument_out():
 def test_turing_has_what_fits_in_its_shared_memory(storage):
     shape = SHAPES[24]
     wanted = [
-        *(persistent.refine(storage, shape, personal=False), persistent.fused_power(shape, personal=False)),
-        *batched.batch_low(storage, 4),
+        *(
+            persistent.persistent_refine(storage, shape, personal=False),
+            persistent.persistent_power(shape, personal=False),
+        ),
+        *batched.batch_inner_sweeps(storage, 4),
     ]
     status, log, _ = compiled(template.program(wanted), "sm_75", *FAST)
     assert status == 0, log

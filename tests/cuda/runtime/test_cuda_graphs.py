@@ -1,4 +1,4 @@
-"""Launches that come again: what becomes a graph, what stays alive, what ends it."""
+"""Repeated launches: when a graph is captured, which vectors it holds, and when it is discarded."""
 
 import gc
 import weakref
@@ -6,7 +6,7 @@ import weakref
 import pytest
 
 from cpms.backends.cuda.runtime import cuda_graphs
-from cpms.backends.cuda.runtime.cuda_graphs import Replays
+from cpms.backends.cuda.runtime.cuda_graphs import CudaGraphs
 
 
 class Vector:
@@ -22,13 +22,13 @@ class Graph:
 
 
 class Device:
-    """Keeps what was captured; ``refuses`` as a library may."""
+    """A backend that records captures; ``refuses`` makes capture fail, as a library may."""
 
     def __init__(self, *, refuses=False):
         self.refuses = refuses
         self.captures = 0
 
-    def captured(self, work):
+    def capture(self, work):
         self.captures += 1
         return None if self.refuses else Graph(work)
 
@@ -40,101 +40,101 @@ def device(monkeypatch):
     return made
 
 
-def run(replays, vectors, level, log):
-    replays.run(vectors, level, lambda how="launched": log.append(how))
+def run(cuda_graphs, vectors, level, log):
+    cuda_graphs.run(vectors, level, lambda how="launched": log.append(how))
 
 
 def test_the_third_time_is_a_graph(device):
-    replays, log, x, out = Replays(), [], Vector(), Vector()
+    cuda_graphs, log, x, out = CudaGraphs(), [], Vector(), Vector()
     for _ in range(5):
-        run(replays, (x, out), (1, 1), log)
+        run(cuda_graphs, (x, out), (1, 1), log)
     assert log == ["launched"] * 2 + ["replayed"] * 3
     assert device.captures == 1
 
 
 def test_directions_and_levels_have_graphs_of_their_own(device):
-    replays, log, x, out = Replays(), [], Vector(), Vector()
+    cuda_graphs, log, x, out = CudaGraphs(), [], Vector(), Vector()
     for _ in range(3):
         for vectors in ((x, out), (out, x)):
             for level in ((1, 1), (1, 2)):
-                run(replays, vectors, level, log)
+                run(cuda_graphs, vectors, level, log)
     assert log == ["launched"] * 8 + ["replayed"] * 4
     assert device.captures == 4
 
 
-def test_what_cannot_be_captured_is_launched_and_asked_for_once(device):
+def test_launches_that_cannot_be_captured_are_launched_and_capture_is_tried_once(device):
     device.refuses = True
-    replays, log, x, out = Replays(), [], Vector(), Vector()
+    cuda_graphs, log, x, out = CudaGraphs(), [], Vector(), Vector()
     for _ in range(6):
-        run(replays, (x, out), (1, 1), log)
+        run(cuda_graphs, (x, out), (1, 1), log)
     assert log == ["launched"] * 6
     assert device.captures == 1
 
 
 def test_vectors_live_as_long_as_graphs_hold_their_addresses(device):
-    replays, log = Replays(), []
+    cuda_graphs, log = CudaGraphs(), []
     x, out = Vector(), Vector()
     seen = weakref.ref(x)
     for _ in range(3):
-        run(replays, (x, out), (1, 1), log)
+        run(cuda_graphs, (x, out), (1, 1), log)
     del x, out
     gc.collect()
     assert seen() is not None
     other = Vector(), Vector()
-    run(replays, other, (1, 1), log)
+    run(cuda_graphs, other, (1, 1), log)
     gc.collect()
     assert seen() is None
     assert log[-1] == "launched"
 
 
 def test_one_new_vector_ends_all_graphs(device):
-    replays, log, x, out = Replays(), [], Vector(), Vector()
+    cuda_graphs, log, x, out = CudaGraphs(), [], Vector(), Vector()
     for _ in range(3):
-        run(replays, (x, out), (1, 1), log)
-    run(replays, (x, Vector()), (1, 1), log)
-    run(replays, (x, out), (1, 1), log)
+        run(cuda_graphs, (x, out), (1, 1), log)
+    run(cuda_graphs, (x, Vector()), (1, 1), log)
+    run(cuda_graphs, (x, out), (1, 1), log)
     assert log == ["launched", "launched", "replayed", "launched", "launched"]
 
 
-def test_graphs_made_ahead_run_nothing_until_they_are_replayed(device):
-    replays, log, x, out = Replays(), [], Vector(), Vector()
+def test_graphs_captured_before_run_nothing_until_they_are_replayed(device):
+    cuda_graphs, log, x, out = CudaGraphs(), [], Vector(), Vector()
     made = []
-    replays.prepare((x, out), lambda vector: vector, (1, 1), lambda *given: made.append(given))
+    cuda_graphs.prepare((x, out), lambda vector: vector, (1, 1), lambda *given: made.append(given))
     assert device.captures == 2
-    run(replays, (x, out), (1, 2), log)
+    run(cuda_graphs, (x, out), (1, 2), log)
     assert log == ["launched"]
     for vectors in ((x, out), (out, x)):
-        run(replays, vectors, (1, 1), log)
+        run(cuda_graphs, vectors, (1, 1), log)
     assert log == ["launched"]
     assert made == [(x, out, "replayed"), (out, x, "replayed")]
 
 
-def test_where_none_can_be_made_ahead_the_first_launches_are_as_ever(device):
+def test_where_no_graph_can_be_captured_before_kernels_are_launched(device):
     device.refuses = True
-    replays, log, x, out = Replays(), [], Vector(), Vector()
-    replays.prepare((x, out), lambda vector: vector, (1, 1), lambda *_: None)
+    cuda_graphs, log, x, out = CudaGraphs(), [], Vector(), Vector()
+    cuda_graphs.prepare((x, out), lambda vector: vector, (1, 1), lambda *_: None)
     device.refuses = False
     for _ in range(4):
-        run(replays, (x, out), (1, 1), log)
+        run(cuda_graphs, (x, out), (1, 1), log)
     assert log == ["launched", "launched", "replayed", "replayed"]
 
 
-def test_clearing_lets_go(device):
-    replays, log, x, out = Replays(), [], Vector(), Vector()
+def test_clearing_releases_vectors_and_graphs(device):
+    cuda_graphs, log, x, out = CudaGraphs(), [], Vector(), Vector()
     for _ in range(3):
-        run(replays, (x, out), (1, 1), log)
+        run(cuda_graphs, (x, out), (1, 1), log)
     seen = weakref.ref(x)
     del x, out
-    replays.clear()
+    cuda_graphs.clear()
     gc.collect()
     assert seen() is None
 
 
-def test_a_graph_that_not_all_agree_on_is_let_go(device):
+def test_a_graph_that_not_all_agree_on_is_discarded(device):
     asked = []
-    replays, log, x, out = Replays(lambda made: asked.append(made)), [], Vector(), Vector()
+    cuda_graphs, log, x, out = CudaGraphs(lambda made: asked.append(made)), [], Vector(), Vector()
     for _ in range(5):
-        run(replays, (x, out), (1, 1), log)
+        run(cuda_graphs, (x, out), (1, 1), log)
     assert asked == [True]
     assert device.captures == 1
     assert log == ["launched"] * 5

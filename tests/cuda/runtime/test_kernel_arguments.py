@@ -1,4 +1,4 @@
-"""What kernels take lies where their launch says, whatever lay there before."""
+"""Packed kernel arguments hold the values of the last launch at the addresses passed to the driver."""
 
 import ctypes
 from types import SimpleNamespace
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpms.backends.cuda.runtime.kernel_arguments import Parameters
+from cpms.backends.cuda.runtime.kernel_arguments import KernelArguments
 
 pytestmark = pytest.mark.quick
 
@@ -22,25 +22,28 @@ KINDS = {
 
 
 @given(kinds=st.lists(st.sampled_from(list(KINDS)), min_size=1, max_size=60), data=st.data())
-def test_a_launch_finds_what_it_takes(kinds, data):
+def test_addresses_point_at_the_last_arguments(kinds, data):
     first, second = ([data.draw(KINDS[kind][1]) for kind in kinds] for _ in range(2))
-    parameters = Parameters(tuple(KINDS[kind][0](value) for kind, value in zip(kinds, first, strict=True)))
+    arguments = KernelArguments(tuple(KINDS[kind][0](value) for kind, value in zip(kinds, first, strict=True)))
     for values in (first, second):
-        parameters.put(tuple(KINDS[kind][0](value) for kind, value in zip(kinds, values, strict=True)))
-        places = (ctypes.c_void_p * len(kinds)).from_address(parameters.address)
-        assert [kind.from_address(at).value for kind, at in zip(kinds, places, strict=True)] == values
+        arguments.put(tuple(KINDS[kind][0](value) for kind, value in zip(kinds, values, strict=True)))
+        addresses = (ctypes.c_void_p * len(kinds)).from_address(arguments.address)
+        assert [kind.from_address(at).value for kind, at in zip(kinds, addresses, strict=True)] == values
 
 
 def test_a_struct_is_taken_by_value_and_what_follows_lies_behind_it():
     packed = np.zeros((), [("address", np.uint64), ("factor", np.float64), ("rows", np.uint64)])
-    parameters = Parameters((np.uint32(0), packed[()], np.float64(0.0)))
+    arguments = KernelArguments((np.uint32(0), packed[()], np.float64(0.0)))
     packed["factor"], packed["rows"] = 0.5, 7
-    parameters.put((np.uint32(3), packed[()], np.float64(0.25)))
-    places = (ctypes.c_void_p * 3).from_address(parameters.address)
-    assert ctypes.string_at(places[1], packed.nbytes) == packed.tobytes()
-    assert (ctypes.c_uint32.from_address(places[0]).value, ctypes.c_double.from_address(places[2]).value) == (3, 0.25)
+    arguments.put((np.uint32(3), packed[()], np.float64(0.25)))
+    addresses = (ctypes.c_void_p * 3).from_address(arguments.address)
+    assert ctypes.string_at(addresses[1], packed.nbytes) == packed.tobytes()
+    assert (ctypes.c_uint32.from_address(addresses[0]).value, ctypes.c_double.from_address(addresses[2]).value) == (
+        3,
+        0.25,
+    )
 
 
 def test_numbers_of_other_types_are_refused():
     with pytest.raises(AttributeError):
-        Parameters((np.uint32(1),)).put((1,))
+        KernelArguments((np.uint32(1),)).put((1,))

@@ -48,14 +48,14 @@ def built(tmp_path_factory):
 
 @pytest.fixture
 def device(monkeypatch):
-    """What CuPy says of devices and streams."""
-    told = SimpleNamespace(device=0, stream=16)
+    """CuPy's answers on devices and streams."""
+    current = SimpleNamespace(device=0, stream=16)
     cuda = SimpleNamespace(
-        runtime=SimpleNamespace(getDevice=lambda: told.device),
-        get_current_stream=lambda: SimpleNamespace(ptr=told.stream),
+        runtime=SimpleNamespace(getDevice=lambda: current.device),
+        get_current_stream=lambda: SimpleNamespace(ptr=current.stream),
     )
     monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(cuda=cuda))
-    return told
+    return current
 
 
 def opened():
@@ -68,7 +68,7 @@ def opened():
     )
 
 
-def told(library):
+def calls_of(library):
     numbers = np.zeros(4, np.int32)
     library.call("standinTold", numbers.ctypes.data)
     return numbers.tolist()
@@ -82,13 +82,13 @@ def test_calls_reach_the_library_with_addresses_whole(built, device):
 
 def test_a_device_has_one_handle_that_follows_the_stream(built, device):
     library = opened()
-    made, sets, mode, stream = told(library)
+    made, sets, mode, stream = calls_of(library)
     assert (mode, stream) == (5, 16)
-    assert told(library) == [made, sets, 5, 16]
+    assert calls_of(library) == [made, sets, 5, 16]
     device.stream = 32
-    assert told(library) == [made, sets + 1, 5, 32]
+    assert calls_of(library) == [made, sets + 1, 5, 32]
     device.device = 1
-    assert told(library) == [made + 1, sets + 2, 5, 32]
+    assert calls_of(library) == [made + 1, sets + 2, 5, 32]
 
 
 def test_a_status_is_an_error_that_names_the_function(built, device):

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cpms.backends.cuda.runtime import pinned_transfer
-from cpms.backends.cuda.runtime.pinned_transfer import Staging
+from cpms.backends.cuda.runtime.pinned_transfer import PinnedTransfer
 
 pytestmark = pytest.mark.quick
 
@@ -58,14 +58,14 @@ class OnDevice:
         self.data = SimpleNamespace(ptr=self.memory.ctypes.data)
 
 
-def lazy_staging():
+def lazy_transfer():
     stream = LazyStream()
     runtime = SimpleNamespace(memcpyAsync=stream.memcpyAsync, memcpyHostToDevice=1, memcpyDeviceToHost=2)
     cuda = SimpleNamespace(
         runtime=runtime, get_current_stream=lambda: stream, Event=lambda **_: Event(stream), Device=nullcontext
     )
     cupy = SimpleNamespace(empty=OnDevice, ascontiguousarray=lambda array: array, cuda=cuda)
-    return Staging(cupy, np.empty), stream
+    return PinnedTransfer(cupy, np.empty), stream
 
 
 @given(
@@ -76,23 +76,23 @@ def lazy_staging():
 @settings(deadline=None)
 def test_arrays_arrive_whatever_a_stream_has_done_by_then(sizes, dtype, seed):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pinned_transfer, "_ROOM_BYTES", 64)
-        staged, stream = lazy_staging()
+        patch.setattr(pinned_transfer, "_BUFFER_BYTES", 64)
+        transfer, stream = lazy_transfer()
         random = np.random.default_rng(seed)
         for size in sizes:
             values = random.integers(0, 256, size * np.dtype(dtype).itemsize).astype(np.uint8).view(dtype)
-            made = staged.to_device(values)
-            back = staged.to_host(made)
+            made = transfer.to_device(values)
+            back = transfer.to_host(made)
             assert back.dtype == values.dtype
             assert back.tobytes() == values.tobytes()
             strided = values[::2]
-            made = staged.to_device(strided)
+            made = transfer.to_device(strided)
             stream.run_until(len(stream.queue))
             assert made.memory.tobytes() == strided.tobytes()
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("count", [pinned_transfer.LEAST_BYTES // 8 - 1, 1 << 17, (1 << 21) - 1, 1 << 21, 5_000_011])
+@pytest.mark.parametrize("count", [pinned_transfer.MIN_BYTES // 8 - 1, 1 << 17, (1 << 21) - 1, 1 << 21, 5_000_011])
 def test_arrays_are_the_same_on_a_gpu(gpu_backend, count):
     values = np.random.default_rng(count).random(count)
     for given_values in (values, values.astype(np.float32), values.reshape(-1, 1)[::3]):

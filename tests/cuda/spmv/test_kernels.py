@@ -13,8 +13,8 @@ from cpms.backends.cuda.arrays import access_sampling, codec, inplace_permutatio
 from cpms.backends.cuda.kernels import streaming
 from cpms.backends.cuda.runtime import current as current_module
 from cpms.backends.cuda.spmv import matrices, padded_csr
-from cpms.backends.cuda.spmv import reordering as numbering_module
-from cpms.backends.cuda.spmv.reordering import Numbering
+from cpms.backends.cuda.spmv import reordering as reordering_module
+from cpms.backends.cuda.spmv.reordering import Reordering
 from cpms.base.errors import InputError, UnsupportedError
 from cpms.engines import cpu, cuda
 from cpms.engines import reference as obvious
@@ -158,13 +158,13 @@ def test_in_place_from_an_odd_address(backend):
 
 
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=4), st.integers(1, 40), st.integers(1, 8))
-def test_stretches_move_every_chunk_where_it_belongs(pieces, count, parts):
-    target = inplace_permutation.places(pieces, count)
-    assert sorted(target.tolist()) == list(range(count * sum(pieces)))
+def test_cycle_parts_move_every_chunk_to_its_position(sizes, count, parts):
+    target = inplace_permutation.positions(sizes, count)
+    assert sorted(target.tolist()) == list(range(count * sum(sizes)))
     content = np.arange(len(target))
-    for batch in inplace_permutation.stretches(target, parts):
-        kept = [content[batch.path[begin]] for begin in batch.begins]
-        for begin, moves, first in zip(batch.begins.tolist(), batch.counts.tolist(), kept, strict=True):
+    for batch in inplace_permutation.cycle_parts(target, parts):
+        saved = [content[batch.path[begin]] for begin in batch.begins]
+        for begin, moves, first in zip(batch.begins.tolist(), batch.counts.tolist(), saved, strict=True):
             for step in range(moves, 0, -1):
                 held = first if step == 1 else content[batch.path[begin + step - 1]]
                 content[batch.path[begin + step]] = held
@@ -188,7 +188,7 @@ def test_bad_arrays_are_refused(backend):
         codec.decode(stored, 3)
 
 
-# Sweeps: what the edge-by-edge engine finds.
+# Sweeps agree with the edge-by-edge engine.
 
 
 def graphs():
@@ -223,7 +223,7 @@ def graphs_of(layout):
 
 
 def close(mine, theirs, storage, write):
-    """Whether stored values agree but for rounding of sums, which may move a few of them by one place."""
+    """Whether stored values agree up to rounding of sums, which may change a few of them by one ulp."""
     np.testing.assert_allclose(mine, theirs, rtol=4 * storage.unit_roundoff(write) + 1e-13, atol=1e-300)
     different = np.abs(mine - theirs) > 1e-13 * np.abs(theirs)
     assert different.sum() <= 1 + len(mine) // 200
@@ -309,29 +309,29 @@ def test_a_sector_that_a_step_gathers_counts_once(backend, value_bytes, values):
 
 @pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
 def test_edges_are_counted_by_source(backend, graph):
-    degree = padded_csr.out_degree(graph, padded_csr.OnDevice.of(graph))
+    degree = padded_csr.out_degree(graph, padded_csr.DeviceRows.of(graph))
     assert np.asarray(backend.to_host(degree)).tolist() == graph.out_degree.tolist()
 
 
 def test_edges_that_begin_at_no_node_are_refused(backend):
     graph = Graph(np.array([0, 1, 2]), np.array([2, 0], np.int32))
     with pytest.raises(InputError, match="not among 0 to 1"):
-        padded_csr.out_degree(graph, padded_csr.OnDevice.of(graph))
+        padded_csr.out_degree(graph, padded_csr.DeviceRows.of(graph))
 
 
 @pytest.mark.parametrize("cache_bytes", [0, 1 << 40])
-@pytest.mark.parametrize("steps", [1, 2, 3, 64])
-def test_rows_may_lie_in_any_number_of_tasks(backend, monkeypatch, steps, cache_bytes):
+@pytest.mark.parametrize("tiles", [1, 2, 3, 64])
+def test_rows_may_lie_in_any_number_of_tasks(backend, monkeypatch, tiles, cache_bytes):
     monkeypatch.setattr(current_module.current(), "cache_bytes", cache_bytes)
     for graph in GRAPHS.values():
         problem = Problem(graph)
         values = np.random.default_rng(11).random(graph.nodes)
-        matrix = matrices.BalancedRows.build(graph, FP64, steps=steps)
-        assert matrix.tasks.steps == steps
-        assert matrix.wide_tasks.steps == (steps if cache_bytes else max(1, steps // 2))
+        matrix = matrices.BalancedCsr.build(graph, FP64, tiles=tiles)
+        assert matrix.tasks.tiles == tiles
+        assert matrix.wide_tasks.tiles == (tiles if cache_bytes else max(1, tiles // 2))
         assert matrix.wide_tasks.blocks == (4 if cache_bytes else 3) >= matrix.tasks.blocks - 1
-        work = cuda.Work.of(problem, pattern=False, numbering=None)
-        operator = cuda.CudaOperator.of(problem, FP64, "spmv_csr_balanced", matrix, work)
+        data = cuda.OperatorData.of(problem, pattern=False, reordering=None)
+        operator = cuda.CudaOperator.of(problem, FP64, "spmv_csr_balanced", matrix, data)
         twin = obvious.ENGINE.prepare(problem, FP64, "csr")
         x, out, out_twin = operator.load(values), operator.empty(), twin.empty()
         operator.sweep(x, out, FLOAT64, 0)
@@ -343,14 +343,14 @@ def test_rows_may_lie_in_any_number_of_tasks(backend, monkeypatch, steps, cache_
 def test_nodes_may_lie_in_any_order(backend, monkeypatch, layout):
     storage = format_named("cpms4")
     for graph in GRAPHS.values():
-        shuffled = Numbering.of_order(upload(backend, np.random.default_rng(14).permutation(graph.nodes)))
+        shuffled = Reordering.of_order(upload(backend, np.random.default_rng(14).permutation(graph.nodes)))
         for problem in problems(graph):
             if engines.get_any("cuda_balanced_rows").unsupported(problem, storage, layout):
                 continue
             values = np.random.default_rng(15).random(graph.nodes)
             answers = []
-            for numbering in (None, shuffled):
-                monkeypatch.setattr(numbering_module, "chosen", lambda *_, numbering=numbering: numbering)
+            for reordering in (None, shuffled):
+                monkeypatch.setattr(reordering_module, "chosen", lambda *_, reordering=reordering: reordering)
                 operator = engines.get_any("cuda_balanced_rows").prepare(problem, storage, layout)
                 x, out = operator.load(values), operator.empty()
                 found = operator.sweep(x, out, Level(4, 4), 0)
@@ -360,17 +360,17 @@ def test_nodes_may_lie_in_any_order(backend, monkeypatch, layout):
             np.testing.assert_allclose(answers[0][1], answers[1][1], rtol=1e-12)
 
 
-def test_only_skewed_graphs_are_renumbered(backend, monkeypatch):
-    monkeypatch.setattr(numbering_module, "_LEAST_EDGES", 1 << 15)
+def test_only_skewed_graphs_are_reordered(backend, monkeypatch):
+    monkeypatch.setattr(reordering_module, "_MIN_EDGES", 1 << 15)
     rng = np.random.default_rng(16)
     sources = rng.permutation(60_000)[(60_000 * rng.random(200_000) ** 8).astype(np.int64)]
     skewed = Graph.from_edges(sources, rng.integers(0, 60_000, 200_000), nodes=60_000)
     even = Graph.from_edges(*rng.integers(0, 60_000, (2, 200_000)), nodes=60_000)
-    assert numbering_module.chosen(even, padded_csr.out_degree(even)) is None
-    found = numbering_module.chosen(skewed, padded_csr.out_degree(skewed))
-    order, place = backend.to_host(found.order), backend.to_host(found.place)
+    assert reordering_module.chosen(even, padded_csr.out_degree(even)) is None
+    found = reordering_module.chosen(skewed, padded_csr.out_degree(skewed))
+    order, position = backend.to_host(found.order), backend.to_host(found.position)
     assert (np.diff(skewed.out_degree[order]) <= 0).all()
-    assert (order[place] == np.arange(60_000)).all()
+    assert (order[position] == np.arange(60_000)).all()
 
 
 def test_nothing_is_written_behind_the_rows(backend):
@@ -437,7 +437,7 @@ def test_rows_get_a_thread_each_where_all_are_short_and_few(backend, monkeypatch
     ring, hub = Graph.from_edges(np.arange(600), (np.arange(600) + 1) % 600), GRAPHS["hub"]
     assert kernels(ring) == {"spmv_csr_thread"}
     assert kernels(hub) == {"spmv_csr_balanced"}
-    assert type(engines.get_any("cuda").prepare(Problem(ring), FP64, "csr").matrix) is matrices.ThreadRows
+    assert type(engines.get_any("cuda").prepare(Problem(ring), FP64, "csr").matrix) is matrices.ThreadCsr
     monkeypatch.setattr(backend, "processors", 0)
     assert kernels(ring) == {"spmv_csr_balanced"}
 

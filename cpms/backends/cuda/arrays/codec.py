@@ -1,4 +1,7 @@
-"""`cpms.storage.array` for arrays in device memory: the same functions, laws and bytes."""
+"""Encoding and decoding of arrays in device memory: the functions of `cpms.storage.array`, with the same bytes.
+
+A conversion is one pass over the array, and costs its bytes once read and once written.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from cpms.backends.cuda.arrays import inplace_permutation, launch_convert
-from cpms.backends.cuda.arrays.launch_convert import MOST_STAGED
+from cpms.backends.cuda.arrays.launch_convert import MAX_STAGED
 from cpms.backends.cuda.runtime.current import current
 from cpms.base.errors import InputError
 from cpms.formats.formats import FloatFormat, Format, SegmentFormat
@@ -15,7 +18,7 @@ from cpms.storage.array import SegmentedArray, shared_exponent
 from cpms.storage.segment_layout import largest_finite
 
 
-def adopted(values: Any) -> Any:
+def as_device_array(values: Any) -> Any:
     """Return a device object (``__cuda_array_interface__`` or DLPack) as a CuPy array on the same memory."""
     arrays = current().arrays
     if isinstance(values, arrays.ndarray):
@@ -38,7 +41,7 @@ def encode(values: Any, format: Format, *, segments: int | None = None) -> Segme
     UnsupportedError
         If device memory runs out.
     """
-    given = doubles(values)
+    given = as_float64(values)
     exponent = _shared_exponent(given, format) if isinstance(format, FloatFormat) and format.scaled else 0
     backend = current()
     with backend.memory_for(f"{len(given):,} values of {format.name}", format.nbytes(len(given))):
@@ -50,11 +53,11 @@ def encode(values: Any, format: Format, *, segments: int | None = None) -> Segme
 
 def write(stored: SegmentedArray, values: Any, *, segments: int | None = None) -> None:
     """Overwrite the first ``segments`` segments of every value; see `SegmentedArray.write`."""
-    given = doubles(values)
+    given = as_float64(values)
     if given.shape != (stored.length,):
         raise InputError(f"the array holds {stored.length} values; {given.shape} cannot be written into it")
     launch_convert.encode(
-        _within_reach(given, stored),
+        _clamped(given, stored),
         stored.memory,
         stored.format,
         length=stored.length,
@@ -79,8 +82,8 @@ def decode(stored: SegmentedArray, read: int | None = None) -> Any:
 def convert_inplace(values: Any, format: SegmentFormat) -> SegmentedArray:
     """Re-order the segments of a device array within its own memory; see `cpms.convert_inplace`.
 
-    Blocks of up to 4096 values pass through shared memory. Larger ones, and planes, also need up to
-    64 MiB of device memory besides, whatever the length.
+    Blocks of up to 4096 values are converted in shared memory. Larger ones, and planes, need up to
+    64 MiB of device memory besides, for any length.
 
     Parameters
     ----------
@@ -93,7 +96,7 @@ def convert_inplace(values: Any, format: SegmentFormat) -> SegmentedArray:
     """
     if isinstance(format, FloatFormat):
         raise InputError(f"{format.name} is a packed float; only segment formats convert in place, use encode()")
-    given = adopted(values)
+    given = as_device_array(values)
     if given.dtype != np.float64 or given.ndim != 1:
         raise InputError("conversion in place needs a one-dimensional device array of float64")
     if not given.flags.c_contiguous:
@@ -114,7 +117,7 @@ def _convert(bits: Any, format: SegmentFormat, *, to_segments: bool) -> None:
     if format.segments == 1 or len(bits) == 0:
         return
     block = min(format.block or len(bits), len(bits))
-    if block > MOST_STAGED:
+    if block > MAX_STAGED:
         for begin in range(0, len(bits), block):
             inplace_permutation.convert(bits[begin : begin + block], format, to_segments=to_segments)
         return
@@ -122,7 +125,7 @@ def _convert(bits: Any, format: SegmentFormat, *, to_segments: bool) -> None:
     launch_convert.convert_spans(bits[done:], format, to_segments=to_segments)
 
 
-def doubles(values: Any) -> Any:
+def as_float64(values: Any) -> Any:
     """Return a device object of one dimension as a contiguous CuPy array of float64; no copy if it is one.
 
     Raises
@@ -130,7 +133,7 @@ def doubles(values: Any) -> Any:
     InputError
         If it has other dimensions, or holds no numbers.
     """
-    given = adopted(values)
+    given = as_device_array(values)
     if given.ndim != 1:
         raise InputError(f"values have {given.ndim} dimensions; give one")
     if given.dtype.kind not in "fiub":
@@ -138,14 +141,14 @@ def doubles(values: Any) -> Any:
     return current().arrays.ascontiguousarray(given, dtype=np.float64)
 
 
-def _within_reach(values: Any, stored: SegmentedArray) -> Any:
-    """Return values as `cpms.storage.segment_layout.clip_to_range` does."""
-    most = largest_finite(stored.format, stored.exponent) if isinstance(stored.format, FloatFormat) else None
-    if most is None:
+def _clamped(values: Any, stored: SegmentedArray) -> Any:
+    """Return values clamped to the largest finite one; see `cpms.storage.segment_layout.clip_to_range`."""
+    largest = largest_finite(stored.format, stored.exponent) if isinstance(stored.format, FloatFormat) else None
+    if largest is None:
         return values
     arrays = current().arrays
-    cut = arrays.minimum(arrays.maximum(values, -most), most)
-    return arrays.where(arrays.isfinite(values), cut, values)
+    clamped = arrays.minimum(arrays.maximum(values, -largest), largest)
+    return arrays.where(arrays.isfinite(values), clamped, values)
 
 
 def _shared_exponent(values: Any, format: FloatFormat) -> int:

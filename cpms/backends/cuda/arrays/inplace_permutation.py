@@ -1,8 +1,9 @@
-"""Conversion in place of blocks too large for shared memory, planes above all.
+"""Conversion in place of blocks that are too large for shared memory, planes above all.
 
-Values are first converted in chunks that do fit; the chunks' segments then move to their planes along
-the cycles of that permutation, many stretches of the cycles at a time, each of which keeps only the
-chunk it begins with aside. What is left over beyond whole chunks is moved last.
+Values are first converted in chunks that fit. The chunks' segments then move to their planes along the cycles of that
+permutation (in-place permutation by cycles, Knuth, TAOCP 1.3.3). Cycles are divided into parts that move concurrently,
+and each part saves the chunk at its first position alone. The tail beyond whole chunks moves last. That reads and
+writes the array twice, with 64 MiB besides at most.
 """
 
 from __future__ import annotations
@@ -15,21 +16,21 @@ import numpy as np
 import numpy.typing as npt
 
 from cpms.backends.cuda.arrays import launch_convert
-from cpms.backends.cuda.arrays.launch_convert import MOST_STAGED
+from cpms.backends.cuda.arrays.launch_convert import MAX_STAGED
 from cpms.backends.cuda.kernels.template import Variant
 from cpms.backends.cuda.runtime.current import current
 from cpms.base.jit import compiled
 from cpms.formats.formats import DOUBLE_BITS, SegmentFormat
 
-_STRETCHES = 1024
+_PARTS = 1024
 _MOVED_BYTES = 1 << 25
 """Bytes moved at a time where source and target overlap."""
 
 
-class Stretches(NamedTuple):
-    """Some cycles one after the other, each with its first place again at its end, cut into stretches.
+class CycleParts(NamedTuple):
+    """Some cycles one after the other, each with its first position again at its end, divided into parts.
 
-    Stretch s begins at ``path[begins[s]]`` and makes ``counts[s]`` moves.
+    Part s begins at ``path[begins[s]]`` and makes ``counts[s]`` moves.
     """
 
     path: npt.NDArray[np.uint32]
@@ -48,7 +49,7 @@ def convert(bits: Any, storage: SegmentFormat, *, to_segments: bool) -> None:
     to_segments : bool
         The direction.
     """
-    chunk = MOST_STAGED
+    chunk = MAX_STAGED
     count = len(bits) // chunk
     staged = replace(storage, block=chunk)
     if count == 0:
@@ -63,46 +64,44 @@ def convert(bits: Any, storage: SegmentFormat, *, to_segments: bool) -> None:
         launch_convert.convert_spans(bits, staged, to_segments=False)
 
 
-def places(pieces: list[int], count: int) -> npt.NDArray[np.int64]:
-    """Return where each chunk of ``count`` blocks belongs in planes, shape (count * sum(pieces),).
+def positions(sizes: list[int], count: int) -> npt.NDArray[np.int64]:
+    """Return the position in planes of each chunk of ``count`` blocks, shape (count * sum(sizes),).
 
     Examples
     --------
-    >>> places([1, 1], 2).tolist()
+    >>> positions([1, 1], 2).tolist()
     [0, 2, 1, 3]
     """
-    before = np.cumsum([0, *pieces])
-    target = [
-        count * before[k] + np.arange(count)[:, None] * piece + np.arange(piece) for k, piece in enumerate(pieces)
-    ]
+    before = np.cumsum([0, *sizes])
+    target = [count * before[k] + np.arange(count)[:, None] * size + np.arange(size) for k, size in enumerate(sizes)]
     return np.concatenate(target, axis=1).ravel()
 
 
-def stretches(target: npt.NDArray[np.int64], parts: int) -> list[Stretches]:
-    """Cut the cycles of a permutation into stretches, some whole cycles at a time.
+def cycle_parts(target: npt.NDArray[np.int64], parts: int) -> list[CycleParts]:
+    """Divide the cycles of a permutation into parts, some whole cycles at a time.
 
     Parameters
     ----------
     target : ndarray of int64, shape (n,)
     parts : int
-        A cycle as long as the permutation has about so many stretches, and so has each batch.
+        A cycle as long as the permutation has about so many parts, and so has each batch.
 
     Examples
     --------
-    >>> [[part.tolist() for part in batch] for batch in stretches(np.array([0, 2, 1]), 8)]
+    >>> [[part.tolist() for part in batch] for batch in cycle_parts(np.array([0, 2, 1]), 8)]
     [[[1, 2, 1], [0, 1], [1, 1]]]
     """
     path, begins, counts, ends = _cycles(target, max(1, -(-len(target) // parts)))
-    # A batch ends with the first cycle that brings it to `parts` stretches.
-    batches: list[Stretches] = []
+    # A batch ends with the first cycle at which it has `parts` parts.
+    batches: list[CycleParts] = []
     done = 0
     while done < len(begins):
         cycle = np.searchsorted(ends, done + parts)
         last = int(ends[min(cycle, len(ends) - 1)])
-        first_place = int(begins[done])
+        first_position = int(begins[done])
         after = int(begins[last]) if last < len(begins) else len(path)
         batches.append(
-            Stretches(path[first_place:after], begins[done:last] - np.uint32(first_place), counts[done:last])
+            CycleParts(path[first_position:after], begins[done:last] - np.uint32(first_position), counts[done:last])
         )
         done = last
     return batches
@@ -110,14 +109,14 @@ def stretches(target: npt.NDArray[np.int64], parts: int) -> list[Stretches]:
 
 @compiled()
 def _cycles(target, longest):  # type: ignore[no-untyped-def]
-    """Return the path of all cycles, its stretches, and after how many stretches each cycle ends."""
+    """Return the path of all cycles, its parts, and the count of parts at the end of each cycle."""
     count = len(target)
     seen = np.zeros(count, np.uint8)
     path = np.empty(2 * count, np.uint32)
     begins = np.empty(count, np.uint32)
     counts = np.empty(count, np.uint32)
     ends = np.empty(count, np.int64)
-    length = cut = cycles = 0
+    length = part = cycles = 0
     for start in range(count):
         if seen[start] or target[start] == start:
             continue
@@ -128,40 +127,40 @@ def _cycles(target, longest):  # type: ignore[no-untyped-def]
             length += 1
             at = target[at]
         for begin in range(first, length, longest):
-            begins[cut] = begin
-            counts[cut] = min(longest, length - begin)
-            cut += 1
+            begins[part] = begin
+            counts[part] = min(longest, length - begin)
+            part += 1
         path[length] = start
         length += 1
-        ends[cycles] = cut
+        ends[cycles] = part
         cycles += 1
-    return path[:length], begins[:cut], counts[:cut], ends[:cycles]
+    return path[:length], begins[:part], counts[:part], ends[:cycles]
 
 
 @lru_cache(maxsize=16)
-def _batches(pieces: tuple[int, ...], count: int, inverse: bool) -> list[Stretches]:
-    """Return the moves of `places`, or those back; kept, since a solve asks for the same again."""
-    target = places(list(pieces), count)
+def _batches(sizes: tuple[int, ...], count: int, inverse: bool) -> list[CycleParts]:
+    """Return the moves of `positions`, or of the inverse; cached, since a solve needs the same again."""
+    target = positions(list(sizes), count)
     if not inverse:
-        return stretches(target, _STRETCHES)
+        return cycle_parts(target, _PARTS)
     back = np.empty_like(target)
     back[target] = np.arange(len(target))
-    return stretches(back, _STRETCHES)
+    return cycle_parts(back, _PARTS)
 
 
 def _permute(bits: Any, storage: SegmentFormat, count: int, *, inverse: bool) -> None:
     backend = current()
-    words = MOST_STAGED * storage.unit // DOUBLE_BITS
+    words = MAX_STAGED * storage.unit // DOUBLE_BITS
     for batch in _batches(tuple(width // storage.unit for width in storage.widths), count, inverse):
-        kept = backend.arrays.empty(len(batch.begins) * words, np.uint64)
+        saved = backend.arrays.empty(len(batch.begins) * words, np.uint64)
         path, begins, counts = map(backend.arrays.asarray, batch)
         blocks, chunk = len(batch.begins), np.uint32(words)
-        backend.run(Variant("save_first"), blocks, (bits, path, begins, chunk, kept))
-        backend.run(Variant("permute_cycles"), blocks, (bits, path, begins, counts, chunk, kept))
+        backend.run(Variant("save_first"), blocks, (bits, path, begins, chunk, saved))
+        backend.run(Variant("permute_cycles"), blocks, (bits, path, begins, counts, chunk, saved))
 
 
 def _join_tail(bits: Any, storage: SegmentFormat, main: int) -> None:
-    """Make room in each plane of ``main`` values for those of the block behind them, and fill it."""
+    """Extend each plane of ``main`` values by those of the tail block."""
     rest = len(bits) - main
     if rest == 0:
         return
@@ -195,11 +194,11 @@ def _planes(storage: SegmentFormat) -> list[tuple[int, int]]:
 
 
 def _move(octets: Any, source: int, target: int, count: int) -> None:
-    """Move ``count`` bytes within an array; the stretches may overlap."""
+    """Move ``count`` bytes within an array; source and target may overlap."""
     if source == target:
         return
     begins = range(0, count, _MOVED_BYTES)
     for begin in reversed(begins) if target > source else begins:
         size = min(_MOVED_BYTES, count - begin)
-        piece = octets[source + begin : source + begin + size].copy()
-        octets[target + begin : target + begin + size] = piece
+        moved = octets[source + begin : source + begin + size].copy()
+        octets[target + begin : target + begin + size] = moved

@@ -1,4 +1,7 @@
-"""Launchers of ``convert/convert.cu``: they cast and check, nothing more."""
+"""Launchers of ``convert/convert.cu``: conversion between float64 and a format, out of place and in place.
+
+They check shapes and types, and pass arguments of the types that kernels expect.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from cpms.backends.cuda.runtime.current import current
 from cpms.base.errors import InputError
 from cpms.formats.formats import Format, SegmentFormat
 
-MOST_STAGED = 4096
+MAX_STAGED = 4096
 """Values of the largest block that one thread block converts in place (``convert/convert.cu`` has the same)."""
 
 
@@ -56,7 +59,7 @@ def decode(memory: Any, values: Any, storage: Format, *, length: int, read: int,
 
 
 def convert_tiles(bits: Any, storage: SegmentFormat, *, to_segments: bool) -> int:
-    """Convert whole tiles in place, from the start; return how many values that were.
+    """Convert whole tiles in place, from the start; return how many values they have.
 
     ``bits`` is a device array of uint64; none are converted where the format has no tiles or the
     array does not begin at a multiple of 16 bytes.
@@ -73,13 +76,13 @@ def convert_tiles(bits: Any, storage: SegmentFormat, *, to_segments: bool) -> in
 
 
 def convert_spans(bits: Any, storage: SegmentFormat, *, to_segments: bool) -> None:
-    """Convert any number of values in place; blocks hold at most `MOST_STAGED` values."""
+    """Convert any number of values in place; blocks hold at most `MAX_STAGED` values."""
     _check_bits(bits)
     if len(bits) == 0:
         return
     block = min(storage.block or len(bits), len(bits))
-    if block > MOST_STAGED:
-        raise InputError(f"{storage.name} has blocks of {block} values; at most {MOST_STAGED} are converted at once")
+    if block > MAX_STAGED:
+        raise InputError(f"{storage.name} has blocks of {block} values; at most {MAX_STAGED} are converted at once")
     span = max(1, 1024 // block) * block
     backend = current()
     blocks = max(1, min(-(-len(bits) // span), backend.processors * 8))

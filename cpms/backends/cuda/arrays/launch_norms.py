@@ -1,4 +1,8 @@
-"""Launchers of ``spmv/norms.cu`` and ``convert/scale.cu``: they cast and check, nothing more."""
+"""Launchers of ``spmv/norms.cu`` and ``convert/scale.cu``: norms, sums over selected nodes, and scaling.
+
+A reduction writes one partial result a block, and the last block to finish adds them in a fixed order: results are
+repeatable bit by bit, and one launch is enough.
+"""
 
 from __future__ import annotations
 
@@ -15,22 +19,22 @@ from cpms.contracts.operator import Sweep
 from cpms.formats.formats import FloatFormat
 from cpms.storage.array import SegmentedArray
 
-_MOST_BLOCKS = 2048
+_MAX_BLOCKS = 2048
 _NULL = np.uint64(0)
 
 
 @dataclass(frozen=True, eq=False)
 class Reduction:
-    """Where reductions keep their blocks' results and count the blocks done; one stream at a time."""
+    """Workspace of a reduction: its blocks' partial results and the count of finished blocks; one stream at a time."""
 
     partials: Any
     counter: Any
 
     @classmethod
     def make(cls) -> Reduction:
-        """Return one for any of the kernels here."""
+        """Return a workspace for any reduction of this module."""
         arrays = current().arrays
-        return cls(arrays.zeros(4 * _MOST_BLOCKS, np.float64), arrays.zeros(1, np.uint32))
+        return cls(arrays.zeros(4 * _MAX_BLOCKS, np.float64), arrays.zeros(1, np.uint32))
 
 
 def difference(
@@ -40,7 +44,7 @@ def difference(
     *,
     write: int,
     read: int,
-    room: Reduction,
+    workspace: Reduction,
     result: Any,
 ) -> None:
     """Put L1 norm, sum of squares, mass of ``fresh`` and largest change into ``result``, shape (4,).
@@ -59,13 +63,13 @@ def difference(
     backend = current()
     arguments = (
         *(fresh.memory, old.memory, _NULL if divisor is None else divisor, np.uint32(fresh.length)),
-        *(np.float64(2.0**-fresh.exponent), room.partials, room.counter, result),
+        *(np.float64(2.0**-fresh.exponent), workspace.partials, workspace.counter, result),
     )
     variant = streaming.difference(fresh.format, write, read, pattern=divisor is not None)
     backend.run(variant, _blocks(fresh.length // 4), arguments)
 
 
-def selected_sum(x: SegmentedArray, selected: Any, *, read: int, room: Reduction, result: Any) -> None:
+def selected_sum(x: SegmentedArray, selected: Any, *, read: int, workspace: Reduction, result: Any) -> None:
     """Put the sum of the selected values, as stored, into ``result``, shape (1,) or more.
 
     ``selected`` is a device array of uint32, each less than the length of ``x``.
@@ -74,31 +78,31 @@ def selected_sum(x: SegmentedArray, selected: Any, *, read: int, room: Reduction
         raise InputError(f"selected nodes are {selected.dtype}; they must be uint32")
     arguments = (
         *(x.memory, selected, np.uint32(len(selected)), np.uint32(x.length)),
-        *(room.partials, room.counter, result),
+        *(workspace.partials, workspace.counter, result),
     )
     current().run(streaming.selected_sum(x.format, read), _blocks(len(selected)), arguments)
 
 
-def plain_norm(x: SegmentedArray, divisor: Any | None, *, read: int, room: Reduction, result: Any) -> None:
+def plain_norm(x: SegmentedArray, divisor: Any | None, *, read: int, workspace: Reduction, result: Any) -> None:
     """Put the L1 norm of ``x``, as stored times ``divisor``, into ``result``, shape (1,) or more."""
     _check_divisor(divisor, x.length)
     arguments = (
         *(x.memory, _NULL if divisor is None else divisor, np.uint32(x.length)),
-        *(room.partials, room.counter, result),
+        *(workspace.partials, workspace.counter, result),
     )
     variant = streaming.plain_norm(x.format, read, pattern=divisor is not None)
     current().run(variant, _blocks(x.length // 4), arguments)
 
 
-def noted_sweep(found: Any) -> Callable[[], Sweep]:
-    """Queue the copy of what a sweep found; return how to wait for it.
+def fetch_sweep_async(found: Any) -> Callable[[], Sweep]:
+    """Queue the copy of a sweep's sums to the host; return a function that waits for it.
 
     ``found``, shape (5,), holds dangling mass, L1 norm of the change, its sum of squares, mass and largest change.
     """
-    noted = current().note(found)
+    fetched = current().fetch_async(found)
 
     def sweep() -> Sweep:
-        _, l1, squares, mass, linf = noted().tolist()
+        _, l1, squares, mass, linf = fetched().tolist()
         return Sweep(l1, squares**0.5, linf, mass)
 
     return sweep
@@ -112,7 +116,7 @@ def scale(x: SegmentedArray, factor: float, *, segments: int) -> None:
 
 
 def _blocks(items: int) -> int:
-    return min(_MOST_BLOCKS, current().spread(items))
+    return min(_MAX_BLOCKS, current().spread(items))
 
 
 def _check_divisor(divisor: Any | None, length: int) -> None:

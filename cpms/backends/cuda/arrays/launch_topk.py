@@ -1,4 +1,9 @@
-"""The k largest of values in device memory: launcher of ``topk/topk.cu``, and what it does not serve."""
+"""Top-k selection in device memory: launcher of ``topk/topk.cu``, with a sort for larger k.
+
+Blocks keep sorted lists of their k largest, merge them bitonically, and skip values below a shared threshold: one pass
+over the values (streaming top-k, as Johnson et al., arXiv:1702.08734, with lists in shared memory). Beyond
+`MAX_SELECTED` the values are sorted, which costs several passes.
+"""
 
 from __future__ import annotations
 
@@ -10,49 +15,49 @@ from typing import Any
 import numpy as np
 
 from cpms.analysis.topk_checks import checked
-from cpms.backends.cuda.arrays.codec import adopted
+from cpms.backends.cuda.arrays.codec import as_device_array
 from cpms.backends.cuda.kernels import streaming
 from cpms.backends.cuda.runtime.backend import THREADS
 from cpms.backends.cuda.runtime.current import current
 
-MOST_VALUES = 1 << 31
+MAX_VALUES = 1 << 31
 """Values in one launch, which counts in 32 bits."""
-MOST_KEPT = streaming.TOPK_SIZES[-1]
+MAX_SELECTED = streaming.TOPK_SIZES[-1]
 _LOADS_BYTES = 64
 _BLOCKS_EACH = 4
-_MOST_BLOCKS = 1024
-"""What a thread of ``topk/topk.cu`` loads at a time, how many blocks a multiprocessor holds, and how many may be."""
+_MAX_BLOCKS = 1024
+"""Bytes that a thread of ``topk/topk.cu`` loads at a time, blocks that a multiprocessor holds, and blocks at most."""
 _STRIDES = 64
-_FIRSTS = 8
-"""Strides to choose from, and first tiles by which they are judged."""
+_FIRST_TILES = 8
+"""Candidate strides, and first tiles over which each is evaluated."""
 
 
 @dataclass(frozen=True, eq=False)
-class Room:
-    """The blocks' lists, and what the blocks tell each other; one launch at a time.
+class Workspace:
+    """Lists of the blocks, their shared threshold and counter, and the result; one launch at a time.
 
     Parameters
     ----------
     keys : device array of uint64 or uint32, shape (blocks * k,)
         Values as integers in the same order.
-    places : device array of uint32, shape (blocks * k,)
-    bar : device array of uint64, shape (1,)
+    positions : device array of uint32, shape (blocks * k,)
+    threshold : device array of uint64, shape (1,)
     done : device array of uint32, shape (1,)
     values : device array of float64 or float32, shape (k,)
     found : device array of int64, shape (k,)
-        The answer.
+        The largest values, and their positions.
     """
 
     keys: Any
-    places: Any
-    bar: Any
+    positions: Any
+    threshold: Any
     done: Any
     values: Any
     found: Any
 
     @classmethod
-    def make(cls, values: Any, k: int) -> Room:
-        """Return one for the ``k`` largest of as many values of this type."""
+    def make(cls, values: Any, k: int) -> Workspace:
+        """Return a workspace for the ``k`` largest of as many values of this type."""
         arrays, entries = current().arrays, _blocks(values) * k
         key = np.dtype(f"uint{8 * values.dtype.itemsize}")
         return cls(
@@ -66,17 +71,17 @@ class Room:
 
 
 def topk(values: Any, k: int) -> tuple[Any, Any]:
-    """Return the ``k`` largest device values and their places; see `cpms.topk`."""
-    given = adopted(values)
+    """Return the ``k`` largest device values and their positions; see `cpms.topk`."""
+    given = as_device_array(values)
     k = checked(given, k)
     given = current().arrays.ascontiguousarray(given)
-    needed_bytes = 4 * int(given.nbytes) if k > MOST_KEPT else 16 * _MOST_BLOCKS * k
+    needed_bytes = 4 * int(given.nbytes) if k > MAX_SELECTED else 16 * _MAX_BLOCKS * k
     with current().memory_for(f"the {k:,} largest of {len(given):,} values", needed_bytes):
-        return _by_sorting(given, k) if k > MOST_KEPT else _by_reduction(given, k)
+        return _by_sorting(given, k) if k > MAX_SELECTED else _by_reduction(given, k)
 
 
-def launch(values: Any, k: int, room: Room, *, in_order: bool = False) -> None:
-    """Put the ``k`` largest of at most `MOST_VALUES` values, 0 < k <= `MOST_KEPT`, into a room made for them.
+def launch(values: Any, k: int, workspace: Workspace, *, in_order: bool = False) -> None:
+    """Put the ``k`` largest of at most `MAX_VALUES` values, 0 < k <= `MAX_SELECTED`, into a workspace made for them.
 
     ``in_order`` reads the values from first to last, which is slow where they rise.
     """
@@ -88,16 +93,16 @@ def launch(values: Any, k: int, room: Room, *, in_order: bool = False) -> None:
     stride = 1 if in_order or not tiles else _stride(tiles, blocks)
     numbers = (len(values), begin, tiles, stride, blocks * stride % max(1, tiles), k)
     arguments = (
-        *(values, *map(np.uint32, numbers), room.keys, room.places),
-        *(room.bar, room.done, room.values, room.found),
+        *(values, *map(np.uint32, numbers), workspace.keys, workspace.positions),
+        *(workspace.threshold, workspace.done, workspace.values, workspace.found),
     )
     current().run(streaming.topk(values.dtype.name, size), blocks, arguments)
 
 
 def _by_sorting(values: Any, k: int) -> tuple[Any, Any]:
     arrays = current().arrays
-    places = arrays.argsort(~_keys(values), kind="stable")[:k].copy()
-    return values[places], places
+    positions = arrays.argsort(~_keys(values), kind="stable")[:k].copy()
+    return values[positions], positions
 
 
 def _keys(values: Any) -> Any:
@@ -112,32 +117,32 @@ def _keys(values: Any) -> Any:
 
 
 def _by_reduction(values: Any, k: int) -> tuple[Any, Any]:
-    """Return the largest of the pieces' largest, which stand in the order of the pieces, as ties must."""
+    """Return the largest of the parts' largest, in the order of the parts, so that ties are in order of positions."""
     arrays = current().arrays
     if k == 0:
         return arrays.empty(0, values.dtype), arrays.empty(0, np.int64)
-    if len(values) <= MOST_VALUES:
-        room = Room.make(values, k)
-        launch(values, k, room)
-        return room.values, room.found
-    pieces = [values[begin : begin + MOST_VALUES] for begin in range(0, len(values), MOST_VALUES)]
-    found = [_by_reduction(piece, min(k, len(piece))) for piece in pieces]
-    places = arrays.concatenate([places + i * MOST_VALUES for i, (_, places) in enumerate(found)])
-    largest, of_them = _by_reduction(arrays.concatenate([largest for largest, _ in found]), k)
-    return largest, places[of_them]
+    if len(values) <= MAX_VALUES:
+        workspace = Workspace.make(values, k)
+        launch(values, k, workspace)
+        return workspace.values, workspace.found
+    parts = [values[begin : begin + MAX_VALUES] for begin in range(0, len(values), MAX_VALUES)]
+    found = [_by_reduction(part, min(k, len(part))) for part in parts]
+    positions = arrays.concatenate([found_at + i * MAX_VALUES for i, (_, found_at) in enumerate(found)])
+    largest, chosen = _by_reduction(arrays.concatenate([largest for largest, _ in found]), k)
+    return largest, positions[chosen]
 
 
 def _blocks(values: Any) -> int:
     each = _LOADS_BYTES // int(values.dtype.itemsize)
-    return min(_MOST_BLOCKS, current().spread(len(values), each=each, per_processor=_BLOCKS_EACH))
+    return min(_MAX_BLOCKS, current().spread(len(values), each=each, per_processor=_BLOCKS_EACH))
 
 
 @lru_cache
 def _stride(tiles: int, blocks: int) -> int:
-    """Return a number without a divisor in common with ``tiles``, whose multiples jump about.
+    """Return a stride coprime to ``tiles``, whose multiples visit the tiles in a scattered order.
 
-    Of some near the golden section, it is the one of which a block, which takes every ``blocks``-th multiple, meets
-    the fewest that are larger than all before, or smaller: what rises, or is all equal, costs it a merge each time.
+    A block visits every ``blocks``-th multiple. Of candidates near the golden section, the stride is the one with the
+    fewest running maxima or minima in that order: on values that rise, or fall, each of them costs a merge.
 
     Examples
     --------
@@ -150,9 +155,9 @@ def _stride(tiles: int, blocks: int) -> int:
 
 
 def _records(step: int, tiles: int, count: int) -> int:
-    """Return how many of ``count`` tiles a step apart are larger, or smaller, than all before, by the worse of both."""
-    firsts = np.linspace(0, tiles, _FIRSTS, endpoint=False).astype(np.int64)
-    taken = (firsts[:, None] + np.arange(count) * step) % tiles
-    larger = np.count_nonzero(np.diff(np.maximum.accumulate(taken, axis=1), axis=1))
-    smaller = np.count_nonzero(np.diff(np.minimum.accumulate(taken, axis=1), axis=1))
+    """Return the running maxima, or minima if they are more, of ``count`` tiles a step apart."""
+    firsts = np.linspace(0, tiles, _FIRST_TILES, endpoint=False).astype(np.int64)
+    visited = (firsts[:, None] + np.arange(count) * step) % tiles
+    larger = np.count_nonzero(np.diff(np.maximum.accumulate(visited, axis=1), axis=1))
+    smaller = np.count_nonzero(np.diff(np.minimum.accumulate(visited, axis=1), axis=1))
     return int(max(larger, smaller))

@@ -1,4 +1,7 @@
-"""Vectors in device memory: one value a node, and zeros behind them that kernels rely on."""
+"""Vectors in device memory: one value a node, padded with zeros to whole tiles.
+
+Padding entries of a matrix gather such a zero, so that kernels need no test for them.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +51,7 @@ def zeros(nodes: int, storage: Format) -> SegmentedArray:
 
 
 def write(x: SegmentedArray, values: Any) -> None:
-    """Write float64 device ``values``, shape (nodes,), in all segments; the zeros behind stay."""
+    """Write float64 device ``values``, shape (nodes,), in all segments; the padding stays zero."""
     launch_convert.encode(
         values,
         x.memory,
@@ -75,7 +78,7 @@ def read_into(values: Any, x: SegmentedArray, segments: int | None) -> None:
 
 
 def to_float64(x: SegmentedArray, out: SegmentedArray, nodes: int) -> None:
-    """Write the nodes' values as float64 into the memory of ``out``, and zeros behind them into that of both."""
+    """Write the nodes' values as float64 into the memory of ``out``, and zeros as padding into that of both."""
     read_into(out.memory.view(np.float64)[:nodes], x, None)
     for memory in (x.memory, out.memory):
         current().clear(memory.view(np.float64)[nodes:])

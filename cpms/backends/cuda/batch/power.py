@@ -1,4 +1,8 @@
-"""Batches of personalised queries on a device, in float64; see ``batch/residual_sweep.cu``."""
+"""Batches of personalised queries on a device by power iteration in float64; see ``batch/residual_sweep.cu``.
+
+All queries share each read of the matrix (SpMM), and each stops by its own criterion. ColumnPositions are compacted when few
+enough queries remain. Memory of 24 bytes a node and query limits the width of a batch.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,13 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from cpms.backends.cuda.batch.edges import FULL_COLUMNS, KEPT_BYTES, Own, padded_columns, values_a_lane
+from cpms.backends.cuda.batch.edges import (
+    HISTORY_BYTES,
+    RESIDUAL_COLUMNS,
+    TeleportEntries,
+    columns_per_lane,
+    padded_columns,
+)
 from cpms.backends.cuda.batch.reduced import BatchCore
 from cpms.backends.cuda.kernels import batched, template
 from cpms.backends.cuda.runtime import memory_limits
@@ -18,105 +28,107 @@ from cpms.contracts.batch import Batch, Query
 from cpms.contracts.operator import Sweep
 from cpms.problems.pagerank import Problem
 
-Made = TypeVar("Made")
-_SUMS, _FOUND = 4, 5
-"""L1, squares, mass and dangling mass; and the largest change."""
+Prepared = TypeVar("Prepared")
+_SUMS, _REDUCED = 4, 5
+"""Sums of a sweep: L1 norm, squares, mass and dangling mass; with the largest residual, all reductions."""
 _ROW_THREADS = 8
-"""Of `Answers.take`, whose blocks of 256 threads have 32 rows."""
+"""Threads a row in `Answers.take`, whose blocks of 256 threads have 32 rows."""
 POWER_BYTES = 24
-REFINE_BYTES = POWER_BYTES + 4 + KEPT_BYTES
-"""Of a node and query: iterates and answers, and c and what low sweeps keep besides."""
+REFINE_BYTES = POWER_BYTES + 4 + HISTORY_BYTES
+"""Bytes a node and query: iterates and scores, and in ``refine`` the correction and the history besides."""
 
 
 class CudaBatch(Batch):
     """x of all queries in device memory.
 
-    A query that leaves goes on to be swept until so many have left that the others fit in fewer columns.
+    A finished query is swept further until the others fit in fewer columns.
     """
 
-    _places: Places
+    _columns: QueryColumns
     _answers: Answers
     _iterates: Iterates
     _dangling: Floats
 
     def __init__(self, problem: Problem) -> None:
-        full = [variant for each in (1, 2) for variant in batched.batch_full(each, refines=False)]
-        others = batched.BATCH_TOTALS, batched.BATCH_RANKS, batched.BATCH_SUMS
-        current().compile([*others, *template.ARRANGING, *full])
+        residual_sweeps = [
+            variant for per_lane in (1, 2) for variant in batched.batch_residual_sweeps(per_lane, refines=False)
+        ]
+        others = batched.BATCH_REDUCE, batched.BATCH_SCORES, batched.BATCH_ROW_SUMS
+        current().compile([*others, *template.PADDED_CSR, *residual_sweeps])
         self.problem = problem
         self._core = BatchCore.whole(problem)
         self.nbytes = self._core.nbytes
-        self.width = fitting_width(problem, FULL_COLUMNS, POWER_BYTES)
+        self.width = fitting_width(problem, RESIDUAL_COLUMNS, POWER_BYTES)
 
     def start(self, queries: list[Query], first: Floats) -> None:
-        """Begin all queries at the same first iterate."""
+        """Begin all queries at the same initial guess."""
         with memory_for(self.problem, len(queries), POWER_BYTES):
-            self._places = Places(queries, self._core)
-            self._iterates = Iterates(self._core, first, self._places.stride)
+            self._columns = QueryColumns(queries, self._core)
+            self._iterates = Iterates(self._core, first, self._columns.stride)
             self._answers = Answers(self._core, len(queries))
-        self._dangling = np.full(self._places.stride, self._iterates.lost)
+        self._dangling = np.full(self._columns.stride, self._iterates.lost_mass)
 
     def sweep(self) -> list[Sweep]:
         """Sweep once."""
-        options = full_options(self.problem, np.ones(self._places.stride), self._dangling)
-        found = self._iterates.sweep(self._places, options)
+        options = residual_options(self.problem, np.ones(self._columns.stride), self._dangling)
+        found = self._iterates.sweep(self._columns, options)
         self._dangling = found[3]
-        return [Sweep(*sweep) for sweep in sweeps_of(found, self._places.columns)]
+        return [Sweep(*sweep) for sweep in sweeps_of(found, self._columns.columns)]
 
     def take(self, places: list[int]) -> list[Any]:
-        """Return the ranks of some queries, in device memory; they leave the batch."""
-        columns = [self._places.columns[place] for place in places]
-        taken = self._answers.take(self._iterates.shares, columns, np.ones(len(columns)), np.zeros(len(columns)))
-        kept = self._places.without(places)
-        if kept is not None:
-            self._iterates.close_up(kept)
-            self._dangling = self._dangling[current().to_host(kept)]
+        """Return the scores of some queries, in device memory, and remove these from the batch."""
+        columns = [self._columns.columns[place] for place in places]
+        taken = self._answers.take(self._iterates.contributions, columns, np.ones(len(columns)), np.zeros(len(columns)))
+        columns_kept = self._columns.without(places)
+        if columns_kept is not None:
+            self._iterates.compact(columns_kept)
+            self._dangling = self._dangling[current().to_host(columns_kept)]
         return taken
 
 
-class Places:
-    """In which column each query lies, and what its teleport brings to single nodes."""
+class QueryColumns:
+    """The column of each query, and the teleport entries of nodes."""
 
     queries: list[Query]
     columns: list[int]
     stride: int
-    """Columns of a node."""
-    own: Own
-    """Of nodes that are swept."""
-    behind: list[Query]
-    """What the queries ask of the others."""
+    """ColumnPositions of a node."""
+    teleport: TeleportEntries
+    """Of swept nodes."""
+    downstream: list[Query]
+    """The queries' teleport on downstream nodes."""
     reach: Floats
-    """What share of each column's teleport swept nodes get, shape (stride,)."""
+    """Part of each column's teleport on swept nodes, shape (stride,)."""
 
     def __init__(self, queries: list[Query], core: BatchCore) -> None:
         self._core = core
-        self._begin(queries)
+        self._assign(queries)
 
     def without(self, places: list[int]) -> Any | None:
-        """Let queries go; where the others then need fewer columns, return those they lie in, on the device."""
-        left = [place for place in range(len(self.queries)) if place not in places]
-        columns = [self.columns[place] for place in left]
-        self.queries, self.columns = [self.queries[place] for place in left], columns
-        if not left or padded_columns(len(left)) == self.stride:
+        """Remove queries; if the others need fewer columns, return the columns they occupied, on the device."""
+        remaining = [place for place in range(len(self.queries)) if place not in places]
+        columns = [self.columns[place] for place in remaining]
+        self.queries, self.columns = [self.queries[place] for place in remaining], columns
+        if not remaining or padded_columns(len(remaining)) == self.stride:
             return None
-        self._begin(self.queries)
-        # Columns without a query repeat one: what they hold is of no use.
+        self._assign(self.queries)
+        # ColumnPositions without a query repeat another one, and their results are ignored.
         filled = columns + [columns[0]] * (self.stride - len(columns))
         return current().arrays.asarray(np.array(filled))
 
-    def _begin(self, queries: list[Query]) -> None:
+    def _assign(self, queries: list[Query]) -> None:
         self.queries = queries
         self.columns = list(range(len(queries)))
         self.stride = padded_columns(len(queries))
-        swept, self.behind, reach = self._core.shared_out(queries)
-        self.own = Own.of(swept, self._core.swept.degree)
+        swept, self.downstream, reach = self._core.split_queries(queries)
+        self.teleport = TeleportEntries.of(swept, self._core.swept.degree)
         self.reach = np.ones(self.stride)
         self.reach[: len(reach)] = reach
 
 
-def full_options(problem: Problem, mass: Floats, dangling: Floats) -> Floats:
-    """Return what a float64 sweep asks of each query: 1 / mass, what all nodes get, what teleport brings."""
-    to_mass_one = 1.0 / np.where(mass > 0, mass, 1.0)  # Columns without a query may have come to nothing.
+def residual_options(problem: Problem, mass: Floats, dangling: Floats) -> Floats:
+    """Return the options of each query's float64 sweep: 1 / mass, inflow of every node, factor of teleport."""
+    to_mass_one = 1.0 / np.where(mass > 0, mass, 1.0)  # ColumnPositions without a query may have mass 0.
     damped = problem.damping * dangling * to_mass_one
     rest = np.full(len(mass), 1.0 - problem.damping)
     if problem.dangling == "uniform":
@@ -125,76 +137,80 @@ def full_options(problem: Problem, mass: Floats, dangling: Floats) -> Floats:
 
 
 class Iterates:
-    """x of all queries as shares x / out-degree (x itself on dangling nodes), node by node, in device memory.
+    """x of all queries as contributions x / out-degree (x itself on dangling nodes), node by node, in device memory.
 
     Parameters
     ----------
     core : BatchCore
     first : ndarray of float64, shape (nodes,)
-        Where all queries begin: what the first sweep gathers is of one column.
+        Initial guess of all queries: the first sweep gathers a single column.
     stride : int
-        Columns.
+        ColumnPositions.
     """
 
-    shares: Any
-    """Those of the last sweep: rows of the nodes that are swept, a row of zeros, and room for those of the others."""
-    lost: float
-    """What of the first iterate no edge carries to a node that is swept."""
+    contributions: Any
+    """Contributions of the last sweep: rows of swept nodes, a row of zeros, and rows reserved for the other nodes."""
+    lost_mass: float
+    """Part of the initial guess that no edge carries to a swept node."""
 
     def __init__(self, core: BatchCore, first: Floats, stride: int) -> None:
-        arrays, self._graph, begun = current().arrays, core.swept, core.begun(first)
+        arrays, self._graph, initial = current().arrays, core.swept, core.restrict(first)
         self._zeros = self._graph.count
-        self.shares, self._fresh = (arrays.empty((len(core.degree) + 1, stride), np.float64) for _ in range(2))
-        self.shares[self._zeros] = self._fresh[self._zeros] = 0.0
+        self.contributions, self._next = (arrays.empty((len(core.degree) + 1, stride), np.float64) for _ in range(2))
+        self.contributions[self._zeros] = self._next[self._zeros] = 0.0
         self._first = arrays.zeros(self._zeros + 1, np.float64)
-        self._first[:-1] = begun / arrays.maximum(self._graph.degree, 1)
-        self.lost = self._graph.lost(begun)
+        self._first[:-1] = initial / arrays.maximum(self._graph.degree, 1)
+        self.lost_mass = self._graph.lost_mass(initial)
 
-    def sweep(self, places: Places, options: Floats, change: Any | None = None) -> Floats:
-        """Sweep all columns in float64, and return what was found of each, shape (5 or 6, columns).
+    def sweep(self, columns: QueryColumns, options: Floats, residual_out: Any | None = None) -> Floats:
+        """Sweep all columns in float64, and return the reductions of each, shape (5 or 6, columns).
 
-        These are L1 and sum of squares of the change, mass, dangling mass and largest change; with a ``change``,
-        which then holds that divided by the out-degree, also the largest of its values.
+        These are L1 norm and sum of squares of the residual, mass, dangling mass and largest residual. ``residual_out``
+        receives the residual divided by out-degrees; its largest value is then the sixth reduction.
         """
         graph, given = self._graph, current().arrays.asarray(options).reshape(-1)
         damping, none = np.float64(graph.problem.damping), np.uint64(0)
         begins = None if self._first is None else (self._first, self._sums())
 
         def launch(first: int, used: int) -> int:
-            start, full = batched.batch_full(values_a_lane(used), refines=change is not None)
-            nodes = *graph.nodes(places.own, first, used, places.stride), damping, given[first:]
-            room = self._fresh.reshape(-1)[first:], none if change is None else change.reshape(-1)[first:]
+            first_sweep, residual_sweep = batched.batch_residual_sweeps(
+                columns_per_lane(used), refines=residual_out is not None
+            )
+            nodes = *graph.nodes(columns.teleport, first, used, columns.stride), damping, given[first:]
+            buffers = self._next.reshape(-1)[first:], none if residual_out is None else residual_out.reshape(-1)[first:]
             if begins:
-                return graph.launch(start, (*nodes, *begins, *room))
-            return graph.launch(full, (*graph.edges, *nodes, self.shares.reshape(-1)[first:], *room))
+                return graph.launch(first_sweep, (*nodes, *begins, *buffers))
+            return graph.launch(
+                residual_sweep, (*graph.edges, *nodes, self.contributions.reshape(-1)[first:], *buffers)
+            )
 
-        count = _FOUND + (change is not None)
-        found = graph.totals(count, _SUMS, places.stride, FULL_COLUMNS, launch)
-        self.shares, self._fresh, self._first = self._fresh, self.shares, None
+        count = _REDUCED + (residual_out is not None)
+        found = graph.reduce(count, _SUMS, columns.stride, RESIDUAL_COLUMNS, launch)
+        self.contributions, self._next, self._first = self._next, self.contributions, None
         return found
 
-    def close_up(self, kept: Any) -> None:
-        """Keep these columns; shares and room for the next ones each go to the memory of the other."""
-        shape = len(self.shares), len(kept)
-        both = self._fresh, self.shares
-        closed, room = (memory.reshape(-1)[: shape[0] * shape[1]].reshape(shape) for memory in both)
-        self.shares.take(kept, axis=1, out=closed)
-        room[self._zeros] = 0.0
-        self.shares, self._fresh = closed, room
+    def compact(self, columns_kept: Any) -> None:
+        """Keep these columns; the two buffers swap their memory."""
+        shape = len(self.contributions), len(columns_kept)
+        both = self._next, self.contributions
+        closed, buffers = (memory.reshape(-1)[: shape[0] * shape[1]].reshape(shape) for memory in both)
+        self.contributions.take(columns_kept, axis=1, out=closed)
+        buffers[self._zeros] = 0.0
+        self.contributions, self._next = closed, buffers
 
     def _sums(self) -> Any:
         sums = current().arrays.empty(self._graph.count, np.float64)
-        self._graph.launch(batched.BATCH_SUMS, (*self._graph.edges, np.uint32(len(sums)), self._first, sums))
+        self._graph.launch(batched.BATCH_ROW_SUMS, (*self._graph.edges, np.uint32(len(sums)), self._first, sums))
         return sums
 
 
 def sweeps_of(found: Floats, columns: list[int]) -> list[tuple[float, float, float, float]]:
-    """Return the parts of a `Sweep` of each of these columns."""
-    return [(l1, squares**0.5, linf, mass) for l1, squares, mass, _, linf in found[:_FOUND, columns].T.tolist()]
+    """Return the fields of a `Sweep` of each of these columns."""
+    return [(l1, squares**0.5, linf, mass) for l1, squares, mass, _, linf in found[:_REDUCED, columns].T.tolist()]
 
 
 class Answers:
-    """Room for the ranks of a batch's queries, taken at its start: memory is not asked for while it runs.
+    """Buffers for the scores of a batch's queries, allocated at its start so that no allocation happens during a solve.
 
     Parameters
     ----------
@@ -204,38 +220,43 @@ class Answers:
 
     def __init__(self, core: BatchCore, queries: int) -> None:
         self._core = core
-        self._room = current().arrays.empty((queries, len(core.degree)), np.float64)
+        self._scores = current().arrays.empty((queries, len(core.degree)), np.float64)
         self._free = list(range(queries))
 
-    def take(self, shares: Any, columns: list[int], factors: Floats, of_all: Floats) -> list[Any]:
-        """Return the ranks in some columns, as arrays in device memory; see `BatchCore.follow_up` for the factors."""
+    def take(self, contributions: Any, columns: list[int], factors: Floats, uniform_weights: Floats) -> list[Any]:
+        """Return the scores in some columns, as device arrays; see `BatchCore.finish_downstream` for the factors."""
         backend, core, count = current(), self._core, len(columns)
         taken, self._free = self._free[:count], self._free[count:]
         if taken:
             nodes = len(core.degree)
             which = (backend.arrays.asarray(np.array(numbers, np.uint32)) for numbers in (columns, taken))
-            sizes = map(np.uint32, (nodes, core.swept.count, shares.shape[1]))
-            given = *which, backend.arrays.asarray(np.concatenate([factors, of_all])), np.uint32(count)
-            beside = np.uint64(0) if core.of_all is None else core.of_all
-            arguments = shares, core.degree, core.order, *sizes, *given, beside, self._room
-            backend.run(batched.BATCH_RANKS, backend.spread(nodes * _ROW_THREADS), arguments)
-        return [self._room[place] for place in taken]
+            sizes = map(np.uint32, (nodes, core.swept.count, contributions.shape[1]))
+            given = *which, backend.arrays.asarray(np.concatenate([factors, uniform_weights])), np.uint32(count)
+            uniform = np.uint64(0) if core.uniform_scores is None else core.uniform_scores
+            arguments = contributions, core.degree, core.order, *sizes, *given, uniform, self._scores
+            backend.run(batched.BATCH_SCORES, backend.spread(nodes * _ROW_THREADS), arguments)
+        return [self._scores[place] for place in taken]
 
 
-def needed_bytes(problem: Problem, queries: int, each: int) -> int:
-    """Return about how many bytes of device memory a batch needs, ``each`` a node and query, the graph included."""
+def needed_bytes(problem: Problem, queries: int, bytes_each: int) -> int:
+    """Return about how many bytes of device memory a batch needs, the graph included.
+
+    ``bytes_each`` are those of a node and query.
+    """
     graph = problem.graph
-    return 9 * (graph.edges + graph.nodes) + 48 * graph.nodes + each * (graph.nodes + 1) * padded_columns(queries)
+    return 9 * (graph.edges + graph.nodes) + 48 * graph.nodes + bytes_each * (graph.nodes + 1) * padded_columns(queries)
 
 
-def memory_for(problem: Problem, queries: int, each: int) -> Any:
-    """Turn running out of memory into a sentence."""
+def memory_for(problem: Problem, queries: int, bytes_each: int) -> Any:
+    """Turn an out-of-memory error into a sentence."""
     what = f"a batch of {queries} queries on {problem.graph.name}"
-    return current().memory_for(f"{what} (fewer at a time need less: width)", needed_bytes(problem, queries, each))
+    return current().memory_for(
+        f"{what} (fewer at a time need less: width)", needed_bytes(problem, queries, bytes_each)
+    )
 
 
-def fitting_width(problem: Problem, most: int, each: int) -> int:
-    """Return how many queries pay together and fit in the memory that is free.
+def fitting_width(problem: Problem, most: int, bytes_each: int) -> int:
+    """Return how many queries, at most ``most``, fit in free memory together.
 
     Raises
     ------
@@ -243,18 +264,19 @@ def fitting_width(problem: Problem, most: int, each: int) -> int:
         If not even the fewest fit.
     """
     free = current().free_bytes()
-    beside_graph = needed_bytes(problem, 0, each)
+    beside_graph = needed_bytes(problem, 0, bytes_each)
     for width in range(most, 0, -padded_columns(1)):
-        if needed_bytes(problem, width, each) - beside_graph <= free:
+        if needed_bytes(problem, width, bytes_each) - beside_graph <= free:
             return width
+    least = needed_bytes(problem, 1, bytes_each) - beside_graph
     raise UnsupportedError(
-        f"a batch on {problem.graph.name} needs at least {needed_bytes(problem, 1, each) - beside_graph:,} bytes of "
-        f"device memory beside the graph, but {free:,} are free; use engine cpu"
+        f"a batch on {problem.graph.name} needs at least {least:,} bytes of device memory beside the graph, "
+        f"but {free:,} are free; use engine cpu"
     )
 
 
-def prepared(kind: Callable[[Problem], Made], problem: Problem, engine: str, each: int) -> Made:
-    """Return a problem prepared for one kind of batches on the device, of ``each`` bytes a node and query.
+def prepared(kind: Callable[[Problem], Prepared], problem: Problem, engine: str, bytes_each: int) -> Prepared:
+    """Return a problem prepared for one kind of batches on the device, of ``bytes_each`` bytes a node and query.
 
     Raises
     ------
@@ -262,7 +284,7 @@ def prepared(kind: Callable[[Problem], Made], problem: Problem, engine: str, eac
         If not even one query fits.
     """
     graph = problem.graph
-    needed = needed_bytes(problem, 1, each)
+    needed = needed_bytes(problem, 1, bytes_each)
     reason = memory_limits.refusal(engine, graph, needed, what=f"a batch on {graph.name}", advice="use engine cpu")
     if reason:
         raise UnsupportedError(reason)

@@ -1,39 +1,44 @@
-"""Kernel templates of batches of personalised queries."""
+"""Kernel templates of batches: personalised queries whose vectors are swept together, a lane a query or several.
+
+A sweep over many vectors reads each index once for all of them (a sparse matrix times a dense block, SpMM). Names
+follow the kernels in ``batch/``.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cpms.backends.cuda.kernels.launch_shape import (
-    SHAPES,
-)
+from cpms.backends.cuda.kernels.launch_shape import SHAPES
 from cpms.backends.cuda.kernels.template import Variant, _bool, storage_type
-from cpms.formats.formats import FloatFormat, format_named
+from cpms.formats.formats import FloatFormat
 
 
-def batch_full(each: int, *, refines: bool) -> list[Variant]:
-    """Return the first and the other float64 sweeps of a batch, ``each`` queries a lane; they may keep the change."""
+def batch_residual_sweeps(each: int, *, refines: bool) -> list[Variant]:
+    """Return the first and the later float64 sweeps of a batch, ``each`` queries a lane.
+
+    With ``refines`` they store the change of each iterate, the residual of method ``refine``.
+    """
     names, arguments = (f"{each}", "refines" if refines else "power"), (f"{each}", _bool(refines))
     return [Variant(kernel, names, arguments, SHAPES[16]) for kernel in ("batch_first_sweep", "batch_residual_sweep")]
 
 
-def batch_low(storage: FloatFormat, each: int) -> list[Variant]:
-    """Return a batch's first values of a round in few bits, and its low sweep."""
+def batch_inner_sweeps(storage: FloatFormat, each: int) -> list[Variant]:
+    """Return the quantisation of a batch's residuals, and its inner sweep."""
     name, cpp = storage_type(storage, whole=True)
     return [Variant(kernel, (name, f"{each}"), (cpp, f"{each}")) for kernel in ("batch_quantise", "batch_inner_sweep")]
 
 
 def batch_products(storage: FloatFormat) -> Variant:
-    """Return the products of what a batch's low sweeps sent, a lane a query."""
+    """Return the inner products of a batch's stored z for Anderson acceleration, a lane a query."""
     name, cpp = storage_type(storage, whole=True)
     return Variant("batch_products", (name,), (cpp,), SHAPES[16])
 
 
-def batch_collect(storage: FloatFormat, each: int, *, sends: bool) -> Variant:
-    """Return what adds up what a batch's low sweeps sent, and ``sends`` something else in its place."""
+def batch_apply_history(storage: FloatFormat, each: int, *, sends: bool) -> Variant:
+    """Return the deferred update of a batch's iterates; with ``sends``, it replaces the last z by a combination too."""
     name, cpp = storage_type(storage, whole=True)
-    what = "sends" if sends else "adds"
-    return Variant("batch_apply_history", (name, f"{each}", what), (cpp, f"{each}", _bool(sends)), SHAPES[16])
+    action = "sends" if sends else "adds"
+    return Variant("batch_apply_history", (name, f"{each}", action), (cpp, f"{each}", _bool(sends)), SHAPES[16])
 
 
 def batch_correct(each: int) -> Variant:
@@ -41,43 +46,28 @@ def batch_correct(each: int) -> Variant:
     return Variant("batch_correct", (f"{each}",), (f"{each}",))
 
 
-def batch_behind(each: int) -> Variant:
-    """Return what follows, in a batch, for nodes behind those that are swept."""
+def batch_downstream(each: int) -> Variant:
+    """Return the substitution of a batch over nodes downstream of the swept core."""
     return Variant("batch_downstream", (f"{each}",), (f"{each}",), SHAPES[16])
 
 
-BATCH_TOTALS = Variant("batch_reduce")
+BATCH_REDUCE = Variant("batch_reduce")
 
-BATCH_RANKS = Variant("batch_scores")
+BATCH_SCORES = Variant("batch_scores")
 
-BATCH_SUMS = Variant("batch_row_sums")
+BATCH_ROW_SUMS = Variant("batch_row_sums")
 
-BATCH_LOW_NEXT = Variant("batch_advance")
+BATCH_ADVANCE = Variant("batch_advance")
 
 BATCH_COMBINE = Variant("batch_combine")
 
-BATCH_SENT = Variant("batch_after_combine")
+BATCH_AFTER_COMBINE = Variant("batch_after_combine")
 
-BATCHING = (BATCH_TOTALS, BATCH_RANKS, BATCH_SUMS, BATCH_LOW_NEXT, BATCH_COMBINE, BATCH_SENT)
-
-
-def batches() -> Iterator[Variant]:
-    """Yield what batches of queries launch, for the named packed floats and some more."""
-    yield from BATCHING
-    for each in (1, 2):
-        for refines in (False, True):
-            yield from batch_full(each, refines=refines)
-        yield from (batch_correct(each), batch_behind(each))
-    for name in ("fp32", "fp16", "bf16", "e5m2", "e4m3", "fp16-zero"):
-        storage = format_named(name)
-        assert isinstance(storage, FloatFormat)  # noqa: S101  # All of these are.
-        yield from batch_kept(storage)
-        for each in (1, 2, 4):
-            yield from batch_low(storage, each)
+BATCH_HELPERS = (BATCH_REDUCE, BATCH_SCORES, BATCH_ROW_SUMS, BATCH_ADVANCE, BATCH_COMBINE, BATCH_AFTER_COMBINE)
 
 
-def batch_kept(storage: FloatFormat) -> Iterator[Variant]:
-    """Yield what reads the z that a batch's low sweeps keep, of any number of queries."""
+def batch_history(storage: FloatFormat) -> Iterator[Variant]:
+    """Yield the kernels that read the history of a batch's z, for any number of queries."""
     for each in (1, 2, 4):
-        yield from (batch_collect(storage, each, sends=sends) for sends in (False, True))
+        yield from (batch_apply_history(storage, each, sends=sends) for sends in (False, True))
     yield batch_products(storage)

@@ -1,163 +1,113 @@
-"""Kernel templates of persistent solves, by strategy for walking the edges."""
+"""Kernel templates of persistent solves, by strategy for walking the edges.
+
+One cooperative launch runs all sweeps of an outer iteration, or of a whole power iteration, and blocks meet at grid
+barriers. That spares the launches and lets a sweep prefetch across the barrier; it costs a compiled kernel for each
+strategy, format and launch shape. The strategies are those of ``persistent/strategies.cuh``.
+"""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
 from cpms.backends.cuda.kernels.launch_shape import (
-    BIN_SHARED_BYTES,
-    BINNED,
-    BINNED_BYTES,
-    DEALT_SHARED_BYTES,
-    HOT_SHARED_BYTES,
-    SHAPES,
+    BLOCKING_SHARED_BYTES,
+    HUB_SHARED_BYTES,
+    MAX_STAGED_BYTES,
+    PANEL_SHARED_BYTES,
     Shape,
 )
-from cpms.backends.cuda.kernels.template import Variant, _bool, _shaped, _whose, storage_type
+from cpms.backends.cuda.kernels.template import Variant, _bool, _shaped, _teleport, storage_type
 from cpms.formats.formats import FloatFormat
-from cpms.precision.anderson import SLOTS, slots_for
 
 
-class Way(NamedTuple):
-    """How sweeps go over edges; see ``persistent/strategies.cuh``."""
+class Strategy(NamedTuple):
+    """A strategy for walking the edges; see ``persistent/strategies.cuh``."""
 
     suffix: str
+    """Of the kernels' names."""
     shared: int
-    """Bytes of shared memory that a launch asks for."""
-    counts_are_bytes: bool
-    """Whether degrees are read as bytes, and what else is counted of a node's edges."""
-    in_bins: bool = False
-    """Whether low sweeps read values in bins, which hold those of `is_binned` alone."""
+    """Bytes of dynamic shared memory of a launch."""
+    byte_degrees: bool
+    """Whether degrees, and internal degrees, are read as bytes."""
+    stages_values: bool = False
+    """Whether inner sweeps read values from shared memory, which holds formats of `fits_shared_memory` alone."""
 
 
-OVER_SOURCES = Way("", 0, counts_are_bytes=True)
+DIRECT_GATHER = Strategy("", 0, byte_degrees=True)
 
-OVER_CACHED = Way("_in_cache", 0, counts_are_bytes=False)
+IN_CACHE_GATHER = Strategy("_in_cache", 0, byte_degrees=False)
 
-OVER_CODES = Way("_compressed", 0, counts_are_bytes=True)
+COMPRESSED_GATHER = Strategy("_compressed", 0, byte_degrees=True)
 
-OVER_HOT = Way("_hub_cache", HOT_SHARED_BYTES, counts_are_bytes=False)
+HUB_CACHE_GATHER = Strategy("_hub_cache", HUB_SHARED_BYTES, byte_degrees=False)
 
-IN_BINS = Way("_tiled_gather", BIN_SHARED_BYTES, counts_are_bytes=True, in_bins=True)
-"""Low sweeps alone."""
+INNER_TILED_GATHER = Strategy("_tiled_gather", PANEL_SHARED_BYTES, byte_degrees=True, stages_values=True)
+"""The tiled gather serves inner sweeps alone; residual sweeps gather directly."""
 
-LOW_DEALT = Way("_inner_blocked", DEALT_SHARED_BYTES, counts_are_bytes=True, in_bins=True)
+INNER_BLOCKED = Strategy("_inner_blocked", BLOCKING_SHARED_BYTES, byte_degrees=True, stages_values=True)
 
-DEALT = Way("_blocked", DEALT_SHARED_BYTES, counts_are_bytes=True, in_bins=True)
+ALL_BLOCKED = Strategy("_blocked", BLOCKING_SHARED_BYTES, byte_degrees=True, stages_values=True)
 
-CARRYING = OVER_SOURCES, OVER_CODES, OVER_HOT, LOW_DEALT, DEALT
-"""Those with kernels in which nodes keep what rounding loses; see `carry`."""
+ERROR_FEEDBACK_STRATEGIES = DIRECT_GATHER, COMPRESSED_GATHER, HUB_CACHE_GATHER, INNER_BLOCKED, ALL_BLOCKED
+"""Strategies with kernels of error feedback; see `error_feedback`."""
 
 
-def is_binned(storage: FloatFormat) -> bool:
-    """Return whether bins hold values of a format.
+def fits_shared_memory(storage: FloatFormat) -> bool:
+    """Return whether strategies that stage values in shared memory serve a format.
 
     Examples
     --------
     >>> from cpms.formats.formats import FP16, FP32
-    >>> is_binned(FP16), is_binned(FP32)
+    >>> fits_shared_memory(FP16), fits_shared_memory(FP32)
     (True, False)
     """
-    return storage.width <= 8 * BINNED_BYTES
+    return storage.width <= 8 * MAX_STAGED_BYTES
 
 
-def refine(
-    storage: FloatFormat, shape: Shape, *, personal: bool, partial: bool = False, way: Way = OVER_SOURCES
+def persistent_refine(
+    storage: FloatFormat, shape: Shape, *, personal: bool, core: bool = False, strategy: Strategy = DIRECT_GATHER
 ) -> Variant:
-    """Return rounds of method ``refine`` whose low sweeps read this format, over a whole graph or the core of one.
+    """Return outer iterations of method ``refine`` whose inner sweeps read this format.
+
+    With ``core`` they sweep the trimmed core of a graph, else a whole graph.
 
     Examples
     --------
     >>> from cpms.formats.formats import FP16
-    >>> refine(FP16, Shape(512, 1), personal=False, way=DEALT).symbol
+    >>> persistent_refine(FP16, Shape(512, 1), personal=False, strategy=ALL_BLOCKED).symbol
     'persistent_refine_blocked__e5m10_nearest__uniform__whole__512x1'
     """
     name, cpp = storage_type(storage, whole=True)
-    names = name, _whose(personal), "core" if partial else "whole"
-    arguments = cpp, *map(_bool, (personal, partial))
-    return replace(_shaped(f"persistent_refine{way.suffix}", shape, names, arguments), shared=way.shared)
+    names = name, _teleport(personal), "core" if core else "whole"
+    arguments = cpp, *map(_bool, (personal, core))
+    return replace(_shaped(f"persistent_refine{strategy.suffix}", shape, names, arguments), shared=strategy.shared)
 
 
-def carry(
-    storage: FloatFormat, shape: Shape, *, personal: bool, partial: bool = False, way: Way = OVER_SOURCES
+def error_feedback(
+    storage: FloatFormat, shape: Shape, *, personal: bool, core: bool = False, strategy: Strategy = DIRECT_GATHER
 ) -> Variant:
-    """Return the same rounds but for what rounding loses, which nodes keep; in one of the ways `CARRYING`.
+    """Return the same outer iterations with error feedback, for a strategy of `ERROR_FEEDBACK_STRATEGIES`.
+
+    A node keeps the rounding error of its quantised residual and adds it before the next quantisation.
 
     Examples
     --------
     >>> from cpms.formats.formats import FP16
-    >>> carry(FP16, Shape(512, 1), personal=False, way=DEALT).symbol
+    >>> error_feedback(FP16, Shape(512, 1), personal=False, strategy=ALL_BLOCKED).symbol
     'error_feedback_blocked__e5m10_nearest__uniform__whole__512x1'
     """
-    same = refine(storage, shape, personal=personal, partial=partial, way=way)
-    return replace(same, kernel=f"error_feedback{way.suffix}")
+    same = persistent_refine(storage, shape, personal=personal, core=core, strategy=strategy)
+    return replace(same, kernel=f"error_feedback{strategy.suffix}")
 
 
-def fused_power(shape: Shape, *, personal: bool, way: Way = OVER_SOURCES) -> Variant:
-    """Return power iteration in float64 that stays on the device.
+def persistent_power(shape: Shape, *, personal: bool, strategy: Strategy = DIRECT_GATHER) -> Variant:
+    """Return power iteration in float64 in one launch.
 
     Examples
     --------
-    >>> fused_power(Shape(384, 2), personal=False).instance
+    >>> persistent_power(Shape(384, 2), personal=False).instance
     'CPMS_PERSISTENT_POWER(persistent_power__uniform__384x2, 384, 2, false)'
     """
-    whose = (_whose(personal),), (_bool(personal),)
-    return replace(_shaped(f"persistent_power{way.suffix}", shape, *whose), shared=way.shared)
-
-
-def resident(stored: Iterable[FloatFormat], *, personal: bool) -> Iterator[Variant]:
-    """Yield the kernels that stay for many sweeps, but for those that take edges in bins."""
-    stored = list(stored)
-    for shape in SHAPES.values():
-        yield fused_power(shape, personal=personal)
-        for storage in stored:
-            yield refine(storage, shape, personal=personal)
-            yield refine(storage, shape, personal=personal, partial=True)
-
-
-def over_cached(stored: Iterable[FloatFormat]) -> Iterator[Variant]:
-    """Yield resident kernels of graphs that fit in the cache."""
-    stored = list(stored)
-    for personal in (False, True):
-        yield fused_power(BINNED, personal=personal, way=OVER_CACHED)
-        for storage in stored:
-            yield refine(storage, BINNED, personal=personal, way=OVER_CACHED)
-            yield refine(storage, BINNED, personal=personal, partial=True, way=OVER_CACHED)
-
-
-def over_codes(stored: Iterable[FloatFormat]) -> Iterator[Variant]:
-    """Yield resident kernels that find sources by codes; with rows of one's own, of the first format alone."""
-    stored = list(stored)
-    for shape, personal in itertools.product(SHAPES.values(), (False, True)):
-        yield fused_power(shape, personal=personal, way=OVER_CODES)
-        for storage in stored[:1] if personal else stored:
-            yield refine(storage, shape, personal=personal, way=OVER_CODES)
-            yield refine(storage, shape, personal=personal, partial=True, way=OVER_CODES)
-
-
-def over_hot(stored: Iterable[FloatFormat]) -> Iterator[Variant]:
-    """Yield resident kernels that keep the first nodes' values in shared memory; cores have another order."""
-    for personal in (False, True):
-        yield fused_power(BINNED, personal=personal, way=OVER_HOT)
-        yield from (refine(storage, BINNED, personal=personal, way=OVER_HOT) for storage in stored)
-
-
-def in_bins(stored: Iterable[FloatFormat], way: Way) -> Iterator[Variant]:
-    """Yield method ``refine`` over edges in bins of a kind."""
-    for storage in filter(is_binned, stored):
-        for personal in (False, True):
-            yield refine(storage, BINNED, personal=personal, way=way)
-            yield refine(storage, BINNED, personal=personal, partial=True, way=way)
-
-
-def carrying(stored: Iterable[FloatFormat], way: Way) -> Iterator[Variant]:
-    """Yield rounds in which nodes keep what rounding loses, in a way; with rows of one's own, of one format."""
-    stored = [s for s in stored if slots_for(s) == SLOTS and (is_binned(s) or not way.in_bins)]
-    shapes = (BINNED,) if way.shared else SHAPES.values()
-    for shape, personal in itertools.product(shapes, (False, True)):
-        for storage in stored[:1] if personal else stored:
-            for partial in (False, True) if way != OVER_HOT else (False,):
-                yield carry(storage, shape, personal=personal, partial=partial, way=way)
+    teleport = (_teleport(personal),), (_bool(personal),)
+    return replace(_shaped(f"persistent_power{strategy.suffix}", shape, *teleport), shared=strategy.shared)

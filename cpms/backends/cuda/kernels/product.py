@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from cpms.backends.cuda.kernels.template import Variant, storage_type
 from cpms.contracts.product_request import Compute
-from cpms.formats.block_float import BLOCK_FLOATS, BlockFloatFormat
-from cpms.formats.codes import CODES8, CodeFormat, ValueFormat, VectorFormat
-from cpms.formats.formats import FP16, FP32, FP64, Format
+from cpms.formats.block_float import BlockFloatFormat
+from cpms.formats.codes import CodeFormat, ValueFormat, VectorFormat
+from cpms.formats.formats import FP64
 
 _REALS = {"fp64": "double", "fp32": "float"}
 TOGETHER = (8, 4, 2)
@@ -131,39 +130,3 @@ def encode_blocks(storage: BlockFloatFormat) -> Variant:
 def decode_blocks(storage: BlockFloatFormat) -> Variant:
     """Return the conversion back."""
     return Variant("decode_blocks", (f"bfp{storage.width}",), (f"{storage.width}",))
-
-
-def products(formats: list[Format]) -> Iterator[Variant]:
-    """Yield what products in each format launch, each template argument with more than one value."""
-    for storage in formats:
-        for read in range(1, storage.segments + 1):
-            for compute in ("fp64", "fp32"):
-                spec = ProductSpec(storage, read, compute=compute)
-                yield spec.rows(8)
-                yield spec.slices(0, ell=False)
-            yield spec.chunks()
-            yield ProductSpec(storage, read, x=storage, read_x=read, index_bits=64).rows(2)
-            yield ProductSpec(storage, read, x=FP32, compute="fp32", out="fp32").slices(7, ell=False)
-            yield ProductSpec(storage, read, compressed=True).slices(0, ell=False)
-            yield vector_dots(storage, read, "fp64")
-            yield vector_combine(storage, read, "fp32")
-    for blocks in BLOCK_FLOATS:
-        yield encode_blocks(blocks)
-        yield decode_blocks(blocks)
-        yield ProductSpec(blocks, x=blocks).rows(8)
-        yield ProductSpec(blocks, compute="fp32").slices(7, ell=False)
-        yield vector_dots(blocks, 1, "fp64")
-        yield vector_combine(blocks, 1, "fp64")
-    yield ProductSpec(CODES8).rows(8)
-    yield ProductSpec(CODES8, compute="fp32").slices(7, ell=False)
-    for threads in THREADS_A_ROW:
-        yield ProductSpec(None).rows(threads)
-    for vectors in TOGETHER:
-        yield ProductSpec(vectors=vectors).rows(4)
-        yield ProductSpec(vectors=vectors).slices(0, ell=True)
-    yield ProductSpec().slices(27, ell=True)
-    yield ProductSpec(FP16, compressed=True).slices(7, ell=False)
-    yield ProductSpec().slices(WIDEST, ell=False)
-    for real in ("fp64", "fp32"):
-        yield ProductSpec(out=real).join()
-        yield vector_update(real, "fp64")

@@ -1,4 +1,4 @@
-"""CUDA sources with their includes inlined, so that what is compiled is what the files say now."""
+"""CUDA sources with their includes inlined: one text that NVRTC compiles and whose digest names the binary."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def folder() -> Path:
 def assemble(files: Iterable[str]) -> str:
     """Return the text of these files and of all they include, each once, in order of first use.
 
-    Every stretch begins with a ``#line`` directive, so that a compiler names file and line.
+    Every part of a file begins with a ``#line`` directive, so that a compiler's messages name file and line.
 
     Examples
     --------

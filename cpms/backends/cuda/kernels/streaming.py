@@ -1,17 +1,21 @@
-"""Kernel templates of composed sweeps: products, vector operations, conversions, top-k."""
+"""Kernel templates of composed sweeps: sparse products, vector operations, conversions, top-k.
+
+A composed sweep launches one kernel for each of these operations and keeps nothing on chip between them, so that each
+is bound by the bytes it streams. Levels of reading and writing are template arguments.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cpms.backends.cuda.kernels.template import Variant, _bool, _way, _what, is_whole, storage_type
+from cpms.backends.cuda.kernels.template import Variant, _bool, _direction, _matrix, is_whole, storage_type
 from cpms.formats.formats import FP64, Format, SegmentFormat
 
 BLOCKS, FEW_BLOCKS = 4, 3
-"""Of a product in equal shares of edges, that a multiprocessor holds."""
+"""Blocks of a load-balanced product that a multiprocessor holds at once."""
 
 NARROW_BITS = 32
-"""Up to which reads of a vector gain more from many warps than from a first-level cache for few."""
+"""Bits of a vector's value up to which many warps gain more than a larger share of the first-level cache for few."""
 
 
 def spmv(
@@ -26,13 +30,13 @@ def spmv(
 ) -> Variant:
     """Return a sparse product that reads ``read`` segments and writes ``write``.
 
-    Edge values are in the vectors' format, or in ``values``, which is then read whole. Where shares of edges are
-    equal, a multiprocessor holds ``blocks`` blocks.
+    Edge values are in the vectors' format, or in ``values``, which is then read whole. Of a load-balanced product, a
+    multiprocessor holds ``blocks`` blocks.
     """
     name, cpp = storage_type(storage, whole=is_whole(storage))
     names, arguments = [name, f"{read}_{write}"], [cpp, f"{read}", f"{write}"]
     if kernel != "spmv_ell":
-        names.append(_what(pattern))
+        names.append(_matrix(pattern))
         arguments.append(_bool(pattern))
     if values is not None and values != storage:
         of_values, cpp_of_values = storage_type(values, whole=is_whole(values))
@@ -61,7 +65,7 @@ def difference(storage: Format, write: int, read: int, *, pattern: bool) -> Vari
     """Return the norms of the change between a vector of ``write`` segments and one of ``read``."""
     name, cpp = storage_type(storage, whole=is_whole(storage))
     numbers = (f"{write}", f"{read}")
-    return Variant("difference", (name, "_".join(numbers), _what(pattern)), (cpp, *numbers, _bool(pattern)))
+    return Variant("difference", (name, "_".join(numbers), _matrix(pattern)), (cpp, *numbers, _bool(pattern)))
 
 
 def selected_sum(storage: Format, read: int) -> Variant:
@@ -73,7 +77,7 @@ def selected_sum(storage: Format, read: int) -> Variant:
 def plain_norm(storage: Format, read: int, *, pattern: bool) -> Variant:
     """Return the L1 norm of a vector."""
     name, cpp = storage_type(storage, whole=is_whole(storage))
-    return Variant("plain_norm", (name, f"{read}", _what(pattern)), (cpp, f"{read}", _bool(pattern)))
+    return Variant("plain_norm", (name, f"{read}", _matrix(pattern)), (cpp, f"{read}", _bool(pattern)))
 
 
 def scale(storage: Format, segments: int) -> Variant:
@@ -97,21 +101,21 @@ def decode(storage: Format, read: int) -> Variant:
 def convert_tiles(storage: SegmentFormat, *, to_segments: bool) -> Variant:
     """Return the conversion in place of whole tiles (see `tile_values`)."""
     name, cpp = storage_type(storage, whole=True)
-    return Variant("convert_tiles", (name, _way(to_segments)), (cpp, _bool(to_segments)))
+    return Variant("convert_tiles", (name, _direction(to_segments)), (cpp, _bool(to_segments)))
 
 
 def convert_spans(storage: SegmentFormat, *, to_segments: bool) -> Variant:
     """Return the conversion in place of any number of values."""
     name, cpp = storage_type(storage, whole=False)
-    return Variant("convert_spans", (name, _way(to_segments)), (cpp, _bool(to_segments)))
+    return Variant("convert_spans", (name, _direction(to_segments)), (cpp, _bool(to_segments)))
 
 
-def of_plain(kernel: str, real: str) -> Variant:
+def native_variant(kernel: str, real: str) -> Variant:
     """Return a kernel of ``spmv/coo.cu`` and its neighbours, for vectors and edge values of ``float64`` or ``float32``.
 
     Examples
     --------
-    >>> of_plain("coo_carry_out", "float32").instance
+    >>> native_variant("coo_carry_out", "float32").instance
     'CPMS_COO_CARRY_OUT(coo_carry_out__float32, float)'
     """
     return Variant(kernel, (real,), ({"float64": "double", "float32": "float"}[real],))
@@ -130,16 +134,16 @@ def tile_values(storage: SegmentFormat) -> int:
     block = storage.block
     if block is None or storage.segments == 1 or (32 * run) % block or block % run or block * 8 % 16:
         return 0
-    before = 0
+    bits = 0
     for width in storage.widths:
-        if before // 8 * block % min(run * width // 8, 16):
+        if bits // 8 * block % min(run * width // 8, 16):
             return 0
-        before += width
+        bits += width
     return 32 * run
 
 
-def topk(real: str, most: int) -> Variant:
-    """Return the selection of up to ``most`` largest of float64 or float32 values.
+def topk(real: str, size: int) -> Variant:
+    """Return the selection of up to ``size`` largest of float64 or float32 values.
 
     Examples
     --------
@@ -147,7 +151,7 @@ def topk(real: str, most: int) -> Variant:
     'CPMS_TOPK(topk__float32__16, float, unsigned, 16)'
     """
     cpp = {"float64": ("double", "unsigned long long"), "float32": ("float", "unsigned")}[real]
-    return Variant("topk", (real, f"{most}"), (*cpp, f"{most}"))
+    return Variant("topk", (real, f"{size}"), (*cpp, f"{size}"))
 
 
 TOPK_SIZES = (16, 32, 64, 128, 256, 512, 1024)
@@ -155,7 +159,7 @@ TOPK_SIZES = (16, 32, 64, 128, 256, 512, 1024)
 
 
 def sweep(kernel: str, storage: Format, read: int, write: int, *, pattern: bool) -> Iterator[Variant]:
-    """Yield what one sweep launches."""
+    """Yield the kernels of one composed sweep."""
     for blocks in blocks_for(kernel, storage, read):
         yield spmv(kernel, storage, read, write, pattern=pattern, blocks=blocks)
     yield difference(storage, write, read, pattern=pattern)
@@ -163,7 +167,7 @@ def sweep(kernel: str, storage: Format, read: int, write: int, *, pattern: bool)
 
 
 def conversions(storage: Format) -> Iterator[Variant]:
-    """Yield what moves arrays between float64 and a format."""
+    """Yield the conversions of arrays between float64 and a format."""
     for count in range(1, storage.segments + 1):
         yield encode(storage, count)
         yield decode(storage, count)
@@ -177,8 +181,8 @@ def conversions(storage: Format) -> Iterator[Variant]:
 def levels(storage: Format) -> list[tuple[int, int]]:
     """Return the segments read and written by the sweeps of `cpms.precision.controllers`'s policies.
 
-    A sweep writes what it reads or, before a rise, one segment more, or all of them before float64. A schedule that
-    skips levels, or a policy of the user's own, has its kernels compiled when it first asks for them.
+    A sweep writes as many segments as it reads or, before a rise, one more, or all of them before float64. A schedule
+    that skips levels, or a policy of the user's own, has its kernels compiled at their first launch.
 
     Examples
     --------
@@ -186,12 +190,12 @@ def levels(storage: Format) -> list[tuple[int, int]]:
     >>> levels(CPMS2)
     [(1, 1), (1, 2), (2, 2)]
     """
-    most = storage.segments
-    return [(read, write) for read in range(1, most + 1) for write in sorted({read, min(read + 1, most), most})]
+    last = storage.segments
+    return [(read, write) for read in range(1, last + 1) for write in sorted({read, min(read + 1, last), last})]
 
 
 def float64_sweep(kernel: str, storage: Format, *, pattern: bool) -> Iterator[Variant]:
-    """Yield what a sweep launches after conversion to plain float64; edge values that segments hold stay segments."""
+    """Yield the kernels of a sweep after conversion to native float64; edge values in segments are read as segments."""
     values = storage if storage.exact and not pattern else None
     for blocks in blocks_for(kernel, FP64, 1):
         yield spmv(kernel, FP64, 1, 1, pattern=pattern, values=values, blocks=blocks)

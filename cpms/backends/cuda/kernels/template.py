@@ -1,4 +1,8 @@
-"""Every kernel variant that an engine or experiment can ask for: template arguments and symbol."""
+"""Kernel variants: template arguments, symbol, and the C++ line that instantiates each.
+
+A program is the text of the kernels' files followed by one such line a variant, so that the compiler (NVRTC) translates
+the variants of one solve and no others.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from cpms.backends.cuda.kernels import source
-from cpms.backends.cuda.kernels.launch_shape import (
-    FULL,
-    Shape,
-)
+from cpms.backends.cuda.kernels.launch_shape import DEFAULT_SHAPE, Shape
 from cpms.formats.formats import FloatFormat, Format
 
 _FILES = {
@@ -109,7 +110,7 @@ _FILES = {
     "vector_update": "product/vectors.cu",
 }
 WHOLE_VALUES = 256
-"""Device vectors and matrices hold a multiple of so many values."""
+"""Device vectors and matrices hold a multiple of so many values: the entries of a tile."""
 
 
 @dataclass(frozen=True)
@@ -129,10 +130,10 @@ class Variant:
     kernel: str
     names: tuple[str, ...] = ()
     arguments: tuple[str, ...] = ()
-    shape: Shape = FULL
-    """Of kernels that stay."""
+    shape: Shape = DEFAULT_SHAPE
+    """Launch shape of persistent kernels."""
     shared: int = 0
-    """Bytes of shared memory that a launch asks for."""
+    """Bytes of dynamic shared memory of a launch."""
 
     @property
     def file(self) -> str:
@@ -161,9 +162,9 @@ def program(variants: Iterable[Variant]) -> str:
     >>> text.count("CPMS_SCALE(scale__w64")
     1
     """
-    wanted = list(dict.fromkeys(variants))
-    text = source.assemble(dict.fromkeys(variant.file for variant in wanted))
-    return text + '#line 1 "instances"\n' + "\n".join(variant.instance for variant in wanted) + "\n"
+    distinct = list(dict.fromkeys(variants))
+    text = source.assemble(dict.fromkeys(variant.file for variant in distinct))
+    return text + '#line 1 "instances"\n' + "\n".join(variant.instance for variant in distinct) + "\n"
 
 
 def is_whole(storage: Format) -> bool:
@@ -204,7 +205,7 @@ def storage_type(storage: Format, *, whole: bool) -> tuple[str, str]:
     return name, f"cpms::Segments<cpms::Widths<{widths}>, {block}, {rounding}, {str(whole).lower()}>"
 
 
-ARRANGING = tuple(
+PADDED_CSR = tuple(
     map(
         Variant,
         (
@@ -224,28 +225,29 @@ GATHERS = {
     32: Variant("gather", ("u32",), ("unsigned",)),
     64: Variant("gather", ("u64",), ("unsigned long long",)),
 }
-"""Gathers and nothing else, by the bits of a value."""
-CODING = tuple(map(Variant, ("compute_bases", "compress_indices")))
+"""Gathers without arithmetic, by the bits of a value: the bound of a sweep's speed."""
+INDEX_COMPRESSION = tuple(map(Variant, ("compute_bases", "compress_indices")))
 """See ``preprocess/compressed_indices.cu``."""
-GATHERS_BY_CODES = {bits: replace(gather, kernel="gather_compressed") for bits, gather in GATHERS.items()}
+COMPRESSED_GATHERS = {bits: replace(gather, kernel="gather_compressed") for bits, gather in GATHERS.items()}
+"""The same gathers by compressed column indices."""
 PACKS = {bits: Variant("pack", gather.names, gather.arguments) for bits, gather in GATHERS.items()}
-"""What a rank sends to others, by the bits of a value."""
-PUSHES = {bits: Variant("remote_store", gather.names, gather.arguments) for bits, gather in GATHERS.items()}
-"""What a rank writes into the memory of others, by the bits of a value."""
-PEELING = tuple(map(Variant, ("trim_upstream", "trim_downstream")))
-MERGING = tuple(map(Variant, ("hash_targets", "move_entries")))
-FORECAST = Variant("convergence_estimate")
-PASSES = tuple(map(Variant, ("solve_upstream", "solve_downstream")))
-SHARES = tuple(map(Variant, ("to_contributions", "from_contributions")))
-"""What brings values to a resident graph, and back."""
-ROTATING = tuple(map(Variant, ("save_first", "permute_cycles")))
+"""The kernels that pack a rank's halo values for sending, by the bits of a value."""
+REMOTE_STORES = {bits: Variant("remote_store", gather.names, gather.arguments) for bits, gather in GATHERS.items()}
+"""The kernels that store a rank's halo values in the memory of others, by the bits of a value."""
+TRIMMING = tuple(map(Variant, ("trim_upstream", "trim_downstream")))
+LUMPING = tuple(map(Variant, ("hash_targets", "move_entries")))
+CONVERGENCE_ESTIMATE = Variant("convergence_estimate")
+LEVEL_SOLVE = tuple(map(Variant, ("solve_upstream", "solve_downstream")))
+CONTRIBUTIONS = tuple(map(Variant, ("to_contributions", "from_contributions")))
+"""Conversions between the iterate and its contributions x / out-degree, and between the orders of nodes."""
+CYCLE_PERMUTATION = tuple(map(Variant, ("save_first", "permute_cycles")))
 AFFINE = {
     "float64": Variant("affine", ("float64",), ("double",)),
     "float32": Variant("affine", ("float32",), ("float",)),
 }
 COO = ("coo_product", "coo_carry_out", "coo_atomic", "coo_epilogue", "coo_dangling", "coo_distance")
-KEYS = ("reduce_by_key", "key_dangling", "key_distance")
-"""What needs the headers of CUB."""
+REDUCE_BY_KEY = ("reduce_by_key", "key_dangling", "key_distance")
+"""The kernels that include the headers of CUB."""
 PRODUCTS = {
     "csr": ("spmv_csr_balanced", "spmv_csr_thread"),
     "pattern": ("spmv_csr_balanced", "spmv_csr_thread"),
@@ -256,19 +258,19 @@ PRODUCTS = {
 
 def _shaped(kernel: str, shape: Shape, names: tuple[str, ...], arguments: tuple[str, ...]) -> Variant:
     """Return a variant whose launch bounds are a shape's."""
-    numbers = f"{shape.threads}", f"{shape.each}"
+    numbers = f"{shape.threads}", f"{shape.blocks_per_processor}"
     return Variant(kernel, (*names, "x".join(numbers)), (*numbers, *arguments), shape)
 
 
-def _what(pattern: bool) -> str:
+def _matrix(pattern: bool) -> str:
     return "pattern" if pattern else "values"
 
 
-def _whose(personal: bool) -> str:
+def _teleport(personal: bool) -> str:
     return "personal" if personal else "uniform"
 
 
-def _way(to_segments: bool) -> str:
+def _direction(to_segments: bool) -> str:
     return "to_segments" if to_segments else "to_float64"
 
 

@@ -1,6 +1,8 @@
-"""Compressed column indices: a base for each tile of 256 entries, and offsets of 16 bits where these suffice.
+"""Compressed column indices: a base a tile of 256 entries, and offsets of 16 bits where these suffice.
 
-See ``persistent/compressed_indices.cuh``.
+Delta encoding against a base, as in compressed CSR formats (Kourtis et al., 2008), but with offsets of fixed width so
+that each lane decodes its own entries. An index takes 2 bytes in place of 4, or 4 in a wide tile, whose sources span
+2^15 nodes or more; decoding costs some instructions an entry. See ``persistent/compressed_indices.cuh``.
 """
 
 from __future__ import annotations
@@ -11,82 +13,83 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cpms.backends.cuda.kernels.template import CODING, WHOLE_VALUES
+from cpms.backends.cuda.kernels.template import INDEX_COMPRESSION, WHOLE_VALUES
 from cpms.backends.cuda.runtime.current import current
 from cpms.backends.cuda.spmv import padded_csr
 
-_FIND_HEADS, _ENCODE = CODING
-_FAR = np.uint32(1 << 31)
-_FOLLOWING_BYTES = 8 / WHOLE_VALUES
-"""Of a slot, for the step behind its own and the head of that."""
+_COMPUTE_BASES, _COMPRESS = INDEX_COMPRESSION
+_WIDE = np.uint32(1 << 31)
+_NEXT_TILE_BYTES = 8 / WHOLE_VALUES
+"""Bytes an entry for the next tile of the same warp and the base of that tile."""
 _NODE_BYTES = 3
-"""What low sweeps stream of a node: its degree, and the value written."""
-_LEAST_SAVED = 0.05
-"""Share of what a 16-bit sweep streams from which less of it was faster on an H100: with 23 to 38 % less on webs,
-meshes and roads, not with as much on copies of a web, a mesh of far sources, and R-MAT."""
+"""Bytes a node that inner sweeps stream: its degree and the value written."""
+_MIN_SAVED = 0.05
+"""Least saving, as a part of the bytes that a 16-bit sweep streams, from which compressed indices were faster on an
+H100.
+"""
 
-_DENSE, _FAST_MEMORY = 6, 4e12
-"""Edges a node, and bytes a second of memory, above which edges, not bytes, take the time of a sweep: by codes, which
-need more instructions an edge, 16-bit ones of two webs took 5 and 7 % longer on an H200; one of them 8 % less on an
-H100."""
+_DENSE, _FAST_BANDWIDTH = 6, 4e12
+"""Edges a node, and memory bytes a second, above which instructions an edge and not bytes limit a sweep, so that
+decoding does not pay.
+"""
 
 
 @dataclass(frozen=True, eq=False)
-class Codes:
-    """The source of each slot.
+class CompressedIndices:
+    """The source of each entry, compressed.
 
     Parameters
     ----------
-    low : device array of uint16, shape (steps * 256,)
-        Codes, or low halves of those of far steps, as lanes load them.
-    high : device array of uint16, shape (max(far, 1) * 256,)
-        High halves of those of far steps.
-    heads : device array of uint32, shape (steps,)
-        From which node a step's codes count; of far steps 2^31, and their place among these.
-    far : int
-        How many steps are far.
-    nowhere : int
-        Where there is always a 0.
+    low_offsets : device array of uint16, shape (tiles * 256,)
+        Offsets, or the low halves of the offsets of wide tiles, in the order in which lanes load them.
+    high_offsets : device array of uint16, shape (max(wide, 1) * 256,)
+        High halves of the offsets of wide tiles.
+    bases : device array of uint32, shape (tiles,)
+        Node that a tile's offsets count from; for a wide tile 2^31 plus its index among the wide tiles.
+    wide : int
+        Number of wide tiles.
+    padding_index : int
+        Index of an element of x that is always 0.
     """
 
-    low: Any
-    high: Any
-    heads: Any
-    far: int
-    nowhere: int
+    low_offsets: Any
+    high_offsets: Any
+    bases: Any
+    wide: int
+    padding_index: int
 
     @classmethod
-    def of(cls, sources: Any, nowhere: int, heads: Any) -> Codes:
-        """Put sources into codes.
+    def of(cls, sources: Any, padding_index: int, bases: Any) -> CompressedIndices:
+        """Compress sources.
 
         Parameters
         ----------
-        sources : device array of uint32, shape (steps * 256,)
-            At most ``nowhere``.
-        heads : device array of uint32, shape (steps,)
-            What `find_heads` returns.
+        sources : device array of uint32, shape (tiles * 256,)
+            At most ``padding_index``.
+        bases : device array of uint32, shape (tiles,)
+            The result of `compute_bases`.
         """
         backend = current()
-        arrays, steps = backend.arrays, len(heads)
-        sizes = np.uint32(steps), np.uint32(nowhere)
-        is_far = heads >= _FAR
-        before = arrays.cumsum(is_far)
-        far = int(backend.to_host(before[-1:])[0])
-        heads = arrays.where(is_far, _FAR + (before - 1).astype(np.uint32), heads)
-        low = arrays.empty(steps * WHOLE_VALUES, np.uint16)
-        high = arrays.empty(max(far, 1) * WHOLE_VALUES, np.uint16)
-        backend.run(_ENCODE, _blocks(steps), (sources, *sizes, heads, low, high))
-        return cls(low, high, heads, far, nowhere)
+        arrays, tiles = backend.arrays, len(bases)
+        sizes = np.uint32(tiles), np.uint32(padding_index)
+        is_wide = bases >= _WIDE
+        wide_before = arrays.cumsum(is_wide)
+        wide = int(backend.to_host(wide_before[-1:])[0])
+        bases = arrays.where(is_wide, _WIDE + (wide_before - 1).astype(np.uint32), bases)
+        low_offsets = arrays.empty(tiles * WHOLE_VALUES, np.uint16)
+        high_offsets = arrays.empty(max(wide, 1) * WHOLE_VALUES, np.uint16)
+        backend.run(_COMPRESS, _blocks(tiles), (sources, *sizes, bases, low_offsets, high_offsets))
+        return cls(low_offsets, high_offsets, bases, wide, padding_index)
 
     @property
-    def steps(self) -> int:
-        """Steps of 256 slots."""
-        return len(self.heads)
+    def tiles(self) -> int:
+        """Number of tiles of 256 entries."""
+        return len(self.bases)
 
     @property
     def arguments(self) -> tuple[Any, ...]:
-        """What a kernel takes, in its order."""
-        return self.low, self.high, self.heads, np.uint32(self.nowhere)
+        """Kernel arguments, in order."""
+        return self.low_offsets, self.high_offsets, self.bases, np.uint32(self.padding_index)
 
     @property
     def nbytes(self) -> int:
@@ -94,54 +97,56 @@ class Codes:
         return sum(int(part.nbytes) for part in self.arguments)
 
     @property
-    def slot_bytes(self) -> float:
-        """Bytes that a sweep reads of a slot for its source, on average."""
-        return _slot_bytes(self.far / self.steps)
+    def entry_bytes(self) -> float:
+        """Mean bytes that a sweep reads for the source of an entry."""
+        return _entry_bytes(self.wide / self.tiles)
 
 
-def find_heads(sources: Any, nowhere: int) -> Any:
-    """Return from which node codes count in each step; 2^31 if it is far, with sources 2^15 nodes apart, or more."""
-    current().compile(CODING)
-    steps = sources.size // WHOLE_VALUES
-    heads = current().arrays.empty(steps, np.uint32)
-    current().run(_FIND_HEADS, _blocks(steps), (sources, np.uint32(steps), np.uint32(nowhere), heads))
-    return heads
+def compute_bases(sources: Any, padding_index: int) -> Any:
+    """Return the base of each tile; 2^31 if it is wide, with sources 2^15 nodes apart or more."""
+    current().compile(INDEX_COMPRESSION)
+    tiles = sources.size // WHOLE_VALUES
+    bases = current().arrays.empty(tiles, np.uint32)
+    current().run(_COMPUTE_BASES, _blocks(tiles), (sources, np.uint32(tiles), np.uint32(padding_index), bases))
+    return bases
 
 
-def pay(heads: Any, nodes: int) -> bool:
-    """Return whether sweeps over so many nodes are faster by codes with these heads, beyond the device's cache."""
-    slots, far = len(heads) * WHOLE_VALUES, float((heads >= _FAR).mean())
-    if slots > _DENSE * nodes and current().memory_bandwidth > _FAST_MEMORY:
+def is_worthwhile(bases: Any, nodes: int) -> bool:
+    """Return whether sweeps over ``nodes`` nodes are faster with these bases, for graphs beyond the device's cache."""
+    entries, wide = len(bases) * WHOLE_VALUES, float((bases >= _WIDE).mean())
+    if entries > _DENSE * nodes and current().memory_bandwidth > _FAST_BANDWIDTH:
         return False
-    saved = (padded_csr.SLOT_BYTES - padded_csr.MARK_BYTES - _slot_bytes(far)) * slots
-    return saved >= _LEAST_SAVED * (padded_csr.SLOT_BYTES * slots + _NODE_BYTES * nodes)
+    saved = (padded_csr.ENTRY_BYTES - padded_csr.FLAG_BYTES - _entry_bytes(wide)) * entries
+    return saved >= _MIN_SAVED * (padded_csr.ENTRY_BYTES * entries + _NODE_BYTES * nodes)
 
 
-def following(begins: npt.NDArray[np.int64], warps: int) -> npt.NDArray[np.int64]:
-    """Return the step that a warp walks behind each: behind a stretch's last one its next stretch's first, if any.
+def next_tiles(begins: npt.NDArray[np.int64], warps: int) -> npt.NDArray[np.int64]:
+    """Return the next tile of the same warp after each tile.
+
+    After a range's last tile this is the first tile of the warp's next range, if any.
 
     Parameters
     ----------
     begins : array
-        First step of each stretch, and behind the last.
+        First tile of each warp range, and one past the last tile.
     warps : int
-        After how many stretches a warp's next one comes.
+        Number of warps: warp w processes ranges w, w + warps, and so on.
 
     Examples
     --------
-    >>> following(np.array([0, 2, 4, 5]), 2).tolist()
+    >>> next_tiles(np.array([0, 2, 4, 5]), 2).tolist()
     [1, 4, 3, 3, 4]
     """
-    behind = np.arange(1, begins[-1] + 1)
-    lasts = begins[1:] - 1
-    behind[lasts] = lasts
-    behind[lasts[:-warps]] = begins[warps:-1]
-    return behind
+    next_tile = np.arange(1, begins[-1] + 1)
+    last_tiles = begins[1:] - 1
+    next_tile[last_tiles] = last_tiles
+    next_tile[last_tiles[:-warps]] = begins[warps:-1]
+    return next_tile
 
 
-def _slot_bytes(far: float) -> float:
-    return 2 * (1 + far) + _FOLLOWING_BYTES
+def _entry_bytes(wide: float) -> float:
+    return 2 * (1 + wide) + _NEXT_TILE_BYTES
 
 
-def _blocks(steps: int) -> int:
-    return current().spread(32 * steps)
+def _blocks(tiles: int) -> int:
+    return current().spread(32 * tiles)

@@ -1,6 +1,9 @@
-"""A graph in device memory for persistent kernels.
+"""A graph in device memory for persistent kernels: one cooperative launch runs many sweeps.
 
-See ``persistent/segmented_sum.cuh`` and ``pagerank/sweep_epilogues.cuh``.
+Holds the pattern of the transition matrix as warp ranges of tiles, degrees, teleport and dangling distributions, and
+the workspace of the grid barrier. Degree reordering and the gather strategy are chosen by sampled locality. A
+persistent launch saves a kernel launch and a host round trip a sweep. See ``persistent/segmented_sum.cuh`` and
+``pagerank/sweep_epilogues.cuh``.
 """
 
 from __future__ import annotations
@@ -11,96 +14,95 @@ from typing import Any
 
 import numpy as np
 
-from cpms.backends.cuda.arrays.codec import doubles
+from cpms.backends.cuda.arrays.codec import as_float64
 from cpms.backends.cuda.arrays.vectors import vector_length
-from cpms.backends.cuda.kernels.persistent import DEALT, Way
-from cpms.backends.cuda.kernels.template import SHARES, Variant
-from cpms.backends.cuda.persistent.strategies import PLAIN, WHAT_PAYS, Wanted, Ways
-from cpms.backends.cuda.persistent.warp_ranges import Stretches
+from cpms.backends.cuda.kernels.persistent import ALL_BLOCKED, Strategy
+from cpms.backends.cuda.kernels.template import CONTRIBUTIONS, Variant
+from cpms.backends.cuda.persistent.strategies import AUTO, DIRECT_GATHER_DATA, StrategyData, StrategyRequest
+from cpms.backends.cuda.persistent.warp_ranges import WarpRanges
 from cpms.backends.cuda.runtime.current import current
 from cpms.backends.cuda.spmv import padded_csr, reordering
 from cpms.problems.pagerank import Problem
 from cpms.storage.device import on_device
 
 _NULL = np.uint64(0)
-_MORE = 255
-"""Of a count that is no byte; as in ``pagerank/nodes.cuh``."""
-_TO_SHARES, _FROM_SHARES = SHARES
-_SHORT_STRETCH = 4
+_OVERFLOW_DEGREE = 255
+"""Marks a degree that does not fit in a byte; as in ``pagerank/nodes.cuh``."""
+_TO_CONTRIBUTIONS, _FROM_CONTRIBUTIONS = CONTRIBUTIONS
+_SHORT_RANGE = 4
 _OUTGROWN = {2: 0.5, 8: 1.0}
-"""Shares of the cache from which short stretches were faster on an H200, by the bytes of a value."""
-_MOST_PARTIALS, _LINE_WORDS = 45, 32
+"""Parts of the cache that values must exceed for short warp ranges to be faster on an H200, by the bytes of a value."""
+_MAX_PARTIALS, _LINE_WORDS = 45, 32
 """As in ``persistent/grid_sync.cuh``."""
 
 
 @dataclass(frozen=True)
 class Arrangement:
-    """How a graph lies in device memory; what each choice buys is for experiments to tell.
+    """Layout of a graph in device memory; experiments measure each choice.
 
     Parameters
     ----------
-    renumber : bool
-        Order nodes by out-degree where samples of the edges promise fewer memory transactions.
-    stretch_steps : int, optional
-        Steps of 256 edges in a stretch, 2 or more, which warps take in turn, so that all work near each
-        other; 0 is one long stretch a warp. By default short ones where the values that sweeps gather have
-        outgrown the device's cache, which halves the time of a sweep on a random geometric graph.
+    reorder : bool
+        Order nodes by out-degree where sampled edges promise fewer memory transactions.
+    range_tiles : int, optional
+        Tiles of 256 edges in a warp range, 2 or more; warps process ranges in turn, so that all gather from nearby
+        nodes at a time. 0 is one long range a warp. By default ranges are short where the gathered values exceed the
+        device's cache.
     warps : int, optional
-        Warps a multiprocessor, one of `SHAPES`. By default as samples of the edges promise.
-    wanted : Wanted
-        Other ways than over sources, of sweeps of 16 warps; by default one that pays.
+        Warps a multiprocessor, a key of `SHAPES`. By default chosen by sampled edges.
+    request : StrategyRequest
+        Gather strategy of sweeps with 16 warps; by default a worthwhile one.
     """
 
-    renumber: bool = True
-    stretch_steps: int | None = None
+    reorder: bool = True
+    range_tiles: int | None = None
     warps: int | None = None
-    wanted: Wanted = WHAT_PAYS
+    request: StrategyRequest = AUTO
 
-    def steps_for(self, nodes: int, value_bytes: int = 2) -> int:
-        """Return the steps in a stretch where edges begin at so many nodes, 0 for one long stretch a warp.
+    def tiles_per_range(self, nodes: int, value_bytes: int = 2) -> int:
+        """Return the tiles of a warp range in a graph of ``nodes`` sources; 0 for one long range a warp.
 
         Sweeps gather 2 bytes a node, or 8 where all of them are in float64.
         """
-        if self.stretch_steps is not None:
-            return self.stretch_steps
+        if self.range_tiles is not None:
+            return self.range_tiles
         outgrown = value_bytes * nodes > _OUTGROWN[value_bytes] * current().cache_bytes
-        return _SHORT_STRETCH if outgrown else 0
+        return _SHORT_RANGE if outgrown else 0
 
 
 DEFAULT = Arrangement()
 
 
 def _as_bytes(counts: Any) -> Any:
-    return counts.clip(0, _MORE).astype(np.uint8)
+    return counts.clip(0, _OVERFLOW_DEGREE).astype(np.uint8)
 
 
 def barrier(blocks: int) -> tuple[Any, Any]:
-    """Return what so many blocks tell each other: room for their totals, and lines of counts; device arrays."""
+    """Return the workspace of the grid barrier for ``blocks`` blocks: partial sums, and lines of arrival counts."""
     arrays = current().arrays
-    return arrays.zeros(2 * _MOST_PARTIALS * blocks, np.float64), arrays.zeros(3 * _LINE_WORDS, np.uint32)
+    return arrays.zeros(2 * _MAX_PARTIALS * blocks, np.float64), arrays.zeros(3 * _LINE_WORDS, np.uint32)
 
 
 @dataclass(frozen=True, eq=False)
-class ResidentGraph:
-    """Edges and nodes of a problem, and what blocks tell each other.
+class DeviceGraph:
+    """Edges and nodes of a problem, and the workspace of the grid barrier, in device memory.
 
-    Shares, by which values are kept, are x / out-degree, or x itself on dangling nodes. Where another order of
-    the nodes is better for gathers, ``order`` holds the node in each place. In a core ``kept`` counts the edges of
-    each node that stay in it, where ``degree`` counts all. Where there are ``starts``, first slots of
-    rows, nodes may keep what rounding loses, and dangling mass goes where teleport does; see
-    ``pagerank/error_feedback.cuh``.
+    Values are stored as contributions x / out-degree, or as x itself on dangling nodes. ``order`` is the node at each
+    position, if nodes are reordered. In a trimmed core ``internal_degree`` counts the edges of each node within the
+    core, and ``degree`` all of its edges. ``row_begins``, the first entry of each row, is present where nodes may keep
+    rounding errors and dangling mass follows teleport; see ``pagerank/error_feedback.cuh``.
     """
 
     nodes: int
     damping: float
-    edges: Stretches
+    edges: WarpRanges
     degree: Any
     sink: Any
     teleport: Any
     order: Any | None
-    kept: Any | None = None
-    ways: Ways = PLAIN
-    starts: Any | None = None
+    internal_degree: Any | None = None
+    strategy_data: StrategyData = DIRECT_GATHER_DATA
+    row_begins: Any | None = None
     barrier: tuple[Any, Any] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -115,71 +117,72 @@ class ResidentGraph:
         *,
         rows: padded_csr.Rows | None = None,
         converges_fast: bool = False,
-    ) -> ResidentGraph:
-        """Arrange a problem's graph on the device, for sweeps that gather so many bytes a value.
+    ) -> DeviceGraph:
+        """Arrange a problem's graph on the device, for sweeps that gather ``value_bytes`` a value.
 
-        ``rows`` are the graph's, if they are there already; ``converges_fast``: what sweeps leave is known to.
+        ``rows`` are the graph's rows on the device, if present. ``converges_fast`` is the convergence estimate's
+        result.
         """
         upload, graph = current().upload, problem.graph
         rows = rows or graph
         degree = padded_csr.out_degree(graph, rows)
-        chosen = reordering.chosen(graph, degree) if arrangement.renumber else None
+        chosen = reordering.chosen(graph, degree) if arrangement.reorder else None
 
         def placed(values: Any) -> Any:
             return values if chosen is None or len(values) == 1 else values[chosen.order]
 
-        steps = arrangement.steps_for(graph.nodes, value_bytes)
-        slots = padded_csr.Slots.of(rows, chosen)
-        edges, slots = Stretches.of(
-            *(slots, rows, steps),
+        tiles = arrangement.tiles_per_range(graph.nodes, value_bytes)
+        entries = padded_csr.PaddedCsr.of(rows, chosen)
+        edges, entries = WarpRanges.of(
+            *(entries, rows, tiles),
             value_bytes=value_bytes,
             warps=arrangement.warps,
-            cached=arrangement.wanted.as_cached,
+            in_cache=arrangement.request.cut_for_cache,
         )
-        ways = Ways.of(edges, slots, graph.nodes, value_bytes, arrangement.wanted)
-        error_feedback = problem.dangling_follows_teleport and arrangement.wanted.error_feedback(
-            ways.way, converges_fast=converges_fast
+        strategy_data = StrategyData.of(edges, entries, graph.nodes, value_bytes, arrangement.request)
+        error_feedback = problem.dangling_follows_teleport and arrangement.request.uses_error_feedback(
+            strategy_data.strategy, converges_fast=converges_fast
         )
         return cls(
             nodes=graph.nodes,
             damping=problem.damping,
-            edges=ways.read_of(edges),
+            edges=strategy_data.streamed_edges(edges),
             degree=placed(degree),
             sink=placed(upload(problem.sink_or_scalar)),
             teleport=placed(upload(problem.teleport_or_scalar)),
             order=None if chosen is None else chosen.order,
-            ways=ways,
-            starts=slots.starts if error_feedback else None,
+            strategy_data=strategy_data,
+            row_begins=entries.starts if error_feedback else None,
         )
 
     @property
     def nbytes(self) -> int:
         """Bytes of edges and degrees."""
-        as_bytes = self.nodes if self.ways.way.counts_are_bytes else 0
-        return self.edges.nbytes + int(self.degree.nbytes) + as_bytes + self.ways.nbytes
+        as_bytes = self.nodes if self.strategy_data.strategy.byte_degrees else 0
+        return self.edges.nbytes + int(self.degree.nbytes) + as_bytes + self.strategy_data.nbytes
 
     @property
     def personal(self) -> bool:
-        """Whether nodes differ in what they get of teleport or dangling mass."""
+        """Whether teleport or dangling mass is distributed non-uniformly."""
         return bool(self.sink.size > 1 or self.teleport.size > 1)
 
-    def counted(self, way: Way) -> tuple[Any, Any]:
-        """Return degrees, and of a core the edges that stay in it, as bytes, where a kernel reads these; or nothing."""
-        if not way.counts_are_bytes:
+    def byte_degrees(self, strategy: Strategy) -> tuple[Any, Any]:
+        """Return degrees, and in a core internal degrees, as bytes; nulls for strategies that do not read these."""
+        if not strategy.byte_degrees:
             return _NULL, _NULL
-        return self._degree_bytes, _NULL if self.kept is None else self._kept_bytes
+        return self._degree_bytes, _NULL if self.internal_degree is None else self._internal_degree_bytes
 
     @cached_property
     def _degree_bytes(self) -> Any:
         return _as_bytes(self.degree)
 
     @cached_property
-    def _kept_bytes(self) -> Any:
-        return _as_bytes(self.kept)
+    def _internal_degree_bytes(self) -> Any:
+        return _as_bytes(self.internal_degree)
 
     @cached_property
     def arguments(self) -> tuple[Any, ...]:
-        """What resident kernels take of the nodes, in its order, behind what they take of the edges."""
+        """Kernel arguments of the nodes, in order; they follow those of the edges."""
         return (
             *(self.degree, self.sink, self.teleport),
             *(np.uint32(self.sink.size > 1), np.uint32(self.teleport.size > 1)),
@@ -187,36 +190,41 @@ class ResidentGraph:
         )
 
     @cached_property
-    def guess(self) -> tuple[Any, ...]:
-        """What a kernel takes of a first x, in its order: slots of rows, what an edge brings, and a bound of shares."""
-        starts: Any = self.starts
-        count, most = (int(current().to_host(number)) for number in (starts[-1], (starts[1:] - starts[:-1]).max()))
-        each, teleport = self.damping / count, 1.0 if self.personal else 1.0 / self.nodes
-        return starts, np.float64(each), np.float64((1.0 - self.damping) * teleport + each * most)
+    def rounded_start(self) -> tuple[Any, ...]:
+        """Kernel arguments of a rounded start: first entries of rows, inflow per edge, and a bound of contributions."""
+        row_begins: Any = self.row_begins
+        count, longest = (
+            int(current().to_host(number)) for number in (row_begins[-1], (row_begins[1:] - row_begins[:-1]).max())
+        )
+        per_entry, teleport = self.damping / count, 1.0 if self.personal else 1.0 / self.nodes
+        return row_begins, np.float64(per_entry), np.float64((1.0 - self.damping) * teleport + per_entry * longest)
 
-    def over(self, way: Way) -> tuple[Any, ...]:
-        """Return what a kernel takes of the edges, in its order."""
-        return *(() if way == DEALT else self.edges.arguments), *self.ways.arguments(way)
+    def edge_arguments(self, strategy: Strategy) -> tuple[Any, ...]:
+        """Return the kernel arguments of the edges, in order."""
+        return *(() if strategy == ALL_BLOCKED else self.edges.arguments), *self.strategy_data.arguments(strategy)
 
     def launch(self, variant: Variant, arguments: tuple[Any, ...]) -> None:
-        """Run a resident kernel."""
-        current().run_resident(variant, self.edges.blocks, arguments)
+        """Launch a persistent kernel."""
+        current().run_persistent(variant, self.edges.blocks, arguments)
 
-    def shares(self, values: Any, out: Any | None = None) -> Any:
-        """Return float64 values of the nodes, of either memory, as shares, zeros behind them; in ``out`` if given."""
+    def contributions(self, values: Any, out: Any | None = None) -> Any:
+        """Return float64 values of the nodes, in host or device memory, as contributions, zero-padded.
+
+        The result is ``out`` if given.
+        """
         arrays = current().arrays
-        given = doubles(values) if on_device(values) else current().upload(values)
-        made = arrays.zeros(vector_length(self.nodes), np.float64) if out is None else out
-        self._move(_TO_SHARES, given, made)
-        return made
+        source = as_float64(values) if on_device(values) else current().upload(values)
+        out_vector = arrays.zeros(vector_length(self.nodes), np.float64) if out is None else out
+        self._move(_TO_CONTRIBUTIONS, source, out_vector)
+        return out_vector
 
-    def values(self, shares: Any) -> Any:
-        """Return the nodes' values, on the device."""
-        made = current().arrays.empty(self.nodes, np.float64)
-        self._move(_FROM_SHARES, shares, made)
-        return made
+    def values(self, contributions: Any) -> Any:
+        """Return the nodes' values on the device."""
+        out_vector = current().arrays.empty(self.nodes, np.float64)
+        self._move(_FROM_CONTRIBUTIONS, contributions, out_vector)
+        return out_vector
 
-    def _move(self, kernel: Variant, given: Any, made: Any) -> None:
+    def _move(self, kernel: Variant, source: Any, out_vector: Any) -> None:
         order = _NULL if self.order is None else self.order
-        arguments = order, self.degree, np.uint32(self.nodes), given, made
+        arguments = order, self.degree, np.uint32(self.nodes), source, out_vector
         current().run(kernel, current().spread(self.nodes), arguments)

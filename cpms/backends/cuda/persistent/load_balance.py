@@ -1,4 +1,9 @@
-"""Where blocks and warps that stay begin: at steps of about equal cost."""
+"""Load balance: partitions of the tiles into parts of about equal cost for blocks and warps.
+
+A cost model adds weights of tiles, rows and touched cache lines; parts begin at quantiles of its prefix sum, as in
+merge-based CSR products (Merrill and Garland, 2016). Static parts cost nothing in a sweep, and a sweep takes as long as
+its slowest warp.
+"""
 
 from __future__ import annotations
 
@@ -15,136 +20,138 @@ Integers = npt.NDArray[np.int64]
 
 _COUNT_LINES = Variant("count_lines")
 _WARP = 32
-"""Threads that look at a step together."""
+"""Threads that count the cache lines of a tile together."""
 _LINE_BYTES = 128
 
 
 class _Weights(NamedTuple):
-    """What 256 edges, a row, and a line of the first-level cache that gathers of such a step touch cost in a sweep."""
+    """Cost in a sweep of a tile of 256 entries, of a row, and of a cache line that a tile's gathers touch."""
 
-    step: int
+    tile: int
     row: int
     line: int
 
 
-_STREAMED, _CACHED = _Weights(100, 1, 0), _Weights(200, 2, 1)
-_LOW = _Weights(1300, 10, 3)
-"""Of low sweeps that write no more of a row than z. Of steps of 60 to 200 rows and lines of 0 to 1, on an H100, these
-were the best on webs together, and meshes do not mind: without lines, and 160 rows a step, sweeps of three webs took
-1 to 3 % longer."""
+_STREAMED, _IN_CACHE = _Weights(100, 1, 0), _Weights(200, 2, 1)
+_INNER = _Weights(1300, 10, 3)
+"""Weights of inner sweeps that write the quantised residual alone; the best for web graphs on an H100 among rows of 60
+to 200 a tile and line weights of 0 to 1.
+"""
 
 
-def streamed_costs(slots: padded_csr.Slots) -> Integers:
-    """Return what all steps before each one cost, and all of them, where memory has to stream; in rows."""
-    return _without_lines(slots, _STREAMED)
+def streamed_costs(entries: padded_csr.PaddedCsr) -> Integers:
+    """Return the prefix sum of the cost of tiles where memory bandwidth limits a sweep, in rows."""
+    return _without_lines(entries, _STREAMED)
 
 
-def low_costs(slots: padded_csr.Slots, sources: Any, value_bytes: int) -> Integers:
-    """Return the same of low sweeps, in tenths of rows; parameters are those of `cached_costs`."""
-    return _with_lines(slots, sources, value_bytes, _LOW)
+def inner_costs(entries: padded_csr.PaddedCsr, sources: Any, value_bytes: int) -> Integers:
+    """Return the prefix sum of the cost of tiles in inner sweeps, in tenths of rows; see `in_cache_costs`."""
+    return _with_lines(entries, sources, value_bytes, _INNER)
 
 
-def cached_costs(slots: padded_csr.Slots, sources: Any, value_bytes: int) -> Integers:
-    """Return the same where the device's cache has it all; in lines.
+def in_cache_costs(entries: padded_csr.PaddedCsr, sources: Any, value_bytes: int) -> Integers:
+    """Return the prefix sum of the cost of tiles of a graph in the device's cache, in lines.
 
     Parameters
     ----------
-    slots : Slots
+    entries : Slots
     sources : device array of uint32
-        By slot.
+        By entry.
     value_bytes : int
-        Of what is gathered.
+        Size of a gathered value.
     """
-    return _with_lines(slots, sources, value_bytes, _CACHED)
+    return _with_lines(entries, sources, value_bytes, _IN_CACHE)
 
 
-def _without_lines(slots: padded_csr.Slots, weights: _Weights) -> Integers:
-    cost: Integers = weights.row * slots.rows_before + weights.step * np.arange(slots.steps + 1)
+def _without_lines(entries: padded_csr.PaddedCsr, weights: _Weights) -> Integers:
+    cost: Integers = weights.row * entries.rows_ended + weights.tile * np.arange(entries.tiles + 1)
     return cost
 
 
-def _with_lines(slots: padded_csr.Slots, sources: Any, value_bytes: int, weights: _Weights) -> Integers:
-    touched = current().arrays.empty(slots.steps, np.uint16)
-    arguments = sources, np.uint32(slots.steps), np.uint32(_LINE_BYTES // value_bytes), touched
-    current().run(_COUNT_LINES, current().spread(_WARP * slots.steps), arguments)
-    cost = _without_lines(slots, weights)
+def _with_lines(entries: padded_csr.PaddedCsr, sources: Any, value_bytes: int, weights: _Weights) -> Integers:
+    touched = current().arrays.empty(entries.tiles, np.uint16)
+    arguments = sources, np.uint32(entries.tiles), np.uint32(_LINE_BYTES // value_bytes), touched
+    current().run(_COUNT_LINES, current().spread(_WARP * entries.tiles), arguments)
+    cost = _without_lines(entries, weights)
     cost[1:] += weights.line * np.cumsum(current().to_host(touched), dtype=np.int64)
     return cost
 
 
-def equal_cuts(cost: Integers, begins: Integers, ends: Integers, parts: int) -> Integers:
-    """Return where parts of about equal cost begin within each of some stretches of steps.
+def equal_parts(cost: Integers, begins: Integers, ends: Integers, parts: int) -> Integers:
+    """Return the first tile of parts of about equal cost within each of some ranges of tiles.
 
     Parameters
     ----------
-    cost : array of int, shape (steps + 1,)
-        Of all steps before.
-    begins, ends : arrays of int, shape (stretches,)
+    cost : array of int, shape (tiles + 1,)
+        Prefix sum of the cost of tiles.
+    begins, ends : arrays of int, shape (ranges,)
     parts : int
 
     Returns
     -------
-    array of int, shape (stretches, parts)
+    array of int, shape (ranges, parts)
 
     Examples
     --------
-    >>> equal_cuts(np.array([0, 1, 2, 3, 4, 8]), np.array([0, 2]), np.array([4, 5]), 2).tolist()
+    >>> equal_parts(np.array([0, 1, 2, 3, 4, 8]), np.array([0, 2]), np.array([4, 5]), 2).tolist()
     [[0, 2], [2, 5]]
     """
     total = cost[ends] - cost[begins]
-    wanted = cost[begins, None] + total[:, None] * np.arange(parts) // parts
-    found: Integers = np.clip(np.searchsorted(cost, wanted), begins[:, None], ends[:, None])
+    target = cost[begins, None] + total[:, None] * np.arange(parts) // parts
+    found: Integers = np.clip(np.searchsorted(cost, target), begins[:, None], ends[:, None])
     return found
 
 
-def full_cuts(cost: Integers, begins: Integers, ends: Integers, parts: int) -> Integers:
-    """Return such cuts where no part is empty, but for the last ones of a stretch of fewer steps than parts.
+def nonempty_parts(cost: Integers, begins: Integers, ends: Integers, parts: int) -> Integers:
+    """Return such parts without an empty one, except the last parts of a range with fewer tiles than parts.
 
     Examples
     --------
-    >>> full_cuts(np.array([0, 1, 2, 3, 256]), np.array([0]), np.array([4]), 2).tolist()
+    >>> nonempty_parts(np.array([0, 1, 2, 3, 256]), np.array([0]), np.array([4]), 2).tolist()
     [[0, 3]]
-    >>> full_cuts(np.array([0, 9, 10, 11]), np.array([0, 2]), np.array([2, 3]), 3).tolist()
+    >>> nonempty_parts(np.array([0, 9, 10, 11]), np.array([0, 2]), np.array([2, 3]), 3).tolist()
     [[0, 1, 2], [2, 3, 3]]
     """
     counts = np.minimum(parts, ends - begins)[:, None]
-    places = np.arange(parts)
-    wanted = cost[begins, None] + (cost[ends] - cost[begins])[:, None] * places // counts
-    found = np.maximum.accumulate(np.searchsorted(cost, wanted) - places, axis=1) + places
-    filled: Integers = np.minimum(np.minimum(found, ends[:, None] - counts + places), ends[:, None])
+    indices = np.arange(parts)
+    target = cost[begins, None] + (cost[ends] - cost[begins])[:, None] * indices // counts
+    found = np.maximum.accumulate(np.searchsorted(cost, target) - indices, axis=1) + indices
+    filled: Integers = np.minimum(np.minimum(found, ends[:, None] - counts + indices), ends[:, None])
     return filled
 
 
-def of_all(cost: Integers, parts: int) -> Integers:
-    """Return the first step of each of so many parts of all steps, or of as many as there are steps; none is empty."""
-    steps = len(cost) - 1
-    (begins,) = full_cuts(cost, np.zeros(1, np.int64), np.array([steps]), min(parts, steps))
+def split_tiles(cost: Integers, parts: int) -> Integers:
+    """Return the first tile of each of ``parts`` non-empty parts of all tiles, or of one part a tile."""
+    tiles = len(cost) - 1
+    (begins,) = nonempty_parts(cost, np.zeros(1, np.int64), np.array([tiles]), min(parts, tiles))
     return np.asarray(begins)
 
 
-def of_blocks(cost: Integers, block_begins: Integers, most: int) -> Integers:
-    """Return the first step of each warp of blocks that begin at these steps: as many each, at most so many."""
+def split_blocks(cost: Integers, block_begins: Integers, max_parts: int) -> Integers:
+    """Return the first tile of each warp, for blocks that begin at these tiles; all blocks have as many warps."""
     ends = np.append(block_begins[1:], len(cost) - 1)
-    return full_cuts(cost, block_begins, ends, min(most, int((ends - block_begins).max()))).ravel()
+    return nonempty_parts(cost, block_begins, ends, min(max_parts, int((ends - block_begins).max()))).ravel()
 
 
-def at_rows(slots: padded_csr.Slots, begins: Integers, warps: int) -> tuple[padded_csr.Slots, Integers] | None:
-    """Return slots, and steps near those given, for blocks of so many warps to begin at.
+def align_to_rows(
+    entries: padded_csr.PaddedCsr, begins: Integers, warps: int
+) -> tuple[padded_csr.PaddedCsr, Integers] | None:
+    """Return entries, and tiles near ``begins``, such that blocks begin with rows.
 
-    A block begins with a row, so that it need not wait for what others leave of rows, unless no row begins within an
-    eighth of a block of where it was to begin: then it begins amid one, or so few steps from there. None where a block
-    does that and another has fewer steps than warps: a warp without a step must not lie within a row.
+    A block that begins with a row needs no carry-out of the block before. A block moves by at most an eighth of its
+    length; where no row begins so near, it begins within a row, or as few tiles from its start. Returns None if a block
+    begins within a row while another has fewer tiles than warps: a warp without a tile must not lie within a row.
     """
-    wanted = begins * WHOLE_VALUES
-    amid = slots.rows_at(current().arrays.asarray(wanted.astype(np.uint32)))
+    target = begins * WHOLE_VALUES
+    amid = entries.rows_at(current().arrays.asarray(target.astype(np.uint32)))
     row = current().to_host(amid).astype(np.int64)
-    room = WHOLE_VALUES * np.diff(np.append(begins, slots.steps))
-    before, behind = wanted - slots.starts_of(row), slots.starts_of(row + 1) - wanted
-    is_behind = (behind < before) & (row + 2 < len(slots.starts))
-    near = np.where(is_behind, behind, before) <= room // 8
-    row += near & is_behind
-    moved = slots.beginning_steps(np.unique(row[near]))
-    found = (moved.starts_of(row) + np.where(near, 0, before)) // WHOLE_VALUES
-    lengths = np.diff(np.append(found, moved.steps))
-    full = near[1:].all() or lengths.min() >= warps
-    return (moved, found) if full and (lengths > 0).all() else None
+    block_entries = WHOLE_VALUES * np.diff(np.append(begins, entries.tiles))
+    before, after = target - entries.starts_of(row), entries.starts_of(row + 1) - target
+    is_after = (after < before) & (row + 2 < len(entries.starts))
+    is_near = np.where(is_after, after, before) <= block_entries // 8
+    row += is_near & is_after
+    moved = entries.aligned_to_tiles(np.unique(row[is_near]))
+    found = (moved.starts_of(row) + np.where(is_near, 0, before)) // WHOLE_VALUES
+    lengths = np.diff(np.append(found, moved.tiles))
+    all_filled = is_near[1:].all() or lengths.min() >= warps
+    return (moved, found) if all_filled and (lengths > 0).all() else None

@@ -1,8 +1,10 @@
-"""Method ``refine``, many rounds a launch; see ``pagerank/persistent_refine.cu``.
+"""Method ``refine`` in one persistent launch: mixed-precision iterative refinement with inner Richardson sweeps.
 
-Low sweeps of a graph beyond the device's cache write z alone, and x gets what they sent every eight sweeps, by a
-combination or as it is: 3 bytes a node of 16-bit sweeps in place of 11. On an H100 that made sweeps of web graphs 4 to
-13 and of meshes 20 to 28 % shorter.
+An outer step computes the residual in float64; inner sweeps solve for the correction in a few bits, with alternating
+Anderson acceleration (Pratapa, Suryanarayana and Pask, 2016) or error feedback. The kernel decides itself when steps
+end, so a launch runs many of them without the host. Inner sweeps of graphs beyond the device's cache write the
+quantised residual alone, and x is updated every eight sweeps: 3 bytes a node of 16-bit sweeps in place of 11. See
+``pagerank/persistent_refine.cu``.
 """
 
 from __future__ import annotations
@@ -15,10 +17,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cpms.backends.cuda.arrays.codec import doubles
+from cpms.backends.cuda.arrays.codec import as_float64
 from cpms.backends.cuda.arrays.vectors import vector_length
 from cpms.backends.cuda.kernels import persistent, template
-from cpms.backends.cuda.persistent.device_graph import DEFAULT, Arrangement, ResidentGraph
+from cpms.backends.cuda.persistent.device_graph import DEFAULT, Arrangement, DeviceGraph
 from cpms.backends.cuda.runtime import memory_limits
 from cpms.backends.cuda.runtime.current import current
 from cpms.backends.cuda.runtime.device_clock import seconds_since
@@ -35,60 +37,63 @@ from cpms.storage.device import on_device
 
 NORMS: tuple[Norm, ...] = ("l1", "l2", "linf")
 """In the order in which kernels number them."""
-_EACH = 6
-MOST = 512
-"""Sweeps in a launch; a round that needs more goes on in the next."""
-_LOW_SWEEP, _ROUGH_SWEEP = -1.0, -2.0
+_RECORD_WORDS = 6
+MAX_SWEEPS = 512
+"""Sweeps in a launch; an outer step that needs more continues in the next launch."""
+_INNER_MARK, _ROUNDED_START_MARK = -1.0, -2.0
 """As in ``pagerank/sweep_log.cuh``."""
-_CARRIED_SLOTS = 17
-"""As in ``pagerank/error_feedback.cuh``, for formats of up to 16 bits."""
-_CARRIED_GAIN = 1e-13
-"""What float64 leaves of the residual where nothing else is rounded."""
-_FEWEST_ROUGH = 3
-"""Sweeps that must be left for the first one to be rough."""
+_FEEDBACK_HISTORY = 17
+"""Vectors of history; as in ``pagerank/error_feedback.cuh``, for formats of up to 16 bits."""
+_FEEDBACK_REDUCTION = 1e-13
+"""Reduction of the residual at which inner sweeps end under error feedback: float64 rounding is the only limit
+there.
+"""
+_MIN_ROUNDED_SWEEPS = 3
+"""Sweeps that must remain for the first one to use a rounded start."""
 _NULL = np.uint64(0)
-_NO_GUESS = _NULL, np.float64(0.0), np.float64(0.0)
-_LOOKED_AT, _UNIFORM = 1024, 1e-9
-"""Values of a first x, and how far from those of the uniform one they may be to be taken for that."""
+_NO_ROUNDED_START = _NULL, np.float64(0.0), np.float64(0.0)
+_SAMPLED, _UNIFORM = 1024, 1e-9
+"""Number of sampled values of an initial guess, and their largest distance from a uniform one."""
 
 
-class Left(NamedTuple):
-    """What a launch over a graph leaves: shares, in one of two arrays, which its report tells; all on the device."""
+class FinalContributions(NamedTuple):
+    """The final contributions of a launch, in one of two arrays as its report says; all on the device."""
 
-    begun: Any
+    first: Any
     other: Any
     report: Any
 
     @classmethod
-    def all_in(cls, shares: Any) -> Left:
-        """Return where they are without a launch."""
-        return cls(shares, shares, _NULL)
+    def without_launch(cls, contributions: Any) -> FinalContributions:
+        """Return contributions that no launch has computed."""
+        return cls(contributions, contributions, _NULL)
 
 
 class CudaRefinement(Refinement):
-    """x as shares and c, in device memory.
+    """x as contributions, and the correction, in device memory.
 
     Parameters
     ----------
-    graph : ResidentGraph
+    graph : DeviceGraph
 
     Attributes
     ----------
     follow : callable, optional
-        Launches at once what is to follow the last launch of a solve, which each might be.
+        Launches the work that follows the last launch of a solve; called after every launch, since each may be the
+        last.
     """
 
-    follow: Callable[[Left], None] | None = None
+    follow: Callable[[FinalContributions], None] | None = None
 
-    def __init__(self, graph: ResidentGraph) -> None:
+    def __init__(self, graph: DeviceGraph) -> None:
         arrays, length = current().arrays, vector_length(graph.nodes)
         self._graph, self.damping = graph, graph.damping
         self.nbytes = self._graph.nbytes
-        self._shares, self._fresh, self._change = (arrays.zeros(length, np.float64) for _ in range(3))
-        self._given: dict[tuple[FloatFormat, bool], _Given] = {}
-        self._report = room_for_report()
-        self._c: Any = _NULL
-        self._has_c = self._is_rounded = self._slow = False
+        self._contributions, self._next, self._residual = (arrays.zeros(length, np.float64) for _ in range(3))
+        self._launches: dict[tuple[FloatFormat, bool], _Launch] = {}
+        self._report = report_buffer()
+        self._correction: Any = _NULL
+        self._has_correction = self._is_rounded = self._converges_slowly = False
 
     @classmethod
     def of(
@@ -99,40 +104,43 @@ class CudaRefinement(Refinement):
         rows: padded_csr.Rows | None = None,
         converges_fast: bool = False,
     ) -> CudaRefinement:
-        """Arrange the graph of a problem, which has no weights; see `ResidentGraph.of`."""
-        return cls(ResidentGraph.of(problem, arrangement, rows=rows, converges_fast=converges_fast))
+        """Arrange the graph of a problem without weights; see `DeviceGraph.of`."""
+        return cls(DeviceGraph.of(problem, arrangement, rows=rows, converges_fast=converges_fast))
 
     def warm_up(self, storage: FloatFormat | None) -> None:
-        """Compile, and make room for the residual."""
-        error_feedback = self._may_carry(storage)
-        current().compile([self._variant(storage or FP32, error_feedback=error_feedback), *template.SHARES])
-        self._given_for(storage or FP32, error_feedback=error_feedback)
+        """Compile the kernels, and allocate the residual's history."""
+        error_feedback = self._may_feed_back(storage)
+        current().compile([self._variant(storage or FP32, error_feedback=error_feedback), *template.CONTRIBUTIONS])
+        self._launch_for(storage or FP32, error_feedback=error_feedback)
 
     @property
     def default_residual_format(self) -> FloatFormat | None:
-        """8 bits where nodes keep what rounding loses: no sweep is more for it."""
-        return E5M2 if self._may_carry(E5M2) else None
+        """8 bits where nodes keep their rounding errors, since this costs no additional sweep there."""
+        return E5M2 if self._may_feed_back(E5M2) else None
 
     @property
-    def graph(self) -> ResidentGraph:
+    def graph(self) -> DeviceGraph:
         """The problem's graph on the device."""
         return self._graph
 
     def start(self, values: Floats, *, from_rounded: bool | None = None) -> None:
-        """Begin at values of either memory, or at another guess where they are ``from_rounded``, as uniform ones are."""
-        self._graph.shares(values, self._shares)
-        self._has_c = self._slow = False
+        """Begin at values in host or device memory.
+
+        ``from_rounded`` allows a rounded start; by default it is allowed for uniform values.
+        """
+        self._graph.contributions(values, self._contributions)
+        self._has_correction = self._converges_slowly = False
         self._is_rounded = _is_uniform(values) if from_rounded is None else from_rounded
 
     def start_uniform(self, nodes: int) -> None:
-        """Begin at the uniform distribution, which is made on the device."""
+        """Begin at the uniform distribution, built on the device."""
         self.start(current().arrays.full(nodes, 1.0 / nodes, np.float64), from_rounded=True)
 
     def round(
         self, storage: FloatFormat | None, *, inner_reduction: float, tol: float, norm: Norm, most_low: int
     ) -> OuterStep:
-        """Launch one round."""
-        return self._refine(storage, OuterRequest(inner_reduction, 0.0, tol, norm, most_low + 1), extrapolate=False)[0]
+        """Launch one outer step."""
+        return self._refine(storage, OuterRequest(inner_reduction, 0.0, tol, norm, most_low + 1), anderson=False)[0]
 
     def rounds(
         self,
@@ -144,161 +152,174 @@ class CudaRefinement(Refinement):
         norm: Norm,
         most: int,
     ) -> list[OuterStep]:
-        """Launch once and read what was found."""
-        asked = OuterRequest(inner_reduction, noise_tolerance, tol, norm, most)
-        if storage and self.error_feedback and self.adaptive and self._may_carry(storage):
-            found = self._carry(storage, asked)
-            self._slow = bool(found[-1].low) and sum(len(made.seconds) for made in found) < min(most, MOST)
+        """Launch once and read the outer steps."""
+        request = OuterRequest(inner_reduction, noise_tolerance, tol, norm, most)
+        if storage and self.error_feedback and self.adaptive and self._may_feed_back(storage):
+            found = self._refine_with_feedback(storage, request)
+            self._converges_slowly = bool(found[-1].low) and sum(len(step.seconds) for step in found) < min(
+                most, MAX_SWEEPS
+            )
             return found
-        return self._refine(storage, asked, extrapolate=self.anderson)
+        return self._refine(storage, request, anderson=self.anderson)
 
-    def _refine(self, storage: FloatFormat | None, asked: OuterRequest, *, extrapolate: bool) -> list[OuterStep]:
-        stored_in = storage or next((given for given, _ in self._given), FP32)
-        given = self._given_for(stored_in, error_feedback=False)
-        planned_so = planned(asked, self.damping, lows=storage is not None)
-        vectors = slots_for(stored_in) if extrapolate else 2
-        found = self._launched(given, (*planned_so, *given.storing), vectors)
-        self._has_c = self.adds_up(stored_in) and bool(found[-1].low)
+    def _refine(self, storage: FloatFormat | None, request: OuterRequest, *, anderson: bool) -> list[OuterStep]:
+        stored_format = storage or next((launch for launch, _ in self._launches), FP32)
+        launch = self._launch_for(stored_format, error_feedback=False)
+        request_words = request_arguments(request, self.damping, has_inner=storage is not None)
+        vectors = slots_for(stored_format) if anderson else 2
+        found = self._launch(launch, (*request_words, *launch.quantiser), vectors)
+        self._has_correction = self.accumulates(stored_format) and bool(found[-1].low)
         return found
 
-    def _carry(self, storage: FloatFormat, asked: OuterRequest) -> list[OuterStep]:
-        """Launch once where nodes keep what rounding loses, which then has nothing to do with how far a round goes."""
-        given = self._given_for(storage, error_feedback=True)
-        guesses = self._is_rounded and asked.norm == "l1" and asked.tol > 0.0 and asked.most >= _FEWEST_ROUGH
-        planned_so = planned(asked._replace(inner_reduction=_CARRIED_GAIN), self.damping, lows=True)
-        guess = given.guess if guesses else _NO_GUESS
-        found = self._launched(given, (*planned_so, *given.storing, *guess), given.vectors)
-        self._has_c = False
+    def _refine_with_feedback(self, storage: FloatFormat, request: OuterRequest) -> list[OuterStep]:
+        """Launch once with error feedback; the extent of an outer step then does not depend on rounding."""
+        launch = self._launch_for(storage, error_feedback=True)
+        starts_rounded = (
+            self._is_rounded and request.norm == "l1" and request.tol > 0.0 and request.most >= _MIN_ROUNDED_SWEEPS
+        )
+        request_words = request_arguments(
+            request._replace(inner_reduction=_FEEDBACK_REDUCTION), self.damping, has_inner=True
+        )
+        rounded_start = launch.rounded_start if starts_rounded else _NO_ROUNDED_START
+        found = self._launch(launch, (*request_words, *launch.quantiser, *rounded_start), launch.vectors)
+        self._has_correction = False
         return found
 
-    def _launched(self, given: _Given, asked: tuple[Any, ...], vectors: int) -> list[OuterStep]:
+    def _launch(self, launch: _Launch, request: tuple[Any, ...], vectors: int) -> list[OuterStep]:
         arguments = (
-            *given.graph,
-            *asked,
-            *(self._shares, self._fresh, self._change, self._c, np.uint32(self._has_c)),
-            *(given.z, np.uint64(given.z.nbytes // given.vectors), np.uint32(vectors)),
+            *launch.graph,
+            *request,
+            *(self._contributions, self._next, self._residual, self._correction, np.uint32(self._has_correction)),
+            *(launch.sent, np.uint64(launch.sent.nbytes // launch.vectors), np.uint32(vectors)),
             *(*self._graph.barrier, self._report),
         )
-        self._graph.launch(given.variant, arguments)
-        noted = current().note(self._report)
+        self._graph.launch(launch.variant, arguments)
+        numbers = current().fetch_async(self._report)
         if self.follow:
-            self.follow(Left(self._shares, self._fresh, self._report))
-        found = list(_as_rounds(noted()))
-        if sum(not made.from_rounded for made in found) % 2:
-            self._shares, self._fresh = self._fresh, self._shares
+            self.follow(FinalContributions(self._contributions, self._next, self._report))
+        found = list(_outer_steps(numbers()))
+        if sum(not step.from_rounded for step in found) % 2:
+            self._contributions, self._next = self._next, self._contributions
         self._is_rounded = False
         return found
 
     def read(self) -> Floats:
-        """Return x, in main memory."""
+        """Return x in host memory."""
         return current().to_host(self.read_device())
 
     def read_device(self) -> Any:
-        """Return x, on the device."""
-        return self._graph.values(self._shares)
+        """Return x on the device."""
+        return self._graph.values(self._contributions)
 
-    def adds_up(self, storage: FloatFormat) -> bool:
-        """Return whether low sweeps add up what they find, or z tell; see ``pagerank/persistent_refine.cu``."""
-        return self._way(storage) == persistent.OVER_CACHED or slots_for(storage) != SLOTS
+    def accumulates(self, storage: FloatFormat) -> bool:
+        """Return whether inner sweeps accumulate the correction, or defer it; see ``pagerank/persistent_refine.cu``."""
+        return self._strategy(storage) == persistent.IN_CACHE_GATHER or slots_for(storage) != SLOTS
 
-    def _way(self, storage: FloatFormat) -> persistent.Way:
-        way = self._graph.ways.way
-        return persistent.OVER_SOURCES if way.in_bins and not persistent.is_binned(storage) else way
+    def _strategy(self, storage: FloatFormat) -> persistent.Strategy:
+        strategy = self._graph.strategy_data.strategy
+        return (
+            persistent.DIRECT_GATHER
+            if strategy.stages_values and not persistent.fits_shared_memory(storage)
+            else strategy
+        )
 
-    def _may_carry(self, storage: FloatFormat | None) -> bool:
-        """Return whether rounds in a format may keep what rounding loses, as far as is known."""
-        if storage is None or self._graph.starts is None or self._slow:
+    def _may_feed_back(self, storage: FloatFormat | None) -> bool:
+        """Return whether outer steps in a format can use error feedback, by present knowledge."""
+        if storage is None or self._graph.row_begins is None or self._converges_slowly:
             return False
-        return self._way(storage) in persistent.CARRYING and slots_for(storage) == SLOTS
+        return self._strategy(storage) in persistent.ERROR_FEEDBACK_STRATEGIES and slots_for(storage) == SLOTS
 
     def _variant(self, storage: FloatFormat, *, error_feedback: bool) -> template.Variant:
-        graph, of_kind = self._graph, persistent.carry if error_feedback else persistent.refine
-        partial, way = graph.kept is not None, self._way(storage)
-        return of_kind(storage, graph.edges.shape, personal=graph.personal, partial=partial, way=way)
+        graph, kernel_of = self._graph, persistent.error_feedback if error_feedback else persistent.persistent_refine
+        is_core, strategy = graph.internal_degree is not None, self._strategy(storage)
+        return kernel_of(storage, graph.edges.shape, personal=graph.personal, core=is_core, strategy=strategy)
 
-    def _given_for(self, storage: FloatFormat, *, error_feedback: bool) -> _Given:
-        """Return what is the same for all launches of a format; what lies behind the nodes in its room is zero."""
+    def _launch_for(self, storage: FloatFormat, *, error_feedback: bool) -> _Launch:
+        """Return the launch data of a format, built once; the history is zero past the nodes."""
         key = storage, error_feedback
-        if key not in self._given:
-            if self._c is _NULL and self.adds_up(storage):
-                self._c = current().arrays.zeros(vector_length(self._graph.nodes), np.float32)
-            graph, other = self._graph, self._given.get((storage, not error_feedback))
-            vectors = _CARRIED_SLOTS if self._may_carry(storage) and storage.width <= 16 else slots_for(storage)
-            size = vectors * storage.nbytes(vector_length(graph.nodes))
-            with current().memory_for(f"the residual, {vectors} times in {storage.name},", size):
-                z = other.z if other else current().arrays.zeros(size, np.uint8)
-            self._given[key] = _Given(
+        if key not in self._launches:
+            if self._correction is _NULL and self.accumulates(storage):
+                self._correction = current().arrays.zeros(vector_length(self._graph.nodes), np.float32)
+            graph, other = self._graph, self._launches.get((storage, not error_feedback))
+            vectors = _FEEDBACK_HISTORY if self._may_feed_back(storage) and storage.width <= 16 else slots_for(storage)
+            nbytes = vectors * storage.nbytes(vector_length(graph.nodes))
+            with current().memory_for(f"the residual, {vectors} times in {storage.name},", nbytes):
+                sent = other.sent if other else current().arrays.zeros(nbytes, np.uint8)
+            self._launches[key] = _Launch(
                 variant=self._variant(storage, error_feedback=error_feedback),
                 graph=(
-                    *graph.over(self._way(storage)),
+                    *graph.edge_arguments(self._strategy(storage)),
                     *graph.arguments,
-                    _NULL if graph.kept is None else graph.kept,
-                    *graph.counted(self._way(storage)),
+                    _NULL if graph.internal_degree is None else graph.internal_degree,
+                    *graph.byte_degrees(self._strategy(storage)),
                 ),
-                storing=stored(storage, storage.seed),
-                z=z,
+                quantiser=quantiser_arguments(storage, storage.seed),
+                sent=sent,
                 vectors=other.vectors if other else vectors,
-                guess=graph.guess if error_feedback else _NO_GUESS,
+                rounded_start=graph.rounded_start if error_feedback else _NO_ROUNDED_START,
             )
-        return self._given[key]
+        return self._launches[key]
 
 
-class _Given(NamedTuple):
-    """Of launches of a format: the kernel, what it takes of the graph and of how z is stored, room for z, a first x."""
+class _Launch(NamedTuple):
+    """Launch data of a format: the kernel, its arguments, the history of sent residuals, a rounded start."""
 
     variant: template.Variant
     graph: tuple[Any, ...]
-    storing: tuple[Any, ...]
-    z: Any
+    quantiser: tuple[Any, ...]
+    sent: Any
     vectors: int
-    guess: tuple[Any, ...]
+    rounded_start: tuple[Any, ...]
 
 
-def planned(asked: OuterRequest, damping: float, *, lows: bool) -> tuple[Any, ...]:
-    """Return what a kernel takes of a plan, in its order; see ``pagerank/refine_request.cuh``."""
-    numbers, most_low = _planned(asked.inner_reduction, asked.tol, asked.noise_tolerance, damping)
-    counts = NORMS.index(asked.norm), min(asked.most, MOST), most_low if lows else 0
+def request_arguments(request: OuterRequest, damping: float, *, has_inner: bool) -> tuple[Any, ...]:
+    """Return the kernel arguments of a request, in order; see ``pagerank/refine_request.cuh``."""
+    numbers, most_low = _cached_request(request.inner_reduction, request.tol, request.noise_tolerance, damping)
+    counts = NORMS.index(request.norm), min(request.most, MAX_SWEEPS), most_low if has_inner else 0
     return *numbers, *map(np.uint32, counts)
 
 
 @functools.lru_cache(maxsize=64)
-def _planned(
+def _cached_request(
     inner_reduction: float, tol: float, noise_tolerance: float, damping: float
 ) -> tuple[tuple[np.float64, ...], int]:
     numbers = inner_reduction, tol, noise_tolerance, *inner_coefficients(inner_reduction, tol, damping)
     return tuple(map(np.float64, numbers)), inner_max_iterations(inner_reduction, damping)
 
 
-def stored(storage: FloatFormat, seed: int) -> tuple[np.uint32, np.int32, np.uint64]:
-    """Return what a kernel takes of how it stores z, in its order."""
+def quantiser_arguments(storage: FloatFormat, seed: int) -> tuple[np.uint32, np.int32, np.uint64]:
+    """Return the kernel arguments of the quantiser, in order."""
     scaled = storage.exponent_bits != WIDE_EXPONENT_BITS
     return np.uint32(scaled), np.int32(storage.bias - headroom(storage)), np.uint64(seed)
 
 
-def room_for_report() -> Any:
-    """Return where a kernel of many sweeps writes what it found; see ``pagerank/sweep_log.cuh``."""
-    return current().arrays.zeros(2 + _EACH * MOST, np.float64)
+def report_buffer() -> Any:
+    """Return the output buffer of a kernel of many sweeps; see ``pagerank/sweep_log.cuh``."""
+    return current().arrays.zeros(2 + _RECORD_WORDS * MAX_SWEEPS, np.float64)
 
 
-def reported(report: Any) -> list[OuterStep]:
-    """Wait for a kernel, and return the rounds that it did."""
-    return list(_as_rounds(current().note(report)()))
+def read_outer_steps(report: Any) -> list[OuterStep]:
+    """Wait for a kernel, and return its outer steps."""
+    return list(_outer_steps(current().fetch_async(report)()))
 
 
-def _as_rounds(noted: Floats) -> Iterator[OuterStep]:
-    """Cut what a launch reported into rounds, at full sweeps, in lists: arrays of so few numbers take longer."""
-    count, launched_ns = noted[:2].tolist()
-    numbers = noted[2 : 2 + _EACH * int(count)].tolist()
-    l1, squares, mass, sums, linf, ended_ns = (numbers[place::_EACH] for place in range(_EACH))
+def _outer_steps(report: Floats) -> Iterator[OuterStep]:
+    """Split a launch's report into outer steps, at residual sweeps.
+
+    Uses lists, because arrays of so few numbers are slower.
+    """
+    count, launched_ns = report[:2].tolist()
+    numbers = report[2 : 2 + _RECORD_WORDS * int(count)].tolist()
+    l1, squares, mass, sums, linf, ended_ns = (numbers[place::_RECORD_WORDS] for place in range(_RECORD_WORDS))
     ended_s, began_s = seconds_since(launched_ns, ended_ns), 0.0
-    cuts = [place for place, square in enumerate(squares) if square != _LOW_SWEEP]
-    for first, last in itertools.pairwise([*cuts, len(l1)]):
-        from_rounded = squares[first] == _ROUGH_SWEEP
-        size = l1[first]
+    bounds = [place for place, square in enumerate(squares) if square != _INNER_MARK]
+    for first, last in itertools.pairwise([*bounds, len(l1)]):
+        from_rounded = squares[first] == _ROUNDED_START_MARK
+        norm_l1 = l1[first]
         yield OuterStep(
-            found=Sweep(size, size, size, 1.0)
+            found=Sweep(norm_l1, norm_l1, norm_l1, 1.0)
             if from_rounded
-            else Sweep(size, math.sqrt(squares[first]), linf[first], mass[first]),
+            else Sweep(norm_l1, math.sqrt(squares[first]), linf[first], mass[first]),
             low=l1[first + 1 : last],
             sums=sums[first:last],
             seconds=[ended - began_s for ended in ended_s[first:last]],
@@ -308,19 +329,19 @@ def _as_rounds(noted: Floats) -> Iterator[OuterStep]:
 
 
 def _is_uniform(values: Any) -> bool:
-    """Return whether a first x is the uniform distribution, by some of its values."""
-    some = values[:: -(-len(values) // _LOOKED_AT)]
-    some = current().to_host(doubles(some)) if on_device(some) else some
+    """Return whether an initial guess is the uniform distribution, by some of its values."""
+    some = values[:: -(-len(values) // _SAMPLED)]
+    some = current().to_host(as_float64(some)) if on_device(some) else some
     return bool((abs(some * len(values) - 1.0) < _UNIFORM).all())
 
 
 def needed_bytes(problem: Problem) -> int:
-    """Return about how many bytes of device memory resident kernels need, that of arranging included."""
+    """Return about how many bytes of device memory persistent kernels need, the construction of the layout included."""
     graph = problem.graph
     return 12 * (graph.edges + graph.nodes) + 82 * graph.nodes
 
 
 def too_large(problem: Problem, engine: str) -> str | None:
-    """Return a sentence if a graph does not fit in device memory or in 32-bit counts."""
+    """Return a sentence if a graph exceeds device memory or 32-bit counts."""
     graph, advice = problem.graph, "use a smaller graph, or engine cpu"
     return memory_limits.refusal(engine, graph, needed_bytes(problem), what=graph.name, advice=advice)

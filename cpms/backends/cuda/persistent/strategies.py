@@ -1,4 +1,10 @@
-"""The strategy by which sweeps traverse a graph's edges; see ``persistent/strategies.cuh``."""
+"""Choice of the strategy by which persistent sweeps traverse a graph's edges; see ``persistent/strategies.cuh``.
+
+A sweep is a sparse matrix-vector product whose gathers of x limit its speed. Graphs in the device's cache take a
+segmented sum in cache; larger ones take deterministic propagation blocking, a tiled gather, a hub cache or compressed
+column indices, and a direct gather otherwise. The choice rests on sampled locality
+(`cpms.backends.cuda.arrays.access_sampling`), so it costs little beside building the layout.
+"""
 
 from __future__ import annotations
 
@@ -11,82 +17,91 @@ import numpy as np
 from cpms.backends.cuda.arrays import access_sampling
 from cpms.backends.cuda.arrays.vectors import vector_length
 from cpms.backends.cuda.kernels.launch_shape import (
-    BIN_SHARED_BYTES,
-    BINNED,
-    BINNED_BYTES,
-    DEALT_SHARED_BYTES,
-    HOT_SHARED_BYTES,
+    BLOCKING_SHARED_BYTES,
+    HUB_SHARED_BYTES,
+    MAX_STAGED_BYTES,
+    PANEL_SHARED_BYTES,
+    SHARED_MEMORY_SHAPE,
 )
 from cpms.backends.cuda.kernels.persistent import (
-    CARRYING,
-    DEALT,
-    IN_BINS,
-    LOW_DEALT,
-    OVER_CACHED,
-    OVER_CODES,
-    OVER_HOT,
-    OVER_SOURCES,
-    Way,
+    ALL_BLOCKED,
+    COMPRESSED_GATHER,
+    DIRECT_GATHER,
+    ERROR_FEEDBACK_STRATEGIES,
+    HUB_CACHE_GATHER,
+    IN_CACHE_GATHER,
+    INNER_BLOCKED,
+    INNER_TILED_GATHER,
+    Strategy,
 )
 from cpms.backends.cuda.persistent import compressed_indices, propagation_blocking, tiled_gather
-from cpms.backends.cuda.persistent.compressed_indices import Codes
-from cpms.backends.cuda.persistent.propagation_blocking import Deal
-from cpms.backends.cuda.persistent.tiled_gather import Bins
-from cpms.backends.cuda.persistent.warp_ranges import Stretches
+from cpms.backends.cuda.persistent.compressed_indices import CompressedIndices
+from cpms.backends.cuda.persistent.propagation_blocking import PropagationBlocking
+from cpms.backends.cuda.persistent.tiled_gather import Panels
+from cpms.backends.cuda.persistent.warp_ranges import WarpRanges
 from cpms.backends.cuda.runtime.current import current
 from cpms.backends.cuda.spmv import padded_csr
 
 _FLOAT64_BYTES = 8
-_DEALT_BYTES = 32
-"""Bytes a slot that must be free for what is dealt and how, and for sorting it."""
+_BLOCKING_BYTES = 32
+"""Bytes an entry that must be free to build propagation blocking: its values and indices, and the sort."""
 _VECTOR_BYTES = 56
-"""Bytes a node that must be left for the vectors of a solve."""
+"""Bytes a node that must stay free for the vectors of a solve."""
 _NODE_BYTES = 14
-"""What low sweeps that add up stream of a node, as those did by which it was measured beyond which size codes pay."""
-_LEAST_HOT = 0.5
-"""Share of slots at the nodes of whose 16-bit values there is room, from which having the first nodes' values in shared
-memory was faster on an H200; of values in float64 a quarter as many are there."""
+"""Bytes a node that an accumulating inner sweep streams; the least size for compressed indices was measured with
+these.
+"""
+_MIN_HUB_SHARE = 0.5
+"""Share of entries whose 16-bit values fit into the hub cache, from which the hub cache was faster on an H200. Of
+float64 values, a quarter as many fit.
+"""
 
 
-class Wanted(NamedTuple):
-    """Ways that somebody wants (True), does not want (False), or that are taken where they pay (None).
+class StrategyRequest(NamedTuple):
+    """Strategies that are required (True), excluded (False), or chosen where they are worthwhile (None).
 
-    There is one way: codes, if wanted, else one of the others; or codes where these pay and none of the others does.
-    Graphs in the device's cache have their own, ``cached``, unless another is wanted. With ``carry`` nodes keep what
-    rounding loses.
+    A graph has one strategy: compressed indices if required, else one of the others, else compressed indices where
+    these are worthwhile. Graphs in the device's cache take ``in_cache`` unless another strategy is required. With
+    ``error_feedback`` nodes keep their rounding errors.
     """
 
-    hot: bool | None = None
-    bins: bool | None = None
-    deal: bool | None = None
-    codes: bool | None = None
-    cached: bool | None = None
-    carry: bool | None = None
+    hub_cache: bool | None = None
+    tiled_gather: bool | None = None
+    propagation_blocking: bool | None = None
+    compressed_indices: bool | None = None
+    in_cache: bool | None = None
+    error_feedback: bool | None = None
 
-    def error_feedback(self, way: Way, *, converges_fast: bool) -> bool:
-        """Return whether nodes are to keep what rounding loses: where values are dealt, or what is left fades fast."""
-        if way not in CARRYING:
+    def uses_error_feedback(self, strategy: Strategy, *, converges_fast: bool) -> bool:
+        """Return whether nodes keep rounding errors: by default under propagation blocking or fast convergence."""
+        if strategy not in ERROR_FEEDBACK_STRATEGIES:
             return False
-        return way in (DEALT, LOW_DEALT) or converges_fast if self.carry is None else self.carry
+        if self.error_feedback is None:
+            return strategy in (ALL_BLOCKED, INNER_BLOCKED) or converges_fast
+        return self.error_feedback
 
     @property
-    def as_cached(self) -> bool | None:
-        """Whether edges are to be cut for graphs in the cache."""
-        return False if self.hot or self.bins or self.deal or self.codes else self.cached
+    def cut_for_cache(self) -> bool | None:
+        """Whether warp ranges are cut for graphs in the cache; None leaves it to the graph's size."""
+        others = self.hub_cache, self.tiled_gather, self.propagation_blocking, self.compressed_indices
+        return False if any(others) else self.in_cache
 
 
-WHAT_PAYS = Wanted()
+AUTO = StrategyRequest()
 
 
-class Hot(NamedTuple):
-    """The first of so many values are in shared memory."""
+class HubCache(NamedTuple):
+    """Shared memory holds the values of the first nodes, the hubs after degree reordering.
+
+    ``values`` is the length of x.
+    """
 
     values: int
 
     @property
     def arguments(self) -> tuple[Any, ...]:
-        """What a kernel takes, in its order."""
-        return np.uint32(HOT_SHARED_BYTES), np.uint32(self.values)
+        """Kernel arguments, in order."""
+        return np.uint32(HUB_SHARED_BYTES), np.uint32(self.values)
 
     @property
     def nbytes(self) -> int:
@@ -94,146 +109,158 @@ class Hot(NamedTuple):
         return 0
 
 
-class Cached(NamedTuple):
-    """The graph is in the cache: there is nothing besides its sources."""
+class InCache(NamedTuple):
+    """The graph fits in the cache; the strategy needs nothing besides sources."""
 
     nbytes: int = 0
 
 
-class Coded(NamedTuple):
-    """Sources are named by codes.
+class CompressedEdges(NamedTuple):
+    """Sources as compressed indices.
 
     Parameters
     ----------
-    codes : Codes
-    following : device array of uint32, shape (2 * steps,)
-        The step that a warp walks behind each, and its head.
+    indices : CompressedIndices
+    next_tiles : device array of uint32, shape (2 * tiles,)
+        The next tile of the same warp after each tile, and the base of that tile.
     """
 
-    codes: Codes
-    following: Any
+    indices: CompressedIndices
+    next_tiles: Any
 
     @property
     def arguments(self) -> tuple[Any, ...]:
-        """What a kernel takes, in its order."""
-        return *self.codes.arguments, self.following
+        """Kernel arguments, in order."""
+        return *self.indices.arguments, self.next_tiles
 
     @property
     def nbytes(self) -> int:
         """Bytes of device memory."""
-        return self.codes.nbytes + int(self.following.nbytes)
+        return self.indices.nbytes + int(self.next_tiles.nbytes)
 
 
-class Ways(NamedTuple):
-    """What sweeps go over besides sources.
+class StrategyData(NamedTuple):
+    """Device data of a graph's strategy, besides its sources.
 
     Parameters
     ----------
-    hot : Hot, optional
-    bins : Bins, optional
-        That list what low sweeps ask for.
-    low, full : Deal, optional
-        Of what low sweeps, and float64 sweeps, ask for.
-    coded : Coded, optional
-        In place of sources.
-    cached : Cached, optional
+    hub_cache : HubCache, optional
+    panels : Panels, optional
+        Of the tiled gather of inner sweeps.
+    inner_blocking, residual_blocking : PropagationBlocking, optional
+        Of inner sweeps, and of float64 residual sweeps.
+    compressed : CompressedEdges, optional
+        These replace the sources.
+    in_cache : InCache, optional
     """
 
-    hot: Hot | None = None
-    bins: Bins | None = None
-    low: Deal | None = None
-    full: Deal | None = None
-    coded: Coded | None = None
-    cached: Cached | None = None
+    hub_cache: HubCache | None = None
+    panels: Panels | None = None
+    inner_blocking: PropagationBlocking | None = None
+    residual_blocking: PropagationBlocking | None = None
+    compressed: CompressedEdges | None = None
+    in_cache: InCache | None = None
 
     @classmethod
     def of(
         cls,
-        edges: Stretches,
-        slots: padded_csr.Slots,
+        edges: WarpRanges,
+        slots: padded_csr.PaddedCsr,
         nodes: int,
-        value_bytes: int = BINNED_BYTES,
-        wanted: Wanted = WHAT_PAYS,
-    ) -> Ways:
-        """Return the way that is wanted, or pays, and for which a block has room.
+        value_bytes: int = MAX_STAGED_BYTES,
+        request: StrategyRequest = AUTO,
+    ) -> StrategyData:
+        """Build the strategy that is required or worthwhile, among those whose shared memory a block has.
 
-        One pays where the graph has outgrown the device's cache, and samples of the edges promise that hardly two
-        gather from one place (values are dealt), that lists are short (bins), or that most begin at the first nodes;
-        or else where codes are enough smaller than sources.
+        A strategy is worthwhile where the graph exceeds the device's cache and sampled edges promise scattered gathers
+        (propagation blocking), short lists of groups (tiled gather) or most sources among the first nodes (hub
+        cache); compressed indices are worthwhile where they are enough smaller than sources.
 
         Parameters
         ----------
         value_bytes : int
-            What most sweeps read of a node: 8 where all are in float64.
+            Size of the values that most sweeps gather: 8 where all are in float64.
         """
-        if edges.cached:
-            return cls(cached=Cached())
+        if edges.in_cache:
+            return cls(in_cache=InCache())
         choice = _Choice(edges, slots, nodes, edges.nbytes > current().cache_bytes)
-        if edges.shape == BINNED and not wanted.codes:
-            found = cls._of_shared(choice, value_bytes, wanted)
-            if found.way != OVER_SOURCES:
+        if edges.shape == SHARED_MEMORY_SHAPE and not request.compressed_indices:
+            found = cls._in_shared_memory(choice, value_bytes, request)
+            if found.strategy != DIRECT_GATHER:
                 return found
-        return cls(coded=choice.coded(wanted=wanted.codes))
+        return cls(compressed=choice.compressed(required=request.compressed_indices))
 
     @classmethod
-    def _of_shared(cls, choice: _Choice, value_bytes: int, wanted: Wanted) -> Ways:
-        """Return a way by shared memory, if one is wanted or pays."""
+    def _in_shared_memory(cls, choice: _Choice, value_bytes: int, request: StrategyRequest) -> StrategyData:
+        """Build a strategy that stages values in shared memory, if one is required or worthwhile."""
         nodes = choice.nodes
-        deal = False if wanted.hot or wanted.bins else wanted.deal
-        hot = False if wanted.bins else wanted.hot
-        if value_bytes > BINNED_BYTES:
+        blocking = False if request.hub_cache or request.tiled_gather else request.propagation_blocking
+        hub_cache = False if request.tiled_gather else request.hub_cache
+        if value_bytes > MAX_STAGED_BYTES:
             outgrown = value_bytes * nodes > current().cache_bytes
-            full = choice.dealt(value_bytes, wanted=deal) if deal or outgrown else None
-            return cls(full=full) if full else cls(hot=choice.hot(wanted=hot))
-        low = choice.dealt(BINNED_BYTES, wanted=deal)
-        if low:
-            return cls(low=low, full=choice.dealt(_FLOAT64_BYTES, wanted=deal))
-        listed = choice.listed(wanted=False if wanted.hot else wanted.bins)
-        return cls(bins=listed) if listed else cls(hot=choice.hot(wanted=hot))
+            residual = choice.blocking(value_bytes, required=blocking) if blocking or outgrown else None
+            if residual:
+                return cls(residual_blocking=residual)
+            return cls(hub_cache=choice.hub_cache(required=hub_cache))
+        inner = choice.blocking(MAX_STAGED_BYTES, required=blocking)
+        if inner:
+            return cls(inner_blocking=inner, residual_blocking=choice.blocking(_FLOAT64_BYTES, required=blocking))
+        panels = choice.panels(required=False if request.hub_cache else request.tiled_gather)
+        return cls(panels=panels) if panels else cls(hub_cache=choice.hub_cache(required=hub_cache))
 
     @property
-    def way(self) -> Way:
-        """The way, where low sweeps read values that bins may hold."""
+    def strategy(self) -> Strategy:
+        """The strategy, for inner sweeps whose values fit its shared memory."""
         chosen = (
-            *((self.full, DEALT), (self.low, LOW_DEALT), (self.bins, IN_BINS)),
-            *((self.hot, OVER_HOT), (self.coded, OVER_CODES), (self.cached, OVER_CACHED)),
+            *(
+                (self.residual_blocking, ALL_BLOCKED),
+                (self.inner_blocking, INNER_BLOCKED),
+                (self.panels, INNER_TILED_GATHER),
+            ),
+            *(
+                (self.hub_cache, HUB_CACHE_GATHER),
+                (self.compressed, COMPRESSED_GATHER),
+                (self.in_cache, IN_CACHE_GATHER),
+            ),
         )
-        return next((way for part, way in chosen if part is not None), OVER_SOURCES)
+        return next((strategy for part, strategy in chosen if part is not None), DIRECT_GATHER)
 
-    def arguments(self, way: Way) -> tuple[Any, ...]:
-        """Return what a kernel takes besides sources, in its order."""
-        taken = {
-            DEALT: (self.full, self.low),
-            LOW_DEALT: (self.low,),
-            IN_BINS: (self.bins,),
-            OVER_HOT: (self.hot,),
-            OVER_CODES: (self.coded,),
+    def arguments(self, strategy: Strategy) -> tuple[Any, ...]:
+        """Return the kernel arguments besides sources, in order."""
+        parts = {
+            ALL_BLOCKED: (self.residual_blocking, self.inner_blocking),
+            INNER_BLOCKED: (self.inner_blocking,),
+            INNER_TILED_GATHER: (self.panels,),
+            HUB_CACHE_GATHER: (self.hub_cache,),
+            COMPRESSED_GATHER: (self.compressed,),
         }
-        return tuple(argument for part in taken.get(way, ()) if part is not None for argument in part.arguments)
+        return tuple(argument for part in parts.get(strategy, ()) if part is not None for argument in part.arguments)
 
-    def read_of(self, edges: Stretches) -> Stretches:
-        """Return what sweeps read of the edges: no sources where these have codes."""
-        return replace(edges, sources=current().arrays.zeros(1, np.uint32)) if self.coded else edges
+    def streamed_edges(self, edges: WarpRanges) -> WarpRanges:
+        """Return the edges as sweeps read them: compressed indices replace the sources."""
+        return replace(edges, sources=current().arrays.zeros(1, np.uint32)) if self.compressed else edges
 
     @property
     def degree_bytes(self) -> int:
         """Bytes of a node's degree, as sweeps read it."""
-        return 1 if self.way.counts_are_bytes else 4
+        return 1 if self.strategy.byte_degrees else 4
 
     @property
-    def slot_bytes(self) -> float:
-        """Bytes of a slot's source and mark, on average, where sweeps go over sources."""
-        return padded_csr.MARK_BYTES + self.coded.codes.slot_bytes if self.coded else padded_csr.SLOT_BYTES
+    def entry_bytes(self) -> float:
+        """Mean bytes of an entry's source and row-end flag, in sweeps that gather by sources or compressed indices."""
+        return (
+            padded_csr.FLAG_BYTES + self.compressed.indices.entry_bytes if self.compressed else padded_csr.ENTRY_BYTES
+        )
 
     def streamed_bytes(self, value_bytes: int) -> float | None:
-        """Return the bytes that a sweep which reads values of a size streams for edges in bins; None without."""
+        """Return the bytes that blocking or panels stream a sweep for values of a size; None without either."""
         if value_bytes == _FLOAT64_BYTES:
-            return self.full.streamed_bytes(value_bytes) if self.full else None
-        if value_bytes > BINNED_BYTES:
+            return self.residual_blocking.streamed_bytes(value_bytes) if self.residual_blocking else None
+        if value_bytes > MAX_STAGED_BYTES:
             return None
-        if self.low:
-            return self.low.streamed_bytes(value_bytes)
-        return self.bins.streamed_bytes if self.bins else None
+        if self.inner_blocking:
+            return self.inner_blocking.streamed_bytes(value_bytes)
+        return self.panels.streamed_bytes if self.panels else None
 
     @property
     def nbytes(self) -> int:
@@ -241,58 +268,63 @@ class Ways(NamedTuple):
         return sum(part.nbytes for part in self if part is not None)
 
 
-PLAIN = Ways()
+DIRECT_GATHER_DATA = StrategyData()
 
 
 @dataclass(frozen=True)
 class _Choice:
-    edges: Stretches
-    slots: padded_csr.Slots
+    """Builds one strategy, where it is required or worthwhile."""
+
+    edges: WarpRanges
+    slots: padded_csr.PaddedCsr
     nodes: int
-    large: bool
+    exceeds_cache: bool
 
-    def dealt(self, value_bytes: int, *, wanted: bool | None) -> Deal | None:
-        if not self._may(wanted, DEALT_SHARED_BYTES):
+    def blocking(self, value_bytes: int, *, required: bool | None) -> PropagationBlocking | None:
+        if not self._may(required, BLOCKING_SHARED_BYTES):
             return None
-        slots, blocks = self._sources.size, self.edges.blocks
-        room = current().free_bytes() >= _DEALT_BYTES * slots + _VECTOR_BYTES * self.nodes
-        is_worthwhile = wanted or (
-            room and propagation_blocking.has_long_cells(slots, self.nodes, value_bytes) and self._scattered
+        entries, blocks = self._sources.size, self.edges.blocks
+        fits = current().free_bytes() >= _BLOCKING_BYTES * entries + _VECTOR_BYTES * self.nodes
+        is_worthwhile = required or (
+            fits and propagation_blocking.has_long_cells(entries, self.nodes, value_bytes) and self._scattered
         )
-        return Deal.of(self._sources, self.slots, self.nodes, blocks, value_bytes) if is_worthwhile else None
-
-    def listed(self, *, wanted: bool | None) -> Bins | None:
-        if not self._may(wanted, BIN_SHARED_BYTES):
+        if not is_worthwhile:
             return None
-        is_worthwhile = wanted or tiled_gather.pay(self._sources)
-        return Bins.of(self._sources, self.edges.marks, self.slots, self.edges.blocks) if is_worthwhile else None
+        return PropagationBlocking.of(self._sources, self.slots, self.nodes, blocks, value_bytes)
 
-    def hot(self, *, wanted: bool | None) -> Hot | None:
-        if not self._may(wanted, HOT_SHARED_BYTES):
+    def panels(self, *, required: bool | None) -> Panels | None:
+        if not self._may(required, PANEL_SHARED_BYTES):
             return None
-        first = HOT_SHARED_BYTES // BINNED_BYTES
-        is_worthwhile = wanted or access_sampling.share_below(self._sources, first) >= _LEAST_HOT
-        return Hot(vector_length(self.nodes)) if is_worthwhile else None
+        if not (required or tiled_gather.is_worthwhile(self._sources)):
+            return None
+        return Panels.of(self._sources, self.edges.row_end_flags, self.slots, self.edges.blocks)
 
-    def coded(self, *, wanted: bool | None) -> Coded | None:
+    def hub_cache(self, *, required: bool | None) -> HubCache | None:
+        if not self._may(required, HUB_SHARED_BYTES):
+            return None
+        hubs = HUB_SHARED_BYTES // MAX_STAGED_BYTES
+        is_worthwhile = required or access_sampling.fraction_below(self._sources, hubs) >= _MIN_HUB_SHARE
+        return HubCache(vector_length(self.nodes)) if is_worthwhile else None
+
+    def compressed(self, *, required: bool | None) -> CompressedEdges | None:
         streamed = self.edges.nbytes + _NODE_BYTES * self.nodes
-        if not (streamed > current().cache_bytes if wanted is None else wanted):
+        if not (streamed > current().cache_bytes if required is None else required):
             return None
         arrays = current().arrays
-        heads = compressed_indices.find_heads(self._sources, self.nodes)
-        if not (wanted or compressed_indices.pay(heads, self.nodes)):
+        bases = compressed_indices.compute_bases(self._sources, self.nodes)
+        if not (required or compressed_indices.is_worthwhile(bases, self.nodes)):
             return None
-        made = Codes.of(self._sources, self.nodes, heads)
+        indices = CompressedIndices.of(self._sources, self.nodes, bases)
         begins = current().to_host(self.edges.begins).astype(np.int64)
-        behind = arrays.asarray(
-            compressed_indices.following(begins, self.edges.blocks * self.edges.shape.warps).astype(np.uint32)
+        next_tiles = arrays.asarray(
+            compressed_indices.next_tiles(begins, self.edges.blocks * self.edges.shape.warps).astype(np.uint32)
         )
-        pairs = arrays.empty((made.steps, 2), np.uint32)
-        pairs[:, 0], pairs[:, 1] = behind, made.heads[behind]
-        return Coded(made, pairs.reshape(-1))
+        pairs = arrays.empty((indices.tiles, 2), np.uint32)
+        pairs[:, 0], pairs[:, 1] = next_tiles, indices.bases[next_tiles]
+        return CompressedEdges(indices, pairs.reshape(-1))
 
-    def _may(self, wanted: bool | None, shared: int) -> bool:
-        return current().most_shared >= shared and (self.large if wanted is None else wanted)
+    def _may(self, required: bool | None, shared: int) -> bool:
+        return current().max_shared_bytes >= shared and (self.exceeds_cache if required is None else required)
 
     @cached_property
     def _sources(self) -> Any:

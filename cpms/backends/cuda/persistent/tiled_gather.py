@@ -1,4 +1,10 @@
-"""Edges in bins, whose values lie in shared memory while a block sums them; see ``persistent/tiled_gather.cuh``."""
+"""Tiled gather: the values that a panel's entries gather lie in shared memory while a block sums the panel.
+
+A panel is a run of tiles whose sources fall into few groups of 8 neighbouring nodes. A block copies these groups from x
+to shared memory, and entries index the copy with 16 bits (tiling as in Yang, Buluç and Owens, 2018). A group is read
+once a panel instead of once an entry, at the cost of lists of groups; it is worthwhile where an entry needs few groups.
+See ``persistent/tiled_gather.cuh``.
+"""
 
 from __future__ import annotations
 
@@ -9,121 +15,129 @@ from typing import Any
 import numpy as np
 
 from cpms.backends.cuda.arrays import access_sampling
-from cpms.backends.cuda.kernels.launch_shape import BIN_GROUPS, BINNED
+from cpms.backends.cuda.kernels.launch_shape import PANEL_OCTETS, SHARED_MEMORY_SHAPE
 from cpms.backends.cuda.kernels.template import WHOLE_VALUES
-from cpms.backends.cuda.persistent.load_balance import Integers, equal_cuts, streamed_costs
+from cpms.backends.cuda.persistent.load_balance import Integers, equal_parts, streamed_costs
 from cpms.backends.cuda.runtime.current import current
 from cpms.backends.cuda.spmv import padded_csr
 from cpms.backends.cuda.spmv.padded_csr import words
 
 GROUP_NODES = 8
-_MOST_GROUPS = 0.08
-"""Groups an edge up to which bins were faster on an H200."""
-_SAMPLES, _SAMPLED_STEPS = 16, 256
-"""Runs of steps looked at, and how long they are: about what a bin holds."""
+_MAX_GROUPS = 0.08
+"""Groups an edge up to which the tiled gather was faster on an H200."""
+_SAMPLES, _SAMPLED_TILES = 16, 256
+"""Number of sampled runs of tiles, and their length: about that of a panel."""
 _AT_ONCE = 1 << 24
-"""Slots that are sorted at once."""
+"""Entries that are sorted at a time."""
 
 
 @dataclass(frozen=True, eq=False)
-class Bins:
-    """Edges in bins, for a number of blocks.
+class Panels:
+    """Edges in panels, for a number of blocks.
 
     Parameters
     ----------
-    of_block : device array of uint32, shape (blocks + 1,)
-        First bin of each block, and behind the last.
-    stretches : device array of uint32, shape (bins, warps, 4)
-        First step, how many, and row of the first slot, of each warp.
-    list_begins : device array of uint32, shape (bins + 1,)
-        Where the list of each bin begins, and behind the last.
-    lists : device array of uint32
-        Groups of `GROUP_NODES` nodes that the edges of a bin begin at.
-    places : device array of uint16
-        Place of each slot's value among those of its bin.
-    marks : device array of uint16
-        Those of the edges; see `cpms.backends.cuda.spmv.padded_csr.Slots.place`.
+    panels_of_block : device array of uint32, shape (blocks + 1,)
+        First panel of each block, and one past the last.
+    ranges : device array of uint32, shape (panels, warps, 4)
+        First tile, number of tiles, and row of the first entry, of each warp.
+    group_begins : device array of uint32, shape (panels + 1,)
+        Begin of the list of each panel, and the end.
+    groups : device array of uint32
+        Lists of the groups of `GROUP_NODES` nodes that contain a panel's sources.
+    local_indices : device array of uint16
+        Index of each entry's value among those of its panel.
+    row_end_flags : device array of uint16
+        Those of the edges; see `cpms.backends.cuda.spmv.padded_csr.PaddedCsr.place`.
     first_blocks : device array of uint32, shape (blocks,)
         Block in which the first row of each block begins.
     capacity : int
-        Groups that a list may have.
-    pieces : device array of uint64
-        What blocks leave of rows that go on in the next; all ones where there is nothing.
+        Groups that a list can have.
+    carry_out : device array of uint64
+        Partial sums of rows that continue in the next block; all ones where there is none.
     """
 
-    of_block: Any
-    stretches: Any
-    list_begins: Any
-    lists: Any
-    places: Any
-    marks: Any
+    panels_of_block: Any
+    ranges: Any
+    group_begins: Any
+    groups: Any
+    local_indices: Any
+    row_end_flags: Any
     first_blocks: Any
     capacity: int
-    pieces: Any
+    carry_out: Any
 
     @classmethod
-    def of(cls, sources: Any, marks: Any, slots: padded_csr.Slots, blocks: int) -> Bins:
-        """Cut steps of 256 slots, whose sources these are, into bins for so many blocks, with lists."""
-        block_begins = begins_of_blocks(slots, blocks)
-        begins = _bounds(sources, block_begins, BIN_GROUPS)
-        list_begins, lists, places = _listed(sources, begins)
-        stretch_begins = equal_cuts(streamed_costs(slots), begins[:-1], begins[1:], BINNED.warps)
-        steps = np.diff(np.column_stack([stretch_begins, begins[1:]]), axis=1)
-        first_rows = _rows_of(slots, stretch_begins.ravel())
-        of_block = np.searchsorted(begins, np.append(block_begins, slots.steps))
-        block_rows = _rows_of(slots, block_begins)
-        row_starts = slots.starts_of(block_rows)
+    def of(cls, sources: Any, row_end_flags: Any, entries: padded_csr.PaddedCsr, blocks: int) -> Panels:
+        """Partition the tiles of these sources into panels for so many blocks, and list their groups."""
+        block_begins = balanced_blocks(entries, blocks)
+        begins = _panel_begins(sources, block_begins, PANEL_OCTETS)
+        group_begins, groups, local_indices = _list_groups(sources, begins)
+        range_begins = equal_parts(streamed_costs(entries), begins[:-1], begins[1:], SHARED_MEMORY_SHAPE.warps)
+        tiles = np.diff(np.column_stack([range_begins, begins[1:]]), axis=1)
+        first_rows = _rows_of(entries, range_begins.ravel())
+        panels_of_block = np.searchsorted(begins, np.append(block_begins, entries.tiles))
+        block_rows = _rows_of(entries, block_begins)
+        row_starts = entries.starts_of(block_rows)
         return cls(
-            of_block=words(of_block),
-            stretches=words(np.column_stack([stretch_begins.ravel(), steps.ravel(), first_rows, 0 * first_rows])),
-            list_begins=words(list_begins),
-            lists=lists,
-            places=places,
-            marks=marks,
+            panels_of_block=words(panels_of_block),
+            ranges=words(np.column_stack([range_begins.ravel(), tiles.ravel(), first_rows, 0 * first_rows])),
+            group_begins=words(group_begins),
+            groups=groups,
+            local_indices=local_indices,
+            row_end_flags=row_end_flags,
             first_blocks=words(np.searchsorted(block_begins * WHOLE_VALUES, row_starts, side="right") - 1),
-            capacity=BIN_GROUPS,
-            pieces=current().arrays.full(len(block_begins), np.uint64(2**64 - 1), np.uint64),
+            capacity=PANEL_OCTETS,
+            carry_out=current().arrays.full(len(block_begins), np.uint64(2**64 - 1), np.uint64),
         )
 
     @property
     def arguments(self) -> tuple[Any, ...]:
-        """What a kernel takes, in its order."""
-        lists = self.list_begins, self.lists, self.places
-        counts = np.uint32(self.capacity), np.uint32(self.places.size // WHOLE_VALUES)
-        return self.of_block, self.stretches, *lists, self.marks, self.first_blocks, *counts, self.pieces
+        """Kernel arguments, in order."""
+        groups = self.group_begins, self.groups, self.local_indices
+        counts = np.uint32(self.capacity), np.uint32(self.local_indices.size // WHOLE_VALUES)
+        return (
+            self.panels_of_block,
+            self.ranges,
+            *groups,
+            self.row_end_flags,
+            self.first_blocks,
+            *counts,
+            self.carry_out,
+        )
 
     @property
     def streamed_bytes(self) -> float:
-        """Bytes of places, marks and lists, which a sweep reads once."""
-        return float(self.places.nbytes + padded_csr.MARK_BYTES * self.places.size + self.lists.nbytes)
+        """Bytes of indices, row-end flags and lists, which a sweep reads once."""
+        return float(self.local_indices.nbytes + padded_csr.FLAG_BYTES * self.local_indices.size + self.groups.nbytes)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the arrays, but for the marks, which are those of the edges."""
-        return sum(int(part.nbytes) for part in self.arguments) - int(self.marks.nbytes)
+        """Bytes of the arrays, without the row-end flags, which belong to the edges."""
+        return sum(int(part.nbytes) for part in self.arguments) - int(self.row_end_flags.nbytes)
 
 
-def pay(sources: Any) -> bool:
-    """Return whether bins of steps with these sources have few groups an edge, by samples."""
-    steps = sources.reshape(-1, WHOLE_VALUES)
-    length = min(_SAMPLED_STEPS, len(steps))
-    picked = np.linspace(0, len(steps) - length, _SAMPLES).astype(np.int64)[:, None] + np.arange(length)
-    groups = steps[current().arrays.asarray(picked.ravel())].reshape(_SAMPLES, -1) // np.uint32(GROUP_NODES)
-    return access_sampling.distinct(groups) <= _MOST_GROUPS * int(groups.shape[1])
+def is_worthwhile(sources: Any) -> bool:
+    """Return whether panels of these sources have few groups an edge, by samples."""
+    tiles = sources.reshape(-1, WHOLE_VALUES)
+    length = min(_SAMPLED_TILES, len(tiles))
+    sampled = np.linspace(0, len(tiles) - length, _SAMPLES).astype(np.int64)[:, None] + np.arange(length)
+    group_ids = tiles[current().arrays.asarray(sampled.ravel())].reshape(_SAMPLES, -1) // np.uint32(GROUP_NODES)
+    return access_sampling.mean_distinct(group_ids) <= _MAX_GROUPS * int(group_ids.shape[1])
 
 
-def begins_of_blocks(slots: padded_csr.Slots, blocks: int) -> Integers:
-    """Return the first step of each block, shape (blocks,): all have about the same to do."""
-    (begins,) = equal_cuts(streamed_costs(slots), np.array([0]), np.array([slots.steps]), blocks)
+def balanced_blocks(entries: padded_csr.PaddedCsr, blocks: int) -> Integers:
+    """Return the first tile of each block, shape (blocks,): all have about equal cost."""
+    (begins,) = equal_parts(streamed_costs(entries), np.array([0]), np.array([entries.tiles]), blocks)
     return np.asarray(begins)
 
 
-def evenly(begins: Integers, ends: Integers, parts: Integers) -> tuple[Integers, Integers]:
-    """Cut some stretches of steps into so many parts each, as long as each other; return where these begin and end.
+def split_evenly(begins: Integers, ends: Integers, parts: Integers) -> tuple[Integers, Integers]:
+    """Split each range into so many parts of about equal length; return the begins and the ends of the parts.
 
     Examples
     --------
-    >>> [found.tolist() for found in evenly(np.array([0, 4]), np.array([4, 9]), np.array([1, 2]))]
+    >>> [found.tolist() for found in split_evenly(np.array([0, 4]), np.array([4, 9]), np.array([1, 2]))]
     [[0, 4, 6], [4, 6, 9]]
     """
     which = np.repeat(np.arange(len(parts)), parts)
@@ -132,72 +146,72 @@ def evenly(begins: Integers, ends: Integers, parts: Integers) -> tuple[Integers,
     return begins[which] + length * nth // of, begins[which] + length * (nth + 1) // of
 
 
-def _rows_of(slots: padded_csr.Slots, steps: Integers) -> Integers:
-    """Return the row of the first slot of each step; behind the last step, the last row."""
-    first_slots = current().arrays.asarray(np.minimum(steps * WHOLE_VALUES, slots.count - 1).astype(np.uint32))
-    return current().to_host(slots.rows_at(first_slots)).astype(np.int64)
+def _rows_of(entries: padded_csr.PaddedCsr, tiles: Integers) -> Integers:
+    """Return the row of the first entry of each tile; for a position past the last tile, the last row."""
+    first_slots = current().arrays.asarray(np.minimum(tiles * WHOLE_VALUES, entries.count - 1).astype(np.uint32))
+    return current().to_host(entries.rows_at(first_slots)).astype(np.int64)
 
 
-def _bounds(sources: Any, block_begins: Integers, capacity: int) -> Integers:
-    """Return the first step of each bin, and behind the last: of as many steps each of a block's as lists hold."""
-    steps = sources.size // WHOLE_VALUES
-    ends = np.append(block_begins[1:], steps)
-    kept = block_begins < ends
-    begins, ends = block_begins[kept], ends[kept]
+def _panel_begins(sources: Any, block_begins: Integers, capacity: int) -> Integers:
+    """Return the first tile of each panel, and the end: as many tiles of a block as the capacity of a list allows."""
+    tiles = sources.size // WHOLE_VALUES
+    ends = np.append(block_begins[1:], tiles)
+    nonempty = block_begins < ends
+    begins, ends = block_begins[nonempty], ends[nonempty]
     done: list[Integers] = []
-    most = capacity - 3  # lists are filled up to a multiple of 4
+    max_groups = capacity - 3  # lists are filled up to a multiple of 4
     while len(begins):
-        groups = np.concatenate([_counted(keys, count) for keys, _, count in _keys(sources, begins, ends)])
-        fits = (groups <= most) | (ends - begins <= 1)
+        group_ids = np.concatenate([_count_groups(keys, count) for keys, _, count in _keys(sources, begins, ends)])
+        fits = (group_ids <= max_groups) | (ends - begins <= 1)
         done.append(begins[fits])
-        begins, ends, groups = begins[~fits], ends[~fits], groups[~fits]
-        # Parts that do not fit either are cut again.
-        parts = np.minimum(-(-groups * 33 // (32 * most)), ends - begins)
-        begins, ends = evenly(begins, ends, parts)
-    return np.append(np.sort(np.concatenate(done)), steps)
+        begins, ends, group_ids = begins[~fits], ends[~fits], group_ids[~fits]
+        # Parts that still do not fit are split again.
+        parts = np.minimum(-(-group_ids * 33 // (32 * max_groups)), ends - begins)
+        begins, ends = split_evenly(begins, ends, parts)
+    return np.append(np.sort(np.concatenate(done)), tiles)
 
 
 def _keys(sources: Any, begins: Integers, ends: Integers, *, inverse: bool = False) -> Iterator[tuple[Any, Any, int]]:
-    """Yield, for some bins at a time, their number and each of their groups, as ``number << 32 | group`` in order.
+    """Yield, for a few panels at a time, the groups of each as sorted keys ``panel << 32 | group``.
 
-    Then the place of each slot's group among these, if asked for, and the number of bins.
+    Also the index of each entry's group among these, if requested, and the number of panels.
     """
     arrays = current().arrays
-    steps = sources.reshape(-1, WHOLE_VALUES)
+    tiles = sources.reshape(-1, WHOLE_VALUES)
     chunk = (np.cumsum(ends - begins) * WHOLE_VALUES) // _AT_ONCE
     for number in np.unique(chunk):
-        mine = chunk == number
-        lengths = (ends - begins)[mine]
-        bin_of = np.repeat(np.arange(len(lengths)), lengths)
-        step_of = np.repeat(begins[mine] - (np.cumsum(lengths) - lengths), lengths) + np.arange(len(bin_of))
-        groups = (steps[arrays.asarray(step_of)] // np.uint32(GROUP_NODES)).astype(np.uint64)
-        keys = (groups | arrays.asarray(bin_of.astype(np.uint64) << np.uint64(32))[:, None]).ravel()
+        selected = chunk == number
+        lengths = (ends - begins)[selected]
+        panel_of = np.repeat(np.arange(len(lengths)), lengths)
+        tile_of = np.repeat(begins[selected] - (np.cumsum(lengths) - lengths), lengths) + np.arange(len(panel_of))
+        group_ids = (tiles[arrays.asarray(tile_of)] // np.uint32(GROUP_NODES)).astype(np.uint64)
+        keys = (group_ids | arrays.asarray(panel_of.astype(np.uint64) << np.uint64(32))[:, None]).ravel()
         found = arrays.unique(keys, return_inverse=inverse)
-        unique, places = found if inverse else (found, None)
-        yield unique.astype(np.int64), places, len(lengths)
+        unique, local_indices = found if inverse else (found, None)
+        yield unique.astype(np.int64), local_indices, len(lengths)
 
 
-def _counted(keys: Any, count: int) -> Integers:
-    """Return how many groups each bin has."""
-    groups = current().arrays.bincount(keys >> 32, minlength=count)
-    return current().to_host(groups).astype(np.int64)
+def _count_groups(keys: Any, count: int) -> Integers:
+    """Return the number of groups of each panel."""
+    group_ids = current().arrays.bincount(keys >> 32, minlength=count)
+    return current().to_host(group_ids).astype(np.int64)
 
 
-def _listed(sources: Any, begins: Integers) -> tuple[Integers, Any, Any]:
-    """Return where lists begin, the lists, and the place of each slot's value in its bin's."""
+def _list_groups(sources: Any, begins: Integers) -> tuple[Integers, Any, Any]:
+    """Return the begins of lists, the lists, and the index of each entry's value in its panel."""
     arrays = current().arrays
-    list_begins, lists, places, done = [np.zeros(1, np.int64)], [], [], 0
+    group_begins, groups, local_indices, done = [np.zeros(1, np.int64)], [], [], 0
     for keys, inverse, count in _keys(sources, begins[:-1], begins[1:], inverse=True):
-        number, groups = keys >> 32, _counted(keys, count)
-        firsts = np.cumsum(groups) - groups
-        filled = -(-groups // 4) * 4
-        shift = np.cumsum(filled) - filled - firsts
-        made = arrays.zeros(int(filled.sum()), np.uint32)
-        made[arrays.asarray(shift)[number] + arrays.arange(len(keys))] = keys & (2**32 - 1)
-        lists.append(made)
-        list_begins.append(list_begins[-1][-1] + np.cumsum(filled))
-        slots = sources[done : done + inverse.size]
-        place = (inverse.reshape(-1) - arrays.asarray(firsts)[number[inverse.reshape(-1)]]) * GROUP_NODES
-        places.append((place + slots % np.uint32(GROUP_NODES)).astype(np.uint16))
+        number, group_ids = keys >> 32, _count_groups(keys, count)
+        firsts = np.cumsum(group_ids) - group_ids
+        padded = -(-group_ids // 4) * 4
+        shift = np.cumsum(padded) - padded - firsts
+        filled_groups = arrays.zeros(int(padded.sum()), np.uint32)
+        filled_groups[arrays.asarray(shift)[number] + arrays.arange(len(keys))] = keys & (2**32 - 1)
+        groups.append(filled_groups)
+        group_begins.append(group_begins[-1][-1] + np.cumsum(padded))
+        entries = sources[done : done + inverse.size]
+        local_index = (inverse.reshape(-1) - arrays.asarray(firsts)[number[inverse.reshape(-1)]]) * GROUP_NODES
+        local_indices.append((local_index + entries % np.uint32(GROUP_NODES)).astype(np.uint16))
         done += inverse.size
-    return np.concatenate(list_begins), arrays.concatenate(lists), arrays.concatenate(places)
+    return np.concatenate(group_begins), arrays.concatenate(groups), arrays.concatenate(local_indices)

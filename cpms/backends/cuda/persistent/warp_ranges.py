@@ -1,4 +1,9 @@
-"""Edges in stretches of steps, for warps that stay for many sweeps; see ``persistent/warp_ranges.cuh``."""
+"""Ranges of tiles for the warps of persistent kernels: the direct gather's layout of edges.
+
+Each warp computes a segmented sum over its own tiles, the same in every sweep; rows that several ranges share are
+completed from carry-outs (Blelloch et al., 1993). Ranges have equal cost, not equal rows, so hubs do not unbalance a
+sweep. See ``persistent/warp_ranges.cuh``.
+"""
 
 from __future__ import annotations
 
@@ -15,137 +20,143 @@ from cpms.backends.cuda.runtime.current import current
 from cpms.backends.cuda.spmv import padded_csr
 
 _NODE_BYTES = 16
-"""What a low sweep that adds up what it finds streams of a node."""
-_LOW_BYTES = 2
-"""Of a value, for which graphs are cut where most sweeps are low ones."""
-_SLOW_MEMORY = 3.35e12
-"""Bytes a second of an H100's: of a web of 52M edges whose gathers fetch 1.05 of what it streams, 24 warps took 10 %
-longer than 16 there, and 6 % less on an H200, whose memory is 1.44 times as fast."""
-_MOST_COUNTED = 255
-"""Blocks that a word of ``persistent/fixed_point_allreduce.cuh`` counts."""
+"""Bytes a node that an accumulating inner sweep streams."""
+_INNER_BYTES = 2
+"""Bytes of a value for which graphs are partitioned where most sweeps are inner ones."""
+_SLOW_BANDWIDTH = 3.35e12
+"""Memory bytes a second up to which fewer warps pay where gathers fetch about as much as a sweep streams (an
+H100's).
+"""
+_MAX_COUNTED_BLOCKS = 255
+"""Blocks that a word of ``persistent/fixed_point_allreduce.cuh`` can count."""
 
 
 @dataclass(frozen=True, eq=False)
-class Stretches:
-    """Edges in slots, cut into stretches of steps for warps that stay.
+class WarpRanges:
+    """Edges as padded entries, partitioned into ranges of tiles for the warps of a persistent kernel.
 
     Parameters
     ----------
     shape : Shape
-        Of the kernels.
-    blocks, each, steps : int
-        Of the kernels; and how many warps of a block have a stretch.
-    sources, marks : device arrays
-        See `cpms.backends.cuda.spmv.padded_csr.Slots.place`.
-    begins, first_rows, first_stretches : device arrays of uint32
-        First step of each stretch and behind the last; row of its first slot; stretch in which that begins.
-    pieces : device array of uint64
-        What stretches leave of rows that go on in the next; all ones where there is nothing.
-    cached : bool
-        Whether they are cut for ``persistent/segmented_sum_in_cache.cuh``: no warp has two, and the last of a
-        block may be empty.
+        Launch shape of the kernels.
+    blocks, warps_per_block, tiles : int
+        Blocks; warps of a block that have a range; tiles in all.
+    sources, row_end_flags : device arrays
+        See `cpms.backends.cuda.spmv.padded_csr.PaddedCsr.place`.
+    begins, first_rows, first_ranges : device arrays of uint32
+        First tile of each range, and one past the last tile; row of a range's first entry; range in which that row
+        begins.
+    carry_out : device array of uint64
+        Partial sums of rows that continue in the next range; all ones where there is none.
+    in_cache : bool
+        Whether ranges are those of ``persistent/segmented_sum_in_cache.cuh``: one a warp, and the last of a block may
+        be empty.
     """
 
     shape: Shape
     blocks: int
-    each: int
-    steps: int
+    warps_per_block: int
+    tiles: int
     sources: Any
-    marks: Any
+    row_end_flags: Any
     begins: Any
     first_rows: Any
-    first_stretches: Any
-    pieces: Any
-    cached: bool = False
+    first_ranges: Any
+    carry_out: Any
+    in_cache: bool = False
 
     @classmethod
     def of(
         cls,
-        slots: padded_csr.Slots,
+        entries: padded_csr.PaddedCsr,
         graph: padded_csr.Rows,
-        stretch_steps: int,
+        range_tiles: int,
         *,
         value_bytes: int = 2,
         warps: int | None = None,
-        columns: padded_csr.Columns | None = None,
-        cached: bool | None = None,
-    ) -> tuple[Stretches, padded_csr.Slots]:
-        """Cut a graph's slots; return them, too: they are others where blocks begin with rows.
+        columns: padded_csr.ColumnPositions | None = None,
+        in_cache: bool | None = None,
+    ) -> tuple[WarpRanges, padded_csr.PaddedCsr]:
+        """Partition a graph's entries; return them too, since they are others where blocks begin with rows.
 
-        Small graphs take fewer blocks.
+        Small graphs use fewer blocks.
 
         Parameters
         ----------
-        stretch_steps : int
-            Steps in a stretch; 0 for one long stretch a warp.
+        range_tiles : int
+            Tiles in a range; 0 for one long range a warp.
         value_bytes : int
-            Of what sweeps gather.
+            Size of a gathered value.
         warps : int, optional
-            A multiprocessor, one of `SHAPES`.
-        cached : bool, optional
-            Whether sweeps are those of graphs in the device's cache; by default where it is. There warps are 16, of one
-            stretch each, on up to 255 multiprocessors.
+            Warps a multiprocessor, a key of `SHAPES`.
+        in_cache : bool, optional
+            Whether sweeps are those of graphs in the device's cache; by default whether the graph fits. These use 16
+            warps of one range each, on up to 255 multiprocessors.
         """
         arrays = current().arrays
-        streamed = padded_csr.SLOT_BYTES * slots.steps * WHOLE_VALUES + _NODE_BYTES * graph.nodes
+        streamed = padded_csr.ENTRY_BYTES * entries.tiles * WHOLE_VALUES + _NODE_BYTES * graph.nodes
         fits = streamed <= current().cache_bytes
-        cached = (fits if cached is None else cached) and warps in (None, 16) and not stretch_steps
-        cached = cached and current().processors <= _MOST_COUNTED
-        if cached:
-            graph = padded_csr.OnDevice.of(graph)
-        sources, marks, _ = slots.place(graph, columns)
-        shape = SHAPES[warps or (16 if cached or fits else _warps_for(sources, graph.nodes, streamed, value_bytes))]
-        blocks = _blocks_for(shape, -(-slots.steps // stretch_steps) if stretch_steps else slots.steps)
-        if cached:
-            cost = load_balance.cached_costs(slots, sources, value_bytes)
-            found = load_balance.at_rows(slots, load_balance.of_all(cost, blocks), shape.warps)
+        in_cache = (fits if in_cache is None else in_cache) and warps in (None, 16) and not range_tiles
+        in_cache = in_cache and current().processors <= _MAX_COUNTED_BLOCKS
+        if in_cache:
+            graph = padded_csr.DeviceRows.of(graph)
+        sources, row_end_flags, _ = entries.place(graph, columns)
+        shape = SHAPES[warps or (16 if in_cache or fits else _warps_for(sources, graph.nodes, streamed, value_bytes))]
+        blocks = _blocks_for(shape, -(-entries.tiles // range_tiles) if range_tiles else entries.tiles)
+        if in_cache:
+            cost = load_balance.in_cache_costs(entries, sources, value_bytes)
+            found = load_balance.align_to_rows(entries, load_balance.split_tiles(cost, blocks), shape.warps)
             if found is None:
-                begins = load_balance.of_all(cost, blocks * shape.warps)
+                begins = load_balance.split_tiles(cost, blocks * shape.warps)
             else:
-                slots, block_begins = found
-                sources, marks, _ = slots.place(graph, columns)
-                begins = load_balance.of_blocks(
-                    load_balance.cached_costs(slots, sources, value_bytes), block_begins, shape.warps
+                entries, block_begins = found
+                sources, row_end_flags, _ = entries.place(graph, columns)
+                begins = load_balance.split_blocks(
+                    load_balance.in_cache_costs(entries, sources, value_bytes), block_begins, shape.warps
                 )
-        elif stretch_steps:
-            begins = np.arange(0, slots.steps, stretch_steps)
+        elif range_tiles:
+            begins = np.arange(0, entries.tiles, range_tiles)
         else:
-            low = value_bytes == _LOW_BYTES
-            cost = load_balance.low_costs(slots, sources, value_bytes) if low else load_balance.streamed_costs(slots)
-            begins = load_balance.of_all(cost, blocks * shape.warps)
+            is_inner = value_bytes == _INNER_BYTES
+            cost = (
+                load_balance.inner_costs(entries, sources, value_bytes)
+                if is_inner
+                else load_balance.streamed_costs(entries)
+            )
+            begins = load_balance.split_tiles(cost, blocks * shape.warps)
         count = len(begins)
         first_slots = arrays.asarray((begins * WHOLE_VALUES).astype(np.uint32))
-        rows = slots.rows_at(first_slots)
-        first = arrays.searchsorted(first_slots, slots.starts[rows], side="right") - 1
-        made = cls(
+        rows = entries.rows_at(first_slots)
+        first = arrays.searchsorted(first_slots, entries.starts[rows], side="right") - 1
+        ranges = cls(
             shape=shape,
             blocks=blocks,
-            each=min(shape.warps, -(-count // blocks)),
-            steps=slots.steps,
+            warps_per_block=min(shape.warps, -(-count // blocks)),
+            tiles=entries.tiles,
             sources=padded_csr.for_lanes(sources, 32),
-            marks=marks,
-            begins=arrays.asarray(np.append(begins, slots.steps).astype(np.uint32)),
+            row_end_flags=row_end_flags,
+            begins=arrays.asarray(np.append(begins, entries.tiles).astype(np.uint32)),
             first_rows=rows.astype(np.uint32),
-            first_stretches=first.astype(np.uint32),
-            pieces=arrays.full(count, np.uint64(2**64 - 1), np.uint64),
-            cached=cached,
+            first_ranges=first.astype(np.uint32),
+            carry_out=arrays.full(count, np.uint64(2**64 - 1), np.uint64),
+            in_cache=in_cache,
         )
-        return made, slots
+        return ranges, entries
 
     @classmethod
-    def none(cls) -> Stretches:
-        """Return what a kernel walks of a graph without rows."""
+    def empty(cls) -> WarpRanges:
+        """Return the ranges of a graph without rows."""
         arrays = current().arrays
         begins, rows, first = (arrays.zeros(1, np.uint32) for _ in range(3))
-        sources, marks = arrays.zeros(WHOLE_VALUES, np.uint32), arrays.zeros(WHOLE_VALUES // 8, np.uint16)
-        return cls(SHAPES[16], 1, 1, 1, sources, marks, begins, rows, first, arrays.zeros(0, np.uint64))
+        sources, row_end_flags = arrays.zeros(WHOLE_VALUES, np.uint32), arrays.zeros(WHOLE_VALUES // 8, np.uint16)
+        return cls(SHAPES[16], 1, 1, 1, sources, row_end_flags, begins, rows, first, arrays.zeros(0, np.uint64))
 
     @property
     def arguments(self) -> tuple[Any, ...]:
-        """What a kernel takes, in its order."""
-        rows = self.first_rows, self.first_stretches
-        counts = np.uint32(len(self.pieces)), np.uint32(self.steps), np.uint32(self.each)
-        return self.sources, self.marks, self.begins, *rows, *counts, self.pieces
+        """Kernel arguments, in order."""
+        rows = self.first_rows, self.first_ranges
+        counts = np.uint32(len(self.carry_out)), np.uint32(self.tiles), np.uint32(self.warps_per_block)
+        return self.sources, self.row_end_flags, self.begins, *rows, *counts, self.carry_out
 
     @property
     def nbytes(self) -> int:
@@ -153,23 +164,23 @@ class Stretches:
         return sum(int(part.nbytes) for part in self.arguments)
 
 
-def _blocks_for(shape: Shape, stretches: int) -> int:
-    """Return the blocks of warps that have so many stretches: one a multiprocessor where that is enough.
+def _blocks_for(shape: Shape, ranges: int) -> int:
+    """Return the number of blocks for so many ranges: one a multiprocessor where that suffices.
 
-    A warp that shares its scheduler with few is done sooner.
+    A warp that shares its scheduler with few others ends sooner.
     """
-    most, processors = current().resident_blocks(shape), current().processors
-    few = stretches <= processors * shape.warps
-    return max(1, min(most, processors if few else most, stretches))
+    max_bytes, processors = current().persistent_blocks(shape), current().processors
+    few = ranges <= processors * shape.warps
+    return max(1, min(max_bytes, processors if few else max_bytes, ranges))
 
 
 def _warps_for(sources: Any, nodes: int, streamed: float, value_bytes: int) -> int:
-    """Return the warps a multiprocessor that sweep slots of these sources, by slot, the fastest.
+    """Return the warps a multiprocessor with which sweeps over these sources are fastest.
 
-    Few leave each more of the first-level cache, and meet sooner: where sectors of 16-bit values that gathers fetch are
-    more bytes than those that streams bring, the more the faster memory brings what gathers miss; and in float64 where
-    values outgrow the cache that all share. Else many have more on its way.
+    Few warps leave each a larger part of the first-level cache and reach the barrier sooner. They win where gathers
+    fetch more bytes, in sectors of 16-bit values, than a sweep streams, weighted by memory bandwidth; and in float64
+    where values exceed the shared cache. Elsewhere more warps keep more loads in flight.
     """
-    outgrown = value_bytes > _LOW_BYTES and value_bytes * nodes > current().cache_bytes
-    most = max(1.0, current().memory_bandwidth / _SLOW_MEMORY) * streamed
-    return 16 if outgrown or access_sampling.gathered_bytes(sources, _LOW_BYTES) > most else 24
+    outgrown = value_bytes > _INNER_BYTES and value_bytes * nodes > current().cache_bytes
+    max_bytes = max(1.0, current().memory_bandwidth / _SLOW_BANDWIDTH) * streamed
+    return 16 if outgrown or access_sampling.gathered_bytes(sources, _INNER_BYTES) > max_bytes else 24

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cpms.backends.cuda.arrays.codec import doubles
+from cpms.backends.cuda.arrays.codec import as_float64
 from cpms.backends.cuda.kernels.product import decode_blocks, encode_blocks
 from cpms.backends.cuda.product.launch import whole_blocks
 from cpms.backends.cuda.runtime.current import current
@@ -23,7 +23,7 @@ def encode(values: Any, format: BlockFloatFormat) -> BlockFloatArray:
     InputError
         If one of them is infinite or NaN.
     """
-    given = doubles(values)
+    given = as_float64(values)
     memory = current().arrays.zeros(format.nbytes(len(given)), np.uint8)
     made = BlockFloatArray(memory, len(given), format)
     write(made, given)
@@ -32,7 +32,7 @@ def encode(values: Any, format: BlockFloatFormat) -> BlockFloatArray:
 
 def write(stored: BlockFloatArray, values: Any) -> None:
     """Overwrite all values, with exponents of their own."""
-    given, backend = doubles(values), current()
+    given, backend = as_float64(values), current()
     if given.shape != (stored.length,):
         raise InputError(f"the array holds {stored.length} values; {given.shape} cannot be written into it")
     largest = float(backend.arrays.absolute(given).max()) if stored.length else 0.0

@@ -1,4 +1,9 @@
-"""The levels of a graph before and behind its core, in device memory; launches ``preprocess/level_solve.cu``."""
+"""Level-scheduled substitution over trimmed nodes, upstream and downstream of the core.
+
+Ordered by levels, the trimmed part of I - damping P is triangular, so one substitution solves it exactly; rows of a
+level are independent (Saltz, 1990; Naumov, 2011). It replaces these nodes' part of every sweep by one pass, at the cost
+of a grid barrier a level, or a block barrier where a level is narrow. Launches ``preprocess/level_solve.cu``.
+"""
 
 from __future__ import annotations
 
@@ -7,92 +12,100 @@ from typing import Any
 
 import numpy as np
 
-from cpms.backends.cuda.kernels.launch_shape import FULL
-from cpms.backends.cuda.kernels.template import PASSES, Variant
+from cpms.backends.cuda.kernels.launch_shape import DEFAULT_SHAPE
+from cpms.backends.cuda.kernels.template import LEVEL_SOLVE, Variant
 from cpms.backends.cuda.persistent.device_graph import barrier
-from cpms.backends.cuda.persistent.refinement import Left
-from cpms.backends.cuda.reduction.trimming import Peel
+from cpms.backends.cuda.persistent.refinement import FinalContributions
+from cpms.backends.cuda.reduction.trimming import Trimming
 from cpms.backends.cuda.runtime.current import current
 from cpms.graph.graph import Graph
 from cpms.problems.pagerank import Problem
 
-_BEFORE, _BEHIND = PASSES
-OF_MANY = 0xFFFFFFFF
-"""No node; as in ``preprocess/level_solve.cu``."""
+_UPSTREAM, _DOWNSTREAM = LEVEL_SOLVE
+LUMPED = 0xFFFFFFFF
+"""No node: the position holds lumped nodes; as in ``preprocess/level_solve.cu``."""
 
 
 @dataclass(frozen=True, eq=False)
-class Places:
-    """What lies where: the core, then level by level what is before it and what is behind.
+class ReducedOrder:
+    """Order of the nodes of a reduced problem: the core, then level by level the upstream and the downstream nodes.
 
     Parameters
     ----------
     order : device array of uint32
-        The node in each place; `OF_MANY` where a place of the core stands for nodes that lie behind it.
+        Node at each position; `LUMPED` where a position of the core stands for several lumped nodes.
     core : int
-        How many places sweeps are for.
-    before, behind : list of int
-        Places of each level, in the order of the pass.
-    is_left : bool
-        Whether edges may lead from the core to what is behind it.
+        Number of positions of the core, over which sweeps go.
+    upstream, downstream : list of int
+        Positions of each level, in the order of substitution.
+    is_open : bool
+        Whether edges may lead from the core to downstream nodes.
     degree : device array of uint32
-        Out-degree in each place.
+        Out-degree at each position.
     teleport : device array of float64
-        In each place, or one number where all have the same.
+        Teleport at each position, or one number if it is uniform.
     """
 
     order: Any
     core: int
-    before: list[int]
-    behind: list[int]
-    is_left: bool
+    upstream: list[int]
+    downstream: list[int]
+    is_open: bool
     degree: Any
     teleport: Any
 
     @classmethod
-    def of(cls, problem: Problem, peel: Peel, degree: Any) -> Places:
-        """Give each node its own, given the out-degrees of nodes."""
+    def of(cls, problem: Problem, trimming: Trimming, degree: Any) -> ReducedOrder:
+        """Permute teleport and out-degrees, given the out-degrees by node."""
         teleport = current().upload(problem.teleport_or_scalar)
-        by_place = teleport if len(teleport) == 1 else teleport[peel.order]
-        return cls(peel.order, peel.core, peel.before, peel.behind, bool(peel.behind), degree[peel.order], by_place)
+        by_position = teleport if len(teleport) == 1 else teleport[trimming.order]
+        return cls(
+            trimming.order,
+            trimming.core,
+            trimming.upstream,
+            trimming.downstream,
+            bool(trimming.downstream),
+            degree[trimming.order],
+            by_position,
+        )
 
     @property
     def begins(self) -> Any:
-        """First row of each level and behind the last, counted from the core's end; a device array of uint32."""
-        return current().arrays.asarray(np.cumsum([0, *self.before, *self.behind]).astype(np.uint32))
+        """First row of each level and the end, relative to the core's end; a device array of uint32."""
+        return current().arrays.asarray(np.cumsum([0, *self.upstream, *self.downstream]).astype(np.uint32))
 
 
 @dataclass(frozen=True, eq=False)
-class Renumbered:
-    """Rows by place, with sources that are places; device arrays of uint32."""
+class PermutedRows:
+    """Rows in the reduced order, whose sources are positions; device arrays of uint32."""
 
-    starts: Any
+    row_begins: Any
     sources: Any
 
     @classmethod
-    def of(cls, graph: Graph, peel: Peel, indptr: Any, sources: Any) -> Renumbered:
-        """Move all rows of a graph."""
+    def of(cls, graph: Graph, trimming: Trimming, indptr: Any, sources: Any) -> PermutedRows:
+        """Permute all rows of a graph."""
         backend = current()
         arrays = backend.arrays
-        starts = arrays.zeros(graph.nodes + 1, np.uint32)
-        starts[1:] = arrays.cumsum((indptr[1:] - indptr[:-1])[peel.order])
-        moved = arrays.empty(graph.edges, np.uint32)
+        row_begins = arrays.zeros(graph.nodes + 1, np.uint32)
+        row_begins[1:] = arrays.cumsum((indptr[1:] - indptr[:-1])[trimming.order])
+        permuted_sources = arrays.empty(graph.edges, np.uint32)
         if graph.edges:
             arguments = (
-                *(indptr, starts[:-1][peel.place], peel.place, sources, np.uint64(0)),
-                *(np.uint32(graph.nodes), np.uint32(graph.edges), moved, np.uint64(0)),
+                *(indptr, row_begins[:-1][trimming.position], trimming.position, sources, np.uint64(0)),
+                *(np.uint32(graph.nodes), np.uint32(graph.edges), permuted_sources, np.uint64(0)),
             )
             backend.run(Variant("place_entries"), backend.spread(graph.edges), arguments)
-        return cls(starts, moved)
+        return cls(row_begins, permuted_sources)
 
     def edges_before(self, row: int) -> int:
-        """Return how many edges the rows before one have."""
-        return int(current().to_host(self.starts[row : row + 1])[0])
+        """Return the number of edges of the rows before ``row``."""
+        return int(current().to_host(self.row_begins[row : row + 1])[0])
 
 
 @dataclass(frozen=True, eq=False)
-class Split:
-    """The core's rows: edges from the core itself, those of a graph of its own, and edges from before it.
+class CoreRows:
+    """The core's rows, split into edges within the core, which form a graph, and inflow from upstream nodes.
 
     Parameters
     ----------
@@ -113,81 +126,89 @@ class Split:
     weights: None = None
 
     @classmethod
-    def of(cls, name: str, nodes: int, rows: Renumbered, *, entered: bool) -> Split:
-        """Split the first rows, by whether sources are among them; all are unless they are entered from elsewhere."""
+    def of(cls, name: str, nodes: int, rows: PermutedRows, *, has_inflow: bool) -> CoreRows:
+        """Split the first rows by whether their sources are in the core; without inflow all are."""
         arrays = current().arrays
-        starts, sources = rows.starts[: nodes + 1], rows.sources[: rows.edges_before(nodes)]
-        if not entered:
-            return cls(name, nodes, len(sources), starts, sources, starts[:0], sources[:0])
-        inside = sources < np.uint32(nodes)
-        counted = arrays.concatenate([arrays.zeros(1, np.uint32), arrays.cumsum(inside, dtype=np.uint32)])
-        indptr, kept = counted[starts], sources[inside]
-        return cls(name, nodes, len(kept), indptr, kept, starts - indptr, sources[~inside])
+        row_begins, sources = rows.row_begins[: nodes + 1], rows.sources[: rows.edges_before(nodes)]
+        if not has_inflow:
+            return cls(name, nodes, len(sources), row_begins, sources, row_begins[:0], sources[:0])
+        is_internal = sources < np.uint32(nodes)
+        internal_before = arrays.concatenate([arrays.zeros(1, np.uint32), arrays.cumsum(is_internal, dtype=np.uint32)])
+        indptr, internal_degree = internal_before[row_begins], sources[is_internal]
+        return cls(
+            name, nodes, len(internal_degree), indptr, internal_degree, row_begins - indptr, sources[~is_internal]
+        )
 
-    def kept(self) -> Any:
-        """Return how many edges of each node stay in the core, a device array of uint32."""
+    def internal_degree(self) -> Any:
+        """Return the number of edges of each node within the core, a device array of uint32."""
         return current().arrays.bincount(self.sources.astype(np.int64), minlength=self.nodes).astype(np.uint32)
 
 
 @dataclass(frozen=True, eq=False)
-class Passes:
-    """What one pass before the core and one behind it need besides the core's own solution."""
+class LevelSolve:
+    """Data of the substitutions over upstream and downstream nodes, besides the core's solution."""
 
-    places: Places
+    layout: ReducedOrder
     nodes: int
     damping: float
     indptr: Any
     sources: Any
     begins: Any
-    shares: Any
+    contributions: Any
     barrier: tuple[Any, Any]
 
     @classmethod
-    def of(cls, problem: Problem, places: Places, rows: Renumbered) -> Passes:
-        """Take the rows outside the core."""
-        first = rows.edges_before(places.core)
+    def of(cls, problem: Problem, layout: ReducedOrder, rows: PermutedRows) -> LevelSolve:
+        """Select the rows outside the core."""
+        first = rows.edges_before(layout.core)
         return cls(
-            places=places,
+            layout=layout,
             nodes=problem.graph.nodes,
             damping=problem.damping,
-            indptr=rows.starts[places.core :] - np.uint32(first),
+            indptr=rows.row_begins[layout.core :] - np.uint32(first),
             sources=rows.sources[first:].copy(),
-            begins=places.begins,
-            shares=current().arrays.zeros(len(places.order), np.float64),
-            barrier=barrier(current().resident_blocks(FULL)),
+            begins=layout.begins,
+            contributions=current().arrays.zeros(len(layout.order), np.float64),
+            barrier=barrier(current().persistent_blocks(DEFAULT_SHAPE)),
         )
 
     @property
     def nbytes(self) -> int:
         """Bytes of edges and degrees."""
-        return sum(int(part.nbytes) for part in (self.indptr, self.sources, self.places.degree, self.places.order))
+        return sum(int(part.nbytes) for part in (self.indptr, self.sources, self.layout.degree, self.layout.order))
 
-    def before(self, split: Split, b: Any, report: Any) -> None:
-        """Put b of the core, of sum 1, into ``b``; the mass before the core and b's own sum into ``report``."""
-        inflow = split.inflow_indptr, split.inflow_sources
-        levels = self._levels(len(self.places.before))
-        self._launch(_BEFORE, (*levels, *inflow, self.shares, b, *self.barrier, report))
+    def upstream(self, core_rows: CoreRows, b: Any, report: Any) -> None:
+        """Solve upstream levels; write the core's teleport b, of sum 1, into ``b``.
 
-    def behind(self, left: Left, kept: Any, report: Any) -> Any:
-        """Launch; return room for x, of sum 1, in the order of nodes, from what is left of the core's own solution."""
-        x, places = current().arrays.empty(self.nodes, np.float64), self.places
-        done = len(places.before) if places.core else 0
-        levels = self._levels(len(places.before) + len(places.behind))
+        ``report`` receives the upstream mass and b's sum before normalisation.
+        """
+        inflow = core_rows.inflow_indptr, core_rows.inflow_sources
+        levels = self._levels(len(self.layout.upstream))
+        self._launch(_UPSTREAM, (*levels, *inflow, self.contributions, b, *self.barrier, report))
+
+    def downstream(self, final: FinalContributions, internal_degree: Any, report: Any) -> Any:
+        """Solve downstream levels from the core's solution; return x by node, of sum 1.
+
+        The kernel may still be running on return.
+        """
+        x, layout = current().arrays.empty(self.nodes, np.float64), self.layout
+        done = len(layout.upstream) if layout.core else 0
+        levels = self._levels(len(layout.upstream) + len(layout.downstream))
         arguments = (
-            *(*levels, np.uint32(done), *left, kept, report, places.order, np.uint32(len(places.order))),
-            *(self.shares, x, *self.barrier),
+            *(*levels, np.uint32(done), *final, internal_degree, report, layout.order, np.uint32(len(layout.order))),
+            *(self.contributions, x, *self.barrier),
         )
-        self._launch(_BEHIND, arguments)
+        self._launch(_DOWNSTREAM, arguments)
         return x
 
     def _levels(self, count: int) -> tuple[Any, ...]:
-        places = self.places
+        layout = self.layout
         return (
-            *(self.indptr, self.sources, self.begins, places.degree, places.teleport),
-            *(np.uint32(places.teleport.size > 1), np.uint32(places.core), np.uint32(count), np.float64(self.damping)),
+            *(self.indptr, self.sources, self.begins, layout.degree, layout.teleport),
+            *(np.uint32(layout.teleport.size > 1), np.uint32(layout.core), np.uint32(count), np.float64(self.damping)),
         )
 
     def _launch(self, kernel: Variant, arguments: tuple[Any, ...]) -> None:
-        places = self.places
-        widest = max([places.core, len(places.order) // 8, *places.before, *places.behind])
-        current().run_resident(kernel, current().resident_spread(widest), arguments)
+        layout = self.layout
+        widest = max([layout.core, len(layout.order) // 8, *layout.upstream, *layout.downstream])
+        current().run_persistent(kernel, current().persistent_spread(widest), arguments)

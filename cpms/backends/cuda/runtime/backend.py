@@ -1,4 +1,8 @@
-"""Where kernels run: a GPU through CuPy, or for tests this machine's processor."""
+"""Contract of a device: memory, streams and kernel launches.
+
+`cpms.backends.cuda.runtime.compile` implements it on a GPU through CuPy, and
+`cpms.backends.cuda.runtime.host_emulation` on a processor, so that kernels are tested without a GPU.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +14,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cpms.backends.cuda.kernels.launch_shape import FULL, Shape
+from cpms.backends.cuda.kernels.launch_shape import DEFAULT_SHAPE, Shape
 from cpms.backends.cuda.kernels.template import Variant
 from cpms.base.errors import UnsupportedError
 
 THREADS = 256
-"""Threads in a block, of every kernel but the resident ones."""
-RESIDENT_SHARED_BYTES = 47 << 10
-"""What a block of kernels that stay for many sweeps takes at most, but for those that are dealt values."""
+"""Threads in a block, of every kernel but the persistent ones."""
+PERSISTENT_SHARED_BYTES = 47 << 10
+"""Bytes of static shared memory of a block of persistent kernels, at most, besides dynamic memory."""
 
-NOTED, NOTES = 4096, 8
-"""Numbers in a copy to main memory, and such copies that may be under way; see `Backend.note`."""
+MAX_ASYNC_NUMBERS, ASYNC_COPIES = 4096, 8
+"""Numbers of an asynchronous copy to main memory, and copies in flight, at most; see `Backend.fetch_async`."""
 Floats = npt.NDArray[np.float64]
 
 
@@ -28,83 +32,83 @@ class Backend(ABC):
     """Memory and kernels of one device."""
 
     arrays: Any
-    """Module that makes arrays: ``empty``, ``zeros``, ``asarray`` (a copy from host arrays)."""
+    """Module of array functions: ``empty``, ``zeros``, ``asarray`` (a copy from host arrays)."""
     out_of_memory: type[Exception]
     processors: int
     """Multiprocessors."""
     cache_bytes: int
-    """Size of the cache that they share."""
+    """Bytes of the cache that multiprocessors share."""
     memory_bandwidth: float
-    """Bytes a second of device memory by its clock, 0 where that is not known."""
-    most_shared: int
-    """Bytes of shared memory that a block of kernels that stay may have besides its own."""
+    """Bytes a second of device memory by its clock, 0 where the clock is unknown."""
+    max_shared_bytes: int
+    """Bytes of dynamic shared memory that a block of a persistent kernel may have."""
 
     @abstractmethod
     def compile(self, variants: Iterable[Variant]) -> None:
-        """Make these variants ready, in one compilation; those that are ready cost nothing."""
+        """Compile these variants in one program; variants that are compiled already cost nothing."""
 
     @abstractmethod
     def run(self, variant: Variant, blocks: int, arguments: tuple[Any, ...]) -> None:
-        """Run a variant in ``blocks`` blocks of `THREADS`, on arrays and NumPy scalars as they are."""
+        """Run a variant in ``blocks`` blocks of `THREADS`, on device arrays and NumPy scalars."""
 
-    def captured(self, work: Callable[[], None]) -> Any | None:  # noqa: ARG002
-        """Return the launches of ``work`` as an object whose ``launch`` does them again; None if it cannot be.
+    def capture(self, work: Callable[[], None]) -> Any | None:  # noqa: ARG002
+        """Return the launches of ``work`` as an object whose ``launch`` repeats them; None if capture is impossible.
 
-        None of them runs. What they touch must outlive the object.
+        The launches are captured and do not run. Arrays that they access must outlive the object.
         """
         return None
 
     @contextmanager
-    def beside(self) -> Iterator[None]:
-        """Send launches to a second stream, which begins behind all launches before; `rejoin` must follow.
+    def second_stream(self) -> Iterator[None]:
+        """Launch on a second stream, which waits for all launches before; `join_streams` must follow.
 
         Where there is one stream, launches run in order.
         """
         yield
 
-    def rejoin(self) -> None:  # noqa: B027
-        """Let all launches after this wait for those of `beside`."""
+    def join_streams(self) -> None:  # noqa: B027
+        """Make all later launches wait for those of `second_stream`."""
 
     @abstractmethod
     def synchronize(self) -> None:
         """Wait for all launches."""
 
     @abstractmethod
-    def resident_blocks(self, shape: Shape) -> int:
-        """Return how many blocks of a shape kernels that wait for each other are made for, on this device."""
+    def persistent_blocks(self, shape: Shape) -> int:
+        """Return how many blocks of a shape are resident at once on this device, by the shape's limits of registers."""
 
     @abstractmethod
-    def most_blocks(self, variant: Variant) -> int:
-        """Return how many blocks of a variant the device holds at once."""
+    def max_blocks(self, variant: Variant) -> int:
+        """Return how many blocks of a compiled variant the device holds at once."""
 
     @abstractmethod
-    def run_resident(self, variant: Variant, blocks: int, arguments: tuple[Any, ...]) -> None:
-        """Run a variant in blocks of its shape, all of them at once.
+    def run_persistent(self, variant: Variant, blocks: int, arguments: tuple[Any, ...]) -> None:
+        """Run a persistent variant in blocks of its shape, all of them resident at once.
 
         Raises
         ------
         UnsupportedError
-            If these are more than `most_blocks`.
+            If there are more blocks than `max_blocks`.
         """
 
     def upload(self, values: Any) -> Any:
-        """Return values of main memory on the device, or as they are if they are there."""
+        """Return values on the device; no copy if they are there already."""
         return self.arrays.asarray(values)
 
     @abstractmethod
     def to_host(self, array: Any) -> np.ndarray[Any, Any]:
-        """Return a copy in main memory, once all kernels before have run."""
+        """Return a copy in main memory, after all earlier kernels."""
 
     @abstractmethod
-    def note(self, numbers: Any) -> Callable[[], Floats]:
-        """Queue a copy of at most `NOTED` floating-point numbers to main memory; return how to wait for it.
+    def fetch_async(self, numbers: Any) -> Callable[[], Floats]:
+        """Queue a copy of at most `MAX_ASYNC_NUMBERS` numbers to main memory; return a function that waits for it.
 
-        Launches behind it may overwrite them. Of copies that have not been waited for, the last `NOTES` are kept.
+        Later launches may overwrite the numbers. Of copies nobody has waited for, the last `ASYNC_COPIES` are valid.
         """
 
     def fetch(self, numbers: Any) -> list[float]:
-        """Return a few floating-point numbers: what a sweep found."""
-        found: list[float] = self.note(numbers)().tolist()
+        """Return a few floating-point numbers, such as the sums of a sweep."""
+        found: list[float] = self.fetch_async(numbers)().tolist()
         return found
 
     @abstractmethod
@@ -117,20 +121,20 @@ class Backend(ABC):
 
     @abstractmethod
     def free_bytes(self) -> int:
-        """Return the bytes of device memory at hand."""
+        """Return the free bytes of device memory."""
 
     def spread(self, items: int, *, each: int = 1, per_processor: int = 8) -> int:
-        """Return how many blocks share ``items``, ``each`` a thread, when they loop over them."""
+        """Return how many blocks share ``items``, ``each`` a thread, in a grid-stride loop."""
         needed = -(-items // (THREADS * each))
         return max(1, min(needed, self.processors * per_processor))
 
-    def resident_spread(self, items: int) -> int:
-        """Return how many blocks of shape `FULL` that stay share ``items``, one a thread, when they loop over them."""
-        return max(1, min(self.resident_blocks(FULL), -(-items // FULL.threads)))
+    def persistent_spread(self, items: int) -> int:
+        """Return how many blocks of a persistent kernel in `DEFAULT_SHAPE` share ``items``, in a grid-stride loop."""
+        return max(1, min(self.persistent_blocks(DEFAULT_SHAPE), -(-items // DEFAULT_SHAPE.threads)))
 
     @contextmanager
     def memory_for(self, what: str, needed_bytes: int) -> Iterator[None]:
-        """Turn running out of device memory into a sentence with the bytes needed and free."""
+        """Turn an out-of-memory error into one with the bytes needed and free."""
         try:
             yield
         except self.out_of_memory:

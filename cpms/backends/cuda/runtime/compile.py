@@ -1,4 +1,8 @@
-"""Kernels compiled and run on a GPU through CuPy, which keeps the binaries on disk."""
+"""The backend of a GPU: kernels compiled by NVRTC and launched through CuPy, which caches the binaries on disk.
+
+Arguments are packed once a kernel and thread and launched by the driver directly, since CuPy's own launch path costs
+more than a small sweep. Persistent kernels are launched cooperatively: all blocks are resident, or the launch fails.
+"""
 
 from __future__ import annotations
 
@@ -15,20 +19,27 @@ import numpy as np
 from cpms.backends.cuda.kernels import template as kernels
 from cpms.backends.cuda.kernels.launch_shape import SHAPES, Shape
 from cpms.backends.cuda.kernels.template import Variant
-from cpms.backends.cuda.runtime.backend import NOTED, NOTES, RESIDENT_SHARED_BYTES, THREADS, Backend, Floats
-from cpms.backends.cuda.runtime.kernel_arguments import Parameters
-from cpms.backends.cuda.runtime.pinned_transfer import LEAST_BYTES, Staging
+from cpms.backends.cuda.runtime.backend import (
+    ASYNC_COPIES,
+    MAX_ASYNC_NUMBERS,
+    PERSISTENT_SHARED_BYTES,
+    THREADS,
+    Backend,
+    Floats,
+)
+from cpms.backends.cuda.runtime.kernel_arguments import KernelArguments
+from cpms.backends.cuda.runtime.pinned_transfer import MIN_BYTES, PinnedTransfer
 from cpms.base import work_clock
 from cpms.base.caches import redirect
 from cpms.base.errors import CpmsError, UnavailableError, UnsupportedError
 
 OPTIONS = ("-std=c++17",)
 _SHARED_PERCENT = {"spmv_csr_balanced": 40, "reduce_by_key": 40, "batch_inner_sweep": 28}
-"""Share of the memory beside each multiprocessor that a kernel needs as shared memory; caches get the rest."""
+"""Percentage of a multiprocessor's on-chip memory that a kernel needs as shared memory; the cache has the rest."""
 
 
 def missing() -> str | None:
-    """Return what this machine lacks to run CUDA kernels, as a sentence; None if nothing.
+    """Return why this machine cannot run CUDA kernels, as a sentence; None if it can.
 
     Examples
     --------
@@ -46,25 +57,25 @@ def missing() -> str | None:
     return None if count else "there is no CUDA device."
 
 
-def _resident_each(attributes: dict[str, int], shape: Shape) -> int:
-    """Return how many blocks of a shape a multiprocessor holds, by what each of them takes.
+def _blocks_per_processor(attributes: dict[str, int], shape: Shape) -> int:
+    """Return how many blocks of a shape a multiprocessor holds, by registers, threads and shared memory.
 
     Examples
     --------
-    >>> _resident_each({"MaxSharedMemoryPerMultiprocessor": 65536}, Shape(384, 2))
+    >>> _blocks_per_processor({"MaxSharedMemoryPerMultiprocessor": 65536}, Shape(384, 2))
     1
     """
     limits = {
         "MaxRegistersPerMultiprocessor": shape.registers * shape.threads,
-        "MaxSharedMemoryPerMultiprocessor": RESIDENT_SHARED_BYTES,
+        "MaxSharedMemoryPerMultiprocessor": PERSISTENT_SHARED_BYTES,
         "MaxThreadsPerMultiProcessor": shape.threads,
     }
-    held = [attributes[name] // taken for name, taken in limits.items() if name in attributes]
-    return max(1, min([shape.each, *held]))
+    fitting = [attributes[name] // used for name, used in limits.items() if name in attributes]
+    return max(1, min([shape.blocks_per_processor, *fitting]))
 
 
-def _percent_shared(attributes: dict[str, int], shape: Shape, taken: int) -> int:
-    """Return the share of such memory that blocks of a shape need which take so many bytes each: caches get the rest.
+def _percent_shared(attributes: dict[str, int], shape: Shape, used: int) -> int:
+    """Return the percentage of on-chip memory for blocks of a shape that use so many bytes of shared memory each.
 
     Examples
     --------
@@ -72,57 +83,59 @@ def _percent_shared(attributes: dict[str, int], shape: Shape, taken: int) -> int
     >>> _percent_shared(hopper, Shape(384, 2), 29120)
     26
     """
-    most, reserved = attributes["MaxSharedMemoryPerMultiprocessor"], attributes.get("ReservedSharedMemoryPerBlock", 0)
-    return min(100, -(-100 * shape.each * (taken + reserved) // most))
+    total, reserved = attributes["MaxSharedMemoryPerMultiprocessor"], attributes.get("ReservedSharedMemoryPerBlock", 0)
+    return min(100, -(-100 * shape.blocks_per_processor * (used + reserved) // total))
 
 
-def count_what_cupy_compiles(compiler: Any) -> None:
+def exclude_cupy_compilation(compiler: Any) -> None:
     """Stop the clock of work while CuPy compiles its own array functions.
 
-    They all go by one function of its module ``cupy.cuda.compiler``, which has no public hook; where a later CuPy has
-    no such function, only our own kernels are counted.
+    One function of its module ``cupy.cuda.compiler`` compiles them all, and has no public hook; where a later CuPy has
+    no such function, the clock stops for our own kernels alone.
     """
     given = getattr(compiler, "_compile_module_with_cache", None)
     if given is None or hasattr(given, "__wrapped__"):
         return
 
     @wraps(given)
-    def counted(*arguments: Any, **options: Any) -> Any:
+    def timed(*arguments: Any, **options: Any) -> Any:
         with work_clock.compiling():
             return given(*arguments, **options)
 
-    compiler._compile_module_with_cache = counted
+    compiler._compile_module_with_cache = timed
 
 
-class _OfThread(threading.local):
-    """Streams, events and pinned memory of a thread, which another one neither captures nor waits for."""
+class _ThreadState(threading.local):
+    """Streams, events and pinned memory of a thread; no other thread captures them or waits for them."""
 
     def __init__(self) -> None:
         cuda, pinned = import_module("cupy").cuda, import_module("cupyx").empty_pinned
-        # Libraries keep the last stream they were given, so it must not go away.
+        # Libraries hold the last stream that they were given, so it must stay alive.
         self.capturing, self.second = (cuda.Stream(non_blocking=True) for _ in range(2))
         self.forked, self.joined = (cuda.Event(disable_timing=True) for _ in range(2))
-        # Copies into pinned memory need no staging of their own.
-        rooms = [(pinned(NOTED, np.float64), cuda.Event(disable_timing=True)) for _ in range(NOTES)]
-        self.rooms = itertools.cycle(rooms)
-        self._parameters: dict[str, Parameters] = {}
+        # The driver copies into pinned memory asynchronously.
+        buffers = [
+            (pinned(MAX_ASYNC_NUMBERS, np.float64), cuda.Event(disable_timing=True)) for _ in range(ASYNC_COPIES)
+        ]
+        self.buffers = itertools.cycle(buffers)
+        self._arguments: dict[str, KernelArguments] = {}
 
-    def parameters(self, symbol: str, given: tuple[Any, ...]) -> int:
-        """Return where a launch finds what a kernel takes; the driver has copied that once it returns."""
-        taken = self._parameters.get(symbol)
-        if taken is None:
-            taken = self._parameters[symbol] = Parameters(given)
-        taken.put(given)
-        return taken.address
+    def arguments(self, symbol: str, given: tuple[Any, ...]) -> int:
+        """Return the address of the packed arguments of a launch; the driver copies them before the launch returns."""
+        packed = self._arguments.get(symbol)
+        if packed is None:
+            packed = self._arguments[symbol] = KernelArguments(given)
+        packed.put(given)
+        return packed.address
 
     @cached_property
-    def staging(self) -> Staging:
-        """For large arrays."""
-        return Staging(import_module("cupy"), import_module("cupyx").empty_pinned)
+    def pinned_transfer(self) -> PinnedTransfer:
+        """Transfers of large arrays."""
+        return PinnedTransfer(import_module("cupy"), import_module("cupyx").empty_pinned)
 
 
 class CudaBackend(Backend):
-    """CuPy's current device, and the current stream of each thread.
+    """The backend of CuPy's current device, on the current stream of each thread.
 
     Raises
     ------
@@ -137,46 +150,46 @@ class CudaBackend(Backend):
         redirect("cupy")
         import cupy
 
-        count_what_cupy_compiles(cupy.cuda.compiler)
+        exclude_cupy_compilation(cupy.cuda.compiler)
         self.arrays = cupy
         self.current_device: Callable[[], int] = cupy.cuda.runtime.getDevice
         self.out_of_memory = cupy.cuda.memory.OutOfMemoryError
         self._attributes = cupy.cuda.Device().attributes
         self.processors = self._attributes["MultiProcessorCount"]
         self.cache_bytes = self._attributes["L2CacheSize"]
-        # Kilohertz, twice a beat, and bits.
+        # Kilohertz, two transfers a cycle, and bits.
         rate, width = (self._attributes.get(name, 0) for name in ("MemoryClockRate", "GlobalMemoryBusWidth"))
         self.memory_bandwidth = 2e3 * rate * width / 8
-        self.most_shared = self._attributes.get("MaxSharedMemoryPerBlockOptin", 0) - RESIDENT_SHARED_BYTES
+        self.max_shared_bytes = self._attributes.get("MaxSharedMemoryPerBlockOptin", 0) - PERSISTENT_SHARED_BYTES
         self._functions: dict[tuple[int, str], Any] = {}
-        self._residents: dict[tuple[int, str], tuple[Any, int]] = {}
-        self._own = _OfThread()
+        self._persistent_functions: dict[tuple[int, str], tuple[Any, int]] = {}
+        self._own = _ThreadState()
 
     def compile(self, variants: Iterable[Variant]) -> None:
-        """Compile what is not ready yet, as one module."""
+        """Compile the variants that are not compiled yet, as one module."""
         device = self.current_device()
-        wanted = [v for v in dict.fromkeys(variants) if (device, v.symbol) not in self._functions]
-        if not wanted:
+        missing_variants = [v for v in dict.fromkeys(variants) if (device, v.symbol) not in self._functions]
+        if not missing_variants:
             return
         with work_clock.compiling():
-            self._compile(wanted, device)
+            self._compile(missing_variants, device)
 
-    def _compile(self, wanted: list[Variant], device: int) -> None:
-        module = self.arrays.RawModule(code=kernels.program(wanted), options=OPTIONS)
+    def _compile(self, variants: list[Variant], device: int) -> None:
+        module = self.arrays.RawModule(code=kernels.program(variants), options=OPTIONS)
         try:
             module.compile()
         except self.arrays.cuda.compiler.CompileException as error:
-            names = ", ".join(variant.symbol for variant in wanted[:3])
+            names = ", ".join(variant.symbol for variant in variants[:3])
             raise CpmsError(f"CUDA kernels {names} … do not compile:\n{error}") from None
-        for variant in wanted:
+        for variant in variants:
             function = module.get_function(variant.symbol)
             if variant.shared:
                 function.max_dynamic_shared_size_bytes = variant.shared
             if variant.kernel in _SHARED_PERCENT:
                 function.preferred_shared_memory_carveout = _SHARED_PERCENT[variant.kernel]
             elif variant.shape in SHAPES.values():
-                taken = function.shared_size_bytes + variant.shared
-                function.preferred_shared_memory_carveout = _percent_shared(self._attributes, variant.shape, taken)
+                used = function.shared_size_bytes + variant.shared
+                function.preferred_shared_memory_carveout = _percent_shared(self._attributes, variant.shape, used)
             self._functions[device, variant.symbol] = function
 
     def run(self, variant: Variant, blocks: int, arguments: tuple[Any, ...]) -> None:
@@ -184,11 +197,11 @@ class CudaBackend(Backend):
         key = (self.current_device(), variant.symbol)
         if key not in self._functions:
             self.compile([variant])
-        where = max(1, blocks), 1, 1, THREADS, 1, 1, 0, self.arrays.cuda.get_current_stream().ptr
-        taken = self._own.parameters(variant.symbol, arguments)
-        self.arrays.cuda.driver.launchKernel(self._functions[key].kernel.ptr, *where, taken, 0)
+        grid = max(1, blocks), 1, 1, THREADS, 1, 1, 0, self.arrays.cuda.get_current_stream().ptr
+        packed = self._own.arguments(variant.symbol, arguments)
+        self.arrays.cuda.driver.launchKernel(self._functions[key].kernel.ptr, *grid, packed, 0)
 
-    def captured(self, work: Callable[[], None]) -> Any | None:
+    def capture(self, work: Callable[[], None]) -> Any | None:
         """Return the launches of ``work`` as a CUDA graph; None if a library refuses."""
         graph, stream = None, self._own.capturing
         with stream:
@@ -206,7 +219,7 @@ class CudaBackend(Backend):
         return graph
 
     @contextmanager
-    def beside(self) -> Iterator[None]:
+    def second_stream(self) -> Iterator[None]:
         """Fork by an event; within a capture, the second stream is captured too."""
         own = self._own
         own.forked.record(self.arrays.cuda.get_current_stream())
@@ -215,7 +228,7 @@ class CudaBackend(Backend):
             yield
         own.joined.record(own.second)
 
-    def rejoin(self) -> None:
+    def join_streams(self) -> None:
         """Join by an event."""
         self.arrays.cuda.get_current_stream().wait_event(self._own.joined)
 
@@ -223,65 +236,65 @@ class CudaBackend(Backend):
         """Wait for the current stream."""
         self.arrays.cuda.get_current_stream().synchronize()
 
-    def resident_blocks(self, shape: Shape) -> int:
-        """Return what all multiprocessors hold."""
-        return self.processors * _resident_each(self._attributes, shape)
+    def persistent_blocks(self, shape: Shape) -> int:
+        """Return the resident blocks of all multiprocessors."""
+        return self.processors * _blocks_per_processor(self._attributes, shape)
 
-    def most_blocks(self, variant: Variant) -> int:
-        """Return what the driver says, by registers and shared memory of the kernel as it was compiled."""
-        return self._resident(variant)[1]
+    def max_blocks(self, variant: Variant) -> int:
+        """Return the driver's count, by registers and shared memory of the compiled kernel."""
+        return self._persistent(variant)[1]
 
-    def run_resident(self, variant: Variant, blocks: int, arguments: tuple[Any, ...]) -> None:
+    def run_persistent(self, variant: Variant, blocks: int, arguments: tuple[Any, ...]) -> None:
         """Launch cooperatively."""
-        function, most = self._resident(variant)
-        if blocks > most:
+        function, held = self._persistent(variant)
+        if blocks > held:
             raise UnsupportedError(
-                f"kernel {variant.kernel} is to run in {blocks} blocks at once, but this GPU holds {most} of them; "
+                f"kernel {variant.kernel} is to run in {blocks} blocks at once, but this GPU holds {held} of them; "
                 "use engine cpu"
             )
         threads, stream = variant.shape.threads, self.arrays.cuda.get_current_stream().ptr
-        where = blocks, 1, 1, threads, 1, 1, variant.shared, stream
-        taken = self._own.parameters(variant.symbol, arguments)
-        self.arrays.cuda.driver.launchCooperativeKernel(function.ptr, *where, taken)
+        grid = blocks, 1, 1, threads, 1, 1, variant.shared, stream
+        packed = self._own.arguments(variant.symbol, arguments)
+        self.arrays.cuda.driver.launchCooperativeKernel(function.ptr, *grid, packed)
 
-    def _resident(self, variant: Variant) -> tuple[Any, int]:
-        """Return a kernel that stays, and how many blocks of it the device holds."""
+    def _persistent(self, variant: Variant) -> tuple[Any, int]:
+        """Return a persistent kernel, and how many blocks of it the device holds."""
         key = (self.current_device(), variant.symbol)
-        if key not in self._residents:
+        if key not in self._persistent_functions:
             self.compile([variant])
             function = self._functions[key].kernel
-            held = self.arrays.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor
-            each = held(function.ptr, variant.shape.threads, variant.shared)
-            self._residents[key] = function, each * self.processors
-        return self._residents[key]
+            occupancy = self.arrays.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor
+            each = occupancy(function.ptr, variant.shape.threads, variant.shared)
+            self._persistent_functions[key] = function, each * self.processors
+        return self._persistent_functions[key]
 
     def upload(self, values: Any) -> Any:
-        """Copy in parts if that pays."""
-        if isinstance(values, np.ndarray) and values.nbytes >= LEAST_BYTES:
-            return self._own.staging.to_device(values)
+        """Copy large arrays in parts by several threads."""
+        if isinstance(values, np.ndarray) and values.nbytes >= MIN_BYTES:
+            return self._own.pinned_transfer.to_device(values)
         return self.arrays.asarray(values)
 
     def to_host(self, array: Any) -> np.ndarray[Any, Any]:
         """Copy and wait."""
-        if array.nbytes >= LEAST_BYTES:
-            return self._own.staging.to_host(array)
+        if array.nbytes >= MIN_BYTES:
+            return self._own.pinned_transfer.to_host(array)
         host: np.ndarray[Any, Any] = self.arrays.asnumpy(array)
         return host
 
-    def note(self, numbers: Any) -> Callable[[], Floats]:
-        """Copy into pinned memory, in turn into each of some rooms, on the current stream."""
-        room, copied = next(self._own.rooms)
+    def fetch_async(self, numbers: Any) -> Callable[[], Floats]:
+        """Copy on the current stream into one of several pinned buffers, in turn."""
+        buffer, copied = next(self._own.buffers)
         runtime, stream = self.arrays.cuda.runtime, self.arrays.cuda.get_current_stream()
         to_host = runtime.memcpyDeviceToHost
-        runtime.memcpyAsync(room.ctypes.data, numbers.data.ptr, numbers.nbytes, to_host, stream.ptr)
+        runtime.memcpyAsync(buffer.ctypes.data, numbers.data.ptr, numbers.nbytes, to_host, stream.ptr)
         copied.record(stream)
 
-        def noted() -> Floats:
+        def wait() -> Floats:
             copied.synchronize()
-            found: Floats = room.view(numbers.dtype)[: numbers.size].copy()
+            found: Floats = buffer.view(numbers.dtype)[: numbers.size].copy()
             return found
 
-        return noted
+        return wait
 
     def clear(self, array: Any) -> None:
         """Fill on the current stream."""
@@ -292,7 +305,7 @@ class CudaBackend(Backend):
         return int(array.data.ptr)
 
     def free_bytes(self) -> int:
-        """Return what the driver and CuPy's pool have free."""
+        """Return the free bytes of the driver and of CuPy's pool."""
         free, _ = self.arrays.cuda.runtime.memGetInfo()
         return int(free) + int(self.arrays.get_default_memory_pool().free_bytes())
 
@@ -303,7 +316,7 @@ def _abandon(stream: Any) -> None:
         stream.end_capture()
 
 
-_of_devices: dict[int, CudaBackend] = {}
+_backends: dict[int, CudaBackend] = {}
 
 
 def of_device() -> CudaBackend:
@@ -314,10 +327,10 @@ def of_device() -> CudaBackend:
     UnavailableError
         If CuPy or a device is missing.
     """
-    if _of_devices:  # Each launch comes by here: to look up CuPy again would take longer than all else.
-        device = next(iter(_of_devices.values())).current_device()
-        if device in _of_devices:
-            return _of_devices[device]
+    if _backends:  # Every launch calls this: importing CuPy again would cost more than the rest of it.
+        device = next(iter(_backends.values())).current_device()
+        if device in _backends:
+            return _backends[device]
     made = CudaBackend()
-    _of_devices[made.current_device()] = made
+    _backends[made.current_device()] = made
     return made

@@ -1,4 +1,8 @@
-"""Launches that come again on the same vectors, as one CUDA graph."""
+"""CUDA graphs of the launches of a sweep, captured at their second repetition on the same vectors and replayed after.
+
+A sweep of a small graph is a few short kernels, whose launches one by one cost more than they run. A graph is launched
+once for all of them; capture costs about as much as it saves in a few launches.
+"""
 
 from __future__ import annotations
 
@@ -10,51 +14,51 @@ from cpms.backends.cuda.runtime.current import current
 
 Vector = TypeVar("Vector")
 _LAUNCHES_BEFORE_GRAPH = 2
-"""Making a graph costs about as much as it saves in a few launches."""
+"""Launches on the same vectors before their graph is captured."""
 
 
-class Replays:
-    """What has been launched on a pair of vectors, and the graphs made of it.
+class CudaGraphs:
+    """The graphs of launches on a pair of vectors.
 
-    A graph holds addresses, so the vectors whose addresses these are stay alive as long as it does;
-    what else it touches must belong to the owner of the replays. Other vectors end the graphs.
+    A graph holds addresses, so this object holds the vectors with these addresses. Other arrays of the launches must
+    belong to the owner of this object. Launches on other vectors discard the graphs.
 
     Parameters
     ----------
     agreed : callable, optional
-        Says whether a graph is used, given whether one could be made: where several devices work together,
-        they all launch graphs or none does.
+        Returns whether a graph is used, given whether capture succeeded: several devices that work together must all
+        launch graphs, or none.
     """
 
     def __init__(self, agreed: Callable[[bool], bool] = bool) -> None:
         self._agreed = agreed
         self._vectors: tuple[Any, ...] = ()
-        self._known: dict[tuple[float, ...], Any] = {}
+        self._graphs: dict[tuple[float, ...], Any] = {}
 
     def run(self, vectors: tuple[Any, ...], level: tuple[float, ...], launch: Callable[[], None]) -> None:
-        """Do ``launch``, which launches kernels on ``vectors`` and nothing else, or what it did before.
+        """Call ``launch``, which launches kernels on ``vectors`` and does nothing else, or replay its graph.
 
         Parameters
         ----------
         vectors : device arrays, or objects that own some
         level : numbers
-            What tells launches on the same vectors apart.
+            Distinguishes different launches on the same vectors.
         launch : callable
             Always the same launches for the same vectors and level.
         """
         key = (*map(id, vectors), *level)
-        known = self._known.get(key, 0)
-        if known == 0:
+        state = self._graphs.get(key, 0)
+        if state == 0:
             self._hold(vectors)
-        if known == _LAUNCHES_BEFORE_GRAPH:
-            graph = current().captured(launch)
-            known = graph if self._agreed(graph is not None) else _LAUNCHES_BEFORE_GRAPH + 1
-            self._known[key] = known
-        if not isinstance(known, int):
-            known.launch()
+        if state == _LAUNCHES_BEFORE_GRAPH:
+            graph = current().capture(launch)
+            state = graph if self._agreed(graph is not None) else _LAUNCHES_BEFORE_GRAPH + 1
+            self._graphs[key] = state
+        if not isinstance(state, int):
+            state.launch()
             return
-        if known < _LAUNCHES_BEFORE_GRAPH:
-            self._known[key] = known + 1
+        if state < _LAUNCHES_BEFORE_GRAPH:
+            self._graphs[key] = state + 1
         launch()
 
     def prepare(
@@ -64,23 +68,23 @@ class Replays:
         level: tuple[float, ...],
         launch: Callable[[Vector, Vector], None],
     ) -> None:
-        """Make the graphs of ``launch(x, out)`` and ``launch(out, x)`` ahead of `run`; nothing runs.
+        """Capture the graphs of ``launch(x, out)`` and ``launch(out, x)`` before the first `run`; no kernel runs.
 
-        `run` will be given the ``memory`` of the vectors. Where graphs cannot be made, it launches.
+        `run` gets the ``memory`` of the vectors. Where capture fails, it launches the kernels.
         """
         for x, out in (pair, pair[::-1]):
             vectors = memory(x), memory(out)
             self._hold(vectors)
-            graph = current().captured(partial(launch, x, out))
+            graph = current().capture(partial(launch, x, out))
             if graph is not None:
-                self._known[(*map(id, vectors), *level)] = graph
+                self._graphs[(*map(id, vectors), *level)] = graph
 
     def _hold(self, vectors: tuple[Any, ...]) -> None:
         if not all(any(vector is held for held in self._vectors) for vector in vectors):
-            self._known.clear()
+            self._graphs.clear()
             self._vectors = vectors
 
     def clear(self) -> None:
-        """Let go of vectors and graphs."""
+        """Release vectors and graphs."""
         self._vectors = ()
-        self._known.clear()
+        self._graphs.clear()

@@ -1,4 +1,4 @@
-"""The backend in use: the one of the current device, or of a host emulation in tests."""
+"""The current backend: that of CuPy's current device, or the host emulation within `using`."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _stack: list[Backend] = []
 
 
 def chosen() -> bool:
-    """Return whether `using` says where launches go."""
+    """Return whether a backend is set by `using`."""
     return bool(_stack)
 
 
 def current() -> Backend:
-    """Return the backend that launches go to: CuPy's current GPU, unless `using` says otherwise.
+    """Return the current backend: CuPy's current GPU, or the one set by `using`.
 
     Raises
     ------
@@ -32,7 +32,7 @@ def current() -> Backend:
 
 @contextmanager
 def using(backend: Backend) -> Iterator[Backend]:
-    """Send launches to another backend for a while."""
+    """Launch on another backend within the context."""
     _stack.append(backend)
     try:
         yield backend

@@ -1,4 +1,8 @@
-"""Kernels compiled as C++ and run on this machine's processor: slow, for tests without a GPU."""
+"""The backend of host emulation: kernels compiled as C++, each CUDA thread a fiber, for tests without a GPU.
+
+Misaligned words and indices out of bounds trap, as on a device or more strictly. Blocks run one after the other, so a
+persistent kernel runs in one block.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +19,14 @@ import numpy as np
 
 from cpms.backends.cuda.kernels import source
 from cpms.backends.cuda.kernels import template as kernels
-from cpms.backends.cuda.kernels.launch_shape import DEALT_SHARED_BYTES, Shape
+from cpms.backends.cuda.kernels.launch_shape import BLOCKING_SHARED_BYTES, Shape
 from cpms.backends.cuda.kernels.template import Variant
 from cpms.backends.cuda.runtime.backend import THREADS, Backend, Floats
 from cpms.base import work_clock
 from cpms.base.errors import CpmsError, UnavailableError
 
 _OPTIONS = ("-std=c++20", "-O1", "-U_FORTIFY_SOURCE", "-shared", "-fPIC", "-Wno-unknown-pragmas")
-# A device faults on a misaligned word; x86 does not unless told to.
+# A device faults on a misaligned word; x86 does so with this sanitiser alone.
 _CHECKS = ("-fsanitize=alignment,bounds,shift,integer-divide-by-zero", "-fsanitize-undefined-trap-on-error")
 
 
@@ -79,32 +83,32 @@ class HostBackend(Backend):
         self.processors = processors
         self.cache_bytes = 1 << 20
         self.memory_bandwidth = 0.0
-        self.most_shared = DEALT_SHARED_BYTES
+        self.max_shared_bytes = BLOCKING_SHARED_BYTES
 
     def compile(self, variants: Iterable[Variant]) -> None:
         """Build a shared library with all of these, unless all are ready."""
-        wanted = list(dict.fromkeys(variants))
-        if all(variant.symbol in self._functions for variant in wanted):
+        distinct = list(dict.fromkeys(variants))
+        if all(variant.symbol in self._functions for variant in distinct):
             return
         with work_clock.compiling():
-            library = ctypes.CDLL(str(self._built(self._program(wanted))))
-        for variant in wanted:
+            library = ctypes.CDLL(str(self._built(self._program(distinct))))
+        for variant in distinct:
             self._functions[variant.symbol] = getattr(library, f"launch_{variant.symbol}")
 
     def run(self, variant: Variant, blocks: int, arguments: tuple[Any, ...]) -> None:
         """Run the blocks one after the other."""
         self._run(variant, blocks, THREADS, arguments)
 
-    def resident_blocks(self, shape: Shape) -> int:  # noqa: ARG002
+    def persistent_blocks(self, shape: Shape) -> int:  # noqa: ARG002
         """Return one: blocks run one after the other."""
         return 1
 
-    def most_blocks(self, variant: Variant) -> int:  # noqa: ARG002
+    def max_blocks(self, variant: Variant) -> int:  # noqa: ARG002
         """Return one, as well."""
         return 1
 
-    def run_resident(self, variant: Variant, blocks: int, arguments: tuple[Any, ...]) -> None:
-        """Run the one block that may wait for all."""
+    def run_persistent(self, variant: Variant, blocks: int, arguments: tuple[Any, ...]) -> None:
+        """Run the one block; grid barriers wait for no other."""
         self._run(variant, blocks, variant.shape.threads, arguments)
 
     def _run(self, variant: Variant, blocks: int, threads: int, arguments: tuple[Any, ...]) -> None:
@@ -116,14 +120,14 @@ class HostBackend(Backend):
         self._functions[variant.symbol](ctypes.c_uint(blocks), ctypes.c_uint(threads), pointers)
 
     def synchronize(self) -> None:
-        """Do nothing: launches wait."""
+        """Do nothing: launches are synchronous."""
 
     def to_host(self, array: Any) -> np.ndarray[Any, Any]:
         """Copy."""
         return np.array(array)
 
-    def note(self, numbers: Any) -> Callable[[], Floats]:
-        """Copy at once: launches have waited."""
+    def fetch_async(self, numbers: Any) -> Callable[[], Floats]:
+        """Copy at once: launches are synchronous."""
         copied = np.array(numbers)
         return lambda: copied
 
@@ -136,24 +140,24 @@ class HostBackend(Backend):
         return int(array.ctypes.data)
 
     def free_bytes(self) -> int:
-        """Return nothing in particular: tests are small."""
+        """Return more than any test needs."""
         return 1 << 40
 
-    def _program(self, wanted: list[Variant]) -> str:
+    def _program(self, variants: list[Variant]) -> str:
         shim = f'#include "{source.folder() / "host/host_emulation.hpp"}"\n'
         launchers = "\n".join(
             f'extern "C" void launch_{v.symbol}(unsigned blocks, unsigned threads, void** arguments) '
             f"{{ host::launch({v.symbol}, blocks, threads, arguments); }}"
-            for v in wanted
+            for v in variants
         )
-        return shim + kernels.program(wanted) + launchers + "\n"
+        return shim + kernels.program(variants) + launchers + "\n"
 
     def _built(self, text: str) -> Path:
         shim = (source.folder() / "host/host_emulation.hpp").read_text()
         library = self._folder / f"{source.digest(shim + text)}.so"
         if library.exists():
             return library
-        # Other processes may build the same library: each in a folder of its own, and the last one stays.
+        # Other processes may build the same library, each in a folder of its own; the last one replaces the others.
         with tempfile.TemporaryDirectory(dir=self._folder) as own:
             code, built = Path(own) / "kernels.cpp", Path(own) / library.name
             code.write_text(text)

@@ -1,4 +1,8 @@
-"""What a kernel takes, side by side as the driver reads it; CuPy would make an object of each, launch by launch."""
+"""Kernel arguments packed as the driver reads them, and the array of their addresses.
+
+CuPy would make an object of each argument at each launch. Packing writes one buffer, which costs less than the launches
+of a small sweep.
+"""
 
 from __future__ import annotations
 
@@ -8,29 +12,28 @@ from typing import Any
 import numpy as np
 
 _CODES = {np.uint32: "I4x", np.int32: "i4x", np.uint64: "Q", np.float64: "d"}
-_BYTES = 8
 
 
-class Parameters:
-    """Room for what a kernel takes, and where in it each lies.
+class KernelArguments:
+    """Buffer of a kernel's arguments, and the address of each.
 
     Parameters
     ----------
     given : tuple
-        Device arrays, numbers of NumPy's types, and structs of 8-byte fields (`numpy.void`), which kernels take by
-        value; later ones have the same types.
+        Device arrays, numbers of NumPy's types, and structs of 8-byte fields (`numpy.void`), which are passed by
+        value; later arguments must have the same types.
 
     Attributes
     ----------
     address : int
-        Of as many addresses.
+        Of the array of addresses.
 
     Examples
     --------
     >>> import ctypes
-    >>> parameters = Parameters((np.uint32(0), np.float64(0.0)))
-    >>> parameters.put((np.uint32(7), np.float64(0.5)))
-    >>> where = (ctypes.c_void_p * 2).from_address(parameters.address)
+    >>> arguments = KernelArguments((np.uint32(0), np.float64(0.0)))
+    >>> arguments.put((np.uint32(7), np.float64(0.5)))
+    >>> where = (ctypes.c_void_p * 2).from_address(arguments.address)
     >>> ctypes.c_uint32.from_address(where[0]).value, ctypes.c_double.from_address(where[1]).value
     (7, 0.5)
     """
@@ -38,16 +41,16 @@ class Parameters:
     def __init__(self, given: tuple[Any, ...]) -> None:
         codes = [f"{each.nbytes}s" if isinstance(each, np.void) else _CODES.get(type(each), "Q") for each in given]
         self._packed = struct.Struct("=" + "".join(codes))
-        self._room = bytearray(self._packed.size)
-        first = np.frombuffer(self._room, np.uint8).ctypes.data
-        before = np.cumsum([0, *(struct.calcsize("=" + code) for code in codes[:-1])])
-        self._places = (first + before[: len(given)]).astype(np.uint64)
-        self.address = int(self._places.ctypes.data)
+        self._buffer = bytearray(self._packed.size)
+        first = np.frombuffer(self._buffer, np.uint8).ctypes.data
+        offsets = np.cumsum([0, *(struct.calcsize("=" + code) for code in codes[:-1])])[: len(given)]
+        self._addresses = (first + offsets).astype(np.uint64)
+        self.address = int(self._addresses.ctypes.data)
 
     def put(self, given: tuple[Any, ...]) -> None:
-        """Write what the next launch takes; a device array by its address."""
+        """Write the arguments of the next launch; a device array by its address."""
         packed = [
             each if type(each) in _CODES else each.tobytes() if type(each) is np.void else each.data.ptr
             for each in given
         ]
-        self._packed.pack_into(self._room, 0, *packed)
+        self._packed.pack_into(self._buffer, 0, *packed)

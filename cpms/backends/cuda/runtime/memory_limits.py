@@ -1,4 +1,4 @@
-"""What a device has no room for."""
+"""Limits of a device: graphs whose counts exceed 32 bits, or whose solve exceeds free memory."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ def refusal(engine: str, graph: Graph, needed: int, *, what: str, advice: str) -
     needed : int
         Bytes of device memory, about.
     what : str
-        What they are needed for.
+        Their purpose.
     advice : str
-        What to do instead.
+        The remedy that the sentence offers.
     """
     if graph.nodes >= 2**31 or graph.edges + graph.nodes >= 2**32 - 2048:
         return (

@@ -1,6 +1,7 @@
-"""Large arrays on their way to a device and back, in parts: threads copy some while others are under way.
+"""Transfers of large arrays between pageable memory and a device, in parts through pinned buffers.
 
-What a driver copies itself from memory that may be paged out, it copies by one thread first.
+The driver copies pageable memory into a buffer of its own by one thread. Here several threads copy parts while others
+are in flight, so that a transfer takes about as long as the bus needs.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ import numpy.typing as npt
 
 from cpms.base import threads
 
-LEAST_BYTES = 1 << 20
-"""From which parts pay."""
-_ROOM_BYTES, _ROOMS = 1 << 22, 16
+MIN_BYTES = 1 << 20
+"""Size from which transfer in parts is faster."""
+_BUFFER_BYTES, _BUFFERS = 1 << 22, 16
 
 
-class Staging:
-    """Rooms in page-locked memory, of one thread and those that help it.
+class PinnedTransfer:
+    """Pinned buffers of one thread and its helpers.
 
     Parameters
     ----------
@@ -32,55 +33,55 @@ class Staging:
 
     def __init__(self, cupy: Any, pinned: Any) -> None:
         self._cupy = cupy
-        self._rooms: SimpleQueue[tuple[Any, Any]] = SimpleQueue()
-        for _ in range(_ROOMS):
-            self._rooms.put((pinned(_ROOM_BYTES, np.uint8), cupy.cuda.Event(disable_timing=True)))
+        self._buffers: SimpleQueue[tuple[Any, Any]] = SimpleQueue()
+        for _ in range(_BUFFERS):
+            self._buffers.put((pinned(_BUFFER_BYTES, np.uint8), cupy.cuda.Event(disable_timing=True)))
 
     def to_device(self, values: npt.NDArray[Any]) -> Any:
-        """Return a copy on the device, which later work of the current stream finds there."""
+        """Return a copy on the device, in the order of the current stream."""
         made, stream, device = self._cupy.empty(values.shape, values.dtype), *self._here()
         given = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
 
         def send(part: tuple[int, int]) -> None:
             here = given[slice(*part)]
-            with self._room(device) as (room, copied):
-                room[: len(here)] = here
-                self._move(made.data.ptr + part[0], room.ctypes.data, len(here), stream, to_device=True)
+            with self._buffer(device) as (buffer, copied):
+                buffer[: len(here)] = here
+                self._move(made.data.ptr + part[0], buffer.ctypes.data, len(here), stream, to_device=True)
                 copied.record(stream)
 
-        threads.each(send, threads.ranges(len(given), at_least=_ROOM_BYTES))
+        threads.each(send, threads.ranges(len(given), at_least=_BUFFER_BYTES))
         return made
 
     def to_host(self, array: Any) -> npt.NDArray[Any]:
-        """Return a copy in main memory, of what the current stream's work before has left."""
+        """Return a copy in main memory, after the current stream's earlier work."""
         given, stream, device = self._cupy.ascontiguousarray(array), *self._here()
         made = np.empty(given.shape, given.dtype)
         taken = made.reshape(-1).view(np.uint8)
 
-        def bring(part: tuple[int, int]) -> None:
+        def receive(part: tuple[int, int]) -> None:
             here = taken[slice(*part)]
-            with self._room(device) as (room, copied):
-                self._move(room.ctypes.data, given.data.ptr + part[0], len(here), stream, to_device=False)
+            with self._buffer(device) as (buffer, copied):
+                self._move(buffer.ctypes.data, given.data.ptr + part[0], len(here), stream, to_device=False)
                 copied.record(stream)
                 copied.synchronize()
-                here[:] = room[: len(here)]
+                here[:] = buffer[: len(here)]
 
-        threads.each(bring, threads.ranges(len(taken), at_least=_ROOM_BYTES))
+        threads.each(receive, threads.ranges(len(taken), at_least=_BUFFER_BYTES))
         return made
 
     def _here(self) -> tuple[Any, Any]:
         return self._cupy.cuda.get_current_stream(), self._cupy.cuda.Device()
 
     @contextmanager
-    def _room(self, device: Any) -> Iterator[tuple[Any, Any]]:
-        """Lend a room that nothing is on its way to or from, and an event for what is going to be."""
-        room, copied = self._rooms.get()
+    def _buffer(self, device: Any) -> Iterator[tuple[Any, Any]]:
+        """Yield a buffer without a copy in flight, and an event for the next copy."""
+        buffer, copied = self._buffers.get()
         try:
             with device:
                 copied.synchronize()
-                yield room, copied
+                yield buffer, copied
         finally:
-            self._rooms.put((room, copied))
+            self._buffers.put((buffer, copied))
 
     def _move(self, to: int, given: int, size: int, stream: Any, *, to_device: bool) -> None:
         runtime = self._cupy.cuda.runtime

@@ -1,4 +1,4 @@
-"""Vectors lent to solve after solve, so that graphs of launches on them last."""
+"""Pool of device vectors, reused from solve to solve so that captured CUDA graphs stay valid."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Vector = TypeVar("Vector")
 
 
 class VectorPool(Generic[Vector]):
-    """What an operator lends: shallow copies of vectors, which it has back once those are gone.
+    """Pool of vectors: a caller gets a shallow copy of one, which returns to the pool when the copy is collected.
 
     Parameters
     ----------
@@ -24,11 +24,11 @@ class VectorPool(Generic[Vector]):
     >>> class Vector:
     ...     def __init__(self):
     ...         self.memory = np.zeros(3)
-    >>> lent = VectorPool(Vector)
-    >>> x, out = lent.vector(), lent.vector()
+    >>> pool = VectorPool(Vector)
+    >>> x, out = pool.vector(), pool.vector()
     >>> memory = x.memory
     >>> del x
-    >>> lent.vector().memory is memory, out.memory is memory
+    >>> pool.vector().memory is memory, out.memory is memory
     (True, False)
     """
 
@@ -37,14 +37,14 @@ class VectorPool(Generic[Vector]):
         self._free: list[Vector] = []
 
     def pair(self) -> tuple[Vector, Vector]:
-        """Make the two vectors that will be lent next, for graphs of launches on them; nothing is to run yet."""
+        """Make the two vectors that callers get next, so that graphs on them can be captured before."""
         made = self._make(), self._make()
         self._free += made
         return made
 
     def vector(self) -> Vector:
-        """Return a vector that nobody else has; its content is undefined."""
-        kept = self._free.pop() if self._free else self._make()
-        lent = copy.copy(kept)
-        weakref.finalize(lent, self._free.append, kept)
-        return lent
+        """Return a vector that no other caller has; its content is undefined."""
+        owned = self._free.pop() if self._free else self._make()
+        handle = copy.copy(owned)
+        weakref.finalize(handle, self._free.append, owned)
+        return handle

@@ -1,4 +1,8 @@
-"""cuSPARSE's product and cuBLAS's vector operations on CuPy arrays, without copies or waits."""
+"""cuSPARSE's sparse product and cuBLAS's vector operations on CuPy arrays, asynchronous: the vendor's baseline.
+
+Factors and results stay in device memory, so that a CUDA graph can capture a sweep. Each matrix is multiplied by each
+of cuSPARSE's algorithms a few times at first, and the fastest is used.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +28,7 @@ _POINTERS_ON_DEVICE = 1
 
 
 def padded(values: int) -> int:
-    """Return ``values`` rounded up to whole columns of the matrix that `Blas.subtract` takes vectors for.
+    """Return ``values`` rounded up to whole columns of the matrix as which `Blas.subtract` reads vectors.
 
     Examples
     --------
@@ -52,34 +56,34 @@ class Blas:
         self._library = _cublas()
 
     def add(self, factor: Any, x: Any, y: Any) -> None:
-        """Do y += factor[0] * x."""
+        """Compute y += factor[0] * x."""
         self._call("axpy_v2", y.size, factor.data.ptr, x.data.ptr, 1, y.data.ptr, 1)
 
     def scale(self, factor: float, x: Any) -> None:
-        """Do x *= factor."""
+        """Compute x *= factor."""
         given = self._arrays.full(1, factor, self._dtype)
         self._call("scal_v2", x.size, given.data.ptr, x.data.ptr, 1)
 
     def subtract(self, x: Any, y: Any, out: Any) -> None:
-        """Do out = x - y, of sizes that `padded` returns."""
+        """Compute out = x - y, of lengths that `padded` returns."""
         one, minus = self._signs.data.ptr, self._signs.data.ptr + self._dtype.itemsize
         shape = (_ROWS, x.size // _ROWS)
         self._call("geam", 0, 0, *shape, one, x.data.ptr, _ROWS, minus, y.data.ptr, _ROWS, out.data.ptr, _ROWS)
 
     def abs_sum(self, x: Any, result: Any) -> None:
-        """Do result[0] = sum of sizes."""
+        """Compute result[0] = sum of absolute values."""
         self._call("asum_v2", x.size, x.data.ptr, 1, result.data.ptr)
 
     def norm(self, x: Any, result: Any) -> None:
-        """Do result[0] = Euclidean norm."""
+        """Compute result[0] = Euclidean norm."""
         self._call("nrm2_v2", x.size, x.data.ptr, 1, result.data.ptr)
 
     def dot(self, x: Any, y: Any, result: Any) -> None:
-        """Do result[0] = x . y."""
+        """Compute result[0] = x . y."""
         self._call("dot_v2", x.size, x.data.ptr, 1, y.data.ptr, 1, result.data.ptr)
 
     def largest(self, x: Any, result: Any) -> None:
-        """Do result[0] = index, from 1, of the largest size; ``result`` holds an int32."""
+        """Compute result[0] = index, from 1, of the largest absolute value; ``result`` holds an int32."""
         self._library.call(f"cublasI{self._letter.lower()}amax_v2", x.size, x.data.ptr, 1, result.data.ptr)
 
     def _call(self, name: str, *arguments: int) -> None:
@@ -87,7 +91,7 @@ class Blas:
 
 
 class DenseVector:
-    """A device array with the descriptor that cuSPARSE wants, of its first ``length`` values."""
+    """A device array with a cuSPARSE descriptor of its first ``length`` values."""
 
     def __init__(self, values: Any, length: int) -> None:
         sparse = _cusparse()
@@ -98,7 +102,7 @@ class DenseVector:
 
 @dataclass(frozen=True, eq=False)
 class _Plan:
-    """One way to multiply: descriptor, algorithm and buffer."""
+    """Descriptor, algorithm and buffer of a product."""
 
     name: str
     matrix: Any
@@ -107,14 +111,14 @@ class _Plan:
 
 
 class SparseProduct:
-    """y = factor * P x by cuSPARSE, in the fastest of the ways it offers for this matrix in this layout.
+    """y = factor * P x by cuSPARSE, by the fastest of its algorithms for this matrix in this layout.
 
     Parameters
     ----------
     layout : {"csr", "coo"}
     nodes : int
     rows, sources : device arrays of int32
-        In ``csr``, ``rows`` says where each row begins, and the last ends; in ``coo``, the row of each entry.
+        In ``csr``, ``rows`` holds row pointers; in ``coo``, the row of each entry.
     values : device array of float64 or float32
     factor : float
     columns : int, optional
@@ -139,7 +143,7 @@ class SparseProduct:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the matrix and of the buffer cuSPARSE works with."""
+        """Bytes of the matrix and of the workspace of cuSPARSE."""
         buffer_bytes = 0 if self.plan is None else int(self.plan.buffer.nbytes)
         return int(self.rows.nbytes + self.sources.nbytes + self.values.nbytes) + buffer_bytes
 
@@ -159,20 +163,20 @@ class SparseProduct:
         return (operation, alpha, matrix, x.descriptor, beta, y.descriptor, self._type, algorithm)
 
     def _choose(self, cupy: Any) -> None:
-        """Time each algorithm, with and without cuSPARSE's analysis of the matrix ahead of it."""
+        """Time each algorithm, with and without cuSPARSE's analysis of the matrix before it."""
         x, y = (DenseVector(cupy.zeros(n, self.values.dtype), n) for n in (self._columns, self._nodes))
         best_ms = np.inf
         for name, algorithm in ALGORITHMS[self.layout].items():
             for analysed in (False, True):
-                plan = self._planned(name, algorithm, analysed, x, y, cupy)
+                plan = self._new_plan(name, algorithm, analysed, x, y, cupy)
                 if plan is None:
                     continue
-                taken_ms = self._timed_ms(plan, x, y, cupy)
-                self.trial_ms[plan.name] = taken_ms
-                if taken_ms < best_ms:
-                    self.plan, best_ms = plan, taken_ms
+                elapsed_ms = self._timed_ms(plan, x, y, cupy)
+                self.trial_ms[plan.name] = elapsed_ms
+                if elapsed_ms < best_ms:
+                    self.plan, best_ms = plan, elapsed_ms
 
-    def _planned(
+    def _new_plan(
         self, name: str, algorithm: int, analysed: bool, x: DenseVector, y: DenseVector, cupy: Any
     ) -> _Plan | None:
         sparse, index = self._sparse, self._sparse.CUSPARSE_INDEX_32I
@@ -196,23 +200,23 @@ class SparseProduct:
         """Return the median of a few trials, each of many products, whose launches overlap but the first."""
         self._run(plan, x, y)
         begin, end = cupy.cuda.Event(), cupy.cuda.Event()
-        taken_ms = []
+        elapsed_ms = []
         for _ in range(_TRIALS):
             begin.record()
             for _ in range(_PRODUCTS):
                 self._run(plan, x, y)
             end.record()
             end.synchronize()
-            taken_ms.append(float(cupy.cuda.get_elapsed_time(begin, end)) / _PRODUCTS)
-        return sorted(taken_ms)[_TRIALS // 2]
+            elapsed_ms.append(float(cupy.cuda.get_elapsed_time(begin, end)) / _PRODUCTS)
+        return sorted(elapsed_ms)[_TRIALS // 2]
 
 
 @cache
 def _cublas() -> Library:
     import cupy
 
-    cupy.cuda.device.get_cublas_handle()  # which loads the library
-    of_a_type = {
+    cupy.cuda.device.get_cublas_handle()  # It loads the library.
+    signatures = {
         "axpy_v2": "ippipi",
         "scal_v2": "ippi",
         "geam": "iiiippippipi",
@@ -220,7 +224,7 @@ def _cublas() -> Library:
         "nrm2_v2": "ipip",
         "dot_v2": "ipipip",
     }
-    parameters = {f"cublas{letter}{name}": types for letter in "DS" for name, types in of_a_type.items()}
+    parameters = {f"cublas{letter}{name}": types for letter in "DS" for name, types in signatures.items()}
     return Library(
         "libcublas",
         create="cublasCreate_v2",
@@ -234,7 +238,7 @@ def _cublas() -> Library:
 def _cusparse_calls() -> Library:
     import cupy
 
-    cupy.cuda.device.get_cusparse_handle()  # which loads the library
+    cupy.cuda.device.get_cusparse_handle()  # It loads the library.
     return Library(
         "libcusparse",
         create="cusparseCreate",

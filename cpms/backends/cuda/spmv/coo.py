@@ -1,4 +1,9 @@
-"""Edges in COO in device memory, and launchers of ``spmv/coo.cu`` and ``spmv/reduce_by_key.cu``."""
+"""Sparse products on edges in COO, sorted by target: segmented by warps, by atomics, or by blocks as a reduce-by-key.
+
+Sums of rows that tasks share are finished from carry-outs in a second kernel (Bell and Garland, SC 2009), so that a
+product is bitwise repeatable; atomics are the exception and the baseline. The kernels are ``spmv/coo.cu`` and
+``spmv/reduce_by_key.cu``; an edge costs 8 bytes besides its value.
+"""
 
 from __future__ import annotations
 
@@ -14,23 +19,23 @@ from cpms.backends.cuda.runtime.current import current
 from cpms.graph.graph import Graph
 from cpms.sparse.transition_values import edge_values
 
-STEP_EDGES = 256
-"""What a warp takes at a time."""
-KEY_TILE_EDGES = 8 * THREADS
-"""What a block of ``spmv/reduce_by_key.cu`` takes; ``task_edges`` there."""
-_MOST_STEPS = 4
+TILE_EDGES = 256
+"""Edges of a tile, which a warp loads at a time."""
+KEY_TASK_EDGES = 8 * THREADS
+"""Edges of a task, a block of ``spmv/reduce_by_key.cu``; ``task_edges`` there."""
+_MAX_TASK_TILES = 4
 _WARPS_A_PROCESSOR = 64
 _BLOCKS_A_PROCESSOR = 32
 
 
 @dataclass(frozen=True, eq=False)
 class Edges:
-    """Target, source and value of each edge, sorted by target, and what becomes of a product with them.
+    """Target, source and value of each edge, sorted by target, and the row sums of a product.
 
     Parameters
     ----------
     targets, sources : device arrays of uint32
-        Padding behind the edges has the last target, and as source the first node behind all.
+        Padding after the edges has the last target, and as source the first index after the nodes.
     values : device array of float64 or float32
         Of P: weight over the source's total weight. Padding has 0.
     sums : device array of the same type, shape (nodes,)
@@ -47,16 +52,16 @@ class Edges:
 
     @classmethod
     def of(cls, graph: Graph, real: str, multiple: int) -> Edges:
-        """Upload a graph's edges, padded to a multiple of so many."""
+        """Upload a graph's edges, padded to a multiple of so many edges."""
         arrays = current().arrays
         length = -(-graph.edges // multiple) * multiple
         targets = arrays.zeros(length, np.uint32)
         sources = arrays.full(length, graph.nodes, np.uint32)
         values = arrays.zeros(length, real)
         if graph.edges:
-            of_edges = graph.targets
-            targets[:] = np.uint32(of_edges[-1])
-            targets[: graph.edges] = arrays.asarray(of_edges.astype(np.uint32, copy=False))
+            given = graph.targets
+            targets[:] = np.uint32(given[-1])
+            targets[: graph.edges] = arrays.asarray(given.astype(np.uint32, copy=False))
             sources[: graph.edges] = arrays.asarray(graph.sources.astype(np.uint32, copy=False))
             values[: graph.edges] = arrays.asarray(edge_values(graph).astype(real, copy=False))
         return cls(targets, sources, values, arrays.zeros(graph.nodes, real), graph.edges)
@@ -73,49 +78,49 @@ class Edges:
 
     def run(self, kernel: str, blocks: int, arguments: tuple[Any, ...]) -> None:
         """Launch a kernel of these edges' type."""
-        current().run(streaming.of_plain(kernel, self.real), blocks, arguments)
+        current().run(streaming.native_variant(kernel, self.real), blocks, arguments)
 
 
 @dataclass(frozen=True, eq=False)
-class Pieces:
-    """What tiles leave of the rows they begin and end in, two pieces each, and whose these are.
+class CarryOut:
+    """Partial sums of the rows in which tasks begin and end, two a task, and the rows that they belong to.
 
     Parameters
     ----------
-    left : device array of float64, shape (2 * tiles,)
-        Zeros where a tile has no end of a row.
+    partials : device array of float64, shape (2 * tasks,)
+        Zeros where no row ends in a task.
     rows : device array of uint32
-        Rows that have pieces.
+        Rows that have partial sums.
     begins : device array of uint32
-        First piece of each of these rows, and behind the last.
+        First partial sum of each of these rows, and the end of the last.
     """
 
-    left: Any
+    partials: Any
     rows: Any
     begins: Any
 
     @classmethod
-    def of(cls, graph: Graph, tile_edges: int) -> Pieces:
-        """Find the rows at the ends of a graph's tiles."""
+    def of(cls, graph: Graph, task_edges: int) -> CarryOut:
+        """Find the rows at the ends of a graph's tasks."""
         arrays = current().arrays
-        rows, begins = _owners(graph, tile_edges)
-        left = arrays.zeros(int(begins[-1]), np.float64)
-        return cls(left, arrays.asarray(rows), arrays.asarray(begins))
+        rows, begins = _owners(graph, task_edges)
+        partials = arrays.zeros(int(begins[-1]), np.float64)
+        return cls(partials, arrays.asarray(rows), arrays.asarray(begins))
 
     @property
     def nbytes(self) -> int:
         """Bytes of the arrays."""
-        return int(self.left.nbytes + self.rows.nbytes + self.begins.nbytes)
+        return int(self.partials.nbytes + self.rows.nbytes + self.begins.nbytes)
 
-    def mend(self, edges: Edges) -> None:
-        """Put the sums of pieces where they belong."""
+    def gather(self, edges: Edges) -> None:
+        """Write the rows' sums of partial sums into ``edges.sums``."""
         count = len(self.rows)
         blocks = current().spread(count, per_processor=_BLOCKS_A_PROCESSOR)
-        edges.run("coo_carry_out", blocks, (self.left, self.rows, self.begins, np.uint32(count), edges.sums))
+        edges.run("coo_carry_out", blocks, (self.partials, self.rows, self.begins, np.uint32(count), edges.sums))
 
 
-def _owners(graph: Graph, tile_edges: int) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
-    """Return the rows of the pieces of all tiles, and where each row's pieces begin, and their number.
+def _owners(graph: Graph, task_edges: int) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
+    """Return the rows of the partial sums of all tasks, the first partial sum of each row, and the count of them.
 
     Examples
     --------
@@ -123,8 +128,8 @@ def _owners(graph: Graph, tile_edges: int) -> tuple[npt.NDArray[np.uint32], npt.
     >>> rows.tolist(), begins.tolist()
     ([1, 2, 3], [0, 3, 4, 6])
     """
-    firsts = np.arange(0, graph.edges, tile_edges)
-    ends = np.minimum(np.stack([firsts, firsts + tile_edges - 1], axis=1).ravel(), graph.edges - 1)
+    firsts = np.arange(0, graph.edges, task_edges)
+    ends = np.minimum(np.stack([firsts, firsts + task_edges - 1], axis=1).ravel(), graph.edges - 1)
     targets = np.searchsorted(graph.indptr, ends, side="right") - 1
     new = np.flatnonzero(np.diff(targets, prepend=-1))
     return targets[new].astype(np.uint32), np.append(new, len(targets)).astype(np.uint32)
@@ -132,43 +137,43 @@ def _owners(graph: Graph, tile_edges: int) -> tuple[npt.NDArray[np.uint32], npt.
 
 @dataclass(frozen=True, eq=False)
 class WarpProduct:
-    """Warps in a grid-stride loop, a tile of some steps of 256 edges each."""
+    """Warps in a grid-stride loop over tasks of some tiles of 256 edges."""
 
     kernels: ClassVar[tuple[str, ...]] = ("coo_product", "coo_carry_out")
 
     edges: Edges
-    pieces: Pieces
-    steps: int
+    carry_out: CarryOut
+    task_tiles: int
 
     @classmethod
     def of(cls, graph: Graph, real: str) -> WarpProduct:
-        """Upload a graph; long tiles where there are enough of them for the device."""
-        all_steps = -(-graph.edges // STEP_EDGES)
-        steps = min(_MOST_STEPS, max(1, all_steps // (current().processors * _WARPS_A_PROCESSOR)))
-        return cls(Edges.of(graph, real, STEP_EDGES), Pieces.of(graph, steps * STEP_EDGES), steps)
+        """Upload a graph; long tasks where enough of them occupy the device."""
+        all_tiles = -(-graph.edges // TILE_EDGES)
+        task_tiles = min(_MAX_TASK_TILES, max(1, all_tiles // (current().processors * _WARPS_A_PROCESSOR)))
+        return cls(Edges.of(graph, real, TILE_EDGES), CarryOut.of(graph, task_tiles * TILE_EDGES), task_tiles)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of edges and pieces."""
-        return self.edges.nbytes + self.pieces.nbytes
+        """Bytes of edges and partial sums."""
+        return self.edges.nbytes + self.carry_out.nbytes
 
     def multiply(self, x: Any) -> None:
         """Queue P x into ``edges.sums``."""
-        edges, all_steps = self.edges, len(self.edges.targets) // STEP_EDGES
+        edges, all_tiles = self.edges, len(self.edges.targets) // TILE_EDGES
         if not edges.count:
             return
         arguments = (
             *(edges.targets, edges.sources, edges.values, x),
-            *(np.uint32(all_steps), np.uint32(self.steps), self.pieces.left, edges.sums),
+            *(np.uint32(all_tiles), np.uint32(self.task_tiles), self.carry_out.partials, edges.sums),
         )
-        warps = -(-all_steps // self.steps)
+        warps = -(-all_tiles // self.task_tiles)
         edges.run("coo_product", current().spread(32 * warps, per_processor=_BLOCKS_A_PROCESSOR), arguments)
-        self.pieces.mend(edges)
+        self.carry_out.gather(edges)
 
 
 @dataclass(frozen=True, eq=False)
 class AtomicProduct:
-    """Threads in a grid-stride loop, an atomic for each edge."""
+    """Threads in a grid-stride loop, an atomic addition an edge."""
 
     kernels: ClassVar[tuple[str, ...]] = ("coo_atomic",)
 
@@ -195,30 +200,30 @@ class AtomicProduct:
 
 @dataclass(frozen=True, eq=False)
 class KeyProduct:
-    """A reduce-by-key by blocks, a tile of 2048 edges each."""
+    """A reduce-by-key, a block a task of 2048 edges."""
 
     kernels: ClassVar[tuple[str, ...]] = ("reduce_by_key", "coo_carry_out")
 
     edges: Edges
-    pieces: Pieces
+    carry_out: CarryOut
 
     @classmethod
     def of(cls, graph: Graph, real: str) -> KeyProduct:
         """Upload a graph."""
-        return cls(Edges.of(graph, real, KEY_TILE_EDGES), Pieces.of(graph, KEY_TILE_EDGES))
+        return cls(Edges.of(graph, real, KEY_TASK_EDGES), CarryOut.of(graph, KEY_TASK_EDGES))
 
     @property
     def nbytes(self) -> int:
-        """Bytes of edges and pieces."""
-        return self.edges.nbytes + self.pieces.nbytes
+        """Bytes of edges and partial sums."""
+        return self.edges.nbytes + self.carry_out.nbytes
 
     def multiply(self, x: Any) -> None:
         """Queue P x into ``edges.sums``."""
         edges = self.edges
         if edges.count:
-            arguments = (edges.targets, edges.sources, edges.values, x, self.pieces.left, edges.sums)
-            edges.run("reduce_by_key", len(edges.targets) // KEY_TILE_EDGES, arguments)
-            self.pieces.mend(edges)
+            arguments = (edges.targets, edges.sources, edges.values, x, self.carry_out.partials, edges.sums)
+            edges.run("reduce_by_key", len(edges.targets) // KEY_TASK_EDGES, arguments)
+            self.carry_out.gather(edges)
 
 
 Product = WarpProduct | AtomicProduct | KeyProduct

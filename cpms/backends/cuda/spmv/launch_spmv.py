@@ -1,4 +1,7 @@
-"""Launchers of the sparse products: they cast and check, nothing more."""
+"""Launchers of the sparse products ``spmv/csr_thread_per_row.cu``, ``spmv/csr_balanced.cu`` and ``spmv/ell.cu``.
+
+They check shapes and types, and pass arguments of the types that kernels expect.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +22,13 @@ _NULL = np.uint64(0)
 
 
 @dataclass(frozen=True, eq=False)
-class Update:
-    """What follows a row sum, in device arrays of float64 and host numbers; see ``spmv/epilogue.cuh``.
+class Epilogue:
+    """Operands of the row epilogue, in device arrays of float64 and host numbers; see ``spmv/epilogue.cuh``.
 
     Parameters
     ----------
     row_factor, dangling_factor, rest, to_stored : float
-        Written are ``to_stored * (row_factor * sum + dangling_factor * dangling * sink + rest * teleport)``.
+        The epilogue writes ``to_stored * (row_factor * sum + dangling_factor * dangling * sink + rest * teleport)``.
     dangling : device array, first value
     sink, teleport : device arrays, shape (1,) or (nodes,)
     divisor : device array of uint32, shape (length,), or None
@@ -54,79 +57,79 @@ class Update:
         )
 
 
-def thread_rows(
+def csr_thread_per_row(
     starts: Any,
     sources: Any,
     values: SegmentedArray | None,
     x: SegmentedArray,
     out: SegmentedArray,
-    update: Update,
+    epilogue: Epilogue,
     *,
     read: int,
     write: int,
 ) -> None:
-    """Multiply CSR rows, one thread each, and update; ``starts`` has shape (nodes + 1,), uint32."""
+    """Multiply by CSR, a thread a row, with the epilogue; ``starts`` has shape (nodes + 1,), uint32."""
     _check(x, out, values, (starts, sources))
     rows = len(starts) - 1
     arguments = (
         *(starts, sources, *_values(values), x.memory, np.uint32(rows)),
-        *update.arguments(out),
+        *epilogue.arguments(out),
     )
     variant = _variant("spmv_csr_thread", x, values, read, write)
     current().run(variant, -(-rows // THREADS), arguments)
 
 
-def columns(
+def ell(
     sources: Any,
     values: SegmentedArray,
     width: int,
     rows: int,
     x: SegmentedArray,
     out: SegmentedArray,
-    update: Update,
+    epilogue: Epilogue,
     *,
     read: int,
     write: int,
 ) -> None:
-    """Multiply ELL columns, ``width`` of ``out.length`` entries, and update."""
+    """Multiply by ELL, ``width`` columns of ``out.length`` entries, with the epilogue."""
     _check(x, out, values, (sources,))
     if values.length != width * out.length:
         raise InputError(f"{width} columns of {out.length} entries need {width * out.length} values")
     arguments = (
         *(sources, values.memory, np.uint32(width), x.memory, np.uint32(rows)),
-        *update.arguments(out),
+        *epilogue.arguments(out),
     )
     variant = _variant("spmv_ell", x, values, read, write)
     current().run(variant, -(-out.length // (2 * THREADS)), arguments)
 
 
-def balanced(
+def csr_balanced(
     sources: Any,
     values: SegmentedArray | None,
-    marks: Any,
+    row_end_flags: Any,
     tasks: Tasks,
-    pieces: Any,
+    carry_out: Any,
     x: SegmentedArray,
     out: SegmentedArray,
-    update: Update,
+    epilogue: Epilogue,
     *,
     read: int,
     write: int,
 ) -> None:
-    """Multiply CSR in tasks, and update.
+    """Multiply by padded CSR, a warp a task, with the epilogue.
 
-    ``pieces`` holds a uint64 for each task at least, all bits 1 between launches.
+    ``carry_out`` holds a uint64 for each task at least, all bits 1 between launches.
     """
     rows = tasks.first_rows, tasks.first_tasks
     _check(x, out, values, (sources, *rows))
-    all_steps = len(sources) // template.WHOLE_VALUES
-    count = -(-all_steps // tasks.steps)
-    if len(marks) != 32 * all_steps or any(len(part) != count for part in rows) or len(pieces) < count:
-        raise InputError(f"{all_steps} steps by {tasks.steps} make {count} tasks; the arrays are for others")
+    all_tiles = len(sources) // template.WHOLE_VALUES
+    count = -(-all_tiles // tasks.tiles)
+    if len(row_end_flags) != 32 * all_tiles or any(len(part) != count for part in rows) or len(carry_out) < count:
+        raise InputError(f"{all_tiles} tiles by {tasks.tiles} make {count} tasks; the arrays are for others")
     memory = _NULL if values is None else values.memory
     arguments = (
-        *(sources, memory, marks, *rows, np.uint32(all_steps), np.uint32(tasks.steps), x.memory, pieces),
-        *update.arguments(out),
+        *(sources, memory, row_end_flags, *rows, np.uint32(all_tiles), np.uint32(tasks.tiles), x.memory, carry_out),
+        *epilogue.arguments(out),
     )
     variant = _variant("spmv_csr_balanced", x, values, read, write, tasks.blocks)
     current().run(variant, -(-count * 32 // THREADS), arguments)
@@ -139,8 +142,8 @@ def _values(values: SegmentedArray | None) -> tuple[Any, Any]:
 def _variant(
     kernel: str, x: SegmentedArray, values: SegmentedArray | None, read: int, write: int, blocks: int = streaming.BLOCKS
 ) -> template.Variant:
-    of_values = None if values is None else values.format
-    return streaming.spmv(kernel, x.format, read, write, pattern=values is None, values=of_values, blocks=blocks)
+    value_format = None if values is None else values.format
+    return streaming.spmv(kernel, x.format, read, write, pattern=values is None, values=value_format, blocks=blocks)
 
 
 def _check(x: SegmentedArray, out: SegmentedArray, values: SegmentedArray | None, indices: tuple[Any, ...]) -> None:

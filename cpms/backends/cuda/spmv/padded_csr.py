@@ -1,4 +1,10 @@
-"""Device arrays of a layout from a graph's rows, and the launchers of ``preprocess/padded_csr.cu``."""
+"""Padded CSR in device memory: rows of at least one entry, in tiles of 256 entries that warps share equally.
+
+Load-balanced products (merge-based SpMV, Merrill and Garland, SC 2016, is the nearest relative) cut the entries, not
+the rows, into equal parts. A bit an entry flags the ends of rows, and a count a group of eight entries gives the row,
+so that a warp needs no search. The arrays are built on the device by ``preprocess/padded_csr.cu``, in a few passes over
+the edges; they cost 4.25 bytes an entry.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +19,7 @@ from cpms.backends.cuda.kernels.streaming import BLOCKS
 from cpms.backends.cuda.kernels.template import WHOLE_VALUES, Variant
 from cpms.backends.cuda.runtime.backend import THREADS
 from cpms.backends.cuda.runtime.current import current
-from cpms.backends.cuda.spmv.reordering import Numbering
+from cpms.backends.cuda.spmv.reordering import Reordering
 from cpms.base.errors import InputError, UnsupportedError
 from cpms.formats.formats import FloatFormat, Format
 from cpms.graph.graph import Graph
@@ -21,17 +27,17 @@ from cpms.sparse.transition_values import edge_values
 from cpms.storage.array import shared_exponent
 
 _NULL = np.uint64(0)
-MARK_BYTES = 0.25
-SLOT_BYTES = 4 + MARK_BYTES
-"""Source and mark of a slot."""
+FLAG_BYTES = 0.25
+ENTRY_BYTES = 4 + FLAG_BYTES
+"""Column index and row-end flag of an entry."""
 
 
 class Rows(Protocol):
-    """What slots are made of: a `Graph`, or part of one that is on the device already."""
+    """Rows in CSR: a `Graph`, or part of one that is on the device already."""
 
     @property
     def name(self) -> str:
-        """What errors call it."""
+        """The name in error messages."""
 
     @property
     def nodes(self) -> int:
@@ -43,7 +49,7 @@ class Rows(Protocol):
 
     @property
     def indptr(self) -> Any:
-        """First edge of each row, and behind the last."""
+        """First edge of each row, and the end of the last."""
 
     @property
     def sources(self) -> Any:
@@ -54,8 +60,8 @@ class Rows(Protocol):
         """Weight of each edge, if they have any."""
 
 
-class OnDevice(NamedTuple):
-    """Rows in device memory, which may be read more than once there; arrays of uint32, but for float64 weights."""
+class DeviceRows(NamedTuple):
+    """Rows in device memory, uploaded once for several readers; arrays of uint32, weights of float64."""
 
     name: str
     nodes: int
@@ -65,85 +71,85 @@ class OnDevice(NamedTuple):
     weights: Any | None
 
     @classmethod
-    def of(cls, rows: Rows) -> OnDevice:
-        """Upload what is not there yet."""
+    def of(cls, rows: Rows) -> DeviceRows:
+        """Upload rows; arrays that are on the device already are not copied."""
         weights = None if rows.weights is None else current().upload(rows.weights)
         return cls(rows.name, rows.nodes, rows.edges, *uploaded(rows), weights)
 
 
 @dataclass(frozen=True, eq=False)
-class Columns:
-    """Where values of sources lie, in a matrix whose rows are others than its columns.
+class ColumnPositions:
+    """Positions of the sources' values in x, for a matrix whose columns are not its rows.
 
     Parameters
     ----------
-    place : device array of uint32, shape (columns,)
-    nowhere : int
-        Where there is always a 0.
+    position : device array of uint32, shape (columns,)
+    padding : int
+        A position whose value is always 0, the index of padding entries.
     """
 
-    place: Any
-    nowhere: int
+    position: Any
+    padding: int
 
 
 class Tasks(NamedTuple):
-    """What warps do one each: so many steps of 256 slots.
+    """Tasks of a load-balanced product, one a warp: so many tiles of 256 entries each.
 
     Parameters
     ----------
-    steps : int
+    tiles : int
     blocks : int
-        Of warps that a multiprocessor holds at once.
+        Thread blocks that a multiprocessor holds at once.
     first_rows, first_tasks : device arrays of uint32
-        Row of each task's first slot, and the task in which that row begins.
+        Row of each task's first entry, and the task in which that row begins.
     """
 
-    steps: int
+    tiles: int
     blocks: int
     first_rows: Any
     first_tasks: Any
 
 
 @dataclass(frozen=True, eq=False)
-class Slots:
-    """Where the edges of each row go when every row has at least one slot.
+class PaddedCsr:
+    """First entries of rows when every row has at least one entry, an empty row a padding entry.
 
     Parameters
     ----------
     starts : device array of uint32, shape (nodes + 1,)
-        First slot of the row in each place.
+        First entry of the row at each position.
     count : int
-        Slots in all.
+        Entries in all.
     indptr : device array of uint32, shape (nodes + 1,)
         First edge of each row.
-    numbering : Numbering or None
-        Another order of the rows, and of the nodes they name.
+    reordering : Reordering or None
+        Another order of the rows, and of the nodes that indices name.
     """
 
     starts: Any
     count: int
     indptr: Any
-    numbering: Numbering | None
+    reordering: Reordering | None
 
     @classmethod
-    def of(cls, graph: Rows, numbering: Numbering | None = None) -> Slots:
-        """Count the slots of a graph."""
+    def of(cls, graph: Rows, reordering: Reordering | None = None) -> PaddedCsr:
+        """Count the entries of a graph's rows."""
         arrays = current().arrays
         indptr = current().upload(graph.indptr)
         lengths = arrays.maximum(indptr[1:] - indptr[:-1], 1)
-        if numbering is not None:
-            lengths = lengths[numbering.order]
+        if reordering is not None:
+            lengths = lengths[reordering.order]
         ends = arrays.cumsum(lengths)
         count = int(current().to_host(ends[-1:])[0]) if graph.nodes else 0
         if count >= 2**32 - WHOLE_VALUES:
             raise UnsupportedError(f"{graph.name} has {graph.edges:,} edges; engine cuda counts fewer than 2^32")
         starts = arrays.zeros(graph.nodes + 1, np.uint32)
         starts[1:] = ends
-        return cls(starts, count, indptr.astype(np.uint32), numbering)
+        return cls(starts, count, indptr.astype(np.uint32), reordering)
 
     @property
-    def steps(self) -> int:
-        """Steps of 256 slots, the last of them perhaps not full."""
+    def tiles(self) -> int:
+        """Tiles of 256 entries; the last may not be full."""
         return -(-self.count // WHOLE_VALUES)
 
     @property
@@ -152,58 +158,58 @@ class Slots:
         return int(current().to_host(self.indptr[-1:])[0])
 
     @cached_property
-    def rows_before(self) -> np.ndarray[Any, Any]:
-        """How many rows end before each step, and before the end; in main memory, shape (steps + 1,)."""
+    def rows_ended(self) -> np.ndarray[Any, Any]:
+        """Rows that end before each tile, and before the end; in main memory, shape (tiles + 1,)."""
         arrays = current().arrays
-        bounds = (arrays.arange(self.steps + 1, dtype=np.int64) * WHOLE_VALUES).clip(0, self.count)
+        bounds = (arrays.arange(self.tiles + 1, dtype=np.int64) * WHOLE_VALUES).clip(0, self.count)
         return current().to_host(arrays.searchsorted(self.starts[1:], bounds.astype(np.uint32), side="right"))
 
     def starts_of(self, rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """Return the first slots of some rows, in main memory."""
+        """Return the first entries of some rows, in main memory."""
         return current().to_host(self.starts[current().arrays.asarray(rows)]).astype(np.int64)
 
-    def rows_at(self, slots: Any) -> Any:
-        """Return the rows of some slots, a device array of uint32, on the device."""
-        return current().arrays.searchsorted(self.starts, slots, side="right") - 1
+    def rows_at(self, entries: Any) -> Any:
+        """Return the rows of some entries, a device array of uint32, on the device."""
+        return current().arrays.searchsorted(self.starts, entries, side="right") - 1
 
-    def beginning_steps(self, rows: np.ndarray[Any, Any]) -> Slots:
-        """Return slots in which some rows, given in order, begin steps: the row before each is longer."""
+    def aligned_to_tiles(self, rows: np.ndarray[Any, Any]) -> PaddedCsr:
+        """Return padded rows in which some rows, given in order, begin tiles: padding lengthens the row before each."""
         arrays, starts = current().arrays, self.starts_of(rows)
-        steps = -(-np.diff(starts, prepend=0) // WHOLE_VALUES)
-        shift = WHOLE_VALUES * np.cumsum(steps) - starts
+        tiles = -(-np.diff(starts, prepend=0) // WHOLE_VALUES)
+        shift = WHOLE_VALUES * np.cumsum(tiles) - starts
         added = arrays.zeros(len(self.starts), np.uint32)
         added[arrays.asarray(rows)] = arrays.asarray(np.diff(shift, prepend=0).astype(np.uint32))
         moved = self.starts + arrays.cumsum(added, dtype=np.uint32)
-        return Slots(moved, self.count + int(shift[-1]), self.indptr, self.numbering)
+        return PaddedCsr(moved, self.count + int(shift[-1]), self.indptr, self.reordering)
 
-    def tasks(self, steps: int, *, blocks: int = BLOCKS) -> Tasks:
-        """Cut the slots into tasks of so many steps."""
-        arrays, size = current().arrays, steps * WHOLE_VALUES
+    def tasks(self, tiles: int, *, blocks: int = BLOCKS) -> Tasks:
+        """Partition the entries into tasks of so many tiles."""
+        arrays, size = current().arrays, tiles * WHOLE_VALUES
         bounds = arrays.arange(0, self.count, size, dtype=np.uint32)
         rows = self.rows_at(bounds)
-        return Tasks(steps, blocks, rows.astype(np.uint32), self.starts[rows] // np.uint32(size))
+        return Tasks(tiles, blocks, rows.astype(np.uint32), self.starts[rows] // np.uint32(size))
 
-    def place(self, graph: Rows, columns: Columns | None = None) -> tuple[Any, Any, Any | None]:
-        """Return sources, marks and weights (None without) by slot, on the device."""
+    def place(self, graph: Rows, columns: ColumnPositions | None = None) -> tuple[Any, Any, Any | None]:
+        """Return sources, row-end flags and weights (None without) of the entries, on the device."""
         backend = current()
         arrays = backend.arrays
-        count = self.steps * WHOLE_VALUES
-        sources = arrays.full(count, graph.nodes if columns is None else columns.nowhere, np.uint32)
+        count = self.tiles * WHOLE_VALUES
+        sources = arrays.full(count, graph.nodes if columns is None else columns.padding, np.uint32)
         weights = None if graph.weights is None else arrays.zeros(count, np.float64)
         if graph.edges:
-            self._place_edges(graph, sources, weights, _NULL if columns is None else columns.place)
-        marks, rows = arrays.zeros(count // 16, np.uint32), np.uint32(graph.nodes)
-        backend.run(Variant("flag_row_ends"), backend.spread(graph.nodes), (self.starts, rows, marks))
-        backend.run(Variant("count_row_ends"), backend.spread(self.steps), (marks, np.uint32(self.steps)))
-        return sources, marks.view(np.uint16), weights
+            self._place_entries(graph, sources, weights, _NULL if columns is None else columns.position)
+        row_end_flags, rows = arrays.zeros(count // 16, np.uint32), np.uint32(graph.nodes)
+        backend.run(Variant("flag_row_ends"), backend.spread(graph.nodes), (self.starts, rows, row_end_flags))
+        backend.run(Variant("count_row_ends"), backend.spread(self.tiles), (row_end_flags, np.uint32(self.tiles)))
+        return sources, row_end_flags.view(np.uint16), weights
 
-    def _place_edges(self, graph: Rows, sources: Any, weights: Any | None, place: Any) -> None:
+    def _place_entries(self, graph: Rows, sources: Any, weights: Any | None, position: Any) -> None:
         begins = self.starts[:-1]
-        if self.numbering is not None:
-            place = self.numbering.place
-            begins = begins[place]
+        if self.reordering is not None:
+            position = self.reordering.position
+            begins = begins[position]
         arguments = (
-            *(self.indptr, begins, place),
+            *(self.indptr, begins, position),
             current().upload(graph.sources.view(np.uint32)),
             _NULL if graph.weights is None else current().upload(graph.weights),
             *(np.uint32(graph.nodes), np.uint32(graph.edges), sources, _NULL if weights is None else weights),
@@ -211,25 +217,25 @@ class Slots:
         current().run(Variant("place_entries"), current().spread(graph.edges), arguments)
 
 
-def for_lanes(slots: Any, bits: int) -> Any:
-    """Return what steps of 256 slots have, in the order in which a warp's lanes load it, 16 bytes at a time.
+def for_lanes(entries: Any, bits: int) -> Any:
+    """Return the values of tiles in the order in which a warp's lanes load them, 16 bytes at a time.
 
-    Lane i takes slots i, 32 + i, 64 + i and so on: as many side by side as 16 bytes hold, eight at most.
+    Lane i owns entries i, 32 + i, 64 + i and so on; as many of them are adjacent as 16 bytes hold, eight at most.
 
     Parameters
     ----------
-    slots : device array, shape (steps * 256,)
+    entries : device array, shape (tiles * 256,)
     bits : int
-        What one slot's value has.
+        Bits of one value.
     """
-    run = _run_slots(bits)
-    return _turned(slots.reshape(-1, WHOLE_VALUES // 32 // run, run, 32))
+    run = _run_entries(bits)
+    return _transposed(entries.reshape(-1, WHOLE_VALUES // 32 // run, run, 32))
 
 
 def from_lanes(loaded: Any, bits: int) -> Any:
-    """Return by slot what `for_lanes` has ordered."""
-    run = _run_slots(bits)
-    return _turned(loaded.reshape(-1, WHOLE_VALUES // 32 // run, 32, run))
+    """Return the values in the order of entries: the inverse of `for_lanes`."""
+    run = _run_entries(bits)
+    return _transposed(loaded.reshape(-1, WHOLE_VALUES // 32 // run, 32, run))
 
 
 def words(numbers: np.ndarray[Any, Any]) -> Any:
@@ -237,30 +243,30 @@ def words(numbers: np.ndarray[Any, Any]) -> Any:
     return current().arrays.asarray(np.ascontiguousarray(numbers.astype(np.uint32)))
 
 
-def _run_slots(bits: int) -> int:
-    """Return how many of a lane's slots lie side by side, as ``run_entries`` in ``spmv/csr_balanced.cu``."""
+def _run_entries(bits: int) -> int:
+    """Return how many of a lane's entries are adjacent, as ``run_entries`` in ``spmv/csr_balanced.cu``."""
     return min(WHOLE_VALUES // 32, 128 // bits)
 
 
-def _turned(rounds: Any) -> Any:
-    return current().arrays.ascontiguousarray(rounds.transpose(0, 1, 3, 2)).reshape(-1)
+def _transposed(groups: Any) -> Any:
+    return current().arrays.ascontiguousarray(groups.transpose(0, 1, 3, 2)).reshape(-1)
 
 
 def uploaded(rows: Rows) -> tuple[Any, Any]:
-    """Return where rows begin, and the sources of their edges, as device arrays of uint32."""
+    """Return row pointers and sources as device arrays of uint32."""
     upload = current().upload
     return upload(rows.indptr).astype(np.uint32, copy=False), upload(rows.sources.view(np.uint32))
 
 
 def out_degree(graph: Graph, rows: Rows | None = None) -> Any:
-    """Return the out-degree of each node, a device array of uint32; counted there of rows that are there.
+    """Return the out-degree of each node, a device array of uint32; of `DeviceRows` it is counted on the device.
 
     Raises
     ------
     InputError
         If an edge begins at no node.
     """
-    if not isinstance(rows, OnDevice):
+    if not isinstance(rows, DeviceRows):
         return current().upload(graph.out_degree).astype(np.uint32)
     counts = current().arrays.zeros(graph.nodes + 1, np.uint32)
     arguments = rows.sources, np.uint64(rows.edges), np.uint32(graph.nodes), counts
@@ -288,26 +294,26 @@ def place_columns(graph: Graph) -> tuple[Any, Any | None]:
     return sources, weights
 
 
-def values_at(sources: Any, graph: Graph, weights: Any | None, numbering: Numbering | None = None) -> Any:
-    """Return the float64 value of each entry: its source's share, times its weight."""
+def values_at(sources: Any, graph: Graph, weights: Any | None, reordering: Reordering | None = None) -> Any:
+    """Return the float64 value of each entry: its weight over the out-weight of its source."""
     values = current().arrays.empty(sources.size, np.float64) if weights is None else weights
-    fill_values(sources, graph, values, numbering)
+    fill_values(sources, graph, values, reordering)
     return values
 
 
-def fill_values(sources: Any, graph: Graph, values: Any, numbering: Numbering | None = None) -> None:
-    """Put the share of each source into ``values``, times the weight that is there in weighted graphs."""
+def fill_values(sources: Any, graph: Graph, values: Any, reordering: Reordering | None = None) -> None:
+    """Write 1 / out-weight of each entry's source into ``values``, in weighted graphs times the weight stored there."""
     if sources.size == 0:
         return
     backend = current()
     divisors = out_degree(graph) if graph.weights is None else backend.upload(graph.out_weight)
-    if numbering is not None:
-        divisors = divisors[numbering.order]
-    shares = backend.arrays.zeros(vector_length(graph.nodes), np.float64)
+    if reordering is not None:
+        divisors = divisors[reordering.order]
+    inverses = backend.arrays.zeros(vector_length(graph.nodes), np.float64)
     with np.errstate(divide="ignore"):
-        shares[: graph.nodes] = 1.0 / divisors
+        inverses[: graph.nodes] = 1.0 / divisors
     arguments = (
-        *(sources, shares, np.uint64(sources.size)),
+        *(sources, inverses, np.uint64(sources.size)),
         *(np.uint32(graph.weights is not None), values),
     )
     backend.run(Variant("fill_values"), backend.spread(sources.size), arguments)

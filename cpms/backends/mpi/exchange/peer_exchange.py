@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from cpms.backends.cuda.arrays.vectors import padded
-from cpms.backends.cuda.kernels.template import PUSHES, Variant
+from cpms.backends.cuda.kernels.template import REMOTE_STORES, Variant
 from cpms.backends.cuda.runtime.current import current
 from cpms.backends.mpi.exchange.device_vectors import TOLD, Gathered, Halos
 from cpms.backends.mpi.exchange.halo import Halo
@@ -27,7 +27,7 @@ class DirectExchange(Halos):
     """
 
     name = "direct"
-    kernels: ClassVar[dict[int, Variant]] = PUSHES
+    kernels: ClassVar[dict[int, Variant]] = REMOTE_STORES
 
     def __init__(self, transport: Transport, stretch: int, halo: Halo, windows: Windows) -> None:
         super().__init__(transport, stretch, halo)
@@ -84,7 +84,7 @@ class DirectExchange(Halos):
 
     def made(self) -> Callable[[], int]:
         """Note what the device has counted."""
-        noted = current().note(self._counts)
+        noted = current().fetch_async(self._counts)
         return lambda: int(noted()[1])
 
     def count_received(self, vector: Gathered, times: int = 1) -> None:

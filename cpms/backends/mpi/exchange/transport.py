@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from weakref import WeakSet
 
 from cpms.backends.cuda.runtime.compile import CudaBackend
-from cpms.backends.cuda.runtime.cuda_graphs import Replays
+from cpms.backends.cuda.runtime.cuda_graphs import CudaGraphs
 from cpms.backends.cuda.runtime.current import current
 from cpms.backends.mpi.exchange import device, windows, world
 from cpms.backends.mpi.exchange.windows import Opened, Windows
@@ -171,21 +171,21 @@ class Repeated:
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
-        self._replays = Replays(transport.agreed)
+        self._cuda_graphs = CudaGraphs(transport.agreed)
         self._received_bytes: dict[tuple[float, ...], int] = {}
         transport.repeated.add(self)
 
     def run(self, vectors: tuple[Any, ...], what: tuple[float, ...], launch: Callable[[], None]) -> None:
-        """Do as `cpms.backends.cuda.runtime.cuda_graphs.Replays.run` does; ``what`` tells apart exchanges of other sizes too."""
+        """Do as `cpms.backends.cuda.runtime.cuda_graphs.CudaGraphs.run` does; ``what`` tells apart exchanges of other sizes too."""
         transport, before = self._transport, self._transport.received_bytes
-        self._replays.run(vectors, what, launch)
+        self._cuda_graphs.run(vectors, what, launch)
         # A graph exchanges what it was made of, and nobody counts it.
         each = self._received_bytes.setdefault(what, transport.received_bytes - before)
         transport.received_bytes = before + each
 
     def clear(self) -> None:
         """Let go of vectors and graphs."""
-        self._replays.clear()
+        self._cuda_graphs.clear()
 
 
 def library() -> Any | None:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from cpms.backends.cuda.kernels import multi_gpu, template
-from cpms.backends.cuda.persistent.refinement import NORMS, reported, room_for_report
+from cpms.backends.cuda.persistent.refinement import NORMS, read_outer_steps, report_buffer
 from cpms.backends.cuda.runtime.current import current
 from cpms.backends.cuda.runtime.vector_pool import VectorPool
 from cpms.backends.mpi.exchange.device_vectors import Gathered
@@ -41,15 +41,15 @@ class DevicePower(Operator[Gathered]):
         self.problem, self.rows = problem, rows
         self.storage: Format = FP64
         self.nbytes = rows.nbytes
-        self._full = multi_gpu.ranks_full(rows.shape, refines=False, personal=rows.personal)
+        self._full = multi_gpu.rank_residual_sweep(rows.shape, refines=False, personal=rows.personal)
         self._repeated = Repeated(rows.transport)
-        self._lent = VectorPool(rows.exchange.vector)
-        self._lent.pair()  # Ranks make vectors together: a solve has these two, whenever each lets go of them.
-        self._correct = multi_gpu.ranks_correct(rows.shape)
-        self._power = multi_gpu.ranks_power(rows.shape, personal=rows.personal)
-        self._report = room_for_report()
+        self._pool = VectorPool(rows.exchange.vector)
+        self._pool.pair()  # Ranks make vectors together: a solve has these two, whenever each lets go of them.
+        self._correct = multi_gpu.rank_correct(rows.shape)
+        self._power = multi_gpu.persistent_rank_power(rows.shape, personal=rows.personal)
+        self._report = report_buffer()
         sweeping = self._power if rows.exchange.within else self._full
-        rows.exchange.compile(64, self._correct, sweeping, *template.SHARES)
+        rows.exchange.compile(64, self._correct, sweeping, *template.CONTRIBUTIONS)
 
     def load(self, values: Floats) -> Gathered:
         """Return a vector; every rank gives all of the values."""
@@ -63,7 +63,7 @@ class DevicePower(Operator[Gathered]):
 
     def empty(self) -> Gathered:
         """Return a vector: in memory of one that is gone, where graphs of the last solve know it."""
-        return self._lent.vector()
+        return self._pool.vector()
 
     def sweep(self, x: Gathered, out: Gathered, level: Level, step: int) -> Sweep:
         """Sweep once."""
@@ -108,7 +108,7 @@ class DevicePower(Operator[Gathered]):
         """Sweep in one launch; the seconds of each are on a clock of the device."""
         arguments = np.float64(tol), np.uint32(NORMS.index(norm)), np.uint32(most), self._report
         self.rows.stay(self._power, (x, out), *arguments)
-        made = reported(self._report)
+        made = read_outer_steps(self._report)
         self.rows.exchange.count_received(x, len(made))
         return made
 

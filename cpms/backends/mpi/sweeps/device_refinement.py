@@ -9,7 +9,12 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from cpms.backends.cuda.kernels import multi_gpu, template
-from cpms.backends.cuda.persistent.refinement import planned, reported, room_for_report, stored
+from cpms.backends.cuda.persistent.refinement import (
+    quantiser_arguments,
+    read_outer_steps,
+    report_buffer,
+    request_arguments,
+)
 from cpms.backends.mpi.exchange.device_vectors import Gathered
 from cpms.backends.mpi.exchange.transport import Repeated
 from cpms.backends.mpi.sweeps.device_power import AHEAD
@@ -38,12 +43,12 @@ class DeviceRefinement(Refinement):
         self._has_c = False
         self._z: tuple[Gathered, ...] = ()
         self._storage: FloatFormat | None = None
-        self._report = room_for_report()
-        self._full = multi_gpu.ranks_full(rows.shape, refines=True, personal=rows.personal)
+        self._report = report_buffer()
+        self._full = multi_gpu.rank_residual_sweep(rows.shape, refines=True, personal=rows.personal)
         self._full_repeated, self._low_repeated = Repeated(rows.transport), Repeated(rows.transport)
-        self._correct = multi_gpu.ranks_correct(rows.shape)
+        self._correct = multi_gpu.rank_correct(rows.shape)
         sweeping = [] if rows.exchange.within else [self._correct, self._full]
-        rows.exchange.compile(64, *sweeping, *template.SHARES)
+        rows.exchange.compile(64, *sweeping, *template.CONTRIBUTIONS)
 
     def start(self, values: Floats) -> None:
         """Begin at values; every rank gives all of them."""
@@ -89,17 +94,17 @@ class DeviceRefinement(Refinement):
         rows, kept = self._rows, storage or self._storage or FP32
         self._use(kept)
         arguments = (
-            *planned(asked, self.damping, lows=storage is not None),
+            *request_arguments(asked, self.damping, has_inner=storage is not None),
             *_storing(kept, rows),
             *(self._change, self._c, np.uint32(self._has_c), self._report),
         )
-        variant = multi_gpu.ranks_refine(kept, rows.shape, personal=rows.personal)
+        variant = multi_gpu.persistent_rank_refine(kept, rows.shape, personal=rows.personal)
         z = tuple(self._z[place % len(self._z)] for place in range(SLOTS))
         before = rows.exchange.made()
         vectors = self._x, self._fresh, self._told, self._products, *z
         rows.stay(variant, vectors, np.uint32(len(self._z) if extrapolate else 2), *arguments)
         after = rows.exchange.made()
-        found = reported(self._report)
+        found = read_outer_steps(self._report)
         if len(found) % 2:
             self._x, self._fresh = self._fresh, self._x
         self._has_c = bool(found[-1].low)
@@ -152,7 +157,7 @@ class DeviceRefinement(Refinement):
         rows = self._rows
         self._use(storage)
         arguments = (*_storing(storage, rows), self._change, self._c, self._z[0].own, np.float64(until))
-        rows.launch(multi_gpu.ranks_quantise(storage, rows.shape), self._told, self._z[0], *arguments)
+        rows.launch(multi_gpu.rank_quantise(storage, rows.shape), self._told, self._z[0], *arguments)
         rows.exchange.queue(self._z[0])
         ahead: deque[Callable[[], Told]] = deque()
         combines = extrapolate and len(self._z) == SLOTS
@@ -180,7 +185,7 @@ class DeviceRefinement(Refinement):
 
         def launch() -> None:
             # Exchanges end on all ranks before the next launch, so what was told of each z is there for both.
-            products, combine = multi_gpu.ranks_combination(storage, rows.shape)
+            products, combine = multi_gpu.rank_combination(storage, rows.shape)
             rows.launch(products, last, self._products, *kept)
             rows.exchange.queue_told(self._products)
             rows.launch(combine, last, first, *kept, *_storing(storage, rows), self._products.heard, self._c)
@@ -193,7 +198,7 @@ class DeviceRefinement(Refinement):
         rows, old, new = self._rows, self._z[sent], self._z[into]
 
         def launch() -> None:
-            variant = multi_gpu.ranks_low(storage, rows.shape, personal=rows.personal)
+            variant = multi_gpu.rank_inner_sweep(storage, rows.shape, personal=rows.personal)
             rows.launch(variant, old, new, *_storing(storage, rows), old.memory, new.own, self._c)
             rows.exchange.queue(new)
 
@@ -215,15 +220,15 @@ class DeviceRefinement(Refinement):
         self._z = tuple(vector(np.uint8, each_bytes=storage.width // 8) for _ in range(slots))
         shape, personal = self._rows.shape, self._rows.personal
         sweeping = [
-            *(multi_gpu.ranks_quantise(storage, shape), multi_gpu.ranks_low(storage, shape, personal=personal)),
-            *(multi_gpu.ranks_combination(storage, shape) if slots == SLOTS else ()),
+            *(multi_gpu.rank_quantise(storage, shape), multi_gpu.rank_inner_sweep(storage, shape, personal=personal)),
+            *(multi_gpu.rank_combination(storage, shape) if slots == SLOTS else ()),
         ]
         if self._rows.exchange.within:
-            sweeping = [multi_gpu.ranks_refine(storage, shape, personal=personal)]
+            sweeping = [multi_gpu.persistent_rank_refine(storage, shape, personal=personal)]
         self._rows.exchange.compile(storage.width, *sweeping)
         self._storage = storage
 
 
 def _storing(storage: FloatFormat, rows: DeviceRows) -> tuple[np.uint32, np.int32, np.uint64]:
     """Return how a kernel stores z; no two ranks round alike where that is random."""
-    return stored(storage, (storage.seed + rows.transport.rank * _SEEDS) % 2**64)
+    return quantiser_arguments(storage, (storage.seed + rows.transport.rank * _SEEDS) % 2**64)

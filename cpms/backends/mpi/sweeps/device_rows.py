@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from cpms.backends.cuda.kernels.launch_shape import Shape
 from cpms.backends.cuda.kernels.template import Variant
-from cpms.backends.cuda.persistent.device_graph import DEFAULT, ResidentGraph
-from cpms.backends.cuda.persistent.warp_ranges import Stretches
+from cpms.backends.cuda.persistent.device_graph import DEFAULT, DeviceGraph
+from cpms.backends.cuda.persistent.warp_ranges import WarpRanges
 from cpms.backends.cuda.runtime import memory_limits
 from cpms.backends.cuda.runtime.current import current
 from cpms.backends.cuda.spmv import padded_csr
@@ -134,23 +134,23 @@ class DeviceRows:
         graph = self._graph
         told = (*graph.barrier, heard.heard, np.uint32(self.transport.ranks), to.to)
         given = *graph.edges.arguments, *graph.arguments, *told, *arguments
-        current().run_resident(variant, graph.edges.blocks, given)
+        current().run_persistent(variant, graph.edges.blocks, given)
 
     def stay(self, variant: Variant, vectors: Sequence[Gathered], *arguments: Any) -> None:
         """Queue a kernel of many sweeps, which sees to exchanges of these vectors; see `Exchange.within`."""
         graph = self._graph
         given = [each for vector in vectors for each in vector.arguments]
         arguments = (*graph.edges.arguments, *graph.arguments, *graph.barrier, *given, *self.exchange.talk, *arguments)
-        current().run_resident(variant, graph.edges.blocks, arguments)
+        current().run_persistent(variant, graph.edges.blocks, arguments)
 
     def told(self, vector: Gathered) -> Callable[[], Told]:
         """Return how to wait for what was told until now; no rank may tell anything else there before."""
-        noted = current().note(vector.heard)
+        noted = current().fetch_async(vector.heard)
         return lambda: Told.of(noted())
 
     def upload(self, values: Floats, vector: Gathered) -> None:
         """Put this rank's rows of float64 ``values``, shape (nodes,), into its stretch, as shares."""
-        self._graph.shares(values[self.rows.low : self.rows.high], vector.own)
+        self._graph.contributions(values[self.rows.low : self.rows.high], vector.own)
 
     def download(self, vector: Gathered) -> Floats:
         """Return the values of all nodes, from each rank's own shares; every rank calls this."""
@@ -162,15 +162,15 @@ class DeviceRows:
         parts = [values[rank * stretch :][: bounds[rank + 1] - bounds[rank]] for rank in range(transport.ranks)]
         return np.concatenate(parts) * np.maximum(self.rows.leaving, 1)
 
-    def _resident(self, own: Graph, value_bytes: int) -> ResidentGraph:
+    def _resident(self, own: Graph, value_bytes: int) -> DeviceGraph:
         arrays, rows, problem = current().arrays, self.rows, self.problem
         # The same for both exchanges, and so is the order of sums: what is read is what the cache has to hold.
-        steps = DEFAULT.steps_for(self.read_values, value_bytes)
-        columns = padded_csr.Columns(self.exchange.places(rows), self.exchange.values)
-        edges = Stretches.none()
+        steps = DEFAULT.tiles_per_range(self.read_values, value_bytes)
+        columns = padded_csr.ColumnPositions(self.exchange.places(rows), self.exchange.values)
+        edges = WarpRanges.empty()
         if own.nodes:
-            edges, _ = Stretches.of(padded_csr.Slots.of(own), own, steps, columns=columns, cached=False)
-        return ResidentGraph(
+            edges, _ = WarpRanges.of(padded_csr.PaddedCsr.of(own), own, steps, columns=columns, in_cache=False)
+        return DeviceGraph(
             nodes=own.nodes,
             damping=problem.damping,
             edges=edges,

@@ -8,11 +8,13 @@ from dataclasses import replace
 from cpms.base.errors import InputError
 from cpms.graph.read_record import ReadRecord
 from cpms.sources.readers.edge_lists.form import EdgeListForm, doubtful_comment
+from cpms.sources.readers.edge_lists.header import known_titles
 from cpms.sources.readers.stream import BYTE_ORDER_MARK
 
 _MARKED_LINE = re.compile(b"\n" + BYTE_ORDER_MARK)
 _QUOTED = re.compile(rb'(?:(?<=[,;\t ])|^)"([^"\s,;]*)"(?=[,;\t \r]|$)', re.MULTILINE)
 _QUOTED_FIELD = re.compile(rb'(?:(?<=[,;\t |])|^)"(?:[^"\n]|"")*"', re.MULTILINE)
+_WHOLE_WITH_EXPONENT = re.compile(rb"(?:(?<=[\s,;|])|^)(\d)(?:\.(\d*))?[eE]\+?(\d{1,2})(?=[\s,;|])", re.MULTILINE)
 _WHOLE = re.compile(rb"(?:(?<=[\s,;|])|^)(\d+)\.0*(?=[\s,;|])", re.MULTILINE)
 
 
@@ -42,13 +44,20 @@ class Cleaner:
         self._marks = [mark.encode() for mark in form.marks]
         marks = b"|".join(map(re.escape, self._marks))
         self._comment = re.compile(rb"\n[ \t]*(" + marks + rb")[^\n]*")
-        self._header = re.compile(rb"\n[ \t]*" + re.escape(form.header_line) + rb"[ \t\r]*(?=\n)")
+        # Joined files may spell known titles in other cases; names of nodes may differ in case alone.
+        titles_read = [title for place, title in enumerate(form.header or ()) if place in form.columns[:2]]
+        self._any_case = len(titles_read) == 2 and known_titles(titles_read)
+        self._titles = _spellings(form, lower=self._any_case)
+        titles = b"|".join(map(re.escape, self._titles))
+        self._header = re.compile(
+            rb"\n[ \t]*(?:" + titles + rb")[ \t\r]*(?=\n)", re.IGNORECASE if self._any_case else re.NOFLAG
+        )
 
     def __call__(self, block: bytes, first_line: int) -> bytes:
         """Return whole lines, the first of them line ``first_line``, without those that are no edges."""
         if BYTE_ORDER_MARK in block:
             block = _MARKED_LINE.sub(b"\n", b"\n" + block)[1:]
-        if self._form.header_line and self._form.header_line in block:
+        if self._titles and self._repeats_titles(block):
             block, count = self._header.subn(b"\n", b"\n" + block)
             block = block[1:]
             self.repeated_headers += count
@@ -60,6 +69,10 @@ class Cleaner:
         """Return a record with the lines that have been emptied so far."""
         return replace(record, skipped_lines=self.comment_lines, repeated_headers=self.repeated_headers)
 
+    def _repeats_titles(self, block: bytes) -> bool:
+        searched = block.lower() if self._any_case else block
+        return any(titles in searched for titles in self._titles)
+
     def _without_comments(self, block: bytes, first_line: int) -> bytes:
         if not self._trusting:
             for found in self._comment.finditer(block):
@@ -70,6 +83,17 @@ class Cleaner:
         block, count = self._comment.subn(b"\n", block)
         self.comment_lines += count
         return block
+
+
+def _spellings(form: EdgeListForm, *, lower: bool) -> list[bytes]:
+    """Return the line of titles as it is, without quotes and with quotes."""
+    if not form.header_line:
+        return []
+    found = [form.header_line]
+    for separator in (" ", "\t") if form.separator is None else (form.separator,):
+        for quote in ("", '"'):
+            found.append(separator.join(f"{quote}{title}{quote}" for title in form.header or ()).encode())
+    return list(dict.fromkeys(each.lower() if lower else each for each in found))
 
 
 def bare(block: bytes, form: EdgeListForm) -> bytes:
@@ -84,11 +108,23 @@ def bare(block: bytes, form: EdgeListForm) -> bytes:
 
 
 def with_whole_ids(block: bytes) -> bytes:
-    r"""Return lines whose fields such as ``1.0`` are written as integers.
+    r"""Return lines whose fields such as ``1.0`` and ``1.20e+01`` are written as integers.
+
+    A field with an exponent is left as it is where digits of the integer are missing, as in ``1.23e+05``: they may have
+    been lost.
 
     Examples
     --------
-    >>> with_whole_ids(b"1.0,2\n3,4.5\n")
-    b'1,2\n3,4.5\n'
+    >>> with_whole_ids(b"1.0,2\n3,4.5\n1.20e+01,1.23e+05\n")
+    b'1,2\n3,4.5\n12,1.23e+05\n'
     """
+    if b"e" in block or b"E" in block:
+        block = _WHOLE_WITH_EXPONENT.sub(_without_exponent, block)
     return _WHOLE.sub(rb"\1", block)
+
+
+def _without_exponent(found: re.Match[bytes]) -> bytes:
+    first, decimals, exponent = found[1], found[2] or b"", int(found[3])
+    if len(decimals) < exponent or decimals[exponent:].strip(b"0"):
+        return found.group()
+    return (first + decimals[:exponent]).lstrip(b"0") or b"0"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 from cpms.base.errors import InputError
 from cpms.sources.readers.edge_lists.header import role_of
@@ -20,7 +21,16 @@ _NO_WEIGHTS = re.compile(
 _WEIGHTS = re.compile(r"w|.*(weight|value|count|amount|strength|frequency|cost|length|distance|size|bytes).*")
 _TIMES = ((1e8, 5e9), (1e11, 5e12), (1e14, 5e15), (1e17, 5e18))
 """Since 1970 in seconds, milliseconds, microseconds and nanoseconds: of the years 1973 to 2128."""
-_AS_YOU_SAY = "columns='1,2' (--columns 1,2) or weights='ignore' leaves it out, columns='1,2,3' takes it as weights"
+_AS_YOU_SAY = (
+    "columns='1,2' (--columns 1,2) or weights='ignore' (--weights ignore) leaves it out, columns='1,2,3' takes it as "
+    "weights"
+)
+_NUMBERS_OF_LINES = re.compile(r"(row|line|edge|link|record)?(id|index|idx|nr|no|num|number|key)|row|#|№")
+_DAY = re.compile(r"(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])")
+_YEAR = re.compile(r"(19|20)\d\d")
+_DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+")
+_FEWEST_RUNNING = 8
+"""Lines from which on third fields that count them are taken for numbers of edges rather than for weights."""
 
 
 def given_columns(options: ReadOptions, titles: list[str], where: str) -> tuple[int, ...]:
@@ -73,7 +83,9 @@ def refuse_shapes(rows: Rows, where: str) -> None:
 
 def refuse_header(titles: list[str], fields: int, where: str) -> None:
     """Raise `InputError` if titles say that source and target lie elsewhere than in the first two columns."""
-    if len(titles) != fields:
+    if len(titles) > fields:
+        return  # a sentence rather than titles, which header='yes' passes over
+    if len(titles) < fields:
         raise InputError(
             f"{where}: {len(titles)} titles above lines of {fields} fields; name the columns by number "
             "(columns=…, --columns 2,3) with header='yes' (--header yes)"
@@ -92,16 +104,32 @@ def refuse_header(titles: list[str], fields: int, where: str) -> None:
 
 def refuse_third(rows: Rows, titles: list[str] | None, where: str) -> None:
     """Raise `InputError` if a third column may hold times or numbers of relations, not weights."""
+    titles = titles if titles and len(titles) > 2 else None
+    if commas := [row[2] for row in rows if len(row) > 2 and _DECIMAL_COMMA.fullmatch(row[2])]:
+        raise InputError(
+            f"{where} or below: {shown(commas[0])} in column 3 has a decimal comma; write weights with decimal "
+            "points, or leave them out (columns='1,2', --columns 1,2)"
+        )
+    if titles and _NUMBERS_OF_LINES.fullmatch(re.sub("[ _.-]", "", titles[0].lower())):
+        raise InputError(
+            f"{where}: column 1 is called {shown(titles[0])}, so it may be no source; columns='2,3' (--columns 2,3) "
+            "passes over it, columns='1,2,3' takes column 3 as weights"
+        )
     if titles and _NO_WEIGHTS.fullmatch(re.sub("[ _.-]", "", titles[2].lower())):
         raise InputError(f"{where}: column 3 is called {shown(titles[2])}, so it may be no weights; {_AS_YOU_SAY}")
     if titles and _WEIGHTS.fullmatch(titles[2].lower()):
         return
     numbers = [float(row[2]) for row in rows if len(row) > 2 and is_decimal(row[2])]
+    if not numbers or len(numbers) < len(rows):
+        return
     ranges = (all(low <= number <= high for number in numbers) for low, high in _TIMES)
-    if len(numbers) == len(rows) and any(ranges):
+    dates = (all(date.fullmatch(row[2]) for row in rows) for date in (_DAY, _YEAR))
+    if any(ranges) or any(dates):
         raise InputError(
             f"{where}: column 3 holds numbers such as {shown(rows[0][2])}, which may be times; {_AS_YOU_SAY}"
         )
+    if len(rows) >= _FEWEST_RUNNING and all(after == before + 1 for before, after in pairwise(numbers)):
+        raise InputError(f"{where}: column 3 counts the lines, so it may be no weights; {_AS_YOU_SAY}")
 
 
 def refuse_labels(rows: Rows, titles: list[str] | None, where: str) -> None:

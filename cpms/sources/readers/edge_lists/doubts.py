@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+import re
+from collections.abc import Container, Iterable, Mapping
+
+import numpy as np
+import numpy.typing as npt
 
 from cpms.base.errors import InputError
 from cpms.sources.readers.edge_lists.form import EdgeListForm
-from cpms.sources.readers.edge_lists.header import SETTLE
+from cpms.sources.readers.edge_lists.header import SETTLE, known_pairs
 from cpms.sources.readers.edge_lists.lines import is_decimal
 from cpms.sources.readers.entries import shown
+
+_WHOLE = re.compile(r"(\d+)[.,]0+", re.ASCII)
+_CASES = (str.lower, str.capitalize, str.upper)
 
 
 def refuse_counts(form: EdgeListForm, edges: int, largest_below: int, label: str) -> None:
@@ -32,10 +39,15 @@ def refuse_counts(form: EdgeListForm, edges: int, largest_below: int, label: str
     Traceback (most recent call last):
     cpms.base.errors.InputError: g.txt, line 1: ...
     """
-    if not form.doubtful or not all(map(is_decimal, form.doubtful)) or edges < 2:
+    if len(form.doubtful) < 2 or not all(map(is_decimal, form.doubtful)) or edges < 2:
         return
-    *nodes, following = map(float, form.doubtful)
-    if nodes and following == edges - 1 and min(nodes) >= largest_below and len(set(nodes)) == 1:
+    numbers = [float(number) for number in form.doubtful]
+    *nodes, following = numbers
+    counted = following == edges - 1 and min(nodes) >= largest_below and len(set(nodes)) == 1
+    exact = {float(largest_below), largest_below + 1.0}
+    turned = len(numbers) == 2 and numbers[0] == edges - 1 > 2 and numbers[1] in exact
+    both_ways = 2 * following == edges - 1 > 2 and set(nodes) <= exact
+    if counted or turned or both_ways:
         counts = shown(" ".join(form.doubtful))
         raise InputError(
             f"{label}, line {form.first_line}: {counts} may be the numbers of nodes and of edges, "
@@ -62,9 +74,33 @@ def refuse_twins(names: Iterable[str], label: str) -> None:
     Traceback (most recent call last):
     cpms.base.errors.InputError: g.csv: '1' and '1.0' may be one node; write its id in one way
     """
-    whole = {name[:-2]: name for name in names if name.endswith(".0")}
+    decimals = (found for name in names if name.endswith("0") and (found := _WHOLE.fullmatch(name)))
+    whole = {found[1]: found.group() for found in decimals}
     if whole and (twin := next((name for name in names if name in whole and name.isdecimal()), None)):
         raise InputError(f"{label}: {shown(twin)} and {shown(whole[twin])} may be one node; write its id in one way")
+
+
+def refuse_titles_below(index: Mapping[str, int], ends: npt.NDArray[np.int64], label: str) -> None:
+    """Raise `InputError` if an edge may be the titles of a file that was joined to others.
+
+    They are a known pair whose two names no other edge has. ``ends`` are source and target of each edge in turn.
+
+    Examples
+    --------
+    >>> refuse_titles_below({"ann": 0, "bob": 1, "from": 2, "to": 3}, np.array([0, 1, 2, 3]), "g.csv")
+    Traceback (most recent call last):
+    cpms.base.errors.InputError: g.csv: the line 'from to' may hold titles of a file joined to another; ...
+    """
+    cases = (tuple(map(case, pair)) for pair in known_pairs() for case in _CASES)
+    for source, target in (pair for pair in cases if pair[0] in index and pair[1] in index):
+        touched = np.flatnonzero((ends == index[source]) | (ends == index[target]))
+        edges = {(at & ~1, at % 2, int(ends[at])) for at in touched.tolist()}
+        starts = {first for first, _, _ in edges}
+        if all({(first, 0, index[source]), (first, 1, index[target])} <= edges for first in starts):
+            raise InputError(
+                f"{label}: the line {shown(f'{source} {target}')} may hold titles of a file joined to another; remove "
+                "it if so; header='yes' or 'no' (--header yes or no, as the first line is) reads it as an edge"
+            )
 
 
 def refuse_unborne(form: EdgeListForm, label: str) -> None:

@@ -42,7 +42,7 @@ class EdgeListForm:
     header : tuple of str, optional
         The titles of the first line.
     header_line : bytes
-        That line.
+        That line, empty if it holds numbers alone, which an edge may have too.
     marks : tuple of str
         What comment lines begin with.
     first_line : int
@@ -132,7 +132,9 @@ def sniff(stream: Stream, options: ReadOptions) -> EdgeListForm:
     )
     titled = verdict is First.TITLES
     if titled and len(rows) == 1:
-        raise InputError(f"{where}: {EMPTY}; its only line was taken for a header (header='no', --header no)")
+        raise InputError(
+            f"{where}: {EMPTY}; its only line was taken for a header (header='no', --header no){_marked_alone(sample)}"
+        )
     if not chosen:
         _check_columns(rows, titled, columns, options, where, numbered=numbered)
     first_line = sample.lines[1 if titled else 0][0]
@@ -144,7 +146,7 @@ def sniff(stream: Stream, options: ReadOptions) -> EdgeListForm:
         chosen=chosen,
         labelled=not chosen and fields == 3 and len(columns) == 2,
         header=tuple(rows[0]) if titled else None,
-        header_line=sample.first_bytes if titled else b"",
+        header_line=sample.first_bytes if titled and any(map(is_word, rows[0])) else b"",
         marks=marks,
         first_line=first_line,
         comment_lines=sample.marked_before(first_line),
@@ -164,7 +166,7 @@ def _judged(first: list[str], columns: tuple[int, ...] | None) -> tuple[str, ...
 def _marked_alone(sample: Sample) -> str:
     if not sample.marked:
         return ""
-    return f" (each of its lines, {len(sample.marked)}, begins with a comment mark; --comments none reads them)"
+    return f" ({len(sample.marked)} other lines begin with a comment mark; --comments none reads them)"
 
 
 def _header(options: ReadOptions, where: str) -> str:
@@ -208,7 +210,8 @@ def _check_fields(sample: Sample, rows: Rows, fields: int, header: str, label: s
     if header == "auto" and len(rows[0]) != fields and all(len(row) == fields for row in lower):
         raise InputError(
             f"{label}, line {sample.lines[0][0]}: {counted(rows[0])} where the lines below have {fields}; if it is no "
-            f"edge, header='yes' (--header yes) passes over it; {ADJACENCY}"
+            f"edge, header='yes' (--header yes) passes over it, comments=… (--comments MARK) over all lines that begin "
+            f"with a mark; {ADJACENCY}"
         )
     for (number, text), row in zip(sample.lines[len(rows) - len(lower) :], lower, strict=True):
         if len(row) != fields and text.count('"') % 2:

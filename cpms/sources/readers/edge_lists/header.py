@@ -21,13 +21,17 @@ other fields                            names                an edge if one of i
                                                              refused otherwise
 ======================================  ===================  ========================================================
 
-A line that repeats the titles further down, as joined files have it, is no edge. It is passed over and counted.
+A line that repeats the titles further down, as joined files have it, is no edge, between quotes too and, if they are
+a known pair, in other cases. It is passed over and counted; a line of numbers never is, for an edge may have the same.
+Other known titles further down, whose names no other edge has, are refused.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from enum import Enum
+from itertools import product
 
 from cpms.base.errors import InputError
 from cpms.sources.readers.edge_lists.lines import is_decimal, is_word
@@ -89,7 +93,7 @@ def first_is(rows: list[list[str]], columns: tuple[int, ...], *, numbered: bool,
         return First.TITLES
     if third and all(map(is_word, ends)):
         return First.EDGE  # its weight is a number, which no title is
-    if not words or not _known(ends):
+    if not words or not known_titles(ends):
         return First.DOUBTFUL
     below = {_shape(row[place]) for row in body for place in columns[:2] if len(row) > place and row != first}
     if below & set(map(_shape, ends)):
@@ -109,9 +113,22 @@ def _above_numbers(judged: list[str], ends: list[str], where: str) -> First:
     )
 
 
-def _known(ends: list[str]) -> bool:
+def known_titles(ends: Sequence[str]) -> bool:
+    """Return whether two names are a known pair of titles.
+
+    Examples
+    --------
+    >>> known_titles(["Citing", "cited"]), known_titles(["ann", "bob"])
+    (True, False)
+    """
     plain = tuple(re.sub("[ _.-]", "", title.lower()) for title in ends)
     return plain in _PAIRS or {role_of(title) for title in ends} == {"source", "target"}
+
+
+def known_pairs() -> Iterator[tuple[str, str]]:
+    """Yield the known pairs of titles, in small letters."""
+    yield from product(sorted(_SOURCES), sorted(_TARGETS))
+    yield from sorted(_PAIRS)
 
 
 def _shape(name: str) -> str:

@@ -6,6 +6,7 @@ import csv
 import re
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import cache
 
 from cpms.sources.readers.entries import NUMBER, shown
 
@@ -98,8 +99,15 @@ def _quoted_fields(line: str, separator: str | None) -> list[str]:
         parts = _TOKEN.findall(line)
     else:
         padding = " " if separator == "\t" else " \t"
-        parts = [part.strip(padding) for part in line.split(separator)]
+        parts = [part.strip(padding) for part in _fields_between(separator).findall(separator + line)]
     return [_unquoted(part).strip(" \t") for part in parts]
+
+
+@cache
+def _fields_between(separator: str) -> re.Pattern[str]:
+    """Return what finds the fields after each separator; none is seen between quotes around a whole field."""
+    mark, padding = re.escape(separator), "[ ]*" if separator == "\t" else "[ \t]*"
+    return re.compile(f'{mark}({padding}"(?:[^"]|"")*"{padding}(?={mark}|$)|[^{mark}]*)')
 
 
 def _unquoted(text: str) -> str:

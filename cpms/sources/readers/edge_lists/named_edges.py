@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import math
-import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -16,14 +15,15 @@ from cpms.graph.graph import Graph
 from cpms.sources.readers.assemble import assemble
 from cpms.sources.readers.edge_lists.cleaning import Cleaner
 from cpms.sources.readers.edge_lists.delimiter import counted
-from cpms.sources.readers.edge_lists.doubts import refuse_titles, refuse_twins, refuse_unborne
+from cpms.sources.readers.edge_lists.doubts import refuse_titles, refuse_titles_below, refuse_twins, refuse_unborne
 from cpms.sources.readers.edge_lists.form import EMPTY, EdgeListForm
 from cpms.sources.readers.edge_lists.lines import OpenQuoteError, rows_of
-from cpms.sources.readers.entries import IGNORED, NUMBER, shown, wrong_weight
+from cpms.sources.readers.edge_lists.sample import CONTROL
+from cpms.sources.readers.entries import NOT_A_WEIGHT, NUMBER, shown, wrong_weight
 from cpms.sources.readers.options import ReadOptions
 from cpms.sources.readers.stream import Stream
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]|\r(?!\n)")
+_SPACES = "\x20\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000\ufeff" + "".join(map(chr, range(0x2000, 0x200C)))
 
 
 def read_named(stream: Stream, form: EdgeListForm, name: str, options: ReadOptions) -> Graph:
@@ -51,13 +51,15 @@ def read_named(stream: Stream, form: EdgeListForm, name: str, options: ReadOptio
         )
     if not edges:
         raise InputError(f"{stream.label}: {EMPTY}")
+    index, sources_and_targets = without_outer_spaces(index, np.concatenate(ends), stream.label)
     refuse_titles(form, index, stream.label)
     refuse_twins(index, stream.label)
-    if form.doubtful and not any(map(_bears_out, ends)):
+    if form.doubtful and not _bears_out(sources_and_targets):
         refuse_unborne(form, stream.label)
+    if options.header == "auto":
+        refuse_titles_below(index, sources_and_targets, stream.label)
     names = np.empty(len(index), object)
     names[:] = list(index)
-    sources_and_targets = np.concatenate(ends)
     return assemble(
         sources_and_targets[::2],
         sources_and_targets[1::2],
@@ -73,11 +75,35 @@ def read_named(stream: Stream, form: EdgeListForm, name: str, options: ReadOptio
 
 
 def _bears_out(ends: npt.NDArray[np.int64]) -> bool:
-    """Return whether the first edge, from node 0, is a self-loop or has a node in common with another edge."""
+    """Return whether the first edge, from node 0, has a node in common with an edge other than its copies."""
     sources, targets = ends[::2], ends[1::2]
-    first = (sources == 0) & (targets == 1)
-    loop = (sources == 0) & (targets == 0)
-    return bool((loop | ((np.minimum(sources, targets) <= 1) & ~first)).any())
+    target = targets[0]  # 0 of a self-loop, else 1
+    first = (sources == 0) & (targets == target)
+    return bool(((np.minimum(sources, targets) <= target) & ~first).any())
+
+
+def without_outer_spaces(
+    index: dict[str, int], ends: npt.NDArray[np.int64], label: str
+) -> tuple[dict[str, int], npt.NDArray[np.int64]]:
+    r"""Return names without the spaces of Unicode around them, which nobody sees, and the ends of edges among these.
+
+    Raises
+    ------
+    InputError
+        If a name consists of such spaces.
+
+    Examples
+    --------
+    >>> without_outer_spaces({"a": 0, "a\xa0": 1, "b": 2}, np.array([0, 2, 1, 2]), "g.csv")
+    ({'a': 0, 'b': 1}, array([0, 1, 0, 1]))
+    """
+    if all(name.isascii() or name == name.strip(_SPACES) for name in index):
+        return index, ends
+    bare: dict[str, int] = {}
+    places = [bare.setdefault(name.strip(_SPACES), len(bare)) for name in index]
+    if "" in bare:
+        raise InputError(f"{label}: a name consists of white space alone")
+    return bare, np.array(places, np.int64)[ends]
 
 
 def _line_blocks(stream: Stream, form: EdgeListForm, cleaner: Cleaner) -> Iterator[tuple[int, list[str]]]:
@@ -122,7 +148,7 @@ class _EdgesOf:
             return f"{counted(row)} where {meaning} are columns {columns}"
         if self._form.chosen:
             return f"{counted(row)} where {self._form.fields} belong (columns {columns}: {meaning})"
-        return f"{counted(row)} where {self._form.fields} belong ({meaning})"
+        return f"{counted(row)} where {self._form.fields} belong ({meaning}); columns=… (--columns 2,3) names others"
 
 
 def _decoded(block: bytes, label: str, first: int) -> list[str]:
@@ -131,7 +157,7 @@ def _decoded(block: bytes, label: str, first: int) -> list[str]:
     except UnicodeDecodeError as error:
         line = first + block.count(b"\n", 0, error.start)
         raise InputError(f"{label}, line {line}: the text is not UTF-8") from error
-    if bad := _CONTROL.search(text):
+    if bad := CONTROL.search(text):
         line = first + text.count("\n", 0, bad.start())
         raise InputError(f"{label}, line {line}: control character {bad.group()!a} in a text file")
     return text.replace("\r\n", "\n").removesuffix("\n").split("\n")
@@ -139,7 +165,7 @@ def _decoded(block: bytes, label: str, first: int) -> list[str]:
 
 def _weight(text: str, where: str, *, zeros: bool) -> float:
     if not NUMBER.fullmatch(text):
-        raise InputError(f"{where}: {shown(text)} is not a finite decimal number{IGNORED}")
+        raise InputError(f"{where}: {shown(text)} is not a finite decimal number{NOT_A_WEIGHT}")
     weight = float(text)
     if weight < 0 or weight == math.inf or (weight == 0 and not zeros):
         raise InputError(f"{where}: {wrong_weight(weight)}")

@@ -26,7 +26,7 @@ from cpms.sources.readers.edge_lists.cleaning import Cleaner, bare, with_whole_i
 from cpms.sources.readers.edge_lists.doubts import refuse_counts
 from cpms.sources.readers.edge_lists.form import EMPTY, EdgeListForm, sniff
 from cpms.sources.readers.edge_lists.named_edges import read_named
-from cpms.sources.readers.entries import IGNORED, LARGEST_64_BIT_ID, Block, LineForm, check_weights, checked_blocks
+from cpms.sources.readers.entries import LARGEST_64_BIT_ID, NOT_A_WEIGHT, Block, LineForm, check_weights, checked_blocks
 from cpms.sources.readers.options import ReadOptions
 from cpms.sources.readers.stream import Stream, open_stream
 
@@ -41,9 +41,9 @@ def read(path: Path, options: ReadOptions) -> Graph:
     """Read an edge list.
 
     Options that say nothing of the form leave it to the first hundred lines, and only where these have evidence for
-    one form alone: see `cpms.sources.readers.edge_lists.header` for the header, `cpms.sources.readers.edge_lists.delimiter` for the
-    delimiter. Ids are numbers if most of those lines have numbers. Source and target, and perhaps a weight, are the
-    first columns, unless ``columns`` names others.
+    one form alone: see `cpms.sources.readers.edge_lists.header` for the header and
+    `cpms.sources.readers.edge_lists.delimiter` for the delimiter. Ids are numbers if most of those lines have numbers.
+    Source and target, and perhaps a weight, are the first columns, unless ``columns`` names others.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def line_form(form: EdgeListForm, options: ReadOptions) -> LineForm:
         fields=form.fields if form.chosen else None,
         low=0,
         high=LARGEST_64_BIT_ID if compact else LARGEST_ID,
-        advice=IGNORED,
+        advice=NOT_A_WEIGHT,
         range_advice="" if compact else _COMPACT,
     )
 
@@ -171,7 +171,7 @@ def parsed_lines(block: Block, form: LineForm) -> pd.DataFrame:
     import pandas as pd
 
     types: Any = dict.fromkeys(form.places[:2], np.int64) | dict.fromkeys(form.places[2:], np.float64)
-    return pd.read_csv(
+    frame: pd.DataFrame = pd.read_csv(
         io.BytesIO(block.data),
         sep=r"\s+" if form.separator is None else form.separator,
         skipinitialspace=True,
@@ -183,6 +183,7 @@ def parsed_lines(block: Block, form: LineForm) -> pd.DataFrame:
         quoting=csv.QUOTE_NONE,
         **_exact_numbers(pd.__version__),
     )
+    return frame
 
 
 def _exact_numbers(version: str) -> dict[str, Any]:

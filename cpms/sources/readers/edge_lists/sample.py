@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 from cpms.base.errors import InputError
@@ -18,6 +19,16 @@ _OTHER_KINDS = {
     "graph [": "is a GML file, not an edge list; write one edge a line",
     "digraph ": "is a Graphviz file, not an edge list; write one edge a line",
 }
+
+
+_OTHER_BYTES = {
+    b"\xff\xfe": "UTF-16 text; save it as UTF-8",
+    b"\xfe\xff": "UTF-16 text; save it as UTF-8",
+    b"\x1f\x8b": "gzipped; let its name end in .gz",
+    b"PK\x03\x04": "a zip archive (or a spreadsheet); unpack it, or save it as .csv",
+}
+CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]|\r(?!\n)")
+"""Characters that no text file has."""
 
 
 @dataclass
@@ -57,6 +68,8 @@ def sample_of(stream: Stream, marks: tuple[str, ...]) -> Sample:
     while len(sample.lines) < _SAMPLE_LINES and (line := stream.readline()):
         number += 1
         line = line.removeprefix(BYTE_ORDER_MARK)  # of a file that was joined to another
+        if number == 1:
+            _refuse_other_bytes(line, stream.label)
         text = line.decode("utf-8", "replace").strip(" \r\n")
         if not text.strip("\t "):
             continue
@@ -66,12 +79,20 @@ def sample_of(stream: Stream, marks: tuple[str, ...]) -> Sample:
             raise InputError(
                 f"{stream.label}, line {number}: carriage returns end its lines; put line feeds in their place"
             )
+        if bad := CONTROL.search(text):
+            raise InputError(f"{stream.label}, line {number}: control character {bad.group()!a} in a text file")
         if text.lstrip("\t ").startswith(marks):
             sample.marked.append((number, text if len(sample.marked) < _SAMPLE_LINES else ""))
             continue
         sample.first_bytes = sample.first_bytes or line.strip(b" \r\n")
         sample.lines.append((number, text))
     return sample
+
+
+def _refuse_other_bytes(line: bytes, label: str) -> None:
+    for beginning, kind in _OTHER_BYTES.items():
+        if line.startswith(beginning):
+            raise InputError(f"{label}: the file is {kind}")
 
 
 def _refuse_other_kinds(text: str, where: str) -> None:

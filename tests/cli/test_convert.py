@@ -1,0 +1,59 @@
+"""``cpms convert``: arrays there and back, and nothing half-written."""
+
+import errno
+
+import numpy as np
+import pytest
+from cli_runs import refused, run
+
+
+def test_an_array_is_never_replaced_by_its_conversion(capsys, tmp_path):
+    np.save(tmp_path / "x.npy", np.arange(5.0))
+    run(capsys, "convert", tmp_path / "x.npy", tmp_path / "x.npz", "--storage", "cpms4")
+    before = (tmp_path / "x.npz").read_bytes()
+    refused(capsys, "convert", tmp_path / "x.npz", tmp_path / "x.npz", "--storage", "fp16")
+    assert (tmp_path / "x.npz").read_bytes() == before
+
+
+def test_a_full_disk_is_one_line_and_leaves_nothing(capsys, tmp_path, monkeypatch):
+    values = tmp_path / "x.npy"
+    np.save(values, np.arange(5.0))
+
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(np, "savez", full)
+    assert "No space left on device" in refused(capsys, "convert", values, tmp_path / "x.npz", "--storage", "cpms4")
+    assert [path.name for path in tmp_path.iterdir()] == ["x.npy"]
+
+
+@pytest.mark.parametrize("storage", ["cpms2", "cpms4-planes", "seg16-16-32", "fp32"])
+def test_convert_there_and_back(capsys, tmp_path, storage):
+    values = np.array([1.0, -0.5, 3.0, 0.0, 2.0**-20])
+    np.save(tmp_path / "x.npy", values)
+    assert run(capsys, "convert", tmp_path / "x.npy", tmp_path / "x.npz", "--storage", storage)[0] == 0
+    assert run(capsys, "convert", tmp_path / "x.npz", tmp_path / "y.npy", "--storage", "fp64")[0] == 0
+    assert np.load(tmp_path / "y.npy").tolist() == values.tolist()
+
+
+def test_convert_inplace_gives_the_same_bytes(capsys, tmp_path):
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=1000))
+    run(capsys, "convert", tmp_path / "x.npy", tmp_path / "a.npz", "--storage", "cpms4")
+    run(capsys, "convert", tmp_path / "x.npy", tmp_path / "b.npz", "--storage", "cpms4", "--inplace")
+    with np.load(tmp_path / "a.npz") as a, np.load(tmp_path / "b.npz") as b:
+        assert (a["memory"] == b["memory"]).all()
+    run(capsys, "convert", tmp_path / "b.npz", tmp_path / "y.npy", "--storage", "fp64", "--inplace")
+    assert (np.load(tmp_path / "y.npy") == np.load(tmp_path / "x.npy")).all()
+
+
+def test_convert_refuses_what_is_no_array(capsys, tmp_path):
+    (tmp_path / "x.npy").write_bytes(b"not numpy")
+    refused(capsys, "convert", tmp_path / "x.npy", tmp_path / "y.npz", "--storage", "cpms4")
+    (tmp_path / "x.npz").write_bytes(b"PK\x03\x04")
+    refused(capsys, "convert", tmp_path / "x.npz", tmp_path / "y.npy", "--storage", "fp64")
+    np.save(tmp_path / "x.npy", np.zeros((2, 2)))
+    refused(capsys, "convert", tmp_path / "x.npy", tmp_path / "y.npz", "--storage", "cpms4")
+    np.save(tmp_path / "x.npy", np.zeros(2))
+    refused(capsys, "convert", tmp_path / "x.npy", tmp_path / "y.npz", "--storage", "fp16", "--inplace")
+    refused(capsys, "convert", tmp_path / "x.npy", tmp_path / "y.txt", "--storage", "cpms4")
+    assert not (tmp_path / "y.npz").exists()
