@@ -1,4 +1,4 @@
-"""What users give as a matrix, and what they call its format, as the rest of the program has them."""
+"""Conversion of the arguments of `cpms.matrix`: any matrix becomes compressed sparse rows, any name a format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""`cpms.matrix`: a matrix of one's own whose products read few bits."""
+"""`cpms.matrix`: a user's matrix in a storage format, and its products, of which each states the bits to read.
+
+This module checks arguments, brings vectors into the memory of the matrix, and calls a
+`cpms.contracts.linear_operator.LinearOperator`; the products themselves are those of the backends. The matrix as it was
+given stays in main memory, which costs its size there, so that norms, transpose and other storages are exact.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Values of a matrix in a storage format, in the order of a layout's slots."""
+"""Values of a matrix in a storage format, in the order of a layout's slots.
+
+Each value is rounded once, from float64. A value beyond the format's range is refused, since an infinity would spoil
+every product; exponents of rows or of the whole matrix bring values into the range at the cost of 2 bytes a row.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The transition matrix of a graph: what a node passes on to its neighbours, as a matrix like any other."""
+"""The transition matrix of a graph: each node divides its weight among its out-neighbours."""
 
 from __future__ import annotations
 

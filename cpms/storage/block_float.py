@@ -1,4 +1,8 @@
-"""Arrays in block floating point: encode, decode, overwrite."""
+"""Arrays in block floating point: encode, decode, overwrite.
+
+Loops run over the 32 places of a block, with NumPy's vectors over all blocks: a few passes over the array each.
+`cpms.formats.oracle.encode_block_floats` has the same bytes value by value.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Products with a matrix in main memory, in compiled loops on the processor's threads; the same bits for any number."""
+"""Products with a matrix in main memory, in compiled loops on the processor's threads.
+
+Rows are cut into parts of equal work, at places that do not depend on the number of threads, so that results do not
+either. Each part decodes tiles of values into a buffer in a core's first cache and multiplies from there. A product
+costs one read of indices and of the segments asked for; a stored x is decoded before it, which costs a pass over x.
+"""
 
 from __future__ import annotations
 

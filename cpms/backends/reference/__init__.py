@@ -1,1 +1,1 @@
-"""Slow, obvious twins of the fast backends, for tests and for reading."""
+"""Slow oracles of the fast backends, for tests."""

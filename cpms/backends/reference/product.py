@@ -1,4 +1,4 @@
-"""Products entry by entry in Python numbers: the twin that every fast operator is held against.
+"""Products entry by entry in Python numbers: the oracle of all other operators.
 
 Values are rounded by the scalar oracle, and each row's sum is exact until it is rounded once, by Python's fractions. It
 shares no code with the other backends and has their layouts in name only.

@@ -1,4 +1,5 @@
-// What all products take, by value, and what becomes of a row's sum: alpha A x + beta out + factor add, and a dot product.
+// Arguments of all products, passed by value, and the end of a row: alpha A x + beta out + factor add, and a dot
+// product.
 //
 // Sums over rows are those of the blocks, in an order that never changes; the host adds them up.
 #pragma once

@@ -1,8 +1,9 @@
 // Product with a matrix in CSR: `Threads` neighbouring threads a row, and rows that are long in parts.
 //
-// Threads is a power of two near half the mean row, so that a warp's loads are mostly whole lines (Bell and Garland, SC 2009,
-// have a warp a row). A row that is many times longer would make a warp the last one: such rows are cut into chunks, a
-// block each, whose sums a third kernel joins in their order. Cost: each entry's value and column once, and x.
+// Threads is a power of two near half the mean row, so that a warp's loads are mostly whole lines (Bell and Garland, SC
+// 2009, have a warp a row). A row that is many times longer would keep one warp busy after all others: such rows are
+// cut into chunks, a block each, whose sums a third kernel joins in their order. Cost: each entry's value and column
+// once, and x.
 #include "product/row_end.cuh"
 
 namespace cpms {

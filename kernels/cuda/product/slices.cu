@@ -1,8 +1,8 @@
 // Product with a matrix in SELL-32 or ELL, a thread a row (Kreutzer et al., SIAM J. Sci. Comput. 36, 2014).
 //
-// Entry k of neighbouring rows lies side by side, so a warp's loads of values and columns are whole lines. Where all slices
-// are equally wide, the width is compiled in (Width > 0) and loops unroll; else columns are taken 8, 4, 2 and 1 at a time.
-// Cost: each slot's value and column once, and what of x the second-level cache does not hold.
+// Entries k of neighbouring rows lie side by side, so a warp's loads of values and columns are whole lines. Where all
+// slices are equally wide, the width is compiled in (Width > 0) and loops unroll; else columns are taken 8, 4, 2 and 1
+// at a time. Cost: each slot's value and column once, and the misses of x in the second-level cache.
 #include "product/row_end.cuh"
 
 namespace cpms {

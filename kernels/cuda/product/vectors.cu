@@ -1,5 +1,5 @@
-// Dot products and linear combinations of a block of stored vectors with one vector, eight at a time, and an update with
-// the norms of its result. The one vector is read once for eight of the block; sums are float64.
+// Dot products and linear combinations of a block of stored vectors with one vector, eight at a time, and an update
+// with the norms of its result. The one vector is read once for eight of the block; sums are float64.
 #include "product/row_end.cuh"
 
 namespace cpms {

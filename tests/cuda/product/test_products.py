@@ -70,11 +70,11 @@ def needed(A):
     [
         ("cpms2", "csr", {}),
         ("fp64", "ell", {"indices": "64"}),
-        ("cpms4-planes", "sell", {"compute": "fp32", "indices": "32"}),
+        pytest.param("cpms4-planes", "sell", {"compute": "fp32", "indices": "32"}, marks=pytest.mark.slow),
         ("cpms2", "sell", {"indices": "compressed"}),
         ("fp16-scaled", "sell", {}),
         ("e4m3", "csr", {"compute": "fp32", "scaling": "rows"}),
-        ("odd", "sell", {}),
+        pytest.param("odd", "sell", {}, marks=pytest.mark.slow),
         ("codes8", "csr", {}),
         ("bfp21", "csr", {}),
         ("bfp16", "sell", {"compute": "fp32"}),

@@ -1,4 +1,4 @@
-"""Products by cuSPARSE through CuPy, in float64 or float32: what others measure against."""
+"""Products by cuSPARSE through CuPy, in float64 or float32: the baseline of measurements."""
 
 from __future__ import annotations
 

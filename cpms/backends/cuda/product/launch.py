@@ -1,4 +1,4 @@
-"""Launchers of products and of operations on blocks of vectors: they pack what kernels take, nothing more."""
+"""Launchers of products and of operations on blocks of vectors: they pack arguments, nothing more."""
 
 from __future__ import annotations
 

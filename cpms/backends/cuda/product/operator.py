@@ -1,4 +1,8 @@
-"""Products with a matrix in device memory: CSR by groups of threads a row, SELL and ELL by a thread a row."""
+"""Products with a matrix in device memory: CSR by groups of threads a row, SELL and ELL by a thread a row.
+
+The matrix is arranged in main memory and copied once. Values are decoded in registers while they are multiplied, so a
+product reads the segments asked for and nothing else of them; `kernels/cuda/product` has the methods and their costs.
+"""
 
 from __future__ import annotations
 
