@@ -199,7 +199,8 @@ class StoredMatrix(scipy.sparse.linalg.LinearOperator):
 
     def dot(self, x: Any) -> Any:
         """Return A x for a vector or a block of vectors; operators and numbers as SciPy does."""
-        if isinstance(x, scipy.sparse.linalg.LinearOperator) or np.isscalar(x):
+        is_number = np.isscalar(x) and not isinstance(x, str | bytes)
+        if isinstance(x, scipy.sparse.linalg.LinearOperator) or is_number:
             composed: Any = super().dot(x)  # type: ignore[arg-type]
             return composed
         if scipy.sparse.issparse(x):

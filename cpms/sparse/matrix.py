@@ -119,6 +119,8 @@ class Matrix:
         if held.ndim != 2:
             raise InputError(f"the matrix has {held.ndim} dimension; give two")
         _require_numbers(held.dtype)
+        if held.format != "csr":  # Row starts are made of it, of as many rows as a file declares.
+            require_memory(8 * held.shape[0], f"a matrix of {held.shape[0]:,} rows")
         rows = scipy.sparse.csr_array(held)
         try:
             rows.check_format(full_check=True)

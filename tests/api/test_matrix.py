@@ -151,6 +151,18 @@ def test_graphs_and_triplets_are_matrices():
     assert cpms.matrix(cpms.matrix([[2.0]]), storage="fp32").storage == cpms.FP32
 
 
+def read_only(length):
+    made = np.empty(length)
+    made.flags.writeable = False
+    return made
+
+
+def huge_file(tmp_path):
+    path = tmp_path / "h.mtx"
+    path.write_text("%%MatrixMarket matrix coordinate real general\n900000000000 900000000000 1\n1 1 2.0\n")
+    return path
+
+
 def complex_file(tmp_path):
     path = tmp_path / "c.mtx"
     scipy.io.mmwrite(path, scipy.sparse.coo_array([[1j]]))
@@ -175,6 +187,11 @@ def complex_file(tmp_path):
         (lambda A, _: A.matvec(X, out=np.empty(8)[::2]), "out must be contiguous"),
         (lambda *_: cpms.matrix(np.eye(3), engine="cpu").matvec(X, out=X), "shares memory with x"),
         (lambda A, _: A @ scipy.sparse.eye_array(3), "toarray"),
+        (lambda A, _: A.dot("abc"), "x holds values of type"),
+        (lambda A, _: A.matvec(X, out=read_only(4)), "out is read-only"),
+        (lambda _, path: cpms.matrix(huge_file(path)), "900,000,000,000 rows needs .* bytes"),
+        (lambda *_: cpms.matrix(([0], [0], [1.0]), shape=(2**40, 1)), "rows and 1 columns needs .* bytes"),
+        (lambda *_: cpms.matrix(([0], [0], [1.0]), shape=(1, -1)), "has a row and a column at least"),
         (lambda A, _: A.norm("l7"), "norm 'l7' is not known"),
         (lambda *_: cpms.matrix([[70000.0]], storage="fp16"), "too large for fp16"),
         (lambda *_: cpms.matrix([[1.0]], storage="fp17"), "storage 'fp17' is not known"),
