@@ -115,8 +115,8 @@ def pagerank(
     >>> result.converged, sum(result.iterations_by_bits.values()) == result.iterations
     (True, True)
     """
-    compiled_before_s = work_clock.compiled_s()
     agreement.require_same_call(locals())
+    compiled_before_s = work_clock.compiled_s()
     require_graph(graph)
     if on_step is not None and not callable(on_step):
         raise InputError(f"on_step is {described(on_step)}; give a function of a cpms.Step")

@@ -30,7 +30,7 @@ from cpms.backends.mpi.sweeps.device_power import DevicePower
 from cpms.backends.mpi.sweeps.device_refinement import DeviceRefinement
 from cpms.backends.mpi.sweeps.device_rows import DeviceRows
 from cpms.base import threads
-from cpms.base.errors import CpmsError
+from cpms.base.program import run_program
 from cpms.base.text.terminal import say_json
 from cpms.base.types import Floats
 from cpms.contracts.status import Status, Step
@@ -39,7 +39,7 @@ from cpms.engines import cuda_fused
 from cpms.formats.formats import FloatFormat, format_named
 from cpms.formats.quantization import quantiser
 from cpms.graph.graph import Graph
-from cpms.mpi.__main__ import ended
+from cpms.mpi.abort import abort
 from cpms.mpi.solve import Certifier
 from cpms.precision.controllers import Fixed
 from cpms.precision.refinement_policy import default_policy
@@ -252,12 +252,13 @@ def _columns(contestant: _Contestant, referee: Certifier, communicator: Any, kno
 
 
 def main() -> int:
-    """Run this rank; rank 0 prints."""
-    try:
-        agreement.require_same(world.world(), {"TASK": sys.argv[1]})
-        found = measured(json.loads(sys.argv[1]))
-    except (CpmsError, MemoryError) as error:
-        return ended(error)
+    """Run this rank and return its exit code; rank 0 alone prints."""
+    return run_program(_call, abort)
+
+
+def _call() -> int:
+    agreement.require_same(world.world(), {"TASK": sys.argv[1]})
+    found = measured(json.loads(sys.argv[1]))
     if world.world().rank == 0:
         say_json(found)
     return 0

@@ -23,8 +23,7 @@ import cpms
 from cpms import Graph, InputError, UnavailableError, UnsupportedError, check, engines
 from cpms.backends.mpi.exchange import world
 from cpms.backends.mpi.shares import rows
-from cpms.backends.mpi.sweeps.local_product import product
-from cpms.engines.mpi import LOCAL, MpiEngine
+from cpms.engines.mpi import LOCAL, MpiEngine, local_engine
 from cpms.formats.formats import FP64, format_named
 from cpms.precision.controllers import Level
 from cpms.problems.pagerank import Problem
@@ -148,9 +147,8 @@ def test_shares_are_the_graph(graph, ranks):
 
 
 def test_products_are_made_by_engines_that_can():
-    share = rows.of_graph(Graph.from_edges([0], [1]), 0, 1)
     with pytest.raises(InputError, match=r"cpu, cuda, .*, scipy, serial"):
-        product("mpi", share, 0.85, "csr")
+        local_engine("mpi")
 
 
 @needs_mpi

@@ -17,7 +17,8 @@ import cpms
 from cpms import Graph, InputError
 from cpms.backends.mpi.exchange import agreement, world
 from cpms.backends.mpi.exchange.agreement import as_text, require_same
-from cpms.mpi import __main__ as command
+from cpms.base import package_data
+from cpms.mpi import command
 
 _spec = importlib.util.spec_from_file_location("mpi_runs", Path(__file__).with_name("mpi_runs.py"))
 mpi_runs = importlib.util.module_from_spec(_spec)
@@ -94,7 +95,7 @@ def test_the_digest_of_the_code_follows_its_files(monkeypatch, tmp_path):
     for folder in (package, kernels):
         folder.mkdir()
         (folder / "a.py").write_text("1")
-    monkeypatch.setattr(cpms, "__file__", str(package / "__init__.py"))
+    monkeypatch.setattr(package_data, "__file__", str(package / "base" / "package_data.py"))
     monkeypatch.setattr(agreement, "_kernels", lambda: [kernels])
     seen = []
     changes = [

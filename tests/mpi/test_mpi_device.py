@@ -109,7 +109,8 @@ for name, problem in problems.items():
     for text in ("fp16", "e5m2", "fp32", "cpms4") if name == "tiny" else ("fp16", "e5m2"):
         check.refinement_is_sound(mpi_cuda.ENGINE, problem, quantiser(format_named(text)), low=4)
     for again in ("", " again"):
-        ranks, status, history = refine(refinement, first, FixedReduction(quantiser(format_named("fp16"))), Stopping(1e-12))
+        policy = FixedReduction(quantiser(format_named("fp16")))
+        ranks, status, history = refine(refinement, first, policy, Stopping(1e-12))
         assert status.name == "CONVERGED"
         kept[f"refine {name}{again}"] = ranks
         kept[f"refine {name} history{again}"] = np.array([step.residual for step in history])

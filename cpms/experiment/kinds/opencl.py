@@ -36,9 +36,9 @@ Count = Annotated[int, Field(ge=1)]
 class Run(Strict):
     """One graph, or the sub-graphs of its first nodes, and what takes turns on it.
 
-    Work-group size 0 lets the driver choose, and 0 cores are all. ``adds`` are functions of ``atomic_add.cl``; others
-    than the first give wrong ranks and show what atomicity costs. ``devices``, as `cpms.backends.opencl.Choice` names them, take
-    turns where they are given, instead of the experiment's one.
+    Work-group size 0 means the driver's choice, and 0 cores means all. ``adds`` are functions of ``atomic_add.cl``; all
+    but the first give wrong ranks and measure the cost of atomicity. ``devices``, as named by
+    `cpms.backends.opencl.choice.Choice`, take turns in place of the experiment's one.
     """
 
     purpose: str

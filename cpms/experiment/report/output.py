@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
-from matplotlib.figure import Figure
 
 from cpms.base.atomic_files import replacing
 from cpms.base.package_data import folder
@@ -17,6 +16,9 @@ from cpms.base.text.latex_table import latex_table
 from cpms.base.text.table_text import LONGEST_WORD, markdown, write_csv
 from cpms.experiment.report import figures
 from cpms.formats.formats import format_named
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 PALETTE = {
     8: "#CC79A7",

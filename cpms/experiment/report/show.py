@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -20,9 +19,6 @@ from cpms.experiment.rows import outcome, rows
 from cpms.experiment.rows.outcome import measured, why_not
 from cpms.experiment.rows.standing import Recorded
 
-if TYPE_CHECKING:
-    pass
-
 _WRONG_ROWS = (LookupError, AttributeError, TypeError, ValueError, ArithmeticError)
 """Errors of a program to which rows lack a column, or hold something else in it."""
 
@@ -30,7 +26,7 @@ _WRONG_ROWS = (LookupError, AttributeError, TypeError, ValueError, ArithmeticErr
 def show(
     name: str,
     *,
-    results: Path | None = None,
+    results: Path | Recorded | None = None,
     output: Path = Path("out"),
     echo: Callable[[str], None] = lambda _: None,
 ) -> list[Path]:
@@ -44,8 +40,8 @@ def show(
     ----------
     name : str
         A program in ``experiments/figures``, or the path of one elsewhere, which ends in ``.py``.
-    results : Path, optional
-        Folder of the rows; those recorded with the package by default.
+    results : Path or Recorded, optional
+        Folder of the rows, or its rows if they have been read; those recorded with the package by default.
     output : Path
         Folder to draw into; made if need be.
     echo : callable
@@ -61,7 +57,8 @@ def show(
     import matplotlib
 
     matplotlib.use("Agg")
-    source = results or folder("experiments") / "results"
+    given = results if isinstance(results, Recorded) else None
+    source = given.source if given else results or folder("experiments") / "results"
     if not source.is_dir():
         raise InputError(f"{source}: there is no such folder; give --results the folder of the rows")
     chosen = {program: _program(path) for program, path in _chosen(name).items()}
@@ -71,7 +68,7 @@ def show(
         raise InputError(f"{output}: cannot be made ({error.strerror}); give another --output") from None
     written: list[Path] = []
     drawn: list[str] = []
-    of_folder = Recorded(source)
+    of_folder = given or Recorded(source)
     for program, module in chosen.items():
         recorded = _table(of_folder.chosen(module.NEEDS).rows)
         lacks = _lacks(recorded, source, module.NEEDS)
@@ -107,15 +104,15 @@ def show(
     return written
 
 
-def has_rows(name: str, source: Path) -> bool:
-    """Say whether a folder has rows of a show program, or of any where the name is ``all``.
+def has_rows(name: str, recorded: Recorded) -> bool:
+    """Return whether a folder has rows of a show program, or of any program if the name is ``all``.
 
     Raises
     ------
     InputError
         If there is no such program.
     """
-    return any(not recorded_rows(source, _program(path).NEEDS).empty for path in _chosen(name).values())
+    return any(recorded.of(_program(path).NEEDS) for path in _chosen(name).values())
 
 
 def recorded_rows(source: Path, experiments: Sequence[str]) -> pd.DataFrame:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
-from matplotlib.figure import Figure
 
 from cpms.experiment.report.output import PALETTE, Output, label, shortened
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 def without_and_with(row: pd.Series[Any], way: str) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:

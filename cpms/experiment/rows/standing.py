@@ -44,7 +44,7 @@ class Recorded:
     def __init__(self, source: Path) -> None:
         found = [row for path in sorted(source.glob("*.jsonl")) if path.is_file() for row in rows.read(path)]
         self.rows = list({(row["experiment"], row["cell"]): row for row in found}.values())
-        self._source = source
+        self.source = source
         self._cells = cache(self._cells_of)
 
     def of(self, experiments: Sequence[str]) -> list[rows.Row]:
@@ -96,7 +96,7 @@ class Recorded:
         return f"{_rows(len(some))}: {texts}" + (f"; {without} have no digest of their code" if without else "")
 
     def _cells_of(self, experiment: str) -> Cells | None:
-        present = of_rows(self._source, experiment)
+        present = of_rows(self.source, experiment)
         return None if present is None else Cells(present)
 
 

@@ -16,13 +16,14 @@ from cpms.sources.readers.options import ReadOptions as ReadOptions
 if TYPE_CHECKING:
     from cpms.graph.graph import Graph
 
+EDGE_LISTS = "edge_lists.reader"
 MODULES = {
     ".mtx": "matrix_market",
     ".mtx.gz": "matrix_market",
     ".tar.gz": "archive",
     ".tgz": "archive",
     ".npz": "npz",
-    **{suffix + gz: "edge_lists.reader" for suffix in (".txt", ".el", ".csv", ".tsv") for gz in ("", ".gz")},
+    **{suffix + gz: EDGE_LISTS for suffix in (".txt", ".el", ".csv", ".tsv") for gz in ("", ".gz")},
 }
 
 

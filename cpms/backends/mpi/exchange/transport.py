@@ -176,7 +176,7 @@ class Repeated:
         transport.repeated.add(self)
 
     def run(self, vectors: tuple[Any, ...], what: tuple[float, ...], launch: Callable[[], None]) -> None:
-        """Do as `cpms.backends.cuda.runtime.cuda_graphs.Replays.run` does; ``what`` tells apart exchanges of other sizes too."""
+        """Replay a CUDA graph as `Replays.run` does; ``what`` distinguishes exchanges of other sizes, too."""
         transport, before = self._transport, self._transport.received_bytes
         self._replays.run(vectors, what, launch)
         # A graph exchanges what it was made of, and nobody counts it.

@@ -54,14 +54,15 @@ def in_shares(source: str) -> bool:
     >>> in_shares("uniform:nodes=10,edges=30"), in_shares("graph.npz"), in_shares("rmat:scale=8")
     (True, True, False)
     """
-    made = source.startswith(("uniform:", f"{weblike_share.NAME}:"))
-    return made or (readers.module_for(Path(source)) in ("edge_list", "npz") and not source.lower().endswith(".gz"))
+    generated = source.startswith(("uniform:", f"{weblike_share.NAME}:"))
+    shared = readers.module_for(Path(source)) in (readers.EDGE_LISTS, "npz") and not source.lower().endswith(".gz")
+    return generated or shared
 
 
 def share(source: str, communicator: Any, options: ReadOptions | None = None) -> Share:
     """Return the edges that this rank reads; every rank calls this."""
     options = options or ReadOptions()
-    if readers.module_for(Path(source)) != "edge_list":
+    if readers.module_for(Path(source)) != readers.EDGE_LISTS:
         options.refuse_form(source)
     if source.startswith("uniform:"):
         return uniform_share.make(source, communicator.rank, communicator.size)
@@ -71,11 +72,11 @@ def share(source: str, communicator: Any, options: ReadOptions | None = None) ->
     if readers.module_for(path) and not readers.is_file(path):
         raise InputError(f"{source}: there is no such file")
     if in_shares(source):
-        if readers.module_for(path) == "edge_list":
+        if readers.module_for(path) == readers.EDGE_LISTS:
             return edge_list_share.read(path, communicator, options)
         return npz_share.read(path, communicator.rank, communicator.size)
     raise InputError(
-        f"{source}: ranks read shares of uncompressed edge lists, of .npz files of cpms.sources.readers.npz.save_npz, and "
-        "of uniform:… and weblike-parts:… graphs; convert it to one of these, or let every rank load all of it with "
-        "--whole"
+        f"{source}: ranks read parts of uncompressed edge lists, of .npz files of cpms.sources.readers.npz.save_npz, "
+        "and of uniform:… and weblike-parts:… graphs; convert it to one of these, or let every rank load all of it "
+        "with --whole"
     )

@@ -61,7 +61,7 @@ class GraphRows(Graph):
 
     @cached_property
     def dangling_nodes(self) -> npt.NDArray[np.int64]:
-        """No node: a rank's product leaves dangling mass to `cpms.backends.mpi.sweeps.operator`, which sums it over ranks."""
+        """No node: `cpms.backends.mpi.sweeps.operator` sums the dangling mass over ranks, not a rank's product."""
         return read_only(np.zeros(0, np.int64))
 
 
