@@ -116,9 +116,9 @@ def _ranked(arguments: argparse.Namespace) -> int:
         check_writable(arguments.output)
     began = time.perf_counter()
     options = {option: getattr(arguments, option) for option in reading.OF_WHOLE}
-    asked = [f"--{option} {given}" for option, given in options.items() if given != POSSIBLE[option][0]]
-    if asked and not arguments.whole:
-        raise InputError(f"{', '.join(asked)}: ranks that read shares take files as they are; add --whole")
+    given_options = [f"--{option} {given}" for option, given in options.items() if given != POSSIBLE[option][0]]
+    if given_options and not arguments.whole:
+        raise InputError(f"{', '.join(given_options)}: ranks that read shares take files as they are; add --whole")
     options |= {option: getattr(arguments, option) for option in (*FORM, "zero_weights")}
     rows = reading.read(arguments.graph, communicator, whole=arguments.whole, **options)
     load_s = time.perf_counter() - began

@@ -22,9 +22,9 @@ def mpiexec() -> str:
     UnavailableError
         If MPI or its launcher is missing.
     """
-    lacking = world.missing()
-    if lacking:
-        raise UnavailableError(f"ranks cannot run here: {lacking}")
+    reason = world.missing()
+    if reason:
+        raise UnavailableError(f"ranks cannot run here: {reason}")
     beside = Path(sys.executable).with_name("mpiexec")
     found = str(beside) if beside.is_file() else shutil.which("mpiexec")
     if not found:
@@ -67,8 +67,8 @@ def _printed(ranks: int, arguments: list[str], what: str, timeout_s: float) -> A
             raise UnavailableError(f"{ranks} ranks took longer than {timeout_s:g} s on {what}") from None
     if process.returncode not in (0, 1) or not output.strip():
         kind: type[CpmsError] = InputError if process.returncode == InputError.exit_code else UnavailableError
-        told = [line for line in errors.splitlines() if line.strip()]
-        reason = next((line for line in told if line.startswith("cpms: error")), told[-1] if told else None)
+        lines = [line for line in errors.splitlines() if line.strip()]
+        reason = next((line for line in lines if line.startswith("cpms: error")), lines[-1] if lines else None)
         raise kind(f"{ranks} ranks on {what}: {reason or f'exit code {process.returncode}'}")
     return json.loads(output.strip().splitlines()[-1])
 

@@ -86,7 +86,7 @@ def measured(task: dict[str, Any]) -> list[dict[str, Any]]:
     everyone = world.world()
     lanes = max(1, threads.available() // world.ranks_here())
     loaded: dict[str, Graph] = {}
-    known: list[Floats] = []
+    reference_ranks: list[Floats] = []
     found = []
     for count in task["ranks"]:
         graph = graph_for(task["graph"], count)
@@ -97,13 +97,13 @@ def measured(task: dict[str, Any]) -> list[dict[str, Any]]:
         part = everyone.Split(0 if everyone.rank < count else 1, everyone.rank)
         if everyone.rank < count:
             with threads.limited(lanes):
-                found += _of_count(task, graph, part, loaded, known)
+                found += _of_count(task, graph, part, loaded, reference_ranks)
         everyone.Barrier()
     return found
 
 
 def _of_count(
-    task: dict[str, Any], graph: str, communicator: Any, loaded: dict[str, Graph], known: list[Floats]
+    task: dict[str, Any], graph: str, communicator: Any, loaded: dict[str, Graph], reference_ranks: list[Floats]
 ) -> list[dict[str, Any]]:
     began = time.perf_counter()
     rows = _rows(graph, communicator, loaded)
@@ -116,14 +116,14 @@ def _of_count(
     current().synchronize()
     prepare_s = time.perf_counter() - began - load_s - join_s
     began = time.perf_counter()
-    first = np.full(rows.nodes, 1.0 / rows.nodes)
+    initial = np.full(rows.nodes, 1.0 / rows.nodes)
     for turn in range(task["warmup"] + task["solves"]):
         for contestant in contestants:
             communicator.Barrier()
-            _solve(contestant, first, stopping, communicator, transport, counts=turn >= task["warmup"])
+            _solve(contestant, initial, stopping, communicator, transport, counts=turn >= task["warmup"])
     solves_s = time.perf_counter() - began
     exchanges = _exchanges(own)
-    referee = Certifier(problem, rows, communicator, stopping, threads.available())
+    certifier = Certifier(problem, rows, communicator, stopping, threads.available())
     held = communicator.allgather(rows.edges)
     head = {
         "graph_name": rows.name,
@@ -139,7 +139,7 @@ def _of_count(
         "foreign_values_by_rank": communicator.allgather(own.read_values - (rows.high - rows.low)),
         **exchanges,
     }
-    return [head | _columns(contestant, referee, communicator, known) for contestant in contestants]
+    return [head | _columns(contestant, certifier, communicator, reference_ranks) for contestant in contestants]
 
 
 def _rows(graph: str, communicator: Any, loaded: dict[str, Graph]) -> GraphRows:
@@ -164,42 +164,48 @@ def _contestants(problem: Problem, own: DeviceRows, of_power: DeviceRows, storag
 
 
 def _of_power(engine: str, operator: Any) -> _Contestant:
-    kept: list[Any] = []
+    last_answer: list[Any] = []
 
-    def solve(first: Floats, stopping: Stopping) -> tuple[Status, History]:
-        kept.clear()  # Its memory is taken again, and with it the graphs of the last solve.
+    def solve(initial: Floats, stopping: Stopping) -> tuple[Status, History]:
+        last_answer.clear()  # Its memory is taken again, and with it the graphs of the last solve.
         # The answer stays on the device.
-        answer, status, history = power(operator, first, Fixed(), stopping, answer=lambda _, x, __: x)
-        kept[:] = [answer]
+        answer, status, history = power(operator, initial, Fixed(), stopping, answer=lambda _, x, __: x)
+        last_answer[:] = [answer]
         return status, history
 
-    return _Contestant(engine, "power", "fp64", solve, lambda: operator.read(kept[0], 0), operator.nbytes)
+    return _Contestant(engine, "power", "fp64", solve, lambda: operator.read(last_answer[0], 0), operator.nbytes)
 
 
 def _of_refinement(engine: str, refinement: Any, storage: FloatFormat) -> _Contestant:
-    def solve(first: Floats, stopping: Stopping) -> tuple[Status, History]:
-        _, status, history = refine(refinement, first, default_policy(storage), stopping, answer=lambda _: None)
+    def solve(initial: Floats, stopping: Stopping) -> tuple[Status, History]:
+        _, status, history = refine(refinement, initial, default_policy(storage), stopping, answer=lambda _: None)
         return status, history
 
     return _Contestant(engine, "refine", storage.name, solve, refinement.read, refinement.nbytes)
 
 
 def _solve(
-    contestant: _Contestant, first: Floats, stopping: Stopping, communicator: Any, transport: Transport, *, counts: bool
+    contestant: _Contestant,
+    initial: Floats,
+    stopping: Stopping,
+    communicator: Any,
+    transport: Transport,
+    *,
+    counts: bool,
 ) -> None:
-    before = transport.received_bytes
-    status, history = contestant.solve(first, stopping)
+    received_before = transport.received_bytes
+    status, history = contestant.solve(initial, stopping)
     if not counts:
         return
     contestant.samples_s.append(max(communicator.allgather(history[-1].seconds)))
-    contestant.status, contestant.received_bytes = status, transport.received_bytes - before
+    contestant.status, contestant.received_bytes = status, transport.received_bytes - received_before
     contestant.iterations_by_bits = {}
     for step in history:
         contestant.iterations_by_bits[step.bits] = contestant.iterations_by_bits.get(step.bits, 0) + 1
     # The first sweep of a solve follows a wait, and a low one after a full one an exchange of its own.
-    for before_step, step in pairwise(history):
-        if step.bits == before_step.bits:
-            contestant.sweeps_s.setdefault(step.bits, []).append(step.seconds - before_step.seconds)
+    for previous, step in pairwise(history):
+        if step.bits == previous.bits:
+            contestant.sweeps_s.setdefault(step.bits, []).append(step.seconds - previous.seconds)
 
 
 def _exchanges(own: DeviceRows) -> dict[str, Any]:
@@ -213,19 +219,21 @@ def _exchanges(own: DeviceRows) -> dict[str, Any]:
         samples = []
         for _ in range(_SAMPLES + 1):
             current().synchronize()
-            before, began = transport.received_bytes, time.perf_counter()
+            received_before, began = transport.received_bytes, time.perf_counter()
             for _ in range(_EXCHANGES):
-                repeated.run((vector.memory, vector.heard), (bits,), partial(own.exchange.queue, vector))
+                repeated.run((vector.memory, vector.received_totals), (bits,), partial(own.exchange.queue, vector))
             current().synchronize()
             samples.append((time.perf_counter() - began) / _EXCHANGES)
         found |= {
             f"exchange_{bits}_bits_s": statistics.median(samples[1:]),
-            f"exchange_{bits}_bits_received_bytes": (transport.received_bytes - before) // _EXCHANGES,
+            f"exchange_{bits}_bits_received_bytes": (transport.received_bytes - received_before) // _EXCHANGES,
         }
     return found
 
 
-def _columns(contestant: _Contestant, referee: Certifier, communicator: Any, known: list[Floats]) -> dict[str, Any]:
+def _columns(
+    contestant: _Contestant, certifier: Certifier, communicator: Any, reference_ranks: list[Floats]
+) -> dict[str, Any]:
     began = time.perf_counter()
     columns: dict[str, Any] = {
         "engine": contestant.engine,
@@ -243,10 +251,10 @@ def _columns(contestant: _Contestant, referee: Certifier, communicator: Any, kno
     if contestant.engine == "mpi_cuda":
         ranks = contestant.answer()
         ranks /= ranks.sum()
-        columns["residual_l1"] = referee.change(ranks).l1
-        if not known or len(known[0]) != len(ranks):
-            known[:] = [ranks]
-        columns["difference_l1"] = float(np.abs(ranks - known[0]).sum())
+        columns["residual_l1"] = certifier.change(ranks).l1
+        if not reference_ranks or len(reference_ranks[0]) != len(ranks):
+            reference_ranks[:] = [ranks]
+        columns["difference_l1"] = float(np.abs(ranks - reference_ranks[0]).sum())
         columns["check_s"] = time.perf_counter() - began
     return columns
 

@@ -47,7 +47,8 @@ WHERE = """
 import sys
 from contextlib import ExitStack
 from pathlib import Path
-from cpms.backends.cuda.runtime import backend; from cpms.backends.cuda.kernels import template as variants
+from cpms.backends.cuda.kernels import multi_gpu, template
+from cpms.backends.cuda.runtime.current import using
 from cpms.backends.cuda.runtime.host_emulation import HostBackend
 from cpms.formats.formats import format_named
 from cpms.formats.quantization import quantiser
@@ -55,11 +56,11 @@ from cpms.formats.quantization import quantiser
 where, folder, *sys.argv[1:] = sys.argv[1:]
 emulation = ExitStack()  # until the end
 if where == "host":
-    host = emulation.enter_context(backend.using(HostBackend(Path(folder))))
+    host = emulation.enter_context(using(HostBackend(Path(folder))))
     formats = [quantiser(format_named(name)) for name in ("fp16", "e5m2", "fp32", "cpms4")]
     # All at once, as they were built before: for what is not there, ranks would wait.
-    kernels = [v for personal in (False, True) for v in variants.ranks(formats, personal=personal)]
-    host.compile([*variants.ARRANGING, *kernels])
+    kernels = [v for personal in (False, True) for v in multi_gpu.ranks(formats, personal=personal)]
+    host.compile([*template.ARRANGING, *kernels])
 """
 
 PROBLEMS = """
@@ -90,7 +91,8 @@ from cpms.backends.mpi.exchange.world import world
 from cpms.solvers.power import power
 from cpms.precision.controllers import Fixed, Level
 from cpms.formats.quantization import quantiser
-from cpms.solvers.refine import FixedReduction, refine
+from cpms.precision.refinement_policy import FixedReduction
+from cpms.solvers.refine import refine
 from cpms.contracts.stopping import Stopping
 
 kept = {}
@@ -115,12 +117,12 @@ for name, problem in problems.items():
         kept[f"refine {name}{again}"] = ranks
         kept[f"refine {name} history{again}"] = np.array([step.residual for step in history])
     if name == "slow":
-        for refinement.extrapolates in (True, False):
+        for refinement.anderson in (True, False):
             _, _, history = refine(refinement, first, FixedReduction(quantiser(format_named("fp16"))), Stopping(1e-9))
-            kept[f"sweeps {refinement.extrapolates}"] = np.array([len(history)])
-        refinement.extrapolates = True
+            kept[f"sweeps {refinement.anderson}"] = np.array([len(history)])
+        refinement.anderson = True
         refinement.start(first)
-        asked = {"gain": 1e-9, "trust": 0.0, "tol": 1e-13, "norm": "l1", "most": 2 * DEPTH + 3}
+        asked = {"inner_reduction": 1e-9, "noise_tolerance": 0.0, "tol": 1e-13, "norm": "l1", "most": 2 * DEPTH + 3}
         found = refinement.rounds(quantiser(format_named("fp16")), **asked)[0]
         kept["low"], kept["sums"] = np.array(found.low), np.array(found.sums[1:]) / found.low
 np.savez(f"{sys.argv[1]}/ranks{world().size}_{world().rank}.npz", **kept)

@@ -1,4 +1,9 @@
-"""Sweeps that stay on a GPU, by what they read and how the graph lies, beside what bytes and gathers alone take."""
+"""Times of persistent sweeps on a GPU, by format and arrangement of the graph, beside their two lower bounds.
+
+The bounds are those of a roofline: the minimum traffic at copy bandwidth, and random gathers alone. An arrangement
+turns one strategy on or off, which measures its effect. The keys of `RecordedArrangement` are those of recorded cells;
+this module alone maps them to the names of the code.
+"""
 
 from __future__ import annotations
 
@@ -36,11 +41,11 @@ _NEVER = 1e-300
 _LATER = "codes", "cached", "merge"
 
 
-class Lie(Strict):
-    """How a graph lies in device memory; see `cpms.backends.cuda.persistent.device_graph.Arrangement`.
+class RecordedArrangement(Strict):
+    """The arrangement of a graph in device memory; see `cpms.backends.cuda.persistent.device_graph.Arrangement`.
 
-    With ``merge`` nodes whose edges lead to the same nodes are one, as `cpms.backends.cuda.reduction.lumping` does where that pays; the rest
-    is then as the engine chooses, and there are no sweeps in float64.
+    With ``merge``, nodes of equal columns are lumped as in `cpms.backends.cuda.reduction.lumping`; all else is then the
+    choice of the engine, and there are no sweeps in float64.
     """
 
     renumber: bool = True
@@ -54,44 +59,47 @@ class Lie(Strict):
     merge: bool | None = None
 
     @model_validator(mode="after")
-    def _merges_as_it_comes(self) -> Lie:
-        if self.merge and self.model_copy(update={"merge": None}) != Lie():
+    def _lumps_without_other_keys(self) -> RecordedArrangement:
+        if self.merge and self.model_copy(update={"merge": None}) != RecordedArrangement():
             raise ValueError("merged nodes lie as the engine chooses; leave out what is beside merge = true")
         return self
 
     @model_serializer(mode="wrap")
     def _as_recorded(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Name later ways only where they are chosen, as rows do that were recorded before there were any."""
+        """Leave out later keys at their defaults, so that older cells keep their names."""
         fields: dict[str, Any] = written(self)
         return {name: value for name, value in fields.items() if name not in _LATER or value is not None}
 
     def arrangement(self) -> Arrangement:
-        """Return it as the engine takes it."""
+        """Return the arrangement in the names of the engine."""
         wanted = Wanted(self.hot, self.bins, self.deal, self.codes, self.cached)
         return Arrangement(self.renumber, self.stretch_steps, self.warps, wanted)
 
 
 class Config(Repeated):
-    """What such an experiment may set."""
+    """The fields of such an experiment."""
 
     graphs: list[GraphSource] = Field(min_length=1)
     storages: list[StorageName] = ["fp16", "e5m2", "fp32"]
-    arrangements: list[Lie] = [Lie()]
+    arrangements: list[RecordedArrangement] = [RecordedArrangement()]
     sweeps: int = Field(default=30, ge=2)
     samples: int = Field(default=5, ge=1)
 
     def cells(self) -> list[Cell]:
-        """Return one cell a graph: arrangements and storages take turns within it."""
+        """Return one cell for each graph; arrangements and formats alternate."""
         fixed = self.model_dump(include={"storages", "arrangements", "sweeps", "samples"})
         return self.cells_by_graph(self.graphs, **fixed)
 
     def resolved(self, cell: Cell) -> Cell:
-        """Return a cell with its arrangements in full."""
-        return {**cell, "arrangements": [dict(Lie.model_validate(given)) for given in cell["arrangements"]]}
+        """Return a cell with all keys of its arrangements."""
+        return {
+            **cell,
+            "arrangements": [dict(RecordedArrangement.model_validate(given)) for given in cell["arrangements"]],
+        }
 
 
 class Context:
-    """Holds the graph at hand, and the ceilings of the device, measured once in the run."""
+    """The graph of consecutive cells, and the rates of the device, measured once a run."""
 
     def __init__(self, config: Config) -> None:
         del config
@@ -99,15 +107,15 @@ class Context:
         self._ceilings: dict[str, float] = {}
 
     def measure(self, cell: Cell) -> dict[str, Any]:
-        """Time a graph in each arrangement."""
+        """Time the sweeps over a graph in each arrangement."""
         engines.get("cuda_fused")
         self._ceilings = self._ceilings or ceilings()
         began = work_clock.now()
         graph = self.graph.load(cell["graph"], **read_options(cell))
         load_s = work_clock.now() - began
         results = []
-        for lie in cell["arrangements"]:
-            results += _arranged(Problem(graph), lie, cell)
+        for recorded in cell["arrangements"]:
+            results += _arranged(Problem(graph), recorded, cell)
         return {
             "graph_name": graph.name,
             "stand_in_for": graph.stand_in_for,
@@ -119,8 +127,8 @@ class Context:
         }
 
 
-def _arranged(problem: Problem, lie: dict[str, Any], cell: Cell) -> list[dict[str, Any]]:
-    given = Lie.model_validate(lie)
+def _arranged(problem: Problem, recorded: dict[str, Any], cell: Cell) -> list[dict[str, Any]]:
+    given = RecordedArrangement.model_validate(recorded)
     began = work_clock.now()
     if given.renumber:
         reordering.chosen(problem.graph, out_degree(problem.graph))
@@ -152,7 +160,7 @@ def _arranged(problem: Problem, lie: dict[str, Any], cell: Cell) -> list[dict[st
     in_turn(list(gathers.values()), 9)
     return [
         {
-            "arrangement": lie,
+            "arrangement": recorded,
             "renumbered": graph.order is not None,
             "numbering_s": numbering_s,
             "storage": name,
@@ -169,7 +177,7 @@ def _arranged(problem: Problem, lie: dict[str, Any], cell: Cell) -> list[dict[st
 
 
 class _Contestant(NamedTuple):
-    """Sweeps that read a format, and what they go over."""
+    """Sweeps in a format over an arranged graph."""
 
     name: str
     bits: int
@@ -179,7 +187,7 @@ class _Contestant(NamedTuple):
 
 
 def low_seconds(rounds: CudaRefinement, first: Any, storage: FloatFormat, sweeps: int) -> list[float]:
-    """Return the seconds of each of many low sweeps."""
+    """Return the seconds of each of several inner sweeps."""
     rounds.start(first)
     found = rounds.round(storage, inner_reduction=_NEVER, tol=_NEVER, norm="l1", most_low=sweeps)
     seconds: list[float] = np.diff(found.seconds)[1:].tolist()
@@ -187,7 +195,7 @@ def low_seconds(rounds: CudaRefinement, first: Any, storage: FloatFormat, sweeps
 
 
 def full_seconds(operator: cuda_fused.FusedOperator, first: Any, sweeps: int) -> list[float]:
-    """Return the seconds of each of many float64 sweeps."""
+    """Return the seconds of each of several float64 sweeps."""
     x, out = operator.load(first), operator.empty()
     found = operator.sweeps(x, out, FLOAT64, 0, norm="l1", tol=0.0, most=sweeps)
     seconds: list[float] = np.diff(found.seconds).tolist()
@@ -195,10 +203,11 @@ def full_seconds(operator: cuda_fused.FusedOperator, first: Any, sweeps: int) ->
 
 
 def bytes_moved(nodes: int, edges: int, bits: int, ways: Ways = PLAIN, *, adds_up: bool = False) -> float:
-    """Return the bytes that a sweep must move at least, values gathered not counted.
+    """Return the minimum traffic of a sweep in bytes, without the gathered values.
 
-    An edge: its source and mark, or in bins what those stream. A row of a low sweep: out-degree, value written, and
-    where sweeps add up a correction that is read and written; of a float64 sweep: out-degree, value read and written.
+    An edge takes its source and row-end flag, or its entries of a tiled gather. A row of an inner sweep takes its
+    out-degree and the value written, and, where sweeps accumulate the correction, that read and written; a row of a
+    float64 sweep takes its out-degree and the value read and written.
 
     Examples
     --------
@@ -215,9 +224,9 @@ def _gather_timer(resident: ResidentGraph, bits: int) -> Timer:
     values = backend.arrays.zeros(vector_length(resident.nodes), f"uint{bits}")
     blocks = backend.processors * 8
     sums = backend.arrays.zeros(blocks * 256, np.uint64)
-    coded, sources = resident.ways.coded, resident.edges.sources
-    if coded:
-        gathers, of_edges = GATHERS_BY_CODES, (*coded.codes.arguments, np.uint32(coded.codes.steps))
+    compressed, sources = resident.ways.coded, resident.edges.sources
+    if compressed:
+        gathers, of_edges = GATHERS_BY_CODES, (*compressed.codes.arguments, np.uint32(compressed.codes.steps))
     else:
         gathers, of_edges = GATHERS, (sources, np.uint64(sources.size))
     return Timer(lambda: backend.run(gathers[bits], blocks, (*of_edges, values, sums)), same=True)

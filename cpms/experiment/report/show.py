@@ -1,4 +1,4 @@
-"""Tables and figures from recorded rows, and from nothing else."""
+"""Tables and figures from recorded rows alone: runs the programs of ``experiments/figures`` on a folder of rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from cpms.experiment.rows.outcome import measured, why_not
 from cpms.experiment.rows.standing import Recorded
 
 _WRONG_ROWS = (LookupError, AttributeError, TypeError, ValueError, ArithmeticError)
-"""Errors of a program to which rows lack a column, or hold something else in it."""
+"""Errors of a program whose rows lack a column, or have other values in it."""
 
 
 def show(
@@ -32,9 +32,9 @@ def show(
 ) -> list[Path]:
     """Run the show program ``name``, or ``all`` that have rows, and return the files written.
 
-    A program is a Python file. It names the experiments whose rows it cannot do without in ``NEEDS``, a list, and has a
-    function ``show(rows, out)`` of these rows, a pandas.DataFrame, and an `Output`. Experiments that it draws beside
-    them, if there are rows, are in ``BESIDE``; ``show`` then takes their rows, too.
+    A program is a Python file. ``NEEDS`` is the list of experiments whose rows it requires; its function
+    ``show(rows, out)`` takes these rows, a pandas.DataFrame, and an `Output`. ``BESIDE`` lists experiments whose rows
+    are optional; ``show`` then takes them as a third argument.
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ def _chosen(name: str) -> dict[str, Path]:
 
 
 def _lacks(recorded: pd.DataFrame, source: Path, needs: Sequence[str]) -> str | None:
-    """Return why nothing can be drawn, None if something can."""
+    """Return the reason why nothing can be drawn; None if something can."""
     named = " or ".join(needs)
     if recorded.empty:
         return (

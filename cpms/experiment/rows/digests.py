@@ -1,6 +1,7 @@
-"""Digests of what a row is measured with: the code, the graph's content, and the files that hold it.
+"""Digests of the code, of a graph's content and of its files, which every row records.
 
-This module needs nothing but Python, since the build of a wheel uses it, too.
+The digest of code is over Git's blob names, so that commits have one without their contents. This module needs nothing
+but Python, since the build of a wheel uses it, too.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _PART_BYTES = 1 << 22
 
 
 def is_code(path: str) -> bool:
-    """Say whether a file, by its path in the repository, is part of what measures; copies in a wheel are not.
+    """Return whether a path in the repository is code that measures; copies in a wheel are not.
 
     Examples
     --------
@@ -44,7 +45,7 @@ def of_code(package: Path, kernels: Path) -> str:
 
 
 def of_blobs(blobs: Iterable[tuple[str, str]]) -> str:
-    """Return the digest of paths and what `blob` says of their contents, in any order.
+    """Return the digest of paths and their blob names, in any order.
 
     Examples
     --------
@@ -71,7 +72,7 @@ def blob(content: bytes) -> str:
 def of_graph(graph: Graph) -> str:
     """Return the digest of a graph's content: its edges in their order, weights, and the ids of its nodes.
 
-    What the graph is called, and the file that it was read from, change nothing.
+    The graph's name and file do not enter.
 
     Examples
     --------
