@@ -1,4 +1,4 @@
-"""Start ranks from a program that is none of them, and take their report."""
+"""Start ranks from a program outside MPI, and read their report: runs ``mpiexec`` as a child process."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def mpiexec() -> str:
 
 
 def report(ranks: int, source: str, options: list[str], *, timeout_s: float) -> dict[str, Any]:
-    """Run ``python -m cpms.mpi`` on so many ranks and return the JSON object that it prints.
+    """Run ``python -m cpms.mpi`` on a number of ranks and return the JSON object that it prints.
 
     Raises
     ------
     InputError
-        If the ranks refuse what they were given.
+        If the ranks refuse their input.
     UnavailableError
         If MPI is missing, or the ranks failed otherwise or took longer than ``timeout_s``.
     """
@@ -47,7 +47,7 @@ def report(ranks: int, source: str, options: list[str], *, timeout_s: float) -> 
 
 
 def answer(ranks: int, module: str, task: dict[str, Any], *, timeout_s: float) -> Any:
-    """Run ``python -m module TASK`` on so many ranks and return what rank 0 prints; both are JSON.
+    """Run ``python -m module TASK`` on a number of ranks and return the output of rank 0; both are JSON.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """``mpiexec -n MOST python -m cpms.mpi.scaling TASK``: time solves on 1, 2, 4, … of the ranks, a GPU each.
 
-TASK is a JSON object; see `cpms.experiment.kinds.scaling_gpu`, which starts this. All solves are made by the
-same processes: those that a count of ranks leaves out wait. What was found goes to standard output as JSON.
+TASK is a JSON object; see `cpms.experiment.kinds.scaling_gpu`, which starts this. All counts of
+ranks use the same processes, the others wait at a barrier. Rank 0 prints the results as JSON.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ History = list[Step]
 
 
 def graph_for(graph: str, ranks: int) -> str:
-    """Return the graph of so many ranks: ``RANKS*N`` becomes that many times N, and ``RANKS`` that number.
+    """Return the graph for a number of ranks: ``RANKS*N`` becomes that number times N, and ``RANKS`` the number.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def graph_for(graph: str, ranks: int) -> str:
 
 @dataclass
 class _Contestant:
-    """A way to solve, and what its solves were like."""
+    """An engine with a method and a format, and the times of its solves."""
 
     engine: str
     method: str
@@ -82,7 +82,7 @@ class _Contestant:
 
 
 def measured(task: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return what each count of ranks and each contestant took; every rank calls this, rank 0 gets all."""
+    """Return the columns of each contestant for each count of ranks; collective, with all results on rank 0."""
     everyone = world.world()
     lanes = max(1, threads.available() // world.ranks_here())
     loaded: dict[str, Graph] = {}
@@ -91,7 +91,7 @@ def measured(task: dict[str, Any]) -> list[dict[str, Any]]:
     for count in task["ranks"]:
         graph = graph_for(task["graph"], count)
         if not reading.in_shares(graph) and graph not in loaded:
-            # Those that are left out, too: they need it next.
+            # Waiting ranks load the graph, too, since they need it at the next count.
             with threads.limited(lanes):
                 loaded[graph] = load(graph)
         part = everyone.Split(0 if everyone.rank < count else 1, everyone.rank)
@@ -143,7 +143,7 @@ def _of_count(
 
 
 def _rows(graph: str, communicator: Any, loaded: dict[str, Graph]) -> GraphRows:
-    """Read shares, or take them from the whole graph where there is no other way."""
+    """Read this rank's rows, from the whole graph if ranks cannot read parts of it."""
     if graph in loaded:
         return of_graph(loaded[graph], communicator.rank, communicator.size)
     return reading.read(graph, communicator)
@@ -202,14 +202,14 @@ def _solve(
     contestant.iterations_by_bits = {}
     for step in history:
         contestant.iterations_by_bits[step.bits] = contestant.iterations_by_bits.get(step.bits, 0) + 1
-    # The first sweep of a solve follows a wait, and a low one after a full one an exchange of its own.
+    # The first sweep of a solve includes a wait, and the first inner sweep another exchange; both are excluded.
     for previous, step in pairwise(history):
         if step.bits == previous.bits:
             contestant.sweeps_s.setdefault(step.bits, []).append(step.seconds - previous.seconds)
 
 
 def _exchanges(own: DeviceRows) -> dict[str, Any]:
-    """Return how long exchanges of a vector of 64 and of 16 bits take, and what rank 0 is sent; none for one rank."""
+    """Return the times of exchanges in 64 and in 16 bits, and the bytes that rank 0 receives; empty for one rank."""
     transport = own.transport
     if transport.ranks == 1:
         return {}
