@@ -57,8 +57,7 @@ def show(
     import matplotlib
 
     matplotlib.use("Agg")
-    given = results if isinstance(results, Recorded) else None
-    source = given.source if given else results or folder("experiments") / "results"
+    source = results.source if isinstance(results, Recorded) else results or folder("experiments") / "results"
     if not source.is_dir():
         raise InputError(f"{source}: there is no such folder; give --results the folder of the rows")
     chosen = {program: _program(path) for program, path in _chosen(name).items()}
@@ -68,7 +67,7 @@ def show(
         raise InputError(f"{output}: cannot be made ({error.strerror}); give another --output") from None
     written: list[Path] = []
     drawn: list[str] = []
-    of_folder = given or Recorded(source)
+    of_folder = results if isinstance(results, Recorded) else Recorded(source)
     for program, module in chosen.items():
         recorded = _table(of_folder.chosen(module.NEEDS).rows)
         lacks = _lacks(recorded, source, module.NEEDS)
