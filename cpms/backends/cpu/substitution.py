@@ -36,7 +36,7 @@ class Acyclic:
     contribution: Floats = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "share", np.zeros_like(self.inverse))
+        object.__setattr__(self, "contribution", np.zeros_like(self.inverse))
 
     @property
     def nbytes(self) -> int:

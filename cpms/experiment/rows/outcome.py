@@ -70,7 +70,7 @@ def summary(found: list[dict[str, Any]]) -> str:
 
     Examples
     --------
-    >>> counted([{"status": "unsupported", "reason": "no layout 'ell'"}, {"status": "ok"}, {"status": "ok"}])
+    >>> summary([{"status": "unsupported", "reason": "no layout 'ell'"}, {"status": "ok"}, {"status": "ok"}])
     "2 ok, 1 unsupported (no layout 'ell')"
     """
     failures = [why_not(row) for row in found if not measured(row)]
