@@ -144,8 +144,8 @@ def test_values_are_stored_as_the_reference_rounds_them(values, storage, data):
 
 
 def split_finely(monkeypatch):
-    monkeypatch.setattr(_cpu_refinement, "_PIECE_COST", 1000)
-    monkeypatch.setattr(_cpu_refinement, "_LANE_COST", 1000)
+    monkeypatch.setattr(_cpu_refinement, "_RANGE_COST", 1000)
+    monkeypatch.setattr(_cpu_refinement, "_THREAD_COST", 1000)
 
 
 def bits(problem, storage, count):
@@ -171,7 +171,7 @@ def test_the_test_of_threads_splits_the_work(monkeypatch):
 
 @pytest.mark.parametrize("lanes", [1, 2, 3, 64, 100])
 def test_every_piece_has_one_lane_and_every_row_one_piece(lanes, monkeypatch):
-    monkeypatch.setattr(_cpu_refinement, "_PIECE_COST", 1)
+    monkeypatch.setattr(_cpu_refinement, "_RANGE_COST", 1)
     for problem in PROBLEMS.values():
         refinement = CpuRefinement(problem)
         cuts, bounds = refinement._cuts(lanes).tolist(), refinement._bounds.tolist()
