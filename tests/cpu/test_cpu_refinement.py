@@ -16,7 +16,7 @@ import cpms
 from cpms import Graph, Status, check, engines, format_named
 from cpms.backends.cpu import node_loops, refine_loops
 from cpms.backends.cpu import refinement as _cpu_refinement
-from cpms.backends.cpu.reduced_refinement import CpuPeeled, prepared
+from cpms.backends.cpu.reduced_refinement import CpuTrimmedRefinement, prepared
 from cpms.backends.cpu.refinement import CpuRefinement
 from cpms.backends.cpu.substitution import acyclic
 from cpms.backends.cpu.trimmed_core import Core, core
@@ -144,8 +144,8 @@ def test_values_are_stored_as_the_reference_rounds_them(values, storage, data):
 
 
 def split_finely(monkeypatch):
-    monkeypatch.setattr(_cpu_refinement, "_PIECE_COST", 1000)
-    monkeypatch.setattr(_cpu_refinement, "_LANE_COST", 1000)
+    monkeypatch.setattr(_cpu_refinement, "_RANGE_COST", 1000)
+    monkeypatch.setattr(_cpu_refinement, "_THREAD_COST", 1000)
 
 
 def bits(problem, storage, count):
@@ -171,7 +171,7 @@ def test_the_test_of_threads_splits_the_work(monkeypatch):
 
 @pytest.mark.parametrize("lanes", [1, 2, 3, 64, 100])
 def test_every_piece_has_one_lane_and_every_row_one_piece(lanes, monkeypatch):
-    monkeypatch.setattr(_cpu_refinement, "_PIECE_COST", 1)
+    monkeypatch.setattr(_cpu_refinement, "_RANGE_COST", 1)
     for problem in PROBLEMS.values():
         refinement = CpuRefinement(problem)
         cuts, bounds = refinement._cuts(lanes).tolist(), refinement._bounds.tolist()
@@ -363,7 +363,7 @@ def test_the_step_of_one_pass_tells_the_recomputed_residual(norm):
 
 def test_what_a_pass_gets_wrong_is_refined(monkeypatch):
     chain = Graph.from_edges(np.arange(99), np.arange(1, 100))
-    monkeypatch.setattr(CpuPeeled, "solve_reduced", lambda *_: np.full(100, 0.01))
+    monkeypatch.setattr(CpuTrimmedRefinement, "solve_reduced", lambda *_: np.full(100, 0.01))
     result = cpms.pagerank(chain, method="refine", engine="cpu")
     assert result.converged
     assert result.iterations > 1
@@ -543,7 +543,7 @@ def test_a_core_that_went_wrong_is_noticed_and_refined(monkeypatch):
 def test_few_bits_are_for_what_outgrows_a_cores_cache(monkeypatch, swept):
     graph = cpms.load("uniform:scale=8,edge_factor=8,seed=1" if swept == "all" else "rmat:scale=9,edge_factor=8,seed=1")
     refinement = prepared(Problem(graph))
-    assert isinstance(refinement, CpuPeeled) == (swept == "core")
+    assert isinstance(refinement, CpuTrimmedRefinement) == (swept == "core")
     nodes = len(core(Problem(graph)).nodes) if swept == "core" else graph.nodes
     for limit, storage in ((nodes + 1, "fp32"), (nodes, "fp16")):
         monkeypatch.setattr(_cpu_refinement, "_NODES_OF_FEW_BITS", limit)

@@ -562,9 +562,9 @@ def rounds_kernel(exponent_bits: int, mantissa_bits: int, mode: int) -> Any:
     and others already write lie apart: those of even and odd low sweeps, of corrections, of full sweeps and of
     extrapolations, which go without where ``z`` has two slots and not `SLOTS`.
 
-    The first lane writes a line of ``report`` a sweep. A round is followed by another if fewer than ``enough``
-    sweeps are done, its full sweep found at most ``noise_tolerance`` times what was promised, and its low sweeps, ``most_low``
-    at most, were fewer. The ``norm`` is 0, 1 or 2 for l1, l2, linf. Returns the number of sweeps.
+    The first lane writes a line of ``report`` a sweep. Another outer step follows if fewer than ``enough`` sweeps are
+    done, the residual sweep found at most ``noise_tolerance`` times the predicted residual, and the outer step has had
+    fewer than ``most_low`` inner sweeps. The ``norm`` is 0, 1 or 2 for l1, l2, linf. Returns the number of sweeps.
     """
 
     @_compiled

@@ -1,6 +1,6 @@
 """Batches of personalised queries on a device by power iteration in float64; see ``batch/residual_sweep.cu``.
 
-All queries share each read of the matrix (SpMM), and each stops by its own criterion. ColumnPositions are compacted when few
+All queries share each read of the matrix (SpMM), and each stops by its own criterion. Columns are compacted when few
 enough queries remain. Memory of 24 bytes a node and query limits the width of a batch.
 """
 

@@ -1,4 +1,4 @@
-"""The product of one rank's rows, by a single-node engine."""
+"""The product of one rank's rows, by a single-node engine without teleport."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Product(ABC):
     nbytes : int
         Of the rank's part of the matrix.
     of_shares : bool
-        Whether vectors are divided by out-degrees.
+        Whether vectors are contributions, x over out-degree.
     in_pieces : bool
-        Whether some rows cost less than all.
+        Whether the product of some rows costs less than that of all.
     """
 
     nbytes: int
@@ -51,7 +51,7 @@ class _Serial(Product):
 
 
 class _Cpu(Product):
-    """A sweep of engine ``cpu`` in which nothing teleports, over the cuts that lie in the rows asked for."""
+    """A sweep of engine ``cpu`` without teleport, over the ranges within the requested rows."""
 
     def __init__(self, engine: Engine, problem: Problem, layout: str) -> None:
         self.of_shares = layout == "pattern"
@@ -66,7 +66,7 @@ class _Cpu(Product):
 
 
 class _Any(Product):
-    """A sweep of any engine in which nothing teleports: vectors go through main memory, all rows at once."""
+    """A sweep of any engine without teleport: vectors pass through main memory, for all rows at once."""
 
     of_shares, in_pieces = False, False
 
