@@ -129,7 +129,7 @@ class Recording(HostBackend):
     # Graphs of launches and exchanges, by what these were given when they were captured.
     made = None
 
-    def captured(self, work):
+    def capture(self, work):
         self.made = made = []
         try:
             work()
@@ -260,9 +260,9 @@ for name, problem in problems.items():
             assert (found[own.exchange.values :] == 0).all() and len(found) > own.exchange.values
             received_totals = current().to_host(vector.received_totals).reshape(me.size, -1)
             assert (received_totals == np.arange(1.0, me.size + 1)[:, None]).all()
-            told = received_totals.nbytes // me.size * (me.size - 1)
+            total_bytes = received_totals.nbytes // me.size * (me.size - 1)
             others = own.exchange.part_length * (me.size - 1) if which == "whole" else sum(map(len, halo.reads))
-            assert transport.received_bytes - before == others * bits // 8 + told, (name, which)
+            assert transport.received_bytes - before == others * bits // 8 + total_bytes, (name, which)
 
     # Launched or replayed, by either exchange, solves find the same bits; one after the other, they are alike.
     for which, own in both.items():

@@ -79,7 +79,9 @@ class CpuTrimmedRefinement(ReducedRefinement):
 def _of_core(found: Core) -> CpuRefinement:
     nodes, damping = found.graph.nodes, found.problem.damping
     return CpuRefinement(
-        Problem(found.graph, damping, np.full(nodes, 1.0 / nodes)), degree=found.degree, kept=found.kept
+        Problem(found.graph, damping, np.full(nodes, 1.0 / nodes)),
+        degree=found.degree,
+        internal_degree=found.internal_degree,
     )
 
 

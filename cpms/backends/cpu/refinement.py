@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cpms.backends.cpu import refine_loops as kernels
-from cpms.backends.cpu.load_balance import row_pieces
+from cpms.backends.cpu.load_balance import row_ranges
 from cpms.backends.cpu.node_loops import scatter
 from cpms.base import threads, work_clock
 from cpms.base.types import Floats, Norm
@@ -56,7 +56,7 @@ class CpuRefinement(Refinement):
     Parameters
     ----------
     problem : Problem
-    degree, kept : ndarrays of int64, shape (nodes,), optional
+    degree, internal_degree : ndarrays of int64, shape (nodes,), optional
         Out-degrees of a graph from which edges were removed, and the numbers of remaining edges. Mass along removed
         edges is lost, like the mass of dangling nodes.
     """
@@ -66,16 +66,18 @@ class CpuRefinement(Refinement):
         problem: Problem,
         *,
         degree: npt.NDArray[np.int64] | None = None,
-        kept: npt.NDArray[np.int64] | None = None,
+        internal_degree: npt.NDArray[np.int64] | None = None,
     ) -> None:
         graph = problem.graph
         self.problem, self.damping = problem, problem.damping
         self._matrix = jagged.build(graph)
         nodes = self._matrix.nodes
-        self._kept = (graph.out_degree if kept is None else kept)[nodes].astype(np.uint32)
-        self._degree = self._kept if degree is None else degree[nodes].astype(np.uint32)
+        self._internal_degree = (graph.out_degree if internal_degree is None else internal_degree)[nodes].astype(
+            np.uint32
+        )
+        self._degree = self._internal_degree if degree is None else degree[nodes].astype(np.uint32)
         self._set_targets()
-        self._bounds, self._cost = row_pieces(
+        self._bounds, self._cost = row_ranges(
             graph.indptr, row_cost=_ROW_COST, least=_RANGE_COST, most=_MAX_RANGES, block=BLOCK_ROWS
         )
         self._sums = np.zeros((5, len(self._bounds) - 1, kernels.COLUMNS))
@@ -139,14 +141,14 @@ class CpuRefinement(Refinement):
         self, storage: FloatFormat | None, request: OuterRequest, enough: int, *, extrapolate: bool
     ) -> list[OuterStep]:
         began, most = work_clock.now(), min(request.most, _MOST_SWEEPS)
-        kept = storage or self._storage
-        z = self._stored(kept, slots_for(kept) if extrapolate else 2)
-        kernel = kernels.rounds_kernel(kept.exponent_bits, kept.mantissa_bits, ROUNDING_MODES[kept.rounding])
-        seed = np.uint64(step_seed(kept.seed, self._sweeps))
+        stored = storage or self._storage
+        z = self._stored(stored, slots_for(stored) if extrapolate else 2)
+        kernel = kernels.rounds_kernel(stored.exponent_bits, stored.mantissa_bits, ROUNDING_MODES[stored.rounding])
+        seed = np.uint64(step_seed(stored.seed, self._sweeps))
         matrix, control = self._matrix, np.zeros(1, np.int64)
         report = np.empty((most, kernels.COLUMNS + 1))
         arguments = (
-            *(control, matrix.lengths, matrix.starts, matrix.sources, self._degree, self._kept),
+            *(control, matrix.lengths, matrix.starts, matrix.sources, self._degree, self._internal_degree),
             *(self._contribution, self._x, self._c),
             *(self._r, z, self._sink, self._teleport, self.damping),
             *(

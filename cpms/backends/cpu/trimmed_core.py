@@ -37,8 +37,8 @@ class Core:
     """The trimmed core of a problem, whose solution gives that of the whole; made by `core`.
 
     The core's nodes lie on cycles or between them; ``nodes`` lists them in ascending order. Its ``graph`` has the edges
-    between them, ``kept`` of each node; the mass along the other edges of ``degree`` leaves the core. ``entering`` has
-    the sources of edges from upstream nodes, those of the core's row i from ``inflow[i]`` on.
+    between them, ``internal_degree`` of each node; the mass along the other edges of ``degree`` leaves the core.
+    ``entering`` has the sources of edges from upstream nodes, those of the core's row i from ``inflow[i]`` on.
 
     Notes
     -----
@@ -50,7 +50,7 @@ class Core:
     problem: Problem
     graph: Graph
     degree: npt.NDArray[np.int64]
-    kept: npt.NDArray[np.int64]
+    internal_degree: npt.NDArray[np.int64]
     nodes: npt.NDArray[Any]
     up: npt.NDArray[Any]
     down: npt.NDArray[Any]
@@ -80,11 +80,16 @@ class Core:
 
     def end(self, y: Floats, scale: float, ranks: Floats) -> Floats:
         """Return x, shape (nodes,), of sum 1, from the core's solution."""
-        damping, kept, degree, contribution = self.problem.damping, self.kept, self.degree, np.empty_like(y)
+        damping, internal_degree, degree, contribution = (
+            self.problem.damping,
+            self.internal_degree,
+            self.degree,
+            np.empty_like(y),
+        )
 
         def lost(low: int, high: int) -> float:
             # BLAS would split the dot product over threads, which changes the order of its sum.
-            return float((ranks[low:high] * (1.0 - kept[low:high] / degree[low:high])).sum())
+            return float((ranks[low:high] * (1.0 - internal_degree[low:high] / degree[low:high])).sum())
 
         all_lost = sum(each(lost, len(ranks)))
         scatter(ranks, self.nodes, y, times=scale / (damping * all_lost + 1.0 - damping))
@@ -137,10 +142,10 @@ def core(problem: Problem) -> Core | None:
     given = graph.indptr, sources, inside, new_index, nodes, starts, inflow, between, entering
     each(lambda low, high: _part(*given, low, high), count)
     smaller = Graph(starts, between.view(graph.sources.dtype), None, f"the core of {graph.name}")
-    kept = degree.copy()
-    _subtract_edges(graph.indptr, sources, down, kept)
-    degree, kept, nodes = degree[nodes], kept[nodes], nodes.astype(sources.dtype)
-    return Core(problem, smaller, degree, kept, nodes, up, down, inverse_degree(graph), inflow, entering)
+    internal_degree = degree.copy()
+    _subtract_edges(graph.indptr, sources, down, internal_degree)
+    degree, internal_degree, nodes = degree[nodes], internal_degree[nodes], nodes.astype(sources.dtype)
+    return Core(problem, smaller, degree, internal_degree, nodes, up, down, inverse_degree(graph), inflow, entering)
 
 
 @_compiled
@@ -154,25 +159,25 @@ def _count_inside(indptr, sources, inside, nodes, counts, low, high):  # type: i
 
 
 @_compiled
-def _subtract_edges(indptr, sources, down, kept):  # type: ignore[no-untyped-def]
+def _subtract_edges(indptr, sources, down, internal_degree):  # type: ignore[no-untyped-def]
     # Of each node's edges those that end behind the core.
     for new_index in down:
         node = np.uint64(new_index)
         for k in range(indptr[node], indptr[node + np.uint64(1)]):
-            kept[sources[k]] -= 1
+            internal_degree[sources[k]] -= 1
 
 
 @_compiled
 def _part(indptr, sources, inside, new_index, nodes, starts, inflow, between, entering, low, high):  # type: ignore[no-untyped-def]
     # Of some rows the edges between nodes inside, by place, and those that enter from others.
-    kept, entered = starts[low], inflow[low]
+    internal, entered = starts[low], inflow[low]
     for i in range(low, high):
         node = nodes[i]
         for k in range(indptr[node], indptr[node + 1]):
             source = sources[k]
             if inside[source]:
-                between[kept] = new_index[source]
-                kept += 1
+                between[internal] = new_index[source]
+                internal += 1
             else:
                 entering[entered] = source
                 entered += 1

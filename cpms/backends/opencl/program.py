@@ -106,7 +106,7 @@ class Program:
             self.context, flags.READ_WRITE | flags.COPY_HOST_PTR, hostbuf=np.ascontiguousarray(values)
         )
 
-    def room(self, count: int, dtype: Any) -> Any:
+    def allocate(self, count: int, dtype: Any) -> Any:
         """Return an uninitialised buffer."""
         import pyopencl
 

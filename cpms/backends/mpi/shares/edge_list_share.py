@@ -67,8 +67,8 @@ def read(path: Path, communicator: Any, options: ReadOptions) -> Share:
     refuse_counts(form, edges, communicator.allreduce(below, MPI.MAX), str(path))
     before = len(sources)
     if form.valued and options.zero_weights == "drop":
-        kept = weights != 0
-        sources, targets, weights = sources[kept], targets[kept], weights[kept]
+        nonzero = weights != 0
+        sources, targets, weights = sources[nonzero], targets[nonzero], weights[nonzero]
     counts = np.array([*skipped, before - len(sources)])
     comments, headers, zeros = communicator.allreduce(counts, MPI.SUM).tolist()
     record = replace(form.record(), skipped_lines=comments, repeated_headers=headers, zero_weights=zeros)

@@ -83,7 +83,7 @@ def exchanged(share: Share, communicator: Any) -> GraphRows:
     from mpi4py import MPI
 
     nodes = share.nodes
-    _require_room(share, communicator)
+    _require_memory(share, communicator)
     block_edges = np.bincount(share.targets // BLOCK_ROWS, minlength=-(-nodes // BLOCK_ROWS))
     communicator.Allreduce(MPI.IN_PLACE, block_edges, MPI.SUM)
     bounds = cut(block_edges, nodes, communicator.size)
@@ -104,7 +104,7 @@ def exchanged(share: Share, communicator: Any) -> GraphRows:
     return _rows(share, sources, targets, weights, bounds, communicator)
 
 
-def _require_room(share: Share, communicator: Any) -> None:
+def _require_memory(share: Share, communicator: Any) -> None:
     """Refuse a graph whose arrays over all nodes do not fit in memory for each rank of this host."""
     ranks = count_here(communicator)
     needed_bytes = ranks * graph_bytes(share.nodes, 0, weighted=share.weights is not None)
@@ -147,7 +147,7 @@ def _grouped(sources: Ints, targets: Ints, nodes: int) -> tuple[Ints, Ints]:
     np.cumsum(np.bincount(targets, minlength=nodes), out=indptr[1:])
     grouped = np.empty(len(targets), np.int32)
     lanes = min(threads.available(), 1 + len(targets) // _EDGES_A_THREAD)
-    cuts = np.searchsorted(indptr, np.linspace(0, len(targets), lanes + 1).astype(np.int64)[1:-1])
+    splits = np.searchsorted(indptr, np.linspace(0, len(targets), lanes + 1).astype(np.int64)[1:-1])
 
     def group(part: tuple[int, int]) -> None:
         low, high = part
@@ -158,7 +158,7 @@ def _grouped(sources: Ints, targets: Ints, nodes: int) -> tuple[Ints, Ints]:
         edges.sort()
         grouped[indptr[low] : indptr[high]] = edges  # the lower half
 
-    threads.each(group, list(itertools.pairwise([0, *cuts.tolist(), nodes])))
+    threads.each(group, list(itertools.pairwise([0, *splits.tolist(), nodes])))
     return indptr, grouped
 
 

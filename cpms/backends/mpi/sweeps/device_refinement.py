@@ -97,14 +97,14 @@ class DeviceRefinement(Refinement):
         self, storage: FloatFormat | None, request: OuterRequest, *, extrapolate: bool
     ) -> list[OuterStep]:
         """Do outer steps in one launch."""
-        rows, kept = self._rows, storage or self._storage or FP32
-        self._prepare_format(kept)
+        rows, stored = self._rows, storage or self._storage or FP32
+        self._prepare_format(stored)
         arguments = (
             *request_arguments(request, self.damping, has_inner=storage is not None),
-            *_storing(kept, rows),
+            *_storing(stored, rows),
             *(self._change, self._c, np.uint32(self._has_c), self._report),
         )
-        variant = multi_gpu.persistent_rank_refine(kept, rows.shape, personal=rows.personal)
+        variant = multi_gpu.persistent_rank_refine(stored, rows.shape, personal=rows.personal)
         z = tuple(self._z[position % len(self._z)] for position in range(SLOTS))
         before = rows.exchange.made()
         vectors = self._x, self._fresh, self._totals, self._products, *z
@@ -194,14 +194,16 @@ class DeviceRefinement(Refinement):
     def _queue_combination(self, storage: FloatFormat) -> None:
         """Queue the Anderson combination of all z, with the exchanges of its dot products and of its result."""
         rows, first, last = self._rows, self._z[0], self._z[DEPTH]
-        kept = *(z.own for z in self._z), *(z.received_totals for z in self._z)
+        vectors = *(z.own for z in self._z), *(z.received_totals for z in self._z)
 
         def launch() -> None:
             # Exchanges end on all ranks before the next launch, so both kernels see the totals of each z.
             products, combine = multi_gpu.rank_combination(storage, rows.shape)
-            rows.launch(products, last, self._products, *kept)
+            rows.launch(products, last, self._products, *vectors)
             rows.exchange.queue_totals(self._products)
-            rows.launch(combine, last, first, *kept, *_storing(storage, rows), self._products.received_totals, self._c)
+            rows.launch(
+                combine, last, first, *vectors, *_storing(storage, rows), self._products.received_totals, self._c
+            )
             rows.exchange.queue(first)
 
         self._repeat(launch, storage.width)

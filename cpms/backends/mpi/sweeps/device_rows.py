@@ -195,5 +195,5 @@ def _own(values: Floats, rows: GraphRows) -> Floats:
 
 def _needed_bytes(rows: GraphRows, values: int) -> int:
     """Return about the bytes of a rank: edges, rows, and as vectors x, its successor, and z in 32 bits."""
-    own, kept = rows.high - rows.low, 16 + 4 * SLOTS
-    return 12 * (rows.edges + own) + 40 * own + kept * values + 4 * rows.nodes
+    own, vector_bytes = rows.high - rows.low, 16 + 4 * SLOTS
+    return 12 * (rows.edges + own) + 40 * own + vector_bytes * values + 4 * rows.nodes

@@ -28,11 +28,10 @@ from cpms.problems.pagerank import Problem
 from cpms.sparse import pattern
 from cpms.sparse.sliced import BLOCK_ROWS
 
-PIECES = 2
-"""Stretches of a rank's rows; while one is multiplied, the one before it is under way to the others.
+ROW_PARTS = 2
+"""The parts of a rank's rows; the exchange of one overlaps the product of the next.
 
-One, where all ranks share a machine's memory: there nothing moves but when a rank waits for it, and pieces
-cost time (least of 8 solves of 500,000 nodes on 2 ranks: 6 to 10 % more for 2 of them, 19 to 23 % for 4).
+Ranks that all share a machine's memory have one part: MPI then copies only while a rank waits, so nothing overlaps.
 """
 
 
@@ -48,10 +47,9 @@ class Vector:
 class MpiOperator(Operator[Vector]):
     """One rank's rows of P, and the row ranges of all ranks.
 
-    A sweep's only communication is ``Allgatherv``, of the rows in pieces and of sums over blocks of rows.
-    These are added up in the same order everywhere, and blocks are the same for any number of
-    ranks; so is each bit of what a sweep writes and finds. Columns in place of rows would need
-    ``Reduce_scatter``, of as many bytes, whose sums depend on the number of ranks.
+    A sweep's only communication is ``Allgatherv``, of the parts of the rows and of sums over blocks of rows. Every rank
+    adds these sums in the same order, and blocks do not depend on the number of ranks, so results are bitwise the same
+    for any number. A partition by columns would need ``Reduce_scatter`` of as many bytes, with sums that depend on it.
 
     Parameters
     ----------
@@ -62,12 +60,12 @@ class MpiOperator(Operator[Vector]):
     communicator : mpi4py communicator
     product : Product
     divisor : ndarray of uint32
-        Of every node, or empty where values are stored.
+        The divisors of all nodes, or empty where values are stored.
     sums : ndarray of float64, shape (blocks, COLUMNS)
     lanes : int
         Threads that this rank uses.
-    pieces : int
-        See `PIECES`.
+    parts : int
+        See `ROW_PARTS`.
     waited : list of float
         Seconds in which this rank waited for others, sweep by sweep.
     """
@@ -80,7 +78,7 @@ class MpiOperator(Operator[Vector]):
     divisor: npt.NDArray[np.uint32]
     sums: Floats
     lanes: int
-    pieces: int
+    parts: int
     waited: list[float] = field(default_factory=list)
 
     @property
@@ -108,15 +106,15 @@ class MpiOperator(Operator[Vector]):
         """Multiply part by part, start the exchange of each, and reduce the sums over ranks."""
         problem, rows, under_way = self.problem, self.rows, []
         with threads.limited(self.lanes):
-            for piece in self._pieces():
-                low, high = int(piece[rows.rank, 0]), int(piece[rows.rank, 1])
+            for part in self._row_parts():
+                low, high = int(part[rows.rank, 0]), int(part[rows.rank, 1])
                 self.product.multiply(x.values, out.values, low, high)
                 finish(
                     *(x.values, out.values, self.divisor, rows.leaving),
                     *(1.0 - problem.damping, problem.teleport_or_scalar),
                     *(problem.damping * x.dangling, problem.sink_or_scalar, self.sums, low, high),
                 )
-                under_way += self._gather(out.values, piece[:, 0], piece[:, 1])
+                under_way += self._gather(out.values, part[:, 0], part[:, 1])
         blocks = -(-rows.bounds // BLOCK_ROWS)
         under_way += self._gather(self.sums.reshape(-1), COLUMNS * blocks[:-1], COLUMNS * blocks[1:])
         began = time.perf_counter()
@@ -139,13 +137,13 @@ class MpiOperator(Operator[Vector]):
         """Return the vector, which every rank has whole."""
         return x.values * self.divisor if len(self.divisor) else x.values
 
-    def _pieces(self) -> Iterator[Bounds]:
+    def _row_parts(self) -> Iterator[Bounds]:
         """Yield the row ranges of each part, shape (ranks, 2)."""
-        bounds, pieces = self.rows.bounds, self.pieces
+        bounds, parts = self.rows.bounds, self.parts
         blocks = -(-np.diff(bounds) // BLOCK_ROWS)
-        for piece in range(pieces):
-            cuts = [bounds[:-1] + BLOCK_ROWS * (blocks * part // pieces) for part in (piece, piece + 1)]
-            yield np.minimum(np.stack(cuts, axis=1), bounds[1:, None])
+        for part in range(parts):
+            ends = [bounds[:-1] + BLOCK_ROWS * (blocks * before // parts) for before in (part, part + 1)]
+            yield np.minimum(np.stack(ends, axis=1), bounds[1:, None])
 
     def _gather(self, values: Floats, begins: Bounds, ends: Bounds) -> list[Any]:
         """Start to receive each rank's part of ``values``."""
@@ -167,7 +165,7 @@ def prepare(
     if local.name not in ("cpu", "serial"):
         device.share(communicator)
     multiplied = product(local, rows, problem.damping, layout)
-    divisor = pattern.divisor(rows) if multiplied.of_shares else np.empty(0, np.uint32)
+    divisor = pattern.divisor(rows) if multiplied.of_contributions else np.empty(0, np.uint32)
     sums = np.zeros((-(-rows.nodes // BLOCK_ROWS), COLUMNS))
-    pieces = PIECES if multiplied.in_pieces and ranks_here() < communicator.size else 1
-    return MpiOperator(replace(problem, graph=rows), FP64, rows, communicator, multiplied, divisor, sums, lanes, pieces)
+    parts = ROW_PARTS if multiplied.in_parts and ranks_here() < communicator.size else 1
+    return MpiOperator(replace(problem, graph=rows), FP64, rows, communicator, multiplied, divisor, sums, lanes, parts)
