@@ -37,6 +37,7 @@ MEASURED = {
     "coo",
     "reduce_by_key",
     "topk",
+    "products",
     "helpers",
 }
 
