@@ -163,7 +163,7 @@ def of_calls(folder: Path) -> Entries:
     }.items():
         yield f"exit code: {what}", str(called(*arguments)[0])
     yield "exit code: interrupted", str(cli.INTERRUPTED)
-    yield "exit code: nobody reads the output", str(cli.NOBODY_READS)
+    yield "exit code: nobody reads the output", str(cli.OUTPUT_CLOSED)
 
 
 def surface(known: dict[str, str], folder: Path) -> dict[str, str]:

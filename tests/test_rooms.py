@@ -20,12 +20,12 @@ PACKAGE = Path(cpms.__file__).parent
 posix = pytest.mark.skipif(os.name != "posix", reason="needs a POSIX system")
 
 
-def command(*arguments, prefix=(), site=None, **variables):
+def command(*arguments, prefix=(), site=None, module="cpms", **variables):
     path = os.pathsep.join(filter(None, [str(site or PACKAGE.parent), os.environ.get("PYTHONPATH")]))
     given = {name: str(value) for name, value in variables.items()}
     inherited = {name: value for name, value in os.environ.items() if name not in CACHES or name in given}
     return subprocess.run(
-        [*prefix, sys.executable, "-P", "-m", "cpms", *map(str, arguments)],
+        [*prefix, sys.executable, "-P", "-m", module, *map(str, arguments)],
         env={**inherited, "PYTHONPATH": path, **given},
         capture_output=True,
         text=True,
@@ -81,9 +81,16 @@ def test_a_read_only_installation_without_a_home_does_the_work_of_the_first_comm
     assert (out / "quickstart.png").stat().st_size > 0
 
 
-@pytest.mark.parametrize("count", ["0", "-1", "abc", ""])
-def test_a_count_of_threads_that_numba_refuses_is_named(count):
-    assert "NUMBA_NUM_THREADS" in refused(command("rank", "grid:rows=2,columns=2", NUMBA_NUM_THREADS=count), 2)
+RANKS = {"cpms": ["rank"], "cpms.mpi": []}
+"""Programs that rank a graph, and what of their arguments comes before it."""
+
+
+@pytest.mark.parametrize(
+    ("module", "count"), [*(("cpms", count) for count in ("0", "-1", "abc", "")), ("cpms.mpi", "0")]
+)
+def test_a_count_of_threads_that_numba_refuses_is_named(module, count):
+    done = command(*RANKS[module], "grid:rows=2,columns=2", module=module, NUMBA_NUM_THREADS=count)
+    assert "NUMBA_NUM_THREADS" in refused(done, 2)
 
 
 @posix
@@ -106,12 +113,13 @@ LOADING = {
 
 
 @posix
+@pytest.mark.parametrize("module", RANKS)
 @pytest.mark.parametrize("case", LOADING)
-def test_what_happens_while_a_library_loads_is_one_line_at_most(tmp_path, case):
+def test_what_happens_while_a_library_loads_is_one_line_at_most(tmp_path, case, module):
     program, code = LOADING[case]
     (tmp_path / "numba.py").write_text(program)
     path = os.pathsep.join([str(tmp_path), str(PACKAGE.parent)])
-    done = command("rank", "grid:rows=2,columns=2", site=path)
+    done = command(*RANKS[module], "grid:rows=2,columns=2", site=path, module=module)
     if code == 130:
         assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
     else:

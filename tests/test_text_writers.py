@@ -8,7 +8,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 WRITERS = {
     "print": {"cpms/base/text/terminal.py"},
-    "complain": {"cpms/cli/main.py", "cpms/mpi/__main__.py"},
+    "complain": {"cpms/base/program.py"},
     "tqdm": {"cpms/base/text/progress.py"},
     "to_csv": {"cpms/base/text/table_text.py"},
     "savefig": {"cpms/experiment/report/figures.py"},
@@ -20,7 +20,7 @@ WRITERS = {
 STREAMS = ("stdout", "stderr")
 MARKUP = (r"\begin{", r"\caption", r"\toprule", "<table", "<td", "|---")
 """What only a writer of LaTeX, HTML or Markdown has in its texts."""
-MARKUP_WRITERS = {"cpms/base/text/html_table.py", "cpms/base/text/latex_table.py", "cpms/base/text/table_text.py"}
+MARKUP_WRITERS = {f"cpms/base/text/{name}.py" for name in ("html_table", "latex_table", "table_text")}
 SOURCES = sorted([*(ROOT / "cpms").rglob("*.py"), *(ROOT / "experiments").rglob("*.py")])
 
 

@@ -3,4 +3,4 @@
 from pathlib import Path
 
 ROWS_FOLDER = Path("out")
-"""Where ``run`` puts rows and ``show`` looks for some, unless told otherwise."""
+"""The default folder of rows, which ``run`` writes and ``show`` reads."""

@@ -1,4 +1,4 @@
-"""``cpms doctor``: what this machine has, and what is missing."""
+"""``cpms doctor``: lists the libraries and devices of this machine, and those that are missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``cpms engines``: what can execute sweeps here."""
+"""``cpms engines``: lists the engines and whether this machine can run them."""
 
 from __future__ import annotations
 

@@ -4,28 +4,24 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
 from importlib import import_module
 from io import TextIOWrapper
 from itertools import takewhile
 from pathlib import Path
-from threading import current_thread, main_thread
 from typing import TYPE_CHECKING
 
 import cpms
 from cpms.base.address_space import require_address_space
-from cpms.base.errors import CpmsError, UnavailableError
-from cpms.base.text.suggestions import unknown
-from cpms.base.text.terminal import complain
+from cpms.base.program import INTERRUPTED as INTERRUPTED
+from cpms.base.program import OUTPUT_CLOSED as OUTPUT_CLOSED
+from cpms.base.program import report, run_program
 
 if TYPE_CHECKING:
     import argparse
 
 COMMANDS = ("rank", "run", "show", "convert", "inspect", "datasets", "formats", "engines", "doctor")
-INTERRUPTED, NOBODY_READS = 130, 141
 _NUMPY_MIB = 100, 41
 """Address space that NumPy takes, and for each further thread; with less OpenBLAS ends the process."""
 
@@ -66,35 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
        2    64  9999999a  0.1                  0.00e+00
     0
     """
-    interrupts: list[int] = []
-    try:
-        with _noting(interrupts):
-            return _call(sys.argv[1:] if arguments is None else arguments)
-    except SystemExit:
-        raise
-    except BaseException as error:
-        code = INTERRUPTED if interrupts else _failed(error)
-        if code is None:
-            raise
-        return code
-
-
-@contextmanager
-def _noting(interrupts: list[int]) -> Iterator[None]:
-    """Note what interrupts the block: libraries that are interrupted while they load raise errors of other kinds."""
-
-    def note(number: int, _: object) -> None:
-        interrupts.append(number)
-        raise KeyboardInterrupt
-
-    ours = current_thread() is main_thread() and signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    if ours:
-        signal.signal(signal.SIGINT, note)
-    try:
-        yield
-    finally:
-        if ours:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+    return run_program(lambda: _call(sys.argv[1:] if arguments is None else arguments), report)
 
 
 def _call(arguments: Sequence[str]) -> int:
@@ -114,6 +82,8 @@ def _call(arguments: Sequence[str]) -> int:
 
 def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
     """Parse arguments; of a command or an option that does not exist, name the nearest one."""
+    from cpms.base.text.suggestions import unknown
+
     top, commands = _parsers()
     name = arguments[0] if arguments else ""
     if name in commands:
@@ -125,41 +95,3 @@ def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
     elif name and not name.startswith("-"):
         top.error(unknown("command", name, COMMANDS))
     return top.parse_args(arguments)
-
-
-def _failed(error: BaseException) -> int | None:
-    """Report an error in one line and return the exit code; None for an error that nobody expects."""
-    if isinstance(error, KeyboardInterrupt):
-        return INTERRUPTED
-    if isinstance(error, BrokenPipeError):
-        _drop_what_cannot_be_printed()
-        return NOBODY_READS
-    code, text = 2, str(error)
-    if isinstance(error, CpmsError):
-        code = error.exit_code
-    elif isinstance(error, MemoryError):
-        text = f"out of memory: {text or 'use a machine with more, or raise the limit of this process'}"
-    elif isinstance(error, ImportError) and not (error.name or "").startswith("cpms"):
-        code, text = UnavailableError.exit_code, _not_loaded(error)
-    elif not isinstance(error, OSError):
-        return None
-    with suppress(OSError):
-        complain(text)
-    _drop_what_cannot_be_printed()
-    return code
-
-
-def _not_loaded(error: BaseException) -> str:
-    """Return what keeps a library from loading: the error below all others, since NumPy's fills a page."""
-    while below := error.__cause__ or error.__context__:
-        error = below
-    return f"a library cannot be loaded ({error}); install cpms anew, or raise the limit of memory if there is one"
-
-
-def _drop_what_cannot_be_printed() -> None:
-    """Let it go nowhere, or it would fail again when the interpreter ends, with an exit code of its own."""
-    for stream in filter(None, (sys.stdout, sys.stderr)):
-        try:
-            stream.flush()
-        except OSError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -24,7 +24,7 @@ from cpms.sources.readers.form_arguments import FORM, add_form_options
 from cpms.sources.readers.options import POSSIBLE
 
 _LONGEST_NAME = 100
-"""That is printed whole, in characters."""
+"""The longest name that is printed in full, in characters."""
 _OUTPUTS = (".npy", ".csv", ".parquet")
 _READ_OPTIONS = {
     "symmetric": "symmetric Matrix Market files: their lower triangle, as the paper did (default), or both directions; "
@@ -35,7 +35,7 @@ _READ_OPTIONS = {
     "self_loops": "edges from a node to itself",
     "ids": "drop ids that no edge names or not; compact ids may be as large as 2**63 - 1",
 }
-"""Options of `cpms.load` for every file, of which `cpms.sources.readers.options` knows the choices."""
+"""Options of `cpms.load` for every file; their choices are in `cpms.sources.readers.options`."""
 
 
 def add(parsers: Any) -> None:
@@ -96,7 +96,7 @@ def add(parsers: Any) -> None:
 
 
 def call(arguments: argparse.Namespace) -> int:
-    """Run the command; 0 if it converged, else 1."""
+    """Run the command; return 0 if the solve converged, else 1."""
     from cpms.api.pagerank import pagerank
     from cpms.contracts.stopping import Stopping
     from cpms.problems.personalization import nodes_named
@@ -137,7 +137,7 @@ def call(arguments: argparse.Namespace) -> int:
 
 
 def summary(graph: Graph, result: Result, *, load_s: float, top: int) -> dict[str, Any]:
-    """Return what ``--json`` prints."""
+    """Return the object that ``--json`` prints."""
     return {
         "graph": graph.name,
         "nodes": graph.nodes,
@@ -235,7 +235,7 @@ def _readable(report: dict[str, Any], graph: Graph) -> list[str]:
 
 
 def _short(node: int | str) -> int | str:
-    """Return a node or a graph as a line has room for it; ``--json`` and ``--output`` have names whole."""
+    """Return a name short enough for a line; ``--json`` and ``--output`` have names in full."""
     return escape.abbreviate(node, _LONGEST_NAME) if isinstance(node, str) else node
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cpms.base.package_data import folder, show_programs
 from cpms.base.text.terminal import say
 from cpms.cli import ROWS_FOLDER
+
+if TYPE_CHECKING:
+    from cpms.experiment.rows.standing import Recorded
 
 
 def add(parsers: Any) -> None:
@@ -39,13 +42,17 @@ def call(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _rows_of(name: str) -> Path:
-    """Return the folder that ``run`` puts rows in if it has some to show, else that of the recorded ones; say which."""
+def _rows_of(name: str) -> Path | Recorded:
+    """Return the rows of the folder that ``run`` writes if some can be shown, else the folder of the recorded ones."""
     from cpms.experiment.report.show import has_rows
+    from cpms.experiment.rows.standing import Recorded
 
-    recorded = folder("experiments") / "results"
-    if ROWS_FOLDER.is_dir() and has_rows(name, ROWS_FOLDER):
-        say(f"Rows of folder {ROWS_FOLDER} are shown; those that come with cpms: --results {recorded}")
-        return ROWS_FOLDER
-    say(f"Folder {ROWS_FOLDER} holds no rows to show here; those that come with cpms are shown, of {recorded}")
-    return recorded
+    if has_rows(name, found := Recorded(ROWS_FOLDER)):
+        say(f"Rows of folder {ROWS_FOLDER} are shown; those that come with cpms: --results {_shipped()}")
+        return found
+    say(f"Folder {ROWS_FOLDER} holds no rows to show here; those that come with cpms are shown, of {_shipped()}")
+    return _shipped()
+
+
+def _shipped() -> Path:
+    return folder("experiments") / "results"

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from cpms.backends.cpu import sweep_loops
 from cpms.backends.cpu.batch import CpuBatch
-from cpms.backends.cpu.load_balance import row_pieces
+from cpms.backends.cpu.load_balance import row_ranges
 from cpms.backends.cpu.reduced_refinement import prepared
 from cpms.base import host_memory, threads
 from cpms.base.errors import UnsupportedError
@@ -187,7 +187,7 @@ ENGINE = CpuEngine()
 
 
 def _row_parts(entries_before: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
-    bounds, _ = row_pieces(entries_before, row_cost=4, least=_PART_COST, most=_MOST_PARTS, block=BLOCK_ROWS)
+    bounds, _ = row_ranges(entries_before, row_cost=4, least=_PART_COST, most=_MOST_PARTS, block=BLOCK_ROWS)
     return list(pairwise(bounds.tolist()))
 
 

@@ -72,15 +72,17 @@ class OpenclOperator(Operator[Vector]):
     def load(self, values: Floats) -> Vector:
         """Return float64 values as a vector."""
         types = self.program.types
-        x = Vector(self.program.upload(values.astype(types.real_dtype)), self.program.room(_NUMBERS, types.sums_dtype))
+        x = Vector(
+            self.program.upload(values.astype(types.real_dtype)), self.program.allocate(_NUMBERS, types.sums_dtype)
+        )
         self.measure(x, x)
         return x
 
     def empty(self) -> Vector:
         """Return a vector of unknown values."""
         types = self.program.types
-        room = self.program.room
-        return Vector(room(self.problem.graph.nodes, types.real_dtype), room(_NUMBERS, types.sums_dtype))
+        allocate = self.program.allocate
+        return Vector(allocate(self.problem.graph.nodes, types.real_dtype), allocate(_NUMBERS, types.sums_dtype))
 
     def sweep(self, x: Vector, out: Vector, level: Level, step: int) -> Sweep:  # noqa: ARG002
         """Initialise the output, add the flow along edges, and compute the norms."""
@@ -209,8 +211,8 @@ def prepared(
         out_degree=made.upload(graph.out_degree.astype(np.uint32)),
         teleport=made.upload(problem.teleport_or_scalar.astype(types.sums_dtype)),
         sink=made.upload(problem.sink_or_scalar.astype(types.sums_dtype)),
-        contribution=made.room(graph.nodes, types.real_dtype) if layout in ("coo_exchange", "pattern") else None,
-        stretches=made.room(_NUMBERS * -(-graph.nodes // STRETCH), types.sums_dtype),
+        contribution=made.allocate(graph.nodes, types.real_dtype) if layout in ("coo_exchange", "pattern") else None,
+        stretches=made.allocate(_NUMBERS * -(-graph.nodes // STRETCH), types.sums_dtype),
         nbytes=sum(array.nbytes for array in arrays.values()),
     )
     launched = device, types, layout, work_group, graph.nodes, graph.edges

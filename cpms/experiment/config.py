@@ -1,4 +1,7 @@
-"""Experiment configurations: TOML, checked as a whole before anything runs."""
+"""Experiment configurations: TOML files, validated as a whole by pydantic before the first cell runs.
+
+A kind of experiment is a module of `cpms.experiment.kinds`; its ``Config`` lists the parameters of every cell.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +22,13 @@ Cell = dict[str, Any]
 
 
 class Strict(BaseModel):
-    """A part of a configuration: no other keys, no other types, no numbers that rows cannot hold."""
+    """A part of a configuration: unknown keys, other types, infinities and NaN are refused."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
 
 class Experiment(Strict):
-    """What every kind of experiment has; a kind adds its own fields and says which cells they make."""
+    """The fields of every kind of experiment; a kind adds its own fields and lists their cells."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9_-]+$")
     kind: str
@@ -36,9 +39,9 @@ class Experiment(Strict):
         raise NotImplementedError
 
     def resolved(self, cell: Cell) -> Cell:
-        """Return all that decides how a cell is measured: also what goes without saying in it and is not in its name.
+        """Return all parameters of a cell, with those that its name omits at their defaults.
 
-        Kinds that leave something out of their cells add it here.
+        Kinds that omit parameters from their cells add them here.
         """
         return cell
 
@@ -58,7 +61,7 @@ class Repeated(Experiment):
 
 
 class WarmedUp(Repeated):
-    """One that measures only after ``warmup`` times of the same work."""
+    """An experiment whose measurements follow ``warmup`` unmeasured runs of the same work."""
 
     warmup: int = Field(default=0, ge=0)
 
@@ -86,7 +89,7 @@ def read(path: Path) -> Experiment:
 
 
 def read_once(path: Path) -> tuple[Experiment, bytes]:
-    """Do as `read`, and return the bytes that were read: the file may be gone or another one later."""
+    """Return the configuration and the bytes of its file, since the file may change later."""
     try:
         content = path.read_bytes()
         given = tomllib.loads(content.decode())
@@ -101,12 +104,12 @@ def read_once(path: Path) -> tuple[Experiment, bytes]:
     try:
         return model.model_validate(given), content
     except ValidationError as error:
-        faults = [f"{'.'.join(map(str, fault['loc']))}: {_said(fault, model)}" for fault in error.errors()]
+        faults = [f"{'.'.join(map(str, fault['loc']))}: {_fault_text(fault, model)}" for fault in error.errors()]
         raise InputError(f"{path}: {'; '.join(faults)}") from None
 
 
-def _said(fault: Any, model: type[Experiment]) -> str:
-    """Return what is wrong with a key; of one that the kind does not have, what it has."""
+def _fault_text(fault: Any, model: type[Experiment]) -> str:
+    """Return the fault of a key; for an unknown key, the keys of the kind."""
     if fault["type"] == "extra_forbidden" and len(fault["loc"]) == 1:
         near = difflib.get_close_matches(fault["loc"][0], model.model_fields, n=1)
         meant = f"did you mean {near[0]}? It" if near else "it"

@@ -1,4 +1,4 @@
-"""Names in configurations: refused where nothing is called so, without loading or importing what they name."""
+"""Types of names in configurations: an unknown name is refused without loading or importing anything."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def one_of(what: str, possible: Callable[[], Iterable[str]]) -> AfterValidator:
 
 
 def layout_names() -> list[str]:
-    """Return every layout that some engine has.
+    """Return the layouts of all engines.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def layout_names() -> list[str]:
 
 
 def loadable(name: str) -> str:
-    """Return the name of a data set, a generator's specification or a path, whether it is there or not.
+    """Return the name of a data set, the specification of a generator, or a path; none of them needs to exist.
 
     Raises
     ------
@@ -68,7 +68,7 @@ def loadable(name: str) -> str:
 
 
 def shareable(name: str) -> str:
-    """Return what `loadable` does, or the specification of a graph that only ranks make."""
+    """Return a name as `loadable` does, or the specification of a graph that only ranks generate."""
     return _graph(name, [*generators.names(), weblike_share.NAME])
 
 

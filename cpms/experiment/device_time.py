@@ -1,4 +1,8 @@
-"""Times by device events; short work is launched several times between two of them."""
+"""Times by CUDA events; short work is launched several times between two events.
+
+Events exclude the host, whose launches would dominate work below a millisecond. ``ceilings`` measures the two limits
+that sweeps are compared with: copy bandwidth and random gathers.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +23,10 @@ class Timer:
     Parameters
     ----------
     work : callable
-        Launches something.
+        Launches the work on the current device.
     same : bool
-        Always the same launches on the same memory, none of it allocated meanwhile: those of short work
-        are made one CUDA graph, so that the host's share is not measured.
+        Whether the launches and their memory are always the same, without allocation. Those of short work are then
+        captured in one CUDA graph, which removes the host's time.
     """
 
     def __init__(self, work: Work, *, same: bool = False) -> None:
@@ -45,7 +49,7 @@ class Timer:
         self.samples_ms.append(self._measure() / self._repeats)
 
     def columns(self) -> dict[str, Any]:
-        """Return median, least and most, in milliseconds, and how the work ran in a sample."""
+        """Return median, minimum and maximum in milliseconds, and the number of launches in a sample."""
         return {
             "median_ms": statistics.median(self.samples_ms),
             "least_ms": min(self.samples_ms),
@@ -71,31 +75,31 @@ class Timer:
 
 
 def in_turn(timers: list[Timer], samples: int) -> None:
-    """Take ``samples`` samples of each, one after the other, round by round."""
+    """Take ``samples`` samples of each timer, in turn, so that drifts of the clock affect all alike."""
     for _ in range(samples):
         for timer in timers:
             timer.turn()
 
 
 def ceilings() -> dict[str, float]:
-    """Return what this device reaches now: copying, and gathering random words of 2, 4 and 8 bytes."""
+    """Return the measured rates of this device: of a copy, and of random gathers of 2, 4 and 8 bytes."""
     import cupy
 
     length, words = 1 << 27, 1 << 22
     source, target = cupy.full(length, 1.0), cupy.empty(length)
     copy = Timer(lambda: cupy.copyto(target, source))
-    place = cupy.random.default_rng(1).integers(0, words, 1 << 26, dtype=cupy.int32)
+    indices = cupy.random.default_rng(1).integers(0, words, 1 << 26, dtype=cupy.int32)
     gathers = {}
-    kept = []
+    buffers = []
     for name in ("uint16", "uint32", "float64"):
-        values, out = cupy.ones(words, name), cupy.empty(place.size, name)
-        kept.append((values, out))
-        gathers[values.itemsize] = Timer(lambda values=values, out=out: cupy.take(values, place, out=out))  # type: ignore[misc]
+        values, out = cupy.ones(words, name), cupy.empty(indices.size, name)
+        buffers.append((values, out))
+        gathers[values.itemsize] = Timer(lambda values=values, out=out: cupy.take(values, indices, out=out))  # type: ignore[misc]
     in_turn([copy, *gathers.values()], 9)
     return {
         "copy_gbps": 16 * length / statistics.median(copy.samples_ms) / 1e6,
         **{
-            f"gather_{size}_byte_giga_per_s": place.size / statistics.median(timer.samples_ms) / 1e6
+            f"gather_{size}_byte_giga_per_s": indices.size / statistics.median(timer.samples_ms) / 1e6
             for size, timer in gathers.items()
         },
     }

@@ -1,7 +1,7 @@
-"""Other programs' PageRank on a processor: each builds its own matrix, solves, and is tuned by the caller.
+"""PageRank of other libraries on processors: each builds its own matrix and solves; the caller tunes it.
 
-A peer's ``variants`` are the settings an expert would try, ``tolerances`` whether it takes one. Times
-are those of its own solve alone: what Python pays to hand over a graph or to fetch scores is left out.
+The ``variants`` of a peer are the settings to try, and ``takes_tolerance`` states whether it has a stopping tolerance.
+Times are those of the solve alone, without the conversion of the graph and of the ranks.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MOST_ITERATIONS = 2000
 
 
 class Peer(ABC):
-    """A program that ranks: ``build`` once, then ``solve`` as often as asked."""
+    """A program that computes PageRank: one ``build``, then any number of ``solve``."""
 
     name: ClassVar[str]
     version_of: ClassVar[str | None] = None
@@ -42,7 +42,7 @@ class Peer(ABC):
 
     @abstractmethod
     def build(self, graph: Graph) -> Any:
-        """Return the peer's own form of a graph."""
+        """Return a graph in the peer's own data structure."""
 
     @abstractmethod
     def solve(self, built: Any, variant: Variant, tol: float) -> tuple[Floats, float]:
@@ -60,7 +60,7 @@ class Scipy(Peer):
         return engines.get("scipy").prepare(Problem(graph), FP64, "csr")
 
     def solve(self, built: Any, variant: Variant, tol: float) -> tuple[Floats, float]:  # noqa: ARG002
-        """Iterate without referee."""
+        """Iterate without a certificate."""
         nodes = built.problem.graph.nodes
         began = work_clock.now()
         ranks, _, _ = power(built, np.full(nodes, 1.0 / nodes), Fixed(), Stopping(tol, max_iterations=_MOST_ITERATIONS))
@@ -144,12 +144,12 @@ class GraphBLAS(Peer):
         sink_nodes = gb.Vector.from_coo(sinks, 1.0, size=nodes) if len(sinks) else None
         began = work_clock.now()
         x = gb.Vector.from_scalar(1.0 / nodes, nodes)
-        y, share = gb.Vector(float, nodes), gb.Vector(float, nodes)
+        y, contribution = gb.Vector(float, nodes), gb.Vector(float, nodes)
         for _ in range(_MOST_ITERATIONS):
             dangling = x.inner(sink_nodes).new().value or 0.0 if sink_nodes is not None else 0.0
-            share << x.ewise_mult(scale, gb.binary.times)
+            contribution << x.ewise_mult(scale, gb.binary.times)
             y << (1.0 - DAMPING + DAMPING * dangling) / nodes
-            y(gb.binary.plus) << matrix.mxv(share, product)
+            y(gb.binary.plus) << matrix.mxv(contribution, product)
             x << x.ewise_mult(y, gb.binary.minus)
             change = x.apply(gb.unary.abs).reduce(gb.monoid.plus).new().value
             x, y = y, x
@@ -173,8 +173,8 @@ class GaussSeidel(Peer):
         inverse = np.where(graph.out_degree > 0, 1.0 / np.maximum(graph.out_degree, 1), 0.0)
         cost = graph.indptr + 2 * np.arange(graph.nodes + 1)
         count = threads.available()
-        cuts = np.searchsorted(cost, np.linspace(0, cost[-1], count + 1)[1:-1])
-        bounds = [0, *cuts.tolist(), graph.nodes]
+        splits = np.searchsorted(cost, np.linspace(0, cost[-1], count + 1)[1:-1])
+        bounds = [0, *splits.tolist(), graph.nodes]
         indptr = graph.indptr.astype(np.uint32 if graph.edges < 2**32 else np.uint64)
         return indptr, graph.sources.view(unsigned), inverse, list(itertools.pairwise(bounds))
 
@@ -186,10 +186,10 @@ class GaussSeidel(Peer):
         with ThreadPoolExecutor(len(parts)) as pool:
             began = work_clock.now()
             x = np.full(nodes, 1.0 / nodes)
-            share = x * inverse
+            contribution = x * inverse
 
             def sweep(part: tuple[int, int]) -> tuple[float, float]:
-                found: tuple[float, float] = _sweep(indptr, sources, inverse, x, share, variant["step"], *part)
+                found: tuple[float, float] = _sweep(indptr, sources, inverse, x, contribution, variant["step"], *part)
                 return found
 
             for _ in range(_MOST_ITERATIONS):
@@ -203,19 +203,19 @@ PEERS: dict[str, Peer] = {peer.name: peer for peer in (Scipy(), Igraph(), Networ
 
 
 @compiled(fastmath=True, error_model="numpy")
-def _sweep(indptr, sources, inverse, x, share, step, low, high):  # type: ignore[no-untyped-def]
+def _sweep(indptr, sources, inverse, x, contribution, step, low, high):  # type: ignore[no-untyped-def]
     change = mass = 0.0
     rest = (1.0 - DAMPING) / len(x)
     for i in range(high - low):
         node = np.uint64(low + i if step > 0 else high - 1 - i)
         total = 0.0
         for k in range(np.uint64(indptr[node]), np.uint64(indptr[node + np.uint64(1)])):
-            total += share[np.uint64(sources[k])]
+            total += contribution[np.uint64(sources[k])]
         new = rest + DAMPING * total
         change += abs(new - x[node])
         mass += new
         x[node] = new
-        share[node] = new * inverse[node]
+        contribution[node] = new * inverse[node]
     return change, mass
 
 

@@ -1,4 +1,7 @@
-"""The graph of the cells at hand, and its solution."""
+"""A cache of one graph and of its float64 solutions.
+
+Cells of one graph follow one another, so that one graph in memory is enough.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from cpms.sources.loading import load
 
 
 class LastGraph:
-    """Loads a graph once for the cells that follow one another on it, and lets go of it before the next is loaded.
+    """Loads a graph once for consecutive cells, and frees it before the next graph is loaded.
 
     Examples
     --------
@@ -35,7 +38,7 @@ class LastGraph:
         return self._held[1]
 
     def digest(self, name: str) -> str | None:
-        """Return the digest of the graph that is held, worked out once; None if it is not called so.
+        """Return the digest of the loaded graph, computed once; None if its name differs.
 
         Examples
         --------
@@ -51,9 +54,9 @@ class LastGraph:
         return self._digest
 
     def exact(self, tol: float, damping: float = 0.85, dangling: DanglingRule = "teleport") -> Floats:
-        """Return the ranks of the graph loaded last, in float64 at ``tol``; they are worked out once.
+        """Return the ranks of the loaded graph in float64 at ``tol``, computed once.
 
-        Power iteration of the engine that ``auto`` stands for finds them; a residual of another's code certifies them.
+        Power iteration on engine ``auto`` computes them, and `cpms.certify` their residual.
 
         Examples
         --------
@@ -62,7 +65,7 @@ class LastGraph:
         >>> held.exact(1e-14) is held.exact(1e-14)
         True
         """
-        assert self._held is not None  # noqa: S101  # Nothing is asked of a graph before it is loaded.
+        assert self._held is not None  # noqa: S101  # A graph is loaded before its solution is requested.
         key = tol, damping, dangling
         if key not in self._exact:
             self._exact[key] = pagerank.pagerank(self._held[1], damping=damping, tol=tol, dangling=dangling).ranks

@@ -21,7 +21,7 @@ class GraphFile:
     Parameters
     ----------
     path : str
-        What `cpms.load` takes.
+        The first argument of `cpms.load`.
     options : tuple of (str, value)
         Options of `cpms.load`, in the order of its parameters.
     """
@@ -31,7 +31,7 @@ class GraphFile:
 
 
 def graph_source(given: Any) -> GraphFile:
-    """Return what a configuration says of a graph, checked.
+    """Return the graph of an entry in a configuration, validated.
 
     Raises
     ------
@@ -59,7 +59,7 @@ GraphSource = Annotated[GraphFile, PlainValidator(graph_source), PlainSerializer
 
 
 def named(graph: GraphFile) -> Cell:
-    """Return a graph's keys of a cell: a name alone is what it is in cells without options.
+    """Return the keys of a cell for a graph: its name, and its options if it has some.
 
     Examples
     --------
@@ -70,7 +70,7 @@ def named(graph: GraphFile) -> Cell:
 
 
 def read_options(cell: Cell) -> dict[str, Any]:
-    """Return the options of `cpms.load` that the graph of a cell has."""
+    """Return the options of `cpms.load` for the graph of a cell."""
     options: dict[str, Any] = cell.get("read_options", {})
     return options
 

@@ -1,4 +1,4 @@
-"""The Karp-Flatt metric: the share of work that seems not to run in parallel."""
+"""The Karp-Flatt metric: the serial fraction of a program, estimated from its measured speedup."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import math
 def karp_flatt(speedup: float, processes: int) -> float:
     """Return e = (1/speedup - 1/p) / (1 - 1/p); NaN for one process, where it is not defined.
 
-    0 is a perfect speedup, 1 none at all, more a slowdown.
+    The value is 0 for a linear speedup, 1 for none, and above 1 for a slowdown.
 
     Notes
     -----

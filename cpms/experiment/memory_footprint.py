@@ -1,4 +1,4 @@
-"""How much memory an engine holds for a problem."""
+"""Memory of an engine for a problem: the sum over all arrays that its objects reach, each buffer counted once."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _ARRAYS = ("__array_interface__", "__cuda_array_interface__")
 
 
 def held_bytes(*holders: object) -> int:
-    """Return the bytes of all arrays and OpenCL buffers that objects of this package or SciPy hold, each memory once.
+    """Return the bytes of all arrays and OpenCL buffers reached from objects of this package or SciPy, each once.
 
-    Problems and graphs are not looked into: they are what an engine was given.
+    Problems and graphs are excluded, since they are the input of an engine.
 
     Examples
     --------
@@ -24,33 +24,33 @@ def held_bytes(*holders: object) -> int:
     """
     waiting, seen, total = list(holders), set(), 0
     while waiting:
-        each = _owner(waiting.pop())
-        if id(each) in seen:
+        item = _owner(waiting.pop())
+        if id(item) in seen:
             continue
-        seen.add(id(each))
-        if _is_array(each):
-            total += each.nbytes
-        elif _comes_from(each, "pyopencl") and type(each).__name__ == "Buffer":
-            total += each.size
-        elif isinstance(each, dict):
-            waiting += each.values()
-        elif isinstance(each, list | tuple | set):
-            waiting += each
-        elif _comes_from(each, "cpms", "scipy") and not isinstance(each, Problem | Graph):
-            waiting += getattr(each, "__dict__", {}).values()
+        seen.add(id(item))
+        if _is_array(item):
+            total += item.nbytes
+        elif _is_from(item, "pyopencl") and type(item).__name__ == "Buffer":
+            total += item.size
+        elif isinstance(item, dict):
+            waiting += item.values()
+        elif isinstance(item, list | tuple | set):
+            waiting += item
+        elif _is_from(item, "cpms", "scipy") and not isinstance(item, Problem | Graph):
+            waiting += getattr(item, "__dict__", {}).values()
     return total
 
 
-def _owner(each: Any) -> Any:
-    """Return the array whose memory a view looks at."""
-    while _is_array(each) and _is_array(getattr(each, "base", None)):
-        each = each.base
-    return each
+def _owner(item: Any) -> Any:
+    """Return the array that owns the memory of a view."""
+    while _is_array(item) and _is_array(getattr(item, "base", None)):
+        item = item.base
+    return item
 
 
-def _is_array(each: Any) -> bool:
-    return hasattr(each, "nbytes") and any(hasattr(each, name) for name in _ARRAYS)
+def _is_array(item: Any) -> bool:
+    return hasattr(item, "nbytes") and any(hasattr(item, name) for name in _ARRAYS)
 
 
-def _comes_from(each: Any, *packages: str) -> bool:
-    return type(each).__module__.partition(".")[0] in packages
+def _is_from(item: Any, *packages: str) -> bool:
+    return type(item).__module__.partition(".")[0] in packages

@@ -1,4 +1,7 @@
-"""Run the cells of an experiment that its rows do not hold yet."""
+"""Run the cells of an experiment that its rows lack, and append a row after each.
+
+A row is on disk before the next cell begins, so that a killed run loses one cell and the next run continues after it.
+"""
 
 from __future__ import annotations
 
@@ -29,14 +32,13 @@ def run(
 ) -> Path:
     """Run an experiment and return the file of its rows, ``output/NAME.jsonl``.
 
-    Cells that the file holds already are not run again, unless they were measured on other ``threads``, where these are
-    given, after another ``warmup``, on a graph whose file has changed since, or with other parameters that go without
-    saying in their names. Code that has changed is no reason. A cell that cannot run is recorded with its reason, and
-    others go on; it is run again later unless its ``status`` is "unsupported", which no other machine changes. A run
-    that is killed loses at most the cell it was at.
+    A cell with a row in the file is not run again, unless its row has other ``threads`` or another ``warmup`` than the
+    configuration, the graph's file has changed, or a parameter that its name omits has another value. Changed code
+    alone repeats no cell. A cell that cannot run is recorded with its reason; the next run tries it again unless its
+    ``status`` is "unsupported", which holds on every machine.
 
-    A copy of the configuration is left beside the rows, ``output/NAME.config.toml``, unless it comes with cpms: by it
-    `cpms.experiment.report.show.show` knows which rows belong to it.
+    A copy of the configuration is written beside the rows, ``output/NAME.config.toml``, unless it ships with cpms;
+    `cpms.experiment.report.show.show` finds the rows of the present configuration by it.
 
     Parameters
     ----------
@@ -45,11 +47,11 @@ def run(
     output : Path
         Folder of the rows; made if need be.
     only : str, optional
-        Run only cells one of whose parameters is this text.
+        Run only the cells with a parameter of this text.
     dry_run : bool
         Report the cells through ``echo`` and do nothing.
     echo : callable
-        Receives lines for the user.
+        Called with each line for the user.
 
     Raises
     ------
@@ -68,9 +70,9 @@ def run(
         return target
     kind = import_module(f"cpms.experiment.kinds.{experiment.kind}")
     by_rows = [key for key in ("threads", "warmup") if not any(key in cell for cell in chosen.values())]
-    asked = {key: given for key in by_rows if (given := getattr(experiment, key, None)) is not None}
-    with rows.opened(target, asked, experiment=experiment.name) as file, threads.limited(experiment.threads):
-        configured.keep(output, experiment.name, content)
+    required = {key: given for key in by_rows if (given := getattr(experiment, key, None)) is not None}
+    with rows.opened(target, required, experiment=experiment.name) as file, threads.limited(experiment.threads):
+        configured.save_copy(output, experiment.name, content)
         held = {key: changed.why(file.done[key], experiment, cell) for key, cell in chosen.items() if key in file.done}
         waiting = {key: cell for key, cell in chosen.items() if held.get(key, "missing")}
         measuring, found = _Measuring(experiment, content, kind.Context(experiment)), []
@@ -79,20 +81,20 @@ def run(
                 bar.set_postfix_str(" ".join(str(cell[key]) for key in ("graph", "storage", "engine") if key in cell))
                 found.append(measuring.row(cell))
                 file.append(found[-1])
-    outcomes = f": {outcome.counted(found)}" if found else ""
-    echo(f"{_cells(len(found))} run{outcomes}; {len(chosen) - len(waiting)} held already{_anew(held)}")
-    _complain(path, found)
+    outcomes = f": {outcome.summary(found)}" if found else ""
+    echo(f"{_cells(len(found))} run{outcomes}; {len(chosen) - len(waiting)} held already{_repeated(held)}")
+    _raise_failures(path, found)
     return target
 
 
-def _anew(held: dict[str, str | None]) -> str:
-    """Return how many of the cells that were held have been run again, and why."""
+def _repeated(held: dict[str, str | None]) -> str:
+    """Return the numbers of recorded cells that ran again, with the reasons."""
     counts = Counter(reason for reason in held.values() if reason)
     return "".join(f"; {_cells(count)} run anew, since {reason} changed" for reason, count in counts.items())
 
 
-def _complain(path: Path, found: list[rows.Row]) -> None:
-    """Raise an error where cells had bad input, or none of them could be measured here."""
+def _raise_failures(path: Path, found: list[rows.Row]) -> None:
+    """Raise an error if cells had bad input, or none could be measured on this machine."""
     bad = [row for row in found if row["status"] == outcome.BAD_INPUT]
     if bad:
         reasons = outcome.some([row["reason"] for row in bad])
@@ -104,25 +106,25 @@ def _complain(path: Path, found: list[rows.Row]) -> None:
 
 
 def _chosen(experiment: config.Experiment, only: str | None) -> dict[str, config.Cell]:
-    """Return cells by their names: each once, also where a configuration names a graph twice."""
+    """Return cells by their names; a graph that a configuration lists twice makes one cell."""
     cells = experiment.cells()
     found = {rows.cell_key(cell): cell for cell in cells if only is None or only in map(str, cell.values())}
     if cells and not found:
-        columns = {key: dict.fromkeys(repr(str(cell[key])) for cell in cells) for key in _told_apart(cells)}
+        columns = {key: dict.fromkeys(repr(str(cell[key])) for cell in cells) for key in _distinguishing(cells)}
         texts = [f"{key} {', '.join(values)}" for key, values in columns.items()]
         raise InputError(f"no cell of {experiment.name} has {only!r}; --only can be one of: {'; '.join(texts)}")
     return found
 
 
-def _told_apart(cells: list[config.Cell]) -> list[str]:
-    """Return the parameters of one value by which cells differ, and those by which they mostly do."""
+def _distinguishing(cells: list[config.Cell]) -> list[str]:
+    """Return the scalar parameters by which cells differ, and the usual ones."""
     usual = ("graph", "storage", "engine")
     single = [key for key, value in cells[0].items() if isinstance(value, str | int | float)]
     return [key for key in single if key in usual or len({str(cell[key]) for cell in cells}) > 1]
 
 
 class _Measuring:
-    """Makes the rows of an experiment; what they hold of code, machine and graphs is found outside every clock."""
+    """Measures cells and makes their rows; code, machine and graphs are recorded outside all timed regions."""
 
     def __init__(self, experiment: config.Experiment, content: bytes, context: Any) -> None:
         self._experiment, self._context = experiment, context
@@ -130,7 +132,7 @@ class _Measuring:
 
     def row(self, cell: config.Cell) -> rows.Row:
         """Measure a cell."""
-        # Before the graph is loaded: a file that changes meanwhile is not taken for what was measured.
+        # The digest precedes the load, so that a file that changes in between is measured again.
         files_digest = changed.files_digest(cell)
         began, compiled_before_s = time.perf_counter(), work_clock.compiled_s()
         try:

@@ -1,4 +1,8 @@
-"""Personalised solves one after the other on one prepared matrix."""
+"""Personalised PageRank of single queries, one solve after another on one prepared matrix.
+
+The baseline of batches: a new teleport distribution is written into the prepared engine where it can be, so that a
+query costs no preparation.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +32,7 @@ from cpms.solvers.refine import outer_iteration
 
 
 class OneQuery:
-    """Prepares a cell's engine for one teleport distribution and aims it at others, in place where that can be.
+    """A cell's engine, prepared once; its teleport distribution is replaced in place where the engine can do that.
 
     Parameters
     ----------
@@ -37,30 +41,30 @@ class OneQuery:
         ``engine``, ``storage``, ``layout``, ``method``, ``damping``, ``dangling``, ``tol``, ``norm`` and
         ``max_iterations``.
     first : ndarray of float64, shape (nodes,)
-        Where each solve begins.
+        The initial guess of each solve.
     """
 
-    def __init__(self, graph: Graph, cell: Cell, first: Floats) -> None:
+    def __init__(self, graph: Graph, cell: Cell, initial: Floats) -> None:
         self._engine = engines.get(cell["engine"])
         self._cell, self._graph = cell, graph
         self._storage = format_named(cell["storage"])
         self._stopping = Stopping(cell["tol"], cell["norm"], cell["max_iterations"])
         began = work_clock.now()
         self._prepared: Any = self._prepare(self._problem(Query(np.zeros(1, np.int64), np.ones(1))))
-        self._first: Any = first
+        self._initial: Any = initial
         if self._engine.takes_device_arrays:
-            self._first = current().arrays.asarray(first)
+            self._initial = current().arrays.asarray(initial)
         self.prepare_s = work_clock.now() - began
         self.matrix_bytes = int(self._prepared.nbytes)
 
     def set_teleport(self, query: Query) -> None:
-        """Take another teleport distribution."""
+        """Replace the teleport distribution."""
         teleport = self._device_teleport()
         if teleport is not None:
-            values, places = teleport
+            values, positions = teleport
             nodes, weights = current().arrays.asarray(query.nodes), current().arrays.asarray(query.weights)
             values.fill(0.0)
-            values[nodes if places is None else places[nodes]] = weights
+            values[nodes if positions is None else positions[nodes]] = weights
         elif is_dataclass(self._prepared) and {field.name for field in fields(self._prepared)} >= {"problem"}:
             self._prepared = replace(self._prepared, problem=self._problem(query))  # type: ignore[type-var]
         elif not (
@@ -69,13 +73,13 @@ class OneQuery:
             self._prepared = self._prepare(self._problem(query))
 
     def solve(self) -> tuple[Any, Status, list[Step]]:
-        """Return ranks, of the memory where the engine has them, status and history."""
+        """Return ranks, in the engine's memory, status and history."""
         if self._cell["method"] == "refine":
             policy = default_policy(self._storage)
-            return outer_iteration(self._prepared, self._first, policy, self._stopping, answer=_x_of)
+            return outer_iteration(self._prepared, self._initial, policy, self._stopping, answer=_x_of)
         # A packed float stays what it is: what it cannot hold is what is looked for.
         rule = default_controller(self._storage) if self._storage.exact else Fixed()
-        return power(self._prepared, self._first, rule, self._stopping, answer=_read)
+        return power(self._prepared, self._initial, rule, self._stopping, answer=_read)
 
     def _problem(self, query: Query) -> Problem:
         return Problem(self._graph, self._cell["damping"], query.teleport(self._graph.nodes), self._cell["dangling"])

@@ -1,4 +1,8 @@
-"""Contestants of whole solves: an engine and what it is asked to do, prepared once and solved again and again."""
+"""Contestants of whole solves: an engine, a storage format and a method, prepared once and solved many times.
+
+Operators and refinements are reused from solve to solve, so that times hold no preparation; a level controller with a
+state in its operator gets a new operator each time. Memory is that of all prepared contestants of a problem together.
+"""
 
 from __future__ import annotations
 
@@ -36,17 +40,17 @@ from cpms.storage.device import to_host
 
 _SINCE_FIRST_ROWS = ("most_read", "method", "whole", "plain", "fixed", "tol", "only", "ranks", "device")
 _TIMEOUT_S = 600.0
-"""Ranks that take longer cannot take part."""
+"""The limit of a solve by ranks; one that takes longer is recorded as a failure."""
 
 
 class Contestant(Strict):
     """An engine, a storage format and a method.
 
-    ``write_ahead`` writes so many segments more than are read; ``most_read`` goes to float64 rather than read more
-    segments; ``fixed`` reads all of the storage's bits from first to last; ``whole`` sweeps over all nodes, also where
-    passes would do for some, and ``plain`` goes without extrapolation; ``tol`` stands in for the experiment's; ``only``
-    names the graphs to take part in. ``ranks`` is engine ``mpi``'s, which without it runs on one; ``device`` is engine
-    ``opencl``'s (see `cpms.backends.opencl.Choice`).
+    ``write_ahead`` is the number of segments written beyond those read; ``most_read`` is the number of segments read
+    before the switch to float64; ``fixed`` reads all bits in every iteration; ``whole`` turns off trimming and
+    lumping, and ``plain`` Anderson acceleration; ``tol`` replaces the experiment's; ``only`` lists the graphs of this
+    contestant. ``ranks`` is for engine ``mpi``, which has one rank without it; ``device`` is for engine ``opencl`` (see
+    `cpms.backends.opencl.choice.Choice`).
     """
 
     engine: EngineName
@@ -76,9 +80,9 @@ class Contestant(Strict):
         return self
 
     def parameters(self) -> dict[str, Any]:
-        """Return what a cell holds; what was added later goes without saying, so that older cells keep their names."""
+        """Return the keys of a cell; later ones are left out at their defaults, so that older cells keep names."""
         defaults = {name: type(self).model_fields[name].default for name in _SINCE_FIRST_ROWS}
-        return {name: given for name, given in self if name not in defaults or given != defaults[name]}
+        return {name: value for name, value in self if name not in defaults or value != defaults[name]}
 
     def controller(self) -> Controller:
         """Return the precision policy of method ``power``."""
@@ -88,20 +92,20 @@ class Contestant(Strict):
 
 
 class Solved(NamedTuple):
-    """What a solve found.
+    """The answer of a solve, and its times.
 
     Parameters
     ----------
     ranks : ndarray of float64, or None
-        None where they were left on their device.
+        None where they were not copied from their device.
     status : Status
     bits : list of int
-        Read by each iteration.
+        Bits that each iteration read.
     step_s : list of float
-        When each ended; empty where that is not known.
+        The time since the start at the end of each iteration; empty where it is not known.
     solve_s : float
     sizes : dict
-        ``matrix_bytes``, and ``held_bytes``: of the matrix, the vectors and all else the engine keeps.
+        ``matrix_bytes``, and ``held_bytes`` of the matrix, the vectors and all other arrays of the engine.
     """
 
     ranks: Any
@@ -113,17 +117,17 @@ class Solved(NamedTuple):
 
 
 class Solver:
-    """Solves one problem for contestants in turn; operators that a solve leaves as they were are prepared once.
+    """Solves one problem for contestants in turn; an operator that a solve does not change is prepared once.
 
     Parameters
     ----------
     problem : Problem
     source : str
-        What `cpms.load` makes the graph of, for ranks that load it themselves.
+        The argument of `cpms.load` for the graph, for ranks that load it themselves.
     read_options : dict, optional
         Options of `cpms.load` with which it is read.
     layout : str
-        Of contestants that name none.
+        The layout of contestants that name none.
     tol : float
     """
 
@@ -133,12 +137,12 @@ class Solver:
         self.problem = problem
         self._read_options = read_options or {}
         self._source, self._layout, self._tol = source, layout, tol
-        self._kept: dict[tuple[str | None, ...], Operator[Any]] = {}
+        self._operators: dict[tuple[str | None, ...], Operator[Any]] = {}
         self._refinements: dict[str, Refinement] = {}
-        self._firsts: dict[bool, Any] = {False: np.full(problem.graph.nodes, 1.0 / problem.graph.nodes)}
+        self._initial_guesses: dict[bool, Any] = {False: np.full(problem.graph.nodes, 1.0 / problem.graph.nodes)}
 
-    def solve(self, given: Contestant, *, leave: bool = False) -> Solved:
-        """Solve; ``leave`` the ranks on their device, and sizes unknown.
+    def solve(self, contestant: Contestant, *, on_device: bool = False) -> Solved:
+        """Solve; with ``on_device`` ranks stay in device memory and sizes are unknown.
 
         Raises
         ------
@@ -147,86 +151,92 @@ class Solver:
         UnavailableError
             If this machine has no such engine.
         """
-        if given.only is not None and self._source not in given.only:
+        if contestant.only is not None and self._source not in contestant.only:
             raise UnsupportedError("the experiment leaves it out here")
-        executor = engines.get(given.engine)
-        if given.method not in executor.methods:
-            raise UnsupportedError(f"engine {executor.name} has no method {given.method!r}")
-        if given.ranks is not None:
-            return self._over_ranks(executor, given, leave=leave)
-        with chosen(Choice(given.device)):
-            return (self._refined if given.method == "refine" else self._iterated)(executor, given, leave=leave)
+        executor = engines.get(contestant.engine)
+        if contestant.method not in executor.methods:
+            raise UnsupportedError(f"engine {executor.name} has no method {contestant.method!r}")
+        if contestant.ranks is not None:
+            return self._over_ranks(executor, contestant, on_device=on_device)
+        with chosen(Choice(contestant.device)):
+            return (self._by_refinement if contestant.method == "refine" else self._by_power)(
+                executor, contestant, on_device=on_device
+            )
 
-    def _iterated(self, executor: Engine, given: Contestant, *, leave: bool) -> Solved:
-        storage, controller = format_named(given.storage), given.controller()
-        operator = self._operator(executor, given, storage, keep=controller.constant)
-        options: dict[str, Any] = {"answer": _left_where_it_is} if leave else {}
-        ranks, status, history = power(operator, self._first(executor), controller, self._stopping(given), **options)
-        sizes = {} if leave else _sizes(operator, operator.empty(), operator.empty())
+    def _by_power(self, executor: Engine, contestant: Contestant, *, on_device: bool) -> Solved:
+        storage, controller = format_named(contestant.storage), contestant.controller()
+        operator = self._operator(executor, contestant, storage, reuse=controller.constant)
+        options: dict[str, Any] = {"answer": _answer_on_device} if on_device else {}
+        ranks, status, history = power(
+            operator, self._initial_guess(executor), controller, self._stopping(contestant), **options
+        )
+        sizes = {} if on_device else _sizes(operator, operator.empty(), operator.empty())
         return _solved(ranks, status, history, sizes)
 
-    def _refined(self, executor: Engine, given: Contestant, *, leave: bool) -> Solved:
-        if given.engine not in self._refinements:
-            self._refinements[given.engine] = executor.refinement(self.problem)
-        refinement = self._refinements[given.engine]
-        refinement.anderson = not given.plain
+    def _by_refinement(self, executor: Engine, contestant: Contestant, *, on_device: bool) -> Solved:
+        if contestant.engine not in self._refinements:
+            self._refinements[contestant.engine] = executor.refinement(self.problem)
+        refinement = self._refinements[contestant.engine]
+        refinement.anderson = not contestant.plain
         by_default = refinement.default_residual_format or executor.default_residual_format
-        storage = requested_storage(given.storage, given.method) or by_default
-        policy, stopping = default_policy(storage), self._stopping(given)
+        storage = requested_storage(contestant.storage, contestant.method) or by_default
+        policy, stopping = default_policy(storage), self._stopping(contestant)
         began = work_clock.now()
-        found = None if given.whole else solve_by_reduction(refinement, policy, stopping)
+        found = None if contestant.whole else solve_by_reduction(refinement, policy, stopping)
         spent_s = work_clock.now() - began
         if found is not None:
             steps = found[2]
-            # Without sweeps there is no step to tell when the answer was there.
+            # A direct solve has no step, and so no time of its own.
             spent_s, bits = (steps[-1].seconds, [step.bits for step in steps]) if steps else (spent_s, [DOUBLE_BITS])
-            ranks = found[0] if leave else to_host(found[0])
-            return Solved(ranks, found[1], bits, [spent_s], spent_s, {} if leave else _sizes(refinement))
-        answer = methodcaller("read_device" if leave else "read")
-        ranks, status, history = outer_iteration(refinement, self._first(executor), policy, stopping, answer=answer)
-        return _solved(ranks, status, history, {} if leave else _sizes(refinement))
+            ranks = found[0] if on_device else to_host(found[0])
+            return Solved(ranks, found[1], bits, [spent_s], spent_s, {} if on_device else _sizes(refinement))
+        answer = methodcaller("read_device" if on_device else "read")
+        ranks, status, history = outer_iteration(
+            refinement, self._initial_guess(executor), policy, stopping, answer=answer
+        )
+        return _solved(ranks, status, history, {} if on_device else _sizes(refinement))
 
-    def _over_ranks(self, executor: Engine, given: Contestant, *, leave: bool) -> Solved:
-        """Start ranks anew, let them solve twice, since the first solve compiles, and take the second."""
-        assert given.ranks is not None  # noqa: S101
-        layout, tol = given.layout or self._layout, self._stopping(given).tol
-        reason = executor.unsupported(self.problem, format_named(given.storage), layout)
+    def _over_ranks(self, executor: Engine, contestant: Contestant, *, on_device: bool) -> Solved:
+        """Start new ranks that solve twice, and return the second solve, since the first compiles."""
+        assert contestant.ranks is not None  # noqa: S101
+        layout, tol = contestant.layout or self._layout, self._stopping(contestant).tol
+        reason = executor.unsupported(self.problem, format_named(contestant.storage), layout)
         if reason:
             raise UnsupportedError(reason)
-        lanes = max(1, threads.available() // given.ranks)
+        lanes = max(1, threads.available() // contestant.ranks)
         options = ["--whole", "--layout", layout, "--tol", str(tol), "--threads", str(lanes), "--repeat", "2"]
         options += as_arguments(self._read_options)
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "ranks.npy"
-            texts = options if leave else [*options, "--output", str(path)]
-            found = launch.report(given.ranks, self._source, texts, timeout_s=_TIMEOUT_S)
-            ranks = None if leave else np.load(path, allow_pickle=False)
+            texts = options if on_device else [*options, "--output", str(path)]
+            found = launch.report(contestant.ranks, self._source, texts, timeout_s=_TIMEOUT_S)
+            ranks = None if on_device else np.load(path, allow_pickle=False)
         bits = [64] * found["iterations"]
-        sizes = {} if leave else {"matrix_bytes": sum(found["matrix_bytes_by_rank"])}
+        sizes = {} if on_device else {"matrix_bytes": sum(found["matrix_bytes_by_rank"])}
         return Solved(ranks, Status(found["status"]), bits, [], found["solve_samples_s"][-1], sizes)
 
-    def _stopping(self, given: Contestant) -> Stopping:
-        return Stopping(self._tol if given.tol is None else given.tol)
+    def _stopping(self, contestant: Contestant) -> Stopping:
+        return Stopping(self._tol if contestant.tol is None else contestant.tol)
 
-    def _first(self, executor: Engine) -> Any:
-        there = executor.takes_device_arrays
-        if there not in self._firsts:
-            self._firsts[there] = import_module("cupy").asarray(self._firsts[False])
-        return self._firsts[there]
+    def _initial_guess(self, executor: Engine) -> Any:
+        takes_device_arrays = executor.takes_device_arrays
+        if takes_device_arrays not in self._initial_guesses:
+            self._initial_guesses[takes_device_arrays] = import_module("cupy").asarray(self._initial_guesses[False])
+        return self._initial_guesses[takes_device_arrays]
 
-    def _operator(self, executor: Engine, given: Contestant, storage: Format, *, keep: bool) -> Operator[Any]:
-        layout = given.layout or self._layout
-        key = given.engine, given.device, given.storage, layout
-        if key in self._kept:
-            return self._kept[key]
+    def _operator(self, executor: Engine, contestant: Contestant, storage: Format, *, reuse: bool) -> Operator[Any]:
+        layout = contestant.layout or self._layout
+        key = contestant.engine, contestant.device, contestant.storage, layout
+        if key in self._operators:
+            return self._operators[key]
         operator = executor.prepare(self.problem, storage, layout)
-        if keep:
-            self._kept[key] = operator
+        if reuse:
+            self._operators[key] = operator
         return operator
 
 
-def _left_where_it_is(operator: Operator[Any], x: Any, segments: int) -> Any:
-    """Return an answer that nobody reads."""
+def _answer_on_device(operator: Operator[Any], x: Any, segments: int) -> Any:
+    """Return the answer in device memory, without a copy to the host."""
     return operator.read_device(x, segments)
 
 
@@ -235,6 +245,6 @@ def _sizes(prepared: Operator[Any] | Refinement, *vectors: Any) -> dict[str, int
 
 
 def _solved(ranks: Any, status: Status, history: list[Step], sizes: dict[str, int]) -> Solved:
-    # The history's times leave out bringing vectors to and from a device, which a caller may not need.
+    # Times of the history exclude copies of vectors to and from a device, which a caller may not need.
     step_s = [step.seconds for step in history]
     return Solved(ranks, status, [step.bits for step in history], step_s, step_s[-1], sizes)

@@ -1,4 +1,4 @@
-"""Start ranks from a program that is none of them, and take their report."""
+"""Start ranks from a program outside MPI, and read their report: runs ``mpiexec`` as a child process."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def mpiexec() -> str:
     UnavailableError
         If MPI or its launcher is missing.
     """
-    lacking = world.missing()
-    if lacking:
-        raise UnavailableError(f"ranks cannot run here: {lacking}")
+    reason = world.missing()
+    if reason:
+        raise UnavailableError(f"ranks cannot run here: {reason}")
     beside = Path(sys.executable).with_name("mpiexec")
     found = str(beside) if beside.is_file() else shutil.which("mpiexec")
     if not found:
@@ -33,12 +33,12 @@ def mpiexec() -> str:
 
 
 def report(ranks: int, source: str, options: list[str], *, timeout_s: float) -> dict[str, Any]:
-    """Run ``python -m cpms.mpi`` on so many ranks and return the JSON object that it prints.
+    """Run ``python -m cpms.mpi`` on a number of ranks and return the JSON object that it prints.
 
     Raises
     ------
     InputError
-        If the ranks refuse what they were given.
+        If the ranks refuse their input.
     UnavailableError
         If MPI is missing, or the ranks failed otherwise or took longer than ``timeout_s``.
     """
@@ -47,7 +47,7 @@ def report(ranks: int, source: str, options: list[str], *, timeout_s: float) -> 
 
 
 def answer(ranks: int, module: str, task: dict[str, Any], *, timeout_s: float) -> Any:
-    """Run ``python -m module TASK`` on so many ranks and return what rank 0 prints; both are JSON.
+    """Run ``python -m module TASK`` on a number of ranks and return the output of rank 0; both are JSON.
 
     Raises
     ------
@@ -67,8 +67,8 @@ def _printed(ranks: int, arguments: list[str], what: str, timeout_s: float) -> A
             raise UnavailableError(f"{ranks} ranks took longer than {timeout_s:g} s on {what}") from None
     if process.returncode not in (0, 1) or not output.strip():
         kind: type[CpmsError] = InputError if process.returncode == InputError.exit_code else UnavailableError
-        told = [line for line in errors.splitlines() if line.strip()]
-        reason = next((line for line in told if line.startswith("cpms: error")), told[-1] if told else None)
+        lines = [line for line in errors.splitlines() if line.strip()]
+        reason = next((line for line in lines if line.startswith("cpms: error")), lines[-1] if lines else None)
         raise kind(f"{ranks} ranks on {what}: {reason or f'exit code {process.returncode}'}")
     return json.loads(output.strip().splitlines()[-1])
 

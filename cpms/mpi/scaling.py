@@ -1,7 +1,7 @@
 """``mpiexec -n MOST python -m cpms.mpi.scaling TASK``: time solves on 1, 2, 4, … of the ranks, a GPU each.
 
-TASK is a JSON object; see `cpms.experiment.kinds.scaling_gpu`, which starts this. All solves are made by the
-same processes: those that a count of ranks leaves out wait. What was found goes to standard output as JSON.
+TASK is a JSON object; see `cpms.experiment.kinds.scaling_gpu`, which starts this. All counts of
+ranks use the same processes, the others wait at a barrier. Rank 0 prints the results as JSON.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from cpms.backends.mpi.sweeps.device_power import DevicePower
 from cpms.backends.mpi.sweeps.device_refinement import DeviceRefinement
 from cpms.backends.mpi.sweeps.device_rows import DeviceRows
 from cpms.base import threads
-from cpms.base.errors import CpmsError
+from cpms.base.program import run_program
 from cpms.base.text.terminal import say_json
 from cpms.base.types import Floats
 from cpms.contracts.status import Status, Step
@@ -39,7 +39,7 @@ from cpms.engines import cuda_fused
 from cpms.formats.formats import FloatFormat, format_named
 from cpms.formats.quantization import quantiser
 from cpms.graph.graph import Graph
-from cpms.mpi.__main__ import ended
+from cpms.mpi.abort import abort
 from cpms.mpi.solve import Certifier
 from cpms.precision.controllers import Fixed
 from cpms.precision.refinement_policy import default_policy
@@ -54,7 +54,7 @@ History = list[Step]
 
 
 def graph_for(graph: str, ranks: int) -> str:
-    """Return the graph of so many ranks: ``RANKS*N`` becomes that many times N, and ``RANKS`` that number.
+    """Return the graph for a number of ranks: ``RANKS*N`` becomes that number times N, and ``RANKS`` the number.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def graph_for(graph: str, ranks: int) -> str:
 
 @dataclass
 class _Contestant:
-    """A way to solve, and what its solves were like."""
+    """An engine with a method and a format, and the times of its solves."""
 
     engine: str
     method: str
@@ -82,28 +82,28 @@ class _Contestant:
 
 
 def measured(task: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return what each count of ranks and each contestant took; every rank calls this, rank 0 gets all."""
+    """Return the columns of each contestant for each count of ranks; collective, with all results on rank 0."""
     everyone = world.world()
     lanes = max(1, threads.available() // world.ranks_here())
     loaded: dict[str, Graph] = {}
-    known: list[Floats] = []
+    reference_ranks: list[Floats] = []
     found = []
     for count in task["ranks"]:
         graph = graph_for(task["graph"], count)
         if not reading.in_shares(graph) and graph not in loaded:
-            # Those that are left out, too: they need it next.
+            # Waiting ranks load the graph, too, since they need it at the next count.
             with threads.limited(lanes):
                 loaded[graph] = load(graph)
         part = everyone.Split(0 if everyone.rank < count else 1, everyone.rank)
         if everyone.rank < count:
             with threads.limited(lanes):
-                found += _of_count(task, graph, part, loaded, known)
+                found += _of_count(task, graph, part, loaded, reference_ranks)
         everyone.Barrier()
     return found
 
 
 def _of_count(
-    task: dict[str, Any], graph: str, communicator: Any, loaded: dict[str, Graph], known: list[Floats]
+    task: dict[str, Any], graph: str, communicator: Any, loaded: dict[str, Graph], reference_ranks: list[Floats]
 ) -> list[dict[str, Any]]:
     began = time.perf_counter()
     rows = _rows(graph, communicator, loaded)
@@ -116,14 +116,14 @@ def _of_count(
     current().synchronize()
     prepare_s = time.perf_counter() - began - load_s - join_s
     began = time.perf_counter()
-    first = np.full(rows.nodes, 1.0 / rows.nodes)
+    initial = np.full(rows.nodes, 1.0 / rows.nodes)
     for turn in range(task["warmup"] + task["solves"]):
         for contestant in contestants:
             communicator.Barrier()
-            _solve(contestant, first, stopping, communicator, transport, counts=turn >= task["warmup"])
+            _solve(contestant, initial, stopping, communicator, transport, counts=turn >= task["warmup"])
     solves_s = time.perf_counter() - began
     exchanges = _exchanges(own)
-    referee = Certifier(problem, rows, communicator, stopping, threads.available())
+    certifier = Certifier(problem, rows, communicator, stopping, threads.available())
     held = communicator.allgather(rows.edges)
     head = {
         "graph_name": rows.name,
@@ -139,11 +139,11 @@ def _of_count(
         "foreign_values_by_rank": communicator.allgather(own.read_values - (rows.high - rows.low)),
         **exchanges,
     }
-    return [head | _columns(contestant, referee, communicator, known) for contestant in contestants]
+    return [head | _columns(contestant, certifier, communicator, reference_ranks) for contestant in contestants]
 
 
 def _rows(graph: str, communicator: Any, loaded: dict[str, Graph]) -> GraphRows:
-    """Read shares, or take them from the whole graph where there is no other way."""
+    """Read this rank's rows, from the whole graph if ranks cannot read parts of it."""
     if graph in loaded:
         return of_graph(loaded[graph], communicator.rank, communicator.size)
     return reading.read(graph, communicator)
@@ -164,22 +164,22 @@ def _contestants(problem: Problem, own: DeviceRows, of_power: DeviceRows, storag
 
 
 def _of_power(engine: str, operator: Any) -> _Contestant:
-    kept: list[Any] = []
+    last_answer: list[Any] = []
 
-    def solve(first: Floats, stopping: Stopping) -> tuple[Status, History]:
-        kept.clear()  # Its memory is taken again, and with it the graphs of the last solve.
+    def solve(initial: Floats, stopping: Stopping) -> tuple[Status, History]:
+        last_answer.clear()  # Its memory is taken again, and with it the graphs of the last solve.
         # The answer stays on the device.
-        answer, status, history = power(operator, first, Fixed(), stopping, answer=lambda _, x, __: x)
-        kept[:] = [answer]
+        answer, status, history = power(operator, initial, Fixed(), stopping, answer=lambda _, x, __: x)
+        last_answer[:] = [answer]
         return status, history
 
-    return _Contestant(engine, "power", "fp64", solve, lambda: operator.read(kept[0], 0), operator.nbytes)
+    return _Contestant(engine, "power", "fp64", solve, lambda: operator.read(last_answer[0], 0), operator.nbytes)
 
 
 def _of_refinement(engine: str, refinement: Any, storage: FloatFormat) -> _Contestant:
-    def solve(first: Floats, stopping: Stopping) -> tuple[Status, History]:
+    def solve(initial: Floats, stopping: Stopping) -> tuple[Status, History]:
         _, status, history = outer_iteration(
-            refinement, first, default_policy(storage), stopping, answer=lambda _: None
+            refinement, initial, default_policy(storage), stopping, answer=lambda _: None
         )
         return status, history
 
@@ -187,25 +187,31 @@ def _of_refinement(engine: str, refinement: Any, storage: FloatFormat) -> _Conte
 
 
 def _solve(
-    contestant: _Contestant, first: Floats, stopping: Stopping, communicator: Any, transport: Transport, *, counts: bool
+    contestant: _Contestant,
+    initial: Floats,
+    stopping: Stopping,
+    communicator: Any,
+    transport: Transport,
+    *,
+    counts: bool,
 ) -> None:
-    before = transport.received_bytes
-    status, history = contestant.solve(first, stopping)
+    received_before = transport.received_bytes
+    status, history = contestant.solve(initial, stopping)
     if not counts:
         return
     contestant.samples_s.append(max(communicator.allgather(history[-1].seconds)))
-    contestant.status, contestant.received_bytes = status, transport.received_bytes - before
+    contestant.status, contestant.received_bytes = status, transport.received_bytes - received_before
     contestant.iterations_by_bits = {}
     for step in history:
         contestant.iterations_by_bits[step.bits] = contestant.iterations_by_bits.get(step.bits, 0) + 1
-    # The first sweep of a solve follows a wait, and a low one after a full one an exchange of its own.
-    for before_step, step in pairwise(history):
-        if step.bits == before_step.bits:
-            contestant.sweeps_s.setdefault(step.bits, []).append(step.seconds - before_step.seconds)
+    # The first sweep of a solve includes a wait, and the first inner sweep another exchange; both are excluded.
+    for previous, step in pairwise(history):
+        if step.bits == previous.bits:
+            contestant.sweeps_s.setdefault(step.bits, []).append(step.seconds - previous.seconds)
 
 
 def _exchanges(own: DeviceRows) -> dict[str, Any]:
-    """Return how long exchanges of a vector of 64 and of 16 bits take, and what rank 0 is sent; none for one rank."""
+    """Return the times of exchanges in 64 and in 16 bits, and the bytes that rank 0 receives; empty for one rank."""
     transport = own.transport
     if transport.ranks == 1:
         return {}
@@ -215,19 +221,21 @@ def _exchanges(own: DeviceRows) -> dict[str, Any]:
         samples = []
         for _ in range(_SAMPLES + 1):
             current().synchronize()
-            before, began = transport.received_bytes, time.perf_counter()
+            received_before, began = transport.received_bytes, time.perf_counter()
             for _ in range(_EXCHANGES):
-                repeated.run((vector.memory, vector.heard), (bits,), partial(own.exchange.queue, vector))
+                repeated.run((vector.memory, vector.received_totals), (bits,), partial(own.exchange.queue, vector))
             current().synchronize()
             samples.append((time.perf_counter() - began) / _EXCHANGES)
         found |= {
             f"exchange_{bits}_bits_s": statistics.median(samples[1:]),
-            f"exchange_{bits}_bits_received_bytes": (transport.received_bytes - before) // _EXCHANGES,
+            f"exchange_{bits}_bits_received_bytes": (transport.received_bytes - received_before) // _EXCHANGES,
         }
     return found
 
 
-def _columns(contestant: _Contestant, referee: Certifier, communicator: Any, known: list[Floats]) -> dict[str, Any]:
+def _columns(
+    contestant: _Contestant, certifier: Certifier, communicator: Any, reference_ranks: list[Floats]
+) -> dict[str, Any]:
     began = time.perf_counter()
     columns: dict[str, Any] = {
         "engine": contestant.engine,
@@ -245,21 +253,22 @@ def _columns(contestant: _Contestant, referee: Certifier, communicator: Any, kno
     if contestant.engine == "mpi_cuda":
         ranks = contestant.answer()
         ranks /= ranks.sum()
-        columns["residual_l1"] = referee.change(ranks).l1
-        if not known or len(known[0]) != len(ranks):
-            known[:] = [ranks]
-        columns["difference_l1"] = float(np.abs(ranks - known[0]).sum())
+        columns["residual_l1"] = certifier.change(ranks).l1
+        if not reference_ranks or len(reference_ranks[0]) != len(ranks):
+            reference_ranks[:] = [ranks]
+        columns["difference_l1"] = float(np.abs(ranks - reference_ranks[0]).sum())
         columns["check_s"] = time.perf_counter() - began
     return columns
 
 
 def main() -> int:
-    """Run this rank; rank 0 prints."""
-    try:
-        agreement.require_same(world.world(), {"TASK": sys.argv[1]})
-        found = measured(json.loads(sys.argv[1]))
-    except (CpmsError, MemoryError) as error:
-        return ended(error)
+    """Run this rank and return its exit code; rank 0 alone prints."""
+    return run_program(_call, abort)
+
+
+def _call() -> int:
+    agreement.require_same(world.world(), {"TASK": sys.argv[1]})
+    found = measured(json.loads(sys.argv[1]))
     if world.world().rank == 0:
         say_json(found)
     return 0

@@ -1,4 +1,4 @@
-"""PageRank of a graph that is spread over ranks, certified there."""
+"""PageRank of a distributed graph, and its certificate: the residual in float64, reduced over ranks."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _PARTS_A_THREAD = 4
 
 @dataclass(frozen=True, eq=False)
 class Solved:
-    """What a solve found; every rank has the same but for times and bytes.
+    """The answer of a solve; all ranks have the same one, but for times and bytes.
 
     Parameters
     ----------
@@ -82,9 +82,9 @@ def solve(
     method: str = "power",
     storage: Format = FP16,
 ) -> Solved:
-    """Iterate from the uniform distribution; every rank calls this with its rows, to use ``lanes`` threads.
+    """Solve from a uniform initial guess; collective over ranks, each with its rows and ``lanes`` threads.
 
-    Method ``refine`` takes engine ``cuda``; its low sweeps read ``storage``.
+    Method ``refine`` takes engine ``cuda``; its inner sweeps read ``storage``.
 
     Raises
     ------
@@ -105,21 +105,21 @@ def solve(
     'CONVERGED'
     """
     compiled_before_s = work_clock.compiled_s()
-    referee = Certifier(problem, rows, communicator, stopping, lanes)
+    certifier = Certifier(problem, rows, communicator, stopping, lanes)
     waited: list[float] | None = None
     if local == "cuda":
         if layout != "pattern":
             raise UnsupportedError(f"ranks on GPUs keep the pattern alone, not layout {layout!r}; use auto or pattern")
         solved, matrix_bytes, received_bytes = _on_devices(
-            problem, rows, communicator, stopping, referee, storage if method == "refine" else None
+            problem, rows, communicator, stopping, certifier, storage if method == "refine" else None
         )
     elif method == "power":
         operator = prepare(problem, rows, layout, local_engine(local), communicator, lanes)
-        first = np.full(rows.nodes, 1.0 / rows.nodes)
-        # Once before the clock starts: a rank that waits for another one to compile would count that as solving.
-        operator.sweep(operator.load(first), operator.empty(), FLOAT64, 0)
+        initial = np.full(rows.nodes, 1.0 / rows.nodes)
+        # One sweep before the clock starts: a wait for another rank's compilation would count as solving.
+        operator.sweep(operator.load(initial), operator.empty(), FLOAT64, 0)
         operator.waited.clear()
-        solved = power(operator, first, Fixed(), stopping, confirmed=referee.is_below_tolerance)
+        solved = power(operator, initial, Fixed(), stopping, confirmed=certifier.is_below_tolerance)
         matrix_bytes, waited = operator.nbytes, operator.waited
         received_bytes = len(solved[-1]) * operator.received_bytes
     else:
@@ -129,7 +129,7 @@ def solve(
     if status is Status.NON_FINITE or not scaled_to_mass_one(ranks):
         status = Status.NON_FINITE
     else:
-        residual = referee.change(ranks)
+        residual = certifier.change(ranks)
         residual_l1 = residual.l1
         status = confirmed(status, residual.of(stopping.norm), stopping)
     return Solved(
@@ -137,7 +137,7 @@ def solve(
         status=status,
         history=history,
         residual_l1=residual_l1,
-        residual_roundoff=referee.roundoff,
+        residual_roundoff=certifier.roundoff,
         solve_s=history[-1].seconds,
         compile_s=work_clock.compiled_s() - compiled_before_s,
         waited_s=None if waited is None else sum(waited),
@@ -151,11 +151,11 @@ def _on_devices(
     rows: GraphRows,
     communicator: Any,
     stopping: Stopping,
-    referee: Certifier,
+    certifier: Certifier,
     storage: Format | None,
 ) -> tuple[tuple[Floats, Status, list[Step]], int, int]:
     """Solve with a device a rank, by refinement if there is a storage; return bytes of the matrix and received, too."""
-    # Imported only where there are devices.
+    # These modules load only where there are devices.
     from cpms.backends.mpi.exchange.transport import between
     from cpms.backends.mpi.sweeps.device_power import DevicePower
     from cpms.backends.mpi.sweeps.device_refinement import DeviceRefinement
@@ -163,19 +163,19 @@ def _on_devices(
 
     transport = between(communicator)
     own = DeviceRows(problem, rows, transport, value_bytes=8 if storage is None else 2)
-    before, first = transport.received_bytes, np.full(rows.nodes, 1.0 / rows.nodes)
+    received_before, initial = transport.received_bytes, np.full(rows.nodes, 1.0 / rows.nodes)
     if storage is None:
-        solved = power(DevicePower(problem, own), first, Fixed(), stopping, confirmed=referee.is_below_tolerance)
+        solved = power(DevicePower(problem, own), initial, Fixed(), stopping, confirmed=certifier.is_below_tolerance)
     else:
         policy = default_policy(storage)
         refinement = DeviceRefinement(own)
         refinement.warm_up(policy.init()[0].storage)
-        solved = outer_iteration(refinement, first, policy, stopping, confirmed=referee.is_below_tolerance)
-    return solved, own.nbytes, transport.received_bytes - before
+        solved = outer_iteration(refinement, initial, policy, stopping, confirmed=certifier.is_below_tolerance)
+    return solved, own.nbytes, transport.received_bytes - received_before
 
 
 class Certifier:
-    """Recomputes changes from a rank's edges, by code that no engine shares, and adds them up over ranks."""
+    """Recomputes the change of a sweep from a rank's edges, by separate code, and reduces it over ranks."""
 
     def __init__(
         self, problem: Problem, rows: GraphRows, communicator: Any, stopping: Stopping, lanes: int | None = None
@@ -184,10 +184,10 @@ class Certifier:
         self._lanes = lanes or max(1, threads.available() // ranks_here())
         self._divisor, self._powers = scaled_out_weight(rows)
         self.roundoff = of_residual(pairwise_additions(rows.nodes))
-        """How much rounding may change residuals in L1."""
+        """The bound of the rounding error of residuals in L1."""
 
     def is_below_tolerance(self, ranks: Floats) -> bool:
-        """Return whether the change that one more sweep makes is below the tolerance."""
+        """Return whether the change of one more sweep is below the tolerance."""
         scaled = ranks.copy()
         return scaled_to_mass_one(scaled) and self.change(scaled).of(self._stopping.norm) < self._stopping.tol
 
@@ -206,14 +206,16 @@ class Certifier:
         return Sweep(float(sums[0]), float(np.sqrt(sums[1])), largest, float(sums[2]))
 
     def _gathered(self, ranks: Floats) -> Floats:
-        """Return what flows into each of this rank's nodes."""
+        """Return P x in this rank's rows."""
         rows, parts = self._rows, _PARTS_A_THREAD * self._lanes
-        shares = np.divide(ranks, self._divisor, out=np.zeros(rows.nodes), where=rows.leaving > 0)
+        contributions = np.divide(ranks, self._divisor, out=np.zeros(rows.nodes), where=rows.leaving > 0)
         weights, found = np.zeros(0) if rows.weights is None else rows.weights, np.empty(rows.high - rows.low)
-        cuts = np.linspace(rows.low, rows.high, parts + 1).astype(np.int64).tolist()
+        splits = np.linspace(rows.low, rows.high, parts + 1).astype(np.int64).tolist()
         threads.each(
-            lambda part: row_products(rows.indptr, rows.sources, weights, self._powers, shares, found, rows.low, *part),
-            list(itertools.pairwise(cuts)),
+            lambda part: row_products(
+                rows.indptr, rows.sources, weights, self._powers, contributions, found, rows.low, *part
+            ),
+            list(itertools.pairwise(splits)),
             threads=self._lanes,
         )
         return found

@@ -16,7 +16,7 @@ import cpms
 from cpms import Graph, Status, check, engines, format_named
 from cpms.backends.cpu import node_loops, refine_loops
 from cpms.backends.cpu import refinement as _cpu_refinement
-from cpms.backends.cpu.reduced_refinement import CpuPeeled, prepared
+from cpms.backends.cpu.reduced_refinement import CpuTrimmedRefinement, prepared
 from cpms.backends.cpu.refinement import CpuRefinement
 from cpms.backends.cpu.substitution import acyclic
 from cpms.backends.cpu.trimmed_core import Core, core
@@ -144,8 +144,8 @@ def test_values_are_stored_as_the_reference_rounds_them(values, storage, data):
 
 
 def split_finely(monkeypatch):
-    monkeypatch.setattr(_cpu_refinement, "_PIECE_COST", 1000)
-    monkeypatch.setattr(_cpu_refinement, "_LANE_COST", 1000)
+    monkeypatch.setattr(_cpu_refinement, "_RANGE_COST", 1000)
+    monkeypatch.setattr(_cpu_refinement, "_THREAD_COST", 1000)
 
 
 def bits(problem, storage, count):
@@ -170,13 +170,13 @@ def test_the_test_of_threads_splits_the_work(monkeypatch):
 
 
 @pytest.mark.parametrize("lanes", [1, 2, 3, 64, 100])
-def test_every_piece_has_one_lane_and_every_row_one_piece(lanes, monkeypatch):
-    monkeypatch.setattr(_cpu_refinement, "_PIECE_COST", 1)
+def test_every_range_has_one_thread_and_every_row_one_range(lanes, monkeypatch):
+    monkeypatch.setattr(_cpu_refinement, "_RANGE_COST", 1)
     for problem in PROBLEMS.values():
         refinement = CpuRefinement(problem)
-        cuts, bounds = refinement._cuts(lanes).tolist(), refinement._bounds.tolist()
-        assert cuts == sorted(cuts)
-        assert (cuts[0], cuts[-1], len(cuts)) == (0, len(bounds) - 1, lanes + 1)
+        ranges, bounds = refinement._first_ranges(lanes).tolist(), refinement._bounds.tolist()
+        assert ranges == sorted(ranges)
+        assert (ranges[0], ranges[-1], len(ranges)) == (0, len(bounds) - 1, lanes + 1)
         assert bounds == sorted(set(bounds))
         assert (bounds[0], bounds[-1]) == (0, problem.graph.nodes)
         assert all(bound % jagged.BLOCK_ROWS == 0 for bound in bounds[:-1])
@@ -363,7 +363,7 @@ def test_the_step_of_one_pass_tells_the_recomputed_residual(norm):
 
 def test_what_a_pass_gets_wrong_is_refined(monkeypatch):
     chain = Graph.from_edges(np.arange(99), np.arange(1, 100))
-    monkeypatch.setattr(CpuPeeled, "solve_reduced", lambda *_: np.full(100, 0.01))
+    monkeypatch.setattr(CpuTrimmedRefinement, "solve_reduced", lambda *_: np.full(100, 0.01))
     result = cpms.pagerank(chain, method="refine", engine="cpu")
     assert result.converged
     assert result.iterations > 1
@@ -419,7 +419,7 @@ def test_the_core_is_what_is_left_when_ends_are_taken_away(graph, part_nodes):
         assert inner + 4 * len(expected) > 0.8 * (graph.edges + 4 * graph.nodes)
         return
     assert found.nodes.tolist() == expected
-    assert found.kept.tolist() == found.graph.out_degree.tolist()
+    assert found.internal_degree.tolist() == found.graph.out_degree.tolist()
     places, before = {node: place for place, node in enumerate(expected)}, set(found.up.tolist())
     for row, node in enumerate(expected):
         sources = graph.sources[graph.indptr[node] : graph.indptr[node + 1]].tolist()
@@ -453,7 +453,7 @@ def test_numbers_of_64_bits_are_those_of_32():
     wide = replace(graph, sources=graph.sources.astype(np.int64))
     found, same = core(Problem(graph)), core(Problem(wide))
     assert same.nodes.dtype == np.uint64
-    for part in ("nodes", "up", "down", "kept", "entering"):
+    for part in ("nodes", "up", "down", "internal_degree", "entering"):
         np.testing.assert_array_equal(getattr(found, part), getattr(same, part))
     np.testing.assert_array_equal(*(cpms.pagerank(g, method="refine", engine="cpu").ranks for g in (graph, wide)))
 
@@ -510,7 +510,9 @@ def test_sweeps_of_a_core_lose_what_leaves_it(graph, name):
         return
     storage, count = quantiser(format_named(name)), len(found.nodes)
     rounds = CpuRefinement(
-        Problem(found.graph, 0.85, np.full(count, 1.0 / count)), degree=found.degree, kept=found.kept
+        Problem(found.graph, 0.85, np.full(count, 1.0 / count)),
+        degree=found.degree,
+        internal_degree=found.internal_degree,
     )
     rounds.start(np.random.default_rng(count).random(count))
     made = rounds.round(storage, inner_reduction=1e-300, tol=1e-300, norm="l1", most_low=6)
@@ -543,7 +545,7 @@ def test_a_core_that_went_wrong_is_noticed_and_refined(monkeypatch):
 def test_few_bits_are_for_what_outgrows_a_cores_cache(monkeypatch, swept):
     graph = cpms.load("uniform:scale=8,edge_factor=8,seed=1" if swept == "all" else "rmat:scale=9,edge_factor=8,seed=1")
     refinement = prepared(Problem(graph))
-    assert isinstance(refinement, CpuPeeled) == (swept == "core")
+    assert isinstance(refinement, CpuTrimmedRefinement) == (swept == "core")
     nodes = len(core(Problem(graph)).nodes) if swept == "core" else graph.nodes
     for limit, storage in ((nodes + 1, "fp32"), (nodes, "fp16")):
         monkeypatch.setattr(_cpu_refinement, "_NODES_OF_FEW_BITS", limit)

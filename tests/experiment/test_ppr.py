@@ -129,7 +129,7 @@ def in_batches(engine, method, storage):
     judged = {"queries": 6, "warmup": 1, "seed": 3, "damping": 0.85, "dangling": "uniform", "reference_tol": 1e-9}
     solved = {"engine": engine, "method": method, "storage": storage, "batch": 3, "limit": None}
     cell = {**judged, **solved, "tol": 1e-10, "norm": "l1", "max_iterations": 1000}
-    return ppr._in_batches(ppr._Asked(graph, cell), cell, np.full(310, 1 / 310))
+    return ppr._in_batches(ppr._ReferenceQueries(graph, cell), cell, np.full(310, 1 / 310))
 
 
 @pytest.mark.parametrize(("method", "storage"), [("refine", "fp16"), ("power", "fp64")])
@@ -158,7 +158,7 @@ def test_batches_on_devices_are_waited_for(host_backend, monkeypatch):
 def test_queries_are_the_same_for_all():
     graph = Graph.from_edges(np.arange(50), np.arange(50) // 2, nodes=60)
     cell = {"queries": 9, "warmup": 2, "seed": 3, "damping": 0.85, "dangling": "uniform", "reference_tol": 1e-9}
-    one, other = ppr._Asked(graph, cell), ppr._Asked(graph, cell)
+    one, other = ppr._ReferenceQueries(graph, cell), ppr._ReferenceQueries(graph, cell)
     assert [query.nodes.tolist() for query in one.queries] == [query.nodes.tolist() for query in other.queries]
     assert (len(one.queries), len(one.top), one.warmup) == (11, 9, 2)
     assert all(query.nodes[0] < 50 for query in one.queries)

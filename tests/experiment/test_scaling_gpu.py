@@ -10,7 +10,7 @@ import kernel_catalogue
 import pytest
 
 from cpms.backends.cuda.kernels import template
-from cpms.backends.mpi.exchange.device_vectors import TOLD
+from cpms.backends.mpi.exchange.device_vectors import RANK_TOTALS
 from cpms.base.errors import UnavailableError
 from cpms.base.package_data import show_programs
 from cpms.experiment.karp_flatt import karp_flatt
@@ -40,12 +40,12 @@ from contextlib import ExitStack
 from pathlib import Path
 import kernel_catalogue
 from cpms.backends.cuda.kernels import template
-from cpms.backends.cuda.runtime import current
+from cpms.backends.cuda.runtime.current import using
 from cpms.backends.cuda.runtime.host_emulation import HostBackend
 from cpms.formats.formats import FP16
 
 emulation = ExitStack()  # until the end
-host = emulation.enter_context(current.using(HostBackend(Path(sys.argv.pop(1)))))
+host = emulation.enter_context(using(HostBackend(Path(sys.argv.pop(1)))))
 host.compile([*template.PADDED_CSR, *kernel_catalogue.ranks([FP16], personal=False)])
 from cpms.mpi import scaling
 sys.exit(scaling.main())
@@ -94,7 +94,7 @@ def test_each_graph_is_solved_by_all_contestants_on_each_count_of_ranks(recorded
         assert (foreign == [0, 0]) == row["graph"].startswith("rmat")
         assert foreign == [0, 0] or refined["received_bytes"] < power["received_bytes"]
         for bits in (16, 64):
-            assert refined[f"exchange_{bits}_bits_received_bytes"] == foreign[0] * bits // 8 + 8 * TOLD
+            assert refined[f"exchange_{bits}_bits_received_bytes"] == foreign[0] * bits // 8 + 8 * RANK_TOTALS
         assert refined["exchange"] == "direct"
     assert found[0]["results"][-1]["nodes"] == 2 * found[0]["results"][0]["nodes"]
 

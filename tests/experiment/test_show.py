@@ -1,15 +1,17 @@
 """Runs end to end, and show programs: from rows alone, to the same bytes every time."""
 
 import json
+from pathlib import Path
 
+import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
 
 from cpms.base.errors import InputError
 from cpms.base.package_data import experiments, folder, show_programs
 from cpms.cli import main
+from cpms.experiment.report import figures, show
 from cpms.experiment.report import output as output_module
-from cpms.experiment.report import show
 from cpms.experiment.rows import rows
 from cpms.experiment.runner import run
 
@@ -122,6 +124,28 @@ def test_rows_of_some_cells_alone_are_drawn(tmp_path, name):
 def test_all_shows_what_has_rows(recorded, tmp_path):
     written = {path.name for path in show.show("all", results=recorded, output=tmp_path)}
     assert {"table1.tex", "table2.md", "fig3.pdf", "convergence.svg", "quickstart.png"} <= written
+
+
+def test_rows_without_a_commit_are_drawn_by_every_program(tmp_path, monkeypatch):
+    monkeypatch.setattr(figures, "save", lambda figure, _: plt.close(figure) or [Path("drawn")])
+    for path in (folder("experiments") / "results").glob("*.jsonl"):
+        with rows.opened(tmp_path / path.name) as file:
+            for row in rows.read(path):
+                file.append({**row, "git_commit": None, "git_dirty": None})
+    lines = []
+    assert show.show("all", results=tmp_path, output=tmp_path / "out", echo=lines.append)
+    assert [line for line in lines if "cannot be drawn" in line] == []
+
+
+def test_show_reads_each_file_once(recorded, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "topk.jsonl").write_bytes((recorded / "topk.jsonl").read_bytes())
+    read, whole = [], rows.read
+    monkeypatch.setattr(rows, "read", lambda path: read.append(path) or whole(path))
+    assert main.main(["show", "all"]) == 0
+    assert read == [Path("out/topk.jsonl")]
+    assert "Rows of folder out are shown" in capsys.readouterr().out
 
 
 def test_stand_ins_are_labelled(recorded, tmp_path):

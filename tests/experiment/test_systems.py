@@ -131,10 +131,10 @@ def test_a_contest_of_other_contestants_stands_in_the_place_of_the_one_before(re
 def test_an_engine_that_fails_later_leaves_the_others_alone(tmp_path, monkeypatch):
     solve = Solver.solve
 
-    def failing(self, given, *, leave=False):
-        if given.engine == "serial" and leave:
+    def failing(self, given, *, on_device=False):
+        if given.engine == "serial" and on_device:
             raise MemoryError
-        return solve(self, given, leave=leave)
+        return solve(self, given, on_device=on_device)
 
     monkeypatch.setattr(Solver, "solve", failing)
     text = 'name = "x"\nkind = "contest"\ngraphs = ["grid:rows=3,columns=3"]\n'
@@ -224,7 +224,7 @@ def test_contestants_of_a_device_solve_and_hold_at_least_their_matrix(host_backe
     solver = Solver(Problem(graph), "none", layout="csr", tol=1e-9)
     with using(host_backend):
         solved = solver.solve(Contestant(**given))
-        again = solver.solve(Contestant(**given), leave=True)
+        again = solver.solve(Contestant(**given), on_device=True)
     assert np.abs(solved.ranks - exact).sum() < 10 * given.get("tol", 1e-9)
     assert again.bits == solved.bits
     assert again.sizes == {}
@@ -243,7 +243,7 @@ def test_short_solves_are_timed_behind_one_of_their_own(ranks, times, counted):
     status = cpms.Status.CONVERGED
     solves = iter([solver_specs.Solved(np.ones(3), status, [64], [at], at, {}) for at in [1.0, *times]])
     solver = SimpleNamespace(solve=lambda *_, **__: next(solves))
-    entered = contest._Entered(solver, {"engine": "mpi" if ranks else "cpu", "ranks": ranks})
+    entrant = contest._Entrant(solver, {"engine": "mpi" if ranks else "cpu", "ranks": ranks})
     for _ in counted:
-        entered.sample()
-    assert entered.columns()["solve_samples_s"] == counted
+        entrant.sample()
+    assert entrant.columns()["solve_samples_s"] == counted

@@ -62,9 +62,12 @@ def test_more_than_there_are_values_is_refused(tmp_path):
 def test_an_answer_that_differs_is_seen():
     values = np.array([1.0, 3.0, 3.0, 2.0])
     best = np.array([1, 2, 3])
-    assert topk._judged((values[[1, 2]], np.array([1, 2])), values, best) == {"same_values": True, "same_places": True}
-    assert topk._judged((values[[2, 1]], np.array([2, 1])), values, best)["same_places"] is False
-    assert topk._judged((values[[1, 3]], np.array([1, 3])), values, best)["same_values"] is False
+    assert topk._agreement((values[[1, 2]], np.array([1, 2])), values, best) == {
+        "same_values": True,
+        "same_places": True,
+    }
+    assert topk._agreement((values[[2, 1]], np.array([2, 1])), values, best)["same_places"] is False
+    assert topk._agreement((values[[1, 3]], np.array([1, 3])), values, best)["same_values"] is False
 
 
 def test_patterns_are_what_they_are_called():

@@ -350,10 +350,10 @@ def test_a_figure_has_the_mark_below_and_keeps_its_own_label(tmp_path):
 def test_a_configuration_that_comes_with_cpms_needs_no_copy(tmp_path):
     content = experiments()["quickstart"].read_bytes()
     copy = tmp_path / "quickstart.config.toml"
-    configured.keep(tmp_path, "quickstart", content + b"\n")
+    configured.save_copy(tmp_path, "quickstart", content + b"\n")
     assert configured.of_rows(tmp_path, "quickstart") is not None
     assert copy.is_file()
-    configured.keep(tmp_path, "quickstart", content)
+    configured.save_copy(tmp_path, "quickstart", content)
     assert not copy.exists()
     assert configured.of_rows(tmp_path, "quickstart").cells() == config.read(experiments()["quickstart"]).cells()
     assert configured.of_rows(tmp_path, "nobody's") is None

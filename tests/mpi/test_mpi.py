@@ -71,7 +71,7 @@ for local in ("cpu", "serial", "scipy"):
             check.sweeps_agree(engine, problem, FP64, layout, Level(1, 1))
             # The reference for all is one piece; ranks that share no memory use more.
             operator = engine.prepare(problem, FP64, layout)
-            operator = replace(operator, pieces=world().size if operator.product.in_pieces else 1)
+            operator = replace(operator, parts=world().size if operator.product.in_parts else 1)
             x, out = operator.load(np.full(problem.graph.nodes, 1 / problem.graph.nodes)), operator.empty()
             for step in range(30):
                 found = operator.sweep(x, out, Level(1, 1), step)

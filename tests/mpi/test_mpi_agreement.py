@@ -17,7 +17,7 @@ import cpms
 from cpms import Graph, InputError
 from cpms.backends.mpi.exchange import agreement, world
 from cpms.backends.mpi.exchange.agreement import as_text, require_same
-from cpms.mpi import __main__ as command
+from cpms.mpi import command
 
 _spec = importlib.util.spec_from_file_location("mpi_runs", Path(__file__).with_name("mpi_runs.py"))
 mpi_runs = importlib.util.module_from_spec(_spec)

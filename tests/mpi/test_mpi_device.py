@@ -50,7 +50,7 @@ from contextlib import ExitStack
 from pathlib import Path
 import kernel_catalogue
 from cpms.backends.cuda.kernels import template
-from cpms.backends.cuda.runtime import current
+from cpms.backends.cuda.runtime.current import using
 from cpms.backends.cuda.runtime.host_emulation import HostBackend
 from cpms.formats.formats import format_named
 from cpms.formats.quantization import quantiser
@@ -58,7 +58,7 @@ from cpms.formats.quantization import quantiser
 where, folder, *sys.argv[1:] = sys.argv[1:]
 emulation = ExitStack()  # until the end
 if where == "host":
-    host = emulation.enter_context(current.using(HostBackend(Path(folder))))
+    host = emulation.enter_context(using(HostBackend(Path(folder))))
     formats = [quantiser(format_named(name)) for name in ("fp16", "e5m2", "fp32", "cpms4")]
     # All at once, as they were built before: for what is not there, ranks would wait.
     kernels = [v for personal in (False, True) for v in kernel_catalogue.ranks(formats, personal=personal)]
@@ -124,7 +124,7 @@ for name, problem in problems.items():
             kept[f"sweeps {refinement.anderson}"] = np.array([len(history)])
         refinement.anderson = True
         refinement.start(first)
-        asked = {"gain": 1e-9, "trust": 0.0, "tol": 1e-13, "norm": "l1", "most": 2 * DEPTH + 3}
+        asked = {"inner_reduction": 1e-9, "noise_tolerance": 0.0, "tol": 1e-13, "norm": "l1", "most": 2 * DEPTH + 3}
         found = refinement.rounds(quantiser(format_named("fp16")), **asked)[0]
         kept["low"], kept["sums"] = np.array(found.low), np.array(found.sums[1:]) / found.low
 np.savez(f"{sys.argv[1]}/ranks{world().size}_{world().rank}.npz", **kept)

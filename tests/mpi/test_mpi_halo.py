@@ -119,7 +119,7 @@ import numpy as np
 import cpms
 import kernel_catalogue
 from cpms.backends.cuda.kernels import template
-from cpms.backends.cuda.runtime import current
+from cpms.backends.cuda.runtime.current import using
 from cpms.backends.cuda.runtime.host_emulation import HostBackend
 from cpms.formats.formats import FP16, format_named
 from cpms.backends.mpi.exchange.world import world
@@ -129,7 +129,7 @@ class Recording(HostBackend):
     # Graphs of launches and exchanges, by what these were given when they were captured.
     made = None
 
-    def captured(self, work):
+    def capture(self, work):
         self.made = made = []
         try:
             work()
@@ -157,7 +157,7 @@ class Replayed:
 emulation = ExitStack()  # until the end
 where, folder, *sys.argv[1:] = sys.argv[1:]
 if where == "host":
-    host = emulation.enter_context(current.using(Recording(Path(folder))))
+    host = emulation.enter_context(using(Recording(Path(folder))))
     storages = [FP16, quantiser(format_named("fp16-stochastic"))]
     # All at once, as they were built before: for what is not there, ranks would wait.
     exchanges = [*template.PACKS.values(), *template.REMOTE_STORES.values()]
@@ -243,26 +243,26 @@ for name, problem in problems.items():
 
     # Every value that rows read is there after an exchange, of any size, and what is behind all is zero.
     for which, own in both.items():
-        places = current().to_host(own.exchange.places(rows))
+        places = current().to_host(own.exchange.positions(rows))
         read = np.append(np.unique(rows.sources), np.arange(rows.low, rows.high)).astype(int)
         for bits in (8, 16, 32, 64):
             word = np.dtype(f"uint{bits}")
             values = np.random.default_rng(bits).integers(1, 2**min(bits, 62), graph.nodes).astype(word)
             vector = own.exchange.vector(np.uint8, each_bytes=bits // 8)
-            mine = np.zeros(own.exchange.stretch, word)
+            mine = np.zeros(own.exchange.part_length, word)
             mine[: rows.high - rows.low] = values[rows.low : rows.high]
             vector.own[:] = current().arrays.asarray(mine.view(np.uint8))
-            vector.to[:] = me.rank + 1.0
+            vector.own_totals[:] = me.rank + 1.0
             before = transport.received_bytes
             own.exchange.queue(vector)
             found = current().to_host(vector.memory).view(word)
             assert (found[places[read]] == values[read]).all(), (name, which, bits)
             assert (found[own.exchange.values :] == 0).all() and len(found) > own.exchange.values
-            heard = current().to_host(vector.heard).reshape(me.size, -1)
-            assert (heard == np.arange(1.0, me.size + 1)[:, None]).all()
-            told = heard.nbytes // me.size * (me.size - 1)
-            others = own.exchange.stretch * (me.size - 1) if which == "whole" else sum(map(len, halo.reads))
-            assert transport.received_bytes - before == others * bits // 8 + told, (name, which)
+            received_totals = current().to_host(vector.received_totals).reshape(me.size, -1)
+            assert (received_totals == np.arange(1.0, me.size + 1)[:, None]).all()
+            total_bytes = received_totals.nbytes // me.size * (me.size - 1)
+            others = own.exchange.part_length * (me.size - 1) if which == "whole" else sum(map(len, halo.reads))
+            assert transport.received_bytes - before == others * bits // 8 + total_bytes, (name, which)
 
     # Launched or replayed, by either exchange, solves find the same bits; one after the other, they are alike.
     for which, own in both.items():

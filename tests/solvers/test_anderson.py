@@ -131,8 +131,8 @@ def test_what_is_found_falls_where_sweeps_are_combined(prepared):
 
 @pytest.mark.parametrize("name", ["fp16", "fp32", "bf16-stochastic"])
 def test_any_number_of_threads_gives_the_same_bits(name, monkeypatch):
-    monkeypatch.setattr(_cpu_refinement, "_PIECE_COST", 1000)
-    monkeypatch.setattr(_cpu_refinement, "_LANE_COST", 1000)
+    monkeypatch.setattr(_cpu_refinement, "_RANGE_COST", 1000)
+    monkeypatch.setattr(_cpu_refinement, "_THREAD_COST", 1000)
     storage = quantiser(format_named(name))
 
     def bits(count):

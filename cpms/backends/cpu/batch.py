@@ -1,4 +1,7 @@
-"""Many teleport distributions swept together on the processor: one read of an edge serves them all."""
+"""Batches of personalised queries on the processor by power iteration in float64.
+
+All queries share each read of an edge, as in a product with several vectors (SpMM).
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from cpms.backends.cpu.load_balance import row_pieces
+from cpms.backends.cpu.load_balance import row_ranges
 from cpms.base import threads
 from cpms.base.jit import compiled, numba
 from cpms.base.types import Floats
@@ -17,14 +20,14 @@ from cpms.problems.pagerank import Problem
 from cpms.sparse.csr import unsigned_indptr, unsigned_sources
 
 _PART_COST = 200_000
-"""Edges and rows, times queries, that a part of the rows holds at least."""
+"""The least cost of a part of the rows: edges and rows, times queries."""
 _MOST_PARTS = 64
 _TOGETHER = 8
-"""Queries whose sums of a row stay in registers."""
+"""Queries whose sums of a row fit in registers."""
 
 
 class CpuBatch(Batch):
-    """Shares x / out-degree (x itself on dangling nodes) of all queries, node by node."""
+    """Contributions x / out-degree (x itself on dangling nodes), shape (nodes, queries)."""
 
     width = 16
 
@@ -37,9 +40,9 @@ class CpuBatch(Batch):
 
     def start(self, queries: list[Query], first: Floats) -> None:
         """Begin all queries at the same first iterate."""
-        share = first / np.maximum(self._degree, 1)
-        self._share = np.repeat(share[:, None], len(queries), axis=1)
-        self._out = np.empty_like(self._share)
+        contribution = first / np.maximum(self._degree, 1)
+        self._contribution = np.repeat(contribution[:, None], len(queries), axis=1)
+        self._out = np.empty_like(self._contribution)
         self._dangling = np.full(len(queries), first[self.problem.graph.dangling_nodes].sum())
         self._teleport(queries)
 
@@ -50,29 +53,29 @@ class CpuBatch(Batch):
         to_all = damping * self._dangling / self.problem.graph.nodes if spread else np.zeros(count)
         to_teleport = 1.0 - damping + (np.zeros(count) if spread else damping * self._dangling)
         arguments = (
-            *(self._indptr, self._sources, self._degree, self._share, self._out, damping, to_all),
+            *(self._indptr, self._sources, self._degree, self._contribution, self._out, damping, to_all),
             *(to_teleport, self._rows, self._columns, self._weights),
         )
         parts = self._parts(count)
         found = np.array(threads.each(lambda part: _swept(*arguments, *part), parts))
         l1, squares, mass, dangling = found[:, :4].sum(axis=0)
         self._dangling = dangling
-        self._share, self._out = self._out, self._share
+        self._contribution, self._out = self._out, self._contribution
         return [Sweep(*values) for values in zip(l1, np.sqrt(squares), found[:, 4].max(axis=0), mass, strict=True)]
 
     def take(self, places: list[int]) -> list[Floats]:
-        """Return the ranks of some queries, which leave the batch."""
+        """Return the ranks of some queries and remove these from the batch."""
         degree = np.maximum(self._degree, 1)
-        taken = [self._share[:, place] * degree for place in places]
+        taken = [self._contribution[:, place] * degree for place in places]
         left = [place for place in range(len(self._queries)) if place not in places]
-        self._share = np.ascontiguousarray(self._share[:, left])
-        self._out = np.empty_like(self._share)
+        self._contribution = np.ascontiguousarray(self._contribution[:, left])
+        self._out = np.empty_like(self._contribution)
         self._dangling = self._dangling[left]
         self._teleport([self._queries[place] for place in left])
         return taken
 
     def _teleport(self, queries: list[Query]) -> None:
-        """List what teleport brings by rows: query and weight."""
+        """List the teleport entries of each row: query and weight."""
         self._queries = queries
         nodes = np.concatenate([query.nodes for query in queries]) if queries else np.zeros(0, np.int64)
         columns = np.repeat(np.arange(len(queries)), [len(query.nodes) for query in queries])
@@ -84,24 +87,24 @@ class CpuBatch(Batch):
     def _parts(self, count: int) -> list[tuple[int, int]]:
         each = max(count, 1)
         before = self._indptr.astype(np.int64) * each
-        bounds, _ = row_pieces(before, row_cost=each, least=_PART_COST, most=_MOST_PARTS)
+        bounds, _ = row_ranges(before, row_cost=each, least=_PART_COST, most=_MOST_PARTS)
         return list(pairwise(bounds.tolist()))
 
 
 @numba.njit(inline="always")  # type: ignore[untyped-decorator, unused-ignore]
-def _sum_together(sources, share, begin, end, first, sums):  # type: ignore[no-untyped-def]
+def _sum_together(sources, contribution, begin, end, first, sums):  # type: ignore[no-untyped-def]
     """Sum a row for `_TOGETHER` queries, in registers."""
     a = b = c = d = e = f = g = h = 0.0
     for k in range(begin, end):
         at = sources[k]
-        a += share[at, first]
-        b += share[at, first + np.uint64(1)]
-        c += share[at, first + np.uint64(2)]
-        d += share[at, first + np.uint64(3)]
-        e += share[at, first + np.uint64(4)]
-        f += share[at, first + np.uint64(5)]
-        g += share[at, first + np.uint64(6)]
-        h += share[at, first + np.uint64(7)]
+        a += contribution[at, first]
+        b += contribution[at, first + np.uint64(1)]
+        c += contribution[at, first + np.uint64(2)]
+        d += contribution[at, first + np.uint64(3)]
+        e += contribution[at, first + np.uint64(4)]
+        f += contribution[at, first + np.uint64(5)]
+        g += contribution[at, first + np.uint64(6)]
+        h += contribution[at, first + np.uint64(7)]
     sums[first] = a
     sums[first + np.uint64(1)] = b
     sums[first + np.uint64(2)] = c
@@ -113,33 +116,33 @@ def _sum_together(sources, share, begin, end, first, sums):  # type: ignore[no-u
 
 
 @numba.njit(inline="always")  # type: ignore[untyped-decorator, unused-ignore]
-def _sum_row(sources, share, begin, end, sums):  # type: ignore[no-untyped-def]
+def _sum_row(sources, contribution, begin, end, sums):  # type: ignore[no-untyped-def]
     """Sum some of a row's entries for all queries."""
-    count = share.shape[1]
+    count = contribution.shape[1]
     together = count // _TOGETHER * _TOGETHER
     for first in range(0, together, _TOGETHER):
-        _sum_together(sources, share, begin, end, np.uint64(first), sums)
+        _sum_together(sources, contribution, begin, end, np.uint64(first), sums)
     for j in range(together, count):
         total = 0.0
         for k in range(begin, end):
-            total += share[sources[k], j]
+            total += contribution[sources[k], j]
         sums[j] = total
 
 
 @compiled()
 def _swept(  # type: ignore[no-untyped-def]
-    indptr, sources, degree, share, out, damping, to_all, to_teleport, rows, columns, weights, low, high
+    indptr, sources, degree, contribution, out, damping, to_all, to_teleport, rows, columns, weights, low, high
 ):
     """Write the rows of a part; return by query L1 and squares of the change, mass, dangling mass, largest change."""
-    count = share.shape[1]
+    count = contribution.shape[1]
     found, here = np.zeros((5, count)), np.zeros((4, count))
     sums, block = np.empty(count), np.empty(count)
     for row in range(low, high):
         begin, end = indptr[row], indptr[row + 1]
-        _sum_row(sources, share, begin, min(end, begin + np.uint64(ROW_BLOCK)), sums)
+        _sum_row(sources, contribution, begin, min(end, begin + np.uint64(ROW_BLOCK)), sums)
         while end - begin > np.uint64(ROW_BLOCK):
             begin += np.uint64(ROW_BLOCK)
-            _sum_row(sources, share, begin, min(end, begin + np.uint64(ROW_BLOCK)), block)
+            _sum_row(sources, contribution, begin, min(end, begin + np.uint64(ROW_BLOCK)), block)
             sums += block
         for j in range(count):
             sums[j] = damping * sums[j] + to_all[j]
@@ -147,7 +150,7 @@ def _swept(  # type: ignore[no-untyped-def]
             sums[columns[k]] += to_teleport[columns[k]] * weights[k]
         by = np.float64(max(degree[row], np.uint32(1)))
         for j in range(count):
-            change = abs(sums[j] - share[row, j] * by)
+            change = abs(sums[j] - contribution[row, j] * by)
             out[row, j] = sums[j] / by
             here[0, j] += change
             here[1, j] += change * change

@@ -1,4 +1,8 @@
-"""Rows cut into pieces of about equal work, at block bounds."""
+"""Static load balance: rows cut into ranges of about equal cost, at block bounds.
+
+The cost is in entries, as in the partition of CSR by rows and nonzeros (Merrill and Garland, 2016). It takes one
+binary search for each range.
+"""
 
 from __future__ import annotations
 
@@ -8,26 +12,26 @@ import numpy.typing as npt
 Counts = npt.NDArray[np.int64]
 
 
-def row_pieces(
+def row_ranges(
     entries_before: Counts, *, row_cost: int, least: int, most: int, block: int = 1
 ) -> tuple[Counts, Counts]:
-    """Return the bounds of pieces, and what lies before each, in entries.
+    """Return the bounds of ranges, and the cost before each, in entries.
 
     Parameters
     ----------
     entries_before : ndarray of int64, shape (rows + 1,)
     row_cost : int
-        What a row costs beside its entries, in entries.
+        The cost of a row beside its entries, in entries.
     least : int
-        What a piece holds at least.
+        The least cost of a range.
     most : int
-        Pieces.
+        The largest number of ranges.
     block : int
-        Rows that stay together.
+        Rows of a block, which is never cut.
 
     Examples
     --------
-    >>> bounds, before = row_pieces(np.array([0, 6, 7, 8, 14]), row_cost=1, least=4, most=3)
+    >>> bounds, before = row_ranges(np.array([0, 6, 7, 8, 14]), row_cost=1, least=4, most=3)
     >>> bounds.tolist(), before.tolist()
     ([0, 1, 4], [0, 7, 18])
     """

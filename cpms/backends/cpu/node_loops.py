@@ -1,4 +1,4 @@
-"""Vectors over nodes, by all threads; cut by their length alone, so that no result depends on how many these are."""
+"""Loops over vectors of nodes by all threads, in ranges that depend on the length alone, as results then do."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PART_NODES, _MOST_PARTS = 1 << 15, 64
 
 
 def each(work: Callable[[int, int], Answer], count: int) -> list[Answer]:
-    """Call ``work(low, high)`` for stretches of so many nodes, and return the answers in their order.
+    """Call ``work(low, high)`` for ranges of ``count`` nodes, and return the results in their order.
 
     Examples
     --------
@@ -28,7 +28,7 @@ def each(work: Callable[[int, int], Answer], count: int) -> list[Answer]:
 
 
 def scatter(values: Floats, nodes: npt.NDArray[Any], out: Floats, *, times: float = 1.0) -> None:
-    """Set ``out[nodes] = values * times``; no node is there twice.
+    """Set ``out[nodes] = values * times``; no node is in ``nodes`` twice.
 
     Examples
     --------

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from cpms.backends.cpu import product_loops
-from cpms.backends.cpu.load_balance import row_pieces
+from cpms.backends.cpu.load_balance import row_ranges
 from cpms.backends.cpu.product_loops import ONES
 from cpms.backends.cpu.stored_vectors import CpuVectors, kernel_spec, native, plain
 from cpms.base import threads
@@ -194,5 +194,5 @@ class CpuProduct(CpuVectors):
             places = np.arange(0, (len(starts) - 1) * layout.slice_rows + 1, block)
             slots = np.diff(starts)[(places[:-1] // layout.slice_rows)] // (layout.slice_rows // block)
             starts = np.concatenate([[0], np.cumsum(slots)])
-        bounds, _ = row_pieces(starts, row_cost=4 * block, least=_PART_COST, most=_MOST_PARTS)
+        bounds, _ = row_ranges(starts, row_cost=4 * block, least=_PART_COST, most=_MOST_PARTS)
         return list(pairwise((bounds * block).tolist()))

@@ -1,4 +1,8 @@
-"""Method ``refine`` on processors where passes solve all, or all but a core between cycles, which alone is swept."""
+"""Mixed-precision iterative refinement of the trimmed core on processors.
+
+Substitution in topological order solves the nodes upstream and downstream of all cycles directly; refinement sweeps
+over the core between. A graph without cycles needs no sweep at all.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +21,14 @@ from cpms.formats.formats import FloatFormat
 from cpms.problems.pagerank import Problem
 
 
-class CpuPeeled(ReducedRefinement):
-    """A core prepared for sweeps, if there is one; the whole graph once sweeps are to go over all of it.
+class CpuTrimmedRefinement(ReducedRefinement):
+    """Refinement of a trimmed core, or the direct solution of an acyclic graph; the whole graph on demand.
 
     Parameters
     ----------
     problem : Problem
     found : Acyclic or Core
-        Its passes.
+        The substitution over the trimmed nodes.
     """
 
     def __init__(self, problem: Problem, found: Acyclic | Core) -> None:
@@ -33,17 +37,17 @@ class CpuPeeled(ReducedRefinement):
 
     @property
     def nbytes(self) -> int:  # type: ignore[override]
-        """Bytes of what passes read beside the graph, and of matrices, that of the whole too once it was swept."""
+        """Bytes of the arrays of substitution and of the matrices, including the whole one once it is prepared."""
         parts = self._found, self._of_core, self._whole_if_prepared
         return sum(part.nbytes for part in parts if part is not None)
 
     @property
     def default_residual_format(self) -> FloatFormat | None:
-        """What the core refines in."""
+        """The default residual format of the core."""
         return self._of_core.default_residual_format if self._of_core else None
 
     def solve_reduced(self, iterate: Callable[[Refinement], None]) -> Floats | None:
-        """Return x; None where what is dangling goes elsewhere than the core's passes take it."""
+        """Return x; None if dangling mass does not follow teleport, which the core requires."""
         found = self._found
         if isinstance(found, Acyclic):
             return found.solve_reduced()
@@ -54,14 +58,14 @@ class CpuPeeled(ReducedRefinement):
             return found.end(y, scale, right)
         right /= scale
         self._of_core.set_teleport(right)
-        # What begins where no teleport leads fades by no more than the damping a sweep.
+        # An error outside the support of the right side decays by the damping factor a sweep, and no faster.
         self._of_core.start(right)
         self._of_core.anderson = self.anderson
         iterate(self._of_core)
         return found.end(y, scale, self._of_core.read())
 
     def set_teleport(self, teleport: Floats) -> bool:
-        """Go on with another teleport distribution, shape (nodes,)."""
+        """Replace the teleport distribution, shape (nodes,)."""
         self.problem = replace(self.problem, teleport=teleport)
         self._found = replace(self._found, problem=self.problem)
         if self._whole_if_prepared:
@@ -75,11 +79,13 @@ class CpuPeeled(ReducedRefinement):
 def _of_core(found: Core) -> CpuRefinement:
     nodes, damping = found.graph.nodes, found.problem.damping
     return CpuRefinement(
-        Problem(found.graph, damping, np.full(nodes, 1.0 / nodes)), degree=found.degree, kept=found.kept
+        Problem(found.graph, damping, np.full(nodes, 1.0 / nodes)),
+        degree=found.degree,
+        internal_degree=found.internal_degree,
     )
 
 
-def prepared(problem: Problem) -> CpuPeeled | CpuRefinement:
-    """Return a problem prepared for passes where these do, or leave a core that is enough smaller; else for sweeps."""
+def prepared(problem: Problem) -> CpuTrimmedRefinement | CpuRefinement:
+    """Return a prepared refinement: of the trimmed core if trimming is worthwhile, else of the whole graph."""
     found = acyclic(problem) or core(problem)
-    return CpuPeeled(problem, found) if found else CpuRefinement(problem)
+    return CpuTrimmedRefinement(problem, found) if found else CpuRefinement(problem)

@@ -1,9 +1,12 @@
 """Sweeps of method ``refine``, compiled for one format Q; sums are float64 throughout.
 
-What `cpms.backends.cpu.sweep_loops` says of captured integers, of helpers in the same file and of
-unsigned indices holds here, too. Kernels take whole pieces of the matrix (``bounds`` of their rows) and
-leave each piece's sums in a line of ``sums``: added up in the order of the pieces, they are the same
-for any number of threads. Loops without a branch over one block's rows become vector instructions.
+A residual sweep computes r = b - A x in float64. Inner sweeps iterate on the correction with z = Q(r / degree), and
+Anderson's method extrapolates them (Walker and Ni, 2011). A call makes several outer steps, so that threads start once.
+
+The rules of `cpms.backends.cpu.sweep_loops` for captured integers, helpers in the same file and unsigned indices hold
+here, too. A thread has whole ranges of rows (``bounds``) and writes the sums of each range to a line of ``sums``. These
+are added in the order of the ranges, so results are the same for any number of threads. Loops without a branch over the
+rows of a block become vector instructions.
 """
 
 from __future__ import annotations
@@ -32,25 +35,26 @@ _declared: Any = numba.core.cgutils.get_or_insert_function
 _placed: Any = numba.core.cgutils.alloca_once
 types: Any = numba.core.types
 _compiled: Any = compiled(error_model="numpy")
-_low_until, _coefficients, _pays = _compiled(inner_tolerance), _compiled(coefficients), _compiled(is_worthwhile)
+_inner_tolerance, _coefficients = _compiled(inner_tolerance), _compiled(coefficients)
+_is_worthwhile = _compiled(is_worthwhile)
 _ONE_IN_BITS = 1 << 52
 """Added to a float64 below 2^52 that holds an integer, as 2.0**52: its low bits are that integer."""
 _SIZE_BITS = (1 << 63) - 1
 L1, SQUARES, LINF, MASS, TOTAL, LARGEST = range(6)
-"""What a full sweep's sums are: norms of r, mass of x, sum of r, largest |r| / degree."""
+"""The sums of a residual sweep: norms of r, mass of x, sum of r, largest |r| / degree."""
 LOST = MASS
-"""Low sweeps tell instead of the mass of x what Q and dangling nodes take from r; their SQUARES are below 0."""
+"""In inner sweeps, in place of the mass of x: the mass of r lost to Q and dangling nodes. Their SQUARES are below 0."""
 COLUMNS = 6
 ENDED = COLUMNS
 """Column of the report after the sums: the seconds after which a sweep ended, NaN where the system has no
 clock for it."""
 _SPINS = 2000
-"""Looks at a counter before a waiting lane lets other threads run: some microseconds."""
+"""The loads of a counter before a waiting thread yields its processor: some microseconds."""
 
 
 @_instruction
 def _arrive(typing_context, control):  # type: ignore[no-untyped-def]  # noqa: ARG001
-    """Add 1 to ``control[0]``, an int64, as one step that all threads see."""
+    """Add 1 to ``control[0]``, an int64, atomically."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         counter = context.make_array(signature.args[0])(context, builder, arguments[0]).data
@@ -62,7 +66,7 @@ def _arrive(typing_context, control):  # type: ignore[no-untyped-def]  # noqa: A
 
 @_instruction
 def _arrived(typing_context, control):  # type: ignore[no-untyped-def]  # noqa: ARG001
-    """Return ``control[0]``; what other threads wrote before they arrived is seen after it."""
+    """Return ``control[0]``; the writes of other threads before their arrival are visible after it."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         counter = context.make_array(signature.args[0])(context, builder, arguments[0]).data
@@ -72,8 +76,8 @@ def _arrived(typing_context, control):  # type: ignore[no-untyped-def]  # noqa: 
 
 
 @_instruction
-def _give_way(typing_context):  # type: ignore[no-untyped-def]  # noqa: ARG001
-    """Let another thread run on this processor, where the system has a call for it."""
+def _yield_processor(typing_context):  # type: ignore[no-untyped-def]  # noqa: ARG001
+    """Yield the processor to another thread, where the system has a call for it."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]  # noqa: ARG001
         if os.name == "posix":
@@ -86,7 +90,7 @@ def _give_way(typing_context):  # type: ignore[no-untyped-def]  # noqa: ARG001
 
 @_instruction
 def _seconds(typing_context):  # type: ignore[no-untyped-def]  # noqa: ARG001
-    """Return the seconds of a clock that only goes forward, where the system has a call for it."""
+    """Return the seconds of a monotonic clock, where the system has a call for it."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]  # noqa: ARG001
         real = ir.DoubleType()
@@ -107,15 +111,15 @@ def _seconds(typing_context):  # type: ignore[no-untyped-def]  # noqa: ARG001
 
 @inlined
 def _head_bits(exponent_bits, mantissa_bits):  # type: ignore[no-untyped-def]
-    # Of a float64, what is left of a format's bits without the copies of its sign; all where there are none.
+    # The mask of a format's bits in the head of a float64, without the copies of its sign.
     size_bits = ((1 << (exponent_bits + mantissa_bits)) - 1) << (52 - mantissa_bits)
     return np.int64(size_bits - (1 << 63)) if exponent_bits < 11 else np.int64(-1)
 
 
 @inlined
-def _raised(stored, index, exponent_bits, mantissa_bits):  # type: ignore[no-untyped-def]
+def _decoded(stored, index, exponent_bits, mantissa_bits):  # type: ignore[no-untyped-def]
     # Stored values are signed integers, whose sign bit is the number's. Widths with the exponent of float32
-    # or float64 become one by a shift; others, head of a float64, stay 2^(bias - 1023) times too small.
+    # or float64 become one by a shift; the others become a float64 that is 2^(bias - 1023) times too small.
     if exponent_bits == 0:
         return stored[index]
     if exponent_bits == 8:
@@ -126,7 +130,7 @@ def _raised(stored, index, exponent_bits, mantissa_bits):  # type: ignore[no-unt
 
 @_instruction
 def _add_eight(typing_context, totals, i, stored, shift, bits, are_floats):  # type: ignore[no-untyped-def]  # noqa: ARG001
-    """Add to ``totals[i : i + 8]`` what eight stored values stand for, as `_raised` has it, by vector instructions."""
+    """Add to ``totals[i : i + 8]`` the values of eight stored numbers, as `_decoded` does, by vector instructions."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         array, place, values, steps, mask, by_floats = arguments
@@ -160,7 +164,7 @@ def _add_eight(typing_context, totals, i, stored, shift, bits, are_floats):  # t
 
 @inlined
 def _gather(lengths, starts, sources, z, block, begin, size, totals, exponent_bits, mantissa_bits):  # type: ignore[no-untyped-def]
-    # The walk over a block's entries of `cpms.sparse.jagged`.
+    # Sums of a block's rows, in the order of entries of `cpms.sparse.jagged`.
     k = starts[block]
     rows = size
     column = u64(0)
@@ -182,7 +186,7 @@ def _gather(lengths, starts, sources, z, block, begin, size, totals, exponent_bi
             _add_eight(totals, i, eight, shift, bits, exponent_bits == 8)
             k += u64(8)
         for i in range(whole, rows):
-            totals[i] += _raised(z, u64(sources[k]), exponent_bits, mantissa_bits)
+            totals[i] += _decoded(z, u64(sources[k]), exponent_bits, mantissa_bits)
             k += u64(1)
         column += u64(1)
     for i in range(rows):
@@ -191,21 +195,21 @@ def _gather(lengths, starts, sources, z, block, begin, size, totals, exponent_bi
             stop = k + u64(ROW_BLOCK)
             a = b = c = d = 0.0
             while k < stop:
-                a += _raised(z, u64(sources[k]), exponent_bits, mantissa_bits)
-                b += _raised(z, u64(sources[k + u64(1)]), exponent_bits, mantissa_bits)
-                c += _raised(z, u64(sources[k + u64(2)]), exponent_bits, mantissa_bits)
-                d += _raised(z, u64(sources[k + u64(3)]), exponent_bits, mantissa_bits)
+                a += _decoded(z, u64(sources[k]), exponent_bits, mantissa_bits)
+                b += _decoded(z, u64(sources[k + u64(1)]), exponent_bits, mantissa_bits)
+                c += _decoded(z, u64(sources[k + u64(2)]), exponent_bits, mantissa_bits)
+                d += _decoded(z, u64(sources[k + u64(3)]), exponent_bits, mantissa_bits)
                 k += u64(4)
             totals[i] += (a + b) + (c + d)
         a = b = c = d = 0.0
         while k + u64(4) <= end:
-            a += _raised(z, u64(sources[k]), exponent_bits, mantissa_bits)
-            b += _raised(z, u64(sources[k + u64(1)]), exponent_bits, mantissa_bits)
-            c += _raised(z, u64(sources[k + u64(2)]), exponent_bits, mantissa_bits)
-            d += _raised(z, u64(sources[k + u64(3)]), exponent_bits, mantissa_bits)
+            a += _decoded(z, u64(sources[k]), exponent_bits, mantissa_bits)
+            b += _decoded(z, u64(sources[k + u64(1)]), exponent_bits, mantissa_bits)
+            c += _decoded(z, u64(sources[k + u64(2)]), exponent_bits, mantissa_bits)
+            d += _decoded(z, u64(sources[k + u64(3)]), exponent_bits, mantissa_bits)
             k += u64(4)
         while k < end:
-            a += _raised(z, u64(sources[k]), exponent_bits, mantissa_bits)
+            a += _decoded(z, u64(sources[k]), exponent_bits, mantissa_bits)
             k += u64(1)
         totals[i] += (a + b) + (c + d)
 
@@ -219,55 +223,57 @@ def _noise(seed, index):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _share(r, count, exponent_bits):  # type: ignore[no-untyped-def]
-    # r / degree. Nobody gathers a dangling node's, but extrapolation asks for it.
+def _contribution(r, count, exponent_bits):  # type: ignore[no-untyped-def]
+    # r / degree. No edge gathers that of a dangling node, but extrapolation needs it.
     return r / max(count, 1.0) if count > 0.0 or exponent_bits >= LEAST_EXPONENT_BITS else 0.0
 
 
 @inlined
-def _quantise(r, degree, kept, z, base, size, share, loss, scale, seed, exponent_bits, mantissa_bits, mode):  # type: ignore[no-untyped-def]
-    # z = Q(r / degree * 2^scale), cut to the largest finite number; loss = r - kept z, of so many edges that are there.
+def _quantise(  # type: ignore[no-untyped-def]
+    r, degree, internal_degree, z, base, size, contribution, loss, scale, seed, exponent_bits, mantissa_bits, mode
+):
+    # z = Q(r / degree * 2^scale), clamped to the largest finite number; loss = r - internal_degree z.
     bias = (1 << (exponent_bits - 1)) - 1
-    most = (2.0 - 2.0**-mantissa_bits) * 2.0**bias
+    largest_finite = (2.0 - 2.0**-mantissa_bits) * 2.0**bias
     least_normal = 2.0 ** (1 - bias)
-    to_steps = 2.0 ** min(bias - 1 + mantissa_bits, 1000)
-    grown, shrunk = 2.0**scale, 2.0**-scale
+    to_multiples = 2.0 ** min(bias - 1 + mantissa_bits, 1000)
+    scale_up, scale_down = 2.0**scale, 2.0**-scale
     low_bits = u64(_ONE_IN_BITS // (1 << mantissa_bits) - 1)
     dropped = u64(52 - mantissa_bits)
     offset = u64((1023 - bias) << mantissa_bits)
     for i in range(size):
-        count = np.float64(degree[i])
-        part = _share(r[i], count, exponent_bits)
-        share[i] = abs(part)
-        fitting = min(abs(part) * grown, most)
-        bits = np.float64(fitting).view(np.uint64)
+        out_degree = np.float64(degree[i])
+        quotient = _contribution(r[i], out_degree, exponent_bits)
+        contribution[i] = abs(quotient)
+        clamped = min(abs(quotient) * scale_up, largest_finite)
+        bits = np.float64(clamped).view(np.uint64)
         noise = _noise(seed, u64(base + i)) if mode == 2 else u64(0)
         if mode == 1:
             bits += (low_bits >> u64(1)) + ((bits >> dropped) & u64(1))
         elif mode == 2:
             bits += noise & low_bits
         packed = (bits >> dropped) - offset
-        back = u64(bits & ~low_bits).view(np.float64)
+        stored_value = u64(bits & ~low_bits).view(np.float64)
         if exponent_bits < 11:
-            steps = min(fitting, least_normal) * to_steps
+            multiples = min(clamped, least_normal) * to_multiples
             if mode == 1:
-                steps = np.rint(steps)
+                multiples = np.rint(multiples)
             elif mode == 2:
-                steps = np.floor(steps + np.float64(noise >> u64(11)) * 2.0**-53)
+                multiples = np.floor(multiples + np.float64(noise >> u64(11)) * 2.0**-53)
             else:
-                steps = np.floor(steps)
-            small = np.float64(steps + 4503599627370496.0).view(np.uint64) & u64(_ONE_IN_BITS - 1)
-            normal = fitting >= least_normal
+                multiples = np.floor(multiples)
+            small = np.float64(multiples + 4503599627370496.0).view(np.uint64) & u64(_ONE_IN_BITS - 1)
+            normal = clamped >= least_normal
             packed = packed if normal else small
-            back = back if normal else steps / to_steps
-        sign = np.float64(part).view(np.uint64) >> u64(63)
+            stored_value = stored_value if normal else multiples / to_multiples
+        sign = np.float64(quotient).view(np.uint64) >> u64(63)
         z[i] = z.dtype.type(packed | (sign << u64(exponent_bits + mantissa_bits)))
-        loss[i] = r[i] - np.float64(kept[i]) * math.copysign(back * shrunk, part)
+        loss[i] = r[i] - np.float64(internal_degree[i]) * math.copysign(stored_value * scale_down, quotient)
 
 
 @numba.njit(forceinline=True, fastmath={"reassoc"})  # type: ignore[untyped-decorator, unused-ignore]
 def _sums(r, loss):  # type: ignore[no-untyped-def]
-    # Sums whose order the compiler chooses once: vectors of partial sums, the same at every call.
+    # The compiler orders these sums once, in vectors of partial sums: the order is the same at every call.
     size = total = lost = 0.0
     for i in range(len(r)):
         size += abs(r[i])
@@ -277,7 +283,7 @@ def _sums(r, loss):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(forceinline=True, fastmath={"reassoc"})  # type: ignore[untyped-decorator, unused-ignore]
-def _full_sums(r, y):  # type: ignore[no-untyped-def]
+def _residual_sums(r, y):  # type: ignore[no-untyped-def]
     l1 = squares = total = mass = 0.0
     for i in range(len(r)):
         l1 += abs(r[i])
@@ -289,7 +295,7 @@ def _full_sums(r, y):  # type: ignore[no-untyped-def]
 
 @inlined
 def _largest(values):  # type: ignore[no-untyped-def]
-    # Sizes of float64 compare as their bits do, as integers: that NaN is above all shows.
+    # Absolute values of float64 compare like their bits as integers, and NaN is above all.
     bits, most = values.view(np.int64), np.int64(0)
     for i in range(len(bits)):
         most = max(most, bits[i] & _SIZE_BITS)
@@ -297,31 +303,31 @@ def _largest(values):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _room():  # type: ignore[no-untyped-def]
-    # A block's numbers, where a cache line begins: vectors of eight would lie in two lines each.
-    room = np.empty(BLOCK_ROWS + 7)
-    first = -(room.ctypes.data >> 3) & 7
-    return room[first : first + BLOCK_ROWS]
+def _block_workspace():  # type: ignore[no-untyped-def]
+    # Values of a block, aligned to a cache line, so that no vector of eight spans two lines.
+    workspace = np.empty(BLOCK_ROWS + 7)
+    first = -(workspace.ctypes.data >> 3) & 7
+    return workspace[first : first + BLOCK_ROWS]
 
 
 @inlined
 def _wait(control, arrivals):  # type: ignore[no-untyped-def]
-    # All lanes have come this far when the counter has grown to ``arrivals``.
+    # A barrier: all threads have arrived when the counter is ``arrivals``.
     spins = 0
     _arrive(control)
     while _arrived(control) < arrivals:
         spins += 1
         if spins > _SPINS:
-            _give_way()
+            _yield_processor()
 
 
 @inlined
-def _correct_piece(x, c, degree, kept, share, low, high, line):  # type: ignore[no-untyped-def]
+def _correct_range(x, c, degree, internal_degree, contribution, low, high, line):  # type: ignore[no-untyped-def]
     total = dangling = 0.0
     for begin in range(low, high, BLOCK_ROWS):
         end = min(begin + BLOCK_ROWS, high)
         part, part_dangling = _corrected(
-            x[begin:end], c[begin:end], degree[begin:end], kept[begin:end], share[begin:end]
+            x[begin:end], c[begin:end], degree[begin:end], internal_degree[begin:end], contribution[begin:end]
         )
         total += part
         dangling += part_dangling
@@ -329,29 +335,30 @@ def _correct_piece(x, c, degree, kept, share, low, high, line):  # type: ignore[
 
 
 @numba.njit(forceinline=True, fastmath={"reassoc"})  # type: ignore[untyped-decorator, unused-ignore]
-def _corrected(x, c, degree, kept, share):  # type: ignore[no-untyped-def]
+def _corrected(x, c, degree, internal_degree, contribution):  # type: ignore[no-untyped-def]
     total = dangling = 0.0
     for i in range(len(x)):
         value = x[i] + np.float64(c[i])
         value = 0.0 if value < 0.0 else value
         count = max(np.float64(degree[i]), 1.0)
         x[i] = value
-        share[i] = value / count
+        contribution[i] = value / count
         total += value
-        dangling += share[i] * (count - np.float64(kept[i]))
+        dangling += contribution[i] * (count - np.float64(internal_degree[i]))
     return total, dangling
 
 
 @inlined
-def _full_piece(  # type: ignore[no-untyped-def]
-    lengths, starts, sources, degree, share, x, c, r, sink, teleport, scalars, low, high, line, totals, exponent_bits
-):
+def _residual_range(  # type: ignore[no-untyped-def]
+    lengths, starts, sources, degree, contribution, x, c, r, sink, teleport, scalars, low, high, line, totals,
+    exponent_bits,
+):  # fmt: skip
     row_factor, dangling, rest, to_unit = scalars
     sink_step, teleport_step = u64(len(sink) > 1), u64(len(teleport) > 1)
     l1 = squares = linf = mass = total = largest = 0.0
     for begin in range(low, high, BLOCK_ROWS):
         size = min(BLOCK_ROWS, high - begin)
-        _gather(lengths, starts, sources, share, begin // BLOCK_ROWS, begin, size, totals, 0, 0)
+        _gather(lengths, starts, sources, contribution, begin // BLOCK_ROWS, begin, size, totals, 0, 0)
         block_x, block_c = x[begin : begin + size], c[begin : begin + size]
         block_r, counts = r[begin : begin + size], degree[begin : begin + size]
         if len(sink) > 1 or len(teleport) > 1:
@@ -369,8 +376,8 @@ def _full_piece(  # type: ignore[no-untyped-def]
         block_c[:] = 0.0
         for i in range(size):
             count = np.float64(counts[i])
-            totals[i] = _share(block_r[i], count, exponent_bits)
-        part_l1, part_squares, part_total, part_mass = _full_sums(block_r, block_x)
+            totals[i] = _contribution(block_r[i], count, exponent_bits)
+        part_l1, part_squares, part_total, part_mass = _residual_sums(block_r, block_x)
         l1 += part_l1
         squares += part_squares
         total += part_total
@@ -382,12 +389,12 @@ def _full_piece(  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _low_piece(  # type: ignore[no-untyped-def]
-    lengths, starts, sources, degree, kept, z, out, c, sink, factor, added, scale, seed, low, high, line, scratch,
-    exponent_bits, mantissa_bits, mode,
+def _inner_range(  # type: ignore[no-untyped-def]
+    lengths, starts, sources, degree, internal_degree, z, out, c, sink, factor, added, scale, seed, low, high, line,
+    scratch, exponent_bits, mantissa_bits, mode,
 ):  # fmt: skip
-    totals, share, loss = scratch
-    raised = _raising(exponent_bits)
+    totals, contribution, loss = scratch
+    decode_factor = _decode_factor(exponent_bits)
     l1 = total = lost = largest = 0.0
     for begin in range(low, high, BLOCK_ROWS):
         size = min(BLOCK_ROWS, high - begin)
@@ -396,44 +403,48 @@ def _low_piece(  # type: ignore[no-untyped-def]
         if len(sink) > 1:
             to = sink[begin : begin + size]
             for i in range(size):
-                totals[i] = factor * (totals[i] * raised) + added * to[i]
+                totals[i] = factor * (totals[i] * decode_factor) + added * to[i]
                 block_c[i] += c.dtype.type(totals[i])
         else:
             given = added * sink[0]
             for i in range(size):
-                totals[i] = factor * (totals[i] * raised) + given
+                totals[i] = factor * (totals[i] * decode_factor) + given
                 block_c[i] += c.dtype.type(totals[i])
-        counts, there, stored = degree[begin : begin + size], kept[begin : begin + size], out[begin : begin + size]
+        block_degree, block_internal = degree[begin : begin + size], internal_degree[begin : begin + size]
         _quantise(
-            totals, counts, there, stored, begin, size, share, loss, scale, seed, exponent_bits, mantissa_bits, mode
-        )
+            totals, block_degree, block_internal, out[begin : begin + size], begin, size, contribution, loss, scale,
+            seed, exponent_bits, mantissa_bits,
+            mode,
+        )  # fmt: skip
         part_l1, part_total, part_lost = _sums(totals[:size], loss[:size])
         l1 += part_l1
         total += part_total
         lost += part_lost
-        largest = max(largest, _largest(share[:size]))
+        largest = max(largest, _largest(contribution[:size]))
     line[L1], line[SQUARES], line[LINF] = l1, -1.0, 0.0
     line[LOST], line[TOTAL], line[LARGEST] = lost, total, largest
 
 
 @inlined
-def _quantise_piece(r, degree, kept, out, scale, seed, low, high, line, scratch, exponent_bits, mantissa_bits, mode):  # type: ignore[no-untyped-def]
-    _, share, loss = scratch
+def _quantise_range(  # type: ignore[no-untyped-def]
+    r, degree, internal_degree, out, scale, seed, low, high, line, scratch, exponent_bits, mantissa_bits, mode
+):
+    _, contribution, loss = scratch
     lost = 0.0
     for begin in range(low, high, BLOCK_ROWS):
         end = min(begin + BLOCK_ROWS, high)
         size, values = end - begin, r[begin:end]
         _quantise(
-            values, degree[begin:end], kept[begin:end], out[begin:end], begin, size, share, loss, scale, seed,
-            exponent_bits, mantissa_bits, mode,
+            values, degree[begin:end], internal_degree[begin:end], out[begin:end], begin, size, contribution, loss,
+            scale, seed, exponent_bits, mantissa_bits, mode,
         )  # fmt: skip
         lost += _sums(values, loss[:size])[2]
     line[LOST] = lost
 
 
 @inlined
-def _raising(exponent_bits):  # type: ignore[no-untyped-def]
-    # What `_raised` leaves out.
+def _decode_factor(exponent_bits):  # type: ignore[no-untyped-def]
+    # The factor between the values of `_decoded` and those of the format.
     return 1.0 if exponent_bits in (8, 11) else 2.0 ** (1024 - (1 << (exponent_bits - 1)))
 
 
@@ -446,47 +457,47 @@ def _product(a, b):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _products_piece(z, factors, low, high, products, room, exponent_bits, mantissa_bits):  # type: ignore[no-untyped-def]
-    # Of the differences of z one after the other, and of these with the last z; see `cpms.precision.anderson`.
+def _products_range(z, factors, low, high, products, workspace, exponent_bits, mantissa_bits):  # type: ignore[no-untyped-def]
+    # Dot products of the differences of consecutive z, and of these with the last z; see `cpms.precision.anderson`.
     products[:] = 0.0
     for begin in range(low, high, BLOCK_ROWS):
         size = min(BLOCK_ROWS, high - begin)
         for slot in range(SLOTS):
-            stored, values, factor = z[slot, begin : begin + size], room[slot], factors[slot]
+            stored, values, factor = z[slot, begin : begin + size], workspace[slot], factors[slot]
             for i in range(size):
-                values[i] = np.float32(_raised(stored, u64(i), exponent_bits, mantissa_bits) * factor)
+                values[i] = np.float32(_decoded(stored, u64(i), exponent_bits, mantissa_bits) * factor)
         for slot in range(DEPTH):
-            values, following = room[slot], room[slot + 1]
+            values, following = workspace[slot], workspace[slot + 1]
             for i in range(size):
                 values[i] -= following[i]
         at = 0
         for i in range(DEPTH):
             for j in range(i + 1):
-                products[at] += _product(room[i][:size], room[j][:size])
+                products[at] += _product(workspace[i][:size], workspace[j][:size])
                 at += 1
         for i in range(SLOTS):
-            products[at] += _product(room[i][:size], room[DEPTH][:size])
+            products[at] += _product(workspace[i][:size], workspace[DEPTH][:size])
             at += 1
 
 
 @inlined
-def _combine_piece(  # type: ignore[no-untyped-def]
-    z, to_real, g, weights, c, degree, kept, scale, seed, low, high, line, room, scratch, exponent_bits, mantissa_bits,
-    mode,
+def _combine_range(  # type: ignore[no-untyped-def]
+    z, to_real, g, weights, c, degree, internal_degree, scale, seed, low, high, line, workspace, scratch,
+    exponent_bits, mantissa_bits, mode,
 ):  # fmt: skip
-    # Adds the combination to c, and makes the first z of what is then on its way; see `cpms.precision.anderson`.
-    r, share, loss = scratch
-    there = 0.0
+    # Adds the combination to c, and quantises the residual after it; see `cpms.precision.anderson`.
+    r, contribution, loss = scratch
+    mass = 0.0
     for begin in range(low, high, BLOCK_ROWS):
         size = min(BLOCK_ROWS, high - begin)
-        found, block_c, counts = room[0], c[begin : begin + size], degree[begin : begin + size]
+        found, block_c, counts = workspace[0], c[begin : begin + size], degree[begin : begin + size]
         found[:size] = 0.0
         r[:size] = 0.0
         for slot in range(SLOTS):
             stored, weight = z[slot, begin : begin + size], weights[slot] * to_real[slot]
             added = g[slot - 1] * to_real[slot] if slot else 0.0
             for i in range(size):
-                value = _raised(stored, u64(i), exponent_bits, mantissa_bits)
+                value = _decoded(stored, u64(i), exponent_bits, mantissa_bits)
                 r[i] += weight * value
                 found[i] += np.float32(added * value)
         for i in range(size):
@@ -494,12 +505,12 @@ def _combine_piece(  # type: ignore[no-untyped-def]
             block_c[i] += np.float32(count * found[i])
             r[i] *= count
         _quantise(
-            r, counts, kept[begin : begin + size], z[0, begin : begin + size], begin, size, share, loss, scale, seed,
-            exponent_bits, mantissa_bits, mode,
+            r, counts, internal_degree[begin : begin + size], z[0, begin : begin + size], begin, size, contribution,
+            loss, scale, seed, exponent_bits, mantissa_bits, mode,
         )  # fmt: skip
         _, total, lost = _sums(r[:size], loss[:size])
-        there += total - lost
-    line[LOST] = there
+        mass += total - lost
+    line[LOST] = mass
 
 
 @inlined
@@ -517,35 +528,35 @@ def _norm(sums, norm):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _added_up(lines, total):  # type: ignore[no-untyped-def]
-    # The third sum of a full sweep and the last of any are maxima.
+def _reduce(lines, total):  # type: ignore[no-untyped-def]
+    # The third sum of a residual sweep and the last of any sweep are maxima.
     total[:] = 0.0
-    for piece in range(len(lines)):
+    for row_range in range(len(lines)):
         for column in range(COLUMNS):
             if column in (LINF, LARGEST):
-                total[column] = max(total[column], lines[piece, column])
+                total[column] = max(total[column], lines[row_range, column])
             else:
-                total[column] += lines[piece, column]
+                total[column] += lines[row_range, column]
 
 
 # Loops, since expressions of arrays take seconds to compile.
 @_compiled
-def _put(line, total):  # type: ignore[no-untyped-def]
+def _write_sums(line, total):  # type: ignore[no-untyped-def]
     for column in range(COLUMNS):
         line[column] = total[column]
 
 
 @_compiled
-def _joined(products, total):  # type: ignore[no-untyped-def]
+def _sum_products(products, total):  # type: ignore[no-untyped-def]
     total[:] = 0.0
-    for piece in range(len(products)):
+    for row_range in range(len(products)):
         for k in range(PRODUCTS):
-            total[k] += products[piece, k]
+            total[k] += products[row_range, k]
 
 
 @_compiled
-def _combined(weights, largests, found_sums):  # type: ignore[no-untyped-def]
-    """Return how large at most, and of which sum, what slots hold is with these weights."""
+def _combination_bounds(weights, largests, found_sums):  # type: ignore[no-untyped-def]
+    """Return a bound of the largest entry of the weighted sum of all z, and the sum of its entries."""
     largest = found_sum = 0.0
     for slot in range(SLOTS):
         largest += abs(weights[slot] * largests[slot])
@@ -555,123 +566,132 @@ def _combined(weights, largests, found_sums):  # type: ignore[no-untyped-def]
 
 @cache
 def rounds_kernel(exponent_bits: int, mantissa_bits: int, mode: int) -> Any:
-    """Return what does rounds on end, each a correction, a full sweep and low sweeps.
+    """Return the kernel of consecutive outer steps: a correction, a residual sweep and inner sweeps each.
 
-    All lanes go through the same sweeps, each over its own pieces, wait for each other after each pass, and
-    add up the sums of all pieces alike, so that all decide alike. Sums that some lanes may still read
-    and others already write lie apart: those of even and odd low sweeps, of corrections, of full sweeps and of
-    extrapolations, which go without where ``z`` has two slots and not `SLOTS`.
+    Each thread sweeps its own ranges, and a barrier follows each pass. All threads then add the sums of all ranges in
+    the same order, so all take the same decisions. Separate lines of ``sums`` avoid a second barrier: those of even and
+    of odd inner sweeps, of corrections, of residual sweeps and of extrapolations. Nothing is extrapolated where ``z``
+    has two slots and not `SLOTS`.
 
-    The first lane writes a line of ``report`` a sweep. A round is followed by another if fewer than ``enough``
-    sweeps are done, its full sweep found at most ``noise_tolerance`` times what was promised, and its low sweeps, ``most_low``
-    at most, were fewer. The ``norm`` is 0, 1 or 2 for l1, l2, linf. Returns the number of sweeps.
+    The first thread writes a line of ``report`` for each sweep. Another outer step follows if fewer than ``enough``
+    sweeps are done, the residual is at most ``noise_tolerance`` times the predicted one, and the outer step had fewer
+    than ``max_inner_sweeps`` inner sweeps. The ``norm`` is 0, 1 or 2 for l1, l2, linf. The kernel returns the number of
+    sweeps.
     """
 
     @_compiled
     def rounds(  # type: ignore[no-untyped-def]
-        lane, cuts, control, lengths, starts, sources, degree, kept, share, x, c, r, z, sink, teleport, damping,
-        low, inner_reduction, noise_tolerance, tol, norm, most, most_low, enough, seed, bounds, sums, products, report,
+        lane, first_ranges, control, lengths, starts, sources, degree, internal_degree, contribution, x, c, r, z, sink,
+        teleport, damping, has_inner, inner_reduction, noise_tolerance, tol, norm, max_sweeps, max_inner_sweeps,
+        enough, seed, bounds, sums, products, report,
     ):  # fmt: skip
-        first, last, lanes = cuts[lane], cuts[lane + 1], len(cuts) - 1
-        scratch = _room(), _room(), _room()
+        first, last, lanes = first_ranges[lane], first_ranges[lane + 1], len(first_ranges) - 1
+        scratch = _block_workspace(), _block_workspace(), _block_workspace()
         total = np.empty(COLUMNS)
-        room = np.empty((SLOTS, BLOCK_ROWS), np.float32)
+        workspace = np.empty((SLOTS, BLOCK_ROWS), np.float32)
         scales, largests, found_sums = np.empty(SLOTS, np.int64), np.empty(SLOTS), np.empty(SLOTS)
         to_real, weights, factors = np.empty(SLOTS), np.empty(SLOTS), np.empty(SLOTS)
         g, matrix, all_products = np.empty(DEPTH), np.empty((DEPTH, DEPTH)), np.empty(PRODUCTS)
-        slots, raised = len(z), _raising(exponent_bits)
+        slots, decode_factor = len(z), _decode_factor(exponent_bits)
         count = barriers = 0
-        promised, entered_s = 0.0, _seconds()
+        predicted_residual, entered_s = 0.0, _seconds()
         while True:
-            for piece in range(first, last):
-                _correct_piece(x, c, degree, kept, share, bounds[piece], bounds[piece + 1], sums[2, piece])
-            barriers += lanes
-            _wait(control, barriers)
-            _added_up(sums[2], total)
-            scalars = damping / total[0], damping * total[1] / total[0], 1.0 - damping, 1.0 / total[0]
-            for piece in range(first, last):
-                _full_piece(
-                    lengths, starts, sources, degree, share, x, c, r, sink, teleport, scalars,
-                    bounds[piece], bounds[piece + 1], sums[3, piece], scratch[0], exponent_bits,
+            for row_range in range(first, last):
+                _correct_range(
+                    x, c, degree, internal_degree, contribution, bounds[row_range], bounds[row_range + 1],
+                    sums[2, row_range],
                 )  # fmt: skip
             barriers += lanes
             _wait(control, barriers)
-            _added_up(sums[3], total)
+            _reduce(sums[2], total)
+            scalars = damping / total[0], damping * total[1] / total[0], 1.0 - damping, 1.0 / total[0]
+            for row_range in range(first, last):
+                _residual_range(
+                    lengths, starts, sources, degree, contribution, x, c, r, sink, teleport, scalars,
+                    bounds[row_range], bounds[row_range + 1], sums[3, row_range], scratch[0], exponent_bits,
+                )  # fmt: skip
+            barriers += lanes
+            _wait(control, barriers)
+            _reduce(sums[3], total)
             if lane == 0:
-                _put(report[count], total)
+                _write_sums(report[count], total)
                 report[count, ENDED] = _seconds() - entered_s
             count += 1
             size, found, largest = total[L1], _norm(total, norm), total[LARGEST]
-            began = size
+            residual_l1 = size
             if not (
-                low and tol <= found < np.inf and count < most and (count == 1 or size <= noise_tolerance * promised)
+                has_inner
+                and tol <= found < np.inf
+                and count < max_sweeps
+                and (count == 1 or size <= noise_tolerance * predicted_residual)
             ):
                 break
-            now, here = 0, 0
+            slot_in, parity = 0, 0
             scales[0] = np.int64(_shared_scale(largest, exponent_bits))
             largests[0], found_sums[0] = largest, total[TOTAL]
-            for piece in range(first, last):
-                _quantise_piece(
-                    r, degree, kept, z[0], scales[0], seed + u64(count), bounds[piece], bounds[piece + 1],
-                    sums[1, piece], scratch, exponent_bits, mantissa_bits, mode,
+            for row_range in range(first, last):
+                _quantise_range(
+                    r, degree, internal_degree, z[0], scales[0], seed + u64(count), bounds[row_range],
+                    bounds[row_range + 1], sums[1, row_range], scratch, exponent_bits, mantissa_bits, mode,
                 )  # fmt: skip
             barriers += lanes
             _wait(control, barriers)
-            _added_up(sums[1], total)
+            _reduce(sums[1], total)
             lost = total[LOST]
-            until = _low_until(inner_reduction, tol, damping, size, found)
-            full = count
-            while size > until and count < most and count - full < most_low:
-                if now == DEPTH:
+            until = _inner_tolerance(inner_reduction, tol, damping, size, found)
+            inner_begin = count
+            while size > until and count < max_sweeps and count - inner_begin < max_inner_sweeps:
+                if slot_in == DEPTH:
                     for slot in range(SLOTS):
-                        to_real[slot] = raised * 2.0 ** -scales[slot]
+                        to_real[slot] = decode_factor * 2.0 ** -scales[slot]
                         factors[slot] = to_real[slot] / largests[0]
-                    for piece in range(first, last):
-                        _products_piece(
-                            z, factors, bounds[piece], bounds[piece + 1], products[piece], room, exponent_bits,
-                            mantissa_bits,
+                    for row_range in range(first, last):
+                        _products_range(
+                            z, factors, bounds[row_range], bounds[row_range + 1], products[row_range], workspace,
+                            exponent_bits, mantissa_bits,
                         )  # fmt: skip
                     barriers += lanes
                     _wait(control, barriers)
-                    _joined(products, all_products)
+                    _sum_products(products, all_products)
                     _coefficients(all_products, matrix, g)
                     weights[:] = 0.0
                     weights[DEPTH] = 1.0
                     for j in range(DEPTH):
                         weights[j] -= g[j]
                         weights[j + 1] += g[j]
-                    largests[0], found_sums[0] = _combined(weights, largests, found_sums)
+                    largests[0], found_sums[0] = _combination_bounds(weights, largests, found_sums)
                     scales[0] = np.int64(_shared_scale(largests[0], exponent_bits))
-                    for piece in range(first, last):
-                        _combine_piece(
-                            z, to_real, g, weights, c, degree, kept, scales[0], seed + u64(count), bounds[piece],
-                            bounds[piece + 1], sums[4, piece], room, scratch, exponent_bits, mantissa_bits, mode,
+                    for row_range in range(first, last):
+                        _combine_range(
+                            z, to_real, g, weights, c, degree, internal_degree, scales[0], seed + u64(count),
+                            bounds[row_range], bounds[row_range + 1], sums[4, row_range], workspace, scratch,
+                            exponent_bits, mantissa_bits, mode,
                         )  # fmt: skip
                     barriers += lanes
                     _wait(control, barriers)
-                    _added_up(sums[4], total)
-                    lost, now = found_sums[0] - total[LOST], 0
-                    slots = SLOTS if _pays(all_products, g) else 2
-                out = now + 1 if now + 1 < slots else 0
-                following = np.int64(_shared_scale(largests[now], exponent_bits))
-                factor, added = damping * 2.0 ** -scales[now], damping * lost
-                for piece in range(first, last):
-                    _low_piece(
-                        lengths, starts, sources, degree, kept, z[now], z[out], c, sink, factor, added, following,
-                        seed + u64(count + 1), bounds[piece], bounds[piece + 1], sums[here, piece], scratch,
-                        exponent_bits, mantissa_bits, mode,
+                    _reduce(sums[4], total)
+                    lost, slot_in = found_sums[0] - total[LOST], 0
+                    slots = SLOTS if _is_worthwhile(all_products, g) else 2
+                slot_out = slot_in + 1 if slot_in + 1 < slots else 0
+                next_scale = np.int64(_shared_scale(largests[slot_in], exponent_bits))
+                factor, added = damping * 2.0 ** -scales[slot_in], damping * lost
+                for row_range in range(first, last):
+                    _inner_range(
+                        lengths, starts, sources, degree, internal_degree, z[slot_in], z[slot_out], c, sink, factor,
+                        added, next_scale, seed + u64(count + 1), bounds[row_range], bounds[row_range + 1],
+                        sums[parity, row_range], scratch, exponent_bits, mantissa_bits, mode,
                     )  # fmt: skip
                 barriers += lanes
                 _wait(control, barriers)
-                _added_up(sums[here], total)
+                _reduce(sums[parity], total)
                 if lane == 0:
-                    _put(report[count], total)
+                    _write_sums(report[count], total)
                     report[count, ENDED] = _seconds() - entered_s
                 count += 1
-                size, lost, now, here = total[L1], total[LOST], out, 1 - here
-                scales[now], largests[now], found_sums[now] = following, total[LARGEST], total[TOTAL]
-            promised = max(size, inner_reduction * began)  # Combinations overshoot; rounding does not.
-            if count >= min(most, enough) or count - full >= most_low:
+                size, lost, slot_in, parity = total[L1], total[LOST], slot_out, 1 - parity
+                scales[slot_in], largests[slot_in], found_sums[slot_in] = next_scale, total[LARGEST], total[TOTAL]
+            predicted_residual = max(size, inner_reduction * residual_l1)  # Combinations overshoot; rounding does not.
+            if count >= min(max_sweeps, enough) or count - inner_begin >= max_inner_sweeps:
                 break
         return count
 

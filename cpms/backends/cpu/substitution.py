@@ -33,10 +33,10 @@ class Acyclic:
     order: npt.NDArray[Any]
     inverse: Floats
     factor: Floats
-    share: Floats = field(init=False)
+    contribution: Floats = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "share", np.zeros_like(self.inverse))
+        object.__setattr__(self, "contribution", np.zeros_like(self.inverse))
 
     @property
     def nbytes(self) -> int:
@@ -60,9 +60,9 @@ class Acyclic:
     def _solved(self, right: Floats) -> Floats:
         graph, y = self.problem.graph, np.empty_like(self.inverse)
         indptr, sources = graph.indptr.view(np.uint64), graph.sources.view(self.order.dtype)
-        one_pass(
+        substitute(
             indptr, sources, right, self.problem.damping, self.direction, self.order, self.inverse, self.factor,
-            self.share, y,
+            self.contribution, y,
         )  # fmt: skip
         return y
 
@@ -151,9 +151,12 @@ def inverse_degree(graph: Graph) -> Floats:
 
 
 @_compiled
-def one_pass(indptr, sources, right, damping, direction, order, inverse, factor, share, y):  # type: ignore[no-untyped-def]
-    # Over all nodes, or where the direction is 0 over those of ``order`` alone.
-    # A node's share takes one multiplication and one addition from its sum on: neighbours in the order wait for it.
+def substitute(indptr, sources, right, damping, direction, order, inverse, factor, contribution, y):  # type: ignore[no-untyped-def]
+    """Substitute y = right + damping P y along an order, scaled by ``factor``, and the contributions y over out-degree.
+
+    The order is ascending or descending over all nodes, or that of ``order`` where ``direction`` is 0. A node's
+    contribution is one multiplication and one addition after its sum, since its successors in the order wait for it.
+    """
     nodes = len(y)
     right_step, factor_step = np.uint64(len(right) > 1), np.uint64(len(factor) > 1)
     for i in range(len(order) if direction == 0 else nodes):
@@ -162,12 +165,12 @@ def one_pass(indptr, sources, right, damping, direction, order, inverse, factor,
             node = np.uint64(order[i])
         elif direction < 0:
             node = np.uint64(nodes - 1 - i)
-        share[node] = 0.0
+        contribution[node] = 0.0
         scale = factor[node * factor_step]
-        given, taken = right[node * right_step] * scale, damping * scale
-        given_share, taken_share = given * inverse[node], taken * inverse[node]
+        constant, slope = right[node * right_step] * scale, damping * scale
+        constant_contribution, slope_contribution = constant * inverse[node], slope * inverse[node]
         total = 0.0
         for k in range(indptr[node], indptr[node + np.uint64(1)]):
-            total += share[np.uint64(sources[k])]
-        share[node] = taken_share * total + given_share
-        y[node] = taken * total + given
+            total += contribution[np.uint64(sources[k])]
+        contribution[node] = slope_contribution * total + constant_contribution
+        y[node] = slope * total + constant

@@ -1,8 +1,9 @@
-"""Sweeps compiled for one storage format and read level; the arithmetic is float64 throughout.
+"""Sweeps of power iteration, compiled for one storage format and read level; sums are float64 throughout.
 
-A factory captures integers only, so that compiled kernels are found again on disk, and the
-accessors live in this file, because code inlined from another one would go stale there.
-Indices are unsigned: Numba then leaves out the test for negative ones.
+A sweep over a block of rows gathers, applies damping and teleportation, stores in the format, and sums the change.
+Factories capture integers only, so that the cache on disk finds compiled kernels. The accessors are in this file, since
+the cache does not detect changes of code inlined from another one. Indices are unsigned, so that Numba omits its test
+for negative ones.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ inlined: Any = numba.njit(forceinline=True)
 
 
 @inlined
-def _load_segments(stored, index, length, pieces, read, block, units):  # type: ignore[no-untyped-def]
+def _load_segments(stored, index, length, widths, read, block, units):  # type: ignore[no-untyped-def]
     if block == 0:
         lane, size, base = index, length, u64(0)
     else:
@@ -32,17 +33,17 @@ def _load_segments(stored, index, length, pieces, read, block, units):  # type: 
     value = u64(0)
     shift = 64
     for k in range(read):
-        count = pieces[k]
+        count = widths[k]
         shift -= count * (64 // units)
-        for piece in range(count):
-            unit = u64(stored[base + lane * u64(count) + u64(piece)])
-            value |= unit << u64(shift + piece * (64 // units))
+        for part in range(count):
+            unit = u64(stored[base + lane * u64(count) + u64(part)])
+            value |= unit << u64(shift + part * (64 // units))
         base += size * u64(count)
     return u64(value).view(np.float64)
 
 
 @inlined
-def _store_segments(stored, index, length, pieces, written, block, units, value, dropped, mask):  # type: ignore[no-untyped-def]
+def _store_segments(stored, index, length, widths, written, block, units, value, dropped, mask):  # type: ignore[no-untyped-def]
     if units == 1:
         stored[index] = np.float64(value).view(np.uint64)
         return value
@@ -60,11 +61,11 @@ def _store_segments(stored, index, length, pieces, written, block, units, value,
     bits &= mask
     shift = 64
     for k in range(written):
-        count = pieces[k]
+        count = widths[k]
         shift -= count * (64 // units)
-        for piece in range(count):
-            unit = bits >> u64(shift + piece * (64 // units))
-            stored[base + lane * u64(count) + u64(piece)] = stored.dtype.type(unit)
+        for part in range(count):
+            unit = bits >> u64(shift + part * (64 // units))
+            stored[base + lane * u64(count) + u64(part)] = stored.dtype.type(unit)
         base += size * u64(count)
     return u64(bits).view(np.float64)
 
@@ -85,7 +86,7 @@ def _load_float(stored, index, exponent_bits, mantissa_bits):  # type: ignore[no
 
 @inlined
 def _pack_float(value, exponent_bits, mantissa_bits, mode, noise):  # type: ignore[no-untyped-def]
-    # Sweeps write finite values of either sign; infinities and NaN stay what they are.
+    # Sweeps write finite values of either sign; infinities and NaN remain.
     all_bits = np.float64(value).view(np.uint64)
     sign = (all_bits >> u64(63)) << u64(exponent_bits + mantissa_bits)
     bits = all_bits & u64(0x7FFFFFFFFFFFFFFF)
@@ -122,23 +123,23 @@ def _noise(seed, index):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _load(stored, index, length, pieces, segmented, first, second, third):  # type: ignore[no-untyped-def]
+def _load(stored, index, length, widths, segmented, first, second, third):  # type: ignore[no-untyped-def]
     if segmented:
-        return _load_segments(stored, index, length, pieces, first, second, third)
+        return _load_segments(stored, index, length, widths, first, second, third)
     return _load_float(stored, index, first, second)
 
 
 @inlined
-def _term(values, entries, k, sources, x, rows, layout, pieces, segmented, first, second, third):  # type: ignore[no-untyped-def]
-    gathered = _load(x, u64(sources[k]), rows, pieces, segmented, first, second, third)
+def _term(values, entries, k, sources, x, rows, layout, widths, segmented, first, second, third):  # type: ignore[no-untyped-def]
+    gathered = _load(x, u64(sources[k]), rows, widths, segmented, first, second, third)
     if layout == 2:
         return gathered
-    return _load(values, k, entries, pieces, segmented, first, second, third) * gathered
+    return _load(values, k, entries, widths, segmented, first, second, third) * gathered
 
 
 @numba.njit(forceinline=True, fastmath={"reassoc"})  # type: ignore[untyped-decorator, unused-ignore]
 def _sums(changes, values):  # type: ignore[no-untyped-def]
-    # Sums whose order the compiler chooses once: vectors of partial sums, the same at every call.
+    # The compiler orders these sums once, in vectors of partial sums: the order is the same at every call.
     change_sum = square_sum = value_sum = 0.0
     for i in range(len(changes)):
         change_sum += changes[i]
@@ -162,17 +163,17 @@ def _largest(changes):  # type: ignore[no-untyped-def]
 
 
 @cache
-def sweep_kernel(layout: int, spec: tuple[int, ...], pieces: tuple[int, ...]) -> Any:
+def sweep_kernel(layout: int, spec: tuple[int, ...], widths: tuple[int, ...]) -> Any:
     """Return the sweep over rows ``low`` to ``high`` for a layout, storage format and read level.
 
     ``layout`` is 0 for CSR, 1 for ELL, 2 for the pattern. ``spec`` is (1, read, block, units) for
     segments, with block 0 for planes, and (0, exponent bits, mantissa bits, rounding mode) for
-    packed floats. ``pieces`` are the segments' widths in units.
+    packed floats. ``widths`` are the segments' widths in units.
 
     CSR and pattern are arranged as in `cpms.sparse.sliced`; ``low`` begins a block. The kernel's
     ``scalars`` are: factor of the row sum, damping times dangling mass, 1 - damping,
     factor from real to stored vector values, and from stored to real ones. ``runs`` repeats
-    ``pieces`` as an array: a loop whose length is not compiled in cannot index the tuple.
+    ``widths`` as an array: a loop whose length is not compiled in cannot index the tuple.
     """
     segmented, first, second, third = spec
 
@@ -196,7 +197,7 @@ def sweep_kernel(layout: int, spec: tuple[int, ...], pieces: tuple[int, ...]) ->
                 for column in range(width[1]):
                     k = u64(column) * rows + base
                     for i in range(size):
-                        totals[i] += _term(values, entries, k + u64(i), sources, x, rows, layout, pieces, *spec)
+                        totals[i] += _term(values, entries, k + u64(i), sources, x, rows, layout, widths, *spec)
             else:
                 starts = indptr[begin : begin + size + 1]
                 places = order[begin : begin + size]
@@ -207,10 +208,10 @@ def sweep_kernel(layout: int, spec: tuple[int, ...], pieces: tuple[int, ...]) ->
                     common = starts[shortest + 1] - starts[shortest] if count == SLICE else 0
                     a = b = c = d = 0.0
                     for _ in range(common):
-                        a += _term(values, entries, k, sources, x, rows, layout, pieces, *spec)
-                        b += _term(values, entries, k + u64(1), sources, x, rows, layout, pieces, *spec)
-                        c += _term(values, entries, k + u64(2), sources, x, rows, layout, pieces, *spec)
-                        d += _term(values, entries, k + u64(3), sources, x, rows, layout, pieces, *spec)
+                        a += _term(values, entries, k, sources, x, rows, layout, widths, *spec)
+                        b += _term(values, entries, k + u64(1), sources, x, rows, layout, widths, *spec)
+                        c += _term(values, entries, k + u64(2), sources, x, rows, layout, widths, *spec)
+                        d += _term(values, entries, k + u64(3), sources, x, rows, layout, widths, *spec)
                         k += u64(4)
                     sums[0], sums[1], sums[2], sums[3] = a, b, c, d
                     for i in range(count):
@@ -221,16 +222,16 @@ def sweep_kernel(layout: int, spec: tuple[int, ...], pieces: tuple[int, ...]) ->
                             stop = k + u64(ROW_BLOCK)
                             c = d = 0.0
                             while k < stop:
-                                c += _term(values, entries, k, sources, x, rows, layout, pieces, *spec)
-                                d += _term(values, entries, k + u64(1), sources, x, rows, layout, pieces, *spec)
+                                c += _term(values, entries, k, sources, x, rows, layout, widths, *spec)
+                                d += _term(values, entries, k + u64(1), sources, x, rows, layout, widths, *spec)
                                 k += u64(2)
                             a += c + d
                         while k + u64(2) <= end:
-                            a += _term(values, entries, k, sources, x, rows, layout, pieces, *spec)
-                            b += _term(values, entries, k + u64(1), sources, x, rows, layout, pieces, *spec)
+                            a += _term(values, entries, k, sources, x, rows, layout, widths, *spec)
+                            b += _term(values, entries, k + u64(1), sources, x, rows, layout, widths, *spec)
                             k += u64(2)
                         if k < end:
-                            a += _term(values, entries, k, sources, x, rows, layout, pieces, *spec)
+                            a += _term(values, entries, k, sources, x, rows, layout, widths, *spec)
                             k += u64(1)
                         totals[place] = a + b
             if len(sink) > 1 or len(teleport) > 1:
@@ -249,7 +250,7 @@ def sweep_kernel(layout: int, spec: tuple[int, ...], pieces: tuple[int, ...]) ->
             for i in range(size):
                 j = base + u64(i)
                 back = to_real * divisor[j] if layout == 2 else to_real
-                old = _load(x, j, rows, pieces, *spec)
+                old = _load(x, j, rows, widths, *spec)
                 if segmented:
                     new = _store_segments(out, j, rows, runs, written, second, third, totals[i], dropped, mask)
                 else:
@@ -269,10 +270,10 @@ def sweep_kernel(layout: int, spec: tuple[int, ...], pieces: tuple[int, ...]) ->
 
 
 @cache
-def selected_sum_kernel(spec: tuple[int, ...], pieces: tuple[int, ...]) -> Any:
+def selected_sum_kernel(spec: tuple[int, ...], widths: tuple[int, ...]) -> Any:
     """Return the sum of the stored values with the given indices; ``spec`` as in `sweep_kernel`.
 
-    Only dangling nodes are ever selected, whose divisor is 1 in the pattern layout.
+    Only dangling nodes are selected, and their divisor is 1 in the pattern layout.
     """
 
     @compiled()
@@ -281,7 +282,7 @@ def selected_sum_kernel(spec: tuple[int, ...], pieces: tuple[int, ...]) -> Any:
         for begin in range(low, high, BLOCK_ROWS):
             part = 0.0
             for k in range(begin, min(begin + BLOCK_ROWS, high)):
-                part += _load(x, u64(selected[k]), u64(length), pieces, *spec)
+                part += _load(x, u64(selected[k]), u64(length), widths, *spec)
             total += part
         return total
 

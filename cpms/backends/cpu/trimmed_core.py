@@ -1,4 +1,8 @@
-"""Nodes before and behind all cycles: one pass over them does; sweeps are for the core between."""
+"""Trimming: nodes upstream and downstream of all cycles are solved by substitution, sweeps cover the core between.
+
+Trimming removes nodes without remaining in-edges, then nodes without remaining out-edges, as in the trim step of
+algorithms for strongly connected components. A graph with long chains or many sinks has a much smaller core.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cpms.backends.cpu.node_loops import each, scatter
-from cpms.backends.cpu.substitution import IN_ORDER, inverse_degree, one_pass
+from cpms.backends.cpu.substitution import IN_ORDER, inverse_degree, substitute
 from cpms.base.jit import compiled
 from cpms.base.types import Floats
 from cpms.graph.graph import Graph
@@ -18,35 +22,35 @@ from cpms.sparse.csr import unsigned_sources
 
 _compiled: Any = compiled(error_model="numpy")
 _ROW_COST = 4
-"""What a row costs beside its entries, in entries."""
+"""The cost of a row beside its entries, in entries."""
 _WORTH = 0.8
-"""Share of a sweep's cost that the core's may have."""
-_FEW = 0.7
-"""Share of the nodes that the core may have at any cost: mass that goes round through many others without a cycle,
-isolated ones above all, makes sweeps over all of them converge late. On an R-MAT graph the core takes half as many."""
-_MOST_PASSES = 32
-"""Looks at all nodes for such as no cycle leads to; what comes later stays in the core."""
+"""The largest cost of a sweep over the core, as a fraction of that over all nodes."""
+_SMALL_CORE = 0.7
+"""A core of at most this fraction of the nodes is taken at any cost: mass that returns through acyclic or isolated
+nodes delays the convergence of sweeps over all nodes."""
+_MAX_PASSES = 32
+"""The largest number of trimming passes; nodes that later passes would trim remain in the core."""
 
 
 @dataclass(frozen=True, eq=False)
 class Core:
-    """A problem whose solution follows from that of a smaller one; made by `core`.
+    """The trimmed core of a problem, whose solution gives that of the whole; made by `core`.
 
-    The core's nodes lie on cycles or between them, ``nodes`` in the order of their numbers. Its ``graph`` has the
-    edges between them, ``kept`` of each node; what flows along the others that ``degree`` counts is lost to the core.
-    Edges from nodes before it begin at ``entering``, those of its row i from ``inflow[i]`` on.
+    The core's nodes lie on cycles or between them; ``nodes`` lists them in ascending order. Its ``graph`` has the edges
+    between them, ``internal_degree`` of each node; the mass along the other edges of ``degree`` leaves the core.
+    ``entering`` has the sources of edges from upstream nodes, those of the core's row i from ``inflow[i]`` on.
 
     Notes
     -----
-    With teleport v, and dangling mass that goes there too, x is proportional to y = damping P y + v. For nodes that
-    no cycle leads to, y follows from v in one pass. In the core, y = damping P y + b, where b is v and what flows in:
-    this is PageRank with teleport b, where what is lost returns by b. Nodes that lead to no cycle come last.
+    If dangling mass follows teleport v, x is proportional to y = damping P y + v. For upstream nodes, y follows from v
+    by substitution. In the core, y = damping P y + b, where b is v and the inflow from upstream: this is PageRank with
+    teleport b, to which the mass that leaves returns. Downstream nodes follow by substitution.
     """
 
     problem: Problem
     graph: Graph
     degree: npt.NDArray[np.int64]
-    kept: npt.NDArray[np.int64]
+    internal_degree: npt.NDArray[np.int64]
     nodes: npt.NDArray[Any]
     up: npt.NDArray[Any]
     down: npt.NDArray[Any]
@@ -56,50 +60,55 @@ class Core:
 
     @staticmethod
     def solves(problem: Problem) -> bool:
-        """Return whether dangling mass goes where teleport does."""
+        """Return whether dangling mass follows teleport."""
         return problem.dangling == "teleport" or problem.teleport is None
 
     @property
     def nbytes(self) -> int:
-        """Bytes of what passes read beside the graph."""
+        """Bytes of the arrays of substitution, without the graph."""
         orders = self.nodes.nbytes + self.up.nbytes + self.down.nbytes
         return orders + self.inverse.nbytes + self.inflow.nbytes + self.entering.nbytes
 
     def begin(self) -> tuple[Floats, Floats, float]:
-        """Return y of the nodes before the core; and b of the core, with its sum, 0 where nothing reaches it."""
+        """Return y of the upstream nodes, and b of the core with its sum, which is 0 if no mass reaches the core."""
         problem, b = self.problem, np.empty(len(self.nodes))
-        y, share = (np.zeros(problem.graph.nodes) for _ in range(2))
-        self._add_inflow(self.up, share, y)
-        given = self.inflow, self.entering, share, problem.teleport_or_scalar, problem.damping, self.nodes, b
+        y, contribution = (np.zeros(problem.graph.nodes) for _ in range(2))
+        self._add_inflow(self.up, contribution, y)
+        given = self.inflow, self.entering, contribution, problem.teleport_or_scalar, problem.damping, self.nodes, b
         each(lambda low, high: _enter(*given, low, high), len(b))
         return y, b, float(b.sum())
 
     def end(self, y: Floats, scale: float, ranks: Floats) -> Floats:
         """Return x, shape (nodes,), of sum 1, from the core's solution."""
-        damping, kept, degree, share = self.problem.damping, self.kept, self.degree, np.empty_like(y)
+        damping, internal_degree, degree, contribution = (
+            self.problem.damping,
+            self.internal_degree,
+            self.degree,
+            np.empty_like(y),
+        )
 
         def lost(low: int, high: int) -> float:
-            # Not by BLAS, which shares out a product of vectors among processors.
-            return float((ranks[low:high] * (1.0 - kept[low:high] / degree[low:high])).sum())
+            # BLAS would split the dot product over threads, which changes the order of its sum.
+            return float((ranks[low:high] * (1.0 - internal_degree[low:high] / degree[low:high])).sum())
 
         all_lost = sum(each(lost, len(ranks)))
         scatter(ranks, self.nodes, y, times=scale / (damping * all_lost + 1.0 - damping))
-        each(lambda low, high: np.multiply(y[low:high], self.inverse[low:high], out=share[low:high]), len(y))
-        self._add_inflow(self.down, share, y)
+        each(lambda low, high: np.multiply(y[low:high], self.inverse[low:high], out=contribution[low:high]), len(y))
+        self._add_inflow(self.down, contribution, y)
         total = sum(each(lambda low, high: float(y[low:high].sum()), len(y)))
         each(lambda low, high: np.divide(y[low:high], total, out=y[low:high]), len(y))
         return y
 
-    def _add_inflow(self, nodes: npt.NDArray[Any], share: Floats, y: Floats) -> None:
-        """Set y = v + damping P y of some nodes in their order, and their shares, y over out-degree."""
+    def _add_inflow(self, nodes: npt.NDArray[Any], contribution: Floats, y: Floats) -> None:
+        """Substitute y = v + damping P y for nodes in their order, with their contributions, y over out-degree."""
         graph = self.problem.graph
         sources = unsigned_sources(graph)
         indptr, right, damping = graph.indptr.view(np.uint64), self.problem.teleport_or_scalar, self.problem.damping
-        one_pass(indptr, sources, right, damping, IN_ORDER, nodes, self.inverse, np.ones(1), share, y)
+        substitute(indptr, sources, right, damping, IN_ORDER, nodes, self.inverse, np.ones(1), contribution, y)
 
 
 def core(problem: Problem) -> Core | None:
-    """Return the core of a problem where sweeping it alone pays; None where not.
+    """Return the core of a problem if sweeps over it alone are worthwhile, else None.
 
     Examples
     --------
@@ -113,10 +122,10 @@ def core(problem: Problem) -> Core | None:
         return None
     degree, most_cost = graph.out_degree, _WORTH * (graph.edges + _ROW_COST * graph.nodes)
     sources = unsigned_sources(graph)
-    up, down = _peeled(graph, sources)
+    up, down = _trimmed(graph, sources)
     count = graph.nodes - len(up) - len(down)
-    most_edges = graph.edges if count <= _FEW * graph.nodes else most_cost - _ROW_COST * count
-    # All edges that go begin at nodes before the core or end at nodes behind it.
+    most_edges = graph.edges if count <= _SMALL_CORE * graph.nodes else most_cost - _ROW_COST * count
+    # All removed edges begin at upstream nodes or end at downstream nodes.
     fewest = graph.edges - int(degree[up].sum()) - int(graph.in_degree[down].sum())
     if count == 0 or fewest > most_edges:
         return None
@@ -129,14 +138,14 @@ def core(problem: Problem) -> Core | None:
         return None
     inflow = np.append(0, np.cumsum(graph.in_degree[nodes])) - starts
     between, entering = (np.empty(bounds[-1], sources.dtype) for bounds in (starts, inflow))
-    place = (np.cumsum(inside) - 1).astype(sources.dtype)
-    given = graph.indptr, sources, inside, place, nodes, starts, inflow, between, entering
+    new_index = (np.cumsum(inside) - 1).astype(sources.dtype)
+    given = graph.indptr, sources, inside, new_index, nodes, starts, inflow, between, entering
     each(lambda low, high: _part(*given, low, high), count)
     smaller = Graph(starts, between.view(graph.sources.dtype), None, f"the core of {graph.name}")
-    kept = degree.copy()
-    _take_away(graph.indptr, sources, down, kept)
-    degree, kept, nodes = degree[nodes], kept[nodes], nodes.astype(sources.dtype)
-    return Core(problem, smaller, degree, kept, nodes, up, down, inverse_degree(graph), inflow, entering)
+    internal_degree = degree.copy()
+    _subtract_edges(graph.indptr, sources, down, internal_degree)
+    degree, internal_degree, nodes = degree[nodes], internal_degree[nodes], nodes.astype(sources.dtype)
+    return Core(problem, smaller, degree, internal_degree, nodes, up, down, inverse_degree(graph), inflow, entering)
 
 
 @_compiled
@@ -150,57 +159,57 @@ def _count_inside(indptr, sources, inside, nodes, counts, low, high):  # type: i
 
 
 @_compiled
-def _take_away(indptr, sources, down, kept):  # type: ignore[no-untyped-def]
+def _subtract_edges(indptr, sources, down, internal_degree):  # type: ignore[no-untyped-def]
     # Of each node's edges those that end behind the core.
-    for place in down:
-        node = np.uint64(place)
+    for new_index in down:
+        node = np.uint64(new_index)
         for k in range(indptr[node], indptr[node + np.uint64(1)]):
-            kept[sources[k]] -= 1
+            internal_degree[sources[k]] -= 1
 
 
 @_compiled
-def _part(indptr, sources, inside, place, nodes, starts, inflow, between, entering, low, high):  # type: ignore[no-untyped-def]
+def _part(indptr, sources, inside, new_index, nodes, starts, inflow, between, entering, low, high):  # type: ignore[no-untyped-def]
     # Of some rows the edges between nodes inside, by place, and those that enter from others.
-    kept, entered = starts[low], inflow[low]
+    internal, entered = starts[low], inflow[low]
     for i in range(low, high):
         node = nodes[i]
         for k in range(indptr[node], indptr[node + 1]):
             source = sources[k]
             if inside[source]:
-                between[kept] = place[source]
-                kept += 1
+                between[internal] = new_index[source]
+                internal += 1
             else:
                 entering[entered] = source
                 entered += 1
 
 
 @_compiled
-def _enter(inflow, entering, share, teleport, damping, nodes, right, low, high):  # type: ignore[no-untyped-def]
+def _enter(inflow, entering, contribution, teleport, damping, nodes, right, low, high):  # type: ignore[no-untyped-def]
     # v of some of the core's nodes, and what flows in.
     step = np.uint64(len(teleport) > 1)
     for i in range(low, high):
         total = 0.0
         for k in range(inflow[i], inflow[i + 1]):
-            total += share[entering[k]]
+            total += contribution[entering[k]]
         right[i] = teleport[np.uint64(nodes[i]) * step] + damping * total
 
 
-def _peeled(graph: Graph, sources: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """Return the nodes before the core, and those behind it, each after all that it gets something from."""
+def _trimmed(graph: Graph, sources: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Return the upstream and the downstream nodes, each list in topological order."""
     nodes, indptr = graph.nodes, graph.indptr
     up, down = (np.empty(nodes, sources.dtype) for _ in range(2))
     awaited, gone = np.empty(nodes, sources.dtype), np.zeros(nodes + 1, np.bool_)
-    each(lambda low, high: _await(indptr, sources, awaited, low, high), nodes)
-    before = _go_before(indptr, sources, awaited, gone, up, _MOST_PASSES)
-    # A node is met once for each of its edges: the smaller the table, the more of it caches hold.
+    each(lambda low, high: _find_awaited(indptr, sources, awaited, low, high), nodes)
+    upstream = _trim_upstream(indptr, sources, awaited, gone, up, _MAX_PASSES)
+    # The table is read once an edge, so a narrow type keeps more of it in caches.
     rest = graph.out_degree.astype(np.int64 if graph.edges >> 32 else np.uint32)
-    behind = _go_behind(indptr, sources, rest, gone, down)
-    return up[:before], down[:behind][::-1].copy()
+    downstream = _trim_downstream(indptr, sources, rest, gone, down)
+    return up[:upstream], down[:downstream][::-1].copy()
 
 
 @_compiled
-def _await(indptr, sources, awaited, low, high):  # type: ignore[no-untyped-def]
-    # What some nodes wait for first: the source of an edge that has edges itself; the number after all if none has.
+def _find_awaited(indptr, sources, awaited, low, high):  # type: ignore[no-untyped-def]
+    # The first in-neighbour with in-edges of its own, on which a node waits; the number of nodes if there is none.
     nothing = len(awaited)
     for node in range(low, high):
         awaited[node] = nothing
@@ -212,13 +221,13 @@ def _await(indptr, sources, awaited, low, high):  # type: ignore[no-untyped-def]
 
 
 @_compiled
-def _go_before(indptr, sources, awaited, gone, up, most_passes):  # type: ignore[no-untyped-def]
-    # Nodes in the order of their numbers, again and again: those all of whose edges come from such as went before.
+def _trim_upstream(indptr, sources, awaited, gone, up, max_passes):  # type: ignore[no-untyped-def]
+    # Passes over all nodes in ascending order; a node is trimmed once all its in-neighbours are.
     nodes = len(awaited)
     gone[nodes] = True
-    before = 0
-    for _ in range(most_passes):
-        found = before
+    upstream = 0
+    for _ in range(max_passes):
+        found = upstream
         for node in range(nodes):
             if gone[node] or not gone[awaited[node]]:
                 continue
@@ -230,29 +239,29 @@ def _go_before(indptr, sources, awaited, gone, up, most_passes):  # type: ignore
                     break
             if ready:
                 gone[node] = True
-                up[before] = node
-                before += 1
-        if before == found:
+                up[upstream] = node
+                upstream += 1
+        if upstream == found:
             break
-    return before
+    return upstream
 
 
 @_compiled
-def _go_behind(indptr, sources, rest, gone, down):  # type: ignore[no-untyped-def]
-    # The list is its own queue: nodes whose last edge to what is left has gone.
-    behind = done = 0
+def _trim_downstream(indptr, sources, rest, gone, down):  # type: ignore[no-untyped-def]
+    # The list is its own queue, of nodes without a remaining out-edge.
+    downstream = processed = 0
     for node in range(len(rest)):
         if rest[node] == 0 and not gone[node]:
-            down[behind] = node
-            behind += 1
-    while done < behind:
-        taken = np.uint64(down[done])
-        done += 1
-        for k in range(indptr[taken], indptr[taken + np.uint64(1)]):
+            down[downstream] = node
+            downstream += 1
+    while processed < downstream:
+        removed = np.uint64(down[processed])
+        processed += 1
+        for k in range(indptr[removed], indptr[removed + np.uint64(1)]):
             source = sources[k]
             if not gone[source]:
                 rest[source] -= 1
                 if rest[source] == 0:
-                    down[behind] = source
-                    behind += 1
-    return behind
+                    down[downstream] = source
+                    downstream += 1
+    return downstream

@@ -1,4 +1,4 @@
-"""What a user chooses of OpenCL: the device, the size of work-groups, the number of cores."""
+"""The OpenCL options of a user: the device, the work-group size, and the number of cores."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from cpms.base.errors import InputError
 
 DEVICE_VARIABLE = "PYOPENCL_CTX"
-"""PyOpenCL's own environment variable; it names the device where a program does not."""
+"""PyOpenCL's own environment variable; it names the device if the program does not."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Choice:
 
     @property
     def device_text(self) -> str:
-        """What was asked for, here or in the environment; empty if nothing."""
+        """The name of the device, from this choice or the environment; empty if there is none."""
         return self.device if self.device is not None else os.environ.get(DEVICE_VARIABLE, "")
 
 
@@ -63,13 +63,13 @@ _current: ContextVar[Choice | None] = ContextVar("choice", default=None)
 
 
 def current() -> Choice:
-    """Return the choice in force."""
+    """Return the present choice."""
     return _current.get() or Choice()
 
 
 @contextmanager
 def chosen(choice: Choice) -> Iterator[None]:
-    """Let engine ``opencl`` prepare graphs by this choice within the block.
+    """Use this choice for graphs that engine ``opencl`` prepares within the block.
 
     Examples
     --------

@@ -13,7 +13,7 @@ from cpms.base.errors import UnavailableError
 
 
 def missing(choice: Choice) -> str | None:
-    """Return what this machine lacks to run OpenCL kernels by a choice, as a sentence; None if nothing.
+    """Return the reason why OpenCL kernels cannot run here with a choice, as a sentence; None if they can.
 
     Examples
     --------
@@ -28,7 +28,7 @@ def missing(choice: Choice) -> str | None:
 
 
 def device(choice: Choice) -> Any:
-    """Return the device chosen, or a sub-device with the cores chosen.
+    """Return the chosen device, or a sub-device with the chosen number of cores.
 
     Raises
     ------
@@ -66,7 +66,7 @@ def _named(text: str) -> Any:
 
 @lru_cache(maxsize=32)
 def _compiler_fault(device: Any) -> str | None:
-    """Return what a device's compiler says instead of compiling an empty kernel: it may not know the processor."""
+    """Return the error of a device's compiler for an empty kernel, since it may not support the processor."""
     import pyopencl
 
     try:
@@ -78,7 +78,7 @@ def _compiler_fault(device: Any) -> str | None:
 
 
 def _devices() -> list[tuple[Any, Any]]:
-    """Return every platform with each of its devices."""
+    """Return all pairs of a platform and one of its devices."""
     install = "'pip install cpms[opencl]' brings PoCL for processors, a GPU's driver brings its own"
     redirect("pyopencl")
     try:
@@ -102,14 +102,14 @@ def _devices() -> list[tuple[Any, Any]]:
 
 
 def _matching(things: list[Any], text: str) -> list[Any]:
-    """Return the things whose name has the text in it, or the one of that number."""
+    """Return the items whose name contains the text, or the item of that number."""
     if text.isdecimal():
         return things[int(text) : int(text) + 1]
     return [thing for thing in things if text.lower() in thing.name.lower()]
 
 
 def is_of_type(device: Any, kind: str) -> bool:
-    """Say whether a device is a "GPU" or a "CPU"."""
+    """Return the type of a device, "GPU" or "CPU"."""
     import pyopencl
 
     return bool(device.type & getattr(pyopencl.device_type, kind))

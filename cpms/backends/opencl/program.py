@@ -1,4 +1,4 @@
-"""Contexts, queues and programs, made once for a device, a type of values and a type of indices."""
+"""OpenCL contexts, queues and programs, built once for each device, type of values and type of indices."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from cpms.base.errors import UnavailableError
 
 FILES = ("types.cl", "atomic_add.cl", "begin.cl", "edges.cl", "rows.cl", "norms.cl", "scale.cl")
 WIDTH = 64
-"""Work-items that reduce together."""
+"""The number of work-items of a reduction."""
 STRETCH = 4096
-"""Nodes that they reduce."""
+"""The number of nodes of a reduction."""
 
 
 @dataclass(frozen=True)
 class Types:
-    """Which types a program is built for, and what else it is built with.
+    """The types of a program, and its other build options.
 
     Parameters
     ----------
@@ -42,21 +42,21 @@ class Types:
 
     @property
     def real_dtype(self) -> Any:
-        """NumPy's type of vectors."""
+        """The NumPy type of vectors."""
         return np.dtype("f8" if self.real == "double" else "f4")
 
     @property
     def sums_dtype(self) -> Any:
-        """NumPy's type of sums."""
+        """The NumPy type of sums."""
         return np.dtype("f8" if self.sums == "double" else "f4")
 
     @property
     def index_dtype(self) -> Any:
-        """NumPy's type of edge numbers."""
+        """The NumPy type of edge indices."""
         return np.dtype("u4" if self.index == "uint" else "u8")
 
     def options(self, extensions: str) -> list[str]:
-        """Return the options to build with, on a device with these extensions.
+        """Return the build options for a device with these extensions.
 
         Examples
         --------
@@ -74,7 +74,7 @@ class Types:
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """A built program with the context and the queue that it runs in; its kernels are for one thread at a time."""
+    """A built program with its context and queue; kernels are not thread-safe."""
 
     device: Any
     context: Any
@@ -96,7 +96,7 @@ class Program:
         self._kernels[name](self.queue, (size,), local, *arguments)
 
     def upload(self, values: Any) -> Any:
-        """Return a buffer that holds the values of an array; of 1 byte, if there are none."""
+        """Return a buffer with the values of an array; of 1 byte for an empty array."""
         import pyopencl
 
         flags = pyopencl.mem_flags
@@ -106,14 +106,14 @@ class Program:
             self.context, flags.READ_WRITE | flags.COPY_HOST_PTR, hostbuf=np.ascontiguousarray(values)
         )
 
-    def room(self, count: int, dtype: Any) -> Any:
-        """Return a buffer for values not yet known."""
+    def allocate(self, count: int, dtype: Any) -> Any:
+        """Return an uninitialised buffer."""
         import pyopencl
 
         return pyopencl.Buffer(self.context, pyopencl.mem_flags.READ_WRITE, max(count, 1) * dtype.itemsize)
 
     def download(self, buffer: Any, count: int, dtype: Any) -> Any:
-        """Wait for what is queued and return the first values of a buffer."""
+        """Wait for the queue, and return the first values of a buffer."""
         import pyopencl
 
         values = np.empty(count, dtype)

@@ -1,4 +1,8 @@
-"""Whole solves, contestants in turn round by round, certified once."""
+"""Whole solves of contestants in turn, each certified once.
+
+Contestants alternate, so that drifts of the machine's clock affect all alike; medians of their times are recorded. The
+residual of each answer is recomputed by `cpms.certify`, whose code no engine shares.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +28,13 @@ from cpms.problems.pagerank import Problem
 
 _TOP = 20
 _SHORT_S = 0.01
-"""A solve that takes less waits for its own data, since caches hold what the contestant before has left there."""
+"""A shorter solve is timed at its second run: at the first, caches hold the data of the contestant before."""
 
 
 class Config(Repeated):
-    """What such an experiment may set.
+    """The fields of such an experiment.
 
-    With ``reference_tol`` errors and the highest ranks are held against a float64 solution at that tolerance.
+    With ``reference_tol``, errors and highest ranks are compared with a float64 solution at that tolerance.
     """
 
     graphs: list[GraphSource] = Field(min_length=1)
@@ -43,7 +47,7 @@ class Config(Repeated):
 
     def cells(self) -> list[Cell]:
         """Return one cell a graph, layout and tolerance."""
-        # What was added later goes without saying, so that older cells keep their names.
+        # Later keys are left out at their defaults, so that older cells keep their names.
         judged = {} if self.reference_tol is None else {"reference_tol": self.reference_tol}
         return [
             {
@@ -62,42 +66,42 @@ class Config(Repeated):
         ]
 
     def resolved(self, cell: Cell) -> Cell:
-        """Return a cell with its contestants in full."""
+        """Return a cell with all fields of its contestants."""
         contestants = [Contestant.model_validate(given).model_dump() for given in cell["contestants"]]
         return {"reference_tol": None, **cell, "contestants": contestants}
 
 
 class Context:
-    """Holds the graph of the cells at hand."""
+    """The graph of consecutive cells."""
 
     def __init__(self, config: Config) -> None:
         del config
         self.graph = LastGraph()
 
     def measure(self, cell: Cell) -> dict[str, Any]:
-        """Solve round by round; the first round warms up and certifies."""
+        """Solve in rounds of all contestants; a first solve of each warms up and is certified."""
         options = read_options(cell)
         graph = self.graph.load(cell["graph"], **options)
         problem = Problem(graph)
         solver = Solver(problem, cell["graph"], layout=cell["layout"], tol=cell["tol"], read_options=options)
         exact = self.graph.exact(cell["reference_tol"]) if "reference_tol" in cell else None
-        entered = [_Entered(solver, given) for given in cell["contestants"]]
+        entrants = [_Entrant(solver, given) for given in cell["contestants"]]
         if cell["certify"]:
-            threads.each(lambda each: each.judge(problem, exact), entered)
+            threads.each(lambda each: each.assess(problem, exact), entrants)
         for _ in range(cell["rounds"]):
-            for each in entered:
+            for each in entrants:
                 each.sample()
         return {
             "graph_name": graph.name,
             "stand_in_for": graph.stand_in_for,
             "nodes": graph.nodes,
             "edges": graph.edges,
-            "results": [each.columns() for each in entered],
+            "results": [each.columns() for each in entrants],
         }
 
 
-def _judged(problem: Problem, exact: Floats | None, ranks: Floats) -> dict[str, float | None]:
-    """Return the residual, recomputed by code that no engine shares; beside exact ranks, error, bound and top."""
+def _accuracy(problem: Problem, exact: Floats | None, ranks: Floats) -> dict[str, float | None]:
+    """Return the residual, recomputed by `cpms.certify`; with exact ranks also error, bound and top-20 overlap."""
     if not 0.0 < ranks.sum() < np.inf:
         return {"residual_l1": None}
     scaled = ranks / ranks.sum()
@@ -113,7 +117,9 @@ def _judged(problem: Problem, exact: Floats | None, ranks: Floats) -> dict[str, 
 
 
 def _typical(samples: list[list[float]]) -> list[float]:
-    """Return the median solve's times sweep by sweep; where sums depend on their order, solves may end a sweep apart.
+    """Return the median times of each sweep, over the solves with the median number of sweeps.
+
+    Solves may differ by a sweep where the order of sums is not fixed.
 
     Examples
     --------
@@ -125,8 +131,8 @@ def _typical(samples: list[list[float]]) -> list[float]:
     return typical
 
 
-class _Entered:
-    """A contestant's columns; ``ranks`` are those of its first solve, None if that could not be."""
+class _Entrant:
+    """The columns of a contestant; ``ranks`` are those of its first solve, None if that failed."""
 
     def __init__(self, solver: Solver, given: dict[str, Any]) -> None:
         self._contestant, self._solver = Contestant.model_validate(given), solver
@@ -134,7 +140,7 @@ class _Entered:
         self._solve_s: list[float] = []
         self._step_s: list[list[float]] = []
         self.ranks: Floats | None = None
-        first = self._solved(leave=False)
+        first = self._solved(on_device=False)
         if first is not None:
             self.ranks = first.ranks
             self._head |= {
@@ -145,25 +151,25 @@ class _Entered:
                 **first.sizes,
             }
 
-    def judge(self, problem: Problem, exact: Floats | None) -> None:
-        """Record what the ranks are worth."""
+    def assess(self, problem: Problem, exact: Floats | None) -> None:
+        """Record residual and error of the ranks."""
         if self.ranks is not None:
-            self._head |= _judged(problem, exact, self.ranks)
+            self._head |= _accuracy(problem, exact, self.ranks)
 
     def sample(self) -> None:
-        """Solve once more, for the time it takes; where that is short, for the time that it takes again.
+        """Add the time of a solve; of a short one, the time of its repetition.
 
-        Ranks are started anew, and solve twice themselves.
+        Ranks are new processes, which solve twice themselves.
         """
-        solved = self._solved(leave=True) if self._head["status"] == "ok" else None
+        solved = self._solved(on_device=True) if self._head["status"] == "ok" else None
         if solved is not None and solved.solve_s < _SHORT_S and self._contestant.ranks is None:
-            solved = self._solved(leave=True)
+            solved = self._solved(on_device=True)
         if solved is not None:
             self._solve_s.append(solved.solve_s)
             self._step_s.append(solved.step_s)
 
     def columns(self) -> dict[str, Any]:
-        """Return what a row records."""
+        """Return the columns of a row."""
         if self._head["status"] != "ok":
             return self._head
         return {
@@ -173,9 +179,9 @@ class _Entered:
             "step_s": _typical(self._step_s),
         }
 
-    def _solved(self, *, leave: bool) -> Solved | None:
+    def _solved(self, *, on_device: bool) -> Solved | None:
         try:
-            return self._solver.solve(self._contestant, leave=leave)
+            return self._solver.solve(self._contestant, on_device=on_device)
         except FAILURES as error:
             self._head |= failure(error)
             return None

@@ -1,4 +1,7 @@
-"""Conversion in place against a copy of the same bytes, in turn."""
+"""Bandwidth of the conversion in place, beside a copy of the same bytes.
+
+The conversion is an in-place permutation of segments; a copy of the array is its lower bound. Both alternate.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class Config(Repeated):
-    """What such an experiment may set."""
+    """The fields of such an experiment."""
 
     storages: list[StorageName] = Field(min_length=1)
     sizes: list[Annotated[int, Field(ge=1)]] = Field(min_length=1)
@@ -51,7 +54,7 @@ class Config(Repeated):
 
 
 class Context:
-    """Nothing is kept between cells."""
+    """No state between cells."""
 
     def __init__(self, config: Config) -> None:
         del config
@@ -75,7 +78,7 @@ class Context:
 
 
 def _columns(nbytes: int, seconds: dict[str, list[float]]) -> dict[str, Any]:
-    """Return gigabytes a second, read plus written, from the seconds each took."""
+    """Return gigabytes a second, read plus written, from the seconds of each."""
     columns: dict[str, Any] = {"bytes": nbytes}
     for name, taken in seconds.items():
         columns |= {
@@ -87,7 +90,7 @@ def _columns(nbytes: int, seconds: dict[str, list[float]]) -> dict[str, Any]:
 
 
 def _on_device(cell: Cell, storage: SegmentFormat) -> dict[str, Any]:
-    """Time the same on a GPU, by device events."""
+    """Time copy, conversion and restoration on a GPU by CUDA events."""
     engines.get("cuda")
     import cupy
 
@@ -111,16 +114,16 @@ def _on_device(cell: Cell, storage: SegmentFormat) -> dict[str, Any]:
 
 
 def _turn(values: Floats, copy: Floats, storage: SegmentFormat) -> dict[str, float]:
-    held: list[SegmentedArray] = []
+    stored: list[SegmentedArray] = []
 
     def copied() -> None:
-        cuts = threads.ranges(len(values), at_least=1 << 16, parts=threads.available())
-        threads.each(lambda cut: np.copyto(copy[slice(*cut)], values[slice(*cut)]), cuts)
+        ranges = threads.ranges(len(values), at_least=1 << 16, parts=threads.available())
+        threads.each(lambda part: np.copyto(copy[slice(*part)], values[slice(*part)]), ranges)
 
     return {
         "copy": _timed(copied),
-        "convert": _timed(lambda: held.append(convert_inplace(values, storage))),
-        "restore": _timed(lambda: held[0].restore_inplace()),
+        "convert": _timed(lambda: stored.append(convert_inplace(values, storage))),
+        "restore": _timed(lambda: stored[0].restore_inplace()),
     }
 
 

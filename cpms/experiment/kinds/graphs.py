@@ -1,4 +1,4 @@
-"""Counts of graphs, as in the paper's Table I, and how entries are distributed over rows, as in its Figure 3."""
+"""Sizes of graphs, as in the paper's Table I, and their degree distributions, as in its Figure 3."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ _QUANTILES = (0.0, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
 
 
 class Config(Experiment):
-    """What such an experiment may set."""
+    """The fields of such an experiment."""
 
     graphs: list[GraphSource] = Field(min_length=1)
     symmetric: Literal["lower", "expand"] = "lower"
 
     def cells(self) -> list[Cell]:
-        """Return one cell a graph."""
+        """Return one cell for each graph."""
         return [{**named(graph), "symmetric": self.symmetric} for graph in self.graphs]
 
 
 class Context:
-    """Holds the graph of the cell at hand."""
+    """The graph of consecutive cells."""
 
     def __init__(self, config: Config) -> None:
         del config
@@ -54,7 +54,7 @@ def _quantiles(lengths: np.ndarray[Any, np.dtype[np.int64]]) -> list[tuple[float
 
 
 def _histogram(lengths: np.ndarray[Any, np.dtype[np.int64]]) -> dict[str, int]:
-    """Return how many rows have length 0, 1, 2 to 3, 4 to 7, …, by the least length of each class."""
+    """Return the number of rows of length 0, 1, 2 to 3, 4 to 7, …, by the smallest length of each class."""
     classes = np.where(lengths > 0, np.frexp(np.maximum(lengths, 1))[1], 0)
     counts = np.bincount(classes)
     return {str(0 if k == 0 else 2 ** (k - 1)): int(count) for k, count in enumerate(counts)}

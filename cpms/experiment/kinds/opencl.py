@@ -1,4 +1,8 @@
-"""Stages of engine ``opencl`` by work-group size, cores and size of graph, in turn with other engines."""
+"""Times of the stages of engine ``opencl``, by work-group size, number of cores and size of graph.
+
+The experiments of Jiang's report: edges with atomic sums against rows, and the cost of each part of a sweep. Other
+engines alternate with it.
+"""
 
 from __future__ import annotations
 
@@ -34,11 +38,11 @@ Count = Annotated[int, Field(ge=1)]
 
 
 class Run(Strict):
-    """One graph, or the sub-graphs of its first nodes, and what takes turns on it.
+    """One graph, or the sub-graphs of its first nodes, and its contestants.
 
-    Work-group size 0 lets the driver choose, and 0 cores are all. ``adds`` are functions of ``atomic_add.cl``; others
-    than the first give wrong ranks and show what atomicity costs. ``devices``, as `cpms.backends.opencl.Choice` names them, take
-    turns where they are given, instead of the experiment's one.
+    Work-group size 0 means the driver's choice, and 0 cores means all. ``adds`` are functions of ``atomic_add.cl``; all
+    but the first give wrong ranks and measure the cost of atomicity. ``devices``, as named by
+    `cpms.backends.opencl.choice.Choice`, take turns in place of the experiment's one.
     """
 
     purpose: str
@@ -54,19 +58,19 @@ class Run(Strict):
     devices: list[str] = []
 
     def parameters(self) -> dict[str, Any]:
-        """Return what a cell holds; devices, which were added later, go without saying where there are none."""
+        """Return the keys of a cell; a later one, ``devices``, is left out if empty, so that older cells keep names."""
         return {**named(self.graph), **self.model_dump(exclude={"graph", *(() if self.devices else ("devices",))})}
 
 
 class Config(Repeated):
-    """What such an experiment may set; ``device`` is that of `cpms.backends.opencl.Choice`."""
+    """The fields of such an experiment; ``device`` is that of `cpms.backends.opencl.choice.Choice`."""
 
     runs: list[Run] = Field(min_length=1)
     samples: int = Field(default=7, ge=1)
     device: str | None = None
 
     def cells(self) -> list[Cell]:
-        """Return one cell a graph or sub-graph: its contestants take turns within."""
+        """Return one cell for each graph or sub-graph; its contestants alternate."""
         return [
             {
                 **given.parameters(),
@@ -81,19 +85,19 @@ class Config(Repeated):
         ]
 
     def resolved(self, cell: Cell) -> Cell:
-        """Return a cell with its devices, none if it names none."""
+        """Return a cell with its devices, an empty list if it names none."""
         return {"devices": [], **cell}
 
 
 class Context:
-    """Holds the graph at hand."""
+    """The graph of consecutive cells."""
 
     def __init__(self, config: Config) -> None:
         del config
         self.graph = LastGraph()
 
     def measure(self, cell: Cell) -> dict[str, Any]:
-        """Let contestants do their iterations in turn, then time the parts of each alone."""
+        """Time the iterations of all contestants in turn, then the parts of each alone."""
         graph = self.graph.load(cell["graph"], **read_options(cell))
         graph = first_nodes(graph, cell["nodes"]) if cell["nodes"] else graph
         problem = Problem(graph)
@@ -119,7 +123,7 @@ class Context:
 
 
 def first_nodes(graph: Graph, nodes: int) -> Graph:
-    """Return the sub-graph of the first nodes, as the report cut its sub-graphs.
+    """Return the sub-graph of the first nodes, which is the sub-graph of the report.
 
     Examples
     --------
@@ -132,7 +136,7 @@ def first_nodes(graph: Graph, nodes: int) -> Graph:
 
 
 class _Contestant:
-    """An operator that does iterations from the uniform distribution."""
+    """An operator that iterates from the uniform distribution."""
 
     def __init__(self, head: dict[str, Any], operator: Operator[Any], nodes: int) -> None:
         self.head, self.operator = head, operator
@@ -151,7 +155,7 @@ class _Contestant:
         return seconds, busy, self.operator.read(x, 1)
 
     def sample(self, iterations: int) -> None:
-        """Run once more; the first time, warm up before."""
+        """Run once; the first run follows a warm-up."""
         if not self.samples:
             self.run(2)
         seconds, busy, self.ranks = self.run(iterations)
@@ -159,7 +163,7 @@ class _Contestant:
         self.busy.append(busy / seconds)
 
     def columns(self, right: Floats) -> dict[str, Any]:
-        """Return what a row records: times, how many of the shared cores worked, the distance from SciPy's ranks."""
+        """Return the columns of a row: times, number of busy cores, distance from the ranks of SciPy."""
         return {
             **self.head,
             "run_s": statistics.median(self.samples),
@@ -170,7 +174,7 @@ class _Contestant:
         }
 
     def _parts(self) -> dict[str, float]:
-        """Return the seconds of each part of a sweep, and those of ways to copy a vector."""
+        """Return the seconds of each part of a sweep, and of copies of a vector."""
         operator: OpenclOperator = self.operator  # type: ignore[assignment]
         x, out = operator.load(self.first), operator.empty()
         host = operator.read(x, 1).astype(operator.program.types.real_dtype)
@@ -199,7 +203,7 @@ class _Contestant:
 
 
 def _after(problem: Problem, iterations: int) -> Floats:
-    """Return the ranks after so many iterations, by another engine."""
+    """Return the ranks of another engine after the same number of iterations."""
     return _Contestant({}, engines.get("scipy").prepare(problem, FP64, "csr"), problem.graph.nodes).run(iterations)[2]
 
 
@@ -208,7 +212,7 @@ def _devices(cell: Cell) -> list[str | None]:
 
 
 def _last_device(names: list[str | None]) -> Any:
-    """Return the last of these that is here."""
+    """Return the version of the last of these packages that is installed."""
     here = [name for name in names if device.missing(Choice(name)) is None]
     return device.device(Choice((here or names)[-1]))
 

@@ -1,4 +1,7 @@
-"""Whole solves: graphs x methods x storages x layouts x engines x tolerances x repetitions."""
+"""Whole solves by `cpms.pagerank`: graphs x methods x storages x layouts x engines x tolerances x repetitions.
+
+A cell is one solve after a warm-up. Repetitions are the outer loop, so that contestants alternate.
+"""
 
 from __future__ import annotations
 
@@ -27,11 +30,11 @@ from cpms.sources.readers.options import Ids, Symmetric, Weights
 _RECORDED_TOP = 20
 _OF_GRAPHS = {"duplicates", "self_loops", "ids"}
 _SINCE_FIRST_ROWS = {*_OF_GRAPHS, "dangling"}
-"""What goes without saying in a cell where it is as usual, so that older cells keep their names."""
+"""Keys that cells leave out at their defaults, so that older cells keep their names."""
 
 
 class Policy(Strict):
-    """A controller in a configuration; the defaults are the paper's rule."""
+    """A level controller in a configuration; the defaults are the paper's rule."""
 
     rule: Literal["default", "threshold", "fixed"] = "default"
     factor: float = Field(default=10.0, gt=0)
@@ -55,14 +58,14 @@ class Policy(Strict):
 
 
 class Config(WarmedUp):
-    """What such an experiment may set."""
+    """The fields of such an experiment."""
 
     warmup: int = Field(default=1, ge=0)
     graphs: list[GraphSource] = Field(min_length=1)
     methods: list[Literal["power", "refine"]] = Field(default=["power"], min_length=1)
     storages: list[StorageOrAuto] = Field(default=["fp64"], min_length=1)
     layouts: Annotated[list[LayoutOrAuto], Field(min_length=1)] | None = None
-    """By default csr, and for method refine its own."""
+    """By default csr, and pattern for method refine."""
     engines: list[EngineOrAuto] = Field(default=["cpu"], min_length=1)
     tolerances: list[Annotated[float, Field(gt=0)]] = Field(default=[1e-10], min_length=1)
     policies: list[Policy] = Field(default=[Policy()], min_length=1)
@@ -85,7 +88,7 @@ class Config(WarmedUp):
         return self
 
     def cells(self) -> list[Cell]:
-        """Return the cells: repetitions outside the contestants, so that these take turns."""
+        """Return the cells, with contestants inside repetitions, so that they alternate."""
         fixed = {
             "damping": self.damping,
             "norm": self.norm,
@@ -117,13 +120,13 @@ class Config(WarmedUp):
         ]
 
     def resolved(self, cell: Cell) -> Cell:
-        """Return a cell with what is as usual, and its policy in full."""
-        usual = {name: type(self).model_fields[name].default for name in sorted(_SINCE_FIRST_ROWS)}
-        return {**usual, **cell, "policy": Policy.model_validate(cell["policy"]).model_dump()}
+        """Return a cell with its defaults and all fields of its policy."""
+        defaults = {name: type(self).model_fields[name].default for name in sorted(_SINCE_FIRST_ROWS)}
+        return {**defaults, **cell, "policy": Policy.model_validate(cell["policy"]).model_dump()}
 
 
 class Context:
-    """Holds the graph of the cells at hand, and which contestants are warm."""
+    """The graph of consecutive cells, and the contestants that are warmed up."""
 
     def __init__(self, config: Config) -> None:
         self._config = config
@@ -140,14 +143,14 @@ class Context:
                 _solve(graph, cell)
             self._warm.add(contestant)
         result = _solve(graph, cell)
-        return {"warmup": self._config.warmup, **_columns(graph, result, cell), **self._judged(result, cell)}
+        return {"warmup": self._config.warmup, **_columns(graph, result, cell), **self._accuracy(result, cell)}
 
     def _load(self, cell: Cell) -> Graph:
         options = {key: cell[key] for key in ("symmetric", "weights", *_OF_GRAPHS) if key in cell}
         return self.graph.load(cell["graph"], **{**options, **read_options(cell)})
 
-    def _judged(self, result: Result, cell: Cell) -> dict[str, Any]:
-        """Compare with a float64 solution at ``reference_tol``, made once a graph."""
+    def _accuracy(self, result: Result, cell: Cell) -> dict[str, Any]:
+        """Compare with a float64 solution at ``reference_tol``, computed once a graph."""
         if cell["reference_tol"] is None:
             return {}
         reference = self.graph.exact(cell["reference_tol"], cell["damping"], cell.get("dangling", "teleport"))
@@ -176,10 +179,10 @@ def _solve(graph: Graph, cell: Cell) -> Result:
 
 def _columns(graph: Graph, result: Result, cell: Cell) -> dict[str, Any]:
     seconds: dict[int, float] = defaultdict(float)
-    before = 0.0
+    previous_s = 0.0
     for step in result.history:
-        seconds[step.bits] += step.seconds - before
-        before = step.seconds
+        seconds[step.bits] += step.seconds - previous_s
+        previous_s = step.seconds
     columns = {
         "graph_name": graph.name,
         "stand_in_for": graph.stand_in_for,
@@ -210,6 +213,6 @@ def _columns(graph: Graph, result: Result, cell: Cell) -> dict[str, Any]:
 
 
 def _peak_bytes() -> int:
-    """Return the largest memory the process has held so far."""
+    """Return the peak resident memory of the process."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else 1024 * peak

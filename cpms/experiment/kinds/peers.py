@@ -1,4 +1,8 @@
-"""Whole solves on a processor, ours and other programs' in turn, round by round, at the same verified error."""
+"""Whole solves on processors, of cpms and of other libraries, at the same verified error.
+
+Stopping rules of libraries differ, so each contestant gets the loosest tolerance whose ranks keep the error, found
+against a float64 solution. Contestants then alternate.
+"""
 
 from __future__ import annotations
 
@@ -34,10 +38,10 @@ class Ours(Strict):
 
 
 class Config(Repeated):
-    """What such an experiment may set.
+    """The fields of such an experiment.
 
-    ``error`` is the L1 distance from a solution at ``reference_tol`` that every contestant must keep; of the
-    tolerances that do, each has the loosest, ours too.
+    ``error`` bounds the L1 distance from a solution at ``reference_tol``; each contestant gets the loosest tolerance
+    within that bound.
     """
 
     graphs: list[GraphSource] = Field(min_length=1)
@@ -48,20 +52,20 @@ class Config(Repeated):
     reference_tol: float = Field(default=1e-14, gt=0)
 
     def cells(self) -> list[Cell]:
-        """Return one cell a graph: its contestants take turns within."""
+        """Return one cell for each graph; its contestants alternate."""
         fixed = self.model_dump(include={"peers", "rounds", "error", "reference_tol"})
         return self.cells_by_graph(self.graphs, ours=[given.model_dump() for given in self.ours], **fixed)
 
 
 class Context:
-    """Holds the graph of the cells at hand."""
+    """The graph of consecutive cells."""
 
     def __init__(self, config: Config) -> None:
         del config
         self.graph = LastGraph()
 
     def measure(self, cell: Cell) -> dict[str, Any]:
-        """Tune each peer, then solve round by round."""
+        """Tune every contestant, then time all of them in turn."""
         graph = self.graph.load(cell["graph"], **read_options(cell))
         exact = self.graph.exact(cell["reference_tol"])
         contestants: list[_Contestant] = [_Ours(graph, given, exact, cell["error"]) for given in cell["ours"]]
@@ -80,7 +84,7 @@ class Context:
 
 
 class _Contestant:
-    """Columns of one contestant; ``failed`` says why it cannot take part."""
+    """The columns of one contestant; ``failed`` is its status and reason if it cannot take part."""
 
     def __init__(self, name: str) -> None:
         self.head: dict[str, Any] = {"name": name}
@@ -100,7 +104,7 @@ class _Contestant:
             self.error = max(self.error, _distance(ranks, exact))
 
     def columns(self) -> dict[str, Any]:
-        """Return what a row records."""
+        """Return the columns of a row."""
         if self.failed:
             return {**self.head, **self.failed}
         measured = {"solve_s": statistics.median(self.samples), "solve_samples_s": self.samples, "error_l1": self.error}
@@ -156,7 +160,7 @@ class _Peer(_Contestant):
         self.head.update(variant=self._variant, tol=self._tol)
 
     def _tuned(self, variant: Variant, exact: Floats, error: float) -> tuple[float, Variant, float] | None:
-        """Return time, variant and tolerance of the loosest setting that is right enough."""
+        """Return time, variant and tolerance of the loosest setting within the error."""
 
         def solve_to(tol: float) -> tuple[Floats, float]:
             return self._peer.solve(self._built, variant, tol)
@@ -165,7 +169,7 @@ class _Peer(_Contestant):
         if found is None:
             return None
         tol, seconds = found
-        # Again, now that everything is compiled and in memory.
+        # The second solve excludes compilation and first touches of memory.
         return min(seconds, solve_to(tol)[1]), variant, tol
 
     def solve(self) -> tuple[Floats, float]:
@@ -175,7 +179,7 @@ class _Peer(_Contestant):
 def _loosest(
     solve_to: Callable[[float], tuple[Floats, float]], tolerances: tuple[float, ...], exact: Floats, error: float
 ) -> tuple[float, float] | None:
-    """Return the first of these tolerances whose solution is right enough, and the seconds that it took."""
+    """Return the first tolerance whose solution is within the error, and the seconds of the solve."""
     for tol in tolerances:
         ranks, seconds = solve_to(tol)
         if _distance(ranks, exact) <= error:

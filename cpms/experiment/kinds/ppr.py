@@ -1,4 +1,8 @@
-"""Personalised PageRank of random nodes: one at a time and in batches, judged by the top 20 of a float64 solution."""
+"""Personalised PageRank of random nodes, sequentially and in batches.
+
+Accuracy is the overlap with the top 20 of a float64 solution; a sample of the answers is certified. The time of a query
+in a batch is that of the batch divided by its queries.
+"""
 
 from __future__ import annotations
 
@@ -35,14 +39,14 @@ from cpms.storage.device import to_host
 
 _TOP = 20
 _MOST_TURNS, _ENOUGH_S = 5, 1.0
-"""A batch is solved so often, of which the median counts, or until that has taken so long."""
+"""The limits of repeated solves of a batch, in number and in seconds; their median is recorded."""
 
 
 class Contestant(Strict):
-    """An engine, and how it works; ``batch`` is how many queries share a sweep, 0 for one at a time.
+    """An engine with a format, layout and method.
 
-    ``queries`` limits how many it answers, ``least_tol`` and ``most_tol`` the tolerances it is asked for, and
-    ``certified`` of its answers are certified.
+    ``batch`` is the number of queries of a sweep, 0 for sequential solves. ``queries`` limits the number of queries,
+    ``least_tol`` and ``most_tol`` the tolerances, and ``certified`` is the number of certified answers.
     """
 
     engine: EngineName
@@ -57,7 +61,7 @@ class Contestant(Strict):
 
 
 class Setting(Strict):
-    """When solves stop, and where they begin."""
+    """The stopping rule of solves, and their initial guesses."""
 
     tol: float = Field(gt=0)
     norm: Literal["l1", "l2", "linf"] = "l2"
@@ -66,7 +70,7 @@ class Setting(Strict):
 
 
 class Config(WarmedUp):
-    """What such an experiment may set."""
+    """The fields of such an experiment."""
 
     graphs: list[GraphSource] = Field(min_length=1)
     contestants: list[Contestant] = Field(min_length=1)
@@ -79,7 +83,7 @@ class Config(WarmedUp):
     reference_tol: float = Field(default=1e-12, gt=0)
 
     def cells(self) -> list[Cell]:
-        """Return one cell a graph, contestant, setting and start; contestants named last are measured last."""
+        """Return one cell for each graph, contestant, setting and initial guess, in the order of the contestants."""
         fixed = self.model_dump(
             include={"queries", "seed", "damping", "dangling", "penalty", "reference_tol", "warmup"}
         )
@@ -103,35 +107,35 @@ class Config(WarmedUp):
 
 
 class Context:
-    """Holds the graph of the cells at hand, its queries and what their answers should be."""
+    """The graph of consecutive cells, its queries and their reference answers."""
 
     def __init__(self, config: Config) -> None:
         del config
         self.graph = LastGraph()
-        self._asked: _Asked | None = None
+        self._reference: _ReferenceQueries | None = None
 
     def measure(self, cell: Cell) -> dict[str, Any]:
-        """Answer a cell's queries and judge the answers."""
+        """Solve the queries of a cell, and measure the accuracy of their answers."""
         engines.get(cell["engine"])
         graph = self.graph.load(cell["graph"], **read_options(cell))
-        if self._asked is None or self._asked.graph is not graph:
-            self._asked = None
-            self._asked = _Asked(graph, cell)
-        first = penalised_start(graph, cell["penalty"]) if cell["start"] == "penalised" else None
+        if self._reference is None or self._reference.graph is not graph:
+            self._reference = None
+            self._reference = _ReferenceQueries(graph, cell)
+        initial = penalised_start(graph, cell["penalty"]) if cell["start"] == "penalised" else None
         solve = _in_batches if cell["batch"] else _one_at_a_time
-        answers, columns = solve(self._asked, cell, initial_guess(graph, first))
+        answers, columns = solve(self._reference, cell, initial_guess(graph, initial))
         return {
             "graph_name": graph.name,
             "stand_in_for": graph.stand_in_for,
             "nodes": graph.nodes,
             "edges": graph.edges,
             **columns,
-            **_judged(self._asked, cell, answers),
+            **_accuracy(self._reference, cell, answers),
         }
 
 
-class _Asked:
-    """Random nodes with out-edges, each a query, and the top 20 of each by a float64 solution."""
+class _ReferenceQueries:
+    """Queries of random nodes with out-edges, and the top 20 of their float64 solutions."""
 
     def __init__(self, graph: Graph, cell: Cell) -> None:
         self.graph = graph
@@ -160,10 +164,10 @@ class _Asked:
 Answers = list[tuple[Floats, Status, list[Step]]]
 
 
-def _one_at_a_time(asked: _Asked, cell: Cell, first: Floats) -> tuple[Answers, dict[str, Any]]:
-    """Solve query after query on one prepared matrix."""
-    queries = asked.queries[: None if cell["limit"] is None else asked.warmup + cell["limit"]]
-    solver = OneQuery(asked.graph, cell, first)
+def _one_at_a_time(reference: _ReferenceQueries, cell: Cell, initial: Floats) -> tuple[Answers, dict[str, Any]]:
+    """Solve queries sequentially on one prepared matrix."""
+    queries = reference.queries[: None if cell["limit"] is None else reference.warmup + cell["limit"]]
+    solver = OneQuery(reference.graph, cell, initial)
     answers: Answers = []
     solve_s, reset_s = [], []
     for query in queries:
@@ -173,7 +177,7 @@ def _one_at_a_time(asked: _Asked, cell: Cell, first: Floats) -> tuple[Answers, d
         ranks, status, history = solver.solve()
         solve_s.append(history[-1].seconds)
         answers.append((to_host(ranks), status, history))
-    del answers[: asked.warmup], solve_s[: asked.warmup], reset_s[: asked.warmup]
+    del answers[: reference.warmup], solve_s[: reference.warmup], reset_s[: reference.warmup]
     return answers, {
         "prepare_s": solver.prepare_s,
         "matrix_bytes": solver.matrix_bytes,
@@ -183,10 +187,10 @@ def _one_at_a_time(asked: _Asked, cell: Cell, first: Floats) -> tuple[Answers, d
     }
 
 
-def _in_batches(asked: _Asked, cell: Cell, first: Floats) -> tuple[Answers, dict[str, Any]]:
-    """Solve all queries, some together; what a query takes is its share of a batch."""
-    queries = asked.queries[asked.warmup :][: cell["limit"]]
-    problem = Problem(asked.graph, cell["damping"], None, cell["dangling"])
+def _in_batches(reference: _ReferenceQueries, cell: Cell, initial: Floats) -> tuple[Answers, dict[str, Any]]:
+    """Solve all queries in batches; the time of a query is the batch's divided by its queries."""
+    queries = reference.queries[reference.warmup :][: cell["limit"]]
+    problem = Problem(reference.graph, cell["damping"], None, cell["dangling"])
     stopping = Stopping(cell["tol"], cell["norm"], cell["max_iterations"])
     began = work_clock.now()
     engine = engines.get(cell["engine"])
@@ -194,18 +198,18 @@ def _in_batches(asked: _Asked, cell: Cell, first: Floats) -> tuple[Answers, dict
     batch = personalized.prepare_batch(engine, problem, policy)
     prepare_s = work_clock.now() - began
     together = [queries[begin : begin + cell["batch"]] for begin in range(0, len(queries), cell["batch"])]
-    batch.solve(together[0], first, stopping=stopping)
+    batch.solve(together[0], initial, stopping=stopping)
     _wait_for(engine)
     answers: Answers = []
     batch_s = []
     for some in together:
         samples: list[float] = []
         while not samples or (sum(samples) < _ENOUGH_S and len(samples) < _MOST_TURNS):
-            solved = []  # What it holds is room for the next answers.
+            solved = []  # Answers are freed, which makes their memory available to the next ones.
             began = work_clock.now()
-            solved = batch.solve(some, first, stopping=stopping)
+            solved = batch.solve(some, initial, stopping=stopping)
             _wait_for(engine)
-            # Not the histories' times: queries may each have a clock of their own.
+            # Histories may have a clock for each query.
             samples.append(work_clock.now() - began)
         batch_s.append(statistics.median(samples))
         answers += [(to_host(ranks), status, history) for ranks, status, history in solved]
@@ -219,24 +223,24 @@ def _in_batches(asked: _Asked, cell: Cell, first: Floats) -> tuple[Answers, dict
 
 
 def _wait_for(engine: Engine) -> None:
-    """Wait until an engine's device has done what it was given."""
+    """Wait for the end of an engine's work on its device."""
     if engine.takes_device_arrays:
         current().synchronize()
 
 
-def _judged(asked: _Asked, cell: Cell, answers: Answers) -> dict[str, Any]:
-    """Compare with the float64 solutions; certify the first answers by residuals recomputed in float64."""
+def _accuracy(reference: _ReferenceQueries, cell: Cell, answers: Answers) -> dict[str, Any]:
+    """Compare the answers with float64 solutions, and certify the first ones by residuals recomputed in float64."""
     ranks = [values for values, _, _ in answers]
     tops = threads.each(lambda values: rankings.top_k(values, _TOP), ranks)
-    overlap = [len(found & set(top.tolist())) / len(found) for found, top in zip(asked.top, tops, strict=False)]
+    overlap = [len(found & set(top.tolist())) / len(found) for found, top in zip(reference.top, tops, strict=False)]
     count = min(cell["certified"], len(answers))
-    problem = Problem(asked.graph, cell["damping"], None, cell["dangling"])
-    referee = BatchCertifier(problem, Stopping(cell["tol"], cell["norm"]))
+    problem = Problem(reference.graph, cell["damping"], None, cell["dangling"])
+    certifier = BatchCertifier(problem, Stopping(cell["tol"], cell["norm"]))
     sample = [values.copy() for values in ranks[:count]]
-    queries = asked.queries[asked.warmup :][:count]
-    verdicts = referee.certify(queries, sample, [status for _, status, _ in answers[:count]])
-    errors = [float(np.abs(a - b).sum()) for a, b in zip(sample, asked.exact, strict=False)]
-    residuals = [residual for _, residual in verdicts if np.isfinite(residual)]
+    queries = reference.queries[reference.warmup :][:count]
+    certified = certifier.certify(queries, sample, [status for _, status, _ in answers[:count]])
+    errors = [float(np.abs(a - b).sum()) for a, b in zip(sample, reference.exact, strict=False)]
+    residuals = [residual for _, residual in certified if np.isfinite(residual)]
     return {
         "answered": len(answers),
         "iterations": [len(history) for _, _, history in answers],
@@ -246,10 +250,10 @@ def _judged(asked: _Asked, cell: Cell, answers: Answers) -> dict[str, Any]:
         },
         "solver_converged": sum(status is Status.CONVERGED for _, status, _ in answers),
         "certified_answers": count,
-        "certified_converged": sum(status is Status.CONVERGED for status, _ in verdicts),
+        "certified_converged": sum(status is Status.CONVERGED for status, _ in certified),
         "residual_l1": max(residuals, default=None),
         "error_l1": max(errors, default=None) if np.isfinite(errors).all() else None,
-        "reference_residual_l1": asked.reference_residual_l1,
+        "reference_residual_l1": reference.reference_residual_l1,
         "top20_accuracy": statistics.fmean(overlap),
         **_narrow(cell, ranks),
     }
@@ -260,7 +264,7 @@ def _bits(answers: Answers) -> list[int]:
 
 
 def _narrow(cell: Cell, answers: list[npt.NDArray[np.float64]]) -> dict[str, Any]:
-    """Return the shares of the ranks that a packed float of power iteration has lost: zeros, and subnormal numbers."""
+    """Return the fractions of zeros and subnormal numbers among ranks of power iteration in a packed float."""
     storage = format_named(cell["storage"])
     if not isinstance(storage, FloatFormat) or cell["method"] == "refine":
         return {}

@@ -1,4 +1,7 @@
-"""Strong scaling over MPI ranks of this machine, beside the serial program, in turn."""
+"""Strong scaling over MPI ranks of one machine, beside the serial program.
+
+Every count of ranks is a launch of ``mpiexec``; launches alternate, and their solves are timed within the ranks.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ Count = Annotated[int, Field(ge=1)]
 
 
 class Config(Repeated):
-    """What such an experiment may set.
+    """The fields of such an experiment.
 
     In each of ``rounds`` every contestant is started anew and solves ``solves`` times. Ranks have
     ``threads_a_rank`` threads and multiply by each of the engines ``local``.
@@ -38,7 +41,7 @@ class Config(Repeated):
     timeout_s: float = Field(default=600, gt=0)
 
     def cells(self) -> list[Cell]:
-        """Return one cell a graph: its contestants take turns within."""
+        """Return one cell for each graph; its contestants alternate."""
         fixed = self.model_dump(exclude={"graphs", *Repeated.model_fields})
         return [
             {**named(graph), "repetition": repetition, **fixed}
@@ -48,7 +51,7 @@ class Config(Repeated):
 
 
 class Context:
-    """Holds the graph of the cell at hand."""
+    """The graph of consecutive cells."""
 
     def __init__(self, config: Config) -> None:
         del config
@@ -76,18 +79,18 @@ class Context:
 
 
 class _Contestant:
-    """Columns of one contestant, and its times."""
+    """The columns and times of one contestant."""
 
     def __init__(self, **head: Any) -> None:
         self.head = head
         self.samples: list[float] = []
 
     def run(self) -> None:
-        """Add samples."""
+        """Add samples of solve times."""
         raise NotImplementedError
 
     def columns(self) -> dict[str, Any]:
-        """Return what a row records."""
+        """Return the columns of a row."""
         return {**self.head, "solve_s": statistics.median(self.samples), "solve_samples_s": self.samples}
 
 
@@ -116,7 +119,7 @@ class _Ranks(_Contestant):
         self._waited: list[float] = []
 
     def run(self) -> None:
-        # The first solve compiles; it is thrown away.
+        # The first solve compiles and is not counted.
         options = {
             "--local": self.head["local"],
             "--threads": self._cell["threads_a_rank"],
@@ -126,10 +129,10 @@ class _Ranks(_Contestant):
         }
         texts = [str(text) for pair in options.items() for text in pair] + as_arguments(read_options(self._cell))
         whole = not set(OF_WHOLE).isdisjoint(read_options(self._cell))
-        if whole or self._cell["graph"] in DATASETS:  # Their files are archives, of which ranks cannot read shares.
+        if whole or self._cell["graph"] in DATASETS:  # Ranks cannot read parts of archives.
             texts.append("--whole")
         found = launch.report(self.head["ranks"], self._cell["graph"], texts, timeout_s=self._cell["timeout_s"])
         self.samples += found["solve_samples_s"][1:]
         self._waited += found["waited_samples_s"][1:]
-        kept = ("iterations", "converged", "residual_l1", "edges_by_rank", "matrix_bytes_by_rank", "load_s")
-        self.head |= {key: found[key] for key in kept} | {"waited_s": statistics.median(self._waited)}
+        recorded = ("iterations", "converged", "residual_l1", "edges_by_rank", "matrix_bytes_by_rank", "load_s")
+        self.head |= {key: found[key] for key in recorded} | {"waited_s": statistics.median(self._waited)}

@@ -1,4 +1,7 @@
-"""Strong and weak scaling over GPUs of this machine, one a rank, beside the best engine on one of them."""
+"""Strong and weak scaling over the GPUs of one machine, one GPU a rank, beside the best engine on one GPU.
+
+`cpms.mpi.scaling` measures all counts of ranks within one launch; this kind starts it and records its columns.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ Count = Annotated[int, Field(ge=1)]
 
 
 class Config(WarmedUp):
-    """What such an experiment may set.
+    """The fields of such an experiment.
 
     Graphs of ``weak`` grow with the ranks, which ``RANKS`` stands for; see `cpms.mpi.scaling.graph_for`. All counts
     of ``ranks`` that have a device each are timed by the same processes: of each contestant the first solve is thrown
@@ -43,13 +46,13 @@ class Config(WarmedUp):
 
 
 class Context:
-    """Nothing is kept from cell to cell."""
+    """No state between cells."""
 
     def __init__(self, config: Config) -> None:
         del config
 
     def measure(self, cell: Cell) -> dict[str, Any]:
-        """Time every count of ranks that has devices."""
+        """Time every count of ranks for which there are devices."""
         launch.mpiexec()
         count = _devices()
         ranks = sorted({ranks for ranks in cell["ranks"] if ranks <= count})

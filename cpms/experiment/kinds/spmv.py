@@ -1,4 +1,7 @@
-"""One sweep's product on a GPU, read level by read level, contestants in turn: the paper's Figure 4."""
+"""Times of one sparse matrix-vector product on a GPU at each read level: the paper's Figure 4.
+
+Engines, formats and levels alternate within a cell, beside the product of cuSPARSE in CSR and the copy bandwidth.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ from cpms.problems.pagerank import Problem
 
 
 class Contestant(Strict):
-    """An engine with a storage format and a layout of its own."""
+    """An engine with its storage format and layout."""
 
     engine: EngineName
     storage: StorageName
@@ -29,7 +32,7 @@ class Contestant(Strict):
 
 
 class Config(Repeated):
-    """What such an experiment may set; contestants of ``also`` are in every cell."""
+    """The fields of such an experiment; contestants of ``also`` are part of every cell."""
 
     graphs: list[GraphSource] = Field(min_length=1)
     layouts: list[LayoutName] = ["csr"]
@@ -39,7 +42,7 @@ class Config(Repeated):
     samples: int = Field(default=11, ge=1)
 
     def cells(self) -> list[Cell]:
-        """Return one cell a graph and layout: its contestants take turns within it."""
+        """Return one cell for each graph and layout; its contestants alternate."""
         also = {"also": [contestant.model_dump() for contestant in self.also]} if self.also else {}
         return [
             {
@@ -58,7 +61,7 @@ class Config(Repeated):
 
 
 class Context:
-    """Holds the graph at hand, and the ceilings of the device, measured once in the run."""
+    """The graph of consecutive cells, and the rates of the device, measured once a run."""
 
     def __init__(self, config: Config) -> None:
         del config
@@ -66,7 +69,7 @@ class Context:
         self._ceilings: dict[str, float] = {}
 
     def measure(self, cell: Cell) -> dict[str, Any]:
-        """Time every engine, storage and read level of a cell in turn; cuSPARSE in CSR is always among them."""
+        """Time every engine, format and read level of a cell in turn, with cuSPARSE in CSR."""
         engines.get("cusparse")
         self._ceilings = self._ceilings or ceilings()
         graph = self.graph.load(cell["graph"], **read_options(cell))
@@ -123,13 +126,13 @@ def _product(operator: Operator[Any], x: Any, out: Any, read: int) -> Any:
 
 
 def _algorithm(operator: Operator[Any]) -> dict[str, str]:
-    """Return which of its algorithms a library chose."""
+    """Return the algorithm that a library chose."""
     plan = operator.product.plan if hasattr(operator, "product") else None
     return {} if plan is None else {"algorithm": plan.name}
 
 
 def least_bytes(graph: Graph, storage: Format, layout: str, read: int) -> int:
-    """Return the bytes a sweep must move: every stored entry, every row, and each vector value once.
+    """Return the minimum traffic of a sweep in bytes: every stored entry, every row, each vector value once.
 
     Examples
     --------

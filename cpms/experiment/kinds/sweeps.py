@@ -1,7 +1,8 @@
-"""Time a sweep in persistent kernels, by storage format and arrangement of the graph.
+"""Times of persistent sweeps on a GPU, by format and arrangement of the graph, beside their two lower bounds.
 
-Beside each time stand the bytes that the sweep moves and the time of its gathers alone, as in a roofline model
-(Williams, Waterman and Patterson, 2009): both bound a sweep from below. A cell takes seconds a graph.
+The bounds are those of a roofline: the minimum traffic at copy bandwidth, and random gathers alone. An arrangement
+turns one strategy on or off, which measures its effect. The keys of `RecordedArrangement` are those of recorded cells;
+this module alone maps them to the names of the code.
 """
 
 from __future__ import annotations
@@ -55,11 +56,10 @@ _LATER = "codes", "cached", "merge"
 
 
 class RecordedArrangement(Strict):
-    """The arrangement of a graph in device memory, by the keys of recorded rows.
+    """The arrangement of a graph in device memory; see `cpms.backends.cuda.persistent.device_graph.Arrangement`.
 
-    See `cpms.backends.cuda.persistent.device_graph.Arrangement`. With ``merge`` the core is lumped
-    (`cpms.backends.cuda.reduction.lumping`) whether that is worthwhile or not; the engine then chooses the rest, and
-    there are no float64 sweeps.
+    With ``merge``, nodes of equal columns are lumped as in `cpms.backends.cuda.reduction.lumping`; all else is then the
+    choice of the engine, and there are no sweeps in float64.
     """
 
     renumber: bool = True
@@ -73,25 +73,25 @@ class RecordedArrangement(Strict):
     merge: bool | None = None
 
     @model_validator(mode="after")
-    def _merge_stands_alone(self) -> RecordedArrangement:
+    def _lumps_without_other_keys(self) -> RecordedArrangement:
         if self.merge and self.model_copy(update={"merge": None}) != RecordedArrangement():
             raise ValueError("merged nodes lie as the engine chooses; leave out what is beside merge = true")
         return self
 
     @model_serializer(mode="wrap")
     def _as_recorded(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Write later keys only where they are set, so that the names of earlier cells do not change."""
+        """Leave out later keys at their defaults, so that older cells keep their names."""
         fields: dict[str, Any] = written(self)
         return {name: value for name, value in fields.items() if name not in _LATER or value is not None}
 
     def arrangement(self) -> Arrangement:
-        """Return the arrangement in the names of the code."""
+        """Return the arrangement in the names of the engine."""
         request = StrategyRequest(**{field: getattr(self, key) for key, field in _REQUEST_KEYS.items()})
         return Arrangement(self.renumber, self.stretch_steps, self.warps, request)
 
 
 class Config(Repeated):
-    """Settings of such an experiment."""
+    """The fields of such an experiment."""
 
     graphs: list[GraphSource] = Field(min_length=1)
     storages: list[StorageName] = ["fp16", "e5m2", "fp32"]
@@ -100,7 +100,7 @@ class Config(Repeated):
     samples: int = Field(default=5, ge=1)
 
     def cells(self) -> list[Cell]:
-        """Return one cell a graph; arrangements and storages alternate within it."""
+        """Return one cell for each graph; arrangements and formats alternate."""
         fixed = self.model_dump(include={"storages", "arrangements", "sweeps", "samples"})
         return self.cells_by_graph(self.graphs, **fixed)
 
@@ -113,7 +113,7 @@ class Config(Repeated):
 
 
 class Context:
-    """Holds the current graph, and the ceilings of the device, measured once a run."""
+    """The graph of consecutive cells, and the rates of the device, measured once a run."""
 
     def __init__(self, config: Config) -> None:
         del config
@@ -121,7 +121,7 @@ class Context:
         self._ceilings: dict[str, float] = {}
 
     def measure(self, cell: Cell) -> dict[str, Any]:
-        """Time a graph in each arrangement."""
+        """Time the sweeps over a graph in each arrangement."""
         engines.get("cuda_fused")
         self._ceilings = self._ceilings or ceilings()
         began = work_clock.now()
@@ -193,7 +193,7 @@ def _arranged(problem: Problem, recorded: dict[str, Any], cell: Cell) -> list[di
 
 
 class _Contestant(NamedTuple):
-    """Sweeps that read a format, and their graph."""
+    """Sweeps in a format over an arranged graph."""
 
     name: str
     bits: int
@@ -203,7 +203,7 @@ class _Contestant(NamedTuple):
 
 
 def inner_seconds(rounds: CudaRefinement, first: Any, storage: FloatFormat, sweeps: int) -> list[float]:
-    """Return the seconds of each of many inner sweeps."""
+    """Return the seconds of each of several inner sweeps."""
     rounds.start(first)
     found = rounds.round(storage, inner_reduction=_NEVER, tol=_NEVER, norm="l1", most_low=sweeps)
     seconds: list[float] = np.diff(found.seconds)[1:].tolist()
@@ -211,7 +211,7 @@ def inner_seconds(rounds: CudaRefinement, first: Any, storage: FloatFormat, swee
 
 
 def residual_seconds(operator: cuda_fused.FusedOperator, first: Any, sweeps: int) -> list[float]:
-    """Return the seconds of each of many float64 sweeps."""
+    """Return the seconds of each of several float64 sweeps."""
     x, out = operator.load(first), operator.empty()
     found = operator.sweeps(x, out, FLOAT64, 0, norm="l1", tol=0.0, most=sweeps)
     seconds: list[float] = np.diff(found.seconds).tolist()
@@ -221,11 +221,11 @@ def residual_seconds(operator: cuda_fused.FusedOperator, first: Any, sweeps: int
 def bytes_moved(
     nodes: int, edges: int, bits: int, strategy_data: StrategyData = DIRECT_GATHER_DATA, *, accumulates: bool = False
 ) -> float:
-    """Return the bytes that a sweep must move at least, without the gathered values.
+    """Return the minimum traffic of a sweep in bytes, without the gathered values.
 
-    An edge takes its source and row-end flag, or the stream of panels or blocking. A row of an inner sweep takes its
-    out-degree and the value written, and the correction read and written where sweeps accumulate it; a row of a float64
-    sweep takes out-degree, value read and value written.
+    An edge takes its source and row-end flag, or its entries of a tiled gather. A row of an inner sweep takes its
+    out-degree and the value written, and, where sweeps accumulate the correction, that read and written; a row of a
+    float64 sweep takes its out-degree and the value read and written.
 
     Examples
     --------

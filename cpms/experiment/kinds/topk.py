@@ -1,4 +1,7 @@
-"""The k largest of many values: ours against sorting and partitioning, in turn, beside a copy of the values."""
+"""Times of top-k selection against sorting, partitioning and PyTorch, beside a copy of the values.
+
+A copy is the lower bound, since selection reads every value once. Answers are compared with a stable sort.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +23,11 @@ from cpms.experiment.device_time import Timer
 
 Found = tuple[Any, Any]
 _TAIL = -0.9
-"""Exponent that makes uniform numbers fall off as PageRank does."""
+"""Exponent of the power law of the generated ranks."""
 
 
 class Config(Repeated):
-    """What such an experiment may set."""
+    """The fields of such an experiment."""
 
     sizes: list[Annotated[int, Field(ge=1)]] = Field(min_length=1)
     ks: list[Annotated[int, Field(ge=1)]] = Field(min_length=1)
@@ -34,7 +37,7 @@ class Config(Repeated):
     device: Literal["cpu", "cuda"] = "cpu"
 
     def cells(self) -> list[Cell]:
-        """Return one cell a type, size and pattern: its contestants take turns within it, for every k."""
+        """Return one cell for each type, size and pattern; its contestants alternate, for every k."""
         return [
             {
                 "values": size,
@@ -53,13 +56,13 @@ class Config(Repeated):
 
 
 class Context:
-    """Nothing is kept between cells."""
+    """No state between cells."""
 
     def __init__(self, config: Config) -> None:
         del config
 
     def measure(self, cell: Cell) -> dict[str, Any]:
-        """Time a copy and every contestant in turn; all answers are held against a stable sort's."""
+        """Time a copy and every contestant in turn; compare all answers with a stable sort."""
         if max(cell["ks"]) > cell["values"]:
             raise InputError(f"the {max(cell['ks'])} largest of {cell['values']} values do not exist; give smaller ks")
         on_device = cell["device"] == "cuda"
@@ -79,7 +82,7 @@ class Context:
             "bytes": int(values.nbytes),
             "copy": timers[0].columns(),
             "results": [
-                {"contestant": name, "k": k, **timer.columns(), **_judged(work(), values, best)}
+                {"contestant": name, "k": k, **timer.columns(), **_agreement(work(), values, best)}
                 for (name, k, work), timer in zip(contestants, timers[1:], strict=True)
             ],
             **_torch_version(),
@@ -89,8 +92,8 @@ class Context:
 def pattern(arrays: Any, name: str, length: int) -> Any:
     """Return float64 values of a pattern, of a module such as NumPy or CuPy.
 
-    ``random`` is uniform; ``ranks`` falls off as PageRank does and has many values that tie at the
-    low end; ``ascending`` and ``equal`` defeat thresholds that only learn from what they have passed.
+    ``random`` is uniform; ``ranks`` follows a power law, as PageRank does, with many ties at its lower end;
+    ``ascending`` and ``equal`` are the worst cases of thresholds that adapt to the values read so far.
 
     Examples
     --------
@@ -120,7 +123,7 @@ def _on_processors(values: Any, ks: list[int]) -> Contestants:
 
 
 def _on_device(values: Any, ks: list[int]) -> Contestants:
-    """Return what runs on a GPU; ``launch`` is the kernel alone, ``launch in order`` reads from first to last."""
+    """Return the contestants on a GPU; ``launch`` is the kernel alone, ``launch in order`` reads in ascending order."""
     import cupy
 
     from cpms.backends.cuda.arrays import launch_topk
@@ -137,11 +140,11 @@ def _on_device(values: Any, ks: list[int]) -> Contestants:
 
         return work
 
-    kept = [k for k in ks if k <= launch_topk.MAX_SELECTED]
+    by_kernel = [k for k in ks if k <= launch_topk.MAX_SELECTED]
     return [
         *[("cpms", k, called(k)) for k in ks],
-        *[("launch", k, launched(k, False)) for k in kept],
-        *[("launch in order", k, launched(k, True)) for k in kept],
+        *[("launch", k, launched(k, False)) for k in by_kernel],
+        *[("launch in order", k, launched(k, True)) for k in by_kernel],
         *_by_torch(values, ks),
         *[("argpartition", k, lambda k=k: _partitioned(cupy, values, k)) for k in ks],  # type: ignore[misc]
         ("argsort", max(ks), lambda: _sorted(cupy, values, max(ks))),
@@ -149,7 +152,7 @@ def _on_device(values: Any, ks: list[int]) -> Contestants:
 
 
 def _by_torch(values: Any, ks: list[int]) -> Contestants:
-    """Return PyTorch's selection where it is installed and sees the device."""
+    """Return the selection of PyTorch if it is installed with CUDA."""
     try:
         torch = import_module("torch")
     except ImportError:
@@ -162,13 +165,13 @@ def _by_torch(values: Any, ks: list[int]) -> Contestants:
 
 def _partitioned(arrays: Any, values: Any, k: int) -> Found:
     chosen = arrays.argpartition(values, len(values) - k)[len(values) - k :]
-    places = chosen[arrays.argsort(-values[chosen], kind="stable")]
-    return values[places], places
+    indices = chosen[arrays.argsort(-values[chosen], kind="stable")]
+    return values[indices], indices
 
 
 def _sorted(arrays: Any, values: Any, k: int) -> Found:
-    places = arrays.argsort(-values, kind="stable")[:k]
-    return values[places], places
+    indices = arrays.argsort(-values, kind="stable")[:k]
+    return values[indices], indices
 
 
 def _copy(values: Any, on_device: bool) -> Callable[[], object]:
@@ -178,22 +181,22 @@ def _copy(values: Any, on_device: bool) -> Callable[[], object]:
         target = cupy.empty_like(values)
         return lambda: cupy.copyto(target, values)
     copied = np.zeros_like(values)
-    cuts = threads.ranges(len(values), at_least=1 << 16, parts=threads.available())
-    return lambda: threads.each(lambda cut: np.copyto(copied[slice(*cut)], values[slice(*cut)]), cuts)
+    ranges = threads.ranges(len(values), at_least=1 << 16, parts=threads.available())
+    return lambda: threads.each(lambda part: np.copyto(copied[slice(*part)], values[slice(*part)]), ranges)
 
 
-def _judged(found: Found, values: Any, best: Any) -> dict[str, bool]:
-    """Say whether values and places are those of a stable sort."""
-    largest, places = (_host(part) for part in found)
-    expected = best[: len(places)]
+def _agreement(found: Found, values: Any, best: Any) -> dict[str, bool]:
+    """Return whether values and indices are those of a stable sort."""
+    largest, indices = (_host(part) for part in found)
+    expected = best[: len(indices)]
     return {
         "same_values": bool((largest == _host(values[expected])).all()),
-        "same_places": bool((places == _host(expected)).all()),
+        "same_places": bool((indices == _host(expected)).all()),
     }
 
 
 def _host(array: Any) -> Any:
-    """Return a NumPy array of a NumPy, CuPy or PyTorch one."""
+    """Return a NumPy, CuPy or PyTorch array as a NumPy array."""
     if hasattr(array, "cpu"):
         return array.cpu().numpy()
     return array.get() if hasattr(array, "get") else array
@@ -207,7 +210,7 @@ def _torch_version() -> dict[str, str]:
 
 
 class _HostTimer:
-    """Times one piece of work by the host's clock, as `Timer` does by the device's."""
+    """The counterpart of `Timer` with the host's clock."""
 
     def __init__(self, work: Callable[[], object], *, same: bool) -> None:
         del same
@@ -222,7 +225,7 @@ class _HostTimer:
         self.samples_ms.append(1e3 * (time.perf_counter() - began))
 
     def columns(self) -> dict[str, Any]:
-        """Return median, least and most, in milliseconds."""
+        """Return median, minimum and maximum in milliseconds."""
         return {
             "median_ms": statistics.median(self.samples_ms),
             "least_ms": min(self.samples_ms),

@@ -1,4 +1,4 @@
-"""Figures of show programs: every text in them is escaped here, and nothing else saves figures."""
+"""Files of figures: every text is escaped for mathtext and abbreviated; no other module saves figures."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from matplotlib.text import Text
 
 _ENDINGS: dict[str, dict[str, Any]] = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}, ".png": {}}
-"""Of the files of a figure, with metadata that no clock changes."""
+"""File types of a figure, with metadata that hold no time."""
 _LONGEST_NAME = 44
-"""Of a tick, in characters."""
+"""The longest name at a tick, in characters."""
 _LONGEST_ENTRY = 48
-"""Of a title or an entry of a legend."""
+"""The longest title or entry of a legend, in characters."""
 _LONGEST_LABEL = 160
-"""Of an axis or of a figure."""
+"""The longest label of an axis or of a figure, in characters."""
 
 
 def save(figure: Figure, stem: Path) -> list[Path]:
@@ -39,7 +39,7 @@ def save(figure: Figure, stem: Path) -> list[Path]:
 
     written = []
     try:
-        if not figure.axes or any(axes.axison and not _has_marks(axes) for axes in figure.axes):
+        if not figure.axes or any(axes.axison and not _shows_data(axes) for axes in figure.axes):
             return []
         _escape(figure)
         for ending, metadata in _ENDINGS.items():
@@ -52,8 +52,8 @@ def save(figure: Figure, stem: Path) -> list[Path]:
     return written
 
 
-def _has_marks(axes: Axes) -> bool:
-    """Say whether a panel shows a value: lines across all of it, such as limits, are none."""
+def _shows_data(axes: Axes) -> bool:
+    """Return whether a panel shows data; lines across the whole panel, such as limits, are not data."""
     lines = (line for line in axes.lines if line.get_transform() is axes.transData)
     drawn = any(np.isfinite(np.asarray(line.get_xydata(), dtype=float)).all(axis=1).any() for line in lines)
     bars = any(np.isfinite(bar.get_window_extent().extents).all() for bar in axes.patches)
@@ -75,20 +75,20 @@ def _escape(figure: Figure) -> None:
 
 
 def _escape_ticks(axis: Axis) -> None:
-    """Escape ticks that are names; numbers, which matplotlib formats itself, may hold powers of ten as mathtext."""
+    """Escape ticks that are names; matplotlib formats numbers itself, with powers of ten as mathtext."""
     from matplotlib.category import StrCategoryFormatter
     from matplotlib.ticker import FixedFormatter, FuncFormatter
 
     formatter = axis.get_major_formatter()
     if isinstance(formatter, FuncFormatter | FixedFormatter | StrCategoryFormatter):
-        names = formatter.format_ticks(axis.get_majorticklocs().tolist())
+        names = formatter.format_ticks(np.asarray(axis.get_majorticklocs()).tolist())
         plain = [escape.mathtext(name, _LONGEST_NAME) for name in names]
         if plain != names:
             axis.set_ticks(axis.get_majorticklocs(), labels=plain)
 
 
 def _texts(figure: Figure) -> Iterator[Text]:
-    """Yield what is written into panels, and the entries of legends."""
+    """Yield the texts in panels and the entries of legends."""
     legends = list(figure.legends)
     for axes in figure.axes:
         yield from axes.texts
@@ -99,7 +99,7 @@ def _texts(figure: Figure) -> Iterator[Text]:
 
 
 def _title_characters(figure: Figure, axes: Axes) -> int:
-    """Return about how many characters of its title are as wide as a panel."""
+    """Return the approximate number of characters of a title as wide as its panel."""
     panel_pt = 72 * figure.get_figwidth() * axes.get_position().width
     return max(12, int(panel_pt / (0.6 * float(axes.title.get_fontsize()))))
 

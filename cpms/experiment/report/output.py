@@ -1,14 +1,13 @@
-"""Where a show program puts its tables and figures, and how both look."""
+"""The output of show programs: files of tables and figures, and their common style."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
-from matplotlib.figure import Figure
 
 from cpms.base.atomic_files import replacing
 from cpms.base.package_data import folder
@@ -17,6 +16,9 @@ from cpms.base.text.latex_table import latex_table
 from cpms.base.text.table_text import LONGEST_WORD, markdown, write_csv
 from cpms.experiment.report import figures
 from cpms.formats.formats import format_named
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 PALETTE = {
     8: "#CC79A7",
@@ -28,7 +30,7 @@ PALETTE = {
     56: "#56B4E9",
     64: "#0072B2",
 }
-"""Colours by bits read, told apart by the colour-blind (after Okabe and Ito)."""
+"""Colours by bits read, distinguishable by the colour-blind (after Okabe and Ito)."""
 
 _STYLE = {
     "font.family": "sans-serif",
@@ -47,9 +49,9 @@ _STYLE = {
 
 
 class Output:
-    """Where a show program puts its tables and figures; the same rows always give the same bytes.
+    """The files of a show program; the same rows always give the same bytes.
 
-    What a reader has to know of the rows, ``note``, stands in captions and below figures.
+    ``note`` is a caveat on the rows; it becomes part of captions and stands below figures.
     """
 
     def __init__(self, target: Path, name: str, echo: Callable[[str], None], note: str = "") -> None:
@@ -64,7 +66,7 @@ class Output:
     def table(self, table: pd.DataFrame, *, suffix: str = "", caption: str = "") -> None:
         """Write a table as ``.csv``, ``.md`` and ``.tex``, and show it.
 
-        All texts, also the caption, are plain: what would be markup is escaped. Names are whole in ``.csv`` alone.
+        All texts and the caption are plain text: markup is escaped. Long names are abbreviated but in ``.csv``.
         """
         caption = " ".join(filter(None, [caption, f"({self._note})" if self._note else ""]))
         stem = self._target / f"{self._name}{suffix}"
@@ -83,7 +85,7 @@ class Output:
     def figure(self, figure: Figure, *, suffix: str = "") -> None:
         """Write a figure as ``.pdf``, ``.svg`` and ``.png``; its texts are plain, and long names abbreviated.
 
-        A figure with an empty panel is left out, which is said.
+        A figure with an empty panel is not written; the user gets a line about it.
         """
         if self._note:
             label = figure.get_supxlabel()
@@ -94,7 +96,7 @@ class Output:
             self.leave_out(f"figure {self._name}{suffix}", "the rows hold nothing to draw in one of its panels")
 
     def leave_out(self, what: str, reason: str) -> None:
-        """Say that a table or figure cannot be made of the rows, and why."""
+        """Report that a table or figure cannot be made of the rows, and the reason."""
         self.left_out.append(f"{what}: {reason}")
         self._echo(f"left out: {self.left_out[-1]}")
 
@@ -116,7 +118,7 @@ def label(row: Any) -> str:
 
 
 def storage_of(result: Any) -> str:
-    """Return a contestant's storage, and how many bits its sweeps read at most before float64 where that is said.
+    """Return the storage of a contestant, with the most bits its sweeps read before float64, if it has such a limit.
 
     Examples
     --------
@@ -128,7 +130,7 @@ def storage_of(result: Any) -> str:
 
 
 def shortened(name: str) -> str:
-    """Return a generator's name with its first parameters only: figures have little room.
+    """Return a generator's name with its first parameters, short enough for figures.
 
     Examples
     --------
@@ -140,7 +142,7 @@ def shortened(name: str) -> str:
     '2 x standin:adaptive,size=3'
     """
     kind, _, parameters = name.partition(":")
-    # What generators name their graphs, whose parameters are in one order.
+    # Generators write the parameters of these names in one order.
     if found := re.fullmatch(r"of=(.*),(count|by)=(\w+)(,seed=\d+)?", parameters):
         inner = shortened(found[1][1:-1] if found[1].startswith("(") else found[1])
         return f"{found[3]} x {inner}" if found[2] == "count" else f"{inner} by {found[3]}"

@@ -1,4 +1,4 @@
-"""Tables and figures from recorded rows, and from nothing else."""
+"""Tables and figures from recorded rows alone: runs the programs of ``experiments/figures`` on a folder of rows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -20,32 +19,29 @@ from cpms.experiment.rows import outcome, rows
 from cpms.experiment.rows.outcome import measured, why_not
 from cpms.experiment.rows.standing import Recorded
 
-if TYPE_CHECKING:
-    pass
-
 _WRONG_ROWS = (LookupError, AttributeError, TypeError, ValueError, ArithmeticError)
-"""Errors of a program to which rows lack a column, or hold something else in it."""
+"""Errors of a program whose rows lack a column, or have other values in it."""
 
 
 def show(
     name: str,
     *,
-    results: Path | None = None,
+    results: Path | Recorded | None = None,
     output: Path = Path("out"),
     echo: Callable[[str], None] = lambda _: None,
 ) -> list[Path]:
     """Run the show program ``name``, or ``all`` that have rows, and return the files written.
 
-    A program is a Python file. It names the experiments whose rows it cannot do without in ``NEEDS``, a list, and has a
-    function ``show(rows, out)`` of these rows, a pandas.DataFrame, and an `Output`. Experiments that it draws beside
-    them, if there are rows, are in ``BESIDE``; ``show`` then takes their rows, too.
+    A program is a Python file. ``NEEDS`` is the list of experiments whose rows it requires; its function
+    ``show(rows, out)`` takes these rows, a pandas.DataFrame, and an `Output`. ``BESIDE`` lists experiments whose rows
+    are optional; ``show`` then takes them as a third argument.
 
     Parameters
     ----------
     name : str
         A program in ``experiments/figures``, or the path of one elsewhere, which ends in ``.py``.
-    results : Path, optional
-        Folder of the rows; those recorded with the package by default.
+    results : Path or Recorded, optional
+        Folder of the rows, or its rows if they have been read; those recorded with the package by default.
     output : Path
         Folder to draw into; made if need be.
     echo : callable
@@ -61,7 +57,7 @@ def show(
     import matplotlib
 
     matplotlib.use("Agg")
-    source = results or folder("experiments") / "results"
+    source = results.source if isinstance(results, Recorded) else results or folder("experiments") / "results"
     if not source.is_dir():
         raise InputError(f"{source}: there is no such folder; give --results the folder of the rows")
     chosen = {program: _program(path) for program, path in _chosen(name).items()}
@@ -71,7 +67,7 @@ def show(
         raise InputError(f"{output}: cannot be made ({error.strerror}); give another --output") from None
     written: list[Path] = []
     drawn: list[str] = []
-    of_folder = Recorded(source)
+    of_folder = results if isinstance(results, Recorded) else Recorded(source)
     for program, module in chosen.items():
         recorded = _table(of_folder.chosen(module.NEEDS).rows)
         lacks = _lacks(recorded, source, module.NEEDS)
@@ -107,15 +103,15 @@ def show(
     return written
 
 
-def has_rows(name: str, source: Path) -> bool:
-    """Say whether a folder has rows of a show program, or of any where the name is ``all``.
+def has_rows(name: str, recorded: Recorded) -> bool:
+    """Return whether a folder has rows of a show program, or of any program if the name is ``all``.
 
     Raises
     ------
     InputError
         If there is no such program.
     """
-    return any(not recorded_rows(source, _program(path).NEEDS).empty for path in _chosen(name).values())
+    return any(recorded.of(_program(path).NEEDS) for path in _chosen(name).values())
 
 
 def recorded_rows(source: Path, experiments: Sequence[str]) -> pd.DataFrame:
@@ -146,7 +142,7 @@ def _chosen(name: str) -> dict[str, Path]:
 
 
 def _lacks(recorded: pd.DataFrame, source: Path, needs: Sequence[str]) -> str | None:
-    """Return why nothing can be drawn, None if something can."""
+    """Return the reason why nothing can be drawn; None if something can."""
     named = " or ".join(needs)
     if recorded.empty:
         return (

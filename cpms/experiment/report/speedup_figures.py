@@ -1,19 +1,21 @@
-"""Figures of a lever's speed-up: each graph without and with it."""
+"""Tables and figures of the speedup of one optimisation: each graph's sweeps without and with it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
-from matplotlib.figure import Figure
 
 from cpms.experiment.report.output import PALETTE, Output, label, shortened
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
-def without_and_with(row: pd.Series[Any], way: str) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """Yield what a row of kind ``sweeps`` found without a way and with it, storage by storage."""
-    found = {(result["arrangement"][way], result["storage"]): result for result in row.results}
+
+def without_and_with(row: pd.Series[Any], lever: str) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Yield the results of a row of kind ``sweeps`` without and with an optimisation, for each format."""
+    found = {(result["arrangement"][lever], result["storage"]): result for result in row.results}
     for (taken, storage), result in found.items():
         if not taken and (True, storage) in found:
             yield result, found[True, storage]
@@ -22,18 +24,18 @@ def without_and_with(row: pd.Series[Any], way: str) -> Iterator[tuple[dict[str, 
 def show_faster(
     rows: pd.DataFrame, out: Output, lines: Callable[[pd.Series[Any]], Iterable[dict[str, Any]]], by: str, caption: str
 ) -> None:
-    """Put out a table of what is made of each row of kind ``sweeps``, and `faster_figure`.
+    """Write the table of all lines of rows of kind ``sweeps``, and its `faster_figure`.
 
     Parameters
     ----------
     rows : DataFrame
     out : Output
     lines : callable
-        Returns the lines of a row, with the columns of that figure.
+        Returns the lines of a row, with the columns of the figure.
     by : str
-        What makes sweeps faster.
+        A phrase for the optimisation.
     caption : str
-        Names the device by ``{gpu}``.
+        A caption with ``{gpu}`` for the device.
     """
     rows = rows[rows.status == "ok"]
     table = pd.DataFrame([line for _, row in rows.iterrows() for line in lines(row)])
@@ -44,9 +46,9 @@ def show_faster(
     out.figure(faster_figure(table, by))
 
 
-def faster_lines(row: pd.Series[Any], way: str, called: str) -> Iterator[dict[str, Any]]:
-    """Yield a line a storage: microseconds of a row's sweeps without a way, and with it in columns named after it."""
-    for result, made in without_and_with(row, way):
+def faster_lines(row: pd.Series[Any], lever: str, called: str) -> Iterator[dict[str, Any]]:
+    """Yield a line for each format: the microseconds of a row's sweeps without and with an optimisation."""
+    for result, made in without_and_with(row, lever):
         yield {
             "graph": shortened(label(row)),
             "edges": row.edges,
@@ -68,16 +70,16 @@ def faster_figure(table: pd.DataFrame, by: str) -> Figure:
     ----------
     table : DataFrame
     by : str
-        What makes them faster.
+        A phrase for the optimisation.
     """
     import matplotlib.pyplot as plt
 
     graphs = list(dict.fromkeys(table.graph))
     figure, axes = plt.subplots(figsize=(7, 0.8 + 0.2 * len(graphs)))
-    for place, bits in enumerate(sorted(set(table.bits.tolist()))):
+    for index, bits in enumerate(sorted(set(table.bits.tolist()))):
         part = table[table.bits == bits]
         faster = part.set_index("graph").reindex(graphs)["times faster"]
-        heights = [i + 0.12 * (place - 1.5) for i in range(len(graphs))]
+        heights = [i + 0.12 * (index - 1.5) for i in range(len(graphs))]
         axes.plot(faster, heights, "o", ms=3.5, color=PALETTE[bits], label=f"{bits} bits a value")
     axes.axvline(1.0, color="#222222", linewidth=0.6)
     axes.set(xlabel=f"times faster {by}")

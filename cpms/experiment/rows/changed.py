@@ -1,4 +1,4 @@
-"""Whether a recorded cell would be measured anew in the same way: of the same graph, with the same parameters."""
+"""Whether a recorded cell is still up to date: its graph and its parameters are unchanged."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _OPTIONS = {option.name for option in fields(ReadOptions)}
 
 
 def parameters(experiment: Experiment, cell: Cell) -> Any:
-    """Return a cell's resolved parameters as they are when they are read from a row again."""
+    """Return a cell's resolved parameters as JSON returns them from a row."""
     return json.loads(json.dumps(experiment.resolved(cell)))
 
 
 def differs(recorded: Any, present: Any) -> bool:
-    """Say whether parameters differ; what only one side has says nothing, since later code has more of them.
+    """Return whether parameters differ; keys of one side alone are ignored, since later code has more keys.
 
     Examples
     --------
@@ -38,9 +38,9 @@ def differs(recorded: Any, present: Any) -> bool:
 
 
 def why(row: dict[str, Any], experiment: Experiment, cell: Cell) -> str | None:
-    """Return what has changed since a row was measured; None if nothing, or nothing is known.
+    """Return the change since a row was measured, "parameters" or "graph"; None if there is none, or it is unknown.
 
-    Code that has changed is no reason. Rows without digests, of earlier versions, are taken as they are.
+    Changed code does not count. Rows of earlier versions, without digests, are accepted.
     """
     if "parameters" in row and differs(row["parameters"], parameters(experiment, cell)):
         return "parameters"
@@ -52,7 +52,7 @@ def why(row: dict[str, Any], experiment: Experiment, cell: Cell) -> str | None:
 
 
 def files_digest(cell: Cell) -> str | None:
-    """Return the digest of the files that a cell's graph is read from, each read once in a run; None without any."""
+    """Return the digest of the files of a cell's graph, each read once a run; None if there are none."""
     name = cell.get("graph")
     if not isinstance(name, str):
         return None
@@ -70,12 +70,12 @@ def _of_files(stamps: tuple[tuple[Path, int, int], ...]) -> str | None:
 
 
 def _same_content(row: dict[str, Any], cell: Cell) -> bool:
-    """Say whether other bytes hold the same graph, as a file of another format does, or one with another comment."""
+    """Return whether changed files have the same graph, as after a change of format or of a comment."""
     recorded = row.get("graph_digest")
     if recorded is None:
         return False
     try:
         graph = load(cell["graph"], **{option: cell[option] for option in _OPTIONS if option in cell})
-    except InputError:  # The cell will say so itself.
+    except InputError:  # The cell reports the error when it runs.
         return False
     return bool(digests.of_graph(graph) == recorded)

@@ -1,4 +1,7 @@
-"""Which commit holds the code of a row: found by its digest, long after the row was measured."""
+"""The commit of a row's code, found by the digest of the code.
+
+One pass over ``git log --raw`` follows the file list of every commit, without reading any file.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ _GONE = "D"
 
 @lru_cache(maxsize=4)
 def by_digest(repository: Path) -> dict[str, str]:
-    """Return the earliest commit of each digest of code that a repository knows; nothing where there is no Git."""
+    """Return the earliest commit of each digest of code in a repository; an empty table without Git."""
     if not (repository / ".git").exists():
         return {}
     try:
@@ -29,14 +32,14 @@ def by_digest(repository: Path) -> dict[str, str]:
 
 
 def _read(log: Iterable[str]) -> dict[str, str]:
-    """Follow files from commit to commit: each is its first parent's, but for what its own lines change."""
+    """Return digests from a log: the files of a commit are those of its first parent with its own changes."""
     found: dict[str, str] = {}
     trees: dict[str, dict[str, str]] = {}
     commit = ""
     for line in log:
         if line.startswith("commit "):
             _, following, *parents = line.split(" ")
-            _keep(found, trees, commit)
+            _record(found, trees, commit)
             commit, trees[following] = following, dict(trees.get(parents[0], {})) if parents and parents[0] else {}
         elif line.startswith(":"):
             change, _, path = line.partition("\t")
@@ -46,10 +49,10 @@ def _read(log: Iterable[str]) -> dict[str, str]:
                     trees[commit].pop(path, None)
                 else:
                     trees[commit][path] = content
-    _keep(found, trees, commit)
+    _record(found, trees, commit)
     return found
 
 
-def _keep(found: dict[str, str], trees: dict[str, dict[str, str]], commit: str) -> None:
+def _record(found: dict[str, str], trees: dict[str, dict[str, str]], commit: str) -> None:
     if commit:
         found.setdefault(digest_of_blobs(trees[commit].items()), commit)

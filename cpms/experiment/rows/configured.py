@@ -1,4 +1,4 @@
-"""Which configuration rows belong to: the copy that a run leaves beside them, or one that comes with cpms."""
+"""The configuration of recorded rows: the copy that a run writes beside them, or one that ships with cpms."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from cpms.experiment.rows import rows
 from cpms.experiment.rows.changed import differs, parameters
 
 
-def keep(folder: Path, name: str, content: bytes) -> None:
-    """Leave a copy of a configuration beside its rows, unless the same one comes with cpms or lies there."""
+def save_copy(folder: Path, name: str, content: bytes) -> None:
+    """Write a copy of a configuration beside its rows, unless the same one ships with cpms or lies there."""
     copy, others = folder / f"{name}.config.toml", (folder / f"{name}.toml", experiments().get(name))
     if any(other.read_bytes() == content for other in others if other is not None and other.is_file()):
         copy.unlink(missing_ok=True)
@@ -26,7 +26,7 @@ def keep(folder: Path, name: str, content: bytes) -> None:
 def of_rows(folder: Path, name: str) -> Experiment | None:
     """Return the present configuration of an experiment whose rows are in a folder; None if there is none.
 
-    That is ``NAME.toml`` in the folder, the copy that the last run left there, or the one of that name that comes with
+    It is ``NAME.toml`` in the folder, the copy that the last run wrote there, or the one of that name that ships with
     cpms.
     """
     candidates = [folder / f"{name}.toml", folder / f"{name}.config.toml", experiments().get(name)]
@@ -49,7 +49,7 @@ class Cells:
         self._cells = {rows.cell_key(cell): cell for cell in experiment.cells()}
 
     def hold(self, row: rows.Row) -> bool:
-        """Say whether a row is of one of them, with the parameters that it has now."""
+        """Return whether a row is of one of these cells, with its present parameters."""
         cell = self._cells.get(row["cell"])
         if cell is None:
             return False

@@ -1,4 +1,7 @@
-"""Digests of a graph: of its content, and of the files that hold it; `cpms.base.package_data` has that of the code."""
+"""Digests of a graph's content and of its files, which every row records.
+
+`cpms.base.package_data` has the digest of the code.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ _PART_BYTES = 1 << 22
 def of_graph(graph: Graph) -> str:
     """Return the digest of a graph's content: its edges in their order, weights, and the ids of its nodes.
 
-    What the graph is called, and the file that it was read from, change nothing.
+    The graph's name and file do not enter.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The machine that a row is measured on: processor, system, clocks, and what of them the process may use."""
+"""The machine of a row: processor, operating system, clocks, and the processors of the process."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _READABLE = {"least": "cpuinfo_min_freq", "most": "cpuinfo_max_freq"}
 
 
 def machine() -> dict[str, Any]:
-    """Return what rows record of the machine; what cannot be read is left out or None."""
+    """Return the columns of the machine; what cannot be read is missing or None."""
     return {**_lasting(), "cpu_mhz": _megahertz(), "affinity": _affinity()}
 
 
@@ -32,16 +32,16 @@ def _lasting() -> dict[str, Any]:
 
 
 def _cpu() -> str:
-    return next(_said("model name"), platform.processor() or platform.machine())
+    return next(_cpuinfo("model name"), platform.processor() or platform.machine())
 
 
 def _megahertz() -> float | None:
     """Return the highest clock of all processors at present."""
-    values = [float(text) for text in _said("cpu MHz") if text.replace(".", "", 1).isdigit()]
+    values = [float(text) for text in _cpuinfo("cpu MHz") if text.replace(".", "", 1).isdigit()]
     return max(values, default=None)
 
 
-def _said(name: str) -> Iterator[str]:
+def _cpuinfo(name: str) -> Iterator[str]:
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -68,7 +68,7 @@ def _affinity() -> str | None:
 
 
 def ranges(numbers: Iterable[int]) -> str:
-    """Return numbers in the way of ``taskset``.
+    """Return numbers as ranges, in the notation of ``taskset``.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What became of a cell or of a contestant within one: measured, or why not."""
+"""The outcome of a cell, or of a contestant within a cell: measured, or a status with a reason."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from cpms.base.errors import UnavailableError, UnsupportedError
 
 OK = "ok"
 FAILURES = (UnsupportedError, UnavailableError, MemoryError)
-"""Errors that are recorded and let an experiment go on."""
+"""Errors that are recorded as an outcome; the experiment continues."""
 BAD_INPUT = "bad input"
-"""A graph that is not there, or is wrong: its cells cannot run, others can."""
-_MOST_REASONS = 3
-"""That are told of cells which could not run."""
+"""The status of cells whose graph is missing or invalid."""
+_MAX_REASONS = 3
+"""The largest number of reasons in a message."""
 _PASSING = ("unavailable", "out of memory", BAD_INPUT)
-"""What another machine, or this one later, may not say."""
+"""Outcomes that another machine, or this one later, may not have."""
 
 
 def failure(error: Exception) -> dict[str, str]:
@@ -32,18 +32,18 @@ def failure(error: Exception) -> dict[str, str]:
 
 
 def measured(row: dict[str, Any]) -> bool:
-    """Say whether a row has measurements: where contestants take turns within its cell, of one of them at least.
+    """Return whether a row has measurements, of one contestant at least.
 
     Examples
     --------
     >>> measured({"status": "ok", "results": [{"status": "unsupported", "reason": "no"}]})
     False
     """
-    return row.get("status") == OK and any(_taken(result) for result in row.get("results", [{}]))
+    return row.get("status") == OK and any(_took_part(result) for result in row.get("results", [{}]))
 
 
 def why_not(row: dict[str, Any]) -> dict[str, str]:
-    """Return ``status`` and ``reason`` of a row that has no measurements; one that may pass comes first.
+    """Return ``status`` and ``reason`` of a row without measurements; a temporary status has precedence.
 
     Examples
     --------
@@ -51,7 +51,9 @@ def why_not(row: dict[str, Any]) -> dict[str, str]:
     >>> why_not({"status": "ok", "results": [{"status": "unsupported", "reason": "no"}, missing]})
     {'status': 'unavailable', 'reason': 'no GPU'}
     """
-    failures = [row] if row.get("status") != OK else [result for result in row.get("results", []) if not _taken(result)]
+    failures = (
+        [row] if row.get("status") != OK else [result for result in row.get("results", []) if not _took_part(result)]
+    )
     failures += [{"reason": reason} for reason in row.get("refused", {}).values()]
     failures.sort(key=lambda each: each.get("status") not in _PASSING)
     first = failures[0] if failures else {}
@@ -59,16 +61,16 @@ def why_not(row: dict[str, Any]) -> dict[str, str]:
 
 
 def may_pass(row: dict[str, Any]) -> bool:
-    """Say whether a row without measurements may have some when its cell runs again."""
+    """Return whether a row has no measurements for a reason that may be temporary."""
     return not measured(row) and why_not(row)["status"] in _PASSING
 
 
-def counted(found: list[dict[str, Any]]) -> str:
-    """Return how many rows have which outcome, with some reasons why others have no measurements.
+def summary(found: list[dict[str, Any]]) -> str:
+    """Return the number of rows of each outcome, with some of the reasons.
 
     Examples
     --------
-    >>> counted([{"status": "unsupported", "reason": "no layout 'ell'"}, {"status": "ok"}, {"status": "ok"}])
+    >>> summary([{"status": "unsupported", "reason": "no layout 'ell'"}, {"status": "ok"}, {"status": "ok"}])
     "2 ok, 1 unsupported (no layout 'ell')"
     """
     failures = [why_not(row) for row in found if not measured(row)]
@@ -80,7 +82,7 @@ def counted(found: list[dict[str, Any]]) -> str:
 
 
 def some(reasons: list[str]) -> str:
-    """Return the first of different reasons, and how many others there are.
+    """Return the first of different reasons, and the number of the others.
 
     Examples
     --------
@@ -88,18 +90,18 @@ def some(reasons: list[str]) -> str:
     ('no GPU; no MPI', 'a; b; c; and 2 other reasons')
     """
     different = list(dict.fromkeys(reason.rstrip(".") for reason in reasons))
-    others = len(different) - _MOST_REASONS
-    told = [*different[:_MOST_REASONS], f"and {others} other reason{'s' if others > 1 else ''}"]
-    return "; ".join(told if others > 0 else different)
+    others = len(different) - _MAX_REASONS
+    listed = [*different[:_MAX_REASONS], f"and {others} other reason{'s' if others > 1 else ''}"]
+    return "; ".join(listed if others > 0 else different)
 
 
 def tried(measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """Return ``status`` "ok" and what was measured, or how that failed."""
+    """Return ``status`` "ok" with the measurements, or the status and reason of their failure."""
     try:
         return {"status": OK, **measure()}
     except FAILURES as error:
         return failure(error)
 
 
-def _taken(result: dict[str, Any]) -> bool:
+def _took_part(result: dict[str, Any]) -> bool:
     return bool(result.get("status", OK) == OK)

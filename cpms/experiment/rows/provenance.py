@@ -1,4 +1,4 @@
-"""Where a row comes from: code, libraries, machine, time."""
+"""The provenance of a row: code, libraries, machine and time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PACKAGE = Path(cpms.__file__).parent
 
 
 def provenance(config_sha256: str, thread_count: int | None) -> dict[str, Any]:
-    """Return what every row records besides its measurements."""
+    """Return the columns of provenance, which every row has."""
     return {
         **_lasting(),
         **machine(),
@@ -74,13 +74,13 @@ def _git(*arguments: str) -> str | None:
 
 
 def _dirty() -> bool | None:
-    """Say whether the code differs from the commit; rows and figures do not count."""
+    """Return whether the code differs from the commit; rows and figures do not count."""
     changed = _git("status", "--porcelain", "--", *package_data.CODE_FOLDERS)
     return None if changed is None else bool(changed)
 
 
 def _stamped(digest: str) -> tuple[str | None, bool | None]:
-    """Return what the build of a wheel noted, or else whoever copied the sources without their history."""
+    """Return the commit that the build of a wheel recorded, or the note beside sources without their history."""
     stamp, note = (_PACKAGE / "_shipped" / name for name in ("build.json", "commit"))
     if stamp.is_file():
         built = json.loads(stamp.read_text(encoding="utf-8"))

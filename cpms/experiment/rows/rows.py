@@ -1,4 +1,8 @@
-"""Rows of an experiment: one JSON line a finished cell, on disk before the next cell begins."""
+"""Files of rows: one JSON line for each finished cell, appended with one write and synchronised.
+
+A lock keeps a file to one process. A torn last row of a killed run is cut off; any other line that is not a row is an
+error.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +23,13 @@ from cpms.experiment.rows.outcome import may_pass
 
 Row = dict[str, Any]
 _BEGIN = b'{"cell": "'
-"""Of every row that `RowFile` writes."""
+"""The beginning of every row that `RowFile` writes."""
 
 
 def cell_key(cell: dict[str, Any]) -> str:
     """Return the name of a cell: a hash of its own parameters and nothing else.
 
-    A cell keeps its name when other parts of the configuration change, so what is recorded stays.
+    The name does not depend on other parts of the configuration, so that recorded rows remain valid.
 
     Examples
     --------
@@ -37,13 +41,13 @@ def cell_key(cell: dict[str, Any]) -> str:
 
 
 class RowFile:
-    """An open file of rows that only this process appends to.
+    """An open file of rows, locked by this process.
 
     Parameters
     ----------
     descriptor : int
     done : dict of str to dict
-        The rows of the cells that need not run again, by cell.
+        The rows of finished cells, by cell.
     """
 
     def __init__(self, descriptor: int, done: dict[str, Row]) -> None:
@@ -51,7 +55,7 @@ class RowFile:
         self.done = done
 
     def append(self, row: Row) -> None:
-        """Write one row in one piece and wait until the disk has it."""
+        """Append one row with one write, and synchronise the file."""
         line = json.dumps(row, allow_nan=False).encode() + b"\n"
         if os.write(self._descriptor, line) != len(line):
             raise OSError("the disk is full: a row could not be written whole")
@@ -61,16 +65,16 @@ class RowFile:
 
 @contextmanager
 def opened(path: Path, measured: Row | None = None, *, experiment: str | None = None) -> Iterator[RowFile]:
-    """Open a file of rows for appending, after cutting off a row that a killed run left unfinished.
+    """Open a file of rows for appending, and cut off a torn last row.
 
-    Rows that say of one of the columns ``measured`` that it was otherwise do not count as done, nor do those of
-    another experiment, which stay where they are.
+    Rows that differ in one of the columns ``measured``, and rows of another experiment, do not count as done; they are
+    not removed.
 
     Raises
     ------
     InputError
-        If the folder cannot be made or written, there is something else than a file, another run has the file open, or
-        a line is no row, nor the begin of one that is the last.
+        If the folder cannot be made or written, the path is not a file, another run has locked it, or a line is not a
+        row, other than a torn last one.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -97,12 +101,12 @@ def opened(path: Path, measured: Row | None = None, *, experiment: str | None = 
 
 
 def read(path: Path) -> list[Row]:
-    """Return the whole rows of a file, without the last one if a killed run left it unfinished.
+    """Return the rows of a file, without a torn last row.
 
     Raises
     ------
     InputError
-        If a line is no row, or the file cannot be read.
+        If a line is not a row, or the file cannot be read.
     """
     if path.exists() and not path.is_file():
         raise InputError(f"{path}: is no file; move it away")
@@ -114,7 +118,7 @@ def read(path: Path) -> list[Row]:
 
 
 def _parsed(path: Path, content: bytes) -> tuple[list[Row], int]:
-    """Return the rows of a file, and how many of its bytes hold them: what follows is a row that was torn."""
+    """Return the rows of a file, and the number of their bytes; the rest is a torn row."""
     parsed: list[Row] = []
     at = len(codecs.BOM_UTF8) if content.startswith(codecs.BOM_UTF8) else 0
     for number, line in enumerate(content[at:].splitlines(keepends=True), 1):
@@ -129,7 +133,7 @@ def _parsed(path: Path, content: bytes) -> tuple[list[Row], int]:
 
 
 def _row(line: bytes) -> Row | None:
-    """Return the row that a line holds, if it holds one and nothing else."""
+    """Return the row of a line; None if the line is not one row."""
     try:
         row = json.loads(line.decode(), object_pairs_hook=_once, parse_float=_finite, parse_constant=_finite)
     except (ValueError, RecursionError):
@@ -152,7 +156,7 @@ def _finite(text: str) -> float:
 
 
 def _is_row(row: Any) -> bool:
-    """Say whether a value has what every row has, in the types that every row has it in."""
+    """Return whether a value has the keys of every row, with their types."""
     if not (isinstance(row, dict) and all(isinstance(row.get(key), str) for key in ("cell", "experiment", "status"))):
         return False
     results, refused = row.get("results", []), row.get("refused", {})
@@ -165,7 +169,7 @@ def _is_result(result: Any) -> bool:
 
 
 def _torn(line: bytes) -> bool:
-    """Say whether a last line is the begin of a row, perhaps followed by zeros that a disk holds after a crash."""
+    """Return whether a last line is the beginning of a row, possibly followed by zeros of a crashed file system."""
     begun = line.rstrip(b"\0")
     if line.endswith((b"\n", b"\r")) or begun[: len(_BEGIN)] != _BEGIN[: len(begun)]:
         return False
@@ -175,11 +179,11 @@ def _torn(line: bytes) -> bool:
         return True
     except RecursionError:
         return False
-    return False  # A whole value, which is no row.
+    return False  # The line is a whole JSON value other than a row.
 
 
 def _done(recorded: list[Row], measured: Row, experiment: str | None) -> dict[str, Row]:
-    """Return the cells whose last row stands: it has measurements of that kind, or a reason that does not pass."""
+    """Return the cells whose last row is final: it has such measurements, or a permanent reason."""
     own = [row for row in recorded if experiment in (None, row["experiment"])]
     last = {row["cell"]: row for row in own}
     return {

@@ -1,4 +1,4 @@
-"""How recorded rows stand: by code that was committed or not, and within their present configuration or not."""
+"""The standing of recorded rows: clean, of code that was not committed, or of a changed configuration."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Chosen(NamedTuple):
     ----------
     rows : list of dict
     note : str
-        What a reader of the figure has to know of them; empty if nothing.
+        A caveat for readers of the figure; empty if there is none.
     left_out : list of str
-        A sentence for each experiment some of whose rows are not drawn.
+        A sentence for each experiment with omitted rows.
     """
 
     rows: list[rows.Row]
@@ -44,7 +44,7 @@ class Recorded:
     def __init__(self, source: Path) -> None:
         found = [row for path in sorted(source.glob("*.jsonl")) if path.is_file() for row in rows.read(path)]
         self.rows = list({(row["experiment"], row["cell"]): row for row in found}.values())
-        self._source = source
+        self.source = source
         self._cells = cache(self._cells_of)
 
     def of(self, experiments: Sequence[str]) -> list[rows.Row]:
@@ -52,14 +52,14 @@ class Recorded:
         return [row for row in self.rows if row["experiment"] in experiments]
 
     def standing(self, row: rows.Row) -> str:
-        """Return which of the three a row is; of those that are two, what is worse."""
+        """Return the standing of a row; a changed configuration has precedence over code that was not committed."""
         cells = self._cells(row["experiment"])
         if cells is not None and not cells.hold(row):
             return CHANGED
         return CLEAN if committed(row) else NOT_COMMITTED
 
     def chosen(self, experiments: Sequence[str]) -> Chosen:
-        """Choose the rows of the present configurations; of an experiment that has none, those of an earlier one."""
+        """Return the rows of the present configurations; for an experiment without any, those of an earlier one."""
         notes, left_out = [], []
         gone: set[tuple[str, str]] = set()
         for experiment in experiments:
@@ -81,7 +81,7 @@ class Recorded:
         return Chosen(drawn, "; ".join(notes), left_out)
 
     def counts(self, experiments: Sequence[str] | None = None) -> str:
-        """Return how many rows stand how, of some experiments or of all.
+        """Return the number of rows of each standing, of some experiments or of all.
 
         Examples
         --------
@@ -96,12 +96,12 @@ class Recorded:
         return f"{_rows(len(some))}: {texts}" + (f"; {without} have no digest of their code" if without else "")
 
     def _cells_of(self, experiment: str) -> Cells | None:
-        present = of_rows(self._source, experiment)
+        present = of_rows(self.source, experiment)
         return None if present is None else Cells(present)
 
 
 def committed(row: rows.Row) -> bool:
-    """Say whether a commit holds the code of a row: it says so itself, or its digest is that of a commit here."""
+    """Return whether a commit has the code of a row, by the row itself or by the digest of a commit."""
     if row.get("git_commit") and row.get("git_dirty") is False:
         return True
     digest = row.get("code_digest")

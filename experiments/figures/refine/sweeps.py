@@ -8,7 +8,7 @@ from cpms.experiment.report.speedup_figures import without_and_with
 
 NEEDS = ["gpu_sweeps"]
 BESIDE = ["gpu_refine", "gpu_codes", "gpu_cached", "gpu_merged"]
-BY_WAY = {"codes": "16-bit sources", "cached": "made for the cache", "merge": "merged nodes"}
+COMPARED = {"codes": "16-bit sources", "cached": "made for the cache", "merge": "merged nodes"}
 WITHOUT = {
     "renumbering": ["as chosen, file order"],
     "short stretches": ["a stretch a warp"],
@@ -34,9 +34,11 @@ def show(rows, out, beside):
     out.table(best, suffix="_best", caption="The fastest arrangement of each graph and storage")
     out.figure(_figure(table))
     solved, *compared = (_of(experiment, beside) for experiment in BESIDE)
-    by_way = [_bought_by(found, way, lever) for found, (way, lever) in zip(compared, BY_WAY.items(), strict=True)]
+    compared_levers = [
+        _bought_by(found, key, lever) for found, (key, lever) in zip(compared, COMPARED.items(), strict=True)
+    ]
     bought = _bought(table)
-    for more in (*by_way, _bought_by_solves(solved)):
+    for more in (*compared_levers, _bought_by_solves(solved)):
         bought = bought.join(more, how="outer")
     if bought.empty:  # All of it as chosen.
         return
@@ -124,10 +126,10 @@ def _gpus(*recorded):
     return " and ".join(dict.fromkeys(gpu for rows in recorded if len(rows) for gpu in rows.gpu)) or "no GPU"
 
 
-def _bought_by(rows, way, lever):
+def _bought_by(rows, key, lever):
     found = {}
     for _, row in rows.iterrows():
-        pairs = without_and_with(row, way)
+        pairs = without_and_with(row, key)
         times = {old["storage"]: old["sweep_us"] / new["sweep_us"] for old, new in pairs}
         found[shortened(label(row))] = {lever: times["fp16"]}
     return pd.DataFrame.from_dict(found, orient="index").rename_axis("graph")

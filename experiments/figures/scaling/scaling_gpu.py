@@ -79,7 +79,7 @@ def _lines(row):
             "GB": 1e-9 * result["received_bytes"],
             **(_exchange(result) if ranks > 1 else {}),
             "residual": result.get("residual_l1"),
-            "commit": row.git_commit[:7],
+            "commit": str(row.git_commit)[:7] if pd.notna(row.git_commit) else None,
         }
 
 

@@ -31,7 +31,7 @@ _WARPS = DEFAULT_SHAPE.warps
 _TASK_TILES = 2
 """Tiles of 256 entries that a warp processes before the warps of its block combine their rows."""
 _COLUMN_MULTIPLE = 16
-"""ColumnPositions fill whole sectors of 32 bytes, for 16-bit values and wider ones."""
+"""Columns fill whole sectors of 32 bytes, for 16-bit values and wider ones."""
 PRODUCT_COLUMNS = 32
 """Queries whose inner products a launch computes, a lane each."""
 _MAX_PARTIALS = max(6 * MAX_COLUMNS, PRODUCTS * PRODUCT_COLUMNS)

@@ -51,7 +51,7 @@ class SentHistory:
     graph : BatchGraph
     storage : FloatFormat
     stride : int
-        ColumnPositions of queries.
+        Columns of queries.
 
     Raises
     ------

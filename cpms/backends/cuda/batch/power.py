@@ -1,6 +1,6 @@
 """Batches of personalised queries on a device by power iteration in float64; see ``batch/residual_sweep.cu``.
 
-All queries share each read of the matrix (SpMM), and each stops by its own criterion. ColumnPositions are compacted when few
+All queries share each read of the matrix (SpMM), and each stops by its own criterion. Columns are compacted when few
 enough queries remain. Memory of 24 bytes a node and query limits the width of a batch.
 """
 
@@ -92,7 +92,7 @@ class QueryColumns:
     queries: list[Query]
     columns: list[int]
     stride: int
-    """ColumnPositions of a node."""
+    """Columns of a node."""
     teleport: TeleportEntries
     """Of swept nodes."""
     downstream: list[Query]
@@ -112,7 +112,7 @@ class QueryColumns:
         if not remaining or padded_columns(len(remaining)) == self.stride:
             return None
         self._assign(self.queries)
-        # ColumnPositions without a query repeat another one, and their results are ignored.
+        # Columns without a query repeat another one, and their results are ignored.
         filled = columns + [columns[0]] * (self.stride - len(columns))
         return current().arrays.asarray(np.array(filled))
 
@@ -128,7 +128,7 @@ class QueryColumns:
 
 def residual_options(problem: Problem, mass: Floats, dangling: Floats) -> Floats:
     """Return the options of each query's float64 sweep: 1 / mass, inflow of every node, factor of teleport."""
-    to_mass_one = 1.0 / np.where(mass > 0, mass, 1.0)  # ColumnPositions without a query may have mass 0.
+    to_mass_one = 1.0 / np.where(mass > 0, mass, 1.0)  # Columns without a query may have mass 0.
     damped = problem.damping * dangling * to_mass_one
     rest = np.full(len(mass), 1.0 - problem.damping)
     if problem.dangling == "uniform":
@@ -145,7 +145,7 @@ class Iterates:
     first : ndarray of float64, shape (nodes,)
         Initial guess of all queries: the first sweep gathers a single column.
     stride : int
-        ColumnPositions.
+        Columns.
     """
 
     contributions: Any

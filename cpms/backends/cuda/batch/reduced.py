@@ -173,7 +173,7 @@ class BatchCore:
         leaving = damping * lost_mass + (1.0 - damping) * mass
         scale = np.where(unreached, 1.0, leaving / np.where(unreached, 1.0, reach))
         total = mass + self._solve_levels(contributions, downstream, scale) if self.levels else mass
-        total = np.where(total > 0.0, total, 1.0)  # ColumnPositions without a query may have mass 0.
+        total = np.where(total > 0.0, total, 1.0)  # Columns without a query may have mass 0.
         if self.uniform_scores is None:
             return 1.0 / total, np.zeros_like(total)
         factors = (1.0 - damping) / np.where(scale > 0.0, scale, 1.0)

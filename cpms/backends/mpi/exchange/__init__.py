@@ -1,1 +1,1 @@
-"""How ranks exchange vector entries, sums and device memory."""
+"""Communication between ranks: vectors, totals, device memory, and the comparison of options."""

@@ -28,9 +28,9 @@ from cpms.graph.graph import Graph
 from cpms.storage.device import on_device, to_host
 
 OF_RANKS = ("mpi", "mpi_cuda")
-"""Engines whose solves are made by all ranks together."""
+"""Engines whose solves are collective."""
 _LOCAL = ("on_step",)
-"""Arguments that ranks may differ in: who looks on changes no answer."""
+"""Arguments in which ranks may differ, since a callback changes no answer."""
 _SHOWN_DIGITS = 12
 _LONG = 50
 
@@ -89,7 +89,7 @@ def require_same_call(arguments: Mapping[str, Any]) -> None:
 
 
 def as_text(value: Any) -> str:
-    """Return a text that is the same for equal values on any rank; of what is long, its beginning and a digest.
+    """Return a text that is the same for equal values on any rank; a long one is cut, and has a digest.
 
     Examples
     --------
@@ -137,7 +137,7 @@ def _code_folders() -> tuple[Path, Path | None]:
 
 
 def _difference(name: str, texts: list[str]) -> str | None:
-    """Return which ranks have which value of an option; None if all have the same."""
+    """Return the values of an option with their ranks; None if all ranks have the same."""
     ranks: dict[str, list[int]] = {}
     for rank, text in enumerate(texts):
         ranks.setdefault(text, []).append(rank)

@@ -10,7 +10,7 @@ from cpms.base.errors import UnavailableError
 
 
 def take(communicator: Any) -> None:
-    """Make a device of this host current that no other rank has; every rank calls this.
+    """Make a device of this host current that no other rank uses; collective.
 
     Ranks take devices in turn, so that a launcher may as well show each rank one of its own. Nothing
     happens where kernels run on the processor.
@@ -41,7 +41,7 @@ def take(communicator: Any) -> None:
 
 
 def share(communicator: Any) -> None:
-    """Make a device of this host current, in turn, which other ranks may have too; nothing where there is none."""
+    """Make devices of this host current in turn, shared by ranks if need be; do nothing without devices."""
     if missing():
         return
     from mpi4py import MPI

@@ -1,4 +1,8 @@
-"""Vectors in device memory in which values of other ranks lie beside a rank's own, and how they come there."""
+"""Distributed vectors in device memory: a rank's own values, copies of other ranks' values, and their exchange.
+
+Ranks exchange whole vectors, or halos as in the distributed sparse matrix-vector product: the values that a rank's rows
+read of others. The totals of a sweep, such as norms, travel with the values.
+"""
 
 from __future__ import annotations
 
@@ -13,206 +17,211 @@ import numpy as np
 from cpms.backends.cuda.arrays.vectors import padded
 from cpms.backends.cuda.kernels.template import PACKS, WHOLE_VALUES, Variant
 from cpms.backends.cuda.runtime.current import current
-from cpms.backends.mpi.exchange.halo import Halo, Places
+from cpms.backends.mpi.exchange.halo import Halo, RowIndices
 from cpms.backends.mpi.exchange.transport import Spans, Transport
 from cpms.backends.mpi.exchange.windows import Window
 from cpms.backends.mpi.shares.rows import GraphRows
 
-TOLD = 11
-"""Numbers that a rank tells the others with its values; ``multi_gpu/rank_totals.cuh`` names them."""
+RANK_TOTALS = 11
+"""The number of a rank's totals in an exchange; ``multi_gpu/rank_totals.cuh`` names them."""
 Which = Literal["direct", "halo", "whole"]
 _APART = 64
-"""Values from one of which on a stretch begins, so that it is aligned as transports like it in any format."""
+"""Parts begin at a multiple of this number of values, which aligns them in any format."""
 
 
 @dataclass(frozen=True, eq=False)
 class Gathered:
-    """Values that a rank reads, and what ranks told each other with them, in device memory.
+    """The values that a rank reads, and the totals of all ranks, in device memory.
 
     Parameters
     ----------
     memory : device array
-        Values of this rank and of others, where an `Exchange` has them, and zeros behind all.
+        Values of this rank and of others, at the positions of an `Exchange`, followed by zeros.
     own : device array
-        The stretch of this rank.
-    heard, to : device arrays of float64
-        What all ranks told, `TOLD` numbers each where values go with them, and those of this one.
+        The part of this rank.
+    received_totals, own_totals : device arrays of float64
+        The totals of all ranks, `RANK_TOTALS` of each in an exchange with values, and those of this rank.
     each_bytes : int
         Size of a value.
     window : Window, optional
-        Where all of it lies, if other ranks write into it.
+        The memory of the vector, if other ranks write into it.
     routes : tuple of device arrays of uint64, shape (ranks,)
-        Where this rank writes its values, and what it tells, into those of others.
+        The addresses in other ranks' memory of this rank's values and totals.
     """
 
     memory: Any
     own: Any
-    heard: Any
-    to: Any
+    received_totals: Any
+    own_totals: Any
     each_bytes: int
     window: Window | None = None
     routes: tuple[Any, ...] = (np.uint64(0), np.uint64(0))
 
     @property
     def arguments(self) -> tuple[Any, ...]:
-        """What a kernel of many sweeps takes, in its order."""
-        return self.memory, self.own, self.heard, *self.routes
+        """The arguments of a persistent kernel, in their order."""
+        return self.memory, self.own, self.received_totals, *self.routes
 
 
 class Exchange(ABC):
-    """How ranks come to know the values that their rows read.
+    """An exchange of the values that rows of other ranks read.
 
     Parameters
     ----------
     transport : Transport
-    stretch : int
-        Values in the stretch of each rank, its rows and zeros behind them.
+    part_length : int
+        Values in the part of each rank: its rows, and zeros after them.
     values : int
-        Values in a vector, behind which zeros lie.
+        Values in a vector, which zeros follow.
     begin : int
-        Where this rank's stretch begins.
+        The position of this rank's part.
     """
 
     name: Which
     kernels: ClassVar[dict[int, Variant]] = {}
-    """What it launches, by the bits of a value."""
+    """The kernels of an exchange, by the bits of a value."""
 
-    def __init__(self, transport: Transport, *, stretch: int, values: int, begin: int) -> None:
-        self.transport, self.stretch, self.values, self.begin = transport, stretch, values, begin
+    def __init__(self, transport: Transport, *, part_length: int, values: int, begin: int) -> None:
+        self.transport, self.part_length, self.values, self.begin = transport, part_length, values, begin
 
     def vector(self, dtype: Any = np.float64, *, each_bytes: int = 8) -> Gathered:
         """Return a vector of zeros, of ``each_bytes`` a value; every rank calls this."""
         return self._vector((self.values + WHOLE_VALUES) * each_bytes, dtype, each_bytes)
 
-    def numbers(self, told: int = TOLD) -> Gathered:
-        """Return room for so many numbers that each rank tells, without values; every rank calls this."""
-        return self._vector(0, np.float64, 8, told)
+    def rank_totals(self, totals: int = RANK_TOTALS) -> Gathered:
+        """Return buffers for the totals of each rank, without values; every rank calls this."""
+        return self._vector(0, np.float64, 8, totals)
 
     def ready(self) -> None:  # noqa: B027
-        """Wait until no rank has anything to read of exchanges before; every rank calls this."""
+        """Wait until all ranks have read the previous exchanges; every rank calls this."""
 
-    def _vector(self, nbytes: int, dtype: Any, each_bytes: int, told: int = TOLD) -> Gathered:
+    def _vector(self, nbytes: int, dtype: Any, each_bytes: int, totals: int = RANK_TOTALS) -> Gathered:
         arrays = current().arrays
-        heard = arrays.zeros(self.transport.ranks * told, np.float64)
-        return self._gathered(arrays.zeros(nbytes, np.uint8), heard, dtype, each_bytes)
+        received_totals = arrays.zeros(self.transport.ranks * totals, np.float64)
+        return self._gathered(arrays.zeros(nbytes, np.uint8), received_totals, dtype, each_bytes)
 
-    def _gathered(self, memory: Any, heard: Any, dtype: Any, each_bytes: int) -> Gathered:
+    def _gathered(self, memory: Any, received_totals: Any, dtype: Any, each_bytes: int) -> Gathered:
         rank, items, memory = self.transport.rank, each_bytes // np.dtype(dtype).itemsize, memory.view(dtype)
-        own = memory[self.begin * items : (self.begin + self.stretch) * items]
-        to = heard.reshape(self.transport.ranks, -1)[rank]
-        return Gathered(memory, own, heard, to, each_bytes)
+        own = memory[self.begin * items : (self.begin + self.part_length) * items]
+        own_totals = received_totals.reshape(self.transport.ranks, -1)[rank]
+        return Gathered(memory, own, received_totals, own_totals, each_bytes)
 
     def compile(self, bits: int, *others: Variant) -> None:
-        """Make ready what exchanges of values of so many bits launch, and other kernels with it."""
+        """Compile the kernels of exchanges of values of this number of bits, with other kernels."""
         own = [self.kernels[bits]] if bits in self.kernels else []
         current().compile([*own, *others])
 
     @abstractmethod
-    def places(self, rows: GraphRows) -> Any:
-        """Return where each node's value lies, a device array of uint32, shape (nodes,); anything where none does."""
+    def positions(self, rows: GraphRows) -> Any:
+        """Return the position of each node's value, a device array of uint32, shape (nodes,).
+
+        Nodes without a value have an arbitrary position.
+        """
 
     @abstractmethod
     def queue(self, vector: Gathered) -> None:
-        """Queue the exchange of a vector's values and of what ranks told."""
+        """Queue the exchange of a vector's values and totals."""
 
-    def queue_told(self, vector: Gathered) -> None:
-        """Queue the exchange of what ranks told."""
-        self.transport.gather(vector.heard)
+    def queue_totals(self, vector: Gathered) -> None:
+        """Queue the exchange of totals alone."""
+        self.transport.gather(vector.received_totals)
 
     @property
     def within(self) -> bool:
-        """Whether a kernel may see to exchanges itself, and so stay for many sweeps."""
+        """Whether kernels exchange values themselves, and so may be persistent."""
         return self.transport.ranks == 1
 
     @property
-    def talk(self) -> tuple[Any, ...]:
-        """What a kernel takes that does, in its order."""
+    def signal_arguments(self) -> tuple[Any, ...]:
+        """The arguments of peer signals of a persistent kernel, in their order."""
         return *[np.uint64(0)] * 5, np.uint32(self.transport.ranks), np.uint32(self.transport.rank)
 
     def made(self) -> Callable[[], int]:
-        """Return how to wait for how many exchanges kernels have seen to, of launches before."""
+        """Return a function that waits for the number of exchanges by kernels of previous launches."""
         return int
 
     def count_received(self, vector: Gathered, times: int = 1) -> None:  # noqa: B027
-        """Count the bytes of so many exchanges that a kernel sees to."""
+        """Count the bytes of exchanges by a kernel."""
 
-    def count_told(self, vector: Gathered, times: int = 1) -> None:  # noqa: B027
-        """Count the bytes of so many exchanges of what ranks told alone."""
+    def count_totals(self, vector: Gathered, times: int = 1) -> None:  # noqa: B027
+        """Count the bytes of exchanges of totals alone."""
 
 
 class WholeExchange(Exchange):
-    """Every rank receives all values, in stretches of ranks."""
+    """An all-gather: every rank receives all values, in the order of ranks."""
 
     name = "whole"
 
-    def __init__(self, transport: Transport, stretch: int) -> None:
-        super().__init__(transport, stretch=stretch, values=stretch * transport.ranks, begin=stretch * transport.rank)
+    def __init__(self, transport: Transport, part_length: int) -> None:
+        super().__init__(
+            transport, part_length=part_length, values=part_length * transport.ranks, begin=part_length * transport.rank
+        )
 
-    def places(self, rows: GraphRows) -> Any:
-        """Return places in the stretches of all ranks."""
+    def positions(self, rows: GraphRows) -> Any:
+        """Return positions in the parts of all ranks."""
         arrays = current().arrays
-        place = arrays.empty(rows.nodes, np.uint32)
+        position = arrays.empty(rows.nodes, np.uint32)
         for rank, (low, high) in enumerate(itertools.pairwise(rows.bounds.tolist())):
-            begin = rank * self.stretch
-            place[low:high] = arrays.arange(begin, begin + high - low, dtype=np.uint32)
-        return place
+            begin = rank * self.part_length
+            position[low:high] = arrays.arange(begin, begin + high - low, dtype=np.uint32)
+        return position
 
     def queue(self, vector: Gathered) -> None:
-        """Gather."""
+        """Gather the parts of all ranks."""
         whole = vector.memory[: vector.own.size * self.transport.ranks]
-        self.transport.gather(whole, vector.heard)
+        self.transport.gather(whole, vector.received_totals)
 
 
 class Halos(Exchange):
-    """Every rank receives what its rows read: its own stretch is followed by a halo of each other rank."""
+    """Halos: the part of a rank is followed by the values that its rows read of each other rank."""
 
-    def __init__(self, transport: Transport, stretch: int, halo: Halo) -> None:
+    def __init__(self, transport: Transport, part_length: int, halo: Halo) -> None:
         arrays = current().arrays
         self._halo = halo
-        self.receives = _spans(halo.reads, stretch)
+        self.receives = _spans(halo.reads, part_length)
         self.sends = _spans(halo.sends, 0)
-        super().__init__(transport, stretch=stretch, values=padded(_end(self.receives, stretch)), begin=0)
-        places = np.zeros(_end(self.sends, 0), np.uint32)
+        super().__init__(transport, part_length=part_length, values=padded(_end(self.receives, part_length)), begin=0)
+        positions = np.zeros(_end(self.sends, 0), np.uint32)
         for (begin, count), sent in zip(self.sends, halo.sends, strict=True):
-            places[begin : begin + count] = sent
-        self.sent_places = arrays.asarray(places)
+            positions[begin : begin + count] = sent
+        self.sent_rows = arrays.asarray(positions)
 
-    def places(self, rows: GraphRows) -> Any:
-        """Return places in the stretch of this rank and in the halos."""
+    def positions(self, rows: GraphRows) -> Any:
+        """Return positions in the part of this rank and in its halos."""
         arrays, bounds = current().arrays, rows.bounds.tolist()
-        place = arrays.zeros(rows.nodes, np.uint32)
-        place[rows.low : rows.high] = arrays.arange(rows.high - rows.low, dtype=np.uint32)
+        position = arrays.zeros(rows.nodes, np.uint32)
+        position[rows.low : rows.high] = arrays.arange(rows.high - rows.low, dtype=np.uint32)
         for low, read, (begin, count) in zip(bounds[:-1], self._halo.reads, self.receives, strict=True):
             if count:
-                place[arrays.asarray(read + np.int64(low))] = arrays.arange(begin, begin + count, dtype=np.uint32)
-        return place
+                position[arrays.asarray(read + np.int64(low))] = arrays.arange(begin, begin + count, dtype=np.uint32)
+        return position
 
 
 class HaloExchange(Halos):
-    """Values that others read are packed and sent."""
+    """Halos that are packed and sent through the transport."""
 
     name = "halo"
     kernels: ClassVar[dict[int, Variant]] = PACKS
 
-    def __init__(self, transport: Transport, stretch: int, halo: Halo) -> None:
-        super().__init__(transport, stretch, halo)
-        self._sent = current().arrays.zeros(8 * self.sent_places.size, np.uint8)
+    def __init__(self, transport: Transport, part_length: int, halo: Halo) -> None:
+        super().__init__(transport, part_length, halo)
+        self._sent = current().arrays.zeros(8 * self.sent_rows.size, np.uint8)
 
     def queue(self, vector: Gathered) -> None:
-        """Pack what others read, and swap."""
-        each_bytes, count = vector.each_bytes, self.sent_places.size
+        """Pack the values that others read, and swap them."""
+        each_bytes, count = vector.each_bytes, self.sent_rows.size
         if count:
             blocks = current().spread(count, each=4)
-            arguments = (self.sent_places, np.uint32(count), vector.own, self._sent)
+            arguments = (self.sent_rows, np.uint32(count), vector.own, self._sent)
             current().run(self.kernels[8 * each_bytes], blocks, arguments)
         sends, receives = (
             [(begin * each_bytes, size * each_bytes) for begin, size in spans] for spans in (self.sends, self.receives)
         )
-        self.transport.swap(self._sent, sends, vector.memory, receives, vector.heard)
+        self.transport.swap(self._sent, sends, vector.memory, receives, vector.received_totals)
 
 
-def _spans(parts: list[Places], begin: int) -> Spans:
-    """Return where each part lies, and how long it is, when they follow each other from ``begin`` on."""
+def _spans(parts: list[RowIndices], begin: int) -> Spans:
+    """Return begin and length of each part, aligned and consecutive from ``begin`` on."""
     spans = []
     for part in parts:
         spans.append((begin, len(part)))

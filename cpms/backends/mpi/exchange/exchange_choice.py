@@ -1,4 +1,4 @@
-"""Which exchange ranks choose."""
+"""The choice of an exchange: remote stores where ranks can, else the cheaper of halos and whole vectors."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from cpms.backends.mpi.shares.rows import Bounds
 from cpms.base.errors import UnavailableError
 
 _WORTH = 0.75
-"""Share of the bytes of a whole exchange up to which a halo is chosen: it has to be packed, too."""
+"""A halo is chosen below this fraction of the bytes of a whole exchange, since it must be packed."""
 
 
 def cheaper(halo: Halo, bounds: Bounds) -> Which:
-    """Return the exchange in which the busiest rank receives or sends fewer bytes; the same on every rank.
+    """Return the exchange with fewer bytes at the busiest rank; the result is the same on every rank.
 
     Examples
     --------
@@ -26,24 +26,24 @@ def cheaper(halo: Halo, bounds: Bounds) -> Which:
     ['halo', 'whole']
     """
     others = len(bounds) - 2
-    return "halo" if halo.most <= _WORTH * _stretch(bounds) * others else "whole"
+    return "halo" if halo.most <= _WORTH * _part_length(bounds) * others else "whole"
 
 
 def chosen(transport: Transport, halo: Halo, bounds: Bounds) -> Which:
-    """Return the direct exchange where ranks can, else the `cheaper` one; every rank calls this."""
+    """Return the direct exchange if ranks map each other's memory, else the `cheaper` one; every rank calls this."""
     return cheaper(halo, bounds) if transport.windows is None else "direct"
 
 
 def exchange(which: Which, transport: Transport, halo: Halo, bounds: Bounds) -> Exchange:
-    """Make ready what ranks exchange; every rank calls this."""
+    """Return the prepared exchange; every rank calls this."""
     if which == "whole":
-        return WholeExchange(transport, _stretch(bounds))
+        return WholeExchange(transport, _part_length(bounds))
     if which == "halo":
-        return HaloExchange(transport, _stretch(bounds), halo)
+        return HaloExchange(transport, _part_length(bounds), halo)
     if transport.windows is None:
         raise UnavailableError("ranks cannot write into each other's memory; let them exchange another way")
-    return DirectExchange(transport, _stretch(bounds), halo, transport.windows)
+    return DirectExchange(transport, _part_length(bounds), halo, transport.windows)
 
 
-def _stretch(bounds: Bounds) -> int:
+def _part_length(bounds: Bounds) -> int:
     return padded(int(np.diff(bounds).max()))

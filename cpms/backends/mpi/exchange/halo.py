@@ -1,4 +1,4 @@
-"""Which values a rank reads of others, and which of its own they read."""
+"""The halo of a rank: the values that its rows read of other ranks, and those of its own that others read."""
 
 from __future__ import annotations
 
@@ -11,43 +11,43 @@ import numpy.typing as npt
 
 from cpms.backends.mpi.shares.rows import GraphRows
 
-Places = npt.NDArray[np.int32]
+RowIndices = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True, eq=False)
 class Halo:
-    """The values that ranks send each other for a sweep, each of them once.
+    """The values that ranks send each other for a sweep, each once.
 
     Parameters
     ----------
     reads : list of ndarray of int32
-        Of each rank, the rows that this one reads, ascending, counted from that rank's first; of itself none.
+        For each rank, its rows that this rank reads, ascending, relative to its first row; none for itself.
     sends : list of ndarray of int32
-        For each rank, the rows of this one that it reads, in the same way.
+        For each rank, the rows of this rank that it reads, in the same form.
     most : int
-        The values that the busiest of all ranks receives or sends; the same on every rank.
+        The number of values of the busiest rank, received or sent; the same on every rank.
     """
 
-    reads: list[Places]
-    sends: list[Places]
+    reads: list[RowIndices]
+    sends: list[RowIndices]
     most: int
 
     @classmethod
     def of(cls, rows: GraphRows, communicator: Any) -> Halo:
-        """Find what a rank's edges read of others, and tell these; every rank calls this."""
+        """Find the rows that a rank's edges read of others, and exchange these lists; every rank calls this."""
         reads = foreign(rows)
-        wanted = np.concatenate(reads)
+        read_rows = np.concatenate(reads)
         counts = np.array([len(part) for part in reads])
-        asked = np.empty_like(counts)
-        communicator.Alltoall(counts, asked)
-        sent = np.empty(int(asked.sum()), np.int32)
-        communicator.Alltoallv([wanted, counts], [sent, asked])
-        most = max(communicator.allgather(max(len(wanted), len(sent))))
-        return cls(reads, np.split(sent, np.cumsum(asked)[:-1]), most)
+        send_counts = np.empty_like(counts)
+        communicator.Alltoall(counts, send_counts)
+        sent = np.empty(int(send_counts.sum()), np.int32)
+        communicator.Alltoallv([read_rows, counts], [sent, send_counts])
+        most = max(communicator.allgather(max(len(read_rows), len(sent))))
+        return cls(reads, np.split(sent, np.cumsum(send_counts)[:-1]), most)
 
 
-def foreign(rows: GraphRows) -> list[Places]:
-    """Return, of each rank, which of its rows a rank's edges lead from; of its own none.
+def foreign(rows: GraphRows) -> list[RowIndices]:
+    """Return, for each rank, its rows that are sources of this rank's edges; none for itself.
 
     Examples
     --------

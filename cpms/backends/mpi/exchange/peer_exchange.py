@@ -1,4 +1,8 @@
-"""Exchanges in which every rank writes what others read into their memory."""
+"""Halo exchange by remote stores: every rank writes its values into the memory of the ranks that read them.
+
+It needs GPUs of one host that map each other's memory; signals replace messages, so that a persistent kernel exchanges
+without the host.
+"""
 
 from __future__ import annotations
 
@@ -11,30 +15,30 @@ import numpy as np
 from cpms.backends.cuda.arrays.vectors import padded
 from cpms.backends.cuda.kernels.template import REMOTE_STORES, Variant
 from cpms.backends.cuda.runtime.current import current
-from cpms.backends.mpi.exchange.device_vectors import TOLD, Gathered, Halos
+from cpms.backends.mpi.exchange.device_vectors import RANK_TOTALS, Gathered, Halos
 from cpms.backends.mpi.exchange.halo import Halo
 from cpms.backends.mpi.exchange.transport import Transport
 from cpms.backends.mpi.exchange.windows import Windows
 
 
 class DirectExchange(Halos):
-    """Every rank writes what others read into their memory, in a launch of its own or within that of many sweeps.
+    """Every rank writes halos into other ranks' memory, in a separate launch or within a persistent kernel.
 
     See ``multi_gpu/remote_store.cu`` and ``multi_gpu/rank_sweep.cu``.
 
-    A rank may be one exchange ahead of another. So no vector may be in two exchanges that follow each other: what the
-    first brought would be written over while others read it.
+    A rank may be one exchange ahead of another. Hence two consecutive exchanges must not use the same vector, since the
+    second would overwrite values that other ranks still read.
     """
 
     name = "direct"
     kernels: ClassVar[dict[int, Variant]] = REMOTE_STORES
 
-    def __init__(self, transport: Transport, stretch: int, halo: Halo, windows: Windows) -> None:
-        super().__init__(transport, stretch, halo)
+    def __init__(self, transport: Transport, part_length: int, halo: Halo, windows: Windows) -> None:
+        super().__init__(transport, part_length, halo)
         arrays, rank, ranks = current().arrays, transport.rank, transport.ranks
         begins = [begin for begin, _ in self.sends]
-        self._begins = arrays.asarray(np.array([*begins, self.sent_places.size], np.uint32))
-        # Where others expect this rank's values.
+        self._begins = arrays.asarray(np.array([*begins, self.sent_rows.size], np.uint32))
+        # Positions of this rank's values in the vectors of others.
         self._expected = transport.communicator.alltoall([begin for begin, _ in self.receives])
         self._windows = windows
         self._signals = windows.window(4 * ranks)
@@ -42,67 +46,69 @@ class DirectExchange(Halos):
         self._counts = arrays.zeros(2, np.uint32)
 
     def ready(self) -> None:
-        """Wait for this rank's device, then for the others."""
+        """Wait for this rank's device, then for the other ranks."""
         current().synchronize()
         self.transport.communicator.Barrier()
 
-    def _vector(self, nbytes: int, dtype: Any, each_bytes: int, told: int = TOLD) -> Gathered:
-        """Lay it out in a window: what is told first."""
-        rank, told_bytes = self.transport.rank, told * 8
-        before = padded(self.transport.ranks * told_bytes)
+    def _vector(self, nbytes: int, dtype: Any, each_bytes: int, totals: int = RANK_TOTALS) -> Gathered:
+        """Place the vector in a window, after the totals."""
+        rank, totals_bytes = self.transport.rank, totals * 8
+        before = padded(self.transport.ranks * totals_bytes)
         window = self._windows.window(before + nbytes)
         memory = window.memory[before : before + nbytes]
-        heard = window.memory[: self.transport.ranks * told_bytes].view(np.float64)
-        vector = self._gathered(memory, heard, dtype, each_bytes)
+        received_totals = window.memory[: self.transport.ranks * totals_bytes].view(np.float64)
+        vector = self._gathered(memory, received_totals, dtype, each_bytes)
         to_values = (
             address + before + begin * each_bytes
             for address, begin in zip(window.addresses, self._expected, strict=True)
         )
-        to_told = (address + rank * told_bytes for address in window.addresses)
-        return replace(vector, window=window, routes=(_addresses(to_values), _addresses(to_told)))
+        to_totals = (address + rank * totals_bytes for address in window.addresses)
+        return replace(vector, window=window, routes=(_addresses(to_values), _addresses(to_totals)))
 
     def queue(self, vector: Gathered) -> None:
-        """Write, and wait for what others write."""
+        """Write values and totals, and wait for those of others."""
         self._push(vector, with_values=True)
         self.count_received(vector)
 
-    def queue_told(self, vector: Gathered) -> None:
-        """Write and wait for what ranks tell alone."""
+    def queue_totals(self, vector: Gathered) -> None:
+        """Write totals, and wait for those of others."""
         self._push(vector, with_values=False)
-        self.count_told(vector)
+        self.count_totals(vector)
 
     @property
     def within(self) -> bool:
-        """Yes."""
+        """True: persistent kernels store remotely."""
         return True
 
     @property
-    def talk(self) -> tuple[Any, ...]:
-        """Places of values and those of ranks, signals and counts."""
+    def signal_arguments(self) -> tuple[Any, ...]:
+        """Rows that are sent and their ranges by rank, signals and counts."""
         ranks = np.uint32(self.transport.ranks), np.uint32(self.transport.rank)
-        return self.sent_places, self._begins, self._signals_to, self._signals.memory, self._counts, *ranks
+        return self.sent_rows, self._begins, self._signals_to, self._signals.memory, self._counts, *ranks
 
     def made(self) -> Callable[[], int]:
-        """Note what the device has counted."""
+        """Return a function that waits for the device's count."""
         noted = current().fetch_async(self._counts)
         return lambda: int(noted()[1])
 
     def count_received(self, vector: Gathered, times: int = 1) -> None:
-        """Count values and what ranks told."""
+        """Count values and totals."""
         self.transport.received_bytes += times * sum(count for _, count in self.receives) * vector.each_bytes
-        self.count_told(vector, times)
+        self.count_totals(vector, times)
 
-    def count_told(self, vector: Gathered, times: int = 1) -> None:
-        """Count what ranks told."""
+    def count_totals(self, vector: Gathered, times: int = 1) -> None:
+        """Count totals."""
         ranks = self.transport.ranks
-        self.transport.received_bytes += times * (vector.heard.nbytes // ranks * (ranks - 1))
+        self.transport.received_bytes += times * (vector.received_totals.nbytes // ranks * (ranks - 1))
 
     def _push(self, vector: Gathered, *, with_values: bool) -> None:
-        count = self.sent_places.size if with_values else 0
+        count = self.sent_rows.size if with_values else 0
         blocks = current().spread(count, each=16 // vector.each_bytes, per_processor=2)
-        to_values, to_told = vector.routes
-        told = vector.to, np.uint32(vector.to.size), to_told, np.uint32(with_values)
-        current().run(self.kernels[8 * vector.each_bytes], blocks, (*self.talk, vector.own, to_values, *told))
+        to_values, to_totals = vector.routes
+        totals = vector.own_totals, np.uint32(vector.own_totals.size), to_totals, np.uint32(with_values)
+        current().run(
+            self.kernels[8 * vector.each_bytes], blocks, (*self.signal_arguments, vector.own, to_values, *totals)
+        )
 
 
 def _addresses(numbers: Iterable[int]) -> Any:

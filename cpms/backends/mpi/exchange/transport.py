@@ -1,4 +1,4 @@
-"""How ranks exchange device arrays: NCCL between GPUs, MPI where kernels run on this machine's processor."""
+"""Transport of device arrays between ranks: NCCL between GPUs, MPI for kernels emulated on processors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Spans: TypeAlias = list[tuple[int, int]]
 
 
 class Transport(ABC):
-    """Exchanges between the ranks of a communicator; every rank asks for the same ones, in the same order.
+    """Exchanges between the ranks of a communicator; all are collective, in the same order on every rank.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class Transport(ABC):
         self.communicator = communicator
         self.rank, self.ranks = int(communicator.rank), int(communicator.size)
         self.received_bytes = 0
-        """What this rank has been sent so far."""
+        """The bytes that this rank has received so far."""
         self.repeated: WeakSet[Repeated] = WeakSet()
         """Whatever may hold graphs of these exchanges."""
 
@@ -75,7 +75,7 @@ class Transport(ABC):
         """Exchange, between at least two ranks."""
 
     def agreed(self, mine: bool) -> bool:
-        """Return whether all ranks say yes; every rank calls this."""
+        """Return whether a condition holds on all ranks; collective."""
         return all(self.communicator.allgather(mine))
 
 
@@ -162,7 +162,7 @@ class Nccl(Transport):
 
 
 class Repeated:
-    """Launches and exchanges that come again, as one CUDA graph where all ranks could make it.
+    """Repeated launches and exchanges, as one CUDA graph if all ranks could capture it.
 
     Parameters
     ----------
@@ -176,15 +176,15 @@ class Repeated:
         transport.repeated.add(self)
 
     def run(self, vectors: tuple[Any, ...], what: tuple[float, ...], launch: Callable[[], None]) -> None:
-        """Do as `cpms.backends.cuda.runtime.cuda_graphs.CudaGraphs.run` does; ``what`` tells apart exchanges of other sizes too."""
+        """Replay a CUDA graph as `CudaGraphs.run` does; ``what`` distinguishes exchanges of other sizes, too."""
         transport, before = self._transport, self._transport.received_bytes
         self._cuda_graphs.run(vectors, what, launch)
-        # A graph exchanges what it was made of, and nobody counts it.
+        # Replays of a graph do not count their bytes, so they are counted here.
         each = self._received_bytes.setdefault(what, transport.received_bytes - before)
         transport.received_bytes = before + each
 
     def clear(self) -> None:
-        """Let go of vectors and graphs."""
+        """Drop vectors and graphs."""
         self._cuda_graphs.clear()
 
 
@@ -203,7 +203,7 @@ _joined: dict[tuple[type[Transport], int], Transport] = {}
 
 
 def between(communicator: Any) -> Transport:
-    """Return what carries arrays of the current backend between ranks; every rank calls this.
+    """Return the transport of the current backend's arrays between ranks; collective.
 
     They are joined once, which takes GPUs about as long as many solves; the communicator must not be freed.
     """

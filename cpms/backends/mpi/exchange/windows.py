@@ -1,4 +1,7 @@
-"""Memory of each rank that all ranks may write: between GPUs of one host, and in main memory."""
+"""Windows: memory of each rank that all ranks of a host can write, on GPUs or in main memory.
+
+Windows are pooled and never freed, since a rank must not free memory that others have mapped.
+"""
 
 from __future__ import annotations
 
@@ -12,32 +15,32 @@ from cpms.backends.cuda.runtime.current import current
 
 Opened = tuple[Any, tuple[int, ...]]
 _WHOLE_BYTES = 2 << 20
-"""Every part is a multiple of so many: smaller ones may share what is mapped, and nothing is mapped twice."""
+"""The granularity of parts: smaller allocations may share a mapping, and no memory may be mapped twice."""
 
 
 class Window:
-    """Memory of a rank, filled with zeros, and where that of the others is.
+    """Memory of a rank, filled with zeros, and the addresses of the other ranks' parts.
 
     Parameters
     ----------
     memory : array of uint8, of the current backend
     addresses : tuple of int
-        Where each rank's part begins, for kernels of this one.
+        The address of each rank's part, for kernels of this rank.
     """
 
     def __init__(self, memory: Any, addresses: tuple[int, ...]) -> None:
         self.memory, self.addresses = memory, addresses
 
 
-class _Kept(NamedTuple):
+class _FreeWindow(NamedTuple):
     nbytes: int
     opened: Opened
 
 
 class Windows:
-    """Windows of a communicator. Ranks would have to close them before their owners free them: none is ever freed.
+    """A pool of windows of a communicator.
 
-    A window that nobody has any more, on any rank, is lent again.
+    A window is reused after all ranks have dropped it.
 
     Parameters
     ----------
@@ -48,7 +51,7 @@ class Windows:
 
     def __init__(self, communicator: Any, open_new: Callable[[int], Opened]) -> None:
         self._communicator, self._open_new = communicator, open_new
-        self._free: dict[int, _Kept] = {}
+        self._free: dict[int, _FreeWindow] = {}
         self._made = 0
 
     def opens(self, refused: type[Exception]) -> bool:
@@ -62,30 +65,30 @@ class Windows:
     def window(self, nbytes: int) -> Window:
         """Return a window with at least so many bytes for this rank; every rank calls this."""
         nbytes = -(-nbytes // _WHOLE_BYTES) * _WHOLE_BYTES
-        # A window that goes meanwhile is added to these.
-        fitting = {number for number, kept in list(self._free.items()) if kept.nbytes >= nbytes}
+        # A window that is dropped meanwhile joins the pool.
+        fitting = {number for number, free in list(self._free.items()) if free.nbytes >= nbytes}
         common = set.intersection(*self._communicator.allgather(fitting))
         number = min(common) if common else self._make(nbytes)
-        kept = self._free.pop(number)
-        memory, addresses = kept.opened
+        free = self._free.pop(number)
+        memory, addresses = free.opened
         memory[:] = 0
-        # Nobody writes into it before everybody has cleared it.
+        # No rank writes into the window before all ranks have cleared it.
         current().synchronize()
         self._communicator.Barrier()
-        lent = Window(memory, addresses)
-        weakref.finalize(lent, self._free.__setitem__, number, kept).atexit = False
-        return lent
+        reused = Window(memory, addresses)
+        weakref.finalize(reused, self._free.__setitem__, number, free).atexit = False
+        return reused
 
     def _make(self, nbytes: int) -> int:
-        """Open one that nobody has yet, and return its number, the same on all ranks."""
+        """Open a new window, and return its number, which is the same on all ranks."""
         number = self._made
-        self._free[number] = _Kept(nbytes, self._open_new(nbytes))
+        self._free[number] = _FreeWindow(nbytes, self._open_new(nbytes))
         self._made += 1
         return number
 
 
 def to_host(communicator: Any) -> Callable[[int], Opened]:
-    """Return how to open windows that processes of one host share."""
+    """Return a function that opens windows in main memory, shared by processes of one host."""
     from mpi4py import MPI
 
     def open_new(nbytes: int) -> Opened:
@@ -98,13 +101,13 @@ def to_host(communicator: Any) -> Callable[[int], Opened]:
 
 
 def between_gpus(communicator: Any) -> Callable[[int], Opened]:
-    """Return how to open windows that GPUs of one host share; opening one fails where they cannot."""
+    """Return a function that opens windows on GPUs of one host; it fails where they cannot map each other's memory."""
     import cupy
 
     runtime, rank = cupy.cuda.runtime, communicator.rank
 
     def open_new(nbytes: int) -> Opened:
-        # What others open is a whole allocation, so it is none of CuPy's pool, which lets go of what it keeps.
+        # Others open a whole allocation, so this one is outside CuPy's pool, which may free its memory.
         cupy.get_default_memory_pool().free_all_blocks()
         try:
             memory = cupy.cuda.Memory(nbytes)

@@ -1,4 +1,4 @@
-"""The ranks that this program was started with, and what happens to them when one fails."""
+"""The MPI communicator of this program, and the end of all ranks when one fails."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any
 from cpms.base.errors import CpmsError
 
 _STARTED = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
-"""Where MPICH's and Open MPI's launchers say how many ranks they started."""
+"""Environment variables of MPICH's and Open MPI's launchers with the number of ranks."""
 
 
 def missing() -> str | None:
-    """Return what keeps this machine's ranks from passing messages, as a sentence; None if nothing."""
+    """Return the reason why MPI is not available, as a sentence; None if it is."""
     try:
         from mpi4py import MPI
     except ImportError:
@@ -57,12 +57,12 @@ def world() -> Any:
 
 @cache
 def ranks_here() -> int:
-    """Return how many of the ranks share this machine's memory, and so its processors."""
+    """Return the number of ranks on this machine, which share its processors."""
     return count_here(world())
 
 
 def count_here(communicator: Any) -> int:
-    """Return how many ranks of a communicator share this machine's memory; every rank calls this."""
+    """Return the number of ranks of a communicator on this machine; collective."""
     from mpi4py import MPI
 
     here = communicator.Split_type(MPI.COMM_TYPE_SHARED)

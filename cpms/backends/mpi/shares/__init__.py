@@ -1,1 +1,1 @@
-"""How ranks read or generate their shares of a graph."""
+"""Distributed graphs: ranks read or generate parts of the edges, then redistribute them by target row."""

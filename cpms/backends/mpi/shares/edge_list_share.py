@@ -41,7 +41,7 @@ class _Range(io.RawIOBase):
 
 
 def read(path: Path, communicator: Any, options: ReadOptions) -> Share:
-    """Return the edges of this rank's lines; every rank calls this, for the largest id counts the nodes.
+    """Return the edges of this rank's lines; collective, since the largest id gives the number of nodes.
 
     Raises
     ------
@@ -67,8 +67,8 @@ def read(path: Path, communicator: Any, options: ReadOptions) -> Share:
     refuse_counts(form, edges, communicator.allreduce(below, MPI.MAX), str(path))
     before = len(sources)
     if form.valued and options.zero_weights == "drop":
-        kept = weights != 0
-        sources, targets, weights = sources[kept], targets[kept], weights[kept]
+        nonzero = weights != 0
+        sources, targets, weights = sources[nonzero], targets[nonzero], weights[nonzero]
     counts = np.array([*skipped, before - len(sources)])
     comments, headers, zeros = communicator.allreduce(counts, MPI.SUM).tolist()
     record = replace(form.record(), skipped_lines=comments, repeated_headers=headers, zero_weights=zeros)
@@ -106,13 +106,13 @@ def _range(path: Path, form: EdgeListForm, rank: int, ranks: int) -> tuple[int, 
 def _edges(
     path: Path, form: EdgeListForm, options: ReadOptions, begin: int, end: int
 ) -> tuple[_Edges, tuple[int, int]]:
-    """Return the edges of a range of bytes, and how many comment lines and repeated headers are among them."""
+    """Return the edges of a range of bytes, and the numbers of comment lines and repeated headers in it."""
     require_memory(_BYTES_AN_EDGE * (end - begin) // 8, f"{path}: a share of {end - begin:,} bytes")
     cleaner = Cleaner(form, str(path))
     try:
         found = list(_parsed(path, form, options, cleaner, begin, end, first_line=1))
     except InputError:
-        # Once more, to say which line it is: lines before the share are counted only for that.
+        # The lines before the range are counted for the number of the line in an error alone.
         with path.open("rb") as file:
             before = sum(block.count(b"\n") for block in _blocks(file, begin))
         found = list(_parsed(path, form, options, cleaner, begin, end, first_line=before + 1))

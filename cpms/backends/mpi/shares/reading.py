@@ -1,4 +1,4 @@
-"""Graphs of which each rank reads or makes its own share; the slow way, by which each loads all, is there too."""
+"""Distributed reading: each rank reads or generates a part of the edges; with ``whole`` each loads the whole graph."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from cpms.sources.loading import load
 from cpms.sources.readers.options import ReadOptions
 
 OF_WHOLE = ("symmetric", "weights", "ids")
-"""Options of `cpms.load` that ranks follow only where each loads the whole graph."""
+"""Options of `cpms.load` that require the whole graph on each rank."""
 
 
 def read(source: str, communicator: Any, *, whole: bool = False, **options: Any) -> GraphRows:
-    """Return this rank's rows of a graph; every rank calls this.
+    """Return this rank's rows of a graph; collective.
 
     Parameters
     ----------
@@ -41,13 +41,13 @@ def read(source: str, communicator: Any, *, whole: bool = False, **options: Any)
     """
     if whole:
         rows = of_graph(load(source, **options), communicator.rank, communicator.size)
-        # Views would keep the rest of the edges in memory.
+        # Copies free the other edges, which views would keep in memory.
         return replace(rows, sources=rows.sources.copy(), weights=None if rows.weights is None else rows.weights.copy())
     return exchanged(share(source, communicator, ReadOptions(**options)), communicator)
 
 
 def in_shares(source: str) -> bool:
-    """Return whether ranks read shares of such a graph.
+    """Return whether ranks can read parts of such a graph.
 
     Examples
     --------
@@ -56,13 +56,13 @@ def in_shares(source: str) -> bool:
     >>> in_shares("links.csv.gz"), in_shares("rmat:scale=8")
     (False, False)
     """
-    made = source.startswith(("uniform:", f"{weblike_share.NAME}:"))
-    shared = readers.module_for(Path(source)) in (readers.EDGE_LISTS, "npz")
-    return made or (shared and not source.lower().endswith(".gz"))
+    generated = source.startswith(("uniform:", f"{weblike_share.NAME}:"))
+    shared = readers.module_for(Path(source)) in (readers.EDGE_LISTS, "npz") and not source.lower().endswith(".gz")
+    return generated or shared
 
 
 def share(source: str, communicator: Any, options: ReadOptions | None = None) -> Share:
-    """Return the edges that this rank reads; every rank calls this."""
+    """Return the edges that this rank reads; collective."""
     options = options or ReadOptions()
     if readers.module_for(Path(source)) != readers.EDGE_LISTS:
         options.refuse_form(source)
@@ -78,7 +78,7 @@ def share(source: str, communicator: Any, options: ReadOptions | None = None) ->
             return edge_list_share.read(path, communicator, options)
         return npz_share.read(path, communicator.rank, communicator.size)
     raise InputError(
-        f"{source}: ranks read shares of uncompressed edge lists, of .npz files of cpms.sources.readers.npz.save_npz, "
+        f"{source}: ranks read parts of uncompressed edge lists, of .npz files of cpms.sources.readers.npz.save_npz, "
         "and of uniform:… and weblike-parts:… graphs; convert it to one of these, or let every rank load all of it "
         "with --whole"
     )

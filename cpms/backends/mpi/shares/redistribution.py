@@ -1,4 +1,8 @@
-"""From edges as ranks happened to read them to rows: each rank is sent the edges into its own nodes."""
+"""Redistribution of edges by target: an all-to-all exchange sends each rank the edges into its rows.
+
+Row ranges balance the numbers of edges. Within a rank, edges are grouped by a stable counting sort, so that rows have
+the order of the file.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +48,7 @@ def given_numbers(spec: str, keys: tuple[str, ...], advice: str) -> dict[str, in
 
 @dataclass
 class Share:
-    """Some edges of a graph, those that one rank has read; ranks in order have them in the file's order.
+    """The edges that one rank has read; the concatenation over ranks has the order of the file.
 
     Parameters
     ----------
@@ -72,14 +76,14 @@ class Share:
 
 
 def exchanged(share: Share, communicator: Any) -> GraphRows:
-    """Return this rank's rows; every rank calls this, and none ever holds more than its share twice.
+    """Return this rank's rows; collective, with at most two copies of a rank's edges in memory.
 
     The share's arrays are given up on the way.
     """
     from mpi4py import MPI
 
     nodes = share.nodes
-    _require_room(share, communicator)
+    _require_memory(share, communicator)
     block_edges = np.bincount(share.targets // BLOCK_ROWS, minlength=-(-nodes // BLOCK_ROWS))
     communicator.Allreduce(MPI.IN_PLACE, block_edges, MPI.SUM)
     bounds = cut(block_edges, nodes, communicator.size)
@@ -100,8 +104,8 @@ def exchanged(share: Share, communicator: Any) -> GraphRows:
     return _rows(share, sources, targets, weights, bounds, communicator)
 
 
-def _require_room(share: Share, communicator: Any) -> None:
-    """Refuse a graph of so many nodes that what each rank of this host keeps of them does not fit."""
+def _require_memory(share: Share, communicator: Any) -> None:
+    """Refuse a graph whose arrays over all nodes do not fit in memory for each rank of this host."""
     ranks = count_here(communicator)
     needed_bytes = ranks * graph_bytes(share.nodes, 0, weighted=share.weights is not None)
     advice = "where most ids have no edges, --whole --ids compact drops these"
@@ -143,7 +147,7 @@ def _grouped(sources: Ints, targets: Ints, nodes: int) -> tuple[Ints, Ints]:
     np.cumsum(np.bincount(targets, minlength=nodes), out=indptr[1:])
     grouped = np.empty(len(targets), np.int32)
     lanes = min(threads.available(), 1 + len(targets) // _EDGES_A_THREAD)
-    cuts = np.searchsorted(indptr, np.linspace(0, len(targets), lanes + 1).astype(np.int64)[1:-1])
+    splits = np.searchsorted(indptr, np.linspace(0, len(targets), lanes + 1).astype(np.int64)[1:-1])
 
     def group(part: tuple[int, int]) -> None:
         low, high = part
@@ -154,12 +158,12 @@ def _grouped(sources: Ints, targets: Ints, nodes: int) -> tuple[Ints, Ints]:
         edges.sort()
         grouped[indptr[low] : indptr[high]] = edges  # the lower half
 
-    threads.each(group, list(itertools.pairwise([0, *cuts.tolist(), nodes])))
+    threads.each(group, list(itertools.pairwise([0, *splits.tolist(), nodes])))
     return indptr, grouped
 
 
 def _sent(values: npt.NDArray[Any], counts: Ints, communicator: Any) -> npt.NDArray[Any]:
-    """Send each rank its stretch of ``values``, and return what all have sent, in the order of ranks."""
+    """Send each rank its part of ``values``, and return the received parts in the order of ranks."""
     arriving = np.empty_like(counts)
     communicator.Alltoall(counts, arriving)
     received = np.empty(int(arriving.sum()), values.dtype)
@@ -175,7 +179,7 @@ def _summed(values: npt.NDArray[Any], communicator: Any) -> npt.NDArray[Any]:
 
 
 def _out_weight(sources: Ints, weights: Floats | None, nodes: int, communicator: Any) -> Floats | None:
-    """Return the weight that leaves each node; ranks add to it in turn, so that no order of sums depends on them."""
+    """Return the out-weight of each node; ranks add in turn, so that the order of sums is that of the file."""
     if weights is None:
         return None
     sums = WeightSums(nodes)

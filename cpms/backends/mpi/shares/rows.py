@@ -1,4 +1,4 @@
-"""The share of a graph that one rank holds: a stretch of rows, cut so that ranks have about as many edges."""
+"""The rows of one rank: a range of targets, with about the same number of edges on every rank."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cpms.sparse.sliced import BLOCK_ROWS
 
 Bounds = npt.NDArray[np.int64]
 _ROW_COST = 4
-"""What a row costs besides its edges, in edges."""
+"""The cost of a row beside its edges, in edges."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -41,32 +41,32 @@ class GraphRows(Graph):
 
     @property
     def low(self) -> int:
-        """First row."""
+        """The first row."""
         return int(self.bounds[self.rank])
 
     @property
     def high(self) -> int:
-        """Row after the last."""
+        """The row after the last."""
         return int(self.bounds[self.rank + 1])
 
     @cached_property
     def out_degree(self) -> npt.NDArray[np.int64]:
-        """Edges that leave each node in the whole graph."""
+        """Out-degrees in the whole graph."""
         return self.leaving
 
     @cached_property
     def out_weight(self) -> Floats:
-        """Weights that leave each node in the whole graph."""
+        """Out-weights in the whole graph."""
         return read_only(self.leaving.astype(np.float64)) if self.leaving_weight is None else self.leaving_weight
 
     @cached_property
     def dangling_nodes(self) -> npt.NDArray[np.int64]:
-        """No node: a rank's product leaves dangling mass to `cpms.backends.mpi.sweeps.operator`, which sums it over ranks."""
+        """No node: `cpms.backends.mpi.sweeps.operator` sums the dangling mass over ranks, not a rank's product."""
         return read_only(np.zeros(0, np.int64))
 
 
 def of_graph(graph: Graph, rank: int, ranks: int) -> GraphRows:
-    """Return the share of one rank in a graph that is in memory.
+    """Return the rows of one rank of a graph in memory.
 
     Examples
     --------
@@ -95,7 +95,7 @@ def of_graph(graph: Graph, rank: int, ranks: int) -> GraphRows:
 
 
 def cut(block_edges: Ints, nodes: int, ranks: int) -> Bounds:
-    """Return where each rank's rows begin, given the edges into each block of `BLOCK_ROWS` rows.
+    """Return the first row of each rank, given the edges into each block of `BLOCK_ROWS` rows.
 
     Ranks begin at blocks, so that rows and sums over blocks are the same for any number of ranks; a
     rank may be left without rows.

@@ -1,4 +1,4 @@
-"""A rank's share of a uniform random graph: every rank draws all edges, the same ones, and keeps a range."""
+"""A rank's part of a uniform random graph: every rank draws the same edges and stores a range of them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _KEYS = ("nodes", "edges", "scale", "edge_factor", "seed")
 
 
 def make(spec: str, rank: int, ranks: int) -> Share:
-    """Return the edges that one rank keeps of the graph that ``spec`` is to `cpms.load`.
+    """Return the edges of one rank of the graph that `cpms.load` makes of ``spec``.
 
     Raises
     ------

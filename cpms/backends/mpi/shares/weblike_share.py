@@ -1,4 +1,4 @@
-"""A web-like graph of parts that ranks make apart: as many pages and links more for each rank, without waiting."""
+"""A web-like graph in parts that ranks generate independently; each rank adds the same number of pages and links."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ACROSS = 0.25
 
 
 def make(spec: str, rank: int, ranks: int) -> Share:
-    """Return the edges that leave the parts of one rank.
+    """Return the out-edges of the parts of one rank.
 
     A part is a web as `cpms.sources.generators.weblike` describes it, with the same defaults, of ``nodes`` pages and
     ``edges`` links; of its links to popular pages a quarter lead to popular pages of a part drawn
@@ -63,7 +63,7 @@ def _fill(
         random = np.random.default_rng([seed, part, begin])
         page, near, popular = candidate_links(random, range(begin, span.stop), edges, cumulated, REACH, SITE)
         count = len(page)
-        # The same numbers are drawn however many parts there are.
+        # The random numbers of a part do not depend on the number of parts.
         leaves, other = random.random(count) < _ACROSS, (random.random(count) * parts).astype(np.int64)
         is_hub = random.random(count) < HUBS
         target = np.where(is_hub, popular, near) + nodes * np.where(is_hub & leaves, other, part)

@@ -1,4 +1,7 @@
-"""Float64 power iteration over ranks with a GPU each: a sweep is one kernel and one exchange."""
+"""Float64 power iteration over ranks with one GPU each.
+
+A sweep is one kernel and one exchange; where ranks store remotely, one persistent kernel does many sweeps.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from cpms.backends.cuda.runtime.current import current
 from cpms.backends.cuda.runtime.vector_pool import VectorPool
 from cpms.backends.mpi.exchange.device_vectors import Gathered
 from cpms.backends.mpi.exchange.transport import Repeated
-from cpms.backends.mpi.sweeps.device_rows import DeviceRows, Told
+from cpms.backends.mpi.sweeps.device_rows import DeviceRows, RankTotals
 from cpms.base import work_clock
 from cpms.base.types import Floats, Norm
 from cpms.contracts.operator import Operator, Sweep, Sweeps
@@ -24,35 +27,35 @@ from cpms.precision.controllers import Level
 from cpms.problems.pagerank import Problem
 
 AHEAD = 2
-"""Sweeps queued before the host looks at the first: while it does, the device has work.
+"""Sweeps queued before the host reads the totals of the first, so that the device is never idle.
 
-A sweep that turns out to be one too many finds so in what ranks told, and changes nothing. No more than the
-vectors that take turns: what ranks told must have been fetched before it is written over.
+A superfluous sweep sees the totals of the last one, and changes nothing. The number is at most that of the alternating
+vectors: totals must be fetched before they are overwritten.
 """
 _MOST = 64
-"""Sweeps between two looks of the solver, which reports progress then."""
+"""Sweeps of a call, after which the solver reports progress."""
 _NULL = np.uint64(0)
 
 
 class DevicePower(Operator[Gathered]):
-    """One rank's rows on its device; every rank calls the same functions."""
+    """The operator of one rank's rows on its device; all methods are collective."""
 
     def __init__(self, problem: Problem, rows: DeviceRows) -> None:
         self.problem, self.rows = problem, rows
         self.storage: Format = FP64
         self.nbytes = rows.nbytes
-        self._full = multi_gpu.rank_residual_sweep(rows.shape, refines=False, personal=rows.personal)
+        self._sweep_kernel = multi_gpu.rank_residual_sweep(rows.shape, refines=False, personal=rows.personal)
         self._repeated = Repeated(rows.transport)
         self._pool = VectorPool(rows.exchange.vector)
-        self._pool.pair()  # Ranks make vectors together: a solve has these two, whenever each lets go of them.
+        self._pool.pair()  # Vectors are made collectively: the pool has two, whenever each rank drops its own.
         self._correct = multi_gpu.rank_correct(rows.shape)
-        self._power = multi_gpu.persistent_rank_power(rows.shape, personal=rows.personal)
+        self._persistent_kernel = multi_gpu.persistent_rank_power(rows.shape, personal=rows.personal)
         self._report = report_buffer()
-        sweeping = self._power if rows.exchange.within else self._full
+        sweeping = self._persistent_kernel if rows.exchange.within else self._sweep_kernel
         rows.exchange.compile(64, self._correct, sweeping, *template.CONTRIBUTIONS)
 
     def load(self, values: Floats) -> Gathered:
-        """Return a vector; every rank gives all of the values."""
+        """Return a vector of values; every rank passes all of them."""
         vector = self.empty()
         self.rows.exchange.ready()
         self.rows.upload(values, vector)
@@ -62,7 +65,7 @@ class DevicePower(Operator[Gathered]):
         return vector
 
     def empty(self) -> Gathered:
-        """Return a vector: in memory of one that is gone, where graphs of the last solve know it."""
+        """Return a vector, in pooled memory, so that captured CUDA graphs remain valid."""
         return self._pool.vector()
 
     def sweep(self, x: Gathered, out: Gathered, level: Level, step: int) -> Sweep:
@@ -80,34 +83,34 @@ class DevicePower(Operator[Gathered]):
         tol: float,
         most: int,
     ) -> Sweeps:
-        """Sweep until a change is below ``tol``: in one launch, or the host looks at each while the next one runs."""
+        """Sweep until a change is below ``tol``: in one launch, or with the host one sweep behind the device."""
         began = work_clock.now()
         if self.rows.exchange.within:
-            made = self._stay(x, out, norm=norm, tol=tol, most=min(most, _MOST))
+            made = self._persistent_sweeps(x, out, norm=norm, tol=tol, most=min(most, _MOST))
             ended = list(itertools.accumulate(each.seconds[-1] for each in made))
             launched = work_clock.now() - began - ended[-1]
             return Sweeps([each.found for each in made], [launched + spent for spent in ended])
         found: list[Sweep] = []
         seconds: list[float] = []
-        ahead: deque[Callable[[], Told]] = deque()
+        ahead: deque[Callable[[], RankTotals]] = deque()
         queued, most = 0, min(most, _MOST)
         while True:
             while queued < min(most, len(found) + AHEAD):
                 old, new = (x, out) if queued % 2 == 0 else (out, x)
-                # The first goes on whatever the last change was.
+                # The first sweep runs whatever the last change was.
                 self._queue(old, new, tol if queued else 0.0, NORMS.index(norm))
-                ahead.append(self.rows.told(new))
+                ahead.append(self.rows.totals(new))
                 queued += 1
-            told = ahead.popleft()()
-            found.append(Sweep(told.l1, told.squares**0.5, told.linf, told.mass))
+            totals = ahead.popleft()()
+            found.append(Sweep(totals.l1, totals.squares**0.5, totals.linf, totals.mass))
             seconds.append(work_clock.now() - began)
             if not found[-1].of(norm) >= tol or len(found) == most:
                 return Sweeps(found, seconds)
 
-    def _stay(self, x: Gathered, out: Gathered, *, norm: Norm, tol: float, most: int) -> list[OuterStep]:
-        """Sweep in one launch; the seconds of each are on a clock of the device."""
+    def _persistent_sweeps(self, x: Gathered, out: Gathered, *, norm: Norm, tol: float, most: int) -> list[OuterStep]:
+        """Sweep in one launch; the seconds of each sweep are on the device's clock."""
         arguments = np.float64(tol), np.uint32(NORMS.index(norm)), np.uint32(most), self._report
-        self.rows.stay(self._power, (x, out), *arguments)
+        self.rows.run_persistent(self._persistent_kernel, (x, out), *arguments)
         made = read_outer_steps(self._report)
         self.rows.exchange.count_received(x, len(made))
         return made
@@ -117,18 +120,18 @@ class DevicePower(Operator[Gathered]):
 
         def launch() -> None:
             arguments = (old.memory, old.own, new.own, _NULL, np.float64(tol), np.uint32(norm))
-            self.rows.launch(self._full, old, new, *arguments)
+            self.rows.launch(self._sweep_kernel, old, new, *arguments)
             self.rows.exchange.queue(new)
 
-        self._repeated.run((old.memory, old.heard, new.memory, new.heard), (tol, norm), launch)
+        self._repeated.run((old.memory, old.received_totals, new.memory, new.received_totals), (tol, norm), launch)
 
     def scale(self, x: Gathered, factor: float, segments: int) -> None:  # noqa: ARG002
         """Multiply in place."""
         x.memory[:] *= factor
-        x.heard[:] *= factor
+        x.received_totals[:] *= factor
 
     def to_float64(self, x: Gathered, out: Gathered) -> tuple[DevicePower, Gathered, Gathered]:
-        """Return everything as it is: it is float64."""
+        """Return the arguments, which are float64 already."""
         return self, x, out
 
     def read(self, x: Gathered, segments: int) -> Floats:  # noqa: ARG002

@@ -1,4 +1,8 @@
-"""Method ``refine`` over ranks with a GPU each: full sweeps exchange 64 bits a node, low sweeps 8, 16 or 32."""
+"""Mixed-precision iterative refinement over ranks with one GPU each.
+
+Residual sweeps exchange 64 bits a node, inner sweeps 8, 16 or 32. Where ranks store remotely, one persistent kernel
+does all outer steps of a call; else every sweep is a launch and an exchange.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +22,7 @@ from cpms.backends.cuda.persistent.refinement import (
 from cpms.backends.mpi.exchange.device_vectors import Gathered
 from cpms.backends.mpi.exchange.transport import Repeated
 from cpms.backends.mpi.sweeps.device_power import AHEAD
-from cpms.backends.mpi.sweeps.device_rows import DeviceRows, Told
+from cpms.backends.mpi.sweeps.device_rows import DeviceRows, RankTotals
 from cpms.base import work_clock
 from cpms.base.types import Floats, Norm
 from cpms.contracts.operator import Sweep
@@ -32,42 +36,42 @@ _SEEDS = 0xD1B54A32D192ED03
 
 
 class DeviceRefinement(Refinement):
-    """x as shares and c, a stretch of each on every rank; every rank calls the same functions."""
+    """Refinement with the rows of x (as contributions) and of the correction on each rank; methods are collective."""
 
     def __init__(self, rows: DeviceRows) -> None:
         self._rows, self.damping = rows, rows.problem.damping
         self.nbytes = rows.nbytes
-        self._x, self._fresh, self._told = rows.exchange.vector(), rows.exchange.vector(), rows.exchange.numbers()
-        self._products = rows.exchange.numbers(PRODUCTS)
+        self._x, self._fresh, self._totals = rows.exchange.vector(), rows.exchange.vector(), rows.exchange.rank_totals()
+        self._products = rows.exchange.rank_totals(PRODUCTS)
         self._change, self._c = rows.of_rows(np.float64), rows.of_rows(np.float32)
         self._has_c = False
         self._z: tuple[Gathered, ...] = ()
         self._storage: FloatFormat | None = None
         self._report = report_buffer()
-        self._full = multi_gpu.rank_residual_sweep(rows.shape, refines=True, personal=rows.personal)
-        self._full_repeated, self._low_repeated = Repeated(rows.transport), Repeated(rows.transport)
+        self._residual_kernel = multi_gpu.rank_residual_sweep(rows.shape, refines=True, personal=rows.personal)
+        self._residual_graphs, self._inner_graphs = Repeated(rows.transport), Repeated(rows.transport)
         self._correct = multi_gpu.rank_correct(rows.shape)
-        sweeping = [] if rows.exchange.within else [self._correct, self._full]
+        sweeping = [] if rows.exchange.within else [self._correct, self._residual_kernel]
         rows.exchange.compile(64, *sweeping, *template.CONTRIBUTIONS)
 
     def start(self, values: Floats) -> None:
-        """Begin at values; every rank gives all of them."""
+        """Set the initial guess; every rank passes all values."""
         self._rows.upload(values, self._x)
         self._has_c = False
         self._rows.exchange.ready()
 
     def warm_up(self, storage: FloatFormat | None) -> None:
-        """Have room and kernels for sweeps that read a format."""
-        self._use(storage or FP32)
+        """Allocate vectors and compile kernels of inner sweeps in a format."""
+        self._prepare_format(storage or FP32)
 
     def round(
         self, storage: FloatFormat | None, *, inner_reduction: float, tol: float, norm: Norm, most_low: int
     ) -> OuterStep:
-        """Correct, exchange, sweep in float64; then quantise, exchange, sweep, and so on."""
-        asked = OuterRequest(inner_reduction, 0.0, tol, norm, most_low + 1)
+        """Do one outer step: a correction, a float64 residual sweep, then inner sweeps on the quantised residual."""
+        request = OuterRequest(inner_reduction, 0.0, tol, norm, most_low + 1)
         if self._rows.exchange.within:
-            return self._stay(storage, asked, extrapolate=False)[0]
-        return self._round(storage, asked, extrapolate=False)
+            return self._persistent_rounds(storage, request, extrapolate=False)[0]
+        return self._round(storage, request, extrapolate=False)
 
     def rounds(
         self,
@@ -79,87 +83,96 @@ class DeviceRefinement(Refinement):
         norm: Norm,
         most: int,
     ) -> list[OuterStep]:
-        """Launch once, where a kernel may see to exchanges; else do one round."""
-        asked = OuterRequest(inner_reduction, noise_tolerance, tol, norm, most)
+        """Do outer steps in one launch if kernels exchange themselves, else one outer step."""
+        request = OuterRequest(inner_reduction, noise_tolerance, tol, norm, most)
         if self._rows.exchange.within:
-            return self._stay(storage, asked, extrapolate=self.anderson)
-        return [self._round(storage, asked, extrapolate=self.anderson)]
+            return self._persistent_rounds(storage, request, extrapolate=self.anderson)
+        return [self._round(storage, request, extrapolate=self.anderson)]
 
     def read(self) -> Floats:
         """Return x, in main memory."""
         return self._rows.download(self._x)
 
-    def _stay(self, storage: FloatFormat | None, asked: OuterRequest, *, extrapolate: bool) -> list[OuterStep]:
-        """Do rounds in one launch."""
-        rows, kept = self._rows, storage or self._storage or FP32
-        self._use(kept)
+    def _persistent_rounds(
+        self, storage: FloatFormat | None, request: OuterRequest, *, extrapolate: bool
+    ) -> list[OuterStep]:
+        """Do outer steps in one launch."""
+        rows, stored = self._rows, storage or self._storage or FP32
+        self._prepare_format(stored)
         arguments = (
-            *request_arguments(asked, self.damping, has_inner=storage is not None),
-            *_storing(kept, rows),
+            *request_arguments(request, self.damping, has_inner=storage is not None),
+            *_storing(stored, rows),
             *(self._change, self._c, np.uint32(self._has_c), self._report),
         )
-        variant = multi_gpu.persistent_rank_refine(kept, rows.shape, personal=rows.personal)
-        z = tuple(self._z[place % len(self._z)] for place in range(SLOTS))
+        variant = multi_gpu.persistent_rank_refine(stored, rows.shape, personal=rows.personal)
+        z = tuple(self._z[position % len(self._z)] for position in range(SLOTS))
         before = rows.exchange.made()
-        vectors = self._x, self._fresh, self._told, self._products, *z
-        rows.stay(variant, vectors, np.uint32(len(self._z) if extrapolate else 2), *arguments)
+        vectors = self._x, self._fresh, self._totals, self._products, *z
+        rows.run_persistent(variant, vectors, np.uint32(len(self._z) if extrapolate else 2), *arguments)
         after = rows.exchange.made()
         found = read_outer_steps(self._report)
         if len(found) % 2:
             self._x, self._fresh = self._fresh, self._x
         self._has_c = bool(found[-1].low)
         low = sum(len(made.low) + bool(made.low) for made in found)
-        # What is left are two exchanges a combination; a rank alone makes none at all.
+        # The remaining exchanges are two for each combination; a single rank has none.
         combined = max(0, after() - before() - 2 * len(found) - low) // 2
         rows.exchange.count_received(self._x, len(found))
-        rows.exchange.count_told(self._told, len(found))
+        rows.exchange.count_totals(self._totals, len(found))
         rows.exchange.count_received(z[0], low + combined)
-        rows.exchange.count_told(self._products, combined)
+        rows.exchange.count_totals(self._products, combined)
         return found
 
-    def _round(self, storage: FloatFormat | None, asked: OuterRequest, *, extrapolate: bool) -> OuterStep:
-        """Do a round in launches of its sweeps."""
+    def _round(self, storage: FloatFormat | None, request: OuterRequest, *, extrapolate: bool) -> OuterStep:
+        """Do an outer step with one launch for each sweep."""
         began = work_clock.now()
-        full = self._full_sweep()
-        found = Sweep(full.l1, math.sqrt(full.squares) if full.squares >= 0 else math.nan, full.linf, full.mass)
-        sums, seconds, size = [full.sum], [work_clock.now() - began], found.of(asked.norm)
+        residual = self._residual_sweep()
+        found = Sweep(
+            residual.l1,
+            math.sqrt(residual.squares) if residual.squares >= 0 else math.nan,
+            residual.linf,
+            residual.mass,
+        )
+        sums, seconds, size = [residual.sum], [work_clock.now() - began], found.of(request.norm)
         low: list[float] = []
-        most = min(asked.most - 1, inner_max_iterations(asked.inner_reduction, self.damping))
-        if storage is not None and most > 0 and asked.tol <= size < math.inf:
-            until = inner_tolerance(asked.inner_reduction, asked.tol, self.damping, full.l1, size)
-            for told in self._low_sweeps(storage, until=until, most=most, extrapolate=extrapolate):
-                low.append(told.l1)
-                sums.append(told.sum)
+        most = min(request.most - 1, inner_max_iterations(request.inner_reduction, self.damping))
+        if storage is not None and most > 0 and request.tol <= size < math.inf:
+            until = inner_tolerance(request.inner_reduction, request.tol, self.damping, residual.l1, size)
+            for totals in self._inner_sweeps(storage, until=until, most=most, extrapolate=extrapolate):
+                low.append(totals.l1)
+                sums.append(totals.sum)
                 seconds.append(work_clock.now() - began)
         self._has_c = bool(low)
         return OuterStep(found=found, low=low, sums=sums, seconds=seconds)
 
-    def _full_sweep(self) -> Told:
-        rows, x, fresh, has_c, to = self._rows, self._x, self._fresh, self._has_c, self._told
+    def _residual_sweep(self) -> RankTotals:
+        rows, x, fresh, has_c, totals = self._rows, self._x, self._fresh, self._has_c, self._totals
 
         def launch() -> None:
             rows.launch(self._correct, x, x, x.own, self._c if has_c else _NULL)
             rows.exchange.queue(x)
-            # No norm is below 0, so that this sweep always runs.
+            # No norm is below 0, so this sweep always runs.
             arguments = (x.memory, x.own, fresh.own, self._change, np.float64(0.0), np.uint32(0))
-            rows.launch(self._full, x, to, *arguments)
-            rows.exchange.queue_told(to)
+            rows.launch(self._residual_kernel, x, totals, *arguments)
+            rows.exchange.queue_totals(totals)
 
-        self._full_repeated.run((x.memory, x.heard, fresh.memory, to.heard), (has_c,), launch)
+        self._residual_graphs.run((x.memory, x.received_totals, fresh.memory, totals.received_totals), (has_c,), launch)
         self._x, self._fresh = fresh, x
-        return rows.told(to)()
+        return rows.totals(totals)()
 
-    def _low_sweeps(self, storage: FloatFormat, *, until: float, most: int, extrapolate: bool) -> Iterator[Told]:
-        """Sweep until ||r||_1 is at most ``until``; yield what each sweep found while the next one runs.
+    def _inner_sweeps(
+        self, storage: FloatFormat, *, until: float, most: int, extrapolate: bool
+    ) -> Iterator[RankTotals]:
+        """Sweep until ||r||_1 is at most ``until``; yield the totals of each sweep while the next one runs.
 
-        Whether combining pays is known before it is due again: fewer sweeps are queued than lie between.
+        Fewer sweeps are queued than lie between two combinations, so the decision on the next one is in time.
         """
         rows = self._rows
-        self._use(storage)
+        self._prepare_format(storage)
         arguments = (*_storing(storage, rows), self._change, self._c, self._z[0].own, np.float64(until))
-        rows.launch(multi_gpu.rank_quantise(storage, rows.shape), self._told, self._z[0], *arguments)
+        rows.launch(multi_gpu.rank_quantise(storage, rows.shape), self._totals, self._z[0], *arguments)
         rows.exchange.queue(self._z[0])
-        ahead: deque[Callable[[], Told]] = deque()
+        ahead: deque[Callable[[], RankTotals]] = deque()
         combines = extrapolate and len(self._z) == SLOTS
         sent = queued = 0
         for seen in range(most):
@@ -168,33 +181,35 @@ class DeviceRefinement(Refinement):
                     self._queue_combination(storage)
                     sent = 0
                 into = (sent + 1) % (SLOTS if combines else 2)
-                self._queue_low(storage, sent, into)
-                ahead.append(rows.told(self._z[into]))
+                self._queue_inner_sweep(storage, sent, into)
+                ahead.append(rows.totals(self._z[into]))
                 queued += 1
                 sent = into
-            told = ahead.popleft()()
-            yield told
-            if not told.l1 > until:
+            totals = ahead.popleft()()
+            yield totals
+            if not totals.l1 > until:
                 return
-            combines = combines and told.combines
+            combines = combines and totals.combines
 
     def _queue_combination(self, storage: FloatFormat) -> None:
-        """Queue what combines all z that are kept, and the exchanges of what it needs and finds."""
+        """Queue the Anderson combination of all z, with the exchanges of its dot products and of its result."""
         rows, first, last = self._rows, self._z[0], self._z[DEPTH]
-        kept = *(z.own for z in self._z), *(z.heard for z in self._z)
+        vectors = *(z.own for z in self._z), *(z.received_totals for z in self._z)
 
         def launch() -> None:
-            # Exchanges end on all ranks before the next launch, so what was told of each z is there for both.
+            # Exchanges end on all ranks before the next launch, so both kernels see the totals of each z.
             products, combine = multi_gpu.rank_combination(storage, rows.shape)
-            rows.launch(products, last, self._products, *kept)
-            rows.exchange.queue_told(self._products)
-            rows.launch(combine, last, first, *kept, *_storing(storage, rows), self._products.heard, self._c)
+            rows.launch(products, last, self._products, *vectors)
+            rows.exchange.queue_totals(self._products)
+            rows.launch(
+                combine, last, first, *vectors, *_storing(storage, rows), self._products.received_totals, self._c
+            )
             rows.exchange.queue(first)
 
         self._repeat(launch, storage.width)
 
-    def _queue_low(self, storage: FloatFormat, sent: int, into: int) -> None:
-        """Queue a low sweep from one z to another, and its exchange."""
+    def _queue_inner_sweep(self, storage: FloatFormat, sent: int, into: int) -> None:
+        """Queue an inner sweep from one z to another, and its exchange."""
         rows, old, new = self._rows, self._z[sent], self._z[into]
 
         def launch() -> None:
@@ -205,15 +220,15 @@ class DeviceRefinement(Refinement):
         self._repeat(launch, storage.width, sent, into)
 
     def _repeat(self, launch: Callable[[], None], *what: float) -> None:
-        """Launch on z, which stay where they are as long as their format is in use."""
-        vectors = *(z.memory for z in self._z), *(z.heard for z in self._z), self._products.heard
-        self._low_repeated.run(vectors, what, launch)
+        """Replay launches on z, whose addresses change with the format alone."""
+        vectors = *(z.memory for z in self._z), *(z.received_totals for z in self._z), self._products.received_totals
+        self._inner_graphs.run(vectors, what, launch)
 
-    def _use(self, storage: FloatFormat) -> None:
-        """Have room for z in a format, and kernels for it."""
+    def _prepare_format(self, storage: FloatFormat) -> None:
+        """Allocate z in a format, and compile its kernels."""
         if storage == self._storage:
             return
-        self._low_repeated.clear()
+        self._inner_graphs.clear()
         self._z = ()
         vector = self._rows.exchange.vector
         slots = slots_for(storage)
@@ -230,5 +245,5 @@ class DeviceRefinement(Refinement):
 
 
 def _storing(storage: FloatFormat, rows: DeviceRows) -> tuple[np.uint32, np.int32, np.uint64]:
-    """Return how a kernel stores z; no two ranks round alike where that is random."""
+    """Return the arguments of storing z; stochastic rounding has a seed for each rank."""
     return quantiser_arguments(storage, (storage.seed + rows.transport.rank * _SEEDS) % 2**64)

@@ -1,4 +1,4 @@
-"""One rank's rows in device memory, and what they read of others; see ``multi_gpu/rank_sweep.cu``."""
+"""The rows of one rank in device memory, with the values that they read of others; see ``multi_gpu/rank_sweep.cu``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cpms.backends.cuda.persistent.warp_ranges import WarpRanges
 from cpms.backends.cuda.runtime import memory_limits
 from cpms.backends.cuda.runtime.current import current
 from cpms.backends.cuda.spmv import padded_csr
-from cpms.backends.mpi.exchange.device_vectors import TOLD, Gathered, Which
+from cpms.backends.mpi.exchange.device_vectors import RANK_TOTALS, Gathered, Which
 from cpms.backends.mpi.exchange.exchange_choice import chosen, exchange
 from cpms.backends.mpi.exchange.halo import Halo
 from cpms.backends.mpi.exchange.transport import Transport
@@ -27,10 +27,10 @@ from cpms.precision.anderson import SLOTS
 from cpms.problems.pagerank import Problem
 
 
-class Told(NamedTuple):
-    """What ranks told each other of a sweep, joined; ``left_over`` is dangling mass, or mass that rounding lost.
+class RankTotals(NamedTuple):
+    """The totals of a sweep over all ranks; ``left_over`` is dangling mass, or mass lost to rounding.
 
-    ``combines`` says whether combining low sweeps pays.
+    ``combines`` is whether Anderson combinations of inner sweeps are worthwhile.
     """
 
     mass: float
@@ -43,16 +43,16 @@ class Told(NamedTuple):
     combines: bool
 
     @classmethod
-    def of(cls, by_rank: npt.NDArray[np.float64]) -> Told:
-        """Join the ranks' numbers, in the same order on every rank."""
-        rows = by_rank.reshape(-1, TOLD)
+    def of(cls, by_rank: npt.NDArray[np.float64]) -> RankTotals:
+        """Reduce the totals of ranks, in the same order on every rank."""
+        rows = by_rank.reshape(-1, RANK_TOTALS)
         return cls(*rows[:, :5].sum(axis=0).tolist(), *rows[:, 5:7].max(axis=0).tolist(), *(rows[0, -1:] > 0).tolist())
 
 
 class DeviceRows:
-    """A rank's share of a problem's graph on its device, in the pattern layout.
+    """The rows of a rank of a problem's graph on its device, in the pattern layout.
 
-    Sources are places in vectors that are `Gathered`. Every rank makes one at the same time.
+    Sources are positions in vectors of type `Gathered`. The constructor is collective.
 
     Parameters
     ----------
@@ -61,16 +61,16 @@ class DeviceRows:
     rows : GraphRows
     transport : Transport
     which : {"direct", "halo", "whole"}, optional
-        What ranks exchange, and how: what their rows read, written into each other's memory or sent, or all values,
-        sent. By default the first that can be, or what sends fewer bytes; bits found are the same.
+        The exchange: halos by remote stores, halos by messages, or whole vectors by messages. By default remote stores
+        where possible, else the exchange with fewer bytes; results are bitwise the same.
     value_bytes : int, optional
-        Bytes of a value that most sweeps gather, 2 or 8: how edges are arranged.
+        Bytes of a value that most sweeps gather, 2 or 8, for which edges are arranged.
 
     Attributes
     ----------
     exchange : Exchange
     read_values : int
-        How many values its rows may read: its own, and those of others that edges lead from.
+        The number of values that its rows may read: its own, and those of its halo.
 
     Raises
     ------
@@ -117,56 +117,63 @@ class DeviceRows:
 
     @property
     def shape(self) -> Shape:
-        """The shape of its sweeps."""
+        """The launch shape of sweeps."""
         return self._graph.edges.shape
 
     @property
     def personal(self) -> bool:
-        """Whether nodes differ in what they get of teleport or dangling mass."""
+        """Whether the teleport or dangling distribution is not uniform."""
         return self._graph.personal
 
     def of_rows(self, dtype: Any) -> Any:
-        """Return a device array of zeros, one a row of this rank."""
-        return current().arrays.zeros(self.exchange.stretch, dtype)
+        """Return a device array of zeros, one for each row of this rank."""
+        return current().arrays.zeros(self.exchange.part_length, dtype)
 
-    def launch(self, variant: Variant, heard: Gathered, to: Gathered, *arguments: Any) -> None:
-        """Queue a kernel that hears what ``heard`` holds and tells what this rank found in ``to``."""
+    def launch(self, variant: Variant, source: Gathered, target: Gathered, *arguments: Any) -> None:
+        """Queue a kernel that reads the totals of ``source`` and writes this rank's totals to ``target``."""
         graph = self._graph
-        told = (*graph.barrier, heard.heard, np.uint32(self.transport.ranks), to.to)
-        given = *graph.edges.arguments, *graph.arguments, *told, *arguments
+        totals = (*graph.barrier, source.received_totals, np.uint32(self.transport.ranks), target.own_totals)
+        given = *graph.edges.arguments, *graph.arguments, *totals, *arguments
         current().run_persistent(variant, graph.edges.blocks, given)
 
-    def stay(self, variant: Variant, vectors: Sequence[Gathered], *arguments: Any) -> None:
-        """Queue a kernel of many sweeps, which sees to exchanges of these vectors; see `Exchange.within`."""
+    def run_persistent(self, variant: Variant, vectors: Sequence[Gathered], *arguments: Any) -> None:
+        """Queue a persistent kernel, which exchanges these vectors itself; see `Exchange.within`."""
         graph = self._graph
         given = [each for vector in vectors for each in vector.arguments]
-        arguments = (*graph.edges.arguments, *graph.arguments, *graph.barrier, *given, *self.exchange.talk, *arguments)
+        arguments = (
+            *graph.edges.arguments,
+            *graph.arguments,
+            *graph.barrier,
+            *given,
+            *self.exchange.signal_arguments,
+            *arguments,
+        )
         current().run_persistent(variant, graph.edges.blocks, arguments)
 
-    def told(self, vector: Gathered) -> Callable[[], Told]:
-        """Return how to wait for what was told until now; no rank may tell anything else there before."""
-        noted = current().fetch_async(vector.heard)
-        return lambda: Told.of(noted())
+    def totals(self, vector: Gathered) -> Callable[[], RankTotals]:
+        """Return a function that waits for the present totals; no exchange may overwrite them before."""
+        noted = current().fetch_async(vector.received_totals)
+        return lambda: RankTotals.of(noted())
 
     def upload(self, values: Floats, vector: Gathered) -> None:
-        """Put this rank's rows of float64 ``values``, shape (nodes,), into its stretch, as shares."""
+        """Write this rank's rows of float64 ``values``, shape (nodes,), into its part, as contributions."""
         self._graph.contributions(values[self.rows.low : self.rows.high], vector.own)
 
     def download(self, vector: Gathered) -> Floats:
-        """Return the values of all nodes, from each rank's own shares; every rank calls this."""
-        transport, bounds, stretch = self.transport, self.rows.bounds, self.exchange.stretch
-        whole = current().arrays.zeros(transport.ranks * stretch, np.float64)
-        whole[transport.rank * stretch :][:stretch] = vector.own
+        """Return the values of all nodes, from the contributions of each rank; every rank calls this."""
+        transport, bounds, part_length = self.transport, self.rows.bounds, self.exchange.part_length
+        whole = current().arrays.zeros(transport.ranks * part_length, np.float64)
+        whole[transport.rank * part_length :][:part_length] = vector.own
         transport.gather(whole)
         values = current().to_host(whole)
-        parts = [values[rank * stretch :][: bounds[rank + 1] - bounds[rank]] for rank in range(transport.ranks)]
+        parts = [values[rank * part_length :][: bounds[rank + 1] - bounds[rank]] for rank in range(transport.ranks)]
         return np.concatenate(parts) * np.maximum(self.rows.leaving, 1)
 
     def _resident(self, own: Graph, value_bytes: int) -> DeviceGraph:
         arrays, rows, problem = current().arrays, self.rows, self.problem
-        # The same for both exchanges, and so is the order of sums: what is read is what the cache has to hold.
+        # The number of values read is the same for all exchanges, and with it the tiles and the order of sums.
         steps = DEFAULT.tiles_per_range(self.read_values, value_bytes)
-        columns = padded_csr.ColumnPositions(self.exchange.places(rows), self.exchange.values)
+        columns = padded_csr.ColumnPositions(self.exchange.positions(rows), self.exchange.values)
         edges = WarpRanges.empty()
         if own.nodes:
             edges, _ = WarpRanges.of(padded_csr.PaddedCsr.of(own), own, steps, columns=columns, in_cache=False)
@@ -182,11 +189,11 @@ class DeviceRows:
 
 
 def _own(values: Floats, rows: GraphRows) -> Floats:
-    """Return what concerns a rank's rows; one more value than these, so that there is a first."""
+    """Return the values of a rank's rows, followed by a zero, so that the array is never empty."""
     return np.append(values[rows.low : rows.high], 0.0) if len(values) > 1 else values
 
 
 def _needed_bytes(rows: GraphRows, values: int) -> int:
-    """Return about how many bytes a share takes; of values those of x, what it becomes, and z of 32 bits."""
-    own, kept = rows.high - rows.low, 16 + 4 * SLOTS
-    return 12 * (rows.edges + own) + 40 * own + kept * values + 4 * rows.nodes
+    """Return about the bytes of a rank: edges, rows, and as vectors x, its successor, and z in 32 bits."""
+    own, vector_bytes = rows.high - rows.low, 16 + 4 * SLOTS
+    return 12 * (rows.edges + own) + 40 * own + vector_bytes * values + 4 * rows.nodes

@@ -1,4 +1,7 @@
-"""What follows a rank's product: teleport and dangling mass are added, and sums taken block by block."""
+"""The epilogue of a rank's product: adds teleport and dangling mass, and sums norms in fixed blocks.
+
+Fixed blocks keep the order of sums independent of threads and ranks.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from cpms.base.jit import compiled
 from cpms.sparse.sliced import BLOCK_ROWS
 
 COLUMNS = 5
-"""Of a block's sums: L1, squares and largest of the change, mass, mass on dangling nodes."""
+"""The number of a block's sums: L1, squares and maximum of the change, mass, mass on dangling nodes."""
 
 
 @compiled(error_model="numpy")

@@ -1,4 +1,4 @@
-"""The product of one rank's rows, by a single-node engine."""
+"""The product of one rank's rows, by a single-node engine without teleport."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ class Product(ABC):
     ----------
     nbytes : int
         Of the rank's part of the matrix.
-    of_shares : bool
-        Whether vectors are divided by out-degrees.
-    in_pieces : bool
-        Whether some rows cost less than all.
+    of_contributions : bool
+        Whether vectors are contributions, x over out-degree.
+    in_parts : bool
+        Whether the product of some rows costs less than that of all.
     """
 
     nbytes: int
-    of_shares: bool
-    in_pieces = True
+    of_contributions: bool
+    in_parts = True
 
     @abstractmethod
     def multiply(self, x: Floats, out: Floats, low: int, high: int) -> None:
@@ -42,7 +42,7 @@ class Product(ABC):
 
 class _Serial(Product):
     def __init__(self, engine: Engine, problem: Problem, layout: str) -> None:
-        self.of_shares = layout == "pattern"
+        self.of_contributions = layout == "pattern"
         self._operator: Any = engine.prepare(problem, FP64, layout)
         self.nbytes = self._operator.nbytes
 
@@ -51,10 +51,10 @@ class _Serial(Product):
 
 
 class _Cpu(Product):
-    """A sweep of engine ``cpu`` in which nothing teleports, over the cuts that lie in the rows asked for."""
+    """A sweep of engine ``cpu`` without teleport, over the ranges within the requested rows."""
 
     def __init__(self, engine: Engine, problem: Problem, layout: str) -> None:
-        self.of_shares = layout == "pattern"
+        self.of_contributions = layout == "pattern"
         self._operator: Any = engine.prepare(_without_teleport(problem, 1), FP64, layout)
         self.nbytes = self._operator.nbytes
 
@@ -66,9 +66,9 @@ class _Cpu(Product):
 
 
 class _Any(Product):
-    """A sweep of any engine in which nothing teleports: vectors go through main memory, all rows at once."""
+    """A sweep of any engine without teleport: vectors pass through main memory, for all rows at once."""
 
-    of_shares, in_pieces = False, False
+    of_contributions, in_parts = False, False
 
     def __init__(self, engine: Engine, problem: Problem, layout: str) -> None:
         there = layout_there(engine, layout)

@@ -1,4 +1,7 @@
-"""Sweeps over ranks: each multiplies its own rows, and one exchange a sweep makes the vector whole again."""
+"""Power iteration over ranks: each multiplies its rows, and an all-gather completes the vector in every sweep.
+
+Rows are multiplied in several parts, so that the exchange of one part overlaps the product of the next.
+"""
 
 from __future__ import annotations
 
@@ -25,17 +28,16 @@ from cpms.problems.pagerank import Problem
 from cpms.sparse import pattern
 from cpms.sparse.sliced import BLOCK_ROWS
 
-PIECES = 2
-"""Stretches of a rank's rows; while one is multiplied, the one before it is under way to the others.
+ROW_PARTS = 2
+"""The parts of a rank's rows; the exchange of one overlaps the product of the next.
 
-One, where all ranks share a machine's memory: there nothing moves but when a rank waits for it, and pieces
-cost time (least of 8 solves of 500,000 nodes on 2 ranks: 6 to 10 % more for 2 of them, 19 to 23 % for 4).
+Ranks that all share a machine's memory have one part: MPI then copies only while a rank waits, so nothing overlaps.
 """
 
 
 @dataclass(eq=False)
 class Vector:
-    """Values of all nodes, as the layout stores them, and the mass that lies on dangling ones."""
+    """Values of all nodes, as the layout stores them, and the dangling mass."""
 
     values: Floats
     dangling: float = 0.0
@@ -43,12 +45,11 @@ class Vector:
 
 @dataclass(frozen=True, eq=False)
 class MpiOperator(Operator[Vector]):
-    """One rank's rows of P, and where the rows of all ranks lie.
+    """One rank's rows of P, and the row ranges of all ranks.
 
-    A sweep's only communication is ``Allgatherv``, of the rows in pieces and of sums over blocks of rows.
-    These are added up in the same order everywhere, and blocks are the same for any number of
-    ranks; so is each bit of what a sweep writes and finds. Columns in place of rows would need
-    ``Reduce_scatter``, of as many bytes, whose sums depend on the number of ranks.
+    A sweep's only communication is ``Allgatherv``, of the parts of the rows and of sums over blocks of rows. Every rank
+    adds these sums in the same order, and blocks do not depend on the number of ranks, so results are bitwise the same
+    for any number. A partition by columns would need ``Reduce_scatter`` of as many bytes, with sums that depend on it.
 
     Parameters
     ----------
@@ -59,12 +60,12 @@ class MpiOperator(Operator[Vector]):
     communicator : mpi4py communicator
     product : Product
     divisor : ndarray of uint32
-        Of every node, or empty where values are stored.
+        The divisors of all nodes, or empty where values are stored.
     sums : ndarray of float64, shape (blocks, COLUMNS)
     lanes : int
         Threads that this rank uses.
-    pieces : int
-        See `PIECES`.
+    parts : int
+        See `ROW_PARTS`.
     waited : list of float
         Seconds in which this rank waited for others, sweep by sweep.
     """
@@ -77,7 +78,7 @@ class MpiOperator(Operator[Vector]):
     divisor: npt.NDArray[np.uint32]
     sums: Floats
     lanes: int
-    pieces: int
+    parts: int
     waited: list[float] = field(default_factory=list)
 
     @property
@@ -87,13 +88,13 @@ class MpiOperator(Operator[Vector]):
 
     @property
     def received_bytes(self) -> int:
-        """Bytes that a sweep has this rank receive."""
+        """Bytes that this rank receives in a sweep."""
         rows, blocks = self.rows, -(-self.rows.bounds // BLOCK_ROWS)
         own_blocks = int(blocks[rows.rank + 1] - blocks[rows.rank])
         return 8 * (rows.nodes - (rows.high - rows.low) + COLUMNS * (len(self.sums) - own_blocks))
 
     def load(self, values: Floats) -> Vector:
-        """Return a vector; every rank gives all of the values."""
+        """Return a vector of values; every rank passes all of them."""
         mass = float(values[self.rows.leaving == 0].sum())
         return Vector(values / self.divisor if len(self.divisor) else values.copy(), mass)
 
@@ -102,18 +103,18 @@ class MpiOperator(Operator[Vector]):
         return Vector(np.empty(self.problem.graph.nodes))
 
     def sweep(self, x: Vector, out: Vector, level: Level, step: int) -> Sweep:  # noqa: ARG002
-        """Multiply piece by piece, send each piece on its way, and add up what all ranks found."""
+        """Multiply part by part, start the exchange of each, and reduce the sums over ranks."""
         problem, rows, under_way = self.problem, self.rows, []
         with threads.limited(self.lanes):
-            for piece in self._pieces():
-                low, high = int(piece[rows.rank, 0]), int(piece[rows.rank, 1])
+            for part in self._row_parts():
+                low, high = int(part[rows.rank, 0]), int(part[rows.rank, 1])
                 self.product.multiply(x.values, out.values, low, high)
                 finish(
                     *(x.values, out.values, self.divisor, rows.leaving),
                     *(1.0 - problem.damping, problem.teleport_or_scalar),
                     *(problem.damping * x.dangling, problem.sink_or_scalar, self.sums, low, high),
                 )
-                under_way += self._gather(out.values, piece[:, 0], piece[:, 1])
+                under_way += self._gather(out.values, part[:, 0], part[:, 1])
         blocks = -(-rows.bounds // BLOCK_ROWS)
         under_way += self._gather(self.sums.reshape(-1), COLUMNS * blocks[:-1], COLUMNS * blocks[1:])
         began = time.perf_counter()
@@ -129,23 +130,23 @@ class MpiOperator(Operator[Vector]):
         x.dangling *= factor
 
     def to_float64(self, x: Vector, out: Vector) -> tuple[MpiOperator, Vector, Vector]:
-        """Return everything as it is: it is float64."""
+        """Return the arguments, which are float64 already."""
         return self, x, out
 
     def read(self, x: Vector, segments: int) -> Floats:  # noqa: ARG002
         """Return the vector, which every rank has whole."""
         return x.values * self.divisor if len(self.divisor) else x.values
 
-    def _pieces(self) -> Iterator[Bounds]:
-        """Yield stretches of rows, shape (ranks, 2): for each piece, where it begins and ends on each rank."""
-        bounds, pieces = self.rows.bounds, self.pieces
+    def _row_parts(self) -> Iterator[Bounds]:
+        """Yield the row ranges of each part, shape (ranks, 2)."""
+        bounds, parts = self.rows.bounds, self.parts
         blocks = -(-np.diff(bounds) // BLOCK_ROWS)
-        for piece in range(pieces):
-            cuts = [bounds[:-1] + BLOCK_ROWS * (blocks * part // pieces) for part in (piece, piece + 1)]
-            yield np.minimum(np.stack(cuts, axis=1), bounds[1:, None])
+        for part in range(parts):
+            ends = [bounds[:-1] + BLOCK_ROWS * (blocks * before // parts) for before in (part, part + 1)]
+            yield np.minimum(np.stack(ends, axis=1), bounds[1:, None])
 
     def _gather(self, values: Floats, begins: Bounds, ends: Bounds) -> list[Any]:
-        """Begin to fetch each rank's stretch of ``values`` from that rank."""
+        """Start to receive each rank's part of ``values``."""
         if self.communicator.size == 1:
             return []
         from mpi4py import MPI
@@ -156,7 +157,7 @@ class MpiOperator(Operator[Vector]):
 def prepare(
     problem: Problem, rows: GraphRows, layout: str, local: Engine, communicator: Any, lanes: int | None = None
 ) -> MpiOperator:
-    """Prepare sweeps of a problem from this rank's rows; every rank calls this.
+    """Prepare sweeps of a problem from this rank's rows; collective.
 
     A rank uses ``lanes`` threads, by default its share of the processors.
     """
@@ -164,7 +165,7 @@ def prepare(
     if local.name not in ("cpu", "serial"):
         device.share(communicator)
     multiplied = product(local, rows, problem.damping, layout)
-    divisor = pattern.divisor(rows) if multiplied.of_shares else np.empty(0, np.uint32)
+    divisor = pattern.divisor(rows) if multiplied.of_contributions else np.empty(0, np.uint32)
     sums = np.zeros((-(-rows.nodes // BLOCK_ROWS), COLUMNS))
-    pieces = PIECES if multiplied.in_pieces and ranks_here() < communicator.size else 1
-    return MpiOperator(replace(problem, graph=rows), FP64, rows, communicator, multiplied, divisor, sums, lanes, pieces)
+    parts = ROW_PARTS if multiplied.in_parts and ranks_here() < communicator.size else 1
+    return MpiOperator(replace(problem, graph=rows), FP64, rows, communicator, multiplied, divisor, sums, lanes, parts)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from cpms.base.errors import InputError
 from cpms.sources.readers.edge_lists.form import EdgeListForm
-from cpms.sources.readers.edge_lists.header import SETTLE, known_pairs
+from cpms.sources.readers.edge_lists.header import HEADER_CHOICES, known_pairs
 from cpms.sources.readers.edge_lists.lines import is_decimal
 from cpms.sources.readers.entries import shown
 
@@ -51,7 +51,7 @@ def refuse_counts(form: EdgeListForm, edges: int, largest_below: int, label: str
         counts = shown(" ".join(form.doubtful))
         raise InputError(
             f"{label}, line {form.first_line}: {counts} may be the numbers of nodes and of edges, "
-            f"for {edges - 1:,} lines follow; {SETTLE}"
+            f"for {edges - 1:,} lines follow; {HEADER_CHOICES}"
         )
 
 
@@ -61,7 +61,7 @@ def refuse_titles(form: EdgeListForm, names: Container[str], label: str) -> None
     if found := [end for end in ends if end in names]:
         raise InputError(
             f"{label}: a node is called {shown(found[0])}, as a column of the first line is, "
-            f"so that line may be an edge; {SETTLE}"
+            f"so that line may be an edge; {HEADER_CHOICES}"
         )
 
 
@@ -108,5 +108,5 @@ def refuse_unborne(form: EdgeListForm, label: str) -> None:
     ends = form.doubtful[:2]
     raise InputError(
         f"{label}, line {form.first_line}: {shown(' '.join(ends))} may be titles, for no other edge has one of these "
-        f"names; {SETTLE}"
+        f"names; {HEADER_CHOICES}"
     )

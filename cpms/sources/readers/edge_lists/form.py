@@ -127,10 +127,10 @@ def sniff(stream: Stream, options: ReadOptions) -> EdgeListForm:
     else:
         _check_fields(sample, rows, fields, header, stream.label)
     numbered = _numbered(rows if header == "no" else rows[1:] or rows, columns)
-    verdict = {"yes": First.TITLES, "no": First.EDGE}.get(header) or first_is(
+    first_kind = {"yes": First.TITLES, "no": First.EDGE}.get(header) or first_is(
         rows, columns, numbered=numbered, where=where
     )
-    titled = verdict is First.TITLES
+    titled = first_kind is First.TITLES
     if titled and len(rows) == 1:
         raise InputError(
             f"{where}: {EMPTY}; its only line was taken for a header (header='no', --header no){_marked_alone(sample)}"
@@ -150,7 +150,7 @@ def sniff(stream: Stream, options: ReadOptions) -> EdgeListForm:
         marks=marks,
         first_line=first_line,
         comment_lines=sample.marked_before(first_line),
-        doubtful=() if verdict is not First.DOUBTFUL else _judged(rows[0], columns if chosen else None),
+        doubtful=() if first_kind is not First.DOUBTFUL else _judged(rows[0], columns if chosen else None),
         trusted=header == "yes" or len(columns) == 3,
     )
     if options.comments == "auto":

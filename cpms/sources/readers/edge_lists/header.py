@@ -40,7 +40,7 @@ from cpms.sources.readers.entries import shown
 _SOURCES = {"source", "src", "from", "start", "follower", "citing", "sender", "origin", "subject"}
 _TARGETS = {"target", "dst", "dest", "to", "end", "followee", "cited", "receiver", "destination", "object"}
 _PAIRS = {("u", "v"), ("node1", "node2"), ("id1", "id2"), ("head", "tail"), ("parent", "child")}
-SETTLE = "header='yes' (--header yes) passes over it, header='no' (--header no) reads it as an edge"
+HEADER_CHOICES = "header='yes' (--header yes) passes over it, header='no' (--header no) reads it as an edge"
 
 
 class First(Enum):
@@ -97,7 +97,7 @@ def first_is(rows: list[list[str]], columns: tuple[int, ...], *, numbered: bool,
         return First.DOUBTFUL
     below = {_shape(row[place]) for row in body for place in columns[:2] if len(row) > place and row != first}
     if below & set(map(_shape, ends)):
-        raise InputError(f"{where}: {shown(' '.join(ends))} may be titles or the names of two nodes; {SETTLE}")
+        raise InputError(f"{where}: {shown(' '.join(ends))} may be titles or the names of two nodes; {HEADER_CHOICES}")
     return First.TITLES
 
 

@@ -96,6 +96,6 @@ def _refuse_other_bytes(line: bytes, label: str) -> None:
 
 
 def _refuse_other_kinds(text: str, where: str) -> None:
-    for beginning, verdict in _OTHER_KINDS.items():
+    for beginning, description in _OTHER_KINDS.items():
         if text.lower().startswith(beginning):
-            raise InputError(f"{where}: this {verdict}")
+            raise InputError(f"{where}: this {description}")
