@@ -15,13 +15,13 @@ import numpy as np
 import scipy.sparse
 import scipy.sparse.linalg
 
+from cpms.api import product_engines
 from cpms.api.given_matrix import given_matrix, storage_of
 from cpms.base.errors import InputError, UnsupportedError
 from cpms.base.text.suggestions import unknown
 from cpms.base.validation import described, whole
 from cpms.contracts.linear_operator import Bound, LinearOperator
 from cpms.contracts.product_request import Compute, ProductRequest, Scaling
-from cpms.engines import products
 from cpms.formats.codes import ValueFormat
 from cpms.formats.formats import FloatFormat, SegmentFormat, format_of
 from cpms.sparse.arrangement import INDICES, LAYOUTS
@@ -60,7 +60,7 @@ def matrix(
     layout : {"csr", "coo", "ell", "sell"}
         See `cpms.sparse.arrangement`.
     engine : str
-        ``auto``, or one of `cpms.engines.products.names`.
+        ``auto``, or one of `cpms.api.product_engines.names`.
     indices : {"auto", "32", "64", "compressed"}
         Bits of column numbers. ``compressed`` is one 32-bit base a slice and column with offsets of 8 or 16 bits, in
         ``sell`` on ``cuda``; ``auto`` takes it there where that saves a quarter of their bytes.
@@ -97,10 +97,10 @@ def matrix(
     _require_known("indices", indices, (*INDICES, "compressed"))
     _require_known("compute", compute, get_args(Compute))
     _require_known("scaling", scaling, get_args(Scaling))
-    name = products.chosen(engine)
+    name = product_engines.chosen(engine)
     chosen = None if given.values is None else storage_of(storage, given)
     request = ProductRequest(chosen, layout, indices, compute, scaling)
-    return StoredMatrix(products.prepare(name, given, request), given, engine=name)
+    return StoredMatrix(product_engines.prepare(name, given, request), given, engine=name)
 
 
 class StoredMatrix(scipy.sparse.linalg.LinearOperator):

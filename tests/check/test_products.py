@@ -8,10 +8,10 @@ import scipy.sparse
 
 import cpms
 from cpms import check
+from cpms.api import product_engines
 from cpms.backends.cpu import product
 from cpms.check import LawError
 from cpms.contracts.product_request import ProductRequest
-from cpms.engines import products
 
 
 def uneven():
@@ -150,7 +150,7 @@ def test_the_law_of_vector_operations_can_fail(verb):
 
 
 def test_engines_of_products_are_known_by_name():
-    for name in products.names():
-        assert products.refusal(name, ProductRequest(cpms.FP64)) is None
+    for name in product_engines.names():
+        assert product_engines.refusal(name, ProductRequest(cpms.FP64)) is None
     with pytest.raises(cpms.InputError, match="'opencl' multiplies with transition matrices"):
         cpms.matrix([[1.0]], engine="opencl")

@@ -10,11 +10,11 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field, field_validator
 
+from cpms.api import product_engines
 from cpms.api.given_matrix import storage_of
 from cpms.api.matrix import StoredMatrix, matrix
 from cpms.base.errors import UnavailableError, UnsupportedError
 from cpms.contracts.product_request import Compute
-from cpms.engines import products
 from cpms.experiment.config import Cell, Repeated, Strict
 from cpms.experiment.config_types import loadable, one_of
 from cpms.experiment.device_time import Timer, in_turn
@@ -29,7 +29,7 @@ from cpms.storage.device import to_device, to_host
 class Contestant(Strict):
     """One way to store a matrix and multiply; ``vectors`` is the type of x and y."""
 
-    engine: Annotated[str, one_of("engine of products", products.names)]
+    engine: Annotated[str, one_of("engine of products", product_engines.names)]
     storage: str = "fp64"
     layout: Annotated[str, one_of("layout", lambda: LAYOUTS)] = "csr"
     indices: Annotated[str, one_of("indices", lambda: (*INDICES, "compressed"))] = "auto"
