@@ -46,6 +46,8 @@ _HOMES = {
     "StartAt": "precision.controllers",
     "Threshold": "precision.controllers",
     "WriteAhead": "precision.controllers",
+    "StoredMatrix": "api.matrix",
+    "matrix": "api.matrix",
     "pagerank": "api.pagerank",
     "personalized_pagerank": "api.personalized",
     "penalised_start": "problems.initial_guess",
@@ -64,6 +66,8 @@ _MODULES = ("check", "datasets", "engines", "generators", "refine", "testing")
 if TYPE_CHECKING:
     from cpms.analysis.topk import topk as topk
     from cpms.analysis.topk_checks import Largest as Largest
+    from cpms.api.matrix import StoredMatrix as StoredMatrix
+    from cpms.api.matrix import matrix as matrix
     from cpms.api.pagerank import pagerank as pagerank
     from cpms.api.personalized import personalized_pagerank as personalized_pagerank
     from cpms.api.result import Result as Result

@@ -137,6 +137,21 @@ def stored(function):
     return lambda **given: getattr(cpms.encode([1.0, 2.0, 3.0, 4.0], "cpms4"), function)(**given)
 
 
+DENSE = [[1.0, -2.0, 0.0, 0.5], [0.0] * 4, [0.25] * 4, [0.0, 3.0, 0.0, 1.0]]
+STORED_OPTIONS = {"storage": "cpms4", "layout": "csr", "indices": "auto", "compute": "fp64", "scaling": "none"}
+MATRIX = {"A": DENSE, **STORED_OPTIONS, "engine": "cpu", "shape": None}
+TRIPLETS = {"rows": [0, 3], "columns": [1, 0], "values": [0.5, -2.0]}
+VECTOR = [1.0, 2.0, 3.0, 4.0]
+
+
+def stored_matrix(**given):
+    return cpms.matrix(**given) @ np.ones(4)
+
+
+def product(function):
+    return lambda **given: getattr(cpms.matrix(DENSE, storage="cpms4", engine="cpu"), function)(**given)
+
+
 def edge_of_networkx(node, weight):
     try:
         made = nx.DiGraph([(node, 1, {"weight": weight})])
@@ -209,6 +224,18 @@ CALLS = [
         BATCH,
     ),
     ("query", lambda query: cpms.personalized_pagerank(GRAPH, [query, 0], engine="cpu"), {"query": 0}),
+    ("matrix", stored_matrix, MATRIX),
+    ("matrix of triplets", lambda **given: cpms.matrix(tuple(given.values()), engine="cpu"), TRIPLETS),
+    ("matrix of a shape", lambda shape: cpms.matrix(([0], [1], [2.0]), shape=shape, engine="cpu"), {"shape": (2, 2)}),
+    ("StoredMatrix.matvec", product("matvec"), {"x": VECTOR, "read": None, "read_x": None, "out": None}),
+    ("StoredMatrix.rmatvec", product("rmatvec"), {"x": VECTOR, "read": None, "read_x": None, "out": None}),
+    ("StoredMatrix.matmat", product("matmat"), {"X": np.ones((4, 2)), "read": None}),
+    ("StoredMatrix.rmatmat", product("rmatmat"), {"X": np.ones((4, 2)), "read": None}),
+    ("StoredMatrix.bytes_read", product("bytes_read"), {"read": 1}),
+    ("StoredMatrix.error_bound", product("error_bound"), {"read": 1}),
+    ("StoredMatrix.norm", product("norm"), {"kind": "fro"}),
+    ("StoredMatrix.with_storage", product("with_storage"), STORED_OPTIONS),
+    ("StoredMatrix.convert_inplace", product("convert_inplace"), {"storage": "cpms2"}),
     ("penalised_start", cpms.penalised_start, {"graph": GRAPH, "penalty": 0.1}),
     ("topk", cpms.topk, {"values": [1.0, 2.0, 3.0], "k": 2}),
     (

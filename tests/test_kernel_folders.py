@@ -7,7 +7,19 @@ import pytest
 
 from cpms.backends.cuda.kernels import source
 
-ORDER = ("host", "base", "convert", "spmv", "persistent", "pagerank", "preprocess", "batch", "multi_gpu", "topk")
+ORDER = (
+    "host",
+    "base",
+    "convert",
+    "spmv",
+    "persistent",
+    "pagerank",
+    "preprocess",
+    "batch",
+    "multi_gpu",
+    "topk",
+    "product",
+)
 BESIDE = {("multi_gpu", "batch"), ("multi_gpu", "preprocess"), ("topk", "batch"), ("topk", "multi_gpu")}
 MOST_FILES, MOST_LINES = 15, 350
 

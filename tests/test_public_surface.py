@@ -37,7 +37,7 @@ MODULES: dict[str, tuple[str, ...] | None] = {
 }
 """Modules that users name; where names are listed, these alone are public."""
 FUNCTIONS_TO_COME = ("matrix", "solve")
-"""Names that stay free of modules, since functions of ``cpms`` will have them."""
+"""Names that stay free of modules, since functions of ``cpms`` have them or will have them."""
 REQUIRED = "required"
 Entries = Iterator[tuple[str, str]]
 

@@ -1,4 +1,4 @@
-"""Laws of formats, engines and answers, to be run on one's own plug-ins.
+"""Laws of formats, engines, answers and products, to be run on one's own plug-ins.
 
 Each law returns None where it holds and raises `LawError`, whose sentence names the value that
 breaks it. What is *not* a law: a NaN whose payload lies in bits that are not read becomes an
@@ -37,6 +37,15 @@ from cpms.check.format_laws import (
     round_trip,
     truncation_is_idempotent,
 )
+from cpms.check.products import (
+    PRODUCT_LAWS,
+    products_agree,
+    products_are_linear,
+    products_are_within_their_bound,
+    products_improve_with_levels,
+    transposed_products_are_adjoint,
+    vector_operations_agree,
+)
 from cpms.contracts.engine import Engine
 from cpms.contracts.operator import Operator, Sweep
 from cpms.contracts.status import Status
@@ -50,17 +59,24 @@ from cpms.problems.personalization import teleport_distribution
 
 __all__ = [
     "FORMAT_LAWS",
+    "PRODUCT_LAWS",
     "LawError",
     "answer_is_certified",
     "inplace_equals_out_of_place",
     "partial_read_is_mask",
+    "products_agree",
+    "products_are_linear",
+    "products_are_within_their_bound",
+    "products_improve_with_levels",
     "queued_sweeps_agree",
     "reading_more_never_moves_away",
     "refinement_is_sound",
     "relative_error",
     "round_trip",
     "sweeps_agree",
+    "transposed_products_are_adjoint",
     "truncation_is_idempotent",
+    "vector_operations_agree",
 ]
 
 _SUM_ERROR = 1e-12

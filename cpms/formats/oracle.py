@@ -192,3 +192,26 @@ def _binade(size: Fraction) -> int:
         return -(10**6)
     exponent = size.numerator.bit_length() - size.denominator.bit_length()
     return exponent if Fraction(2) ** exponent <= size else exponent - 1
+
+
+def encode_block_floats(values: Sequence[float], width: int) -> bytes:
+    """Lay out finite values in block floating point: 32 values share an exponent, of at least -900.
+
+    Examples
+    --------
+    >>> encode_block_floats([1.0, -0.5], 16)[:8].hex()
+    '01000000004000a0'
+    """
+    blocks = [[Fraction(value) for value in values[i : i + 32]] for i in range(0, len(values), 32)]
+    exponents, words = bytearray(), bytearray()
+    for begin, block in enumerate(blocks):
+        exponent = max(-900, *(_binade(abs(value)) + 1 for value in block))
+        exponents += exponent.to_bytes(2, "little", signed=True)
+        bits = 0
+        for lane, value in enumerate(block):
+            size = abs(value) * Fraction(2) ** (width - 1 - exponent)
+            count = min(round(size), 2 ** (width - 1) - 1)
+            sign = bits_of(values[32 * begin + lane]) >> 63
+            bits |= (sign << (width - 1) | count) << (lane * width)
+        words += bits.to_bytes(4 * width, "little")
+    return bytes(exponents + bytes(-len(exponents) % 4) + words)

@@ -33,9 +33,24 @@ def copy_to_host(values: Any) -> Floats:
     return found
 
 
+def to_device(values: Any) -> Any:
+    """Return values on the current device, as they are if they are there."""
+    return import_module("cpms.backends.cuda.runtime.current").current().upload(values)
+
+
+def emulated() -> bool:
+    """Return whether tests have sent device code to this machine's processor, where its arrays are NumPy's."""
+    return bool(import_module("cpms.backends.cuda.runtime.current").chosen())
+
+
 def codec() -> Any:
     """Return the module that encodes and decodes arrays in device memory."""
     return import_module("cpms.backends.cuda.arrays.codec")
+
+
+def block_codec() -> Any:
+    """Return the module that encodes and decodes block floating point in device memory."""
+    return import_module("cpms.backends.cuda.product.block_codec")
 
 
 def launch_topk() -> Any:

@@ -104,7 +104,8 @@ def test_libraries_are_sent_away_only_from_folders_that_take_no_files(monkeypatc
     assert variable not in os.environ
 
 
-def test_downloads_are_kept_in_a_temporary_folder_and_found_there(caplog):
+def test_downloads_are_kept_in_a_temporary_folder_and_found_there(caplog, monkeypatch):
+    monkeypatch.delenv("CPMS_DATA", raising=False)
     folder = datasets._downloads(caches.own_temporary)
     assert folder.parent == caches.own_temporary()
     folder.mkdir()

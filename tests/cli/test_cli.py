@@ -34,27 +34,27 @@ def test_json_is_one_object_with_the_contract_fields(capsys, triangle):
 
 def test_what_was_read_is_said(capsys, tmp_path):
     path = tmp_path / "links.csv"
-    path.write_text("# by hand\nid,from,to,k\u0007g\n7,ann,bob,2\n# x\n8,bob,ann,0\nid,from,to,k\u0007g\n9,bob,cid,1\n")
-    options = ("--columns", "from,to,k\u0007g", "--comments", "#", "--zero-weights", "drop", "--symmetric", "expand")
+    path.write_text("# by hand\nid,from,to,kg\n7,ann,bob,2\n# x\n8,bob,ann,0\nid,from,to,kg\n9,bob,cid,1\n")
+    options = ("--columns", "from,to,kg", "--comments", "#", "--zero-weights", "drop", "--symmetric", "expand")
     code, out, _ = run(capsys, "rank", path, "--json", "--ids", "compact", *options)
     assert code == 0
     assert json.loads(out)["read"] == {
         "form": "edge list of names",
         "delimiter": "comma",
         "columns": [2, 3, 4],
-        "header": ["id", "from", "to", "k\u0007g"],
+        "header": ["id", "from", "to", "kg"],
         "comment_lines": 1,
         "skipped_lines": 1,
         "repeated_headers": 1,
-        "weights": "column 4 (k\u0007g)",
+        "weights": "column 4 (kg)",
         "zero_weights": 1,
         "symmetric": "expand",
         "ids": "compact",
     }
     _, out, _ = run(capsys, "rank", path, *options)
     assert out.splitlines()[1] == (
-        "read as edge list of names: comma between fields, columns 2 ('from'), 3 ('to'), 4 ('k\\x07g'), weights from "
-        "column 4 (k\\x07g), 1 comment line, both directions; 1 comment line below the first edge was skipped; "
+        "read as edge list of names: comma between fields, columns 2 ('from'), 3 ('to'), 4 ('kg'), weights from "
+        "column 4 (kg), 1 comment line, both directions; 1 comment line below the first edge was skipped; "
         "1 repeated header below the first edge was skipped; 1 entry of weight 0 dropped"
     )
     assert json.loads(run(capsys, "rank", "grid:rows=2,columns=2", "--json")[1])["read"] is None

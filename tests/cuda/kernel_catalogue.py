@@ -2,7 +2,7 @@
 
 import itertools
 
-from cpms.backends.cuda.kernels import batched, multi_gpu, streaming, template
+from cpms.backends.cuda.kernels import batched, multi_gpu, product, streaming, template
 from cpms.backends.cuda.kernels.launch_shape import SHAPES, SHARED_MEMORY_SHAPE
 from cpms.backends.cuda.kernels.persistent import (
     ALL_BLOCKED,
@@ -18,7 +18,9 @@ from cpms.backends.cuda.kernels.persistent import (
     persistent_power,
     persistent_refine,
 )
-from cpms.formats.formats import NAMED, FloatFormat, SegmentFormat, format_named
+from cpms.formats.block_float import BLOCK_FLOATS
+from cpms.formats.codes import CODES8
+from cpms.formats.formats import FP16, FP32, NAMED, FloatFormat, SegmentFormat, format_named
 from cpms.formats.quantization import HEAD_BITS, quantiser
 from cpms.precision.anderson import SLOTS, slots_for
 
@@ -122,6 +124,42 @@ def batches():
             yield from batched.batch_inner_sweeps(storage, each)
 
 
+def products(formats):
+    """Yield what products in each format launch, each template argument with more than one value."""
+    for storage in formats:
+        for read in range(1, storage.segments + 1):
+            for compute in ("fp64", "fp32"):
+                spec = product.ProductSpec(storage, read, compute=compute)
+                yield spec.rows(8)
+                yield spec.slices(0, ell=False)
+            yield spec.chunks()
+            yield product.ProductSpec(storage, read, x=storage, read_x=read, index_bits=64).rows(2)
+            yield product.ProductSpec(storage, read, x=FP32, compute="fp32", out="fp32").slices(7, ell=False)
+            yield product.ProductSpec(storage, read, compressed=True).slices(0, ell=False)
+            yield product.vector_dots(storage, read, "fp64")
+            yield product.vector_combine(storage, read, "fp32")
+    for blocks in BLOCK_FLOATS:
+        yield product.encode_blocks(blocks)
+        yield product.decode_blocks(blocks)
+        yield product.ProductSpec(blocks, x=blocks).rows(8)
+        yield product.ProductSpec(blocks, compute="fp32").slices(7, ell=False)
+        yield product.vector_dots(blocks, 1, "fp64")
+        yield product.vector_combine(blocks, 1, "fp64")
+    yield product.ProductSpec(CODES8).rows(8)
+    yield product.ProductSpec(CODES8, compute="fp32").slices(7, ell=False)
+    for threads in product.THREADS_A_ROW:
+        yield product.ProductSpec(None).rows(threads)
+    for vectors in product.TOGETHER:
+        yield product.ProductSpec(vectors=vectors).rows(4)
+        yield product.ProductSpec(vectors=vectors).slices(0, ell=True)
+    yield product.ProductSpec().slices(27, ell=True)
+    yield product.ProductSpec(FP16, compressed=True).slices(7, ell=False)
+    yield product.ProductSpec().slices(product.WIDEST, ell=False)
+    for real in ("fp64", "fp32"):
+        yield product.ProductSpec(out=real).join()
+        yield product.vector_update(real, "fp64")
+
+
 def every():
     """Return all variants of the named formats, some more of each kind, and the helpers, by family."""
     more = ("cpms2-nearest", "cpms4-nearest", "seg16-16-32", "fp16-stochastic", "e5m2-zero")
@@ -156,6 +194,9 @@ def every():
         ],
         "topk": [streaming.topk(real, size) for real in ("float64", "float32") for size in streaming.TOPK_SIZES],
         "batches": list(batches()),
+        "products": list(
+            products([*map(format_named, ("fp64", "cpms4", "fp32", "fp16", "e4m3", "cpms2-planes")), odd])
+        ),
         "helpers": [
             *(*template.PADDED_CSR, *template.INDEX_COMPRESSION, *template.TRIMMING, *template.LUMPING),
             *(template.CONVERGENCE_ESTIMATE, *template.LEVEL_SOLVE, *template.CONTRIBUTIONS),

@@ -147,7 +147,7 @@ def test_slots_hold_the_edges_wherever_rows_begin(host_backend, lengths, cut):
     graph = with_rows(lengths)
     with current.using(host_backend):
         rows = np.unique(np.append(np.array(cut, np.int64) % graph.nodes, 0))
-        slots = padded_csr.PaddedCsr.of(graph).beginning_steps(rows)
+        slots = padded_csr.PaddedCsr.of(graph).aligned_to_tiles(rows)
         sources, row_end_flags, _ = slots.place(graph)
     starts = slots.starts.astype(np.int64)
     assert (starts[rows] % 256 == 0).all()

@@ -37,6 +37,7 @@ MEASURED = {
     "coo",
     "reduce_by_key",
     "topk",
+    "products",
     "helpers",
 }
 
@@ -161,7 +162,7 @@ def test_engines_ask_for_nothing_else():
 def test_engines_in_coo_ask_for_nothing_else(engine):
     known = {variant.symbol for name in ("coo", "reduce_by_key") for variant in GROUPS[name]}
     for real in template.AFFINE:
-        assert {v.symbol for v in engines.get_any(engine).system.needed_variants(real)} <= known
+        assert {v.symbol for v in engines.get_any(engine).system.variants(real)} <= known
 
 
 @pytest.mark.quick

@@ -31,6 +31,19 @@ def test_addresses_point_at_the_last_arguments(kinds, data):
         assert [kind.from_address(at).value for kind, at in zip(kinds, addresses, strict=True)] == values
 
 
+def test_a_struct_is_taken_by_value_and_what_follows_lies_behind_it():
+    packed = np.zeros((), [("address", np.uint64), ("factor", np.float64), ("rows", np.uint64)])
+    arguments = KernelArguments((np.uint32(0), packed[()], np.float64(0.0)))
+    packed["factor"], packed["rows"] = 0.5, 7
+    arguments.put((np.uint32(3), packed[()], np.float64(0.25)))
+    addresses = (ctypes.c_void_p * 3).from_address(arguments.address)
+    assert ctypes.string_at(addresses[1], packed.nbytes) == packed.tobytes()
+    assert (ctypes.c_uint32.from_address(addresses[0]).value, ctypes.c_double.from_address(addresses[2]).value) == (
+        3,
+        0.25,
+    )
+
+
 def test_numbers_of_other_types_are_refused():
     with pytest.raises(AttributeError):
         KernelArguments((np.uint32(1),)).put((1,))

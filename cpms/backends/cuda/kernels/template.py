@@ -99,6 +99,15 @@ _FILES = {
     "rank_combine": "multi_gpu/rank_sweep.cu",
     "persistent_rank_power": "multi_gpu/persistent_ranks.cu",
     "persistent_rank_refine": "multi_gpu/persistent_ranks.cu",
+    "product_slices": "product/slices.cu",
+    "product_rows": "product/rows.cu",
+    "product_chunks": "product/rows.cu",
+    "product_join": "product/rows.cu",
+    "encode_blocks": "product/block_float.cu",
+    "decode_blocks": "product/block_float.cu",
+    "vector_dots": "product/vectors.cu",
+    "vector_combine": "product/vectors.cu",
+    "vector_update": "product/vectors.cu",
 }
 WHOLE_VALUES = 256
 """Device vectors and matrices hold a multiple of so many values: the entries of a tile."""

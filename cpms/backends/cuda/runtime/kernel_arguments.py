@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 _CODES = {np.uint32: "I4x", np.int32: "i4x", np.uint64: "Q", np.float64: "d"}
-_BYTES = 8
 
 
 class KernelArguments:
@@ -21,7 +20,8 @@ class KernelArguments:
     Parameters
     ----------
     given : tuple
-        Device arrays, and numbers of NumPy's types; later arguments must have the same types.
+        Device arrays, numbers of NumPy's types, and structs of 8-byte fields (`numpy.void`), which are passed by
+        value; later arguments must have the same types.
 
     Attributes
     ----------
@@ -39,12 +39,18 @@ class KernelArguments:
     """
 
     def __init__(self, given: tuple[Any, ...]) -> None:
-        self._packed = struct.Struct("=" + "".join(_CODES.get(type(each), "Q") for each in given))
-        self._buffer = bytearray(_BYTES * len(given))
+        codes = [f"{each.nbytes}s" if isinstance(each, np.void) else _CODES.get(type(each), "Q") for each in given]
+        self._packed = struct.Struct("=" + "".join(codes))
+        self._buffer = bytearray(self._packed.size)
         first = np.frombuffer(self._buffer, np.uint8).ctypes.data
-        self._addresses = first + _BYTES * np.arange(len(given), dtype=np.uint64)
+        offsets = np.cumsum([0, *(struct.calcsize("=" + code) for code in codes[:-1])])[: len(given)]
+        self._addresses = (first + offsets).astype(np.uint64)
         self.address = int(self._addresses.ctypes.data)
 
     def put(self, given: tuple[Any, ...]) -> None:
         """Write the arguments of the next launch; a device array by its address."""
-        self._packed.pack_into(self._buffer, 0, *[each if type(each) in _CODES else each.data.ptr for each in given])
+        packed = [
+            each if type(each) in _CODES else each.tobytes() if type(each) is np.void else each.data.ptr
+            for each in given
+        ]
+        self._packed.pack_into(self._buffer, 0, *packed)

@@ -121,9 +121,13 @@ class SparseProduct:
         In ``csr``, ``rows`` holds row pointers; in ``coo``, the row of each entry.
     values : device array of float64 or float32
     factor : float
+    columns : int, optional
+        Of a matrix that is not square; ``nodes`` is then the number of its rows.
     """
 
-    def __init__(self, layout: str, nodes: int, rows: Any, sources: Any, values: Any, factor: float) -> None:
+    def __init__(
+        self, layout: str, nodes: int, rows: Any, sources: Any, values: Any, factor: float, columns: int | None = None
+    ) -> None:
         import cupy
 
         self.layout, self.rows, self.sources, self.values = layout, rows, sources, values
@@ -131,7 +135,7 @@ class SparseProduct:
         self._beta = np.zeros(1, values.dtype)
         self._type = _data_type(values.dtype)
         self._sparse, self._calls = _cusparse(), _cusparse_calls()
-        self._nodes = nodes
+        self._nodes, self._columns = nodes, nodes if columns is None else columns
         self.plan: _Plan | None = None
         self.trial_ms: dict[str, float] = {}
         if values.size:
@@ -160,7 +164,7 @@ class SparseProduct:
 
     def _choose(self, cupy: Any) -> None:
         """Time each algorithm, with and without cuSPARSE's analysis of the matrix before it."""
-        x, y = (DenseVector(cupy.zeros(self._nodes, self.values.dtype), self._nodes) for _ in range(2))
+        x, y = (DenseVector(cupy.zeros(n, self.values.dtype), n) for n in (self._columns, self._nodes))
         best_ms = np.inf
         for name, algorithm in ALGORITHMS[self.layout].items():
             for analysed in (False, True):
@@ -178,7 +182,7 @@ class SparseProduct:
         sparse, index = self._sparse, self._sparse.CUSPARSE_INDEX_32I
         create, types = (sparse.createCoo, (index,)) if self.layout == "coo" else (sparse.createCsr, (index, index))
         matrix = create(
-            *(self._nodes, self._nodes, self.values.size),
+            *(self._nodes, self._columns, self.values.size),
             *(self.rows.data.ptr, self.sources.data.ptr, self.values.data.ptr),
             *(*types, sparse.CUSPARSE_INDEX_BASE_ZERO, self._type),
         )

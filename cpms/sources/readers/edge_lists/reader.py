@@ -179,6 +179,7 @@ def parsed_lines(block: Block, form: LineForm) -> pd.DataFrame:
         usecols=sorted(form.places),
         dtype=types,
         engine="c",
+        encoding="latin-1",  # Fields that are read are ASCII, as checked; others may hold any bytes.
         na_filter=False,
         quoting=csv.QUOTE_NONE,
         **_exact_numbers(pd.__version__),

@@ -1,0 +1,96 @@
+"""What users give as a matrix, and what they call its format, as the rest of the program has them."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import scipy.sparse
+
+from cpms.base.errors import InputError
+from cpms.base.validation import shortened
+from cpms.formats.block_float import BLOCK_FLOATS, BlockFloatFormat
+from cpms.formats.codes import CODES8, CodeFormat, ValueFormat
+from cpms.formats.formats import format_of
+from cpms.graph.graph import Graph
+from cpms.sparse.lossless import lossless_storage
+from cpms.sparse.matrix import Matrix
+from cpms.sparse.transition import transition
+
+
+def given_matrix(A: Any, shape: tuple[int, int] | None) -> Matrix:
+    """Return the matrix that a user gave, whatever it is; see `cpms.matrix`.
+
+    Examples
+    --------
+    >>> given_matrix(([0], [1], [2.5]), (2, 2)).to_scipy().toarray().tolist()
+    [[0.0, 2.5], [0.0, 0.0]]
+    """
+    if shape is not None and not isinstance(A, tuple):
+        raise InputError("shape is for triplets (rows, columns, values); all else has a shape of its own")
+    if isinstance(A, Matrix):
+        return A
+    if isinstance(A, Graph):
+        return transition(A)
+    if isinstance(A, str | Path):
+        return _read(Path(A))
+    if isinstance(A, tuple):
+        if len(A) not in (2, 3):
+            raise _refusal(A)
+        return Matrix.from_triplets(*A, shape=shape)
+    if scipy.sparse.issparse(A) or type(A).__module__.startswith("cupyx.scipy.sparse"):
+        return Matrix.from_scipy(A)
+    if isinstance(A, list) or hasattr(A, "__array__") or hasattr(A, "__dlpack__"):
+        return Matrix.from_dense(A)
+    raise _refusal(A)
+
+
+def _refusal(A: Any) -> InputError:
+    return InputError(
+        f"a matrix cannot be made of {type(A).__name__}; give a sparse matrix of SciPy or CuPy, an array, triplets "
+        "(rows, columns, values), a Matrix Market file or a graph"
+    )
+
+
+def _read(path: Path) -> Matrix:
+    """Read a Matrix Market file; SciPy fills in what symmetry leaves out."""
+    import scipy.io
+
+    try:
+        exists = path.exists()
+    except (OSError, ValueError):  # A name that no file can have.
+        exists = False
+    if not exists:
+        raise InputError(f"{shortened(str(path))}: there is no such file; a matrix is read from Matrix Market files")
+    try:
+        field = scipy.io.mminfo(path)[4]
+        if field == "complex":
+            raise InputError(f"{path}: the matrix is complex; only real matrices have storage formats")
+        read = scipy.io.mmread(path, spmatrix=False)
+    except MemoryError:
+        raise InputError(f"{path}: the matrix does not fit into memory; use a machine with more") from None
+    except (ValueError, OSError, OverflowError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{path}: not a Matrix Market file that SciPy reads ({shortened(str(error))})") from None
+    found = Matrix.from_scipy(read) if scipy.sparse.issparse(read) else Matrix.from_dense(read)
+    return dataclasses.replace(found, values=None) if field == "pattern" else found
+
+
+def storage_of(storage: ValueFormat | str, given: Matrix) -> ValueFormat:
+    """Return a format that is given by itself or by its name, or the one that `lossless_storage` finds.
+
+    Examples
+    --------
+    >>> storage_of("lossless", given_matrix([[2.0, -1.0]], None)).name
+    'e4m3'
+    """
+    if isinstance(storage, CodeFormat | BlockFloatFormat):
+        return storage
+    if isinstance(storage, str) and storage == "lossless":
+        return lossless_storage(given.given_values())
+    named = {format.name: format for format in (CODES8, *BLOCK_FLOATS)}
+    if isinstance(storage, str) and storage in named:
+        return named[storage]
+    return format_of(storage)

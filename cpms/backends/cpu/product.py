@@ -1,0 +1,193 @@
+"""Products with a matrix in main memory, in compiled loops on the processor's threads; the same bits for any number."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from cpms.backends.cpu import product_loops
+from cpms.backends.cpu.load_balance import row_ranges
+from cpms.backends.cpu.product_loops import ONES
+from cpms.backends.cpu.stored_vectors import CpuVectors, kernel_spec, native, plain
+from cpms.base import threads
+from cpms.contracts.linear_operator import EXACT, Bound, Epilogue, array_error, product_bound, value_error
+from cpms.contracts.product_request import ProductRequest
+from cpms.sparse.arrangement import ELL_ROWS, SLICE_ROWS, Arrangement, arranged
+from cpms.sparse.matrix import Matrix
+from cpms.sparse.stored_values import StoredValues, bytes_of, row_exponents, stored_values
+from cpms.storage.block_float import STORED
+
+_PART_COST = 100_000
+"""Entries and rows that one piece of work holds at least."""
+_MOST_PARTS = 64
+_REAL = {"fp64": np.zeros(0, np.float64), "fp32": np.zeros(0, np.float32)}
+_NO_VALUES, _NO_ORDER, _NO_VECTOR = np.zeros(0), np.zeros(0, np.uint32), np.zeros(0)
+_NO_EXPONENTS = np.zeros(0, np.int16)
+
+
+@dataclass(frozen=True, eq=False)
+class CpuProduct(CpuVectors):
+    """A matrix in a layout in main memory.
+
+    Examples
+    --------
+    >>> from cpms.formats.formats import FP64
+    >>> a = Matrix.from_triplets([0, 1, 1], [1, 0, 1], [2.0, -1.0, 3.0])
+    >>> y = np.empty(2)
+    >>> CpuProduct.of(a, ProductRequest(FP64)).apply(np.array([1.0, 10.0]), y)
+    >>> y.tolist()
+    [20.0, 29.0]
+    """
+
+    request: ProductRequest
+    arrangement: Arrangement
+    values: StoredValues | None
+    row_exponents: Any
+
+    @classmethod
+    def of(cls, matrix: Matrix, request: ProductRequest) -> CpuProduct:
+        """Bring a matrix into a layout and its values into a format; None for a pattern."""
+        arrangement, storage = arranged(matrix, request.layout, request.indices), request.storage
+        if storage is None:
+            return cls(request, arrangement, None, _NO_EXPONENTS)
+        exponents = row_exponents(matrix, storage) if request.scaling == "rows" else None
+        values = stored_values(arrangement, storage, exponents)
+        return cls(request, arrangement, values, _NO_EXPONENTS if exponents is None else exponents)
+
+    @property
+    def shape(self) -> tuple[int, int]:  # type: ignore[override]
+        """Rows and columns."""
+        return self.arrangement.matrix.shape
+
+    @property
+    def nbytes(self) -> int:  # type: ignore[override]
+        """Bytes of indices and values."""
+        return self._index_bytes + (0 if self.values is None else self.values.nbytes)
+
+    def bytes_read(self, read: int | None = None) -> int:
+        """Return the bytes of indices, and of the segments that are read."""
+        values = 0 if self.values is None else bytes_of(self.values, read)
+        return self._index_bytes + values
+
+    @property
+    def _index_bytes(self) -> int:
+        return self.arrangement.index_bytes + int(self.row_exponents.nbytes)
+
+    @cached_property
+    def transposed(self) -> CpuProduct:
+        """The transposed matrix in the same layout and format, built when it is first asked for."""
+        matrix = self.arrangement.matrix.transposed()
+        return self.of(matrix, self.request)
+
+    @staticmethod
+    def refusal(request: ProductRequest) -> str | None:
+        """Return why products of this kind cannot be prepared here, as a sentence; None if they can."""
+        if request.indices == "compressed":
+            return "engine cpu has indices of 32 or 64 bits: compressed ones cost it more than their bytes; use cuda"
+        return request.refusal()
+
+    def error_bound(
+        self,
+        *,
+        read_matrix: int | None = None,
+        x_error: Bound = EXACT,
+        transpose: bool = False,
+    ) -> Bound:
+        """Return the bound of the longest row."""
+        if transpose:
+            return self.transposed.error_bound(read_matrix=read_matrix, x_error=x_error)
+        of_matrix = array_error(self.values, read_matrix)
+        if self.values is not None and len(self.row_exponents):
+            of_matrix = value_error(self.values.format, read_matrix, int(self.row_exponents.min()))
+        return product_bound(of_matrix, x_error, self.request.compute, self.arrangement.matrix.longest)
+
+    def apply(
+        self,
+        x: Any,
+        out: Any,
+        *,
+        alpha: float = 1.0,
+        beta: float = 0.0,
+        read_matrix: int | None = None,
+        read_x: int | None = None,
+        write: int | None = None,
+        transpose: bool = False,
+        epilogue: Epilogue | None = None,
+    ) -> float | None:
+        """Multiply; a stored ``x`` is decoded before, a stored ``out`` is written after."""
+        if transpose:
+            levels: dict[str, Any] = {"read_matrix": read_matrix, "read_x": read_x, "write": write}
+            return self.transposed.apply(x, out, alpha=alpha, beta=beta, **levels, epilogue=epilogue)
+        given = np.ascontiguousarray(plain(x, read_x), dtype=np.float32 if self.request.compute == "fp32" else None)
+        target = plain(out) if isinstance(out, STORED) else out
+        spec = ((ONES, 0, 0, 0), (1,)) if self.values is None else kernel_spec(self.values.format, read_matrix)
+        factor = alpha if self.values is None else alpha * 2.0**-self.values.exponent
+        if given.ndim == 2:
+            self._multiply_block(given, target, factor, beta, spec)
+            return None
+        extra = epilogue or Epilogue()
+        add, dot = (_NO_VECTOR if vector is None else vector for vector in (extra.add, extra.dot))
+        scalars = factor, float(beta), float(extra.factor)
+        found = self._multiply(given, target, (scalars, self.row_exponents, add, dot), spec)
+        if isinstance(out, STORED):
+            out.write(target, segments=write)
+            found = float(out.decode(write) @ dot) if len(dot) else 0.0
+        return found if len(dot) else None
+
+    def _multiply(self, x: Any, out: Any, finish: tuple[Any, ...], spec: tuple[Any, Any]) -> float:
+        layout, real = self.arrangement, _REAL[self.request.compute]
+        if layout.slice_rows:
+            kernel = product_loops.slices_kernel(*spec)
+            arguments = (*self._slices(), x, out, *finish, real)
+        elif layout.layout == "coo":
+            kernel = product_loops.coo_kernel(*spec)
+            arguments = (layout.row_numbers, layout.columns, self._values(), x, out, *finish, real)
+            starts = layout.starts
+            cuts = [(int(starts[low]), int(starts[high]), low, high) for low, high in self._parts]
+            return float(sum(threads.each(lambda part: kernel(*arguments, *part), cuts)))
+        else:
+            kernel = product_loops.csr_kernel(*spec)
+            arguments = (layout.starts, layout.columns, self._values(), x, out, *finish, real)
+        return float(sum(threads.each(lambda part: kernel(*arguments, *part), self._parts)))
+
+    def _multiply_block(self, x: Any, out: Any, alpha: float, beta: float, spec: tuple[Any, Any]) -> None:
+        layout = self.arrangement
+        if layout.slice_rows:
+            kernel, first = product_loops.slices_of_block_kernel(*spec), self._slices()
+        else:
+            kernel = product_loops.rows_of_block_kernel(*spec)
+            first = (layout.starts, layout.columns, self._values())
+        arguments = (*first, x, out, float(alpha), float(beta), self.row_exponents, _REAL[self.request.compute])
+        threads.each(lambda part: kernel(*arguments, *part), self._parts)
+
+    def _values(self) -> Any:
+        return _NO_VALUES if self.values is None else native(self.values)
+
+    def _slices(self) -> tuple[Any, ...]:
+        layout = self.arrangement
+        order = _NO_ORDER if layout.order is None else layout.order
+        sizes = layout.slice_rows, self._block, layout.matrix.rows
+        return layout.starts, layout.columns, self._values(), order, *sizes
+
+    @property
+    def _block(self) -> int:
+        slice_rows = self.arrangement.slice_rows
+        return SLICE_ROWS if slice_rows % ELL_ROWS else ELL_ROWS
+
+    @cached_property
+    def _parts(self) -> list[tuple[int, int]]:
+        """Ranges of rows, or of places in slices, of about equal work; they begin at whole blocks."""
+        layout = self.arrangement
+        starts = layout.starts.astype(np.int64)
+        block = 1
+        if layout.slice_rows:
+            block = self._block
+            places = np.arange(0, (len(starts) - 1) * layout.slice_rows + 1, block)
+            slots = np.diff(starts)[(places[:-1] // layout.slice_rows)] // (layout.slice_rows // block)
+            starts = np.concatenate([[0], np.cumsum(slots)])
+        bounds, _ = row_ranges(starts, row_cost=4 * block, least=_PART_COST, most=_MOST_PARTS)
+        return list(pairwise((bounds * block).tolist()))

@@ -1,0 +1,401 @@
+"""Compiled loops of products with a stored matrix, and of operations on stored vectors.
+
+Values are decoded tile by tile into a buffer in a core's first cache, in loops that the compiler turns into vector
+instructions, and multiplied from there: an accessor for each value costs more than the bytes that it saves. A factory
+captures integers only, so that compiled kernels are found again on disk, and all helpers lie in this file, because code
+inlined from another one would go stale there. Indices are unsigned: Numba then leaves out the test for negative ones.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from cpms.base.jit import compiled, numba
+
+u64 = np.uint64
+inlined: Any = numba.njit(forceinline=True)
+TILE: Any = 1024  # values that are decoded at a time: 8 KiB of float64
+ONES, NATIVE, SEGMENTS, PACKED, CODES, BLOCKS = range(6)
+"""How values are stored: not at all, as float64 or float32, in segments, as packed floats, codes, block floats."""
+
+
+@inlined
+def _decode_segments(stored, at, count, length, buffer, segment_units, read, block, units):  # type: ignore[no-untyped-def]
+    done = 0
+    while done < count:
+        index = at + done
+        begin = 0 if block == 0 else index // block * block
+        size = length if block == 0 else min(block, length - begin)
+        run = min(count - done, size - (index - begin))
+        base = begin * units
+        shift = 64
+        for k in range(read):
+            units_here = segment_units[k]
+            shift -= units_here * (64 // units)
+            for unit in range(units_here):
+                left = u64(shift + unit * (64 // units))
+                first = base + (index - begin) * units_here + unit
+                segment = stored[first : first + run * units_here]
+                into = buffer[done : done + run]
+                if k + unit == 0 and units_here == 1:
+                    for i in range(run):
+                        into[i] = u64(segment[i]) << left
+                elif k + unit == 0:
+                    for i in range(run):
+                        into[i] = u64(segment[i * units_here]) << left
+                elif units_here == 1:
+                    for i in range(run):
+                        into[i] |= u64(segment[i]) << left
+                else:
+                    for i in range(run):
+                        into[i] |= u64(segment[i * units_here]) << left
+            base += size * units_here
+        done += run
+
+
+@inlined
+def _decode_packed(stored, at, count, buffer, exponent_bits, mantissa_bits):  # type: ignore[no-untyped-def]
+    bias = (1 << (exponent_bits - 1)) - 1
+    sign_at = exponent_bits + mantissa_bits
+    part = stored[at : at + count]
+    for i in range(count):
+        raw = u64(part[i])
+        size = (raw & u64((1 << sign_at) - 1)) << u64(52 - mantissa_bits)
+        # Stored matrices and vectors are finite, so the largest exponent never occurs.
+        value = u64(size).view(np.float64) * 2.0 ** (1023 - bias)
+        buffer[i] = np.float64(value).view(np.uint64) | (raw >> u64(sign_at) << u64(63))
+
+
+@inlined
+def _decode_blocks(stored, at, count, length, buffer, width):  # type: ignore[no-untyped-def]
+    blocks = (length + 31) // 32
+    end = (blocks + 1) // 2 * 4
+    exponents, words = stored[:end].view(np.int16), stored[end:].view(np.uint32)
+    for i in range(count):
+        block, bit = (at + i) // 32, (at + i) % 32 * width
+        first, word = block * width, bit >> 5
+        both = u64(words[first + word]) | u64(words[first + min(word + 1, width - 1)]) << u64(32)
+        bits = both >> u64(bit & 31)
+        size = np.float64(bits & u64((1 << (width - 1)) - 1))
+        value = size * u64((1024 - width + exponents[block]) << 52).view(np.float64)
+        buffer[i] = np.float64(value).view(np.uint64) | (bits >> u64(width - 1) << u64(63))
+
+
+@inlined
+def _decode(stored, at, count, length, buffer, segment_units, kind, first, second, third):  # type: ignore[no-untyped-def]
+    """Put the float64 bits of ``count`` values from ``at`` into a buffer of uint64."""
+    if kind == 2:
+        _decode_segments(stored, at, count, length, buffer, segment_units, first, second, third)
+    elif kind == 4:
+        table = stored[:2048].view(np.uint64)
+        codes = stored[2048 + at : 2048 + at + count]
+        for i in range(count):
+            buffer[i] = table[u64(codes[i])]
+    elif kind == 5:
+        _decode_blocks(stored, at, count, length, buffer, first)
+    else:
+        _decode_packed(stored, at, count, buffer, first, second)
+
+
+@inlined
+def _scale_back(value, row_exponents, row):  # type: ignore[no-untyped-def]
+    """Return a row's sum without the power of two that its values were stored with."""
+    return value * u64((1023 - row_exponents[row]) << 52).view(np.float64)
+
+
+@cache
+def csr_kernel(spec: tuple[int, ...], segment_units: tuple[int, ...]) -> Any:
+    """Return the product of rows ``low`` to ``high`` in CSR; it returns their part of the epilogue's dot product.
+
+    ``spec`` is (kind, ...): (2, read, block, units) for segments, with block 0 for planes, and (3, exponent bits,
+    mantissa bits, 0) for packed floats; ``segment_units`` are the segments' widths in units. ``real`` is an empty array
+    of the type in which is computed.
+    """
+    kind = spec[0]
+
+    @compiled(error_model="numpy")
+    def product(starts, columns, values, x, out, scalars, row_exponents, add, dot, real, low, high):  # type: ignore[no-untyped-def]
+        buffer = np.empty(TILE, np.uint64)
+        last = np.int64(starts[high])
+        length = len(columns)
+        alpha, beta, factor = scalars
+        scales, adds, dots = len(row_exponents) > 0, len(add) > 0, len(dot) > 0
+        dotted = 0.0
+        if kind == 1:
+            tile, tile_begin, tile_end = values, u64(0), u64(length)
+        else:
+            tile, tile_begin, tile_end = buffer.view(np.float64), u64(0), u64(0)
+        for row in range(low, high):
+            k, end = u64(starts[row]), u64(starts[row + 1])
+            a = b = c = d = real.dtype.type(0)
+            while k < end:
+                if kind != 1 and k >= tile_end:
+                    count = min(TILE, last - np.int64(k))
+                    if kind != 0:
+                        _decode(values, np.int64(k), count, length, buffer, segment_units, *spec)
+                    tile_begin, tile_end = k, k + u64(count)
+                stop = min(end, tile_end)
+                while k + u64(4) <= stop:
+                    if kind == 0:
+                        a += real.dtype.type(x[columns[k]])
+                        b += real.dtype.type(x[columns[k + u64(1)]])
+                        c += real.dtype.type(x[columns[k + u64(2)]])
+                        d += real.dtype.type(x[columns[k + u64(3)]])
+                    else:
+                        at = k - tile_begin
+                        a += real.dtype.type(tile[at]) * real.dtype.type(x[columns[k]])
+                        b += real.dtype.type(tile[at + u64(1)]) * real.dtype.type(x[columns[k + u64(1)]])
+                        c += real.dtype.type(tile[at + u64(2)]) * real.dtype.type(x[columns[k + u64(2)]])
+                        d += real.dtype.type(tile[at + u64(3)]) * real.dtype.type(x[columns[k + u64(3)]])
+                    k += u64(4)
+                while k < stop:
+                    if kind == 0:
+                        a += real.dtype.type(x[columns[k]])
+                    else:
+                        a += real.dtype.type(tile[k - tile_begin]) * real.dtype.type(x[columns[k]])
+                    k += u64(1)
+            value = alpha * ((a + b) + (c + d))
+            value = _scale_back(value, row_exponents, row) if scales else value
+            if beta != 0.0:
+                value += beta * out[row]
+            if adds:
+                value += factor * add[row]
+            out[row] = value
+            if dots:
+                dotted += np.float64(out[row]) * dot[row]
+        return dotted
+
+    return product
+
+
+@cache
+def slices_kernel(spec: tuple[int, ...], segment_units: tuple[int, ...]) -> Any:
+    """Return the product of rows at places ``low`` to ``high`` in ELL or SELL, ``block`` of them at a time."""
+    kind = spec[0]
+
+    @compiled(error_model="numpy")
+    def product(  # type: ignore[no-untyped-def]
+        starts, columns, values, order, slice_rows, block, rows, x, out, scalars, row_exponents, add, dot,
+        real, low, high,
+    ):  # fmt: skip
+        buffer = np.empty(TILE, np.uint64)
+        sums = np.empty(block, real.dtype)
+        length = len(columns)
+        alpha, beta, factor = scalars
+        scales, adds, dots = len(row_exponents) > 0, len(add) > 0, len(dot) > 0
+        dotted = 0.0
+        for begin in range(low, high, block):
+            here = begin // slice_rows
+            slot, end = np.int64(starts[here]) + begin % slice_rows, np.int64(starts[here + 1])
+            sums[:] = 0
+            tile_begin = tile_end = slot
+            while slot < end:
+                names = columns[slot : slot + block]
+                if kind == 1:
+                    tile = values[slot : slot + block]
+                else:
+                    if slot >= tile_end:
+                        # The columns of a short slice follow one another, those of a long one are apart.
+                        count = min(TILE, end - slot) if block == slice_rows else block
+                        _decode(values, slot, count, length, buffer, segment_units, *spec)
+                        tile_begin, tile_end = slot, slot + count
+                    tile = buffer.view(np.float64)[slot - tile_begin : slot - tile_begin + block]
+                for i in range(block):
+                    sums[i] += real.dtype.type(tile[i]) * real.dtype.type(x[names[i]])
+                slot += slice_rows
+            for i in range(min(block, rows - begin)):
+                row = u64(order[begin + i]) if len(order) > 0 else u64(begin + i)
+                value = alpha * sums[i]
+                value = _scale_back(value, row_exponents, row) if scales else value
+                if beta != 0.0:
+                    value += beta * out[row]
+                if adds:
+                    value += factor * add[row]
+                out[row] = value
+                if dots:
+                    dotted += np.float64(out[row]) * dot[row]
+        return dotted
+
+    return product
+
+
+@cache
+def coo_kernel(spec: tuple[int, ...], segment_units: tuple[int, ...]) -> Any:
+    """Return the product of entries ``begin`` to ``end`` of rows ``low`` to ``high`` in COO."""
+    kind = spec[0]
+
+    @compiled(error_model="numpy")
+    def product(row_numbers, columns, values, x, out, scalars, row_exponents, add, dot, real, begin, end, low, high):  # type: ignore[no-untyped-def]
+        buffer = np.empty(TILE, np.uint64)
+        sums = np.zeros(high - low, real.dtype)
+        length = len(columns)
+        for first in range(begin, end, TILE):
+            count = min(TILE, end - first)
+            if kind == 1:
+                tile = values[first : first + count]
+            else:
+                if kind != 0:
+                    _decode(values, first, count, length, buffer, segment_units, *spec)
+                tile = buffer.view(np.float64)
+            for i in range(count):
+                k = u64(first + i)
+                term = real.dtype.type(x[columns[k]])
+                if kind != 0:
+                    term *= real.dtype.type(tile[i])
+                sums[u64(row_numbers[k]) - u64(low)] += term
+        alpha, beta, factor = scalars
+        dotted = 0.0
+        for i in range(high - low):
+            row = low + i
+            value = alpha * sums[i]
+            value = _scale_back(value, row_exponents, row) if len(row_exponents) > 0 else value
+            if beta != 0.0:
+                value += beta * out[row]
+            if len(add) > 0:
+                value += factor * add[row]
+            out[row] = value
+            if len(dot) > 0:
+                dotted += np.float64(out[row]) * dot[row]
+        return dotted
+
+    return product
+
+
+@cache
+def rows_of_block_kernel(spec: tuple[int, ...], segment_units: tuple[int, ...]) -> Any:
+    """Return the product of rows with a block of vectors, shape (columns, k), in CSR and COO: values are read once."""
+    kind = spec[0]
+
+    @compiled(error_model="numpy")
+    def product(starts, columns, values, x, out, alpha, beta, row_exponents, real, low, high):  # type: ignore[no-untyped-def]
+        buffer = np.empty(TILE, np.uint64)
+        sums = np.empty(x.shape[1], real.dtype)
+        length = len(columns)
+        for row in range(low, high):
+            sums[:] = 0
+            for first in range(np.int64(starts[row]), np.int64(starts[row + 1]), TILE):
+                count = min(TILE, np.int64(starts[row + 1]) - first)
+                if kind == 1:
+                    tile = values[first : first + count]
+                else:
+                    if kind != 0:
+                        _decode(values, first, count, length, buffer, segment_units, *spec)
+                    tile = buffer.view(np.float64)
+                for i in range(count):
+                    of_column = x[np.int64(columns[first + i])]
+                    for j in range(len(sums)):
+                        if kind == 0:
+                            sums[j] += real.dtype.type(of_column[j])
+                        else:
+                            sums[j] += real.dtype.type(tile[i]) * real.dtype.type(of_column[j])
+            for j in range(len(sums)):
+                value = alpha * sums[j]
+                if len(row_exponents) > 0:
+                    value = _scale_back(value, row_exponents, row)
+                if beta != 0.0:
+                    value += beta * out[row, j]
+                out[row, j] = value
+
+    return product
+
+
+@cache
+def slices_of_block_kernel(spec: tuple[int, ...], segment_units: tuple[int, ...]) -> Any:
+    """Return the product of places ``low`` to ``high`` in ELL or SELL with a block of vectors; values are read once."""
+    kind = spec[0]
+
+    @compiled(error_model="numpy")
+    def product(  # type: ignore[no-untyped-def]
+        starts, columns, values, order, slice_rows, block, rows, x, out, alpha, beta, row_exponents, real, low, high
+    ):
+        buffer = np.empty(TILE, np.uint64)
+        sums = np.empty((block, x.shape[1]), real.dtype)
+        length = len(columns)
+        for begin in range(low, high, block):
+            here = begin // slice_rows
+            slot, end = np.int64(starts[here]) + begin % slice_rows, np.int64(starts[here + 1])
+            sums[:] = 0
+            while slot < end:
+                if kind == 1:
+                    tile = values[slot : slot + block]
+                else:
+                    _decode(values, slot, block, length, buffer, segment_units, *spec)
+                    tile = buffer.view(np.float64)
+                for i in range(block):
+                    of_column = x[np.int64(columns[slot + i])]
+                    for j in range(x.shape[1]):
+                        sums[i, j] += real.dtype.type(tile[i]) * real.dtype.type(of_column[j])
+                slot += slice_rows
+            for i in range(min(block, rows - begin)):
+                row = np.int64(order[begin + i]) if len(order) > 0 else begin + i
+                for j in range(x.shape[1]):
+                    value = alpha * sums[i, j]
+                    if len(row_exponents) > 0:
+                        value = _scale_back(value, row_exponents, row)
+                    if beta != 0.0:
+                        value += beta * out[row, j]
+                    out[row, j] = value
+
+    return product
+
+
+@cache
+def dot_kernel(spec: tuple[int, ...], segment_units: tuple[int, ...]) -> Any:
+    """Return the dot product of the values ``low`` to ``high`` of a stored vector with those of an array."""
+    kind = spec[0]
+
+    @compiled()
+    def dot(stored, length, w, low, high):  # type: ignore[no-untyped-def]
+        buffer = np.empty(TILE, np.uint64)
+        total = 0.0
+        for first in range(low, high, TILE):
+            count = min(TILE, high - first)
+            if kind == 1:
+                tile = stored[first : first + count]
+            else:
+                _decode(stored, first, count, length, buffer, segment_units, *spec)
+                tile = buffer.view(np.float64)
+            part = 0.0
+            for i in range(count):
+                part += np.float64(tile[i]) * np.float64(w[first + i])
+            total += part
+        return total
+
+    return dot
+
+
+@cache
+def add_kernel(spec: tuple[int, ...], segment_units: tuple[int, ...]) -> Any:
+    """Add ``factor`` times the values ``low`` to ``high`` of a stored vector to ``sums``, which has as many."""
+    kind = spec[0]
+
+    @compiled()
+    def add(stored, length, factor, sums, low, high):  # type: ignore[no-untyped-def]
+        buffer = np.empty(TILE, np.uint64)
+        for first in range(low, high, TILE):
+            count = min(TILE, high - first)
+            if kind == 1:
+                tile = stored[first : first + count]
+            else:
+                _decode(stored, first, count, length, buffer, segment_units, *spec)
+                tile = buffer.view(np.float64)
+            for i in range(count):
+                sums[first - low + i] += factor * np.float64(tile[i])
+
+    return add
+
+
+@compiled()
+def update(y, alpha, x, low, high):  # type: ignore[no-untyped-def]
+    """Do ``y += alpha x`` in a range; return the sum of sizes, of squares, and the largest size of the new values."""
+    sizes = squares = largest = 0.0
+    for i in range(low, high):
+        y[i] = np.float64(y[i]) + alpha * np.float64(x[i])
+        size = abs(np.float64(y[i]))
+        sizes += size
+        squares += size * size
+        largest = max(largest, size)
+    return sizes, squares, largest

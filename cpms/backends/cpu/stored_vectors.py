@@ -1,0 +1,147 @@
+"""Operations on vectors in main memory, plain or in a storage format, on the processor's threads.
+
+Partial sums belong to ranges of values whose number does not depend on threads, so that results do not either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from cpms.backends.cpu import product_loops
+from cpms.base import threads
+from cpms.base.errors import InputError
+from cpms.base.types import Floats, Norm
+from cpms.contracts.linear_operator import LinearOperator
+from cpms.formats.block_float import BlockFloatFormat
+from cpms.formats.codes import CodeFormat, ValueFormat, VectorFormat
+from cpms.formats.formats import DOUBLE_BITS, FloatFormat
+from cpms.formats.native_dtypes import element_type
+from cpms.storage.array import SegmentedArray, encode
+from cpms.storage.block_float import STORED, encode_blocks
+
+_RANGE = 1 << 15
+_MOST_RANGES = 64
+
+
+def kernel_spec(storage: ValueFormat, read: int | None) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return what kernels of `cpms.backends.cpu.product_loops` are compiled for, by format and segments read.
+
+    Examples
+    --------
+    >>> from cpms.formats.formats import CPMS4, FP16, FP64
+    >>> kernel_spec(CPMS4, 1), kernel_spec(FP16, None), kernel_spec(FP64, None)
+    (((2, 1, 64, 4), (1, 1, 1, 1)), ((3, 5, 10, 0), (1,)), ((1, 0, 0, 0), (1,)))
+    """
+    count = storage.checked_read(read)
+    if isinstance(storage, CodeFormat):
+        return (product_loops.CODES, 0, 0, 0), (1,)
+    if isinstance(storage, BlockFloatFormat):
+        return (product_loops.BLOCKS, storage.width, 0, 0), (1,)
+    if element_type(storage) is not None:
+        return (product_loops.NATIVE, 0, 0, 0), (1,)
+    if isinstance(storage, FloatFormat):
+        return (product_loops.PACKED, storage.exponent_bits, storage.mantissa_bits, 0), (1,)
+    segment_units = tuple(width // storage.unit for width in storage.widths)
+    return (product_loops.SEGMENTS, count, storage.block or 0, DOUBLE_BITS // storage.unit), segment_units
+
+
+def native(stored: Any) -> Any:
+    """Return what a kernel reads: numbers where the format is float64 or float32, units of segments, or all memory."""
+    if not isinstance(stored, SegmentedArray):
+        return stored.memory
+    dtype = element_type(stored.format)
+    return stored.units if dtype is None else stored.memory.view(dtype)
+
+
+def plain(x: Any, read: int | None = None) -> Any:
+    """Return a vector as an array of float64 or float32; a stored one is decoded from its first segments."""
+    return x.decode(read) if isinstance(x, STORED) else x
+
+
+class CpuVectors(LinearOperator):
+    """The vector operations of `LinearOperator` in main memory."""
+
+    memory: ClassVar[Literal["main", "device"]] = "main"
+
+    def empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
+        """Return a NumPy array."""
+        return np.empty(shape, dtype)
+
+    def dots(self, V: Sequence[Any], w: Any, levels: Sequence[int | None] | None = None) -> Floats:
+        """Return the dot products with each vector of a block, in one pass over ``w``."""
+        w = plain(w)
+        parts = [_readable(v, level, len(w)) for v, level in _levelled(V, levels)]
+
+        def sums(here: tuple[int, int]) -> list[float]:
+            return [product_loops.dot_kernel(*spec)(stored, len(w), w, *here) * back for stored, spec, back in parts]
+
+        found = threads.each(sums, _ranges(len(w)))
+        total: Floats = np.array(found, np.float64).reshape(len(found), len(parts)).sum(axis=0)
+        return total
+
+    def combine(self, V: Sequence[Any], c: Any, w: Any, levels: Sequence[int | None] | None = None) -> None:
+        """Add a linear combination to ``w``, in one pass over it."""
+        factors = np.asarray(c, np.float64)
+        if factors.shape != (len(V),):
+            raise InputError(f"a block of {len(V)} vectors needs as many coefficients; got shape {factors.shape}")
+        out = plain(w)
+        parts = [_readable(v, level, len(out)) for v, level in _levelled(V, levels)]
+
+        def add(here: tuple[int, int]) -> None:
+            sums = out[here[0] : here[1]].astype(np.float64)
+            for factor, (stored, spec, back) in zip(factors, parts, strict=True):
+                product_loops.add_kernel(*spec)(stored, len(out), factor * back, sums, *here)
+            out[here[0] : here[1]] = sums
+
+        threads.each(add, _ranges(len(out)))
+        if isinstance(w, STORED):
+            w.write(out)
+
+    def update_and_norm(self, y: Any, alpha: float, x: Any, norm: Norm = "l2") -> float:
+        """Add a multiple of a vector; return a norm of the sum as it is stored."""
+        out, added = plain(y), plain(x)
+        if len(out) != len(added):
+            raise InputError(f"vectors of {len(out)} and {len(added)} values cannot be added")
+        if isinstance(y, STORED):
+            y.write(out + alpha * added)
+            out, alpha = y.decode(), 0.0
+        found = threads.each(lambda here: product_loops.update(out, alpha, added, *here), _ranges(len(out)))
+        sizes, squares, largest = np.array(found, np.float64).reshape(-1, 3).T
+        return float({"l1": sizes.sum(), "l2": np.sqrt(squares.sum()), "linf": largest.max(initial=0.0)}[norm])
+
+    def scale(self, x: Any, factor: float) -> None:
+        """Multiply by a factor."""
+        if isinstance(x, STORED):
+            x.write(x.decode() * factor)
+        else:
+            x *= factor
+
+    def convert(self, x: Any, storage: VectorFormat | None, read: int | None = None) -> Any:
+        """Return the vector in another format."""
+        values = plain(x, read)
+        if isinstance(storage, BlockFloatFormat):
+            return encode_blocks(values, storage)
+        return np.array(values, np.float64) if storage is None else encode(values, storage)
+
+
+def _levelled(V: Sequence[Any], levels: Sequence[int | None] | None) -> list[tuple[Any, int | None]]:
+    given = [None] * len(V) if levels is None else list(levels)
+    if len(given) != len(V):
+        raise InputError(f"a block of {len(V)} vectors needs as many levels; got {len(given)}")
+    return list(zip(V, given, strict=True))
+
+
+def _readable(v: Any, level: int | None, length: int) -> tuple[Any, Any, float]:
+    """Return what a kernel reads of a vector, what it is compiled for, and the factor to real values."""
+    if len(v) != length:
+        raise InputError(f"vectors of {len(v)} and {length} values do not go together")
+    if isinstance(v, STORED):
+        return native(v), kernel_spec(v.format, level), 2.0**-v.exponent
+    return v, ((product_loops.NATIVE, 0, 0, 0), (1,)), 1.0
+
+
+def _ranges(length: int) -> list[tuple[int, int]]:
+    return threads.ranges(length, at_least=_RANGE, parts=_MOST_RANGES)

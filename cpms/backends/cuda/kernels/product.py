@@ -1,0 +1,132 @@
+"""Kernel templates of products with any matrix, and of operations on blocks of stored vectors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cpms.backends.cuda.kernels.template import Variant, storage_type
+from cpms.contracts.product_request import Compute
+from cpms.formats.block_float import BlockFloatFormat
+from cpms.formats.codes import CodeFormat, ValueFormat, VectorFormat
+from cpms.formats.formats import FP64
+
+_REALS = {"fp64": "double", "fp32": "float"}
+TOGETHER = (8, 4, 2)
+"""Vectors of a block that a product takes at a time; what is left is a vector alone."""
+WIDEST = 64
+"""Of slices whose width is compiled in."""
+THREADS_A_ROW = (1, 2, 4, 8, 16, 32)
+
+
+def _type(storage: ValueFormat | None) -> tuple[str, str]:
+    """Return a short name of a format and its C++ type; of None, a pattern."""
+    if storage is None:
+        return "ones", "cpms::Ones"
+    if isinstance(storage, CodeFormat):
+        return storage.name, "cpms::Codes8"
+    if isinstance(storage, BlockFloatFormat):
+        return f"bfp{storage.width}", f"cpms::BlockFloat<{storage.width}>"
+    return storage_type(storage, whole=False)
+
+
+@dataclass(frozen=True)
+class ProductSpec:
+    """Formats and types of a product.
+
+    Parameters
+    ----------
+    values : format or None
+        Of the matrix; None for a pattern.
+    read : int
+        Segments of values.
+    x : format
+        Of the vector: fp64 and fp32 where it is a plain array.
+    read_x : int
+    compute : {"fp64", "fp32"}
+    index_bits : {32, 64}
+    out : {"fp64", "fp32"}
+    vectors : int
+        In a block.
+    compressed : bool
+        Whether columns are bases and offsets, in SELL.
+    """
+
+    values: ValueFormat | None = FP64
+    read: int = 1
+    x: VectorFormat = FP64
+    read_x: int = 1
+    compute: Compute = "fp64"
+    index_bits: int = 32
+    out: Compute = "fp64"
+    vectors: int = 1
+    compressed: bool = False
+
+    def _values(self) -> tuple[list[str], list[str]]:
+        name, cpp = _type(self.values)
+        x_name, x_cpp = _type(self.x)
+        names = [name, f"{self.read}", x_name, f"{self.read_x}", self.compute, f"i{self.index_bits}"]
+        index = {32: "cpms::u32", 64: "cpms::u64"}[self.index_bits]
+        return names, [cpp, f"{self.read}", x_cpp, f"{self.read_x}", _REALS[self.compute], index]
+
+    def slices(self, width: int, *, ell: bool) -> Variant:
+        """Return the product in SELL or ELL; ``width`` is that of all slices, 0 where they differ.
+
+        Examples
+        --------
+        >>> ProductSpec().slices(7, ell=False).symbol
+        'product_slices__sell_7__w64_b0_zero_ragged__1__w64_b0_zero_ragged__1__fp64__i32__fp64__1'
+        """
+        names, cpp = self._values()
+        layout = "ell" if ell else "sell_compressed" if self.compressed else "sell"
+        first = [f"{layout}_{width}"], ["0" if ell else "32", f"{width}", str(self.compressed).lower()]
+        return self._made("product_slices", *first, names, cpp)
+
+    def rows(self, threads: int) -> Variant:
+        """Return the product in CSR with so many threads a row."""
+        return self._made("product_rows", [f"{threads}"], [f"{threads}"], *self._values())
+
+    def chunks(self) -> Variant:
+        """Return the sums of chunks of long rows in CSR."""
+        names, cpp = self._values()
+        return Variant("product_chunks", tuple(names), tuple(cpp))
+
+    def join(self) -> Variant:
+        """Return what makes rows of chunks."""
+        return Variant("product_join", (self.out,), (_REALS[self.out],))
+
+    def _made(self, kernel: str, names: list[str], cpp: list[str], more: list[str], more_cpp: list[str]) -> Variant:
+        last = self.out, f"{self.vectors}"
+        return Variant(kernel, (*names, *more, *last), (*cpp, *more_cpp, _REALS[self.out], f"{self.vectors}"))
+
+
+def vector_dots(storage: VectorFormat, read: int, w: Compute) -> Variant:
+    """Return dot products of vectors of one format and level with a vector of float64 or float32."""
+    name, cpp = _type(storage)
+    return Variant("vector_dots", (name, f"{read}", w), (cpp, f"{read}", _REALS[w]))
+
+
+def vector_combine(storage: VectorFormat, read: int, w: Compute) -> Variant:
+    """Return the addition of a linear combination of such vectors."""
+    name, cpp = _type(storage)
+    return Variant("vector_combine", (name, f"{read}", w), (cpp, f"{read}", _REALS[w]))
+
+
+def vector_update(y: Compute, x: Compute) -> Variant:
+    """Return the addition of a multiple of a vector, with norms.
+
+    Examples
+    --------
+    >>> vector_update("fp64", "fp32").instance
+    'CPMS_VECTOR_UPDATE(vector_update__fp64__fp32, double, float)'
+    """
+    return Variant("vector_update", (y, x), (_REALS[y], _REALS[x]))
+
+
+def encode_blocks(storage: BlockFloatFormat) -> Variant:
+    """Return the conversion of float64 to block floating point."""
+    return Variant("encode_blocks", (f"bfp{storage.width}",), (f"{storage.width}",))
+
+
+def decode_blocks(storage: BlockFloatFormat) -> Variant:
+    """Return the conversion back."""
+    return Variant("decode_blocks", (f"bfp{storage.width}",), (f"{storage.width}",))

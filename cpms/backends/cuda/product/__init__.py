@@ -1,0 +1,1 @@
+"""Products with any matrix on a device, and operations on its vectors."""

@@ -1,0 +1,117 @@
+"""Operations on vectors in device memory, plain or in a storage format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from cpms.backends.cuda.arrays import codec
+from cpms.backends.cuda.product import block_codec, launch
+from cpms.backends.cuda.product.launch import BLOCK_VECTORS
+from cpms.backends.cuda.runtime.current import current
+from cpms.base.errors import InputError
+from cpms.base.types import Norm
+from cpms.contracts.linear_operator import LinearOperator
+from cpms.formats.block_float import BlockFloatFormat
+from cpms.formats.codes import VectorFormat
+from cpms.formats.formats import FP32, FP64, Format
+from cpms.storage.array import SegmentedArray
+from cpms.storage.block_float import STORED, BlockFloatArray
+
+_OF_ARRAYS: dict[str, Format] = {"fp64": FP64, "fp32": FP32}
+
+
+def as_stored(x: Any, read: int | None) -> tuple[Any, VectorFormat, int, float]:
+    """Return a vector's memory, the format and segments that kernels read, and the factor to real values."""
+    if isinstance(x, STORED):
+        return x.memory, x.format, x.format.checked_read(read), 2.0**-x.exponent
+    return x, _OF_ARRAYS[launch.real(x)], 1, 1.0
+
+
+def plain(x: Any, read: int | None = None) -> Any:
+    """Return a vector as an array of float64 or float32."""
+    if isinstance(x, BlockFloatArray):
+        return block_codec.decode(x)
+    return codec.decode(x, read) if isinstance(x, SegmentedArray) else x
+
+
+def overwrite(x: SegmentedArray | BlockFloatArray, values: Any, segments: int | None = None) -> None:
+    """Write values into a stored vector."""
+    if isinstance(x, BlockFloatArray):
+        block_codec.write(x, values)
+    else:
+        codec.write(x, values, segments=segments)
+
+
+class CudaVectors(LinearOperator):
+    """The vector operations of `LinearOperator` in device memory."""
+
+    memory: ClassVar[Literal["main", "device"]] = "device"
+
+    def empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
+        """Return a device array."""
+        return current().arrays.empty(shape, dtype)
+
+    def dots(self, V: Sequence[Any], w: Any, levels: Sequence[int | None] | None = None) -> Any:
+        """Return the dot products, a device array; ``w`` is read once for eight vectors."""
+        w = plain(w)
+        found = [launch.dots(*storage, vectors, factors, w) for storage, vectors, factors in _groups(V, levels, len(w))]
+        return current().arrays.concatenate(found) if found else current().arrays.zeros(0, np.float64)
+
+    def combine(self, V: Sequence[Any], c: Any, w: Any, levels: Sequence[int | None] | None = None) -> None:
+        """Add a linear combination to ``w``, which is read and written once for eight vectors."""
+        given = c if isinstance(c, np.ndarray | list | tuple) else current().to_host(c)
+        coefficients = np.asarray(given, np.float64).tolist()
+        if len(coefficients) != len(V):
+            raise InputError(f"a block of {len(V)} vectors needs as many coefficients; got {len(coefficients)}")
+        out, at = plain(w), 0
+        for storage, vectors, factors in _groups(V, levels, len(out)):
+            scaled = [f * c for f, c in zip(factors, coefficients[at : at + len(vectors)], strict=True)]
+            launch.combine(*storage, vectors, scaled, out)
+            at += len(vectors)
+        if isinstance(w, STORED):
+            overwrite(w, out)
+
+    def update_and_norm(self, y: Any, alpha: float, x: Any, norm: Norm = "l2") -> float:
+        """Add a multiple of a vector; return a norm of the sum as it is stored."""
+        out, added = plain(y), plain(x)
+        if len(out) != len(added):
+            raise InputError(f"vectors of {len(out)} and {len(added)} values cannot be added")
+        found = launch.update(out, alpha, added)
+        if isinstance(y, STORED):
+            overwrite(y, out)
+            found = launch.update(plain(y), 0.0, added)
+        norms: dict[str, float] = {"l1": found[0], "l2": float(np.sqrt(found[1])), "linf": found[2]}
+        return norms[norm]
+
+    def scale(self, x: Any, factor: float) -> None:
+        """Multiply by a factor."""
+        if isinstance(x, STORED):
+            overwrite(x, plain(x) * factor)
+        else:
+            x *= factor
+
+    def convert(self, x: Any, storage: VectorFormat | None, read: int | None = None) -> Any:
+        """Return the vector in another format."""
+        values = plain(x, read)
+        if isinstance(storage, BlockFloatFormat):
+            return block_codec.encode(values, storage)
+        return values.astype(np.float64) if storage is None else codec.encode(values, storage)
+
+
+def _groups(
+    V: Sequence[Any], levels: Sequence[int | None] | None, length: int
+) -> Iterator[tuple[tuple[VectorFormat, int], list[Any], list[float]]]:
+    """Yield runs of up to eight vectors of one format and level: memories, and factors to real values."""
+    given = [None] * len(V) if levels is None else list(levels)
+    if len(given) != len(V) or any(len(v) != length for v in V):
+        raise InputError(f"a block of {len(V)} vectors needs as many levels, and {length} values in each")
+    stored = [as_stored(v, level) for v, level in zip(V, given, strict=True)]
+    for storage, run in groupby(stored, key=lambda each: (each[1], each[2])):
+        alike = list(run)
+        for begin in range(0, len(alike), BLOCK_VECTORS):
+            here = alike[begin : begin + BLOCK_VECTORS]
+            yield storage, [each[0] for each in here], [each[3] for each in here]

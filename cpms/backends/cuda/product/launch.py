@@ -1,0 +1,104 @@
+"""Launchers of products and of operations on blocks of vectors: they pack what kernels take, nothing more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from cpms.backends.cuda.kernels.product import vector_combine, vector_dots, vector_update
+from cpms.backends.cuda.kernels.template import Variant
+from cpms.backends.cuda.runtime.backend import THREADS
+from cpms.backends.cuda.runtime.current import current
+from cpms.contracts.product_request import Compute
+from cpms.formats.codes import VectorFormat
+
+_POINTERS = ("starts", "columns", "values", "order", "exponents", "x", "out", "add", "dot", "sums")
+_OF_LONG_ROWS = ("chunks", "long_rows", "first_chunks", "parts")
+_OF_COMPRESSED = ("bases", "headers")
+_NUMBERS = ("alpha", "beta", "factor")
+_SIZES = ("slots", "rows", "slice_rows", "length", "stride", "longest", "long_count", "first_sum")
+PRODUCT = np.dtype(
+    [
+        *((name, np.uint64) for name in (*_POINTERS, *_OF_LONG_ROWS, *_OF_COMPRESSED)),
+        *((name, np.float64) for name in _NUMBERS),
+        *((name, np.uint64) for name in _SIZES),
+    ]
+)
+"""``Product`` of ``product/row_end.cuh``."""
+BLOCK_VECTORS = 8
+BLOCK = np.dtype(
+    [
+        ("vectors", np.uint64, (BLOCK_VECTORS,)),
+        ("factors", np.float64, (BLOCK_VECTORS,)),
+        ("w", np.uint64),
+        ("sums", np.uint64),
+        ("length", np.uint64),
+    ]
+)
+"""``VectorBlock`` of ``product/vectors.cu``."""
+_REALS: dict[Any, Compute] = {np.dtype(np.float64): "fp64", np.dtype(np.float32): "fp32"}
+
+
+def real(array: Any) -> Compute:
+    """Return the name of an array's type."""
+    return _REALS[np.dtype(array.dtype)]
+
+
+def arguments(**fields: Any) -> Any:
+    """Return a `PRODUCT` of device arrays by their addresses and of numbers; what is left out is 0."""
+    packed = np.zeros((), PRODUCT)
+    for name, value in fields.items():
+        if value is not None:
+            packed[name] = value if np.isscalar(value) else current().address(value)
+    return packed
+
+
+def product(variant: Variant, blocks: int, packed: Any) -> None:
+    """Launch a product."""
+    current().run(variant, blocks, (packed[()],))
+
+
+def dots(storage: VectorFormat, read: int, vectors: Sequence[Any], factors: Sequence[float], w: Any) -> Any:
+    """Return the dot products of up to eight vectors of one format with ``w``, on the device."""
+    backend = current()
+    blocks = backend.spread(len(w), each=4)
+    sums = backend.arrays.empty(blocks * BLOCK_VECTORS, np.float64)
+    packed = _block(vectors, factors, w, sums)
+    backend.run(vector_dots(storage, read, real(w)), blocks, (packed,))
+    return sums.reshape(blocks, BLOCK_VECTORS).sum(axis=0)[: len(vectors)]
+
+
+def combine(storage: VectorFormat, read: int, vectors: Sequence[Any], factors: Sequence[float], w: Any) -> None:
+    """Add a linear combination of up to eight vectors of one format to ``w``."""
+    backend = current()
+    packed = _block(vectors, factors, w, None)
+    backend.run(vector_combine(storage, read, real(w)), backend.spread(len(w), each=4), (packed,))
+
+
+def update(y: Any, alpha: float, x: Any) -> tuple[float, float, float]:
+    """Do ``y += alpha x``; return the sum of sizes, of squares, and the largest size."""
+    backend = current()
+    blocks = backend.spread(len(y), each=4)
+    sums = backend.arrays.empty(3 * blocks, np.float64)
+    given = (y, np.float64(alpha), x, np.uint64(len(y)), sums)
+    backend.run(vector_update(real(y), real(x)), blocks, given)
+    sizes, squares, largest = backend.to_host(sums).reshape(blocks, 3).T
+    return float(sizes.sum()), float(squares.sum()), float(largest.max())
+
+
+def whole_blocks(threads: int) -> int:
+    """Return how many blocks have so many threads."""
+    return -(-threads // THREADS)
+
+
+def _block(vectors: Sequence[Any], factors: Sequence[float], w: Any, sums: Any | None) -> Any:
+    backend, missing = current(), BLOCK_VECTORS - len(vectors)
+    packed = np.zeros((), BLOCK)
+    addresses = [backend.address(vector) for vector in vectors]
+    packed["vectors"] = addresses + missing * addresses[-1:]
+    packed["factors"] = [*factors, *missing * [0.0]]
+    packed["w"], packed["length"] = backend.address(w), len(w)
+    packed["sums"] = 0 if sums is None else backend.address(sums)
+    return packed[()]

@@ -1,0 +1,280 @@
+"""Products with a matrix in device memory: CSR by groups of threads a row, SELL and ELL by a thread a row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from cpms.backends.cuda.kernels.product import THREADS_A_ROW, TOGETHER, WIDEST, ProductSpec
+from cpms.backends.cuda.product import launch
+from cpms.backends.cuda.product.device_vectors import CudaVectors, as_stored, overwrite, plain
+from cpms.backends.cuda.product.launch import whole_blocks
+from cpms.backends.cuda.runtime.current import current
+from cpms.contracts.linear_operator import EXACT, Bound, Epilogue, array_error, product_bound, value_error
+from cpms.contracts.product_request import Compute, ProductRequest
+from cpms.formats.codes import VectorFormat
+from cpms.sparse.arrangement import Arrangement, arranged
+from cpms.sparse.compressed_indices import CompressedIndices, compressed, worth_compressing
+from cpms.sparse.matrix import Matrix
+from cpms.sparse.stored_values import StoredValues, bytes_of, row_exponents, stored_values
+from cpms.storage.block_float import STORED
+
+_LAYOUTS = ("csr", "ell", "sell")
+_LONG_ROW = 2048
+"""Entries of a row in CSR from which it is cut into chunks."""
+_CHUNK = 4096
+"""Entries of a chunk, which a block of threads sums."""
+
+
+@dataclass(frozen=True, eq=False)
+class LongRows:
+    """Rows in CSR that are summed in chunks: device arrays of 64-bit numbers, and how many there are."""
+
+    chunks: Any
+    long_rows: Any
+    first_chunks: Any
+    parts: Any
+    count: int
+    chunk_count: int
+
+
+@dataclass(frozen=True, eq=False)
+class CudaProduct(CudaVectors):
+    """A matrix in a layout in device memory.
+
+    ``starts``, ``columns`` and ``order`` are those of the arrangement, on the device.
+    """
+
+    request: ProductRequest
+    arrangement: Arrangement
+    values: StoredValues | None
+    row_exponents: Any | None
+    starts: Any
+    columns: Any
+    order: Any | None
+    long_rows: LongRows | None
+    compressed: CompressedIndices | None
+    """On the device, in place of ``columns``, which is then empty."""
+
+    @classmethod
+    def of(cls, matrix: Matrix, request: ProductRequest) -> CudaProduct:
+        """Bring a matrix into a layout, its values into a format, and both to the device."""
+        storage, indices = request.storage, request.indices
+        arrangement = arranged(matrix, request.layout, "32" if indices == "compressed" else indices)
+        smaller = _compressed(arrangement, indices)
+        backend = current()
+        with backend.memory_for(f"the matrix of shape {matrix.shape}", arrangement.index_bytes + 8 * arrangement.slots):
+            values = of_rows = None
+            if storage is not None:
+                exponents = row_exponents(matrix, storage) if request.scaling == "rows" else None
+                held = stored_values(arrangement, storage, exponents)
+                of_rows = None if exponents is None else backend.upload(exponents)
+                values = replace(held, memory=backend.upload(held.memory))
+            order = None if arrangement.order is None else backend.upload(arrangement.order)
+            columns = backend.upload(arrangement.columns if smaller is None else arrangement.columns[:0])
+            if smaller is not None:
+                parts = (backend.upload(part) for part in (smaller.bases, smaller.headers, smaller.offsets))
+                smaller = CompressedIndices(*parts)
+            starts, long_rows = backend.upload(arrangement.starts), _long_rows(arrangement)
+            return cls(request, arrangement, values, of_rows, starts, columns, order, long_rows, smaller)
+
+    @property
+    def shape(self) -> tuple[int, int]:  # type: ignore[override]
+        """Rows and columns."""
+        return self.arrangement.matrix.shape
+
+    @property
+    def nbytes(self) -> int:  # type: ignore[override]
+        """Bytes of indices and values."""
+        return self._index_bytes + (0 if self.values is None else self.values.nbytes)
+
+    def bytes_read(self, read: int | None = None) -> int:
+        """Return the bytes of indices, and of the segments that are read."""
+        values = 0 if self.values is None else bytes_of(self.values, read)
+        return self._index_bytes + values
+
+    @property
+    def _index_bytes(self) -> int:
+        saved = 0 if self.compressed is None else self.arrangement.columns.nbytes - self.compressed.nbytes
+        exponents = 0 if self.row_exponents is None else int(self.row_exponents.nbytes)
+        return self.arrangement.index_bytes - saved + exponents
+
+    @staticmethod
+    def refusal(request: ProductRequest) -> str | None:
+        """Return why products of this kind cannot be prepared here, as a sentence; None if they can."""
+        if request.layout not in _LAYOUTS:
+            return f"engine cuda has no layout {request.layout!r} for any matrix; it has {', '.join(_LAYOUTS)}"
+        return request.refusal()
+
+    @cached_property
+    def transposed(self) -> CudaProduct:
+        """The transposed matrix in the same layout and format, built when it is first asked for."""
+        matrix = self.arrangement.matrix.transposed()
+        return self.of(matrix, self.request)
+
+    def error_bound(
+        self,
+        *,
+        read_matrix: int | None = None,
+        x_error: Bound = EXACT,
+        transpose: bool = False,
+    ) -> Bound:
+        """Return the bound of the longest row."""
+        if transpose:
+            return self.transposed.error_bound(read_matrix=read_matrix, x_error=x_error)
+        of_matrix = array_error(self.values, read_matrix)
+        if self.values is not None and self.row_exponents is not None:
+            least = int(current().to_host(self.row_exponents).min())
+            of_matrix = value_error(self.values.format, read_matrix, least)
+        return product_bound(of_matrix, x_error, self.request.compute, self.arrangement.matrix.longest)
+
+    def apply(
+        self,
+        x: Any,
+        out: Any,
+        *,
+        alpha: float = 1.0,
+        beta: float = 0.0,
+        read_matrix: int | None = None,
+        read_x: int | None = None,
+        write: int | None = None,
+        transpose: bool = False,
+        epilogue: Epilogue | None = None,
+    ) -> float | None:
+        """Multiply; a stored ``out`` is written after."""
+        if transpose:
+            levels: dict[str, Any] = {"read_matrix": read_matrix, "read_x": read_x, "write": write}
+            return self.transposed.apply(x, out, alpha=alpha, beta=beta, **levels, epilogue=epilogue)
+        if not isinstance(x, STORED):
+            x = current().arrays.ascontiguousarray(x)
+            if x.ndim == 2:
+                self._multiply_block(x, out, alpha, beta, read_matrix)
+                return None
+        target = plain(out) if isinstance(out, STORED) else out
+        extra = epilogue or Epilogue()
+        sums = self._multiply(x, target, alpha, beta, (read_matrix, read_x), extra)
+        if isinstance(out, STORED):
+            overwrite(out, target, write)
+            if extra.dot is not None:
+                return float(self.dots([out], extra.dot, [write])[0])
+        return None if sums is None else float(sums.sum())
+
+    def _multiply(
+        self, x: Any, out: Any, alpha: float, beta: float, levels: tuple[int | None, int | None], extra: Epilogue
+    ) -> Any | None:
+        backend, layout, long_rows = current(), self.arrangement, self.long_rows
+        memory, x_format, x_read, to_real = as_stored(x, levels[1])
+        spec = self._spec(levels[0], x_format, x_read, launch.real(out))
+        threads = self._threads if layout.layout == "csr" else 1
+        blocks = whole_blocks(layout.matrix.rows * threads)
+        blocks_of_long = 0 if long_rows is None else whole_blocks(long_rows.count)
+        sums = None if extra.dot is None else backend.arrays.empty(blocks + blocks_of_long, np.float64)
+        packed = self._packed(memory, out, alpha * to_real, beta)
+        more = {"add": extra.add, "dot": extra.dot, "sums": sums, "factor": float(extra.factor), "length": len(x)}
+        for name, value in more.items():
+            if value is not None:
+                packed[name] = value if np.isscalar(value) else backend.address(value)
+        if layout.slice_rows:
+            launch.product(spec.slices(self._width, ell=layout.layout == "ell"), blocks, packed)
+            return sums
+        if long_rows is not None:
+            packed["longest"], packed["long_count"], packed["first_sum"] = _LONG_ROW, long_rows.count, blocks
+            for name in ("chunks", "long_rows", "first_chunks", "parts"):
+                packed[name] = backend.address(getattr(long_rows, name))
+            launch.product(spec.chunks(), long_rows.chunk_count, packed)
+            launch.product(spec.join(), blocks_of_long, packed)
+        launch.product(spec.rows(threads), blocks, packed)
+        return sums
+
+    def _multiply_block(self, x: Any, out: Any, alpha: float, beta: float, read: int | None) -> None:
+        """Take as many vectors at a time as kernels are made for; a last one alone."""
+        backend, layout = current(), self.arrangement
+        at, left = 0, x.shape[1]
+        while left > 1:
+            count = next(size for size in TOGETHER if size <= left)
+            spec = self._spec(read, as_stored(x, None)[1], 1, launch.real(out), vectors=count)
+            packed = self._packed(x, out, alpha, beta)
+            packed["x"] += at * x.itemsize
+            packed["out"] += at * out.itemsize
+            packed["stride"], packed["length"] = x.shape[1], x.size
+            if layout.slice_rows:
+                blocks = whole_blocks(layout.matrix.rows)
+                launch.product(spec.slices(0, ell=layout.layout == "ell"), blocks, packed)
+            else:
+                blocks = whole_blocks(layout.matrix.rows * self._threads)
+                launch.product(spec.rows(self._threads), blocks, packed)
+            at, left = at + count, left - count
+        if left:
+            alone = backend.arrays.ascontiguousarray(out[:, at])
+            self._multiply(backend.arrays.ascontiguousarray(x[:, at]), alone, alpha, beta, (read, None), Epilogue())
+            out[:, at] = alone
+
+    def _spec(self, read: int | None, x: VectorFormat, read_x: int, out: Compute, vectors: int = 1) -> ProductSpec:
+        count = 1 if self.values is None else self.values.format.checked_read(read)
+        bits = 8 * self.arrangement.columns.itemsize
+        smaller = self.compressed is not None
+        return ProductSpec(self.request.storage, count, x, read_x, self.request.compute, bits, out, vectors, smaller)
+
+    def _packed(self, x: Any, out: Any, alpha: float, beta: float) -> Any:
+        layout, values = self.arrangement, self.values
+        factor = alpha if values is None else alpha * 2.0**-values.exponent
+        arrays = {
+            "starts": self.starts,
+            "columns": self.columns,
+            "order": self.order,
+            "exponents": self.row_exponents,
+            "x": x,
+            "out": out,
+        }
+        sizes = {"slots": layout.slots, "rows": layout.matrix.rows, "slice_rows": layout.slice_rows}
+        held = None if values is None else values.memory
+        none_is_long = {"longest": 2**63}
+        if self.compressed is not None:
+            arrays["columns"] = self.compressed.offsets
+            arrays |= {"bases": self.compressed.bases, "headers": self.compressed.headers}
+        return launch.arguments(**arrays, values=held, **sizes, **none_is_long, alpha=factor, beta=float(beta))
+
+    @cached_property
+    def _threads(self) -> int:
+        """A power of two near half the mean row."""
+        mean = self.arrangement.matrix.entries / self.arrangement.matrix.rows
+        return next((threads for threads in THREADS_A_ROW if 2 * threads >= mean), THREADS_A_ROW[-1])
+
+    @cached_property
+    def _width(self) -> int:
+        """Columns of all slices, where that is one number for which loops are unrolled; else 0."""
+        layout = self.arrangement
+        widths = np.unique(np.diff(layout.starts.astype(np.int64))) // layout.slice_rows
+        return int(widths[0]) if len(widths) == 1 and widths[0] <= WIDEST else 0
+
+
+def _compressed(arrangement: Arrangement, indices: str) -> CompressedIndices | None:
+    """Return column numbers as bases and offsets, where they are asked for, or are left to choose and smaller."""
+    may = arrangement.layout == "sell" and arrangement.columns.dtype == np.uint32
+    if indices != "compressed" and not (indices == "auto" and may):
+        return None
+    found = compressed(arrangement)
+    return found if indices == "compressed" or worth_compressing(arrangement, found) else None
+
+
+def _long_rows(arrangement: Arrangement) -> LongRows | None:
+    """Cut long rows in CSR into chunks; None where there are none."""
+    lengths = arrangement.matrix.lengths
+    rows = np.flatnonzero(lengths > _LONG_ROW)
+    if arrangement.slice_rows or not len(rows):
+        return None
+    counts = -(-lengths[rows] // _CHUNK)
+    first = np.concatenate([[0], np.cumsum(counts)])
+    begins = [
+        np.arange(n) * _CHUNK + start
+        for n, start in zip(counts, arrangement.starts[rows].astype(np.int64), strict=True)
+    ]
+    chunks = np.stack([np.concatenate(begins), np.repeat(arrangement.starts[rows + 1].astype(np.int64), counts)])
+    chunks[1] = np.minimum(chunks[0] + _CHUNK, chunks[1])
+    backend = current()
+    parts = backend.arrays.empty(int(first[-1]), np.float64)
+    on_device = [backend.upload(array.astype(np.uint64)) for array in (chunks.T.ravel(), rows, first)]
+    return LongRows(on_device[0], on_device[1], on_device[2], parts, len(rows), int(first[-1]))

@@ -1,0 +1,267 @@
+"""Laws of products with a stored matrix, and of the vector operations beside them.
+
+Each takes a `cpms.StoredMatrix`. Products are compared with exact ones, in Python's fractions, of the matrix as it was
+given: the effect of storage, levels and compute precision on a product must be within the bound of the operator.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from cpms.api.matrix import StoredMatrix
+from cpms.backends.reference.product import ReferenceProduct
+from cpms.base.types import Floats
+from cpms.check.format_laws import LawError
+from cpms.contracts.linear_operator import UNIT_ROUNDOFF, Bound, Epilogue, array_error
+from cpms.formats.block_float import BlockFloatFormat
+from cpms.formats.codes import CodeFormat, VectorFormat
+from cpms.sparse.matrix import Matrix
+from cpms.storage.device import to_device, to_host
+
+_ALPHA, _BETA, _FACTOR = 1.5, -0.25, 2.0
+
+
+def products_are_within_their_bound(A: StoredMatrix) -> None:
+    """Check products with A and its transpose against exact ones, at each level, of one vector and of a block.
+
+    Examples
+    --------
+    >>> import cpms
+    >>> products_are_within_their_bound(cpms.matrix([[0.1, 0.0], [-3.0, 0.7]], storage="cpms4"))
+    """
+    for transpose, source in ((False, A.source), (True, A.source.transposed())):
+        block = _vectors(source.columns)
+        for read in _levels(A):
+            multiply = A.rmatvec if transpose else A.matvec
+            together = (A.rmatmat if transpose else A.matmat)(block, read=read)
+            for j, x in enumerate(block.T):
+                bound = A.operator.error_bound(read_matrix=read, transpose=transpose)
+                for found in (multiply(np.ascontiguousarray(x), read=read), together[:, j]):
+                    _require_within(A, source, x, found, read, bound)
+        stored = None if _of_vectors(A) is None else _encoded(A, block[:, 0])
+        if stored is not None:
+            for read_x in range(1, stored.format.segments + 1):
+                found = np.asarray(_host((A.rmatvec if transpose else A.matvec)(stored, read_x=read_x)))
+                x = _host(A.operator.convert(stored, None, read_x))
+                _require_within(A, source, x, found, None, A.operator.error_bound(transpose=transpose))
+
+
+def products_agree(A: StoredMatrix) -> None:
+    """Check what a product does besides: alpha, beta, and an epilogue's sum and dot product, against the reference.
+
+    Examples
+    --------
+    >>> import cpms
+    >>> products_agree(cpms.matrix([[0.1, 0.0], [-3.0, 0.7]], storage="cpms2", layout="sell"))
+    """
+    twin = ReferenceProduct.of(A.source, A.operator.request)
+    rows, columns = A.shape
+    x, before, add, dot = _vectors(columns)[:, 0], *(_vectors(rows)[:, j].copy() for j in range(3))
+    for read in _levels(A):
+        expected = before.copy()
+        options: dict[str, Any] = {"alpha": _ALPHA, "beta": _BETA, "read_matrix": read}
+        its = twin.apply(x, expected, **options, epilogue=Epilogue(add, _FACTOR, dot))
+        out = _there(A, before)
+        mine = A.operator.apply(
+            _there(A, x), out, **options, epilogue=Epilogue(_there(A, add), _FACTOR, _there(A, dot))
+        )
+        found = _host(out)
+        sizes = _ALPHA * _exact_sizes(A.source, x) + abs(_BETA) * np.abs(before) + _FACTOR * np.abs(add)
+        allowed = (A.source.longest + 8) * 2.0 * UNIT_ROUNDOFF[A.compute] * sizes
+        _require(A, read, "alpha A x + beta y + factor z", found, expected, allowed)
+        if its is None or mine is None or not abs(mine - its) <= float(allowed @ np.abs(dot)) + 1e-13 * abs(its):
+            raise LawError(f"{_name(A, read)}: the epilogue's dot product is {mine!r}, not {its!r}")
+
+
+def transposed_products_are_adjoint(A: StoredMatrix) -> None:
+    """Check that y . (A x) is (A' y) . x at each level, to what rounding of both may do.
+
+    Examples
+    --------
+    >>> import cpms
+    >>> transposed_products_are_adjoint(cpms.matrix([[0.1, 0.0], [-3.0, 0.7]], storage="cpms4"))
+    """
+    x, y = _vectors(A.shape[1])[:, 0], _vectors(A.shape[0])[:, 1].copy()
+    size = float(np.abs(y) @ _exact_sizes(A.source, x))
+    for read in _levels(A):
+        forward, backward = float(y @ A.matvec(x, read=read)), float(A.rmatvec(y, read=read) @ x)
+        steps = A.source.longest + A.source.transposed().longest + max(A.shape) + 16
+        allowed = 4.0 * steps * UNIT_ROUNDOFF[A.compute] * size
+        if A.operator.request.scaling == "rows" or isinstance(A.storage, BlockFloatFormat):
+            # What shares a scale with a value in A does not in its transpose, where it may keep other digits.
+            touched = float(np.abs(y) @ _exact_sizes(replace(A.source, values=None), x))
+            bounds = (A.operator.error_bound(read_matrix=read, transpose=transpose) for transpose in (False, True))
+            allowed += sum(bound.absolute for bound in bounds) * touched
+        if not abs(forward - backward) <= allowed:
+            raise LawError(f"{_name(A, read)}: y . (A x) is {forward!r}, but (A' y) . x is {backward!r}")
+
+
+def products_improve_with_levels(A: StoredMatrix) -> None:
+    """Check that a product that reads more of each value is no farther from the exact one, for x and A without signs.
+
+    Reads cut values, so that with entries of |A| and |x| each product is below the next one, but for rounding.
+
+    Examples
+    --------
+    >>> import cpms
+    >>> products_improve_with_levels(cpms.matrix([[0.1, 0.0], [3.0, 0.7]], storage="cpms2"))
+    """
+    if A.storage is None or A.storage.segments == 1 or (A.source.given_values() < 0).any():
+        return
+    x = np.abs(_vectors(A.shape[1])[:, 0])
+    exact = _exact_sizes(A.source, x)
+    allowed = 2.0 * (A.source.longest + 8) * UNIT_ROUNDOFF[A.compute] * exact
+    before = np.zeros(A.shape[0])
+    for read in _levels(A):
+        found = _host(A.matvec(x, read=read))
+        worse = np.flatnonzero(~((found >= before - allowed) & (found <= exact + allowed)))
+        if len(worse):
+            row = int(worse[0])
+            raise LawError(
+                f"{_name(A, read)}: row {row} is {float(found[row])!r}, farther from the exact {float(exact[row])!r} "
+                f"than {float(before[row])!r} with a segment less"
+            )
+        before = found
+
+
+def products_are_linear(A: StoredMatrix) -> None:
+    """Check that A (x + 2 z) is A x + 2 A z to rounding, and A (2**k x) is 2**k A x to the last bit.
+
+    Examples
+    --------
+    >>> import cpms
+    >>> products_are_linear(cpms.matrix([[0.1, 0.0], [-3.0, 0.7]], storage="fp32"))
+    """
+    x, z = _vectors(A.shape[1])[:, 0].copy(), _vectors(A.shape[1])[:, 1].copy()
+    sizes = _exact_sizes(A.source, x) + 2.0 * _exact_sizes(A.source, z)
+    for read in _levels(A):
+        of_x, of_z = _host(A.matvec(x, read=read)), _host(A.matvec(z, read=read))
+        together = _host(A.matvec(x + 2.0 * z, read=read))
+        allowed = 4.0 * (A.source.longest + 8) * UNIT_ROUNDOFF[A.compute] * sizes
+        _require(A, read, "A (x + 2 z)", together, of_x + 2.0 * of_z, allowed)
+        _require(A, read, "A (8 x)", _host(A.matvec(8.0 * x, read=read)), 8.0 * of_x, np.zeros(A.shape[0]))
+
+
+def vector_operations_agree(A: StoredMatrix, length: int = 300) -> None:
+    """Check dots, combinations, updates, scaling and conversion of an operator's vectors against the reference.
+
+    Examples
+    --------
+    >>> import cpms
+    >>> vector_operations_agree(cpms.matrix([[1.0]], storage="cpms4"))
+    """
+    twin = ReferenceProduct.of(A.source, A.operator.request)
+    storage = _of_vectors(A)
+    given, w = _vectors(length)[:, :2], _vectors(length)[:, 2].copy()
+    V = [_there(A, v) for v in given.T] if storage is None else [_encoded(A, v) for v in given.T]
+    levels = [None, None] if storage is None else [1, storage.segments]
+    seen = [_host(A.operator.convert(v, None, k)) for v, k in zip(V, levels, strict=True)]
+    sizes = np.array([np.abs(v) @ np.abs(w) for v in seen])
+    unit = length * UNIT_ROUNDOFF["fp64"]
+    _require(A, None, "dots", _host(A.operator.dots(V, _there(A, w), levels)), twin.dots(seen, w), unit * sizes)
+    mine, its = _there(A, w), w.copy()
+    A.operator.combine(V, [0.5, -3.0], mine, levels)
+    twin.combine(seen, [0.5, -3.0], its)
+    size = np.abs(w) + 0.5 * np.abs(seen[0]) + 3.0 * np.abs(seen[1])
+    _require(A, None, "combine", _host(mine), its, 4.0 * UNIT_ROUNDOFF["fp64"] * size)
+    for norm in ("l1", "l2", "linf"):
+        found, expected = (o.update_and_norm(y, -0.5, v, norm) for o, y, v in
+                           ((A.operator, mine, _there(A, seen[1])), (twin, its, seen[1])))  # fmt: skip
+        if not abs(found - expected) <= 4.0 * unit * abs(expected) + 8.0 * UNIT_ROUNDOFF["fp64"] * float(size.sum()):
+            raise LawError(f"{_name(A, None)}: update_and_norm finds {found!r} in {norm}, not {expected!r}")
+    A.operator.scale(mine, 4.0)
+    twin.scale(its, 4.0)
+    _require(A, None, "scale", _host(mine), its, 32.0 * UNIT_ROUNDOFF["fp64"] * size)
+    if storage is not None:
+        back = A.operator.convert(A.operator.convert(_there(A, w), storage), None)
+        error = array_error(_encoded(A, w), None)
+        _require(A, None, "convert", _host(back), w, error.relative * np.abs(w) + error.absolute)
+
+
+PRODUCT_LAWS = (
+    products_are_within_their_bound,
+    products_agree,
+    transposed_products_are_adjoint,
+    products_improve_with_levels,
+    products_are_linear,
+    vector_operations_agree,
+)
+"""Laws of every matrix that `cpms.matrix` returns."""
+
+
+def _levels(A: StoredMatrix) -> list[int | None]:
+    return [None] if A.storage is None else list(range(1, A.storage.segments + 1))
+
+
+def _of_vectors(A: StoredMatrix) -> VectorFormat | None:
+    """Return the format of the matrix where vectors can have it."""
+    return None if A.storage is None or isinstance(A.storage, CodeFormat) else A.storage
+
+
+def _vectors(length: int) -> Floats:
+    """Return three vectors of either sign, some zeros among them, shape (length, 3)."""
+    random = np.random.default_rng(length)
+    vectors = random.standard_normal((length, 3))
+    vectors[random.random((length, 3)) < 0.1] = 0.0
+    return vectors
+
+
+def _there(A: StoredMatrix, values: Floats) -> Any:
+    return values.copy() if A.operator.memory == "main" else to_device(values)
+
+
+def _host(values: Any) -> Floats:
+    return values if isinstance(values, np.ndarray) else to_host(values)
+
+
+def _encoded(A: StoredMatrix, values: Floats) -> Any:
+    storage = _of_vectors(A)
+    assert storage is not None  # noqa: S101  # Callers know.
+    return A.operator.convert(_there(A, values), storage)
+
+
+def _exact(source: Matrix, x: Floats, *, sizes: bool = False) -> list[Fraction]:
+    values, columns = source.given_values().tolist(), source.indices.tolist()
+    factors = [Fraction(v) for v in x.tolist()]
+    found = []
+    for row in range(source.rows):
+        places = range(int(source.indptr[row]), int(source.indptr[row + 1]))
+        terms = [Fraction(values[k]) * factors[columns[k]] for k in places]
+        found.append(sum((abs(term) if sizes else term for term in terms), Fraction(0)))
+    return found
+
+
+def _exact_sizes(source: Matrix, x: Floats) -> Floats:
+    return np.array([float(size) for size in _exact(source, x, sizes=True)])
+
+
+def _require_within(A: StoredMatrix, source: Matrix, x: Floats, found: Any, read: int | None, bound: Bound) -> None:
+    relative, absolute = bound
+    columns = source.indices.tolist()
+    exact, sizes = _exact(source, x), _exact(source, x, sizes=True)
+    got = _host(found).tolist()
+    for row in range(source.rows):
+        touched = sum(abs(x[columns[k]]) for k in range(int(source.indptr[row]), int(source.indptr[row + 1])))
+        allowed = Fraction(relative) * sizes[row] + Fraction(absolute) * Fraction(float(touched))
+        if not abs(Fraction(got[row]) - exact[row]) <= allowed:
+            raise LawError(
+                f"{_name(A, read)}: row {row} of a product is {got[row]!r}, and the exact one {float(exact[row])!r}; "
+                f"they may differ by {float(allowed):.3g}"
+            )
+
+
+def _require(A: StoredMatrix, read: int | None, what: str, found: Floats, expected: Floats, allowed: Floats) -> None:
+    wrong = np.flatnonzero(~(np.abs(found - expected) <= allowed))
+    if len(wrong):
+        at = int(wrong[0])
+        raise LawError(f"{_name(A, read)}: {what} is {float(found[at])!r} at {at}, not {float(expected[at])!r}")
+
+
+def _name(A: StoredMatrix, read: int | None) -> str:
+    storage = "pattern" if A.storage is None else A.storage.name
+    level = "" if read is None else f", {read} segments"
+    return f"engine {A.engine}, {storage} in {A.layout}, computed in {A.compute}{level}"

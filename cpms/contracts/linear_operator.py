@@ -1,0 +1,206 @@
+"""The contract of a linear operator: products with a matrix that is stored in a format, and operations on vectors.
+
+A method of numerical linear algebra needs few verbs: multiply by A or its transpose, dot products, linear combinations,
+an update with the norm of its result, scale, convert. `LinearOperator` has them for one matrix on one backend. How many
+bits of the matrix and of each vector are read is an argument of each call, and the precision of products and sums
+(``compute``) is apart from the storage.
+
+Vectors are arrays of float64 or float32, or stored in a format (`cpms.storage.block_float.STORED`). Matrix and vectors
+lie in the operator's memory: main memory or that of a device, as ``memory`` says. No verb copies between them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+
+from cpms.base.types import Norm
+from cpms.contracts.product_request import Compute, ProductRequest
+from cpms.formats.block_float import BlockFloatFormat
+from cpms.formats.codes import CodeFormat, ValueFormat, VectorFormat
+from cpms.formats.formats import DOUBLE_BITS, FloatFormat
+
+UNIT_ROUNDOFF = {"fp64": 2.0**-53, "fp32": 2.0**-24}
+"""Of products and sums, by the precision they are in."""
+_OTHERS = 5
+"""Roundings of a term beside its row's additions: value and x to the compute precision, their product, alpha, out."""
+
+
+class Epilogue(NamedTuple):
+    """What rides along with a product, in the same pass over ``out``.
+
+    Parameters
+    ----------
+    add : vector of float64 or None
+        ``factor * add`` is added to each row.
+    factor : float
+    dot : vector of float64 or None
+        `LinearOperator.apply` then returns the dot product of ``out`` with it.
+    """
+
+    add: Any | None = None
+    factor: float = 1.0
+    dot: Any | None = None
+
+
+class Bound(NamedTuple):
+    """How far a product may be from the exact one: ``relative * |A| |x| + absolute * (pattern of A) |x|`` by rows."""
+
+    relative: float
+    absolute: float
+
+
+EXACT = Bound(0.0, 0.0)
+"""Of values that are stored as they were given."""
+
+
+def value_error(storage: ValueFormat, read: int | None, exponent: int = 0) -> Bound:
+    """Return how far a stored value may be from the one given, relative to it, and for values below the normal range.
+
+    Parameters
+    ----------
+    storage : SegmentFormat, FloatFormat or CodeFormat
+        Written whole.
+    read : int or None
+        Segments that are read; all for None. A read cuts, whatever the format's rounding.
+    exponent : int
+        Values are stored times 2**exponent; of block floats, the sizes of all values are below 2**-exponent.
+
+    Examples
+    --------
+    >>> from cpms.formats.formats import CPMS4, FP16
+    >>> value_error(CPMS4, 1).relative, value_error(FP16, None).relative == 2.0**-11
+    (0.0625, True)
+    """
+    if isinstance(storage, FloatFormat):
+        unit = storage.unit_roundoff(read)
+        return Bound(unit, float(np.ldexp(storage.min_normal * unit, -exponent)))
+    if isinstance(storage, BlockFloatFormat):
+        return Bound(0.0, storage.unit_in(-exponent))
+    if isinstance(storage, CodeFormat) or storage.bits(read) == DOUBLE_BITS:
+        return EXACT
+    return Bound(2.0 ** -storage.mantissa_kept(read), float(np.finfo(np.float64).tiny))
+
+
+def array_error(stored: Any, read: int | None) -> Bound:
+    """Return `value_error` of an array, with the exponents that it has; of none, which is a pattern, exact.
+
+    Examples
+    --------
+    >>> import cpms
+    >>> array_error(cpms.encode([0.1], cpms.FP32), None).relative == 2.0**-24
+    True
+    """
+    if stored is None:
+        return EXACT
+    return value_error(stored.format, read, -stored.top if hasattr(stored, "top") else stored.exponent)
+
+
+def product_bound(of_matrix: Bound, of_x: Bound, compute: Compute, additions: int) -> Bound:
+    """Return the error bound of a row with so many additions, by Higham's gamma (section 3.1 of his second edition).
+
+    Holds where nothing overflows, and nothing that matters falls below the normal range of the compute precision.
+
+    Examples
+    --------
+    >>> product_bound(EXACT, EXACT, "fp64", 7).relative / 2.0**-53
+    12.0
+    """
+    steps = (additions + _OTHERS) * UNIT_ROUNDOFF[compute]
+    gamma = steps / (1.0 - steps) if steps < 1.0 else np.inf
+    growth = (1.0 + of_x.relative) * (1.0 + gamma)
+    return Bound((1.0 + of_matrix.relative) * growth - 1.0, of_matrix.absolute * growth)
+
+
+class LinearOperator(ABC):
+    """A real matrix prepared for products, and the vector operations of its backend."""
+
+    memory: ClassVar[Literal["main", "device"]]
+    """Where its vectors lie."""
+    shape: tuple[int, int]
+    request: ProductRequest
+    """How the matrix is stored, and in which precision is computed."""
+    nbytes: int
+    """Bytes of the stored matrix."""
+
+    @abstractmethod
+    def apply(
+        self,
+        x: Any,
+        out: Any,
+        *,
+        alpha: float = 1.0,
+        beta: float = 0.0,
+        read_matrix: int | None = None,
+        read_x: int | None = None,
+        write: int | None = None,
+        transpose: bool = False,
+        epilogue: Epilogue | None = None,
+    ) -> float | None:
+        """Do ``out = alpha A x + beta out``, and what an epilogue asks for; with ``transpose``, of A's transpose.
+
+        The matrix is read in its first ``read_matrix`` segments; ``x`` in ``read_x`` and ``out`` written in ``write``
+        segments where they are stored in a format. All for None. ``x`` and ``out`` may be blocks of vectors, arrays of
+        shape (columns, k) and (rows, k): the matrix is then read once for all of them, without an epilogue. With
+        ``beta`` 0, ``out`` is not read.
+
+        Promises: with `error_bound`, |out - A x| is at most relative * (|A| |x|) + absolute * (P |x|), P the pattern
+        of A, for ``alpha`` 1 and ``beta`` 0, before ``out`` is rounded to the format or type that it has; the same
+        call gives the same bits on the same machine.
+
+        Returns
+        -------
+        float or None
+            The epilogue's dot product, if it asks for one.
+        """
+
+    @abstractmethod
+    def bytes_read(self, read: int | None = None) -> int:
+        """Return the bytes of indices and values that a product reads whose values are read in ``read`` segments."""
+
+    @abstractmethod
+    def error_bound(
+        self,
+        *,
+        read_matrix: int | None = None,
+        x_error: Bound = EXACT,
+        transpose: bool = False,
+    ) -> Bound:
+        """Return the bound of `apply` by storage, level and compute precision, for the longest row or column.
+
+        ``x_error`` is that of x as it is read, from `value_error`; its absolute part is not covered.
+        """
+
+    @abstractmethod
+    def empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
+        """Return an array in the operator's memory; its content is undefined."""
+
+    @abstractmethod
+    def dots(self, V: Sequence[Any], w: Any, levels: Sequence[int | None] | None = None) -> Any:
+        """Return the dot products of each vector of a block with ``w``, float64, shape (len(V),).
+
+        Vector j is read in its first ``levels[j]`` segments, all for None. Sums are float64, whatever ``compute`` is:
+        entry j is within gamma_n of |V_j|^T |w|, V_j as it is read.
+        """
+
+    @abstractmethod
+    def combine(self, V: Sequence[Any], c: Any, w: Any, levels: Sequence[int | None] | None = None) -> None:
+        """Do ``w += sum of c[j] V_j``, each vector read as in `dots`.
+
+        Sums are float64, rounded to the type of ``w`` once for every eight vectors at most.
+        """
+
+    @abstractmethod
+    def update_and_norm(self, y: Any, alpha: float, x: Any, norm: Norm = "l2") -> float:
+        """Do ``y += alpha x`` and return a norm of the new ``y``, in one pass over both, in float64."""
+
+    @abstractmethod
+    def scale(self, x: Any, factor: float) -> None:
+        """Do ``x *= factor``; a stored vector is rounded again."""
+
+    @abstractmethod
+    def convert(self, x: Any, storage: VectorFormat | None, read: int | None = None) -> Any:
+        """Return a vector, of which ``read`` segments are read, in another format; a float64 array for None."""

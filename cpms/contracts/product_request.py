@@ -1,0 +1,69 @@
+"""How a matrix is to be stored for products: decided once, before an engine prepares it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from cpms.formats.codes import ValueFormat
+from cpms.formats.formats import FloatFormat
+
+Compute: TypeAlias = Literal["fp64", "fp32"]
+Scaling: TypeAlias = Literal["none", "rows"]
+
+_WIDE_EXPONENT_BITS = 8
+"""Of formats that reach the largest float32, where a scale brings values near the end of their range."""
+
+
+@dataclass(frozen=True)
+class ProductRequest:
+    """Format of a matrix's values and all else that is chosen for its products.
+
+    Parameters
+    ----------
+    storage : ValueFormat or None
+        None for a pattern, whose entries are all 1.
+    layout : str
+        See `cpms.sparse.arrangement`.
+    indices : str
+        Bits of column numbers.
+    compute : {"fp64", "fp32"}
+        Precision of products and sums.
+    scaling : {"none", "rows"}
+        Whether each row's values are stored times a power of two, which brings the largest of them near the end of
+        the format's range.
+
+    Examples
+    --------
+    >>> from cpms.formats.formats import FP64
+    >>> ProductRequest(FP64).refusal() is None
+    True
+    """
+
+    storage: ValueFormat | None
+    layout: str = "csr"
+    indices: str = "auto"
+    compute: Compute = "fp64"
+    scaling: Scaling = "none"
+
+    def refusal(self) -> str | None:
+        """Return why no engine has this, as a sentence; None if some may."""
+        storage, layout = self.storage, self.layout
+        if storage is None and layout in ("ell", "sell"):
+            return f"layout {layout!r} pads rows with zeros, which a pattern has no values for; use csr or coo"
+        if self.indices == "compressed" and layout != "sell":
+            return f"compressed indices are for layout 'sell', not {layout!r}"
+        packed = storage if isinstance(storage, FloatFormat) else None
+        if self.scaling == "rows" and (packed is None or packed.scaled or packed.exponent_bits == 11):
+            name = "a pattern" if storage is None else storage.name
+            return (
+                f"rows are scaled where values are packed floats of less range than float64, not {name}; "
+                "use one such as fp16, without -scaled, or leave scaling out"
+            )
+        scaled = packed is not None and (packed.scaled or self.scaling == "rows")
+        if packed is not None and scaled and packed.exponent_bits >= _WIDE_EXPONENT_BITS and self.compute == "fp32":
+            return (
+                f"{packed.name} with a scale stores values near the largest float32, whose products in fp32 are "
+                "infinite; use a format with fewer exponent bits, no scale, or compute='fp64'"
+            )
+        return None

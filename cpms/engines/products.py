@@ -1,0 +1,89 @@
+"""Engines of products by name: what multiplies with a matrix of one's own; the others are engines of PageRank alone."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from cpms.base.errors import InputError, UnavailableError, UnsupportedError
+from cpms.base.text.suggestions import unknown
+from cpms.contracts.linear_operator import LinearOperator
+from cpms.contracts.product_request import ProductRequest
+from cpms.engines import get_any
+from cpms.engines import names as names_of_engines
+from cpms.sparse.matrix import Matrix
+
+_HOMES = {
+    "reference": ("reference.product", "ReferenceProduct"),
+    "cpu": ("cpu.product", "CpuProduct"),
+    "cuda": ("cuda.product.operator", "CudaProduct"),
+    "cusparse": ("cuda.product.cusparse", "CusparseProduct"),
+}
+"""Each engine, the module below `cpms.backends` that defines its operator, and the operator's name."""
+PREFERRED = ("cuda", "cpu")
+"""What ``auto`` looks at, in this order."""
+
+
+def names() -> list[str]:
+    """Return the names of the engines that multiply with any matrix.
+
+    Examples
+    --------
+    >>> "cpu" in names()
+    True
+    """
+    return sorted(_HOMES)
+
+
+def chosen(name: str) -> str:
+    """Return the name of an engine that this machine can run; ``auto`` is the first of `PREFERRED`.
+
+    Raises
+    ------
+    InputError
+        If there is no such engine of products.
+    UnavailableError
+        If this machine cannot run it.
+
+    Examples
+    --------
+    >>> chosen("auto") in PREFERRED
+    True
+    """
+    if isinstance(name, str) and name == "auto":
+        return next(preferred for preferred in PREFERRED if not get_any(preferred).missing())
+    if not isinstance(name, str) or name not in _HOMES:
+        if isinstance(name, str) and name in names_of_engines():
+            possible = f"it can be one of {', '.join(names())}, or auto"
+            raise InputError(f"engine {name!r} multiplies with transition matrices alone; {possible}")
+        raise InputError(unknown("engine", name, [*names(), "auto"]))
+    missing = get_any(name).missing()
+    if missing:
+        raise UnavailableError(f"engine {name} cannot run here: {missing}")
+    return name
+
+
+def refusal(name: str, request: ProductRequest) -> str | None:
+    """Return why an engine cannot prepare such products, as a sentence; None if it can."""
+    reason: str | None = _operator(name).refusal(request)
+    return reason
+
+
+def prepare(name: str, matrix: Matrix, request: ProductRequest) -> LinearOperator:
+    """Prepare a matrix for products by an engine.
+
+    Raises
+    ------
+    UnsupportedError
+        If the engine does not have this storage, layout, index width or compute precision.
+    """
+    reason = refusal(name, request)
+    if reason:
+        raise UnsupportedError(reason)
+    prepared: LinearOperator = _operator(name).of(matrix, request)
+    return prepared
+
+
+def _operator(name: str) -> Any:
+    module, operator = _HOMES[name]
+    return getattr(import_module(f"cpms.backends.{module}"), operator)

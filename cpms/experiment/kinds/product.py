@@ -1,0 +1,156 @@
+"""Products with matrices that have values: time, bytes and error by storage, layout, index width, engine and level."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import Field, field_validator
+
+from cpms.api.given_matrix import storage_of
+from cpms.api.matrix import StoredMatrix, matrix
+from cpms.base.errors import UnavailableError, UnsupportedError
+from cpms.contracts.product_request import Compute
+from cpms.engines import products
+from cpms.experiment.config import Cell, Repeated, Strict
+from cpms.experiment.config_types import loadable, one_of
+from cpms.experiment.device_time import Timer, in_turn
+from cpms.experiment.graph_cache import LastGraph
+from cpms.sources import stencils
+from cpms.sparse.arrangement import INDICES, LAYOUTS
+from cpms.sparse.matrix import Matrix
+from cpms.sparse.transition import transition
+from cpms.storage.device import to_device, to_host
+
+
+class Contestant(Strict):
+    """One way to store a matrix and multiply; ``vectors`` is the type of x and y."""
+
+    engine: Annotated[str, one_of("engine of products", products.names)]
+    storage: str = "fp64"
+    layout: Annotated[str, one_of("layout", lambda: LAYOUTS)] = "csr"
+    indices: Annotated[str, one_of("indices", lambda: (*INDICES, "compressed"))] = "auto"
+    compute: Compute = "fp64"
+    vectors: Literal["fp64", "fp32"] = "fp64"
+
+    @field_validator("storage")
+    @classmethod
+    def possible(cls, storage: str) -> str:
+        """Refuse names of no format; ``lossless`` is found for each matrix."""
+        storage_of(storage, Matrix.from_dense([[1.0]]))
+        return storage
+
+
+class Config(Repeated):
+    """Matrices by name, of stencils or of graphs, whose transition matrices they are.
+
+    A cell calls its matrix ``graph``, as all kinds do, whether it is made of one or not: rows of graphs have their
+    digests. Figures compare with the first contestant.
+    """
+
+    matrices: list[str] = Field(min_length=1)
+    contestants: list[Contestant] = Field(min_length=1)
+    samples: int = Field(default=15, ge=1)
+
+    @field_validator("matrices")
+    @classmethod
+    def known(cls, names: list[str]) -> list[str]:
+        """Refuse names of nothing."""
+        return [name if stencils.is_name(name) else loadable(name) for name in names]
+
+    def cells(self) -> list[Cell]:
+        """Return one cell a matrix: its contestants take turns within it."""
+        contestants = [contestant.model_dump() for contestant in self.contestants]
+        return [
+            {"graph": name, "contestants": contestants, "samples": self.samples, "repetition": repetition}
+            for name in self.matrices
+            for repetition in range(self.repetitions)
+        ]
+
+
+class WallTimer:
+    """Times work in main memory, as `cpms.experiment.device_time.Timer` does work on a device."""
+
+    def __init__(self, work: Callable[[], object]) -> None:
+        self._work = work
+        work()
+        self.samples_ms: list[float] = []
+
+    def turn(self) -> None:
+        """Take one sample."""
+        began = time.perf_counter()
+        self._work()
+        self.samples_ms.append(1e3 * (time.perf_counter() - began))
+
+    def columns(self) -> dict[str, Any]:
+        """Return median, least and most, in milliseconds."""
+        samples = self.samples_ms
+        return {"median_ms": statistics.median(samples), "least_ms": min(samples), "most_ms": max(samples)}
+
+
+class Context:
+    """Holds the matrix at hand, and the graph that it is of."""
+
+    def __init__(self, config: Config) -> None:
+        del config
+        self.graph = LastGraph()
+        self._name, self._matrix = "", Matrix.from_dense([[1.0]])
+
+    def measure(self, cell: Cell) -> dict[str, Any]:
+        """Time every contestant at every level in turn, and compare products with those of float64 on a processor."""
+        if cell["graph"] != self._name:
+            self._name, self._matrix = cell["graph"], self._made(cell["graph"])
+        x = np.random.default_rng(1).standard_normal(self._matrix.columns)
+        exact = self._matrix.to_scipy() @ x
+        found: list[dict[str, Any]] = []
+        timers: list[Any] = []
+        refused: dict[str, str] = {}
+        for asked in cell["contestants"]:
+            given = {name: value for name, value in asked.items() if name != "vectors"}
+            try:
+                stored = matrix(self._matrix, **given)
+            except (UnsupportedError, UnavailableError) as error:
+                refused[" ".join(asked.values())] = str(error)
+                continue
+            for read in range(1, 1 + (stored.storage.segments if stored.storage else 1)):
+                work, y = _product(stored, x, asked["vectors"], read)
+                timers.append(WallTimer(work) if stored.operator.memory == "main" else Timer(work, same=True))
+                line = _line(stored, asked, read)
+                line["error"] = float(np.abs(_host(y) - exact).max() / np.abs(exact).max())
+                found.append(line)
+        in_turn(timers, cell["samples"])
+        lines = [{**line, **timer.columns()} for line, timer in zip(found, timers, strict=True)]
+        sizes = {"rows": self._matrix.rows, "columns": self._matrix.columns, "entries": self._matrix.entries}
+        return {**sizes, "contestants": lines, "refused": refused}
+
+    def _made(self, name: str) -> Matrix:
+        found = stencils.named(name)
+        return transition(self.graph.load(name)) if found is None else Matrix.from_scipy(found)
+
+
+def _product(stored: StoredMatrix, x: Any, vectors: str, read: int) -> tuple[Callable[[], object], Any]:
+    """Return a product without transfers or allocations, and where it goes."""
+    dtype = np.dtype(np.float64 if vectors == "fp64" else np.float32)
+    operator = stored.operator
+    given = x.astype(dtype)
+    held = given if operator.memory == "main" else to_device(given)
+    y = operator.empty((stored.shape[0],), dtype)
+    return (lambda: operator.apply(held, y, read_matrix=read)), y
+
+
+def _host(y: Any) -> Any:
+    return y if isinstance(y, np.ndarray) else to_host(y)
+
+
+def _line(stored: StoredMatrix, asked: dict[str, Any], read: int) -> dict[str, Any]:
+    value_bytes = 8 if asked["vectors"] == "fp64" else 4
+    return {
+        **asked,
+        "read": read,
+        "stored_as": "pattern" if stored.storage is None else stored.storage.name,
+        "bits": 0 if stored.storage is None else stored.storage.bits(read),
+        "least_bytes": stored.bytes_read(read) + value_bytes * sum(stored.shape),
+    }

@@ -1,0 +1,77 @@
+"""Block floating point: 32 values share one exponent, and each has a sign and a magnitude of fixed point.
+
+The shape of FRSZ2 (Grützmacher et al., "FRSZ2 for In-Register Block Compression Inside GMRES on GPUs", 2024): decoding
+takes a shift and a product, reads are whole lines, and all bits but the sign are digits. The price: a value that is
+small in its block keeps few of them, so that the error is relative to the largest value of the block.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cpms.base.errors import InputError
+from cpms.base.validation import whole
+
+BLOCK_VALUES = 32
+WIDTHS = (16, 21, 32)
+LEAST_EXPONENT = -900
+"""Of a block: its digits are normal float64 numbers then, and values far below it become 0."""
+
+
+@dataclass(frozen=True)
+class BlockFloatFormat:
+    """A value is a sign and ``width - 1`` bits of magnitude, times a power of two that 32 values share.
+
+    A block whose largest size is below 2**e stores value v as the integer nearest to |v| 2**(width - 1 - e), ties to
+    even, at most 2**(width - 1) - 1. It has what `cpms.FloatFormat` derives, as far as it applies.
+
+    Examples
+    --------
+    >>> BFP16.unit_in(1), BFP21.nbytes(32)
+    (6.103515625e-05, 88)
+    """
+
+    name: str
+    width: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "width", whole("width", self.width))
+        if self.width not in WIDTHS:
+            raise InputError(f"format {self.name!r} has {self.width} bits a value; block floats have 16, 21 or 32")
+
+    @property
+    def segments(self) -> int:
+        """A value is read whole: one segment."""
+        return 1
+
+    @property
+    def exact(self) -> bool:
+        """Whether a full read returns the float64 that was written: not in general."""
+        return False
+
+    def bits(self, read: int | None = None) -> int:
+        """Bits of a value, its share of the exponent left out."""
+        self.checked_read(read)
+        return self.width
+
+    def unit_in(self, exponent: int) -> float:
+        """Return the distance of neighbouring values in a block whose sizes are below 2**exponent."""
+        return 2.0 ** (max(exponent, LEAST_EXPONENT) - self.width + 1)
+
+    def nbytes(self, length: int) -> int:
+        """Bytes of an array of ``length`` values: exponents of 16 bits, to whole words, then whole blocks."""
+        blocks = -(-length // BLOCK_VALUES)
+        return 4 * (-(-blocks // 2)) + 4 * self.width * blocks
+
+    def checked_read(self, read: int | None) -> int:
+        """Return 1, the only level there is."""
+        count = 1 if read is None else whole("read", read)
+        if count != 1:
+            raise InputError(f"{self.name} is one segment; {count} of them cannot be read or written")
+        return 1
+
+
+BFP16 = BlockFloatFormat("bfp16", 16)
+BFP21 = BlockFloatFormat("bfp21", 21)
+BFP32 = BlockFloatFormat("bfp32", 32)
+BLOCK_FLOATS = (BFP16, BFP21, BFP32)

@@ -1,0 +1,61 @@
+"""Codes of 8 bits into a table of at most 256 float64 values: exact for arrays of few distinct values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from cpms.base.errors import InputError
+from cpms.base.validation import whole
+from cpms.formats.block_float import BlockFloatFormat
+from cpms.formats.formats import Format
+
+TABLE_VALUES = 256
+
+
+@dataclass(frozen=True)
+class CodeFormat:
+    """A value is a code of 8 bits; the table of values belongs to the array (`cpms.storage.coded`).
+
+    It has what `cpms.FloatFormat` derives, as far as it applies.
+
+    Examples
+    --------
+    >>> CODES8.nbytes(1000), CODES8.bits()
+    (3048, 8)
+    """
+
+    name: str
+
+    @property
+    def segments(self) -> int:
+        """A code is read whole: one segment."""
+        return 1
+
+    @property
+    def exact(self) -> bool:
+        """Whether a full read returns the float64 that was written: always."""
+        return True
+
+    def bits(self, read: int | None = None) -> int:
+        """Bits of a code."""
+        self.checked_read(read)
+        return 8
+
+    def nbytes(self, length: int) -> int:
+        """Bytes of an array of ``length`` values, its table included."""
+        return 8 * TABLE_VALUES + length
+
+    def checked_read(self, read: int | None) -> int:
+        """Return 1, the only level there is."""
+        count = 1 if read is None else whole("read", read)
+        if count != 1:
+            raise InputError(f"{self.name} is one segment; {count} of them cannot be read or written")
+        return 1
+
+
+CODES8 = CodeFormat("codes8")
+VectorFormat: TypeAlias = Format | BlockFloatFormat
+"""What vectors can be stored in."""
+ValueFormat: TypeAlias = Format | CodeFormat | BlockFloatFormat
+"""What values of a matrix can be stored in."""

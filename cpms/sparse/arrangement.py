@@ -1,0 +1,203 @@
+"""Where the entries of a matrix lie in memory: the layouts ``csr``, ``coo``, ``ell`` and ``sell``.
+
+``csr`` and ``coo`` keep the entries row by row. ``sell`` is SELL-C-sigma (Kreutzer et al., SIAM J. Sci. Comput. 36,
+2014): slices of C rows, each padded to its longest row and stored column by column, so that neighbouring lanes read
+neighbouring entries; rows are sorted by length within windows of sigma rows where that saves more than the permutation
+costs. ``ell`` is the same with one slice of all rows.
+
+Padding has the value 0 and repeats the row's last column, so that a product reads nothing of x that the row does not
+touch. A row without entries reads x in its own place (the last one where there are fewer columns): if that is not
+finite, the row becomes NaN.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cpms.base import host_memory, threads
+from cpms.base.errors import InputError, UnsupportedError
+from cpms.base.jit import compiled
+from cpms.sparse.matrix import Matrix
+from cpms.sparse.row_sorting import order_in_blocks
+
+LAYOUTS = ("csr", "coo", "ell", "sell")
+SLICE_ROWS = 32
+"""Rows in a slice: a warp of a GPU, four vectors of 8 float64 on a processor."""
+ELL_ROWS = 256
+"""Rows of ``ell`` that a processor sums together; the one slice is padded to a multiple of them."""
+WINDOW_ROWS = 4096
+"""Rows that are sorted by length together; values of x that they touch stay near each other."""
+INDICES = ("auto", "32", "64")
+
+
+@dataclass(frozen=True, eq=False)
+class Arrangement:
+    """Index arrays of a matrix in a layout, all unsigned.
+
+    Parameters
+    ----------
+    layout : {"csr", "coo", "ell", "sell"}
+    matrix : Matrix
+    slots : int
+        Stored entries, padding included.
+    starts : ndarray
+        First slot of each row in ``csr`` and ``coo``, of each slice in ``ell`` and ``sell``, and the end.
+    columns : ndarray, shape (slots,)
+    row_numbers : ndarray, shape (slots,), or None
+        Row of each entry, in ``coo``.
+    order : ndarray, shape (rows,), or None
+        The row that comes i-th, in ``sell``, where rows are sorted.
+    slice_rows : int
+        C, in ``ell`` and ``sell``: entry k of the i-th row is in slot ``starts[i // C] + k * C + i % C``.
+    """
+
+    layout: str
+    matrix: Matrix
+    slots: int
+    starts: npt.NDArray[Any]
+    columns: npt.NDArray[Any]
+    row_numbers: npt.NDArray[Any] | None = None
+    order: npt.NDArray[Any] | None = None
+    slice_rows: int = 0
+
+    @property
+    def index_bytes(self) -> int:
+        """Bytes of what is stored beside the values; ``coo`` needs no row starts."""
+        parts = [self.columns, self.row_numbers, self.order, None if self.layout == "coo" else self.starts]
+        return sum(part.nbytes for part in parts if part is not None)
+
+    def spread(self, entries: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return values of the matrix's entries by slots, 0 in padding; the array itself where there is none."""
+        if not self.slice_rows:
+            return entries
+        return _spread(self.matrix, entries, self.starts, self.order, self.slice_rows, None)
+
+
+def arranged(matrix: Matrix, layout: str, indices: str = "auto") -> Arrangement:
+    """Return where the entries of a matrix lie in a layout.
+
+    Parameters
+    ----------
+    matrix : Matrix
+    layout : {"csr", "coo", "ell", "sell"}
+    indices : {"auto", "32", "64"}
+        Bits of column numbers and starts; ``auto`` takes 32 where rows, columns and slots allow it.
+
+    Raises
+    ------
+    InputError
+        If the layout or width is none of these, or 32 bits are too few.
+    UnsupportedError
+        If padding exceeds the memory at hand.
+
+    Examples
+    --------
+    >>> a = Matrix.from_triplets([0, 0, 1, 2], [0, 2, 1, 2], [1.0, 2.0, 3.0, 4.0])
+    >>> ell = arranged(a, "ell")
+    >>> ell.slice_rows, ell.slots, ell.columns[:3].tolist(), ell.columns[32:35].tolist()
+    (32, 64, [0, 1, 2], [2, 1, 2])
+    """
+    if layout not in LAYOUTS:
+        raise InputError(f"layout {layout!r} is not known; a matrix can be in {', '.join(LAYOUTS)}")
+    if indices not in INDICES:
+        raise InputError(f"indices are {indices!r}; they can be {', '.join(INDICES)}")
+    if layout in ("csr", "coo"):
+        dtype = _index_type(matrix, matrix.entries, indices)
+        columns = _unsigned(matrix.indices, dtype)
+        rows = _unsigned(matrix.row_numbers(), dtype) if layout == "coo" else None
+        return Arrangement(layout, matrix, matrix.entries, _unsigned(matrix.indptr, dtype), columns, rows)
+    slice_rows = SLICE_ROWS
+    if layout == "ell":
+        whole = SLICE_ROWS if matrix.rows < ELL_ROWS else ELL_ROWS
+        slice_rows = -(-matrix.rows // whole) * whole
+    order = _order(matrix) if layout == "sell" else None
+    lengths = matrix.lengths if order is None else matrix.lengths[order]
+    padded = np.zeros(-(-matrix.rows // slice_rows) * slice_rows, np.int64)
+    padded[: matrix.rows] = lengths
+    ends = np.cumsum(padded.reshape(-1, slice_rows).max(axis=1) * slice_rows)
+    slots = int(ends[-1])
+    dtype = _index_type(matrix, slots, indices)
+    _require_memory(matrix, layout, slots, dtype.itemsize)
+    starts = np.concatenate([[0], ends]).astype(dtype)
+    order = None if order is None else order.astype(dtype)
+    columns = _spread(matrix, _unsigned(matrix.indices, dtype), starts, order, slice_rows, matrix.columns - 1)
+    return Arrangement(layout, matrix, slots, starts, columns, None, order, slice_rows)
+
+
+def _order(matrix: Matrix) -> npt.NDArray[Any] | None:
+    """Return rows by length within windows, longest first; None where that saves less than it costs."""
+    lengths = matrix.lengths
+    within = order_in_blocks(matrix.longest - lengths, WINDOW_ROWS)
+    order = np.arange(matrix.rows) // WINDOW_ROWS * WINDOW_ROWS + within
+    # A slot takes an index and a value of some bytes, a place in the permutation takes four.
+    return order if _padded(lengths[order]) + matrix.rows < _padded(lengths) else None
+
+
+def _padded(lengths: npt.NDArray[Any]) -> int:
+    starts = np.arange(0, len(lengths), SLICE_ROWS)
+    return int(np.maximum.reduceat(lengths, starts).sum()) * SLICE_ROWS
+
+
+def _index_type(matrix: Matrix, slots: int, indices: str) -> np.dtype[Any]:
+    fits = max(matrix.rows, matrix.columns, slots) < 2**32
+    if indices == "32" and not fits:
+        raise InputError(
+            f"the matrix of shape {matrix.shape} has {slots:,} slots, too many for 32 bits; use indices='64'"
+        )
+    return np.dtype(np.uint32 if fits and indices != "64" else np.uint64)
+
+
+def _unsigned(numbers: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    return numbers.view(dtype) if numbers.itemsize == dtype.itemsize else numbers.astype(dtype)
+
+
+def _require_memory(matrix: Matrix, layout: str, slots: int, index_bytes: int) -> None:
+    # While the layout is built its values exist twice: as float64 and in the storage format.
+    needed_bytes, free_bytes = slots * (index_bytes + 16), host_memory.free_bytes()
+    if needed_bytes > free_bytes:
+        raise UnsupportedError(
+            f"layout {layout!r} pads {matrix.entries:,} entries to {slots:,} and needs {needed_bytes:,} bytes, but "
+            f"{free_bytes:,} are free; use csr"
+        )
+
+
+def _spread(
+    matrix: Matrix,
+    entries: npt.NDArray[Any],
+    starts: npt.NDArray[Any],
+    order: npt.NDArray[Any] | None,
+    slice_rows: int,
+    last_column: int | None,
+) -> npt.NDArray[Any]:
+    """Return entries by slots; padding is 0, or repeats the row's last entry where these are columns."""
+    out = np.zeros(int(starts[-1]), entries.dtype)
+    no_order = np.zeros(0, np.uint64) if order is None else order
+    arguments = (matrix.indptr, entries, starts, no_order, out, slice_rows, -1 if last_column is None else last_column)
+    cuts = threads.ranges(len(starts) - 1, at_least=max(1, 4096 // slice_rows), parts=64)
+    threads.each(lambda part: _spread_rows(*arguments, part[0] * slice_rows, part[1] * slice_rows), cuts)
+    return out
+
+
+@compiled()
+def _spread_rows(indptr, entries, starts, order, out, slice_rows, last_column, low, high):  # type: ignore[no-untyped-def]
+    rows = len(indptr) - 1
+    for i in range(low, high):
+        here = i // slice_rows
+        slot = np.int64(starts[here]) + i % slice_rows
+        end = np.int64(starts[here + 1])
+        begin = stop = 0
+        if i < rows:
+            row = np.int64(order[i]) if len(order) > 0 else i
+            begin, stop = indptr[row], indptr[row + 1]
+        for k in range(begin, stop):
+            out[slot] = entries[k]
+            slot += slice_rows
+        if last_column >= 0:
+            filling = entries[stop - 1] if stop > begin else entries.dtype.type(min(i, last_column))
+            while slot < end:
+                out[slot] = filling
+                slot += slice_rows

@@ -1,0 +1,223 @@
+"""A sparse matrix in main memory: compressed sparse rows of real numbers of any sign, or their pattern alone.
+
+This is what a user's matrix becomes first, whatever it came as; `cpms.sparse.arrangement` brings it into a layout. Row
+starts and column numbers keep the width that SciPy chose, 64 bits from 2**31 entries or columns on, and arrays
+that are canonical float64 already are used as they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cpms.base.errors import InputError
+from cpms.base.host_memory import require_memory
+from cpms.base.real_arrays import plain_array
+from cpms.base.types import Floats
+from cpms.base.validation import described, require_real, whole
+from cpms.storage.device import on_device, to_host
+
+if TYPE_CHECKING:
+    import scipy.sparse
+
+_EXACT_INTEGER = 2**53
+"""Up to which every integer is a float64."""
+
+
+@dataclass(frozen=True, eq=False)
+class Matrix:
+    """Real matrix; row ``i`` has ``values[indptr[i]:indptr[i + 1]]`` in the columns ``indices[...]``, ascending.
+
+    Make one with `from_scipy`, `from_dense` or `from_triplets`; the constructor trusts its arguments.
+
+    Parameters
+    ----------
+    rows, columns : int
+    indptr : ndarray of integers, shape (rows + 1,)
+    indices : ndarray of integers, shape (entries,)
+        Ascending within a row, each once.
+    values : ndarray of float64, shape (entries,), or None
+        None for a pattern, whose entries are all 1.
+
+    Examples
+    --------
+    >>> a = Matrix.from_triplets([0, 1, 1, 1], [2, 0, 1, 1], [-1.5, 2.0, 1.0, 3.0])
+    >>> a.shape, a.entries, a.indices.tolist(), a.values.tolist()
+    ((2, 3), 3, [2, 0, 1], [-1.5, 2.0, 4.0])
+    """
+
+    rows: int
+    columns: int
+    indptr: npt.NDArray[Any]
+    indices: npt.NDArray[Any]
+    values: Floats | None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self.rows, self.columns
+
+    @property
+    def entries(self) -> int:
+        """Number of stored entries."""
+        return len(self.indices)
+
+    @cached_property
+    def lengths(self) -> npt.NDArray[np.int64]:
+        """Entries of each row, shape (rows,)."""
+        return np.diff(self.indptr).astype(np.int64)
+
+    @property
+    def longest(self) -> int:
+        """Entries of the longest row."""
+        return int(self.lengths.max(initial=0))
+
+    def given_values(self) -> Floats:
+        """Return the values, ones for a pattern, shape (entries,)."""
+        return np.ones(self.entries) if self.values is None else self.values
+
+    def row_numbers(self) -> npt.NDArray[Any]:
+        """Return the row of each entry, in the width of the column numbers, shape (entries,)."""
+        return np.repeat(np.arange(self.rows, dtype=self.indices.dtype), self.lengths)
+
+    def transposed(self) -> Matrix:
+        """Return the transposed matrix, in memory of its own."""
+        turned = self.to_scipy().T.tocsr()
+        turned.sort_indices()
+        values = None if self.values is None else turned.data
+        return Matrix(self.columns, self.rows, turned.indptr, turned.indices, values)
+
+    def diagonal(self) -> Floats:
+        """Return the main diagonal, shape (min(rows, columns),)."""
+        found: Floats = self.to_scipy().diagonal()
+        return found
+
+    def to_scipy(self) -> scipy.sparse.csr_array:
+        """Return the matrix for SciPy; values and indices share memory."""
+        import scipy.sparse
+
+        return scipy.sparse.csr_array((self.given_values(), self.indices, self.indptr), shape=self.shape)
+
+    @classmethod
+    def from_scipy(cls, given: Any) -> Matrix:
+        """Return a SciPy or CuPy sparse matrix; CSR of float64 in canonical form is not copied.
+
+        Entries that are given twice are added up, as SciPy does; explicit zeros are kept.
+
+        Raises
+        ------
+        InputError
+            If values are complex, NaN, infinite or no numbers, or the shape is not that of a matrix.
+        """
+        import scipy.sparse
+
+        held = given.get() if type(given).__module__.startswith("cupyx") else given
+        if held.ndim != 2:
+            raise InputError(f"the matrix has {held.ndim} dimension; give two")
+        _require_numbers(held.dtype)
+        rows = scipy.sparse.csr_array(held)
+        try:
+            rows.check_format(full_check=True)
+        except ValueError as error:
+            raise InputError(f"the matrix is not valid in CSR: {error}") from None
+        if not rows.has_canonical_format:
+            rows = rows.copy() if held.format == "csr" else rows
+            rows.sum_duplicates()
+        return _checked(rows, pattern=False)
+
+    @classmethod
+    def from_dense(cls, given: Any) -> Matrix:
+        """Return the entries of a two-dimensional array that are not 0; one in device memory is copied from there.
+
+        Examples
+        --------
+        >>> Matrix.from_dense([[0.0, -2.0], [0.0, 0.0]]).indices.tolist()
+        [1]
+        """
+        import scipy.sparse
+
+        if isinstance(given, np.ma.MaskedArray):
+            raise InputError("the matrix is a masked array; say what masked entries count: .filled(0.0)")
+        held = plain_array("the matrix", to_host(given) if on_device(given) else given)
+        _require_numbers(held.dtype)
+        if held.ndim != 2:
+            raise InputError(f"the matrix has {held.ndim} dimensions; give two")
+        return _checked(scipy.sparse.csr_array(held), pattern=False)
+
+    @classmethod
+    def from_triplets(
+        cls, rows: Any, columns: Any, values: Any | None = None, *, shape: tuple[int, int] | None = None
+    ) -> Matrix:
+        """Return the matrix of entries ``(rows[k], columns[k], values[k])``; those of one place are added up.
+
+        Without ``values`` it is a pattern, where a place that is given twice counts once. Without a ``shape`` the
+        largest numbers decide.
+        """
+        import scipy.sparse
+
+        places = [_numbers(name, numbers) for name, numbers in (("rows", rows), ("columns", columns))]
+        given = np.ones(len(places[0])) if values is None else plain_array("values of triplets", values)
+        require_real("values of triplets", values)
+        _require_numbers(given.dtype)
+        if given.ndim != 1 or not len(places[0]) == len(places[1]) == len(given):
+            sizes = f"{len(places[0])} rows, {len(places[1])} columns and values of shape {given.shape}"
+            raise InputError(f"triplets have {sizes}; give one of each an entry")
+        largest = tuple(int(numbers.max(initial=-1)) + 1 for numbers in places)
+        size = largest if shape is None else _shape(shape)
+        if any(number > limit for number, limit in zip(largest, size, strict=True)):
+            raise InputError(f"an entry lies in row {largest[0] - 1} or column {largest[1] - 1}, outside shape {size}")
+        require_memory(8 * sum(size), f"a matrix of {size[0]:,} rows and {size[1]:,} columns")
+        made = scipy.sparse.coo_array((given, (places[0], places[1])), shape=size).tocsr()
+        return _checked(made, pattern=values is None)
+
+
+def _checked(rows: Any, *, pattern: bool) -> Matrix:
+    if 0 in rows.shape:
+        raise InputError(f"the matrix has shape {rows.shape}; it needs a row and a column at least")
+    rows.sort_indices()
+    if pattern:
+        return Matrix(rows.shape[0], rows.shape[1], rows.indptr, rows.indices, None)
+    if rows.dtype.kind in "iu" and rows.nnz and max(abs(int(rows.data.min())), int(rows.data.max())) > _EXACT_INTEGER:
+        raise InputError("the matrix holds integers beyond 2**53, which float64 rounds; convert it to float64 first")
+    values = np.ascontiguousarray(rows.data, dtype=np.float64)
+    finite = np.isfinite(values)
+    if not finite.all():
+        entry = int(np.argmin(finite))
+        row = int(np.searchsorted(rows.indptr, entry, side="right")) - 1
+        raise InputError(
+            f"the matrix holds {values[entry]} in row {row}, column {int(rows.indices[entry])}; entries must be finite"
+        )
+    return Matrix(rows.shape[0], rows.shape[1], rows.indptr, rows.indices, values)
+
+
+def _require_numbers(dtype: np.dtype[Any]) -> None:
+    if dtype.kind == "c":
+        raise InputError("the matrix is complex; only real matrices have storage formats: give A.real and A.imag apart")
+    if dtype.kind not in "fiub" or dtype.itemsize > 8:
+        raise InputError(f"the matrix holds values of type {dtype}; give float64, or what converts to it exactly")
+
+
+def _numbers(name: str, given: Any) -> npt.NDArray[np.int64]:
+    numbers = plain_array(f"{name} of triplets", given)
+    if numbers.size == 0:
+        return np.zeros(0, np.int64)
+    if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
+        raise InputError(f"{name} of triplets are {numbers.dtype} of shape {numbers.shape}; give a list of integers")
+    if int(numbers.min()) < 0:
+        raise InputError(f"{name} of triplets begin at {int(numbers.min())}; they count from 0")
+    return numbers.astype(np.int64, copy=False)
+
+
+def _shape(given: Any) -> tuple[int, int]:
+    try:
+        rows, columns = given
+    except (TypeError, ValueError):
+        raise InputError(f"shape is {described(given)}; give rows and columns") from None
+    size = whole("rows", rows), whole("columns", columns)
+    if min(size) < 1:
+        raise InputError(f"shape is {size}; a matrix has a row and a column at least")
+    return size

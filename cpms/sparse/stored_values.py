@@ -1,0 +1,102 @@
+"""Values of a matrix in a storage format, in the order of a layout's slots."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from cpms.base.errors import InputError
+from cpms.base.types import Floats
+from cpms.formats.block_float import BlockFloatFormat
+from cpms.formats.codes import CodeFormat, ValueFormat
+from cpms.formats.formats import FloatFormat
+from cpms.sparse.arrangement import Arrangement
+from cpms.sparse.matrix import Matrix
+from cpms.storage.array import SegmentedArray, encode, shared_exponent
+from cpms.storage.block_float import BlockFloatArray, encode_blocks
+from cpms.storage.coded import CodedArray, encode_codes
+
+StoredValues: TypeAlias = SegmentedArray | CodedArray | BlockFloatArray
+
+
+def stored_values(
+    arrangement: Arrangement, storage: ValueFormat, exponents: npt.NDArray[np.int16] | None = None
+) -> StoredValues:
+    """Return the values by slots in a format, in main memory; those of row i times 2**exponents[i], if there are any.
+
+    Raises
+    ------
+    InputError
+        If the format is too small for one of them.
+
+    Examples
+    --------
+    >>> from cpms.formats.formats import FP16
+    >>> from cpms.sparse.arrangement import arranged
+    >>> from cpms.sparse.matrix import Matrix
+    >>> stored_values(arranged(Matrix.from_dense([[0.1, 70000.0]]), "csr"), FP16)
+    Traceback (most recent call last):
+        ...
+    cpms.base.errors.InputError: the matrix holds 70000.0, too large for fp16, which ends at 65504.0; use fp16-scaled
+    """
+    values = arrangement.matrix.given_values()
+    if exponents is not None:
+        values = np.ldexp(values, np.repeat(exponents, arrangement.matrix.lengths))
+    if isinstance(storage, CodeFormat):
+        return encode_codes(arrangement.spread(values))
+    if isinstance(storage, BlockFloatFormat):
+        return encode_blocks(arrangement.spread(values), storage)
+    require_fitting(values, storage)
+    return encode(arrangement.spread(values), storage)
+
+
+def bytes_of(stored: StoredValues, read: int | None) -> int:
+    """Return the bytes of an array's values that a read of the first ``read`` segments touches."""
+    stored.format.checked_read(read)
+    if isinstance(stored, SegmentedArray):
+        return stored.format.bytes_read(read) * stored.length
+    return stored.nbytes
+
+
+_MOST_EXPONENT = 1022
+"""Whose power of two, and that of its negative, is a normal float64."""
+
+
+def row_exponents(matrix: Matrix, storage: ValueFormat) -> npt.NDArray[np.int16]:
+    """Return the power of two that brings the largest value of each row just below the format's largest binade.
+
+    Examples
+    --------
+    >>> from cpms.formats.formats import FP16
+    >>> row_exponents(Matrix.from_triplets([0, 1], [0, 0], [1.0, 2.0**-20]), FP16).tolist()
+    [14, 34]
+    """
+    assert isinstance(storage, FloatFormat)  # noqa: S101  # Requests of others are refused before.
+    sizes = np.append(np.abs(matrix.given_values()), 0.0)
+    largest = np.maximum.reduceat(sizes, matrix.indptr[:-1]) if matrix.entries else np.zeros(matrix.rows)
+    largest = np.where(matrix.lengths > 0, largest, 1.0)
+    exponents = storage.bias - np.frexp(np.where(largest > 0.0, largest, 1.0))[1]
+    found: npt.NDArray[np.int16] = np.clip(exponents, -_MOST_EXPONENT, _MOST_EXPONENT).astype(np.int16)
+    return found
+
+
+def require_fitting(values: Floats, storage: ValueFormat) -> None:
+    """Refuse values that a packed float would store as infinite, or cut to its largest number."""
+    if not isinstance(storage, FloatFormat) or len(values) == 0:
+        return
+    exponent = shared_exponent(values, storage) if storage.scaled else 0
+    at = int(np.argmax(np.abs(values)))
+    # In halves: the largest number of a format with 11 exponent bits and a step more is no float64.
+    if abs(float(np.ldexp(values[at], exponent - 1))) >= storage.max_finite / 2 + _last_step(storage) / 2:
+        raise InputError(
+            f"the matrix holds {float(values[at])}, too large for {storage.name}, which ends at {storage.max_finite}; "
+            f"use {storage.name}-scaled"
+        )
+
+
+def _last_step(storage: FloatFormat) -> float:
+    """Return how far beyond the largest number of a format a value is still rounded to it."""
+    spacing = 2.0 ** (storage.bias - storage.mantissa_bits)
+    return {"nearest": spacing / 2, "zero": spacing, "stochastic": spacing / 2}[storage.rounding]

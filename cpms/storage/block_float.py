@@ -1,0 +1,131 @@
+"""Arrays in block floating point: encode, decode, overwrite."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from cpms.base.errors import InputError
+from cpms.base.types import Floats
+from cpms.formats.block_float import BLOCK_VALUES, LEAST_EXPONENT, BlockFloatFormat
+from cpms.storage.array import SegmentedArray
+from cpms.storage.device import block_codec, on_device
+
+_WORD = 32
+_ONES = np.uint64(2**_WORD - 1)
+
+
+@dataclass(eq=False)
+class BlockFloatArray:
+    """Values in block floating point, in memory that begins with the blocks' exponents.
+
+    Make one with `encode_blocks`.
+
+    Parameters
+    ----------
+    memory : array of uint8, shape (format.nbytes(length),)
+        Exponents as int16, padded to whole words; then ``width`` words a block, whose fields follow one another from
+        the lowest bit on, each with its sign on top.
+    length : int
+    format : BlockFloatFormat
+    top : int
+        Largest exponent of a block.
+
+    Examples
+    --------
+    >>> from cpms.formats.block_float import BFP16
+    >>> encode_blocks(np.array([1.0, -0.5, 2.0**-20]), BFP16).decode().tolist()
+    [1.0, -0.5, 0.0]
+    """
+
+    memory: Any
+    length: int
+    format: BlockFloatFormat
+    top: int = field(default=LEAST_EXPONENT)
+    exponent: ClassVar[int] = 0
+
+    def __len__(self) -> int:
+        return self.length
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes stored."""
+        return self.format.nbytes(self.length)
+
+    def decode(self, read: int | None = None) -> Floats:
+        """Return the values as float64, in the memory where they lie."""
+        self.format.checked_read(read)
+        if on_device(self.memory):
+            found: Floats = block_codec().decode(self)
+            return found
+        width, (exponents, words) = self.format.width, self._parts()
+        wide = np.concatenate([words, words[:, -1:]], axis=1).astype(np.uint64)
+        values = np.empty((len(words), BLOCK_VALUES))
+        for lane in range(BLOCK_VALUES):
+            word, shift = divmod(lane * width, _WORD)
+            both = wide[:, word] | wide[:, word + 1] << np.uint64(_WORD)
+            bits = both >> np.uint64(shift) & np.uint64(2**width - 1)
+            sizes = (bits & np.uint64(2 ** (width - 1) - 1)).astype(np.float64)
+            values[:, lane] = np.where(bits >> np.uint64(width - 1), -sizes, sizes)
+        decoded: Floats = np.ldexp(values, exponents[:, None] - (width - 1)).ravel()[: self.length]
+        return decoded
+
+    def write(self, values: npt.ArrayLike, *, segments: int | None = None) -> None:
+        """Overwrite all values, with exponents of their own."""
+        self.format.checked_read(segments)
+        if on_device(self.memory):
+            block_codec().write(self, values)
+            return
+        given = np.ascontiguousarray(values, dtype=np.float64)
+        if given.shape != (self.length,):
+            raise InputError(f"the array holds {self.length} values; {given.shape} cannot be written into it")
+        if not np.isfinite(given).all():
+            raise InputError(f"{self.format.name} has no infinity and no NaN; all values must be finite")
+        width, (exponents, words) = self.format.width, self._parts()
+        blocks = np.zeros((len(words), BLOCK_VALUES))
+        blocks.ravel()[: self.length] = given
+        largest = np.abs(blocks).max(axis=1, initial=0.0)
+        exponents[:] = np.where(largest > 0.0, np.maximum(np.frexp(largest)[1], LEAST_EXPONENT), LEAST_EXPONENT)
+        sizes = np.rint(np.ldexp(np.abs(blocks), width - 1 - exponents[:, None].astype(np.int64)))
+        fields = np.minimum(sizes, 2.0 ** (width - 1) - 1).astype(np.uint64)
+        fields |= np.signbit(blocks).astype(np.uint64) << np.uint64(width - 1)
+        packed = np.zeros((len(words), width + 1), np.uint64)
+        for lane in range(BLOCK_VALUES):
+            word, shift = divmod(lane * width, _WORD)
+            moved = fields[:, lane] << np.uint64(shift)
+            packed[:, word] |= moved & _ONES
+            packed[:, word + 1] |= moved >> np.uint64(_WORD)
+        words[:] = packed[:, :-1]
+        self.top = int(exponents.max(initial=LEAST_EXPONENT))
+
+    def _parts(self) -> tuple[npt.NDArray[np.int16], npt.NDArray[np.uint32]]:
+        blocks = -(-self.length // BLOCK_VALUES)
+        end = 4 * (-(-blocks // 2))
+        words = self.memory[end:].view(np.uint32).reshape(blocks, self.format.width)
+        return self.memory[:end].view(np.int16)[:blocks], words
+
+
+STORED = (SegmentedArray, BlockFloatArray)
+"""What vectors can be stored in."""
+
+
+def encode_blocks(values: npt.ArrayLike, format: BlockFloatFormat) -> BlockFloatArray:
+    """Return values in block floating point, in memory of its own where they lie.
+
+    Raises
+    ------
+    InputError
+        If they have more than one dimension, or one of them is infinite or NaN.
+    """
+    if on_device(values):
+        encoded: BlockFloatArray = block_codec().encode(values, format)
+        return encoded
+    given = np.ascontiguousarray(values, dtype=np.float64)
+    if given.ndim != 1:
+        raise InputError(f"values have {given.ndim} dimensions; give one")
+    made = BlockFloatArray(np.zeros(format.nbytes(len(given)), np.uint8), len(given), format)
+    made.write(given)
+    return made

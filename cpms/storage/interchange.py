@@ -1,0 +1,87 @@
+"""Arrays of any library as NumPy's or CuPy's, and results as arrays of that library, without needless copies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, Literal
+
+import numpy as np
+
+from cpms.base.errors import InputError
+from cpms.base.real_arrays import plain_array
+from cpms.base.validation import require_real, shortened
+from cpms.storage.block_float import STORED
+from cpms.storage.device import codec, emulated, on_device, to_device, to_host
+
+Memory = Literal["main", "device"]
+
+
+def received(name: str, values: Any, memory: Memory) -> tuple[Any, Callable[[Any], Any]]:
+    """Return an array in the memory asked for, and what makes a result of that memory the kind that came.
+
+    Arrays of float32 keep their type, all others become float64. Sequences count as NumPy arrays, and results of
+    products with stored vectors are plain arrays of the memory where these lie.
+
+    Parameters
+    ----------
+    name : str
+        What errors call the values.
+    values : array_like, array in device memory, any object with ``__dlpack__``, or stored array
+    memory : {"main", "device"}
+
+    Raises
+    ------
+    InputError
+        If the values are complex, masked or no numbers.
+
+    Examples
+    --------
+    >>> array, back = received("x", [1, 2], "main")
+    >>> array, back(array) is array
+    (array([1., 2.]), True)
+    """
+    if isinstance(values, STORED):
+        lies = "device" if on_device(values.memory) else "main"
+        if lies != memory and not (memory == "device" and emulated()):
+            raise InputError(f"{name} is stored in {lies} memory, and the matrix in {memory} memory; encode it there")
+        return values, _same
+    require_real(name, values)
+    if on_device(values):
+        array = codec().as_device_array(values)
+        back = _same if type(values) is type(array) else _importer(values)
+        real = _real(name, array)
+        return (real, back) if memory == "device" else (to_host(real), lambda found: back(to_device(found)))
+    back = _same
+    if hasattr(values, "__dlpack__") and not isinstance(values, np.ndarray | np.generic):
+        back = _importer(values)
+        values = _imported(name, values)
+    real = _real(name, plain_array(name, values))
+    return (real, back) if memory == "main" else (to_device(real), lambda found: back(to_host(found)))
+
+
+def _imported(name: str, values: Any) -> Any:
+    try:
+        return np.from_dlpack(values)
+    except Exception as error:  # noqa: BLE001 - objects of others raise anything
+        reason = shortened(str(error)) or type(error).__name__
+        raise InputError(f"{name} cannot be read by DLPack ({reason}); give an array of NumPy or CuPy") from None
+
+
+def _same(found: Any) -> Any:
+    return found
+
+
+def _importer(values: Any) -> Callable[[Any], Any]:
+    """Return the function that makes arrays of the library that ``values`` belong to, sharing memory."""
+    if hasattr(values, "__array_namespace__"):
+        return getattr(values.__array_namespace__(), "from_dlpack", _same)
+    return getattr(import_module(type(values).__module__.split(".")[0]), "from_dlpack", _same)
+
+
+def _real(name: str, array: Any) -> Any:
+    if array.dtype.kind == "c":
+        raise InputError(f"{name} holds complex numbers; give real ones")
+    if array.dtype.kind not in "fiub" or array.dtype.itemsize > 8:
+        raise InputError(f"{name} holds values of type {array.dtype}; give float64 or float32")
+    return array if array.dtype in (np.float64, np.float32) else array.astype(np.float64)

@@ -1,0 +1,108 @@
+// What all products take, by value, and what becomes of a row's sum: alpha A x + beta out + factor add, and a dot product.
+//
+// Sums over rows are those of the blocks, in an order that never changes; the host adds them up.
+#pragma once
+#include "base/warp.cuh"
+#include "product/block_float.cuh"
+
+namespace cpms {
+
+// Fields of 8 bytes each; `PRODUCT` of cpms/backends/cuda/product/launch.py has the same in the same order.
+struct Product {
+    const void* starts;   // slot of each row or slice, and the end
+    const void* columns;  // of each slot
+    const u8* values;     // of each slot, as stored
+    const void* order;    // row at each place, or null where rows lie in order
+    const short* exponents;  // row's values are stored times so many powers of two; or null
+    const u8* x;
+    u8* out;
+    const double* add;    // or null
+    const double* dot;    // or null
+    double* sums;         // of each block, where `dot` is not null
+    const void* chunks;   // slots where each part of a long row begins and ends; or null
+    const void* long_rows;  // their numbers
+    const void* first_chunks;  // of each long row, and the end
+    double* parts;        // of each chunk
+    const u32* bases;     // of compressed columns, which are bases and offsets; see slices.cu
+    const void* headers;
+    double alpha, beta, factor;
+    u64 slots, rows, slice_rows, length;  // length: values of x
+    u64 stride;           // from row to row in blocks of vectors
+    u64 longest;          // slots of rows that are not long, at most
+    u64 long_count, first_sum;
+};
+
+template <class T>
+CPMS_DEVICE T load_at(const void* array, u64 i) {
+    return load_word((const T*)array + i, ReadOnly{});
+}
+
+// Sum over a block, of which thread 0 writes it for its block.
+CPMS_DEVICE void write_block_sum(double mine, double* sums, u64 place) {
+    __shared__ double of_warps[block_warps];
+    const double sum = warp_reduce(mine, Add{});
+    if (threadIdx.x % 32 == 0) of_warps[threadIdx.x / 32] = sum;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        double total = 0.0;
+        for (int warp = 0; warp < block_warps; ++warp) total += of_warps[warp];
+        sums[place] = total;
+    }
+}
+
+// Writes a row; returns its part of the dot product. Vector j of a block lies beside vector 0.
+template <class Out, int N>
+CPMS_DEVICE double finish_row(const Product& p, u64 row, const double (&sum)[N]) {
+    double dotted = 0.0;
+#pragma unroll
+    for (int j = 0; j < N; ++j) {
+        Out* const to = (Out*)p.out + (N == 1 ? row : row * p.stride + j);
+        double value = p.alpha * sum[j];
+        if (p.exponents) value *= value_of((u64)(1023 - p.exponents[row]) << 52);
+        if (p.beta != 0.0) value += p.beta * (double)*to;
+        if (p.add) value += p.factor * load_double(p.add + row);
+        const Out stored = (Out)value;
+        *to = stored;
+        if (p.dot) dotted += (double)stored * load_double(p.dot + row);
+    }
+    return dotted;
+}
+
+// `Count` slots of a row, `step` apart: all loads of a kind before what waits for them, so that they overlap.
+template <class V, int RV, class X, int RX, class Real, class Index, int N, int Count, class Columns>
+CPMS_DEVICE void multiply(const Product& p, const Columns& columns, u64 k, u64 slot, u64 step, Real (&sum)[N]) {
+    using OfMatrix = Decode<V>;
+    using OfX = Decode<X>;
+    Index column[Count];
+    decltype(OfMatrix::template raw<RV>(p.values, slot, p.slots, Streaming{})) raw[Count];
+    decltype(OfX::template raw<RX>(p.x, slot, p.length, ReadOnly{})) gathered[Count][N];
+#pragma unroll
+    for (int c = 0; c < Count; ++c) column[c] = columns(k + c, slot + c * step);
+#pragma unroll
+    for (int c = 0; c < Count; ++c) {
+        raw[c] = OfMatrix::template raw<RV>(p.values, slot + c * step, p.slots, Streaming{});
+    }
+#pragma unroll
+    for (int c = 0; c < Count; ++c) {
+#pragma unroll
+        for (int j = 0; j < N; ++j) {
+            const u64 i = N == 1 ? (u64)column[c] : column[c] * p.stride + j;
+            gathered[c][j] = OfX::template raw<RX>(p.x, i, p.length, ReadOnly{});
+        }
+    }
+#pragma unroll
+    for (int c = 0; c < Count; ++c) {
+#pragma unroll
+        for (int j = 0; j < N; ++j) {
+            sum[j] += number_of<V, Real>(p.values, raw[c]) * number_of<X, Real>(p.x, gathered[c][j]);
+        }
+    }
+}
+
+template <class Real, int N>
+CPMS_DEVICE void widen(const Real (&sum)[N], double (&wide)[N]) {
+#pragma unroll
+    for (int j = 0; j < N; ++j) wide[j] = sum[j];
+}
+
+}  // namespace cpms

@@ -1,0 +1,91 @@
+// Product with a matrix in CSR: `Threads` neighbouring threads a row, and rows that are long in parts.
+//
+// Threads is a power of two near half the mean row, so that a warp's loads are mostly whole lines (Bell and Garland, SC 2009,
+// have a warp a row). A row that is many times longer would make a warp the last one: such rows are cut into chunks, a
+// block each, whose sums a third kernel joins in their order. Cost: each entry's value and column once, and x.
+#include "product/row_end.cuh"
+
+namespace cpms {
+
+template <class Index>
+struct RowColumns {
+    const void* columns;
+    CPMS_DEVICE Index operator()(u64, u64 slot) const {
+        return load_word((const Index*)columns + slot, Streaming{});
+    }
+};
+
+// Every `step`-th slot from `slot` on.
+template <class V, int RV, class X, int RX, class Real, class Index, int N>
+CPMS_DEVICE void walk_row(const Product& p, u64 slot, u64 end, u64 step, Real (&sum)[N]) {
+    const RowColumns<Index> columns{p.columns};
+#pragma unroll 1
+    for (; slot + 3 * step < end; slot += 4 * step) {
+        multiply<V, RV, X, RX, Real, Index, N, 4>(p, columns, 0, slot, step, sum);
+    }
+    if (slot + step < end) {
+        multiply<V, RV, X, RX, Real, Index, N, 2>(p, columns, 0, slot, step, sum);
+        slot += 2 * step;
+    }
+    if (slot < end) multiply<V, RV, X, RX, Real, Index, N, 1>(p, columns, 0, slot, step, sum);
+}
+
+template <int Threads, class V, int RV, class X, int RX, class Real, class Index, class Out, int N>
+CPMS_DEVICE void product_rows(const Product& p) {
+    const u64 row = ((u64)blockIdx.x * blockDim.x + threadIdx.x) / Threads;
+    const u32 lane = threadIdx.x % Threads;
+    u64 begin = 0, end = 0;
+    if (row < p.rows) {
+        begin = load_at<Index>(p.starts, row);
+        end = load_at<Index>(p.starts, row + 1);
+    }
+    const bool mine = row < p.rows && end - begin <= p.longest;
+    Real sum[N] = {};
+    if (mine) walk_row<V, RV, X, RX, Real, Index, N>(p, begin + lane, end, Threads, sum);
+    double wide[N];
+    widen(sum, wide);
+#pragma unroll
+    for (int distance = Threads / 2; distance > 0; distance /= 2) {
+#pragma unroll
+        for (int j = 0; j < N; ++j) wide[j] += __shfl_xor_sync(all_lanes, wide[j], distance);
+    }
+    double dotted = 0.0;
+    if (mine && lane == 0) dotted = finish_row<Out>(p, row, wide);
+    if (p.dot) write_block_sum(dotted, p.sums, blockIdx.x);
+}
+
+template <class V, int RV, class X, int RX, class Real, class Index>
+CPMS_DEVICE void product_chunks(const Product& p) {
+    const u64 begin = load_at<u64>(p.chunks, 2 * blockIdx.x), end = load_at<u64>(p.chunks, 2 * blockIdx.x + 1);
+    Real sum[1] = {};
+    walk_row<V, RV, X, RX, Real, Index, 1>(p, begin + threadIdx.x, end, block_threads, sum);
+    write_block_sum(sum[0], p.parts, blockIdx.x);
+}
+
+template <class Out>
+CPMS_DEVICE void product_join(const Product& p) {
+    const u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x;
+    double dotted = 0.0;
+    if (i < p.long_count) {
+        double sum[1] = {0.0};
+        const u64 end = load_at<u64>(p.first_chunks, i + 1);
+        for (u64 chunk = load_at<u64>(p.first_chunks, i); chunk < end; ++chunk) sum[0] += load_double(p.parts + chunk);
+        dotted = finish_row<Out>(p, load_at<u64>(p.long_rows, i), sum);
+    }
+    if (p.dot) write_block_sum(dotted, p.sums, p.first_sum + blockIdx.x);
+}
+
+}  // namespace cpms
+
+#define CPMS_PRODUCT_ROWS(NAME, ...)                                             \
+    extern "C" __global__ void __launch_bounds__(256) NAME(cpms::Product p) { \
+        cpms::product_rows<__VA_ARGS__>(p);                                      \
+    }
+#define CPMS_PRODUCT_CHUNKS(NAME, ...)                                           \
+    extern "C" __global__ void __launch_bounds__(256) NAME(cpms::Product p) { \
+        cpms::product_chunks<__VA_ARGS__>(p);                                    \
+    }
+#define CPMS_PRODUCT_JOIN(NAME, ...)                                             \
+    extern "C" __global__ void __launch_bounds__(256) NAME(cpms::Product p) { \
+        cpms::product_join<__VA_ARGS__>(p);                                      \
+    }

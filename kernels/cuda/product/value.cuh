@@ -1,0 +1,83 @@
+// Values of a matrix or vector as numbers of the type in which a product is computed.
+//
+// The accessors of base/segmented_storage.cuh return float64. Here formats whose numbers a device turns into float32 by one instruction
+// or none take that way, so that decoding does not hide behind the loads. Numbers that are read are finite: matrices with
+// others are refused, and of x an infinity stays one in every format with a float32 below.
+#pragma once
+#include "base/segmented_storage.cuh"
+
+namespace cpms {
+
+// A pattern: every entry is 1, and nothing is loaded.
+struct Ones {};
+
+// Codes of a byte into 256 values of float64, which lie before them.
+struct Codes8 {};
+
+// In two steps, so that a batch of values is on its way before the first is used: `raw` loads, `value` makes a number.
+template <class F>
+struct Decode {
+    template <int R, class Policy>
+    static CPMS_DEVICE double raw(const u8* array, u64 i, u64 n, Policy policy) {
+        return load<F, R>(array, i, n, policy);
+    }
+    static CPMS_DEVICE double value(const u8*, double raw) { return raw; }
+};
+
+template <>
+struct Decode<Ones> {
+    template <int R, class Policy>
+    static CPMS_DEVICE float raw(const u8*, u64, u64, Policy) {
+        return 1.0f;
+    }
+    static CPMS_DEVICE float value(const u8*, float raw) { return raw; }
+};
+
+template <>
+struct Decode<Codes8> {
+    template <int R, class Policy>
+    static CPMS_DEVICE u32 raw(const u8* array, u64 i, u64, Policy policy) {
+        return load_word(array + 2048 + i, policy);
+    }
+    static CPMS_DEVICE double value(const u8* array, u32 raw) {
+        return value_of(load_word((const u64*)array + raw, ReadOnly{}));
+    }
+};
+
+template <int E, int M, Rounding rounding>
+struct Decode<PackedFloat<E, M, rounding>> {
+    static constexpr int width = 1 + E + M;
+
+    template <int R, class Policy>
+    static CPMS_DEVICE u32 raw(const u8* array, u64 i, u64, Policy policy) {
+        return load_run_bytes<width / 8>(array + i * (width / 8), policy).word[0];
+    }
+    static CPMS_DEVICE auto value(const u8*, u32 raw) {
+        if constexpr (E == 8) {
+            return single_of(raw << (32 - width));
+        } else if constexpr (is_half_prefix<E, M>) {
+            return half_to_float<0>(raw << (16 - width));
+        } else {
+            return unpack<E, M>(raw);
+        }
+    }
+};
+
+template <class F, class Real, class Raw>
+CPMS_DEVICE Real number_of(const u8* array, Raw raw) {
+    const auto value = Decode<F>::value(array, raw);
+    if constexpr (sizeof(value) == sizeof(Real)) {
+        return value;
+    } else if constexpr (sizeof(Real) == 8) {
+        return to_double(value);
+    } else {
+        return to_float(value);
+    }
+}
+
+template <class F, int R, class Real, class Policy>
+CPMS_DEVICE Real number(const u8* array, u64 i, u64 n, Policy policy) {
+    return number_of<F, Real>(array, Decode<F>::template raw<R>(array, i, n, policy));
+}
+
+}  // namespace cpms

@@ -1,0 +1,200 @@
+"""`cpms.matrix` as users meet it: what goes in, what comes out, and the sentence where it cannot."""
+
+from __future__ import annotations
+
+import gzip
+
+import numpy as np
+import pytest
+import scipy.io
+import scipy.sparse
+import scipy.sparse.linalg
+
+import cpms
+from cpms import InputError, UnsupportedError
+
+DENSE = np.array([[0.5, 0.0, -0.1], [0.0, 0.0, 0.0], [3.0, 1 / 3, 0.0], [0.0, 0.0, 7.0]])
+X = np.array([1.0, -2.0, 0.25])
+
+
+@pytest.fixture(scope="module")
+def stored():
+    return cpms.matrix(DENSE, storage="cpms4", engine="cpu")
+
+
+class Foreign:
+    """An array of another library, with DLPack and nothing else."""
+
+    def __init__(self, values):
+        self.held = values
+
+    def __dlpack__(self, **options):
+        return self.held.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.held.__dlpack_device__()
+
+    def __array_namespace__(self):
+        return Foreign
+
+    @staticmethod
+    def from_dlpack(values):
+        return Foreign(values)
+
+
+def test_products_are_scipys(stored):
+    A = stored
+    np.testing.assert_allclose(A @ X, DENSE @ X, rtol=1e-15)
+    np.testing.assert_allclose(A.rmatvec(np.ones(4)), DENSE.T @ np.ones(4), rtol=1e-15)
+    np.testing.assert_allclose(A.T @ np.ones(4), DENSE.T @ np.ones(4), rtol=1e-15)
+    np.testing.assert_allclose(A @ np.eye(3), DENSE, rtol=1e-15)
+    np.testing.assert_allclose((2 * A + A) @ X, 3 * DENSE @ X, rtol=1e-15)
+    assert (A @ X[:, None]).shape == (4, 1)
+    assert A.matvec(X, read=1).tolist() == [0.5 - 0.25 * 0.09765625, 0.0, 3.0 - 2.0 * 0.328125, 1.75]
+
+
+def test_scipys_solvers_take_it():
+    stencil = scipy.sparse.diags_array([-1.0, 2.5, -1.0], offsets=[-1, 0, 1], shape=(200, 200))
+    x, status = scipy.sparse.linalg.cg(cpms.matrix(stencil, storage="cpms4", layout="sell"), np.ones(200), rtol=1e-12)
+    assert status == 0
+    np.testing.assert_allclose(stencil @ x, np.ones(200), atol=1e-10)
+
+
+def test_what_comes_goes_back_in_kind(stored):
+    A = stored
+    assert (A @ X.tolist()).dtype == np.float64
+    assert (A @ X.astype(np.float32)).dtype == np.float32
+    found = A.matvec(Foreign(X))
+    assert isinstance(found, Foreign)
+    np.testing.assert_array_equal(found.held, A @ X)
+    stored = cpms.encode(X, "cpms4")
+    np.testing.assert_array_equal(A.matvec(stored, read_x=1), A @ stored.decode(1))
+    out = np.empty(4, np.float32)
+    assert A.matvec(X, out=out) is out
+    np.testing.assert_array_equal(out, (A @ X).astype(np.float32))
+
+
+def test_compute_is_apart_from_storage(stored):
+    A = stored
+    single = A.with_storage(compute="fp32")
+    assert (single.storage, single.compute) == (A.storage, "fp32")
+    wide = np.array([1.0, 2.0**-40, 0.0])
+    assert cpms.matrix([[1.0, 1.0, 0.0]]).matvec(wide)[0] == 1 + 2.0**-40
+    assert cpms.matrix([[1.0, 1.0, 0.0]], compute="fp32").matvec(wide)[0] == 1.0
+    assert single.error_bound(1).relative > A.error_bound(1).relative > 2.0**-4
+
+
+def test_rows_of_any_size_keep_their_digits():
+    sizes = np.array([2.0**-300, 1.0, 2.0**900])
+    given = (np.arange(1, 10).reshape(3, 3) / 4) * sizes[:, None]
+    A = cpms.matrix(given, storage="fp16", scaling="rows", engine="cpu")
+    np.testing.assert_array_equal(A @ np.ones(3), given @ np.ones(3))
+    assert A.nbytes == cpms.matrix(np.ones((3, 3)), storage="fp16", engine="cpu").nbytes + 6
+
+
+def test_bytes_are_counted_as_they_are_read(stored):
+    A = stored
+    assert A.nbytes == A.bytes_read() == 4 * 5 + 4 * 5 + 8 * 5
+    assert [A.bytes_read(k) - 40 for k in (1, 2, 3, 4)] == [10, 20, 30, 40]
+    assert A.with_storage("fp16").nbytes == 40 + 10
+    assert A.with_storage(layout="coo").nbytes == 8 * 5 + 8 * 5
+
+
+def test_the_matrix_as_given_is_kept(stored):
+    A = stored
+    coarse = A.with_storage("e4m3")
+    assert coarse.diagonal().tolist() == [0.5, 0.0, 0.0]
+    assert coarse.norm() == pytest.approx(np.linalg.norm(DENSE))
+    assert (coarse.norm("l1"), coarse.norm("linf")) == (np.linalg.norm(DENSE, 1), np.linalg.norm(DENSE, np.inf))
+    np.testing.assert_array_equal(coarse.with_storage("fp64") @ X, cpms.matrix(DENSE) @ X)
+
+
+def test_conversion_in_place_keeps_memory_and_answers():
+    A = cpms.matrix(DENSE, engine="cpu")
+    memory, before = A.operator.values.memory, A @ X
+    A.convert_inplace("cpms2")
+    assert np.shares_memory(memory, A.operator.values.memory)
+    assert A.storage == cpms.CPMS2
+    np.testing.assert_array_equal(A @ X, before)
+    with pytest.raises(InputError, match="packed float; only segments convert in place"):
+        A.convert_inplace("fp16")
+    with pytest.raises(UnsupportedError, match="keeps no values in segments"):
+        cpms.matrix(DENSE, engine="reference").convert_inplace("cpms2")
+
+
+@pytest.mark.parametrize(
+    ("field", "symmetry", "dense"),
+    [
+        ("real", "general", [[0.5, 0.0], [0.0, -2.0], [1.0, 0.0]]),
+        ("real", "symmetric", [[0.5, 3.0], [3.0, 0.0]]),
+        ("real", "skew-symmetric", [[0.0, -3.0], [3.0, 0.0]]),
+        ("integer", "general", [[1.0, -7.0]]),
+        ("pattern", "symmetric", [[1.0, 1.0], [1.0, 0.0]]),
+    ],
+)
+def test_matrix_market_files_are_read(tmp_path, field, symmetry, dense):
+    path = tmp_path / "a.mtx"
+    given = scipy.sparse.coo_array(np.array(dense, int if field == "integer" else float))
+    scipy.io.mmwrite(path, given, field=field, symmetry=symmetry)
+    A = cpms.matrix(str(path))
+    assert (A.storage is None) == (field == "pattern")
+    np.testing.assert_array_equal(A @ np.eye(A.shape[1]), dense)
+    zipped = tmp_path / "b.mtx.gz"
+    zipped.write_bytes(gzip.compress(path.read_bytes()))
+    np.testing.assert_array_equal(cpms.matrix(zipped) @ np.eye(A.shape[1]), dense)
+
+
+def test_graphs_and_triplets_are_matrices():
+    graph = cpms.Graph.from_edges([0, 0, 1], [1, 2, 2])
+    assert (cpms.matrix(graph) @ np.array([1.0, 10.0, 0.0])).tolist() == [0.0, 0.5, 10.5]
+    assert cpms.matrix(([0], [1], [-4.0]), shape=(2, 3)).shape == (2, 3)
+    assert cpms.matrix(cpms.matrix([[2.0]]), storage="fp32").storage == cpms.FP32
+
+
+def complex_file(tmp_path):
+    path = tmp_path / "c.mtx"
+    scipy.io.mmwrite(path, scipy.sparse.coo_array([[1j]]))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("work", "sentence"),
+    [
+        (lambda A, _: A.matvec(np.ones(4)), r"x has shape \(4,\); the product needs \(3,\)"),
+        (lambda A, _: A.rmatvec(np.ones(3)), r"needs \(4,\)"),
+        (lambda A, _: A.matmat(np.ones((2, 2))), r"X has shape \(2, 2\); the product needs \(3, k\)"),
+        (lambda A, _: A.matvec(X * 1j), "x holds complex numbers"),
+        (lambda A, _: A.matvec(["a", "b", "c"]), "x holds values of type"),
+        (lambda A, _: A.matvec(np.ones(3, np.longdouble)), "give float64 or float32"),
+        (lambda A, _: A.matvec(np.ma.masked_array(X)), "masked"),
+        (lambda A, _: A.matvec([[1.0], [2.0, 3.0]]), "cannot be an array"),
+        (lambda A, _: A.matvec(X, read=5), "5 of them cannot be read"),
+        (lambda A, _: A.matvec(X, read_x=1), "x is a plain array"),
+        (lambda A, _: A.matvec(X, out=np.empty(3)), r"out must be an array .* of shape \(4,\)"),
+        (lambda A, _: A.matvec(X, out=np.empty(4, int)), "float64 or float32"),
+        (lambda A, _: A.matvec(X, out=np.empty(8)[::2]), "out must be contiguous"),
+        (lambda *_: cpms.matrix(np.eye(3), engine="cpu").matvec(X, out=X), "shares memory with x"),
+        (lambda A, _: A @ scipy.sparse.eye_array(3), "toarray"),
+        (lambda A, _: A.norm("l7"), "norm 'l7' is not known"),
+        (lambda *_: cpms.matrix([[70000.0]], storage="fp16"), "too large for fp16"),
+        (lambda *_: cpms.matrix([[1.0]], storage="fp17"), "storage 'fp17' is not known"),
+        (lambda *_: cpms.matrix([[1.0]], compute="fp8"), "compute 'fp8' is not known"),
+        (lambda *_: cpms.matrix([[1.0]], scaling="columns"), "scaling 'columns' is not known"),
+        (lambda *_: cpms.matrix([[1.0]], scaling="rows"), "rows are scaled where values are packed floats .* not fp64"),
+        (lambda *_: cpms.matrix([[1.0]], storage="bf16-scaled", compute="fp32"), "near the largest float32"),
+        (lambda *_: cpms.matrix([[1.0]], indices="compressed", engine="cpu"), "compressed ones cost it more"),
+        (lambda *_: cpms.matrix([[1.0]], engine="abacus"), "engine 'abacus' is not known"),
+        (lambda *_: cpms.matrix([[1.0]], shape=(1, 1)), "shape is for triplets"),
+        (lambda *_: cpms.matrix(([0],)), "cannot be made of tuple"),
+        (lambda *_: cpms.matrix(7), "cannot be made of int"),
+        (lambda *_: cpms.matrix("nowhere.mtx"), "nowhere.mtx: there is no such file"),
+        (lambda _, path: cpms.matrix(complex_file(path)), "the matrix is complex"),
+        (lambda *_: cpms.matrix(__file__), "not a Matrix Market file"),
+        (lambda *_: cpms.matrix(([0], [0]), layout="sell"), "which a pattern has no values for"),
+        (lambda *_: cpms.matrix(([0], [0])).matvec([1.0], read=2), "pattern without values"),
+        (lambda *_: cpms.matrix([[1.0]], storage="fp16-stochastic", engine="reference"), "stochastically"),
+    ],
+)
+def test_what_cannot_be_done_is_a_sentence(stored, tmp_path, work, sentence):
+    with pytest.raises((InputError, UnsupportedError), match=sentence):
+        work(stored, tmp_path)

@@ -1,0 +1,224 @@
+"""Products and vector operations of engine cuda, on this machine's processor and, where there is one, on a GPU."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import cpms
+from cpms import InputError, StoredMatrix, check
+from cpms.backends.cuda.kernels import streaming
+from cpms.backends.cuda.kernels.product import (
+    ProductSpec,
+    decode_blocks,
+    encode_blocks,
+    vector_combine,
+    vector_dots,
+    vector_update,
+)
+from cpms.backends.cuda.product import block_codec, launch, operator
+from cpms.backends.cuda.product.cusparse import CusparseProduct
+from cpms.backends.cuda.product.operator import CudaProduct
+from cpms.contracts.product_request import ProductRequest
+from cpms.formats.block_float import BFP16, BFP21, BLOCK_FLOATS, BlockFloatFormat
+from cpms.formats.codes import CODES8
+from cpms.formats.formats import FP64, SegmentFormat, format_named
+from cpms.sparse.matrix import Matrix
+from cpms.storage.block_float import encode_blocks as encode_on_host
+from cpms.storage.device import to_device
+
+ODD = SegmentFormat("odd", (8, 16, 8, 32), 3)
+
+
+def uneven(rows=70, columns=41):
+    """Return a matrix with empty, short and full rows, any sign and 12 binades."""
+    rng = np.random.default_rng(7)
+    dense = np.where(rng.random((rows, columns)) < 0.08, rng.standard_normal((rows, columns)), 0.0)
+    dense[3], dense[40:44] = rng.standard_normal(columns), 0.0
+    return dense * 2.0 ** rng.integers(-6, 6, dense.shape)
+
+
+def on_device(source, storage, layout, **options):
+    return StoredMatrix(CudaProduct.of(source, ProductRequest(storage, layout, **options)), source, engine="cuda")
+
+
+def needed(A):
+    """Return what the laws launch, to compile it at once."""
+    found = []
+    storage = None if A.storage == CODES8 else A.storage
+    for made in (A.operator, A.operator.transposed):
+        for read in range(1, 1 + (1 if storage is None else storage.segments)):
+            specs = [made._spec(read, FP64, 1, "fp64"), made._spec(read, FP64, 1, "fp64", vectors=2)]
+            specs += [] if storage is None else [made._spec(storage.segments, storage, read, "fp64")]
+            for spec in specs:
+                if A.layout == "csr":
+                    found += [spec.rows(made._threads), *([spec.chunks(), spec.join()] if made.long_rows else [])]
+                else:
+                    width = made._width if spec.vectors == 1 else 0
+                    found.append(spec.slices(width, ell=A.layout == "ell"))
+    levels = [(FP64, 1)] if storage is None else [(storage, k) for k in range(1, storage.segments + 1)]
+    found += [make(form, k, "fp64") for form, k in levels for make in (vector_dots, vector_combine)]
+    found += [vector_dots(FP64, 1, "fp64"), vector_update("fp64", "fp64")]
+    if isinstance(storage, BlockFloatFormat):
+        return [*found, encode_blocks(storage), decode_blocks(storage)]
+    return [*found, *([] if storage is None else streaming.conversions(storage))]
+
+
+@pytest.mark.parametrize(
+    ("storage", "layout", "options"),
+    [
+        ("cpms2", "csr", {}),
+        ("fp64", "ell", {"indices": "64"}),
+        ("cpms4-planes", "sell", {"compute": "fp32", "indices": "32"}),
+        ("cpms2", "sell", {"indices": "compressed"}),
+        ("fp16-scaled", "sell", {}),
+        ("e4m3", "csr", {"compute": "fp32", "scaling": "rows"}),
+        ("odd", "sell", {}),
+        ("codes8", "csr", {}),
+        ("bfp21", "csr", {}),
+        ("bfp16", "sell", {"compute": "fp32"}),
+        (None, "csr", {}),
+    ],
+)
+def test_products_keep_the_laws(device, storage, layout, options):
+    source = Matrix.from_dense(np.round(2 * uneven()) / 3 if storage == "codes8" else uneven())
+    if storage is None:
+        source = Matrix.from_triplets(*np.nonzero(uneven()), shape=source.shape)
+    own = {"odd": ODD, "codes8": CODES8, "bfp16": BFP16, "bfp21": BFP21, None: None}
+    chosen = own[storage] if storage in own else format_named(storage)
+    A = on_device(source, chosen, layout, **options)
+    device.compile(needed(A))
+    for law in check.PRODUCT_LAWS:
+        law(A)
+
+
+@pytest.mark.parametrize("storage", BLOCK_FLOATS, ids=lambda storage: storage.name)
+def test_block_floats_are_those_of_main_memory_to_the_last_bit(device, storage):
+    device.compile([encode_blocks(storage), decode_blocks(storage)])
+    rng = np.random.default_rng(5)
+    for length in (1, 32, 33, 1000):
+        values = rng.standard_normal(length) * 2.0 ** rng.integers(-30, 30, length)
+        values[::7] = [0.0, -0.0, 5e-324, 2.0**-950, 1e308][length % 5]
+        on_host = encode_on_host(values, storage)
+        stored = block_codec.encode(to_device(values), storage)
+        assert device.to_host(stored.memory).tobytes() == on_host.memory.tobytes()
+        assert stored.top == on_host.top
+        np.testing.assert_array_equal(device.to_host(block_codec.decode(stored)), on_host.decode())
+    with pytest.raises(InputError, match="no infinity"):
+        block_codec.encode(to_device(np.array([np.inf])), storage)
+
+
+def test_long_rows_are_summed_in_chunks(device, monkeypatch):
+    monkeypatch.setattr(operator, "_LONG_ROW", 10)
+    monkeypatch.setattr(operator, "_CHUNK", 16)
+    A = on_device(Matrix.from_dense(uneven()), FP64, "csr")
+    assert A.operator.long_rows.count == 1
+    assert A.operator.long_rows.chunk_count == 3
+    device.compile(needed(A))
+    for law in (check.products_are_within_their_bound, check.products_agree):
+        law(A)
+
+
+def test_each_slice_has_offsets_of_its_own_width(device):
+    far = np.zeros((96, 70000))
+    far[np.arange(32), np.arange(32) * 3] = 1.5
+    far[np.arange(32, 64), np.arange(32) * 300] = -2.5
+    far[np.arange(64, 96), np.arange(32) * 2200] = 0.5
+    source = Matrix.from_dense(far)
+    A = on_device(source, FP64, "sell", indices="compressed")
+    assert (device.to_host(A.operator.compressed.headers) % 4).tolist() == [0, 1, 2]
+    x = np.random.default_rng(4).standard_normal(70000)
+    np.testing.assert_array_equal(A @ x, far @ x)
+    assert A.operator.nbytes < on_device(source, FP64, "sell", indices="32").nbytes
+    assert on_device(Matrix.from_dense(far[64:]), FP64, "sell").operator.compressed is None
+
+
+def test_stencils_are_compressed_by_themselves(device):
+    stencil = scipy.sparse.diags_array([-1.0, 4.0, -1.0], offsets=[-9, 0, 9], shape=(640, 640))
+    A = on_device(Matrix.from_scipy(stencil), FP64, "sell")
+    assert A.operator.compressed is not None
+    assert A.operator.compressed.nbytes < A.operator.arrangement.columns.nbytes / 2
+    x = np.random.default_rng(4).standard_normal(640)
+    np.testing.assert_allclose(A @ x, stencil @ x, rtol=1e-13, atol=1e-14)
+
+
+def test_equal_slices_are_unrolled(device):
+    source = Matrix.from_dense(np.random.default_rng(2).standard_normal((70, 11)))
+    A = on_device(source, FP64, "sell")
+    assert A.operator._width == 11
+    device.compile(needed(A))
+    check.products_are_within_their_bound(A)
+    assert on_device(Matrix.from_dense(uneven()), FP64, "sell").operator._width == 0
+
+
+def test_a_product_of_float32_is_float32(device):
+    A = on_device(Matrix.from_dense(uneven()), cpms.FP32, "sell", compute="fp32")
+    x = np.random.default_rng(3).standard_normal(41).astype(np.float32)
+    found = A @ x
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, uneven() @ x, rtol=1e-4, atol=1e-5)
+
+
+def test_structs_of_python_are_those_of_the_kernels(device_code):
+    code = """
+    __global__ void sizes(unsigned long long* found) {
+        found[0] = sizeof(cpms::Product);
+        found[1] = offsetof(cpms::Product, headers);
+        found[2] = offsetof(cpms::Product, alpha);
+        found[3] = offsetof(cpms::Product, first_sum);
+        found[4] = sizeof(cpms::VectorBlock);
+        found[5] = offsetof(cpms::VectorBlock, factor);
+        found[6] = offsetof(cpms::VectorBlock, length);
+    }
+    extern "C" void launch_sizes(unsigned blocks, unsigned threads, void** arguments) {
+        host::launch(sizes, blocks, threads, arguments);
+    }
+    """
+    found = np.zeros(7, np.uint64)
+    device_code("product/vectors.cu", "sizes", code)(1, 32, (found,))
+    product, block = launch.PRODUCT, launch.BLOCK
+    of = [product.fields[name][1] for name in ("headers", "alpha", "first_sum")]
+    assert found.tolist() == [
+        product.itemsize,
+        *of,
+        block.itemsize,
+        block.fields["factors"][1],
+        block.fields["length"][1],
+    ]
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("engine", ["cuda", "cusparse"])
+@pytest.mark.parametrize("storage", ["fp64", "fp32"])
+def test_engines_of_a_gpu_keep_the_laws(gpu_backend, engine, storage):
+    for layout in ("csr", "coo" if engine == "cusparse" else "sell"):
+        A = cpms.matrix(uneven(), storage=storage, layout=layout, engine=engine, compute=storage)
+        for law in check.PRODUCT_LAWS:
+            law(A)
+
+
+def test_layouts_that_are_not_there_are_a_sentence():
+    assert "no layout 'ell'" in CusparseProduct.refusal(ProductRequest(FP64, "ell", "auto", "fp64"))
+    assert "not fp16 in fp32; use cuda" in CusparseProduct.refusal(ProductRequest(cpms.FP16, "csr", "auto", "fp32"))
+    assert "not a pattern in fp64" in CusparseProduct.refusal(ProductRequest(None, "csr", "auto", "fp64"))
+    assert "32 bits" in CusparseProduct.refusal(ProductRequest(FP64, "csr", "64", "fp64"))
+    assert "no layout 'coo'" in CudaProduct.refusal(ProductRequest(FP64, "coo", "auto", "fp64"))
+    assert "for layout 'sell', not 'csr'" in CudaProduct.refusal(ProductRequest(FP64, "csr", "compressed", "fp64"))
+    assert "infinite" in CudaProduct.refusal(ProductRequest(format_named("bf16-scaled"), "csr", "auto", "fp32"))
+
+
+def test_specs_of_products_have_symbols_of_their_own():
+    specs = [ProductSpec(), ProductSpec(read=1, x=cpms.FP32), ProductSpec(compute="fp32"), ProductSpec(index_bits=64)]
+    assert len({spec.rows(4).symbol for spec in specs} | {spec.slices(0, ell=True).symbol for spec in specs}) == 8
+
+
+def test_the_device_keeps_its_vectors(device):
+    A = on_device(Matrix.from_dense(uneven()), FP64, "csr")
+    x = to_device(np.ones(41))
+    found = A.matvec(x)
+    assert type(found) is type(x)
+    out = np.empty(70, np.float32)
+    assert A.matvec(np.ones(41), out=out) is out
+    np.testing.assert_allclose(out, uneven() @ np.ones(41), rtol=1e-6, atol=1e-5)
+    np.testing.assert_allclose(device.to_host(found), uneven() @ np.ones(41), atol=1e-12)
