@@ -16,7 +16,7 @@ import numpy as np
 
 from cpms.backends.opencl import choice
 from cpms.backends.opencl import device as devices
-from cpms.backends.opencl.program import STRETCH, WIDTH, Program, Types, program
+from cpms.backends.opencl.program import PART_ROWS, WIDTH, Program, Types, program
 from cpms.base import work_clock
 from cpms.base.errors import UnsupportedError
 from cpms.base.types import Floats
@@ -66,7 +66,7 @@ class OpenclOperator(Operator[Vector]):
     teleport: Any
     sink: Any
     contribution: Any
-    stretches: Any
+    part_sums: Any
     nbytes: int
 
     def load(self, values: Floats) -> Vector:
@@ -112,10 +112,10 @@ class OpenclOperator(Operator[Vector]):
 
     def measure(self, x: Vector, out: Vector) -> None:
         """Queue the norms of the change from ``x`` to ``out``, and the masses of ``out``."""
-        groups = -(-self.problem.graph.nodes // STRETCH)
-        vectors = (self._nodes, x.values, out.values, self.out_degree, self.stretches)
+        groups = -(-self.problem.graph.nodes // PART_ROWS)
+        vectors = (self._nodes, x.values, out.values, self.out_degree, self.part_sums)
         self.program.run("norms_of_parts", groups * WIDTH, WIDTH, *vectors)
-        self.program.run("norms_of_graph", WIDTH, WIDTH, np.uint32(groups), self.stretches, out.found)
+        self.program.run("norms_of_graph", WIDTH, WIDTH, np.uint32(groups), self.part_sums, out.found)
 
     def scale(self, x: Vector, factor: float, segments: int) -> None:  # noqa: ARG002
         """Multiply in place."""
@@ -212,7 +212,7 @@ def prepared(
         teleport=made.upload(problem.teleport_or_scalar.astype(types.sums_dtype)),
         sink=made.upload(problem.sink_or_scalar.astype(types.sums_dtype)),
         contribution=made.allocate(graph.nodes, types.real_dtype) if layout in ("coo_exchange", "pattern") else None,
-        stretches=made.allocate(_NUMBERS * -(-graph.nodes // STRETCH), types.sums_dtype),
+        part_sums=made.allocate(_NUMBERS * -(-graph.nodes // PART_ROWS), types.sums_dtype),
         nbytes=sum(array.nbytes for array in arrays.values()),
     )
     launched = device, types, layout, work_group, graph.nodes, graph.edges

@@ -41,12 +41,12 @@ def _figures(rows, out):
             panel.set_axis_off()
         for panel, (_, row) in zip(line, cells.iterrows(), strict=False):
             name = row.storage if len(graphs) == 1 else f"{label(row)}, {row.storage}"
-            _on_its_way(panel, row.history, name)
+            _plot_history(panel, row.history, name)
         line[0].set_ylabel("residual (L1)")
     out.figure(figure)
 
 
-def _on_its_way(panel, recorded, name):
+def _plot_history(panel, recorded, name):
     history = pd.DataFrame(recorded, columns=["residual", "bits", "mass", "seconds"])
     history["iteration"] = range(1, len(history) + 1)
     for bits, part in history.groupby("bits"):

@@ -63,15 +63,15 @@ class CpuBatch(Batch):
         self._contribution, self._out = self._out, self._contribution
         return [Sweep(*values) for values in zip(l1, np.sqrt(squares), found[:, 4].max(axis=0), mass, strict=True)]
 
-    def take(self, places: list[int]) -> list[Floats]:
+    def take(self, positions: list[int]) -> list[Floats]:
         """Return the ranks of some queries and remove these from the batch."""
         degree = np.maximum(self._degree, 1)
-        taken = [self._contribution[:, place] * degree for place in places]
-        left = [place for place in range(len(self._queries)) if place not in places]
-        self._contribution = np.ascontiguousarray(self._contribution[:, left])
+        taken = [self._contribution[:, position] * degree for position in positions]
+        remaining = [position for position in range(len(self._queries)) if position not in positions]
+        self._contribution = np.ascontiguousarray(self._contribution[:, remaining])
         self._out = np.empty_like(self._contribution)
-        self._dangling = self._dangling[left]
-        self._teleport([self._queries[place] for place in left])
+        self._dangling = self._dangling[remaining]
+        self._teleport([self._queries[position] for position in remaining])
         return taken
 
     def _teleport(self, queries: list[Query]) -> None:

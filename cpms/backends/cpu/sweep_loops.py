@@ -200,11 +200,11 @@ def sweep_kernel(layout: int, spec: tuple[int, ...], widths: tuple[int, ...]) ->
                         totals[i] += _term(values, entries, k + u64(i), sources, x, rows, layout, widths, *spec)
             else:
                 starts = indptr[begin : begin + size + 1]
-                places = order[begin : begin + size]
+                positions = order[begin : begin + size]
                 k = u64(starts[0])
                 for lead in range(0, size, SLICE):
                     count = min(SLICE, size - lead)
-                    shortest = places[lead]
+                    shortest = positions[lead]
                     common = starts[shortest + 1] - starts[shortest] if count == SLICE else 0
                     a = b = c = d = 0.0
                     for _ in range(common):
@@ -215,8 +215,8 @@ def sweep_kernel(layout: int, spec: tuple[int, ...], widths: tuple[int, ...]) ->
                         k += u64(4)
                     sums[0], sums[1], sums[2], sums[3] = a, b, c, d
                     for i in range(count):
-                        place = places[lead + i]
-                        end = k + u64(starts[place + 1] - starts[place] - common)
+                        position = positions[lead + i]
+                        end = k + u64(starts[position + 1] - starts[position] - common)
                         a, b = sums[i], 0.0
                         while end - k > u64(ROW_BLOCK):
                             stop = k + u64(ROW_BLOCK)
@@ -233,7 +233,7 @@ def sweep_kernel(layout: int, spec: tuple[int, ...], widths: tuple[int, ...]) ->
                         if k < end:
                             a += _term(values, entries, k, sources, x, rows, layout, widths, *spec)
                             k += u64(1)
-                        totals[place] = a + b
+                        totals[position] = a + b
             if len(sink) > 1 or len(teleport) > 1:
                 for i in range(size):
                     j = base + u64(i)

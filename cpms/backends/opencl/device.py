@@ -117,12 +117,14 @@ def is_of_type(device: Any, kind: str) -> bool:
 
 def _with_cores(device: Any, cores: int | None) -> Any:
     units = device.max_compute_units
-    wanted = cores or (min(threads.available(), units) if is_of_type(device, "CPU") else units)
-    if wanted == units:
+    requested = cores or (min(threads.available(), units) if is_of_type(device, "CPU") else units)
+    if requested == units:
         return device
-    if wanted > units:
-        raise UnavailableError(f"OpenCL device {device.name} has {units} cores, not {wanted}; choose at most {units}.")
-    part = _sub_device(device, wanted)
+    if requested > units:
+        raise UnavailableError(
+            f"OpenCL device {device.name} has {units} cores, not {requested}; choose at most {units}."
+        )
+    part = _sub_device(device, requested)
     if part is None and cores is not None:
         raise UnavailableError(
             f"OpenCL device {device.name} makes no sub-devices, so all its {units} cores work; choose no cores."

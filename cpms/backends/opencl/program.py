@@ -15,7 +15,7 @@ from cpms.base.errors import UnavailableError
 FILES = ("types.cl", "atomic_add.cl", "begin.cl", "edges.cl", "rows.cl", "norms.cl", "scale.cl")
 WIDTH = 64
 """The number of work-items of a reduction."""
-STRETCH = 4096
+PART_ROWS = 4096
 """The number of nodes of a reduction."""
 
 
@@ -64,7 +64,7 @@ class Types:
         '-cl-std=CL3.0'
         """
         defined = [f"REAL={self.real}", f"SUM={self.sums}", f"INDEX={self.index}", f"ADD={self.add}"]
-        defined += [f"WIDTH={WIDTH}", f"PART={STRETCH}"]
+        defined += [f"WIDTH={WIDTH}", f"PART={PART_ROWS}"]
         defined += ["DOUBLES"] if "double" in (self.real, self.sums) else []
         defined += ["REAL_IS_DOUBLE"] if self.real == "double" else []
         # Before OpenCL C 3.0 compilers do not say which atomic sums of floats they have.

@@ -92,10 +92,10 @@ def _contestants(problem: Problem, cell: Cell) -> tuple[list[dict[str, Any]], li
     found: list[dict[str, Any]] = []
     timers: list[Timer] = []
     refused: dict[str, str] = {}
-    wanted = [("cusparse", "fp64", "csr")]
-    wanted += [(given["engine"], given["storage"], given["layout"]) for given in cell.get("also", [])]
-    wanted += [(engine, storage, cell["layout"]) for engine in cell["engines"] for storage in cell["storages"]]
-    for engine, name, layout in wanted:
+    products = [("cusparse", "fp64", "csr")]
+    products += [(given["engine"], given["storage"], given["layout"]) for given in cell.get("also", [])]
+    products += [(engine, storage, cell["layout"]) for engine in cell["engines"] for storage in cell["storages"]]
+    for engine, name, layout in products:
         storage = format_named(name)
         try:
             operator = engines.get(engine).prepare(problem, storage, layout)

@@ -55,8 +55,8 @@ def _contestant(row):
     name = name if row.storage == "fp64" else f"{name} {row.storage}"
     if not row.batch:
         return name
-    one_by_one = row.engine == "cpu" and row.method == "refine"
-    return f"{name}, {'prepared once' if one_by_one else f'{row.batch} together'}"
+    sequential = row.engine == "cpu" and row.method == "refine"
+    return f"{name}, {'prepared once' if sequential else f'{row.batch} together'}"
 
 
 def _machine(row):

@@ -143,16 +143,16 @@ def _difference(name: str, texts: list[str]) -> str | None:
         ranks.setdefault(text, []).append(rank)
     if len(ranks) == 1:
         return None
-    held = [f"{text} on {_named(those)}" for text, those in ranks.items()]
+    held = [f"{text} on {_named(members)}" for text, members in ranks.items()]
     return f"{name}: {', '.join(held)}"
 
 
 def _named(ranks: list[int]) -> str:
     """Return ranks in words, consecutive ones by the first and the last."""
     words: list[str] = []
-    for _, stretch in groupby(enumerate(ranks), lambda placed: placed[1] - placed[0]):
-        those = [rank for _, rank in stretch]
-        words += [f"{those[0]} to {those[-1]}"] if len(those) > 2 else map(str, those)
+    for _, consecutive in groupby(enumerate(ranks), lambda placed: placed[1] - placed[0]):
+        members = [rank for _, rank in consecutive]
+        words += [f"{members[0]} to {members[-1]}"] if len(members) > 2 else map(str, members)
     listed = " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else words[0]
     return f"{'rank' if len(ranks) == 1 else 'ranks'} {listed}"
 

@@ -18,7 +18,7 @@ from cpms.backends.mpi.exchange.windows import Opened, Windows
 from cpms.base.errors import UnavailableError
 
 Spans: TypeAlias = list[tuple[int, int]]
-"""Where a stretch of an array begins, and how long it is, for each rank."""
+"""The begin and the length of a part of an array, for each rank."""
 
 
 class Transport(ABC):
@@ -48,21 +48,21 @@ class Transport(ABC):
 
     @abstractmethod
     def _opening(self) -> tuple[Callable[[int], Opened], type[Exception]]:
-        """Return how to open a window, and what it raises where that cannot be."""
+        """Return the function that opens a window, and the error that it raises where none can be opened."""
 
     def gather(self, *wholes: Any) -> None:
-        """Make arrays whole of which each rank has a stretch, all as long, in the order of ranks.
+        """All-gather arrays in place: each rank has one part of each, of equal lengths in the order of ranks.
 
-        On a GPU this is queued behind what the current stream has to do.
+        On a GPU, it is queued in the current stream.
         """
         nothing = [(0, 0)] * self.ranks
         self.swap(None, nothing, None, nothing, *wholes)
 
     def swap(self, sent: Any, sends: Spans, received: Any, receives: Spans, *wholes: Any) -> None:
-        """Send each rank a stretch of ``sent``, have one of ``received`` filled by each, and make arrays whole.
+        """Send each rank a part of ``sent``, receive a part of ``received`` from each, and all-gather arrays.
 
-        Spans are in bytes. What a rank receives of another must be as long as what that sends it, and the span of
-        its own is empty. All of this is one exchange, queued as `gather` is.
+        Spans are in bytes. A rank receives as many bytes from another as that sends, and the span of a rank itself is
+        empty. All of this is one exchange, queued as in `gather`.
         """
         if self.ranks == 1:
             return
@@ -132,15 +132,15 @@ class Nccl(Transport):
             raise UnavailableError(
                 f"NCCL cannot join the GPUs of {self.ranks} ranks ({error}); NCCL_DEBUG=WARN tells more"
             ) from None
-        # A communicator waits for graphs that hold its exchanges, for ever at the end of a process.
-        atexit.register(self._let_go)
+        # A communicator waits for graphs with its exchanges; at the end of a process, it would wait for ever.
+        atexit.register(self._release_graphs)
 
     def _opening(self) -> tuple[Callable[[int], Opened], type[Exception]]:
         import cupy
 
         return windows.between_gpus(self.communicator), cupy.cuda.runtime.CUDARuntimeError
 
-    def _let_go(self) -> None:
+    def _release_graphs(self) -> None:
         for repeated in self.repeated:
             repeated.clear()
 
@@ -191,7 +191,7 @@ class Repeated:
 def library() -> Any | None:
     """Return CuPy's module of NCCL, or None where there is no such library."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # What is missing is for us to say.
+        warnings.simplefilter("ignore")  # The caller reports a missing library.
         try:
             from cupy.cuda import nccl
         except ImportError:
@@ -205,7 +205,7 @@ _joined: dict[tuple[type[Transport], int], Transport] = {}
 def between(communicator: Any) -> Transport:
     """Return the transport of the current backend's arrays between ranks; collective.
 
-    They are joined once, which takes GPUs about as long as many solves; the communicator must not be freed.
+    Ranks are joined once, since that takes GPUs as long as many solves. The communicator must not be freed.
     """
     device.take(communicator)
     kind = Nccl if isinstance(current(), CudaBackend) else ThroughMpi

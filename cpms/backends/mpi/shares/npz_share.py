@@ -74,8 +74,8 @@ def _edges(arrays: _Arrays, rank: int, ranks: int) -> Share:
     nodes, edges = len(indptr) - 1, len(arrays["sources"])
     if nodes < 1 or indptr[0] != 0 or indptr[-1] != edges:
         raise InputError(f"row starts do not run from 0 to {edges}")
-    stretch = indptr[nodes * rank // ranks : nodes * (rank + 1) // ranks + 1]
-    if (stretch[1:] < stretch[:-1]).any():
+    part = indptr[nodes * rank // ranks : nodes * (rank + 1) // ranks + 1]
+    if (part[1:] < part[:-1]).any():
         raise InputError("row starts do not ascend")
     begin, end = (edges * place // ranks for place in (rank, rank + 1))
     first = int(np.searchsorted(indptr, begin, side="right")) - 1

@@ -107,9 +107,9 @@ def cut(block_edges: Ints, nodes: int, ranks: int) -> Bounds:
     """
     starts = _block_starts(nodes)
     cost = np.append(0, np.cumsum(block_edges)) + _ROW_COST * starts
-    wanted = np.linspace(0, cost[-1], ranks + 1)[1:-1]
-    after = np.searchsorted(cost, wanted)
-    nearer = after - (wanted - cost[after - 1] < cost[after] - wanted)
+    ideal = np.linspace(0, cost[-1], ranks + 1)[1:-1]
+    after = np.searchsorted(cost, ideal)
+    nearer = after - (ideal - cost[after - 1] < cost[after] - ideal)
     chosen: Bounds = starts[np.concatenate([[0], nearer, [len(starts) - 1]])]
     return chosen
 

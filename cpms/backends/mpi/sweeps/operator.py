@@ -104,7 +104,7 @@ class MpiOperator(Operator[Vector]):
 
     def sweep(self, x: Vector, out: Vector, level: Level, step: int) -> Sweep:  # noqa: ARG002
         """Multiply part by part, start the exchange of each, and reduce the sums over ranks."""
-        problem, rows, under_way = self.problem, self.rows, []
+        problem, rows, requests = self.problem, self.rows, []
         with threads.limited(self.lanes):
             for part in self._row_parts():
                 low, high = int(part[rows.rank, 0]), int(part[rows.rank, 1])
@@ -114,11 +114,11 @@ class MpiOperator(Operator[Vector]):
                     *(1.0 - problem.damping, problem.teleport_or_scalar),
                     *(problem.damping * x.dangling, problem.sink_or_scalar, self.sums, low, high),
                 )
-                under_way += self._gather(out.values, part[:, 0], part[:, 1])
+                requests += self._gather(out.values, part[:, 0], part[:, 1])
         blocks = -(-rows.bounds // BLOCK_ROWS)
-        under_way += self._gather(self.sums.reshape(-1), COLUMNS * blocks[:-1], COLUMNS * blocks[1:])
+        requests += self._gather(self.sums.reshape(-1), COLUMNS * blocks[:-1], COLUMNS * blocks[1:])
         began = time.perf_counter()
-        for request in under_way:
+        for request in requests:
             request.Wait()
         self.waited.append(time.perf_counter() - began)
         l1, squares, _, mass, out.dangling = self.sums.sum(axis=0).tolist()
