@@ -28,7 +28,7 @@ from cpms.sparse.arrangement import INDICES, LAYOUTS
 from cpms.sparse.matrix import Matrix
 from cpms.storage.array import SegmentedArray, convert_inplace
 from cpms.storage.block_float import STORED
-from cpms.storage.device import on_device, to_device, to_host
+from cpms.storage.device import copy_to_host, on_device, to_device
 from cpms.storage.interchange import received
 
 
@@ -328,7 +328,7 @@ class StoredMatrix(scipy.sparse.linalg.LinearOperator):
             return out, _same
 
         def put(found: Any) -> Any:
-            out[...] = to_device(found) if on_device(out) else to_host(found)
+            out[...] = to_device(found) if on_device(out) else copy_to_host(found)
             return out
 
         return self.operator.empty((rows,), out.dtype), put

@@ -20,7 +20,7 @@ from cpms.contracts.linear_operator import UNIT_ROUNDOFF, Bound, Epilogue, array
 from cpms.formats.block_float import BlockFloatFormat
 from cpms.formats.codes import CodeFormat, VectorFormat
 from cpms.sparse.matrix import Matrix
-from cpms.storage.device import to_device, to_host
+from cpms.storage.device import copy_to_host, to_device
 
 _ALPHA, _BETA, _FACTOR = 1.5, -0.25, 2.0
 
@@ -215,7 +215,7 @@ def _there(A: StoredMatrix, values: Floats) -> Any:
 
 
 def _host(values: Any) -> Floats:
-    return values if isinstance(values, np.ndarray) else to_host(values)
+    return values if isinstance(values, np.ndarray) else copy_to_host(values)
 
 
 def _encoded(A: StoredMatrix, values: Floats) -> Any:

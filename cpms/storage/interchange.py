@@ -12,7 +12,7 @@ from cpms.base.errors import InputError
 from cpms.base.real_arrays import plain_array
 from cpms.base.validation import require_real, shortened
 from cpms.storage.block_float import STORED
-from cpms.storage.device import codec, emulated, on_device, to_device, to_host
+from cpms.storage.device import codec, copy_to_host, emulated, on_device, to_device
 
 Memory = Literal["main", "device"]
 
@@ -51,13 +51,13 @@ def received(name: str, values: Any, memory: Memory) -> tuple[Any, Callable[[Any
         array = codec().as_device_array(values)
         back = _same if type(values) is type(array) else _importer(values)
         real = _real(name, array)
-        return (real, back) if memory == "device" else (to_host(real), lambda found: back(to_device(found)))
+        return (real, back) if memory == "device" else (copy_to_host(real), lambda found: back(to_device(found)))
     back = _same
     if hasattr(values, "__dlpack__") and not isinstance(values, np.ndarray | np.generic):
         back = _importer(values)
         values = _imported(name, values)
     real = _real(name, plain_array(name, values))
-    return (real, back) if memory == "main" else (to_device(real), lambda found: back(to_host(found)))
+    return (real, back) if memory == "main" else (to_device(real), lambda found: back(copy_to_host(found)))
 
 
 def _imported(name: str, values: Any) -> Any:

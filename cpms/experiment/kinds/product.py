@@ -23,7 +23,7 @@ from cpms.sources import stencils
 from cpms.sparse.arrangement import INDICES, LAYOUTS
 from cpms.sparse.matrix import Matrix
 from cpms.sparse.transition import transition
-from cpms.storage.device import to_device, to_host
+from cpms.storage.device import copy_to_host, to_device
 
 
 class Contestant(Strict):
@@ -142,7 +142,7 @@ def _product(stored: StoredMatrix, x: Any, vectors: str, read: int) -> tuple[Cal
 
 
 def _host(y: Any) -> Any:
-    return y if isinstance(y, np.ndarray) else to_host(y)
+    return y if isinstance(y, np.ndarray) else copy_to_host(y)
 
 
 def _line(stored: StoredMatrix, asked: dict[str, Any], read: int) -> dict[str, Any]:
