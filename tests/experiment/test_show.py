@@ -1,6 +1,7 @@
 """Runs end to end, and show programs: from rows alone, to the same bytes every time."""
 
 import json
+import os
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -379,3 +380,9 @@ def test_the_largest_size_of_one_type_is_drawn_where_another_has_larger_ones(tmp
             if row["dtype"] == "float32" or row["values"] < 10**7:
                 file.append(row)
     assert show.show("topk", results=tmp_path, output=tmp_path / "out")
+
+
+def test_the_environment_is_as_before(tmp_path, monkeypatch):
+    monkeypatch.delenv("MPLBACKEND", raising=False)
+    show.show("table1", output=tmp_path)
+    assert "MPLBACKEND" not in os.environ

@@ -52,11 +52,7 @@ def show(
     InputError
         If there is no such program, its rows are missing or hold no measurements, or the output cannot be written.
     """
-    caches.redirect("matplotlib")
-    os.environ["MPLBACKEND"] = "Agg"  # A backend that this installation lacks would keep Matplotlib from loading.
-    import matplotlib
-
-    matplotlib.use("Agg")
+    matplotlib = _matplotlib()
     source = results.source if isinstance(results, Recorded) else results or folder("experiments") / "results"
     if not source.is_dir():
         raise InputError(f"{source}: there is no such folder; give --results the folder of the rows")
@@ -101,6 +97,26 @@ def show(
     else:
         raise InputError(f"{source} holds no rows that anything draws; 'cpms run NAME --output {source}' first")
     return written
+
+
+def _matplotlib() -> Any:
+    """Load Matplotlib with a backend that needs no display.
+
+    While it loads, the environment names that backend: one that this installation lacks would raise. Processes that are
+    started later, such as the kernel of a notebook, get the environment as it was.
+    """
+    caches.redirect("matplotlib")
+    given = os.environ.get("MPLBACKEND")
+    os.environ["MPLBACKEND"] = "Agg"
+    try:
+        import matplotlib
+    finally:
+        if given is None:
+            del os.environ["MPLBACKEND"]
+        else:
+            os.environ["MPLBACKEND"] = given
+    matplotlib.use("Agg")
+    return matplotlib
 
 
 def has_rows(name: str, recorded: Recorded) -> bool:
