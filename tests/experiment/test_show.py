@@ -386,3 +386,17 @@ def test_the_environment_is_as_before(tmp_path, monkeypatch):
     monkeypatch.delenv("MPLBACKEND", raising=False)
     show.show("table1", output=tmp_path)
     assert "MPLBACKEND" not in os.environ
+
+
+def test_graphs_whose_residuals_are_0_are_named_and_not_drawn(tmp_path):
+    (tmp_path / "two.txt").write_text("0 1\n1 0\n")
+    (tmp_path / "three.txt").write_text("0 1\n1 2\n2 0\n0 2\n")
+    graphs = [str(tmp_path / "two.txt"), str(tmp_path / "three.txt")]
+    (tmp_path / "table2.toml").write_text(
+        f'name = "table2"\nkind = "pagerank"\ngraphs = {graphs}\nstorages = ["fp64"]\nrecord_history = true\n'
+    )
+    run(tmp_path / "table2.toml", output=tmp_path / "rows")
+    said = []
+    written = show.show("convergence", results=tmp_path / "rows", output=tmp_path, echo=said.append)
+    assert "left out: graph two: its residuals are 0, which a logarithmic axis cannot show" in said
+    assert [path.name for path in written if path.suffix == ".png"] == ["convergence.png"]

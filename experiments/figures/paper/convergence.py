@@ -15,7 +15,7 @@ COLUMNS = 3
 def show(rows, out):
     import matplotlib.pyplot as plt
 
-    rows = _chosen(rows[rows.status == "ok"])
+    rows = _drawable(_chosen(rows[rows.status == "ok"]), out)
     lines = -(-len(rows) // COLUMNS)
     columns = min(COLUMNS, len(rows))
     figure, axes = plt.subplots(lines, columns, figsize=(7, 2 * max(lines, 1.5)), sharey=True, squeeze=False)
@@ -54,3 +54,13 @@ def _chosen(rows):
     if set(SHOWN) <= set(rows.graph):
         rows = rows.set_index("graph", drop=False).loc[SHOWN]
     return rows
+
+
+def _drawable(rows, out):
+    """Return the rows with a residual above 0, which a logarithmic axis can show, and name the others."""
+    above = rows.history.map(lambda history: any(step[0] > 0 for step in history))
+    for _, row in rows[~above].iterrows():
+        out.leave_out(f"graph {label(row)}", "its residuals are 0, which a logarithmic axis cannot show")
+    if not above.any():
+        raise InputError("all residuals of the rows are 0, which a logarithmic axis cannot show")
+    return rows[above]
