@@ -19,7 +19,7 @@ from cpms.base.host_memory import require_memory
 from cpms.base.real_arrays import plain_array
 from cpms.base.types import Floats
 from cpms.base.validation import described, require_real, whole
-from cpms.storage.device import on_device, to_host
+from cpms.storage.device import copy_to_host, on_device
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -144,7 +144,7 @@ class Matrix:
 
         if isinstance(given, np.ma.MaskedArray):
             raise InputError("the matrix is a masked array; say what masked entries count: .filled(0.0)")
-        held = plain_array("the matrix", to_host(given) if on_device(given) else given)
+        held = plain_array("the matrix", copy_to_host(given) if on_device(given) else given)
         _require_numbers(held.dtype)
         if held.ndim != 2:
             raise InputError(f"the matrix has {held.ndim} dimensions; give two")
