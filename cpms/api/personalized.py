@@ -29,7 +29,7 @@ from cpms.graph.graph import Graph, require_graph
 from cpms.precision.refinement_policy import RefinementPolicy
 from cpms.problems.pagerank import Problem
 from cpms.solvers.batch_power import iterate_all
-from cpms.storage.device import to_host
+from cpms.storage.device import host_float64
 
 
 def personalized_pagerank(
@@ -135,7 +135,7 @@ def _solve_together(
     """Solve and certify queries that share each sweep."""
     problem, stopping = request.problem, request.stopping
     solved = batch.solve(queries, request.initial_guess, stopping=stopping)
-    answers = [to_host(ranks) for ranks, _, _ in solved]
+    answers = [host_float64(ranks) for ranks, _, _ in solved]
     began = work_clock.now()
     certified = certifier.certify(queries, answers, [status for _, status, _ in solved])
     certify_s = (work_clock.now() - began) / len(queries)
@@ -203,7 +203,7 @@ def resume_unverified(
     while answer.status is Status.UNVERIFIED and len(answer.history) < stopping.max_iterations:
         remaining = replace(stopping, max_iterations=stopping.max_iterations - len(answer.history))
         [(ranks, status, steps)] = batch.solve([query], answer.ranks, stopping=remaining)
-        ranks = to_host(ranks)
+        ranks = host_float64(ranks)
         [(certified, residual_l1)] = certifier.certify([query], [ranks], [status])
         if not residual_l1 < answer.residual_l1:
             break

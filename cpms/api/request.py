@@ -29,7 +29,7 @@ from cpms.precision.refinement_policy import RefinementPolicy, default_policy, p
 from cpms.problems.initial_guess import initial_guess
 from cpms.problems.pagerank import Problem
 from cpms.problems.personalization import teleport_distribution
-from cpms.storage.device import to_host
+from cpms.storage.device import host_float64
 
 Method = Literal["power", "refine"]
 METHODS: tuple[str, ...] = get_args(Method)
@@ -152,7 +152,7 @@ def resolve(
     if batch is None and method not in executor.methods:
         raise UnsupportedError(f"engine {executor.name} has no method {method!r}; it has {', '.join(executor.methods)}")
     if batch is not None or not executor.takes_device_arrays:
-        start = to_host(start)
+        start = host_float64(start)
     needs_guess = start is not None or method == "power" or batch is not None
     guess = initial_guess(graph, start) if needs_guess else None
     choice: tuple[Controller | RefinementPolicy, Format, str]
@@ -202,7 +202,7 @@ def resolved_layout(graph: Graph, layout: str) -> str:
 
 def _controller(controller: Controller | RefinementPolicy | None, storage: Format) -> Controller:
     if isinstance(controller, RefinementPolicy):
-        raise InputError("this controller plans rounds of method 'refine'; give a Controller, or method='refine'")
+        raise InputError("this controller plans outer steps of method 'refine'; give a Controller, or method='refine'")
     if not isinstance(controller, Controller | None):
         raise InputError(f"controller is {described(controller)}; give one such as cpms.Threshold()")
     return controller or default_controller(storage)
@@ -247,7 +247,7 @@ def _refine_choice(
 def _require_batchable(method: str, given: Format | None, policy: Controller | RefinementPolicy | None) -> None:
     """Refuse formats and policies that no batch of queries takes."""
     if policy is not None and method == "power":
-        raise InputError("this policy plans rounds of method 'refine'; leave it out, or give method='refine'")
+        raise InputError("this policy plans outer steps of method 'refine'; leave it out, or give method='refine'")
     if not isinstance(policy, RefinementPolicy | None):
         raise InputError(f"policy is {described(policy)}; give one such as cpms.AdaptiveReduction((cpms.FP16,))")
     if method == "power" and given not in (None, FP64):

@@ -201,20 +201,20 @@ def refinement_is_sound(engine: Engine | str, problem: Problem, storage: Format 
     storage, low = quantiser(given), whole("low", low)
     if low < 0:
         raise InputError(f"low is {low}; a round has 0 low sweeps or more")
-    rounds = engine.refinement(problem)
+    refinement = engine.refinement(problem)
     allowed = _MASS_ERROR + UNIT * int(problem.graph.in_degree.max())
     start = np.random.default_rng(problem.graph.nodes).random(problem.graph.nodes)
-    rounds.start(start / start.sum())
+    refinement.start(start / start.sum())
     seen: Floats | None = start / start.sum()
     for low_sweeps in (low, 0, low, 0, 0):
-        found = rounds.round(
-            storage if low_sweeps else None, inner_reduction=1e-300, tol=1e-300, norm="l1", most_low=low_sweeps
+        found = refinement.outer_step(
+            storage if low_sweeps else None, inner_reduction=1e-300, tol=1e-300, norm="l1", max_inner=low_sweeps
         )
         if seen is not None:
             _same_residual(engine.name, problem, found.found, seen / seen.sum(), allowed)
         if abs(found.found.mass - 1.0) > allowed:
             raise LawError(f"engine {engine.name} corrects to mass {found.found.mass!r}, not 1")
-        sizes = [found.found.l1, *found.low]
+        sizes = [found.found.l1, *found.inner_l1]
         for place, (before, after) in enumerate(itertools.pairwise(found.sums)):
             if not abs(after - problem.damping * before) <= allowed * sizes[place]:
                 raise LawError(
@@ -222,7 +222,7 @@ def refinement_is_sound(engine: Engine | str, problem: Problem, storage: Format 
                     f"to {after!r}, not to {problem.damping} times that"
                 )
         # After low sweeps the engine holds a correction that only the next round adds.
-        seen = None if low_sweeps else np.array(rounds.read())
+        seen = None if low_sweeps else np.array(refinement.read())
         if seen is not None and abs(math.fsum(seen) - 1.0) > allowed:
             raise LawError(f"engine {engine.name} reads back a vector of mass {math.fsum(seen)!r}, not 1")
 

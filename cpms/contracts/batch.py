@@ -109,11 +109,11 @@ class Lockstep(RefinementBatch):
         """Begin all queries at the same ``first`` iterate, shape (nodes,)."""
 
     @abstractmethod
-    def full(self) -> list[Sweep]:
+    def residual_sweep(self) -> list[Sweep]:
         """Add each correction to its iterate, and do the residual sweep in float64."""
 
     @abstractmethod
-    def low(self, goals: list[InnerGoal | None]) -> list[tuple[list[float], list[float]]]:
+    def inner_sweeps(self, goals: list[InnerGoal | None]) -> list[tuple[list[float], list[float]]]:
         """Do the inner sweeps that follow a residual sweep; None: no inner sweeps of this query.
 
         Return for each query ||r||_1 after each inner sweep, and the end of each in seconds since the call. A query

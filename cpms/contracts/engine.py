@@ -59,7 +59,7 @@ class Engine(ABC):
     def prepare(self, problem: Problem, storage: Format, layout: str) -> Operator[Any]:
         """Prepare a problem for power iteration: all work that depends on the matrix alone."""
 
-    def does(self, work: str) -> bool:
+    def supports(self, work: str) -> bool:
         """Return whether the engine has a method, or for ``batch`` whether it solves several queries at once."""
         return type(self).batch is not Engine.batch if work == "batch" else work in self.methods
 

@@ -38,13 +38,13 @@ class ReducedRefinement(Refinement):
         """Begin at the uniform distribution."""
         self._whole.start_uniform(nodes)
 
-    def round(
-        self, storage: FloatFormat | None, *, inner_reduction: float, tol: float, norm: Norm, most_low: int
+    def outer_step(
+        self, storage: FloatFormat | None, *, inner_reduction: float, tol: float, norm: Norm, max_inner: int
     ) -> OuterStep:
         """Do one outer step over the whole graph."""
-        return self._whole.round(storage, inner_reduction=inner_reduction, tol=tol, norm=norm, most_low=most_low)
+        return self._whole.outer_step(storage, inner_reduction=inner_reduction, tol=tol, norm=norm, max_inner=max_inner)
 
-    def rounds(
+    def outer_steps(
         self,
         storage: FloatFormat | None,
         *,
@@ -57,7 +57,7 @@ class ReducedRefinement(Refinement):
         """Do outer steps over the whole graph."""
         whole = self._whole
         whole.anderson, whole.error_feedback, whole.adaptive = self.anderson, self.error_feedback, self.adaptive
-        return whole.rounds(
+        return whole.outer_steps(
             storage, inner_reduction=inner_reduction, noise_tolerance=noise_tolerance, tol=tol, norm=norm, most=most
         )
 

@@ -24,7 +24,7 @@ class OuterStep(NamedTuple):
     ----------
     found : Sweep
         Norms of r = G(x) - x, and the mass of G(x).
-    low : list of float
+    inner_l1 : list of float
         ||r||_1 after each inner sweep.
     sums : list of float
         The sum of r after each sweep, the residual sweep first.
@@ -36,14 +36,14 @@ class OuterStep(NamedTuple):
     """
 
     found: Sweep
-    low: list[float]
+    inner_l1: list[float]
     sums: list[float]
     seconds: list[float]
     from_rounded: bool = False
 
 
 class OuterRequest(NamedTuple):
-    """The arguments of `Refinement.rounds`."""
+    """The arguments of `Refinement.outer_steps`."""
 
     inner_reduction: float
     noise_tolerance: float
@@ -58,9 +58,9 @@ class Refinement(ABC):
     nbytes: int
     damping: float
     anderson: bool = True
-    """Whether `rounds` and `solve_reduced` may combine inner sweeps (see `cpms.precision.anderson`)."""
+    """Whether `outer_steps` and `solve_reduced` may combine inner sweeps (see `cpms.precision.anderson`)."""
     error_feedback: bool = True
-    """Whether `rounds` and `solve_reduced` may use error feedback where it is faster, if the policy is ``adaptive``."""
+    """Whether `outer_steps` and `solve_reduced` may use error feedback where it is faster, if ``adaptive``."""
     adaptive: bool = False
     """Whether outer steps may reduce the residual further than the requested inner reduction."""
 
@@ -92,17 +92,17 @@ class Refinement(ABC):
         return False
 
     @abstractmethod
-    def round(
-        self, storage: FloatFormat | None, *, inner_reduction: float, tol: float, norm: Norm, most_low: int
+    def outer_step(
+        self, storage: FloatFormat | None, *, inner_reduction: float, tol: float, norm: Norm, max_inner: int
     ) -> OuterStep:
         """Do one outer step: add c to x, sweep in float64, and do inner sweeps unless ``norm`` of r is below ``tol``.
 
         Inner sweeps read r / out-degree in ``storage``. They end when ||r||_1 is at most ``inner_reduction`` times its
-        value after the residual sweep, or half of the value that meets ``tol``; or after ``most_low`` sweeps, or after
+        value after the residual sweep, or half of the value that meets ``tol``; or after ``max_inner`` sweeps, or after
         `cpms.precision.inner_stopping.inner_max_iterations`. Without a storage there are none.
         """
 
-    def rounds(
+    def outer_steps(
         self,
         storage: FloatFormat | None,
         *,
@@ -116,10 +116,10 @@ class Refinement(ABC):
 
         A prediction holds if the residual sweep measures at most ``noise_tolerance`` times the larger of the last
         inner ||r||_1 and its target. Persistent kernels do many outer steps in one launch; other engines return after
-        one. Inner sweeps may be combined here, but not in `round`.
+        one. Inner sweeps may be combined here, but not in `outer_step`.
         """
         del noise_tolerance
-        return [self.round(storage, inner_reduction=inner_reduction, tol=tol, norm=norm, most_low=most - 1)]
+        return [self.outer_step(storage, inner_reduction=inner_reduction, tol=tol, norm=norm, max_inner=most - 1)]
 
     @abstractmethod
     def read(self) -> Floats:

@@ -127,6 +127,6 @@ def chosen(
         storage, layout = FP64, "pattern"
     for preferred in PREFERRED[:-1]:
         engine = get_any(preferred)
-        if engine.does(work) and not engine.missing() and not engine.unsupported(problem, storage, layout):
+        if engine.supports(work) and not engine.missing() and not engine.unsupported(problem, storage, layout):
             return engine
     return get(PREFERRED[-1])

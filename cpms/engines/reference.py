@@ -116,10 +116,10 @@ class ReferenceRefinement(Refinement):
     --------
     >>> from cpms.formats.formats import FP16
     >>> from cpms.graph.graph import Graph
-    >>> rounds = ENGINE.refinement(Problem(Graph.from_edges([0, 1, 2], [1, 2, 0])))
-    >>> rounds.start(np.array([1.0, 0.0, 0.0]))
-    >>> found = rounds.round(FP16, inner_reduction=0.5, tol=1e-9, norm="l1", most_low=9)
-    >>> len(found.low), round(found.low[-1] / found.found.l1, 4)
+    >>> refinement = ENGINE.refinement(Problem(Graph.from_edges([0, 1, 2], [1, 2, 0])))
+    >>> refinement.start(np.array([1.0, 0.0, 0.0]))
+    >>> found = refinement.outer_step(FP16, inner_reduction=0.5, tol=1e-9, norm="l1", max_inner=9)
+    >>> len(found.inner_l1), round(found.inner_l1[-1] / found.found.l1, 4)
     (5, 0.4437)
     """
 
@@ -133,8 +133,8 @@ class ReferenceRefinement(Refinement):
         """Begin at a copy of the values."""
         self._x, self._c = values.copy(), np.zeros(len(values))
 
-    def round(
-        self, storage: FloatFormat | None, *, inner_reduction: float, tol: float, norm: Norm, most_low: int
+    def outer_step(
+        self, storage: FloatFormat | None, *, inner_reduction: float, tol: float, norm: Norm, max_inner: int
     ) -> OuterStep:
         """Do an outer step of `cpms.solvers.refine`, line by line."""
         began = time.perf_counter()
@@ -155,7 +155,7 @@ class ReferenceRefinement(Refinement):
             inner_max_iterations(inner_reduction, damping),
         )
         size, largest = found.l1, self._largest(r)
-        while size > until and len(low) < min(most_low, most):
+        while size > until and len(low) < min(max_inner, most):
             z = self._quantised(r, storage, largest)
             lost = (r - self._degree * z).sum()
             largest = self._largest(r)

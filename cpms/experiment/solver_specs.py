@@ -36,7 +36,7 @@ from cpms.precision.refinement_policy import default_policy
 from cpms.problems.pagerank import Problem
 from cpms.solvers.power import power
 from cpms.solvers.refine import outer_iteration, solve_by_reduction
-from cpms.storage.device import to_host
+from cpms.storage.device import host_float64
 
 _SINCE_FIRST_ROWS = ("most_read", "method", "whole", "plain", "fixed", "tol", "only", "ranks", "device")
 _TIMEOUT_S = 600.0
@@ -188,7 +188,7 @@ class Solver:
             steps = found[2]
             # A direct solve has no step, and so no time of its own.
             spent_s, bits = (steps[-1].seconds, [step.bits for step in steps]) if steps else (spent_s, [DOUBLE_BITS])
-            ranks = found[0] if on_device else to_host(found[0])
+            ranks = found[0] if on_device else host_float64(found[0])
             return Solved(ranks, found[1], bits, [spent_s], spent_s, {} if on_device else _sizes(refinement))
         answer = methodcaller("read_device" if on_device else "read")
         ranks, status, history = outer_iteration(

@@ -22,7 +22,7 @@ from cpms.formats.formats import FloatFormat
 
 DEPTH = 8
 """Sweeps between two combinations, and differences that each combines."""
-SLOTS = DEPTH + 1
+HISTORY_VECTORS = DEPTH + 1
 """Vectors z in the history of a combination."""
 PRODUCTS = DEPTH * (DEPTH + 3) // 2 + 1
 """Inner products of the differences with each other (lower triangle by rows) and with the last z, and its square."""
@@ -37,16 +37,16 @@ _REGULARISATION = 1e-5
 """Relative addition to the diagonal of the Gram matrix (Tikhonov)."""
 
 
-def slots_for(storage: FloatFormat) -> int:
+def history_vectors(storage: FloatFormat) -> int:
     """Return how many vectors z of a format inner sweeps store: two without combinations.
 
     Examples
     --------
     >>> from cpms.formats.formats import E4M3, FP16
-    >>> slots_for(FP16), slots_for(E4M3)
+    >>> history_vectors(FP16), history_vectors(E4M3)
     (9, 2)
     """
-    return SLOTS if storage.exponent_bits >= LEAST_EXPONENT_BITS else 2
+    return HISTORY_VECTORS if storage.exponent_bits >= LEAST_EXPONENT_BITS else 2
 
 
 def is_worthwhile(products: Any, g: Any) -> bool:

@@ -15,7 +15,7 @@ from cpms.base.real_arrays import doubles
 from cpms.base.types import Floats
 from cpms.base.validation import described, real, require_real
 from cpms.graph.graph import Graph
-from cpms.storage.device import to_host
+from cpms.storage.device import host_float64
 
 
 def teleport_distribution(
@@ -37,7 +37,7 @@ def teleport_distribution(
     >>> teleport_distribution(Graph.from_edges([0], [1]), [1]).tolist()
     [0.0, 1.0]
     """
-    personalization = to_host(personalization)
+    personalization = host_float64(personalization)
     require_real("personalization", personalization)
     if _is_sequence_of_weights(personalization):
         personalization = doubles("personalization", personalization)

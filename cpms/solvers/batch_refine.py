@@ -70,7 +70,7 @@ def refine_all(
 
     while active:
         step_began_s = work_clock.now() - began
-        found = batch.full()
+        found = batch.residual_sweep()
         residual_s = work_clock.now() - began - step_began_s
         damping = batch.problem.damping
         goals = [states[query].goal(sweep, damping) for query, sweep in zip(active, found, strict=True)]
@@ -86,7 +86,7 @@ def refine_all(
         if not any(goals):
             continue
         inner_began_s = work_clock.now() - began - step_began_s
-        low = batch.low(goals)
+        low = batch.inner_sweeps(goals)
         inner_steps = {
             # This solver uses no sums of r; mass is that of x.
             position: OuterStep(

@@ -103,9 +103,9 @@ class PolicyDriver:
             measured = l1 / self._previous_l1
             stalled = self._capped and measured > self._damping ** (self._capped - 2 * DEPTH)
             self.plan, self._state = self._next(0.0 if stalled else self._predicted, measured)
-        self._predicted = outer_step.low[-1] / l1 if outer_step.low and l1 > 0.0 else 1.0
+        self._predicted = outer_step.inner_l1[-1] / l1 if outer_step.inner_l1 and l1 > 0.0 else 1.0
         self._previous_l1, self._previous_plan = l1, plan
-        inner, cap = len(outer_step.low), inner_max_iterations(plan.inner_reduction, self._damping)
+        inner, cap = len(outer_step.inner_l1), inner_max_iterations(plan.inner_reduction, self._damping)
         self._capped = inner if inner >= cap else 0
         if self.plan == plan and self._capped and self._predicted > NO_PROGRESS:
             wider, state = self._next(0.0, self._predicted)
@@ -193,7 +193,7 @@ class History:
 
     def _record(self, outer_step: OuterStep, plan: InnerPlan, began_s: float) -> None:
         first, residual = len(self._steps) + 1, outer_step.found
-        inner, inner_bits = outer_step.low, plan.storage.width if plan.storage else 64
+        inner, inner_bits = outer_step.inner_l1, plan.storage.width if plan.storage else 64
         sweeps = zip(
             (residual.of(self.stopping.norm), *inner),
             (_INNER if outer_step.from_rounded else FLOAT64, *[_INNER] * len(inner)),
@@ -221,7 +221,7 @@ def _iterate(
     while True:
         plan = driver.plan
         remaining = (stopping.iterations or stopping.max_iterations) - history.done
-        outer_steps = operator.rounds(
+        outer_steps = operator.outer_steps(
             plan.storage,
             inner_reduction=plan.inner_reduction,
             noise_tolerance=policy.noise_tolerance,
@@ -257,7 +257,7 @@ def _status_after(
         return Status.NON_FINITE
     if stopping.iterations is not None:
         return Status.FIXED if done >= stopping.iterations else None
-    if residual < stopping.tol and not outer_step.low:
+    if residual < stopping.tol and not outer_step.inner_l1:
         return Status.CONVERGED
     if done >= stopping.max_iterations:
         return Status.MAX_ITERATIONS

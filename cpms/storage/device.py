@@ -14,12 +14,12 @@ import numpy as np
 from cpms.base.types import Floats
 
 
-def to_host(values: Any) -> Any:
-    """Return host arrays as they are, and a host copy of a device array.
+def host_float64(values: Any) -> Any:
+    """Return host arrays as they are, and a host copy of a device vector, converted to float64.
 
     Examples
     --------
-    >>> to_host([1, 2])
+    >>> host_float64([1, 2])
     [1, 2]
     """
     if not on_device(values):
@@ -28,7 +28,7 @@ def to_host(values: Any) -> Any:
 
 
 def copy_to_host(values: Any) -> Floats:
-    """Return a host copy of a device array."""
+    """Return a host copy of a device array, of its type and shape."""
     found: Floats = import_module("cpms.backends.cuda.runtime.current").current().to_host(values)
     return found
 

@@ -154,7 +154,7 @@ def test_sweeps_of_refine_are_timed_one_by_one():
     graph = cpms.load("weblike:nodes=3000,edges=20000,seed=1")
     refinement = CpuRefinement(Problem(graph))
     refinement.start_uniform(graph.nodes)
-    rounds = refinement.rounds(FP16, inner_reduction=1e-2, noise_tolerance=2.0, tol=1e-9, norm="l1", most=100)
+    rounds = refinement.outer_steps(FP16, inner_reduction=1e-2, noise_tolerance=2.0, tol=1e-9, norm="l1", most=100)
     spent = np.concatenate([np.diff([0.0, *made.seconds]) for made in rounds])
     assert len(rounds) > 1
     assert (spent > 0.0).all()
@@ -165,6 +165,6 @@ def test_rounds_have_the_time_of_their_own_sweeps_and_of_the_call_where_there_is
     report = np.ones((5, refine_loops.COLUMNS + 1))
     report[[1, 2, 4], refine_loops.SQUARES] = -1.0
     report[:, refine_loops.ENDED] = [1.0, 1.5, 2.0, 4.0, 4.25]
-    assert [made.seconds for made in _cpu_refinement._as_rounds(report, 9.0)] == [[1.0, 1.5, 2.0], [2.0, 2.25]]
+    assert [made.seconds for made in _cpu_refinement._as_outer_steps(report, 9.0)] == [[1.0, 1.5, 2.0], [2.0, 2.25]]
     report[:, refine_loops.ENDED] = np.nan
-    assert [made.seconds for made in _cpu_refinement._as_rounds(report, 9.0)] == [[9.0, 9.0, 9.0], [0.0, 0.0]]
+    assert [made.seconds for made in _cpu_refinement._as_outer_steps(report, 9.0)] == [[9.0, 9.0, 9.0], [0.0, 0.0]]

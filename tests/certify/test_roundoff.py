@@ -268,5 +268,5 @@ def test_full_sweeps_of_engine_cpu_lose_little_of_long_rows():
     problem, ranks, _ = star_inwards()
     refinement = CpuRefinement(problem)
     refinement.start(ranks)
-    refinement.round(None, inner_reduction=1.0, tol=1e-300, norm="l1", most_low=0)
+    refinement.outer_step(None, inner_reduction=1.0, tol=1e-300, norm="l1", max_inner=0)
     assert refinement.read()[0] == pytest.approx(0.85, rel=2 * LONG_ROW, abs=0.0)  # Of mass 1.

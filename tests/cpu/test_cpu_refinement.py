@@ -70,7 +70,8 @@ def rounds_of(engine, problem, storage, *, low=20, rounds=2):
     start = np.random.default_rng(1).random(problem.graph.nodes)
     refinement.start(start / start.sum())
     found = [
-        refinement.round(storage, inner_reduction=1e-300, tol=1e-300, norm="l1", most_low=low) for _ in range(rounds)
+        refinement.outer_step(storage, inner_reduction=1e-300, tol=1e-300, norm="l1", max_inner=low)
+        for _ in range(rounds)
     ]
     return found, refinement.read()
 
@@ -87,7 +88,7 @@ def test_rounds_agree_with_the_reference(problem, name):
     right, y = rounds_of(REFERENCE, PROBLEMS[problem], storage)
     for a, b in zip(mine[:1], right[:1], strict=True):
         np.testing.assert_allclose(a.found, b.found, rtol=1e-12, atol=1e-15)
-        np.testing.assert_allclose(a.low, b.low, rtol=1e-7, atol=1e-15)
+        np.testing.assert_allclose(a.inner_l1, b.inner_l1, rtol=1e-7, atol=1e-15)
         np.testing.assert_allclose(a.sums, b.sums, rtol=0, atol=allowed * b.found.l1)
     # c is float32 here: the second round's start may differ by that much of what the first one corrected.
     assert np.abs(x - y).sum() <= 1e-6 * right[0].found.l1
@@ -151,7 +152,7 @@ def split_finely(monkeypatch):
 def bits(problem, storage, count):
     with threads.limited(count):
         found, x = rounds_of(CPU, problem, storage, rounds=3)
-        return [(a.found, a.low, a.sums) for a in found], x.tobytes()
+        return [(a.found, a.inner_l1, a.sums) for a in found], x.tobytes()
 
 
 @pytest.mark.parametrize("name", ["fp16", "e5m2", "cpms4", "fp32", "fp16-stochastic"])
@@ -249,10 +250,10 @@ def test_stochastic_rounding_is_seeded_and_sound(base):
 def test_stochastic_rounding_loses_less_than_cutting(base):
     def lost(name):
         (found,), _ = rounds_of(CPU, PROBLEMS["plain"], quantiser(format_named(name)), low=12, rounds=1)
-        return found.low[-1]
+        return found.inner_l1[-1]
 
     (exact,), _ = rounds_of(CPU, PROBLEMS["plain"], quantiser(format_named("fp32")), low=12, rounds=1)
-    assert abs(lost(f"{base}-stochastic") - exact.low[-1]) < abs(lost(f"{base}-zero") - exact.low[-1])
+    assert abs(lost(f"{base}-stochastic") - exact.inner_l1[-1]) < abs(lost(f"{base}-zero") - exact.inner_l1[-1])
 
 
 # Jagged diagonals
@@ -377,7 +378,7 @@ def test_what_passes_leave_out_is_no_part_of_what_is_prepared():
         before = refinement.nbytes
         assert (
             refinement.solve_reduced(
-                lambda core: core.round(FP16, inner_reduction=0.1, tol=1e-9, norm="l1", most_low=50)
+                lambda core: core.outer_step(FP16, inner_reduction=0.1, tol=1e-9, norm="l1", max_inner=50)
             )
             is not None
         )
@@ -509,14 +510,14 @@ def test_sweeps_of_a_core_lose_what_leaves_it(graph, name):
     if found is None:
         return
     storage, count = quantiser(format_named(name)), len(found.nodes)
-    rounds = CpuRefinement(
+    refinement = CpuRefinement(
         Problem(found.graph, 0.85, np.full(count, 1.0 / count)),
         degree=found.degree,
         internal_degree=found.internal_degree,
     )
-    rounds.start(np.random.default_rng(count).random(count))
-    made = rounds.round(storage, inner_reduction=1e-300, tol=1e-300, norm="l1", most_low=6)
-    sizes = [made.found.l1, *made.low]
+    refinement.start(np.random.default_rng(count).random(count))
+    made = refinement.outer_step(storage, inner_reduction=1e-300, tol=1e-300, norm="l1", max_inner=6)
+    sizes = [made.found.l1, *made.inner_l1]
     for place, (before, after) in enumerate(itertools.pairwise(made.sums)):
         assert abs(after - 0.85 * before) <= 1e-14 * max(sizes[place], 1e-300) * (1 + int(found.graph.in_degree.max()))
 

@@ -22,7 +22,7 @@ from cpms.formats.block_float import BLOCK_FLOATS
 from cpms.formats.codes import CODES8
 from cpms.formats.formats import FP16, FP32, NAMED, FloatFormat, SegmentFormat, format_named
 from cpms.formats.quantization import HEAD_BITS, quantiser
-from cpms.precision.anderson import SLOTS, slots_for
+from cpms.precision.anderson import HISTORY_VECTORS, history_vectors
 
 
 def of_format(storage):
@@ -86,7 +86,11 @@ def staged(stored, strategy):
 
 def with_error_feedback(stored, strategy):
     """Yield the kernels of error feedback in a strategy; with a teleport vector, of one format."""
-    stored = [s for s in stored if slots_for(s) == SLOTS and (fits_shared_memory(s) or not strategy.stages_values)]
+    stored = [
+        s
+        for s in stored
+        if history_vectors(s) == HISTORY_VECTORS and (fits_shared_memory(s) or not strategy.stages_values)
+    ]
     shapes = (SHARED_MEMORY_SHAPE,) if strategy.shared else SHAPES.values()
     for shape, personal in itertools.product(shapes, (False, True)):
         for storage in stored[:1] if personal else stored:

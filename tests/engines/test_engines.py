@@ -235,7 +235,7 @@ def test_auto_is_the_first_engine_that_does_the_work_here(monkeypatch, work):
     for engine in devices:
         monkeypatch.setattr(type(engine), "missing", lambda _: None)
         monkeypatch.setattr(type(engine), "unsupported", room)
-    able = [engine.name for engine in devices if engine.does(work)]
+    able = [engine.name for engine in devices if engine.supports(work)]
     storage = format_named("cpms4")
     assert engines.chosen("auto", problem, work, storage=storage, layout="csr").name == [*able, "cpu"][0]
     # Only power iteration stores what was asked for.
@@ -249,11 +249,11 @@ def test_auto_is_the_first_engine_that_does_the_work_here(monkeypatch, work):
 def test_engines_do_what_they_list_and_batches_where_they_have_them():
     for name in engines.names():
         engine = engines.get_any(name)
-        assert engine.does("power")
-        assert engine.does("refine") == ("refine" in engine.methods)
-        assert not engine.does("laundry")
-    assert engines.get("cpu").does("batch")
-    assert not engines.get("scipy").does("batch")
+        assert engine.supports("power")
+        assert engine.supports("refine") == ("refine" in engine.methods)
+        assert not engine.supports("laundry")
+    assert engines.get("cpu").supports("batch")
+    assert not engines.get("scipy").supports("batch")
 
 
 @pytest.mark.parametrize("name", ["", "gpu", "_cpu_kernels", "CPU", "cpu.py", "__init__", "../cpu"])

@@ -125,8 +125,8 @@ for name, problem in problems.items():
         refinement.anderson = True
         refinement.start(first)
         asked = {"inner_reduction": 1e-9, "noise_tolerance": 0.0, "tol": 1e-13, "norm": "l1", "most": 2 * DEPTH + 3}
-        found = refinement.rounds(quantiser(format_named("fp16")), **asked)[0]
-        kept["low"], kept["sums"] = np.array(found.low), np.array(found.sums[1:]) / found.low
+        found = refinement.outer_steps(quantiser(format_named("fp16")), **asked)[0]
+        kept["low"], kept["sums"] = np.array(found.inner_l1), np.array(found.sums[1:]) / found.inner_l1
 np.savez(f"{sys.argv[1]}/ranks{world().size}_{world().rank}.npz", **kept)
 """
 
@@ -211,12 +211,12 @@ def test_one_rank_combines_as_a_device_alone_does(request, where, name):
         for refinement in (CudaRefinement.of(problem), mpi_cuda.ENGINE.refinement(problem)):
             refinement.start(np.full(graph.nodes, 1 / graph.nodes))
             asked = {"inner_reduction": 1e-9, "noise_tolerance": 0.0, "tol": 1e-13, "norm": "l1", "most": 2 * DEPTH + 3}
-            found += refinement.rounds(storage, **asked)[:1]
+            found += refinement.outer_steps(storage, **asked)[:1]
     alone, mine = found
-    assert len(alone.low) == len(mine.low) == 2 * DEPTH + 2
+    assert len(alone.inner_l1) == len(mine.inner_l1) == 2 * DEPTH + 2
     # Sums in another order: a value that lies between two of Q's may go either way.
-    np.testing.assert_allclose(mine.low, alone.low, rtol=1e-3)
-    sizes = np.array([mine.found.l1, *mine.low])
+    np.testing.assert_allclose(mine.inner_l1, alone.inner_l1, rtol=1e-3)
+    sizes = np.array([mine.found.l1, *mine.inner_l1])
     np.testing.assert_allclose(mine.sums / sizes, alone.sums / sizes, atol=1e-6)
 
 
@@ -250,9 +250,11 @@ def test_a_sweep_too_many_changes_nothing(host_backend):
         counts, answers = [], []
         for most in (200, None):
             refinement.start(first)
-            found = refinement.round(FORMATS[0], inner_reduction=0.3, tol=1e-12, norm="l1", most_low=most or counts[0])
-            counts.append(len(found.low))
-            following = refinement.round(None, inner_reduction=1.0, tol=1e-12, norm="l1", most_low=0)
+            found = refinement.outer_step(
+                FORMATS[0], inner_reduction=0.3, tol=1e-12, norm="l1", max_inner=most or counts[0]
+            )
+            counts.append(len(found.inner_l1))
+            following = refinement.outer_step(None, inner_reduction=1.0, tol=1e-12, norm="l1", max_inner=0)
             answers.append(refinement.read().tobytes())
         assert counts[0] == counts[1] < 200
         assert answers[0] == answers[1]

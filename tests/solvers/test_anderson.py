@@ -79,9 +79,9 @@ def solved(refinement, storage, **stopping):
 def long_rounds(refinement, storage, inner_reduction=1e-4, rounds=2):
     """Return rounds of more sweeps than are looked back on."""
     options = {"inner_reduction": inner_reduction, "noise_tolerance": 1e9, "tol": 1e-300, "norm": "l1"}
-    found = started(refinement).rounds(storage, most=400, **options)
+    found = started(refinement).outer_steps(storage, most=400, **options)
     while len(found) < rounds:
-        found += refinement.rounds(storage, most=400, **options)
+        found += refinement.outer_steps(storage, most=400, **options)
     return found[:rounds]
 
 
@@ -102,8 +102,8 @@ def test_fewer_sweeps_lead_to_the_same_answer(prepared, problem, name):
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_full_sweeps_find_what_low_ones_promised(prepared, problem):
     first, second = long_rounds(prepared(PROBLEMS[problem]), FP32)
-    assert len(first.low) > DEPTH + 1
-    assert second.found.l1 <= PROBLEMS[problem].damping * first.low[-1] * (1 + 1e-3) + 1e-6 * first.found.l1
+    assert len(first.inner_l1) > DEPTH + 1
+    assert second.found.l1 <= PROBLEMS[problem].damping * first.inner_l1[-1] * (1 + 1e-3) + 1e-6 * first.found.l1
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -115,16 +115,16 @@ def test_the_sum_of_what_is_on_its_way_stays_none(prepared, name):
 @pytest.mark.parametrize("problem", PROBLEMS)
 @pytest.mark.parametrize("storage", [FP32, FP16])
 def test_engines_extrapolate_alike(prepared, problem, storage):
-    mine = long_rounds(prepared(PROBLEMS[problem]), storage, rounds=1)[0].low
-    right = long_rounds(CpuRefinement(PROBLEMS[problem]), storage, rounds=1)[0].low
+    mine = long_rounds(prepared(PROBLEMS[problem]), storage, rounds=1)[0].inner_l1
+    right = long_rounds(CpuRefinement(PROBLEMS[problem]), storage, rounds=1)[0].inner_l1
     np.testing.assert_allclose(mine[: DEPTH + 1], right[: DEPTH + 1], rtol=0.02)
     np.testing.assert_allclose(mine[DEPTH + 1 : DEPTH + 3], right[DEPTH + 1 : DEPTH + 3], rtol=0.1)
     assert abs(len(mine) - len(right)) <= 2
 
 
 def test_what_is_found_falls_where_sweeps_are_combined(prepared):
-    without = long_rounds(plain(prepared(PROBLEMS["plain"])), FP32, rounds=1)[0].low
-    mine = long_rounds(prepared(PROBLEMS["plain"]), FP32, rounds=1)[0].low
+    without = long_rounds(plain(prepared(PROBLEMS["plain"])), FP32, rounds=1)[0].inner_l1
+    mine = long_rounds(prepared(PROBLEMS["plain"]), FP32, rounds=1)[0].inner_l1
     assert mine[:DEPTH] == without[:DEPTH]
     assert mine[DEPTH + 1] < 0.8 * without[DEPTH + 1]
 
@@ -138,7 +138,7 @@ def test_any_number_of_threads_gives_the_same_bits(name, monkeypatch):
     def bits(count):
         with threads.limited(count):
             refinement = CpuRefinement(PROBLEMS["plain"])
-            return [made.low for made in long_rounds(refinement, storage)], refinement.read().tobytes()
+            return [made.inner_l1 for made in long_rounds(refinement, storage)], refinement.read().tobytes()
 
     assert all(bits(count) == bits(1) for count in (2, 3, 7))
 
@@ -185,8 +185,8 @@ def test_graphs_without_cycles_soon_go_without(prepared):
     random = np.random.default_rng(2)
     sources = random.integers(0, 5900, 20_000)
     problem = Problem(Graph.from_edges(sources, sources + random.integers(1, 100, 20_000), nodes=6000))
-    mine = long_rounds(prepared(problem), FP32, inner_reduction=1e-6, rounds=1)[0].low
-    without = long_rounds(plain(prepared(problem)), FP32, inner_reduction=1e-6, rounds=1)[0].low
+    mine = long_rounds(prepared(problem), FP32, inner_reduction=1e-6, rounds=1)[0].inner_l1
+    without = long_rounds(plain(prepared(problem)), FP32, inner_reduction=1e-6, rounds=1)[0].inner_l1
     assert abs(len(mine) - len(without)) <= 8
     assert np.isfinite(mine).all()
 

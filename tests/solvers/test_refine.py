@@ -159,8 +159,8 @@ class Leaking(ReferenceRefinement):
 
 
 class Uncorrected(ReferenceRefinement):
-    def round(self, storage, **options):
-        found = super().round(storage, **options)
+    def outer_step(self, storage, **options):
+        found = super().outer_step(storage, **options)
         self._x = self._x * (1 + 1e-12)
         return found
 
@@ -313,9 +313,9 @@ class Nothing(ReferenceRefinement):
 class Broken(ReferenceRefinement):
     """Sweeps overflow."""
 
-    def round(self, storage, **options):
+    def outer_step(self, storage, **options):
         self._c = self._c + np.inf
-        return super().round(storage, **options)
+        return super().outer_step(storage, **options)
 
 
 def test_a_quantiser_that_loses_everything_ends_in_full_sweeps(monkeypatch):
@@ -385,16 +385,16 @@ CYCLE = Graph.from_edges(np.arange(100), (np.arange(100) + 1) % 100)
 )
 def test_a_round_ends_where_rounding_gives_back_what_damping_takes(engine, storage, damping):
     teleport = np.eye(1, 100)[0]
-    rounds = engine.refinement(Problem(CYCLE, damping, teleport))
-    rounds.start(np.full(100, 0.01))
+    refinement = engine.refinement(Problem(CYCLE, damping, teleport))
+    refinement.start(np.full(100, 0.01))
     limit = inner_max_iterations(0.2, damping)
-    made = rounds.round(storage, inner_reduction=0.2, tol=1e-12, norm="l1", most_low=5000)
-    assert len(made.low) == limit
-    assert made.low[-1] > 0.5 * made.found.l1
-    rounds.start(np.full(100, 0.01))
-    found = rounds.rounds(storage, inner_reduction=0.2, noise_tolerance=1e9, tol=1e-12, norm="l1", most=5000)
-    assert len(found[-1].low) in (0, limit)
-    assert all(len(before.low) < limit for before in found[:-1])
+    made = refinement.outer_step(storage, inner_reduction=0.2, tol=1e-12, norm="l1", max_inner=5000)
+    assert len(made.inner_l1) == limit
+    assert made.inner_l1[-1] > 0.5 * made.found.l1
+    refinement.start(np.full(100, 0.01))
+    found = refinement.outer_steps(storage, inner_reduction=0.2, noise_tolerance=1e9, tol=1e-12, norm="l1", most=5000)
+    assert len(found[-1].inner_l1) in (0, limit)
+    assert all(len(before.inner_l1) < limit for before in found[:-1])
 
 
 @pytest.mark.parametrize("storage", [pytest.param("e4m3", marks=pytest.mark.slow), "e5m2", "cpms4-nearest", "fp16"])
@@ -526,8 +526,8 @@ def test_a_residual_that_an_earlier_plan_found_smaller_is_no_stagnation():
     class Stirred(ReferenceRefinement):
         """Low sweeps that leave x as far from the solution as it was at first."""
 
-        def round(self, storage, **options):
-            found = super().round(storage, **options)
+        def outer_step(self, storage, **options):
+            found = super().outer_step(storage, **options)
             if storage is not None:
                 self._x, self._c = np.eye(1, len(self._x))[0], np.zeros(len(self._x))
             return found

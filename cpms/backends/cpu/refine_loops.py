@@ -24,7 +24,7 @@ from llvmlite import ir  # type: ignore[import-untyped, unused-ignore]
 from cpms.base.jit import compiled, numba
 from cpms.certify.roundoff import ROW_BLOCK
 from cpms.formats.quantization import WIDE_EXPONENT_BITS
-from cpms.precision.anderson import DEPTH, LEAST_EXPONENT_BITS, PRODUCTS, SLOTS, coefficients, is_worthwhile
+from cpms.precision.anderson import DEPTH, HISTORY_VECTORS, LEAST_EXPONENT_BITS, PRODUCTS, coefficients, is_worthwhile
 from cpms.precision.inner_stopping import inner_tolerance
 from cpms.sparse.jagged import BLOCK_ROWS, FEWEST_ROWS
 
@@ -462,7 +462,7 @@ def _products_range(z, factors, low, high, products, workspace, exponent_bits, m
     products[:] = 0.0
     for begin in range(low, high, BLOCK_ROWS):
         size = min(BLOCK_ROWS, high - begin)
-        for slot in range(SLOTS):
+        for slot in range(HISTORY_VECTORS):
             stored, values, factor = z[slot, begin : begin + size], workspace[slot], factors[slot]
             for i in range(size):
                 values[i] = np.float32(_decoded(stored, u64(i), exponent_bits, mantissa_bits) * factor)
@@ -475,7 +475,7 @@ def _products_range(z, factors, low, high, products, workspace, exponent_bits, m
             for j in range(i + 1):
                 products[at] += _product(workspace[i][:size], workspace[j][:size])
                 at += 1
-        for i in range(SLOTS):
+        for i in range(HISTORY_VECTORS):
             products[at] += _product(workspace[i][:size], workspace[DEPTH][:size])
             at += 1
 
@@ -493,7 +493,7 @@ def _combine_range(  # type: ignore[no-untyped-def]
         found, block_c, counts = workspace[0], c[begin : begin + size], degree[begin : begin + size]
         found[:size] = 0.0
         r[:size] = 0.0
-        for slot in range(SLOTS):
+        for slot in range(HISTORY_VECTORS):
             stored, weight = z[slot, begin : begin + size], weights[slot] * to_real[slot]
             added = g[slot - 1] * to_real[slot] if slot else 0.0
             for i in range(size):
@@ -558,7 +558,7 @@ def _sum_products(products, total):  # type: ignore[no-untyped-def]
 def _combination_bounds(weights, largests, found_sums):  # type: ignore[no-untyped-def]
     """Return a bound of the largest entry of the weighted sum of all z, and the sum of its entries."""
     largest = found_sum = 0.0
-    for slot in range(SLOTS):
+    for slot in range(HISTORY_VECTORS):
         largest += abs(weights[slot] * largests[slot])
         found_sum += weights[slot] * found_sums[slot]
     return largest, found_sum
@@ -571,7 +571,7 @@ def rounds_kernel(exponent_bits: int, mantissa_bits: int, mode: int) -> Any:
     Each thread sweeps its own ranges, and a barrier follows each pass. All threads then add the sums of all ranges in
     the same order, so all take the same decisions. Separate lines of ``sums`` avoid a second barrier: those of even and
     of odd inner sweeps, of corrections, of residual sweeps and of extrapolations. Nothing is extrapolated where ``z``
-    has two slots and not `SLOTS`.
+    has two slots and not `HISTORY_VECTORS`.
 
     The first thread writes a line of ``report`` for each sweep. Another outer step follows if fewer than ``enough``
     sweeps are done, the residual is at most ``noise_tolerance`` times the predicted one, and the outer step had fewer
@@ -580,7 +580,7 @@ def rounds_kernel(exponent_bits: int, mantissa_bits: int, mode: int) -> Any:
     """
 
     @_compiled
-    def rounds(  # type: ignore[no-untyped-def]
+    def outer_steps(  # type: ignore[no-untyped-def]
         lane, first_ranges, control, lengths, starts, sources, degree, internal_degree, contribution, x, c, r, z, sink,
         teleport, damping, has_inner, inner_reduction, noise_tolerance, tol, norm, max_sweeps, max_inner_sweeps,
         enough, seed, bounds, sums, products, report,
@@ -588,9 +588,13 @@ def rounds_kernel(exponent_bits: int, mantissa_bits: int, mode: int) -> Any:
         first, last, lanes = first_ranges[lane], first_ranges[lane + 1], len(first_ranges) - 1
         scratch = _block_workspace(), _block_workspace(), _block_workspace()
         total = np.empty(COLUMNS)
-        workspace = np.empty((SLOTS, BLOCK_ROWS), np.float32)
-        scales, largests, found_sums = np.empty(SLOTS, np.int64), np.empty(SLOTS), np.empty(SLOTS)
-        to_real, weights, factors = np.empty(SLOTS), np.empty(SLOTS), np.empty(SLOTS)
+        workspace = np.empty((HISTORY_VECTORS, BLOCK_ROWS), np.float32)
+        scales, largests, found_sums = (
+            np.empty(HISTORY_VECTORS, np.int64),
+            np.empty(HISTORY_VECTORS),
+            np.empty(HISTORY_VECTORS),
+        )
+        to_real, weights, factors = np.empty(HISTORY_VECTORS), np.empty(HISTORY_VECTORS), np.empty(HISTORY_VECTORS)
         g, matrix, all_products = np.empty(DEPTH), np.empty((DEPTH, DEPTH)), np.empty(PRODUCTS)
         slots, decode_factor = len(z), _decode_factor(exponent_bits)
         count = barriers = 0
@@ -642,7 +646,7 @@ def rounds_kernel(exponent_bits: int, mantissa_bits: int, mode: int) -> Any:
             inner_begin = count
             while size > until and count < max_sweeps and count - inner_begin < max_inner_sweeps:
                 if slot_in == DEPTH:
-                    for slot in range(SLOTS):
+                    for slot in range(HISTORY_VECTORS):
                         to_real[slot] = decode_factor * 2.0 ** -scales[slot]
                         factors[slot] = to_real[slot] / largests[0]
                     for row_range in range(first, last):
@@ -671,7 +675,7 @@ def rounds_kernel(exponent_bits: int, mantissa_bits: int, mode: int) -> Any:
                     _wait(control, barriers)
                     _reduce(sums[4], total)
                     lost, slot_in = found_sums[0] - total[LOST], 0
-                    slots = SLOTS if _is_worthwhile(all_products, g) else 2
+                    slots = HISTORY_VECTORS if _is_worthwhile(all_products, g) else 2
                 slot_out = slot_in + 1 if slot_in + 1 < slots else 0
                 next_scale = np.int64(_shared_scale(largests[slot_in], exponent_bits))
                 factor, added = damping * 2.0 ** -scales[slot_in], damping * lost
@@ -695,4 +699,4 @@ def rounds_kernel(exponent_bits: int, mantissa_bits: int, mode: int) -> Any:
                 break
         return count
 
-    return rounds
+    return outer_steps

@@ -24,7 +24,7 @@ from cpms.contracts.operator import Sweep
 from cpms.contracts.refinement import OuterRequest, OuterStep, Refinement
 from cpms.formats.formats import FP16, FP32, FloatFormat
 from cpms.formats.quantization import step_seed
-from cpms.precision.anderson import PRODUCTS, slots_for
+from cpms.precision.anderson import PRODUCTS, history_vectors
 from cpms.precision.inner_stopping import inner_max_iterations
 from cpms.problems.pagerank import Problem
 from cpms.sparse import jagged
@@ -113,15 +113,15 @@ class CpuRefinement(Refinement):
         scatter(self._x, self._matrix.nodes, x)
         return x
 
-    def round(
-        self, storage: FloatFormat | None, *, inner_reduction: float, tol: float, norm: Norm, most_low: int
+    def outer_step(
+        self, storage: FloatFormat | None, *, inner_reduction: float, tol: float, norm: Norm, max_inner: int
     ) -> OuterStep:
         """Do one outer step."""
-        return self._rounds(storage, OuterRequest(inner_reduction, 0.0, tol, norm, most_low + 1), 1, extrapolate=False)[
-            0
-        ]
+        return self._outer_steps_of(
+            storage, OuterRequest(inner_reduction, 0.0, tol, norm, max_inner + 1), 1, extrapolate=False
+        )[0]
 
-    def rounds(
+    def outer_steps(
         self,
         storage: FloatFormat | None,
         *,
@@ -133,16 +133,16 @@ class CpuRefinement(Refinement):
     ) -> list[OuterStep]:
         """Do outer steps in one call into compiled code, for about a second."""
         enough = 1 + _CALL_COST // int(self._cost[-1])
-        return self._rounds(
+        return self._outer_steps_of(
             storage, OuterRequest(inner_reduction, noise_tolerance, tol, norm, most), enough, extrapolate=self.anderson
         )
 
-    def _rounds(
+    def _outer_steps_of(
         self, storage: FloatFormat | None, request: OuterRequest, enough: int, *, extrapolate: bool
     ) -> list[OuterStep]:
         began, most = work_clock.now(), min(request.most, _MOST_SWEEPS)
         stored = storage or self._storage
-        z = self._stored(stored, slots_for(stored) if extrapolate else 2)
+        z = self._stored(stored, history_vectors(stored) if extrapolate else 2)
         kernel = kernels.rounds_kernel(stored.exponent_bits, stored.mantissa_bits, ROUNDING_MODES[stored.rounding])
         seed = np.uint64(step_seed(stored.seed, self._sweeps))
         matrix, control = self._matrix, np.zeros(1, np.int64)
@@ -166,7 +166,7 @@ class CpuRefinement(Refinement):
             lambda lane, lanes: int(kernel(lane, self._first_ranges(lanes), *arguments)), self._lanes()
         )[0]
         self._sweeps += count
-        return list(_as_rounds(report[:count], work_clock.now() - began))
+        return list(_as_outer_steps(report[:count], work_clock.now() - began))
 
     def _set_targets(self) -> None:
         sink, teleport = self.problem.sink_or_scalar, self.problem.teleport_or_scalar
@@ -192,7 +192,7 @@ class CpuRefinement(Refinement):
         return self._z
 
 
-def _as_rounds(report: Floats, call_s: float) -> Iterator[OuterStep]:
+def _as_outer_steps(report: Floats, call_s: float) -> Iterator[OuterStep]:
     """Split the report of compiled code into outer steps, at residual sweeps.
 
     On systems without a clock in compiled code, the end of the call is the time of every sweep.
@@ -203,7 +203,7 @@ def _as_rounds(report: Floats, call_s: float) -> Iterator[OuterStep]:
         l1, squares, linf, mass = report[first, : kernels.TOTAL].tolist()
         yield OuterStep(
             found=Sweep(l1, math.sqrt(squares), linf, mass),
-            low=report[first + 1 : last, kernels.L1].tolist(),
+            inner_l1=report[first + 1 : last, kernels.L1].tolist(),
             sums=report[first:last, kernels.TOTAL].tolist(),
             seconds=(ended_s[first:last] - (ended_s[first - 1] if first else 0.0)).tolist(),
         )

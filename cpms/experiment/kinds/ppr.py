@@ -35,7 +35,7 @@ from cpms.graph.graph import Graph
 from cpms.precision.refinement_policy import default_policy
 from cpms.problems.initial_guess import initial_guess, penalised_start
 from cpms.problems.pagerank import Problem
-from cpms.storage.device import to_host
+from cpms.storage.device import host_float64
 
 _TOP = 20
 _MOST_TURNS, _ENOUGH_S = 5, 1.0
@@ -176,7 +176,7 @@ def _one_at_a_time(reference: _ReferenceQueries, cell: Cell, initial: Floats) ->
         reset_s.append(work_clock.now() - began)
         ranks, status, history = solver.solve()
         solve_s.append(history[-1].seconds)
-        answers.append((to_host(ranks), status, history))
+        answers.append((host_float64(ranks), status, history))
     del answers[: reference.warmup], solve_s[: reference.warmup], reset_s[: reference.warmup]
     return answers, {
         "prepare_s": solver.prepare_s,
@@ -212,7 +212,7 @@ def _in_batches(reference: _ReferenceQueries, cell: Cell, initial: Floats) -> tu
             # Histories may have a clock for each query.
             samples.append(work_clock.now() - began)
         batch_s.append(statistics.median(samples))
-        answers += [(to_host(ranks), status, history) for ranks, status, history in solved]
+        answers += [(host_float64(ranks), status, history) for ranks, status, history in solved]
     return answers, {
         "prepare_s": prepare_s,
         "matrix_bytes": batch.nbytes,

@@ -147,15 +147,15 @@ def _arranged(problem: Problem, recorded: dict[str, Any], cell: Cell) -> list[di
     if given.renumber:
         reordering.chosen(problem.graph, out_degree(problem.graph))
     numbering_s = work_clock.now() - began
-    rounds = lumped_core(problem) if given.merge else CudaRefinement.of(problem, given.arrangement())
-    first = np.full(rounds.graph.nodes, 1.0 / rounds.graph.nodes)
+    refinement = lumped_core(problem) if given.merge else CudaRefinement.of(problem, given.arrangement())
+    first = np.full(refinement.graph.nodes, 1.0 / refinement.graph.nodes)
     contestants: list[_Contestant] = [
         _Contestant(
             storage.name,
             storage.width,
-            rounds.graph,
-            rounds.accumulates(storage),
-            lambda storage=storage: inner_seconds(rounds, first, storage, cell["sweeps"]),  # type: ignore[misc]
+            refinement.graph,
+            refinement.accumulates(storage),
+            lambda storage=storage: inner_seconds(refinement, first, storage, cell["sweeps"]),  # type: ignore[misc]
         )
         for storage in (quantiser(format_named(name)) for name in cell["storages"])
     ]
@@ -202,10 +202,10 @@ class _Contestant(NamedTuple):
     seconds: Callable[[], list[float]]
 
 
-def inner_seconds(rounds: CudaRefinement, first: Any, storage: FloatFormat, sweeps: int) -> list[float]:
+def inner_seconds(refinement: CudaRefinement, first: Any, storage: FloatFormat, sweeps: int) -> list[float]:
     """Return the seconds of each of several inner sweeps."""
-    rounds.start(first)
-    found = rounds.round(storage, inner_reduction=_NEVER, tol=_NEVER, norm="l1", most_low=sweeps)
+    refinement.start(first)
+    found = refinement.outer_step(storage, inner_reduction=_NEVER, tol=_NEVER, norm="l1", max_inner=sweeps)
     seconds: list[float] = np.diff(found.seconds)[1:].tolist()
     return seconds
 

@@ -25,7 +25,7 @@ from cpms.contracts.batch import Query
 from cpms.contracts.stopping import Stopping
 from cpms.engines import cuda, reference
 from cpms.formats.formats import E5M2, FP16, FP32
-from cpms.precision.anderson import DEPTH, SLOTS
+from cpms.precision.anderson import DEPTH, HISTORY_VECTORS
 from cpms.precision.inner_stopping import inner_max_iterations
 from cpms.precision.refinement_policy import FixedReduction, InnerPlan, default_inner_reduction, default_policy
 from cpms.problems.pagerank import Problem
@@ -111,11 +111,11 @@ def whole_batch(problem):
 
 def round_of(batch, plans, *, most, tol=1e-11):
     """Do a full sweep and the low sweeps that follow; return what each query's found."""
-    found = batch.full()
+    found = batch.residual_sweep()
     logs = [History(Stopping(tol, max_iterations=each)) for each in most]
     courses = [OuterState(SimpleNamespace(plan=plan), log) for plan, log in zip(plans, logs, strict=True)]
     goals = [course.goal(sweep, batch.problem.damping) for course, sweep in zip(courses, found, strict=True)]
-    return [(sweep, low) for sweep, (low, _) in zip(found, batch.low(goals), strict=True)]
+    return [(sweep, low) for sweep, (low, _) in zip(found, batch.inner_sweeps(goals), strict=True)]
 
 
 def uniform(graph):
@@ -223,7 +223,7 @@ def test_what_is_combined_is_what_was_sent(device, count, rule, few_swept):
     assert (core.swept.count < graph.nodes) == few_swept
     batch = CudaRefinementBatch(problem, core)
     batch.start(queries_on(graph, 3 * count)[::3], uniform(graph))
-    batch.full()
+    batch.residual_sweep()
     stride = batch._columns.stride
     kept = SentHistory(batch._graph, FP16, stride)
     goes_on = np.arange(stride) < count
@@ -244,7 +244,10 @@ def test_what_is_combined_is_what_was_sent(device, count, rule, few_swept):
 
     (shares, totals), backs, c = sent(), to_host(kept.records)[0], to_host(batch._correction).astype(np.float64)
     sweeps._combine()
-    in_c, in_next = to_host(kept.weights)[: 2 * SLOTS].reshape(2, SLOTS, stride)[..., goes_on] / backs[:, goes_on]
+    in_c, in_next = (
+        to_host(kept.weights)[: 2 * HISTORY_VECTORS].reshape(2, HISTORY_VECTORS, stride)[..., goes_on]
+        / backs[:, goes_on]
+    )
     found = to_host(batch._correction) - c
     (next_shares, *_), (next_total, *_) = sent()
     assert np.abs(in_next[:-1]).max() > 0.01
@@ -268,14 +271,14 @@ def test_a_round_is_that_of_the_reference(device, name):
     batch.start(queries, uniform(graph))
     found = round_of(batch, [InnerPlan(FP16, 0.6)] * 2, most=[4, 9])
     assert len(found[0][1]) <= 3
-    for query, (sweep, low), most_low in zip(queries, found, (3, 8), strict=True):
+    for query, (sweep, low), max_inner in zip(queries, found, (3, 8), strict=True):
         teleport = np.zeros(graph.nodes)
         teleport[query.nodes] = query.weights
         twin = reference.ENGINE.refinement(Problem(graph, 0.85, teleport))
         twin.start(uniform(graph))
-        expected = twin.round(FP16, inner_reduction=0.6, tol=1e-11, norm="l1", most_low=most_low)
+        expected = twin.outer_step(FP16, inner_reduction=0.6, tol=1e-11, norm="l1", max_inner=max_inner)
         np.testing.assert_allclose(sweep, expected.found, rtol=1e-9, atol=1e-13)
-        np.testing.assert_allclose(low, expected.low, rtol=2.0**-10, atol=1e-12)
+        np.testing.assert_allclose(low, expected.inner_l1, rtol=2.0**-10, atol=1e-12)
 
 
 def test_nodes_that_lead_to_no_cycle_are_not_swept(device):
@@ -516,7 +519,7 @@ def test_bad_input_is_refused(device):
         ([0], {"storage": "fp16-stochastic", "method": "refine"}, UnsupportedError, "no stochastic rounding"),
         ([0], {"storage": "fp16"}, UnsupportedError, "batches iterate in fp64, not fp16"),
         ([0], {"method": "guess"}, InputError, "method 'guess' is not known"),
-        ([0], {"policy": FixedReduction(FP16)}, InputError, "this policy plans rounds"),
+        ([0], {"policy": FixedReduction(FP16)}, InputError, "this policy plans outer steps"),
         ([0, [1, 1]], {}, InputError, "query 1: personalization names a node twice"),
         ([[3, 400]], {}, InputError, "query 0: .*400"),
         ([{3: -1.0}], {}, InputError, "query 0: personalization weights"),
@@ -560,13 +563,13 @@ class OneIsDoneSoon(CudaRefinementBatch):
         super().__init__(problem, BatchCore.whole(problem))
         self.columns = []
 
-    def full(self):
-        found = super().full()
+    def residual_sweep(self):
+        found = super().residual_sweep()
         return [found[0]._replace(l1=0.0), *found[1:]] if len(self.columns) == 1 else found
 
-    def low(self, goals):
+    def inner_sweeps(self, goals):
         self.columns.append(self._columns.stride)
-        return super().low(goals)
+        return super().inner_sweeps(goals)
 
 
 def test_a_query_that_is_done_leaves_before_the_others_do_low_sweeps(device):
@@ -590,7 +593,7 @@ def test_what_is_launched_when_all_queries_rest_touches_nothing(device, storage)
     kept, limits = SentHistory(batch._graph, storage, stride), np.full(stride, 100)
     untouched = 0x3A
     for until, touched in ((np.inf, False), (0.0, True)):
-        batch.full()
+        batch.residual_sweep()
         sweeps = InnerSweeps(kept, batch._columns, batch._correction, batch._largest, np.full(stride, until), limits)
         sweeps.launch(arrays.zeros(stride, np.float64))
         kept.sent[1:, :-1] = untouched

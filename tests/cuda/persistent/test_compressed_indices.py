@@ -166,10 +166,10 @@ def arranged(problem, arrangement=None, value_bytes=2):
 
 
 def rounds_of(graph, problem, storage):
-    rounds = CudaRefinement(graph)
-    rounds.start(np.full(problem.graph.nodes, 1 / problem.graph.nodes))
-    made = [rounds.round(storage, inner_reduction=0.1, tol=1e-11, norm="l1", most_low=9) for _ in range(2)]
-    return [(each.found, each.low, each.sums) for each in made], rounds.read()
+    refinement = CudaRefinement(graph)
+    refinement.start(np.full(problem.graph.nodes, 1 / problem.graph.nodes))
+    made = [refinement.outer_step(storage, inner_reduction=0.1, tol=1e-11, norm="l1", max_inner=9) for _ in range(2)]
+    return [(each.found, each.inner_l1, each.sums) for each in made], refinement.read()
 
 
 @pytest.mark.parametrize("storage", FORMATS, ids=lambda storage: storage.name)
@@ -197,11 +197,13 @@ def test_nor_does_it_in_stretches_of_any_length(device, problems, name, steps, w
 def test_nor_does_it_where_low_sweeps_are_combined(device, storage):
     problem, found = Problem(GRAPHS["near and far"]), []
     for graph in arranged(problem):
-        rounds = CudaRefinement(graph)
-        assert rounds.anderson
-        rounds.start(np.full(problem.graph.nodes, 1 / problem.graph.nodes))
-        made = rounds.rounds(storage, inner_reduction=1e-6, noise_tolerance=1e-2, tol=1e-12, norm="l1", most=60)
-        found.append(([(each.found, each.low, each.sums) for each in made], rounds.read().tobytes()))
+        refinement = CudaRefinement(graph)
+        assert refinement.anderson
+        refinement.start(np.full(problem.graph.nodes, 1 / problem.graph.nodes))
+        made = refinement.outer_steps(
+            storage, inner_reduction=1e-6, noise_tolerance=1e-2, tol=1e-12, norm="l1", most=60
+        )
+        found.append(([(each.found, each.inner_l1, each.sums) for each in made], refinement.read().tobytes()))
     assert max(len(low) for _, low, _ in found[0][0]) > 8
     assert found[1] == found[0]
 
@@ -225,8 +227,8 @@ def test_nor_does_it_in_a_core_whose_nodes_keep_few_edges_or_many(device, monkey
             persistent.COMPRESSED_GATHER if by_codes else persistent.DIRECT_GATHER
         )
         core.start(np.arange(1200.0))
-        made = core.round(storage, inner_reduction=1e-300, tol=1e-300, norm="l1", most_low=9)
-        found.append((made.found, made.low, made.sums, core.read().tobytes()))
+        made = core.outer_step(storage, inner_reduction=1e-300, tol=1e-300, norm="l1", max_inner=9)
+        found.append((made.found, made.inner_l1, made.sums, core.read().tobytes()))
     assert found[1] == found[0]
 
 

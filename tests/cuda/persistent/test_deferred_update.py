@@ -66,14 +66,14 @@ def test_x_has_all_that_was_sent(engine, problem, storage, low):
     assert not beyond.accumulates(storage)
     options = {"inner_reduction": 1e-300, "tol": 1e-300, "norm": "l1"}
     left = []
-    for rounds in (beyond, twin):
-        rounds.start(np.full(problem.graph.nodes, 1 / problem.graph.nodes))
-        first = rounds.round(storage, most_low=low, **options)
-        assert len(first.low) == low
+    for refinement in (beyond, twin):
+        refinement.start(np.full(problem.graph.nodes, 1 / problem.graph.nodes))
+        first = refinement.outer_step(storage, max_inner=low, **options)
+        assert len(first.inner_l1) == low
         # What the twin has in c is not in what it reads.
-        if rounds is beyond:
-            x = np.array(rounds.read())
-        left.append(rounds.round(None, most_low=0, **options).found.l1)
+        if refinement is beyond:
+            x = np.array(refinement.read())
+        left.append(refinement.outer_step(None, max_inner=0, **options).found.l1)
     np.testing.assert_allclose(left[0], residual(problem, x), rtol=1e-9, atol=1e-15)
     # Both leave what fades by the damping, and rounding: which z leave as it is, c after another sweep.
     assert left[0] <= 1.01 * left[1] / problem.damping + default_inner_reduction(storage) * first.found.l1
@@ -87,10 +87,10 @@ def test_rounds_are_sound(engine, problem, storage, monkeypatch):
 
 def swept(problem, arrangement, storage, *, anderson):
     """Return the sweeps of a solve, whose answer is looked at."""
-    rounds = CudaRefinement.of(problem, arrangement)
-    rounds.anderson = anderson
+    refinement = CudaRefinement.of(problem, arrangement)
+    refinement.anderson = anderson
     first = np.full(problem.graph.nodes, 1 / problem.graph.nodes)
-    ranks, status, history = outer_iteration(rounds, first, default_policy(storage), Stopping(1e-10))
+    ranks, status, history = outer_iteration(refinement, first, default_policy(storage), Stopping(1e-10))
     assert status is cpms.Status.CONVERGED
     assert residual(problem, np.asarray(ranks)) < 1e-10
     return len(history)
@@ -118,15 +118,15 @@ def test_solves_of_hostile_graphs_take_a_quarter_more_at_most(engine, graph, sto
 def test_rounds_in_one_launch_are_those_of_many(engine, problem):
     storage = FORMATS[0]
     together, singly = (CudaRefinement.of(problem, BEYOND) for _ in range(2))
-    for rounds in (together, singly):
-        rounds.start(np.full(problem.graph.nodes, 1 / problem.graph.nodes))
+    for refinement in (together, singly):
+        refinement.start(np.full(problem.graph.nodes, 1 / problem.graph.nodes))
     together.anderson = False
-    found = together.rounds(storage, inner_reduction=0.05, noise_tolerance=3.0, tol=1e-10, norm="l1", most=200)
+    found = together.outer_steps(storage, inner_reduction=0.05, noise_tolerance=3.0, tol=1e-10, norm="l1", most=200)
     assert len(found) > 2
     assert all(b < 0.2 * a for a, b in itertools.pairwise(made.found.l1 for made in found))
     for a in found:
-        b = singly.round(storage, inner_reduction=0.05, tol=1e-10, norm="l1", most_low=199)
+        b = singly.outer_step(storage, inner_reduction=0.05, tol=1e-10, norm="l1", max_inner=199)
         # The mass to which x is scaled is added up in another order.
         np.testing.assert_allclose(a.found, b.found, rtol=1e-6, atol=1e-15)
-        assert len(a.low) == len(b.low)
-        np.testing.assert_allclose(a.low, b.low, rtol=2.0**-11)
+        assert len(a.inner_l1) == len(b.inner_l1)
+        np.testing.assert_allclose(a.inner_l1, b.inner_l1, rtol=2.0**-11)

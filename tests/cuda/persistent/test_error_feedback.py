@@ -108,9 +108,9 @@ def uniform(problem):
 
 
 def carrying(problem, arrangement=DEALT):
-    rounds = CudaRefinement.of(problem, arrangement)
-    rounds.adaptive = True
-    return rounds
+    refinement = CudaRefinement.of(problem, arrangement)
+    refinement.adaptive = True
+    return refinement
 
 
 class Oracle:
@@ -158,21 +158,21 @@ class Oracle:
         return x + (z + left) * self.out, found
 
 
-def follows_the_oracle(problem, rounds, storage):
+def follows_the_oracle(problem, refinement, storage):
     oracle = Oracle(problem)
     x = np.random.default_rng(1).dirichlet(np.ones(problem.graph.nodes))
     for count in (3, 20):
-        rounds.start(x, from_rounded=False)
-        (found,) = rounds.rounds(storage, most=1 + count, **asked)
+        refinement.start(x, from_rounded=False)
+        (found,) = refinement.outer_steps(storage, most=1 + count, **asked)
         x, r = oracle.full(x)
         share = r / oracle.out
-        after, expected = oracle.lows(x, share, share, storage, np.abs(share).max(), len(found.low))
+        after, expected = oracle.lows(x, share, share, storage, np.abs(share).max(), len(found.inner_l1))
         assert not found.from_rounded
         np.testing.assert_allclose(found.found.l1, np.abs(r).sum(), rtol=1e-9, atol=1e-14)
         # A sum in another order may round a value that lies between two of Q's the other way.
-        np.testing.assert_allclose(found.low, expected, rtol=2 * storage.unit_roundoff(), atol=1e-12)
+        np.testing.assert_allclose(found.inner_l1, expected, rtol=2 * storage.unit_roundoff(), atol=1e-12)
         np.testing.assert_allclose(found.sums[1:], problem.damping * np.array(found.sums[:-1]), atol=1e-14)
-        x = rounds.round(None, inner_reduction=0.1, tol=1e-300, norm="l1", most_low=0) and rounds.read()
+        x = refinement.outer_step(None, inner_reduction=0.1, tol=1e-300, norm="l1", max_inner=0) and refinement.read()
         y = np.maximum(after, 0.0)
         y = y / y.sum() + oracle.full(y)[1]
         np.testing.assert_allclose(x, y, rtol=1e-9, atol=np.abs(r).sum() * 1e-6 + 1e-15)
@@ -191,49 +191,49 @@ def test_rounds_in_other_ways_are_those_of_the_oracle(device, way, storage):
     expected, arrangement = WAYS[way]
     for name in ("skewed", "a star", "one node"):
         for problem in both(GRAPHS[name]):
-            rounds = carrying(problem, arrangement)
-            assert rounds.graph.strategy_data.strategy == expected
-            follows_the_oracle(problem, rounds, storage)
+            refinement = carrying(problem, arrangement)
+            assert refinement.graph.strategy_data.strategy == expected
+            follows_the_oracle(problem, refinement, storage)
 
 
 @pytest.mark.parametrize("storage", FORMATS, ids=NAMES)
 @pytest.mark.parametrize("name", SCATTERED)
 def test_a_first_x_is_rounded_as_the_oracle_does(device, sizes, name, storage):
     for problem in both(GRAPHS[name]):
-        oracle, rounds = Oracle(problem), carrying(problem)
-        rounds.start(uniform(problem))
-        (made,) = rounds.rounds(storage, most=6, **{**asked, "tol": 1e-9})
+        oracle, refinement = Oracle(problem), carrying(problem)
+        refinement.start(uniform(problem))
+        (made,) = refinement.outer_steps(storage, most=6, **{**asked, "tol": 1e-9})
         assert made.from_rounded
         share, brought, bound = oracle.guess()
         x, expected = oracle.lows(0.0, share, brought, storage, bound, 6)
         # Where Q has a value itself, a last digit less is cut to the next one.
         close = storage.unit_roundoff() if storage.rounding == "zero" else 1e-6
-        np.testing.assert_allclose([made.found.l1, *made.low], expected, rtol=close, atol=1e-13)
+        np.testing.assert_allclose([made.found.l1, *made.inner_l1], expected, rtol=close, atol=1e-13)
         np.testing.assert_allclose(made.sums, 0.0, atol=1e-13)
-        np.testing.assert_allclose(rounds.read(), np.maximum(x, 0.0), rtol=close)
+        np.testing.assert_allclose(refinement.read(), np.maximum(x, 0.0), rtol=close)
 
 
 @pytest.mark.parametrize("storage", FORMATS, ids=NAMES)
 @pytest.mark.parametrize("name", GRAPHS)
 def test_a_full_sweep_finds_nothing_that_rounding_lost(device, name, storage):
     for problem in both(GRAPHS[name]):
-        rounds = carrying(problem)
-        rounds.start(np.random.default_rng(2).dirichlet(np.ones(problem.graph.nodes)), from_rounded=False)
-        (made,) = rounds.rounds(storage, most=25, **asked)
-        mass = rounds.read().sum()  # What is subtracted from r scales x.
-        found = rounds.round(None, inner_reduction=0.1, tol=1e-300, norm="l1", most_low=0).found
-        assert mass * found.l1 <= problem.damping * (made.low[-1] if made.low else 0.0) + 1e-15
+        refinement = carrying(problem)
+        refinement.start(np.random.default_rng(2).dirichlet(np.ones(problem.graph.nodes)), from_rounded=False)
+        (made,) = refinement.outer_steps(storage, most=25, **asked)
+        mass = refinement.read().sum()  # What is subtracted from r scales x.
+        found = refinement.outer_step(None, inner_reduction=0.1, tol=1e-300, norm="l1", max_inner=0).found
+        assert mass * found.l1 <= problem.damping * (made.inner_l1[-1] if made.inner_l1 else 0.0) + 1e-15
         assert found.mass == pytest.approx(1.0, abs=1e-14)
 
 
 class OneRound(CudaRefinement):
-    """Whose `round` keeps what rounding loses."""
+    """Whose `outer_step` keeps what rounding loses."""
 
-    def round(self, storage, *, most_low, **given):
+    def outer_step(self, storage, *, max_inner, **given):
         self.adaptive, self._converges_slowly = True, False
         if storage is None:
-            return super().round(storage, most_low=most_low, **given)
-        return self.rounds(storage, noise_tolerance=0.0, most=1 + most_low, **given)[0]
+            return super().outer_step(storage, max_inner=max_inner, **given)
+        return self.outer_steps(storage, noise_tolerance=0.0, most=1 + max_inner, **given)[0]
 
 
 @pytest.mark.parametrize("storage", FORMATS, ids=NAMES)
@@ -252,8 +252,10 @@ def test_any_format_takes_as_many_sweeps_and_one_full_one(device, name):
         ).ranks
         counts = []
         for storage in FORMATS:
-            rounds = CudaRefinement.of(problem, DEALT)
-            ranks, status, history = outer_iteration(rounds, uniform(problem), default_policy(storage), Stopping(1e-10))
+            refinement = CudaRefinement.of(problem, DEALT)
+            ranks, status, history = outer_iteration(
+                refinement, uniform(problem), default_policy(storage), Stopping(1e-10)
+            )
             assert status is cpms.Status.CONVERGED
             assert np.abs(ranks / ranks.sum() - right).sum() <= problem.damping / (1 - problem.damping) * 1e-10
             counts.append(len(history))
@@ -285,10 +287,10 @@ def test_a_core_does_as_a_whole_graph_does(device, monkeypatch):
 
 def test_what_fades_slowly_is_swept_otherwise(device):
     problem = Problem(PAIRS)
-    rounds = CudaRefinement.of(problem, DEALT)
+    refinement = CudaRefinement.of(problem, DEALT)
     found = []
     for _ in range(2):
-        ranks, status, history = outer_iteration(rounds, uniform(problem), default_policy(FP16), Stopping(1e-10))
+        ranks, status, history = outer_iteration(refinement, uniform(problem), default_policy(FP16), Stopping(1e-10))
         assert status is cpms.Status.CONVERGED
         bits = [step.bits for step in history]
         assert (bits[0], bits.index(64), bits.count(64) > 1) == (16, 9, True)
@@ -300,9 +302,9 @@ def test_what_fades_slowly_is_swept_otherwise(device):
 
 def test_it_can_be_turned_off(device):
     problem = Problem(GRAPHS["uniform"])
-    rounds = CudaRefinement.of(problem, DEALT)
-    rounds.error_feedback = False
-    _, _, history = outer_iteration(rounds, uniform(problem), default_policy(FP16), Stopping(1e-10))
+    refinement = CudaRefinement.of(problem, DEALT)
+    refinement.error_feedback = False
+    _, _, history = outer_iteration(refinement, uniform(problem), default_policy(FP16), Stopping(1e-10))
     assert (history[0].bits, [step.bits for step in history].count(64) > 2) == (64, True)
 
 
@@ -313,12 +315,12 @@ def test_who_carries(host_backend):
         for problem in both(graph):
             for wanted, converges_fast, expected in ((None, False, True), (False, True, False), (True, False, True)):
                 arrangement = replace(DEALT, request=DEALT.request._replace(error_feedback=wanted))
-                rounds = CudaRefinement.of(problem, arrangement, converges_fast=converges_fast)
-                assert rounds.default_residual_format == (E5M2 if expected else None)
+                refinement = CudaRefinement.of(problem, arrangement, converges_fast=converges_fast)
+                assert refinement.default_residual_format == (E5M2 if expected else None)
             for way, expected in ((True, False), (False, True)):  # Graphs in the cache have no such kernels.
                 wanted = StrategyRequest(*[False] * 4, in_cache=way)
-                rounds = CudaRefinement.of(problem, Arrangement(warps=16, request=wanted), converges_fast=True)
-                assert (rounds.default_residual_format == E5M2) == expected
+                refinement = CudaRefinement.of(problem, Arrangement(warps=16, request=wanted), converges_fast=True)
+                assert (refinement.default_residual_format == E5M2) == expected
                 assert CudaRefinement.of(problem, Arrangement(warps=16, request=wanted)).default_residual_format is None
         # What is subtracted from r to keep its sum must be what teleport brings.
         assert (
@@ -343,16 +345,16 @@ def test_what_fades_fast_is_known_from_a_few_sweeps(device, name, expected):
 )
 def test_formats_that_are_not_dealt(device, storage, first):
     problem = Problem(GRAPHS["uniform"])
-    rounds = CudaRefinement.of(problem, DEALT)
-    _, status, history = outer_iteration(rounds, uniform(problem), default_policy(storage), Stopping(1e-10))
+    refinement = CudaRefinement.of(problem, DEALT)
+    _, status, history = outer_iteration(refinement, uniform(problem), default_policy(storage), Stopping(1e-10))
     assert status is cpms.Status.CONVERGED
     assert history[0].bits == first
 
 
 def test_a_gain_that_is_fixed_is_kept(device):
     problem = Problem(GRAPHS["uniform"])
-    rounds = CudaRefinement.of(problem, DEALT)
-    _, status, history = outer_iteration(rounds, uniform(problem), FixedReduction(FP16, 1e-2), Stopping(1e-10))
+    refinement = CudaRefinement.of(problem, DEALT)
+    _, status, history = outer_iteration(refinement, uniform(problem), FixedReduction(FP16, 1e-2), Stopping(1e-10))
     assert status is cpms.Status.CONVERGED
     assert sum(step.bits == 64 for step in history) > 3
 
@@ -367,10 +369,10 @@ def test_a_first_x_of_ones_own_is_swept_in_full(device):
         (uniform(problem), Stopping(1e-10, "l2")),
         (uniform(problem), Stopping(1e-10, max_iterations=3)),
     ):
-        rounds = CudaRefinement.of(problem, DEALT)
-        _, _, history = outer_iteration(rounds, first, default_policy(FP16), stopping)
+        refinement = CudaRefinement.of(problem, DEALT)
+        _, _, history = outer_iteration(refinement, first, default_policy(FP16), stopping)
         assert history[0].bits == 64
-    assert len(outer_iteration(rounds, right, default_policy(FP16), Stopping(1e-10))[2]) == 1
+    assert len(outer_iteration(refinement, right, default_policy(FP16), Stopping(1e-10))[2]) == 1
 
 
 class WideFirst(RefinementPolicy):
@@ -387,8 +389,8 @@ class WideFirst(RefinementPolicy):
 
 def test_what_another_format_found_is_added(device):
     problem = Problem(GRAPHS["skewed"])
-    rounds = CudaRefinement.of(problem, DEALT)
-    ranks, status, history = outer_iteration(rounds, uniform(problem), WideFirst(), Stopping(1e-10))
+    refinement = CudaRefinement.of(problem, DEALT)
+    ranks, status, history = outer_iteration(refinement, uniform(problem), WideFirst(), Stopping(1e-10))
     assert status is cpms.Status.CONVERGED
     assert [step.bits for step in history if step.bits != 64][-1] == 16
     full = [step.residual for step in history if step.bits == 64]
@@ -423,9 +425,9 @@ def test_large_graphs(gpu_backend):
             for storage in (FP16, E5M2):
                 solves = []
                 for _ in range(2):
-                    rounds = CudaRefinement.of(problem, DEALT)
+                    refinement = CudaRefinement.of(problem, DEALT)
                     ranks, status, history = outer_iteration(
-                        rounds, uniform(problem), default_policy(storage), Stopping(1e-10)
+                        refinement, uniform(problem), default_policy(storage), Stopping(1e-10)
                     )
                     assert status is cpms.Status.CONVERGED
                     assert [step.bits for step in history].count(64) == 1

@@ -103,16 +103,16 @@ def test_rounds_are_those_of_the_reference(engine, name, storage, as_large):
         mine, twin = engine.refinement(problem), reference.ENGINE.refinement(problem)
         if as_large:
             mine = CudaRefinement.of(problem, Arrangement(warps=16, request=StrategyRequest(in_cache=False)))
-        for rounds in (mine, twin):
-            rounds.start(np.full(problem.graph.nodes, 1 / problem.graph.nodes))
-        options = {"inner_reduction": 0.1, "tol": 1e-11, "norm": "l1", "most_low": 30}
-        found, expected = mine.round(storage, **options), twin.round(storage, **options)
+        for refinement in (mine, twin):
+            refinement.start(np.full(problem.graph.nodes, 1 / problem.graph.nodes))
+        options = {"inner_reduction": 0.1, "tol": 1e-11, "norm": "l1", "max_inner": 30}
+        found, expected = mine.outer_step(storage, **options), twin.outer_step(storage, **options)
         np.testing.assert_allclose(found.found, expected.found, rtol=1e-9, atol=1e-14)
         # A value that lies between two of Q's may go either way, and c is kept in float32.
         noise = max(2.0**-23, storage.unit_roundoff())
-        np.testing.assert_allclose(found.low, expected.low, rtol=noise, atol=1e-12)
-        mine.round(None, **options)
-        twin.round(None, **options)
+        np.testing.assert_allclose(found.inner_l1, expected.inner_l1, rtol=noise, atol=1e-12)
+        mine.outer_step(None, **options)
+        twin.outer_step(None, **options)
         assert np.abs(mine.read() - twin.read()).sum() <= noise * expected.found.l1 + 1e-14
 
 
@@ -139,12 +139,12 @@ def test_ranges_may_be_short_and_warps_many(engine, name, arrangement):
     problem = Problem(GRAPHS[name])
     one_each, short = CudaRefinement.of(problem), CudaRefinement.of(problem, arrangement)
     assert short.graph.edges.shape == SHAPES[arrangement.warps]
-    for rounds in (one_each, short):
-        rounds.start(np.full(problem.graph.nodes, 1 / problem.graph.nodes))
-    options = {"inner_reduction": 0.1, "tol": 1e-11, "norm": "l1", "most_low": 30}
-    found, expected = short.round(FP16, **options), one_each.round(FP16, **options)
+    for refinement in (one_each, short):
+        refinement.start(np.full(problem.graph.nodes, 1 / problem.graph.nodes))
+    options = {"inner_reduction": 0.1, "tol": 1e-11, "norm": "l1", "max_inner": 30}
+    found, expected = short.outer_step(FP16, **options), one_each.outer_step(FP16, **options)
     np.testing.assert_allclose(found.found, expected.found, rtol=1e-9, atol=1e-14)
-    np.testing.assert_allclose(found.low, expected.low, rtol=2.0**-11, atol=1e-12)
+    np.testing.assert_allclose(found.inner_l1, expected.inner_l1, rtol=2.0**-11, atol=1e-12)
     powers = [cuda_fused.operator(problem, graph) for graph in (one_each.graph, short.graph)]
     norms = [
         op.sweeps(op.load(np.full(problem.graph.nodes, 1 / problem.graph.nodes)), op.empty(), FLOAT64, 0, **until).found
@@ -184,15 +184,15 @@ def test_warps_are_few_where_gathers_dominate_or_the_cache_has_all_or_lacks_doub
 def test_blocks_count_on_from_launch_to_launch_past_the_last_number(engine, name):
     problem, answers = Problem(GRAPHS[name]), []
     for begin in (0, 2**32 - 3):
-        rounds = CudaRefinement.of(problem)
-        counts = rounds.graph.barrier[1]
+        refinement = CudaRefinement.of(problem)
+        counts = refinement.graph.barrier[1]
         counts[:2] = np.uint32(begin)
-        rounds.start(np.full(problem.graph.nodes, 1 / problem.graph.nodes))
+        refinement.start(np.full(problem.graph.nodes, 1 / problem.graph.nodes))
         for _ in range(3):
-            rounds.round(FP16, inner_reduction=0.1, tol=1e-12, norm="l1", most_low=20)
+            refinement.outer_step(FP16, inner_reduction=0.1, tol=1e-12, norm="l1", max_inner=20)
             come, at_end = (int(count) for count in current.current().to_host(counts)[:2])
             assert come == at_end != begin
-        answers.append(rounds.read())
+        answers.append(refinement.read())
     np.testing.assert_array_equal(*answers)
 
 
@@ -204,11 +204,11 @@ def test_nodes_may_lie_in_any_order(engine, monkeypatch, name):
         values, answers = random.random(len(order)), []
         for numbered in (None, Reordering.of_order(current.current().upload(order))):
             monkeypatch.setattr(reordering, "chosen", lambda *_, numbered=numbered: numbered)
-            rounds = CudaRefinement.of(problem)
-            rounds.start(values)
-            np.testing.assert_allclose(rounds.read(), values, rtol=1e-15)
-            found = rounds.round(FP16, inner_reduction=0.1, tol=1e-12, norm="l1", most_low=20)
-            answers.append((found.found, rounds.read()))
+            refinement = CudaRefinement.of(problem)
+            refinement.start(values)
+            np.testing.assert_allclose(refinement.read(), values, rtol=1e-15)
+            found = refinement.outer_step(FP16, inner_reduction=0.1, tol=1e-12, norm="l1", max_inner=20)
+            answers.append((found.found, refinement.read()))
         for plain, shuffled in zip(*answers, strict=True):
             np.testing.assert_allclose(shuffled, plain, rtol=1e-9, atol=1e-14)
 
@@ -256,20 +256,20 @@ def test_rounds_in_one_launch_are_those_of_many(engine, storage):
     together, singly = engine.refinement(problem), engine.refinement(problem)
     together.start(first)
     singly.start(first)
-    found = together.rounds(storage, inner_reduction=0.05, noise_tolerance=3.0, tol=1e-10, norm="l1", most=200)
+    found = together.outer_steps(storage, inner_reduction=0.05, noise_tolerance=3.0, tol=1e-10, norm="l1", most=200)
     assert len(found) > 2
     for a in found:
-        b = singly.round(storage, inner_reduction=0.05, tol=1e-10, norm="l1", most_low=199)
-        assert (a.found, a.low, a.sums) == (b.found, b.low, b.sums)
+        b = singly.outer_step(storage, inner_reduction=0.05, tol=1e-10, norm="l1", max_inner=199)
+        assert (a.found, a.inner_l1, a.sums) == (b.found, b.inner_l1, b.sums)
     np.testing.assert_array_equal(together.read(), singly.read())
 
 
 def test_a_launch_ends_when_rounds_do_not_go_as_planned(engine):
-    rounds = engine.refinement(Problem(GRAPHS["skewed"]))
-    rounds.start(np.full(900, 1 / 900))
-    found = rounds.rounds(E5M2, inner_reduction=1e-6, noise_tolerance=3.0, tol=1e-10, norm="l1", most=400)
+    refinement = engine.refinement(Problem(GRAPHS["skewed"]))
+    refinement.start(np.full(900, 1 / 900))
+    found = refinement.outer_steps(E5M2, inner_reduction=1e-6, noise_tolerance=3.0, tol=1e-10, norm="l1", most=400)
     assert len(found) == 2
-    assert found[1].found.l1 > 3.0 * found[0].low[-1]
+    assert found[1].found.l1 > 3.0 * found[0].inner_l1[-1]
 
 
 @pytest.mark.parametrize(("seed", "storage"), [(10, FP32), (31, E5M2), (35, E5M2)])
@@ -287,19 +287,19 @@ def test_where_rounding_feeds_what_hardly_fades_power_iteration_is_not_much_fast
 
 @pytest.mark.parametrize("most", [1, 2, 5, 9])
 def test_no_more_sweeps_than_asked_for(engine, most):
-    rounds = engine.refinement(Problem(GRAPHS["skewed"]))
-    rounds.start(np.full(900, 1 / 900))
-    found = rounds.rounds(FP16, inner_reduction=0.3, noise_tolerance=3.0, tol=1e-12, norm="l1", most=most)
-    assert sum(1 + len(made.low) for made in found) == most
+    refinement = engine.refinement(Problem(GRAPHS["skewed"]))
+    refinement.start(np.full(900, 1 / 900))
+    found = refinement.outer_steps(FP16, inner_reduction=0.3, noise_tolerance=3.0, tol=1e-12, norm="l1", most=most)
+    assert sum(1 + len(made.inner_l1) for made in found) == most
 
 
 def test_formats_may_change_between_rounds(engine):
     problem = Problem(GRAPHS["skewed"])
-    rounds = engine.refinement(problem)
-    rounds.start(np.full(900, 1 / 900))
+    refinement = engine.refinement(problem)
+    refinement.start(np.full(900, 1 / 900))
     sizes = []
     for storage in (FP32, E5M2, None, FP16, E5M2):
-        found = rounds.round(storage, inner_reduction=0.2, tol=1e-13, norm="linf", most_low=20)
+        found = refinement.outer_step(storage, inner_reduction=0.2, tol=1e-13, norm="linf", max_inner=20)
         sizes.append(found.found.l1)
         np.testing.assert_allclose(found.sums[1:], 0.85 * np.array(found.sums[:-1]), atol=1e-14)
     assert all(after < 0.9 * before for before, after in itertools.pairwise(sizes))
@@ -343,7 +343,7 @@ def test_room_for_the_residual_is_made_beforehand_or_refused_by_a_sentence(host_
         with pytest.raises(UnsupportedError, match=r"the residual, 9 times in fp16, needs about [\d,]+ bytes"):
             refused.warm_up(FP16)
         ready.start(np.full(problem.graph.nodes, 1.0 / problem.graph.nodes))
-        assert ready.rounds(FP16, inner_reduction=0.1, noise_tolerance=2.0, tol=1e-8, norm="l1", most=20)
+        assert ready.outer_steps(FP16, inner_reduction=0.1, noise_tolerance=2.0, tol=1e-8, norm="l1", most=20)
 
 
 def test_power_iteration_is_in_float64_only(engine):

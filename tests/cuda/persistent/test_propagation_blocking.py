@@ -71,7 +71,7 @@ def sizes(request, monkeypatch):
 def blocked(graph, blocks, value_bytes=2):
     """Return the deal of a graph, the source of each slot, and the first slot of each row."""
     slots = padded_csr.PaddedCsr.of(graph)
-    sources, _, _ = slots.place(graph)
+    sources, _, _ = slots.to_device(graph)
     return (
         propagation_blocking.PropagationBlocking.of(sources, slots, graph.nodes, blocks, value_bytes),
         sources,
@@ -191,13 +191,13 @@ def test_sweeps_of_dealt_values_are_those_over_sources(device, problems, sizes, 
         over_sources, with_blocking = map(CudaRefinement, arranged(problem, ways=(persistent.DIRECT_GATHER, way)))
         nodes = np.arange(problem.graph.nodes)
         for begin in (np.ones(len(nodes)), 1.0 + nodes % 7):
-            for rounds in (over_sources, with_blocking):
-                rounds.start(begin / begin.sum())
-            options = {"inner_reduction": 0.1, "tol": 1e-11, "norm": "l1", "most_low": 12}
-            found, expected = with_blocking.round(storage, **options), over_sources.round(storage, **options)
+            for refinement in (over_sources, with_blocking):
+                refinement.start(begin / begin.sum())
+            options = {"inner_reduction": 0.1, "tol": 1e-11, "norm": "l1", "max_inner": 12}
+            found, expected = with_blocking.outer_step(storage, **options), over_sources.outer_step(storage, **options)
             np.testing.assert_allclose(found.found, expected.found, rtol=1e-9, atol=1e-14)
             # Sums across blocks are in another order, so that a value between two of Q's may go either way.
-            np.testing.assert_allclose(found.low, expected.low, rtol=storage.unit_roundoff(), atol=1e-12)
+            np.testing.assert_allclose(found.inner_l1, expected.inner_l1, rtol=storage.unit_roundoff(), atol=1e-12)
             np.testing.assert_allclose(found.sums, expected.sums, rtol=1e-9, atol=1e-13)
 
 
@@ -217,10 +217,10 @@ def test_power_iteration_on_dealt_values_is_that_over_sources(device, problems, 
 def test_formats_too_wide_for_what_is_dealt_are_swept_over_sources(device):
     problem = Problem(GRAPHS["skewed"])
     both = list(map(CudaRefinement, arranged(problem)))
-    for rounds in both:
-        rounds.start(np.full(problem.graph.nodes, 1 / problem.graph.nodes))
-    options = {"inner_reduction": 0.1, "tol": 1e-11, "norm": "l1", "most_low": 12}
-    assert both[1].round(FP32, **options).low == both[0].round(FP32, **options).low
+    for refinement in both:
+        refinement.start(np.full(problem.graph.nodes, 1 / problem.graph.nodes))
+    options = {"inner_reduction": 0.1, "tol": 1e-11, "norm": "l1", "max_inner": 12}
+    assert both[1].outer_step(FP32, **options).inner_l1 == both[0].outer_step(FP32, **options).inner_l1
 
 
 @pytest.mark.parametrize(
@@ -267,16 +267,16 @@ def test_many_ranges_and_bins_a_block(gpu_backend):
         for graph in graphs_of_size.values():
             found = []
             for chosen in (False, True, True):
-                rounds = CudaRefinement.of(
+                refinement = CudaRefinement.of(
                     Problem(graph),
                     Arrangement(
                         warps=16, request=StrategyRequest(False, False, chosen, in_cache=False, error_feedback=False)
                     ),
                 )
-                rounds.start(np.full(graph.nodes, 1 / graph.nodes))
-                rounds.round(FP16, inner_reduction=1e-6, tol=1e-12, norm="l1", most_low=20)
-                last = rounds.round(None, inner_reduction=0.1, tol=1e-12, norm="l1", most_low=0)
-                found.append((rounds.read(), last.found.l1))
+                refinement.start(np.full(graph.nodes, 1 / graph.nodes))
+                refinement.outer_step(FP16, inner_reduction=1e-6, tol=1e-12, norm="l1", max_inner=20)
+                last = refinement.outer_step(None, inner_reduction=0.1, tol=1e-12, norm="l1", max_inner=0)
+                found.append((refinement.read(), last.found.l1))
             assert np.abs(found[1][0] - found[0][0]).sum() <= 1e-3 * found[0][1] + 1e-14
             np.testing.assert_array_equal(found[2][0], found[1][0])
 

@@ -72,7 +72,7 @@ def test_no_block_waits_for_an_empty_range(host_backend, monkeypatch, lengths, p
         assert np.isin(begins[: -1 : edges.warps_per_block] * 256, starts).all()
         assert edges.warps_per_block == min(16, np.diff(begins[:: edges.warps_per_block]).max())
     with current.using(host_backend):
-        sources, row_end_flags, _ = slots.place(graph)
+        sources, row_end_flags, _ = slots.to_device(graph)
         np.testing.assert_array_equal(padded_csr.from_lanes(edges.sources, 32), sources)
     np.testing.assert_array_equal(edges.row_end_flags, row_end_flags)
     for empty in np.flatnonzero(np.diff(begins) == 0):
@@ -148,7 +148,7 @@ def test_slots_hold_the_edges_wherever_rows_begin(host_backend, lengths, cut):
     with current.using(host_backend):
         rows = np.unique(np.append(np.array(cut, np.int64) % graph.nodes, 0))
         slots = padded_csr.PaddedCsr.of(graph).aligned_to_tiles(rows)
-        sources, row_end_flags, _ = slots.place(graph)
+        sources, row_end_flags, _ = slots.to_device(graph)
     starts = slots.starts.astype(np.int64)
     assert (starts[rows] % 256 == 0).all()
     ends = np.unpackbits((row_end_flags & 0xFF).astype(np.uint8), bitorder="little")
@@ -164,7 +164,7 @@ def test_slots_hold_the_edges_wherever_rows_begin(host_backend, lengths, cut):
 def test_steps_cost_the_lines_that_they_touch(device, value_bytes):
     graph = with_rows([3, 0, 700, 5, 1000, 40] * 3, nodes=5_000)
     slots = padded_csr.PaddedCsr.of(graph)
-    sources = slots.place(graph)[0]
+    sources = slots.to_device(graph)[0]
     lines = device.to_host(sources).reshape(-1, 8, 32) * value_bytes // 128
     touched = np.array([sum(len(set(group)) for group in step) for step in lines.tolist()])
     found = np.diff(load_balance.in_cache_costs(slots, sources, value_bytes) - 2 * load_balance.streamed_costs(slots))
@@ -229,15 +229,15 @@ def test_many_blocks_find_what_those_of_other_graphs_find(gpu_backend, name, sto
         for problem in (Problem(graph), Problem(graph, teleport=personal / personal.sum())):
             first, found = np.full(graph.nodes, 1 / graph.nodes), []
             for cached in (False, True, True):
-                rounds = CudaRefinement.of(problem, Arrangement(warps=16, request=StrategyRequest(in_cache=cached)))
-                assert rounds.graph.edges.in_cache is cached
-                rounds.start(first)
-                begun = rounds.round(storage, inner_reduction=1e-6, tol=1e-12, norm="l1", most_low=20)
-                last = rounds.round(None, inner_reduction=0.1, tol=1e-12, norm="l1", most_low=0)
-                operator = cuda_fused.operator(problem, rounds.graph)
+                refinement = CudaRefinement.of(problem, Arrangement(warps=16, request=StrategyRequest(in_cache=cached)))
+                assert refinement.graph.edges.in_cache is cached
+                refinement.start(first)
+                begun = refinement.outer_step(storage, inner_reduction=1e-6, tol=1e-12, norm="l1", max_inner=20)
+                last = refinement.outer_step(None, inner_reduction=0.1, tol=1e-12, norm="l1", max_inner=0)
+                operator = cuda_fused.operator(problem, refinement.graph)
                 x, out = operator.load(first), operator.empty()
                 sweeps = operator.sweeps(x, out, FLOAT64, 0, norm="l1", tol=0.0, most=4).found
-                found.append((rounds.read(), (begun.low, begun.sums, last.found), sweeps))
+                found.append((refinement.read(), (begun.inner_l1, begun.sums, last.found), sweeps))
             without, with_it, again = found
             np.testing.assert_allclose(with_it[1][0], without[1][0], rtol=max(2.0**-23, storage.unit_roundoff()))
             # There x gets what z tell, here what r were.

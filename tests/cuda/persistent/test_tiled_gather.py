@@ -59,7 +59,7 @@ def capacity(request, monkeypatch):
 def panels_of(graph, blocks):
     """Return the bins of a graph, the source of each slot, and the rows' slots."""
     slots = padded_csr.PaddedCsr.of(graph)
-    sources, row_end_flags, _ = slots.place(graph)
+    sources, row_end_flags, _ = slots.to_device(graph)
     return tiled_gather.Panels.of(sources, row_end_flags, slots, blocks), sources, slots
 
 
@@ -123,14 +123,14 @@ def test_inner_sweeps_with_panels_are_those_of_the_direct_gather(device, problem
         )
         assert with_panels.graph.strategy_data.panels is not None
         assert over_sources.graph.strategy_data == DIRECT_GATHER_DATA
-        for rounds in (over_sources, with_panels):
-            rounds.start(np.full(problem.graph.nodes, 1 / problem.graph.nodes))
+        for refinement in (over_sources, with_panels):
+            refinement.start(np.full(problem.graph.nodes, 1 / problem.graph.nodes))
         for _ in range(2):
-            options = {"inner_reduction": 0.1, "tol": 1e-11, "norm": "l1", "most_low": 12}
-            found, expected = with_panels.round(storage, **options), over_sources.round(storage, **options)
+            options = {"inner_reduction": 0.1, "tol": 1e-11, "norm": "l1", "max_inner": 12}
+            found, expected = with_panels.outer_step(storage, **options), over_sources.outer_step(storage, **options)
             np.testing.assert_allclose(found.found, expected.found, rtol=1e-9, atol=1e-14)
             # Sums across blocks are in another order, so that a value between two of Q's may go either way.
-            np.testing.assert_allclose(found.low, expected.low, rtol=storage.unit_roundoff(), atol=1e-12)
+            np.testing.assert_allclose(found.inner_l1, expected.inner_l1, rtol=storage.unit_roundoff(), atol=1e-12)
             np.testing.assert_allclose(found.sums, expected.sums, rtol=1e-9, atol=1e-13)
 
 
@@ -140,10 +140,10 @@ def test_formats_that_bins_do_not_hold_are_swept_over_sources(device):
         CudaRefinement.of(problem, Arrangement(warps=16, request=StrategyRequest(False, chosen, False, in_cache=False)))
         for chosen in (False, True)
     )
-    for rounds in (over_sources, with_panels):
-        rounds.start(np.full(problem.graph.nodes, 1 / problem.graph.nodes))
-    options = {"inner_reduction": 0.1, "tol": 1e-11, "norm": "l1", "most_low": 12}
-    assert with_panels.round(FP32, **options).low == over_sources.round(FP32, **options).low
+    for refinement in (over_sources, with_panels):
+        refinement.start(np.full(problem.graph.nodes, 1 / problem.graph.nodes))
+    options = {"inner_reduction": 0.1, "tol": 1e-11, "norm": "l1", "max_inner": 12}
+    assert with_panels.outer_step(FP32, **options).inner_l1 == over_sources.outer_step(FP32, **options).inner_l1
 
 
 @pytest.mark.parametrize(
@@ -182,12 +182,12 @@ def test_rows_across_blocks_and_many_bins_a_block(gpu_backend):
         for graph in graphs_of_size.values():
             found = []
             for chosen in (False, True, True):
-                rounds = CudaRefinement.of(
+                refinement = CudaRefinement.of(
                     Problem(graph), Arrangement(warps=16, request=StrategyRequest(False, chosen, False, in_cache=False))
                 )
-                rounds.start(np.full(graph.nodes, 1 / graph.nodes))
-                rounds.round(FP16, inner_reduction=1e-6, tol=1e-12, norm="l1", most_low=20)
-                last = rounds.round(None, inner_reduction=0.1, tol=1e-12, norm="l1", most_low=0)
-                found.append((rounds.read(), last.found.l1))
+                refinement.start(np.full(graph.nodes, 1 / graph.nodes))
+                refinement.outer_step(FP16, inner_reduction=1e-6, tol=1e-12, norm="l1", max_inner=20)
+                last = refinement.outer_step(None, inner_reduction=0.1, tol=1e-12, norm="l1", max_inner=0)
+                found.append((refinement.read(), last.found.l1))
             assert np.abs(found[1][0] - found[0][0]).sum() <= 1e-3 * found[0][1] + 1e-14
             np.testing.assert_array_equal(found[2][0], found[1][0])

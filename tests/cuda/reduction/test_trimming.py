@@ -116,7 +116,7 @@ def test_a_core_begins_at_what_it_gets(engine, graph, data):
 
         def iterate(smaller):
             began.append((smaller.read(), smaller.graph.teleport))
-            smaller.round(FORMATS[0], inner_reduction=0.5, tol=0.5, norm="l1", most_low=1)
+            smaller.outer_step(FORMATS[0], inner_reduction=0.5, tol=0.5, norm="l1", max_inner=1)
 
         refinement.solve_reduced(iterate)
         for first, given_to_it in began:
@@ -226,8 +226,8 @@ def test_sweeps_of_a_core_lose_what_leaves_it(engine, storage):
     sources, targets = np.append(inside, leaving[0]), np.append(np.roll(inside, -1), leaving[1])
     core = engine.refinement(Problem(Graph.from_edges(sources, targets, nodes=100)))._core
     core.start(random.random(60))
-    made = core.round(storage, inner_reduction=1e-300, tol=1e-300, norm="l1", most_low=6)
-    for size, (before, after) in zip([made.found.l1, *made.low], itertools.pairwise(made.sums), strict=False):
+    made = core.outer_step(storage, inner_reduction=1e-300, tol=1e-300, norm="l1", max_inner=6)
+    for size, (before, after) in zip([made.found.l1, *made.inner_l1], itertools.pairwise(made.sums), strict=False):
         assert abs(after - 0.85 * before) <= 1e-14 * size
 
 

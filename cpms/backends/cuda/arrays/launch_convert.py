@@ -45,7 +45,7 @@ def encode(values: Any, memory: Any, storage: Format, *, length: int, segments: 
         *(values, memory, np.uint64(len(values)), np.uint64(length), np.int32(exponent)),
         np.uint64(seed % 2**64),
     )
-    backend.run(streaming.encode(storage, segments), backend.spread(len(values), each=4), arguments)
+    backend.run(streaming.encode(storage, segments), backend.grid_size(len(values), each=4), arguments)
 
 
 def decode(memory: Any, values: Any, storage: Format, *, length: int, read: int, exponent: int) -> None:
@@ -55,7 +55,7 @@ def decode(memory: Any, values: Any, storage: Format, *, length: int, read: int,
         return
     backend = current()
     arguments = (memory, values, np.uint64(len(values)), np.uint64(length), np.int32(exponent))
-    backend.run(streaming.decode(storage, read), backend.spread(len(values), each=4), arguments)
+    backend.run(streaming.decode(storage, read), backend.grid_size(len(values), each=4), arguments)
 
 
 def convert_tiles(bits: Any, storage: SegmentFormat, *, to_segments: bool) -> int:
@@ -70,7 +70,7 @@ def convert_tiles(bits: Any, storage: SegmentFormat, *, to_segments: bool) -> in
     if tile == 0 or len(bits) < tile or backend.address(bits) % 16:
         return 0
     tiles = len(bits) // tile
-    blocks = backend.spread(tiles * 32, each=1, per_processor=16)
+    blocks = backend.grid_size(tiles * 32, each=1, per_processor=16)
     backend.run(streaming.convert_tiles(storage, to_segments=to_segments), blocks, (bits, np.uint64(tiles)))
     return tiles * tile
 

@@ -116,7 +116,7 @@ def scale(x: SegmentedArray, factor: float, *, segments: int) -> None:
 
 
 def _blocks(items: int) -> int:
-    return min(_MAX_BLOCKS, current().spread(items))
+    return min(_MAX_BLOCKS, current().grid_size(items))
 
 
 def _check_divisor(divisor: Any | None, length: int) -> None:

@@ -134,7 +134,7 @@ def _by_reduction(values: Any, k: int) -> tuple[Any, Any]:
 
 def _blocks(values: Any) -> int:
     each = _LOADS_BYTES // int(values.dtype.itemsize)
-    return min(_MAX_BLOCKS, current().spread(len(values), each=each, per_processor=_BLOCKS_EACH))
+    return min(_MAX_BLOCKS, current().grid_size(len(values), each=each, per_processor=_BLOCKS_EACH))
 
 
 @lru_cache

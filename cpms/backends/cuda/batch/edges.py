@@ -21,7 +21,7 @@ from cpms.backends.cuda.runtime.current import current
 from cpms.backends.cuda.spmv.padded_csr import ColumnPositions, PaddedCsr, Rows, out_degree
 from cpms.base.types import Floats
 from cpms.contracts.batch import Query
-from cpms.precision.anderson import PRODUCTS, SLOTS
+from cpms.precision.anderson import HISTORY_VECTORS, PRODUCTS
 from cpms.problems.pagerank import Problem
 
 MAX_COLUMNS = 128
@@ -36,7 +36,7 @@ PRODUCT_COLUMNS = 32
 """Queries whose inner products a launch computes, a lane each."""
 _MAX_PARTIALS = max(6 * MAX_COLUMNS, PRODUCTS * PRODUCT_COLUMNS)
 """Partial sums that a block writes."""
-HISTORY_BYTES = 2 * SLOTS
+HISTORY_BYTES = 2 * HISTORY_VECTORS
 """Bytes a node and query for the history of sent residuals: 16-bit formats store as many vectors as Anderson
 acceleration uses.
 """
@@ -110,7 +110,7 @@ class BatchGraph:
     count : int
         Number of nodes.
     sources, row_end_flags : device arrays
-        See `cpms.backends.cuda.spmv.padded_csr.PaddedCsr.place`.
+        See `cpms.backends.cuda.spmv.padded_csr.PaddedCsr.to_device`.
     first_rows, first_tasks : device arrays of uint32
         Row of each task's first entry, and the task in which that row begins.
     tiles : int
@@ -149,7 +149,7 @@ class BatchGraph:
         Sources are indices of the rows' nodes, or are mapped by ``columns``.
         """
         arrays, entries = current().arrays, PaddedCsr.of(rows)
-        sources, row_end_flags, _ = entries.place(rows, columns)
+        sources, row_end_flags, _ = entries.to_device(rows, columns)
         tasks = entries.tasks(_TASK_TILES)
         task_groups = -(-entries.tiles // (_WARPS * _TASK_TILES))
         blocks = max(1, min(current().persistent_blocks(DEFAULT_SHAPE), max(task_groups, rows.nodes // (4 * _WARPS))))

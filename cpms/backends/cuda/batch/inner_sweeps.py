@@ -29,7 +29,7 @@ from cpms.base.errors import UnsupportedError
 from cpms.base.types import Floats
 from cpms.formats.formats import FloatFormat
 from cpms.formats.quantization import headroom, shared_scale
-from cpms.precision.anderson import SLOTS
+from cpms.precision.anderson import HISTORY_VECTORS
 
 _MAX_EXPONENT = 100
 """Scales are powers of two that float32 represents; ``scale_of_singles`` has the same limit."""
@@ -37,7 +37,7 @@ _MAX_BIAS = 63
 """Bias of the sent format at most: the largest exponents of float32 are reserved for r."""
 _FLOAT32_EXPONENT_BITS = 8
 _ALWAYS = np.uint64(0)
-_WEIGHTS = 2 * SLOTS + 2
+_WEIGHTS = 2 * HISTORY_VECTORS + 2
 """Weights of each vector of history in the correction and in the next sent residual; the scale of the latter and its
 inverse.
 """
@@ -67,11 +67,11 @@ class SentHistory:
             )
         arrays, row = current().arrays, stride * storage.width // 8
         self.graph, self.storage = graph, storage
-        depth = min(SLOTS, 8 * HISTORY_BYTES // storage.width)
+        depth = min(HISTORY_VECTORS, 8 * HISTORY_BYTES // storage.width)
         self.sent = arrays.empty((depth, graph.count + 1, row), np.uint8)
         self.sent[:, -1] = 0
         # For each vector and query: inverse scale, mass that is redistributed, largest value; see `BatchPast`.
-        self.records = arrays.zeros((3, SLOTS, stride), np.float64)
+        self.records = arrays.zeros((3, HISTORY_VECTORS, stride), np.float64)
         self.weights = arrays.zeros((_WEIGHTS, stride), np.float64)
 
     def __len__(self) -> int:
@@ -112,7 +112,7 @@ class InnerSweeps:
     ) -> None:
         arrays, problem = current().arrays, sent_history.graph.problem
         self._history, self._columns, self._correction = sent_history, query_columns, correction
-        self._accelerates = anderson and len(sent_history) == SLOTS
+        self._accelerates = anderson and len(sent_history) == HISTORY_VECTORS
         self._sent_place = self._sweeps_since = 0
         """The vector that the next sweep reads; sweeps since the correction was updated."""
         options, begins = self._initial_options(largest, limits), limits > 0

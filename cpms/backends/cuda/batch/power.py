@@ -234,7 +234,7 @@ class Answers:
             given = *which, backend.arrays.asarray(np.concatenate([factors, uniform_weights])), np.uint32(count)
             uniform = np.uint64(0) if core.uniform_scores is None else core.uniform_scores
             arguments = contributions, core.degree, core.order, *sizes, *given, uniform, self._scores
-            backend.run(batched.BATCH_SCORES, backend.spread(nodes * _ROW_THREADS), arguments)
+            backend.run(batched.BATCH_SCORES, backend.grid_size(nodes * _ROW_THREADS), arguments)
         return [self._scores[place] for place in taken]
 
 

@@ -107,7 +107,7 @@ class CudaRefinementBatch(Lockstep):
         self._lost_mass = np.full(stride, self._iterates.lost_mass)
         self._has_correction = np.zeros(stride)
 
-    def full(self) -> list[Sweep]:
+    def residual_sweep(self) -> list[Sweep]:
         """Apply the correction and sweep in float64."""
         self._correct()
         options = residual_options(self._graph.problem, self._mass, self._lost_mass)
@@ -115,7 +115,7 @@ class CudaRefinementBatch(Lockstep):
         self._mass, self._lost_mass, self._largest = found[2], found[3], found[5]
         return [Sweep(*sweep) for sweep in sweeps_of(found, self._columns.columns)]
 
-    def low(self, goals: list[InnerGoal | None]) -> list[tuple[list[float], list[float]]]:
+    def inner_sweeps(self, goals: list[InnerGoal | None]) -> list[tuple[list[float], list[float]]]:
         """Do inner sweeps, one format after the other."""
         began, columns, stride = work_clock.now(), self._columns.columns, self._columns.stride
         results: list[tuple[list[float], list[float]]] = [([], []) for _ in goals]

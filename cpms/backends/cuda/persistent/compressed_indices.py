@@ -149,4 +149,4 @@ def _entry_bytes(wide: float) -> float:
 
 
 def _blocks(tiles: int) -> int:
-    return current().spread(32 * tiles)
+    return current().grid_size(32 * tiles)

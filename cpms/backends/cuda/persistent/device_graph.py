@@ -227,4 +227,4 @@ class DeviceGraph:
     def _move(self, kernel: Variant, source: Any, out_vector: Any) -> None:
         order = _NULL if self.order is None else self.order
         arguments = order, self.degree, np.uint32(self.nodes), source, out_vector
-        current().run(kernel, current().spread(self.nodes), arguments)
+        current().run(kernel, current().grid_size(self.nodes), arguments)

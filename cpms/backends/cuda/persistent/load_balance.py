@@ -71,7 +71,7 @@ def _without_lines(entries: padded_csr.PaddedCsr, weights: _Weights) -> Integers
 def _with_lines(entries: padded_csr.PaddedCsr, sources: Any, value_bytes: int, weights: _Weights) -> Integers:
     touched = current().arrays.empty(entries.tiles, np.uint16)
     arguments = sources, np.uint32(entries.tiles), np.uint32(_LINE_BYTES // value_bytes), touched
-    current().run(_COUNT_LINES, current().spread(_WARP * entries.tiles), arguments)
+    current().run(_COUNT_LINES, current().grid_size(_WARP * entries.tiles), arguments)
     cost = _without_lines(entries, weights)
     cost[1:] += weights.line * np.cumsum(current().to_host(touched), dtype=np.int64)
     return cost

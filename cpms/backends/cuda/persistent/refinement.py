@@ -30,7 +30,7 @@ from cpms.contracts.operator import Sweep
 from cpms.contracts.refinement import OuterRequest, OuterStep, Refinement
 from cpms.formats.formats import E5M2, FP32, FloatFormat
 from cpms.formats.quantization import WIDE_EXPONENT_BITS, headroom
-from cpms.precision.anderson import SLOTS, slots_for
+from cpms.precision.anderson import HISTORY_VECTORS, history_vectors
 from cpms.precision.inner_stopping import inner_coefficients, inner_max_iterations
 from cpms.problems.pagerank import Problem
 from cpms.storage.device import on_device
@@ -136,13 +136,13 @@ class CudaRefinement(Refinement):
         """Begin at the uniform distribution, built on the device."""
         self.start(current().arrays.full(nodes, 1.0 / nodes, np.float64), from_rounded=True)
 
-    def round(
-        self, storage: FloatFormat | None, *, inner_reduction: float, tol: float, norm: Norm, most_low: int
+    def outer_step(
+        self, storage: FloatFormat | None, *, inner_reduction: float, tol: float, norm: Norm, max_inner: int
     ) -> OuterStep:
         """Launch one outer step."""
-        return self._refine(storage, OuterRequest(inner_reduction, 0.0, tol, norm, most_low + 1), anderson=False)[0]
+        return self._refine(storage, OuterRequest(inner_reduction, 0.0, tol, norm, max_inner + 1), anderson=False)[0]
 
-    def rounds(
+    def outer_steps(
         self,
         storage: FloatFormat | None,
         *,
@@ -156,7 +156,7 @@ class CudaRefinement(Refinement):
         request = OuterRequest(inner_reduction, noise_tolerance, tol, norm, most)
         if storage and self.error_feedback and self.adaptive and self._may_feed_back(storage):
             found = self._refine_with_feedback(storage, request)
-            self._converges_slowly = bool(found[-1].low) and sum(len(step.seconds) for step in found) < min(
+            self._converges_slowly = bool(found[-1].inner_l1) and sum(len(step.seconds) for step in found) < min(
                 most, MAX_SWEEPS
             )
             return found
@@ -166,9 +166,9 @@ class CudaRefinement(Refinement):
         stored_format = storage or next((launch for launch, _ in self._launches), FP32)
         launch = self._launch_for(stored_format, error_feedback=False)
         request_words = request_arguments(request, self.damping, has_inner=storage is not None)
-        vectors = slots_for(stored_format) if anderson else 2
+        vectors = history_vectors(stored_format) if anderson else 2
         found = self._launch(launch, (*request_words, *launch.quantiser), vectors)
-        self._has_correction = self.accumulates(stored_format) and bool(found[-1].low)
+        self._has_correction = self.accumulates(stored_format) and bool(found[-1].inner_l1)
         return found
 
     def _refine_with_feedback(self, storage: FloatFormat, request: OuterRequest) -> list[OuterStep]:
@@ -213,7 +213,7 @@ class CudaRefinement(Refinement):
 
     def accumulates(self, storage: FloatFormat) -> bool:
         """Return whether inner sweeps accumulate the correction, or defer it; see ``pagerank/persistent_refine.cu``."""
-        return self._strategy(storage) == persistent.IN_CACHE_GATHER or slots_for(storage) != SLOTS
+        return self._strategy(storage) == persistent.IN_CACHE_GATHER or history_vectors(storage) != HISTORY_VECTORS
 
     def _strategy(self, storage: FloatFormat) -> persistent.Strategy:
         strategy = self._graph.strategy_data.strategy
@@ -227,7 +227,10 @@ class CudaRefinement(Refinement):
         """Return whether outer steps in a format can use error feedback, by present knowledge."""
         if storage is None or self._graph.row_begins is None or self._converges_slowly:
             return False
-        return self._strategy(storage) in persistent.ERROR_FEEDBACK_STRATEGIES and slots_for(storage) == SLOTS
+        return (
+            self._strategy(storage) in persistent.ERROR_FEEDBACK_STRATEGIES
+            and history_vectors(storage) == HISTORY_VECTORS
+        )
 
     def _variant(self, storage: FloatFormat, *, error_feedback: bool) -> template.Variant:
         graph, kernel_of = self._graph, persistent.error_feedback if error_feedback else persistent.persistent_refine
@@ -241,7 +244,9 @@ class CudaRefinement(Refinement):
             if self._correction is _NULL and self.accumulates(storage):
                 self._correction = current().arrays.zeros(vector_length(self._graph.nodes), np.float32)
             graph, other = self._graph, self._launches.get((storage, not error_feedback))
-            vectors = _FEEDBACK_HISTORY if self._may_feed_back(storage) and storage.width <= 16 else slots_for(storage)
+            vectors = (
+                _FEEDBACK_HISTORY if self._may_feed_back(storage) and storage.width <= 16 else history_vectors(storage)
+            )
             nbytes = vectors * storage.nbytes(vector_length(graph.nodes))
             with current().memory_for(f"the residual, {vectors} times in {storage.name},", nbytes):
                 sent = other.sent if other else current().arrays.zeros(nbytes, np.uint8)
@@ -274,8 +279,8 @@ class _Launch(NamedTuple):
 
 def request_arguments(request: OuterRequest, damping: float, *, has_inner: bool) -> tuple[Any, ...]:
     """Return the kernel arguments of a request, in order; see ``pagerank/refine_request.cuh``."""
-    numbers, most_low = _cached_request(request.inner_reduction, request.tol, request.noise_tolerance, damping)
-    counts = NORMS.index(request.norm), min(request.most, MAX_SWEEPS), most_low if has_inner else 0
+    numbers, max_inner = _cached_request(request.inner_reduction, request.tol, request.noise_tolerance, damping)
+    counts = NORMS.index(request.norm), min(request.most, MAX_SWEEPS), max_inner if has_inner else 0
     return *numbers, *map(np.uint32, counts)
 
 
@@ -320,7 +325,7 @@ def _outer_steps(report: Floats) -> Iterator[OuterStep]:
             found=Sweep(norm_l1, norm_l1, norm_l1, 1.0)
             if from_rounded
             else Sweep(norm_l1, math.sqrt(squares[first]), linf[first], mass[first]),
-            low=l1[first + 1 : last],
+            inner_l1=l1[first + 1 : last],
             sums=sums[first:last],
             seconds=[ended - began_s for ended in ended_s[first:last]],
             from_rounded=from_rounded,

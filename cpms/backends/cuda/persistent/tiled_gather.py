@@ -48,7 +48,7 @@ class Panels:
     local_indices : device array of uint16
         Index of each entry's value among those of its panel.
     row_end_flags : device array of uint16
-        Those of the edges; see `cpms.backends.cuda.spmv.padded_csr.PaddedCsr.place`.
+        Those of the edges; see `cpms.backends.cuda.spmv.padded_csr.PaddedCsr.to_device`.
     first_blocks : device array of uint32, shape (blocks,)
         Block in which the first row of each block begins.
     capacity : int

@@ -42,7 +42,7 @@ class WarpRanges:
     blocks, warps_per_block, tiles : int
         Blocks; warps of a block that have a range; tiles in all.
     sources, row_end_flags : device arrays
-        See `cpms.backends.cuda.spmv.padded_csr.PaddedCsr.place`.
+        See `cpms.backends.cuda.spmv.padded_csr.PaddedCsr.to_device`.
     begins, first_rows, first_ranges : device arrays of uint32
         First tile of each range, and one past the last tile; row of a range's first entry; range in which that row
         begins.
@@ -100,7 +100,7 @@ class WarpRanges:
         in_cache = in_cache and current().processors <= _MAX_COUNTED_BLOCKS
         if in_cache:
             graph = padded_csr.DeviceRows.of(graph)
-        sources, row_end_flags, _ = entries.place(graph, columns)
+        sources, row_end_flags, _ = entries.to_device(graph, columns)
         shape = SHAPES[warps or (16 if in_cache or fits else _warps_for(sources, graph.nodes, streamed, value_bytes))]
         blocks = _blocks_for(shape, -(-entries.tiles // range_tiles) if range_tiles else entries.tiles)
         if in_cache:
@@ -110,7 +110,7 @@ class WarpRanges:
                 begins = load_balance.split_tiles(cost, blocks * shape.warps)
             else:
                 entries, block_begins = found
-                sources, row_end_flags, _ = entries.place(graph, columns)
+                sources, row_end_flags, _ = entries.to_device(graph, columns)
                 begins = load_balance.split_blocks(
                     load_balance.in_cache_costs(entries, sources, value_bytes), block_begins, shape.warps
                 )

@@ -63,7 +63,7 @@ def product(variant: Variant, blocks: int, packed: Any) -> None:
 def dots(storage: VectorFormat, read: int, vectors: Sequence[Any], factors: Sequence[float], w: Any) -> Any:
     """Return the dot products of up to eight vectors of one format with ``w``, on the device."""
     backend = current()
-    blocks = backend.spread(len(w), each=4)
+    blocks = backend.grid_size(len(w), each=4)
     sums = backend.arrays.empty(blocks * BLOCK_VECTORS, np.float64)
     packed = _block(vectors, factors, w, sums)
     backend.run(vector_dots(storage, read, real(w)), blocks, (packed,))
@@ -74,13 +74,13 @@ def combine(storage: VectorFormat, read: int, vectors: Sequence[Any], factors: S
     """Add a linear combination of up to eight vectors of one format to ``w``."""
     backend = current()
     packed = _block(vectors, factors, w, None)
-    backend.run(vector_combine(storage, read, real(w)), backend.spread(len(w), each=4), (packed,))
+    backend.run(vector_combine(storage, read, real(w)), backend.grid_size(len(w), each=4), (packed,))
 
 
 def update(y: Any, alpha: float, x: Any) -> tuple[float, float, float]:
     """Do ``y += alpha x``; return the sum of sizes, of squares, and the largest size."""
     backend = current()
-    blocks = backend.spread(len(y), each=4)
+    blocks = backend.grid_size(len(y), each=4)
     sums = backend.arrays.empty(3 * blocks, np.float64)
     given = (y, np.float64(alpha), x, np.uint64(len(y)), sums)
     backend.run(vector_update(real(y), real(x)), blocks, given)

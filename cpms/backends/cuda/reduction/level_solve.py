@@ -95,7 +95,7 @@ class PermutedRows:
                 *(indptr, row_begins[:-1][trimming.position], trimming.position, sources, np.uint64(0)),
                 *(np.uint32(graph.nodes), np.uint32(graph.edges), permuted_sources, np.uint64(0)),
             )
-            backend.run(Variant("place_entries"), backend.spread(graph.edges), arguments)
+            backend.run(Variant("place_entries"), backend.grid_size(graph.edges), arguments)
         return cls(row_begins, permuted_sources)
 
     def edges_before(self, row: int) -> int:

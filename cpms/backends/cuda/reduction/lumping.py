@@ -217,4 +217,4 @@ def _lengths(bounds: Any) -> Any:
 def _over_edges(kernel: Variant, rows: DeviceRows, *more: Any) -> None:
     if rows.edges:
         graph_arguments = rows.indptr, rows.sources, np.uint32(rows.nodes), np.uint32(rows.edges)
-        current().run(kernel, current().spread(rows.edges), (*graph_arguments, *more))
+        current().run(kernel, current().grid_size(rows.edges), (*graph_arguments, *more))

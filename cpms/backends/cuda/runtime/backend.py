@@ -123,7 +123,7 @@ class Backend(ABC):
     def free_bytes(self) -> int:
         """Return the free bytes of device memory."""
 
-    def spread(self, items: int, *, each: int = 1, per_processor: int = 8) -> int:
+    def grid_size(self, items: int, *, each: int = 1, per_processor: int = 8) -> int:
         """Return how many blocks share ``items``, ``each`` a thread, in a grid-stride loop."""
         needed = -(-items // (THREADS * each))
         return max(1, min(needed, self.processors * per_processor))

@@ -115,7 +115,7 @@ class CarryOut:
     def gather(self, edges: Edges) -> None:
         """Write the rows' sums of partial sums into ``edges.sums``."""
         count = len(self.rows)
-        blocks = current().spread(count, per_processor=_BLOCKS_A_PROCESSOR)
+        blocks = current().grid_size(count, per_processor=_BLOCKS_A_PROCESSOR)
         edges.run("coo_carry_out", blocks, (self.partials, self.rows, self.begins, np.uint32(count), edges.sums))
 
 
@@ -167,7 +167,7 @@ class WarpProduct:
             *(np.uint32(all_tiles), np.uint32(self.task_tiles), self.carry_out.partials, edges.sums),
         )
         warps = -(-all_tiles // self.task_tiles)
-        edges.run("coo_product", current().spread(32 * warps, per_processor=_BLOCKS_A_PROCESSOR), arguments)
+        edges.run("coo_product", current().grid_size(32 * warps, per_processor=_BLOCKS_A_PROCESSOR), arguments)
         self.carry_out.gather(edges)
 
 
@@ -195,7 +195,7 @@ class AtomicProduct:
         edges.sums.fill(0)
         if edges.count:
             arguments = (edges.targets, edges.sources, edges.values, np.uint32(edges.count), x, edges.sums)
-            edges.run("coo_atomic", current().spread(edges.count, per_processor=_BLOCKS_A_PROCESSOR), arguments)
+            edges.run("coo_atomic", current().grid_size(edges.count, per_processor=_BLOCKS_A_PROCESSOR), arguments)
 
 
 @dataclass(frozen=True, eq=False)

@@ -213,4 +213,4 @@ def device_bytes(problem: Problem, storage: Format) -> int:
 
 
 def _blocks(items: int) -> int:
-    return min(_MAX_BLOCKS, current().spread(items))
+    return min(_MAX_BLOCKS, current().grid_size(items))

@@ -155,7 +155,7 @@ class BalancedCsr(Matrix):
         longest = _MAX_TASK_TILES if graph.edges >= _SHORT_ROW * graph.nodes else _SHORT_ROW_TASK_TILES
         busy = max(1, rows.tiles // _warps_held())
         chosen = tiles or min(longest, busy)
-        sources, row_end_flags, weights = rows.place(graph)
+        sources, row_end_flags, weights = rows.to_device(graph)
         tasks = wide = rows.tasks(chosen)
         if FP64.nbytes(graph.nodes) > backend.cache_bytes:
             wide = rows.tasks(max(1, chosen // 2), blocks=FEW_BLOCKS)
@@ -189,7 +189,7 @@ class BalancedCsr(Matrix):
         launch_spmv.csr_balanced(*parts, x, out, epilogue, read=read, write=write)
 
     def _float64_values(self, graph: Graph) -> Any:
-        weights = None if graph.weights is None else padded_csr.PaddedCsr.of(graph, self.reordering).place(graph)[2]
+        weights = None if graph.weights is None else padded_csr.PaddedCsr.of(graph, self.reordering).to_device(graph)[2]
         return _values_for_lanes(
             padded_csr.from_lanes(self.sources, _SOURCE_BITS), graph, weights, self.reordering, FP64
         )
@@ -205,7 +205,7 @@ class Ell(Matrix):
     @classmethod
     def build(cls, graph: Graph, storage: Format) -> Ell:
         """Return every row padded to the longest."""
-        sources, weights = padded_csr.place_columns(graph)
+        sources, weights = padded_csr.columns_to_device(graph)
         made = cls(sources, None, int(graph.in_degree.max()), graph.nodes)
         return replace(made, values=_stored(padded_csr.values_at(sources, graph, weights), graph, storage))
 
@@ -215,7 +215,7 @@ class Ell(Matrix):
         launch_spmv.ell(self.sources, self.values, self.width, self.rows, x, out, epilogue, read=read, write=write)
 
     def _float64_values(self, graph: Graph) -> Any:
-        return padded_csr.values_at(self.sources, graph, padded_csr.place_columns(graph)[1])
+        return padded_csr.values_at(self.sources, graph, padded_csr.columns_to_device(graph)[1])
 
 
 def device_bytes(graph: Graph, storage: Format, layout: str) -> int:

@@ -189,7 +189,7 @@ class PaddedCsr:
         rows = self.rows_at(bounds)
         return Tasks(tiles, blocks, rows.astype(np.uint32), self.starts[rows] // np.uint32(size))
 
-    def place(self, graph: Rows, columns: ColumnPositions | None = None) -> tuple[Any, Any, Any | None]:
+    def to_device(self, graph: Rows, columns: ColumnPositions | None = None) -> tuple[Any, Any, Any | None]:
         """Return sources, row-end flags and weights (None without) of the entries, on the device."""
         backend = current()
         arrays = backend.arrays
@@ -199,8 +199,8 @@ class PaddedCsr:
         if graph.edges:
             self._place_entries(graph, sources, weights, _NULL if columns is None else columns.position)
         row_end_flags, rows = arrays.zeros(count // 16, np.uint32), np.uint32(graph.nodes)
-        backend.run(Variant("flag_row_ends"), backend.spread(graph.nodes), (self.starts, rows, row_end_flags))
-        backend.run(Variant("count_row_ends"), backend.spread(self.tiles), (row_end_flags, np.uint32(self.tiles)))
+        backend.run(Variant("flag_row_ends"), backend.grid_size(graph.nodes), (self.starts, rows, row_end_flags))
+        backend.run(Variant("count_row_ends"), backend.grid_size(self.tiles), (row_end_flags, np.uint32(self.tiles)))
         return sources, row_end_flags.view(np.uint16), weights
 
     def _place_entries(self, graph: Rows, sources: Any, weights: Any | None, position: Any) -> None:
@@ -214,7 +214,7 @@ class PaddedCsr:
             _NULL if graph.weights is None else current().upload(graph.weights),
             *(np.uint32(graph.nodes), np.uint32(graph.edges), sources, _NULL if weights is None else weights),
         )
-        current().run(Variant("place_entries"), current().spread(graph.edges), arguments)
+        current().run(Variant("place_entries"), current().grid_size(graph.edges), arguments)
 
 
 def for_lanes(entries: Any, bits: int) -> Any:
@@ -270,13 +270,13 @@ def out_degree(graph: Graph, rows: Rows | None = None) -> Any:
         return current().upload(graph.out_degree).astype(np.uint32)
     counts = current().arrays.zeros(graph.nodes + 1, np.uint32)
     arguments = rows.sources, np.uint64(rows.edges), np.uint32(graph.nodes), counts
-    current().run(Variant("count_sources"), current().spread(rows.edges), arguments)
+    current().run(Variant("count_sources"), current().grid_size(rows.edges), arguments)
     if current().to_host(counts[-1:])[0]:
         raise InputError(f"a source of {graph.name} is not among 0 to {graph.nodes - 1}; each must be one of these")
     return counts[:-1]
 
 
-def place_columns(graph: Graph) -> tuple[Any, Any | None]:
+def columns_to_device(graph: Graph) -> tuple[Any, Any | None]:
     """Return sources and weights (None without) of ELL columns, on the device."""
     backend = current()
     arrays = backend.arrays
@@ -316,7 +316,7 @@ def fill_values(sources: Any, graph: Graph, values: Any, reordering: Reordering 
         *(sources, inverses, np.uint64(sources.size)),
         *(np.uint32(graph.weights is not None), values),
     )
-    backend.run(Variant("fill_values"), backend.spread(sources.size), arguments)
+    backend.run(Variant("fill_values"), backend.grid_size(sources.size), arguments)
 
 
 def value_exponent(graph: Graph, storage: Format) -> int:

@@ -25,7 +25,7 @@ from cpms.base.errors import CpmsError, InputError
 from cpms.base.validation import described, shortened
 from cpms.formats.formats import FloatFormat, SegmentFormat, format_of
 from cpms.graph.graph import Graph
-from cpms.storage.device import on_device, to_host
+from cpms.storage.device import host_float64, on_device
 
 OF_RANKS = ("mpi", "mpi_cuda")
 """Engines whose solves are collective."""
@@ -99,7 +99,7 @@ def as_text(value: Any) -> str:
     if isinstance(value, Graph):
         return _of_graph(value)
     if on_device(value):
-        value = to_host(value)
+        value = host_float64(value)
     if isinstance(value, np.ndarray) and value.dtype.kind != "O":
         return f"{value.dtype} array of shape {value.shape} with digest {_digest(np.ascontiguousarray(value))}"
     if isinstance(value, Real) and not isinstance(value, bool | np.bool_):

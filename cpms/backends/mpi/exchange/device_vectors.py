@@ -211,7 +211,7 @@ class HaloExchange(Halos):
         """Pack the values that others read, and swap them."""
         each_bytes, count = vector.each_bytes, self.sent_rows.size
         if count:
-            blocks = current().spread(count, each=4)
+            blocks = current().grid_size(count, each=4)
             arguments = (self.sent_rows, np.uint32(count), vector.own, self._sent)
             current().run(self.kernels[8 * each_bytes], blocks, arguments)
         sends, receives = (

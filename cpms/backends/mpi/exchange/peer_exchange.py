@@ -103,7 +103,7 @@ class DirectExchange(Halos):
 
     def _push(self, vector: Gathered, *, with_values: bool) -> None:
         count = self.sent_rows.size if with_values else 0
-        blocks = current().spread(count, each=16 // vector.each_bytes, per_processor=2)
+        blocks = current().grid_size(count, each=16 // vector.each_bytes, per_processor=2)
         to_values, to_totals = vector.routes
         totals = vector.own_totals, np.uint32(vector.own_totals.size), to_totals, np.uint32(with_values)
         current().run(

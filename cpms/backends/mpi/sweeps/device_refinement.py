@@ -28,7 +28,7 @@ from cpms.base.types import Floats, Norm
 from cpms.contracts.operator import Sweep
 from cpms.contracts.refinement import OuterRequest, OuterStep, Refinement
 from cpms.formats.formats import FP32, FloatFormat
-from cpms.precision.anderson import DEPTH, PRODUCTS, SLOTS, slots_for
+from cpms.precision.anderson import DEPTH, HISTORY_VECTORS, PRODUCTS, history_vectors
 from cpms.precision.inner_stopping import inner_max_iterations, inner_tolerance
 
 _NULL = np.uint64(0)
@@ -64,16 +64,16 @@ class DeviceRefinement(Refinement):
         """Allocate vectors and compile kernels of inner sweeps in a format."""
         self._prepare_format(storage or FP32)
 
-    def round(
-        self, storage: FloatFormat | None, *, inner_reduction: float, tol: float, norm: Norm, most_low: int
+    def outer_step(
+        self, storage: FloatFormat | None, *, inner_reduction: float, tol: float, norm: Norm, max_inner: int
     ) -> OuterStep:
         """Do one outer step: a correction, a float64 residual sweep, then inner sweeps on the quantised residual."""
-        request = OuterRequest(inner_reduction, 0.0, tol, norm, most_low + 1)
+        request = OuterRequest(inner_reduction, 0.0, tol, norm, max_inner + 1)
         if self._rows.exchange.within:
             return self._persistent_rounds(storage, request, extrapolate=False)[0]
         return self._round(storage, request, extrapolate=False)
 
-    def rounds(
+    def outer_steps(
         self,
         storage: FloatFormat | None,
         *,
@@ -105,7 +105,7 @@ class DeviceRefinement(Refinement):
             *(self._change, self._c, np.uint32(self._has_c), self._report),
         )
         variant = multi_gpu.persistent_rank_refine(stored, rows.shape, personal=rows.personal)
-        z = tuple(self._z[position % len(self._z)] for position in range(SLOTS))
+        z = tuple(self._z[position % len(self._z)] for position in range(HISTORY_VECTORS))
         before = rows.exchange.made()
         vectors = self._x, self._fresh, self._totals, self._products, *z
         rows.run_persistent(variant, vectors, np.uint32(len(self._z) if extrapolate else 2), *arguments)
@@ -113,8 +113,8 @@ class DeviceRefinement(Refinement):
         found = read_outer_steps(self._report)
         if len(found) % 2:
             self._x, self._fresh = self._fresh, self._x
-        self._has_c = bool(found[-1].low)
-        low = sum(len(made.low) + bool(made.low) for made in found)
+        self._has_c = bool(found[-1].inner_l1)
+        low = sum(len(made.inner_l1) + bool(made.inner_l1) for made in found)
         # The remaining exchanges are two for each combination; a single rank has none.
         combined = max(0, after() - before() - 2 * len(found) - low) // 2
         rows.exchange.count_received(self._x, len(found))
@@ -143,7 +143,7 @@ class DeviceRefinement(Refinement):
                 sums.append(totals.sum)
                 seconds.append(work_clock.now() - began)
         self._has_c = bool(low)
-        return OuterStep(found=found, low=low, sums=sums, seconds=seconds)
+        return OuterStep(found=found, inner_l1=low, sums=sums, seconds=seconds)
 
     def _residual_sweep(self) -> RankTotals:
         rows, x, fresh, has_c, totals = self._rows, self._x, self._fresh, self._has_c, self._totals
@@ -173,14 +173,14 @@ class DeviceRefinement(Refinement):
         rows.launch(multi_gpu.rank_quantise(storage, rows.shape), self._totals, self._z[0], *arguments)
         rows.exchange.queue(self._z[0])
         ahead: deque[Callable[[], RankTotals]] = deque()
-        combines = extrapolate and len(self._z) == SLOTS
+        combines = extrapolate and len(self._z) == HISTORY_VECTORS
         sent = queued = 0
         for seen in range(most):
             while queued < min(most, seen + AHEAD):
                 if combines and sent == DEPTH:
                     self._queue_combination(storage)
                     sent = 0
-                into = (sent + 1) % (SLOTS if combines else 2)
+                into = (sent + 1) % (HISTORY_VECTORS if combines else 2)
                 self._queue_inner_sweep(storage, sent, into)
                 ahead.append(rows.totals(self._z[into]))
                 queued += 1
@@ -231,12 +231,12 @@ class DeviceRefinement(Refinement):
         self._inner_graphs.clear()
         self._z = ()
         vector = self._rows.exchange.vector
-        slots = slots_for(storage)
+        slots = history_vectors(storage)
         self._z = tuple(vector(np.uint8, each_bytes=storage.width // 8) for _ in range(slots))
         shape, personal = self._rows.shape, self._rows.personal
         sweeping = [
             *(multi_gpu.rank_quantise(storage, shape), multi_gpu.rank_inner_sweep(storage, shape, personal=personal)),
-            *(multi_gpu.rank_combination(storage, shape) if slots == SLOTS else ()),
+            *(multi_gpu.rank_combination(storage, shape) if slots == HISTORY_VECTORS else ()),
         ]
         if self._rows.exchange.within:
             sweeping = [multi_gpu.persistent_rank_refine(storage, shape, personal=personal)]

@@ -23,7 +23,7 @@ from cpms.backends.mpi.shares.rows import GraphRows
 from cpms.base.errors import UnsupportedError
 from cpms.base.types import Floats
 from cpms.graph.graph import Graph
-from cpms.precision.anderson import SLOTS
+from cpms.precision.anderson import HISTORY_VECTORS
 from cpms.problems.pagerank import Problem
 
 
@@ -195,5 +195,5 @@ def _own(values: Floats, rows: GraphRows) -> Floats:
 
 def _needed_bytes(rows: GraphRows, values: int) -> int:
     """Return about the bytes of a rank: edges, rows, and as vectors x, its successor, and z in 32 bits."""
-    own, vector_bytes = rows.high - rows.low, 16 + 4 * SLOTS
+    own, vector_bytes = rows.high - rows.low, 16 + 4 * HISTORY_VECTORS
     return 12 * (rows.edges + own) + 40 * own + vector_bytes * values + 4 * rows.nodes
