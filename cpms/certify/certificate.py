@@ -7,10 +7,12 @@ however they were computed. It costs about one sweep in float64.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from cpms.base import threads, work_clock
-from cpms.base.types import Floats
+from cpms.base.types import Floats, Norm
 from cpms.certify import residual as residuals
+from cpms.contracts.recomputation import Recomputation
 from cpms.contracts.status import Status
 from cpms.contracts.stopping import Stopping
 from cpms.problems.pagerank import Problem
@@ -53,45 +55,65 @@ def mass(ranks: Floats) -> float:
     return sum(threads.each(lambda part: float(ranks[slice(*part)].sum()), parts))
 
 
-class Certifier:
-    """Recomputes residuals in float64; ``seconds`` is the time that took, which is no part of a solve."""
+class HostRecomputation(Recomputation):
+    """Recomputes residuals of answers in main memory on all processors; see `cpms.certify.residual`."""
 
-    def __init__(self, problem: Problem, stopping: Stopping) -> None:
+    def __init__(self, problem: Problem) -> None:
+        self.problem, self.roundoff = problem, residuals.residual_roundoff(problem.graph)
+
+    def norms(self, ranks: Floats, norm: Norm) -> tuple[float, float] | None:
+        """Return the residual in L1 and in a norm."""
+        if not scaled_to_mass_one(ranks):
+            return None
+        residual_l1 = residuals.residual(self.problem, ranks)
+        return residual_l1, residual_l1 if norm == "l1" else residuals.residual(self.problem, ranks, norm)
+
+    def mass(self, ranks: Floats) -> float:
+        """Return the sum of an answer."""
+        return mass(ranks)
+
+
+class Certifier:
+    """Certifies answers to a problem; ``seconds`` is the time that took, which is no part of a solve.
+
+    Parameters
+    ----------
+    problem : Problem
+    stopping : Stopping
+    recomputation : Recomputation, optional
+        By default on processors, for answers in main memory.
+    """
+
+    def __init__(self, problem: Problem, stopping: Stopping, recomputation: Recomputation | None = None) -> None:
         self.seconds = 0.0
         self.residual = math.inf
         """The residual of the last answer, in the norm of the stopping criteria."""
         self.problem = problem
+        self.recomputation = recomputation or HostRecomputation(problem)
         self._stopping = stopping
-        self._confirmed: tuple[Floats, float] | None = None
+        self._confirmed: tuple[Any, float] | None = None
 
-    def is_below_tolerance(self, ranks: Floats) -> bool:
+    def is_below_tolerance(self, ranks: Any) -> bool:
         """Return whether the residual of an answer is below the tolerance; scale the answer to mass 1."""
         status, residual_l1, self.residual = self._verified(ranks, Status.CONVERGED)
         self._confirmed = (ranks, residual_l1) if status is Status.CONVERGED else None
         return self._confirmed is not None
 
-    def certify(self, ranks: Floats, status: Status) -> tuple[Status, float]:
+    def certify(self, ranks: Any, status: Status) -> tuple[Status, float]:
         """Return the certified status, and the residual of the answer in L1."""
         if self._confirmed is not None and self._confirmed[0] is ranks:
             return status, self._confirmed[1]
         return self._verified(ranks, status)[:2]
 
-    def _verified(self, ranks: Floats, status: Status) -> tuple[Status, float, float]:
-        began = work_clock.now()
-        verified = _verified(self.problem, ranks, status, self._stopping)
+    def _verified(self, ranks: Any, status: Status) -> tuple[Status, float, float]:
+        """Return the certified status, and the recomputed residual in L1 and in the norm of the stopping criteria."""
+        began, norms = work_clock.now(), None
+        if status is not Status.NON_FINITE:
+            norms = self.recomputation.norms(ranks, self._stopping.norm)
         self.seconds += work_clock.now() - began
-        return verified
-
-
-def _verified(problem: Problem, ranks: Floats, status: Status, stopping: Stopping) -> tuple[Status, float, float]:
-    """Return the certified status, and the recomputed residual in L1 and in the norm of the stopping criteria."""
-    if status is Status.NON_FINITE:
-        return status, math.inf, math.inf
-    if not scaled_to_mass_one(ranks):
-        return Status.NON_FINITE, math.inf, math.inf
-    residual_l1 = residuals.residual(problem, ranks)
-    in_norm = residual_l1 if stopping.norm == "l1" else residuals.residual(problem, ranks, stopping.norm)
-    return confirmed(status, in_norm, stopping), residual_l1, in_norm
+        if norms is None:
+            return Status.NON_FINITE, math.inf, math.inf
+        return confirmed(status, norms[1], self._stopping), *norms
 
 
 def confirmed(status: Status, residual: float, stopping: Stopping) -> Status:

@@ -14,9 +14,13 @@ from cpms.base.text.suggestions import nearest
 from cpms.base.validation import described
 from cpms.contracts.batch import Batch, RefinementBatch
 from cpms.contracts.operator import Operator
+from cpms.contracts.recomputation import Recomputation
 from cpms.contracts.refinement import Refinement
 from cpms.formats.formats import FP16, FloatFormat, Format
 from cpms.problems.pagerank import Problem
+
+MANY_SOLVES = 1000
+"""Number of solves with one preparation after which its cost does not matter."""
 
 
 class Engine(ABC):
@@ -54,6 +58,18 @@ class Engine(ABC):
     def sum_roundoff(self, storage: Format) -> float:  # noqa: ARG002
         """Return the unit roundoff of row sums in a lower precision than float64; 0 for float64."""
         return 0.0
+
+    def for_solves(self, solves: int) -> Engine:  # noqa: ARG002
+        """Return the engine that prepares for so many solves: without steps that so few do not repay."""
+        return self
+
+    def held(self, problem: Problem) -> Problem:
+        """Return the problem with its graph where the engine computes, so that all who read it share one copy."""
+        return problem
+
+    def recomputation(self, problem: Problem) -> Recomputation | None:  # noqa: ARG002
+        """Return what recomputes residuals of answers where the engine leaves them; None: in main memory."""
+        return None
 
     @abstractmethod
     def prepare(self, problem: Problem, storage: Format, layout: str) -> Operator[Any]:

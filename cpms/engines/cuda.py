@@ -16,10 +16,10 @@ from cpms.backends.cuda.arrays import codec, launch_norms, vectors
 from cpms.backends.cuda.batch import power
 from cpms.backends.cuda.batch.power import CudaBatch
 from cpms.backends.cuda.batch.refinement import CudaRefinementBatch
+from cpms.backends.cuda.device_engine import DeviceEngine
 from cpms.backends.cuda.kernels import streaming, template
 from cpms.backends.cuda.reduction import reduced_refinement
 from cpms.backends.cuda.runtime import memory_limits
-from cpms.backends.cuda.runtime.compile import missing
 from cpms.backends.cuda.runtime.cuda_graphs import CudaGraphs
 from cpms.backends.cuda.runtime.current import current
 from cpms.backends.cuda.runtime.vector_pool import VectorPool
@@ -31,7 +31,6 @@ from cpms.backends.cuda.spmv.padded_csr import out_degree
 from cpms.backends.cuda.spmv.reordering import Reordering
 from cpms.base.errors import UnsupportedError
 from cpms.base.types import Floats, Norm
-from cpms.contracts.engine import Engine
 from cpms.contracts.operator import Operator, Sweep
 from cpms.contracts.refinement import Refinement
 from cpms.formats.formats import FP64, FloatFormat, Format
@@ -179,7 +178,7 @@ class CudaOperator(Operator[SegmentedArray]):
         return self.storage.checked_read(level.read), self.storage.checked_read(level.write)
 
 
-class CudaEngine(Engine):
+class CudaEngine(DeviceEngine):
     """Composed CUDA kernels.
 
     Parameters
@@ -192,16 +191,11 @@ class CudaEngine(Engine):
 
     layouts: ClassVar[tuple[str, ...]] = ("csr", "ell", "pattern")
     repeatable = True
-    takes_device_arrays: ClassVar[bool] = True
 
     def __init__(
         self, name: str = "cuda", methods: tuple[str, ...] = ("power", "refine"), *, thread_rows: bool | None = None
     ) -> None:
         self.name, self.methods, self.thread_rows = name, methods, thread_rows
-
-    def missing(self) -> str | None:
-        """Return which requirement is missing: CuPy or a device."""
-        return missing()
 
     def unsupported(self, problem: Problem, storage: Format, layout: str) -> str | None:
         """Return why not: a layout, 32-bit counts, or device memory."""
@@ -246,7 +240,7 @@ class CudaEngine(Engine):
 
     def refinement(self, problem: Problem) -> Refinement:
         """Prepare the graph for persistent kernels."""
-        return reduced_refinement.prepared(problem, self.name)
+        return reduced_refinement.prepared(problem, self.name, self.solves)
 
 
 ENGINES = (

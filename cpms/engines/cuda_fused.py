@@ -13,12 +13,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from cpms.backends.cuda.arrays.vectors import vector_length
+from cpms.backends.cuda.device_engine import DeviceEngine
 from cpms.backends.cuda.kernels.persistent import persistent_power
 from cpms.backends.cuda.kernels.template import CONTRIBUTIONS, Variant
-from cpms.backends.cuda.persistent.device_graph import DeviceGraph
+from cpms.backends.cuda.persistent.device_graph import DeviceGraph, arrangement_for
 from cpms.backends.cuda.persistent.refinement import NORMS, needed_bytes, too_large
 from cpms.backends.cuda.reduction.reduced_refinement import prepared
-from cpms.backends.cuda.runtime.compile import missing
 from cpms.backends.cuda.runtime.current import current
 from cpms.backends.cuda.runtime.device_clock import seconds_since
 from cpms.base.errors import UnsupportedError
@@ -102,18 +102,13 @@ class FusedOperator(Operator[Any]):
         return self.graph.values(x)
 
 
-class FusedEngine(Engine):
+class FusedEngine(DeviceEngine):
     """Resident CUDA kernels, in the pattern layout."""
 
     name = "cuda_fused"
     layouts: ClassVar[tuple[str, ...]] = ("pattern",)
     methods: tuple[str, ...] = ("power", "refine")
     repeatable = True
-    takes_device_arrays: ClassVar[bool] = True
-
-    def missing(self) -> str | None:
-        """Return which requirement is missing: CuPy or a device."""
-        return missing()
 
     def unsupported(self, problem: Problem, storage: Format, layout: str) -> str | None:
         """Return why not: power iteration is in float64 here, and memory is that of a device."""
@@ -127,13 +122,14 @@ class FusedEngine(Engine):
         if reason:
             raise UnsupportedError(reason)
         with current().memory_for(problem.graph.name, needed_bytes(problem)):
-            graph = DeviceGraph.of(problem, value_bytes=8)
+            arrangement = arrangement_for(problem.graph.edges, self.solves)
+            graph = DeviceGraph.of(problem, arrangement, value_bytes=8)
         current().compile([_variant(graph), *CONTRIBUTIONS])
         return operator(problem, graph)
 
     def refinement(self, problem: Problem) -> Refinement:
         """Arrange the graph on the device."""
-        return prepared(problem, self.name)
+        return prepared(problem, self.name, self.solves)
 
 
 ENGINE: Engine = FusedEngine()

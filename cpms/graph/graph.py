@@ -156,6 +156,11 @@ class Graph:
         return np.repeat(np.arange(self.nodes, dtype=self.sources.dtype), self.in_degree)
 
     @property
+    def device_arrays(self) -> Any | None:
+        """Arrays of the graph in device memory, of graphs that are held there; None."""
+        return None
+
+    @property
     def nbytes(self) -> int:
         """Bytes of the stored arrays."""
         weights_bytes = 0 if self.weights is None else self.weights.nbytes

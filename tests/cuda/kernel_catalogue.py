@@ -202,6 +202,8 @@ def every():
             products([*map(format_named, ("fp64", "cpms4", "fp32", "fp16", "e4m3", "cpms2-planes")), odd])
         ),
         "helpers": [
+            *(*template.PACKS_OF_EDGES.values(), *template.ROWS_OF_EDGES),
+            *(*template.CERTIFICATE, *template.CERTIFIED_ROWS.values()),
             *(*template.PADDED_CSR, *template.INDEX_COMPRESSION, *template.TRIMMING, *template.LUMPING),
             *(template.CONVERGENCE_ESTIMATE, *template.LEVEL_SOLVE, *template.CONTRIBUTIONS),
             *(*template.CYCLE_PERMUTATION, *template.AFFINE.values()),

@@ -9,7 +9,10 @@ struct Rows {
     u32 nodes;
 };
 
-// The row sum of a lane; the whole warp sums long rows, one after another.
+constexpr u32 sampled_entries = 2048;
+
+// The row sum of a lane; the whole warp sums long rows, one after another. Of the longest rows it sums a sample of
+// evenly spaced entries and scales it up, so that no warp works much longer than others.
 CPMS_DEVICE double row_sum(const Rows& rows, const double* contributions, u32 begin, u32 end) {
     constexpr u32 lane_entries_limit = 32;
     const u32 lane = threadIdx.x % 32;
@@ -19,9 +22,11 @@ CPMS_DEVICE double row_sum(const Rows& rows, const double* contributions, u32 be
     for (u32 long_rows = __ballot_sync(all_lanes, is_long); long_rows; long_rows &= long_rows - 1) {
         const u32 of = __ffs((int)long_rows) - 1, first = __shfl_sync(all_lanes, begin, of);
         const u32 last = __shfl_sync(all_lanes, end, of);
+        const u32 stride = (last - first + sampled_entries - 1) / sampled_entries;
+        const u32 count = (last - first + stride - 1) / stride;
         double part = 0.0;
-        for (u32 k = first + lane; k < last; k += 32) part += contributions[rows.sources[k]];
-        part = warp_reduce(part, Add{});
+        for (u32 k = lane; k < count; k += 32) part += contributions[rows.sources[first + k * stride]];
+        part = warp_reduce(part, Add{}) * ((double)(last - first) / count);
         if (lane == of) sum = part;
     }
     return sum;

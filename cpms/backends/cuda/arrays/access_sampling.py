@@ -1,6 +1,6 @@
 """Estimates of the memory locality of gathers, from samples of the tiles in device memory.
 
-The number of distinct sectors or cache lines in a few thousand tiles estimates that of all: it costs one sort of a few
+The number of distinct sectors or cache lines in a thousand tiles estimates that of all: it costs one sort of a few
 MB.
 """
 
@@ -14,7 +14,7 @@ from cpms.backends.cuda.kernels.template import WHOLE_VALUES
 from cpms.backends.cuda.runtime.current import current
 
 _SECTOR_BYTES = 32
-_SAMPLED_TILES = 4096
+_SAMPLED_TILES = 1024
 
 
 def gathered_bytes(sources: Any, value_bytes: int) -> float:

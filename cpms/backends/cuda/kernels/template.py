@@ -30,6 +30,14 @@ _FILES = {
     "gather": "convert/gather.cu",
     "pack": "multi_gpu/pack.cu",
     "remote_store": "multi_gpu/remote_store.cu",
+    "pack_edges": "preprocess/edge_list.cu",
+    "find_rows": "preprocess/edge_list.cu",
+    "unpack_sources": "preprocess/edge_list.cu",
+    "certify_mass": "certificate/residual.cu",
+    "certify_scale": "certificate/residual.cu",
+    "certify_pieces": "certificate/residual.cu",
+    "certify_rows": "certificate/residual.cu",
+    "certify_norms": "certificate/residual.cu",
     "place_entries": "preprocess/padded_csr.cu",
     "flag_row_ends": "preprocess/padded_csr.cu",
     "count_row_ends": "preprocess/padded_csr.cu",
@@ -219,6 +227,16 @@ PADDED_CSR = tuple(
         ),
     )
 )
+PACKS_OF_EDGES = {
+    name: Variant("pack_edges", (name,), (c_name,))
+    for name, c_name in (("int32", "int"), ("int64", "long long"), ("uint32", "unsigned"), ("uint64", "cpms::u64"))
+}
+"""The kernels that make keys of edges, by the type of ids."""
+ROWS_OF_EDGES = tuple(map(Variant, ("find_rows", "unpack_sources", "count_sources")))
+"""The kernels that make rows of sorted keys."""
+CERTIFIED_ROWS = {lanes: Variant("certify_rows", (str(lanes),), (str(lanes),)) for lanes in (1, 4, 8, 32)}
+"""The kernels that recompute residuals, by the lanes that sum a row together."""
+CERTIFICATE = tuple(map(Variant, ("certify_mass", "certify_scale", "certify_pieces", "certify_norms")))
 GATHERS = {
     8: Variant("gather", ("u8",), ("unsigned char",)),
     16: Variant("gather", ("u16",), ("unsigned short",)),

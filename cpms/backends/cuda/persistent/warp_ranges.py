@@ -76,6 +76,7 @@ class WarpRanges:
         warps: int | None = None,
         columns: padded_csr.ColumnPositions | None = None,
         in_cache: bool | None = None,
+        balanced: bool = True,
     ) -> tuple[WarpRanges, padded_csr.PaddedCsr]:
         """Partition a graph's entries; return them too, since they are others where blocks begin with rows.
 
@@ -92,6 +93,8 @@ class WarpRanges:
         in_cache : bool, optional
             Whether sweeps are those of graphs in the device's cache; by default whether the graph fits. These use 16
             warps of one range each, on up to 255 multiprocessors.
+        balanced : bool
+            As in `Arrangement`; otherwise ranges have equal shares of rows and tiles.
         """
         arrays = current().arrays
         streamed = padded_csr.ENTRY_BYTES * entries.tiles * WHOLE_VALUES + _NODE_BYTES * graph.nodes
@@ -103,7 +106,9 @@ class WarpRanges:
         sources, row_end_flags, _ = entries.to_device(graph, columns)
         shape = SHAPES[warps or (16 if in_cache or fits else _warps_for(sources, graph.nodes, streamed, value_bytes))]
         blocks = _blocks_for(shape, -(-entries.tiles // range_tiles) if range_tiles else entries.tiles)
-        if in_cache:
+        if not (balanced or range_tiles):
+            begins = load_balance.split_tiles(load_balance.streamed_costs(entries), blocks * shape.warps)
+        elif in_cache:
             cost = load_balance.in_cache_costs(entries, sources, value_bytes)
             found = load_balance.align_to_rows(entries, load_balance.split_tiles(cost, blocks), shape.warps)
             if found is None:

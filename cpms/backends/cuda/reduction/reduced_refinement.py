@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from cpms.backends.cuda.kernels.template import CONVERGENCE_ESTIMATE, LEVEL_SOLVE, LUMPING, TRIMMING
-from cpms.backends.cuda.persistent.device_graph import DEFAULT, DeviceGraph
+from cpms.backends.cuda.persistent.device_graph import DEFAULT, DeviceGraph, arrangement_for
 from cpms.backends.cuda.persistent.refinement import CudaRefinement, FinalContributions, needed_bytes, too_large
 from cpms.backends.cuda.persistent.strategies import StrategyData, StrategyRequest
 from cpms.backends.cuda.persistent.warp_ranges import WarpRanges
@@ -28,6 +28,7 @@ from cpms.backends.cuda.runtime.current import current
 from cpms.backends.cuda.spmv.padded_csr import DeviceRows, PaddedCsr, out_degree
 from cpms.base import threads
 from cpms.base.errors import UnsupportedError
+from cpms.contracts.engine import MANY_SOLVES
 from cpms.contracts.reduced_refinement import ReducedRefinement
 from cpms.contracts.refinement import Refinement
 from cpms.formats.formats import FloatFormat
@@ -167,8 +168,8 @@ class TrimmedRefinement(ReducedRefinement):
         )
 
 
-def prepared(problem: Problem, engine: str) -> Refinement:
-    """Return a problem prepared for method ``refine`` on the device.
+def prepared(problem: Problem, engine: str, solves: int = MANY_SOLVES) -> Refinement:
+    """Return a problem prepared for method ``refine`` on the device, in the least time with so many solves.
 
     Raises
     ------
@@ -181,21 +182,24 @@ def prepared(problem: Problem, engine: str) -> Refinement:
     graph = problem.graph
     with current().memory_for(graph.name, needed_bytes(problem)):
         rows = DeviceRows.of(graph)
+        if graph.device_arrays is not None:
+            return _reduced(problem, rows, solves)
         with threads.in_background(lambda: graph.out_degree):  # The certificate needs out-degrees of its own.
-            return _reduced(problem, rows)
+            return _reduced(problem, rows, solves)
 
 
-def _reduced(problem: Problem, rows: DeviceRows) -> Refinement:
-    if not problem.dangling_follows_teleport:
-        return CudaRefinement.of(problem, rows=rows)
+def _reduced(problem: Problem, rows: DeviceRows, solves: int) -> Refinement:
+    arrangement, cost = arrangement_for(rows.edges, solves), Cost()._replace(solves=solves)
+    if not (problem.dangling_follows_teleport and cost.search_is_worthwhile(rows.nodes, rows.edges)):
+        return CudaRefinement.of(problem, arrangement, rows=rows)
     current().compile([*TRIMMING, *LUMPING, CONVERGENCE_ESTIMATE])
     degree, converges_fast = out_degree(problem.graph, rows), False
     try:
         converges_fast = _converges_fast(problem, rows, degree)
-        trimming = _trimmed(problem, rows, degree, converges_fast=converges_fast)
+        trimming = _trimmed(problem, rows, degree, cost, converges_fast=converges_fast)
     except current().out_of_memory:
         trimming = None  # Trimming needs twice the memory of sweeps over all nodes.
-    return trimming or CudaRefinement.of(problem, rows=rows, converges_fast=converges_fast)
+    return trimming or CudaRefinement.of(problem, arrangement, rows=rows, converges_fast=converges_fast)
 
 
 def lumped_core(problem: Problem) -> CudaRefinement:
@@ -222,10 +226,11 @@ def _converges_fast(problem: Problem, rows: DeviceRows, degree: Any) -> bool:
     return convergence_estimate.converges_fast(rows.indptr, rows.sources, degree, problem.damping)
 
 
-def _trimmed(problem: Problem, rows: DeviceRows, degree: Any, *, converges_fast: bool) -> TrimmedRefinement | None:
+def _trimmed(
+    problem: Problem, rows: DeviceRows, degree: Any, cost: Cost, *, converges_fast: bool
+) -> TrimmedRefinement | None:
     """Return the problem with a reduced core; None where that is not worthwhile."""
     graph, indptr, sources = problem.graph, rows.indptr, rows.sources
-    cost = Cost()
     if graph.edges <= _ESTIMATE_EDGES:
         cost = cost._replace(sweeps=convergence_estimate.sweeps(indptr, sources, degree, problem.damping))
     trimming = trim(graph, indptr, sources, degree, cost)

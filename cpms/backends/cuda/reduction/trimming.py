@@ -17,6 +17,7 @@ from cpms.backends.cuda.kernels.template import TRIMMING, Variant
 from cpms.backends.cuda.persistent.device_graph import barrier
 from cpms.backends.cuda.runtime.current import current
 from cpms.backends.cuda.spmv import reordering
+from cpms.contracts.engine import MANY_SOLVES
 from cpms.graph.graph import Graph
 
 Levels = npt.NDArray[np.int64]
@@ -39,6 +40,11 @@ class Cost(NamedTuple):
 
     Parameters
     ----------
+    solves : int
+        Solves among which the cost of preparation is divided.
+    search, reduction, prepared_entry : float
+        Cost of preparation: of looking for what can be trimmed, of building a reduced problem, and of an entry in
+        both.
     sweeps : int
         Sweeps that a solve takes, about 16 to 119 to 1e-10; see `cpms.backends.cuda.reduction.convergence_estimate`.
     sweep, level, narrow_level, launch : float
@@ -64,6 +70,18 @@ class Cost(NamedTuple):
     inflow_node: float = 2.0e-6
     lumped_entry: float = 1.8e-6
     teleport_node: float = 1.0e-6
+    solves: int = MANY_SOLVES
+    search: float = 3000.0
+    reduction: float = 4000.0
+    prepared_entry: float = 1.0e-4
+
+    def search_is_worthwhile(self, nodes: int, edges: int) -> bool:
+        """Return whether solves save more than the search costs if half of the nodes and edges can be trimmed."""
+        if self.solves >= MANY_SOLVES:
+            return True
+        entries = nodes + edges
+        saved = self.solves * self.sweeps * self.sweep_entry * entries / 2
+        return saved > self.search + self.reduction + self.prepared_entry * entries
 
     def saved(self, rows: Integers, entries: Integers) -> Floats:
         """Return the savings of levels of so many nodes and edges."""

@@ -73,6 +73,8 @@ class DeviceRows(NamedTuple):
     @classmethod
     def of(cls, rows: Rows) -> DeviceRows:
         """Upload rows; arrays that are on the device already are not copied."""
+        if isinstance(rows, DeviceRows):
+            return rows
         weights = None if rows.weights is None else current().upload(rows.weights)
         return cls(rows.name, rows.nodes, rows.edges, *uploaded(rows), weights)
 
@@ -135,7 +137,7 @@ class PaddedCsr:
     def of(cls, graph: Rows, reordering: Reordering | None = None) -> PaddedCsr:
         """Count the entries of a graph's rows."""
         arrays = current().arrays
-        indptr = current().upload(graph.indptr)
+        indptr = uploaded_row_pointers(graph)
         lengths = arrays.maximum(indptr[1:] - indptr[:-1], 1)
         if reordering is not None:
             lengths = lengths[reordering.order]
@@ -210,7 +212,7 @@ class PaddedCsr:
             begins = begins[position]
         arguments = (
             *(self.indptr, begins, position),
-            current().upload(graph.sources.view(np.uint32)),
+            uploaded_sources(graph),
             _NULL if graph.weights is None else current().upload(graph.weights),
             *(np.uint32(graph.nodes), np.uint32(graph.edges), sources, _NULL if weights is None else weights),
         )
@@ -254,8 +256,19 @@ def _transposed(groups: Any) -> Any:
 
 def uploaded(rows: Rows) -> tuple[Any, Any]:
     """Return row pointers and sources as device arrays of uint32."""
-    upload = current().upload
-    return upload(rows.indptr).astype(np.uint32, copy=False), upload(rows.sources.view(np.uint32))
+    return uploaded_row_pointers(rows).astype(np.uint32, copy=False), uploaded_sources(rows)
+
+
+def uploaded_row_pointers(rows: Rows) -> Any:
+    """Return row pointers on the device, no copies of those that are there."""
+    held = getattr(rows, "device_arrays", None)
+    return current().upload(rows.indptr) if held is None else held.indptr
+
+
+def uploaded_sources(rows: Rows) -> Any:
+    """Return sources as a device array of uint32, no copy of one that is there."""
+    held = getattr(rows, "device_arrays", None)
+    return current().upload(rows.sources.view(np.uint32)) if held is None else held.sources
 
 
 def out_degree(graph: Graph, rows: Rows | None = None) -> Any:
@@ -266,6 +279,9 @@ def out_degree(graph: Graph, rows: Rows | None = None) -> Any:
     InputError
         If an edge begins at no node.
     """
+    held = graph.device_arrays
+    if held is not None:
+        return held.out_degree
     if not isinstance(rows, DeviceRows):
         return current().upload(graph.out_degree).astype(np.uint32)
     counts = current().arrays.zeros(graph.nodes + 1, np.uint32)

@@ -67,7 +67,10 @@ def chosen(graph: Graph, degree: Any) -> Reordering | None:
     key = (65535 - arrays.minimum(degree, 65535)).astype(np.uint16)
     candidate = Reordering.of_order(arrays.argsort(key, kind="stable"))
     begins = np.linspace(0, graph.edges - _WINDOW_EDGES, _WINDOWS).astype(np.int64)
-    sources = upload(np.stack([graph.sources[begin : begin + _WINDOW_EDGES] for begin in begins]).view(np.uint32))
+    if graph.device_arrays is None:
+        sources = upload(np.stack([graph.sources[begin : begin + _WINDOW_EDGES] for begin in begins]).view(np.uint32))
+    else:
+        sources = graph.device_arrays.sources[arrays.asarray(begins[:, None] + np.arange(_WINDOW_EDGES))]
     per_sector = np.uint32(_SECTOR_VALUES)
     given, reordered = (mean_distinct(nodes // per_sector) for nodes in (sources, candidate.position[sources]))
     return candidate if reordered <= _MAX_SECTORS * given else None

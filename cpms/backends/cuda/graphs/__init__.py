@@ -1,0 +1,1 @@
+"""Graphs that are built, validated and held in device memory."""

@@ -1,0 +1,69 @@
+// CSR by target from an edge list in device memory, by sorting: an edge becomes a 64-bit key, its target above its
+// source; after a radix sort, binary search finds where each row begins. Equal keys are equal edges, so the result does
+// not depend on the order of a run. Each kernel is one pass over edges or nodes.
+#include "base/warp.cuh"
+
+namespace cpms {
+
+// `largest` becomes the largest id of the edges, counted from first_id; ids below first_id wrap to large numbers. Keys
+// are right only where all ids are below 2^32.
+template <class Id>
+CPMS_DEVICE void pack_edges(const Id* sources, const Id* targets, u64 edges, long long first_id, u64* keys,
+                            u64* largest) {
+    const u64 threads = (u64)gridDim.x * blockDim.x;
+    u64 most = 0;
+    for (u64 k = (u64)blockIdx.x * blockDim.x + threadIdx.x; k < edges; k += threads) {
+        const u64 source = (u64)sources[k] - (u64)first_id, target = (u64)targets[k] - (u64)first_id;
+        const u64 larger = source > target ? source : target;
+        most = larger > most ? larger : most;
+        keys[k] = target << 32 | (u32)source;
+    }
+    most = warp_reduce(most, [](u64 a, u64 b) { return a > b ? a : b; });
+    if (threadIdx.x % 32 == 0) atomicMax(largest, most);
+}
+
+// begins[row] is the number of edges whose target is below `row`; of rows + 1 begins the last is the number of edges.
+CPMS_DEVICE void find_rows(const u64* keys, u32 edges, u32 rows, u32* begins) {
+    const u32 threads = gridDim.x * blockDim.x;
+    for (u64 row = blockIdx.x * blockDim.x + threadIdx.x; row <= rows; row += threads) {
+        u32 low = 0, high = edges;
+        while (low < high) {
+            const u32 middle = low + (high - low) / 2;
+            if (keys[middle] >> 32 < row) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        begins[row] = low;
+    }
+}
+
+// Takes the sources from the keys, and counts the edges of each.
+CPMS_DEVICE void unpack_sources(const u64* keys, u32 edges, u32* sources, u32* degree) {
+    const u32 threads = gridDim.x * blockDim.x;
+    for (u64 k = blockIdx.x * blockDim.x + threadIdx.x; k < edges; k += threads) {
+        const u32 source = (u32)keys[k];
+        sources[k] = source;
+        atomicAdd(degree + source, 1u);
+    }
+}
+
+}  // namespace cpms
+
+#define CPMS_PACK_EDGES(NAME, ID)                                                                          \
+    extern "C" __global__ void __launch_bounds__(256)                                                      \
+        NAME(const ID* sources, const ID* targets, unsigned long long edges, long long first_id,           \
+             unsigned long long* keys, unsigned long long* largest) {                                      \
+        cpms::pack_edges(sources, targets, edges, first_id, keys, largest);                                \
+    }
+#define CPMS_FIND_ROWS(NAME)                                                                               \
+    extern "C" __global__ void __launch_bounds__(256)                                                      \
+        NAME(const unsigned long long* keys, unsigned edges, unsigned rows, unsigned* begins) {            \
+        cpms::find_rows(keys, edges, rows, begins);                                                        \
+    }
+#define CPMS_UNPACK_SOURCES(NAME)                                                                          \
+    extern "C" __global__ void __launch_bounds__(256)                                                      \
+        NAME(const unsigned long long* keys, unsigned edges, unsigned* sources, unsigned* degree) {        \
+        cpms::unpack_sources(keys, edges, sources, degree);                                                \
+    }
