@@ -48,6 +48,7 @@ _HOMES = {
     "WriteAhead": "precision.controllers",
     "StoredMatrix": "api.matrix",
     "matrix": "api.matrix",
+    "PageRank": "api.prepared",
     "pagerank": "api.pagerank",
     "personalized_pagerank": "api.personalized",
     "penalised_start": "problems.initial_guess",
@@ -70,6 +71,7 @@ if TYPE_CHECKING:
     from cpms.api.matrix import matrix as matrix
     from cpms.api.pagerank import pagerank as pagerank
     from cpms.api.personalized import personalized_pagerank as personalized_pagerank
+    from cpms.api.prepared import PageRank as PageRank
     from cpms.api.result import Result as Result
     from cpms.base.errors import CpmsError as CpmsError
     from cpms.base.errors import InputError as InputError

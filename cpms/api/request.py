@@ -1,16 +1,17 @@
 """The request of a solve: what a caller gave, resolved once, before an engine prepares anything.
 
-A call of `cpms.pagerank` or `cpms.personalized_pagerank` names a method, a storage format, a layout, an engine, a
-precision policy and a start, each of which may be ``auto`` or missing and depends on the others. `resolve` decides them
-together and refuses impossible combinations. All code behind it reads a frozen `Request` and decides nothing again,
-but for one choice that rests on the prepared graph (`Request.with_residual_format`).
+A solve of `cpms.PageRank` names a method, a storage format, a layout, an engine, a precision policy and a start, each
+of which may be ``auto`` or missing and depends on the others. `resolve` decides them together and refuses impossible
+combinations; `resolve_again` makes the request of a further solve from the first one, with the same decisions. All code
+behind them reads a frozen `Request` and decides nothing again, but for one choice that rests on the prepared graph
+(`Request.with_residual_format`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -115,7 +116,7 @@ def resolve(
     personalization: Sequence[int | str] | Mapping[int | str, float] | Floats | None = None,
     queries: Iterable[Personalization] | None = None,
 ) -> Request:
-    """Decide everything that a solve needs; parameters are those of `cpms.pagerank` and `cpms.personalized_pagerank`.
+    """Decide everything that a solve needs; parameters are those of `cpms.PageRank` and its solves.
 
     One query for engine ``auto`` has no other query to share the matrix with, so it becomes a solve of its own.
 
@@ -132,15 +133,11 @@ def resolve(
     >>> request.layout, request.storage.name, type(request.policy).__name__
     ('pattern', 'fp32', 'AdaptiveReduction')
     """
-    if queries is not None and graph.weights is not None:
-        raise UnsupportedError(
-            f"batches store no values, but {graph.name} has weights; use cpms.pagerank, or ignore them"
-        )
     given = requested_storage(storage, method)
     batch: tuple[Query, ...] | None = None
     if queries is not None:
-        _require_batchable(method, given, precision)
-        batch = tuple(_query(graph, query, index) for index, query in enumerate(queries))
+        require_batchable(graph, method, given, precision)
+        batch = _parsed(graph, queries)
         if len(batch) == 1 and isinstance(engine, str) and engine == "auto":
             personalization, batch = batch[0].teleport(graph.nodes), None
     teleport = None if personalization is None else teleport_distribution(graph, personalization)
@@ -151,10 +148,7 @@ def resolve(
     executor = engines.chosen(engine, problem, work, storage=given or FP64, layout=of_graph)
     if batch is None and method not in executor.methods:
         raise UnsupportedError(f"engine {executor.name} has no method {method!r}; it has {', '.join(executor.methods)}")
-    if batch is not None or not executor.takes_device_arrays:
-        start = host_float64(start)
-    needs_guess = start is not None or method == "power" or batch is not None
-    guess = initial_guess(graph, start) if needs_guess else None
+    guess = _guess(graph, executor, start, required=method == "power" or batch is not None, batch=batch is not None)
     choice: tuple[Controller | RefinementPolicy, Format, str]
     if method == "refine":
         choice = _refine_choice(graph, layout, precision, given, executor.default_residual_format)
@@ -174,6 +168,60 @@ def resolve(
         storage_by_default=given is None and precision is None,
         queries=batch,
     )
+
+
+def resolve_again(
+    decided: Request,
+    *,
+    tol: float,
+    norm: Norm,
+    max_iterations: int,
+    dangling: DanglingRule,
+    start: Floats | None,
+    iterations: int | None = None,
+    personalization: Sequence[int | str] | Mapping[int | str, float] | Floats | None = None,
+    queries: Iterable[Personalization] | None = None,
+) -> Request:
+    """Return the request of another solve with the engine, format, layout and policy of an earlier one.
+
+    Nothing is decided again: memory that a preparation occupies does not count against the engine that holds it. A
+    single query with a request that is no batch becomes a solve of its own, as in `resolve`.
+
+    Raises
+    ------
+    InputError
+        If an argument is out of range or names a node that does not exist.
+
+    Examples
+    --------
+    >>> options = {"tol": 1e-10, "norm": "l1", "max_iterations": 1000, "dangling": "teleport", "start": None}
+    >>> first = resolve(
+    ...     Graph.from_edges([0, 1], [1, 0]), method="power", storage="auto", engine="cpu", damping=0.85,
+    ...     precision=None, **options)
+    >>> again = resolve_again(first, personalization=[1], **options)
+    >>> again.engine is first.engine, again.problem.teleport.tolist()
+    (True, [0.0, 1.0])
+    """
+    graph = decided.problem.graph
+    batch = None if queries is None else _parsed(graph, queries)
+    if batch is not None and decided.queries is None:
+        personalization, batch = batch[0].teleport(graph.nodes), None
+    teleport = None if personalization is None else teleport_distribution(graph, personalization)
+    required = decided.method == "power" or batch is not None
+    return replace(
+        decided,
+        problem=Problem(graph, decided.problem.damping, teleport, dangling),
+        stopping=Stopping(tol, norm, max_iterations, iterations),
+        start=_guess(graph, decided.engine, start, required=required, batch=batch is not None),
+        queries=batch,
+    )
+
+
+def _guess(graph: Graph, engine: Engine, start: Any | None, *, required: bool, batch: bool) -> Floats | None:
+    """Return the initial guess, in main memory unless the engine loads device arrays; None if none is required."""
+    if batch or not engine.takes_device_arrays:
+        start = host_float64(start)
+    return initial_guess(graph, start) if required or start is not None else None
 
 
 def requested_storage(storage: str | Format, method: str) -> Format | None:
@@ -244,14 +292,24 @@ def _refine_choice(
     return policy, storage, "pattern"
 
 
-def _require_batchable(method: str, given: Format | None, policy: Controller | RefinementPolicy | None) -> None:
-    """Refuse formats and policies that no batch of queries takes."""
+def require_batchable(
+    graph: Graph, method: str, given: Format | None, policy: Controller | RefinementPolicy | None
+) -> None:
+    """Refuse graphs, formats and policies that no batch of queries takes."""
+    if graph.weights is not None:
+        raise UnsupportedError(
+            f"batches store no values, but {graph.name} has weights; use cpms.pagerank, or ignore them"
+        )
     if policy is not None and method == "power":
         raise InputError("this policy plans outer steps of method 'refine'; leave it out, or give method='refine'")
     if not isinstance(policy, RefinementPolicy | None):
         raise InputError(f"policy is {described(policy)}; give one such as cpms.AdaptiveReduction((cpms.FP16,))")
     if method == "power" and given not in (None, FP64):
         raise UnsupportedError(f"batches iterate in fp64, not {given.name}; use method refine, or one at a time")
+
+
+def _parsed(graph: Graph, queries: Iterable[Personalization]) -> tuple[Query, ...]:
+    return tuple(_query(graph, query, index) for index, query in enumerate(queries))
 
 
 def _query(graph: Graph, query: Personalization, index: int) -> Query:

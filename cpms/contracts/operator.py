@@ -14,6 +14,7 @@ from cpms.base import work_clock
 from cpms.base.types import Floats, Norm, Vector
 from cpms.formats.formats import Format
 from cpms.precision.controllers import Level
+from cpms.problems.pagerank import Problem
 
 
 class Sweep(NamedTuple):
@@ -91,6 +92,19 @@ class Operator(ABC, Generic[Vector]):
 
         Returns the converted operator and vectors; the old ones must not be used again.
         """
+
+    @property
+    def survives_conversion(self) -> bool:
+        """Whether the operator can be used again after `to_float64`: its matrix was not converted in place."""
+        return False
+
+    def with_problem(self, problem: Problem) -> Operator[Vector] | None:
+        """Return the operator of a problem that differs in its teleport distribution and dangling rule alone.
+
+        It shares the matrix. None: the engine has to prepare the problem anew.
+        """
+        del problem
+        return None
 
     @abstractmethod
     def read(self, x: Vector, segments: int) -> Floats:

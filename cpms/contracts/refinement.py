@@ -87,8 +87,11 @@ class Refinement(ABC):
         """
         return None
 
-    def set_teleport(self, teleport: Floats) -> bool:  # noqa: ARG002
-        """Set another teleport distribution, shape (nodes,); False: the engine has to prepare the problem again."""
+    def set_teleport(self, teleport: Floats | None) -> bool:  # noqa: ARG002
+        """Set another teleport distribution, shape (nodes,), or the uniform one for None.
+
+        False: the engine has to prepare the problem again.
+        """
         return False
 
     @abstractmethod

@@ -6,7 +6,7 @@ results are bitwise the same for any number. Method ``refine`` solves trimmed no
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -107,6 +107,15 @@ class CpuOperator(Operator[SegmentedArray]):
             return converted, convert_inplace(x.decode(), FP64), converted.empty()
         restored, scratch = (convert_inplace(vector.restore_inplace(), FP64) for vector in (x, out))
         return converted, restored, scratch
+
+    @property
+    def survives_conversion(self) -> bool:
+        """Whether values are none, or packed floats, which are computed anew in float64."""
+        return self.matrix.values is None or not self.storage.exact
+
+    def with_problem(self, problem: Problem) -> CpuOperator:
+        """Return the operator of another teleport distribution or dangling rule on the same rows."""
+        return replace(self, problem=problem)
 
     def read(self, x: SegmentedArray, segments: int) -> Floats:
         """Return the vector as float64."""

@@ -6,7 +6,7 @@ Tests compare each fast engine with it. It is slow on purpose: every line of the
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -75,6 +75,15 @@ class ReferenceOperator(Operator[Floats]):
     def to_float64(self, x: Floats, out: Floats) -> tuple[ReferenceOperator, Floats, Floats]:
         """Keep the values, change the format."""
         return ReferenceOperator(self.problem, FP64, self.layout), x, out
+
+    @property
+    def survives_conversion(self) -> bool:
+        """Whether `to_float64` keeps the matrix: it makes another."""
+        return True
+
+    def with_problem(self, problem: Problem) -> ReferenceOperator:
+        """Return the operator of another teleport distribution or dangling rule."""
+        return replace(self, problem=problem)
 
     def read(self, x: Floats, segments: int) -> Floats:
         """Return the vector, multiplied back as the layout asks."""

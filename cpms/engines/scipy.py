@@ -5,7 +5,7 @@ It is the baseline of common Python code. It runs on one thread and reads vector
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -60,6 +60,10 @@ class ScipyOperator(Operator[Floats]):
     def to_float64(self, x: Floats, out: Floats) -> tuple[ScipyOperator, Floats, Floats]:
         """Return everything as it is: it is float64."""
         return self, x, out
+
+    def with_problem(self, problem: Problem) -> ScipyOperator:
+        """Return the operator of another teleport distribution or dangling rule."""
+        return replace(self, problem=problem)
 
     def read(self, x: Floats, segments: int) -> Floats:  # noqa: ARG002
         """Return the vector."""

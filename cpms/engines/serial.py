@@ -8,7 +8,7 @@ added at once: mass is conserved, and no list of dangling nodes is needed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -86,6 +86,10 @@ class SerialOperator(Operator[Floats]):
     def to_float64(self, x: Floats, out: Floats) -> tuple[SerialOperator, Floats, Floats]:
         """Return everything as it is: it is float64."""
         return self, x, out
+
+    def with_problem(self, problem: Problem) -> SerialOperator:
+        """Return the operator of another teleport distribution or dangling rule."""
+        return replace(self, problem=problem)
 
     def read(self, x: Floats, segments: int) -> Floats:  # noqa: ARG002
         """Return the vector."""

@@ -113,3 +113,11 @@ def sum_duplicates(edges: Compressed) -> Compressed:
     starts = np.flatnonzero(first)
     sums = np.add.reduceat(weights, starts) if len(starts) else weights
     return select(Compressed(edges.indptr, edges.sources, None), first)._replace(weights=sums)
+
+
+def frozen(edges: Compressed) -> Compressed:
+    """Return the edges in arrays of the same memory that nobody can write to."""
+    for array in edges:
+        if array is not None:
+            array.flags.writeable = False
+    return edges

@@ -275,7 +275,7 @@ class Graph:
                 raise InputError("the weights of a repeated edge add up to infinity; scale them down")
         elif duplicates == "drop":
             edge = csr_build.select(edge, ~csr_build.is_duplicate(edge))
-        return cls(*edge, name, first_id, node_names, stand_in_for=stand_in_for)
+        return cls(*csr_build.frozen(edge), name, first_id, node_names, stand_in_for=stand_in_for)
 
     @classmethod
     def from_scipy(

@@ -38,6 +38,11 @@ def to_device(values: Any) -> Any:
     return import_module("cpms.backends.cuda.runtime.current").current().upload(values)
 
 
+def free_unused() -> None:
+    """Return device memory that no array uses to the device, from the pool that keeps it for later arrays."""
+    import_module("cpms.backends.cuda.runtime.current").current().free_unused()
+
+
 def emulated() -> bool:
     """Return whether tests have sent device code to this machine's processor, where its arrays are NumPy's."""
     return bool(import_module("cpms.backends.cuda.runtime.current").chosen())

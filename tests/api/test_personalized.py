@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import cpms
 from cpms import Graph, InputError, Status, UnsupportedError, check, engines, penalised_start, personalized_pagerank
-from cpms.api.personalized import _split_evenly
+from cpms.api.batch_solving import _split_evenly
 from cpms.base import threads
 from cpms.certify.residual import apply_operator, residual
 from cpms.contracts.operator import Sweep

@@ -64,8 +64,8 @@ class CpuTrimmedRefinement(ReducedRefinement):
         iterate(self._of_core)
         return found.end(y, scale, self._of_core.read())
 
-    def set_teleport(self, teleport: Floats) -> bool:
-        """Replace the teleport distribution, shape (nodes,)."""
+    def set_teleport(self, teleport: Floats | None) -> bool:
+        """Replace the teleport distribution, shape (nodes,); None is the uniform one."""
         self.problem = replace(self.problem, teleport=teleport)
         self._found = replace(self._found, problem=self.problem)
         if self._whole_if_prepared:

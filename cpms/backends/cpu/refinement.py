@@ -95,8 +95,8 @@ class CpuRefinement(Refinement):
         """16 bits if 32-bit gathers would exceed a core's own cache."""
         return FP16 if len(self._x) >= _NODES_OF_FEW_BITS else None
 
-    def set_teleport(self, teleport: Floats) -> bool:
-        """Replace the teleport distribution, shape (nodes,)."""
+    def set_teleport(self, teleport: Floats | None) -> bool:
+        """Replace the teleport distribution, shape (nodes,); None is the uniform one."""
         self.problem = replace(self.problem, teleport=teleport)
         self._set_targets()
         return True

@@ -15,7 +15,8 @@ from pydantic import Field
 
 from cpms import engines
 from cpms.analysis import rankings
-from cpms.api import personalized
+from cpms.api.batch_solving import prepare_batch
+from cpms.api.personalized import personalized_pagerank
 from cpms.api.request import Method
 from cpms.backends.cuda.runtime.current import current
 from cpms.base import threads, work_clock
@@ -146,7 +147,7 @@ class _ReferenceQueries:
         self.warmup = min(cell["warmup"], count - 1)
         self.queries = [batch.Query(np.array([node]), np.ones(1)) for node in nodes]
         method: Method = "power" if engines.get_any("cuda").missing() else "refine"
-        solved = personalized.personalized_pagerank(
+        solved = personalized_pagerank(
             graph,
             [graph.node_id(int(node)) for node in nodes[self.warmup :]],
             method=method,
@@ -195,7 +196,7 @@ def _in_batches(reference: _ReferenceQueries, cell: Cell, initial: Floats) -> tu
     began = work_clock.now()
     engine = engines.get(cell["engine"])
     policy = default_policy(format_named(cell["storage"])) if cell["method"] == "refine" else None
-    batch = personalized.prepare_batch(engine, problem, policy)
+    batch = prepare_batch(engine, problem, policy)
     prepare_s = work_clock.now() - began
     together = [queries[begin : begin + cell["batch"]] for begin in range(0, len(queries), cell["batch"])]
     batch.solve(together[0], initial, stopping=stopping)

@@ -123,6 +123,9 @@ class Backend(ABC):
     def free_bytes(self) -> int:
         """Return the free bytes of device memory."""
 
+    def free_unused(self) -> None:  # noqa: B027
+        """Return memory that no array uses from the backend's pool to the device."""
+
     def grid_size(self, items: int, *, each: int = 1, per_processor: int = 8) -> int:
         """Return how many blocks share ``items``, ``each`` a thread, in a grid-stride loop."""
         needed = -(-items // (THREADS * each))

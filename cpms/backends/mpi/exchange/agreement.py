@@ -10,7 +10,9 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from itertools import groupby
 from numbers import Real
@@ -31,6 +33,7 @@ OF_RANKS = ("mpi", "mpi_cuda")
 """Engines whose solves are collective."""
 _LOCAL = ("on_step",)
 """Arguments in which ranks may differ, since a callback changes no answer."""
+_agreed: ContextVar[bool] = ContextVar("agreed", default=False)
 _SHOWN_DIGITS = 12
 _LONG = 50
 
@@ -80,12 +83,29 @@ def require_same_call(arguments: Mapping[str, Any]) -> None:
     >>> require_same_call({"engine": "cpu", "damping": 0.85})
     """
     engine = arguments.get("engine")
-    if not isinstance(engine, str) or engine not in OF_RANKS or world.missing():
+    if _agreed.get() or not isinstance(engine, str) or engine not in OF_RANKS or world.missing():
         return
     compared = {name: value for name, value in arguments.items() if name not in _LOCAL}
     if "storage" in compared:
         compared["storage"] = _storage(compared["storage"])
     require_same(world.world(), compared)
+
+
+@contextmanager
+def same_call(arguments: Mapping[str, Any]) -> Iterator[None]:
+    """Compare arguments as `require_same_call` does, and compare none of the calls within the block.
+
+    Examples
+    --------
+    >>> with same_call({"engine": "cpu", "damping": 0.85}):
+    ...     require_same_call({"engine": "mpi"})
+    """
+    require_same_call(arguments)
+    token = _agreed.set(True)
+    try:
+        yield
+    finally:
+        _agreed.reset(token)
 
 
 def as_text(value: Any) -> str:

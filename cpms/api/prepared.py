@@ -1,0 +1,310 @@
+"""`cpms.PageRank`: a graph prepared once by an engine, and solved as often as its right-hand side changes.
+
+Preparing arranges the matrix for an engine (layout, stored values, trimming, device memory), which costs as much as
+several solves; a solve differs from the next in teleport distribution, tolerance or start. This is the split of direct
+solvers into factorisation and substitution. `cpms.pagerank` and `cpms.personalized_pagerank` are one solve of it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any, Self
+
+from cpms import engines
+from cpms.api.batch_solving import solve_batch
+from cpms.api.preparation import Preparation
+from cpms.api.request import (
+    Method,
+    Personalization,
+    Request,
+    requested_storage,
+    require_batchable,
+    resolve,
+    resolve_again,
+)
+from cpms.api.result import Result
+from cpms.api.solving import solve
+from cpms.backends.mpi.exchange import agreement
+from cpms.base import work_clock
+from cpms.base.errors import InputError, UnsupportedError
+from cpms.base.types import DanglingRule, Floats, Norm
+from cpms.base.validation import described, is_iterable, whole
+from cpms.contracts.status import Step
+from cpms.formats.formats import Format
+from cpms.graph.fingerprint import fingerprint
+from cpms.graph.graph import Graph, require_graph
+from cpms.precision.controllers import Controller
+from cpms.precision.refinement_policy import RefinementPolicy
+from cpms.problems.pagerank import Problem
+from cpms.storage.device import free_unused
+
+
+class PageRank:
+    """A graph prepared for PageRank: solve it often, and pay for its preparation once.
+
+    The engine is chosen and the matrix prepared at the first solve, or by `prepare`. A solve equals a call of
+    `cpms.pagerank` with the same arguments, bit for bit where the engine is repeatable, whatever was solved before. An
+    object is for one thread at a time.
+
+    Parameters
+    ----------
+    graph : Graph
+        Its arrays must not be written while the object is in use.
+    method, storage, layout, engine, damping, controller
+        As in `cpms.pagerank`.
+
+    Raises
+    ------
+    InputError
+        If an argument is out of range.
+    UnavailableError
+        If the engine cannot run on this machine.
+
+    Examples
+    --------
+    >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 0, 0])
+    >>> with PageRank(graph, method="refine", engine="cpu") as prepared:
+    ...     uniform, personal = prepared.solve(), prepared.solve(personalization=[3], tol=1e-12)
+    >>> uniform.top(1)[0][0], personal.top(1)[0][0], personal.converged
+    (0, 0, True)
+    >>> prepared
+    PageRank('graph': refine on cpu, closed)
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        *,
+        method: Method = "power",
+        storage: str | Format = "auto",
+        layout: str = "auto",
+        engine: str = "auto",
+        damping: float = 0.85,
+        controller: Controller | RefinementPolicy | None = None,
+    ) -> None:
+        agreement.require_same_call({name: value for name, value in locals().items() if name != "self"})
+        require_graph(graph)
+        self._given_storage = requested_storage(storage, method)
+        Problem(graph, damping)
+        if not isinstance(engine, str) or engine != "auto":
+            engines.get(engine)
+        self.graph, self._engine, self._method = graph, engine, method
+        self._layout, self._precision = layout, controller
+        self._options: dict[str, Any] = {"method": method, "storage": storage, "engine": engine, "damping": damping}
+        self._decided: dict[str, Request] = {}
+        self._held: dict[str, Preparation] = {}
+        self._fingerprint: list[int] | None = None
+        self._is_closed, self._solving = False, threading.Lock()
+
+    def __repr__(self) -> str:
+        state = f"prepared in {self.nbytes:,} bytes" if self._held else "nothing prepared yet"
+        names = dict.fromkeys(request.engine.name for request in self._decided.values())
+        engine = " and ".join(names) or described(self._engine).strip("'")
+        state = "closed" if self._is_closed else state
+        return f"{type(self).__name__}({described(self.graph.name)}: {self._method} on {engine}, {state})"
+
+    def __enter__(self) -> Self:
+        self._require_open()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the prepared matrices, in the memory of their engine; 0 before the first solve and when closed."""
+        return sum(held.nbytes for held in self._held.values())
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close` was called."""
+        return self._is_closed
+
+    def close(self) -> None:
+        """Free what was prepared: device memory goes back to the device, not to a pool. Results remain valid."""
+        self._is_closed = True
+        is_on_device = any(held.is_on_device for held in self._held.values())
+        self._held.clear()
+        if is_on_device:
+            free_unused()
+
+    def prepare(
+        self,
+        *,
+        personalization: Sequence[int | str] | Mapping[int | str, float] | Floats | None = None,
+        dangling: DanglingRule = "teleport",
+    ) -> None:
+        """Choose the engine and prepare the matrix now, which the first solve would do otherwise.
+
+        Some reductions of the graph hold for the uniform teleport distribution alone, so name the kind that is to be
+        solved.
+
+        Examples
+        --------
+        >>> prepared = PageRank(Graph.from_edges([0, 1], [1, 0]), engine="cpu")
+        >>> prepared.prepare()
+        >>> prepared.nbytes > 0
+        True
+        """
+        with self._exclusive():
+            request = self._request(
+                personalization=personalization, dangling=dangling, tol=1e-10, norm="l1", max_iterations=1, start=None
+            )
+            with self._discarding("one"):
+                self._prepared("one", request)
+
+    def solve(
+        self,
+        *,
+        personalization: Sequence[int | str] | Mapping[int | str, float] | Floats | None = None,
+        tol: float = 1e-10,
+        norm: Norm = "l1",
+        max_iterations: int = 1000,
+        iterations: int | None = None,
+        dangling: DanglingRule = "teleport",
+        start: Floats | None = None,
+        on_step: Callable[[Step], None] | None = None,
+    ) -> Result:
+        """Solve and certify; parameters and errors are those of `cpms.pagerank`.
+
+        A different teleport distribution keeps the preparation where the engine can replace it in place. The time of
+        a preparation that this solve needed is its result's ``prepare_s``.
+
+        Returns
+        -------
+        Result
+
+        Examples
+        --------
+        >>> prepared = PageRank(Graph.from_edges([0, 1, 2], [1, 2, 0]))
+        >>> [prepared.solve(start=start).converged for start in (None, [1.0, 2.0, 3.0])]
+        [True, True]
+        """
+        self._require_agreement({name: value for name, value in locals().items() if name != "self"})
+        compiled_before_s = work_clock.compiled_s()
+        if on_step is not None and not callable(on_step):
+            raise InputError(f"on_step is {described(on_step)}; give a function of a cpms.Step")
+        with self._exclusive():
+            request = self._request(
+                personalization=personalization,
+                tol=tol,
+                norm=norm,
+                max_iterations=max_iterations,
+                iterations=iterations,
+                dangling=dangling,
+                start=start,
+            )
+            return self._solved(request, on_step, compiled_before_s)
+
+    def solve_many(
+        self,
+        queries: Iterable[Personalization],
+        *,
+        tol: float = 1e-10,
+        norm: Norm = "l1",
+        max_iterations: int = 1000,
+        dangling: DanglingRule = "teleport",
+        start: Floats | None = None,
+        width: int | None = None,
+    ) -> list[Result]:
+        """Solve one personalised PageRank a query; parameters and errors are those of `cpms.personalized_pagerank`.
+
+        What is prepared for batches is kept beside what is prepared for single solves.
+
+        Examples
+        --------
+        >>> prepared = PageRank(Graph.from_edges([0, 1, 2, 3], [1, 2, 0, 0]))
+        >>> [result.top(1)[0][0] for result in prepared.solve_many([0, [1, 2], {3: 1.0}])]
+        [0, 2, 0]
+        """
+        compiled_before_s = work_clock.compiled_s()
+        most = None if width is None else whole("width", width)
+        if most is not None and most < 1:
+            raise InputError(f"width is {most}; it must be 1 or more")
+        if isinstance(queries, str | Mapping) or not is_iterable(queries):
+            raise InputError(f"queries is a {type(queries).__name__}; give a list of queries, one alone as [query]")
+        require_batchable(self.graph, self._method, self._given_storage, self._precision)
+        with self._exclusive():
+            request = self._request(
+                queries=list(queries), tol=tol, norm=norm, max_iterations=max_iterations, dangling=dangling, start=start
+            )
+            if request.queries is None:
+                return [self._solved(request, None, compiled_before_s)]
+            with self._discarding("many"):
+                began = work_clock.now()
+                batch = self._prepared("many", request).batch
+                prepare_s = work_clock.now() - began
+                return solve_batch(request, batch, most, prepare_s=prepare_s, compiled_before_s=compiled_before_s)
+
+    def _request(self, *, queries: list[Personalization] | None = None, **given: Any) -> Request:
+        """Return the request of a solve; the first of its kind decides engine, format and layout for all later ones."""
+        is_batch = queries is not None and not (len(queries) == 1 and self._engine == "auto")
+        kind = "many" if is_batch else "one"
+        if kind in self._decided:
+            return resolve_again(self._decided[kind], queries=queries, **given)
+        layout = "auto" if queries is not None else self._layout
+        request = resolve(
+            self.graph, queries=queries, layout=layout, precision=self._precision, **self._options, **given
+        )
+        self._decided[kind] = request
+        return request
+
+    def _prepared(self, kind: str, request: Request) -> Preparation:
+        """Return a preparation for the request: the one held, with another teleport distribution, or a new one."""
+        found = fingerprint(self.graph)
+        if self._fingerprint not in (None, found):
+            raise InputError(
+                f"an array of {self.graph.name} was written to after it was prepared; make a graph and a PageRank of "
+                "what it holds now"
+            )
+        self._fingerprint = found
+        held = self._held.pop(kind, None)
+        held = held and held.for_request(request)  # The old matrix is freed before another is made.
+        self._held[kind] = held or Preparation.of(request)
+        return self._held[kind]
+
+    def _solved(self, request: Request, on_step: Callable[[Step], None] | None, compiled_before_s: float) -> Result:
+        with self._discarding("one"):
+            began = work_clock.now()
+            solver = self._prepared("one", request).solver
+            prepare_s = work_clock.now() - began
+            found = solve(request, solver, on_step, prepare_s=prepare_s, compiled_before_s=compiled_before_s)
+            if not found.reusable:
+                del self._held["one"]
+            return found.result
+
+    @contextmanager
+    def _exclusive(self) -> Iterator[None]:
+        """Refuse a closed object, and a solve within a solve or in another thread."""
+        self._require_open()
+        if not self._solving.acquire(blocking=False):
+            raise InputError("this PageRank is in a solve already; make one for each thread, and none in on_step")
+        try:
+            yield
+        finally:
+            self._solving.release()
+
+    @contextmanager
+    def _discarding(self, kind: str) -> Iterator[None]:
+        """Discard a preparation that an error has left half-used; explain a lack of memory."""
+        try:
+            yield
+        except MemoryError as error:
+            self._held.pop(kind, None)
+            advice = "close other prepared graphs, use fewer bits or a smaller width, or a machine with more memory"
+            raise UnsupportedError(f"{self.graph.name} does not fit into memory ({error}); {advice}") from None
+        except BaseException:
+            self._held.pop(kind, None)
+            raise
+
+    def _require_open(self) -> None:
+        if self._is_closed:
+            raise InputError(f"this PageRank of {self.graph.name} is closed; make a new one to solve again")
+
+    def _require_agreement(self, arguments: dict[str, Any]) -> None:
+        agreement.require_same_call({"engine": self._engine, **arguments})

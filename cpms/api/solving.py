@@ -1,0 +1,112 @@
+"""One solve of a request on what an engine has prepared for it, and its certificate.
+
+The equation is solved by power iteration (Brin and Page, 1998) or by mixed-precision iterative refinement; both run on
+the contracts of `cpms.contracts` alone. The residual of the answer is recomputed in float64 by code that no engine
+shares, which costs about one sweep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from cpms.api.request import Request
+from cpms.api.result import Result
+from cpms.base import work_clock
+from cpms.base.types import Floats
+from cpms.certify import residual
+from cpms.certify.certificate import Certifier, mass
+from cpms.contracts.operator import Operator
+from cpms.contracts.refinement import Refinement
+from cpms.contracts.status import Step
+from cpms.solvers.power import power
+from cpms.solvers.refine import reduce_then_iterate
+from cpms.storage.device import copy_to_host, on_device
+
+
+class Solved(NamedTuple):
+    """The result of a solve, and whether what was prepared for it can serve another one."""
+
+    result: Result
+    reusable: bool
+
+
+def solve(
+    request: Request,
+    prepared: Operator[Any] | Refinement,
+    on_step: Callable[[Step], None] | None = None,
+    *,
+    prepare_s: float,
+    compiled_before_s: float,
+) -> Solved:
+    """Solve and certify one problem; ``compiled_before_s`` is the work clock's when the call began."""
+    problem, stopping = request.problem, request.stopping
+    certifier, answer = Certifier(problem, stopping), _Answer()
+    began = work_clock.now()
+    if isinstance(prepared, Refinement):
+        request = request.with_residual_format(prepared.default_residual_format)
+        prepared.warm_up(request.policy.init()[0].storage)
+        prepare_s += work_clock.now() - began
+        began, matrix_bytes = work_clock.now(), prepared.nbytes
+        ranks, status, history = reduce_then_iterate(
+            *(prepared, request.start, request.policy, stopping, certifier, answer.to_host, on_step),
+            skip_reduction=request.start is not None or stopping.iterations is not None,
+        )
+        reusable = True
+    else:
+        matrix_bytes = prepared.nbytes
+        ranks, status, history = power(
+            *(prepared, request.initial_guess, request.controller, stopping, on_step),
+            confirmed=certifier.is_below_tolerance,
+            answer=answer.read,
+        )
+        reusable = answer.operator is prepared or prepared.survives_conversion
+    solve_s = work_clock.now() - began - certifier.seconds
+    status, residual_l1 = certifier.certify(ranks, status)
+    result = Result(
+        graph=problem.graph,
+        ranks=ranks,
+        status=status,
+        history=tuple(history),
+        method=request.method,
+        storage=request.storage.name,
+        layout=request.layout,
+        engine=request.engine.name,
+        damping=problem.damping,
+        tol=stopping.tol,
+        norm=stopping.norm,
+        residual_l1=residual_l1,
+        residual_roundoff=residual.residual_roundoff(problem.graph),
+        mass=mass(ranks),
+        prepare_s=prepare_s,
+        solve_s=solve_s,
+        certify_s=certifier.seconds,
+        matrix_bytes=matrix_bytes,
+        device_ranks=answer.scaled_device_ranks(),
+        compile_s=work_clock.compiled_s() - compiled_before_s,
+    )
+    return Solved(result, reusable)
+
+
+class _Answer:
+    """Copies answers to the host, and holds the last one in device memory if the engine has it there."""
+
+    def __init__(self) -> None:
+        self.device_ranks: Any | None = None
+        self.operator: Operator[Any] | None = None
+        """The operator that the last answer was read from: the prepared one, or what it was converted to."""
+
+    def read(self, operator: Operator[Any], x: Any, segments: int) -> Floats:
+        """Return a vector of an operator on the host."""
+        self.operator = operator
+        self.device_ranks = operator.read_device(x, segments)
+        return operator.read(x, segments) if self.device_ranks is None else copy_to_host(self.device_ranks)
+
+    def to_host(self, x: Any) -> Floats:
+        """Return an array, wherever it is, on the host."""
+        self.device_ranks = x if on_device(x) else None
+        return copy_to_host(x) if on_device(x) else x
+
+    def scaled_device_ranks(self) -> Any | None:
+        """Return the last answer on the device, scaled to mass 1; None if it was on the host."""
+        return None if self.device_ranks is None else self.device_ranks / self.device_ranks.sum()
