@@ -18,6 +18,7 @@ _HOMES = {
     "InputError": "base.errors",
     "UnavailableError": "base.errors",
     "UnsupportedError": "base.errors",
+    "DeviceGraph": "backends.cuda.graphs.device_graph",
     "Graph": "graph.graph",
     "BF16": "formats.formats",
     "CPMS2": "formats.formats",
@@ -73,6 +74,7 @@ if TYPE_CHECKING:
     from cpms.api.personalized import personalized_pagerank as personalized_pagerank
     from cpms.api.prepared import PageRank as PageRank
     from cpms.api.result import Result as Result
+    from cpms.backends.cuda.graphs.device_graph import DeviceGraph as DeviceGraph
     from cpms.base.errors import CpmsError as CpmsError
     from cpms.base.errors import InputError as InputError
     from cpms.base.errors import UnavailableError as UnavailableError

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from cpms import Graph
+from cpms.backends.cuda import device_engine
 from cpms.backends.cuda.kernels import source
 from cpms.backends.cuda.kernels.template import Variant
 from cpms.backends.cuda.runtime import current
@@ -75,7 +76,7 @@ def device_code(host_backend: HostBackend) -> Callable[..., Callable[..., None]]
 @pytest.fixture(params=["host", pytest.param("gpu", marks=pytest.mark.gpu)])
 def fused_engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
     """Engine ``cuda_fused``, emulated on this machine and on a GPU."""
-    monkeypatch.setattr(cuda_fused, "missing", lambda: None)
+    monkeypatch.setattr(device_engine, "missing", lambda: None)
     with current.using(request.getfixturevalue(f"{request.param}_backend")):
         yield cuda_fused.ENGINE
 

@@ -10,6 +10,7 @@ from cpms.backends.cuda.kernels import source
 ORDER = (
     "host",
     "base",
+    "certificate",
     "convert",
     "spmv",
     "persistent",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
+from cpms.api.preparation import Certify
 from cpms.api.prepared import PageRank
 from cpms.api.request import METHODS as METHODS
 from cpms.api.request import Method as Method
@@ -18,7 +20,7 @@ from cpms.precision.refinement_policy import RefinementPolicy
 
 
 def pagerank(
-    graph: Graph,
+    graph: Graph | tuple[Any, Any],
     *,
     method: Method = "power",
     storage: str | Format = "auto",
@@ -33,6 +35,7 @@ def pagerank(
     dangling: DanglingRule = "teleport",
     start: Floats | None = None,
     controller: Controller | RefinementPolicy | None = None,
+    certify: Certify = "auto",
     on_step: Callable[[Step], None] | None = None,
 ) -> Result:
     """Compute PageRank and certify it.
@@ -41,7 +44,10 @@ def pagerank(
 
     Parameters
     ----------
-    graph : Graph
+    graph : Graph, or pair of arrays
+        A pair holds the sources and the targets of edges, of which `cpms.DeviceGraph.from_edges` makes a graph where
+        they are in device memory or the engine is on a GPU, else `cpms.Graph.from_edges`. For whoever holds edges and
+        wants ranks once, that is the shortest way.
     method : {"power", "refine"}
         Power iteration, or mixed-precision iterative refinement; see `cpms.solvers.refine`.
     storage : str or Format
@@ -72,6 +78,9 @@ def pagerank(
         then begins with outer steps, also on graphs that a reduced problem would solve.
     controller : Controller or RefinementPolicy, optional
         Precision policy of the method: the paper's rule, or `cpms.AdaptiveReduction`.
+    certify : {"auto", "device", "host"}
+        Where the residual of the answer is recomputed: ``auto`` is the device where the engine holds the graph there,
+        else the processors. Both are float64 with compensated sums by code that no engine shares.
     on_step : callable, optional
         Called with each iteration's `Step`, for progress bars.
 
@@ -103,7 +112,14 @@ def pagerank(
     """
     with agreement.same_call(locals()):
         prepared = PageRank(
-            graph, method=method, storage=storage, layout=layout, engine=engine, damping=damping, controller=controller
+            graph,
+            method=method,
+            storage=storage,
+            layout=layout,
+            engine=engine,
+            damping=damping,
+            controller=controller,
+            certify=certify,
         )
         return prepared.solve(
             personalization=personalization,

@@ -8,16 +8,22 @@ matrix where the engine can replace the distribution (`Operator.with_problem`, `
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from cpms.api.batch_solving import prepare_batch
 from cpms.api.request import Request
+from cpms.base.errors import UnsupportedError
 from cpms.contracts.batch import PreparedBatch
 from cpms.contracts.operator import Operator
+from cpms.contracts.recomputation import Recomputation
 from cpms.contracts.refinement import Refinement
 from cpms.problems.pagerank import Problem
+
+Certify = Literal["auto", "device", "host"]
+CERTIFY: tuple[str, ...] = get_args(Certify)
+"""Where answers are certified."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,11 +33,28 @@ class Preparation:
     problem: Problem
     work: Operator[Any] | Refinement | PreparedBatch
     is_on_device: bool
+    recomputation: Recomputation | None = None
+    """Recomputes residuals where the engine leaves answers; None: in main memory."""
 
     @classmethod
-    def of(cls, request: Request) -> Preparation:
-        """Prepare what a request needs, by its engine."""
-        problem, engine = request.problem, request.engine
+    def of(cls, request: Request, *, solves: int = 1, certify: Certify = "auto") -> Preparation:
+        """Prepare what a request needs, by its engine, for so many solves.
+
+        Raises
+        ------
+        UnsupportedError
+            If ``certify`` is ``device`` and the engine has no certificate there.
+        """
+        problem, engine = request.problem, request.engine.for_solves(solves)
+        is_batch = request.queries is not None
+        if not is_batch:
+            problem = engine.held(problem)
+        recomputation = None if is_batch or certify == "host" else engine.recomputation(problem)
+        if certify == "device" and recomputation is None:
+            raise UnsupportedError(
+                f"engine {engine.name} certifies {problem.graph.name} in main memory; certify='device' is for single "
+                "solves on engines cuda and cuda_fused of graphs without weights, so use certify='auto'"
+            )
         is_refined = request.method == "refine"
         work: Operator[Any] | Refinement | PreparedBatch
         if request.queries is not None:
@@ -40,12 +63,14 @@ class Preparation:
             work = engine.refinement(problem)
         else:
             work = engine.prepare(problem, request.storage, request.layout)
-        return cls(problem, work, engine.takes_device_arrays)
+        return cls(problem, work, engine.takes_device_arrays, recomputation)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the matrix."""
-        return self.work.nbytes
+        """Bytes of the matrix, of the graph if the engine holds a copy, and of what certifies answers."""
+        graph, recomputation = self.problem.graph, self.recomputation
+        copied = graph.nbytes if graph.device_arrays is not None else 0
+        return self.work.nbytes + copied + (0 if recomputation is None else recomputation.nbytes)
 
     @property
     def solver(self) -> Operator[Any] | Refinement:
@@ -66,12 +91,17 @@ class Preparation:
             return self
         if isinstance(work, Operator):
             changed = work.with_problem(new)
-            return None if changed is None else Preparation(new, changed, self.is_on_device)
+            return None if changed is None else self._with(new, changed)
         # Reductions of a graph depend on where dangling mass goes.
         alike = old.dangling == new.dangling and old.dangling_follows_teleport == new.dangling_follows_teleport
         if alike and isinstance(work, Refinement) and work.set_teleport(new.teleport):
-            return Preparation(new, work, self.is_on_device)
+            return self._with(new, work)
         return None
+
+    def _with(self, problem: Problem, work: Operator[Any] | Refinement) -> Preparation:
+        if self.recomputation is not None:
+            self.recomputation.set_problem(problem)
+        return Preparation(problem, work, self.is_on_device, self.recomputation)
 
 
 def _same(a: Any | None, b: Any | None) -> bool:

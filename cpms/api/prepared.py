@@ -10,12 +10,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
 from cpms import engines
 from cpms.api.batch_solving import solve_batch
-from cpms.api.preparation import Preparation
+from cpms.api.given_graph import given_graph
+from cpms.api.preparation import CERTIFY, Certify, Preparation
 from cpms.api.request import (
     Method,
     Personalization,
@@ -30,12 +32,13 @@ from cpms.api.solving import solve
 from cpms.backends.mpi.exchange import agreement
 from cpms.base import work_clock
 from cpms.base.errors import InputError, UnsupportedError
+from cpms.base.text.suggestions import unknown
 from cpms.base.types import DanglingRule, Floats, Norm
 from cpms.base.validation import described, is_iterable, whole
 from cpms.contracts.status import Step
 from cpms.formats.formats import Format
 from cpms.graph.fingerprint import fingerprint
-from cpms.graph.graph import Graph, require_graph
+from cpms.graph.graph import Graph
 from cpms.precision.controllers import Controller
 from cpms.precision.refinement_policy import RefinementPolicy
 from cpms.problems.pagerank import Problem
@@ -51,10 +54,13 @@ class PageRank:
 
     Parameters
     ----------
-    graph : Graph
-        Its arrays must not be written while the object is in use.
-    method, storage, layout, engine, damping, controller
+    graph : Graph, or pair of arrays
+        As in `cpms.pagerank`. Its arrays must not be written while the object is in use.
+    method, storage, layout, engine, damping, controller, certify
         As in `cpms.pagerank`.
+    solves : int
+        About how many solves are expected. Engines on a GPU prepare as far as so many solves repay: for one they skip
+        what makes a solve faster and takes longer than it saves. The answers differ in rounding alone.
 
     Raises
     ------
@@ -76,7 +82,7 @@ class PageRank:
 
     def __init__(
         self,
-        graph: Graph,
+        graph: Graph | tuple[Any, Any],
         *,
         method: Method = "power",
         storage: str | Format = "auto",
@@ -84,9 +90,16 @@ class PageRank:
         engine: str = "auto",
         damping: float = 0.85,
         controller: Controller | RefinementPolicy | None = None,
+        certify: Certify = "auto",
+        solves: int = 1,
     ) -> None:
         agreement.require_same_call({name: value for name, value in locals().items() if name != "self"})
-        require_graph(graph)
+        graph = given_graph(graph, engine)
+        if not isinstance(certify, str) or certify not in CERTIFY:
+            raise InputError(unknown("certify", certify, CERTIFY))
+        self._certify, self._solves = certify, whole("solves", solves)
+        if self._solves < 1:
+            raise InputError(f"solves is {self._solves}; it must be 1 or more")
         self._given_storage = requested_storage(storage, method)
         Problem(graph, damping)
         if not isinstance(engine, str) or engine != "auto":
@@ -264,16 +277,23 @@ class PageRank:
             )
         self._fingerprint = found
         held = self._held.pop(kind, None)
-        held = held and held.for_request(request)  # The old matrix is freed before another is made.
-        self._held[kind] = held or Preparation.of(request)
+        if held is not None:  # What is left of it is the graph, where the engine has it.
+            request = replace(request, problem=replace(request.problem, graph=held.problem.graph))
+            held = held.for_request(request)  # The old matrix is freed before another is made.
+        self._held[kind] = held or Preparation.of(request, solves=self._solves, certify=self._certify)
         return self._held[kind]
 
     def _solved(self, request: Request, on_step: Callable[[Step], None] | None, compiled_before_s: float) -> Result:
         with self._discarding("one"):
             began = work_clock.now()
-            solver = self._prepared("one", request).solver
+            prepared = self._prepared("one", request)
             prepare_s = work_clock.now() - began
-            found = solve(request, solver, on_step, prepare_s=prepare_s, compiled_before_s=compiled_before_s)
+            found = solve(
+                *(request, prepared.solver, on_step),
+                prepare_s=prepare_s,
+                compiled_before_s=compiled_before_s,
+                recomputation=prepared.recomputation,
+            )
             if not found.reusable:
                 del self._held["one"]
             return found.result

@@ -30,7 +30,7 @@ from cpms.precision.refinement_policy import RefinementPolicy, default_policy, p
 from cpms.problems.initial_guess import initial_guess
 from cpms.problems.pagerank import Problem
 from cpms.problems.personalization import teleport_distribution
-from cpms.storage.device import host_float64
+from cpms.storage.device import host_float64, uniform_on_device
 
 Method = Literal["power", "refine"]
 METHODS: tuple[str, ...] = get_args(Method)
@@ -218,9 +218,14 @@ def resolve_again(
 
 
 def _guess(graph: Graph, engine: Engine, start: Any | None, *, required: bool, batch: bool) -> Floats | None:
-    """Return the initial guess, in main memory unless the engine loads device arrays; None if none is required."""
+    """Return the initial guess, in main memory unless the engine loads device arrays; None if none is required.
+
+    The uniform one is made where the engine loads it from.
+    """
     if batch or not engine.takes_device_arrays:
         start = host_float64(start)
+    elif required and start is None:
+        return uniform_on_device(graph.nodes)
     return initial_guess(graph, start) if required or start is not None else None
 
 

@@ -18,9 +18,25 @@ from cpms.base.validation import described, finite, shortened, shown
 from cpms.certify.roundoff import error_bound
 from cpms.contracts.status import Status, Step
 from cpms.graph.graph import Graph
+from cpms.storage.device import copy_to_host, on_device
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+class _Ranks:
+    """Ranks in main memory, copied from device memory when they are first read."""
+
+    def __get__(self, result: Any, owner: type) -> npt.NDArray[np.float64]:
+        if result is None:
+            raise AttributeError("ranks")  # The field has no default.
+        if on_device(result.__dict__["ranks"]):
+            result.__dict__["ranks"] = copy_to_host(result.__dict__["ranks"])
+        ranks: npt.NDArray[np.float64] = result.__dict__["ranks"]
+        return ranks
+
+    def __set__(self, result: Any, ranks: Any) -> None:
+        result.__dict__["ranks"] = ranks
 
 
 _TOP_SHOWN = 5
@@ -34,7 +50,7 @@ class Result:
     Attributes
     ----------
     ranks : ndarray of float64, shape (nodes,)
-        Of sum 1.
+        Of sum 1, in main memory. Those of a `cpms.DeviceGraph` are copied there when they are first read.
     status : Status
     history : tuple of Step
         One an iteration; ``residual`` is in the norm of the stopping criteria.
@@ -146,3 +162,6 @@ class Result:
 
         rows = [(s.iteration, s.residual, s.bits, s.level.read, s.level.write, s.mass, s.seconds) for s in self.history]
         return pd.DataFrame(rows, columns=["iteration", "residual", "bits", "read", "write", "mass", "seconds"])
+
+
+Result.ranks = _Ranks()  # type: ignore[assignment]

@@ -13,15 +13,14 @@ from typing import Any, NamedTuple
 from cpms.api.request import Request
 from cpms.api.result import Result
 from cpms.base import work_clock
-from cpms.base.types import Floats
-from cpms.certify import residual
-from cpms.certify.certificate import Certifier, mass
+from cpms.certify.certificate import Certifier
 from cpms.contracts.operator import Operator
+from cpms.contracts.recomputation import Recomputation
 from cpms.contracts.refinement import Refinement
 from cpms.contracts.status import Step
 from cpms.solvers.power import power
 from cpms.solvers.refine import reduce_then_iterate
-from cpms.storage.device import copy_to_host, on_device
+from cpms.storage.device import copy_to_host, on_device, to_device
 
 
 class Solved(NamedTuple):
@@ -38,10 +37,15 @@ def solve(
     *,
     prepare_s: float,
     compiled_before_s: float,
+    recomputation: Recomputation | None = None,
 ) -> Solved:
-    """Solve and certify one problem; ``compiled_before_s`` is the work clock's when the call began."""
+    """Solve and certify one problem; ``compiled_before_s`` is the work clock's when the call began.
+
+    ``recomputation`` certifies answers in device memory, which then stay there until the end; without one they are
+    copied to main memory and certified there.
+    """
     problem, stopping = request.problem, request.stopping
-    certifier, answer = Certifier(problem, stopping), _Answer()
+    certifier, answer = Certifier(problem, stopping, recomputation), _Answer(on_device_only=recomputation is not None)
     began = work_clock.now()
     if isinstance(prepared, Refinement):
         request = request.with_residual_format(prepared.default_residual_format)
@@ -49,7 +53,7 @@ def solve(
         prepare_s += work_clock.now() - began
         began, matrix_bytes = work_clock.now(), prepared.nbytes
         ranks, status, history = reduce_then_iterate(
-            *(prepared, request.start, request.policy, stopping, certifier, answer.to_host, on_step),
+            *(prepared, request.start, request.policy, stopping, certifier, answer.of_array, on_step),
             skip_reduction=request.start is not None or stopping.iterations is not None,
         )
         reusable = True
@@ -63,6 +67,10 @@ def solve(
         reusable = answer.operator is prepared or prepared.survives_conversion
     solve_s = work_clock.now() - began - certifier.seconds
     status, residual_l1 = certifier.certify(ranks, status)
+    total = certifier.recomputation.mass(ranks)
+    device_ranks = answer.scaled_device_ranks()
+    if recomputation is not None and problem.graph.device_arrays is None:
+        ranks = copy_to_host(ranks)
     result = Result(
         graph=problem.graph,
         ranks=ranks,
@@ -76,37 +84,49 @@ def solve(
         tol=stopping.tol,
         norm=stopping.norm,
         residual_l1=residual_l1,
-        residual_roundoff=residual.residual_roundoff(problem.graph),
-        mass=mass(ranks),
+        residual_roundoff=certifier.recomputation.roundoff,
+        mass=total,
         prepare_s=prepare_s,
         solve_s=solve_s,
         certify_s=certifier.seconds,
         matrix_bytes=matrix_bytes,
-        device_ranks=answer.scaled_device_ranks(),
+        device_ranks=device_ranks,
         compile_s=work_clock.compiled_s() - compiled_before_s,
     )
     return Solved(result, reusable)
 
 
 class _Answer:
-    """Copies answers to the host, and holds the last one in device memory if the engine has it there."""
+    """Moves answers to where they are certified, and holds the last one in device memory if the engine has it there.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    on_device_only : bool
+        Whether answers are certified in device memory, else in main memory.
+    """
+
+    def __init__(self, *, on_device_only: bool) -> None:
+        self._on_device_only = on_device_only
         self.device_ranks: Any | None = None
         self.operator: Operator[Any] | None = None
         """The operator that the last answer was read from: the prepared one, or what it was converted to."""
 
-    def read(self, operator: Operator[Any], x: Any, segments: int) -> Floats:
-        """Return a vector of an operator on the host."""
+    def read(self, operator: Operator[Any], x: Any, segments: int) -> Any:
+        """Return a vector of an operator."""
         self.operator = operator
-        self.device_ranks = operator.read_device(x, segments)
-        return operator.read(x, segments) if self.device_ranks is None else copy_to_host(self.device_ranks)
+        found = operator.read_device(x, segments)
+        return self.of_array(operator.read(x, segments) if found is None else found)
 
-    def to_host(self, x: Any) -> Floats:
-        """Return an array, wherever it is, on the host."""
+    def of_array(self, x: Any) -> Any:
+        """Return an array, wherever it is."""
+        if self._on_device_only:
+            self.device_ranks = to_device(x)
+            return self.device_ranks
         self.device_ranks = x if on_device(x) else None
         return copy_to_host(x) if on_device(x) else x
 
     def scaled_device_ranks(self) -> Any | None:
         """Return the last answer on the device, scaled to mass 1; None if it was on the host."""
-        return None if self.device_ranks is None else self.device_ranks / self.device_ranks.sum()
+        if self._on_device_only or self.device_ranks is None:
+            return self.device_ranks
+        return self.device_ranks / self.device_ranks.sum()

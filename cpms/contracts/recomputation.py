@@ -20,6 +20,13 @@ class Recomputation(ABC):
     roundoff: float
     """Bound of the rounding error of the residual in L1."""
 
+    nbytes: int = 0
+    """Bytes of device memory besides those of the graph."""
+
+    def set_problem(self, problem: Problem) -> None:
+        """Recompute residuals of answers to another problem of the same graph and damping from now on."""
+        self.problem = problem
+
     @abstractmethod
     def norms(self, ranks: Any, norm: Norm) -> tuple[float, float] | None:
         """Scale an answer to mass 1, in place; return its residual in L1 and in a norm.

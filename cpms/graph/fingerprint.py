@@ -22,7 +22,7 @@ _PART = _LANES << 14
 
 
 def fingerprint(graph: Graph) -> list[int]:
-    """Return the sums of all arrays of a graph that its caller may write to.
+    """Return the sums of all arrays of a graph that its caller may write to: none of a graph in device memory.
 
     Examples
     --------
@@ -33,6 +33,8 @@ def fingerprint(graph: Graph) -> list[int]:
     >>> before == fingerprint(graph), fingerprint(Graph.from_edges([0], [1]))
     (False, [])
     """
+    if graph.device_arrays is not None:
+        return []
     arrays = (graph.indptr, graph.sources, graph.weights)
     return [total for array in arrays if array is not None and _is_writable(array) for total in _lane_sums(array)]
 

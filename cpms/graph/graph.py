@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -88,6 +88,7 @@ class Graph:
     stand_in_for: str | None = field(default=None, kw_only=True)
     lower_triangle: bool = field(default=False, kw_only=True)
     read: ReadRecord | None = field(default=None, kw_only=True)
+    device_arrays: ClassVar[Any] = None  # Graphs in device memory have their arrays here.
 
     def __post_init__(self) -> None:
         check_arrays(self.indptr, self.sources, self.weights, self.names)
@@ -154,11 +155,6 @@ class Graph:
     def targets(self) -> Ints:
         """Target of each edge in stored order, shape (edges,); a new array at each call."""
         return np.repeat(np.arange(self.nodes, dtype=self.sources.dtype), self.in_degree)
-
-    @property
-    def device_arrays(self) -> Any | None:
-        """Arrays of the graph in device memory, of graphs that are held there; None."""
-        return None
 
     @property
     def nbytes(self) -> int:

@@ -38,6 +38,13 @@ def to_device(values: Any) -> Any:
     return import_module("cpms.backends.cuda.runtime.current").current().upload(values)
 
 
+def uniform_on_device(length: int) -> Floats:
+    """Return the uniform distribution over so many elements in device memory, float64."""
+    backend = import_module("cpms.backends.cuda.runtime.current").current()
+    made: Floats = backend.arrays.full(length, 1.0 / length, np.float64)
+    return made
+
+
 def free_unused() -> None:
     """Return device memory that no array uses to the device, from the pool that keeps it for later arrays."""
     import_module("cpms.backends.cuda.runtime.current").current().free_unused()
@@ -56,6 +63,11 @@ def codec() -> Any:
 def block_codec() -> Any:
     """Return the module that encodes and decodes block floating point in device memory."""
     return import_module("cpms.backends.cuda.product.block_codec")
+
+
+def device_graphs() -> Any:
+    """Return the module of graphs in device memory."""
+    return import_module("cpms.backends.cuda.graphs.device_graph")
 
 
 def launch_topk() -> Any:

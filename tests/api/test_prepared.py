@@ -92,7 +92,9 @@ def prepared_by(monkeypatch, graph, **options):
     """Return a prepared object, and a list that grows with each preparation."""
     made = []
     of = preparation.Preparation.of.__func__
-    monkeypatch.setattr(preparation.Preparation, "of", classmethod(lambda cls, r: made.append(r) or of(cls, r)))
+    monkeypatch.setattr(
+        preparation.Preparation, "of", classmethod(lambda cls, r, **hints: made.append(r) or of(cls, r, **hints))
+    )
     return PageRank(graph, **options), made
 
 

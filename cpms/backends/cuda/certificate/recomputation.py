@@ -60,7 +60,7 @@ class DeviceRecomputation(Recomputation):
         self._contributions = arrays.empty(graph.nodes, np.float64)
 
     @property
-    def nbytes(self) -> int:
+    def nbytes(self) -> int:  # type: ignore[override]
         """Bytes of device memory besides the graph's."""
         held = self._contributions, self._sink, self._teleport, self._mass, self._dangling, self._partials
         return sum(int(array.nbytes) for array in held) + self._long_rows.nbytes

@@ -160,7 +160,7 @@ class DeviceGraph(Graph):
         return made
 
     @property
-    def device_arrays(self) -> DeviceArrays:
+    def device_arrays(self) -> DeviceArrays:  # type: ignore[override]
         """Row pointers, sources and out-degrees in device memory, arrays of uint32."""
         arrays: DeviceArrays = self.__dict__["_device_arrays"]
         return arrays
