@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from cpms import Graph
+from cpms.backends.cuda import device_engine
 from cpms.backends.cuda.runtime import current
 from cpms.certify.residual import residual
 from cpms.contracts.batch import Query
-from cpms.engines import coo, cuda, cuda_fused
+from cpms.engines import coo
 from cpms.experiment.kinds import ppr
 from cpms.experiment.report import show
 from cpms.experiment.rows import rows
@@ -107,7 +108,7 @@ def test_rows_are_shown_beside_the_report(recorded, tmp_path):
     ],
 )
 def test_solvers_on_devices_are_aimed_in_place(request, monkeypatch, where, engine, method, storage, layout):
-    for module in (cuda, cuda_fused, coo):
+    for module in (device_engine, coo):
         monkeypatch.setattr(module, "missing", lambda: None)
     random = np.random.default_rng(1)
     graph = Graph.from_edges(random.integers(0, 60, 300), random.integers(0, 70, 300), nodes=70)
@@ -144,7 +145,7 @@ def test_batches_take_at_least_as_long_as_their_queries(monkeypatch, method, sto
 
 
 def test_batches_on_devices_are_waited_for(host_backend, monkeypatch):
-    monkeypatch.setattr(cuda, "missing", lambda: None)
+    monkeypatch.setattr(device_engine, "missing", lambda: None)
     monkeypatch.setattr(ppr, "_MOST_TURNS", 2)
     monkeypatch.setattr(ppr, "_ENOUGH_S", np.inf)
     waited = []

@@ -1,0 +1,182 @@
+"""Graphs built in device memory are those that processors build, emulated on this machine and on a GPU."""
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import cpms
+from cpms import DeviceGraph, Graph, InputError, UnsupportedError
+from cpms.backends.cuda.kernels import template
+
+few = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+IDS = ("int32", "int64", "uint32", "uint64", "int16", "uint8")
+
+
+@pytest.fixture(autouse=True)
+def compiled_together(device):
+    device.compile([*template.PACKS_OF_EDGES.values(), *template.ROWS_OF_EDGES])
+
+
+@st.composite
+def edges(draw):
+    nodes = draw(st.integers(1, 30))
+    ends = draw(st.lists(st.tuples(*[st.integers(0, nodes - 1)] * 2), max_size=80))
+    return nodes, [source for source, _ in ends], [target for _, target in ends]
+
+
+def same(made, expected):
+    assert (made.nodes, made.edges, made.weights) == (expected.nodes, expected.edges, None)
+    for name in ("indptr", "sources", "out_degree", "in_degree", "dangling_nodes"):
+        np.testing.assert_array_equal(getattr(made, name), getattr(expected, name))
+        assert getattr(made, name).dtype == getattr(expected, name).dtype
+    assert not made.indptr.flags.writeable
+
+
+@few
+@given(edges(), st.sampled_from(["keep", "drop"]), st.sampled_from(["keep", "drop"]), st.sampled_from(IDS), st.data())
+def test_edges_make_the_graph_that_processors_make(device, drawn, duplicates, self_loops, dtype, data):
+    nodes, sources, targets = drawn
+    options = {"duplicates": duplicates, "self_loops": self_loops}
+    first_id = data.draw(st.sampled_from([0, 1] if dtype[0] == "u" else [0, 1, -7]))
+    if data.draw(st.booleans()) or not sources:
+        options["nodes"] = nodes
+    given_ids = [(np.array(ids, np.int64) + first_id).astype(dtype) for ids in (sources, targets)]
+    made = DeviceGraph.from_edges(*map(device.upload, given_ids), first_id=first_id, **options)
+    same(made, Graph.from_edges(sources, targets, **options))
+    assert made.node_id(0) == first_id
+
+
+@few
+@given(edges())
+def test_rows_are_taken_as_they_are(device, drawn):
+    nodes, sources, targets = drawn
+    expected = Graph.from_edges(sources, targets, nodes=nodes)
+    same(DeviceGraph.from_csr(expected.indptr, device.upload(expected.sources)), expected)
+    same(DeviceGraph.of(expected), expected)
+
+
+def test_what_the_caller_writes_later_changes_nothing(device):
+    sources = device.upload(np.array([0, 1, 2], np.int32))
+    rows = DeviceGraph.from_csr([0, 1, 2, 3], sources)
+    listed = DeviceGraph.from_edges(sources, device.upload(np.array([1, 2, 0], np.int32)))
+    sources[:] = 0
+    assert rows.sources.tolist() == [0, 1, 2]
+    assert listed.sources.tolist() == [2, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("sources", "targets", "options"),
+    [
+        ([0, 1], [1], {}),
+        ([0, -1], [1, 0], {}),
+        ([0, 1], [1, 0], {"first_id": 1}),
+        ([0, 5], [1, 0], {"nodes": 5}),
+        ([], [], {}),
+        ([0], [1], {"nodes": 0}),
+        ([0.5], [1], {}),
+        ([[0]], [[1]], {}),
+        (["a"], ["b"], {}),
+        ([2**60], [0], {}),
+        ([0], [1], {"duplicates": "merge"}),
+        ([0], [1], {"self_loops": "sum"}),
+        ([0], [1], {"names": ["a"]}),
+        ([0], [1], {"name": 5}),
+    ],
+)
+def test_edges_are_refused_as_processors_refuse_them(device, sources, targets, options):
+    with pytest.raises(InputError) as expected:
+        Graph.from_edges(np.array(sources), np.array(targets), **options)
+    with pytest.raises(InputError) as found:
+        DeviceGraph.from_edges(np.array(sources), np.array(targets), **options)
+    assert str(found.value) == str(expected.value)
+
+
+def test_what_has_no_place_on_the_device_is_refused(device):
+    with pytest.raises(UnsupportedError, match="no weights"):
+        DeviceGraph.from_edges([0], [1], [2.0])
+    with pytest.raises(UnsupportedError, match="no weights"):
+        DeviceGraph.of(Graph.from_edges([0], [1], [2.0]))
+    with pytest.raises(UnsupportedError, match="sums are weights"):
+        DeviceGraph.from_edges([0, 0], [1, 1], duplicates="sum")
+    with pytest.raises(UnsupportedError, match=r"fewer than 2\^31 nodes"):
+        DeviceGraph.from_edges([2**31], [0])
+    same(DeviceGraph.from_edges([0, 1], [1, 1], duplicates="sum"), Graph.from_edges([0, 1], [1, 1]))
+
+
+@pytest.mark.parametrize(
+    ("indptr", "sources", "match"),
+    [
+        ([0], [], "empty"),
+        ([], [], "empty"),
+        ([0, 2, 1, 3], [0, 1, 2], "ascend"),
+        ([1, 2], [0, 0], "ascend"),
+        ([0, 1], [0, 0], "ascend"),
+        ([0, 1], [1], "node 1"),
+        ([0, 1], [-1], "node -1"),
+        ([0.0, 1.0], [0], "integers"),
+    ],
+)
+def test_rows_that_are_none_are_refused(device, indptr, sources, match):
+    with pytest.raises(InputError, match=match):
+        DeviceGraph.from_csr(np.array(indptr), np.array(sources))
+
+
+@pytest.mark.gpu
+def test_other_libraries_arrays_are_taken_where_they_are(gpu_backend):
+    cupy = gpu_backend.arrays
+
+    class ByDlpack:
+        def __init__(self, array):
+            self._array = array
+
+        def __dlpack__(self, **options):
+            return self._array.__dlpack__(**options)
+
+        def __dlpack_device__(self):
+            return self._array.__dlpack_device__()
+
+    random = np.random.default_rng(3)
+    sources, targets = random.integers(0, 50_000, (2, 700_000))
+    expected = Graph.from_edges(sources, targets, nodes=50_000)
+    for wrap in (cupy.asarray, lambda values: ByDlpack(cupy.asarray(values)), lambda values: cupy.asarray(values)[:]):
+        same(DeviceGraph.from_edges(wrap(sources), wrap(targets), nodes=50_000), expected)
+    strided = cupy.asarray(np.repeat(sources, 2))[::2], targets
+    same(DeviceGraph.from_edges(*strided, nodes=50_000), expected)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(
+    "options", [{"method": "refine", "engine": "cuda"}, {"engine": "cuda_fused"}, {"engine": "cuda"}]
+)
+def test_edges_on_the_device_give_the_ranks_of_processors(gpu_backend, options):
+    random = np.random.default_rng(4)
+    sources, targets = random.integers(0, 60_000, (2, 400_000), dtype=np.int32)
+    on_device = tuple(map(gpu_backend.upload, (sources, targets)))
+    expected = cpms.pagerank(Graph.from_edges(sources, targets), engine="cpu", tol=1e-13)
+    for edges_given in (on_device, (sources, targets)):
+        found = cpms.pagerank(edges_given, **options)
+        assert found.converged
+        assert isinstance(found.graph, DeviceGraph)
+        assert np.abs(gpu_backend.to_host(found.device_ranks) - expected.ranks).sum() < 2 * found.error_bound
+        np.testing.assert_array_equal(found.ranks, gpu_backend.to_host(found.device_ranks))
+        again = cpms.pagerank(found.graph, certify="host", **options)
+        assert abs(again.residual_l1 - found.residual_l1) <= found.residual_roundoff + again.residual_roundoff
+
+
+@pytest.mark.gpu
+def test_device_memory_is_free_after_many_prepared_solves(gpu_backend):
+    random = np.random.default_rng(5)
+    graph = Graph.from_edges(*random.integers(0, 60_000, (2, 400_000)))
+    pool = gpu_backend.arrays.get_default_memory_pool()
+    for method, engine in (("refine", "cuda"), ("power", "cuda_fused")):
+        cpms.pagerank(graph, method=method, engine=engine)
+        before = pool.used_bytes()
+        with cpms.PageRank(graph, method=method, engine=engine) as prepared:
+            prepared.solve()
+            held = pool.used_bytes()
+            for _ in range(50):
+                prepared.solve()
+            assert pool.used_bytes() == held
+        del prepared
+        assert pool.used_bytes() == before
