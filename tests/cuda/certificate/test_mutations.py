@@ -46,6 +46,11 @@ def graph_with_a_tail():
     return Graph.from_edges(np.append(sources, path[:-1]), np.append(targets, path[1:]), nodes=340)
 
 
+FREE = (
+    *("level", "narrow_level", "launch", "solve_entry", "solve_entry_one_block"),
+    *("external_node", "inflow_node", "teleport_node"),
+)
+"""Costs without which all that can be trimmed is."""
 QUICK = ("sums in the cache", "composed sweeps")
 CASES = [pytest.param(fault, marks=() if fault in QUICK else pytest.mark.slow) for fault in (None, *FAULTS)]
 
@@ -63,7 +68,7 @@ def test_a_fault_in_a_sweep_is_found(host_backend, tmp_path, monkeypatch, fault)
         (folder / file).write_text(text.replace(given, planted))
         monkeypatch.setattr(source, "folder", lambda: folder)
     monkeypatch.setattr(device_engine, "missing", lambda: None)
-    free = trimming.Cost(level=0.0, narrow_level=0.0, launch=0.0, external_node=0.0, inflow_node=0.0)
+    free = trimming.Cost(**dict.fromkeys(FREE, 0.0))
     is_below, verdicts = Certifier.is_below_tolerance, []
     monkeypatch.setattr(
         Certifier, "is_below_tolerance", lambda *given: verdicts.append(is_below(*given)) or verdicts[-1]
@@ -79,6 +84,7 @@ def test_a_fault_in_a_sweep_is_found(host_backend, tmp_path, monkeypatch, fault)
             solves = 1 if request is not None else 1000
             with cpms.PageRank(graph_with_a_tail(), engine=engine, method=method, solves=solves) as prepared:
                 found = prepared.solve(tol=1e-9, max_iterations=120)
-        assert verdicts[0] == (fault is None), found
+        # Refused, unless the solver's own residual shows that it does not converge.
+        assert verdicts[:1] == ([True] if fault is None else [False]) or (fault and not verdicts), found
         # Sweeps over all nodes mend what substitution got wrong.
         assert found.converged == (fault in (None, "substitution"))
