@@ -238,7 +238,7 @@ class OneRound(CudaRefinement):
 
 @pytest.mark.parametrize("storage", FORMATS, ids=NAMES)
 def test_rounds_are_sound(device, monkeypatch, storage):
-    monkeypatch.setattr(cuda_fused, "prepared", lambda problem, _: OneRound.of(problem, DEALT))
+    monkeypatch.setattr(cuda_fused, "prepared", lambda problem, *_: OneRound.of(problem, DEALT))
     for name in SCATTERED:
         for problem in both(GRAPHS[name]):
             refinement_is_sound(cuda_fused.ENGINE, problem, storage, low=20)
@@ -400,7 +400,7 @@ def test_what_another_format_found_is_added(device):
 
 
 def test_a_solve_takes_the_narrowest_format_unless_told(host_backend, monkeypatch):
-    monkeypatch.setattr(cuda_fused, "prepared", lambda problem, _: CudaRefinement.of(problem, DEALT))
+    monkeypatch.setattr(cuda_fused, "prepared", lambda problem, *_: CudaRefinement.of(problem, DEALT))
     monkeypatch.setattr(cuda_fused.FusedEngine, "missing", lambda _: None)
     solve = partial(cpms.pagerank, GRAPHS["uniform"], method="refine", engine="cuda_fused")
     with current.using(host_backend):
