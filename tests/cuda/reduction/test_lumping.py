@@ -225,7 +225,9 @@ def test_merged_nodes_may_lie_in_another_order(engine, monkeypatch):
 def test_where_teleports_differ_nothing_is_merged(engine, graph, data):
     problem = Problem(graph, 0.85, data.draw(distributions(graph.nodes)))
     assert lumped(graph, problem=problem)[1] is None
-    result = cpms.pagerank(graph, method="refine", engine="cuda_fused", personalization=problem.teleport)
+    result = cpms.PageRank(graph, method="refine", engine="cuda_fused", solves=1000).solve(
+        personalization=problem.teleport
+    )
     check.answer_is_certified(result, personalization=problem.teleport)
 
 
@@ -233,7 +235,7 @@ def test_what_marks_get_wrong_is_refined(engine, monkeypatch):
     graph = Graph.from_edges([0, 1, 2, 3, 0, 1, 2, 3], [1, 2, 3, 0, 2, 0, 1, 1])
     monkeypatch.setattr(lumping, "_hash_targets", lambda rows, _: current.current().arrays.zeros(rows.nodes, np.uint64))
     assert engine.refinement(Problem(graph))._core.graph.nodes == 1
-    result = cpms.pagerank(graph, method="refine", engine="cuda_fused")
+    result = cpms.PageRank(graph, method="refine", engine="cuda_fused", solves=1000).solve()
     assert result.converged
     check.answer_is_certified(result)
 
@@ -273,7 +275,7 @@ def test_web_google_is_swept_by_fewer_nodes(gpu_backend):
             hashes, graph.sources, np.random.default_rng(1).integers(0, 2**63, graph.nodes, np.uint64)[graph.targets]
         )
         assert found._core.graph.nodes == len(np.unique(hashes[graph.in_degree <= 256])) + (graph.in_degree > 256).sum()
-        result = cpms.pagerank(graph, method="refine", engine="cuda_fused")
+        result = cpms.PageRank(graph, method="refine", engine="cuda_fused", solves=1000).solve()
     assert result.converged
     check.answer_is_certified(result)
 

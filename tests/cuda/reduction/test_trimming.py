@@ -130,9 +130,8 @@ def test_a_core_begins_at_what_it_gets(engine, graph, data):
 def test_answers_are_certified(engine, graph, data):
     teleport = data.draw(st.none() | distributions(graph.nodes))
     rule = data.draw(st.sampled_from(["teleport", "uniform"]))
-    result = cpms.pagerank(
-        graph, method="refine", engine="cuda_fused", personalization=teleport, dangling=rule, tol=1e-11
-    )
+    prepared = cpms.PageRank(graph, method="refine", engine="cuda_fused", solves=1000)
+    result = prepared.solve(personalization=teleport, dangling=rule, tol=1e-11)
     assert result.converged
     assert [step.iteration for step in result.history] == list(range(1, result.iterations + 1))
     check.answer_is_certified(result, personalization=teleport, dangling=rule)
@@ -214,7 +213,7 @@ def test_where_a_core_does_not_fit_all_is_swept(host_backend, monkeypatch):
 @pytest.mark.parametrize("node", range(8))
 def test_queries_may_reach_the_core_or_not(engine, node):
     graph = Graph.from_edges([0, 1, 2, 3, 4, 5, 6, 6, 2], [1, 2, 1, 0, 0, 0, 0, 1, 7])
-    result = cpms.pagerank(graph, method="refine", engine="cuda_fused", personalization=[node])
+    result = cpms.PageRank(graph, method="refine", engine="cuda_fused", solves=1000).solve(personalization=[node])
     assert result.converged
     check.answer_is_certified(result, personalization=[node])
 
@@ -235,7 +234,7 @@ def test_what_a_pass_gets_wrong_is_refined(engine, monkeypatch):
     graph = layered((50, 60, 40), cycle=30)
     wrong = level_solve.LevelSolve.downstream
     monkeypatch.setattr(level_solve.LevelSolve, "downstream", lambda *given: wrong(*given) ** 2)
-    result = cpms.pagerank(graph, method="refine", engine="cuda_fused")
+    result = cpms.PageRank(graph, method="refine", engine="cuda_fused", solves=1000).solve()
     assert result.converged
     check.answer_is_certified(result)
 
