@@ -1,18 +1,22 @@
-"""Compressed rows (CSR) from an edge list, by two stable counting sorts.
+"""Compressed rows (CSR) from an edge list, by two stable counting sorts on all threads.
 
 Sorting by source first and by target next leaves sources ascending within each target, as in Gustavson's transposition
-(ACM Trans. Math. Softw. 4, 1978). It takes O(nodes + edges) time and one more copy of the edges, on one
-thread.
+(ACM Trans. Math. Softw. 4, 1978). Each sort has two passes, as in most-significant-digit radix sort: edges are
+distributed to buckets of neighbouring ids, and each bucket is sorted in a core's cache. It takes O(nodes + edges) time
+and two more copies of the edges. The result does not depend on the number of threads. Short lists are sorted by NumPy,
+which spares the import of compiled loops.
 """
 
 from __future__ import annotations
 
+import itertools
+import sys
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from cpms.base.jit import compiled
+from cpms.base import threads
 
 Ints = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
@@ -26,55 +30,111 @@ class Compressed(NamedTuple):
     weights: Floats | None
 
 
-@compiled()
-def _row_starts(keys, rows):  # type: ignore[no-untyped-def]
-    starts = np.zeros(rows + 1, np.int64)
-    for k in range(len(keys)):
-        starts[keys[k] + 1] += 1
-    for row in range(rows):
-        starts[row + 1] += starts[row]
-    return starts
-
-
-@compiled()
-def _group(keys, values, weights, cursor, out, out_weights):  # type: ignore[no-untyped-def]
-    weighted = len(weights) > 0
-    for k in range(len(keys)):
-        at = cursor[keys[k]]
-        cursor[keys[k]] = at + 1
-        out[at] = values[k]
-        if weighted:
-            out_weights[at] = weights[k]
-
-
-@compiled()
-def _transpose(starts, values, weights, cursor, out, out_weights):  # type: ignore[no-untyped-def]
-    weighted = len(weights) > 0
-    for row in range(len(starts) - 1):
-        for k in range(starts[row], starts[row + 1]):
-            at = cursor[values[k]]
-            cursor[values[k]] = at + 1
-            out[at] = row
-            if weighted:
-                out_weights[at] = weights[k]
+_FEWEST_COMPILED, _FEWEST_TO_IMPORT = 1 << 14, 1 << 17
+"""Edges from which compiled loops are faster than NumPy's sort: once Numba is imported, and with its import."""
+_BUCKET = 1 << 17
+"""Edges and nodes of a bucket: more would leave a core's second-level cache, and fewer make too many write streams."""
+_MOST_BUCKETS = 2048
+_PART = 1 << 18
+"""Edges of a thread at least."""
 
 
 def by_target(sources: Ints, targets: Ints, weights: Floats | None, nodes: int) -> Compressed:
     """Group edges by target, sources ascending, repeated edges in their given order.
 
-    Two stable counting sorts, first by source and then by target, take O(nodes + edges) time and one more copy of the
-    edges.
+    Parameters
+    ----------
+    sources, targets : ndarrays of integers, shape (edges,)
+        From 0 to ``nodes - 1``.
+    weights : ndarray of float64, shape (edges,), or None
+    nodes : int
+
+    Examples
+    --------
+    >>> by_target(np.array([2, 0]), np.array([1, 1]), None, 3)
+    Compressed(indptr=array([0, 0, 2, 2]), sources=array([0, 2], dtype=int32), weights=None)
     """
-    given = np.zeros(0) if weights is None else weights
-    by_source = np.empty_like(targets)
-    by_source_weights = np.empty_like(given)
-    starts = _row_starts(sources, nodes)
-    _group(sources, targets, given, starts[:-1].copy(), by_source, by_source_weights)
-    indptr = _row_starts(targets, nodes)
-    grouped = np.empty_like(sources)
-    grouped_weights = np.empty_like(given)
-    _transpose(starts, by_source, by_source_weights, indptr[:-1].copy(), grouped, grouped_weights)
+    fewest = _FEWEST_COMPILED if "cpms.base.jit" in sys.modules else _FEWEST_TO_IMPORT
+    sort = _sorted_by_numpy if len(sources) < fewest else _sorted_by_buckets
+    return sort(sources, targets, weights, nodes, np.dtype(np.int32 if nodes < 2**31 else np.int64))
+
+
+def _sorted_by_numpy(
+    sources: Ints, targets: Ints, weights: Floats | None, nodes: int, dtype: np.dtype[Any]
+) -> Compressed:
+    indptr = np.zeros(nodes + 1, np.int64)
+    np.cumsum(np.bincount(targets.astype(np.int64, copy=False), minlength=nodes), out=indptr[1:])
+    bits = (nodes - 1).bit_length()
+    if weights is not None or 2 * bits > 64:
+        order = np.lexsort((sources, targets))
+        return Compressed(indptr, sources[order].astype(dtype), None if weights is None else weights[order])
+    keys = targets.astype(np.uint64)
+    keys <<= np.uint64(bits)
+    keys |= sources.astype(np.uint64)
+    keys.sort()
+    keys &= np.uint64((1 << bits) - 1)
+    return Compressed(indptr, keys.astype(dtype), None)
+
+
+def _sorted_by_buckets(
+    sources: Ints, targets: Ints, weights: Floats | None, nodes: int, dtype: np.dtype[Any]
+) -> Compressed:
+    from cpms.graph import csr_loops as loops
+
+    edges, given = len(sources), np.zeros(0) if weights is None else weights
+    wanted = min(max(edges, nodes) // _BUCKET, _MOST_BUCKETS)
+    shift = max((nodes - 1).bit_length() - wanted.bit_length(), 0) if wanted > 1 else (nodes - 1).bit_length()
+    buckets = ((nodes - 1) >> shift) + 1
+
+    def new() -> tuple[Ints, Ints, Floats]:
+        return np.empty(edges, dtype), np.empty(edges, dtype), np.empty(len(given))
+
+    if buckets == 1:
+        starts = np.zeros(nodes, np.int64)
+        loops.count(sources, 0, starts)
+        by_value, bounds = new(), np.array([0, edges])
+        loops.distribute(sources, targets, given, 0, np.cumsum(starts) - starts, by_value[1], by_value[0], by_value[2])
+    else:
+        by_source, parts = new(), threads.ranges(edges, at_least=_PART, parts=threads.available())
+        bounds, cursors = _places(sources, parts, shift, buckets)
+
+        def spread(part: int) -> None:
+            own = slice(*parts[part])
+            loops.distribute(sources[own], targets[own], given[own], shift, cursors[part], *by_source)
+
+        threads.each(spread, range(len(parts)))
+        source_bounds, by_value = bounds, new()
+        splits = np.searchsorted(source_bounds, [low for low, _ in parts[1:]])
+        groups = list(itertools.pairwise([0, *splits.tolist(), buckets]))
+        bounds, cursors = _places(
+            by_source[1], [(source_bounds[a], source_bounds[b]) for a, b in groups], shift, buckets
+        )
+        threads.each(
+            lambda group: loops.sort_and_distribute(
+                groups[group], source_bounds, shift, *by_source, cursors[group], *by_value
+            ),
+            range(len(groups)),
+        )
+        del by_source
+    indptr, grouped, grouped_weights = np.empty(nodes + 1, np.int64), np.empty(edges, dtype), np.empty(len(given))
+    indptr[-1] = edges
+    largest_first = np.argsort(bounds[:-1] - bounds[1:], kind="stable").tolist()
+    threads.each(
+        lambda bucket: loops.finish(bucket, bounds, shift, *by_value, indptr, grouped, grouped_weights), largest_first
+    )
     return Compressed(indptr, grouped, None if weights is None else grouped_weights)
+
+
+def _places(
+    keys: Ints, parts: list[tuple[int, int]], shift: int, buckets: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return where each bucket begins, and within it the edges of each part, shape (parts, buckets)."""
+    from cpms.graph import csr_loops as loops
+
+    counts = np.zeros((len(parts), buckets), np.int64)
+    threads.each(lambda part: loops.count(keys[slice(*parts[part])], shift, counts[part]), range(len(parts)))
+    bounds = np.append(0, np.cumsum(counts.sum(axis=0)))
+    return bounds, bounds[:-1] + np.cumsum(counts, axis=0) - counts
 
 
 def _targets(edges: Compressed) -> Ints:

@@ -12,12 +12,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cpms.base import threads
 from cpms.base.errors import InputError
 from cpms.base.real_arrays import doubles, plain_array
 from cpms.base.validation import as_whole, described, require_real, whole
 
 Ints = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
+_PART = 1 << 20
+"""Ids that a thread checks at least."""
 LARGEST_ID = 2**59 - 1
 """Exceeds any memory, and sums of two such ids fit int64."""
 
@@ -125,13 +128,21 @@ def ids_from(values: npt.ArrayLike, name: str, first_id: int) -> Ints:
     if ids.dtype.kind not in "iu":
         hint = "for names, give their indices as integers and names=…" if ids.dtype.kind in "UO" else "convert them"
         raise InputError(f"{name} are {ids.dtype}; node ids are integers below 2^59: {hint}")
-    if max(int(ids.max()), int(ids.max()) - first_id) > LARGEST_ID:
+    smallest, largest = _extremes(ids)
+    if max(largest, largest - first_id) > LARGEST_ID:
         raise InputError(
-            f"{name} hold the id {ids.max()}; ids must be at most {LARGEST_ID}, counted from {min(0, first_id)}"
+            f"{name} hold the id {largest}; ids must be at most {LARGEST_ID}, counted from {min(0, first_id)}"
         )
-    if ids.min() < first_id:
-        raise InputError(f"{name} hold the id {ids.min()}; the smallest possible is {first_id}")
+    if smallest < first_id:
+        raise InputError(f"{name} hold the id {smallest}; the smallest possible is {first_id}")
     return np.subtract(ids, first_id, dtype=np.int64) if first_id else ids
+
+
+def _extremes(ids: Ints) -> tuple[int, int]:
+    """Return the smallest and the largest id, found by threads."""
+    parts = threads.ranges(len(ids), at_least=_PART, parts=threads.available())
+    found = threads.each(lambda part: (ids[slice(*part)].min(), ids[slice(*part)].max()), parts)
+    return int(min(low for low, _ in found)), int(max(high for _, high in found))
 
 
 def node_count(sources: Ints, targets: Ints, nodes: int | None, first_id: int) -> int:
@@ -147,7 +158,7 @@ def node_count(sources: Ints, targets: Ints, nodes: int | None, first_id: int) -
     >>> node_count(np.array([0]), np.array([4]), None, 0)
     5
     """
-    largest = max((int(ids.max()) for ids in (sources, targets) if len(ids)), default=-1)
+    largest = max((_extremes(ids)[1] for ids in (sources, targets) if len(ids)), default=-1)
     count = largest + 1 if nodes is None else whole("nodes", nodes)
     if count < 1:
         raise InputError("the graph is empty; it needs at least one node")

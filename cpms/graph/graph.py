@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     import networkx as nx
     import scipy.sparse
 
+_FEW_NODES = 1 << 20
+"""Nodes that need no check of free memory, which takes longer than building a small graph."""
 Duplicates = Literal["keep", "drop", "sum"]
 SelfLoops = Literal["keep", "drop"]
 
@@ -255,13 +257,11 @@ class Graph:
             raise InputError(f"{len(source_ids)} sources but {len(target_ids)} targets; give one of each an edge")
         count = node_count(source_ids, target_ids, nodes, first_id)
         advice = "number the nodes that occur from 0 on, as numpy.unique(…, return_inverse=True) does"
-        require_memory(graph_bytes(count, 0, weighted=False), f"a graph of {count:,} nodes", advice)
+        if count > _FEW_NODES:
+            require_memory(graph_bytes(count, 0, weighted=False), f"a graph of {count:,} nodes", advice)
         node_names = None if names is None else distinct_names(names, count)
         edge_weights = None if weights is None else checked_weights(weights, len(source_ids))
-        dtype = np.int32 if count < 2**31 else np.int64
-        edge = csr_build.by_target(
-            source_ids.astype(dtype, copy=False), target_ids.astype(dtype, copy=False), edge_weights, count
-        )
+        edge = csr_build.by_target(source_ids, target_ids, edge_weights, count)
         check_choices(duplicates, self_loops)
         if self_loops == "drop":
             edge = csr_build.select(edge, ~csr_build.is_self_loop(edge))
