@@ -5,15 +5,15 @@
 
 namespace cpms {
 
-// `largest` becomes the largest id of the edges, counted from first_id; ids below first_id wrap to large numbers. Keys
+// `largest` becomes the largest id of the edges, counted from first_id modulo 2^64, so that ids below it are large. Keys
 // are right only where all ids are below 2^32.
 template <class Id>
-CPMS_DEVICE void pack_edges(const Id* sources, const Id* targets, u64 edges, long long first_id, u64* keys,
+CPMS_DEVICE void pack_edges(const Id* sources, const Id* targets, u64 edges, u64 first_id, u64* keys,
                             u64* largest) {
     const u64 threads = (u64)gridDim.x * blockDim.x;
     u64 most = 0;
     for (u64 k = (u64)blockIdx.x * blockDim.x + threadIdx.x; k < edges; k += threads) {
-        const u64 source = (u64)sources[k] - (u64)first_id, target = (u64)targets[k] - (u64)first_id;
+        const u64 source = (u64)sources[k] - first_id, target = (u64)targets[k] - first_id;
         const u64 larger = source > target ? source : target;
         most = larger > most ? larger : most;
         keys[k] = target << 32 | (u32)source;
@@ -53,7 +53,7 @@ CPMS_DEVICE void unpack_sources(const u64* keys, u32 edges, u32* sources, u32* d
 
 #define CPMS_PACK_EDGES(NAME, ID)                                                                          \
     extern "C" __global__ void __launch_bounds__(256)                                                      \
-        NAME(const ID* sources, const ID* targets, unsigned long long edges, long long first_id,           \
+        NAME(const ID* sources, const ID* targets, unsigned long long edges, unsigned long long first_id,           \
              unsigned long long* keys, unsigned long long* largest) {                                      \
         cpms::pack_edges(sources, targets, edges, first_id, keys, largest);                                \
     }

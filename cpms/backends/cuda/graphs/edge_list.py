@@ -146,7 +146,7 @@ def _packed(sources: Any, targets: Any, first_id: int) -> tuple[Any, int]:
     keys, largest = arrays.empty(edges, np.uint64), arrays.zeros(1, np.uint64)
     if edges == 0:
         return keys, -1
-    arguments = sources, targets, np.uint64(edges), np.int64(first_id), keys, largest
+    arguments = sources, targets, np.uint64(edges), np.uint64(first_id % 2**64), keys, largest
     current().run(PACKS_OF_EDGES[sources.dtype.name], current().grid_size(edges, each=4), arguments)
     found = current().fetch_async(largest)
     keys.sort()
