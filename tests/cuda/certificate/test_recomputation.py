@@ -14,6 +14,7 @@ from cpms import DeviceGraph, Graph, Status, UnsupportedError
 from cpms.backends.cuda.certificate import recomputation
 from cpms.backends.cuda.certificate.recomputation import DeviceRecomputation
 from cpms.backends.cuda.kernels import source, template
+from cpms.backends.cuda.runtime import current
 from cpms.certify import residual
 from cpms.certify.certificate import Certifier, HostRecomputation
 from cpms.contracts.stopping import Stopping
@@ -122,6 +123,18 @@ def test_prepared_solves_are_certified_where_the_caller_asks(fused_engine, monke
         cpms.pagerank(graph, engine="cpu", certify="device")
     with pytest.raises(cpms.InputError, match="certify"):
         cpms.pagerank(graph, engine="cpu", certify="nowhere")
+
+
+def test_launches_take_types_that_a_device_packs(host_backend, monkeypatch):
+    launched = []
+    monkeypatch.setattr(host_backend, "run", lambda variant, blocks, given: launched.append((variant, given)))
+    with current.using(host_backend):
+        graph = Graph.from_edges([0, 1, 2], [1, 2, 2])
+        DeviceGraph.from_edges(np.array([0, 1, 2]) - 4, np.array([1, 2, 2]) - 4, first_id=-4, nodes=3)
+        of(Problem(graph)).norms(np.full(3, 1 / 3), "l1")
+    assert {variant.kernel for variant, _ in launched} >= {"pack_edges", "unpack_sources", "certify_rows"}
+    numbers = [each for _, given in launched for each in given if not isinstance(each, np.ndarray)]
+    assert {type(number) for number in numbers} <= {np.uint32, np.int32, np.uint64, np.float64}
 
 
 ROOM = Path(recomputation.__file__).parent
