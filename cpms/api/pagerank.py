@@ -27,6 +27,7 @@ from cpms.formats.formats import Format
 from cpms.graph.graph import Graph, require_graph
 from cpms.precision.controllers import Controller
 from cpms.precision.refinement_policy import RefinementPolicy
+from cpms.problems.personalization import Distribution
 from cpms.solvers.power import power
 from cpms.solvers.refine import reduce_then_iterate
 from cpms.storage.device import copy_to_host, on_device
@@ -45,7 +46,7 @@ def pagerank(
     max_iterations: int = 1000,
     iterations: int | None = None,
     personalization: Sequence[int | str] | Mapping[int | str, float] | Floats | None = None,
-    dangling: DanglingRule = "teleport",
+    dangling: DanglingRule | Distribution = "teleport",
     start: Floats | None = None,
     controller: Controller | RefinementPolicy | None = None,
     on_step: Callable[[Step], None] | None = None,
@@ -77,7 +78,7 @@ def pagerank(
     personalization : sequence of node ids, mapping of node id to weight, or array, optional
         Teleport distribution; scaled to sum 1. An array, or a list of floats, has one weight a node; one in
         device memory is copied to main memory, where answers are certified.
-    dangling : {"teleport", "uniform"}
+    dangling : {"teleport", "uniform"}, or a distribution as for ``personalization``
         Where the mass of dangling nodes goes.
     start : array of float64, shape (nodes,), optional
         First iterate, scaled to mass 1; uniform by default. One in device memory, known by

@@ -28,7 +28,7 @@ from cpms.precision.controllers import Controller, default_controller
 from cpms.precision.refinement_policy import RefinementPolicy, default_policy, planned_storage
 from cpms.problems.initial_guess import initial_guess
 from cpms.problems.pagerank import Problem
-from cpms.problems.personalization import teleport_distribution
+from cpms.problems.personalization import Distribution, dangling_distribution, teleport_distribution
 from cpms.storage.device import host_float64
 
 Method = Literal["power", "refine"]
@@ -107,7 +107,7 @@ def resolve(
     tol: float,
     norm: Norm,
     max_iterations: int,
-    dangling: DanglingRule,
+    dangling: DanglingRule | Distribution,
     start: Floats | None,
     precision: Controller | RefinementPolicy | None,
     layout: str = "auto",
@@ -144,7 +144,9 @@ def resolve(
         if len(batch) == 1 and isinstance(engine, str) and engine == "auto":
             personalization, batch = batch[0].teleport(graph.nodes), None
     teleport = None if personalization is None else teleport_distribution(graph, personalization)
-    problem = Problem(graph, damping, teleport, dangling)
+    problem = Problem(graph, damping, teleport, dangling_distribution(graph, dangling))
+    if batch is not None and not isinstance(problem.dangling, str):
+        raise UnsupportedError("batches take a rule for dangling mass, not a distribution; solve one at a time")
     stopping = Stopping(tol, norm, max_iterations, iterations)
     of_graph = resolved_layout(graph, layout)
     work: Literal["power", "refine", "batch"] = "batch" if batch is not None else method

@@ -34,23 +34,28 @@ class Problem:
         Strictly between 0 and 1.
     teleport : ndarray of float64, shape (nodes,), optional
         v, of sum 1; None is uniform. One number, shape (1,), is that of every node.
-    dangling : {"teleport", "uniform"}
-        Where the mass of dangling nodes goes: w = v, or w uniform.
+    dangling : {"teleport", "uniform"} or ndarray of float64, shape (nodes,)
+        Where the mass of dangling nodes goes: w = v, w uniform, or w itself, of sum 1.
     """
 
     graph: Graph
     damping: float = 0.85
     teleport: Floats | None = None
-    dangling: DanglingRule = "teleport"
+    dangling: DanglingRule | Floats = "teleport"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "damping", real("damping", self.damping))
         if not 0.0 < self.damping < 1.0:
             raise InputError(f"damping is {self.damping}; it must lie strictly between 0 and 1")
         require_graph(self.graph)
-        if not isinstance(self.dangling, str) or self.dangling not in DANGLING_RULES:
-            rules = " or ".join(map(repr, DANGLING_RULES))
-            raise InputError(f"dangling is {described(self.dangling)}; it can be {rules}")
+        rule = isinstance(self.dangling, str) and self.dangling in DANGLING_RULES
+        if not rule and not isinstance(self.dangling, np.ndarray):
+            rules = ", ".join(map(repr, DANGLING_RULES))
+            raise InputError(f"dangling is {described(self.dangling)}; it can be {rules} or a distribution")
+        if isinstance(self.dangling, np.ndarray):
+            object.__setattr__(self, "dangling", doubles("dangling", self.dangling))
+            if self.dangling.shape != (self.graph.nodes,):
+                raise InputError(f"dangling has shape {self.dangling.shape}; give one number a node")
         if self.teleport is not None:
             object.__setattr__(self, "teleport", doubles("teleport", self.teleport))
             if self.teleport.shape not in ((self.graph.nodes,), (1,)):
@@ -68,7 +73,9 @@ class Problem:
     @property
     def dangling_follows_teleport(self) -> bool:
         """Whether the mass of dangling nodes goes where teleport does: w = v."""
-        return self.dangling == "teleport" or self.teleport is None
+        if isinstance(self.dangling, str):
+            return self.dangling == "teleport" or self.teleport is None
+        return False
 
     @property
     def teleport_or_scalar(self) -> Floats:
@@ -78,4 +85,6 @@ class Problem:
     @property
     def sink_or_scalar(self) -> Floats:
         """w: shape (nodes,), or (1,) where every node has the same."""
-        return np.full(1, 1.0 / self.graph.nodes) if self.dangling == "uniform" else self.teleport_or_scalar
+        if isinstance(self.dangling, str):
+            return np.full(1, 1.0 / self.graph.nodes) if self.dangling == "uniform" else self.teleport_or_scalar
+        return self.dangling

@@ -5,22 +5,45 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from cpms.base.errors import InputError
 from cpms.base.real_arrays import doubles
-from cpms.base.types import Floats
+from cpms.base.types import DanglingRule, Floats
 from cpms.base.validation import described, real, require_real
 from cpms.graph.graph import Graph
 from cpms.storage.device import host_float64
 
+Distribution: TypeAlias = Sequence[int | str] | Mapping[int | str, float] | Floats
+"""A distribution over nodes as a caller may give it: ids, weights by id, or one weight a node."""
 
-def teleport_distribution(
-    graph: Graph, personalization: Sequence[int | str] | Mapping[int | str, float] | Floats
-) -> Floats:
+
+def dangling_distribution(graph: Graph, dangling: DanglingRule | Distribution) -> DanglingRule | Floats:
+    """Return a rule for dangling mass as it is, and any distribution as an array of sum 1, shape (nodes,).
+
+    Raises
+    ------
+    InputError
+        As `teleport_distribution` does.
+
+    Examples
+    --------
+    >>> graph = Graph.from_edges([0], [1])
+    >>> dangling_distribution(graph, "uniform"), dangling_distribution(graph, {0: 2.0}).tolist()
+    ('uniform', [1.0, 0.0])
+    """
+    if isinstance(dangling, str) or dangling is None:
+        return cast(DanglingRule, dangling)  # Which rules there are, the problem knows.
+    try:
+        return teleport_distribution(graph, dangling)
+    except InputError as error:
+        raise InputError(str(error).replace("personalization", "dangling")) from None
+
+
+def teleport_distribution(graph: Graph, personalization: Distribution) -> Floats:
     """Return the teleport distribution v of sum 1, shape (nodes,).
 
     Raises
