@@ -30,11 +30,12 @@ from cpms.precision.refinement_policy import RefinementPolicy
 from cpms.problems.personalization import Distribution
 from cpms.solvers.power import power
 from cpms.solvers.refine import reduce_then_iterate
+from cpms.sources.in_memory import graph_of
 from cpms.storage.device import copy_to_host, on_device
 
 
 def pagerank(
-    graph: Graph,
+    graph: Graph | Any,
     *,
     method: Method = "power",
     storage: str | Format = "auto",
@@ -55,7 +56,9 @@ def pagerank(
 
     Parameters
     ----------
-    graph : Graph
+    graph : Graph or object
+        Of objects in memory the graph that `cpms.load` makes of them: a data frame, a tuple of sources and targets, a
+        sparse matrix of SciPy, a graph of NetworkX.
     method : {"power", "refine"}
         Power iteration, or mixed-precision iterative refinement; see `cpms.solvers.refine`.
     storage : str or Format
@@ -117,6 +120,7 @@ def pagerank(
     """
     agreement.require_same_call(locals())
     compiled_before_s = work_clock.compiled_s()
+    graph = graph_of(graph) or graph
     require_graph(graph)
     if on_step is not None and not callable(on_step):
         raise InputError(f"on_step is {described(on_step)}; give a function of a cpms.Step")

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from cpms.api.pagerank import solve_request
 from cpms.api.request import Method, Personalization, Request, resolve
@@ -29,11 +29,12 @@ from cpms.graph.graph import Graph, require_graph
 from cpms.precision.refinement_policy import RefinementPolicy
 from cpms.problems.pagerank import Problem
 from cpms.solvers.batch_power import iterate_all
+from cpms.sources.in_memory import graph_of
 from cpms.storage.device import host_float64
 
 
 def personalized_pagerank(
-    graph: Graph,
+    graph: Graph | Any,
     queries: Sequence[Personalization],
     *,
     method: Method = "power",
@@ -55,8 +56,8 @@ def personalized_pagerank(
 
     Parameters
     ----------
-    graph : Graph
-        Without weights.
+    graph : Graph or object
+        Without weights; objects as `cpms.pagerank` takes them.
     queries : sequence
         Each a node id, a list of node ids, or a mapping of node id to weight: its teleport distribution.
     method : {"power", "refine"}
@@ -96,6 +97,7 @@ def personalized_pagerank(
     [0, 2, 0]
     """
     compiled_before_s = work_clock.compiled_s()
+    graph = graph_of(graph) or graph
     require_graph(graph)
     most = None if width is None else whole("width", width)
     if most is not None and most < 1:
