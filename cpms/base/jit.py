@@ -92,8 +92,8 @@ def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 def load_without_blas() -> None:
     """Let Numba load its array functions without SciPy's BLAS, which it imports to see whether there is one.
 
-    No loop of this package multiplies matrices. Compiled code of others in this process could not either, so this is for
-    programs that run no code of others, where it saves a third of the imports.
+    No loop of this package multiplies matrices. Compiled code of others in this process could not either, so this is
+    for programs that run no code of others.
     """
     blas = "scipy.linalg.cython_blas"
     if blas in sys.modules or "numba.np.arraymath" in sys.modules:
