@@ -49,8 +49,8 @@ def add(parsers: Any) -> None:
     parser.add_argument(
         "graph",
         metavar="GRAPH",
-        help="file (Matrix Market, edge list, .npz, …), - for standard input, name ('cpms datasets'), or generator such "
-        "as rmat:scale=16",
+        help="file (Matrix Market, edge list, .npz, …), - for standard input, name ('cpms datasets'), "
+        "or generator such as rmat:scale=16",
     )
     parser.add_argument(
         "--method",
