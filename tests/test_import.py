@@ -57,6 +57,11 @@ def test_dir_shows_public_names_alone(module):
     assert all(hasattr(module, name) for name in shown)
 
 
+def test_a_small_solve_on_the_command_line_loads_neither_linear_algebra_nor_downloads():
+    program = "from cpms.cli.main import main; main(['rank', 'grid:rows=3,columns=3', '--engine', 'cpu', '--json'])"
+    assert loaded_after(program).isdisjoint(["scipy.linalg", "scipy.sparse", "pooch", "pandas", "networkx"])
+
+
 def test_modules_for_users_load_when_they_are_named():
     assert "cpms.precision.refinement_policy" not in loaded_after("import cpms")
     assert "cpms.precision.refinement_policy" in loaded_after("import cpms; cpms.AdaptiveReduction((cpms.FP16,))")

@@ -1,12 +1,17 @@
-"""The graph that a caller gives: a `cpms.Graph`, or edges of which one is made where the engine will read it."""
+"""The graph that a caller gives: a `cpms.Graph`, or an object in memory of which one is made.
+
+Numeric edges make a graph where the engine will read it; every other object makes one in main memory.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from cpms import engines
-from cpms.base.errors import InputError
 from cpms.graph.graph import Graph, require_graph
+from cpms.sources.in_memory import graph_of
 from cpms.storage.device import device_graphs, on_device
 
 _ON_DEVICE = ("cuda_fused", "cuda", "cuda_balanced_rows", "cuda_thread_rows", "cusparse", "cusparse_omega")
@@ -14,10 +19,10 @@ _ON_DEVICE = ("cuda_fused", "cuda", "cuda_balanced_rows", "cuda_thread_rows", "c
 
 
 def given_graph(graph: Any, engine: str) -> Graph:
-    """Return a graph as it is, and make one of a pair of sources and targets.
+    """Return a graph as it is, and make one of edges, frames, SciPy's matrices and NetworkX's graphs.
 
-    Edges make a graph in device memory if they are there, or if the engine computes there; ``auto`` does so where a
-    device is.
+    A pair of numeric arrays makes a graph in device memory if they are there, or if the engine computes there; ``auto``
+    does so where a device is. `cpms.sources.in_memory.graph_of` lists the other objects.
 
     Raises
     ------
@@ -29,18 +34,21 @@ def given_graph(graph: Any, engine: str) -> Graph:
     >>> given_graph(([0, 1], [1, 0]), "cpu").edges
     2
     """
-    if not isinstance(graph, tuple):
-        require_graph(graph)
-        made: Graph = graph
-        return made
-    if len(graph) != 2:
-        raise InputError(
-            f"graph is a tuple of {len(graph)}; give the sources and the targets of edges, or a cpms.Graph"
-        )
-    if any(map(on_device, graph)) or _computes_on_device(engine):
-        found: Graph = device_graphs().DeviceGraph.from_edges(*graph)
-        return found
-    return Graph.from_edges(*graph)
+    if isinstance(graph, Graph):
+        return graph
+    if isinstance(graph, tuple) and len(graph) == 2:
+        if any(map(on_device, graph)) or (_numeric(graph) and _computes_on_device(engine)):
+            found: Graph = device_graphs().DeviceGraph.from_edges(*graph)
+            return found
+        if _numeric(graph):
+            return Graph.from_edges(*graph)
+    made = graph_of(graph)
+    require_graph(graph if made is None else made)
+    return made  # type: ignore[return-value]  # None was refused.
+
+
+def _numeric(pair: tuple[Any, Any]) -> bool:
+    return all(isinstance(each, np.ndarray) and each.dtype.kind in "iu" for each in pair)
 
 
 def _computes_on_device(engine: str) -> bool:

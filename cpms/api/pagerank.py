@@ -20,7 +20,7 @@ from cpms.precision.refinement_policy import RefinementPolicy
 
 
 def pagerank(
-    graph: Graph | tuple[Any, Any],
+    graph: Graph | Any,
     *,
     method: Method = "power",
     storage: str | Format = "auto",
@@ -44,8 +44,9 @@ def pagerank(
 
     Parameters
     ----------
-    graph : Graph, or pair of arrays
-        A pair holds the sources and the targets of edges, of which `cpms.DeviceGraph.from_edges` makes a graph where
+    graph : Graph or object
+        A data frame, a sparse matrix of SciPy, a graph of NetworkX: the graph that `cpms.load` makes of them. A pair
+        of arrays holds the sources and the targets of edges, of which `cpms.DeviceGraph.from_edges` makes a graph where
         they are in device memory or the engine is on a GPU, else `cpms.Graph.from_edges`. For whoever holds edges and
         wants ranks once, that is the shortest way.
     method : {"power", "refine"}

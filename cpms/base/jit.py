@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -85,6 +87,22 @@ def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
         return loop
 
     return decorate
+
+
+def load_without_blas() -> None:
+    """Let Numba load its array functions without SciPy's BLAS, which it imports to see whether there is one.
+
+    No loop of this package multiplies matrices. Compiled code of others in this process could not either, so this is
+    for programs that run no code of others.
+    """
+    blas = "scipy.linalg.cython_blas"
+    if blas in sys.modules or "numba.np.arraymath" in sys.modules:
+        return
+    sys.modules[blas] = None  # type: ignore[assignment]
+    try:
+        import_module("numba.np.arraymath")
+    finally:
+        del sys.modules[blas]
 
 
 def _compiled(function: Callable[..., Any], options: dict[str, Any]) -> Any:

@@ -49,7 +49,8 @@ def add(parsers: Any) -> None:
     parser.add_argument(
         "graph",
         metavar="GRAPH",
-        help="file (Matrix Market, edge list, .npz), name ('cpms datasets'), or generator such as rmat:scale=16",
+        help="file (Matrix Market, edge list, .npz, …), - for standard input, name ('cpms datasets'), "
+        "or generator such as rmat:scale=16",
     )
     parser.add_argument(
         "--method",
@@ -98,12 +99,14 @@ def add(parsers: Any) -> None:
 def call(arguments: argparse.Namespace) -> int:
     """Run the command; return 0 if the solve converged, else 1."""
     from cpms.api.pagerank import pagerank
+    from cpms.base.jit import load_without_blas
     from cpms.contracts.stopping import Stopping
     from cpms.problems.personalization import nodes_named
     from cpms.sources.loading import load
 
     _check(arguments)
     Stopping(arguments.tol, arguments.norm, arguments.max_iterations)
+    load_without_blas()
     began = time.perf_counter()
     options = {option: getattr(arguments, option) for option in (*_READ_OPTIONS, *FORM)}
     graph = load(arguments.graph, **options, progress=sys.stderr.isatty())

@@ -112,7 +112,7 @@ def _graph(name: str, makers: list[str]) -> str:
     hint = f"; did you mean {' or '.join(near)}?" if near else ";"
     raise InputError(
         f"graph {name!r} is not known{hint} it can be one of {', '.join(datasets.DATASETS)}; from a generator, such as "
-        f"rmat:scale=16, of {', '.join(makers)}; or a file that ends in {', '.join(readers.MODULES)}"
+        f"rmat:scale=16, of {', '.join(makers)}; or a file that ends in {readers.ENDINGS}"
     )
 
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 from typing import Any
 
 from cpms.api import pagerank
+from cpms.base.errors import InputError
 from cpms.base.types import DanglingRule, Floats
 from cpms.experiment.rows import digests
 from cpms.graph.graph import Graph
 from cpms.sources.loading import load
+from cpms.sources.readers.stream import is_pipe
 
 
 class LastGraph:
@@ -34,6 +36,8 @@ class LastGraph:
         if self._held is None or self._held[0] != (name, options):
             self._held = self._digest = None
             self._exact.clear()
+            if is_pipe(name):
+                raise InputError(f"{name}: is a pipe, which cannot be read twice; write it into a file, and give that")
             self._held = (name, options), load(name, **options)
         return self._held[1]
 

@@ -36,9 +36,9 @@ def catalogue() -> tuple[Dataset, ...]:
 
 def cache_folder() -> Path:
     """Return the folder that downloads are kept in, the user's cache folder of this program."""
-    import pooch
+    import platformdirs  # as Pooch does, whose own import takes longer than a small solve
 
-    return Path(pooch.os_cache("cpms"))
+    return Path(platformdirs.user_cache_dir("cpms"))
 
 
 def _downloads(temporary: Callable[[], Path | None]) -> Path:

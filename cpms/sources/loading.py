@@ -6,17 +6,19 @@ import difflib
 import os
 import re
 from pathlib import Path
+from typing import Any
 
 from cpms.base.errors import InputError
 from cpms.base.validation import described
 from cpms.graph.graph import Duplicates, Graph, SelfLoops
 from cpms.sources import datasets, readers
+from cpms.sources.in_memory import graph_of
 from cpms.sources.readers.assemble import apply
 from cpms.sources.readers.options import Columns, Header, Ids, ReadOptions, Symmetric, Weights, ZeroWeights
 
 
 def load(
-    source: str | os.PathLike[str],
+    source: str | os.PathLike[str] | Any,
     *,
     symmetric: Symmetric = "lower",
     duplicates: Duplicates = "keep",
@@ -34,11 +36,11 @@ def load(
 
     Parameters
     ----------
-    source : str or path
-        A file (``.mtx``, ``.mtx.gz``, SuiteSparse ``.tar.gz``, edge list ``.txt``, ``.el``,
-        ``.csv``, ``.tsv``, each also ``.gz``, ``.npz``), the name of a data set
-        (`cpms.sources.datasets.catalogue`), or a generator such as ``"rmat:scale=16,seed=1"``; in this
-        order.
+    source : str, path or object
+        A file of a kind that its ending shows (`cpms.sources.readers.kinds`), a pipe, or ``"-"`` (standard input); the
+        name of a data set (`cpms.sources.datasets.catalogue`); or a generator such as ``"rmat:scale=16,seed=1"``; in
+        this order. Or an object in memory, as `cpms.sources.in_memory.graph_of` takes it: a data frame of pandas or
+        Polars, a tuple of sources, targets and perhaps weights, a sparse matrix of SciPy, a graph of NetworkX.
     symmetric : {"lower", "expand"}
         Matrix Market files that declare themselves symmetric: the stored lower triangle alone, as in
         the CPMS paper, or both directions of every entry, the diagonal once. Edge lists: edges as they
@@ -55,7 +57,7 @@ def load(
         Nodes are all ids up to the largest, or only those that an edge touches, which keep their
         ids as names; ids below 2**63 are possible then.
     columns : str or sequence of str and int, optional
-        Columns of an edge list that hold source, target and perhaps weight, by title or by number
+        Columns of an edge list or a frame that hold source, target and perhaps weight, by title or by number
         from 1: ``"source,target"``, ``"1,3"`` or ``["from", "to", "kg"]``. Others are not read. By
         default the first two, and a third as weights.
     header : {"auto", "yes", "no"}
@@ -115,8 +117,13 @@ def load(
     try:
         text = os.fsdecode(source)
     except (TypeError, UnicodeError):
-        raise InputError(f"source is {described(source)}; give the path of a file, a name, or a generator") from None
-    if readers.is_file(text):
+        if (found := graph_of(source, options)) is not None:
+            return found
+        raise InputError(
+            f"source is {described(source)}; give the path of a file, a name, a generator, a data frame, a tuple of "
+            "sources and targets, or a graph of SciPy or NetworkX"
+        ) from None
+    if readers.is_file(text) or readers.is_pipe(text):
         return readers.read(text, options)
     if isinstance(source, str):
         if text in datasets.DATASETS or datasets.locate(text):
@@ -170,9 +177,7 @@ def _unknown(text: str) -> InputError:
     if _is_folder(text):
         return InputError(f"{text} is a folder; give a file, or set CPMS_DATA to it and give a name")
     if _is_special(text):
-        return InputError(
-            f"{text}: is a pipe or a device, which cannot be read twice; write it into a file, and give that"
-        )
+        return InputError(f"{text}: is a device, not a file or a pipe; write its bytes into a file, and give that")
     if readers.module_for(Path(text)) or os.sep in text:
         return InputError(f"{text}: there is no such file")
     shown = repr(text if len(text) <= 80 else text[:77] + "...")
@@ -180,5 +185,5 @@ def _unknown(text: str) -> InputError:
     hint = f"did you mean {' or '.join(near)}" if near else "'cpms datasets' lists the names"
     return InputError(
         f"{shown} is no file, no data set and no generator; {hint}; "
-        f"files end in {', '.join(readers.MODULES)}, generators look like rmat:scale=16"
+        f"files end in {readers.ENDINGS}; generators look like rmat:scale=16"
     )

@@ -187,17 +187,17 @@ def test_the_bound_holds_on_adversarial_graphs(shape, damping):
 @settings(max_examples=60)
 def test_networkx_agrees(graph, data):
     teleport = data.draw(st.none() | distributions(graph.nodes))
-    rule = data.draw(rules)
+    rule = data.draw(rules | distributions(graph.nodes))
     theirs = nx.MultiDiGraph()
     theirs.add_nodes_from(range(graph.nodes))
     weights = np.ones(graph.edges) if graph.weights is None else graph.weights
     edges = zip(graph.sources.tolist(), graph.targets.tolist(), weights.tolist(), strict=True)
     theirs.add_weighted_edges_from(edges)
-    everywhere = dict.fromkeys(range(graph.nodes), 1.0)
+    sink = np.ones(graph.nodes) if isinstance(rule, str) else rule
     expected = nx.pagerank(
         theirs,
         personalization=None if teleport is None else dict(enumerate(teleport.tolist())),
-        dangling=everywhere if rule == "uniform" else None,
+        dangling=None if isinstance(rule, str) and rule == "teleport" else dict(enumerate(sink.tolist())),
         tol=1e-14,
         max_iter=2000,
     )

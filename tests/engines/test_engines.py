@@ -48,7 +48,7 @@ PROBLEMS = {
     "large": Problem(LARGE),
     "personalised": Problem(LARGE, teleport=RANDOM / RANDOM.sum(), dangling="uniform"),
     "fours": Problem(Graph.from_edges(np.repeat(np.arange(2000), 4), np.arange(8000) * 7919 % 2600, nodes=2600)),
-    "weighted": Problem(large_graph(weighted=True), teleport=RANDOM / RANDOM.sum()),
+    "weighted": Problem(large_graph(weighted=True), 0.85, RANDOM / RANDOM.sum(), RANDOM[::-1] / RANDOM.sum()),
 }
 
 

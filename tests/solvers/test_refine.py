@@ -36,7 +36,7 @@ from cpms.precision.refinement_policy import (
     default_policy,
 )
 from cpms.problems.pagerank import Problem
-from cpms.problems.personalization import teleport_distribution
+from cpms.problems.personalization import dangling_distribution, teleport_distribution
 from cpms.solvers.refine import PolicyDriver, outer_iteration
 from cpms.sources import loading
 from cpms.testing import distributions, float_formats, graphs
@@ -198,14 +198,14 @@ def test_the_bound_holds_against_the_exact_solution(engine, name, graph, in_roun
 
 
 @pytest.mark.parametrize("graph", ["two components", "star inwards", "random", "isolated nodes"])
-@pytest.mark.parametrize("rule", ["teleport", "uniform"])
+@pytest.mark.parametrize("rule", ["teleport", "uniform", {5: 1.0, 0: 3.0}], ids=["teleport", "uniform", "own"])
 @pytest.mark.parametrize("damping", [0.1, 0.85, 0.99])
 def test_personalised_answers_are_within_their_bound(engine, rule, damping, graph):
     chosen = {0: 1.0, 3: 2.0, 700: 0.5}
     options = {"personalization": chosen, "dangling": rule, "damping": damping}
     result = solve(ADVERSARIAL[graph], engine, max_iterations=5000, **options)
     teleport = teleport_distribution(ADVERSARIAL[graph], chosen)
-    right = exact(Problem(ADVERSARIAL[graph], damping, teleport, rule))
+    right = exact(Problem(ADVERSARIAL[graph], damping, teleport, dangling_distribution(ADVERSARIAL[graph], rule)))
     assert result.converged
     assert np.abs(result.ranks - right).sum() <= result.error_bound + 1e-13
     check.answer_is_certified(result, personalization=chosen, dangling=rule)

@@ -1,7 +1,8 @@
 """Files to graphs, one format a file.
 
-A reader is a module with ``read(path: Path, options: ReadOptions) -> Graph`` that raises nothing
-but `cpms.CpmsError`, whatever the bytes; a new format is such a module and a line in `MODULES`.
+A reader is a module with ``read(path: Path, options: ReadOptions) -> Graph``, or for text with
+``read_stream(stream: Stream, name: str, options: ReadOptions) -> Graph``, which may be compressed. It raises nothing
+but `cpms.CpmsError`, whatever the bytes; a new format is such a module and a line in `cpms.sources.readers.kinds`.
 """
 
 from __future__ import annotations
@@ -11,33 +12,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cpms.base.errors import InputError
+from cpms.sources.readers.kinds import EDGE_LISTS as EDGE_LISTS
+from cpms.sources.readers.kinds import ENDINGS as ENDINGS
+from cpms.sources.readers.kinds import KONECT, TEXTS, stem_of
+from cpms.sources.readers.kinds import MODULES as MODULES
+from cpms.sources.readers.kinds import module_for as module_for
 from cpms.sources.readers.options import ReadOptions as ReadOptions
+from cpms.sources.readers.stream import Stream, open_stream
+from cpms.sources.readers.stream import is_pipe as is_pipe
 
 if TYPE_CHECKING:
     from cpms.graph.graph import Graph
 
-EDGE_LISTS = "edge_lists.reader"
-"""The module that reads edge lists."""
-MODULES = {
-    ".mtx": "matrix_market",
-    ".mtx.gz": "matrix_market",
-    ".tar.gz": "archive",
-    ".tgz": "archive",
-    ".npz": "npz",
-    **{suffix + gz: EDGE_LISTS for suffix in (".txt", ".el", ".csv", ".tsv") for gz in ("", ".gz")},
-}
-
-
-def module_for(path: Path) -> str | None:
-    """Return the name of the module that reads files named like ``path``, None if none does.
-
-    Examples
-    --------
-    >>> module_for(Path("web-Google.tar.gz"))
-    'archive'
-    """
-    name = path.name.lower()
-    return next((module for suffix, module in MODULES.items() if name.endswith(suffix)), None)
+TEXT_MODULES = {*TEXTS.values(), KONECT}
+"""Modules that read a stream of text."""
+HAVE_COLUMNS = (EDGE_LISTS, "frames", "zipped")
+"""Modules whose files may be edge lists, or tables of edges."""
+_BANNER = b"%%matrixmarket"
 
 
 def is_file(path: Path | str) -> bool:
@@ -60,7 +51,7 @@ def read(path: Path | str, options: ReadOptions | None = None) -> Graph:
     Parameters
     ----------
     path : Path or str
-        A file whose name ends as one of `MODULES` does.
+        A file whose name ends as one of `MODULES` does, a pipe, or ``-`` for standard input.
     options : ReadOptions, optional
         What to do with symmetry, values, repeated edges, self-loops and ids; of an edge list, its form.
 
@@ -72,16 +63,43 @@ def read(path: Path | str, options: ReadOptions | None = None) -> Graph:
         the file and the line or byte.
     """
     path = Path(path)
-    module = module_for(path)
-    if module is None:
-        raise InputError(f"{path}: unknown kind of file; its name can end in {', '.join(MODULES)}")
-    if not is_file(path):
-        raise InputError(f"{path}: there is no such file")
     options = options or ReadOptions()
-    if module != EDGE_LISTS:
-        options.refuse_form(str(path))
     try:
+        if is_pipe(path):
+            return _read_pipe(path, options)
+        module = module_for(path)
+        if module is None:
+            raise InputError(f"{path}: unknown kind of file; its name can end in {ENDINGS}")
+        if not is_file(path):
+            raise InputError(f"{path}: there is no such file")
+        if module not in HAVE_COLUMNS:
+            options.refuse_form(str(path))
+        if module in TEXT_MODULES:
+            with open_stream(path, progress=options.progress) as stream:
+                return read_text(module, stream, stem_of(path), options)
         graph: Graph = import_module(f"cpms.sources.readers.{module}").read(path, options)
     except MemoryError as error:
         raise InputError(f"{path}: its graph does not fit into the memory of this process; use more") from error
     return graph
+
+
+def read_text(module: str, stream: Stream, name: str, options: ReadOptions) -> Graph:
+    """Read a stream with the module for its kind of text."""
+    graph: Graph = import_module(f"cpms.sources.readers.{module}").read_stream(stream, name, options)
+    return graph
+
+
+def _read_pipe(path: Path, options: ReadOptions) -> Graph:
+    """Read standard input or a pipe: a Matrix Market file by its first line, else an edge list."""
+    with open_stream(path) as stream:
+        stream.keep()
+        stream.skip_byte_order_mark()
+        is_matrix = stream.read(len(_BANNER)).lower() == _BANNER
+        stream.begin_again()
+        module = module_for(path) or ("matrix_market" if is_matrix else EDGE_LISTS)
+        if module not in TEXT_MODULES:
+            raise InputError(f"{stream.label}: files of this kind are not read from pipes; write it into a file")
+        if module != EDGE_LISTS:
+            options.refuse_form(stream.label)
+        name = "stdin" if str(path) == "-" else stem_of(path)
+        return read_text(module, stream, name, options)

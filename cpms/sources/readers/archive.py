@@ -1,4 +1,4 @@
-"""SuiteSparse archives: ``NAME.tar.gz`` that holds ``NAME/NAME.mtx``, read without unpacking to disk."""
+"""Archives of SuiteSparse (``NAME/NAME.mtx``) and KONECT (``NAME/out.NAME``), read without unpacking to disk."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from typing import Any, Self
 from cpms.base.errors import CpmsError, InputError
 from cpms.graph.graph import Graph
 from cpms.sources.readers import matrix_market
+from cpms.sources.readers.graph_files import konect
+from cpms.sources.readers.kinds import KONECT, is_resource_fork, module_for, stem_of
 from cpms.sources.readers.options import ReadOptions
 from cpms.sources.readers.stream import Stream, open_stream
 
@@ -29,15 +31,15 @@ class _Member(tarfile.TarInfo):
 
 
 def read(path: Path, options: ReadOptions) -> Graph:
-    """Read the matrix of a SuiteSparse archive.
+    """Read the matrix of a SuiteSparse archive, or the edges of a KONECT one.
 
-    Of several ``.mtx`` members the one named as its folder or as the archive counts; right-hand
-    sides such as ``NAME_b.mtx`` are passed over.
+    Of several ``.mtx`` or ``out.*`` members the one named as its folder or as the archive counts; right-hand
+    sides such as ``NAME_b.mtx`` are passed over, and files that macOS adds.
 
     Parameters
     ----------
     path : Path
-        A ``.tar.gz`` or ``.tgz`` file.
+        A ``.tar`` file, compressed or not.
     options : ReadOptions
         As for `cpms.sources.readers.matrix_market.read`.
 
@@ -50,14 +52,14 @@ def read(path: Path, options: ReadOptions) -> Graph:
     own_name = path.name[: path.name.lower().rindex(".t")]
 
     def is_main(member: PurePosixPath) -> bool:
-        return member.stem in (member.parent.name, own_name)
+        return stem_of(member) in (member.parent.name, own_name)
 
     graphs, others = _read_members(path, options, is_main)
     if not graphs and len(others) == 1:
         graphs, _ = _read_members(path, options, lambda _: True)
     elif not graphs:
         found = f"none of {', '.join(others)} is" if others else "it holds no .mtx file, so none is"
-        raise InputError(f"{path}: {found} the NAME/NAME.mtx of a SuiteSparse archive")
+        raise InputError(f"{path}: {found} the NAME/NAME.mtx of SuiteSparse or the NAME/out.NAME of KONECT")
     return graphs[0]
 
 
@@ -70,7 +72,8 @@ def _read_members(
     with open_stream(path, progress=options.progress) as stream:
         for tar, member in _members(stream):
             name = PurePosixPath(member.name)
-            if not member.isreg() or name.suffix != ".mtx":
+            konect_file = module_for(name) == KONECT
+            if not member.isreg() or is_resource_fork(name) or not (konect_file or name.suffix.lower() == ".mtx"):
                 continue
             if not is_wanted(name):
                 others.append(member.name)
@@ -79,7 +82,8 @@ def _read_members(
             else:
                 inner: Any = tar.extractfile(member)
                 part = stream.inside(inner, f"{path}, {member.name}")
-                graphs.append(matrix_market.read_stream(part, name.stem, options))
+                reader = konect if konect_file else matrix_market
+                graphs.append(reader.read_stream(part, stem_of(name), options))
     return graphs, others
 
 

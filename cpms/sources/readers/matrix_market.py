@@ -1,4 +1,4 @@
-"""Matrix Market coordinate files, ``.mtx`` and ``.mtx.gz``: entry (i, j) is the edge i -> j.
+"""Matrix Market coordinate files, ``.mtx``: entry (i, j) is the edge i -> j.
 
 Format: R. F. Boisvert, R. Pozo, K. A. Remington, "The Matrix Market Exchange Formats: Initial
 Design", NISTIR 5935, 1996.
@@ -9,7 +9,6 @@ from __future__ import annotations
 import io
 import re
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,7 @@ from cpms.graph.read_record import ReadRecord
 from cpms.sources.readers.assemble import assemble
 from cpms.sources.readers.entries import Block, LineForm, check_weights, checked_blocks, shown
 from cpms.sources.readers.options import ReadOptions
-from cpms.sources.readers.stream import Stream, open_stream
+from cpms.sources.readers.stream import Stream
 
 _BANNER = (
     "%%matrixmarket",
@@ -64,13 +63,14 @@ class _Comments:
         return block
 
 
-def read(path: Path, options: ReadOptions) -> Graph:
-    """Read a Matrix Market file.
+def read_stream(stream: Stream, name: str, options: ReadOptions) -> Graph:
+    """Read a Matrix Market file to its end.
 
     Parameters
     ----------
-    path : Path
-        A ``.mtx`` or ``.mtx.gz`` file.
+    stream : Stream
+    name : str
+        What the graph is called.
     options : ReadOptions
         What to do with symmetry, values, repeated edges and self-loops.
 
@@ -85,12 +85,6 @@ def read(path: Path, options: ReadOptions) -> Graph:
         If the file is no square sparse matrix of positive numbers, is truncated or corrupt, holds
         more or fewer entries than it declares, or would not fit in memory; with file and line.
     """
-    with open_stream(path, progress=options.progress) as stream:
-        return read_stream(stream, path.name.split(".mtx")[0], options)
-
-
-def read_stream(stream: Stream, name: str, options: ReadOptions) -> Graph:
-    """Read a Matrix Market file from an open stream, to its end; as `read`."""
     header = _read_header(stream)
     edges = header.entries * (2 if header.symmetric and options.symmetric == "expand" else 1)
     nodes = header.nodes if options.ids == "keep" else 0

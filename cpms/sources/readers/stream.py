@@ -1,17 +1,20 @@
-"""Bytes of a plain or gzipped file, where every failure is an `InputError` with its place."""
+"""Bytes of a file, a pipe or standard input, where every failure is an `InputError` with its place."""
 
 from __future__ import annotations
 
-import gzip
 import io
+import os
+import stat
+import sys
 import tarfile
-import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from cpms.base.errors import InputError
+from cpms.sources.readers import compression
+from cpms.sources.readers.kinds import compression_of
 
 if TYPE_CHECKING:
     from cpms.base.text.progress import Bar
@@ -19,7 +22,9 @@ if TYPE_CHECKING:
 BLOCK_BYTES = 4 << 20
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _LONGEST_LINE_BYTES = 1 << 20
-BROKEN = (EOFError, OSError, zlib.error, tarfile.TarError)
+BROKEN = (*compression.BROKEN, tarfile.TarError)
+STANDARD_INPUT = "-"
+"""The name that stands for standard input."""
 
 
 class Stream:
@@ -39,6 +44,7 @@ class Stream:
         self.raw = raw
         self.inner = inner
         self.label = label
+        self._kept: _Kept | None = None
 
     def inside(self, inner: IO[bytes], label: str) -> Stream:
         """Return a stream over a part of this one, such as the member of an archive."""
@@ -54,6 +60,17 @@ class Stream:
             raise InputError(
                 f"{self.label}: unreadable near byte {self.raw.tell()} ({reason}); fetch the file again"
             ) from error
+
+    def keep(self) -> None:
+        """Keep what is read from now on for `begin_again`, since a pipe cannot be read twice."""
+        self._kept = _Kept(self.inner)
+        self.inner = io.BufferedReader(self._kept)
+
+    def begin_again(self) -> None:
+        """Go back to where `keep` was called."""
+        if self._kept is not None:
+            self.inner = io.BufferedReader(_Joined(b"".join(self._kept.parts), self._kept.inner))
+            self._kept = None
 
     def read(self, size: int) -> bytes:
         """Return up to ``size`` bytes, none at the end."""
@@ -76,7 +93,7 @@ class Stream:
         if marked:
             self.read(3)
 
-    def line_blocks(self) -> Iterator[bytes]:
+    def line_blocks(self, longest: int = _LONGEST_LINE_BYTES) -> Iterator[bytes]:
         """Yield the rest of the stream in blocks of whole lines, each ending with a newline."""
         rest = b""
         while chunk := self.read(BLOCK_BYTES):
@@ -86,7 +103,7 @@ class Stream:
                 rest = chunk[end:]
             else:
                 rest += chunk
-            if len(rest) > _LONGEST_LINE_BYTES:
+            if len(rest) > longest:
                 raise self.too_long()
         if rest:
             yield rest + b"\n"
@@ -98,46 +115,117 @@ class Stream:
         )
 
 
-class _Metered(io.RawIOBase):
-    """A raw file that moves a progress bar when it is read."""
+class _Kept(io.RawIOBase):
+    """A file whose bytes are kept in ``parts`` as they are read."""
 
-    def __init__(self, raw: io.FileIO, bar: Bar) -> None:
-        self._raw = raw
-        self._bar = bar
+    def __init__(self, inner: IO[bytes]) -> None:
+        self.inner, self.parts = inner, list[bytes]()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self.inner.read(len(buffer))
+        self.parts.append(data)
+        buffer[: len(data)] = data
+        return len(data)
+
+
+class _Joined(io.RawIOBase):
+    """Some bytes, and the rest of a file after them."""
+
+    def __init__(self, first: bytes, rest: IO[bytes]) -> None:
+        self._first, self._rest = memoryview(first), rest
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data: Any = self._first[: len(buffer)]
+        self._first = self._first[len(data) :]
+        if not len(data):
+            data = self._rest.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+
+class _Metered(io.RawIOBase):
+    """A raw file that counts its bytes, since pipes have no position, and moves a progress bar when it is read."""
+
+    def __init__(self, raw: Any, bar: Bar | None) -> None:
+        self._raw, self._bar, self._count = raw, bar, 0
 
     def readable(self) -> bool:
         return True
 
     def tell(self) -> int:
-        return self._raw.tell()
+        return self._count
 
     def readinto(self, buffer: Any) -> int | None:
-        count = self._raw.readinto(buffer)
-        self._bar.update(count or 0)
+        count: int | None = self._raw.readinto(buffer)
+        self._count += count or 0
+        if self._bar is not None:
+            self._bar.update(count or 0)
         return count
+
+
+def is_pipe(path: Path | str) -> bool:
+    r"""Return whether a name stands for standard input or a pipe, which are read forward once.
+
+    Examples
+    --------
+    >>> is_pipe("-"), is_pipe("no\0such")
+    (True, False)
+    """
+    if str(path) == STANDARD_INPUT:
+        return True
+    try:
+        return stat.S_ISFIFO(os.stat(path).st_mode)  # noqa: PTH116 - a Path has no such test for "no\0such"
+    except (OSError, ValueError):
+        return False
 
 
 @contextmanager
 def open_stream(path: Path, *, progress: bool = False) -> Iterator[Stream]:
-    """Open ``path`` for reading, through gzip if its name ends in ``gz``.
+    """Open ``path`` for reading, decompressed as the ending of its name says; of a pipe, as its first bytes say.
 
     Raises
     ------
     InputError
         If the file cannot be opened, or later breaks off or is corrupt.
+    UnavailableError
+        If there is no library for its compression.
     """
     with ExitStack() as stack:
-        try:
-            plain: io.RawIOBase = stack.enter_context(path.open("rb", buffering=0))
-        except OSError as error:
-            raise InputError(f"{path}: cannot be opened ({error.strerror})") from error
-        if progress:
-            from cpms.base.text.progress import Bar
+        label, plain = _opened(path, stack)
+        if is_pipe(path):
+            raw = io.BufferedReader(_Metered(plain, None))
+            stream = Stream(raw, raw, label)
+            with stream.reporting():
+                begin = raw.peek(6)
+            packed = next((name for magic, name in compression.MAGIC.items() if begin.startswith(magic)), None)
+        else:
+            if progress:
+                from cpms.base.text.progress import Bar
 
-            total_bytes = path.stat().st_size
-            bar = Bar(total=total_bytes, unit="B", unit_scale=True, desc=path.name, disable=None, leave=False)
-            plain = _Metered(plain, stack.enter_context(bar))  # type: ignore[arg-type]
-        raw = io.BufferedReader(plain)
-        gzipped = path.suffix.lower() in (".gz", ".tgz")
-        inner: Any = gzip.GzipFile(fileobj=raw) if gzipped else raw
-        yield Stream(raw, inner, str(path))
+                total_bytes = path.stat().st_size
+                bar = Bar(total=total_bytes, unit="B", unit_scale=True, desc=path.name, disable=None, leave=False)
+                plain = _Metered(plain, stack.enter_context(bar)) if compression_of(path.name) != ".zip" else plain
+            raw = io.BufferedReader(plain)
+            stream = Stream(raw, raw, label)
+            packed = compression_of(path.name)
+        with stream.reporting():
+            stream.inner = compression.decompressed(raw, packed, label)
+        yield stream
+
+
+def _opened(path: Path, stack: ExitStack) -> tuple[str, Any]:
+    """Return what errors call a file, and the file, unbuffered."""
+    if str(path) == STANDARD_INPUT:
+        if sys.stdin is None:
+            raise InputError("standard input is closed; give the name of a file")
+        return "standard input", getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)
+    try:
+        return str(path), stack.enter_context(path.open("rb", buffering=0))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be opened ({error.strerror})") from error

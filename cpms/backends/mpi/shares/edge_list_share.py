@@ -17,7 +17,8 @@ from cpms.base.host_memory import require_memory
 from cpms.sources.readers.edge_lists.cleaning import Cleaner
 from cpms.sources.readers.edge_lists.doubts import refuse_counts
 from cpms.sources.readers.edge_lists.form import EMPTY, EdgeListForm, sniff
-from cpms.sources.readers.edge_lists.reader import largest_below, name_of, numbered_edges
+from cpms.sources.readers.edge_lists.reader import largest_below, numbered_edges
+from cpms.sources.readers.kinds import stem_of
 from cpms.sources.readers.options import ReadOptions
 from cpms.sources.readers.stream import Stream, open_stream
 
@@ -78,7 +79,7 @@ def read(path: Path, communicator: Any, options: ReadOptions) -> Share:
         targets.astype(ids, copy=False),
         weights if form.valued else None,
         nodes,
-        name_of(path),
+        stem_of(path),
         read=record,
     )
 

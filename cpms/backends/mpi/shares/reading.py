@@ -12,6 +12,7 @@ from cpms.backends.mpi.shares.rows import GraphRows, of_graph
 from cpms.base.errors import InputError
 from cpms.sources import readers
 from cpms.sources.loading import load
+from cpms.sources.readers.kinds import compression_of
 from cpms.sources.readers.options import ReadOptions
 
 OF_WHOLE = ("symmetric", "weights", "ids")
@@ -57,7 +58,7 @@ def in_shares(source: str) -> bool:
     (False, False)
     """
     generated = source.startswith(("uniform:", f"{weblike_share.NAME}:"))
-    shared = readers.module_for(Path(source)) in (readers.EDGE_LISTS, "npz") and not source.lower().endswith(".gz")
+    shared = readers.module_for(Path(source)) in (readers.EDGE_LISTS, "npz") and not compression_of(source)
     return generated or shared
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from cpms.base.errors import InputError
 from cpms.sources.readers.edge_lists.lines import is_decimal, sampled_fields
+from cpms.sources.readers.kinds import without_compression
 from cpms.sources.readers.options import DELIMITERS, ReadOptions
 
 Rows = list[list[str]]
@@ -114,7 +115,7 @@ def _leaves_few_fields(splits: dict[str | None, Rows]) -> Callable[[str | None],
 
 
 def _suits_name(label: str) -> Callable[[str | None], bool]:
-    found = re.search(r"\.(csv|tsv)(\.gz)?$", label, re.IGNORECASE)
+    found = re.search(r"\.(csv|tsv)$", without_compression(label), re.IGNORECASE)
     return lambda separator: bool(found) and separator == _SUFFIX_SAYS[found[1].lower()]  # type: ignore[index]
 
 

@@ -1,4 +1,4 @@
-"""Edge lists, ``.txt``, ``.el``, ``.csv``, ``.tsv``, plain or gzipped: ``source target [weight]`` a line.
+"""Edge lists, ``.txt``, ``.el``, ``.csv``, ``.tsv``, ``.edges``, ``.edgelist``: ``source target [weight]`` a line.
 
 Blanks, tabs, commas or semicolons separate the fields; lines that begin with ``#``, ``%`` or ``//`` are
 comments. Ids are integers from 0, or names of any kind, such as those of web sites. What a file leaves open,
@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 from collections.abc import Iterator
-from pathlib import Path
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,16 +27,15 @@ from cpms.sources.readers.edge_lists.form import EMPTY, EdgeListForm, sniff
 from cpms.sources.readers.edge_lists.named_edges import read_named
 from cpms.sources.readers.entries import LARGEST_64_BIT_ID, NOT_A_WEIGHT, Block, LineForm, check_weights, checked_blocks
 from cpms.sources.readers.options import ReadOptions
-from cpms.sources.readers.stream import Stream, open_stream
+from cpms.sources.readers.stream import Stream
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_SUFFIX = re.compile(r"\.(txt|el|csv|tsv)(\.gz)?$", re.IGNORECASE)
 _COMPACT = "; ids='compact' (--ids compact) takes ids below 2**63"
 
 
-def read(path: Path, options: ReadOptions) -> Graph:
+def read_stream(stream: Stream, name: str, options: ReadOptions) -> Graph:
     """Read an edge list.
 
     Options that say nothing of the form leave it to the first hundred lines, and only where these have evidence for
@@ -47,8 +45,9 @@ def read(path: Path, options: ReadOptions) -> Graph:
 
     Parameters
     ----------
-    path : Path
-        A text file, gzipped if its name ends in ``.gz``.
+    stream : Stream
+    name : str
+        What the graph is called.
     options : ReadOptions
         Its form, and what to do with weights, repeated edges, self-loops and unused ids.
 
@@ -64,24 +63,13 @@ def read(path: Path, options: ReadOptions) -> Graph:
         If a line is no edge or may be none, a weight is not positive and finite, there is no edge at all, or the
         graph would not fit in memory; with file and line, and the option that settles what is open.
     """
-    with open_stream(path) as stream:
-        form = sniff(stream, options)
-    with open_stream(path, progress=options.progress) as stream:
-        stream.skip_byte_order_mark()
-        for _ in range(form.first_line - 1):
-            stream.readline()
-        return (_read_numbered if form.numbered else read_named)(stream, form, name_of(path), options)
-
-
-def name_of(path: Path) -> str:
-    """Return what the graph of a file is called.
-
-    Examples
-    --------
-    >>> name_of(Path("web/links.csv.gz"))
-    'links'
-    """
-    return _SUFFIX.sub("", path.name)
+    stream.keep()
+    form = sniff(stream, options)
+    stream.begin_again()
+    stream.skip_byte_order_mark()
+    for _ in range(form.first_line - 1):
+        stream.readline()
+    return (_read_numbered if form.numbered else read_named)(stream, form, name, options)
 
 
 def line_form(form: EdgeListForm, options: ReadOptions) -> LineForm:
@@ -139,7 +127,7 @@ def largest_below(sources: list[Ints], targets: list[Ints]) -> int:
 
 
 def numbered_edges(
-    stream: Stream, form: EdgeListForm, options: ReadOptions, cleaner: Cleaner, first_line: int
+    stream: Stream, form: EdgeListForm, options: ReadOptions, cleaner: Cleaner, first_line: int, *, lowest: int = 0
 ) -> Iterator[tuple[Ints, Ints, Floats]]:
     """Yield sources, targets and weights (none: an empty array) of the lines of a stream, by blocks.
 
@@ -148,7 +136,7 @@ def numbered_edges(
     InputError
         At a line that is no edge between numbers, with its number; ``first_line`` is that of the stream's next one.
     """
-    lines = line_form(form, options)
+    lines = replace(line_form(form, options), low=lowest)
 
     def clean(block: bytes, line: int) -> bytes:
         return bare(cleaner(block, line), form)

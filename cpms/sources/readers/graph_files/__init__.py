@@ -1,0 +1,1 @@
+"""Graph files of other programs and collections, one kind a module."""

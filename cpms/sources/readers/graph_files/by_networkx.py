@@ -1,0 +1,136 @@
+"""GraphML, GML and Pajek files by NetworkX, and its graphs themselves; undirected edges count in both directions.
+
+The library is optional and imported when such a file is read. It builds dictionaries of Python objects, about a
+microsecond an edge, so this is for small graphs.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from pathlib import PurePath
+from typing import Any
+
+import numpy as np
+
+from cpms.base.errors import CpmsError, InputError, UnavailableError
+from cpms.base.host_memory import require_memory
+from cpms.graph.edge_arrays import names_of
+from cpms.graph.graph import Graph
+from cpms.graph.read_record import ReadRecord
+from cpms.sources.readers.assemble import assemble
+from cpms.sources.readers.entries import shown, wrong_weight
+from cpms.sources.readers.kinds import without_compression
+from cpms.sources.readers.options import ReadOptions
+from cpms.sources.readers.stream import Stream
+
+_BYTES_A_BYTE = 30
+"""Memory of NetworkX's objects for a byte of a file, at least."""
+_NAMES = {".graphml": "GraphML", ".gml": "GML", ".net": "Pajek", ".pajek": "Pajek"}
+
+
+def read_stream(stream: Stream, name: str, options: ReadOptions) -> Graph:
+    """Read a GraphML, GML or Pajek file.
+
+    Parameters
+    ----------
+    stream : Stream
+        The ending of its label says which.
+    name : str
+        What the graph is called.
+    options : ReadOptions
+        ``symmetric`` does not matter: undirected edges count in both directions.
+
+    Raises
+    ------
+    InputError
+        If NetworkX cannot read it, two nodes have one name, or a weight is not positive and finite.
+    UnavailableError
+        If NetworkX is not installed.
+    """
+    ending = PurePath(without_compression(stream.label)).suffix.lower()
+    parts = []
+    while part := stream.read(1 << 22):
+        parts.append(part)
+        require_memory(_BYTES_A_BYTE * sum(map(len, parts)), f"{stream.label}: a graph of NetworkX")
+    try:
+        import networkx as nx
+    except ImportError:
+        raise UnavailableError(
+            f"{stream.label}: NetworkX reads such files, and is not installed; pip install networkx"
+        ) from None
+    try:
+        graph = _parsed(nx, ending, b"".join(parts))
+    except (CpmsError, MemoryError):
+        raise
+    except Exception as error:  # noqa: BLE001 - its parsers raise anything on broken files
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise InputError(f"{stream.label}: NetworkX cannot read it as {_NAMES[ending]} ({shown(reason)})") from None
+    return from_networkx(graph, name, stream.label, options, form=f"{_NAMES[ending]} by NetworkX")
+
+
+def _parsed(nx: Any, ending: str, data: bytes) -> Any:
+    if ending == ".graphml":
+        return nx.read_graphml(io.BytesIO(data))
+    if ending == ".gml":
+        try:
+            return nx.read_gml(io.BytesIO(data))
+        except nx.NetworkXError as error:
+            if "label" not in str(error):
+                raise
+            return nx.read_gml(io.BytesIO(data), label="id")
+    return nx.read_pajek(io.BytesIO(data))
+
+
+def from_networkx(given: Any, name: str, label: str, options: ReadOptions, *, form: str) -> Graph:
+    """Build a graph of one of NetworkX as ``options`` ask; weights are the edge attribute ``weight``, 1 where missing.
+
+    Weights that are all 1 are none, since Pajek files have these where nothing is given.
+
+    Raises
+    ------
+    InputError
+        If it has no node, a weight is not positive and finite, or two nodes have one name.
+    """
+    nodes = list(given)
+    if not nodes:
+        raise InputError(f"{label}: the graph is empty; it needs at least one node")
+    index = {node: place for place, node in enumerate(nodes)}
+    ends: list[int] = []
+    values: list[Any] = []
+    for source, target, data in _edges(given):
+        ends += index[source], index[target]
+        values.append(data.get("weight", 1))
+    weights = None
+    if options.weights == "auto" and any(value != 1 for value in values):
+        weights = np.array([_weight(value, label, zeros=options.zero_weights == "drop") for value in values])
+    record = ReadRecord(form=form, weights="edge attribute weight" if weights is not None else None)
+    pairs = np.array(ends, np.int64).reshape(-1, 2)
+    try:
+        return assemble(
+            *(pairs[:, 0], pairs[:, 1], weights, options),
+            nodes=len(nodes),
+            name=name,
+            label=label,
+            names=names_of(nodes),
+            record=record,
+        )
+    except InputError as error:
+        raise error if label in str(error) else InputError(f"{label}: {error}") from None
+
+
+def _edges(given: Any) -> Iterator[tuple[Any, Any, Any]]:
+    """Yield the edges, those of undirected graphs in both directions, self-loops once."""
+    yield from given.to_directed(as_view=True).edges(data=True)
+
+
+def _weight(value: Any, label: str, *, zeros: bool) -> float:
+    try:
+        weight = float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(
+            f"{label}: weight {shown(str(value))} is no number; weights='ignore' reads the edges alone"
+        ) from None
+    if not 0 <= weight < float("inf") or (weight == 0 and not zeros):
+        raise InputError(f"{label}: {wrong_weight(weight)}")
+    return weight

@@ -1,0 +1,128 @@
+"""Shortest-path files ``.gr`` of the ninth DIMACS challenge: a line ``a SOURCE TARGET WEIGHT`` for each arc.
+
+Format: http://www.diag.uniroma1.it/challenge9/format.shtml. Lines ``c`` are comments, and ``p sp NODES ARCS`` comes
+before the arcs; ids count from 1.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from cpms.base.errors import InputError
+from cpms.base.host_memory import graph_bytes, require_memory
+from cpms.graph.graph import Graph
+from cpms.graph.read_record import ReadRecord
+from cpms.sources.readers.assemble import assemble
+from cpms.sources.readers.edge_lists.reader import parsed_lines
+from cpms.sources.readers.entries import IGNORED, LineForm, check_weights, checked_blocks, shown
+from cpms.sources.readers.options import ReadOptions
+from cpms.sources.readers.stream import Stream
+
+_PROBLEM = re.compile(rb"p\s+sp\s+(\d{1,17})\s+(\d{1,17})\s*")
+_COMMENT = re.compile(rb"^c(?:[ \t][^\n]*)?\r?$", re.MULTILINE)
+_ARC = re.compile(rb"^a[ \t]", re.MULTILINE)
+_NO_ARC = re.compile(rb"^(?!a[ \t])[^\n]*[^\s][^\n]*", re.MULTILINE)
+
+
+def read_stream(stream: Stream, name: str, options: ReadOptions) -> Graph:
+    """Read a DIMACS file to its end.
+
+    Parameters
+    ----------
+    stream : Stream
+    name : str
+        What the graph is called.
+    options : ReadOptions
+
+    Returns
+    -------
+    Graph
+        Its ids count from 1; weights are those of the arcs.
+
+    Raises
+    ------
+    InputError
+        If there is no line ``p sp NODES ARCS``, a line is no arc, a weight is not positive, or there are more or fewer
+        arcs than declared; with file and line.
+    """
+    nodes, arcs, line, comments = _header(stream)
+    require_memory(
+        graph_bytes(nodes if options.ids == "keep" else 0, arcs, weighted=True), f"{stream.label}: {arcs:,} arcs"
+    )
+    form = LineForm(valued=True, low=1, high=nodes, advice=IGNORED)
+    sources, targets, weights = np.empty(arcs, np.int64), np.empty(arcs, np.int64), np.empty(arcs)
+    clean, begin = _Arcs(stream.label), 0
+    for block in checked_blocks(stream, form, line + 1, clean=clean):
+        end = begin + block.entries
+        if end > arcs:
+            where = f"{stream.label}, line {block.line_of(arcs - begin)}"
+            raise InputError(f"{where}: more arcs than the {arcs:,} that line {line} declares")
+        frame = parsed_lines(block, form)
+        sources[begin:end], targets[begin:end], weights[begin:end] = (frame[place].to_numpy() for place in range(3))
+        if options.weights == "auto":
+            check_weights(weights[begin:end], block, stream.label, zeros=options.zero_weights == "drop")
+        begin = end
+    if begin < arcs:
+        raise InputError(
+            f"{stream.label}: the file ends after {begin:,} of the {arcs:,} arcs that line {line} declares"
+        )
+    record = ReadRecord(
+        form="DIMACS shortest paths",
+        comment_lines=comments,
+        skipped_lines=clean.comment_lines,
+        weights="the weights of the arcs" if options.weights == "auto" else None,
+    )
+    return assemble(
+        sources - 1,
+        targets - 1,
+        weights,
+        options,
+        nodes=nodes,
+        name=name,
+        label=stream.label,
+        first_id=1,
+        record=record,
+        both_ways=options.symmetric == "expand",
+    )
+
+
+def _header(stream: Stream) -> tuple[int, int, int, int]:
+    """Return nodes, arcs, the number of the line that declares them, and the comment lines above it."""
+    lines = comments = 0
+    while line := stream.readline():
+        lines += 1
+        if line[:1] == b"c" and line[1:2] in (b"", b" ", b"\t", b"\r", b"\n"):
+            comments += 1
+        elif line.strip():
+            break
+    where = f"{stream.label}, line {lines}"
+    found = _PROBLEM.fullmatch(line)
+    if not found:
+        given = shown(line.decode("latin-1").strip())
+        raise InputError(f"{where}: {given} where 'p sp NODES ARCS' belongs, the head of a DIMACS shortest-path file")
+    nodes, arcs = map(int, found.groups())
+    if nodes == 0:
+        raise InputError(f"{where}: the graph is empty; it needs at least one node")
+    return nodes, arcs, lines, comments
+
+
+class _Arcs:
+    """Empties comment lines, which it counts, and takes the letter from the lines of arcs."""
+
+    def __init__(self, label: str) -> None:
+        self.comment_lines = 0
+        self._label = label
+
+    def __call__(self, block: bytes, first_line: int) -> bytes:
+        if b"c" in block:
+            block, count = _COMMENT.subn(b"", block)
+            self.comment_lines += count
+        if wrong := _NO_ARC.search(block):
+            line = first_line + block.count(b"\n", 0, wrong.start())
+            raise InputError(
+                f"{self._label}, line {line}: {shown(wrong.group().decode('latin-1').strip())} is no arc; "
+                "a line is 'a SOURCE TARGET WEIGHT', or begins with c"
+            )
+        return _ARC.sub(b"  ", block)
