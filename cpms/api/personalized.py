@@ -13,11 +13,11 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from cpms.api.pagerank import solve_request
-from cpms.api.request import Method, Personalization, Request, resolve
+from cpms.api.request import Dangling, Method, Personalization, Request, resolve
 from cpms.api.result import Result
 from cpms.base import work_clock
 from cpms.base.errors import InputError
-from cpms.base.types import DanglingRule, Floats, Norm
+from cpms.base.types import Floats, Norm
 from cpms.base.validation import is_iterable, whole
 from cpms.certify.batch import BatchCertifier
 from cpms.contracts.batch import PreparedBatch, Query
@@ -42,7 +42,7 @@ def personalized_pagerank(
     tol: float = 1e-10,
     norm: Norm = "l1",
     max_iterations: int = 1000,
-    dangling: DanglingRule = "teleport",
+    dangling: Dangling = "teleport",
     start: Floats | None = None,
     engine: str = "auto",
     width: int | None = None,
@@ -51,12 +51,11 @@ def personalized_pagerank(
     """Compute one personalised PageRank a query, ``width`` of them at a time.
 
     Queries of a batch share every read of the matrix. By ``refine`` on engine ``cpu``, whose caches hold one iterate,
-    they are solved one after the other and share only the cost of preparing the matrix.
+    they are solved one after the other and share only the cost of preparing the matrix, but for graphs with weights.
 
     Parameters
     ----------
     graph : Graph
-        Without weights.
     queries : sequence
         Each a node id, a list of node ids, or a mapping of node id to weight: its teleport distribution.
     method : {"power", "refine"}
@@ -87,7 +86,7 @@ def personalized_pagerank(
     InputError
         If a query names a node twice or one that does not exist; the error names the index of the query.
     UnsupportedError
-        If the engine takes no batches, or none of this method, or the graph has weights.
+        If the engine takes no batches, or none of this method, or none of graphs with weights.
 
     Examples
     --------

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -28,13 +28,15 @@ from cpms.precision.controllers import Controller, default_controller
 from cpms.precision.refinement_policy import RefinementPolicy, default_policy, planned_storage
 from cpms.problems.initial_guess import initial_guess
 from cpms.problems.pagerank import Problem
-from cpms.problems.personalization import teleport_distribution
+from cpms.problems.personalization import dangling_rule, teleport_distribution
 from cpms.storage.device import host_float64
 
 Method = Literal["power", "refine"]
 METHODS: tuple[str, ...] = get_args(Method)
 Personalization = int | str | Sequence[int | str] | Mapping[int | str, float]
 """The teleport distribution of a query, as a caller may give it."""
+Dangling: TypeAlias = DanglingRule | Sequence[int | str] | Mapping[int | str, float] | Floats
+"""Where the mass of dangling nodes goes: by a rule, or to a distribution of its own."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +109,7 @@ def resolve(
     tol: float,
     norm: Norm,
     max_iterations: int,
-    dangling: DanglingRule,
+    dangling: Dangling,
     start: Floats | None,
     precision: Controller | RefinementPolicy | None,
     layout: str = "auto",
@@ -132,10 +134,6 @@ def resolve(
     >>> request.layout, request.storage.name, type(request.policy).__name__
     ('pattern', 'fp32', 'AdaptiveReduction')
     """
-    if queries is not None and graph.weights is not None:
-        raise UnsupportedError(
-            f"batches store no values, but {graph.name} has weights; use cpms.pagerank, or ignore them"
-        )
     given = requested_storage(storage, method)
     batch: tuple[Query, ...] | None = None
     if queries is not None:
@@ -144,11 +142,14 @@ def resolve(
         if len(batch) == 1 and isinstance(engine, str) and engine == "auto":
             personalization, batch = batch[0].teleport(graph.nodes), None
     teleport = None if personalization is None else teleport_distribution(graph, personalization)
-    problem = Problem(graph, damping, teleport, dangling)
+    problem = Problem(graph, damping, teleport, dangling_rule(graph, dangling))
     stopping = Stopping(tol, norm, max_iterations, iterations)
     of_graph = resolved_layout(graph, layout)
     work: Literal["power", "refine", "batch"] = "batch" if batch is not None else method
     executor = engines.chosen(engine, problem, work, storage=given or FP64, layout=of_graph)
+    refusal = executor.refuses_weights(problem, work)
+    if refusal:
+        raise UnsupportedError(refusal)
     if batch is None and method not in executor.methods:
         raise UnsupportedError(f"engine {executor.name} has no method {method!r}; it has {', '.join(executor.methods)}")
     if batch is not None or not executor.takes_device_arrays:
@@ -235,13 +236,13 @@ def _refine_choice(
         )
     storage = planned_storage(policy, given, default)
     policy = policy or default_policy(storage)
-    if graph.weights is not None:
+    own = "pattern" if graph.weights is None else "csr"
+    if layout not in ("auto", own):
+        given_with = "without" if graph.weights is None else "with"
         raise UnsupportedError(
-            f"method 'refine' stores no values, but {graph.name} has weights; use power, or ignore them"
+            f"method 'refine' has the layout {own!r} {given_with} weights, not {described(layout)}; use auto"
         )
-    if layout not in ("auto", "pattern"):
-        raise UnsupportedError(f"method 'refine' has the layout 'pattern', not {described(layout)}; use auto")
-    return policy, storage, "pattern"
+    return policy, storage, own
 
 
 def _require_batchable(method: str, given: Format | None, policy: Controller | RefinementPolicy | None) -> None:

@@ -297,7 +297,7 @@ def prepared(
             arrays.asarray(edge_values(graph).astype(dtype, copy=False)),
             problem.damping,
         )
-        one_target = problem.teleport is None or problem.dangling == "teleport"
+        one_target = problem.dangling_follows_teleport
         dangling_nodes = graph.dangling_nodes if kind.lists_dangling else np.empty(0, np.int64)
         dangling = len(dangling_nodes) > 0
         rest = arrays.full(1, 1.0 - problem.damping, dtype)

@@ -65,7 +65,7 @@ class CusparseOmegaEngine(CusparseEngine):
         """Return why not: lost mass goes to one distribution, and float32 sums are too inaccurate to measure it."""
         if storage != FP64:
             return f"engine {self.name} stores fp64, not {storage.name}; use engine cusparse"
-        if problem.teleport is not None and problem.dangling == "uniform":
+        if not problem.dangling_follows_teleport:
             return (
                 f"engine {self.name} gives all that a product loses to the teleport; "
                 "let dangling mass go there, too, or use engine cusparse"

@@ -21,6 +21,7 @@ from cpms.formats.formats import DOUBLE_BITS, FloatFormat
 from cpms.formats.native_dtypes import element_type
 from cpms.storage.array import SegmentedArray, encode
 from cpms.storage.block_float import STORED, encode_blocks
+from cpms.storage.device import host_float64
 
 _RANGE = 1 << 15
 _MOST_RANGES = 64
@@ -70,6 +71,15 @@ class CpuVectors(LinearOperator):
         """Return a NumPy array."""
         return np.empty(shape, dtype)
 
+    def to_memory(self, values: Any) -> Floats:
+        """Return a copy."""
+        return np.array(host_float64(values), np.float64)
+
+    def to_host(self, x: Any) -> Floats:
+        """Return the array itself."""
+        found: Floats = x
+        return found
+
     def dots(self, V: Sequence[Any], w: Any, levels: Sequence[int | None] | None = None) -> Floats:
         """Return the dot products with each vector of a block, in one pass over ``w``."""
         w = plain(w)
@@ -112,10 +122,19 @@ class CpuVectors(LinearOperator):
         sizes, squares, largest = np.array(found, np.float64).reshape(-1, 3).T
         return float({"l1": sizes.sum(), "l2": np.sqrt(squares.sum()), "linf": largest.max(initial=0.0)}[norm])
 
-    def scale(self, x: Any, factor: float) -> None:
+    def multiply(self, x: Any, factors: Any, out: Any) -> None:
+        """Multiply in one pass."""
+
+        def part(here: tuple[int, int]) -> None:
+            block = slice(*here)
+            np.multiply(x[block], factors[block], out=out[block], casting="same_kind")
+
+        threads.each(part, _ranges(len(out)))
+
+    def scale(self, x: Any, factor: float, level: int | None = None) -> None:
         """Multiply by a factor."""
         if isinstance(x, STORED):
-            x.write(x.decode() * factor)
+            x.write(x.decode(level) * factor, segments=level)
         else:
             x *= factor
 

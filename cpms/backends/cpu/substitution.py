@@ -50,7 +50,7 @@ class Acyclic:
         """
         problem = self.problem
         x = self._solved(problem.teleport_or_scalar)
-        if problem.dangling == "uniform" and problem.teleport is not None:
+        if not problem.dangling_follows_teleport:
             of_sink, nodes = self._solved(problem.sink_or_scalar), problem.graph.dangling_nodes
             dangling, returned = problem.damping * x[nodes].sum(), problem.damping * of_sink[nodes].sum()
             x += dangling / (1.0 - returned) * of_sink

@@ -61,7 +61,7 @@ class Core:
     @staticmethod
     def solves(problem: Problem) -> bool:
         """Return whether dangling mass follows teleport."""
-        return problem.dangling == "teleport" or problem.teleport is None
+        return problem.dangling_follows_teleport
 
     @property
     def nbytes(self) -> int:

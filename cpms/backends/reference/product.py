@@ -185,6 +185,15 @@ class ReferenceProduct(LinearOperator):
         """Return a NumPy array."""
         return np.empty(shape, dtype)
 
+    def to_memory(self, values: Any) -> Floats:
+        """Return a copy."""
+        return np.array(values, np.float64)
+
+    def to_host(self, x: Any) -> Floats:
+        """Return the array itself."""
+        found: Floats = x
+        return found
+
     def dots(self, V: Sequence[Any], w: Any, levels: Sequence[int | None] | None = None) -> Floats:
         """Return exact dot products, rounded once."""
         other = [float(value) for value in _plain(w)]
@@ -208,9 +217,13 @@ class ReferenceProduct(LinearOperator):
         found = {"l1": math.fsum(sizes), "l2": math.sqrt(math.fsum(sizes**2)), "linf": float(sizes.max(initial=0.0))}
         return found[norm]
 
-    def scale(self, x: Any, factor: float) -> None:
+    def multiply(self, x: Any, factors: Any, out: Any) -> None:
         """Multiply value by value."""
-        _put(x, _plain(x) * factor, None)
+        out[:] = x * factors
+
+    def scale(self, x: Any, factor: float, level: int | None = None) -> None:
+        """Multiply value by value."""
+        _put(x, _plain(x, level) * factor, level)
 
     def convert(self, x: Any, storage: VectorFormat | None, read: int | None = None) -> Any:
         """Return the vector in another format."""

@@ -13,13 +13,14 @@ from cpms.backends.cuda.product import block_codec, launch
 from cpms.backends.cuda.product.launch import BLOCK_VECTORS
 from cpms.backends.cuda.runtime.current import current
 from cpms.base.errors import InputError
-from cpms.base.types import Norm
+from cpms.base.types import Floats, Norm
 from cpms.contracts.linear_operator import LinearOperator
 from cpms.formats.block_float import BlockFloatFormat
 from cpms.formats.codes import VectorFormat
 from cpms.formats.formats import FP32, FP64, Format
 from cpms.storage.array import SegmentedArray
 from cpms.storage.block_float import STORED, BlockFloatArray
+from cpms.storage.device import on_device
 
 _OF_ARRAYS: dict[str, Format] = {"fp64": FP64, "fp32": FP32}
 
@@ -53,7 +54,20 @@ class CudaVectors(LinearOperator):
 
     def empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
         """Return a device array."""
-        return current().arrays.empty(shape, dtype)
+        with current().memory_for(f"an array of shape {shape}", np.dtype(dtype).itemsize * int(np.prod(shape))):
+            return current().arrays.empty(shape, dtype)
+
+    def to_memory(self, values: Any) -> Any:
+        """Return a copy on the device."""
+        arrays = current().arrays
+        if on_device(values):
+            return arrays.array(codec.as_float64(values))
+        return current().upload(np.array(values, np.float64))
+
+    def to_host(self, x: Any) -> Floats:
+        """Return a copy in main memory."""
+        found: Floats = current().to_host(x)
+        return found
 
     def dots(self, V: Sequence[Any], w: Any, levels: Sequence[int | None] | None = None) -> Any:
         """Return the dot products, a device array; ``w`` is read once for eight vectors."""
@@ -87,10 +101,14 @@ class CudaVectors(LinearOperator):
         norms: dict[str, float] = {"l1": found[0], "l2": float(np.sqrt(found[1])), "linf": found[2]}
         return norms[norm]
 
-    def scale(self, x: Any, factor: float) -> None:
+    def multiply(self, x: Any, factors: Any, out: Any) -> None:
+        """Multiply in one pass."""
+        current().arrays.multiply(x, factors, out=out)
+
+    def scale(self, x: Any, factor: float, level: int | None = None) -> None:
         """Multiply by a factor."""
         if isinstance(x, STORED):
-            overwrite(x, plain(x) * factor)
+            overwrite(x, plain(x, level) * factor, level)
         else:
             x *= factor
 
