@@ -1,9 +1,10 @@
 """PageRank's sweep composed of the verbs of a linear operator: one text for every backend that multiplies.
 
 A sweep x' = damping (P x + s w) + (1 - damping) v is a product with P, a rank-one update by the mass s on dangling
-nodes, and teleport (Langville and Meyer, Deeper inside PageRank, 2004). The CPMS paper composes its sweeps so. A product
-adds both distributions and sums x' in its own pass; the norms of the change cost more passes over vectors. Fused sweeps
-save them: `cpms.contracts.operator.Operator` is the contract of both, so their difference is a measurement.
+nodes, and teleport (Langville and Meyer, Deeper inside PageRank, 2004). The CPMS paper composes its sweeps so. A
+product adds both distributions and sums x' in its own pass; the norms of the change cost more passes over vectors.
+Fused sweeps save them: `cpms.contracts.operator.Operator` is the contract of both, so their difference is a
+measurement.
 """
 
 from __future__ import annotations
