@@ -47,6 +47,14 @@ class Epilogue(NamedTuple):
     dot: Any | None = None
 
 
+class Norms(NamedTuple):
+    """Norms of a vector."""
+
+    l1: float
+    l2: float
+    linf: float
+
+
 class Bound(NamedTuple):
     """How far a product may be from the exact one: ``relative * |A| |x| + absolute * (pattern of A) |x|`` by rows."""
 
@@ -203,8 +211,13 @@ class LinearOperator(ABC):
         """
 
     @abstractmethod
+    def update_and_norms(self, y: Any, alpha: float, x: Any) -> Norms:
+        """Do ``y += alpha x`` and return norms of the new ``y``, in one pass over both, in float64."""
+
     def update_and_norm(self, y: Any, alpha: float, x: Any, norm: Norm = "l2") -> float:
-        """Do ``y += alpha x`` and return a norm of the new ``y``, in one pass over both, in float64."""
+        """Do `update_and_norms` and return one of them."""
+        found: float = getattr(self.update_and_norms(y, alpha, x), norm)
+        return found
 
     @abstractmethod
     def multiply(self, x: Any, factors: Any, out: Any) -> None:

@@ -68,6 +68,8 @@ class ComposedLockstep(_Iterates, Lockstep):
         began = work_clock.now()
         norms: list[list[float]] = [[] for _ in goals]
         seconds: list[list[float]] = [[] for _ in goals]
+        for each in self._iterates:
+            self._sweeps.begin_inner_sweeps(each)
         active = {position: goal for position, goal in enumerate(goals) if goal is not None and goal.most > 0}
         while active:
             iterates, storages = [self._iterates[k] for k in active], [goal.storage for goal in active.values()]

@@ -64,13 +64,6 @@ def dangling_indicator(operator: LinearOperator, problem: Problem) -> Any | None
     return operator.to_memory(indicator)
 
 
-def change_norms(operator: LinearOperator, change: Any, x: Any, mass: float) -> Sweep:
-    """Subtract x from ``change``, which was G(x), and return the norms of the difference."""
-    l1 = operator.update_and_norm(change, -1.0, x, "l1")
-    l2, linf = (operator.update_and_norm(change, 0.0, x, norm) for norm in ("l2", "linf"))
-    return Sweep(l1, l2, linf, mass)
-
-
 @dataclass(frozen=True, eq=False)
 class ComposedOperator(Operator[Any]):
     """A transition matrix as a linear operator, and the sweep on its verbs.
@@ -124,7 +117,7 @@ class ComposedOperator(Operator[Any]):
         total = product.apply(x, out, alpha=self.problem.damping, epilogue=epilogue, **reads)
         assert total is not None  # noqa: S101  # The epilogue asks for it.
         change = product.convert(out, None, of_out)
-        return change_norms(product, change, product.convert(x, None, of_x), total)
+        return Sweep(*product.update_and_norms(change, -1.0, product.convert(x, None, of_x)), total)
 
     def scale(self, x: Any, factor: float, segments: int) -> None:
         """Multiply the vector by a factor."""

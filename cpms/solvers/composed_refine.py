@@ -29,7 +29,7 @@ from cpms.formats.formats import FloatFormat
 from cpms.formats.native_dtypes import element_type
 from cpms.precision.inner_stopping import inner_max_iterations, inner_tolerance
 from cpms.problems.pagerank import Problem
-from cpms.solvers.composed_power import Distributions, change_norms, dangling_indicator, zeros
+from cpms.solvers.composed_power import Distributions, dangling_indicator, zeros
 
 _WIDE_EXPONENT_BITS = 8
 """Of formats whose range holds every residual; those of fewer are scaled."""
@@ -37,13 +37,14 @@ _WIDE_EXPONENT_BITS = 8
 
 @dataclass(eq=False)
 class Iterate:
-    """Vectors of one solve: x, its residual r and the sum of it, the correction c, and one for the next product."""
+    """Vectors of one solve: x, its residual r, the correction c, and one for the next product; and sums of them."""
 
     distributions: Distributions
     x: Any
     r: Any
     c: Any
     contribution: Any
+    dangling_mass: float
     sum_of_r: float = 0.0
 
 
@@ -66,39 +67,46 @@ class ComposedSweeps:
         self.operator, self.problem, self._inner_read = operator, problem, inner_read
         reciprocal = np.divide(1.0, divisor, out=np.zeros(len(divisor)), where=divisor > 0.0)
         self._reciprocal = operator.to_memory(reciprocal)
-        self._ones = operator.to_memory(np.ones(len(divisor)))
-        self._dangling = dangling_indicator(operator, problem)
+        indicators = operator.to_memory(np.ones(len(divisor))), dangling_indicator(operator, problem)
+        self._indicators = [indicator for indicator in indicators if indicator is not None]
         self.nbytes = operator.nbytes + 8 * len(divisor)
 
     def iterate(self, problem: Problem, first: Floats) -> Iterate:
         """Return the vectors of a solve that begins at ``first``."""
         operator = self.operator
         r, c, contribution = (zeros(operator) for _ in range(3))
-        return Iterate(Distributions(operator, problem), operator.to_memory(first), r, c, contribution)
+        x = operator.to_memory(first)
+        return Iterate(Distributions(operator, problem), x, r, c, contribution, self._masses(x)[1])
 
     def correct(self, iterate: Iterate) -> None:
         """Add the correction: x = max(x + c, 0), scaled to mass 1."""
         x = iterate.x
         self.operator.combine([iterate.c], [1.0], x)
         x.clip(0.0, None, out=x)
-        self.operator.scale(x, 1.0 / self._sum(x))
+        total, dangling = self._masses(x)
+        self.operator.scale(x, 1.0 / total)
+        iterate.dangling_mass = dangling / total
         iterate.c.fill(0.0)
 
     def sweep(self, iterates: Sequence[Iterate]) -> list[Sweep]:
-        """Do x = G(x) and r = G(x) - x in float64; return the norms of each r and the mass of each x."""
+        """Do r = G(x) - x and x = G(x) in float64; return the norms of each r and the mass of each x."""
         operator, found = self.operator, []
         for each in iterates:
             operator.multiply(each.x, self._reciprocal, each.contribution)
         for each, y in zip(
             iterates, self._products([each.contribution for each in iterates], None, np.float64), strict=True
         ):
-            mass = 0.0 if self._dangling is None else float(operator.dots([each.x], self._dangling)[0])
-            add, factor = each.distributions.added(mass)
+            add, factor = each.distributions.added(each.dangling_mass)
             operator.combine([add], [factor], y)
             each.r = operator.convert(y, None)
-            found.append(change_norms(operator, each.r, each.x, self._sum(y)))
-            each.x, each.sum_of_r = y, self._sum(each.r)
+            total, each.dangling_mass = self._masses(y)
+            found.append(Sweep(*operator.update_and_norms(each.r, -1.0, each.x), total))
+            each.x = y
         return found
+
+    def begin_inner_sweeps(self, iterate: Iterate) -> None:
+        """Add up the residual, whose sum inner sweeps keep."""
+        iterate.sum_of_r = self._sum(iterate.r)
 
     def inner_sweep(self, iterates: Sequence[Iterate], storages: Sequence[FloatFormat]) -> list[float]:
         """Do one inner sweep of each iterate, whose residual is read in its format; return the new L1 norms."""
@@ -142,7 +150,12 @@ class ComposedSweeps:
         return [outs[:, j].copy() for j in range(count)]
 
     def _sum(self, x: Any) -> float:
-        return float(self.operator.dots([x], self._ones)[0])
+        return float(self.operator.dots(self._indicators[:1], x)[0])
+
+    def _masses(self, x: Any) -> tuple[float, float]:
+        """Return the mass of all nodes and of dangling ones, in one pass over x."""
+        total, *dangling = self.operator.to_host(self.operator.dots(self._indicators, x)).tolist()
+        return total, dangling[0] if dangling else 0.0
 
 
 class ComposedRefinement(Refinement):
@@ -171,6 +184,7 @@ class ComposedRefinement(Refinement):
         began, sweeps, iterate = work_clock.now(), self._sweeps, self._started
         sweeps.correct(iterate)
         [found] = sweeps.sweep([iterate])
+        sweeps.begin_inner_sweeps(iterate)
         inner_l1: list[float] = []
         sums, seconds = [iterate.sum_of_r], [work_clock.now() - began]
         if storage is None or not tol <= found.of(norm) < np.inf:

@@ -13,8 +13,8 @@ import numpy as np
 from cpms.backends.cpu import product_loops
 from cpms.base import threads
 from cpms.base.errors import InputError
-from cpms.base.types import Floats, Norm
-from cpms.contracts.linear_operator import LinearOperator
+from cpms.base.types import Floats
+from cpms.contracts.linear_operator import LinearOperator, Norms
 from cpms.formats.block_float import BlockFloatFormat
 from cpms.formats.codes import CodeFormat, ValueFormat, VectorFormat
 from cpms.formats.formats import DOUBLE_BITS, FloatFormat
@@ -110,8 +110,8 @@ class CpuVectors(LinearOperator):
         if isinstance(w, STORED):
             w.write(out)
 
-    def update_and_norm(self, y: Any, alpha: float, x: Any, norm: Norm = "l2") -> float:
-        """Add a multiple of a vector; return a norm of the sum as it is stored."""
+    def update_and_norms(self, y: Any, alpha: float, x: Any) -> Norms:
+        """Add a multiple of a vector; return norms of the sum as it is stored."""
         out, added = plain(y), plain(x)
         if len(out) != len(added):
             raise InputError(f"vectors of {len(out)} and {len(added)} values cannot be added")
@@ -120,7 +120,7 @@ class CpuVectors(LinearOperator):
             out, alpha = y.decode(), 0.0
         found = threads.each(lambda here: product_loops.update(out, alpha, added, *here), _ranges(len(out)))
         sizes, squares, largest = np.array(found, np.float64).reshape(-1, 3).T
-        return float({"l1": sizes.sum(), "l2": np.sqrt(squares.sum()), "linf": largest.max(initial=0.0)}[norm])
+        return Norms(float(sizes.sum()), float(np.sqrt(squares.sum())), float(largest.max(initial=0.0)))
 
     def multiply(self, x: Any, factors: Any, out: Any) -> None:
         """Multiply in one pass."""

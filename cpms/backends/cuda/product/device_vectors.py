@@ -13,8 +13,8 @@ from cpms.backends.cuda.product import block_codec, launch
 from cpms.backends.cuda.product.launch import BLOCK_VECTORS
 from cpms.backends.cuda.runtime.current import current
 from cpms.base.errors import InputError
-from cpms.base.types import Floats, Norm
-from cpms.contracts.linear_operator import LinearOperator
+from cpms.base.types import Floats
+from cpms.contracts.linear_operator import LinearOperator, Norms
 from cpms.formats.block_float import BlockFloatFormat
 from cpms.formats.codes import VectorFormat
 from cpms.formats.formats import FP32, FP64, Format
@@ -89,8 +89,8 @@ class CudaVectors(LinearOperator):
         if isinstance(w, STORED):
             overwrite(w, out)
 
-    def update_and_norm(self, y: Any, alpha: float, x: Any, norm: Norm = "l2") -> float:
-        """Add a multiple of a vector; return a norm of the sum as it is stored."""
+    def update_and_norms(self, y: Any, alpha: float, x: Any) -> Norms:
+        """Add a multiple of a vector; return norms of the sum as it is stored."""
         out, added = plain(y), plain(x)
         if len(out) != len(added):
             raise InputError(f"vectors of {len(out)} and {len(added)} values cannot be added")
@@ -98,8 +98,7 @@ class CudaVectors(LinearOperator):
         if isinstance(y, STORED):
             overwrite(y, out)
             found = launch.update(plain(y), 0.0, added)
-        norms: dict[str, float] = {"l1": found[0], "l2": float(np.sqrt(found[1])), "linf": found[2]}
-        return norms[norm]
+        return Norms(found[0], float(np.sqrt(found[1])), found[2])
 
     def multiply(self, x: Any, factors: Any, out: Any) -> None:
         """Multiply in one pass."""
