@@ -43,6 +43,19 @@ def stored(found):
     return total
 
 
+def require_within(dense, split):
+    found = split_by_magnitude(Matrix.from_dense(dense), split)
+    errors, sizes = np.abs(stored(found) - dense), np.abs(dense)
+    assert errors.max(initial=0.0) <= found.error
+    of_rows = split.tolerance * sizes.sum(axis=1) * (1.0 + 1e-12)
+    if split.by == "matrix":
+        of_rows[:] = of_rows.max(initial=0.0)
+    else:
+        entries = np.maximum((dense != 0.0).sum(axis=1), 1)
+        assert (errors <= (of_rows / entries)[:, None]).all()
+    assert (errors.sum(axis=1) <= of_rows).all()
+
+
 @pytest.mark.parametrize("by", ["rows", "matrix"])
 @given(data=st.data(), tolerance=st.sampled_from(TOLERANCES) | st.floats(2.0**-53, 0.99))
 def test_the_stored_matrix_is_within_the_tolerance(by, data, tolerance):
@@ -52,12 +65,13 @@ def test_the_stored_matrix_is_within_the_tolerance(by, data, tolerance):
     dense = dense.reshape(shape)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(magnitude, "_ROW_BYTES", data.draw(st.sampled_from([0, 1])))
-        found = split_by_magnitude(Matrix.from_dense(dense), MagnitudeSplit(tolerance, by=by))
-    errors, sizes = np.abs(stored(found) - dense), np.abs(dense)
-    assert errors.max(initial=0.0) <= found.error
-    of_rows = tolerance * sizes.sum(axis=1) * (1.0 + 1e-12)
-    limit = of_rows if by == "rows" else np.full(shape[0], of_rows.max(initial=0.0))
-    assert (errors.sum(axis=1) <= limit).all()
+        require_within(dense, MagnitudeSplit(tolerance, by=by))
+
+
+@pytest.mark.parametrize("by", ["rows", "matrix"])
+def test_the_stored_matrix_is_within_any_tolerance(every_part, by):
+    for tolerance in 2.0 ** np.arange(-53.0, 0.0, 0.5):
+        require_within(wide(), MagnitudeSplit(tolerance, by=by))
 
 
 @pytest.mark.parametrize("tolerance", [1e-12, 1e-6, 0.1])
