@@ -54,7 +54,7 @@ def weights_and_divisor(graph: Graph) -> tuple[Matrix, Floats]:
     Examples
     --------
     >>> a, d = weights_and_divisor(Graph.from_edges([0, 0, 1], [0, 1, 0], [3e-300, 1e-300, 4.0]))
-    >>> (a.values / d[a.indices]).tolist(), bool(0.5 <= a.values[0] < 1.0), d[1]
+    >>> (a.values / d[a.indices]).tolist(), bool(0.5 <= a.values[0] < 1.0), float(d[1])
     ([0.75, 1.0, 0.25], True, 0.5)
     """
     if graph.weights is None:
