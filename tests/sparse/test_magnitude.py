@@ -74,7 +74,7 @@ def test_the_stored_matrix_is_within_any_tolerance(every_part, by):
         require_within(wide(), MagnitudeSplit(tolerance, by=by))
 
 
-@pytest.mark.parametrize("tolerance", [1e-12, 1e-6, 0.1])
+@pytest.mark.parametrize("tolerance", [1e-6, *(pytest.param(eps, marks=pytest.mark.slow) for eps in (1e-12, 0.1))])
 @pytest.mark.parametrize("engine", ["reference", "cpu"])
 def test_products_keep_the_laws(every_part, engine, tolerance):
     for layout, by, compute in (("csr", "rows", "fp64"), ("sell", "matrix", "fp64"), ("csr", "matrix", "fp32")):
