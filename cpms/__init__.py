@@ -34,6 +34,7 @@ _HOMES = {
     "FP64": "formats.formats",
     "FloatFormat": "formats.formats",
     "Format": "formats.formats",
+    "MagnitudeSplit": "formats.magnitude",
     "SegmentFormat": "formats.formats",
     "format_named": "formats.formats",
     "SegmentedArray": "storage.array",
@@ -97,6 +98,7 @@ if TYPE_CHECKING:
     from cpms.formats.formats import Format as Format
     from cpms.formats.formats import SegmentFormat as SegmentFormat
     from cpms.formats.formats import format_named as format_named
+    from cpms.formats.magnitude import MagnitudeSplit as MagnitudeSplit
     from cpms.graph.graph import Graph as Graph
     from cpms.precision.controllers import AtMost as AtMost
     from cpms.precision.controllers import Controller as Controller

@@ -13,6 +13,7 @@ from cpms.base.validation import shortened
 from cpms.formats.block_float import BLOCK_FLOATS, BlockFloatFormat
 from cpms.formats.codes import CODES8, CodeFormat, ValueFormat
 from cpms.formats.formats import format_of
+from cpms.formats.magnitude import MagnitudeSplit, split_named
 from cpms.graph.graph import Graph
 from cpms.sparse.lossless import lossless_storage
 from cpms.sparse.matrix import Matrix
@@ -78,19 +79,20 @@ def _read(path: Path) -> Matrix:
     return dataclasses.replace(found, values=None) if field == "pattern" else found
 
 
-def storage_of(storage: ValueFormat | str, given: Matrix) -> ValueFormat:
-    """Return a format that is given by itself or by its name, or the one that `lossless_storage` finds.
+def storage_of(storage: ValueFormat | MagnitudeSplit | str, given: Matrix) -> ValueFormat | MagnitudeSplit:
+    """Return a format or split that is given by itself or by its name, or the format that `lossless_storage` finds.
 
     Examples
     --------
     >>> storage_of("lossless", given_matrix([[2.0, -1.0]], None)).name
     'e4m3'
     """
-    if isinstance(storage, CodeFormat | BlockFloatFormat):
+    if isinstance(storage, CodeFormat | BlockFloatFormat | MagnitudeSplit):
         return storage
     if isinstance(storage, str) and storage == "lossless":
         return lossless_storage(given.given_values())
     named = {format.name: format for format in (CODES8, *BLOCK_FLOATS)}
     if isinstance(storage, str) and storage in named:
         return named[storage]
-    return format_of(storage)
+    split = split_named(storage) if isinstance(storage, str) else None
+    return split or format_of(storage)

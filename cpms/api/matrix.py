@@ -24,6 +24,7 @@ from cpms.contracts.linear_operator import Bound, LinearOperator
 from cpms.contracts.product_request import Compute, ProductRequest, Scaling
 from cpms.formats.codes import ValueFormat
 from cpms.formats.formats import FloatFormat, SegmentFormat, format_of
+from cpms.formats.magnitude import MagnitudeSplit
 from cpms.sparse.arrangement import INDICES, LAYOUTS
 from cpms.sparse.matrix import Matrix
 from cpms.storage.array import SegmentedArray, convert_inplace
@@ -35,7 +36,7 @@ from cpms.storage.interchange import received
 def matrix(
     A: Any,
     *,
-    storage: ValueFormat | str = "fp64",
+    storage: ValueFormat | MagnitudeSplit | str = "fp64",
     layout: str = "csr",
     engine: str = "auto",
     indices: str = "auto",
@@ -55,8 +56,8 @@ def matrix(
     storage : format or str
         Format of the values, or its name; ``lossless`` for the one of the fewest bits in which all of them are exact,
         ``codes8`` for codes of 8 bits into a table of at most 256 values, ``bfp16``, ``bfp21`` and ``bfp32`` for
-        block floating point. A pattern (a Matrix Market file without
-        values) stores none.
+        block floating point; a `cpms.MagnitudeSplit` or its name, such as ``split-1e-6``, for entries in several
+        formats by their size. A pattern (a Matrix Market file without values) stores none.
     layout : {"csr", "coo", "ell", "sell"}
         See `cpms.sparse.arrangement`.
     engine : str
@@ -99,7 +100,10 @@ def matrix(
     _require_known("scaling", scaling, get_args(Scaling))
     name = product_engines.chosen(engine)
     chosen = None if given.values is None else storage_of(storage, given)
-    request = ProductRequest(chosen, layout, indices, compute, scaling)
+    if isinstance(chosen, MagnitudeSplit):
+        request = ProductRequest(chosen.formats[-1], layout, indices, compute, scaling, chosen)
+    else:
+        request = ProductRequest(chosen, layout, indices, compute, scaling)
     return StoredMatrix(product_engines.prepare(name, given, request), given, engine=name)
 
 
@@ -126,9 +130,9 @@ class StoredMatrix(scipy.sparse.linalg.LinearOperator):
         self.operator, self.source, self.engine = operator, source, engine
 
     @property
-    def storage(self) -> ValueFormat | None:
-        """Format of the values; None for a pattern."""
-        return self.operator.request.storage
+    def storage(self) -> ValueFormat | MagnitudeSplit | None:
+        """Format of the values, or how they are split; None for a pattern."""
+        return self.operator.request.split or self.operator.request.storage
 
     @property
     def layout(self) -> str:
@@ -228,7 +232,7 @@ class StoredMatrix(scipy.sparse.linalg.LinearOperator):
 
     def with_storage(
         self,
-        storage: ValueFormat | str | None = None,
+        storage: ValueFormat | MagnitudeSplit | str | None = None,
         *,
         layout: str | None = None,
         engine: str | None = None,
@@ -248,7 +252,7 @@ class StoredMatrix(scipy.sparse.linalg.LinearOperator):
         asked = self.operator.request
         return matrix(
             self.source,
-            storage=_first(storage, asked.storage, "fp64"),
+            storage=_first(storage, asked.split, asked.storage, "fp64"),
             layout=_first(layout, asked.layout),
             engine=_first(engine, self.engine),
             indices=_first(indices, asked.indices),

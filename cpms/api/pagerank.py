@@ -8,10 +8,11 @@ from typing import Any
 from cpms.api.preparation import Certify
 from cpms.api.prepared import PageRank
 from cpms.api.request import METHODS as METHODS
+from cpms.api.request import Dangling
 from cpms.api.request import Method as Method
 from cpms.api.result import Result
 from cpms.backends.mpi.exchange import agreement
-from cpms.base.types import DanglingRule, Floats, Norm
+from cpms.base.types import Floats, Norm
 from cpms.contracts.status import Step
 from cpms.formats.formats import Format
 from cpms.graph.graph import Graph
@@ -32,7 +33,7 @@ def pagerank(
     max_iterations: int = 1000,
     iterations: int | None = None,
     personalization: Sequence[int | str] | Mapping[int | str, float] | Floats | None = None,
-    dangling: DanglingRule = "teleport",
+    dangling: Dangling = "teleport",
     start: Floats | None = None,
     controller: Controller | RefinementPolicy | None = None,
     certify: Certify = "auto",
@@ -71,7 +72,7 @@ def pagerank(
     personalization : sequence of node ids, mapping of node id to weight, or array, optional
         Teleport distribution; scaled to sum 1. An array, or a list of floats, has one weight a node; one in
         device memory is copied to main memory, where answers are certified.
-    dangling : {"teleport", "uniform"}
+    dangling : {"teleport", "uniform"}, or a distribution in the form of ``personalization``
         Where the mass of dangling nodes goes.
     start : array of float64, shape (nodes,), optional
         First iterate, scaled to mass 1; uniform by default. One in device memory, known by

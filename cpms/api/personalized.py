@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from cpms.api.prepared import PageRank
-from cpms.api.request import Method, Personalization
+from cpms.api.request import Dangling, Method, Personalization
 from cpms.api.result import Result
-from cpms.base.types import DanglingRule, Floats, Norm
+from cpms.base.types import Floats, Norm
 from cpms.formats.formats import Format
 from cpms.graph.graph import Graph
 from cpms.precision.refinement_policy import RefinementPolicy
 
 
 def personalized_pagerank(
-    graph: Graph,
+    graph: Graph | Any,
     queries: Sequence[Personalization],
     *,
     method: Method = "power",
@@ -23,7 +24,7 @@ def personalized_pagerank(
     tol: float = 1e-10,
     norm: Norm = "l1",
     max_iterations: int = 1000,
-    dangling: DanglingRule = "teleport",
+    dangling: Dangling = "teleport",
     start: Floats | None = None,
     engine: str = "auto",
     width: int | None = None,
@@ -32,12 +33,12 @@ def personalized_pagerank(
     """Compute one personalised PageRank a query, ``width`` of them at a time.
 
     Queries of a batch share every read of the matrix. By ``refine`` on engine ``cpu``, whose caches hold one iterate,
-    they are solved one after the other and share only the cost of preparing the matrix.
+    they are solved one after the other and share only the cost of preparing the matrix, but for graphs with weights.
 
     Parameters
     ----------
-    graph : Graph
-        Without weights.
+    graph : Graph or object
+        As for `cpms.pagerank`.
     queries : sequence
         Each a node id, a list of node ids, or a mapping of node id to weight: its teleport distribution.
     method : {"power", "refine"}

@@ -87,13 +87,14 @@ class Preparation:
     def for_request(self, request: Request) -> Preparation | None:
         """Return the preparation of a request of the same kind, on the same matrix; None: it has to be made anew."""
         old, new, work = self.problem, request.problem, self.work
-        if old.dangling == new.dangling and (isinstance(work, PreparedBatch) or _same(old.teleport, new.teleport)):
+        same_dangling = _same(old.dangling, new.dangling)
+        if same_dangling and (isinstance(work, PreparedBatch) or _same(old.teleport, new.teleport)):
             return self
         if isinstance(work, Operator):
             changed = work.with_problem(new)
             return None if changed is None else self._with(new, changed)
         # Reductions of a graph depend on where dangling mass goes.
-        alike = old.dangling == new.dangling and old.dangling_follows_teleport == new.dangling_follows_teleport
+        alike = same_dangling and old.dangling_follows_teleport == new.dangling_follows_teleport
         if alike and isinstance(work, Refinement) and work.set_teleport(new.teleport):
             return self._with(new, work)
         return None
@@ -105,4 +106,6 @@ class Preparation:
 
 
 def _same(a: Any | None, b: Any | None) -> bool:
-    return (a is None and b is None) or (a is not None and b is not None and np.array_equal(a, b))
+    if a is None or b is None or isinstance(a, str) or isinstance(b, str):
+        return a is b or (isinstance(a, str) and isinstance(b, str) and a == b)
+    return np.array_equal(a, b)

@@ -19,6 +19,7 @@ from cpms.api.batch_solving import solve_batch
 from cpms.api.given_graph import given_graph
 from cpms.api.preparation import CERTIFY, Certify, Preparation
 from cpms.api.request import (
+    Dangling,
     Method,
     Personalization,
     Request,
@@ -33,7 +34,7 @@ from cpms.backends.mpi.exchange import agreement
 from cpms.base import work_clock
 from cpms.base.errors import InputError, UnsupportedError
 from cpms.base.text.suggestions import unknown
-from cpms.base.types import DanglingRule, Floats, Norm
+from cpms.base.types import Floats, Norm
 from cpms.base.validation import described, is_iterable, whole
 from cpms.contracts.status import Step
 from cpms.formats.formats import Format
@@ -150,7 +151,7 @@ class PageRank:
         self,
         *,
         personalization: Sequence[int | str] | Mapping[int | str, float] | Floats | None = None,
-        dangling: DanglingRule = "teleport",
+        dangling: Dangling = "teleport",
     ) -> None:
         """Choose the engine and prepare the matrix now, which the first solve would do otherwise.
 
@@ -179,7 +180,7 @@ class PageRank:
         norm: Norm = "l1",
         max_iterations: int = 1000,
         iterations: int | None = None,
-        dangling: DanglingRule = "teleport",
+        dangling: Dangling = "teleport",
         start: Floats | None = None,
         on_step: Callable[[Step], None] | None = None,
     ) -> Result:
@@ -221,7 +222,7 @@ class PageRank:
         tol: float = 1e-10,
         norm: Norm = "l1",
         max_iterations: int = 1000,
-        dangling: DanglingRule = "teleport",
+        dangling: Dangling = "teleport",
         start: Floats | None = None,
         width: int | None = None,
     ) -> list[Result]:
@@ -241,7 +242,7 @@ class PageRank:
             raise InputError(f"width is {most}; it must be 1 or more")
         if isinstance(queries, str | Mapping) or not is_iterable(queries):
             raise InputError(f"queries is a {type(queries).__name__}; give a list of queries, one alone as [query]")
-        require_batchable(self.graph, self._method, self._given_storage, self._precision)
+        require_batchable(self._method, self._given_storage, self._precision)
         with self._exclusive():
             request = self._request(
                 queries=list(queries), tol=tol, norm=norm, max_iterations=max_iterations, dangling=dangling, start=start

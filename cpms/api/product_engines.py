@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
+from cpms.backends.split_product import SplitProduct
 from cpms.base.errors import InputError, UnavailableError, UnsupportedError
 from cpms.base.text.suggestions import unknown
 from cpms.contracts.linear_operator import LinearOperator
@@ -65,8 +67,13 @@ def chosen(name: str) -> str:
 
 def refusal(name: str, request: ProductRequest) -> str | None:
     """Return why an engine cannot prepare such products, as a sentence; None if it can."""
-    reason: str | None = _operator(name).refusal(request)
-    return reason
+    if request.split is None:
+        reason: str | None = _operator(name).refusal(request)
+        return reason
+    reasons = [request.refusal()]
+    for storage in request.split.formats:
+        reasons.append(_operator(name).refusal(replace(request, storage=storage, split=None)))
+    return next((reason for reason in reasons if reason), None)
 
 
 def prepare(name: str, matrix: Matrix, request: ProductRequest) -> LinearOperator:
@@ -80,7 +87,8 @@ def prepare(name: str, matrix: Matrix, request: ProductRequest) -> LinearOperato
     reason = refusal(name, request)
     if reason:
         raise UnsupportedError(reason)
-    prepared: LinearOperator = _operator(name).of(matrix, request)
+    of = _operator(name).of
+    prepared: LinearOperator = of(matrix, request) if request.split is None else SplitProduct.of(matrix, request, of)
     return prepared
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -29,13 +29,15 @@ from cpms.precision.controllers import Controller, default_controller
 from cpms.precision.refinement_policy import RefinementPolicy, default_policy, planned_storage
 from cpms.problems.initial_guess import initial_guess
 from cpms.problems.pagerank import Problem
-from cpms.problems.personalization import teleport_distribution
+from cpms.problems.personalization import dangling_rule, teleport_distribution
 from cpms.storage.device import host_float64, uniform_on_device
 
 Method = Literal["power", "refine"]
 METHODS: tuple[str, ...] = get_args(Method)
 Personalization = int | str | Sequence[int | str] | Mapping[int | str, float]
 """The teleport distribution of a query, as a caller may give it."""
+Dangling: TypeAlias = DanglingRule | Sequence[int | str] | Mapping[int | str, float] | Floats
+"""Where the mass of dangling nodes goes: by a rule, or to a distribution of its own."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +110,7 @@ def resolve(
     tol: float,
     norm: Norm,
     max_iterations: int,
-    dangling: DanglingRule,
+    dangling: Dangling,
     start: Floats | None,
     precision: Controller | RefinementPolicy | None,
     layout: str = "auto",
@@ -136,16 +138,19 @@ def resolve(
     given = requested_storage(storage, method)
     batch: tuple[Query, ...] | None = None
     if queries is not None:
-        require_batchable(graph, method, given, precision)
+        require_batchable(method, given, precision)
         batch = _parsed(graph, queries)
         if len(batch) == 1 and isinstance(engine, str) and engine == "auto":
             personalization, batch = batch[0].teleport(graph.nodes), None
     teleport = None if personalization is None else teleport_distribution(graph, personalization)
-    problem = Problem(graph, damping, teleport, dangling)
+    problem = Problem(graph, damping, teleport, dangling_rule(graph, dangling))
     stopping = Stopping(tol, norm, max_iterations, iterations)
     of_graph = resolved_layout(graph, layout)
     work: Literal["power", "refine", "batch"] = "batch" if batch is not None else method
     executor = engines.chosen(engine, problem, work, storage=given or FP64, layout=of_graph)
+    refusal = executor.refuses_weights(problem, work)
+    if refusal:
+        raise UnsupportedError(refusal)
     if batch is None and method not in executor.methods:
         raise UnsupportedError(f"engine {executor.name} has no method {method!r}; it has {', '.join(executor.methods)}")
     guess = _guess(graph, executor, start, required=method == "power" or batch is not None, batch=batch is not None)
@@ -176,7 +181,7 @@ def resolve_again(
     tol: float,
     norm: Norm,
     max_iterations: int,
-    dangling: DanglingRule,
+    dangling: Dangling,
     start: Floats | None,
     iterations: int | None = None,
     personalization: Sequence[int | str] | Mapping[int | str, float] | Floats | None = None,
@@ -210,7 +215,7 @@ def resolve_again(
     required = decided.method == "power" or batch is not None
     return replace(
         decided,
-        problem=Problem(graph, decided.problem.damping, teleport, dangling),
+        problem=Problem(graph, decided.problem.damping, teleport, dangling_rule(graph, dangling)),
         stopping=Stopping(tol, norm, max_iterations, iterations),
         start=_guess(graph, decided.engine, start, required=required, batch=batch is not None),
         queries=batch,
@@ -288,23 +293,17 @@ def _refine_choice(
         )
     storage = planned_storage(policy, given, default)
     policy = policy or default_policy(storage)
-    if graph.weights is not None:
+    own = "pattern" if graph.weights is None else "csr"
+    if layout not in ("auto", own):
+        given_with = "without" if graph.weights is None else "with"
         raise UnsupportedError(
-            f"method 'refine' stores no values, but {graph.name} has weights; use power, or ignore them"
+            f"method 'refine' has the layout {own!r} {given_with} weights, not {described(layout)}; use auto"
         )
-    if layout not in ("auto", "pattern"):
-        raise UnsupportedError(f"method 'refine' has the layout 'pattern', not {described(layout)}; use auto")
-    return policy, storage, "pattern"
+    return policy, storage, own
 
 
-def require_batchable(
-    graph: Graph, method: str, given: Format | None, policy: Controller | RefinementPolicy | None
-) -> None:
-    """Refuse graphs, formats and policies that no batch of queries takes."""
-    if graph.weights is not None:
-        raise UnsupportedError(
-            f"batches store no values, but {graph.name} has weights; use cpms.pagerank, or ignore them"
-        )
+def require_batchable(method: str, given: Format | None, policy: Controller | RefinementPolicy | None) -> None:
+    """Refuse formats and policies that no batch of queries takes."""
     if policy is not None and method == "power":
         raise InputError("this policy plans outer steps of method 'refine'; leave it out, or give method='refine'")
     if not isinstance(policy, RefinementPolicy | None):

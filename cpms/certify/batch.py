@@ -17,6 +17,7 @@ from scipy.sparse import csr_array
 from cpms.base import threads
 from cpms.base.types import Floats
 from cpms.certify.certificate import confirmed, scaled_to_mass_one
+from cpms.certify.residual import scaled_out_weight
 from cpms.certify.roundoff import of_residual, pairwise_additions
 from cpms.contracts.status import Status
 from cpms.contracts.stopping import Stopping
@@ -54,7 +55,13 @@ class BatchCertifier:
         targets = np.linspace(0, graph.edges + graph.nodes, parts + 1)
         bounds = np.unique(np.searchsorted(graph.indptr + np.arange(graph.nodes + 1), targets))
         ones = np.ones(int(np.diff(graph.indptr[bounds]).max()))
-        self._parts = threads.each(lambda rows: _Part(graph, ones, *rows), list(itertools.pairwise(bounds.tolist())))
+        self._divisor, powers = scaled_out_weight(graph)
+        values = ones if graph.weights is None else graph.weights * powers[graph.sources]
+
+        def part(rows: tuple[int, int]) -> _Part:
+            return _Part(graph, values if graph.weights is None else values[graph.indptr[rows[0]] :], *rows)
+
+        self._parts = threads.each(part, list(itertools.pairwise(bounds.tolist())))
         longest = int(graph.in_degree.max())
         blocks = min(longest, _MOST_TERMS) + -(-longest // _MOST_TERMS)
         self.roundoff = of_residual(max(blocks, pairwise_additions(graph.nodes)))
@@ -93,20 +100,20 @@ class BatchCertifier:
         def load(part: _Part) -> None:
             block = slice(part.low, part.high)
             x[block] = np.stack([ranks[block] for ranks in answers], axis=1)
-            degree = graph.out_degree[block, None]
-            contribution[block] = np.where(degree > 0, x[block] / np.maximum(degree, 1), 0.0)
+            divisor = self._divisor[block, None]
+            contribution[block] = np.divide(x[block], divisor, out=np.zeros_like(x[block]), where=divisor > 0)
 
         threads.each(load, self._parts)
         damped = damping * np.array(threads.each(lambda ranks: ranks[graph.dangling_nodes].sum(), answers))
-        uniform = self._problem.dangling == "uniform"
-        to_all = damped / graph.nodes if uniform else np.zeros(len(queries))
-        to_teleport = np.full(len(queries), 1.0 - damping) + (0.0 if uniform else damped)
+        follows = isinstance(self._problem.dangling, str) and self._problem.dangling == "teleport"
+        sink = np.zeros(1) if follows else self._problem.sink_or_scalar
+        to_teleport = np.full(len(queries), 1.0 - damping) + (damped if follows else 0.0)
 
         def norms(part: _Part) -> npt.NDArray[np.float64]:
             low, high = part.low, part.high
             change = part.sums(contribution)
             change *= damping
-            change += to_all - x[low:high]
+            change += damped * (sink[low:high, None] if len(sink) > 1 else sink) - x[low:high]
             for column, query in enumerate(queries):
                 a, b = np.searchsorted(query.nodes, (low, high))
                 change[query.nodes[a:b] - low, column] += to_teleport[column] * query.weights[a:b]
@@ -125,19 +132,19 @@ class _Part:
     Parameters
     ----------
     graph : Graph
-    ones : ndarray of float64
-        At least as long as these rows have entries.
+    values : ndarray of float64
+        Those of these rows and any others behind; ones for a graph without weights.
     low, high : int
         First row, and the one after the last.
     """
 
-    def __init__(self, graph: Graph, ones: Floats, low: int, high: int) -> None:
+    def __init__(self, graph: Graph, values: Floats, low: int, high: int) -> None:
         self.low, self.high = low, high
         first, last = int(graph.indptr[low]), int(graph.indptr[high])
         begins, counts = _blocks(graph.indptr[low : high + 1] - first)
         index = graph.sources.dtype
         self._matrix = csr_array(
-            (ones[: last - first], graph.sources[first:last], begins.astype(index)),
+            (values[: last - first], graph.sources[first:last], begins.astype(index)),
             shape=(len(begins) - 1, graph.nodes),
         )
         cut = counts > 1

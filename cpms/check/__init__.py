@@ -55,7 +55,7 @@ from cpms.formats.formats import DOUBLE_BITS, FP64, FloatFormat, Format, format_
 from cpms.formats.quantization import quantiser
 from cpms.precision.controllers import FLOAT64, Level
 from cpms.problems.pagerank import Problem
-from cpms.problems.personalization import dangling_distribution, teleport_distribution
+from cpms.problems.personalization import dangling_rule, teleport_distribution
 
 __all__ = [
     "FORMAT_LAWS",
@@ -254,7 +254,7 @@ def answer_is_certified(result: Result, *, personalization: Any = None, dangling
     if abs(ranks.sum() - 1.0) > _SUM_ERROR or abs(result.mass - 1.0) > _SUM_ERROR:
         raise LawError(f"the ranks of {graph.name} sum to {float(ranks.sum())}, the result says {result.mass!r}, not 1")
     teleport = None if personalization is None else teleport_distribution(graph, personalization)
-    problem = Problem(graph, result.damping, teleport, dangling_distribution(graph, dangling))
+    problem = Problem(graph, result.damping, teleport, dangling_rule(graph, dangling))
     operator = REFERENCE.prepare(problem, FP64, "csr")
     out = operator.empty()
     change = operator.sweep(operator.load(ranks), out, Level(1, 1), 0)

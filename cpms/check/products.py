@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 
 from cpms.api.matrix import StoredMatrix
-from cpms.backends.reference.product import ReferenceProduct
+from cpms.api.product_engines import prepare
 from cpms.base.types import Floats
 from cpms.check.format_laws import LawError
 from cpms.contracts.linear_operator import UNIT_ROUNDOFF, Bound, Epilogue, array_error
 from cpms.formats.block_float import BlockFloatFormat
 from cpms.formats.codes import CodeFormat, VectorFormat
+from cpms.formats.magnitude import MagnitudeSplit
 from cpms.sparse.matrix import Matrix
 from cpms.storage.device import copy_to_host, to_device
 
@@ -58,7 +59,7 @@ def products_agree(A: StoredMatrix) -> None:
     >>> import cpms
     >>> products_agree(cpms.matrix([[0.1, 0.0], [-3.0, 0.7]], storage="cpms2", layout="sell"))
     """
-    twin = ReferenceProduct.of(A.source, A.operator.request)
+    twin = prepare("reference", A.source, A.operator.request)
     rows, columns = A.shape
     x, before, add, dot = _vectors(columns)[:, 0], *(_vectors(rows)[:, j].copy() for j in range(3))
     for read in _levels(A):
@@ -154,7 +155,7 @@ def vector_operations_agree(A: StoredMatrix, length: int = 300) -> None:
     >>> import cpms
     >>> vector_operations_agree(cpms.matrix([[1.0]], storage="cpms4"))
     """
-    twin = ReferenceProduct.of(A.source, A.operator.request)
+    twin = prepare("reference", A.source, A.operator.request)
     storage = _of_vectors(A)
     given, w = _vectors(length)[:, :2], _vectors(length)[:, 2].copy()
     V = [_there(A, v) for v in given.T] if storage is None else [_encoded(A, v) for v in given.T]
@@ -199,7 +200,7 @@ def _levels(A: StoredMatrix) -> list[int | None]:
 
 def _of_vectors(A: StoredMatrix) -> VectorFormat | None:
     """Return the format of the matrix where vectors can have it."""
-    return None if A.storage is None or isinstance(A.storage, CodeFormat) else A.storage
+    return None if A.storage is None or isinstance(A.storage, CodeFormat | MagnitudeSplit) else A.storage
 
 
 def _vectors(length: int) -> Floats:

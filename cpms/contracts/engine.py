@@ -29,7 +29,9 @@ class Engine(ABC):
     name: str
     layouts: ClassVar[tuple[str, ...]]
     methods: tuple[str, ...] = ("power",)
-    default_residual_format: ClassVar[FloatFormat] = FP16
+    works_with_weights: tuple[str, ...] = ("power",)
+    """What it does on graphs with weights: methods, and ``batch`` for several queries at once."""
+    default_residual_format: FloatFormat = FP16
     """Default format of the residual of method ``refine``."""
     takes_device_arrays: ClassVar[bool] = False
     """Whether operators load arrays in device memory without a copy to the host."""
@@ -54,6 +56,19 @@ class Engine(ABC):
         if layout == "pattern" and problem.graph.weights is not None:
             return f"layout 'pattern' stores no values, but {problem.graph.name} has weights; use csr, or ignore them"
         return None
+
+    def refuses_weights(self, problem: Problem, work: str) -> str | None:
+        """Return a sentence that says why a method, or ``batch``, does not take a graph with weights; None if it does.
+
+        A method that the engine does not have is none of this.
+        """
+        if problem.graph.weights is None or work in self.works_with_weights or not self.supports(work):
+            return None
+        name = "batches" if work == "batch" else f"method {work!r}"
+        return (
+            f"{name} of engine {self.name} stores no values, but {problem.graph.name} has weights; use engine cpu or "
+            "cuda, or ignore them"
+        )
 
     def sum_roundoff(self, storage: Format) -> float:  # noqa: ARG002
         """Return the unit roundoff of row sums in a lower precision than float64; 0 for float64."""
@@ -88,5 +103,5 @@ class Engine(ABC):
         raise UnsupportedError(f"engine {self.name} takes no batches of queries by method 'refine'; use cpu or cuda")
 
     def refinement(self, problem: Problem) -> Refinement:  # noqa: ARG002
-        """Prepare for method ``refine``, in the pattern layout; engines with "refine" in `methods` implement it."""
+        """Prepare for method ``refine``, without values if there are no weights; engines that have it implement it."""
         raise UnsupportedError(f"engine {self.name} has no method 'refine'; use cpu or cuda")

@@ -6,7 +6,8 @@ bits of the matrix and of each vector are read is an argument of each call, and 
 (``compute``) is apart from the storage.
 
 Vectors are arrays of float64 or float32, or stored in a format (`cpms.storage.block_float.STORED`). Matrix and vectors
-lie in the operator's memory: main memory or that of a device, as ``memory`` says. No verb copies between them.
+lie in the operator's memory: main memory or that of a device, as ``memory`` says. Only `LinearOperator.to_memory` and
+`LinearOperator.to_host` copy between them.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from cpms.base.types import Norm
+from cpms.base.types import Floats, Norm
 from cpms.contracts.product_request import Compute, ProductRequest
 from cpms.formats.block_float import BlockFloatFormat
 from cpms.formats.codes import CodeFormat, ValueFormat, VectorFormat
@@ -44,6 +45,14 @@ class Epilogue(NamedTuple):
     add: Any | None = None
     factor: float = 1.0
     dot: Any | None = None
+
+
+class Norms(NamedTuple):
+    """Norms of a vector."""
+
+    l1: float
+    l2: float
+    linf: float
 
 
 class Bound(NamedTuple):
@@ -179,6 +188,14 @@ class LinearOperator(ABC):
         """Return an array in the operator's memory; its content is undefined."""
 
     @abstractmethod
+    def to_memory(self, values: Any) -> Any:
+        """Return a float64 copy of an array of either memory in the operator's memory."""
+
+    @abstractmethod
+    def to_host(self, x: Any) -> Floats:
+        """Return a plain array of the operator's memory in main memory."""
+
+    @abstractmethod
     def dots(self, V: Sequence[Any], w: Any, levels: Sequence[int | None] | None = None) -> Any:
         """Return the dot products of each vector of a block with ``w``, float64, shape (len(V),).
 
@@ -194,12 +211,21 @@ class LinearOperator(ABC):
         """
 
     @abstractmethod
+    def update_and_norms(self, y: Any, alpha: float, x: Any) -> Norms:
+        """Do ``y += alpha x`` and return norms of the new ``y``, in one pass over both, in float64."""
+
     def update_and_norm(self, y: Any, alpha: float, x: Any, norm: Norm = "l2") -> float:
-        """Do ``y += alpha x`` and return a norm of the new ``y``, in one pass over both, in float64."""
+        """Do `update_and_norms` and return one of them."""
+        found: float = getattr(self.update_and_norms(y, alpha, x), norm)
+        return found
 
     @abstractmethod
-    def scale(self, x: Any, factor: float) -> None:
-        """Do ``x *= factor``; a stored vector is rounded again."""
+    def multiply(self, x: Any, factors: Any, out: Any) -> None:
+        """Do ``out = x * factors`` value by value, all of them plain arrays: a product with a diagonal matrix."""
+
+    @abstractmethod
+    def scale(self, x: Any, factor: float, level: int | None = None) -> None:
+        """Do ``x *= factor``; a stored vector is read and written in its first ``level`` segments, rounded again."""
 
     @abstractmethod
     def convert(self, x: Any, storage: VectorFormat | None, read: int | None = None) -> Any:

@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 
 from cpms.formats.codes import ValueFormat
 from cpms.formats.formats import FloatFormat
+from cpms.formats.magnitude import MagnitudeSplit
 
 Compute: TypeAlias = Literal["fp64", "fp32"]
 Scaling: TypeAlias = Literal["none", "rows"]
@@ -32,6 +33,8 @@ class ProductRequest:
     scaling : {"none", "rows"}
         Whether each row's values are stored times a power of two, which brings the largest of them near the end of
         the format's range.
+    split : MagnitudeSplit or None
+        Whether entries are stored in several formats by their size; ``storage`` is then the widest.
 
     Examples
     --------
@@ -45,6 +48,7 @@ class ProductRequest:
     indices: str = "auto"
     compute: Compute = "fp64"
     scaling: Scaling = "none"
+    split: MagnitudeSplit | None = None
 
     def refusal(self) -> str | None:
         """Return why no engine has this, as a sentence; None if some may."""
@@ -53,6 +57,10 @@ class ProductRequest:
             return f"layout {layout!r} pads rows with zeros, which a pattern has no values for; use csr or coo"
         if self.indices == "compressed" and layout != "sell":
             return f"compressed indices are for layout 'sell', not {layout!r}"
+        if self.split is not None and self.scaling == "rows":
+            return (
+                f"{self.split.name} chooses formats by the size of entries, which scaled rows hide; leave scaling out"
+            )
         packed = storage if isinstance(storage, FloatFormat) else None
         if self.scaling == "rows" and (packed is None or packed.scaled or packed.exponent_bits == 11):
             name = "a pattern" if storage is None else storage.name

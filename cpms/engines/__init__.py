@@ -19,11 +19,14 @@ _HOMES = {
     "coo_basic": "coo",
     "coo_streams": "coo",
     "cpu": "cpu",
+    "cpu_composed": "composed",
     "cuda": "cuda",
     "cuda_balanced_rows": "cuda",
+    "cuda_composed": "composed",
     "cuda_fused": "cuda_fused",
     "cuda_thread_rows": "cuda",
     "cusparse": "cusparse",
+    "cusparse_composed": "composed",
     "cusparse_omega": "cusparse_omega",
     "mpi": "mpi",
     "mpi_cuda": "mpi_cuda",
@@ -106,7 +109,7 @@ def chosen(
     work : {"power", "refine", "batch"}
         A method, or many queries at once.
     storage, layout
-        Of ``power``; the others keep their matrix as power iteration in fp64 and pattern does.
+        Of ``power``; the others keep their matrix as power iteration in fp64 and pattern (csr, with weights) does.
 
     Raises
     ------
@@ -124,9 +127,10 @@ def chosen(
     if not isinstance(name, str) or name != "auto":
         return get(name)
     if work != "power":
-        storage, layout = FP64, "pattern"
+        storage, layout = FP64, "pattern" if problem.graph.weights is None else "csr"
     for preferred in PREFERRED[:-1]:
         engine = get_any(preferred)
-        if engine.supports(work) and not engine.missing() and not engine.unsupported(problem, storage, layout):
+        able = engine.supports(work) and not engine.refuses_weights(problem, work) and not engine.missing()
+        if able and not engine.unsupported(problem, storage, layout):
             return engine
     return get(PREFERRED[-1])

@@ -16,13 +16,16 @@ import numpy.typing as npt
 from cpms.backends.cpu import sweep_loops
 from cpms.backends.cpu.batch import CpuBatch
 from cpms.backends.cpu.load_balance import row_ranges
+from cpms.backends.cpu.product import CpuProduct
 from cpms.backends.cpu.reduced_refinement import prepared
 from cpms.base import host_memory, threads
 from cpms.base.errors import UnsupportedError
 from cpms.base.types import Floats
+from cpms.contracts.batch import Batch, RefinementBatch
 from cpms.contracts.engine import Engine
 from cpms.contracts.operator import Operator, Sweep
 from cpms.contracts.refinement import Refinement
+from cpms.engines import composed
 from cpms.formats.formats import DOUBLE_BITS, DOUBLE_HEAD_BITS, FP32, FP64, FloatFormat, Format
 from cpms.formats.quantization import step_seed
 from cpms.precision.controllers import FLOAT64, Level
@@ -149,8 +152,9 @@ class CpuEngine(Engine):
     name = "cpu"
     layouts: ClassVar[tuple[str, ...]] = ("csr", "ell", "pattern")
     methods: tuple[str, ...] = ("power", "refine")
+    works_with_weights: tuple[str, ...] = ("power", "refine", "batch")
     # In a core's own cache, turning 16 bits into numbers costs more than reading 32.
-    default_residual_format: ClassVar[FloatFormat] = FP32
+    default_residual_format: FloatFormat = FP32
     repeatable = True
 
     def missing(self) -> str | None:
@@ -180,15 +184,17 @@ class CpuEngine(Engine):
         return CpuOperator(problem, storage, layout, matrix, divisor, _row_parts(graph.indptr))
 
     def refinement(self, problem: Problem) -> Refinement:
-        """Build the pattern of the core, and split its rows into parts of equal work."""
-        return prepared(problem)
+        """Build the pattern of the core, and split its rows into parts of equal work; store weights where they are."""
+        return prepared(problem) if problem.graph.weights is None else composed.refinement(problem, CpuProduct)
 
-    def batch(self, problem: Problem) -> CpuBatch:
+    def batch(self, problem: Problem) -> Batch:
         """Keep the rows as they are: what is gathered is a line of memory for every edge."""
-        return CpuBatch(problem)
+        return composed.batch(problem, CpuProduct) if problem.needs_products else CpuBatch(problem)
 
-    def refinement_batch(self, problem: Problem) -> SequentialQueries:
-        """Prepare the matrix for queries one after the other."""
+    def refinement_batch(self, problem: Problem) -> RefinementBatch:
+        """Prepare the matrix for queries one after the other, or with weights for several that share its reads."""
+        if problem.graph.weights is not None:
+            return composed.refinement_batch(problem, CpuProduct)
         return SequentialQueries(self.refinement(problem), problem)
 
 

@@ -18,6 +18,7 @@ from cpms.backends.cuda.batch.power import CudaBatch
 from cpms.backends.cuda.batch.refinement import CudaRefinementBatch
 from cpms.backends.cuda.device_engine import DeviceEngine
 from cpms.backends.cuda.kernels import streaming, template
+from cpms.backends.cuda.product.operator import CudaProduct
 from cpms.backends.cuda.reduction import reduced_refinement
 from cpms.backends.cuda.runtime import memory_limits
 from cpms.backends.cuda.runtime.cuda_graphs import CudaGraphs
@@ -31,8 +32,10 @@ from cpms.backends.cuda.spmv.padded_csr import out_degree
 from cpms.backends.cuda.spmv.reordering import Reordering
 from cpms.base.errors import UnsupportedError
 from cpms.base.types import Floats, Norm
+from cpms.contracts.batch import Batch, RefinementBatch
 from cpms.contracts.operator import Operator, Sweep
 from cpms.contracts.refinement import Refinement
+from cpms.engines import composed
 from cpms.formats.formats import FP64, FloatFormat, Format
 from cpms.formats.quantization import step_seed
 from cpms.graph.graph import Graph
@@ -190,6 +193,7 @@ class CudaEngine(DeviceEngine):
     """
 
     layouts: ClassVar[tuple[str, ...]] = ("csr", "ell", "pattern")
+    works_with_weights: tuple[str, ...] = ("power", "refine", "batch")
     repeatable = True
 
     def __init__(
@@ -230,16 +234,22 @@ class CudaEngine(DeviceEngine):
             work = OperatorData.of(problem, pattern=layout == "pattern", reordering=reordering)
             return CudaOperator.of(problem, storage, kernel, matrix, work)
 
-    def batch(self, problem: Problem) -> CudaBatch:
+    def batch(self, problem: Problem) -> Batch:
         """Arrange the graph for queries that share its edges."""
+        if problem.needs_products:
+            return composed.batch(problem, CudaProduct)
         return power.prepared(CudaBatch, problem, self.name, power.POWER_BYTES)
 
-    def refinement_batch(self, problem: Problem) -> CudaRefinementBatch:
+    def refinement_batch(self, problem: Problem) -> RefinementBatch:
         """Arrange the graph for queries that share its edges, by method ``refine``."""
+        if problem.needs_products:
+            return composed.refinement_batch(problem, CudaProduct)
         return power.prepared(CudaRefinementBatch, problem, self.name, power.REFINE_BYTES)
 
     def refinement(self, problem: Problem) -> Refinement:
-        """Prepare the graph for persistent kernels."""
+        """Prepare the graph for persistent kernels, and with weights for products."""
+        if problem.graph.weights is not None:
+            return composed.refinement(problem, CudaProduct)
         return reduced_refinement.prepared(problem, self.name, self.solves)
 
 

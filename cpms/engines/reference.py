@@ -22,6 +22,7 @@ from cpms.formats.quantization import shared_scale
 from cpms.precision.controllers import FLOAT64, Level
 from cpms.precision.inner_stopping import inner_max_iterations, inner_tolerance
 from cpms.problems.pagerank import Problem
+from cpms.sparse.transition import weights_and_divisor
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +136,8 @@ class ReferenceRefinement(Refinement):
     def __init__(self, problem: Problem) -> None:
         self.problem, self.damping = problem, problem.damping
         self.nbytes = 16 * problem.graph.edges
-        self._degree = problem.graph.out_degree.astype(np.float64)
+        matrix, self._degree = weights_and_divisor(problem.graph)
+        self._weights = matrix.given_values()
         self._x = self._c = np.zeros(problem.graph.nodes)
 
     def start(self, values: Floats) -> None:
@@ -150,7 +152,7 @@ class ReferenceRefinement(Refinement):
         damping, w, v = self.problem.damping, self.problem.sink_or_scalar, self.problem.teleport_or_scalar
         x = np.maximum(self._x + self._c, 0.0)
         x /= x.sum()
-        share = x / np.maximum(self._degree, 1)
+        share = self._share(x)
         y = damping * (self._gathered(share) + x[self._degree == 0].sum() * w) + (1 - damping) * v
         r = y - x
         self._x, self._c = y, np.zeros(len(y))
@@ -182,10 +184,12 @@ class ReferenceRefinement(Refinement):
 
     def _gathered(self, share: Floats) -> Floats:
         graph = self.problem.graph
-        return np.bincount(graph.targets, weights=share[graph.sources], minlength=graph.nodes).astype(np.float64)
+        return np.bincount(graph.targets, weights=self._weights * share[graph.sources], minlength=graph.nodes).astype(
+            np.float64
+        )
 
     def _share(self, r: Floats) -> Floats:
-        return np.where(self._degree > 0, r / np.maximum(self._degree, 1), 0.0)
+        return np.where(self._degree > 0, r / np.where(self._degree > 0, self._degree, 1.0), 0.0)
 
     def _largest(self, r: Floats) -> float:
         return float(np.abs(self._share(r)).max())
@@ -202,6 +206,7 @@ class ReferenceEngine(Engine):
     name = "reference"
     layouts: ClassVar[tuple[str, ...]] = ("csr", "ell", "pattern", "coo")
     methods: tuple[str, ...] = ("power", "refine")
+    works_with_weights: tuple[str, ...] = ("power", "refine")
     repeatable = True
 
     def missing(self) -> str | None:

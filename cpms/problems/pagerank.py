@@ -25,7 +25,7 @@ class Problem:
     """x = damping (P x + w s) + (1 - damping) v, with s the mass of x on dangling nodes.
 
     P is the transposed adjacency matrix with each column divided by its sum, v the teleport
-    distribution, and w either v or uniform.
+    distribution, and w either v, uniform, or any other distribution.
 
     Parameters
     ----------
@@ -34,27 +34,27 @@ class Problem:
         Strictly between 0 and 1.
     teleport : ndarray of float64, shape (nodes,), optional
         v, of sum 1; None is uniform. One number, shape (1,), is that of every node.
-    dangling : {"teleport", "uniform"}
-        Where the mass of dangling nodes goes: w = v, or w uniform.
+    dangling : {"teleport", "uniform"} or ndarray of float64, shape (nodes,)
+        Where the mass of dangling nodes goes: w = v, w uniform, or w itself, of sum 1.
     """
 
     graph: Graph
     damping: float = 0.85
     teleport: Floats | None = None
-    dangling: DanglingRule = "teleport"
+    dangling: DanglingRule | Floats = "teleport"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "damping", real("damping", self.damping))
         if not 0.0 < self.damping < 1.0:
             raise InputError(f"damping is {self.damping}; it must lie strictly between 0 and 1")
         require_graph(self.graph)
-        if not isinstance(self.dangling, str) or self.dangling not in DANGLING_RULES:
-            rules = " or ".join(map(repr, DANGLING_RULES))
-            raise InputError(f"dangling is {described(self.dangling)}; it can be {rules}")
+        if isinstance(self.dangling, str):
+            _require_rule(self.dangling)
+        else:
+            object.__setattr__(self, "dangling", _distribution("dangling", self.dangling, (self.graph.nodes,)))
         if self.teleport is not None:
-            object.__setattr__(self, "teleport", doubles("teleport", self.teleport))
-            if self.teleport.shape not in ((self.graph.nodes,), (1,)):
-                raise InputError(f"teleport has shape {self.teleport.shape}; give one number a node, or one for all")
+            given = _distribution("teleport", self.teleport, (self.graph.nodes,), (1,))
+            object.__setattr__(self, "teleport", given)
         if self.graph.weights is not None:
             sums = self.graph.out_weight
             wrong = np.flatnonzero((self.graph.out_degree > 0) & ~((sums >= _LEAST_SUM) & np.isfinite(sums)))
@@ -68,7 +68,14 @@ class Problem:
     @property
     def dangling_follows_teleport(self) -> bool:
         """Whether the mass of dangling nodes goes where teleport does: w = v."""
+        if not isinstance(self.dangling, str):
+            return False
         return self.dangling == "teleport" or self.teleport is None
+
+    @property
+    def needs_products(self) -> bool:
+        """Whether batches need a matrix with values, or a sink that is neither teleport nor uniform."""
+        return self.graph.weights is not None or not isinstance(self.dangling, str)
 
     @property
     def teleport_or_scalar(self) -> Floats:
@@ -78,4 +85,20 @@ class Problem:
     @property
     def sink_or_scalar(self) -> Floats:
         """w: shape (nodes,), or (1,) where every node has the same."""
+        if not isinstance(self.dangling, str):
+            return self.dangling
         return np.full(1, 1.0 / self.graph.nodes) if self.dangling == "uniform" else self.teleport_or_scalar
+
+
+def _require_rule(name: str) -> None:
+    if name not in DANGLING_RULES:
+        rules = ", ".join(map(repr, DANGLING_RULES))
+        raise InputError(f"dangling is {described(name)}; it can be {rules}, or a distribution over the nodes")
+
+
+def _distribution(name: str, values: Floats, *shapes: tuple[int, ...]) -> Floats:
+    found = doubles(name, values)
+    if found.shape not in shapes:
+        one = ", or one for all" if (1,) in shapes else ""
+        raise InputError(f"{name} has shape {found.shape}; give one number a node{one}")
+    return found

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from cpms.base.errors import InputError
 from cpms.base.real_arrays import doubles
-from cpms.base.types import Floats
+from cpms.base.types import DanglingRule, Floats
 from cpms.base.validation import described, real, require_real
 from cpms.graph.graph import Graph
 from cpms.storage.device import host_float64
@@ -58,6 +58,28 @@ def teleport_distribution(
             raise InputError("personalization weights must be not negative, not all zero, and of finite sum")
         weights /= total
     return weights
+
+
+def dangling_rule(graph: Graph, dangling: Any) -> DanglingRule | Floats:
+    """Return the name of a rule as it is, and all else as the distribution that the mass of dangling nodes goes to.
+
+    Raises
+    ------
+    InputError
+        As `teleport_distribution` does.
+
+    Examples
+    --------
+    >>> dangling_rule(Graph.from_edges([0], [1]), "uniform"), dangling_rule(Graph.from_edges([0], [1]), {0: 2}).tolist()
+    ('uniform', [1.0, 0.0])
+    """
+    if isinstance(dangling, str):
+        rule: DanglingRule = dangling  # type: ignore[assignment]  # `Problem` refuses other names.
+        return rule
+    try:
+        return teleport_distribution(graph, dangling)
+    except InputError as error:
+        raise InputError(f"dangling, {error}; or give 'teleport' or 'uniform'") from None
 
 
 def nodes_named(text: str) -> list[str]:

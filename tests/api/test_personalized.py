@@ -159,9 +159,7 @@ def test_bad_queries_are_named(queries, message):
 
 
 def test_bad_arguments_are_refused():
-    weighted = Graph.from_edges([0], [1], weights=[2.0])
     for arguments, error, message in (
-        ((weighted, [0]), UnsupportedError, "stores? no values"),
         ((web(), [0], {"width": 0}), InputError, "width is 0"),
         ((web(), [0], {"width": 1.5}), InputError, "width is 1.5; .*whole"),
         ((web(), 5), InputError, "queries is a int; give a list"),
@@ -177,12 +175,12 @@ def test_bad_arguments_are_refused():
 
 
 def test_every_engine_takes_batches_or_says_so():
-    problem, composed = Problem(web()), ("cuda", "cuda_balanced_rows", "cuda_thread_rows")
+    problem, others = Problem(web()), ("cuda_balanced_rows", "cuda_thread_rows", "cpu_composed")
     for name in engines.names():
         executor = engines.get_any(name)
         if executor.missing():
             continue
-        if name in ("cpu", *composed):
+        if name in ("cpu", "cuda", "cuda_composed", "cusparse_composed", *others):
             assert executor.batch(problem).nbytes > 0
             assert executor.refinement_batch(problem).nbytes > 0
             continue

@@ -16,9 +16,9 @@ from cpms.testing import distributions, graphs
 pytestmark = pytest.mark.quick
 
 
-@given(graph=graphs(weighted=False), data=st.data())
+@given(graph=graphs(), data=st.data())
 def test_residuals_are_those_of_one_answer(graph, data):
-    rule = data.draw(st.sampled_from(["teleport", "uniform"]))
+    rule = data.draw(st.sampled_from(["teleport", "uniform"]) | distributions(graph.nodes))
     norm = data.draw(st.sampled_from(["l1", "l2", "linf"]))
     teleports = data.draw(st.lists(distributions(graph.nodes), min_size=1, max_size=4))
     answers = [data.draw(distributions(graph.nodes)) for _ in teleports]
@@ -33,10 +33,11 @@ def test_residuals_are_those_of_one_answer(graph, data):
         assert status is (Status.CONVERGED if confirmed else Status.UNVERIFIED)
 
 
-@pytest.mark.parametrize("terms", [3, 128])
-def test_many_columns_and_parts_add_up(terms, monkeypatch):
+@pytest.mark.parametrize(("terms", "weighted"), [(3, False), (128, False), (3, True)])
+def test_many_columns_and_parts_add_up(terms, weighted, monkeypatch):
     random = np.random.default_rng(1)
-    graph = Graph.from_edges(random.integers(0, 900, 5000), random.integers(0, 1000, 5000), nodes=1000)
+    edges = random.integers(0, 900, 5000), random.integers(0, 1000, 5000)
+    graph = Graph.from_edges(*edges, random.random(5000) + 0.1 if weighted else None, nodes=1000)
     monkeypatch.setattr(batch, "_PART_EDGES", 300)
     monkeypatch.setattr(batch, "_MOST_TERMS", terms)
     queries = [Query(np.array([node]), np.ones(1)) for node in range(40)]

@@ -13,14 +13,15 @@ import numpy as np
 from cpms.backends.cpu import product_loops
 from cpms.base import threads
 from cpms.base.errors import InputError
-from cpms.base.types import Floats, Norm
-from cpms.contracts.linear_operator import LinearOperator
+from cpms.base.types import Floats
+from cpms.contracts.linear_operator import LinearOperator, Norms
 from cpms.formats.block_float import BlockFloatFormat
 from cpms.formats.codes import CodeFormat, ValueFormat, VectorFormat
 from cpms.formats.formats import DOUBLE_BITS, FloatFormat
 from cpms.formats.native_dtypes import element_type
 from cpms.storage.array import SegmentedArray, encode
 from cpms.storage.block_float import STORED, encode_blocks
+from cpms.storage.device import host_float64
 
 _RANGE = 1 << 15
 _MOST_RANGES = 64
@@ -70,6 +71,15 @@ class CpuVectors(LinearOperator):
         """Return a NumPy array."""
         return np.empty(shape, dtype)
 
+    def to_memory(self, values: Any) -> Floats:
+        """Return a copy."""
+        return np.array(host_float64(values), np.float64)
+
+    def to_host(self, x: Any) -> Floats:
+        """Return the array itself."""
+        found: Floats = x
+        return found
+
     def dots(self, V: Sequence[Any], w: Any, levels: Sequence[int | None] | None = None) -> Floats:
         """Return the dot products with each vector of a block, in one pass over ``w``."""
         w = plain(w)
@@ -100,8 +110,8 @@ class CpuVectors(LinearOperator):
         if isinstance(w, STORED):
             w.write(out)
 
-    def update_and_norm(self, y: Any, alpha: float, x: Any, norm: Norm = "l2") -> float:
-        """Add a multiple of a vector; return a norm of the sum as it is stored."""
+    def update_and_norms(self, y: Any, alpha: float, x: Any) -> Norms:
+        """Add a multiple of a vector; return norms of the sum as it is stored."""
         out, added = plain(y), plain(x)
         if len(out) != len(added):
             raise InputError(f"vectors of {len(out)} and {len(added)} values cannot be added")
@@ -110,12 +120,21 @@ class CpuVectors(LinearOperator):
             out, alpha = y.decode(), 0.0
         found = threads.each(lambda here: product_loops.update(out, alpha, added, *here), _ranges(len(out)))
         sizes, squares, largest = np.array(found, np.float64).reshape(-1, 3).T
-        return float({"l1": sizes.sum(), "l2": np.sqrt(squares.sum()), "linf": largest.max(initial=0.0)}[norm])
+        return Norms(float(sizes.sum()), float(np.sqrt(squares.sum())), float(largest.max(initial=0.0)))
 
-    def scale(self, x: Any, factor: float) -> None:
+    def multiply(self, x: Any, factors: Any, out: Any) -> None:
+        """Multiply in one pass."""
+
+        def part(here: tuple[int, int]) -> None:
+            block = slice(*here)
+            np.multiply(x[block], factors[block], out=out[block], casting="same_kind")
+
+        threads.each(part, _ranges(len(out)))
+
+    def scale(self, x: Any, factor: float, level: int | None = None) -> None:
         """Multiply by a factor."""
         if isinstance(x, STORED):
-            x.write(x.decode() * factor)
+            x.write(x.decode(level) * factor, segments=level)
         else:
             x *= factor
 

@@ -15,12 +15,13 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from cpms.base.types import Floats, Norm
+from cpms.base.types import Floats
 from cpms.contracts.linear_operator import (
     EXACT,
     Bound,
     Epilogue,
     LinearOperator,
+    Norms,
     array_error,
     product_bound,
     value_error,
@@ -185,6 +186,15 @@ class ReferenceProduct(LinearOperator):
         """Return a NumPy array."""
         return np.empty(shape, dtype)
 
+    def to_memory(self, values: Any) -> Floats:
+        """Return a copy."""
+        return np.array(values, np.float64)
+
+    def to_host(self, x: Any) -> Floats:
+        """Return the array itself."""
+        found: Floats = x
+        return found
+
     def dots(self, V: Sequence[Any], w: Any, levels: Sequence[int | None] | None = None) -> Floats:
         """Return exact dot products, rounded once."""
         other = [float(value) for value in _plain(w)]
@@ -201,16 +211,19 @@ class ReferenceProduct(LinearOperator):
             added[i] = _sum_of_products([(1.0, float(value)), *terms])
         _put(w, added, None)
 
-    def update_and_norm(self, y: Any, alpha: float, x: Any, norm: Norm = "l2") -> float:
-        """Add, then take the norm."""
+    def update_and_norms(self, y: Any, alpha: float, x: Any) -> Norms:
+        """Add, then take the norms."""
         self.combine([x], [alpha], y)
         sizes = np.abs(_plain(y).astype(np.float64))
-        found = {"l1": math.fsum(sizes), "l2": math.sqrt(math.fsum(sizes**2)), "linf": float(sizes.max(initial=0.0))}
-        return found[norm]
+        return Norms(math.fsum(sizes), math.sqrt(math.fsum(sizes**2)), float(sizes.max(initial=0.0)))
 
-    def scale(self, x: Any, factor: float) -> None:
+    def multiply(self, x: Any, factors: Any, out: Any) -> None:
         """Multiply value by value."""
-        _put(x, _plain(x) * factor, None)
+        out[:] = x * factors
+
+    def scale(self, x: Any, factor: float, level: int | None = None) -> None:
+        """Multiply value by value."""
+        _put(x, _plain(x, level) * factor, level)
 
     def convert(self, x: Any, storage: VectorFormat | None, read: int | None = None) -> Any:
         """Return the vector in another format."""

@@ -13,6 +13,7 @@ from pydantic import Field, field_validator
 from cpms.api import product_engines
 from cpms.api.given_matrix import storage_of
 from cpms.api.matrix import StoredMatrix, matrix
+from cpms.backends.split_product import SplitProduct
 from cpms.base.errors import UnavailableError, UnsupportedError
 from cpms.contracts.product_request import Compute
 from cpms.experiment.config import Cell, Repeated, Strict
@@ -151,6 +152,15 @@ def _line(stored: StoredMatrix, asked: dict[str, Any], read: int) -> dict[str, A
         **asked,
         "read": read,
         "stored_as": "pattern" if stored.storage is None else stored.storage.name,
-        "bits": 0 if stored.storage is None else stored.storage.bits(read),
+        "bits": _bits(stored, read),
         "least_bytes": stored.bytes_read(read) + value_bytes * sum(stored.shape),
     }
+
+
+def _bits(stored: StoredMatrix, read: int | None) -> float:
+    """Return the bits of a value that are read; of a matrix in several formats, their mean over all entries."""
+    if stored.storage is None:
+        return 0
+    if isinstance(stored.operator, SplitProduct):
+        return round(stored.operator.mean_bits, 2)
+    return stored.operator.request.storage.bits(read) if stored.operator.request.storage else 0

@@ -13,13 +13,14 @@ from cpms.backends.cuda.product import block_codec, launch
 from cpms.backends.cuda.product.launch import BLOCK_VECTORS
 from cpms.backends.cuda.runtime.current import current
 from cpms.base.errors import InputError
-from cpms.base.types import Norm
-from cpms.contracts.linear_operator import LinearOperator
+from cpms.base.types import Floats
+from cpms.contracts.linear_operator import LinearOperator, Norms
 from cpms.formats.block_float import BlockFloatFormat
 from cpms.formats.codes import VectorFormat
 from cpms.formats.formats import FP32, FP64, Format
 from cpms.storage.array import SegmentedArray
 from cpms.storage.block_float import STORED, BlockFloatArray
+from cpms.storage.device import on_device
 
 _OF_ARRAYS: dict[str, Format] = {"fp64": FP64, "fp32": FP32}
 
@@ -53,7 +54,20 @@ class CudaVectors(LinearOperator):
 
     def empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
         """Return a device array."""
-        return current().arrays.empty(shape, dtype)
+        with current().memory_for(f"an array of shape {shape}", np.dtype(dtype).itemsize * int(np.prod(shape))):
+            return current().arrays.empty(shape, dtype)
+
+    def to_memory(self, values: Any) -> Any:
+        """Return a copy on the device."""
+        arrays = current().arrays
+        if on_device(values):
+            return arrays.array(codec.as_float64(values))
+        return current().upload(np.array(values, np.float64))
+
+    def to_host(self, x: Any) -> Floats:
+        """Return a copy in main memory."""
+        found: Floats = current().to_host(x)
+        return found
 
     def dots(self, V: Sequence[Any], w: Any, levels: Sequence[int | None] | None = None) -> Any:
         """Return the dot products, a device array; ``w`` is read once for eight vectors."""
@@ -75,8 +89,8 @@ class CudaVectors(LinearOperator):
         if isinstance(w, STORED):
             overwrite(w, out)
 
-    def update_and_norm(self, y: Any, alpha: float, x: Any, norm: Norm = "l2") -> float:
-        """Add a multiple of a vector; return a norm of the sum as it is stored."""
+    def update_and_norms(self, y: Any, alpha: float, x: Any) -> Norms:
+        """Add a multiple of a vector; return norms of the sum as it is stored."""
         out, added = plain(y), plain(x)
         if len(out) != len(added):
             raise InputError(f"vectors of {len(out)} and {len(added)} values cannot be added")
@@ -84,13 +98,16 @@ class CudaVectors(LinearOperator):
         if isinstance(y, STORED):
             overwrite(y, out)
             found = launch.update(plain(y), 0.0, added)
-        norms: dict[str, float] = {"l1": found[0], "l2": float(np.sqrt(found[1])), "linf": found[2]}
-        return norms[norm]
+        return Norms(found[0], float(np.sqrt(found[1])), found[2])
 
-    def scale(self, x: Any, factor: float) -> None:
+    def multiply(self, x: Any, factors: Any, out: Any) -> None:
+        """Multiply in one pass."""
+        current().arrays.multiply(x, factors, out=out)
+
+    def scale(self, x: Any, factor: float, level: int | None = None) -> None:
         """Multiply by a factor."""
         if isinstance(x, STORED):
-            overwrite(x, plain(x) * factor)
+            overwrite(x, plain(x, level) * factor, level)
         else:
             x *= factor
 

@@ -1,0 +1,171 @@
+"""Products with a matrix that is split by magnitude: the sum of its parts' products, by any backend.
+
+Each part is prepared by the backend as a matrix of its own format. Sums of parts are float64 until the last one writes
+the result. A product reads x once a part and the result twice for each part but the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from cpms.base.types import Floats
+from cpms.contracts.linear_operator import EXACT, Bound, Epilogue, LinearOperator, Norms, product_bound
+from cpms.contracts.product_request import ProductRequest
+from cpms.formats.codes import VectorFormat
+from cpms.sparse.magnitude import split_by_magnitude
+from cpms.sparse.matrix import Matrix
+
+
+@dataclass(frozen=True, eq=False)
+class SplitProduct(LinearOperator):
+    """A matrix as the sum of operators of one backend.
+
+    Parameters
+    ----------
+    request : ProductRequest
+        With a split.
+    source : Matrix
+    parts : list of LinearOperator
+    entries : list of int
+        Of each part.
+    error : float
+        The largest error of an entry.
+    """
+
+    request: ProductRequest
+    source: Matrix
+    parts: list[LinearOperator]
+    entries: list[int]
+    error: float
+
+    @classmethod
+    def of(
+        cls, matrix: Matrix, request: ProductRequest, prepare: Callable[[Matrix, ProductRequest], LinearOperator]
+    ) -> SplitProduct:
+        """Split a matrix and prepare each part."""
+        assert request.split is not None  # noqa: S101  # Callers look.
+        found = split_by_magnitude(matrix, request.split)
+        parts = [prepare(part, replace(request, storage=storage, split=None)) for storage, part in found.parts]
+        return cls(request, matrix, parts, [part.entries for _, part in found.parts], found.error)
+
+    @property
+    def memory(self) -> Any:  # type: ignore[override]
+        """Where vectors lie."""
+        return self.parts[0].memory
+
+    @property
+    def shape(self) -> tuple[int, int]:  # type: ignore[override]
+        """Rows and columns."""
+        return self.source.shape
+
+    @property
+    def nbytes(self) -> int:  # type: ignore[override]
+        """Bytes of all parts."""
+        return sum(part.nbytes for part in self.parts)
+
+    def bytes_read(self, read: int | None = None) -> int:
+        """Return the bytes of all parts."""
+        self._check(read)
+        return sum(part.bytes_read() for part in self.parts)
+
+    def error_bound(
+        self,
+        *,
+        read_matrix: int | None = None,
+        x_error: Bound = EXACT,
+        transpose: bool = False,
+    ) -> Bound:
+        """Return the bound of the longest row, whose sum has an addition or two more for each part."""
+        self._check(read_matrix)
+        additions = (self._longest_column if transpose else self.source.longest) + 2 * len(self.parts)
+        return product_bound(Bound(0.0, self.error), x_error, self.request.compute, additions)
+
+    def apply(
+        self,
+        x: Any,
+        out: Any,
+        *,
+        alpha: float = 1.0,
+        beta: float = 0.0,
+        read_matrix: int | None = None,
+        read_x: int | None = None,
+        write: int | None = None,
+        transpose: bool = False,
+        epilogue: Epilogue | None = None,
+    ) -> float | None:
+        """Add up the products of all parts."""
+        self._check(read_matrix)
+        options: dict[str, Any] = {"alpha": alpha, "read_x": read_x, "transpose": transpose}
+        *others, last = self.parts
+        if not others:
+            return last.apply(x, out, **options, beta=beta, write=write, epilogue=epilogue)
+        total = self.empty(out.shape if getattr(x, "ndim", 1) == 2 else (len(out),), np.float64)
+        if getattr(x, "ndim", 1) == 2:
+            if beta:
+                total[...] = out
+            for part, of_total in zip(self.parts, [beta, *[1.0] * len(others)], strict=True):
+                part.apply(x, total, **options, beta=of_total)
+            out[...] = total
+            return None
+        for part, of_total in zip(others, [0.0, *[1.0] * (len(others) - 1)], strict=True):
+            part.apply(x, total, **options, beta=of_total)
+        given = epilogue or Epilogue()
+        if given.add is not None:
+            self.combine([given.add], [given.factor], total)
+        return last.apply(x, out, **options, beta=beta, write=write, epilogue=Epilogue(total, 1.0, given.dot))
+
+    @property
+    def mean_bits(self) -> float:
+        """Bits of a value in the mean over all entries, of which some may be left out."""
+        formats = [part.request.storage for part in self.parts]
+        bits = sum(each.bits() * count for each, count in zip(formats, self.entries, strict=True) if each is not None)
+        return bits / max(self.source.entries, 1)
+
+    def _check(self, read: int | None) -> None:
+        assert self.request.split is not None  # noqa: S101  # See `of`.
+        self.request.split.checked_read(read)
+
+    @cached_property
+    def _longest_column(self) -> int:
+        return int(np.bincount(self.source.indices, minlength=1).max())
+
+    def empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
+        """Return an array of the backend."""
+        return self.parts[0].empty(shape, dtype)
+
+    def to_memory(self, values: Any) -> Any:
+        """Return a copy in the backend's memory."""
+        return self.parts[0].to_memory(values)
+
+    def to_host(self, x: Any) -> Floats:
+        """Return an array in main memory."""
+        return self.parts[0].to_host(x)
+
+    def dots(self, V: Sequence[Any], w: Any, levels: Sequence[int | None] | None = None) -> Any:
+        """Return the dot products."""
+        return self.parts[0].dots(V, w, levels)
+
+    def combine(self, V: Sequence[Any], c: Any, w: Any, levels: Sequence[int | None] | None = None) -> None:
+        """Add a linear combination."""
+        self.parts[0].combine(V, c, w, levels)
+
+    def update_and_norms(self, y: Any, alpha: float, x: Any) -> Norms:
+        """Add a multiple of a vector; return norms."""
+        return self.parts[0].update_and_norms(y, alpha, x)
+
+    def multiply(self, x: Any, factors: Any, out: Any) -> None:
+        """Multiply value by value."""
+        self.parts[0].multiply(x, factors, out)
+
+    def scale(self, x: Any, factor: float, level: int | None = None) -> None:
+        """Multiply by a factor."""
+        self.parts[0].scale(x, factor, level)
+
+    def convert(self, x: Any, storage: VectorFormat | None, read: int | None = None) -> Any:
+        """Return the vector in another format."""
+        return self.parts[0].convert(x, storage, read)
