@@ -12,7 +12,7 @@ from cpms.base.package_data import show_programs
 from cpms.experiment.kinds import product
 from cpms.experiment.report import show
 from cpms.experiment.report.output import Output
-from cpms.sources.stencils import POINTS, stencil
+from cpms.sources.matrices.stencils import POINTS, stencil
 
 CONTESTANTS = [
     {"engine": "cpu"},
@@ -70,7 +70,7 @@ def test_names_of_nothing_are_refused():
     for wrong in ({"storage": "fp17"}, {"layout": "hexagonal"}, {"indices": "16"}):
         with pytest.raises((ValidationError, InputError), match="is not known"):
             config(contestants=[{"engine": "cpu", **wrong}])
-    with pytest.raises((ValidationError, InputError), match="is not known"):
+    with pytest.raises((ValidationError, InputError), match="side must be given"):
         config(matrices=["stencil:points=7"])
     with pytest.raises(InputError, match="can have 5, 9, 7, 27"):
         stencil(6, 4)
