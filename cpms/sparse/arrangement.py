@@ -203,18 +203,17 @@ def _spread_slices(indptr, indices, entries, starts, order, out, slice_rows, ali
     for here in range(low, high):
         first = np.int64(starts[here])
         width = (np.int64(starts[here + 1]) - first) // slice_rows
-        model = model_begin = 0
-        model_width = np.int64(0)
+        model = model_begin = model_width = np.int64(0)
         for place in range(here * slice_rows, min((here + 1) * slice_rows, rows)):
-            row = np.int64(order[place]) if len(order) > 0 else place
-            if indptr[row + 1] - indptr[row] > model_width:
-                model, model_begin = row, np.int64(indptr[row])
-                model_width = np.int64(indptr[row + 1] - indptr[row])
+            longest = np.int64(order[place]) if len(order) > 0 else np.int64(place)
+            if indptr[longest + 1] - indptr[longest] > model_width:
+                model, model_begin = longest, np.int64(indptr[longest])
+                model_width = np.int64(indptr[longest + 1]) - model_begin
         for lane in range(slice_rows):
             place = here * slice_rows + lane
             row = begin = stop = np.int64(0)
             if place < rows:
-                row = np.int64(order[place]) if len(order) > 0 else place
+                row = np.int64(order[place]) if len(order) > 0 else np.int64(place)
                 begin, stop = np.int64(indptr[row]), np.int64(indptr[row + 1])
             k, slot = begin, first + lane
             if begin == stop:

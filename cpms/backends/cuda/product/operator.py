@@ -85,8 +85,8 @@ class CudaProduct(CudaVectors):
             columns = backend.upload(arrangement.columns if smaller is None else arrangement.columns[:0])
             if smaller is not None:
                 far = None if smaller.far is None else backend.upload(smaller.far)
-                parts = (backend.upload(part) for part in (smaller.bases, smaller.offsets))
-                smaller = CompressedIndices(*parts, far, backend.upload(smaller.far_columns))
+                bases, offsets = backend.upload(smaller.bases), backend.upload(smaller.offsets)
+                smaller = CompressedIndices(bases, offsets, far, backend.upload(smaller.far_columns))
             starts, blocks = backend.upload(arrangement.starts), _row_blocks(arrangement)
             return cls(request, arrangement, values, of_rows, starts, columns, order, blocks, smaller)
 
