@@ -64,6 +64,17 @@ def test_table_and_figure_are_made_of_rows(tmp_path):
     assert (tmp_path / "products.png").exists()
 
 
+def test_suites_are_compared_with_their_first_contestant(tmp_path):
+    (cell,) = config().cells()
+    row = {**cell, **product.Context(config()).measure(cell), "status": "ok", "copy_gbps": 20.0}
+    rows = pd.DataFrame([{**row, "experiment": name} for name in ("gpu_suite_a_grids", "gpu_suite_b_grids")])
+    show._program(show_programs()["suites"]).show(rows, Output(tmp_path, "suites", lambda _: None))
+    table, means = (pd.read_csv(tmp_path / f"suites{suffix}.csv") for suffix in ("", "_means"))
+    assert (table["times faster"] > 0.0).all()
+    assert means["gpu_suite_a_grids"][0] == 1.0
+    assert (tmp_path / "suites.png").exists()
+
+
 def test_names_of_nothing_are_refused():
     with pytest.raises(ValidationError, match="engine of products 'opencl' is not known"):
         config(contestants=[{"engine": "opencl"}])
