@@ -30,7 +30,7 @@ def elasticity(*, side: int, poisson: float = 0.3) -> scipy.sparse.csr_array:
     Examples
     --------
     >>> made = elasticity(side=3)
-    >>> made.shape, abs(made - made.T).max() == 0.0
+    >>> made.shape, bool(abs(made - made.T).max() == 0.0)
     ((81, 81), True)
     """
     if side < 1 or not -1.0 < poisson < 0.5:

@@ -57,7 +57,7 @@ def convection(*, side: int, dimensions: int = 3, peclet: float = 10.0) -> scipy
     Examples
     --------
     >>> convection(side=3, dimensions=2, peclet=2.0).toarray()[4].tolist()
-    [0.0, -2.0, 0.0, -1.5, 5.5, -1.0, 0.0, -1.0, 0.0]
+    [0.0, -2.0, 0.0, -3.0, 7.0, -1.0, 0.0, -1.0, 0.0]
     """
     if dimensions not in (2, 3) or not peclet >= 0.0:
         raise InputError(f"convection in {dimensions} dimensions at Peclet number {peclet}; give 2 or 3, and 0 or more")
