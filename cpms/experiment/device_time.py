@@ -81,13 +81,34 @@ def in_turn(timers: list[Timer], samples: int) -> None:
             timer.turn()
 
 
+def copy_bandwidth() -> float:
+    """Return the bytes that a copy of a gibibyte reads and writes a second, in GB/s."""
+    copy = _copy()
+    in_turn([copy], 9)
+    return _copy_gbps(copy)
+
+
+_COPIED = 1 << 27
+"""Float64 values of the copy that bandwidths are compared with."""
+
+
+def _copy() -> Timer:
+    import cupy
+
+    source, target = cupy.full(_COPIED, 1.0), cupy.empty(_COPIED)
+    return Timer(lambda: cupy.copyto(target, source))
+
+
+def _copy_gbps(copy: Timer) -> float:
+    return 16 * _COPIED / statistics.median(copy.samples_ms) / 1e6
+
+
 def ceilings() -> dict[str, float]:
     """Return the measured rates of this device: of a copy, and of random gathers of 2, 4 and 8 bytes."""
     import cupy
 
-    length, words = 1 << 27, 1 << 22
-    source, target = cupy.full(length, 1.0), cupy.empty(length)
-    copy = Timer(lambda: cupy.copyto(target, source))
+    words = 1 << 22
+    copy = _copy()
     indices = cupy.random.default_rng(1).integers(0, words, 1 << 26, dtype=cupy.int32)
     gathers = {}
     buffers = []
@@ -97,7 +118,7 @@ def ceilings() -> dict[str, float]:
         gathers[values.itemsize] = Timer(lambda values=values, out=out: cupy.take(values, indices, out=out))  # type: ignore[misc]
     in_turn([copy, *gathers.values()], 9)
     return {
-        "copy_gbps": 16 * length / statistics.median(copy.samples_ms) / 1e6,
+        "copy_gbps": _copy_gbps(copy),
         **{
             f"gather_{size}_byte_giga_per_s": indices.size / statistics.median(timer.samples_ms) / 1e6
             for size, timer in gathers.items()

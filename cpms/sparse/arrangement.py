@@ -5,9 +5,11 @@
 neighbouring entries; rows are sorted by length within windows of sigma rows where that saves more than the permutation
 costs. ``ell`` is the same with one slice of all rows.
 
-Padding has the value 0 and repeats the row's last column, so that a product reads nothing of x that the row does not
-touch. A row without entries reads x in its own place (the last one where there are fewer columns): if that is not
-finite, the row becomes NaN.
+Padding has the value 0 and repeats a column of its row, so that a product reads nothing of x that the row does not
+touch. In ``sell`` it lies where the row lacks a neighbour that others of the slice have, so that columns of a slice lie
+side by side, which compresses them. Slices are padded to one width where that costs next to nothing, because loops of a
+fixed width are faster. A row without entries reads x in its own place (the last one where there are fewer columns): if
+that is not finite, the row becomes NaN.
 """
 
 from __future__ import annotations
@@ -32,6 +34,8 @@ ELL_ROWS = 256
 WINDOW_ROWS = 4096
 """Rows that are sorted by length together; values of x that they touch stay near each other."""
 INDICES = ("auto", "32", "64")
+_SAME_WIDTH = 1.03
+"""Slots of slices of one width, over those of slices as wide as they need to be, up to which they are made so."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +78,7 @@ class Arrangement:
         """Return values of the matrix's entries by slots, 0 in padding; the array itself where there is none."""
         if not self.slice_rows:
             return entries
-        return _spread(self.matrix, entries, self.starts, self.order, self.slice_rows, None)
+        return _spread(self.matrix, entries, self.starts, self.order, self.slice_rows, columns=False)
 
 
 def arranged(matrix: Matrix, layout: str, indices: str = "auto") -> Arrangement:
@@ -118,13 +122,16 @@ def arranged(matrix: Matrix, layout: str, indices: str = "auto") -> Arrangement:
     lengths = matrix.lengths if order is None else matrix.lengths[order]
     padded = np.zeros(-(-matrix.rows // slice_rows) * slice_rows, np.int64)
     padded[: matrix.rows] = lengths
-    ends = np.cumsum(padded.reshape(-1, slice_rows).max(axis=1) * slice_rows)
+    widths = padded.reshape(-1, slice_rows).max(axis=1)
+    if layout == "sell" and len(widths) * widths.max() <= _SAME_WIDTH * widths.sum():
+        widths[:] = widths.max()
+    ends = np.cumsum(widths * slice_rows)
     slots = int(ends[-1])
     dtype = _index_type(matrix, slots, indices)
     _require_memory(matrix, layout, slots, dtype.itemsize)
     starts = np.concatenate([[0], ends]).astype(dtype)
     order = None if order is None else order.astype(dtype)
-    columns = _spread(matrix, _unsigned(matrix.indices, dtype), starts, order, slice_rows, matrix.columns - 1)
+    columns = _spread(matrix, _unsigned(matrix.indices, dtype), starts, order, slice_rows, columns=True)
     return Arrangement(layout, matrix, slots, starts, columns, None, order, slice_rows)
 
 
@@ -171,33 +178,64 @@ def _spread(
     starts: npt.NDArray[Any],
     order: npt.NDArray[Any] | None,
     slice_rows: int,
-    last_column: int | None,
+    *,
+    columns: bool,
 ) -> npt.NDArray[Any]:
-    """Return entries by slots; padding is 0, or repeats the row's last entry where these are columns."""
+    """Return entries by slots; padding is 0, or a column of the row where these are columns."""
     out = np.zeros(int(starts[-1]), entries.dtype)
     no_order = np.zeros(0, np.uint64) if order is None else order
-    arguments = (matrix.indptr, entries, starts, no_order, out, slice_rows, -1 if last_column is None else last_column)
+    aligned = slice_rows == SLICE_ROWS
+    arguments = (matrix.indptr, matrix.indices, entries, starts, no_order, out, slice_rows, aligned)
+    last_column = matrix.columns - 1 if columns else -1
     cuts = threads.ranges(len(starts) - 1, at_least=max(1, 4096 // slice_rows), parts=64)
-    threads.each(lambda part: _spread_rows(*arguments, part[0] * slice_rows, part[1] * slice_rows), cuts)
+    threads.each(lambda part: _spread_slices(*arguments, last_column, *part), cuts)
     return out
 
 
 @compiled()
-def _spread_rows(indptr, entries, starts, order, out, slice_rows, last_column, low, high):  # type: ignore[no-untyped-def]
+def _spread_slices(indptr, indices, entries, starts, order, out, slice_rows, aligned, last_column, low, high):  # type: ignore[no-untyped-def]
+    """Fill slices.
+
+    Rows of a slice are aligned with its first row of most entries: an entry comes beside the one of that row which is
+    as far from the diagonal, or nearest to it, in order.
+    """
     rows = len(indptr) - 1
-    for i in range(low, high):
-        here = i // slice_rows
-        slot = np.int64(starts[here]) + i % slice_rows
-        end = np.int64(starts[here + 1])
-        begin = stop = 0
-        if i < rows:
-            row = np.int64(order[i]) if len(order) > 0 else i
-            begin, stop = indptr[row], indptr[row + 1]
-        for k in range(begin, stop):
-            out[slot] = entries[k]
-            slot += slice_rows
-        if last_column >= 0:
-            filling = entries[stop - 1] if stop > begin else entries.dtype.type(min(i, last_column))
-            while slot < end:
-                out[slot] = filling
+    for here in range(low, high):
+        first = np.int64(starts[here])
+        width = (np.int64(starts[here + 1]) - first) // slice_rows
+        model = model_begin = model_width = np.int64(0)
+        for place in range(here * slice_rows, min((here + 1) * slice_rows, rows)):
+            longest = np.int64(order[place]) if len(order) > 0 else np.int64(place)
+            if indptr[longest + 1] - indptr[longest] > model_width:
+                model, model_begin = longest, np.int64(indptr[longest])
+                model_width = np.int64(indptr[longest + 1]) - model_begin
+        for lane in range(slice_rows):
+            place = here * slice_rows + lane
+            row = begin = stop = np.int64(0)
+            if place < rows:
+                row = np.int64(order[place]) if len(order) > 0 else np.int64(place)
+                begin, stop = np.int64(indptr[row]), np.int64(indptr[row + 1])
+            k, slot = begin, first + lane
+            if begin == stop:
+                if last_column >= 0:
+                    for column in range(width):
+                        out[slot + column * slice_rows] = min(place, last_column)
+                continue
+            short = aligned and stop - begin < model_width
+            for column in range(width):
+                takes = k < stop
+                if takes and short and stop - k < model_width - column:
+                    apart = np.int64(indices[k]) - row + model
+                    this = abs(apart - np.int64(indices[model_begin + column]))
+                    takes = this <= abs(apart - np.int64(indices[model_begin + column + 1]))
+                if takes:
+                    out[slot] = entries[k]
+                    k += 1
+                elif last_column >= 0:
+                    near = min(k, stop - 1)
+                    if begin < k < stop and column < model_width:
+                        wanted = np.int64(indices[model_begin + column]) - model + row
+                        if abs(np.int64(indices[k - 1]) - wanted) < abs(np.int64(indices[k]) - wanted):
+                            near = k - 1
+                    out[slot] = entries[near]
                 slot += slice_rows

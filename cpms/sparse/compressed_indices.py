@@ -1,8 +1,9 @@
 """Column numbers of SELL slices in fewer bytes: one base a slice and column, and an offset of 8 or 16 bits a slot.
 
 Neighbouring rows of stencils and finite elements have neighbouring columns, so the 32 columns of a slice lie close
-together. A slice whose offsets do not fit 16 bits has 32-bit ones, and costs others nothing. The idea is that of
-delta-compressed CSR (Kourtis, Goumas and Koziris, CF 2008), without a decoder: an addition makes the column.
+together. All offsets have one width, so that they are found without reading anything before; the few slices that need
+more have their columns in full elsewhere, and cost others 4 bytes a slice. The idea is that of delta-compressed CSR
+(Kourtis, Goumas and Koziris, CF 2008), without a decoder: an addition makes the column.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from cpms.base import threads
 from cpms.base.errors import InputError
@@ -20,28 +20,40 @@ from cpms.sparse.arrangement import SLICE_ROWS, Arrangement
 
 _WORTH = 0.75
 """Share of the bytes of 32-bit columns below which ``auto`` compresses them."""
+_TWICE = 12
+"""Bytes of a slot of a slice whose columns are stored in full: these, and its value, which is read again."""
 
 
 @dataclass(frozen=True, eq=False)
 class CompressedIndices:
-    """Offsets, slice by slice; slot j is in column ``bases[j // 32] +`` its offset.
+    """Offsets of all slots; slot j is in column ``bases[j // 32] + offsets[j]``, but for slices that are far apart.
 
     Parameters
     ----------
-    bases : ndarray of uint32, shape (slots // 32,)
-    headers : ndarray of uint64, shape (slices,)
-        Four times the byte where the slice's offsets begin, plus 0, 1 or 2 for offsets of 8, 16 or 32 bits.
-    offsets : ndarray of uint8
+    bases : array of uint32, shape (slots // 32,)
+    offsets : array of uint8 or uint16, shape (slots,)
+        0 in slices that are far apart.
+    far : array of uint32, shape (slices,), or None
+        Where a slice's columns begin among ``far_columns``, over 32, plus 1; 0 where its offsets hold them. None where
+        all do.
+    far_columns : array of uint32
     """
 
-    bases: npt.NDArray[np.uint32]
-    headers: npt.NDArray[np.uint64]
-    offsets: npt.NDArray[np.uint8]
+    bases: Any
+    offsets: Any
+    far: Any | None
+    far_columns: Any
 
     @property
     def nbytes(self) -> int:
         """Bytes stored."""
-        return self.bases.nbytes + self.headers.nbytes + self.offsets.nbytes
+        far = 0 if self.far is None else int(self.far.nbytes)
+        return int(self.bases.nbytes + self.offsets.nbytes + self.far_columns.nbytes) + far
+
+    @property
+    def offset_bits(self) -> int:
+        """Bits of an offset."""
+        return 8 * int(self.offsets.itemsize)
 
 
 def compressed(arrangement: Arrangement) -> CompressedIndices:
@@ -57,22 +69,29 @@ def compressed(arrangement: Arrangement) -> CompressedIndices:
     >>> from cpms.sparse.arrangement import arranged
     >>> from cpms.sparse.matrix import Matrix
     >>> found = compressed(arranged(Matrix.from_triplets(range(64), range(64), np.ones(64)), "sell"))
-    >>> found.bases.tolist(), found.headers.tolist(), len(found.offsets)
-    ([0, 32], [0, 128], 64)
+    >>> found.bases.tolist(), found.offset_bits, len(found.offsets), found.far is None
+    ([0, 32], 8, 64, True)
     """
     if arrangement.layout != "sell" or arrangement.columns.dtype != np.uint32:
         raise InputError("compressed indices are for layout 'sell' with rows, columns and slots below 2**32")
     starts, columns = arrangement.starts, arrangement.columns
     bases = np.empty(arrangement.slots // SLICE_ROWS, np.uint32)
-    kinds = np.empty(len(starts) - 1, np.uint8)
-    cuts = threads.ranges(len(kinds), at_least=256, parts=64)
-    threads.each(lambda part: _find_bases(starts, columns, bases, kinds, *part), cuts)
-    sizes = np.left_shift(np.diff(starts.astype(np.int64)), kinds)
-    ends = np.cumsum(sizes)
-    begins = ends - sizes
-    offsets = np.empty(int(ends[-1]), np.uint8)
-    threads.each(lambda part: _put_offsets(starts, columns, bases, kinds, begins, offsets, *part), cuts)
-    return CompressedIndices(bases, (4 * begins + kinds).astype(np.uint64), offsets)
+    widest = np.empty(len(starts) - 1, np.int64)
+    cuts = threads.ranges(len(widest), at_least=256, parts=64)
+    threads.each(lambda part: _find_bases(starts, columns, bases, widest, *part), cuts)
+    sizes = np.diff(starts.astype(np.int64))
+    costs = {bits: bits // 8 * arrangement.slots + _TWICE * sizes[widest >= 2**bits].sum() for bits in (8, 16)}
+    bits = min(costs, key=lambda each: costs[each])
+    apart = widest >= 2**bits
+    far = None
+    if apart.any():
+        ends = np.cumsum(np.where(apart, sizes, 0))
+        far = np.where(apart, (ends - sizes) // SLICE_ROWS + 1, 0).astype(np.uint32)
+    far_columns = np.empty(int(sizes[apart].sum()), np.uint32)
+    offsets = np.empty(arrangement.slots, np.uint8 if bits == 8 else np.uint16)
+    of_slices = np.zeros(len(sizes), np.uint32) if far is None else far
+    threads.each(lambda part: _put_offsets(starts, columns, bases, of_slices, far_columns, offsets, *part), cuts)
+    return CompressedIndices(bases, offsets, far, far_columns)
 
 
 def worth_compressing(arrangement: Arrangement, found: CompressedIndices) -> bool:
@@ -84,27 +103,28 @@ _jit: Any = compiled()
 
 
 @_jit
-def _find_bases(starts, columns, bases, kinds, low, high):  # type: ignore[no-untyped-def]
-    """Put the smallest column of each 32 slots into ``bases``, and the bits that offsets of a slice need."""
+def _find_bases(starts, columns, bases, widest, low, high):  # type: ignore[no-untyped-def]
+    """Put the smallest column of each 32 slots into ``bases``, and the largest offset of each slice into ``widest``."""
     for here in range(low, high):
-        widest = np.int64(0)
+        most_apart = np.int64(0)
         for first in range(np.int64(starts[here]), np.int64(starts[here + 1]), SLICE_ROWS):
             least = most = np.int64(columns[first])
             for slot in range(first, first + SLICE_ROWS):
                 column = np.int64(columns[slot])
                 least, most = min(least, column), max(most, column)
             bases[first // SLICE_ROWS] = least
-            widest = max(widest, most - least)
-        kinds[here] = 0 if widest < 256 else 1 if widest < 65536 else 2
+            most_apart = max(most_apart, most - least)
+        widest[here] = most_apart
 
 
 @_jit
-def _put_offsets(starts, columns, bases, kinds, begins, offsets, low, high):  # type: ignore[no-untyped-def]
+def _put_offsets(starts, columns, bases, far, far_columns, offsets, low, high):  # type: ignore[no-untyped-def]
     for here in range(low, high):
-        size = 1 << kinds[here]
-        at = begins[here]
-        for slot in range(np.int64(starts[here]), np.int64(starts[here + 1])):
-            offset = np.int64(columns[slot]) - np.int64(bases[slot // SLICE_ROWS])
-            for byte in range(size):
-                offsets[at + byte] = (offset >> (8 * byte)) & 255
-            at += size
+        first = np.int64(starts[here])
+        to = (np.int64(far[here]) - 1) * SLICE_ROWS
+        for slot in range(first, np.int64(starts[here + 1])):
+            if to >= 0:
+                far_columns[to + slot - first] = columns[slot]
+                offsets[slot] = 0
+            else:
+                offsets[slot] = np.int64(columns[slot]) - np.int64(bases[slot // SLICE_ROWS])

@@ -12,7 +12,7 @@ from cpms.base.package_data import show_programs
 from cpms.experiment.kinds import product
 from cpms.experiment.report import show
 from cpms.experiment.report.output import Output
-from cpms.sources.stencils import POINTS, stencil
+from cpms.sources.matrices.stencils import POINTS, stencil
 
 CONTESTANTS = [
     {"engine": "cpu"},
@@ -64,13 +64,24 @@ def test_table_and_figure_are_made_of_rows(tmp_path):
     assert (tmp_path / "products.png").exists()
 
 
+def test_suites_are_compared_with_their_first_contestant(tmp_path):
+    (cell,) = config().cells()
+    row = {**cell, **product.Context(config()).measure(cell), "status": "ok", "copy_gbps": 20.0}
+    rows = pd.DataFrame([{**row, "experiment": name} for name in ("gpu_suite_a_grids", "gpu_suite_b_grids")])
+    show._program(show_programs()["suites"]).show(rows, Output(tmp_path, "suites", lambda _: None))
+    table, means = (pd.read_csv(tmp_path / f"suites{suffix}.csv") for suffix in ("", "_means"))
+    assert (table["times faster"] > 0.0).all()
+    assert means["gpu_suite_a_grids"][0] == 1.0
+    assert (tmp_path / "suites.png").exists()
+
+
 def test_names_of_nothing_are_refused():
     with pytest.raises(ValidationError, match="engine of products 'opencl' is not known"):
         config(contestants=[{"engine": "opencl"}])
     for wrong in ({"storage": "fp17"}, {"layout": "hexagonal"}, {"indices": "16"}):
         with pytest.raises((ValidationError, InputError), match="is not known"):
             config(contestants=[{"engine": "cpu", **wrong}])
-    with pytest.raises((ValidationError, InputError), match="is not known"):
+    with pytest.raises((ValidationError, InputError), match="side must be given"):
         config(matrices=["stencil:points=7"])
     with pytest.raises(InputError, match="can have 5, 9, 7, 27"):
         stencil(6, 4)

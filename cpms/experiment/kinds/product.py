@@ -18,9 +18,9 @@ from cpms.base.errors import UnavailableError, UnsupportedError
 from cpms.contracts.product_request import Compute
 from cpms.experiment.config import Cell, Repeated, Strict
 from cpms.experiment.config_types import loadable, one_of
-from cpms.experiment.device_time import Timer, in_turn
+from cpms.experiment.device_time import Timer, copy_bandwidth, in_turn
 from cpms.experiment.graph_cache import LastGraph
-from cpms.sources import stencils
+from cpms.sources import matrices
 from cpms.sparse.arrangement import INDICES, LAYOUTS
 from cpms.sparse.matrix import Matrix
 from cpms.sparse.transition import transition
@@ -46,7 +46,7 @@ class Contestant(Strict):
 
 
 class Config(Repeated):
-    """Matrices by name, of stencils or of graphs, whose transition matrices they are.
+    """Matrices by specification (`cpms.sources.matrices`), or graphs, whose transition matrices they are.
 
     A cell calls its matrix ``graph``, as all kinds do, whether it is made of one or not: rows of graphs have their
     digests. Figures compare with the first contestant.
@@ -60,7 +60,7 @@ class Config(Repeated):
     @classmethod
     def known(cls, names: list[str]) -> list[str]:
         """Refuse names of nothing."""
-        return [name if stencils.is_name(name) else loadable(name) for name in names]
+        return [matrices.checked(name) if matrices.is_name(name) else loadable(name) for name in names]
 
     def cells(self) -> list[Cell]:
         """Return one cell a matrix: its contestants take turns within it."""
@@ -125,11 +125,14 @@ class Context:
         in_turn(timers, cell["samples"])
         lines = [{**line, **timer.columns()} for line, timer in zip(found, timers, strict=True)]
         sizes = {"rows": self._matrix.rows, "columns": self._matrix.columns, "entries": self._matrix.entries}
-        return {**sizes, "contestants": lines, "refused": refused}
+        on_device = any(isinstance(timer, Timer) for timer in timers)
+        copy = {"copy_gbps": copy_bandwidth()} if on_device else {}
+        return {**sizes, "contestants": lines, "refused": refused, **copy}
 
     def _made(self, name: str) -> Matrix:
-        found = stencils.named(name)
-        return transition(self.graph.load(name)) if found is None else Matrix.from_scipy(found)
+        if matrices.is_name(name):
+            return Matrix.from_scipy(matrices.generate(name))
+        return transition(self.graph.load(name))
 
 
 def _product(stored: StoredMatrix, x: Any, vectors: str, read: int) -> tuple[Callable[[], object], Any]:
@@ -148,8 +151,10 @@ def _host(y: Any) -> Any:
 
 def _line(stored: StoredMatrix, asked: dict[str, Any], read: int) -> dict[str, Any]:
     value_bytes = 8 if asked["vectors"] == "fp64" else 4
+    algorithm = getattr(stored.operator, "algorithm", None)
     return {
         **asked,
+        **({} if algorithm is None else {"algorithm": algorithm}),
         "read": read,
         "stored_as": "pattern" if stored.storage is None else stored.storage.name,
         "bits": _bits(stored, read),

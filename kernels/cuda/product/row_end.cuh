@@ -20,16 +20,16 @@ struct Product {
     const double* add;    // or null
     const double* dot;    // or null
     double* sums;         // of each block, where `dot` is not null
-    const void* chunks;   // slots where each part of a long row begins and ends; or null
-    const void* long_rows;  // their numbers
-    const void* first_chunks;  // of each long row, and the end
-    double* parts;        // of each chunk
-    const u32* bases;     // of compressed columns, which are bases and offsets; see slices.cu
-    const void* headers;
+    const void* blocks;   // of rows in CSR, four indices each; see row_blocks.cu
+    const void* long_rows;    // rows that are cut, or null
+    const void* first_parts;  // block of the first part of each, and the end
+    double* parts;        // sum of each block that is such a part
+    const u32* bases;     // of compressed columns, where `columns` are offsets; see slices.cu
+    const u32* far;       // of each slice: 0, or where its columns begin in `far_columns`; or null
+    const u32* far_columns;
     double alpha, beta, factor;
     u64 slots, rows, slice_rows, length;  // length: values of x
     u64 stride;           // from row to row in blocks of vectors
-    u64 longest;          // slots of rows that are not long, at most
     u64 long_count, first_sum;
 };
 
@@ -95,7 +95,7 @@ CPMS_DEVICE void multiply(const Product& p, const Columns& columns, u64 k, u64 s
     for (int c = 0; c < Count; ++c) {
 #pragma unroll
         for (int j = 0; j < N; ++j) {
-            sum[j] += number_of<V, Real>(p.values, raw[c]) * number_of<X, Real>(p.x, gathered[c][j]);
+            sum[j] += matrix_number<V, Real>(p.values, raw[c]) * number_of<X, Real>(p.x, gathered[c][j]);
         }
     }
 }

@@ -1,9 +1,7 @@
-// Product with a matrix in CSR: `Threads` neighbouring threads a row, and rows that are long in parts.
+// Product of a matrix in CSR with a block of vectors: `Threads` neighbouring threads a row.
 //
 // Threads is a power of two near half the mean row, so that a warp's loads are mostly whole lines (Bell and Garland, SC
-// 2009, have a warp a row). A row that is many times longer would keep one warp busy after all others: such rows are
-// cut into chunks, a block each, whose sums a third kernel joins in their order. Cost: each entry's value and column
-// once, and x.
+// 2009, have a warp a row). Cost: each entry's value and column once for all vectors, and x.
 #include "product/row_end.cuh"
 
 namespace cpms {
@@ -40,7 +38,7 @@ CPMS_DEVICE void product_rows(const Product& p) {
         begin = load_at<Index>(p.starts, row);
         end = load_at<Index>(p.starts, row + 1);
     }
-    const bool mine = row < p.rows && end - begin <= p.longest;
+    const bool mine = row < p.rows;
     Real sum[N] = {};
     if (mine) walk_row<V, RV, X, RX, Real, Index, N>(p, begin + lane, end, Threads, sum);
     double wide[N];
@@ -55,38 +53,9 @@ CPMS_DEVICE void product_rows(const Product& p) {
     if (p.dot) write_block_sum(dotted, p.sums, blockIdx.x);
 }
 
-template <class V, int RV, class X, int RX, class Real, class Index>
-CPMS_DEVICE void product_chunks(const Product& p) {
-    const u64 begin = load_at<u64>(p.chunks, 2 * blockIdx.x), end = load_at<u64>(p.chunks, 2 * blockIdx.x + 1);
-    Real sum[1] = {};
-    walk_row<V, RV, X, RX, Real, Index, 1>(p, begin + threadIdx.x, end, block_threads, sum);
-    write_block_sum(sum[0], p.parts, blockIdx.x);
-}
-
-template <class Out>
-CPMS_DEVICE void product_join(const Product& p) {
-    const u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x;
-    double dotted = 0.0;
-    if (i < p.long_count) {
-        double sum[1] = {0.0};
-        const u64 end = load_at<u64>(p.first_chunks, i + 1);
-        for (u64 chunk = load_at<u64>(p.first_chunks, i); chunk < end; ++chunk) sum[0] += load_double(p.parts + chunk);
-        dotted = finish_row<Out>(p, load_at<u64>(p.long_rows, i), sum);
-    }
-    if (p.dot) write_block_sum(dotted, p.sums, p.first_sum + blockIdx.x);
-}
-
 }  // namespace cpms
 
 #define CPMS_PRODUCT_ROWS(NAME, ...)                                             \
     extern "C" __global__ void __launch_bounds__(256) NAME(cpms::Product p) { \
         cpms::product_rows<__VA_ARGS__>(p);                                      \
-    }
-#define CPMS_PRODUCT_CHUNKS(NAME, ...)                                           \
-    extern "C" __global__ void __launch_bounds__(256) NAME(cpms::Product p) { \
-        cpms::product_chunks<__VA_ARGS__>(p);                                    \
-    }
-#define CPMS_PRODUCT_JOIN(NAME, ...)                                             \
-    extern "C" __global__ void __launch_bounds__(256) NAME(cpms::Product p) { \
-        cpms::product_join<__VA_ARGS__>(p);                                      \
     }

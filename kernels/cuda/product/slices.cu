@@ -1,8 +1,10 @@
 // Product with a matrix in SELL-32 or ELL, a thread a row (Kreutzer et al., SIAM J. Sci. Comput. 36, 2014).
 //
 // Entries k of neighbouring rows lie side by side, so a warp's loads of values and columns are whole lines. Where all
-// slices are equally wide, the width is compiled in (Width > 0) and loops unroll; else columns are taken 8, 4, 2 and 1
-// at a time. Cost: each slot's value and column once, and the misses of x in the second-level cache.
+// slices are equally wide, the width is compiled in (Width > 0): loops unroll, and no row starts are read; else columns
+// are taken 8, 4, 2 and 1 at a time. Offsets of compressed columns are found without reading anything before: loads that
+// wait for other loads cost more than their bytes. Cost: each slot's value and column once, and the misses of x in the
+// second-level cache; slices whose columns are far apart twice.
 #include "product/row_end.cuh"
 
 namespace cpms {
@@ -16,14 +18,22 @@ struct PlainColumns {
     }
 };
 
+template <int Bits>
+struct OffsetType {
+    using Type = u8;
+};
+template <>
+struct OffsetType<16> {
+    using Type = u16;
+};
+
 // Compressed: a base for each 32 slots, and an offset for each slot (cpms/sparse/compressed_indices.py).
 template <class Offset>
 struct OffsetColumns {
-    const u32* bases;       // of the slice
-    const Offset* offsets;  // of the slice
-    u64 begin;              // its first slot
+    const u32* bases;  // of the slice
+    const Offset* offsets;
     CPMS_DEVICE u32 operator()(u64 k, u64 slot) const {
-        return load_word(bases + k, ReadOnly{}) + load_word(offsets + (slot - begin), Streaming{});
+        return load_word(bases + k, ReadOnly{}) + load_word(offsets + slot, Streaming{});
     }
 };
 
@@ -62,35 +72,31 @@ CPMS_DEVICE void multiply_slice(const Product& p, const Columns& columns, u64 sl
     }
 }
 
-// Values in format V, of which RV segments are read, x in X. C is 32 for slices of so many rows, 0 for one of all rows.
-template <int C, int Width, bool Compressed, class V, int RV, class X, int RX, class Real, class Index, class Out, int N>
+// Values in format V, of which RV segments are read, x in X. Columns are compressed where OffsetBits is not 0. C is 32 for slices of so many rows, 0 for one of all rows.
+template <int C, int Width, int OffsetBits, class V, int RV, class X, int RX, class Real, class Index, class Out, int N>
 CPMS_DEVICE void product_slices(const Product& p) {
     const u64 place = (u64)blockIdx.x * blockDim.x + threadIdx.x;
     double dotted = 0.0;
     if (place < p.rows) {
         const u64 step = C ? C : p.slice_rows, slice = C ? place / C : 0;
-        const u64 begin = load_at<Index>(p.starts, slice);
+        const u64 begin = Width > 0 ? slice * (Width * step) : (u64)load_at<Index>(p.starts, slice);
         const u64 slot = begin + (C ? place % C : place);
-        Real sum[N] = {};
         const u64 width = Width > 0 ? Width : (load_at<Index>(p.starts, slice + 1) - begin) / step;
-        if constexpr (Compressed) {
-            const u64 header = load_at<u64>(p.headers, slice);
-            const u8* const offsets = (const u8*)p.columns + (header >> 2);
-            const u32* const bases = p.bases + begin / C;
-            // The same for all of a warp.
-            if ((header & 3) == 0) {
-                const OffsetColumns<u8> columns{bases, offsets, begin};
-                multiply_slice<Width, V, RV, X, RX, Real, Index>(p, columns, slot, width, step, sum);
-            } else if ((header & 3) == 1) {
-                const OffsetColumns<u16> columns{bases, (const u16*)offsets, begin};
-                multiply_slice<Width, V, RV, X, RX, Real, Index>(p, columns, slot, width, step, sum);
-            } else {
-                const OffsetColumns<u32> columns{bases, (const u32*)offsets, begin};
-                multiply_slice<Width, V, RV, X, RX, Real, Index>(p, columns, slot, width, step, sum);
-            }
-        } else {
+        Real sum[N] = {};
+        if constexpr (OffsetBits == 0) {
             const PlainColumns<Index> columns{p.columns};
             multiply_slice<Width, V, RV, X, RX, Real, Index>(p, columns, slot, width, step, sum);
+        } else {
+            using Offset = typename OffsetType<OffsetBits>::Type;
+            const u32 far = p.far ? load_word(p.far + slice, ReadOnly{}) : 0;
+            const OffsetColumns<Offset> columns{p.bases + begin / C, (const Offset*)p.columns};
+            multiply_slice<Width, V, RV, X, RX, Real, Index>(p, columns, slot, width, step, sum);
+            if (far != 0) {  // the same for all of a warp
+                const PlainColumns<u32> in_full{p.far_columns + (u64)(far - 1) * C - begin};
+#pragma unroll
+                for (int j = 0; j < N; ++j) sum[j] = 0;
+                multiply_slice<0, V, RV, X, RX, Real, Index>(p, in_full, slot, width, step, sum);
+            }
         }
         double wide[N];
         widen(sum, wide);

@@ -63,6 +63,35 @@ struct Decode<PackedFloat<E, M, rounding>> {
     }
 };
 
+// Packed floats of 8 bits with fewer exponent bits than a half, as values of a matrix: their bits are those of a half
+// times a power of two. No infinity or NaN is among them.
+template <class F>
+struct DecodeFinite : Decode<F> {};
+
+template <int E, int M, Rounding rounding>
+struct DecodeFinite<PackedFloat<E, M, rounding>> : Decode<PackedFloat<E, M, rounding>> {
+    static CPMS_DEVICE auto value(const u8* array, u32 raw) {
+        if constexpr (1 + E + M == 8 && E < 5) {
+            const u32 sign = (raw & 0x80) << 8, size = (raw & 0x7F) << (10 - M);
+            return half_to_float<0>(sign | size) * (float)(1 << (15 - ((1 << (E - 1)) - 1)));
+        } else {
+            return Decode<PackedFloat<E, M, rounding>>::value(array, raw);
+        }
+    }
+};
+
+template <class F, class Real, class Raw>
+CPMS_DEVICE Real matrix_number(const u8* array, Raw raw) {
+    const auto value = DecodeFinite<F>::value(array, raw);
+    if constexpr (sizeof(value) == sizeof(Real)) {
+        return value;
+    } else if constexpr (sizeof(Real) == 8) {
+        return to_double(value);
+    } else {
+        return to_float(value);
+    }
+}
+
 template <class F, class Real, class Raw>
 CPMS_DEVICE Real number_of(const u8* array, Raw raw) {
     const auto value = Decode<F>::value(array, raw);

@@ -53,7 +53,8 @@ def needed(A):
             specs += [] if storage is None else [made._spec(storage.segments, storage, read, "fp64")]
             for spec in specs:
                 if A.layout == "csr":
-                    found += [spec.rows(made._threads), *([spec.chunks(), spec.join()] if made.long_rows else [])]
+                    alone = [spec.row_blocks(), *([spec.join()] if made.row_blocks.long_count else [])]
+                    found += alone if spec.vectors == 1 else [spec.rows(made._threads)]
                 else:
                     width = made._width if spec.vectors == 1 else 0
                     found.append(spec.slices(width, ell=A.layout == "ell"))
@@ -109,29 +110,50 @@ def test_block_floats_are_those_of_main_memory_to_the_last_bit(device, storage):
         block_codec.encode(to_device(np.array([np.inf])), storage)
 
 
-def test_long_rows_are_summed_in_chunks(device, monkeypatch):
-    monkeypatch.setattr(operator, "_LONG_ROW", 10)
-    monkeypatch.setattr(operator, "_CHUNK", 16)
+def test_long_rows_are_summed_in_parts(device, monkeypatch):
+    monkeypatch.setattr(operator, "BLOCK_ENTRIES", 16)
     A = on_device(Matrix.from_dense(uneven()), FP64, "csr")
-    assert A.operator.long_rows.count == 1
-    assert A.operator.long_rows.chunk_count == 3
+    assert A.operator.row_blocks.long_count == 1
+    assert A.operator.row_blocks.count > 12
     device.compile(needed(A))
     for law in (check.products_are_within_their_bound, check.products_agree):
         law(A)
 
 
-def test_each_slice_has_offsets_of_its_own_width(device):
-    far = np.zeros((96, 70000))
-    far[np.arange(32), np.arange(32) * 3] = 1.5
-    far[np.arange(32, 64), np.arange(32) * 300] = -2.5
-    far[np.arange(64, 96), np.arange(32) * 2200] = 0.5
-    source = Matrix.from_dense(far)
+def test_slices_whose_columns_are_far_apart_keep_them_in_full(device):
+    apart = np.zeros((320, 70000))
+    for row, step in ((0, 3), (32, 2200), (64, 5), (96, 1), (128, 7), (160, 2), (192, 4), (224, 6), (256, 8), (288, 3)):
+        apart[np.arange(row, row + 32), np.arange(32) * step] = row - 70.5
+        apart[np.arange(row, row + 32), 100 + np.arange(32) * step] = 2.5
+    source = Matrix.from_dense(apart)
     A = on_device(source, FP64, "sell", indices="compressed")
-    assert (device.to_host(A.operator.compressed.headers) % 4).tolist() == [0, 1, 2]
+    found = A.operator.compressed
+    assert found.offset_bits == 8
+    assert device.to_host(found.far).tolist() == [0, 1, *8 * [0]]
     x = np.random.default_rng(4).standard_normal(70000)
-    np.testing.assert_array_equal(A @ x, far @ x)
+    x[2200] = np.inf  # Of a row that is far apart, and of no other.
+    np.testing.assert_allclose(A @ x, source.to_scipy() @ x, rtol=1e-13, atol=1e-13)
     assert A.operator.nbytes < on_device(source, FP64, "sell", indices="32").nbytes
-    assert on_device(Matrix.from_dense(far[64:]), FP64, "sell").operator.compressed is None
+    alone = on_device(Matrix.from_dense(apart[32:64]), FP64, "sell", indices="compressed")
+    assert alone.operator.compressed.offset_bits == 16 or alone.operator.compressed.far is not None
+    assert on_device(Matrix.from_dense(apart[32:64]), FP64, "sell").operator.compressed is None
+
+
+def test_lossless_values_give_the_same_bits_as_float64(device):
+    stencil = scipy.sparse.diags_array([-1.0, -0.75, 4.0, -1.5], offsets=[-9, -1, 0, 9], shape=(640, 640))
+    thirds = scipy.sparse.csr_array(stencil) * (1 / 3)
+    x = np.random.default_rng(4).standard_normal(640)
+    for matrix, names in ((stencil, ("fp64", "e4m3", "fp16")), (thirds, ("fp64", "codes8"))):
+        source = Matrix.from_scipy(matrix)
+        for layout in ("csr", "sell"):
+            chosen = [CODES8 if name == "codes8" else format_named(name) for name in names]
+            made = [on_device(source, storage, layout) for storage in chosen]
+            specs = [A.operator._spec(None, FP64, 1, "fp64") for A in made]
+            width = made[0].operator._width if layout == "sell" else 0
+            device.compile([s.row_blocks() if layout == "csr" else s.slices(width, ell=False) for s in specs])
+            exact, *found = (A @ x for A in made)
+            for product in found:
+                np.testing.assert_array_equal(product, exact)
 
 
 def test_stencils_are_compressed_by_themselves(device):
@@ -164,7 +186,7 @@ def test_structs_of_python_are_those_of_the_kernels(device_code):
     code = """
     __global__ void sizes(unsigned long long* found) {
         found[0] = sizeof(cpms::Product);
-        found[1] = offsetof(cpms::Product, headers);
+        found[1] = offsetof(cpms::Product, far_columns);
         found[2] = offsetof(cpms::Product, alpha);
         found[3] = offsetof(cpms::Product, first_sum);
         found[4] = sizeof(cpms::VectorBlock);
@@ -178,7 +200,7 @@ def test_structs_of_python_are_those_of_the_kernels(device_code):
     found = np.zeros(7, np.uint64)
     device_code("product/vectors.cu", "sizes", code)(1, 32, (found,))
     product, block = launch.PRODUCT, launch.BLOCK
-    of = [product.fields[name][1] for name in ("headers", "alpha", "first_sum")]
+    of = [product.fields[name][1] for name in ("far_columns", "alpha", "first_sum")]
     assert found.tolist() == [
         product.itemsize,
         *of,

@@ -15,6 +15,8 @@ TOGETHER = (8, 4, 2)
 """Vectors of a block that a product takes at a time; what is left is a vector alone."""
 WIDEST = 64
 """Of slices whose width is compiled in."""
+BLOCK_ENTRIES, BLOCK_ROWS = 1024, 2048
+"""Of a block of rows in CSR, at most."""
 THREADS_A_ROW = (1, 2, 4, 8, 16, 32)
 
 
@@ -47,8 +49,8 @@ class ProductSpec:
     out : {"fp64", "fp32"}
     vectors : int
         In a block.
-    compressed : bool
-        Whether columns are bases and offsets, in SELL.
+    offset_bits : {0, 8, 16}
+        Of compressed columns, in SELL; 0 where columns are stored as they are.
     """
 
     values: ValueFormat | None = FP64
@@ -59,7 +61,7 @@ class ProductSpec:
     index_bits: int = 32
     out: Compute = "fp64"
     vectors: int = 1
-    compressed: bool = False
+    offset_bits: int = 0
 
     def _values(self) -> tuple[list[str], list[str]]:
         name, cpp = _type(self.values)
@@ -77,21 +79,21 @@ class ProductSpec:
         'product_slices__sell_7__w64_b0_zero_ragged__1__w64_b0_zero_ragged__1__fp64__i32__fp64__1'
         """
         names, cpp = self._values()
-        layout = "ell" if ell else "sell_compressed" if self.compressed else "sell"
-        first = [f"{layout}_{width}"], ["0" if ell else "32", f"{width}", str(self.compressed).lower()]
+        layout = "ell" if ell else f"sell_o{self.offset_bits}" if self.offset_bits else "sell"
+        first = [f"{layout}_{width}"], ["0" if ell else "32", f"{width}", f"{self.offset_bits}"]
         return self._made("product_slices", *first, names, cpp)
 
     def rows(self, threads: int) -> Variant:
-        """Return the product in CSR with so many threads a row."""
+        """Return the product of a block of vectors in CSR with so many threads a row."""
         return self._made("product_rows", [f"{threads}"], [f"{threads}"], *self._values())
 
-    def chunks(self) -> Variant:
-        """Return the sums of chunks of long rows in CSR."""
+    def row_blocks(self) -> Variant:
+        """Return the product of a vector in CSR."""
         names, cpp = self._values()
-        return Variant("product_chunks", tuple(names), tuple(cpp))
+        return Variant("product_row_blocks", (*names, self.out), (*cpp, _REALS[self.out]))
 
     def join(self) -> Variant:
-        """Return what makes rows of chunks."""
+        """Return what makes long rows of their parts."""
         return Variant("product_join", (self.out,), (_REALS[self.out],))
 
     def _made(self, kernel: str, names: list[str], cpp: list[str], more: list[str], more_cpp: list[str]) -> Variant:

@@ -85,6 +85,12 @@ class CusparseProduct(CudaVectors):
         rows, columns = (held.indptr, held.indices) if self.request.layout == "csr" else (held.row, held.col)
         return SparseProduct(self.request.layout, self.shape[0], rows, columns, held.data, 1.0, self.shape[1])
 
+    @property
+    def algorithm(self) -> str:
+        """Name of the algorithm that plain products use, the fastest of all on this matrix."""
+        plan = self._fastest.plan
+        return "none" if plan is None else plan.name
+
     def _takes(self, x: Any) -> bool:
         """Return whether cuSPARSE reads or writes a vector as it is."""
         if isinstance(x, STORED) or x.ndim != 1:

@@ -15,13 +15,13 @@ from cpms.contracts.product_request import Compute
 from cpms.formats.codes import VectorFormat
 
 _POINTERS = ("starts", "columns", "values", "order", "exponents", "x", "out", "add", "dot", "sums")
-_OF_LONG_ROWS = ("chunks", "long_rows", "first_chunks", "parts")
-_OF_COMPRESSED = ("bases", "headers")
+_OF_BLOCKS = ("blocks", "long_rows", "first_parts", "parts")
+_OF_COMPRESSED = ("bases", "far", "far_columns")
 _NUMBERS = ("alpha", "beta", "factor")
-_SIZES = ("slots", "rows", "slice_rows", "length", "stride", "longest", "long_count", "first_sum")
+_SIZES = ("slots", "rows", "slice_rows", "length", "stride", "long_count", "first_sum")
 PRODUCT = np.dtype(
     [
-        *((name, np.uint64) for name in (*_POINTERS, *_OF_LONG_ROWS, *_OF_COMPRESSED)),
+        *((name, np.uint64) for name in (*_POINTERS, *_OF_BLOCKS, *_OF_COMPRESSED)),
         *((name, np.float64) for name in _NUMBERS),
         *((name, np.uint64) for name in _SIZES),
     ]

@@ -1,4 +1,4 @@
-"""Products with a matrix in device memory: CSR by groups of threads a row, SELL and ELL by a thread a row.
+"""Products with a matrix in device memory: CSR by blocks of rows, SELL and ELL by a thread a row.
 
 The matrix is arranged in main memory and copied once. Values are decoded in registers while they are multiplied, so a
 product reads the segments asked for and nothing else of them; `kernels/cuda/product` has the methods and their costs.
@@ -12,7 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from cpms.backends.cuda.kernels.product import THREADS_A_ROW, TOGETHER, WIDEST, ProductSpec
+from cpms.backends.cuda.kernels.product import (
+    BLOCK_ENTRIES,
+    BLOCK_ROWS,
+    THREADS_A_ROW,
+    TOGETHER,
+    WIDEST,
+    ProductSpec,
+)
 from cpms.backends.cuda.product import launch
 from cpms.backends.cuda.product.device_vectors import CudaVectors, as_stored, overwrite, plain
 from cpms.backends.cuda.product.launch import whole_blocks
@@ -23,26 +30,23 @@ from cpms.formats.codes import VectorFormat
 from cpms.sparse.arrangement import Arrangement, arranged
 from cpms.sparse.compressed_indices import CompressedIndices, compressed, worth_compressing
 from cpms.sparse.matrix import Matrix
+from cpms.sparse.row_blocks import row_blocks
 from cpms.sparse.stored_values import StoredValues, bytes_of, row_exponents, stored_values
 from cpms.storage.block_float import STORED
 
 _LAYOUTS = ("csr", "ell", "sell")
-_LONG_ROW = 2048
-"""Entries of a row in CSR from which it is cut into chunks."""
-_CHUNK = 4096
-"""Entries of a chunk, which a block of threads sums."""
 
 
 @dataclass(frozen=True, eq=False)
-class LongRows:
-    """Rows in CSR that are summed in chunks: device arrays of 64-bit numbers, and how many there are."""
+class BlocksOnDevice:
+    """`cpms.sparse.row_blocks.RowBlocks` in device memory, with room for the sums of parts of long rows."""
 
-    chunks: Any
+    blocks: Any
     long_rows: Any
-    first_chunks: Any
-    parts: Any
+    first_parts: Any
+    parts: Any | None
     count: int
-    chunk_count: int
+    long_count: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +63,7 @@ class CudaProduct(CudaVectors):
     starts: Any
     columns: Any
     order: Any | None
-    long_rows: LongRows | None
+    row_blocks: BlocksOnDevice | None
     compressed: CompressedIndices | None
     """On the device, in place of ``columns``, which is then empty."""
 
@@ -80,10 +84,11 @@ class CudaProduct(CudaVectors):
             order = None if arrangement.order is None else backend.upload(arrangement.order)
             columns = backend.upload(arrangement.columns if smaller is None else arrangement.columns[:0])
             if smaller is not None:
-                parts = (backend.upload(part) for part in (smaller.bases, smaller.headers, smaller.offsets))
-                smaller = CompressedIndices(*parts)
-            starts, long_rows = backend.upload(arrangement.starts), _long_rows(arrangement)
-            return cls(request, arrangement, values, of_rows, starts, columns, order, long_rows, smaller)
+                far = None if smaller.far is None else backend.upload(smaller.far)
+                bases, offsets = backend.upload(smaller.bases), backend.upload(smaller.offsets)
+                smaller = CompressedIndices(bases, offsets, far, backend.upload(smaller.far_columns))
+            starts, blocks = backend.upload(arrangement.starts), _row_blocks(arrangement)
+            return cls(request, arrangement, values, of_rows, starts, columns, order, blocks, smaller)
 
     @property
     def shape(self) -> tuple[int, int]:  # type: ignore[override]
@@ -104,7 +109,8 @@ class CudaProduct(CudaVectors):
     def _index_bytes(self) -> int:
         saved = 0 if self.compressed is None else self.arrangement.columns.nbytes - self.compressed.nbytes
         exponents = 0 if self.row_exponents is None else int(self.row_exponents.nbytes)
-        return self.arrangement.index_bytes - saved + exponents
+        blocks = 0 if self.row_blocks is None else int(self.row_blocks.blocks.nbytes)
+        return self.arrangement.index_bytes - saved + exponents + blocks
 
     @staticmethod
     def refusal(request: ProductRequest) -> str | None:
@@ -169,28 +175,28 @@ class CudaProduct(CudaVectors):
     def _multiply(
         self, x: Any, out: Any, alpha: float, beta: float, levels: tuple[int | None, int | None], extra: Epilogue
     ) -> Any | None:
-        backend, layout, long_rows = current(), self.arrangement, self.long_rows
+        backend, layout, cut = current(), self.arrangement, self.row_blocks
         memory, x_format, x_read, to_real = as_stored(x, levels[1])
         spec = self._spec(levels[0], x_format, x_read, launch.real(out))
-        threads = self._threads if layout.layout == "csr" else 1
-        blocks = whole_blocks(layout.matrix.rows * threads)
-        blocks_of_long = 0 if long_rows is None else whole_blocks(long_rows.count)
+        blocks = whole_blocks(layout.matrix.rows) if cut is None else cut.count
+        blocks_of_long = 0 if cut is None else whole_blocks(cut.long_count)
         sums = None if extra.dot is None else backend.arrays.empty(blocks + blocks_of_long, np.float64)
         packed = self._packed(memory, out, alpha * to_real, beta)
         more = {"add": extra.add, "dot": extra.dot, "sums": sums, "factor": float(extra.factor), "length": len(x)}
         for name, value in more.items():
             if value is not None:
                 packed[name] = value if np.isscalar(value) else backend.address(value)
-        if layout.slice_rows:
+        if cut is None:
             launch.product(spec.slices(self._width, ell=layout.layout == "ell"), blocks, packed)
             return sums
-        if long_rows is not None:
-            packed["longest"], packed["long_count"], packed["first_sum"] = _LONG_ROW, long_rows.count, blocks
-            for name in ("chunks", "long_rows", "first_chunks", "parts"):
-                packed[name] = backend.address(getattr(long_rows, name))
-            launch.product(spec.chunks(), long_rows.chunk_count, packed)
+        packed["blocks"] = backend.address(cut.blocks)
+        if cut.long_count:
+            packed["long_count"], packed["first_sum"] = cut.long_count, blocks
+            for name in ("long_rows", "first_parts", "parts"):
+                packed[name] = backend.address(getattr(cut, name))
+        launch.product(spec.row_blocks(), blocks, packed)
+        if cut.long_count:
             launch.product(spec.join(), blocks_of_long, packed)
-        launch.product(spec.rows(threads), blocks, packed)
         return sums
 
     def _multiply_block(self, x: Any, out: Any, alpha: float, beta: float, read: int | None) -> None:
@@ -219,8 +225,8 @@ class CudaProduct(CudaVectors):
     def _spec(self, read: int | None, x: VectorFormat, read_x: int, out: Compute, vectors: int = 1) -> ProductSpec:
         count = 1 if self.values is None else self.values.format.checked_read(read)
         bits = 8 * self.arrangement.columns.itemsize
-        smaller = self.compressed is not None
-        return ProductSpec(self.request.storage, count, x, read_x, self.request.compute, bits, out, vectors, smaller)
+        compute, offsets = self.request.compute, 0 if self.compressed is None else self.compressed.offset_bits
+        return ProductSpec(self.request.storage, count, x, read_x, compute, bits, out, vectors, offsets)
 
     def _packed(self, x: Any, out: Any, alpha: float, beta: float) -> Any:
         layout, values = self.arrangement, self.values
@@ -235,11 +241,11 @@ class CudaProduct(CudaVectors):
         }
         sizes = {"slots": layout.slots, "rows": layout.matrix.rows, "slice_rows": layout.slice_rows}
         held = None if values is None else values.memory
-        none_is_long = {"longest": 2**63}
         if self.compressed is not None:
             arrays["columns"] = self.compressed.offsets
-            arrays |= {"bases": self.compressed.bases, "headers": self.compressed.headers}
-        return launch.arguments(**arrays, values=held, **sizes, **none_is_long, alpha=factor, beta=float(beta))
+            held_apart = {"far": self.compressed.far, "far_columns": self.compressed.far_columns}
+            arrays |= {"bases": self.compressed.bases, **held_apart}
+        return launch.arguments(**arrays, values=held, **sizes, alpha=factor, beta=float(beta))
 
     @cached_property
     def _threads(self) -> int:
@@ -264,21 +270,13 @@ def _compressed(arrangement: Arrangement, indices: str) -> CompressedIndices | N
     return found if indices == "compressed" or worth_compressing(arrangement, found) else None
 
 
-def _long_rows(arrangement: Arrangement) -> LongRows | None:
-    """Cut long rows in CSR into chunks; None where there are none."""
-    lengths = arrangement.matrix.lengths
-    rows = np.flatnonzero(lengths > _LONG_ROW)
-    if arrangement.slice_rows or not len(rows):
+def _row_blocks(arrangement: Arrangement) -> BlocksOnDevice | None:
+    """Cut rows in CSR into blocks, on the device; None in other layouts."""
+    if arrangement.slice_rows:
         return None
-    counts = -(-lengths[rows] // _CHUNK)
-    first = np.concatenate([[0], np.cumsum(counts)])
-    begins = [
-        np.arange(n) * _CHUNK + start
-        for n, start in zip(counts, arrangement.starts[rows].astype(np.int64), strict=True)
-    ]
-    chunks = np.stack([np.concatenate(begins), np.repeat(arrangement.starts[rows + 1].astype(np.int64), counts)])
-    chunks[1] = np.minimum(chunks[0] + _CHUNK, chunks[1])
-    backend = current()
-    parts = backend.arrays.empty(int(first[-1]), np.float64)
-    on_device = [backend.upload(array.astype(np.uint64)) for array in (chunks.T.ravel(), rows, first)]
-    return LongRows(on_device[0], on_device[1], on_device[2], parts, len(rows), int(first[-1]))
+    cut = row_blocks(arrangement.starts, BLOCK_ENTRIES, BLOCK_ROWS)
+    backend, count, long_count = current(), len(cut.blocks), len(cut.long_rows)
+    parts = backend.arrays.empty(count, np.float64) if long_count else None
+    long_rows, first_parts = (backend.upload(array.astype(np.uint64)) for array in (cut.long_rows, cut.first_parts))
+    blocks = backend.upload(cut.blocks.astype(arrangement.starts.dtype))
+    return BlocksOnDevice(blocks, long_rows, first_parts, parts, count, long_count)

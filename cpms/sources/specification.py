@@ -1,0 +1,88 @@
+"""Specifications ``NAME:KEY=VALUE,…`` of generated graphs and matrices: text that becomes keyword arguments."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from typing import Any
+
+from cpms.base.errors import InputError
+from cpms.base.validation import described, shortened
+
+
+def call(function: Callable[..., Any], spec: str, text: str) -> Any:
+    """Call a function with the keyword arguments that ``text``, the part of ``spec`` behind the colon, gives.
+
+    Raises
+    ------
+    InputError
+        If a key or a value is not known or out of range; it says what is possible.
+
+    Examples
+    --------
+    >>> def add(*, a: int, b: float = 0.5): return a + b
+    >>> call(add, "add:a=2", "a=2")
+    2.5
+    """
+    try:
+        return function(**arguments(function, spec, text))
+    except TypeError as error:
+        raise InputError(f"{shortened(spec)}: {error}") from None
+
+
+def arguments(function: Callable[..., Any], spec: str, text: str) -> dict[str, Any]:
+    """Return the keyword arguments that ``text`` gives, without calling the function."""
+    parameters = list(inspect.signature(function).parameters.values())
+    known = {parameter.name: parameter for parameter in parameters}
+    given: dict[str, Any] = {}
+    for place, item in enumerate(_items(spec, text)):
+        key, equals, value = item.partition("=")
+        if not equals or item.startswith("("):
+            key, value = (parameters[0].name, item) if place == 0 else (item, "")
+        key = key.strip()
+        if key not in known or key in given:
+            reason = "is given twice" if key in given else "is not known"
+            raise InputError(
+                f"{shortened(spec)}: {described(key)} {reason}; {spec.partition(':')[0]} takes {', '.join(known)}"
+            )
+        given[key] = _value(spec, key, value.strip(), str(known[key].annotation))
+    missing = [p.name for p in parameters if p.default is inspect.Parameter.empty and p.name not in given]
+    if missing:
+        raise InputError(
+            f"{shortened(spec)}: {', '.join(missing)} must be given; {spec.partition(':')[0]} takes {', '.join(known)}"
+        )
+    return given
+
+
+def _items(spec: str, text: str) -> list[str]:
+    """Split at commas that are not inside parentheses."""
+    items, depth, current = [], 0, ""
+    for character in text:
+        depth += (character == "(") - (character == ")")
+        if character == "," and depth == 0:
+            items.append(current)
+            current = ""
+        else:
+            current += character
+        if depth < 0:
+            break
+    if depth != 0:
+        raise InputError(f"{shortened(spec)}: its parentheses do not match")
+    return [item for item in [*items, current] if item]
+
+
+def _value(spec: str, key: str, value: str, annotation: str) -> Any:
+    if value.startswith("(") and value.endswith(")"):
+        value = value[1:-1]
+    kinds: list[tuple[str, str, Callable[[str], Any]]] = [
+        ("int", r"[+-]?\d{1,40}", int),
+        ("float", r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", float),
+    ]
+    for kind, form, convert in kinds:
+        if kind in annotation and re.fullmatch(form, value):
+            return convert(value)
+    if "str" in annotation:
+        return value
+    possible = "a number" if annotation == "float" else "a whole number"
+    raise InputError(f"{shortened(spec)}: {key} is {described(value)}; it must be {possible}")
