@@ -243,8 +243,9 @@ def _gather_timer(resident: DeviceGraph, bits: int) -> Timer:
     blocks = backend.processors * 8
     sums = backend.arrays.zeros(blocks * 256, np.uint64)
     compressed, sources = resident.strategy_data.compressed, resident.edges.sources
+    of_edges: tuple[Any, ...]
     if compressed:
-        gathers, of_edges = COMPRESSED_GATHERS, (*compressed.indices.arguments, np.uint32(compressed.indices.tiles))
+        gathers, of_edges = COMPRESSED_GATHERS, (compressed.indices.argument, np.uint32(compressed.indices.tiles))
     else:
         gathers, of_edges = GATHERS, (sources, np.uint64(sources.size))
     return Timer(lambda: backend.run(gathers[bits], blocks, (*of_edges, values, sums)), same=True)

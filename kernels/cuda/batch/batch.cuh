@@ -122,9 +122,3 @@ CPMS_DEVICE double reduce_partials(const double* partials, u32 index, u32 blocks
 }
 
 }  // namespace cpms
-
-#define CPMS_BATCH_EDGES                                                                      \
-    const unsigned *sources, const unsigned short *row_end_flags, const unsigned *first_rows, \
-        const unsigned *first_tasks, unsigned tiles, unsigned task_tiles, unsigned long long *carry_out
-#define CPMS_BATCH_EDGES_GIVEN \
-    cpms::BatchEdges { sources, row_end_flags, first_rows, first_tasks, tiles, task_tiles, count, carry_out }

@@ -6,14 +6,6 @@
 
 namespace cpms {
 
-// The state of the iteration. The arrays of contributions swap at residual sweeps; earlier outer steps may have left
-// a correction.
-struct ErrorFeedbackState {
-    double *contributions, *next_contributions, *rounding_error;
-    const float* correction;
-    SentHistory history;
-};
-
 // A block barrier behind a branch of one thread. ptxas 13 may let that thread arrive at the barrier alone and
 // continue alone, and lose the values that its warp holds in uniform registers; the warp barrier prevents it.
 CPMS_DEVICE void sync_block() {
@@ -23,7 +15,7 @@ CPMS_DEVICE void sync_block() {
 
 template <class Q, bool Personal, bool Core, class Residual, class Inner>
 CPMS_DEVICE void error_feedback(Residual& residual_strategy, Inner& inner_strategy, const Nodes& nodes,
-                                const RefineRequest& request, const RoundedStart& start, ErrorFeedbackState state,
+                                const RefineRequest& request, const RoundedStart& start, RefineVectors vectors,
                                 const Grid& grid, double* report_to) {
     constexpr u32 deferrals = deferred_depth<Q>;
     __shared__ ResidualFactors by;
@@ -46,7 +38,8 @@ CPMS_DEVICE void error_feedback(Residual& residual_strategy, Inner& inner_strate
     bool from_rounded = start.row_begins, again;
     GridReduce<2, 0> masses{{1.0, 0.0}};
     if (!from_rounded) {
-        masses = apply_correction<Core>(nodes, state.contributions, state.correction);
+        masses =
+            apply_correction<Core>(nodes, vectors.contributions, vectors.has_correction ? vectors.correction : nullptr);
         masses.all_reduce(grid, prefetch_other);
     }
     do {
@@ -55,15 +48,15 @@ CPMS_DEVICE void error_feedback(Residual& residual_strategy, Inner& inner_strate
         if (from_rounded) {
             if constexpr (!same_strategy<Residual, Inner>) prefetch_inner();
             sync_block();
-            inner = begin_rounded<Q, Personal, Core>(nodes, common, request.settings, start, state.contributions,
-                                                     state.rounding_error, state.history.at(deferrals), grid);
+            inner = begin_rounded<Q, Personal, Core>(nodes, common, request.settings, start, vectors.contributions,
+                                                     vectors.residual, vectors.history.at(deferrals), grid);
         } else {
             const ResidualFactors factors = ResidualFactors::of(nodes, common, masses.value[0], masses.value[1]);
             if (writes) by = factors;
             sync_block();
             ResidualEpilogue<true, Personal, true, Residual::byte_degrees> residual_epilogue{
-                nodes, by, state.contributions, state.next_contributions, state.rounding_error};
-            residual_strategy.template sweep<double>((const u8*)state.contributions, residual_epilogue);
+                nodes, by, vectors.contributions, vectors.next_contributions, vectors.residual};
+            residual_strategy.template sweep<double>((const u8*)vectors.contributions, residual_epilogue);
             GridReduce<6, 2> norms{{residual_epilogue.l1, residual_epilogue.squares, residual_epilogue.mass,
                                     residual_epilogue.sum_or_dangling, residual_epilogue.linf,
                                     residual_epilogue.largest}};
@@ -71,14 +64,14 @@ CPMS_DEVICE void error_feedback(Residual& residual_strategy, Inner& inner_strate
             l1 = norms.value[0];
             norm = norm_of(request.norm, l1, norms.value[1], norms.value[4]);
             report.record(l1, norms.value[1], norms.value[2], norms.value[3], norms.value[4]);
-            double* const swapped = state.contributions;
-            state.contributions = state.next_contributions;
-            state.next_contributions = swapped;
+            double* const swapped = vectors.contributions;
+            vectors.contributions = vectors.next_contributions;
+            vectors.next_contributions = swapped;
             if (!request.max_inner_sweeps || !(norm >= request.tolerance) || !(norm < infinity()) ||
                 report.count >= request.max_sweeps)
                 return;
-            inner = send_first<Q, Core>(nodes, request.settings, norms.value[5], state.contributions,
-                                        state.rounding_error, state.history.stored, grid);
+            inner = send_first<Q, Core>(nodes, request.settings, norms.value[5], vectors.contributions,
+                                        vectors.residual, vectors.history.stored, grid);
         }
         const double tolerance = inner_tolerance(request, l1, norm);
         if (writes) {
@@ -95,8 +88,8 @@ CPMS_DEVICE void error_feedback(Residual& residual_strategy, Inner& inner_strate
             const u64 seed = request.settings.seed + report.count * 0xD1B54A32D192ED03ull;
             if (report.count - outer.history_begin == deferrals) {
                 deferred.prepare<Q>(deferrals);
-                apply_deferred<Q, Core, false>(nodes, state.history, deferred, state.contributions,
-                                               state.rounding_error);
+                apply_deferred<Q, Core, false>(nodes, vectors.history, deferred, vectors.contributions,
+                                               vectors.residual);
                 grid.sync([] {});
                 if (writes) {
                     outer.history_begin = report.count;
@@ -108,11 +101,11 @@ CPMS_DEVICE void error_feedback(Residual& residual_strategy, Inner& inner_strate
             const int next_exponent = shared_exponent(request.settings.scaled, request.settings.top, inner.largest);
             const InnerFactors factors = in_uniform_registers<Inner, Q>(
                 InnerFactors::of<Q>(nodes, common, inner.exponent, next_exponent, inner.lost));
-            u8* const next_sent = in_uniform_registers<Inner, Q>(state.history.at(from_rounded ? 0 : place + 1));
-            ErrorFeedbackEpilogue<Q, Personal, Core, Inner::byte_degrees> end(nodes, factors, state.rounding_error,
+            u8* const next_sent = in_uniform_registers<Inner, Q>(vectors.history.at(from_rounded ? 0 : place + 1));
+            ErrorFeedbackEpilogue<Q, Personal, Core, Inner::byte_degrees> end(nodes, factors, vectors.residual,
                                                                               next_sent, seed);
             inner_strategy.template sweep<Q>(
-                in_uniform_registers<Inner, Q>(state.history.at(from_rounded ? deferrals : place)), end);
+                in_uniform_registers<Inner, Q>(vectors.history.at(from_rounded ? deferrals : place)), end);
             GridReduce<4, 1> totals{{end.l1, end.sum, end.lost(), (double)end.largest * power_of_two(-next_exponent)}};
             totals.all_reduce(grid, prefetch_inner);
             const double previous_l1 = inner_l1;
@@ -132,7 +125,7 @@ CPMS_DEVICE void error_feedback(Residual& residual_strategy, Inner& inner_strate
         } while (more && !slow && report.count < request.max_sweeps);
         deferred.prepare<Q>(report.count - outer.history_begin);
         masses =
-            apply_deferred<Q, Core, true>(nodes, state.history, deferred, state.contributions, state.rounding_error);
+            apply_deferred<Q, Core, true>(nodes, vectors.history, deferred, vectors.contributions, vectors.residual);
         masses.all_reduce(grid, prefetch_other);
         again = !slow && outer.continues(request, report.count);
         sync_block();
@@ -142,28 +135,11 @@ CPMS_DEVICE void error_feedback(Residual& residual_strategy, Inner& inner_strate
 
 }  // namespace cpms
 
-#define CPMS_FEEDBACK_PARAMETERS                                                                               \
-    const unsigned *degree, const double *sink, const double *teleport, unsigned sink_stride,                  \
-        unsigned teleport_stride, unsigned count, double damping, const unsigned *internal_degree,             \
-        const unsigned char *degree_bytes, const unsigned char *internal_degree_bytes, double inner_reduction, \
-        double tolerance, double noise_tolerance, double inner_reach, double inner_noise, unsigned norm,       \
-        unsigned max_sweeps, unsigned max_inner_sweeps, unsigned scaled, int top, unsigned long long seed,     \
-        const unsigned *row_begins, double per_edge, double largest, double *contributions,                    \
-        double *next_contributions, double *rounding_error, const float *correction, unsigned has_correction,  \
-        unsigned char *sent, unsigned long long sent_bytes, unsigned sent_vectors, double *partials,           \
-        unsigned *arrived, double *report
-#define CPMS_RUN_FEEDBACK(RESIDUAL, INNER, ...)                                                                      \
-    cpms::error_feedback<__VA_ARGS__>(                                                                               \
-        RESIDUAL, INNER,                                                                                             \
-        cpms::Nodes{degree, sink, teleport, sink_stride, teleport_stride, count, damping, internal_degree,           \
-                    degree_bytes, internal_degree_bytes},                                                            \
-        cpms::RefineRequest{inner_reduction, tolerance, noise_tolerance, inner_reach, inner_noise, norm, max_sweeps, \
-                            max_inner_sweeps, cpms::QuantiserSettings{scaled, top, seed}},                           \
-        cpms::RoundedStart{row_begins, per_edge, largest},                                                           \
-        cpms::ErrorFeedbackState{contributions, next_contributions, rounding_error,                                  \
-                                 has_correction ? correction : nullptr,                                              \
-                                 cpms::SentHistory{sent, sent_bytes, sent_vectors}},                                 \
-        grid, report);                                                                                               \
+#define CPMS_FEEDBACK_PARAMETERS                                                                \
+    const cpms::Nodes nodes, const cpms::RefineRequest request, const cpms::RoundedStart start, \
+        const cpms::RefineVectors vectors, double *partials, unsigned *arrived, double *report
+#define CPMS_RUN_FEEDBACK(RESIDUAL, INNER, ...)                                                       \
+    cpms::error_feedback<__VA_ARGS__>(RESIDUAL, INNER, nodes, request, start, vectors, grid, report); \
     grid.end();
 
 #define CPMS_ERROR_FEEDBACK(...) CPMS_DIRECT_GATHER(CPMS_FEEDBACK_PARAMETERS, CPMS_RUN_FEEDBACK, __VA_ARGS__)

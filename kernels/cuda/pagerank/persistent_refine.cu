@@ -17,18 +17,9 @@ namespace cpms {
 template <class Inner, class Q>
 constexpr bool is_deferred = QuantiserOf<Q>::Type::stores_dangling && !fixed_point_totals<Inner>;
 
-// The state of the iteration. The two arrays of contributions swap at residual sweeps. Inner sweeps accumulate the
-// correction unless the update is deferred.
-struct RefineState {
-    double *contributions, *next_contributions, *residual;
-    float* correction;
-    u32 has_correction;
-    SentHistory history;
-};
-
 template <class Q, bool Personal, bool Core, class Residual, class Inner>
 CPMS_DEVICE void persistent_refine(Residual& residual_strategy, Inner& inner_strategy, const Nodes& nodes,
-                                   const RefineRequest& request, RefineState state, const Grid& grid,
+                                   const RefineRequest& request, RefineVectors vectors, const Grid& grid,
                                    double* report_to) {
     __shared__ ResidualFactors by;
     __shared__ UniformInflow common;
@@ -38,8 +29,10 @@ CPMS_DEVICE void persistent_refine(Residual& residual_strategy, Inner& inner_str
     __shared__ DeferredUpdate deferred;
     constexpr bool stores_dangling = QuantiserOf<Q>::Type::stores_dangling, defers = is_deferred<Inner, Q>;
     const auto target = [&] {
-        if constexpr (defers) return state.contributions;
-        else return state.correction;
+        if constexpr (defers)
+            return vectors.contributions;
+        else
+            return vectors.correction;
     };
     if constexpr (fixed_point_totals<Inner>) allreduce.begin(grid);
     const auto prefetch_residual = [&] { residual_strategy.template prefetch<double>(); };
@@ -49,7 +42,7 @@ CPMS_DEVICE void persistent_refine(Residual& residual_strategy, Inner& inner_str
     if (threadIdx.x == 0) {
         common = UniformInflow::of(nodes);
         outer.previous_l1 = outer.predicted_l1 = infinity();
-        outer.vectors = state.history.vectors;
+        outer.vectors = vectors.history.vectors;
         deferred.first = 1;
     }
     const auto prefetch_other = [&] {
@@ -59,28 +52,29 @@ CPMS_DEVICE void persistent_refine(Residual& residual_strategy, Inner& inner_str
     bool again = false;
     do {
         if (!defers || !again) {
-            masses =
-                apply_correction<Core>(nodes, state.contributions, state.has_correction ? state.correction : nullptr);
+            masses = apply_correction<Core>(nodes, vectors.contributions,
+                                            vectors.has_correction ? vectors.correction : nullptr);
             masses.all_reduce(grid, prefetch_other);
         }
         if (threadIdx.x == 0) by = ResidualFactors::of(nodes, common, masses.value[0], masses.value[1]);
         __syncthreads();
         ResidualEpilogue<true, Personal, stores_dangling, Residual::byte_degrees> residual_epilogue{
-            nodes, by, state.contributions, state.next_contributions, state.residual};
-        residual_strategy.template sweep<double>((const u8*)state.contributions, residual_epilogue);
+            nodes, by, vectors.contributions, vectors.next_contributions, vectors.residual};
+        residual_strategy.template sweep<double>((const u8*)vectors.contributions, residual_epilogue);
         GridReduce<6, 2> norms{{residual_epilogue.l1, residual_epilogue.squares, residual_epilogue.mass,
                                 residual_epilogue.sum_or_dangling, residual_epilogue.linf, residual_epilogue.largest}};
         norms.all_reduce(grid, prefetch_inner);
         const double l1 = norms.value[0], norm = norm_of(request.norm, l1, norms.value[1], norms.value[4]);
         report.record(l1, norms.value[1], norms.value[2], norms.value[3], norms.value[4]);
-        double* const swapped = state.contributions;
-        state.contributions = state.next_contributions;
-        state.next_contributions = swapped;
+        double* const swapped = vectors.contributions;
+        vectors.contributions = vectors.next_contributions;
+        vectors.next_contributions = swapped;
         if (!request.max_inner_sweeps || !(norm >= request.tolerance) || !(norm < infinity())) return;
         if (report.count >= request.max_sweeps) return;
 
-        InnerState inner = quantise_residual<Q, Core>(nodes, request.settings, state.residual, norms.value[5],
-                                                      defers ? nullptr : state.correction, state.history.stored, grid);
+        InnerState inner =
+            quantise_residual<Q, Core>(nodes, request.settings, vectors.residual, norms.value[5],
+                                       defers ? nullptr : vectors.correction, vectors.history.stored, grid);
         anderson.record(0, inner, norms.value[3]);
         if (threadIdx.x == 0) {
             outer.l1 = l1;
@@ -98,7 +92,7 @@ CPMS_DEVICE void persistent_refine(Residual& residual_strategy, Inner& inner_str
                               "too much to combine");
                 Workspace& idle_workspace = inner_strategy.workspace;
                 Scratch& workspace = *(Scratch*)&idle_workspace;
-                inner = anderson_step<Q, Core, !fixed_point_totals<Inner>>(nodes, request.settings, state.history,
+                inner = anderson_step<Q, Core, !fixed_point_totals<Inner>>(nodes, request.settings, vectors.history,
                                                                            anderson, target(), workspace, seed, grid);
                 if (threadIdx.x == 0) {
                     outer.history_begin = report.count;
@@ -108,7 +102,7 @@ CPMS_DEVICE void persistent_refine(Residual& residual_strategy, Inner& inner_str
             }
             if (defers && !combines && report.count - outer.history_begin == anderson_depth) {
                 deferred.prepare<Q>(anderson_depth);
-                apply_deferred<Q, Core, false>(nodes, state.history, deferred, state.contributions, nullptr);
+                apply_deferred<Q, Core, false>(nodes, vectors.history, deferred, vectors.contributions, nullptr);
                 grid.sync([] {});
                 if (threadIdx.x == 0) outer.history_begin = report.count;
                 __syncthreads();
@@ -117,10 +111,11 @@ CPMS_DEVICE void persistent_refine(Residual& residual_strategy, Inner& inner_str
             const int next_exponent = shared_exponent(request.settings.scaled, request.settings.top, inner.largest);
             const InnerFactors factors = in_uniform_registers<Inner, Q>(
                 InnerFactors::of<Q>(nodes, common, inner.exponent, next_exponent, inner.lost));
-            u8* const next_sent = in_uniform_registers<Inner, Q>(state.history.at((place + 1) & place_mask));
-            InnerEpilogue<Q, Personal, Core, Inner::byte_degrees, !defers> end(nodes, factors, state.correction,
+            u8* const next_sent = in_uniform_registers<Inner, Q>(vectors.history.at((place + 1) & place_mask));
+            InnerEpilogue<Q, Personal, Core, Inner::byte_degrees, !defers> end(nodes, factors, vectors.correction,
                                                                                next_sent, seed);
-            inner_strategy.template sweep<Q>(in_uniform_registers<Inner, Q>(state.history.at(place & place_mask)), end);
+            inner_strategy.template sweep<Q>(in_uniform_registers<Inner, Q>(vectors.history.at(place & place_mask)),
+                                             end);
             GridReduce<4, 1> totals{{end.l1, end.sum, end.lost, (double)end.largest * power_of_two(-next_exponent)}};
             if constexpr (fixed_point_totals<Inner>) {
                 allreduce.all_reduce(grid, totals, inner_l1, inner.largest, prefetch_inner);
@@ -136,10 +131,10 @@ CPMS_DEVICE void persistent_refine(Residual& residual_strategy, Inner& inner_str
                  report.count - outer.residual_sweep < request.max_inner_sweeps);
         if constexpr (defers) {
             deferred.prepare<Q>(report.count - outer.history_begin);
-            masses = apply_deferred<Q, Core, true>(nodes, state.history, deferred, state.contributions, nullptr);
+            masses = apply_deferred<Q, Core, true>(nodes, vectors.history, deferred, vectors.contributions, nullptr);
             masses.all_reduce(grid, prefetch_other);
         } else {
-            state.has_correction = 1;
+            vectors.has_correction = 1;
         }
         again = outer.continues(request, report.count);
         __syncthreads();
@@ -149,25 +144,11 @@ CPMS_DEVICE void persistent_refine(Residual& residual_strategy, Inner& inner_str
 
 }  // namespace cpms
 
-#define CPMS_REFINE_PARAMETERS                                                                                 \
-    const unsigned *degree, const double *sink, const double *teleport, unsigned sink_stride,                  \
-        unsigned teleport_stride, unsigned count, double damping, const unsigned *internal_degree,             \
-        const unsigned char *degree_bytes, const unsigned char *internal_degree_bytes, double inner_reduction, \
-        double tolerance, double noise_tolerance, double inner_reach, double inner_noise, unsigned norm,       \
-        unsigned max_sweeps, unsigned max_inner_sweeps, unsigned scaled, int top, unsigned long long seed,     \
-        double *contributions, double *next_contributions, double *residual, float *correction,                \
-        unsigned has_correction, unsigned char *sent, unsigned long long sent_bytes, unsigned sent_vectors,    \
-        double *partials, unsigned *arrived, double *report
-#define CPMS_RUN_REFINE(RESIDUAL, INNER, ...)                                                                        \
-    cpms::persistent_refine<__VA_ARGS__>(                                                                            \
-        RESIDUAL, INNER,                                                                                             \
-        cpms::Nodes{degree, sink, teleport, sink_stride, teleport_stride, count, damping, internal_degree,           \
-                    degree_bytes, internal_degree_bytes},                                                            \
-        cpms::RefineRequest{inner_reduction, tolerance, noise_tolerance, inner_reach, inner_noise, norm, max_sweeps, \
-                            max_inner_sweeps, cpms::QuantiserSettings{scaled, top, seed}},                           \
-        cpms::RefineState{contributions, next_contributions, residual, correction, has_correction,                   \
-                          cpms::SentHistory{sent, sent_bytes, sent_vectors}},                                        \
-        grid, report);                                                                                               \
+#define CPMS_REFINE_PARAMETERS                                                                                       \
+    const cpms::Nodes nodes, const cpms::RefineRequest request, const cpms::RefineVectors vectors, double *partials, \
+        unsigned *arrived, double *report
+#define CPMS_RUN_REFINE(RESIDUAL, INNER, ...)                                                     \
+    cpms::persistent_refine<__VA_ARGS__>(RESIDUAL, INNER, nodes, request, vectors, grid, report); \
     grid.end();
 
 #define CPMS_PERSISTENT_REFINE(...) CPMS_DIRECT_GATHER(CPMS_REFINE_PARAMETERS, CPMS_RUN_REFINE, __VA_ARGS__)

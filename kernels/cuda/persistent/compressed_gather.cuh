@@ -40,7 +40,3 @@ struct CompressedIndexLoader {
 };
 
 }  // namespace cpms
-
-#define CPMS_COMPRESSED_EDGES_PARAMETERS CPMS_EDGES_PARAMETERS, CPMS_COMPRESSED_PARAMETERS, const unsigned* next_tiles
-#define CPMS_COMPRESSED_EDGES \
-    cpms::CompressedEdges { CPMS_EDGES, CPMS_COMPRESSED, (const cpms::Pair*)next_tiles }

@@ -65,8 +65,3 @@ struct TileIndices {
 };
 
 }  // namespace cpms
-
-#define CPMS_COMPRESSED_PARAMETERS \
-    const unsigned short *low, const unsigned short *high, const unsigned *bases, unsigned padding_index
-#define CPMS_COMPRESSED \
-    cpms::CompressedIndices { (const cpms::Quad*)low, (const cpms::Quad*)high, bases, padding_index }

@@ -113,15 +113,3 @@ struct Prefetch {
 using IndexPrefetch = Prefetch<StreamingIndexLoader>;
 
 }  // namespace cpms
-
-#define CPMS_EDGES_PARAMETERS                                                                      \
-    const unsigned *sources, const unsigned short *row_end_flags, const unsigned *range_begins,    \
-        const unsigned *first_rows, const unsigned *first_ranges, unsigned ranges, unsigned tiles, \
-        unsigned block_ranges, unsigned long long *carry_out
-#define CPMS_EDGES                                                                                          \
-    cpms::Edges {                                                                                           \
-        sources, row_end_flags, range_begins, first_rows, first_ranges, ranges, tiles, count, block_ranges, \
-            cpms::CarryOut {                                                                                \
-            carry_out                                                                                       \
-        }                                                                                                   \
-    }

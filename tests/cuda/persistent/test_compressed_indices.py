@@ -291,6 +291,6 @@ def test_gathers_by_codes_read_every_edge_once(device, bits):
         made = arranged(Problem(graph))[1].strategy_data.compressed.indices
         values = device.arrays.asarray(np.arange(1 << 17, dtype=f"uint{bits}") % 200)
         sums = device.arrays.zeros(2 * 256, np.uint64)
-        device.run(template.COMPRESSED_GATHERS[bits], 2, (*made.arguments, np.uint32(made.tiles), values, sums))
+        device.run(template.COMPRESSED_GATHERS[bits], 2, (made.argument, np.uint32(made.tiles), values, sums))
         expected = device.to_host(values)[sources_by_slot(made)].astype(np.uint64).sum()
         assert device.to_host(sums).sum() == expected

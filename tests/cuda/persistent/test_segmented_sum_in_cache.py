@@ -101,13 +101,12 @@ struct Recorded {
         ++times[row];
     }
 };
-void one_sweep(CPMS_EDGES_PARAMETERS, unsigned count, const u8* x, double* sums, u32* times) {
+void one_sweep(const Edges edges, const u8* x, double* sums, u32* times) {
     __shared__ InCacheWorkspace workspace;
-    const Edges edges = CPMS_EDGES;
     workspace.begin(edges);
     InCachePrefetch upcoming;
     upcoming.begin(edges, workspace);
-    Recorded end{sums, times, count};
+    Recorded end{sums, times, edges.rows};
     InCacheSegmentedSum<PackedFloat<5, 10, Rounding::nearest>>{edges, upcoming, x, workspace}.run(end);
 }
 }
@@ -131,10 +130,11 @@ def test_every_row_is_summed_once_over_many_blocks(host_backend, one_sweep, monk
         patch.setattr(host_backend, "processors", processors)
         patch.setattr(host_backend, "persistent_blocks", lambda shape: processors * shape.blocks_per_processor)
         edges, _ = WarpRanges.of(padded_csr.PaddedCsr.of(graph), graph, 0, in_cache=True)
+        argument = edges.argument(graph.nodes)
     values = np.append(np.random.default_rng(5).integers(0, 8, graph.nodes), 0).astype(np.float16)
     sums, times = np.full(graph.nodes, np.nan), np.zeros(graph.nodes, np.uint32)
     for _ in range(2):
-        one_sweep(edges.blocks, 512, (*edges.arguments, np.uint32(graph.nodes), values.view(np.uint16), sums, times))
+        one_sweep(edges.blocks, 512, (argument, values.view(np.uint16), sums, times))
         rows = np.repeat(np.arange(graph.nodes), np.diff(graph.indptr))
         np.testing.assert_array_equal(sums, np.bincount(rows, values[graph.sources], minlength=graph.nodes))
         assert (edges.carry_out == 2**64 - 1).all()

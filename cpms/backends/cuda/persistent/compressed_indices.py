@@ -13,8 +13,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cpms.backends.cuda.kernels.structs import COMPRESSED_INDICES
 from cpms.backends.cuda.kernels.template import INDEX_COMPRESSION, WHOLE_VALUES
 from cpms.backends.cuda.runtime.current import current
+from cpms.backends.cuda.runtime.kernel_arguments import Struct
+from cpms.backends.cuda.runtime.structs import pack
 from cpms.backends.cuda.spmv import padded_csr
 
 _COMPUTE_BASES, _COMPRESS = INDEX_COMPRESSION
@@ -87,14 +90,15 @@ class CompressedIndices:
         return len(self.bases)
 
     @property
-    def arguments(self) -> tuple[Any, ...]:
-        """Kernel arguments, in order."""
-        return self.low_offsets, self.high_offsets, self.bases, np.uint32(self.padding_index)
+    def argument(self) -> Struct:
+        """The kernel argument."""
+        offsets = {"low": self.low_offsets, "high": self.high_offsets}
+        return pack(COMPRESSED_INDICES, **offsets, bases=self.bases, padding_index=self.padding_index)
 
     @property
     def nbytes(self) -> int:
         """Bytes of the arrays."""
-        return sum(int(part.nbytes) for part in self.arguments)
+        return sum(int(part.nbytes) for part in (self.low_offsets, self.high_offsets, self.bases))
 
     @property
     def entry_bytes(self) -> float:

@@ -34,12 +34,14 @@ from cpms.backends.cuda.kernels.persistent import (
     INNER_TILED_GATHER,
     Strategy,
 )
+from cpms.backends.cuda.kernels.structs import PROPAGATION_BLOCKING
 from cpms.backends.cuda.persistent import compressed_indices, propagation_blocking, tiled_gather
 from cpms.backends.cuda.persistent.compressed_indices import CompressedIndices
 from cpms.backends.cuda.persistent.propagation_blocking import PropagationBlocking
 from cpms.backends.cuda.persistent.tiled_gather import Panels
 from cpms.backends.cuda.persistent.warp_ranges import WarpRanges
 from cpms.backends.cuda.runtime.current import current
+from cpms.backends.cuda.runtime.structs import pack
 from cpms.backends.cuda.spmv import padded_csr
 
 _FLOAT64_BYTES = 8
@@ -131,7 +133,7 @@ class CompressedEdges(NamedTuple):
     @property
     def arguments(self) -> tuple[Any, ...]:
         """Kernel arguments, in order."""
-        return *self.indices.arguments, self.next_tiles
+        return self.indices.argument, self.next_tiles
 
     @property
     def nbytes(self) -> int:
@@ -225,16 +227,17 @@ class StrategyData(NamedTuple):
         )
         return next((strategy for part, strategy in chosen if part is not None), DIRECT_GATHER)
 
-    def arguments(self, strategy: Strategy) -> tuple[Any, ...]:
-        """Return the kernel arguments besides sources, in order."""
-        parts = {
-            ALL_BLOCKED: (self.residual_blocking, self.inner_blocking),
-            INNER_BLOCKED: (self.inner_blocking,),
-            INNER_TILED_GATHER: (self.panels,),
-            HUB_CACHE_GATHER: (self.hub_cache,),
-            COMPRESSED_GATHER: (self.compressed,),
-        }
-        return tuple(argument for part in parts.get(strategy, ()) if part is not None for argument in part.arguments)
+    def arguments(self, strategy: Strategy, rows: int) -> tuple[Any, ...]:
+        """Return the kernel arguments of a strategy besides `Edges`, in order, for so many rows."""
+        if strategy == ALL_BLOCKED:
+            both = self.residual_blocking, self.inner_blocking
+            return tuple(pack(PROPAGATION_BLOCKING) if each is None else each.argument for each in both)
+        if strategy == INNER_BLOCKED and self.inner_blocking:
+            return (self.inner_blocking.argument,)
+        if strategy == INNER_TILED_GATHER and self.panels:
+            return (self.panels.argument(rows),)
+        chosen = {HUB_CACHE_GATHER: self.hub_cache, COMPRESSED_GATHER: self.compressed}.get(strategy)
+        return chosen.arguments if chosen else ()
 
     def streamed_edges(self, edges: WarpRanges) -> WarpRanges:
         """Return the edges as sweeps read them: compressed indices replace the sources."""
