@@ -124,20 +124,22 @@ CPMS_DEVICE void persistent_rank_refine(const Edges& edges, const Nodes& nodes, 
 
 }  // namespace cpms
 
-#define CPMS_PERSISTENT_RANK_POWER(NAME, THREADS, BLOCKS, ...)                                                   \
-    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                                \
-        NAME(CPMS_RANK_GRAPH, const cpms::RankVectors<2> vectors, const cpms::PeerSignals peers,                 \
-             const cpms::RefineRequest request, double* report) {                                                \
-        const cpms::Grid grid(partials, arrived);                                                                \
-        cpms::persistent_rank_power<__VA_ARGS__>(edges, nodes, request, vectors.of, cpms::Exchange{peers}, grid, \
-                                                 report);                                                        \
-        grid.end();                                                                                              \
+#define CPMS_PERSISTENT_RANK_POWER(NAME, THREADS, BLOCKS, ...)                                                     \
+    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                                  \
+        NAME(CPMS_RANK_GRAPH, const __grid_constant__ cpms::RankVectors<2> vectors,                                \
+             const __grid_constant__ cpms::PeerSignals peers, const __grid_constant__ cpms::RefineRequest request, \
+             double* report) {                                                                                     \
+        const cpms::Grid grid(partials, arrived);                                                                  \
+        cpms::persistent_rank_power<__VA_ARGS__>(edges, nodes, request, vectors.of, cpms::Exchange{peers}, grid,   \
+                                                 report);                                                          \
+        grid.end();                                                                                                \
     }
 #define CPMS_PERSISTENT_RANK_REFINE(NAME, THREADS, BLOCKS, ...)                                                      \
     extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                                    \
-        NAME(CPMS_RANK_GRAPH, const cpms::RankVectors<4 + cpms::history_length> vectors,                             \
-             const cpms::PeerSignals peers, unsigned vectors_kept, const cpms::RefineRequest request,                \
-             double* residual, float* correction, unsigned has_correction, double* report) {                         \
+        NAME(CPMS_RANK_GRAPH, const __grid_constant__ cpms::RankVectors<4 + cpms::history_length> vectors,           \
+             const __grid_constant__ cpms::PeerSignals peers, unsigned vectors_kept,                                 \
+             const __grid_constant__ cpms::RefineRequest request, double* residual, float* correction,               \
+             unsigned has_correction, double* report) {                                                              \
         const cpms::Grid grid(partials, arrived);                                                                    \
         cpms::persistent_rank_refine<__VA_ARGS__>(edges, nodes, request, vectors.of, vectors_kept,                   \
                                                   cpms::Exchange{peers}, residual, correction, has_correction, grid, \

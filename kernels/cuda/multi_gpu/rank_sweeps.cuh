@@ -127,4 +127,6 @@ CPMS_DEVICE void combine_ranks(const Nodes& nodes, const QuantiserSettings& sett
 
 }  // namespace cpms
 
-#define CPMS_RANK_GRAPH const cpms::Edges edges, const cpms::Nodes nodes, double *partials, unsigned *arrived
+#define CPMS_RANK_GRAPH                                                                                     \
+    const __grid_constant__ cpms::Edges edges, const __grid_constant__ cpms::Nodes nodes, double *partials, \
+        unsigned *arrived

@@ -27,9 +27,9 @@ CPMS_DEVICE void remote_store(const PeerSignals& peers, const Word* own, const u
 
 }  // namespace cpms
 
-#define CPMS_REMOTE_STORE(NAME, WORD)                                                                           \
-    extern "C" __global__ void __launch_bounds__(256)                                                           \
-        NAME(const cpms::PeerSignals peers, const WORD* own, const unsigned long long* values_to,               \
-             const double* totals, unsigned count, const unsigned long long* totals_to, unsigned with_values) { \
-        cpms::remote_store<WORD>(peers, own, values_to, totals, count, totals_to, with_values);                 \
+#define CPMS_REMOTE_STORE(NAME, WORD)                                                                               \
+    extern "C" __global__ void __launch_bounds__(256)                                                               \
+        NAME(const __grid_constant__ cpms::PeerSignals peers, const WORD* own, const unsigned long long* values_to, \
+             const double* totals, unsigned count, const unsigned long long* totals_to, unsigned with_values) {     \
+        cpms::remote_store<WORD>(peers, own, values_to, totals, count, totals_to, with_values);                     \
     }

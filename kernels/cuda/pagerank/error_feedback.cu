@@ -135,9 +135,10 @@ CPMS_DEVICE void error_feedback(Residual& residual_strategy, Inner& inner_strate
 
 }  // namespace cpms
 
-#define CPMS_FEEDBACK_PARAMETERS                                                                \
-    const cpms::Nodes nodes, const cpms::RefineRequest request, const cpms::RoundedStart start, \
-        const cpms::RefineVectors vectors, double *partials, unsigned *arrived, double *report
+#define CPMS_FEEDBACK_PARAMETERS                                                                               \
+    const __grid_constant__ cpms::Nodes nodes, const __grid_constant__ cpms::RefineRequest request,            \
+        const __grid_constant__ cpms::RoundedStart start, const __grid_constant__ cpms::RefineVectors vectors, \
+        double *partials, unsigned *arrived, double *report
 #define CPMS_RUN_FEEDBACK(RESIDUAL, INNER, ...)                                                       \
     cpms::error_feedback<__VA_ARGS__>(RESIDUAL, INNER, nodes, request, start, vectors, grid, report); \
     grid.end();

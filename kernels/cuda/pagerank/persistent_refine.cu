@@ -144,9 +144,9 @@ CPMS_DEVICE void persistent_refine(Residual& residual_strategy, Inner& inner_str
 
 }  // namespace cpms
 
-#define CPMS_REFINE_PARAMETERS                                                                                       \
-    const cpms::Nodes nodes, const cpms::RefineRequest request, const cpms::RefineVectors vectors, double *partials, \
-        unsigned *arrived, double *report
+#define CPMS_REFINE_PARAMETERS                                                                      \
+    const __grid_constant__ cpms::Nodes nodes, const __grid_constant__ cpms::RefineRequest request, \
+        const __grid_constant__ cpms::RefineVectors vectors, double *partials, unsigned *arrived, double *report
 #define CPMS_RUN_REFINE(RESIDUAL, INNER, ...)                                                     \
     cpms::persistent_refine<__VA_ARGS__>(RESIDUAL, INNER, nodes, request, vectors, grid, report); \
     grid.end();

@@ -83,8 +83,9 @@ CPMS_DEVICE void gather_compressed(const CompressedIndices& indices, u32 tiles, 
              unsigned short* low, unsigned short* high) {                                                  \
         cpms::compress_indices(sources, tiles, padding_index, bases, (cpms::Quad*)low, (cpms::Quad*)high); \
     }
-#define CPMS_GATHER_COMPRESSED(NAME, WORD)                                                                          \
-    extern "C" __global__ void __launch_bounds__(256)                                                               \
-        NAME(const cpms::CompressedIndices indices, unsigned tiles, const WORD* values, unsigned long long* sums) { \
-        cpms::gather_compressed<WORD>(indices, tiles, values, sums);                                                \
+#define CPMS_GATHER_COMPRESSED(NAME, WORD)                                                                \
+    extern "C" __global__ void __launch_bounds__(256)                                                     \
+        NAME(const __grid_constant__ cpms::CompressedIndices indices, unsigned tiles, const WORD* values, \
+             unsigned long long* sums) {                                                                  \
+        cpms::gather_compressed<WORD>(indices, tiles, values, sums);                                      \
     }
