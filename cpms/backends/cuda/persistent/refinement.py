@@ -117,7 +117,7 @@ class CudaRefinement(Refinement):
     @property
     def default_residual_format(self) -> FloatFormat | None:
         """8 bits where nodes keep their rounding errors, since this costs no additional sweep there."""
-        return E5M2 if self._may_feed_back(E5M2) else None
+        return E5M2 if self.error_feedback and self._may_feed_back(E5M2) else None
 
     @property
     def graph(self) -> DeviceGraph:
@@ -167,7 +167,8 @@ class CudaRefinement(Refinement):
         stored_format = storage or next((launch for launch, _ in self._launches), FP32)
         launch = self._launch_for(stored_format, error_feedback=False)
         requested = request_argument(request, self.damping, launch.quantiser, has_inner=storage is not None)
-        found = self._launch(launch, (requested,), history_vectors(stored_format) if anderson else 2)
+        vectors = history_vectors(stored_format) if anderson else 2
+        found = self._launch(launch, requested, _NO_ROUNDED_START, vectors)
         self._has_correction = self.accumulates(stored_format) and bool(found[-1].inner_l1)
         return found
 
@@ -180,11 +181,11 @@ class CudaRefinement(Refinement):
         further = request._replace(inner_reduction=_FEEDBACK_REDUCTION)
         requested = request_argument(further, self.damping, launch.quantiser, has_inner=True)
         rounded_start = launch.rounded_start if starts_rounded else _NO_ROUNDED_START
-        found = self._launch(launch, (requested, rounded_start), launch.vectors)
+        found = self._launch(launch, requested, rounded_start, launch.vectors)
         self._has_correction = False
         return found
 
-    def _launch(self, launch: _Launch, request: tuple[Struct, ...], vectors: int) -> list[OuterStep]:
+    def _launch(self, launch: _Launch, request: Struct, start: Struct, vectors: int) -> list[OuterStep]:
         iterated = pack(
             structs.REFINE_VECTORS,
             contributions=self._contributions,
@@ -194,7 +195,8 @@ class CudaRefinement(Refinement):
             has_correction=self._has_correction,
             history=launch.history(vectors),
         )
-        self._graph.launch(launch.variant, (*launch.graph, *request, iterated, *self._graph.barrier, self._report))
+        arguments = *launch.graph, request, start, iterated, *self._graph.barrier, self._report
+        self._graph.launch(launch.variant, arguments)
         numbers = current().fetch_async(self._report)
         if self.follow:
             self.follow(FinalContributions(self._contributions, self._next, self._report))
