@@ -97,7 +97,7 @@ class TrimmedRefinement(ReducedRefinement):
     @property
     def default_residual_format(self) -> FloatFormat | None:
         """The core's residual format."""
-        return self._core.default_residual_format if self._core else None
+        return self._core.default_residual_format if self._core and self.error_feedback else None
 
     def solve_reduced(self, iterate: Callable[[Refinement], None]) -> Any:
         """Return x, of sum 1, on the device."""
@@ -167,8 +167,10 @@ class TrimmedRefinement(ReducedRefinement):
         )
 
 
-def prepared(problem: Problem, engine: str) -> Refinement:
+def prepared(problem: Problem, engine: str, *, estimates: bool = True) -> Refinement:
     """Return a problem prepared for method ``refine`` on the device.
+
+    Without ``estimates`` the number of sweeps is taken for the usual one, and convergence for slow.
 
     Raises
     ------
@@ -182,17 +184,18 @@ def prepared(problem: Problem, engine: str) -> Refinement:
     with current().memory_for(graph.name, needed_bytes(problem)):
         rows = DeviceRows.of(graph)
         with threads.in_background(lambda: graph.out_degree):  # The certificate needs out-degrees of its own.
-            return _reduced(problem, rows)
+            return _reduced(problem, rows, estimates=estimates)
 
 
-def _reduced(problem: Problem, rows: DeviceRows) -> Refinement:
+def _reduced(problem: Problem, rows: DeviceRows, *, estimates: bool) -> Refinement:
     if not problem.dangling_follows_teleport:
         return CudaRefinement.of(problem, rows=rows)
     current().compile([*TRIMMING, *LUMPING, CONVERGENCE_ESTIMATE])
     degree, converges_fast = out_degree(problem.graph, rows), False
     try:
-        converges_fast = _converges_fast(problem, rows, degree)
-        trimming = _trimmed(problem, rows, degree, converges_fast=converges_fast)
+        converges_fast = estimates and _converges_fast(problem, rows, degree)
+        cost = _cost(problem, rows, degree) if estimates else Cost()
+        trimming = _trimmed(problem, rows, degree, cost, converges_fast=converges_fast)
     except current().out_of_memory:
         trimming = None  # Trimming needs twice the memory of sweeps over all nodes.
     return trimming or CudaRefinement.of(problem, rows=rows, converges_fast=converges_fast)
@@ -222,12 +225,18 @@ def _converges_fast(problem: Problem, rows: DeviceRows, degree: Any) -> bool:
     return convergence_estimate.converges_fast(rows.indptr, rows.sources, degree, problem.damping)
 
 
-def _trimmed(problem: Problem, rows: DeviceRows, degree: Any, *, converges_fast: bool) -> TrimmedRefinement | None:
+def _cost(problem: Problem, rows: DeviceRows, degree: Any) -> Cost:
+    """Return the costs of a solve, with its number of sweeps estimated where that matters."""
+    if problem.graph.edges > _ESTIMATE_EDGES:
+        return Cost()
+    return Cost()._replace(sweeps=convergence_estimate.sweeps(rows.indptr, rows.sources, degree, problem.damping))
+
+
+def _trimmed(
+    problem: Problem, rows: DeviceRows, degree: Any, cost: Cost, *, converges_fast: bool
+) -> TrimmedRefinement | None:
     """Return the problem with a reduced core; None where that is not worthwhile."""
     graph, indptr, sources = problem.graph, rows.indptr, rows.sources
-    cost = Cost()
-    if graph.edges <= _ESTIMATE_EDGES:
-        cost = cost._replace(sweeps=convergence_estimate.sweeps(indptr, sources, degree, problem.damping))
     trimming = trim(graph, indptr, sources, degree, cost)
     made = lumped(problem, rows, degree, trimming, cost)
     if made is None and trimming is not None:
