@@ -12,9 +12,9 @@ namespace cpms {
 constexpr u32 no_level = 0x7FFFFFFFu, last_level = 0xFFFFFFFFu;
 
 struct TrimGraph {
-    const u32 *indptr, *sources;
-    u32* level;
-    u32 nodes, max_entries;  // longer rows stay in the core
+    const u32 *indptr, *sources;  // first entry of each row, and the end; source of each entry
+    u32* level;                   // of each node
+    u32 nodes, max_entries;       // longer rows stay in the core
 };
 
 // The cost model of cpms/backends/cuda/reduction/trimming.py.
