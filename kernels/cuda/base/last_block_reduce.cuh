@@ -44,6 +44,7 @@ struct InWarps {
 #pragma unroll
         for (int q = 0; q < Some::count; ++q) {
             all.value[q] = of_warps[q][0];
+#pragma unroll 1  // four totals at once would take the registers of four sums
             for (int warp = 1; warp < block_warps; ++warp)
                 all.value[q] = Some::combine(q, all.value[q], of_warps[q][warp]);
         }

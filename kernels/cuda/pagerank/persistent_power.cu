@@ -51,9 +51,9 @@ CPMS_DEVICE void persistent_power(Strategy& strategy, const Nodes& nodes, const 
 
 }  // namespace cpms
 
-#define CPMS_POWER_PARAMETERS                                                                      \
-    const __grid_constant__ cpms::Nodes nodes, const __grid_constant__ cpms::PowerRequest request, \
-        double *contributions, double *next_contributions, double *partials, unsigned *arrived, double *report
+#define CPMS_POWER_PARAMETERS                                                                                     \
+    const cpms::Nodes nodes, const cpms::PowerRequest request, double *contributions, double *next_contributions, \
+        double *partials, unsigned *arrived, double *report
 #define CPMS_RUN_POWER(STRATEGY, UNUSED, ...)                                                                       \
     cpms::persistent_power<__VA_ARGS__>(STRATEGY, nodes, request, contributions, next_contributions, grid, report); \
     grid.end();

@@ -1,37 +1,37 @@
 // Kernel definitions for each strategy. RUN(residual_strategy, inner_strategy, ...) is a macro with the body of a
 // kernel, and PARAMETERS are its own kernel parameters, among them those of a Grid. A kernel's residual sweeps and
-// inner sweeps may use different strategies. Structs are passed by value, and read from the constant bank of parameters
-// (__grid_constant__); cpms/backends/cuda/kernels/structs.py describes them to the host.
+// inner sweeps may use different strategies. Structs are passed by value; cpms/backends/cuda/kernels/structs.py
+// describes them to the host. Where registers spill, __grid_constant__ lets the compiler read them again from constant
+// memory.
 #pragma once
 #include "persistent/strategies.cuh"
 
 #define CPMS_PERSISTENT(THREADS, BLOCKS) extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 // Direct gather.
-#define CPMS_DIRECT_GATHER(PARAMETERS, RUN, NAME, THREADS, BLOCKS, ...)                            \
-    CPMS_PERSISTENT(THREADS, BLOCKS) NAME(const __grid_constant__ cpms::Edges edges, PARAMETERS) { \
-        __shared__ cpms::WorkspaceFor<THREADS> workspace;                                          \
-        const cpms::Grid grid(partials, arrived);                                                  \
-        cpms::DirectGather strategy{edges, workspace};                                             \
-        RUN(strategy, strategy, __VA_ARGS__)                                                       \
+#define CPMS_DIRECT_GATHER(PARAMETERS, RUN, NAME, THREADS, BLOCKS, ...)          \
+    CPMS_PERSISTENT(THREADS, BLOCKS) NAME(const cpms::Edges edges, PARAMETERS) { \
+        __shared__ cpms::WorkspaceFor<THREADS> workspace;                        \
+        const cpms::Grid grid(partials, arrived);                                \
+        cpms::DirectGather strategy{edges, workspace};                           \
+        RUN(strategy, strategy, __VA_ARGS__)                                     \
     }
 // Direct gather of a graph in the second-level cache.
-#define CPMS_IN_CACHE_GATHER(PARAMETERS, RUN, NAME, THREADS, BLOCKS, ...)                          \
-    CPMS_PERSISTENT(THREADS, BLOCKS) NAME(const __grid_constant__ cpms::Edges edges, PARAMETERS) { \
-        __shared__ cpms::InCacheWorkspace workspace;                                               \
-        const cpms::Grid grid(partials, arrived);                                                  \
-        cpms::InCacheGather strategy(edges, workspace);                                            \
-        RUN(strategy, strategy, __VA_ARGS__)                                                       \
+#define CPMS_IN_CACHE_GATHER(PARAMETERS, RUN, NAME, THREADS, BLOCKS, ...)        \
+    CPMS_PERSISTENT(THREADS, BLOCKS) NAME(const cpms::Edges edges, PARAMETERS) { \
+        __shared__ cpms::InCacheWorkspace workspace;                             \
+        const cpms::Grid grid(partials, arrived);                                \
+        cpms::InCacheGather strategy(edges, workspace);                          \
+        RUN(strategy, strategy, __VA_ARGS__)                                     \
     }
 // Direct gather with compressed column indices.
-#define CPMS_COMPRESSED_GATHER(PARAMETERS, RUN, NAME, THREADS, BLOCKS, ...)                                  \
-    CPMS_PERSISTENT(THREADS, BLOCKS)                                                                         \
-    NAME(const __grid_constant__ cpms::Edges edges, const __grid_constant__ cpms::CompressedIndices indices, \
-         const cpms::Pair* next_tiles, PARAMETERS) {                                                         \
-        __shared__ cpms::WorkspaceFor<THREADS> workspace;                                                    \
-        const cpms::Grid grid(partials, arrived);                                                            \
-        const cpms::CompressedEdges compressed{edges, indices, next_tiles};                                  \
-        cpms::CompressedGather strategy{compressed, workspace};                                              \
-        RUN(strategy, strategy, __VA_ARGS__)                                                                 \
+#define CPMS_COMPRESSED_GATHER(PARAMETERS, RUN, NAME, THREADS, BLOCKS, ...)                                          \
+    CPMS_PERSISTENT(THREADS, BLOCKS)                                                                                 \
+    NAME(const cpms::Edges edges, const cpms::CompressedIndices indices, const cpms::Pair* next_tiles, PARAMETERS) { \
+        __shared__ cpms::WorkspaceFor<THREADS> workspace;                                                            \
+        const cpms::Grid grid(partials, arrived);                                                                    \
+        const cpms::CompressedEdges compressed{edges, indices, next_tiles};                                          \
+        cpms::CompressedGather strategy{compressed, workspace};                                                      \
+        RUN(strategy, strategy, __VA_ARGS__)                                                                         \
     }
 // Direct gather with hub caching.
 #define CPMS_HUB_CACHE_GATHER(PARAMETERS, RUN, NAME, THREADS, BLOCKS, ...)                             \
