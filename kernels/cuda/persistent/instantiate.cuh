@@ -23,16 +23,6 @@
         cpms::InCacheGather strategy(edges, workspace);                          \
         RUN(strategy, strategy, __VA_ARGS__)                                     \
     }
-// Direct gather with compressed column indices.
-#define CPMS_COMPRESSED_GATHER(PARAMETERS, RUN, NAME, THREADS, BLOCKS, ...)                                          \
-    CPMS_PERSISTENT(THREADS, BLOCKS)                                                                                 \
-    NAME(const cpms::Edges edges, const cpms::CompressedIndices indices, const cpms::Pair* next_tiles, PARAMETERS) { \
-        __shared__ cpms::WorkspaceFor<THREADS> workspace;                                                            \
-        const cpms::Grid grid(partials, arrived);                                                                    \
-        const cpms::CompressedEdges compressed{edges, indices, next_tiles};                                          \
-        cpms::CompressedGather strategy{compressed, workspace};                                                      \
-        RUN(strategy, strategy, __VA_ARGS__)                                                                         \
-    }
 // Direct gather with hub caching.
 #define CPMS_HUB_CACHE_GATHER(PARAMETERS, RUN, NAME, THREADS, BLOCKS, ...)                             \
     CPMS_PERSISTENT(THREADS, BLOCKS)                                                                   \

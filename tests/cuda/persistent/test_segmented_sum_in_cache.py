@@ -1,7 +1,5 @@
 """Segmented sum of graphs in the cache: blocks begin with rows, and warps share sums in shared memory."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -181,7 +179,6 @@ def test_steps_cost_the_lines_that_they_touch(device, value_bytes):
         (0, Arrangement(), persistent.DIRECT_GATHER),
         (0, Arrangement(warps=16, request=StrategyRequest(in_cache=True)), persistent.IN_CACHE_GATHER),
         (1, Arrangement(request=StrategyRequest(in_cache=False)), persistent.DIRECT_GATHER),
-        (1, Arrangement(request=StrategyRequest(compressed_indices=True)), persistent.COMPRESSED_GATHER),
         (1, Arrangement(warps=24), persistent.DIRECT_GATHER),
         (1, Arrangement(range_tiles=2), persistent.DIRECT_GATHER),
     ],
@@ -192,12 +189,8 @@ def test_graphs_in_the_cache_have_sweeps_of_their_own(host_backend, monkeypatch,
         edges, _ = WarpRanges.of(padded_csr.PaddedCsr.of(graph), graph, 0)
         streamed = padded_csr.ENTRY_BYTES * edges.tiles * 256 + 16 * graph.nodes
         monkeypatch.setattr(host_backend, "cache_bytes", int(streamed) - 1 + room)
-        unlike_codes = replace(
-            arrangement,
-            request=arrangement.request._replace(compressed_indices=arrangement.request.compressed_indices or False),
-        )
         for value_bytes in (2, 8):
-            assert DeviceGraph.of(Problem(graph), unlike_codes, value_bytes).strategy_data.strategy == expected
+            assert DeviceGraph.of(Problem(graph), arrangement, value_bytes).strategy_data.strategy == expected
 
 
 @pytest.mark.parametrize(("processors", "cached"), [(255, True), (256, False)])

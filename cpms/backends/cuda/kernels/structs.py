@@ -48,9 +48,6 @@ EDGES = _layout(
     (U32, "ranges tiles rows block_ranges"),
     (POINTER, "carry_out"),
 )
-COMPRESSED_INDICES = _layout(
-    "CompressedIndices", "persistent/compressed_indices.cuh", (POINTER, "low high bases"), (U32, "padding_index")
-)
 PANELS = _layout(
     "Panels",
     "persistent/tiled_gather.cuh",

@@ -149,7 +149,7 @@ class DeviceGraph:
         return cls(
             nodes=graph.nodes,
             damping=problem.damping,
-            edges=strategy_data.streamed_edges(edges),
+            edges=edges,
             degree=placed(degree),
             sink=placed(upload(problem.sink_or_scalar)),
             teleport=placed(upload(problem.teleport_or_scalar)),

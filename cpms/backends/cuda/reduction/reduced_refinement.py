@@ -156,7 +156,7 @@ class TrimmedRefinement(ReducedRefinement):
         return DeviceGraph(
             nodes=core_rows.nodes,
             damping=self.damping,
-            edges=strategy_data.streamed_edges(edges),
+            edges=edges,
             degree=degree,
             sink=current().arrays.full(1, 1.0 / core_rows.nodes, np.float64) if closed else self._b,
             teleport=self._b,
