@@ -15,12 +15,14 @@ import numpy as np
 from cpms.backends.cuda.arrays.vectors import vector_length
 from cpms.backends.cuda.device_engine import DeviceEngine
 from cpms.backends.cuda.kernels.persistent import persistent_power
+from cpms.backends.cuda.kernels.structs import POWER_REQUEST
 from cpms.backends.cuda.kernels.template import CONTRIBUTIONS, Variant
 from cpms.backends.cuda.persistent.device_graph import DeviceGraph, arrangement_for
 from cpms.backends.cuda.persistent.refinement import NORMS, needed_bytes, too_large
 from cpms.backends.cuda.reduction.reduced_refinement import prepared
 from cpms.backends.cuda.runtime.current import current
 from cpms.backends.cuda.runtime.device_clock import seconds_since
+from cpms.backends.cuda.runtime.structs import pack
 from cpms.base.errors import UnsupportedError
 from cpms.base.types import Floats, Norm
 from cpms.contracts.engine import Engine
@@ -63,12 +65,8 @@ class FusedOperator(Operator[Any]):
 
     def sweeps(self, x: Any, out: Any, level: Level, step: int, *, norm: Norm, tol: float, most: int) -> Sweeps:  # noqa: ARG002
         """Launch many sweeps at once."""
-        arguments = (
-            *self._given,
-            *(np.float64(tol), np.uint32(NORMS.index(norm)), np.uint32(min(most, _MOST)), x, out),
-            *(*self.graph.barrier, self.report),
-        )
-        self.graph.launch(self._kernel, arguments)
+        request = pack(POWER_REQUEST, tolerance=tol, norm=NORMS.index(norm), max_sweeps=min(most, _MOST))
+        self.graph.launch(self._kernel, (*self._given, request, x, out, *self.graph.barrier, self.report))
         numbers = current().fetch_async(self.report)()
         count, launched_ns = numbers[:2].tolist()
         rows = numbers[2:][: _EACH * int(count)].reshape(-1, _EACH)
@@ -82,8 +80,7 @@ class FusedOperator(Operator[Any]):
 
     @cached_property
     def _given(self) -> tuple[Any, ...]:
-        strategy = self.graph.strategy_data.strategy
-        return *self.graph.edge_arguments(strategy), *self.graph.arguments, self.graph.byte_degrees(strategy)[0]
+        return self.graph.arguments(self.graph.strategy_data.strategy)
 
     def scale(self, x: Any, factor: float, segments: int) -> None:  # noqa: ARG002
         """Multiply the vector by a factor."""

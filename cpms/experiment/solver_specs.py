@@ -17,6 +17,7 @@ from pydantic import Field, model_validator
 
 from cpms import engines
 from cpms.api.request import requested_storage
+from cpms.backends.cuda.reduction.reduced_refinement import prepared
 from cpms.backends.opencl.choice import Choice, chosen
 from cpms.base import threads, work_clock
 from cpms.base.errors import UnsupportedError
@@ -38,7 +39,10 @@ from cpms.solvers.power import power
 from cpms.solvers.refine import outer_iteration, solve_by_reduction
 from cpms.storage.device import host_float64
 
-_SINCE_FIRST_ROWS = ("most_read", "method", "whole", "plain", "fixed", "tol", "only", "ranks", "device")
+_SINCE_FIRST_ROWS = (
+    *("most_read", "method", "whole", "plain", "fixed", "tol", "only", "ranks", "device"),
+    *("error_feedback", "convergence_estimate"),
+)
 _TIMEOUT_S = 600.0
 """The limit of a solve by ranks; one that takes longer is recorded as a failure."""
 
@@ -48,9 +52,10 @@ class Contestant(Strict):
 
     ``write_ahead`` is the number of segments written beyond those read; ``most_read`` is the number of segments read
     before the switch to float64; ``fixed`` reads all bits in every iteration; ``whole`` turns off trimming and
-    lumping, and ``plain`` Anderson acceleration; ``tol`` replaces the experiment's; ``only`` lists the graphs of this
-    contestant. ``ranks`` is for engine ``mpi``, which has one rank without it; ``device`` is for engine ``opencl`` (see
-    `cpms.backends.opencl.choice.Choice`).
+    lumping, and ``plain`` Anderson acceleration; ``error_feedback`` and ``convergence_estimate`` turn off these parts
+    of method ``refine`` on a GPU where they are false; ``tol`` replaces the experiment's; ``only`` lists the graphs of
+    this contestant. ``ranks`` is for engine ``mpi``, which has one rank without it; ``device`` is for engine ``opencl``
+    (see `cpms.backends.opencl.choice.Choice`).
     """
 
     engine: EngineName
@@ -66,6 +71,16 @@ class Contestant(Strict):
     only: list[GraphName] | None = None
     ranks: int | None = Field(default=None, ge=1)
     device: str | None = None
+    error_feedback: bool = True
+    convergence_estimate: bool = True
+
+    @model_validator(mode="after")
+    def _estimates_on_a_gpu(self) -> Contestant:
+        if not self.convergence_estimate and (self.engine, self.method) != ("cuda_fused", "refine"):
+            raise ValueError(
+                "only method refine of engine cuda_fused estimates convergence; leave the key out elsewhere"
+            )
+        return self
 
     @model_validator(mode="after")
     def _auto_refines(self) -> Contestant:
@@ -138,7 +153,7 @@ class Solver:
         self._read_options = read_options or {}
         self._source, self._layout, self._tol = source, layout, tol
         self._operators: dict[tuple[str | None, ...], Operator[Any]] = {}
-        self._refinements: dict[str, Refinement] = {}
+        self._refinements: dict[tuple[str, bool], Refinement] = {}
         self._initial_guesses: dict[bool, Any] = {False: np.full(problem.graph.nodes, 1.0 / problem.graph.nodes)}
 
     def solve(self, contestant: Contestant, *, on_device: bool = False) -> Solved:
@@ -174,10 +189,15 @@ class Solver:
         return _solved(ranks, status, history, sizes)
 
     def _by_refinement(self, executor: Engine, contestant: Contestant, *, on_device: bool) -> Solved:
-        if contestant.engine not in self._refinements:
-            self._refinements[contestant.engine] = executor.refinement(self.problem)
-        refinement = self._refinements[contestant.engine]
-        refinement.anderson = not contestant.plain
+        key = contestant.engine, contestant.convergence_estimate
+        if key not in self._refinements:
+            self._refinements[key] = (
+                executor.refinement(self.problem)
+                if contestant.convergence_estimate
+                else prepared(self.problem, contestant.engine, estimates=False)
+            )
+        refinement = self._refinements[key]
+        refinement.anderson, refinement.error_feedback = not contestant.plain, contestant.error_feedback
         by_default = refinement.default_residual_format or executor.default_residual_format
         storage = requested_storage(contestant.storage, contestant.method) or by_default
         policy, stopping = default_policy(storage), self._stopping(contestant)

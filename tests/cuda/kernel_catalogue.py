@@ -6,7 +6,6 @@ from cpms.backends.cuda.kernels import batched, multi_gpu, product, streaming, t
 from cpms.backends.cuda.kernels.launch_shape import SHAPES, SHARED_MEMORY_SHAPE
 from cpms.backends.cuda.kernels.persistent import (
     ALL_BLOCKED,
-    COMPRESSED_GATHER,
     DIRECT_GATHER,
     ERROR_FEEDBACK_STRATEGIES,
     HUB_CACHE_GATHER,
@@ -59,14 +58,6 @@ def in_cache(stored):
         yield persistent_power(SHARED_MEMORY_SHAPE, personal=personal, strategy=IN_CACHE_GATHER)
         for storage in stored:
             yield from whole_and_core(storage, SHARED_MEMORY_SHAPE, personal, IN_CACHE_GATHER)
-
-
-def compressed(stored):
-    """Yield the persistent kernels over compressed column indices; with a teleport vector, of the first format."""
-    for shape, personal in itertools.product(SHAPES.values(), (False, True)):
-        yield persistent_power(shape, personal=personal, strategy=COMPRESSED_GATHER)
-        for storage in stored[:1] if personal else stored:
-            yield from whole_and_core(storage, shape, personal, COMPRESSED_GATHER)
 
 
 def hub_cache(stored):
@@ -184,7 +175,6 @@ def every():
         "direct gather": list(direct(stored, personal=False)),
         "direct gather, personal": list(direct(stored, personal=True)),
         "in-cache gather": list(in_cache(stored)),
-        "compressed gather": list(compressed(stored)),
         # NVRTC's fast modes add up the shared memory of these and of those above, if they are in one program.
         "tiled gather": list(staged(stored, INNER_TILED_GATHER)),
         "hub cache": list(hub_cache(stored)),
@@ -205,9 +195,9 @@ def every():
         "helpers": [
             *(*template.PACKS_OF_EDGES.values(), *template.ROWS_OF_EDGES),
             *(*template.CERTIFICATE, *template.CERTIFIED_ROWS.values()),
-            *(*template.PADDED_CSR, *template.INDEX_COMPRESSION, *template.TRIMMING, *template.LUMPING),
+            *(*template.PADDED_CSR, *template.TRIMMING, *template.LUMPING),
             *(template.CONVERGENCE_ESTIMATE, *template.LEVEL_SOLVE, *template.CONTRIBUTIONS),
             *(*template.CYCLE_PERMUTATION, *template.AFFINE.values()),
-            *(*template.GATHERS.values(), *template.COMPRESSED_GATHERS.values()),
+            *template.GATHERS.values(),
         ],
     }

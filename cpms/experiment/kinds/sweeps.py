@@ -17,15 +17,16 @@ from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, mod
 
 from cpms import engines
 from cpms.backends.cuda.arrays.vectors import vector_length
-from cpms.backends.cuda.kernels.template import COMPRESSED_GATHERS, GATHERS
+from cpms.backends.cuda.kernels.template import GATHERS
 from cpms.backends.cuda.persistent.device_graph import Arrangement, DeviceGraph
 from cpms.backends.cuda.persistent.refinement import CudaRefinement
 from cpms.backends.cuda.persistent.strategies import DIRECT_GATHER_DATA, StrategyData, StrategyRequest
 from cpms.backends.cuda.reduction.reduced_refinement import lumped_core
 from cpms.backends.cuda.runtime.current import current
 from cpms.backends.cuda.spmv import reordering
-from cpms.backends.cuda.spmv.padded_csr import out_degree
+from cpms.backends.cuda.spmv.padded_csr import ENTRY_BYTES, out_degree
 from cpms.base import work_clock
+from cpms.base.errors import UnsupportedError
 from cpms.engines import cuda_fused
 from cpms.experiment.config import Cell, Repeated, Strict
 from cpms.experiment.config_types import StorageName
@@ -42,7 +43,6 @@ _REQUEST_KEYS = {
     "hot": "hub_cache",
     "bins": "tiled_gather",
     "deal": "propagation_blocking",
-    "codes": "compressed_indices",
     "cached": "in_cache",
 }
 """Fields of `StrategyRequest` by the keys of recorded rows.
@@ -85,7 +85,15 @@ class RecordedArrangement(Strict):
         return {name: value for name, value in fields.items() if name not in _LATER or value is not None}
 
     def arrangement(self) -> Arrangement:
-        """Return the arrangement in the names of the engine."""
+        """Return the arrangement in the names of the engine.
+
+        Raises
+        ------
+        UnsupportedError
+            If ``codes`` asks for compressed column indices, which earlier rows were recorded with.
+        """
+        if self.codes:
+            raise UnsupportedError("sweeps have no compressed column indices any more; leave out codes = true")
         request = StrategyRequest(**{field: getattr(self, key) for key, field in _REQUEST_KEYS.items()})
         return Arrangement(self.renumber, self.stretch_steps, self.warps, request)
 
@@ -234,7 +242,7 @@ def bytes_moved(
     """
     row = strategy_data.degree_bytes + (16 if bits == 64 else bits / 8 + (8 if accumulates else 0))
     staged_bytes = strategy_data.streamed_bytes(bits // 8)
-    return (strategy_data.entry_bytes * edges if staged_bytes is None else staged_bytes) + row * nodes
+    return (ENTRY_BYTES * edges if staged_bytes is None else staged_bytes) + row * nodes
 
 
 def _gather_timer(resident: DeviceGraph, bits: int) -> Timer:
@@ -242,9 +250,6 @@ def _gather_timer(resident: DeviceGraph, bits: int) -> Timer:
     values = backend.arrays.zeros(vector_length(resident.nodes), f"uint{bits}")
     blocks = backend.processors * 8
     sums = backend.arrays.zeros(blocks * 256, np.uint64)
-    compressed, sources = resident.strategy_data.compressed, resident.edges.sources
-    if compressed:
-        gathers, of_edges = COMPRESSED_GATHERS, (*compressed.indices.arguments, np.uint32(compressed.indices.tiles))
-    else:
-        gathers, of_edges = GATHERS, (sources, np.uint64(sources.size))
-    return Timer(lambda: backend.run(gathers[bits], blocks, (*of_edges, values, sums)), same=True)
+    sources = resident.edges.sources
+    arguments = sources, np.uint64(sources.size), values, sums
+    return Timer(lambda: backend.run(GATHERS[bits], blocks, arguments), same=True)

@@ -22,7 +22,12 @@ def without_and_with(row: pd.Series[Any], lever: str) -> Iterator[tuple[dict[str
 
 
 def show_faster(
-    rows: pd.DataFrame, out: Output, lines: Callable[[pd.Series[Any]], Iterable[dict[str, Any]]], by: str, caption: str
+    rows: pd.DataFrame,
+    out: Output,
+    lines: Callable[[pd.Series[Any]], Iterable[dict[str, Any]]],
+    by: str,
+    caption: str,
+    suffix: str = "",
 ) -> None:
     """Write the table of all lines of rows of kind ``sweeps``, and its `faster_figure`.
 
@@ -36,14 +41,16 @@ def show_faster(
         A phrase for the optimisation.
     caption : str
         A caption with ``{gpu}`` for the device.
+    suffix : str
+        Of the files' names.
     """
     rows = rows[rows.status == "ok"]
     table = pd.DataFrame([line for _, row in rows.iterrows() for line in lines(row)])
     if table.empty:
         out.leave_out("table and figure", f"no graph has sweeps both {by} and not")
         return
-    out.table(table, caption=caption.format(gpu=rows.gpu.iloc[0]))
-    out.figure(faster_figure(table, by))
+    out.table(table, suffix=suffix, caption=caption.format(gpu=rows.gpu.iloc[0]))
+    out.figure(faster_figure(table, by), suffix=suffix)
 
 
 def faster_lines(row: pd.Series[Any], lever: str, called: str) -> Iterator[dict[str, Any]]:

@@ -47,7 +47,7 @@ def show(rows, out, beside):
         suffix="_ablation",
         caption="What each lever bought, times faster: of a 16-bit sweep against the same without the lever (or the "
         "slower choice of warps; what shared memory holds needs 16; 16-bit sources, sweeps made for the cache and "
-        f"merged nodes as tables codes, cached and merged have them, on {_gpus(*compared)}); of a whole solve, fewer "
+        f"merged nodes as the tables of levers have them, on {_gpus(*compared)}); of a whole solve, fewer "
         "bits against fused fp64, extrapolation against bits alone, passes and merged nodes against sweeps over all",
     )
     out.figure(_ablation(bought), suffix="_ablation")

@@ -27,6 +27,31 @@ struct Combine {
     }
 };
 
+// Block reduction by shuffles in warps, then in the order of the warps.
+struct InWarps {
+    template <class Some>
+    static CPMS_DEVICE Some in_block(const Some& mine) {
+        __shared__ double of_warps[Some::count][block_warps];
+        __syncthreads();
+#pragma unroll
+        for (int q = 0; q < Some::count; ++q) {
+            const double reduced =
+                warp_reduce(mine.value[q], [q](double a, double b) { return Some::combine(q, a, b); });
+            if (threadIdx.x % 32 == 0) of_warps[q][threadIdx.x / 32] = reduced;
+        }
+        __syncthreads();
+        Some all{};
+#pragma unroll
+        for (int q = 0; q < Some::count; ++q) {
+            all.value[q] = of_warps[q][0];
+#pragma unroll 1  // four totals at once would take the registers of four sums
+            for (int warp = 1; warp < block_warps; ++warp)
+                all.value[q] = Some::combine(q, all.value[q], of_warps[q][warp]);
+        }
+        return all;
+    }
+};
+
 // OverBlock::in_block(mine) returns the block's values, in thread 0.
 template <class OverBlock, class Some>
 CPMS_DEVICE void reduce_in_last_block(const Some& mine, double* partials, u32* counter, double* result) {

@@ -42,16 +42,6 @@ template <class T>
 CPMS_DEVICE T* warp_uniform(T* value) {
     return assume_global((T*)warp_uniform((u64)value));
 }
-// Hides how a base pointer was computed, so that the compiler keeps it in one register instead of adding up its parts
-// for each access.
-template <class T>
-CPMS_DEVICE T* opaque_base(T* pointer) {
-#if defined(__CUDA_ARCH__)
-    asm("" : "+l"(pointer));
-#endif
-    return assume_global(pointer);
-}
-
 struct Add {
     CPMS_DEVICE double operator()(double a, double b) const { return a + b; }
 };

@@ -177,12 +177,12 @@ CPMS_DEVICE void batch_after_combine(const double* partials, u32 blocks, const C
 
 }  // namespace cpms
 
-#define CPMS_BATCH_PRODUCTS(NAME, ...)                                                                            \
-    extern "C" __global__ void __launch_bounds__(512, 1)                                                          \
-        NAME(CPMS_BATCH_NODES, const double* tolerance, double* history, const unsigned char* sent,               \
-             unsigned long long vector_bytes, double* partials) {                                                 \
-        cpms::batch_products<__VA_ARGS__>(CPMS_BATCH_NODES_GIVEN, tolerance, cpms::BatchHistory{history, stride}, \
-                                          sent, vector_bytes, partials);                                          \
+#define CPMS_BATCH_PRODUCTS(NAME, ...)                                                                               \
+    extern "C" __global__ void __launch_bounds__(512, 1)                                                             \
+        NAME(const cpms::BatchNodes nodes, const double* tolerance, double* history, const unsigned char* sent,      \
+             unsigned long long vector_bytes, double* partials) {                                                    \
+        cpms::batch_products<__VA_ARGS__>(nodes, tolerance, cpms::BatchHistory{history, nodes.columns.stride}, sent, \
+                                          vector_bytes, partials);                                                   \
     }
 #define CPMS_BATCH_COMBINE(NAME)                                                                                  \
     extern "C" __global__ void __launch_bounds__(256)                                                             \
@@ -191,12 +191,12 @@ CPMS_DEVICE void batch_after_combine(const double* partials, u32 blocks, const C
         cpms::batch_combine(partials, blocks, cpms::Columns{stride, used}, top, tolerance, options,               \
                             cpms::BatchHistory{history, stride}, weights);                                        \
     }
-#define CPMS_BATCH_APPLY_HISTORY(NAME, ...)                                                                          \
-    extern "C" __global__ void __launch_bounds__(512, 1)                                                             \
-        NAME(CPMS_BATCH_NODES, const double* tolerance, const double* weights, unsigned last, unsigned char* sent,   \
-             unsigned long long vector_bytes, float* correction, double* partials) {                                 \
-        cpms::batch_apply_history<__VA_ARGS__>(CPMS_BATCH_NODES_GIVEN, tolerance, weights, last, sent, vector_bytes, \
-                                               correction, partials);                                                \
+#define CPMS_BATCH_APPLY_HISTORY(NAME, ...)                                                                     \
+    extern "C" __global__ void __launch_bounds__(512, 1)                                                        \
+        NAME(const cpms::BatchNodes nodes, const double* tolerance, const double* weights, unsigned last,       \
+             unsigned char* sent, unsigned long long vector_bytes, float* correction, double* partials) {       \
+        cpms::batch_apply_history<__VA_ARGS__>(nodes, tolerance, weights, last, sent, vector_bytes, correction, \
+                                               partials);                                                       \
     }
 #define CPMS_BATCH_AFTER_COMBINE(NAME)                                                                                \
     extern "C" __global__ void __launch_bounds__(256)                                                                 \

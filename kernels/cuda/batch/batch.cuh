@@ -7,12 +7,12 @@
 namespace cpms {
 
 struct BatchEdges {
-    const u32* sources;
-    const u16* row_end_flags;
-    const u32* first_rows;   // row of each task's first entry
-    const u32* first_tasks;  // task in which that row begins
-    u32 tiles, task_tiles, rows;
-    volatile u64* carry_out;  // one a task group and column; CarryOut::missing where absent
+    const u32* sources;           // of each entry of padded CSR
+    const u16* row_end_flags;     // of each eight entries
+    const u32* first_rows;        // row of each task's first entry
+    const u32* first_tasks;       // task in which that row begins
+    u32 tiles, task_tiles, rows;  // tiles of 256 entries, in all and of a task
+    volatile u64* carry_out;      // one a task group and column; CarryOut::missing where absent
 };
 
 // The columns of a batch: `stride` numbers a node, of which a launch uses `used`; both are multiples of Each. A row
@@ -122,9 +122,3 @@ CPMS_DEVICE double reduce_partials(const double* partials, u32 index, u32 blocks
 }
 
 }  // namespace cpms
-
-#define CPMS_BATCH_EDGES                                                                      \
-    const unsigned *sources, const unsigned short *row_end_flags, const unsigned *first_rows, \
-        const unsigned *first_tasks, unsigned tiles, unsigned task_tiles, unsigned long long *carry_out
-#define CPMS_BATCH_EDGES_GIVEN \
-    cpms::BatchEdges { sources, row_end_flags, first_rows, first_tasks, tiles, task_tiles, count, carry_out }

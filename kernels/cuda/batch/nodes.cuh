@@ -66,16 +66,3 @@ CPMS_DEVICE void for_each_row(const BatchNodes& nodes, double* partials, Work wo
 }
 
 }  // namespace cpms
-
-#define CPMS_BATCH_NODES                                                                                           \
-    const unsigned *degree, const unsigned *internal_degree, const unsigned *teleport_begins,                      \
-        const unsigned *teleport_columns, const double *teleport_weights, unsigned teleport_first, unsigned count, \
-        unsigned dangling_degree, unsigned stride, unsigned used
-#define CPMS_BATCH_NODES_GIVEN                                                                                 \
-    cpms::BatchNodes {                                                                                         \
-        degree, internal_degree,                                                                               \
-            cpms::TeleportEntries{teleport_begins, teleport_columns, teleport_weights, teleport_first}, count, \
-            dangling_degree, cpms::Columns {                                                                   \
-            stride, used                                                                                       \
-        }                                                                                                      \
-    }

@@ -228,37 +228,36 @@ CPMS_DEVICE void batch_reduce(const double* partials, u32 blocks, const Columns&
 
 }  // namespace cpms
 
-#define CPMS_BATCH_RESIDUAL_SWEEP(NAME, ...)                                                                         \
+#define CPMS_BATCH_RESIDUAL_SWEEP(NAME, ...)                                                                       \
+    extern "C" __global__ void __launch_bounds__(512, 1)                                                           \
+        NAME(const cpms::BatchEdges edges, const cpms::BatchNodes nodes, double damping, const double* options,    \
+             const double* contributions, double* next_contributions, float* residual, double* partials) {         \
+        cpms::batch_residual_sweep<__VA_ARGS__>(edges, nodes, damping, options, contributions, next_contributions, \
+                                                residual, partials);                                               \
+    }
+#define CPMS_BATCH_ROW_SUMS(NAME)                                                                \
+    extern "C" __global__ void __launch_bounds__(512, 2)                                         \
+        NAME(const cpms::BatchEdges edges, const double* contributions, double* sums, double*) { \
+        cpms::batch_row_sums(edges, contributions, sums);                                        \
+    }
+#define CPMS_BATCH_FIRST_SWEEP(NAME, ...)                                                                      \
+    extern "C" __global__ void __launch_bounds__(512, 1)                                                       \
+        NAME(const cpms::BatchNodes nodes, double damping, const double* options, const double* contributions, \
+             const double* sums, double* next_contributions, float* residual, double* partials) {              \
+        cpms::batch_first_sweep<__VA_ARGS__>(nodes, damping, options, contributions, sums, next_contributions, \
+                                             residual, partials);                                              \
+    }
+#define CPMS_BATCH_CORRECT(NAME, EACH)                                                          \
+    extern "C" __global__ void __launch_bounds__(512, 2)                                        \
+        NAME(const cpms::BatchNodes nodes, const double* has_correction, double* contributions, \
+             const float* correction, double* partials) {                                       \
+        cpms::batch_correct<EACH>(nodes, has_correction, contributions, correction, partials);  \
+    }
+#define CPMS_BATCH_DOWNSTREAM(NAME, EACH)                                                                            \
     extern "C" __global__ void __launch_bounds__(512, 1)                                                             \
-        NAME(CPMS_BATCH_EDGES, CPMS_BATCH_NODES, double damping, const double* options, const double* contributions, \
-             double* next_contributions, float* residual, double* partials) {                                        \
-        cpms::batch_residual_sweep<__VA_ARGS__>(CPMS_BATCH_EDGES_GIVEN, CPMS_BATCH_NODES_GIVEN, damping, options,    \
-                                                contributions, next_contributions, residual, partials);              \
-    }
-#define CPMS_BATCH_ROW_SUMS(NAME)                                                                    \
-    extern "C" __global__ void __launch_bounds__(512, 2)                                             \
-        NAME(CPMS_BATCH_EDGES, unsigned count, const double* contributions, double* sums, double*) { \
-        cpms::batch_row_sums(CPMS_BATCH_EDGES_GIVEN, contributions, sums);                           \
-    }
-#define CPMS_BATCH_FIRST_SWEEP(NAME, ...)                                                                              \
-    extern "C" __global__ void __launch_bounds__(512, 1)                                                               \
-        NAME(CPMS_BATCH_NODES, double damping, const double* options, const double* contributions, const double* sums, \
-             double* next_contributions, float* residual, double* partials) {                                          \
-        cpms::batch_first_sweep<__VA_ARGS__>(CPMS_BATCH_NODES_GIVEN, damping, options, contributions, sums,            \
-                                             next_contributions, residual, partials);                                  \
-    }
-#define CPMS_BATCH_CORRECT(NAME, EACH)                                                                          \
-    extern "C" __global__ void __launch_bounds__(512, 2)                                                        \
-        NAME(CPMS_BATCH_NODES, const double* has_correction, double* contributions, const float* correction,    \
-             double* partials) {                                                                                \
-        cpms::batch_correct<EACH>(CPMS_BATCH_NODES_GIVEN, has_correction, contributions, correction, partials); \
-    }
-#define CPMS_BATCH_DOWNSTREAM(NAME, EACH)                                                                   \
-    extern "C" __global__ void __launch_bounds__(512, 1)                                                    \
-        NAME(CPMS_BATCH_EDGES, CPMS_BATCH_NODES, double damping, const double* contribution,                \
-             const double* contributions, double* out, double* partials) {                                  \
-        cpms::batch_downstream<EACH>(CPMS_BATCH_EDGES_GIVEN, CPMS_BATCH_NODES_GIVEN, damping, contribution, \
-                                     contributions, out, partials);                                         \
+        NAME(const cpms::BatchEdges edges, const cpms::BatchNodes nodes, double damping, const double* contribution, \
+             const double* contributions, double* out, double* partials) {                                           \
+        cpms::batch_downstream<EACH>(edges, nodes, damping, contribution, contributions, out, partials);             \
     }
 #define CPMS_BATCH_SCORES(NAME)                                                                                       \
     extern "C" __global__ void __launch_bounds__(256)                                                                 \

@@ -15,6 +15,8 @@
 #include <utility>
 
 #define __global__
+// Kernel parameters that are read where they lie, without a copy.
+#define __grid_constant__
 #define __launch_bounds__(...)
 #define __shared__ static
 

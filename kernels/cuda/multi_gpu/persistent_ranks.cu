@@ -124,50 +124,25 @@ CPMS_DEVICE void persistent_rank_refine(const Edges& edges, const Nodes& nodes, 
 
 }  // namespace cpms
 
-#define CPMS_RANK_VECTOR(NAME)                                                           \
-    const unsigned char *NAME##_all, unsigned char *NAME##_own, double *NAME##_received, \
-        const unsigned long long *NAME##_values_to, const unsigned long long *NAME##_totals_to
-#define CPMS_RANK_VECTOR_GIVEN(NAME) {NAME##_all, NAME##_own, NAME##_received, NAME##_values_to, NAME##_totals_to}
-#define CPMS_RANK_PEERS                                                                        \
-    const unsigned *places, const unsigned *sent_begins, const unsigned long long *signals_to, \
-        const unsigned *signals, unsigned *counts, unsigned ranks, unsigned rank
-#define CPMS_RANK_EXCHANGE                                                                  \
-    cpms::Exchange {                                                                        \
-        cpms::PeerSignals { places, sent_begins, signals_to, signals, counts, ranks, rank } \
+#define CPMS_PERSISTENT_RANK_POWER(NAME, THREADS, BLOCKS, ...)                                                     \
+    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                                  \
+        NAME(CPMS_RANK_GRAPH, const __grid_constant__ cpms::RankVectors<2> vectors,                                \
+             const __grid_constant__ cpms::PeerSignals peers, const __grid_constant__ cpms::RefineRequest request, \
+             double* report) {                                                                                     \
+        const cpms::Grid grid(partials, arrived);                                                                  \
+        cpms::persistent_rank_power<__VA_ARGS__>(edges, nodes, request, vectors.of, cpms::Exchange{peers}, grid,   \
+                                                 report);                                                          \
+        grid.end();                                                                                                \
     }
-
-#define CPMS_PERSISTENT_RANK_POWER(NAME, THREADS, BLOCKS, ...)                                                        \
-    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                                     \
-        NAME(CPMS_RANK_GRAPH, CPMS_RANK_VECTOR(current), CPMS_RANK_VECTOR(next), CPMS_RANK_PEERS, double tolerance,   \
-             unsigned norm, unsigned max_sweeps, double* report) {                                                    \
-        const cpms::Grid grid(partials, arrived);                                                                     \
-        const cpms::RankVector vectors[] = {CPMS_RANK_VECTOR_GIVEN(current), CPMS_RANK_VECTOR_GIVEN(next)};           \
-        cpms::persistent_rank_power<__VA_ARGS__>(                                                                     \
-            CPMS_EDGES, CPMS_RANK_NODES, cpms::RefineRequest{0.0, tolerance, 0.0, 0.0, 0.0, norm, max_sweeps, 0, {}}, \
-            vectors, CPMS_RANK_EXCHANGE, grid, report);                                                               \
-        grid.end();                                                                                                   \
-    }
-#define CPMS_PERSISTENT_RANK_REFINE(NAME, THREADS, BLOCKS, ...)                                                        \
-    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                                      \
-        NAME(CPMS_RANK_GRAPH, CPMS_RANK_VECTOR(current), CPMS_RANK_VECTOR(next), CPMS_RANK_VECTOR(full),               \
-             CPMS_RANK_VECTOR(product_count), CPMS_RANK_VECTOR(z0), CPMS_RANK_VECTOR(z1), CPMS_RANK_VECTOR(z2),        \
-             CPMS_RANK_VECTOR(z3), CPMS_RANK_VECTOR(z4), CPMS_RANK_VECTOR(z5), CPMS_RANK_VECTOR(z6),                   \
-             CPMS_RANK_VECTOR(z7), CPMS_RANK_VECTOR(z8), CPMS_RANK_PEERS, unsigned vectors_kept,                       \
-             double inner_reduction, double tolerance, double noise_tolerance, double inner_reach, double inner_noise, \
-             unsigned norm, unsigned max_sweeps, unsigned max_inner_sweeps, unsigned scaled, int top,                  \
-             unsigned long long seed, double* residual, float* correction, unsigned has_correction, double* report) {  \
-        const cpms::Grid grid(partials, arrived);                                                                      \
-        const cpms::RankVector vectors[] = {CPMS_RANK_VECTOR_GIVEN(current), CPMS_RANK_VECTOR_GIVEN(next),             \
-                                            CPMS_RANK_VECTOR_GIVEN(full),    CPMS_RANK_VECTOR_GIVEN(product_count),    \
-                                            CPMS_RANK_VECTOR_GIVEN(z0),      CPMS_RANK_VECTOR_GIVEN(z1),               \
-                                            CPMS_RANK_VECTOR_GIVEN(z2),      CPMS_RANK_VECTOR_GIVEN(z3),               \
-                                            CPMS_RANK_VECTOR_GIVEN(z4),      CPMS_RANK_VECTOR_GIVEN(z5),               \
-                                            CPMS_RANK_VECTOR_GIVEN(z6),      CPMS_RANK_VECTOR_GIVEN(z7),               \
-                                            CPMS_RANK_VECTOR_GIVEN(z8)};                                               \
-        cpms::persistent_rank_refine<__VA_ARGS__>(                                                                     \
-            CPMS_EDGES, CPMS_RANK_NODES,                                                                               \
-            cpms::RefineRequest{inner_reduction, tolerance, noise_tolerance, inner_reach, inner_noise, norm,           \
-                                max_sweeps, max_inner_sweeps, cpms::QuantiserSettings{scaled, top, seed}},             \
-            vectors, vectors_kept, CPMS_RANK_EXCHANGE, residual, correction, has_correction, grid, report);            \
-        grid.end();                                                                                                    \
+#define CPMS_PERSISTENT_RANK_REFINE(NAME, THREADS, BLOCKS, ...)                                                      \
+    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                                    \
+        NAME(CPMS_RANK_GRAPH, const __grid_constant__ cpms::RankVectors<4 + cpms::history_length> vectors,           \
+             const __grid_constant__ cpms::PeerSignals peers, unsigned vectors_kept,                                 \
+             const __grid_constant__ cpms::RefineRequest request, double* residual, float* correction,               \
+             unsigned has_correction, double* report) {                                                              \
+        const cpms::Grid grid(partials, arrived);                                                                    \
+        cpms::persistent_rank_refine<__VA_ARGS__>(edges, nodes, request, vectors.of, vectors_kept,                   \
+                                                  cpms::Exchange{peers}, residual, correction, has_correction, grid, \
+                                                  report);                                                           \
+        grid.end();                                                                                                  \
     }

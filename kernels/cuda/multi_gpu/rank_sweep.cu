@@ -53,78 +53,72 @@ CPMS_DEVICE void rank_combine(const Nodes& nodes, const QuantiserSettings& setti
     combine_ranks<Q>(nodes, settings, z, history, last_received, received_products, correction, to, work, grid);
 }
 
+// This rank's part of each history vector, and the totals that travelled with it.
+struct RankHistory {
+    u8* own[history_length];
+    double* received[history_length];
+
+    // The vectors in shared memory.
+    CPMS_DEVICE const RankVector* vectors() const {
+        __shared__ RankVector of[history_length];
+        if (threadIdx.x == 0) {
+            for (int k = 0; k < history_length; ++k) of[k] = RankVector{nullptr, own[k], received[k]};
+        }
+        __syncthreads();
+        return of;
+    }
+};
+
 }  // namespace cpms
 
-#define CPMS_RANK_PARAMETERS CPMS_RANK_GRAPH, const double *received, unsigned ranks, double *to
-#define CPMS_RANK_RECEIVED \
-    cpms::ReceivedTotals { received, ranks }
-#define CPMS_RANK_VECTORS(ALL, OWN, OUT)                                                     \
-    cpms::RankVector{(const unsigned char*)(ALL), (unsigned char*)(OWN)}, cpms::RankVector { \
-        nullptr, (unsigned char*)(OUT)                                                       \
-    }
-
+#define CPMS_RANK_PARAMETERS CPMS_RANK_GRAPH, const __grid_constant__ cpms::ReceivedTotals received, double *to
 #define CPMS_RANK_CORRECT(NAME, THREADS, BLOCKS)                                     \
     extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                    \
         NAME(CPMS_RANK_PARAMETERS, double* contributions, const float* correction) { \
         const cpms::Grid grid(partials, arrived);                                    \
-        cpms::correct(CPMS_RANK_NODES, contributions, correction, to, grid);         \
+        cpms::correct(nodes, contributions, correction, to, grid);                   \
         grid.end();                                                                  \
     }
-#define CPMS_RANK_RESIDUAL_SWEEP(NAME, THREADS, BLOCKS, ...)                                                        \
-    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                                   \
-        NAME(CPMS_RANK_PARAMETERS, const double* all, double* contributions, double* next_contributions,            \
-             double* residual, double tolerance, unsigned norm) {                                                   \
-        const cpms::Grid grid(partials, arrived);                                                                   \
-        cpms::rank_residual_sweep<__VA_ARGS__>(CPMS_EDGES, CPMS_RANK_NODES,                                         \
-                                               CPMS_RANK_VECTORS(all, contributions, next_contributions), residual, \
-                                               CPMS_RANK_RECEIVED, tolerance, norm, to, grid);                      \
-        grid.end();                                                                                                 \
-    }
-#define CPMS_RANK_QUANTISE(NAME, THREADS, BLOCKS, ...)                                                                 \
-    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                                      \
-        NAME(CPMS_RANK_PARAMETERS, unsigned scaled, int top, unsigned long long seed, const double* residual,          \
-             float* correction, unsigned char* z, double until) {                                                      \
-        const cpms::Grid grid(partials, arrived);                                                                      \
-        cpms::quantise<__VA_ARGS__>(CPMS_RANK_NODES, cpms::QuantiserSettings{scaled, top, seed}, residual, correction, \
-                                    z, CPMS_RANK_RECEIVED, until, to, grid);                                           \
-        grid.end();                                                                                                    \
-    }
-#define CPMS_RANK_INNER_SWEEP(NAME, THREADS, BLOCKS, ...)                                                            \
-    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                                    \
-        NAME(CPMS_RANK_PARAMETERS, unsigned scaled, int top, unsigned long long seed, const unsigned char* all,      \
-             unsigned char* z, float* correction) {                                                                  \
-        const cpms::Grid grid(partials, arrived);                                                                    \
-        cpms::rank_inner_sweep<__VA_ARGS__>(CPMS_EDGES, CPMS_RANK_NODES, cpms::QuantiserSettings{scaled, top, seed}, \
-                                            CPMS_RANK_VECTORS(all, nullptr, z), correction, CPMS_RANK_RECEIVED, to,  \
-                                            grid);                                                                   \
-        grid.end();                                                                                                  \
-    }
-#define CPMS_RANK_HISTORY                                                                                             \
-    unsigned char *z0, unsigned char *z1, unsigned char *z2, unsigned char *z3, unsigned char *z4, unsigned char *z5, \
-        unsigned char *z6, unsigned char *z7, unsigned char *z8, double *totals0, double *totals1, double *totals2,   \
-        double *totals3, double *totals4, double *totals5, double *totals6, double *totals7, double *totals8
-#define CPMS_RANK_HISTORY_GIVEN                                                                                     \
-    __shared__ cpms::RankVector z[cpms::history_length];                                                            \
-    if (threadIdx.x == 0) {                                                                                         \
-        unsigned char* const own[] = {z0, z1, z2, z3, z4, z5, z6, z7, z8};                                          \
-        double* const totals[] = {totals0, totals1, totals2, totals3, totals4, totals5, totals6, totals7, totals8}; \
-        for (int k = 0; k < cpms::history_length; ++k) z[k] = cpms::RankVector{nullptr, own[k], totals[k]};         \
-    }                                                                                                               \
-    __syncthreads();
-#define CPMS_RANK_PRODUCTS(NAME, THREADS, BLOCKS, ...)                                                            \
-    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) NAME(CPMS_RANK_PARAMETERS, CPMS_RANK_HISTORY) { \
+#define CPMS_RANK_RESIDUAL_SWEEP(NAME, THREADS, BLOCKS, ...)                                                      \
+    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                                 \
+        NAME(CPMS_RANK_PARAMETERS, const __grid_constant__ cpms::RankVector from,                                 \
+             const __grid_constant__ cpms::RankVector into, double* residual, double tolerance, unsigned norm) {  \
         const cpms::Grid grid(partials, arrived);                                                                 \
-        CPMS_RANK_HISTORY_GIVEN                                                                                   \
-        cpms::rank_products<__VA_ARGS__>(CPMS_RANK_NODES, z, CPMS_RANK_RECEIVED, to, grid);                       \
+        cpms::rank_residual_sweep<__VA_ARGS__>(edges, nodes, from, into, residual, received, tolerance, norm, to, \
+                                               grid);                                                             \
         grid.end();                                                                                               \
     }
-#define CPMS_RANK_COMBINE(NAME, THREADS, BLOCKS, ...)                                                    \
-    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                        \
-        NAME(CPMS_RANK_PARAMETERS, CPMS_RANK_HISTORY, unsigned scaled, int top, unsigned long long seed, \
-             const double* product_count, float* correction) {                                           \
-        const cpms::Grid grid(partials, arrived);                                                        \
-        CPMS_RANK_HISTORY_GIVEN                                                                          \
-        cpms::rank_combine<__VA_ARGS__>(CPMS_RANK_NODES, cpms::QuantiserSettings{scaled, top, seed}, z,  \
-                                        CPMS_RANK_RECEIVED, product_count, correction, to, grid);        \
-        grid.end();                                                                                      \
+#define CPMS_RANK_QUANTISE(NAME, THREADS, BLOCKS, ...)                                                               \
+    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                                    \
+        NAME(CPMS_RANK_PARAMETERS, const __grid_constant__ cpms::QuantiserSettings settings, const double* residual, \
+             float* correction, unsigned char* sent, double tolerance) {                                             \
+        const cpms::Grid grid(partials, arrived);                                                                    \
+        cpms::quantise<__VA_ARGS__>(nodes, settings, residual, correction, sent, received, tolerance, to, grid);     \
+        grid.end();                                                                                                  \
+    }
+#define CPMS_RANK_INNER_SWEEP(NAME, THREADS, BLOCKS, ...)                                                        \
+    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                                \
+        NAME(CPMS_RANK_PARAMETERS, const __grid_constant__ cpms::QuantiserSettings settings,                     \
+             const __grid_constant__ cpms::RankVector from, const __grid_constant__ cpms::RankVector into,       \
+             float* correction) {                                                                                \
+        const cpms::Grid grid(partials, arrived);                                                                \
+        cpms::rank_inner_sweep<__VA_ARGS__>(edges, nodes, settings, from, into, correction, received, to, grid); \
+        grid.end();                                                                                              \
+    }
+#define CPMS_RANK_PRODUCTS(NAME, THREADS, BLOCKS, ...)                                  \
+    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                       \
+        NAME(CPMS_RANK_PARAMETERS, const __grid_constant__ cpms::RankHistory history) { \
+        const cpms::Grid grid(partials, arrived);                                       \
+        cpms::rank_products<__VA_ARGS__>(nodes, history.vectors(), received, to, grid); \
+        grid.end();                                                                     \
+    }
+#define CPMS_RANK_COMBINE(NAME, THREADS, BLOCKS, ...)                                                                \
+    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                                    \
+        NAME(CPMS_RANK_PARAMETERS, const __grid_constant__ cpms::RankHistory history,                                \
+             const __grid_constant__ cpms::QuantiserSettings settings, const double* received_products,              \
+             float* correction) {                                                                                    \
+        const cpms::Grid grid(partials, arrived);                                                                    \
+        cpms::rank_combine<__VA_ARGS__>(nodes, settings, history.vectors(), received, received_products, correction, \
+                                        to, grid);                                                                   \
+        grid.end();                                                                                                  \
     }

@@ -127,8 +127,6 @@ CPMS_DEVICE void combine_ranks(const Nodes& nodes, const QuantiserSettings& sett
 
 }  // namespace cpms
 
-#define CPMS_RANK_GRAPH                                                                                              \
-    CPMS_EDGES_PARAMETERS, const unsigned *degree, const double *sink, const double *teleport, unsigned sink_stride, \
-        unsigned teleport_stride, unsigned count, double damping, double *partials, unsigned *arrived
-#define CPMS_RANK_NODES \
-    cpms::Nodes { degree, sink, teleport, sink_stride, teleport_stride, count, damping }
+#define CPMS_RANK_GRAPH                                                                                     \
+    const __grid_constant__ cpms::Edges edges, const __grid_constant__ cpms::Nodes nodes, double *partials, \
+        unsigned *arrived

@@ -40,9 +40,13 @@ CPMS_DEVICE void publish_idle(double* to) { publish_totals(to, {}); }
 // A vector that ranks read of each other, and the totals that travel with it.
 struct RankVector {
     const u8* all;
-    u8* own;           // this rank's part
-    double* received;  // totals of all ranks
-    const u64 *values_to, *totals_to;
+    u8* own;                           // this rank's part
+    double* received;                  // totals of all ranks
+    const u64 *values_to, *totals_to;  // addresses in the memory of each rank
+};
+template <int N>
+struct RankVectors {
+    RankVector of[N];
 };
 
 // Exchanges by a kernel: among ranks that write into each other's memory, or of a single rank.

@@ -27,12 +27,9 @@ CPMS_DEVICE void remote_store(const PeerSignals& peers, const Word* own, const u
 
 }  // namespace cpms
 
-#define CPMS_REMOTE_STORE(NAME, WORD)                                                                    \
-    extern "C" __global__ void __launch_bounds__(256)                                                    \
-        NAME(const unsigned* sent_indices, const unsigned* begins, const unsigned long long* signals_to, \
-             const unsigned* signals, unsigned* counts, unsigned ranks, unsigned rank, const WORD* own,  \
-             const unsigned long long* values_to, const double* totals, unsigned count,                  \
-             const unsigned long long* totals_to, unsigned with_values) {                                \
-        const cpms::PeerSignals peers{sent_indices, begins, signals_to, signals, counts, ranks, rank};   \
-        cpms::remote_store<WORD>(peers, own, values_to, totals, count, totals_to, with_values);          \
+#define CPMS_REMOTE_STORE(NAME, WORD)                                                                               \
+    extern "C" __global__ void __launch_bounds__(256)                                                               \
+        NAME(const __grid_constant__ cpms::PeerSignals peers, const WORD* own, const unsigned long long* values_to, \
+             const double* totals, unsigned count, const unsigned long long* totals_to, unsigned with_values) {     \
+        cpms::remote_store<WORD>(peers, own, values_to, totals, count, totals_to, with_values);                     \
     }

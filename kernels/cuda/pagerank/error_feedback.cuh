@@ -69,7 +69,7 @@ struct ErrorFeedbackEpilogue {
         unsent += fma(-exactly(with.internal_degree.of(degree, nodes, row)), quantised, r);
         kept_error += error * edges;
     }
-    CPMS_DEVICE double lost() const { return unsent - kept_error / nodes.damping; }
+    CPMS_DEVICE double mass_lost() const { return unsent - kept_error / nodes.damping; }
 };
 
 // Quantisation of the first vector of an outer step: what nodes send and keep, and the mass lost by it.

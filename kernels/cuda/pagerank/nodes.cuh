@@ -14,9 +14,9 @@ struct Nodes {
     u32 sink_stride, teleport_stride;  // 0 where one number serves all nodes
     u32 count;
     double damping;
-    const u32* internal_degree = nullptr;  // where Core: out-edges to nodes of the core; the flow of the others is lost
+    const u32* internal_degree;  // where Core: out-edges to nodes of the core; the flow of the others is lost
     // The same numbers as bytes, 255 for larger ones; see Degree.
-    const u8 *degree_bytes = nullptr, *internal_degree_bytes = nullptr;
+    const u8 *degree_bytes, *internal_degree_bytes;
 
     CPMS_DEVICE double inverse(u32 degree_of_node) const { return degree_of_node ? reciprocal(degree_of_node) : 1.0; }
 };

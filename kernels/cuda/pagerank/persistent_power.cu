@@ -2,14 +2,20 @@
 // refinement. A sweep costs the gathers, and a read and a write of x.
 #include "pagerank/node_passes.cuh"
 #include "pagerank/sweep_epilogues.cuh"
-#include "persistent/strategies.cuh"
+#include "persistent/instantiate.cuh"
 
 namespace cpms {
+
+struct PowerRequest {
+    double tolerance;
+    u32 norm;  // 0, 1, 2: l1, l2, linf
+    u32 max_sweeps;
+};
 
 // report: number of sweeps and time of the begin, in ns; then of each sweep l1, squares, mass, linf, and time of its
 // end.
 template <bool Personal, class Strategy>
-CPMS_DEVICE void persistent_power(Strategy& strategy, const Nodes& nodes, double tolerance, u32 norm, u32 max_sweeps,
+CPMS_DEVICE void persistent_power(Strategy& strategy, const Nodes& nodes, const PowerRequest& request,
                                   double* contributions, double* next_contributions, const Grid& grid, double* report) {
     const auto prefetch = [&] { strategy.template prefetch<double>(); };
     prefetch();
@@ -30,7 +36,7 @@ CPMS_DEVICE void persistent_power(Strategy& strategy, const Nodes& nodes, double
         GridReduce<5, 1> totals{{end.l1, end.squares, end.mass, end.sum_or_dangling, end.linf}};
         totals.all_reduce(grid, prefetch);
         dangling = totals.value[3];
-        change = norm_of(norm, totals.value[0], totals.value[1], totals.value[4]);
+        change = norm_of(request.norm, totals.value[0], totals.value[1], totals.value[4]);
         if (reports) {
             const double row[5] = {totals.value[0], totals.value[1], totals.value[2], totals.value[4], nanoseconds()};
             for (int q = 0; q < 5; ++q) report[2 + 5 * done + q] = row[q];
@@ -39,67 +45,20 @@ CPMS_DEVICE void persistent_power(Strategy& strategy, const Nodes& nodes, double
         contributions = next_contributions;
         next_contributions = swapped;
         ++done;
-    } while (change >= tolerance && done < max_sweeps);
+    } while (change >= request.tolerance && done < request.max_sweeps);
     if (reports) report[0] = (double)done;
 }
 
 }  // namespace cpms
 
-#define CPMS_POWER_PARAMETERS                                                                                          \
-    const unsigned *degree, const double *sink, const double *teleport, unsigned sink_stride,                          \
-        unsigned teleport_stride, unsigned count, double damping, const unsigned char *degree_bytes, double tolerance, \
-        unsigned norm, unsigned max_sweeps, double *contributions, double *next_contributions, double *partials,       \
-        unsigned *arrived, double *report
-#define CPMS_RUN_POWER(WAY, ...)                                                                                       \
-    cpms::persistent_power<__VA_ARGS__>(                                                                               \
-        WAY, cpms::Nodes{degree, sink, teleport, sink_stride, teleport_stride, count, damping, nullptr, degree_bytes}, \
-        tolerance, norm, max_sweeps, contributions, next_contributions, grid, report);                                 \
+#define CPMS_POWER_PARAMETERS                                                                                     \
+    const cpms::Nodes nodes, const cpms::PowerRequest request, double *contributions, double *next_contributions, \
+        double *partials, unsigned *arrived, double *report
+#define CPMS_RUN_POWER(STRATEGY, UNUSED, ...)                                                                       \
+    cpms::persistent_power<__VA_ARGS__>(STRATEGY, nodes, request, contributions, next_contributions, grid, report); \
     grid.end();
 
-#define CPMS_PERSISTENT_POWER(NAME, THREADS, BLOCKS, ...)                                                              \
-    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) NAME(CPMS_EDGES_PARAMETERS, CPMS_POWER_PARAMETERS) { \
-        __shared__ cpms::WorkspaceFor<THREADS> workspace;                                                              \
-        const cpms::Grid grid(partials, arrived);                                                                      \
-        const cpms::Edges edges = CPMS_EDGES;                                                                          \
-        cpms::DirectGather strategy{edges, workspace};                                                                 \
-        CPMS_RUN_POWER(strategy, __VA_ARGS__)                                                                          \
-    }
-// Direct gather of a graph in the second-level cache.
-#define CPMS_PERSISTENT_POWER_IN_CACHE(NAME, THREADS, BLOCKS, ...)                                                     \
-    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) NAME(CPMS_EDGES_PARAMETERS, CPMS_POWER_PARAMETERS) { \
-        __shared__ cpms::InCacheWorkspace workspace;                                                                   \
-        const cpms::Grid grid(partials, arrived);                                                                      \
-        const cpms::Edges edges = CPMS_EDGES;                                                                          \
-        cpms::InCacheGather strategy(edges, workspace);                                                                \
-        CPMS_RUN_POWER(strategy, __VA_ARGS__)                                                                          \
-    }
-// Direct gather with compressed column indices.
-#define CPMS_PERSISTENT_POWER_COMPRESSED(NAME, THREADS, BLOCKS, ...)    \
-    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)       \
-        NAME(CPMS_COMPRESSED_EDGES_PARAMETERS, CPMS_POWER_PARAMETERS) { \
-        __shared__ cpms::WorkspaceFor<THREADS> workspace;               \
-        const cpms::Grid grid(partials, arrived);                       \
-        const cpms::CompressedEdges edges = CPMS_COMPRESSED_EDGES;      \
-        cpms::CompressedGather strategy{edges, workspace};              \
-        CPMS_RUN_POWER(strategy, __VA_ARGS__)                           \
-    }
-// Direct gather with hub caching.
-#define CPMS_PERSISTENT_POWER_HUB_CACHE(NAME, THREADS, BLOCKS, ...)                               \
-    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)                                 \
-        NAME(CPMS_EDGES_PARAMETERS, unsigned hot_bytes, unsigned values, CPMS_POWER_PARAMETERS) { \
-        __shared__ cpms::WorkspaceFor<THREADS> workspace;                                         \
-        const cpms::Grid grid(partials, arrived);                                                 \
-        const cpms::Edges edges = CPMS_EDGES;                                                     \
-        cpms::HubCacheGather strategy{edges, workspace, hot_bytes, values};                       \
-        CPMS_RUN_POWER(strategy, __VA_ARGS__)                                                     \
-    }
-// Propagation blocking.
-#define CPMS_PERSISTENT_POWER_BLOCKED(NAME, THREADS, BLOCKS, ...) \
-    extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) \
-        NAME(CPMS_BLOCKING_PARAMETERS(), CPMS_POWER_PARAMETERS) { \
-        __shared__ cpms::SellWorkspace workspace;                 \
-        const cpms::Grid grid(partials, arrived);                 \
-        const cpms::PropagationBlocking to = CPMS_BLOCKING();     \
-        cpms::BlockedPropagation strategy{to, workspace, grid};   \
-        CPMS_RUN_POWER(strategy, __VA_ARGS__)                     \
-    }
+#define CPMS_PERSISTENT_POWER(...) CPMS_DIRECT_GATHER(CPMS_POWER_PARAMETERS, CPMS_RUN_POWER, __VA_ARGS__)
+#define CPMS_PERSISTENT_POWER_IN_CACHE(...) CPMS_IN_CACHE_GATHER(CPMS_POWER_PARAMETERS, CPMS_RUN_POWER, __VA_ARGS__)
+#define CPMS_PERSISTENT_POWER_HUB_CACHE(...) CPMS_HUB_CACHE_GATHER(CPMS_POWER_PARAMETERS, CPMS_RUN_POWER, __VA_ARGS__)
+#define CPMS_PERSISTENT_POWER_BLOCKED(...) CPMS_ALL_BLOCKED(CPMS_POWER_PARAMETERS, CPMS_RUN_POWER, __VA_ARGS__)

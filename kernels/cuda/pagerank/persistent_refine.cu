@@ -1,127 +1,180 @@
 // Mixed-precision iterative refinement by one persistent kernel: outer steps of a float64 residual sweep (iterative
 // refinement, Wilkinson 1963; Carson and Higham, 2018) and low-precision inner sweeps (Richardson iterations on the
-// correction), with Anderson acceleration.
+// correction), with Anderson acceleration or with error feedback.
 //
 // A launch runs outer steps as long as residuals meet their predictions; then the host decides anew. An inner sweep
 // reads 8, 16 or 32 bits an edge in place of 64.
-#include "persistent/fixed_point_allreduce.cuh"
+#include "pagerank/error_feedback.cuh"
 #include "pagerank/refine_request.cuh"
+#include "persistent/fixed_point_allreduce.cuh"
 #include "persistent/instantiate.cuh"
-#include "pagerank/deferred_update.cuh"
 
 namespace cpms {
 
-// Whether the update of x is deferred: inner sweeps then write the quantised residual only
-// (pagerank/deferred_update.cuh). It needs a format with range for dangling nodes' contributions. Where the whole
-// graph is in cache, sweeps over more vectors take longer, so the correction is accumulated.
-template <class Inner, class Q>
-constexpr bool is_deferred = QuantiserOf<Q>::Type::stores_dangling && !fixed_point_totals<Inner>;
-
-// The state of the iteration. The two arrays of contributions swap at residual sweeps. Inner sweeps accumulate the
-// correction unless the update is deferred.
-struct RefineState {
-    double *contributions, *next_contributions, *residual;
-    float* correction;
-    u32 has_correction;
-    SentHistory history;
+// Policies of inner sweeps: what happens to the correction, and to the rounding error of what is sent.
+enum class Update {
+    accumulate,     // sweeps add to the correction, and the next outer step adds it to x
+    defer,          // sweeps write the quantised residual only, and passes add it to x (pagerank/deferred_update.cuh)
+    error_feedback  // deferred, and nodes keep rounding errors (pagerank/error_feedback.cuh)
 };
 
-template <class Q, bool Personal, bool Core, class Residual, class Inner>
+// A deferred update needs a format with range for dangling nodes' contributions. Where the whole graph is in cache,
+// sweeps over more vectors take longer, so the correction is accumulated.
+template <class Inner, class Q>
+constexpr Update update_for =
+    QuantiserOf<Q>::Type::stores_dangling && !fixed_point_totals<Inner> ? Update::defer : Update::accumulate;
+
+// Epilogue of an inner sweep under a policy, and what it updates besides the quantised residual.
+template <Update update, class Q, bool Personal, bool Core, bool ByteDegrees>
+struct PolicyEpilogue {
+    using Type = InnerEpilogue<Q, Personal, Core, ByteDegrees, update == Update::accumulate>;
+    static CPMS_DEVICE float* updates(const RefineVectors& vectors) { return vectors.correction; }
+};
+template <class Q, bool Personal, bool Core, bool ByteDegrees>
+struct PolicyEpilogue<Update::error_feedback, Q, Personal, Core, ByteDegrees> {
+    using Type = ErrorFeedbackEpilogue<Q, Personal, Core, ByteDegrees>;
+    static CPMS_DEVICE double* updates(const RefineVectors& vectors) { return vectors.residual; }
+};
+
+// A block barrier behind a branch of one thread. ptxas 13 may let that thread arrive at the barrier alone and
+// continue alone, and lose the values that its warp holds in uniform registers; the warp barrier prevents it.
+CPMS_DEVICE void sync_block() {
+    __syncwarp();
+    __syncthreads();
+}
+
+template <Update update, class Q, bool Personal, bool Core, class Residual, class Inner>
 CPMS_DEVICE void persistent_refine(Residual& residual_strategy, Inner& inner_strategy, const Nodes& nodes,
-                                   const RefineRequest& request, RefineState state, const Grid& grid,
-                                   double* report_to) {
+                                   const RefineRequest& request, const RoundedStart& start, RefineVectors vectors,
+                                   const Grid& grid, double* report_to) {
+    constexpr bool feeds_back = update == Update::error_feedback, defers = update != Update::accumulate;
+    constexpr bool with_dangling = feeds_back || QuantiserOf<Q>::Type::stores_dangling;
+    constexpr u32 deferrals = feeds_back ? deferred_depth<Q> : anderson_depth;
+    using InnerEnd = PolicyEpilogue<update, Q, Personal, Core, Inner::byte_degrees>;
     __shared__ ResidualFactors by;
     __shared__ UniformInflow common;
     __shared__ AndersonHistory anderson;
     __shared__ OuterState outer;
     __shared__ FixedPointAllReduce allreduce;
     __shared__ DeferredUpdate deferred;
-    constexpr bool stores_dangling = QuantiserOf<Q>::Type::stores_dangling, defers = is_deferred<Inner, Q>;
     const auto target = [&] {
-        if constexpr (defers) return state.contributions;
-        else return state.correction;
+        if constexpr (defers)
+            return vectors.contributions;
+        else
+            return vectors.correction;
     };
     if constexpr (fixed_point_totals<Inner>) allreduce.begin(grid);
     const auto prefetch_residual = [&] { residual_strategy.template prefetch<double>(); };
     const auto prefetch_inner = [&] { inner_strategy.template prefetch<Q>(); };
     if constexpr (same_strategy<Residual, Inner>) prefetch_residual();
     SweepLog report(report_to);
-    if (threadIdx.x == 0) {
-        common = UniformInflow::of(nodes);
+    const bool writes = threadIdx.x == 0;
+    const UniformInflow uniform = UniformInflow::of(nodes);
+    if (writes) {
+        common = uniform;
         outer.previous_l1 = outer.predicted_l1 = infinity();
-        outer.vectors = state.history.vectors;
-        deferred.first = 1;
+        outer.vectors = vectors.history.vectors;
     }
     const auto prefetch_other = [&] {
         if constexpr (!same_strategy<Residual, Inner>) prefetch_residual();
     };
-    GridReduce<2, 0> masses;
-    bool again = false;
+    double* const rounding_error = feeds_back ? vectors.residual : nullptr;
+    bool from_rounded = feeds_back && start.row_begins, again = false;
+    GridReduce<2, 0> masses{{1.0, 0.0}};
     do {
-        if (!defers || !again) {
-            masses =
-                apply_correction<Core>(nodes, state.contributions, state.has_correction ? state.correction : nullptr);
+        if ((!defers || !again) && !from_rounded) {
+            masses = apply_correction<Core>(nodes, vectors.contributions,
+                                            vectors.has_correction ? vectors.correction : nullptr);
             masses.all_reduce(grid, prefetch_other);
         }
-        if (threadIdx.x == 0) by = ResidualFactors::of(nodes, common, masses.value[0], masses.value[1]);
-        __syncthreads();
-        ResidualEpilogue<true, Personal, stores_dangling, Residual::byte_degrees> residual_epilogue{
-            nodes, by, state.contributions, state.next_contributions, state.residual};
-        residual_strategy.template sweep<double>((const u8*)state.contributions, residual_epilogue);
-        GridReduce<6, 2> norms{{residual_epilogue.l1, residual_epilogue.squares, residual_epilogue.mass,
-                                residual_epilogue.sum_or_dangling, residual_epilogue.linf, residual_epilogue.largest}};
-        norms.all_reduce(grid, prefetch_inner);
-        const double l1 = norms.value[0], norm = norm_of(request.norm, l1, norms.value[1], norms.value[4]);
-        report.record(l1, norms.value[1], norms.value[2], norms.value[3], norms.value[4]);
-        double* const swapped = state.contributions;
-        state.contributions = state.next_contributions;
-        state.next_contributions = swapped;
-        if (!request.max_inner_sweeps || !(norm >= request.tolerance) || !(norm < infinity())) return;
-        if (report.count >= request.max_sweeps) return;
-
-        InnerState inner = quantise_residual<Q, Core>(nodes, request.settings, state.residual, norms.value[5],
-                                                      defers ? nullptr : state.correction, state.history.stored, grid);
-        anderson.record(0, inner, norms.value[3]);
-        if (threadIdx.x == 0) {
-            outer.l1 = l1;
-            outer.tolerance = inner_tolerance(request, l1, norm);
-            outer.residual_sweep = outer.history_begin = report.count;
+        double l1 = 1.0, norm = 1.0;
+        InnerState inner;
+        if (from_rounded) {
+            if constexpr (feeds_back) {
+                if constexpr (!same_strategy<Residual, Inner>) prefetch_inner();
+                sync_block();
+                inner = begin_rounded<Q, Personal, Core>(nodes, common, request.settings, start, vectors.contributions,
+                                                         rounding_error, vectors.history.at(deferrals), grid);
+            }
+        } else {
+            const ResidualFactors factors = ResidualFactors::of(nodes, common, masses.value[0], masses.value[1]);
+            if (writes) by = factors;
+            sync_block();
+            ResidualEpilogue<true, Personal, with_dangling, Residual::byte_degrees> end{
+                nodes, by, vectors.contributions, vectors.next_contributions, vectors.residual};
+            residual_strategy.template sweep<double>((const u8*)vectors.contributions, end);
+            GridReduce<6, 2> norms{{end.l1, end.squares, end.mass, end.sum_or_dangling, end.linf, end.largest}};
+            norms.all_reduce(grid, prefetch_inner);
+            l1 = norms.value[0];
+            norm = norm_of(request.norm, l1, norms.value[1], norms.value[4]);
+            report.record(l1, norms.value[1], norms.value[2], norms.value[3], norms.value[4]);
+            double* const swapped = vectors.contributions;
+            vectors.contributions = vectors.next_contributions;
+            vectors.next_contributions = swapped;
+            if (!request.max_inner_sweeps || !(norm >= request.tolerance) || !(norm < infinity()) ||
+                report.count >= request.max_sweeps)
+                return;
+            if constexpr (feeds_back) {
+                inner = send_first<Q, Core>(nodes, request.settings, norms.value[5], vectors.contributions,
+                                            rounding_error, vectors.history.stored, grid);
+            } else {
+                inner = quantise_residual<Q, Core>(nodes, request.settings, vectors.residual, norms.value[5],
+                                                   defers ? nullptr : vectors.correction, vectors.history.stored, grid);
+                anderson.record(0, inner, norms.value[3]);
+            }
         }
-        __syncthreads();
+        const double tolerance = inner_tolerance(request, l1, norm);
+        if (writes) {
+            outer.l1 = l1;
+            outer.tolerance = tolerance;
+            outer.residual_sweep = outer.history_begin = report.count;
+            deferred.exponent[0] = inner.exponent;
+            deferred.first = feeds_back ? 0 : 1;
+        }
+        sync_block();
         double inner_l1 = l1;
+        bool more, slow = false;
         do {
             const u64 seed = request.settings.seed + report.count * 0xD1B54A32D192ED03ull;
-            const bool combines = outer.vectors == history_length;
-            if (combines && report.count - outer.history_begin == anderson_depth) {
-                using Scratch = AndersonWorkspace<typename HistoryValues<Q>::Real>;
-                static_assert(sizeof(Scratch) <= sizeof(WorkspaceFor<32 * min_persistent_warps>),
-                              "too much to combine");
-                Workspace& idle_workspace = inner_strategy.workspace;
-                Scratch& workspace = *(Scratch*)&idle_workspace;
-                inner = anderson_step<Q, Core, !fixed_point_totals<Inner>>(nodes, request.settings, state.history,
-                                                                           anderson, target(), workspace, seed, grid);
-                if (threadIdx.x == 0) {
-                    outer.history_begin = report.count;
-                    if (!anderson.worthwhile) outer.vectors = 2;
+            const bool combines = !feeds_back && outer.vectors == history_length;
+            if constexpr (!feeds_back) {
+                if (combines && report.count - outer.history_begin == anderson_depth) {
+                    using Scratch = AndersonWorkspace<typename HistoryValues<Q>::Real>;
+                    static_assert(sizeof(Scratch) <= sizeof(WorkspaceFor<32 * min_persistent_warps>),
+                                  "too much to combine");
+                    Workspace& idle_workspace = inner_strategy.workspace;
+                    Scratch& workspace = *(Scratch*)&idle_workspace;
+                    inner = anderson_step<Q, Core, !fixed_point_totals<Inner>>(
+                        nodes, request.settings, vectors.history, anderson, target(), workspace, seed, grid);
+                    if (writes) {
+                        outer.history_begin = report.count;
+                        if (!anderson.worthwhile) outer.vectors = 2;
+                    }
+                    sync_block();
                 }
-                __syncthreads();
             }
-            if (defers && !combines && report.count - outer.history_begin == anderson_depth) {
-                deferred.prepare<Q>(anderson_depth);
-                apply_deferred<Q, Core, false>(nodes, state.history, deferred, state.contributions, nullptr);
+            if (defers && !combines && report.count - outer.history_begin == deferrals) {
+                deferred.prepare<Q>(deferrals);
+                apply_deferred<Q, Core, false>(nodes, vectors.history, deferred, vectors.contributions, rounding_error);
                 grid.sync([] {});
-                if (threadIdx.x == 0) outer.history_begin = report.count;
-                __syncthreads();
+                if (writes) {
+                    outer.history_begin = report.count;
+                    deferred.first = 1;
+                }
+                sync_block();
             }
             const u32 place = report.count - outer.history_begin, place_mask = !defers && outer.vectors == 2 ? 1 : ~0u;
+            const u32 from = from_rounded ? deferrals : place & place_mask,
+                      to = from_rounded ? 0 : (place + 1) & place_mask;
             const int next_exponent = shared_exponent(request.settings.scaled, request.settings.top, inner.largest);
             const InnerFactors factors = in_uniform_registers<Inner, Q>(
                 InnerFactors::of<Q>(nodes, common, inner.exponent, next_exponent, inner.lost));
-            u8* const next_sent = in_uniform_registers<Inner, Q>(state.history.at((place + 1) & place_mask));
-            InnerEpilogue<Q, Personal, Core, Inner::byte_degrees, !defers> end(nodes, factors, state.correction,
-                                                                               next_sent, seed);
-            inner_strategy.template sweep<Q>(in_uniform_registers<Inner, Q>(state.history.at(place & place_mask)), end);
-            GridReduce<4, 1> totals{{end.l1, end.sum, end.lost, (double)end.largest * power_of_two(-next_exponent)}};
+            u8* const next_sent = in_uniform_registers<Inner, Q>(vectors.history.at(to));
+            typename InnerEnd::Type end(nodes, factors, InnerEnd::updates(vectors), next_sent, seed);
+            inner_strategy.template sweep<Q>(in_uniform_registers<Inner, Q>(vectors.history.at(from)), end);
+            GridReduce<4, 1> totals{
+                {end.l1, end.sum, end.mass_lost(), (double)end.largest * power_of_two(-next_exponent)}};
+            const double previous_l1 = inner_l1;
             if constexpr (fixed_point_totals<Inner>) {
                 allreduce.all_reduce(grid, totals, inner_l1, inner.largest, prefetch_inner);
             } else {
@@ -129,51 +182,62 @@ CPMS_DEVICE void persistent_refine(Residual& residual_strategy, Inner& inner_str
             }
             inner_l1 = totals.value[0];
             inner = InnerState{totals.value[3], totals.value[2], next_exponent};
-            anderson.record(report.count - outer.history_begin + 1, inner, totals.value[1]);
-            if (defers && threadIdx.x == 0) deferred.exponent[report.count - outer.history_begin + 1] = next_exponent;
-            report.record(inner_l1, inner_sweep_mark, 0.0, totals.value[1], 0.0);
-        } while (inner_l1 > outer.tolerance && report.count < request.max_sweeps &&
-                 report.count - outer.residual_sweep < request.max_inner_sweeps);
+            if constexpr (!feeds_back) anderson.record(place + 1, inner, totals.value[1]);
+            if (defers && writes) deferred.exponent[to] = next_exponent;
+            report.record(inner_l1, from_rounded ? rounded_start_mark : inner_sweep_mark, 0.0, totals.value[1], 0.0);
+            if constexpr (feeds_back) {
+                more = from_rounded ? inner_l1 > outer.tolerance
+                                    : inner_continues(inner_l1, previous_l1, outer.tolerance, nodes.damping);
+                slow = !from_rounded && (place + 1) % anderson_depth == 0 && more &&
+                       converges_slowly(inner_l1, previous_l1, nodes.damping);
+                if (from_rounded) {
+                    if (writes) outer.history_begin = report.count;
+                    sync_block();
+                }
+                from_rounded = false;
+            } else {
+                more = inner_l1 > outer.tolerance && report.count - outer.residual_sweep < request.max_inner_sweeps;
+            }
+        } while (more && !slow && report.count < request.max_sweeps);
         if constexpr (defers) {
             deferred.prepare<Q>(report.count - outer.history_begin);
-            masses = apply_deferred<Q, Core, true>(nodes, state.history, deferred, state.contributions, nullptr);
+            masses =
+                apply_deferred<Q, Core, true>(nodes, vectors.history, deferred, vectors.contributions, rounding_error);
             masses.all_reduce(grid, prefetch_other);
         } else {
-            state.has_correction = 1;
+            vectors.has_correction = 1;
         }
-        again = outer.continues(request, report.count);
-        __syncthreads();
-        if (threadIdx.x == 0) outer.close(request, inner_l1);
+        again = !slow && outer.continues(request, report.count);
+        sync_block();
+        if (writes) outer.close(request, inner_l1);
     } while (again);
+}
+
+// The policy by the strategy and the format, and error feedback.
+template <class Q, bool Personal, bool Core, class Residual, class Inner, class... Given>
+CPMS_DEVICE void refine_by_default(Residual& residual_strategy, Inner& inner_strategy, const Given&... given) {
+    persistent_refine<update_for<Inner, Q>, Q, Personal, Core>(residual_strategy, inner_strategy, given...);
+}
+template <class Q, bool Personal, bool Core, class Residual, class Inner, class... Given>
+CPMS_DEVICE void refine_with_feedback(Residual& residual_strategy, Inner& inner_strategy, const Given&... given) {
+    persistent_refine<Update::error_feedback, Q, Personal, Core>(residual_strategy, inner_strategy, given...);
 }
 
 }  // namespace cpms
 
 #define CPMS_REFINE_PARAMETERS                                                                                 \
-    const unsigned *degree, const double *sink, const double *teleport, unsigned sink_stride,                  \
-        unsigned teleport_stride, unsigned count, double damping, const unsigned *internal_degree,             \
-        const unsigned char *degree_bytes, const unsigned char *internal_degree_bytes, double inner_reduction, \
-        double tolerance, double noise_tolerance, double inner_reach, double inner_noise, unsigned norm,       \
-        unsigned max_sweeps, unsigned max_inner_sweeps, unsigned scaled, int top, unsigned long long seed,     \
-        double *contributions, double *next_contributions, double *residual, float *correction,                \
-        unsigned has_correction, unsigned char *sent, unsigned long long sent_bytes, unsigned sent_vectors,    \
+    const __grid_constant__ cpms::Nodes nodes, const __grid_constant__ cpms::RefineRequest request,            \
+        const __grid_constant__ cpms::RoundedStart start, const __grid_constant__ cpms::RefineVectors vectors, \
         double *partials, unsigned *arrived, double *report
-#define CPMS_RUN_REFINE(RESIDUAL, INNER, ...)                                                                        \
-    cpms::persistent_refine<__VA_ARGS__>(                                                                            \
-        RESIDUAL, INNER,                                                                                             \
-        cpms::Nodes{degree, sink, teleport, sink_stride, teleport_stride, count, damping, internal_degree,           \
-                    degree_bytes, internal_degree_bytes},                                                            \
-        cpms::RefineRequest{inner_reduction, tolerance, noise_tolerance, inner_reach, inner_noise, norm, max_sweeps, \
-                            max_inner_sweeps, cpms::QuantiserSettings{scaled, top, seed}},                           \
-        cpms::RefineState{contributions, next_contributions, residual, correction, has_correction,                   \
-                          cpms::SentHistory{sent, sent_bytes, sent_vectors}},                                        \
-        grid, report);                                                                                               \
+#define CPMS_RUN_REFINE(RESIDUAL, INNER, ...)                                                            \
+    cpms::refine_by_default<__VA_ARGS__>(RESIDUAL, INNER, nodes, request, start, vectors, grid, report); \
+    grid.end();
+#define CPMS_RUN_FEEDBACK(RESIDUAL, INNER, ...)                                                             \
+    cpms::refine_with_feedback<__VA_ARGS__>(RESIDUAL, INNER, nodes, request, start, vectors, grid, report); \
     grid.end();
 
 #define CPMS_PERSISTENT_REFINE(...) CPMS_DIRECT_GATHER(CPMS_REFINE_PARAMETERS, CPMS_RUN_REFINE, __VA_ARGS__)
 #define CPMS_PERSISTENT_REFINE_IN_CACHE(...) CPMS_IN_CACHE_GATHER(CPMS_REFINE_PARAMETERS, CPMS_RUN_REFINE, __VA_ARGS__)
-#define CPMS_PERSISTENT_REFINE_COMPRESSED(...) \
-    CPMS_COMPRESSED_GATHER(CPMS_REFINE_PARAMETERS, CPMS_RUN_REFINE, __VA_ARGS__)
 #define CPMS_PERSISTENT_REFINE_HUB_CACHE(...) \
     CPMS_HUB_CACHE_GATHER(CPMS_REFINE_PARAMETERS, CPMS_RUN_REFINE, __VA_ARGS__)
 #define CPMS_PERSISTENT_REFINE_TILED_GATHER(...) \
@@ -181,3 +245,8 @@ CPMS_DEVICE void persistent_refine(Residual& residual_strategy, Inner& inner_str
 #define CPMS_PERSISTENT_REFINE_INNER_BLOCKED(...) \
     CPMS_INNER_BLOCKED(CPMS_REFINE_PARAMETERS, CPMS_RUN_REFINE, __VA_ARGS__)
 #define CPMS_PERSISTENT_REFINE_BLOCKED(...) CPMS_ALL_BLOCKED(CPMS_REFINE_PARAMETERS, CPMS_RUN_REFINE, __VA_ARGS__)
+#define CPMS_ERROR_FEEDBACK(...) CPMS_DIRECT_GATHER(CPMS_REFINE_PARAMETERS, CPMS_RUN_FEEDBACK, __VA_ARGS__)
+#define CPMS_ERROR_FEEDBACK_HUB_CACHE(...) CPMS_HUB_CACHE_GATHER(CPMS_REFINE_PARAMETERS, CPMS_RUN_FEEDBACK, __VA_ARGS__)
+#define CPMS_ERROR_FEEDBACK_INNER_BLOCKED(...) \
+    CPMS_INNER_BLOCKED(CPMS_REFINE_PARAMETERS, CPMS_RUN_FEEDBACK, __VA_ARGS__)
+#define CPMS_ERROR_FEEDBACK_BLOCKED(...) CPMS_ALL_BLOCKED(CPMS_REFINE_PARAMETERS, CPMS_RUN_FEEDBACK, __VA_ARGS__)

@@ -1,6 +1,7 @@
 // The host's request for outer steps of refinement in one launch, and the state of an outer step. The inner tolerance
 // is a forcing term as in inexact Newton methods (Eisenstat and Walker, 1996).
 #pragma once
+#include "pagerank/anderson_products.cuh"
 #include "pagerank/sweep_log.cuh"
 #include "pagerank/node_passes.cuh"
 #include "pagerank/sweep_epilogues.cuh"
@@ -14,6 +15,15 @@ struct RefineRequest {
     u32 max_sweeps;                   // residual and inner sweeps of the launch
     u32 max_inner_sweeps;             // inner sweeps of an outer step; inner_max_iterations derives it
     QuantiserSettings settings;
+};
+
+// Vectors of the iteration. The two arrays of contributions swap at residual sweeps.
+struct RefineVectors {
+    double *contributions, *next_contributions;
+    double* residual;    // r / degree; with error feedback the rounding errors that nodes keep
+    float* correction;   // where inner sweeps accumulate it
+    u32 has_correction;  // whether earlier outer steps left a correction
+    SentHistory history;
 };
 
 // State of an outer step, in shared memory, since sweeps leave few registers.

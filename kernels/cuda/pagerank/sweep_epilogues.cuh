@@ -97,6 +97,7 @@ struct InnerEpilogue {
         sum += r;
         lost += fma(-exactly(with.internal_degree.of(degree, nodes, row)), sent, r);
     }
+    CPMS_DEVICE double mass_lost() const { return lost; }
 
   private:
     using Quantise = typename QuantiserOf<Q>::Type;

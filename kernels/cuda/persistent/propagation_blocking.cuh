@@ -89,13 +89,3 @@ CPMS_DEVICE void bin_values(const PropagationBlocking& to, const u8* x) {
 }
 
 }  // namespace cpms
-
-#define CPMS_BLOCKING_PARAMETERS(OF)                                                                                   \
-    const unsigned short *OF##range_indices, const unsigned *OF##octet_targets, const unsigned *OF##range_begins,      \
-        const unsigned *OF##block_begins, const unsigned *OF##first_ranges, unsigned OF##log2_run, unsigned OF##range, \
-        unsigned OF##values, CPMS_SLICES_PARAMETERS(OF), unsigned char *OF##binned
-#define CPMS_BLOCKING(OF)                                                                                         \
-    cpms::PropagationBlocking {                                                                                   \
-        OF##range_indices, OF##octet_targets, OF##range_begins, OF##block_begins, OF##first_ranges, OF##log2_run, \
-            OF##range, OF##values, CPMS_SLICES(OF), OF##binned                                                    \
-    }

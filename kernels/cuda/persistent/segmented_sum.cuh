@@ -35,7 +35,7 @@ CPMS_DEVICE void sum_tile(u8* buffer,
 
 // One sweep. `upcoming` has begun before. InFlight bounds the loads of partial sums that are in flight at once, since
 // they take registers from the values gathered meanwhile.
-template <class F, int InFlight = 8, class Edges, class IndexPrefetch, class Values, class Epilogue>
+template <class F, int InFlight = 8, class Values, class Epilogue>
 CPMS_DEVICE void segmented_sum(const Edges& edges, IndexPrefetch& upcoming, Values values, Workspace& workspace,
                                Epilogue& epilogue) {
     using Word = typename WideningLoad<F>::Word;

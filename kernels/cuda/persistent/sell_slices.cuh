@@ -35,8 +35,7 @@ constexpr u32 max_window_sums = 2560;  // chunks of a window
 // Shared memory of two windows' sums; segmented sums use it between sweeps.
 struct SellWorkspace : Workspace {
     alignas(16) double sums[2 * max_window_sums];
-    static_assert(sizeof(WorkspaceFor<persistent_threads>::warp_buffers) <= sizeof(sums),
-                  "no room for segmented sums");
+    static_assert(sizeof(WorkspaceFor<persistent_threads>::warp_buffers) <= sizeof(sums), "no room for segmented sums");
 };
 
 // Shared memory of the values of two bins.
@@ -276,18 +275,3 @@ CPMS_DEVICE void sum_slices(const SellSlices& of, SliceSums& slice_words, const 
 }
 
 }  // namespace cpms
-
-#define CPMS_SLICES_PARAMETERS(OF)                                                                           \
-    const unsigned *OF##block_windows, const unsigned *OF##window_bins, const unsigned *OF##value_begins,    \
-        const unsigned *OF##chunk_begins, const unsigned *OF##first_rows, const cpms::Pair *OF##warp_starts, \
-        const unsigned *OF##slice_words, const unsigned short *OF##slice_chunks,                             \
-        const unsigned short *OF##local_indices, const unsigned short *OF##last_chunks,                      \
-        const unsigned *OF##first_blocks, unsigned OF##capacity, unsigned long long *OF##carry_out
-#define CPMS_SLICES(OF)                                                                                            \
-    cpms::SellSlices {                                                                                             \
-        OF##block_windows, OF##window_bins, OF##value_begins, OF##chunk_begins, OF##first_rows, OF##warp_starts,   \
-            OF##slice_words, OF##slice_chunks, OF##local_indices, OF##last_chunks, OF##first_blocks, OF##capacity, \
-            cpms::CarryOut {                                                                                       \
-            OF##carry_out                                                                                          \
-        }                                                                                                          \
-    }

@@ -6,17 +6,15 @@
 #include "persistent/segmented_sum_in_cache.cuh"
 #include "persistent/propagation_blocking.cuh"
 #include "persistent/hub_cache.cuh"
-#include "persistent/compressed_gather.cuh"
 
 namespace cpms {
 
-// Direct gather from caches, with indices of any loader.
-template <class Edges, class Loader>
-struct GatherStrategy {
+// Direct gather from caches.
+struct DirectGather {
     static constexpr bool byte_degrees = true;
     const Edges& edges;
     Workspace& workspace;
-    Prefetch<Loader> upcoming;
+    IndexPrefetch upcoming;
 
     template <class F>
     CPMS_DEVICE void prefetch() {
@@ -27,8 +25,6 @@ struct GatherStrategy {
         segmented_sum<F>(edges, upcoming, x, workspace, epilogue);
     }
 };
-using DirectGather = GatherStrategy<Edges, StreamingIndexLoader>;
-using CompressedGather = GatherStrategy<CompressedEdges, CompressedIndexLoader>;
 
 // Direct gather of a graph that fits in the second-level cache.
 struct InCacheGather {

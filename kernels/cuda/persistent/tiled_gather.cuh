@@ -199,15 +199,3 @@ CPMS_DEVICE void tiled_gather(const Panels& panels, PanelPrefetch& upcoming, con
 }
 
 }  // namespace cpms
-
-#define CPMS_PANELS_PARAMETERS(OF)                                                                                   \
-    const unsigned *OF##block_panels, const cpms::Quad *OF##ranges, const unsigned *OF##list_begins,                 \
-        const unsigned *OF##lists, const unsigned short *OF##local_indices, const unsigned short *OF##row_end_flags, \
-        const unsigned *OF##first_blocks, unsigned OF##capacity, unsigned OF##tiles, unsigned long long *OF##carry_out
-#define CPMS_PANELS(OF)                                                                                 \
-    cpms::Panels {                                                                                      \
-        OF##block_panels, OF##ranges, OF##list_begins, OF##lists, OF##local_indices, OF##row_end_flags, \
-            OF##first_blocks, OF##capacity, OF##tiles, count, cpms::CarryOut {                          \
-            OF##carry_out                                                                               \
-        }                                                                                               \
-    }

@@ -53,7 +53,6 @@ template <class Policy>
 struct IndexLoader {
     u32 source[lane_entries];
 
-    CPMS_DEVICE void begin(const Edges& edges, u32 tile) { load(edges, tile); }
     CPMS_DEVICE u32 second_tile(const Edges& edges, u32 tile) const { return smaller(tile + 1, edges.tiles - 1); }
     // The tile after the next one, with `remaining` tiles left in the range. Every range but the last has at least
     // two tiles, so the tile after the next is in this range or the next one.
@@ -77,51 +76,32 @@ struct IndexLoader {
         for (int k = 0; k < lane_entries; ++k) word[k] = value_at<F>(values, source[k]);
     }
 };
-using StreamingIndexLoader = IndexLoader<Streaming>;
 
 // The software pipeline of a warp: the tile whose indices were loaded, its flags, and the warp's first range. The
-// first indices can be loaded before the vector is complete, during the grid barrier. The loader is IndexLoader or
-// that of persistent/compressed_gather.cuh.
-template <class Loader>
-struct Prefetch {
+// first indices can be loaded before the vector is complete, during the grid barrier.
+struct IndexPrefetch {
     u32 tile, flags;
-    Loader sources;
+    IndexLoader<Streaming> sources;
     WarpRange first;
 
-    template <class Edges>
     CPMS_DEVICE void begin(const Edges& edges) {
         if (first_range(edges.block_ranges) >= edges.ranges) return;
         first = WarpRange(edges, first_range(edges.block_ranges));
         tile = first.begin;
         load_flags(edges);
-        sources.begin(edges, tile);
+        sources.load(edges, tile);
     }
-    template <class Edges>
     CPMS_DEVICE void advance_to_second(const Edges& edges) {
         tile = sources.second_tile(edges, tile);
         sources.load(edges, tile);
     }
-    template <class Edges>
     CPMS_DEVICE void advance_to_third(const Edges& edges, u32 range, u32 remaining) {
         tile = sources.third_tile(edges, tile, range, remaining);
         sources.load(edges, tile);
     }
-    CPMS_DEVICE void load_flags(const cpms::Edges& edges) {
+    CPMS_DEVICE void load_flags(const Edges& edges) {
         reload(flags, edges.row_end_flags + lane_part(tile), Streaming{});
     }
 };
-using IndexPrefetch = Prefetch<StreamingIndexLoader>;
 
 }  // namespace cpms
-
-#define CPMS_EDGES_PARAMETERS                                                                      \
-    const unsigned *sources, const unsigned short *row_end_flags, const unsigned *range_begins,    \
-        const unsigned *first_rows, const unsigned *first_ranges, unsigned ranges, unsigned tiles, \
-        unsigned block_ranges, unsigned long long *carry_out
-#define CPMS_EDGES                                                                                          \
-    cpms::Edges {                                                                                           \
-        sources, row_end_flags, range_begins, first_rows, first_ranges, ranges, tiles, count, block_ranges, \
-            cpms::CarryOut {                                                                                \
-            carry_out                                                                                       \
-        }                                                                                                   \
-    }

@@ -198,6 +198,17 @@ CPMS_DEVICE void solve_upstream(const Levels& levels, const u32* indptr, const u
     }
 }
 
+// The core's solution for teleport b.
+struct CoreSolution {
+    const double *first, *other;  // contributions, in one of these as the report of its launch says
+    const double* report;         // null where `first` holds them
+    const u32* internal_degree;
+
+    CPMS_DEVICE const double* contributions() const {
+        return report ? final_contributions(first, other, report) : first;
+    }
+};
+
 // Given levels [0, from), and the core's solution for teleport b in core_contributions: solves all downstream levels
 // and stores x of the nodes at these positions. Flow along core edges that internal_degree does not count leaves the
 // core.
@@ -230,28 +241,21 @@ CPMS_DEVICE void solve_downstream(const Levels& levels, u32 from, const double* 
 
 }  // namespace cpms
 
-#define CPMS_LEVELS_PARAMETERS                                                                        \
-    const unsigned *indptr, const unsigned *sources, const unsigned *begins, const unsigned *degrees, \
-        const double *teleport, unsigned teleport_stride, unsigned core, unsigned count, double damping
-#define CPMS_LEVELS \
-    cpms::Levels { indptr, sources, begins, degrees, teleport, teleport_stride, core, count, damping }
-#define CPMS_SOLVE_UPSTREAM(NAME)                                                                                      \
-    extern "C" __global__ void __launch_bounds__(512, 2)                                                               \
-        NAME(CPMS_LEVELS_PARAMETERS, const unsigned* core_indptr, const unsigned* core_sources, double* contributions, \
-             double* b, double* partials, unsigned* arrived, double* report) {                                         \
-        const cpms::Grid grid(partials, arrived);                                                                      \
-        cpms::solve_upstream(CPMS_LEVELS, core_indptr, core_sources, contributions, b, grid, report);                  \
-        grid.end();                                                                                                    \
+#define CPMS_SOLVE_UPSTREAM(NAME)                                                                                    \
+    extern "C" __global__ void __launch_bounds__(512, 2)                                                             \
+        NAME(const __grid_constant__ cpms::Levels levels, const unsigned* core_indptr, const unsigned* core_sources, \
+             double* contributions, double* b, double* partials, unsigned* arrived, double* report) {                \
+        const cpms::Grid grid(partials, arrived);                                                                    \
+        cpms::solve_upstream(levels, core_indptr, core_sources, contributions, b, grid, report);                     \
+        grid.end();                                                                                                  \
     }
 #define CPMS_SOLVE_DOWNSTREAM(NAME)                                                                                 \
-    extern "C" __global__ void __launch_bounds__(512, 2) NAME(                                                      \
-        CPMS_LEVELS_PARAMETERS, unsigned from, const double* first, const double* other, const double* core_report, \
-        const unsigned* internal_degree, const double* upstream_report, const unsigned* order, unsigned positions,  \
-        double* contributions, double* x, double* partials, unsigned* arrived) {                                    \
+    extern "C" __global__ void __launch_bounds__(512, 2)                                                            \
+        NAME(const __grid_constant__ cpms::Levels levels, unsigned from,                                            \
+             const __grid_constant__ cpms::CoreSolution core, const double* upstream_report, const unsigned* order, \
+             unsigned positions, double* contributions, double* x, double* partials, unsigned* arrived) {           \
         const cpms::Grid grid(partials, arrived);                                                                   \
-        const double* const core_contributions =                                                                    \
-            core_report ? cpms::final_contributions(first, other, core_report) : first;                             \
-        cpms::solve_downstream(CPMS_LEVELS, from, core_contributions, internal_degree, upstream_report, order,      \
+        cpms::solve_downstream(levels, from, core.contributions(), core.internal_degree, upstream_report, order,    \
                                positions, contributions, x, grid);                                                  \
         grid.end();                                                                                                 \
     }

@@ -12,9 +12,9 @@ namespace cpms {
 constexpr u32 no_level = 0x7FFFFFFFu, last_level = 0xFFFFFFFFu;
 
 struct TrimGraph {
-    const u32 *indptr, *sources;
-    u32* level;
-    u32 nodes, max_entries;  // longer rows stay in the core
+    const u32 *indptr, *sources;  // first entry of each row, and the end; source of each entry
+    u32* level;                   // of each node
+    u32 nodes, max_entries;       // longer rows stay in the core
 };
 
 // The cost model of cpms/backends/cuda/reduction/trimming.py.
@@ -99,26 +99,20 @@ CPMS_DEVICE void trim_downstream(const TrimGraph& at, u32* remaining, const Trim
 
 }  // namespace cpms
 
-#define CPMS_TRIM_GRAPH_PARAMETERS \
-    const unsigned *indptr, const unsigned *sources, unsigned *level, unsigned nodes, unsigned max_entries
-#define CPMS_TRIM_GRAPH \
-    cpms::TrimGraph { indptr, sources, level, nodes, max_entries }
-#define CPMS_TRIM_PARAMETERS                                                                          \
-    double sweeps, double sweep, double wide_level, double narrow_level, double swept, double solved, \
-        double solved_alone, unsigned narrow, unsigned max_levels, double *found, double *partials, unsigned *arrived
-#define CPMS_TRIM_COST \
-    cpms::TrimCost { sweeps, sweep, wide_level, narrow_level, swept, solved, solved_alone, narrow }
-#define CPMS_TRIM_UPSTREAM(NAME)                                                                \
-    extern "C" __global__ void __launch_bounds__(512, 2)                                        \
-        NAME(CPMS_TRIM_GRAPH_PARAMETERS, unsigned* scanned, CPMS_TRIM_PARAMETERS) {             \
-        const cpms::Grid grid(partials, arrived);                                               \
-        cpms::trim_upstream(CPMS_TRIM_GRAPH, scanned, CPMS_TRIM_COST, max_levels, found, grid); \
-        grid.end();                                                                             \
+#define CPMS_TRIM_UPSTREAM(NAME)                                                                                       \
+    extern "C" __global__ void __launch_bounds__(512, 2) NAME(                                                         \
+        const __grid_constant__ cpms::TrimGraph graph, unsigned* scanned, const __grid_constant__ cpms::TrimCost cost, \
+        unsigned max_levels, double* found, double* partials, unsigned* arrived) {                                     \
+        const cpms::Grid grid(partials, arrived);                                                                      \
+        cpms::trim_upstream(graph, scanned, cost, max_levels, found, grid);                                            \
+        grid.end();                                                                                                    \
     }
-#define CPMS_TRIM_DOWNSTREAM(NAME)                                                                  \
-    extern "C" __global__ void __launch_bounds__(512, 2)                                            \
-        NAME(CPMS_TRIM_GRAPH_PARAMETERS, unsigned* remaining, CPMS_TRIM_PARAMETERS) {               \
-        const cpms::Grid grid(partials, arrived);                                                   \
-        cpms::trim_downstream(CPMS_TRIM_GRAPH, remaining, CPMS_TRIM_COST, max_levels, found, grid); \
-        grid.end();                                                                                 \
+#define CPMS_TRIM_DOWNSTREAM(NAME)                                                                              \
+    extern "C" __global__ void __launch_bounds__(512, 2)                                                        \
+        NAME(const __grid_constant__ cpms::TrimGraph graph, unsigned* remaining,                                \
+             const __grid_constant__ cpms::TrimCost cost, unsigned max_levels, double* found, double* partials, \
+             unsigned* arrived) {                                                                               \
+        const cpms::Grid grid(partials, arrived);                                                               \
+        cpms::trim_downstream(graph, remaining, cost, max_levels, found, grid);                                 \
+        grid.end();                                                                                             \
     }

@@ -3,7 +3,7 @@
 //
 // Sums over rows are those of the blocks, in an order that never changes; the host adds them up.
 #pragma once
-#include "base/warp.cuh"
+#include "base/last_block_reduce.cuh"
 #include "product/block_float.cuh"
 
 namespace cpms {
@@ -40,15 +40,8 @@ CPMS_DEVICE T load_at(const void* array, u64 i) {
 
 // Sum over a block, of which thread 0 writes it for its block.
 CPMS_DEVICE void write_block_sum(double mine, double* sums, u64 place) {
-    __shared__ double of_warps[block_warps];
-    const double sum = warp_reduce(mine, Add{});
-    if (threadIdx.x % 32 == 0) of_warps[threadIdx.x / 32] = sum;
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        double total = 0.0;
-        for (int warp = 0; warp < block_warps; ++warp) total += of_warps[warp];
-        sums[place] = total;
-    }
+    const double sum = InWarps::in_block(LastBlockReduce<1, false>{{mine}}).value[0];
+    if (threadIdx.x == 0) sums[place] = sum;
 }
 
 // Writes a row; returns its part of the dot product. Vector j of a block lies beside vector 0.

@@ -54,18 +54,9 @@ CPMS_DEVICE void vector_update(u8* y, double alpha, const u8* x, u64 length, dou
         squares += size * size;
         largest = Larger{}(largest, size);
     }
-    write_block_sum(sizes, sums, (u64)blockIdx.x * 3);
-    __syncthreads();
-    write_block_sum(squares, sums, (u64)blockIdx.x * 3 + 1);
-    __syncthreads();
-    __shared__ double of_warps[block_warps];
-    const double most = warp_reduce(largest, Larger{});
-    if (threadIdx.x % 32 == 0) of_warps[threadIdx.x / 32] = most;
-    __syncthreads();
+    const auto found = InWarps::in_block(LastBlockReduce<3, true>{{sizes, squares, largest}});
     if (threadIdx.x == 0) {
-        double total = 0.0;
-        for (int warp = 0; warp < block_warps; ++warp) total = Larger{}(total, of_warps[warp]);
-        sums[(u64)blockIdx.x * 3 + 2] = total;
+        for (int q = 0; q < 3; ++q) sums[(u64)blockIdx.x * 3 + q] = found.value[q];
     }
 }
 

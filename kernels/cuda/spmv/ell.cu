@@ -71,6 +71,6 @@ CPMS_DEVICE void spmv_ell(const u32* sources, const u8* values, u32 width, const
 #define CPMS_SPMV_ELL(NAME, ...)                                                                           \
     extern "C" __global__ void __launch_bounds__(256, 4)                                                   \
         NAME(const unsigned* sources, const unsigned char* values, unsigned width, const unsigned char* x, \
-             unsigned rows, CPMS_EPILOGUE_PARAMETERS) {                                                    \
-        cpms::spmv_ell<__VA_ARGS__>(sources, values, width, x, rows, CPMS_EPILOGUE);                       \
+             unsigned rows, const cpms::Epilogue epilogue) {                                               \
+        cpms::spmv_ell<__VA_ARGS__>(sources, values, width, x, rows, epilogue);                            \
     }

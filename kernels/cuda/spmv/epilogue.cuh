@@ -53,13 +53,3 @@ struct RowEpilogue {
 };
 
 }  // namespace cpms
-
-#define CPMS_EPILOGUE_PARAMETERS                                                                      \
-    double row_factor, double dangling_factor, double rest, double to_stored, const double *dangling, \
-        const double *sink, const double *teleport, unsigned sink_stride, unsigned teleport_stride,   \
-        const unsigned *divisor, unsigned char *out, unsigned length, unsigned long long seed
-#define CPMS_EPILOGUE                                                                                                  \
-    cpms::Epilogue {                                                                                                   \
-        row_factor, dangling_factor, rest, to_stored, dangling, sink, teleport, sink_stride, teleport_stride, divisor, \
-            out, length, seed                                                                                          \
-    }

@@ -1,61 +1,11 @@
-// Norms and sums over vectors in a storage format: each block reduces its part, and the block that arrives last
-// reduces the blocks' values in their order (see base/last_block_reduce.cuh). There are no atomic floating-point
-// sums: equal inputs give equal bits. A vector is read once.
+// Norms and sums over vectors in a storage format, reduced over the grid in one launch (base/last_block_reduce.cuh). A
+// vector is read once.
+#include "base/last_block_reduce.cuh"
 #include "base/segmented_storage.cuh"
-#include "base/warp.cuh"
 
 namespace cpms {
 
 constexpr int run_values = 4;
-
-// `Sums` sums and, with `Largest`, one maximum behind them.
-template <int Sums, bool Largest>
-struct BlockReduce {
-    static constexpr int count = Sums + Largest;
-    double value[count];
-
-    static CPMS_DEVICE double combine(int q, double a, double b) {
-        return Largest && q == Sums ? Larger{}(a, b) : a + b;
-    }
-
-    // Thread q returns value q of the block.
-    CPMS_DEVICE double in_block(double (&workspace)[count][block_warps]) const {
-#pragma unroll
-        for (int q = 0; q < count; ++q) {
-            const bool largest = Largest && q == Sums;
-            const double reduced = largest ? warp_reduce(value[q], Larger{}) : warp_reduce(value[q], Add{});
-            if (threadIdx.x % 32 == 0) workspace[q][threadIdx.x / 32] = reduced;
-        }
-        __syncthreads();
-        const int mine = threadIdx.x < count ? threadIdx.x : 0;
-        double total = workspace[mine][0];
-        for (int warp = 1; warp < block_warps; ++warp) total = combine(mine, total, workspace[mine][warp]);
-        return total;
-    }
-
-    CPMS_DEVICE void reduce_in_last_block(double* partials, u32* counter, double* result) const {
-        __shared__ double workspace[count][block_warps];
-        __shared__ bool last;
-        const double mine = in_block(workspace);
-        if (threadIdx.x < count) partials[blockIdx.x * count + threadIdx.x] = mine;
-        __threadfence();
-        __syncthreads();
-        // atomicInc resets the counter to 0 for the next launch.
-        if (threadIdx.x == 0) last = atomicInc(counter, gridDim.x - 1) == gridDim.x - 1;
-        __syncthreads();
-        if (!last) return;
-        __threadfence();
-        BlockReduce all{};
-        const volatile double* others = partials;
-#pragma unroll 1
-        for (u32 block = threadIdx.x; block < gridDim.x; block += blockDim.x) {
-#pragma unroll
-            for (int q = 0; q < count; ++q) all.value[q] = combine(q, all.value[q], others[block * count + q]);
-        }
-        const double total = all.in_block(workspace);
-        if (threadIdx.x < count) result[threadIdx.x] = total;
-    }
-};
 
 template <bool Pattern>
 CPMS_DEVICE Run<4 * run_values> divisors(const u32* divisor, u32 first) {
@@ -91,7 +41,8 @@ CPMS_DEVICE void difference(const u8* fresh, const u8* old, const u32* divisor, 
             largest = Larger{}(largest, change);
         }
     }
-    BlockReduce<3, true>{{l1, squares, mass, largest}}.reduce_in_last_block(partials, counter, result);
+    const LastBlockReduce<4, true> mine{{l1, squares, mass, largest}};
+    reduce_in_last_block<InWarps>(mine, partials, counter, result);
 }
 
 // result: sum of the selected values, as stored. The selected nodes are dangling, so their divisor is 1.
@@ -104,7 +55,7 @@ CPMS_DEVICE void selected_sum(const u8* x, const u32* selected, u32 count, u32 l
     for (u32 i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += threads) {
         sum += load<F, R>(x, load_word(selected + i, ReadOnly{}), length, ReadOnly{});
     }
-    BlockReduce<1, false>{{sum}}.reduce_in_last_block(partials, counter, result);
+    reduce_in_last_block<InWarps>(LastBlockReduce<1, false>{{sum}}, partials, counter, result);
 }
 
 // result: sum of the absolute values, as stored times the divisor.
@@ -124,7 +75,7 @@ CPMS_DEVICE void plain_norm(const u8* x, const u32* divisor, u32 length, double*
             sum += fabs(Pattern ? value[j] * divisor_run.word[j] : value[j]);
         }
     }
-    BlockReduce<1, false>{{sum}}.reduce_in_last_block(partials, counter, result);
+    reduce_in_last_block<InWarps>(LastBlockReduce<1, false>{{sum}}, partials, counter, result);
 }
 
 }  // namespace cpms

@@ -10,7 +10,7 @@ import cpms
 from cpms import FP16, Graph, format_named
 from cpms.backends.cuda.kernels import persistent
 from cpms.backends.cuda.kernels.launch_shape import SHAPES, BlockingSizes
-from cpms.backends.cuda.persistent import compressed_indices, propagation_blocking, tiled_gather
+from cpms.backends.cuda.persistent import propagation_blocking, tiled_gather
 from cpms.backends.cuda.persistent.device_graph import Arrangement
 from cpms.backends.cuda.persistent.refinement import CudaRefinement
 from cpms.backends.cuda.persistent.strategies import StrategyRequest
@@ -61,15 +61,11 @@ WAYS = {
     ),
     "sources": (
         persistent.DIRECT_GATHER,
-        Arrangement(warps=24, request=StrategyRequest(*[False] * 5, error_feedback=True)),
-    ),
-    "codes": (
-        persistent.COMPRESSED_GATHER,
-        Arrangement(warps=16, request=StrategyRequest(False, False, False, True, False, error_feedback=True)),
+        Arrangement(warps=24, request=StrategyRequest(*[False] * 4, error_feedback=True)),
     ),
     "hot": (
         persistent.HUB_CACHE_GATHER,
-        Arrangement(warps=16, request=StrategyRequest(True, *[False] * 4, error_feedback=True)),
+        Arrangement(warps=16, request=StrategyRequest(True, *[False] * 3, error_feedback=True)),
     ),
 }
 DEALT = WAYS["dealt"][1]
@@ -271,7 +267,7 @@ def test_a_core_does_as_a_whole_graph_does(device, monkeypatch):
     monkeypatch.setattr(reduced_refinement, "_LARGE_EDGES", 0)
     monkeypatch.setattr(device, "cache_bytes", 0)
     monkeypatch.setattr(StrategyRequest, "cut_for_cache", False)
-    for module in (tiled_gather, compressed_indices, propagation_blocking):
+    for module in (tiled_gather, propagation_blocking):
         monkeypatch.setattr(
             module, "is_scattered" if module is propagation_blocking else "is_worthwhile", lambda *_: False
         )
@@ -318,7 +314,7 @@ def test_who_carries(host_backend):
                 refinement = CudaRefinement.of(problem, arrangement, converges_fast=converges_fast)
                 assert refinement.default_residual_format == (E5M2 if expected else None)
             for way, expected in ((True, False), (False, True)):  # Graphs in the cache have no such kernels.
-                wanted = StrategyRequest(*[False] * 4, in_cache=way)
+                wanted = StrategyRequest(*[False] * 3, in_cache=way)
                 refinement = CudaRefinement.of(problem, Arrangement(warps=16, request=wanted), converges_fast=True)
                 assert (refinement.default_residual_format == E5M2) == expected
                 assert CudaRefinement.of(problem, Arrangement(warps=16, request=wanted)).default_residual_format is None

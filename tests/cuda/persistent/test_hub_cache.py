@@ -112,9 +112,7 @@ def test_hot_nodes_are_for_large_graphs_most_of_whose_edges_begin_at_them(
     chosen = Arrangement(
         reorder=False,
         warps=warps,
-        request=StrategyRequest(
-            tiled_gather=False, propagation_blocking=False, compressed_indices=False, in_cache=False
-        ),
+        request=StrategyRequest(tiled_gather=False, propagation_blocking=False, in_cache=False),
     )
     with current.using(host_backend):
         for value_bytes in (2, 8):

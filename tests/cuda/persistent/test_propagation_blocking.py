@@ -247,7 +247,7 @@ def test_values_are_dealt_where_few_share_a_sector_and_cells_are_long(
     chosen = Arrangement(
         reorder=False,
         warps=16,
-        request=StrategyRequest(hub_cache=False, tiled_gather=False, compressed_indices=False, in_cache=False),
+        request=StrategyRequest(hub_cache=False, tiled_gather=False, in_cache=False),
     )
     with current.using(host_backend):
         assert DeviceGraph.of(Problem(graph), chosen).strategy_data.strategy == expected

@@ -1,7 +1,5 @@
 """Segmented sum of graphs in the cache: blocks begin with rows, and warps share sums in shared memory."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -101,13 +99,12 @@ struct Recorded {
         ++times[row];
     }
 };
-void one_sweep(CPMS_EDGES_PARAMETERS, unsigned count, const u8* x, double* sums, u32* times) {
+void one_sweep(const Edges edges, const u8* x, double* sums, u32* times) {
     __shared__ InCacheWorkspace workspace;
-    const Edges edges = CPMS_EDGES;
     workspace.begin(edges);
     InCachePrefetch upcoming;
     upcoming.begin(edges, workspace);
-    Recorded end{sums, times, count};
+    Recorded end{sums, times, edges.rows};
     InCacheSegmentedSum<PackedFloat<5, 10, Rounding::nearest>>{edges, upcoming, x, workspace}.run(end);
 }
 }
@@ -131,10 +128,11 @@ def test_every_row_is_summed_once_over_many_blocks(host_backend, one_sweep, monk
         patch.setattr(host_backend, "processors", processors)
         patch.setattr(host_backend, "persistent_blocks", lambda shape: processors * shape.blocks_per_processor)
         edges, _ = WarpRanges.of(padded_csr.PaddedCsr.of(graph), graph, 0, in_cache=True)
+        argument = edges.argument(graph.nodes)
     values = np.append(np.random.default_rng(5).integers(0, 8, graph.nodes), 0).astype(np.float16)
     sums, times = np.full(graph.nodes, np.nan), np.zeros(graph.nodes, np.uint32)
     for _ in range(2):
-        one_sweep(edges.blocks, 512, (*edges.arguments, np.uint32(graph.nodes), values.view(np.uint16), sums, times))
+        one_sweep(edges.blocks, 512, (argument, values.view(np.uint16), sums, times))
         rows = np.repeat(np.arange(graph.nodes), np.diff(graph.indptr))
         np.testing.assert_array_equal(sums, np.bincount(rows, values[graph.sources], minlength=graph.nodes))
         assert (edges.carry_out == 2**64 - 1).all()
@@ -181,7 +179,6 @@ def test_steps_cost_the_lines_that_they_touch(device, value_bytes):
         (0, Arrangement(), persistent.DIRECT_GATHER),
         (0, Arrangement(warps=16, request=StrategyRequest(in_cache=True)), persistent.IN_CACHE_GATHER),
         (1, Arrangement(request=StrategyRequest(in_cache=False)), persistent.DIRECT_GATHER),
-        (1, Arrangement(request=StrategyRequest(compressed_indices=True)), persistent.COMPRESSED_GATHER),
         (1, Arrangement(warps=24), persistent.DIRECT_GATHER),
         (1, Arrangement(range_tiles=2), persistent.DIRECT_GATHER),
     ],
@@ -192,12 +189,8 @@ def test_graphs_in_the_cache_have_sweeps_of_their_own(host_backend, monkeypatch,
         edges, _ = WarpRanges.of(padded_csr.PaddedCsr.of(graph), graph, 0)
         streamed = padded_csr.ENTRY_BYTES * edges.tiles * 256 + 16 * graph.nodes
         monkeypatch.setattr(host_backend, "cache_bytes", int(streamed) - 1 + room)
-        unlike_codes = replace(
-            arrangement,
-            request=arrangement.request._replace(compressed_indices=arrangement.request.compressed_indices or False),
-        )
         for value_bytes in (2, 8):
-            assert DeviceGraph.of(Problem(graph), unlike_codes, value_bytes).strategy_data.strategy == expected
+            assert DeviceGraph.of(Problem(graph), arrangement, value_bytes).strategy_data.strategy == expected
 
 
 @pytest.mark.parametrize(("processors", "cached"), [(255, True), (256, False)])

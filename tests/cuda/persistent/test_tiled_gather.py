@@ -161,7 +161,7 @@ def test_bins_are_for_gathers_that_dominate_beyond_the_cache_and_lie_near_each_o
     chosen = Arrangement(
         reorder=False,
         warps=warps,
-        request=StrategyRequest(hub_cache=False, propagation_blocking=False, compressed_indices=False, in_cache=False),
+        request=StrategyRequest(hub_cache=False, propagation_blocking=False, in_cache=False),
     )
     with current.using(host_backend):
         assert (DeviceGraph.of(Problem(graph), chosen).strategy_data.panels is not None) is expected

@@ -17,7 +17,7 @@ from cpms.backends.cuda.kernels.product import (
     vector_dots,
     vector_update,
 )
-from cpms.backends.cuda.product import block_codec, launch, operator
+from cpms.backends.cuda.product import block_codec, operator
 from cpms.backends.cuda.product.cusparse import CusparseProduct
 from cpms.backends.cuda.product.operator import CudaProduct
 from cpms.contracts.product_request import ProductRequest
@@ -180,34 +180,6 @@ def test_a_product_of_float32_is_float32(device):
     found = A @ x
     assert found.dtype == np.float32
     np.testing.assert_allclose(found, uneven() @ x, rtol=1e-4, atol=1e-5)
-
-
-def test_structs_of_python_are_those_of_the_kernels(device_code):
-    code = """
-    __global__ void sizes(unsigned long long* found) {
-        found[0] = sizeof(cpms::Product);
-        found[1] = offsetof(cpms::Product, far_columns);
-        found[2] = offsetof(cpms::Product, alpha);
-        found[3] = offsetof(cpms::Product, first_sum);
-        found[4] = sizeof(cpms::VectorBlock);
-        found[5] = offsetof(cpms::VectorBlock, factor);
-        found[6] = offsetof(cpms::VectorBlock, length);
-    }
-    extern "C" void launch_sizes(unsigned blocks, unsigned threads, void** arguments) {
-        host::launch(sizes, blocks, threads, arguments);
-    }
-    """
-    found = np.zeros(7, np.uint64)
-    device_code("product/vectors.cu", "sizes", code)(1, 32, (found,))
-    product, block = launch.PRODUCT, launch.BLOCK
-    of = [product.fields[name][1] for name in ("far_columns", "alpha", "first_sum")]
-    assert found.tolist() == [
-        product.itemsize,
-        *of,
-        block.itemsize,
-        block.fields["factors"][1],
-        block.fields["length"][1],
-    ]
 
 
 @pytest.mark.gpu

@@ -30,7 +30,6 @@ MEASURED = {
     "cpms4",
     "direct gather",
     "in-cache gather",
-    "compressed gather",
     "tiled gather",
     "ranks",
     "batches",

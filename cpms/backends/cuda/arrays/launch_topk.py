@@ -17,8 +17,10 @@ import numpy as np
 from cpms.analysis.topk_checks import checked
 from cpms.backends.cuda.arrays.codec import as_device_array
 from cpms.backends.cuda.kernels import streaming
+from cpms.backends.cuda.kernels.structs import TOPK_TILES
 from cpms.backends.cuda.runtime.backend import THREADS
 from cpms.backends.cuda.runtime.current import current
+from cpms.backends.cuda.runtime.structs import pack
 
 MAX_VALUES = 1 << 31
 """Values in one launch, which counts in 32 bits."""
@@ -91,9 +93,10 @@ def launch(values: Any, k: int, workspace: Workspace, *, in_order: bool = False)
     begin = min(len(values), -current().address(values) % 16 // item_bytes)
     tiles = (len(values) - begin) // (THREADS * _LOADS_BYTES // item_bytes)
     stride = 1 if in_order or not tiles else _stride(tiles, blocks)
-    numbers = (len(values), begin, tiles, stride, blocks * stride % max(1, tiles), k)
+    step = blocks * stride % max(1, tiles)
     arguments = (
-        *(values, *map(np.uint32, numbers), workspace.keys, workspace.positions),
+        *(values, np.uint32(len(values)), pack(TOPK_TILES, begin=begin, count=tiles, stride=stride, step=step)),
+        *(np.uint32(k), workspace.keys, workspace.positions),
         *(workspace.threshold, workspace.done, workspace.values, workspace.found),
     )
     current().run(streaming.topk(values.dtype.name, size), blocks, arguments)

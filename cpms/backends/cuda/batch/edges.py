@@ -10,14 +10,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from cpms.backends.cuda.kernels import batched
+from cpms.backends.cuda.kernels import batched, structs
 from cpms.backends.cuda.kernels.launch_shape import DEFAULT_SHAPE
 from cpms.backends.cuda.kernels.template import Variant
 from cpms.backends.cuda.runtime.current import current
+from cpms.backends.cuda.runtime.kernel_arguments import Struct
+from cpms.backends.cuda.runtime.structs import pack
 from cpms.backends.cuda.spmv.padded_csr import ColumnPositions, PaddedCsr, Rows, out_degree
 from cpms.base.types import Floats
 from cpms.contracts.batch import Query
@@ -174,17 +177,38 @@ class BatchGraph:
         parts = (self.sources, self.row_end_flags, self.first_rows, self.first_tasks, self.degree)
         return sum(int(part.nbytes) for part in parts)
 
-    @property
-    def edges(self) -> tuple[Any, ...]:
-        """Kernel arguments of the edges, which come first."""
-        task = np.uint32(self.tiles), np.uint32(_TASK_TILES)
-        return self.sources, self.row_end_flags, self.first_rows, self.first_tasks, *task, self.carry_out
+    @cached_property
+    def edges(self) -> Struct:
+        """The kernel argument of the edges, which comes first."""
+        return pack(
+            structs.BATCH_EDGES,
+            sources=self.sources,
+            row_end_flags=self.row_end_flags,
+            first_rows=self.first_rows,
+            first_tasks=self.first_tasks,
+            tiles=self.tiles,
+            task_tiles=_TASK_TILES,
+            rows=self.count,
+            carry_out=self.carry_out,
+        )
 
-    def nodes(self, teleport: TeleportEntries, first: int, used: int, stride: int) -> tuple[Any, ...]:
-        """Return the kernel arguments of the nodes, for ``used`` columns from ``first`` on."""
-        teleport_arguments = teleport.begins, teleport.columns, teleport.weights, np.uint32(first)
-        counts = self.count, self.dangling_degree, stride, used
-        return teleport.degree, self.internal_degree, *teleport_arguments, *map(np.uint32, counts)
+    def nodes(self, teleport: TeleportEntries, first: int, used: int, stride: int) -> Struct:
+        """Return the kernel argument of the nodes, for ``used`` columns from ``first`` on."""
+        return pack(
+            structs.BATCH_NODES,
+            degree=teleport.degree,
+            internal_degree=self.internal_degree,
+            teleport=pack(
+                structs.TELEPORT_ENTRIES,
+                starts=teleport.begins,
+                columns=teleport.columns,
+                weights=teleport.weights,
+                first=first,
+            ),
+            count=self.count,
+            dangling_degree=self.dangling_degree,
+            columns=pack(structs.COLUMNS, stride=stride, used=used),
+        )
 
     def lost_mass(self, values: Any) -> float:
         """Return the part of the nodes' values, a device array, that no edge carries to one of the nodes."""
@@ -192,7 +216,7 @@ class BatchGraph:
         external_degree = arrays.where(self.degree > 0, self.degree - self.internal_degree, np.uint32(1))
         return float((values * external_degree / arrays.maximum(self.degree, 1)).sum())
 
-    @property
+    @cached_property
     def dangling_degree(self) -> int:
         """Degree by which values of dangling nodes are stored: a power of two near the others' mean degree."""
         graph = self.problem.graph

@@ -25,6 +25,7 @@ from cpms.backends.cuda.batch.edges import (
 from cpms.backends.cuda.batch.power import QueryColumns
 from cpms.backends.cuda.kernels import batched
 from cpms.backends.cuda.runtime.current import current
+from cpms.backends.cuda.runtime.kernel_arguments import Struct
 from cpms.base.errors import UnsupportedError
 from cpms.base.types import Floats
 from cpms.formats.formats import FloatFormat
@@ -140,8 +141,8 @@ class InnerSweeps:
             _, inner = batched.batch_inner_sweeps(sent_history.storage, columns_per_lane(used))
             arguments = (
                 *(
-                    *graph.edges,
-                    *self._nodes(first, used),
+                    graph.edges,
+                    self._nodes(first, used),
                     self._from_column(self._ends, first),
                     self._from_column(self._options, first),
                 ),
@@ -178,7 +179,7 @@ class InnerSweeps:
         for first, used in groups_of(self._columns.stride, PRODUCT_COLUMNS):
             arguments = (
                 *(
-                    *self._nodes(first, used),
+                    self._nodes(first, used),
                     self._from_column(self._ends, first),
                     self._from_column(sent_history.records, first),
                 ),
@@ -214,7 +215,7 @@ class InnerSweeps:
         """
         sent_history, (first, used) = self._history, group
         arguments = (
-            *(*self._nodes(first, used), _ALWAYS if ends is None else self._from_column(ends, first)),
+            *(self._nodes(first, used), _ALWAYS if ends is None else self._from_column(ends, first)),
             *(
                 self._from_column(weights, first),
                 np.uint32(last),
@@ -242,7 +243,7 @@ class InnerSweeps:
         def launch(first: int, used: int) -> int:
             quantise, _ = batched.batch_inner_sweeps(sent_history.storage, columns_per_lane(used))
             arguments = (
-                *self._nodes(first, used),
+                self._nodes(first, used),
                 self._from_column(options_on_device, first),
                 self._from_column(self._correction, first),
                 sent_history.at(0, first),
@@ -257,7 +258,7 @@ class InnerSweeps:
         """Return numbers of all queries, stored in rows, from a column on."""
         return numbers.reshape(-1)[column:]
 
-    def _nodes(self, first: int, used: int) -> tuple[Any, ...]:
+    def _nodes(self, first: int, used: int) -> Struct:
         return self._history.graph.nodes(self._columns.teleport, first, used, self._columns.stride)
 
     def _partials(self, blocks: int, used: int) -> tuple[Any, ...]:

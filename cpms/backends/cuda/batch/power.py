@@ -176,13 +176,11 @@ class Iterates:
             first_sweep, residual_sweep = batched.batch_residual_sweeps(
                 columns_per_lane(used), refines=residual_out is not None
             )
-            nodes = *graph.nodes(columns.teleport, first, used, columns.stride), damping, given[first:]
+            nodes = graph.nodes(columns.teleport, first, used, columns.stride), damping, given[first:]
             buffers = self._next.reshape(-1)[first:], none if residual_out is None else residual_out.reshape(-1)[first:]
             if begins:
                 return graph.launch(first_sweep, (*nodes, *begins, *buffers))
-            return graph.launch(
-                residual_sweep, (*graph.edges, *nodes, self.contributions.reshape(-1)[first:], *buffers)
-            )
+            return graph.launch(residual_sweep, (graph.edges, *nodes, self.contributions.reshape(-1)[first:], *buffers))
 
         count = _REDUCED + (residual_out is not None)
         found = graph.reduce(count, _SUMS, columns.stride, RESIDUAL_COLUMNS, launch)
@@ -200,7 +198,7 @@ class Iterates:
 
     def _sums(self) -> Any:
         sums = current().arrays.empty(self._graph.count, np.float64)
-        self._graph.launch(batched.BATCH_ROW_SUMS, (*self._graph.edges, np.uint32(len(sums)), self._first, sums))
+        self._graph.launch(batched.BATCH_ROW_SUMS, (self._graph.edges, self._first, sums))
         return sums
 
 

@@ -211,7 +211,7 @@ def _solve_level(level: BatchGraph, contributions: Any, teleport: TeleportEntrie
 
     def launch(first: int, used: int) -> int:
         arguments = (
-            *(*level.edges, *level.nodes(teleport, first, used, stride), np.float64(level.problem.damping)),
+            *(level.edges, level.nodes(teleport, first, used, stride), np.float64(level.problem.damping)),
             *(scales[first:], contributions.reshape(-1)[first:], out[first:]),
         )
         return level.launch(batched.batch_downstream(columns_per_lane(used)), arguments)

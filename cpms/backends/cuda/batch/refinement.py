@@ -159,7 +159,7 @@ class CudaRefinementBatch(Lockstep):
 
         def launch(first: int, used: int) -> int:
             arguments = (
-                *(*self._graph.nodes(columns.teleport, first, used, columns.stride), has_correction[first:]),
+                *(self._graph.nodes(columns.teleport, first, used, columns.stride), has_correction[first:]),
                 *(self._iterates.contributions.reshape(-1)[first:], self._correction.reshape(-1)[first:]),
             )
             return self._graph.launch(batched.batch_correct(columns_per_lane(used)), arguments)

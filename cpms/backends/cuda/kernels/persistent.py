@@ -38,8 +38,6 @@ DIRECT_GATHER = Strategy("", 0, byte_degrees=True)
 
 IN_CACHE_GATHER = Strategy("_in_cache", 0, byte_degrees=False)
 
-COMPRESSED_GATHER = Strategy("_compressed", 0, byte_degrees=True)
-
 HUB_CACHE_GATHER = Strategy("_hub_cache", HUB_SHARED_BYTES, byte_degrees=False)
 
 INNER_TILED_GATHER = Strategy("_tiled_gather", PANEL_SHARED_BYTES, byte_degrees=True, stages_values=True)
@@ -49,7 +47,7 @@ INNER_BLOCKED = Strategy("_inner_blocked", BLOCKING_SHARED_BYTES, byte_degrees=T
 
 ALL_BLOCKED = Strategy("_blocked", BLOCKING_SHARED_BYTES, byte_degrees=True, stages_values=True)
 
-ERROR_FEEDBACK_STRATEGIES = DIRECT_GATHER, COMPRESSED_GATHER, HUB_CACHE_GATHER, INNER_BLOCKED, ALL_BLOCKED
+ERROR_FEEDBACK_STRATEGIES = DIRECT_GATHER, HUB_CACHE_GATHER, INNER_BLOCKED, ALL_BLOCKED
 """Strategies with kernels of error feedback; see `error_feedback`."""
 
 

@@ -7,7 +7,7 @@ the variants of one solve and no others.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from cpms.backends.cuda.kernels import source
 from cpms.backends.cuda.kernels.launch_shape import DEFAULT_SHAPE, Shape
@@ -45,9 +45,6 @@ _FILES = {
     "count_sources": "preprocess/padded_csr.cu",
     "place_columns": "preprocess/padded_csr.cu",
     "fill_values": "preprocess/padded_csr.cu",
-    "compute_bases": "preprocess/compressed_indices.cu",
-    "compress_indices": "preprocess/compressed_indices.cu",
-    "gather_compressed": "preprocess/compressed_indices.cu",
     "trim_upstream": "preprocess/trimming.cu",
     "trim_downstream": "preprocess/trimming.cu",
     "hash_targets": "preprocess/lumping.cu",
@@ -59,19 +56,16 @@ _FILES = {
     "from_contributions": "convert/contributions.cu",
     "persistent_refine": "pagerank/persistent_refine.cu",
     "persistent_refine_in_cache": "pagerank/persistent_refine.cu",
-    "persistent_refine_compressed": "pagerank/persistent_refine.cu",
     "persistent_refine_hub_cache": "pagerank/persistent_refine.cu",
     "persistent_refine_tiled_gather": "pagerank/persistent_refine.cu",
     "persistent_refine_inner_blocked": "pagerank/persistent_refine.cu",
     "persistent_refine_blocked": "pagerank/persistent_refine.cu",
-    "error_feedback": "pagerank/error_feedback.cu",
-    "error_feedback_compressed": "pagerank/error_feedback.cu",
-    "error_feedback_hub_cache": "pagerank/error_feedback.cu",
-    "error_feedback_inner_blocked": "pagerank/error_feedback.cu",
-    "error_feedback_blocked": "pagerank/error_feedback.cu",
+    "error_feedback": "pagerank/persistent_refine.cu",
+    "error_feedback_hub_cache": "pagerank/persistent_refine.cu",
+    "error_feedback_inner_blocked": "pagerank/persistent_refine.cu",
+    "error_feedback_blocked": "pagerank/persistent_refine.cu",
     "persistent_power": "pagerank/persistent_power.cu",
     "persistent_power_in_cache": "pagerank/persistent_power.cu",
-    "persistent_power_compressed": "pagerank/persistent_power.cu",
     "persistent_power_hub_cache": "pagerank/persistent_power.cu",
     "persistent_power_blocked": "pagerank/persistent_power.cu",
     "affine": "convert/affine.cu",
@@ -244,10 +238,6 @@ GATHERS = {
     64: Variant("gather", ("u64",), ("unsigned long long",)),
 }
 """Gathers without arithmetic, by the bits of a value: the bound of a sweep's speed."""
-INDEX_COMPRESSION = tuple(map(Variant, ("compute_bases", "compress_indices")))
-"""See ``preprocess/compressed_indices.cu``."""
-COMPRESSED_GATHERS = {bits: replace(gather, kernel="gather_compressed") for bits, gather in GATHERS.items()}
-"""The same gathers by compressed column indices."""
 PACKS = {bits: Variant("pack", gather.names, gather.arguments) for bits, gather in GATHERS.items()}
 """The kernels that pack a rank's halo values for sending, by the bits of a value."""
 REMOTE_STORES = {bits: Variant("remote_store", gather.names, gather.arguments) for bits, gather in GATHERS.items()}

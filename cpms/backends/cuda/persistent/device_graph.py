@@ -16,11 +16,14 @@ import numpy as np
 
 from cpms.backends.cuda.arrays.codec import as_float64
 from cpms.backends.cuda.arrays.vectors import vector_length
+from cpms.backends.cuda.kernels import structs
 from cpms.backends.cuda.kernels.persistent import ALL_BLOCKED, Strategy
 from cpms.backends.cuda.kernels.template import CONTRIBUTIONS, Variant
 from cpms.backends.cuda.persistent.strategies import AUTO, DIRECT_GATHER_DATA, StrategyData, StrategyRequest
 from cpms.backends.cuda.persistent.warp_ranges import WarpRanges
 from cpms.backends.cuda.runtime.current import current
+from cpms.backends.cuda.runtime.kernel_arguments import Struct
+from cpms.backends.cuda.runtime.structs import pack
 from cpms.backends.cuda.spmv import padded_csr, reordering
 from cpms.problems.pagerank import Problem
 from cpms.storage.device import on_device
@@ -168,7 +171,7 @@ class DeviceGraph:
         return cls(
             nodes=graph.nodes,
             damping=problem.damping,
-            edges=strategy_data.streamed_edges(edges),
+            edges=edges,
             degree=placed(degree),
             sink=placed(upload(problem.sink_or_scalar)),
             teleport=placed(upload(problem.teleport_or_scalar)),
@@ -188,42 +191,46 @@ class DeviceGraph:
         """Whether teleport or dangling mass is distributed non-uniformly."""
         return bool(self.sink.size > 1 or self.teleport.size > 1)
 
-    def byte_degrees(self, strategy: Strategy) -> tuple[Any, Any]:
-        """Return degrees, and in a core internal degrees, as bytes; nulls for strategies that do not read these."""
-        if not strategy.byte_degrees:
-            return _NULL, _NULL
-        return self._degree_bytes, _NULL if self.internal_degree is None else self._internal_degree_bytes
+    def node_argument(self, strategy: Strategy | None = None) -> Struct:
+        """Return the kernel argument of the nodes, with degrees as bytes for strategies that read these."""
+        as_bytes = strategy is not None and strategy.byte_degrees
+        return pack(
+            structs.NODES,
+            degree=self.degree,
+            sink=self.sink,
+            teleport=self.teleport,
+            sink_stride=self.sink.size > 1,
+            teleport_stride=self.teleport.size > 1,
+            count=self.nodes,
+            damping=self.damping,
+            internal_degree=self.internal_degree,
+            degree_bytes=self._degree_bytes if as_bytes else None,
+            internal_degree_bytes=self._internal_degree_bytes if as_bytes else None,
+        )
 
     @cached_property
     def _degree_bytes(self) -> Any:
         return _as_bytes(self.degree)
 
     @cached_property
-    def _internal_degree_bytes(self) -> Any:
-        return _as_bytes(self.internal_degree)
+    def _internal_degree_bytes(self) -> Any | None:
+        return None if self.internal_degree is None else _as_bytes(self.internal_degree)
 
     @cached_property
-    def arguments(self) -> tuple[Any, ...]:
-        """Kernel arguments of the nodes, in order; they follow those of the edges."""
-        return (
-            *(self.degree, self.sink, self.teleport),
-            *(np.uint32(self.sink.size > 1), np.uint32(self.teleport.size > 1)),
-            *(np.uint32(self.nodes), np.float64(self.damping)),
-        )
-
-    @cached_property
-    def rounded_start(self) -> tuple[Any, ...]:
-        """Kernel arguments of a rounded start: first entries of rows, inflow per edge, and a bound of contributions."""
+    def rounded_start(self) -> Struct:
+        """The kernel argument of a rounded start: first entries of rows, inflow per edge, a bound of contributions."""
         row_begins: Any = self.row_begins
         count, longest = (
             int(current().to_host(number)) for number in (row_begins[-1], (row_begins[1:] - row_begins[:-1]).max())
         )
         per_entry, teleport = self.damping / count, 1.0 if self.personal else 1.0 / self.nodes
-        return row_begins, np.float64(per_entry), np.float64((1.0 - self.damping) * teleport + per_entry * longest)
+        largest = (1.0 - self.damping) * teleport + per_entry * longest
+        return pack(structs.ROUNDED_START, row_begins=row_begins, per_edge=per_entry, largest=largest)
 
-    def edge_arguments(self, strategy: Strategy) -> tuple[Any, ...]:
-        """Return the kernel arguments of the edges, in order."""
-        return *(() if strategy == ALL_BLOCKED else self.edges.arguments), *self.strategy_data.arguments(strategy)
+    def arguments(self, strategy: Strategy) -> tuple[Any, ...]:
+        """Return the kernel arguments of edges and nodes, in order."""
+        edges = () if strategy == ALL_BLOCKED else (self.edges.argument(self.nodes),)
+        return *edges, *self.strategy_data.arguments(strategy, self.nodes), self.node_argument(strategy)
 
     def launch(self, variant: Variant, arguments: tuple[Any, ...]) -> None:
         """Launch a persistent kernel."""

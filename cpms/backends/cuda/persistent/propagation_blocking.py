@@ -16,11 +16,14 @@ import numpy as np
 
 from cpms.backends.cuda.arrays import access_sampling
 from cpms.backends.cuda.arrays.vectors import vector_length
+from cpms.backends.cuda.kernels import structs
 from cpms.backends.cuda.kernels.launch_shape import MAX_STAGED_BYTES, BlockingSizes, blocking_sizes
 from cpms.backends.cuda.persistent.load_balance import Integers
 from cpms.backends.cuda.persistent.sell_slices import RowChunks, SellSlices, SlicePacking, part_of
 from cpms.backends.cuda.persistent.tiled_gather import GROUP_NODES
 from cpms.backends.cuda.runtime.current import current
+from cpms.backends.cuda.runtime.kernel_arguments import Struct
+from cpms.backends.cuda.runtime.structs import pack
 from cpms.backends.cuda.spmv import padded_csr
 from cpms.backends.cuda.spmv.padded_csr import words
 
@@ -107,15 +110,21 @@ class PropagationBlocking:
         )
 
     @property
-    def arguments(self) -> tuple[Any, ...]:
-        """Kernel arguments, in order."""
-        same = self.run_chunks.bit_length() - 1
-        counts = np.uint32(same), np.uint32(self.range_nodes), np.uint32(vector_length(self.nodes))
-        return *self._arrays, *counts, *self.slices.arguments, self.values
-
-    @property
-    def _arrays(self) -> tuple[Any, ...]:
-        return self.source_offsets, self.targets, self.begins, self.block_begins, self.first_ranges
+    def argument(self) -> Struct:
+        """The kernel argument."""
+        return pack(
+            structs.PROPAGATION_BLOCKING,
+            local_indices=self.source_offsets,
+            octet_targets=self.targets,
+            range_begins=self.begins,
+            block_begins=self.block_begins,
+            first_ranges=self.first_ranges,
+            log2_run=self.run_chunks.bit_length() - 1,
+            range=self.range_nodes,
+            values=vector_length(self.nodes),
+            slices=self.slices.argument,
+            binned=self.values,
+        )
 
     def streamed_bytes(self, value_bytes: int) -> float:
         """Return the bytes that a sweep streams for its edges: each value is written and read once."""
@@ -125,7 +134,7 @@ class PropagationBlocking:
     @property
     def nbytes(self) -> int:
         """Bytes of the arrays."""
-        return sum(int(part.nbytes) for part in (*self._arrays, self.values)) + self.slices.nbytes
+        return sum(int(part.nbytes) for part in self.argument.held)
 
 
 def has_long_cells(entries: int, nodes: int, value_bytes: int) -> bool:

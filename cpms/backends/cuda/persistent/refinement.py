@@ -19,11 +19,13 @@ import numpy as np
 
 from cpms.backends.cuda.arrays.codec import as_float64
 from cpms.backends.cuda.arrays.vectors import vector_length
-from cpms.backends.cuda.kernels import persistent, template
+from cpms.backends.cuda.kernels import persistent, structs, template
 from cpms.backends.cuda.persistent.device_graph import DEFAULT, Arrangement, DeviceGraph
 from cpms.backends.cuda.runtime import memory_limits
 from cpms.backends.cuda.runtime.current import current
 from cpms.backends.cuda.runtime.device_clock import seconds_since
+from cpms.backends.cuda.runtime.kernel_arguments import Struct
+from cpms.backends.cuda.runtime.structs import pack
 from cpms.backends.cuda.spmv import padded_csr
 from cpms.base.types import Floats, Norm
 from cpms.contracts.operator import Sweep
@@ -50,8 +52,7 @@ there.
 """
 _MIN_ROUNDED_SWEEPS = 3
 """Sweeps that must remain for the first one to use a rounded start."""
-_NULL = np.uint64(0)
-_NO_ROUNDED_START = _NULL, np.float64(0.0), np.float64(0.0)
+_NO_ROUNDED_START = pack(structs.ROUNDED_START)
 _SAMPLED, _UNIFORM = 1024, 1e-9
 """Number of sampled values of an initial guess, and their largest distance from a uniform one."""
 
@@ -61,12 +62,12 @@ class FinalContributions(NamedTuple):
 
     first: Any
     other: Any
-    report: Any
+    report: Any | None
 
     @classmethod
     def without_launch(cls, contributions: Any) -> FinalContributions:
         """Return contributions that no launch has computed."""
-        return cls(contributions, contributions, _NULL)
+        return cls(contributions, contributions, None)
 
 
 class CudaRefinement(Refinement):
@@ -92,7 +93,7 @@ class CudaRefinement(Refinement):
         self._contributions, self._next, self._residual = (arrays.zeros(length, np.float64) for _ in range(3))
         self._launches: dict[tuple[FloatFormat, bool], _Launch] = {}
         self._report = report_buffer()
-        self._correction: Any = _NULL
+        self._correction: Any | None = None
         self._has_correction = self._is_rounded = self._converges_slowly = False
 
     @classmethod
@@ -116,7 +117,7 @@ class CudaRefinement(Refinement):
     @property
     def default_residual_format(self) -> FloatFormat | None:
         """8 bits where nodes keep their rounding errors, since this costs no additional sweep there."""
-        return E5M2 if self._may_feed_back(E5M2) else None
+        return E5M2 if self.error_feedback and self._may_feed_back(E5M2) else None
 
     @property
     def graph(self) -> DeviceGraph:
@@ -165,9 +166,9 @@ class CudaRefinement(Refinement):
     def _refine(self, storage: FloatFormat | None, request: OuterRequest, *, anderson: bool) -> list[OuterStep]:
         stored_format = storage or next((launch for launch, _ in self._launches), FP32)
         launch = self._launch_for(stored_format, error_feedback=False)
-        request_words = request_arguments(request, self.damping, has_inner=storage is not None)
+        requested = request_argument(request, self.damping, launch.quantiser, has_inner=storage is not None)
         vectors = history_vectors(stored_format) if anderson else 2
-        found = self._launch(launch, (*request_words, *launch.quantiser), vectors)
+        found = self._launch(launch, requested, _NO_ROUNDED_START, vectors)
         self._has_correction = self.accumulates(stored_format) and bool(found[-1].inner_l1)
         return found
 
@@ -177,22 +178,24 @@ class CudaRefinement(Refinement):
         starts_rounded = (
             self._is_rounded and request.norm == "l1" and request.tol > 0.0 and request.most >= _MIN_ROUNDED_SWEEPS
         )
-        request_words = request_arguments(
-            request._replace(inner_reduction=_FEEDBACK_REDUCTION), self.damping, has_inner=True
-        )
+        further = request._replace(inner_reduction=_FEEDBACK_REDUCTION)
+        requested = request_argument(further, self.damping, launch.quantiser, has_inner=True)
         rounded_start = launch.rounded_start if starts_rounded else _NO_ROUNDED_START
-        found = self._launch(launch, (*request_words, *launch.quantiser, *rounded_start), launch.vectors)
+        found = self._launch(launch, requested, rounded_start, launch.vectors)
         self._has_correction = False
         return found
 
-    def _launch(self, launch: _Launch, request: tuple[Any, ...], vectors: int) -> list[OuterStep]:
-        arguments = (
-            *launch.graph,
-            *request,
-            *(self._contributions, self._next, self._residual, self._correction, np.uint32(self._has_correction)),
-            *(launch.sent, np.uint64(launch.sent.nbytes // launch.vectors), np.uint32(vectors)),
-            *(*self._graph.barrier, self._report),
+    def _launch(self, launch: _Launch, request: Struct, start: Struct, vectors: int) -> list[OuterStep]:
+        iterated = pack(
+            structs.REFINE_VECTORS,
+            contributions=self._contributions,
+            next_contributions=self._next,
+            residual=self._residual,
+            correction=self._correction,
+            has_correction=self._has_correction,
+            history=launch.history(vectors),
         )
+        arguments = *launch.graph, request, start, iterated, *self._graph.barrier, self._report
         self._graph.launch(launch.variant, arguments)
         numbers = current().fetch_async(self._report)
         if self.follow:
@@ -241,7 +244,7 @@ class CudaRefinement(Refinement):
         """Return the launch data of a format, built once; the history is zero past the nodes."""
         key = storage, error_feedback
         if key not in self._launches:
-            if self._correction is _NULL and self.accumulates(storage):
+            if self._correction is None and self.accumulates(storage):
                 self._correction = current().arrays.zeros(vector_length(self._graph.nodes), np.float32)
             graph, other = self._graph, self._launches.get((storage, not error_feedback))
             vectors = (
@@ -252,13 +255,8 @@ class CudaRefinement(Refinement):
                 sent = other.sent if other else current().arrays.zeros(nbytes, np.uint8)
             self._launches[key] = _Launch(
                 variant=self._variant(storage, error_feedback=error_feedback),
-                graph=(
-                    *graph.edge_arguments(self._strategy(storage)),
-                    *graph.arguments,
-                    _NULL if graph.internal_degree is None else graph.internal_degree,
-                    *graph.byte_degrees(self._strategy(storage)),
-                ),
-                quantiser=quantiser_arguments(storage, storage.seed),
+                graph=graph.arguments(self._strategy(storage)),
+                quantiser=quantiser_argument(storage, storage.seed),
                 sent=sent,
                 vectors=other.vectors if other else vectors,
                 rounded_start=graph.rounded_start if error_feedback else _NO_ROUNDED_START,
@@ -271,31 +269,44 @@ class _Launch(NamedTuple):
 
     variant: template.Variant
     graph: tuple[Any, ...]
-    quantiser: tuple[Any, ...]
+    quantiser: Struct
     sent: Any
     vectors: int
-    rounded_start: tuple[Any, ...]
+    rounded_start: Struct
+
+    def history(self, vectors: int) -> Struct:
+        """Return the kernel argument of the history, of which a launch uses so many vectors."""
+        each = self.sent.nbytes // self.vectors
+        return pack(structs.SENT_HISTORY, stored=self.sent, bytes=each, vectors=vectors)
 
 
-def request_arguments(request: OuterRequest, damping: float, *, has_inner: bool) -> tuple[Any, ...]:
-    """Return the kernel arguments of a request, in order; see ``pagerank/refine_request.cuh``."""
-    numbers, max_inner = _cached_request(request.inner_reduction, request.tol, request.noise_tolerance, damping)
-    counts = NORMS.index(request.norm), min(request.most, MAX_SWEEPS), max_inner if has_inner else 0
-    return *numbers, *map(np.uint32, counts)
+def request_argument(request: OuterRequest, damping: float, quantiser: Struct, *, has_inner: bool) -> Struct:
+    """Return the kernel argument of a request; see ``pagerank/refine_request.cuh``."""
+    reach, noise, max_inner = _inner_stopping(request.inner_reduction, request.tol, damping)
+    return pack(
+        structs.REFINE_REQUEST,
+        inner_reduction=request.inner_reduction,
+        tolerance=request.tol,
+        noise_tolerance=request.noise_tolerance,
+        inner_reach=reach,
+        inner_noise=noise,
+        norm=NORMS.index(request.norm),
+        max_sweeps=min(request.most, MAX_SWEEPS),
+        max_inner_sweeps=max_inner if has_inner else 0,
+        settings=quantiser,
+    )
 
 
 @functools.lru_cache(maxsize=64)
-def _cached_request(
-    inner_reduction: float, tol: float, noise_tolerance: float, damping: float
-) -> tuple[tuple[np.float64, ...], int]:
-    numbers = inner_reduction, tol, noise_tolerance, *inner_coefficients(inner_reduction, tol, damping)
-    return tuple(map(np.float64, numbers)), inner_max_iterations(inner_reduction, damping)
+def _inner_stopping(inner_reduction: float, tol: float, damping: float) -> tuple[float, float, int]:
+    coefficients = inner_coefficients(inner_reduction, tol, damping)
+    return *coefficients, inner_max_iterations(inner_reduction, damping)
 
 
-def quantiser_arguments(storage: FloatFormat, seed: int) -> tuple[np.uint32, np.int32, np.uint64]:
-    """Return the kernel arguments of the quantiser, in order."""
+def quantiser_argument(storage: FloatFormat, seed: int) -> Struct:
+    """Return the kernel argument of the quantiser."""
     scaled = storage.exponent_bits != WIDE_EXPONENT_BITS
-    return np.uint32(scaled), np.int32(storage.bias - headroom(storage)), np.uint64(seed)
+    return pack(structs.QUANTISER_SETTINGS, scaled=scaled, top=storage.bias - headroom(storage), seed=seed)
 
 
 def report_buffer() -> Any:

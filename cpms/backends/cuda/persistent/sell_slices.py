@@ -13,10 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from cpms.backends.cuda.kernels import structs
 from cpms.backends.cuda.kernels.launch_shape import MAX_WINDOW_SUMS, SHARED_MEMORY_SHAPE
 from cpms.backends.cuda.persistent import tiled_gather
 from cpms.backends.cuda.persistent.load_balance import Integers
 from cpms.backends.cuda.runtime.current import current
+from cpms.backends.cuda.runtime.kernel_arguments import Struct
+from cpms.backends.cuda.runtime.structs import pack
 from cpms.backends.cuda.spmv import padded_csr
 from cpms.backends.cuda.spmv.padded_csr import words
 
@@ -151,12 +154,24 @@ class SellSlices:
     carry_out: Any
 
     @property
-    def arguments(self) -> tuple[Any, ...]:
-        """Kernel arguments, in order."""
-        last = np.uint64(0) if self.last_chunks is None else self.last_chunks
-        of_windows = self.of_block, self.bins, self.value_begins, self.chunk_begins, self.first_rows
-        of_slices = self.warp_begins, self.slices, self.lanes, self.value_indices
-        return *of_windows, *of_slices, last, self.first_blocks, np.uint32(self.capacity), self.carry_out
+    def argument(self) -> Struct:
+        """The kernel argument."""
+        return pack(
+            structs.SELL_SLICES,
+            block_windows=self.of_block,
+            window_bins=self.bins,
+            value_begins=self.value_begins,
+            chunk_begins=self.chunk_begins,
+            first_rows=self.first_rows,
+            warp_starts=self.warp_begins,
+            slice_words=self.slices,
+            slice_chunks=self.lanes,
+            local_indices=self.value_indices,
+            last_chunks=self.last_chunks,
+            first_blocks=self.first_blocks,
+            capacity=self.capacity,
+            carry_out=self.carry_out,
+        )
 
     @property
     def streamed_bytes(self) -> float:
@@ -167,7 +182,7 @@ class SellSlices:
     @property
     def nbytes(self) -> int:
         """Bytes of the arrays."""
-        return sum(int(part.nbytes) for part in self.arguments)
+        return sum(int(part.nbytes) for part in self.argument.held)
 
 
 class SlicePacking:

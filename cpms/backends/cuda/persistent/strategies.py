@@ -1,14 +1,14 @@
 """Choice of the strategy by which persistent sweeps traverse a graph's edges; see ``persistent/strategies.cuh``.
 
 A sweep is a sparse matrix-vector product whose gathers of x limit its speed. Graphs in the device's cache take a
-segmented sum in cache; larger ones take deterministic propagation blocking, a tiled gather, a hub cache or compressed
-column indices, and a direct gather otherwise. The choice rests on sampled locality
+segmented sum in cache; larger ones take deterministic propagation blocking, a tiled gather or a hub cache, and a direct
+gather otherwise. The choice rests on sampled locality
 (`cpms.backends.cuda.arrays.access_sampling`), so it costs little beside building the layout.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -25,7 +25,6 @@ from cpms.backends.cuda.kernels.launch_shape import (
 )
 from cpms.backends.cuda.kernels.persistent import (
     ALL_BLOCKED,
-    COMPRESSED_GATHER,
     DIRECT_GATHER,
     ERROR_FEEDBACK_STRATEGIES,
     HUB_CACHE_GATHER,
@@ -34,12 +33,13 @@ from cpms.backends.cuda.kernels.persistent import (
     INNER_TILED_GATHER,
     Strategy,
 )
-from cpms.backends.cuda.persistent import compressed_indices, propagation_blocking, tiled_gather
-from cpms.backends.cuda.persistent.compressed_indices import CompressedIndices
+from cpms.backends.cuda.kernels.structs import PROPAGATION_BLOCKING
+from cpms.backends.cuda.persistent import propagation_blocking, tiled_gather
 from cpms.backends.cuda.persistent.propagation_blocking import PropagationBlocking
 from cpms.backends.cuda.persistent.tiled_gather import Panels
 from cpms.backends.cuda.persistent.warp_ranges import WarpRanges
 from cpms.backends.cuda.runtime.current import current
+from cpms.backends.cuda.runtime.structs import pack
 from cpms.backends.cuda.spmv import padded_csr
 
 _FLOAT64_BYTES = 8
@@ -47,10 +47,6 @@ _BLOCKING_BYTES = 32
 """Bytes an entry that must be free to build propagation blocking: its values and indices, and the sort."""
 _VECTOR_BYTES = 56
 """Bytes a node that must stay free for the vectors of a solve."""
-_NODE_BYTES = 14
-"""Bytes a node that an accumulating inner sweep streams; the least size for compressed indices was measured with
-these.
-"""
 _MIN_HUB_SHARE = 0.5
 """Share of entries whose 16-bit values fit into the hub cache, from which the hub cache was faster on an H200. Of
 float64 values, a quarter as many fit.
@@ -60,15 +56,13 @@ float64 values, a quarter as many fit.
 class StrategyRequest(NamedTuple):
     """Strategies that are required (True), excluded (False), or chosen where they are worthwhile (None).
 
-    A graph has one strategy: compressed indices if required, else one of the others, else compressed indices where
-    these are worthwhile. Graphs in the device's cache take ``in_cache`` unless another strategy is required. With
+    A graph has one strategy. Graphs in the device's cache take ``in_cache`` unless another strategy is required. With
     ``error_feedback`` nodes keep their rounding errors.
     """
 
     hub_cache: bool | None = None
     tiled_gather: bool | None = None
     propagation_blocking: bool | None = None
-    compressed_indices: bool | None = None
     in_cache: bool | None = None
     error_feedback: bool | None = None
 
@@ -83,7 +77,7 @@ class StrategyRequest(NamedTuple):
     @property
     def cut_for_cache(self) -> bool | None:
         """Whether warp ranges are cut for graphs in the cache; None leaves it to the graph's size."""
-        others = self.hub_cache, self.tiled_gather, self.propagation_blocking, self.compressed_indices
+        others = self.hub_cache, self.tiled_gather, self.propagation_blocking
         return False if any(others) else self.in_cache
 
 
@@ -115,30 +109,6 @@ class InCache(NamedTuple):
     nbytes: int = 0
 
 
-class CompressedEdges(NamedTuple):
-    """Sources as compressed indices.
-
-    Parameters
-    ----------
-    indices : CompressedIndices
-    next_tiles : device array of uint32, shape (2 * tiles,)
-        The next tile of the same warp after each tile, and the base of that tile.
-    """
-
-    indices: CompressedIndices
-    next_tiles: Any
-
-    @property
-    def arguments(self) -> tuple[Any, ...]:
-        """Kernel arguments, in order."""
-        return *self.indices.arguments, self.next_tiles
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of device memory."""
-        return self.indices.nbytes + int(self.next_tiles.nbytes)
-
-
 class StrategyData(NamedTuple):
     """Device data of a graph's strategy, besides its sources.
 
@@ -149,8 +119,6 @@ class StrategyData(NamedTuple):
         Of the tiled gather of inner sweeps.
     inner_blocking, residual_blocking : PropagationBlocking, optional
         Of inner sweeps, and of float64 residual sweeps.
-    compressed : CompressedEdges, optional
-        These replace the sources.
     in_cache : InCache, optional
     """
 
@@ -158,7 +126,6 @@ class StrategyData(NamedTuple):
     panels: Panels | None = None
     inner_blocking: PropagationBlocking | None = None
     residual_blocking: PropagationBlocking | None = None
-    compressed: CompressedEdges | None = None
     in_cache: InCache | None = None
 
     @classmethod
@@ -174,7 +141,7 @@ class StrategyData(NamedTuple):
 
         A strategy is worthwhile where the graph exceeds the device's cache and sampled edges promise scattered gathers
         (propagation blocking), short lists of groups (tiled gather) or most sources among the first nodes (hub
-        cache); compressed indices are worthwhile where they are enough smaller than sources.
+        cache).
 
         Parameters
         ----------
@@ -183,12 +150,10 @@ class StrategyData(NamedTuple):
         """
         if edges.in_cache:
             return cls(in_cache=InCache())
+        if edges.shape != SHARED_MEMORY_SHAPE:
+            return cls()
         choice = _Choice(edges, slots, nodes, edges.nbytes > current().cache_bytes)
-        if edges.shape == SHARED_MEMORY_SHAPE and not request.compressed_indices:
-            found = cls._in_shared_memory(choice, value_bytes, request)
-            if found.strategy != DIRECT_GATHER:
-                return found
-        return cls(compressed=choice.compressed(required=request.compressed_indices))
+        return cls._in_shared_memory(choice, value_bytes, request)
 
     @classmethod
     def _in_shared_memory(cls, choice: _Choice, value_bytes: int, request: StrategyRequest) -> StrategyData:
@@ -219,38 +184,26 @@ class StrategyData(NamedTuple):
             ),
             *(
                 (self.hub_cache, HUB_CACHE_GATHER),
-                (self.compressed, COMPRESSED_GATHER),
                 (self.in_cache, IN_CACHE_GATHER),
             ),
         )
         return next((strategy for part, strategy in chosen if part is not None), DIRECT_GATHER)
 
-    def arguments(self, strategy: Strategy) -> tuple[Any, ...]:
-        """Return the kernel arguments besides sources, in order."""
-        parts = {
-            ALL_BLOCKED: (self.residual_blocking, self.inner_blocking),
-            INNER_BLOCKED: (self.inner_blocking,),
-            INNER_TILED_GATHER: (self.panels,),
-            HUB_CACHE_GATHER: (self.hub_cache,),
-            COMPRESSED_GATHER: (self.compressed,),
-        }
-        return tuple(argument for part in parts.get(strategy, ()) if part is not None for argument in part.arguments)
-
-    def streamed_edges(self, edges: WarpRanges) -> WarpRanges:
-        """Return the edges as sweeps read them: compressed indices replace the sources."""
-        return replace(edges, sources=current().arrays.zeros(1, np.uint32)) if self.compressed else edges
+    def arguments(self, strategy: Strategy, rows: int) -> tuple[Any, ...]:
+        """Return the kernel arguments of a strategy besides `Edges`, in order, for so many rows."""
+        if strategy == ALL_BLOCKED:
+            both = self.residual_blocking, self.inner_blocking
+            return tuple(pack(PROPAGATION_BLOCKING) if each is None else each.argument for each in both)
+        if strategy == INNER_BLOCKED and self.inner_blocking:
+            return (self.inner_blocking.argument,)
+        if strategy == INNER_TILED_GATHER and self.panels:
+            return (self.panels.argument(rows),)
+        return self.hub_cache.arguments if strategy == HUB_CACHE_GATHER and self.hub_cache else ()
 
     @property
     def degree_bytes(self) -> int:
         """Bytes of a node's degree, as sweeps read it."""
         return 1 if self.strategy.byte_degrees else 4
-
-    @property
-    def entry_bytes(self) -> float:
-        """Mean bytes of an entry's source and row-end flag, in sweeps that gather by sources or compressed indices."""
-        return (
-            padded_csr.FLAG_BYTES + self.compressed.indices.entry_bytes if self.compressed else padded_csr.ENTRY_BYTES
-        )
 
     def streamed_bytes(self, value_bytes: int) -> float | None:
         """Return the bytes that blocking or panels stream a sweep for values of a size; None without either."""
@@ -305,23 +258,6 @@ class _Choice:
         hubs = HUB_SHARED_BYTES // MAX_STAGED_BYTES
         is_worthwhile = required or access_sampling.fraction_below(self._sources, hubs) >= _MIN_HUB_SHARE
         return HubCache(vector_length(self.nodes)) if is_worthwhile else None
-
-    def compressed(self, *, required: bool | None) -> CompressedEdges | None:
-        streamed = self.edges.nbytes + _NODE_BYTES * self.nodes
-        if not (streamed > current().cache_bytes if required is None else required):
-            return None
-        arrays = current().arrays
-        bases = compressed_indices.compute_bases(self._sources, self.nodes)
-        if not (required or compressed_indices.is_worthwhile(bases, self.nodes)):
-            return None
-        indices = CompressedIndices.of(self._sources, self.nodes, bases)
-        begins = current().to_host(self.edges.begins).astype(np.int64)
-        next_tiles = arrays.asarray(
-            compressed_indices.next_tiles(begins, self.edges.blocks * self.edges.shape.warps).astype(np.uint32)
-        )
-        pairs = arrays.empty((indices.tiles, 2), np.uint32)
-        pairs[:, 0], pairs[:, 1] = next_tiles, indices.bases[next_tiles]
-        return CompressedEdges(indices, pairs.reshape(-1))
 
     def _may(self, required: bool | None, shared: int) -> bool:
         return current().max_shared_bytes >= shared and (self.exceeds_cache if required is None else required)

@@ -15,10 +15,13 @@ from typing import Any
 import numpy as np
 
 from cpms.backends.cuda.arrays import access_sampling
+from cpms.backends.cuda.kernels import structs
 from cpms.backends.cuda.kernels.launch_shape import PANEL_OCTETS, SHARED_MEMORY_SHAPE
 from cpms.backends.cuda.kernels.template import WHOLE_VALUES
 from cpms.backends.cuda.persistent.load_balance import Integers, equal_parts, streamed_costs
 from cpms.backends.cuda.runtime.current import current
+from cpms.backends.cuda.runtime.kernel_arguments import Struct
+from cpms.backends.cuda.runtime.structs import pack
 from cpms.backends.cuda.spmv import padded_csr
 from cpms.backends.cuda.spmv.padded_csr import words
 
@@ -91,19 +94,21 @@ class Panels:
             carry_out=current().arrays.full(len(block_begins), np.uint64(2**64 - 1), np.uint64),
         )
 
-    @property
-    def arguments(self) -> tuple[Any, ...]:
-        """Kernel arguments, in order."""
-        groups = self.group_begins, self.groups, self.local_indices
-        counts = np.uint32(self.capacity), np.uint32(self.local_indices.size // WHOLE_VALUES)
-        return (
-            self.panels_of_block,
-            self.ranges,
-            *groups,
-            self.row_end_flags,
-            self.first_blocks,
-            *counts,
-            self.carry_out,
+    def argument(self, rows: int) -> Struct:
+        """Return the kernel argument: panels of so many rows."""
+        return pack(
+            structs.PANELS,
+            block_panels=self.panels_of_block,
+            ranges=self.ranges,
+            list_begins=self.group_begins,
+            lists=self.groups,
+            local_indices=self.local_indices,
+            row_end_flags=self.row_end_flags,
+            first_blocks=self.first_blocks,
+            capacity=self.capacity,
+            tiles=self.local_indices.size // WHOLE_VALUES,
+            rows=rows,
+            carry_out=self.carry_out,
         )
 
     @property
@@ -114,7 +119,8 @@ class Panels:
     @property
     def nbytes(self) -> int:
         """Bytes of the arrays, without the row-end flags, which belong to the edges."""
-        return sum(int(part.nbytes) for part in self.arguments) - int(self.row_end_flags.nbytes)
+        lists = self.panels_of_block, self.ranges, self.group_begins, self.groups
+        return sum(int(part.nbytes) for part in (*lists, self.local_indices, self.first_blocks, self.carry_out))
 
 
 def is_worthwhile(sources: Any) -> bool:

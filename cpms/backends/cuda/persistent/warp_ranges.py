@@ -13,10 +13,13 @@ from typing import Any
 import numpy as np
 
 from cpms.backends.cuda.arrays import access_sampling
+from cpms.backends.cuda.kernels import structs
 from cpms.backends.cuda.kernels.launch_shape import SHAPES, Shape
 from cpms.backends.cuda.kernels.template import WHOLE_VALUES
 from cpms.backends.cuda.persistent import load_balance
 from cpms.backends.cuda.runtime.current import current
+from cpms.backends.cuda.runtime.kernel_arguments import Struct
+from cpms.backends.cuda.runtime.structs import pack
 from cpms.backends.cuda.spmv import padded_csr
 
 _NODE_BYTES = 16
@@ -156,17 +159,27 @@ class WarpRanges:
         sources, row_end_flags = arrays.zeros(WHOLE_VALUES, np.uint32), arrays.zeros(WHOLE_VALUES // 8, np.uint16)
         return cls(SHAPES[16], 1, 1, 1, sources, row_end_flags, begins, rows, first, arrays.zeros(0, np.uint64))
 
-    @property
-    def arguments(self) -> tuple[Any, ...]:
-        """Kernel arguments, in order."""
-        rows = self.first_rows, self.first_ranges
-        counts = np.uint32(len(self.carry_out)), np.uint32(self.tiles), np.uint32(self.warps_per_block)
-        return self.sources, self.row_end_flags, self.begins, *rows, *counts, self.carry_out
+    def argument(self, rows: int) -> Struct:
+        """Return the kernel argument: edges of so many rows."""
+        return pack(
+            structs.EDGES,
+            sources=self.sources,
+            row_end_flags=self.row_end_flags,
+            range_begins=self.begins,
+            first_rows=self.first_rows,
+            first_ranges=self.first_ranges,
+            ranges=len(self.carry_out),
+            tiles=self.tiles,
+            rows=rows,
+            block_ranges=self.warps_per_block,
+            carry_out=self.carry_out,
+        )
 
     @property
     def nbytes(self) -> int:
         """Bytes of the arrays."""
-        return sum(int(part.nbytes) for part in self.arguments)
+        parts = self.sources, self.row_end_flags, self.begins, self.first_rows, self.first_ranges, self.carry_out
+        return sum(int(part.nbytes) for part in parts)
 
 
 def _blocks_for(shape: Shape, ranges: int) -> int:

@@ -30,8 +30,8 @@ PRODUCT = np.dtype(
 BLOCK_VECTORS = 8
 BLOCK = np.dtype(
     [
-        ("vectors", np.uint64, (BLOCK_VECTORS,)),
-        ("factors", np.float64, (BLOCK_VECTORS,)),
+        ("vector", np.uint64, (BLOCK_VECTORS,)),
+        ("factor", np.float64, (BLOCK_VECTORS,)),
         ("w", np.uint64),
         ("sums", np.uint64),
         ("length", np.uint64),
@@ -97,8 +97,8 @@ def _block(vectors: Sequence[Any], factors: Sequence[float], w: Any, sums: Any |
     backend, missing = current(), BLOCK_VECTORS - len(vectors)
     packed = np.zeros((), BLOCK)
     addresses = [backend.address(vector) for vector in vectors]
-    packed["vectors"] = addresses + missing * addresses[-1:]
-    packed["factors"] = [*factors, *missing * [0.0]]
+    packed["vector"] = addresses + missing * addresses[-1:]
+    packed["factor"] = [*factors, *missing * [0.0]]
     packed["w"], packed["length"] = backend.address(w), len(w)
     packed["sums"] = 0 if sums is None else backend.address(sums)
     return packed[()]

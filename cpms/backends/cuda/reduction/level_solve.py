@@ -12,12 +12,15 @@ from typing import Any
 
 import numpy as np
 
+from cpms.backends.cuda.kernels import structs
 from cpms.backends.cuda.kernels.launch_shape import DEFAULT_SHAPE
 from cpms.backends.cuda.kernels.template import LEVEL_SOLVE, Variant
 from cpms.backends.cuda.persistent.device_graph import barrier
 from cpms.backends.cuda.persistent.refinement import FinalContributions
 from cpms.backends.cuda.reduction.trimming import Trimming
 from cpms.backends.cuda.runtime.current import current
+from cpms.backends.cuda.runtime.kernel_arguments import Struct
+from cpms.backends.cuda.runtime.structs import pack
 from cpms.graph.graph import Graph
 from cpms.problems.pagerank import Problem
 
@@ -184,7 +187,7 @@ class LevelSolve:
         """
         inflow = core_rows.inflow_indptr, core_rows.inflow_sources
         levels = self._levels(len(self.layout.upstream))
-        self._launch(_UPSTREAM, (*levels, *inflow, self.contributions, b, *self.barrier, report))
+        self._launch(_UPSTREAM, (levels, *inflow, self.contributions, b, *self.barrier, report))
 
     def downstream(self, final: FinalContributions, internal_degree: Any, report: Any) -> Any:
         """Solve downstream levels from the core's solution; return x by node, of sum 1.
@@ -194,18 +197,27 @@ class LevelSolve:
         x, layout = current().arrays.empty(self.nodes, np.float64), self.layout
         done = len(layout.upstream) if layout.core else 0
         levels = self._levels(len(layout.upstream) + len(layout.downstream))
+        core = pack(structs.CORE_SOLUTION, **final._asdict(), internal_degree=internal_degree)
         arguments = (
-            *(*levels, np.uint32(done), *final, internal_degree, report, layout.order, np.uint32(len(layout.order))),
+            *(levels, np.uint32(done), core, report, layout.order, np.uint32(len(layout.order))),
             *(self.contributions, x, *self.barrier),
         )
         self._launch(_DOWNSTREAM, arguments)
         return x
 
-    def _levels(self, count: int) -> tuple[Any, ...]:
+    def _levels(self, count: int) -> Struct:
         layout = self.layout
-        return (
-            *(self.indptr, self.sources, self.begins, layout.degree, layout.teleport),
-            *(np.uint32(layout.teleport.size > 1), np.uint32(layout.core), np.uint32(count), np.float64(self.damping)),
+        return pack(
+            structs.LEVELS,
+            indptr=self.indptr,
+            sources=self.sources,
+            begins=self.begins,
+            degrees=layout.degree,
+            teleport=layout.teleport,
+            teleport_stride=layout.teleport.size > 1,
+            core=layout.core,
+            count=count,
+            damping=self.damping,
         )
 
     def _launch(self, kernel: Variant, arguments: tuple[Any, ...]) -> None:

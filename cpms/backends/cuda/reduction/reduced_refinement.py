@@ -98,7 +98,7 @@ class TrimmedRefinement(ReducedRefinement):
     @property
     def default_residual_format(self) -> FloatFormat | None:
         """The core's residual format."""
-        return self._core.default_residual_format if self._core else None
+        return self._core.default_residual_format if self._core and self.error_feedback else None
 
     def solve_reduced(self, iterate: Callable[[Refinement], None]) -> Any:
         """Return x, of sum 1, on the device."""
@@ -157,7 +157,7 @@ class TrimmedRefinement(ReducedRefinement):
         return DeviceGraph(
             nodes=core_rows.nodes,
             damping=self.damping,
-            edges=strategy_data.streamed_edges(edges),
+            edges=edges,
             degree=degree,
             sink=current().arrays.full(1, 1.0 / core_rows.nodes, np.float64) if closed else self._b,
             teleport=self._b,
@@ -168,8 +168,10 @@ class TrimmedRefinement(ReducedRefinement):
         )
 
 
-def prepared(problem: Problem, engine: str, solves: int = MANY_SOLVES) -> Refinement:
+def prepared(problem: Problem, engine: str, solves: int = MANY_SOLVES, *, estimates: bool = True) -> Refinement:
     """Return a problem prepared for method ``refine`` on the device, in the least time with so many solves.
+
+    Without ``estimates`` the number of sweeps is taken for the usual one, and convergence for slow.
 
     Raises
     ------
@@ -183,19 +185,21 @@ def prepared(problem: Problem, engine: str, solves: int = MANY_SOLVES) -> Refine
     with current().memory_for(graph.name, needed_bytes(problem)):
         rows = DeviceRows.of(graph)
         if graph.device_arrays is not None:
-            return _reduced(problem, rows, solves)
+            return _reduced(problem, rows, solves, estimates=estimates)
         with threads.in_background(lambda: graph.out_degree):  # The certificate needs out-degrees of its own.
-            return _reduced(problem, rows, solves)
+            return _reduced(problem, rows, solves, estimates=estimates)
 
 
-def _reduced(problem: Problem, rows: DeviceRows, solves: int) -> Refinement:
+def _reduced(problem: Problem, rows: DeviceRows, solves: int, *, estimates: bool) -> Refinement:
     arrangement, cost = arrangement_for(rows.edges, solves), Cost()._replace(solves=solves)
     if not (problem.dangling_follows_teleport and cost.search_is_worthwhile(rows.nodes, rows.edges)):
         return CudaRefinement.of(problem, arrangement, rows=rows)
     current().compile([*TRIMMING, *LUMPING, CONVERGENCE_ESTIMATE])
     degree, converges_fast = out_degree(problem.graph, rows), False
     try:
-        converges_fast = _converges_fast(problem, rows, degree)
+        if estimates:
+            converges_fast = _converges_fast(problem, rows, degree)
+            cost = _with_sweeps(cost, problem, rows, degree)
         trimming = _trimmed(problem, rows, degree, cost, converges_fast=converges_fast)
     except current().out_of_memory:
         trimming = None  # Trimming needs twice the memory of sweeps over all nodes.
@@ -226,13 +230,18 @@ def _converges_fast(problem: Problem, rows: DeviceRows, degree: Any) -> bool:
     return convergence_estimate.converges_fast(rows.indptr, rows.sources, degree, problem.damping)
 
 
+def _with_sweeps(cost: Cost, problem: Problem, rows: DeviceRows, degree: Any) -> Cost:
+    """Return the costs of a solve with its number of sweeps estimated, where that matters."""
+    if problem.graph.edges > _ESTIMATE_EDGES:
+        return cost
+    return cost._replace(sweeps=convergence_estimate.sweeps(rows.indptr, rows.sources, degree, problem.damping))
+
+
 def _trimmed(
     problem: Problem, rows: DeviceRows, degree: Any, cost: Cost, *, converges_fast: bool
 ) -> TrimmedRefinement | None:
     """Return the problem with a reduced core; None where that is not worthwhile."""
     graph, indptr, sources = problem.graph, rows.indptr, rows.sources
-    if graph.edges <= _ESTIMATE_EDGES:
-        cost = cost._replace(sweeps=convergence_estimate.sweeps(indptr, sources, degree, problem.damping))
     trimming = trim(graph, indptr, sources, degree, cost)
     made = lumped(problem, rows, degree, trimming, cost)
     if made is None and trimming is not None:

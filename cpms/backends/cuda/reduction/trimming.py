@@ -13,9 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from cpms.backends.cuda.kernels.structs import TRIM_COST, TRIM_GRAPH
 from cpms.backends.cuda.kernels.template import TRIMMING, Variant
 from cpms.backends.cuda.persistent.device_graph import barrier
 from cpms.backends.cuda.runtime.current import current
+from cpms.backends.cuda.runtime.structs import pack
 from cpms.backends.cuda.spmv import reordering
 from cpms.contracts.engine import MANY_SOLVES
 from cpms.graph.graph import Graph
@@ -157,19 +159,19 @@ def trim_downstream(graph: Graph, indptr: Any, sources: Any, degree: Any, cost: 
 
 
 class _Levelled(NamedTuple):
-    """Kernel arguments of a graph whose nodes are assigned levels, in order."""
+    """A graph whose nodes are assigned levels."""
 
     indptr: Any
     sources: Any
     level: Any
-    nodes: np.uint32
-    max_entries: np.uint32
+    nodes: int
+    max_entries: int
     """Entries of a row that may get a level."""
 
     @classmethod
     def none(cls, graph: Graph, indptr: Any, sources: Any, max_entries: int) -> _Levelled:
         level = current().arrays.full(graph.nodes, _NO_LEVEL, np.uint32)
-        return cls(indptr, sources, level, np.uint32(graph.nodes), np.uint32(max_entries))
+        return cls(indptr, sources, level, graph.nodes, max_entries)
 
 
 def _trim_downstream(levelled: _Levelled, degree: Any, cost: Cost, remaining: int) -> Levels:
@@ -184,21 +186,21 @@ def _trim_downstream(levelled: _Levelled, degree: Any, cost: Cost, remaining: in
 
 def _assign_levels(kernel: Variant, levelled: _Levelled, cost: Cost, *more: Any) -> Levels:
     """Assign levels until none is left, or none can be worthwhile; return the nodes and entries of each."""
-    blocks = current().persistent_spread(int(levelled.nodes))
+    blocks = current().persistent_spread(levelled.nodes)
     found = current().arrays.empty(1 + 2 * _MAX_LEVELS, np.float64)
-    costs = (
-        cost.sweeps,
-        cost.sweep,
-        cost.level,
-        cost.narrow_level,
-        cost.sweep_entry,
-        cost.solve_entry,
-        cost.solve_entry_one_block,
+    costs = pack(
+        TRIM_COST,
+        sweeps=cost.sweeps,
+        sweep=cost.sweep,
+        level=cost.level,
+        narrow_level=cost.narrow_level,
+        swept=cost.sweep_entry,
+        solved=cost.solve_entry,
+        solved_alone=cost.solve_entry_one_block,
+        narrow=_NARROW,
     )
-    counts = np.uint32(_NARROW), np.uint32(_MAX_LEVELS)
-    current().run_persistent(
-        kernel, blocks, (*levelled, *more, *map(np.float64, costs), *counts, found, *barrier(blocks))
-    )
+    graph = pack(TRIM_GRAPH, **levelled._asdict())
+    current().run_persistent(kernel, blocks, (graph, *more, costs, np.uint32(_MAX_LEVELS), found, *barrier(blocks)))
     count = int(current().to_host(found[:1])[0])
     levels: Levels = current().to_host(found[1 : 1 + 2 * count]).astype(np.int64).reshape(-1, 2)
     return levels

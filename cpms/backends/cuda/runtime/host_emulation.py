@@ -22,6 +22,7 @@ from cpms.backends.cuda.kernels import template as kernels
 from cpms.backends.cuda.kernels.launch_shape import BLOCKING_SHARED_BYTES, Shape
 from cpms.backends.cuda.kernels.template import Variant
 from cpms.backends.cuda.runtime.backend import THREADS, Backend, Floats
+from cpms.backends.cuda.runtime.kernel_arguments import Struct
 from cpms.base import work_clock
 from cpms.base.errors import CpmsError, UnavailableError
 
@@ -113,7 +114,7 @@ class HostBackend(Backend):
 
     def _run(self, variant: Variant, blocks: int, threads: int, arguments: tuple[Any, ...]) -> None:
         self.compile([variant])
-        held = [ctypes.c_void_p(a.ctypes.data) if isinstance(a, np.ndarray) else np.asarray(a) for a in arguments]
+        held = [_held(argument) for argument in arguments]
         pointers = (ctypes.c_void_p * len(held))(
             *(a.ctypes.data if isinstance(a, np.ndarray) else ctypes.addressof(a) for a in held)
         )
@@ -167,3 +168,12 @@ class HostBackend(Backend):
                 raise CpmsError(f"the kernels do not compile as C++:\n{done.stderr[:4000]}")
             built.replace(library)
         return library
+
+
+def _held(argument: Any) -> Any:
+    """Return memory that holds an argument: a pointer to an array, a struct, or a number."""
+    if isinstance(argument, np.ndarray):
+        return ctypes.c_void_p(argument.ctypes.data)
+    if isinstance(argument, Struct):
+        return ctypes.create_string_buffer(argument.packed, len(argument.packed))
+    return np.asarray(argument)

@@ -7,11 +7,26 @@ of a small sweep.
 from __future__ import annotations
 
 import struct
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 _CODES = {np.uint32: "I4x", np.int32: "i4x", np.uint64: "Q", np.float64: "d"}
+
+
+class Struct(NamedTuple):
+    """A struct that a kernel takes by value.
+
+    Parameters
+    ----------
+    packed : bytes
+        Its fields, with C's alignment.
+    held : tuple of device arrays
+        Arrays whose addresses it holds, so that they outlive the launch.
+    """
+
+    packed: bytes
+    held: tuple[Any, ...]
 
 
 class KernelArguments:
@@ -20,8 +35,8 @@ class KernelArguments:
     Parameters
     ----------
     given : tuple
-        Device arrays, numbers of NumPy's types, and structs of 8-byte fields (`numpy.void`), which are passed by
-        value; later arguments must have the same types.
+        Device arrays, numbers of NumPy's types, and structs (`Struct`, or `numpy.void`), which are passed by value;
+        later arguments must have the same types.
 
     Attributes
     ----------
@@ -39,7 +54,7 @@ class KernelArguments:
     """
 
     def __init__(self, given: tuple[Any, ...]) -> None:
-        codes = [f"{each.nbytes}s" if isinstance(each, np.void) else _CODES.get(type(each), "Q") for each in given]
+        codes = [_code(each) for each in given]
         self._packed = struct.Struct("=" + "".join(codes))
         self._buffer = bytearray(self._packed.size)
         first = np.frombuffer(self._buffer, np.uint8).ctypes.data
@@ -49,8 +64,20 @@ class KernelArguments:
 
     def put(self, given: tuple[Any, ...]) -> None:
         """Write the arguments of the next launch; a device array by its address."""
-        packed = [
-            each if type(each) in _CODES else each.tobytes() if type(each) is np.void else each.data.ptr
-            for each in given
-        ]
-        self._packed.pack_into(self._buffer, 0, *packed)
+        self._packed.pack_into(self._buffer, 0, *map(_bare, given))
+
+
+def _code(argument: Any) -> str:
+    """Return the format of an argument."""
+    bare = _bare(argument) if isinstance(argument, (Struct, np.void)) else None
+    return _CODES.get(type(argument), "Q") if bare is None else f"{len(bare)}s"
+
+
+def _bare(argument: Any) -> Any:
+    """Return an argument as its format takes it."""
+    kind = type(argument)
+    if kind in _CODES:
+        return argument
+    if kind is Struct:
+        return argument.packed
+    return argument.tobytes() if kind is np.void else argument.data.ptr

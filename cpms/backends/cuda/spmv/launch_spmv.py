@@ -11,8 +11,11 @@ from typing import Any
 import numpy as np
 
 from cpms.backends.cuda.kernels import streaming, template
+from cpms.backends.cuda.kernels.structs import SPMV_EPILOGUE
 from cpms.backends.cuda.runtime.backend import THREADS
 from cpms.backends.cuda.runtime.current import current
+from cpms.backends.cuda.runtime.kernel_arguments import Struct
+from cpms.backends.cuda.runtime.structs import pack
 from cpms.backends.cuda.spmv.padded_csr import Tasks
 from cpms.base.errors import InputError
 from cpms.formats.formats import FP64
@@ -46,14 +49,23 @@ class Epilogue:
     divisor: Any | None
     seed: int
 
-    def arguments(self, out: SegmentedArray) -> tuple[Any, ...]:
-        """Return the kernel's arguments, ``CPMS_EPILOGUE_PARAMETERS`` in ``spmv/epilogue.cuh``."""
-        return (
-            *map(np.float64, (self.row_factor, self.dangling_factor, self.rest, self.to_stored)),
-            *(self.dangling, self.sink, self.teleport),
-            *(np.uint32(self.sink.size > 1), np.uint32(self.teleport.size > 1)),
-            _NULL if self.divisor is None else self.divisor,
-            *(out.memory, np.uint32(out.length), np.uint64(self.seed)),
+    def argument(self, out: SegmentedArray) -> Struct:
+        """Return the kernel argument, whose rows are written to ``out``."""
+        return pack(
+            SPMV_EPILOGUE,
+            row_factor=self.row_factor,
+            dangling_factor=self.dangling_factor,
+            rest=self.rest,
+            to_stored=self.to_stored,
+            dangling=self.dangling,
+            sink=self.sink,
+            teleport=self.teleport,
+            sink_stride=self.sink.size > 1,
+            teleport_stride=self.teleport.size > 1,
+            divisor=self.divisor,
+            out=out.memory,
+            length=out.length,
+            seed=self.seed,
         )
 
 
@@ -71,10 +83,7 @@ def csr_thread_per_row(
     """Multiply by CSR, a thread a row, with the epilogue; ``starts`` has shape (nodes + 1,), uint32."""
     _check(x, out, values, (starts, sources))
     rows = len(starts) - 1
-    arguments = (
-        *(starts, sources, *_values(values), x.memory, np.uint32(rows)),
-        *epilogue.arguments(out),
-    )
+    arguments = starts, sources, *_values(values), x.memory, np.uint32(rows), epilogue.argument(out)
     variant = _variant("spmv_csr_thread", x, values, read, write)
     current().run(variant, -(-rows // THREADS), arguments)
 
@@ -95,10 +104,7 @@ def ell(
     _check(x, out, values, (sources,))
     if values.length != width * out.length:
         raise InputError(f"{width} columns of {out.length} entries need {width * out.length} values")
-    arguments = (
-        *(sources, values.memory, np.uint32(width), x.memory, np.uint32(rows)),
-        *epilogue.arguments(out),
-    )
+    arguments = sources, values.memory, np.uint32(width), x.memory, np.uint32(rows), epilogue.argument(out)
     variant = _variant("spmv_ell", x, values, read, write)
     current().run(variant, -(-out.length // (2 * THREADS)), arguments)
 
@@ -129,7 +135,7 @@ def csr_balanced(
     memory = _NULL if values is None else values.memory
     arguments = (
         *(sources, memory, row_end_flags, *rows, np.uint32(all_tiles), np.uint32(tasks.tiles), x.memory, carry_out),
-        *epilogue.arguments(out),
+        epilogue.argument(out),
     )
     variant = _variant("spmv_csr_balanced", x, values, read, write, tasks.blocks)
     current().run(variant, -(-count * 32 // THREADS), arguments)

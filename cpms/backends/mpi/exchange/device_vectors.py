@@ -10,13 +10,17 @@ import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from cpms.backends.cuda.arrays.vectors import padded
+from cpms.backends.cuda.kernels.structs import PEER_SIGNALS, RANK_VECTOR
 from cpms.backends.cuda.kernels.template import PACKS, WHOLE_VALUES, Variant
 from cpms.backends.cuda.runtime.current import current
+from cpms.backends.cuda.runtime.kernel_arguments import Struct
+from cpms.backends.cuda.runtime.structs import pack
 from cpms.backends.mpi.exchange.halo import Halo, RowIndices
 from cpms.backends.mpi.exchange.transport import Spans, Transport
 from cpms.backends.mpi.exchange.windows import Window
@@ -55,12 +59,20 @@ class Gathered:
     own_totals: Any
     each_bytes: int
     window: Window | None = None
-    routes: tuple[Any, ...] = (np.uint64(0), np.uint64(0))
+    routes: tuple[Any, ...] = (None, None)
 
-    @property
-    def arguments(self) -> tuple[Any, ...]:
-        """The arguments of a persistent kernel, in their order."""
-        return self.memory, self.own, self.received_totals, *self.routes
+    @cached_property
+    def argument(self) -> Struct:
+        """The kernel argument."""
+        to_values, to_totals = self.routes
+        return pack(
+            RANK_VECTOR,
+            all=self.memory,
+            own=self.own,
+            received=self.received_totals,
+            values_to=to_values,
+            totals_to=to_totals,
+        )
 
 
 class Exchange(ABC):
@@ -132,9 +144,9 @@ class Exchange(ABC):
         return self.transport.ranks == 1
 
     @property
-    def signal_arguments(self) -> tuple[Any, ...]:
-        """The arguments of peer signals of a persistent kernel, in their order."""
-        return *[np.uint64(0)] * 5, np.uint32(self.transport.ranks), np.uint32(self.transport.rank)
+    def signal_argument(self) -> Struct:
+        """The kernel argument of peer signals; a single rank has none."""
+        return pack(PEER_SIGNALS, ranks=self.transport.ranks, rank=self.transport.rank)
 
     def made(self) -> Callable[[], int]:
         """Return a function that waits for the number of exchanges by kernels of previous launches."""

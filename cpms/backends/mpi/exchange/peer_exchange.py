@@ -13,8 +13,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from cpms.backends.cuda.arrays.vectors import padded
+from cpms.backends.cuda.kernels.structs import PEER_SIGNALS
 from cpms.backends.cuda.kernels.template import REMOTE_STORES, Variant
 from cpms.backends.cuda.runtime.current import current
+from cpms.backends.cuda.runtime.kernel_arguments import Struct
+from cpms.backends.cuda.runtime.structs import pack
 from cpms.backends.mpi.exchange.device_vectors import RANK_TOTALS, Gathered, Halos
 from cpms.backends.mpi.exchange.halo import Halo
 from cpms.backends.mpi.exchange.transport import Transport
@@ -81,10 +84,18 @@ class DirectExchange(Halos):
         return True
 
     @property
-    def signal_arguments(self) -> tuple[Any, ...]:
+    def signal_argument(self) -> Struct:
         """Rows that are sent and their ranges by rank, signals and counts."""
-        ranks = np.uint32(self.transport.ranks), np.uint32(self.transport.rank)
-        return self.sent_rows, self._begins, self._signals_to, self._signals.memory, self._counts, *ranks
+        return pack(
+            PEER_SIGNALS,
+            sent_indices=self.sent_rows,
+            begins=self._begins,
+            signals_to=self._signals_to,
+            signals=self._signals.memory,
+            counts=self._counts,
+            ranks=self.transport.ranks,
+            rank=self.transport.rank,
+        )
 
     def made(self) -> Callable[[], int]:
         """Return a function that waits for the device's count."""
@@ -107,7 +118,7 @@ class DirectExchange(Halos):
         to_values, to_totals = vector.routes
         totals = vector.own_totals, np.uint32(vector.own_totals.size), to_totals, np.uint32(with_values)
         current().run(
-            self.kernels[8 * vector.each_bytes], blocks, (*self.signal_arguments, vector.own, to_values, *totals)
+            self.kernels[8 * vector.each_bytes], blocks, (self.signal_argument, vector.own, to_values, *totals)
         )
 
 

@@ -12,8 +12,10 @@ from collections.abc import Callable
 import numpy as np
 
 from cpms.backends.cuda.kernels import multi_gpu, template
+from cpms.backends.cuda.kernels.structs import REFINE_REQUEST
 from cpms.backends.cuda.persistent.refinement import NORMS, read_outer_steps, report_buffer
 from cpms.backends.cuda.runtime.current import current
+from cpms.backends.cuda.runtime.structs import pack
 from cpms.backends.cuda.runtime.vector_pool import VectorPool
 from cpms.backends.mpi.exchange.device_vectors import Gathered
 from cpms.backends.mpi.exchange.transport import Repeated
@@ -109,8 +111,8 @@ class DevicePower(Operator[Gathered]):
 
     def _persistent_sweeps(self, x: Gathered, out: Gathered, *, norm: Norm, tol: float, most: int) -> list[OuterStep]:
         """Sweep in one launch; the seconds of each sweep are on the device's clock."""
-        arguments = np.float64(tol), np.uint32(NORMS.index(norm)), np.uint32(most), self._report
-        self.rows.run_persistent(self._persistent_kernel, (x, out), *arguments)
+        request = pack(REFINE_REQUEST, tolerance=tol, norm=NORMS.index(norm), max_sweeps=most)
+        self.rows.run_persistent(self._persistent_kernel, (x, out), request, self._report)
         made = read_outer_steps(self._report)
         self.rows.exchange.count_received(x, len(made))
         return made
@@ -119,7 +121,7 @@ class DevicePower(Operator[Gathered]):
         """Queue a sweep and its exchange."""
 
         def launch() -> None:
-            arguments = (old.memory, old.own, new.own, _NULL, np.float64(tol), np.uint32(norm))
+            arguments = (old.argument, new.argument, _NULL, np.float64(tol), np.uint32(norm))
             self.rows.launch(self._sweep_kernel, old, new, *arguments)
             self.rows.exchange.queue(new)
 

@@ -13,12 +13,15 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from cpms.backends.cuda.kernels import multi_gpu, template
+from cpms.backends.cuda.kernels.structs import RANK_HISTORY
 from cpms.backends.cuda.persistent.refinement import (
-    quantiser_arguments,
+    quantiser_argument,
     read_outer_steps,
     report_buffer,
-    request_arguments,
+    request_argument,
 )
+from cpms.backends.cuda.runtime.kernel_arguments import Struct
+from cpms.backends.cuda.runtime.structs import pack
 from cpms.backends.mpi.exchange.device_vectors import Gathered
 from cpms.backends.mpi.exchange.transport import Repeated
 from cpms.backends.mpi.sweeps.device_power import AHEAD
@@ -100,8 +103,7 @@ class DeviceRefinement(Refinement):
         rows, stored = self._rows, storage or self._storage or FP32
         self._prepare_format(stored)
         arguments = (
-            *request_arguments(request, self.damping, has_inner=storage is not None),
-            *_storing(stored, rows),
+            request_argument(request, self.damping, _storing(stored, rows), has_inner=storage is not None),
             *(self._change, self._c, np.uint32(self._has_c), self._report),
         )
         variant = multi_gpu.persistent_rank_refine(stored, rows.shape, personal=rows.personal)
@@ -152,7 +154,7 @@ class DeviceRefinement(Refinement):
             rows.launch(self._correct, x, x, x.own, self._c if has_c else _NULL)
             rows.exchange.queue(x)
             # No norm is below 0, so this sweep always runs.
-            arguments = (x.memory, x.own, fresh.own, self._change, np.float64(0.0), np.uint32(0))
+            arguments = (x.argument, fresh.argument, self._change, np.float64(0.0), np.uint32(0))
             rows.launch(self._residual_kernel, x, totals, *arguments)
             rows.exchange.queue_totals(totals)
 
@@ -169,7 +171,7 @@ class DeviceRefinement(Refinement):
         """
         rows = self._rows
         self._prepare_format(storage)
-        arguments = (*_storing(storage, rows), self._change, self._c, self._z[0].own, np.float64(until))
+        arguments = (_storing(storage, rows), self._change, self._c, self._z[0].own, np.float64(until))
         rows.launch(multi_gpu.rank_quantise(storage, rows.shape), self._totals, self._z[0], *arguments)
         rows.exchange.queue(self._z[0])
         ahead: deque[Callable[[], RankTotals]] = deque()
@@ -194,16 +196,14 @@ class DeviceRefinement(Refinement):
     def _queue_combination(self, storage: FloatFormat) -> None:
         """Queue the Anderson combination of all z, with the exchanges of its dot products and of its result."""
         rows, first, last = self._rows, self._z[0], self._z[DEPTH]
-        vectors = *(z.own for z in self._z), *(z.received_totals for z in self._z)
+        history = pack(RANK_HISTORY, own=[z.own for z in self._z], received=[z.received_totals for z in self._z])
 
         def launch() -> None:
             # Exchanges end on all ranks before the next launch, so both kernels see the totals of each z.
             products, combine = multi_gpu.rank_combination(storage, rows.shape)
-            rows.launch(products, last, self._products, *vectors)
+            rows.launch(products, last, self._products, history)
             rows.exchange.queue_totals(self._products)
-            rows.launch(
-                combine, last, first, *vectors, *_storing(storage, rows), self._products.received_totals, self._c
-            )
+            rows.launch(combine, last, first, history, _storing(storage, rows), self._products.received_totals, self._c)
             rows.exchange.queue(first)
 
         self._repeat(launch, storage.width)
@@ -214,7 +214,7 @@ class DeviceRefinement(Refinement):
 
         def launch() -> None:
             variant = multi_gpu.rank_inner_sweep(storage, rows.shape, personal=rows.personal)
-            rows.launch(variant, old, new, *_storing(storage, rows), old.memory, new.own, self._c)
+            rows.launch(variant, old, new, _storing(storage, rows), old.argument, new.argument, self._c)
             rows.exchange.queue(new)
 
         self._repeat(launch, storage.width, sent, into)
@@ -244,6 +244,6 @@ class DeviceRefinement(Refinement):
         self._storage = storage
 
 
-def _storing(storage: FloatFormat, rows: DeviceRows) -> tuple[np.uint32, np.int32, np.uint64]:
-    """Return the arguments of storing z; stochastic rounding has a seed for each rank."""
-    return quantiser_arguments(storage, (storage.seed + rows.transport.rank * _SEEDS) % 2**64)
+def _storing(storage: FloatFormat, rows: DeviceRows) -> Struct:
+    """Return the argument of storing z; stochastic rounding has a seed for each rank."""
+    return quantiser_argument(storage, (storage.seed + rows.transport.rank * _SEEDS) % 2**64)

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from cpms.backends.cuda.kernels import structs
 from cpms.backends.cuda.kernels.launch_shape import Shape
 from cpms.backends.cuda.kernels.template import Variant
 from cpms.backends.cuda.persistent.device_graph import DEFAULT, DeviceGraph
 from cpms.backends.cuda.persistent.warp_ranges import WarpRanges
 from cpms.backends.cuda.runtime import memory_limits
 from cpms.backends.cuda.runtime.current import current
+from cpms.backends.cuda.runtime.kernel_arguments import Struct
+from cpms.backends.cuda.runtime.structs import pack
 from cpms.backends.cuda.spmv import padded_csr
 from cpms.backends.mpi.exchange.device_vectors import RANK_TOTALS, Gathered, Which
 from cpms.backends.mpi.exchange.exchange_choice import chosen, exchange
@@ -132,23 +136,23 @@ class DeviceRows:
     def launch(self, variant: Variant, source: Gathered, target: Gathered, *arguments: Any) -> None:
         """Queue a kernel that reads the totals of ``source`` and writes this rank's totals to ``target``."""
         graph = self._graph
-        totals = (*graph.barrier, source.received_totals, np.uint32(self.transport.ranks), target.own_totals)
-        given = *graph.edges.arguments, *graph.arguments, *totals, *arguments
+        received = pack(structs.RECEIVED_TOTALS, by_rank=source.received_totals, ranks=self.transport.ranks)
+        given = *self._graph_arguments, *graph.barrier, received, target.own_totals, *arguments
         current().run_persistent(variant, graph.edges.blocks, given)
 
     def run_persistent(self, variant: Variant, vectors: Sequence[Gathered], *arguments: Any) -> None:
         """Queue a persistent kernel, which exchanges these vectors itself; see `Exchange.within`."""
         graph = self._graph
-        given = [each for vector in vectors for each in vector.arguments]
-        arguments = (
-            *graph.edges.arguments,
-            *graph.arguments,
-            *graph.barrier,
-            *given,
-            *self.exchange.signal_arguments,
-            *arguments,
+        layout = structs.POWER_VECTORS if len(vectors) == 2 else structs.REFINE_RANK_VECTORS
+        given = pack(layout, of=[vector.argument for vector in vectors]), self.exchange.signal_argument
+        current().run_persistent(
+            variant, graph.edges.blocks, (*self._graph_arguments, *graph.barrier, *given, *arguments)
         )
-        current().run_persistent(variant, graph.edges.blocks, arguments)
+
+    @cached_property
+    def _graph_arguments(self) -> tuple[Struct, Struct]:
+        graph = self._graph
+        return graph.edges.argument(graph.nodes), graph.node_argument()
 
     def totals(self, vector: Gathered) -> Callable[[], RankTotals]:
         """Return a function that waits for the present totals; no exchange may overwrite them before."""

@@ -1,0 +1,87 @@
+"""What single levers buy on a GPU, each on against off: of a sweep, and of a whole solve."""
+
+import pandas as pd
+
+from cpms.experiment.report.output import label, shortened
+from cpms.experiment.report.speedup_figures import faster_figure, faster_lines, show_faster, without_and_with
+
+NEEDS = ["gpu_cached", "gpu_codes", "gpu_merged"]
+BESIDE = ["gpu_levers"]
+SOLVES = {"error_feedback": "error feedback", "convergence_estimate": "estimate of convergence"}
+
+
+def show(rows, out, beside):
+    for experiment, lines, by, caption in SWEEPS:
+        suffix = experiment.removeprefix("gpu")
+        show_faster(rows[rows.experiment == experiment], out, lines, by=by, caption=caption, suffix=suffix)
+    solved = beside[beside.status == "ok"] if len(beside) else beside
+    table = pd.DataFrame([line for _, row in solved.iterrows() for line in _solves(row)])
+    if table.empty:
+        return
+    out.table(
+        table,
+        suffix="_solves",
+        caption=f"Whole solves to 1e-10 on {solved.gpu.iloc[0]}, medians, without a lever and with it; bits and all "
+        "else are the engine's choice in both",
+    )
+    for key, called in SOLVES.items():
+        out.figure(faster_figure(table[table.lever == called], f"with {called}"), suffix=f"_{key}")
+
+
+def _compressed(row):
+    for result, coded in without_and_with(row, "codes"):
+        yield {
+            "graph": shortened(label(row)),
+            "storage": result["storage"],
+            "bits": result["bits"],
+            "us": result["sweep_us"],
+            "by codes us": coded["sweep_us"],
+            "times faster": result["sweep_us"] / coded["sweep_us"],
+            "MB": result["bytes"] / 1e6,
+            "by codes MB": coded["bytes"] / 1e6,
+            "gathers us": result["gather_us"],
+            "by codes gathers us": coded["gather_us"],
+        }
+
+
+def _solves(row):
+    """Yield a line for each lever of a whole solve."""
+    solved = [result for result in row.results if result["status"] == "ok"]
+    chosen = next(result for result in solved if all(result.get(key, True) for key in SOLVES))
+    for key, called in SOLVES.items():
+        for off in (result for result in solved if not result.get(key, True)):
+            yield {
+                "graph": shortened(label(row)),
+                "lever": called,
+                "bits": min(chosen["bits"]),
+                "without ms": 1e3 * off["solve_s"],
+                "with ms": 1e3 * chosen["solve_s"],
+                "times faster": off["solve_s"] / chosen["solve_s"],
+            }
+
+
+SWEEPS = [
+    (
+        "gpu_cached",
+        lambda row: faster_lines(row, "cached", "made for these"),
+        "made for graphs in the cache",
+        "Sweeps on {gpu} of graphs that fit in its cache, medians and how far apart the fastest and the slowest are: "
+        "as those of other graphs, and made for these; gathers alone, in a kernel of their own",
+    ),
+    (
+        "gpu_codes",
+        _compressed,
+        "by codes",
+        "Sweeps on {gpu}, medians: sources and degrees of 32 bits against sources by codes of 16 (32 where those of "
+        "256 edges lie 2^15 nodes apart) and degrees of 8; bytes that a sweep must move, values gathered not counted; "
+        "gathers alone, by the same names of sources",
+    ),
+    (
+        "gpu_merged",
+        lambda row: faster_lines(row, "merge", "merged"),
+        "where nodes are merged",
+        "Sweeps on {gpu} over all nodes, and over one for those whose edges lead to the same, medians and how far "
+        "apart the fastest and the slowest are; bytes are those of the one over the other; the engine merges where it "
+        "pays for a solve",
+    ),
+]
