@@ -33,6 +33,7 @@ from cpms.base.errors import UnsupportedError
 from cpms.base.types import Floats, Norm
 from cpms.contracts.engine import Engine
 from cpms.contracts.operator import Operator, Sweep
+from cpms.contracts.own_codecs import TakesCodecs
 from cpms.contracts.refinement import Refinement
 from cpms.formats.formats import FP64, FloatFormat, Format
 from cpms.formats.quantization import step_seed
@@ -193,6 +194,7 @@ class CudaEngine(Engine):
     layouts: ClassVar[tuple[str, ...]] = ("csr", "ell", "pattern")
     repeatable = True
     takes_device_arrays: ClassVar[bool] = True
+    takes_codecs: ClassVar[TakesCodecs] = "cuda"
 
     def __init__(
         self, name: str = "cuda", methods: tuple[str, ...] = ("power", "refine"), *, thread_rows: bool | None = None

@@ -19,6 +19,7 @@ from cpms.base.real_arrays import Floats, rounded_to_odd, vector
 from cpms.base.text.html_table import html_table
 from cpms.base.validation import described, require_real, shortened, whole
 from cpms.formats.formats import DOUBLE_BITS, DOUBLE_HEAD_BITS, FloatFormat, Format, SegmentFormat, format_of
+from cpms.storage.codecs import decode_values, encode_values
 from cpms.storage.device import codec, on_device
 from cpms.storage.segment_layout import (
     blocks_to_planes,
@@ -83,7 +84,7 @@ class SegmentedArray:
     def _repr_html_(self) -> str:
         """Return format, bits, length and bytes as a table for notebooks."""
         storage = self.format
-        widths = storage.widths if isinstance(storage, SegmentFormat) else (storage.width,)
+        widths = storage.widths if isinstance(storage, SegmentFormat) else (storage.bits(),)
         return html_table(
             [
                 ("format", shortened(storage.name)),
@@ -103,9 +104,10 @@ class SegmentedArray:
 
     @property
     def units(self) -> npt.NDArray[Any]:
-        """The memory as unsigned integers of the format's unit, without a copy."""
-        bits = self.format.unit if isinstance(self.format, SegmentFormat) else self.format.width
-        return self.memory.view(f"uint{bits}")
+        """The memory as unsigned integers of the format's unit, without a copy: segments, codes, or bytes of groups."""
+        storage = self.format
+        unit = storage.code_type if not isinstance(storage, SegmentFormat) else f"uint{storage.unit}"
+        return self.memory.view(unit)
 
     def decode(self, read: int | None = None) -> Floats:
         """Return the values as float64, from their first ``read`` segments (all by default).
@@ -121,12 +123,14 @@ class SegmentedArray:
         if on_device(self.memory):
             decoded: Floats = codec().decode(self, read)
             return decoded
-        segments = self.format.checked_read(read)
+        segments, storage = self.format.checked_read(read), self.format
+        if not isinstance(storage, SegmentFormat | FloatFormat):
+            return decode_values(self.memory, storage, self.length, segments, self.exponent)
         values = np.empty(self.length)
-        if isinstance(self.format, FloatFormat):
-            unpack(self.units, values, self.format)
+        if isinstance(storage, FloatFormat):
+            unpack(self.units, values, storage)
             return times_power_of_two(values, -self.exponent)
-        read_segments(self.units, values.view(np.uint64), self.format, segments)
+        read_segments(self.units, values.view(np.uint64), storage, segments)
         return values
 
     def write(self, values: npt.ArrayLike, *, segments: int | None = None) -> None:
@@ -138,7 +142,7 @@ class SegmentedArray:
         segments : int, optional
             Segments to write (all by default). The format's rounding applies to the
             remaining bits, also of long doubles and 64-bit integers, which are rounded once; a scaled
-            array keeps its exponent.
+            array keeps its exponent. Formats of the protocol are written whole.
 
         Raises
         ------
@@ -152,10 +156,13 @@ class SegmentedArray:
         given = _to_be_rounded(values, self.format, written)
         if given.shape != (self.length,):
             raise InputError(f"the array holds {self.length} values; {given.shape} cannot be written into it")
-        if isinstance(self.format, FloatFormat):
-            pack(given, self.units, self.format, self.exponent)
+        storage = self.format
+        if isinstance(storage, FloatFormat):
+            pack(given, self.units, storage, self.exponent)
+        elif isinstance(storage, SegmentFormat):
+            write_segments(given.view(np.uint64), self.units, storage, written)
         else:
-            write_segments(given.view(np.uint64), self.units, self.format, written)
+            encode_values(given, storage, self.memory, self.exponent)
 
     def restore_inplace(self) -> Floats:
         """Convert the memory back to float64, in place, and return it as an array of float64.
@@ -175,8 +182,8 @@ class SegmentedArray:
         >>> stored.restore_inplace().tolist()
         [1.5, -2.0, 1e+300]
         """
-        if isinstance(self.format, FloatFormat):
-            raise InputError(f"{self.format.name} is a packed float; it has no room for float64 in place; use decode()")
+        if not isinstance(self.format, SegmentFormat):
+            raise InputError(f"{_kind(self.format)}; it has no room for float64 in place; use decode()")
         if on_device(self.memory):
             restored: Floats = codec().restore_inplace(self)
             return restored
@@ -195,8 +202,8 @@ def encode(values: npt.ArrayLike, format: Format | str, *, segments: int | None 
     values : array_like of real numbers, shape (n,)
         Read as float64. Of those that float64 cannot hold, long doubles and integers from 2**53 on, the
         format's own rounding is the only one where it keeps fewer bits than float64.
-    format : SegmentFormat, FloatFormat or str
-        Or its name.
+    format : Format or str
+        Or its name; a data type of NumPy or ml_dtypes; ``module:attribute`` or ``file.py:attribute``.
     segments : int, optional
         Write only that many segments, the others are zero (all by default).
 
@@ -221,7 +228,7 @@ def encode(values: npt.ArrayLike, format: Format | str, *, segments: int | None 
         encoded: SegmentedArray = codec().encode(values, format, segments=segments)
         return encoded
     given = _to_be_rounded(values, format, format.checked_read(segments))
-    exponent = shared_exponent(given, format) if isinstance(format, FloatFormat) and format.scaled else 0
+    exponent = array_exponent(given, format)
     memory = np.zeros(format.nbytes(len(given)), dtype=np.uint8)
     stored = SegmentedArray(memory, len(given), format, exponent)
     stored.write(given, segments=segments)
@@ -253,8 +260,8 @@ def convert_inplace(values: Floats, format: SegmentFormat | str) -> SegmentedArr
         If the array is not contiguous, writable float64, or the format is a packed float.
     """
     chosen = format_of(format)
-    if isinstance(chosen, FloatFormat):
-        raise InputError(f"{chosen.name} is a packed float; only segment formats convert in place, use encode()")
+    if not isinstance(chosen, SegmentFormat):
+        raise InputError(f"{_kind(chosen)}; only segment formats convert in place, use encode()")
     if on_device(values):
         converted: SegmentedArray = codec().convert_inplace(values, chosen)
         return converted
@@ -268,6 +275,33 @@ def convert_inplace(values: Floats, format: SegmentFormat | str) -> SegmentedArr
         if large:
             blocks_to_planes(part, chosen)
     return SegmentedArray(values.view(np.uint8), len(values), chosen)
+
+
+def distribution_vector(length: int, format: Format) -> SegmentedArray:
+    """Return zeros in a format; entries of a distribution, of at most 1, fit without a scale of their own.
+
+    Examples
+    --------
+    >>> from cpms.formats.formats import format_named
+    >>> distribution_vector(3, format_named("fp16-scaled")).exponent
+    14
+    """
+    memory = np.zeros(format.nbytes(length), np.uint8)
+    return SegmentedArray(memory, length, format, distribution_exponent(format))
+
+
+def distribution_exponent(format: Format) -> int:
+    """Return the power of two with which a distribution is stored, whose largest value may become 1."""
+    return array_exponent(np.ones(1), format)
+
+
+def array_exponent(values: Floats, format: Format) -> int:
+    """Return the power of two with which an array is stored: 0 but for scaled formats."""
+    if isinstance(format, FloatFormat):
+        return shared_exponent(values, format) if format.scaled else 0
+    if isinstance(format, SegmentFormat):
+        return 0
+    return whole("exponent_of", format.exponent_of(values))
 
 
 def shared_exponent(values: Floats, format: FloatFormat) -> int:
@@ -294,8 +328,15 @@ def _to_be_rounded(values: Any, format: Format, written: int) -> Floats:
     """Return values as float64 whose rounding to the format equals that of the values themselves."""
     if isinstance(format, FloatFormat):
         return rounded_to_odd("values", values, overflows=format.rounding != "zero")
+    if not isinstance(format, SegmentFormat):
+        return rounded_to_odd("values", values, overflows=True)
     written_bits = format.bits(written)
     if written_bits == DOUBLE_BITS:
         return vector("values", values)
     nearest = format.rounding == "nearest" and written_bits >= DOUBLE_HEAD_BITS
     return rounded_to_odd("values", values, overflows=nearest)
+
+
+def _kind(format: Format) -> str:
+    what = "is a packed float" if isinstance(format, FloatFormat) else "has a codec of its own"
+    return f"{shortened(format.name)} {what}"
