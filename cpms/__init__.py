@@ -38,6 +38,8 @@ _HOMES = {
     "SegmentedArray": "storage.array",
     "convert_inplace": "storage.array",
     "encode": "storage.array",
+    "encode_counted": "storage.quantize",
+    "quantize": "storage.quantize",
     "AtMost": "precision.controllers",
     "Controller": "precision.controllers",
     "Fixed": "precision.controllers",
@@ -111,6 +113,8 @@ if TYPE_CHECKING:
     from cpms.storage.array import SegmentedArray as SegmentedArray
     from cpms.storage.array import convert_inplace as convert_inplace
     from cpms.storage.array import encode as encode
+    from cpms.storage.quantize import encode_counted as encode_counted
+    from cpms.storage.quantize import quantize as quantize
 
 __all__ = ["__version__", *sorted(_HOMES)]
 
