@@ -16,6 +16,7 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
+from cpms.base import plugins
 from cpms.base.errors import InputError
 from cpms.base.text.suggestions import nearest, unknown
 from cpms.base.validation import described
@@ -101,14 +102,15 @@ def names() -> list[str]:
     >>> [name for name in names() if name.startswith("mxfp8")]
     ['mxfp8-e5m2', 'mxfp8-e4m3']
     """
-    return [known.name for known in NAMED] + " ".join(_HOMES.values()).split()
+    return [known.name for known in NAMED] + " ".join(_HOMES.values()).split() + list(plugins.declared("formats"))
 
 
 def _defined(name: str) -> Format | None:
-    """Return a format of the protocol by its name; None if there is none."""
+    """Return a format of the protocol or a plug-in by its name; None if there is none."""
     home = next((module for module, defined in _HOMES.items() if name in defined.split()), None)
     if home is None:
-        return None
+        plugin: Format | None = plugins.load("formats", name, Format)
+        return plugin
     found: Format = getattr(import_module(f"cpms.formats.{home}"), name.upper().replace("-", "_"))
     return found
 
@@ -154,7 +156,8 @@ def format_of(given: Format | str | np.dtype[Any] | type) -> Format:
 def format_named(name: str) -> Format:
     """Return the format that the command line and configurations call ``name``.
 
-    Names of data types of NumPy and ml_dtypes are those of the formats with the same bits.
+    ``module:attribute`` and ``file.py:attribute`` name formats of one's own, and run their code. Names of
+    data types of NumPy and ml_dtypes are those of the formats with the same bits.
 
     A named format, ``seg16-16-32`` (128-byte blocks of the narrowest segment) or ``e6m9``,
     followed by any of ``-planes``, ``-nearest``, ``-zero``, ``-stochastic`` and ``-scaled``.
