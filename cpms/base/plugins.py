@@ -1,9 +1,9 @@
 """Plug-ins: objects that are found by entry points, or by the module or file and the attribute that name them.
 
 A plug-in is named in one of three ways: by an entry point of a group such as ``cpms.formats``, which an installed
-package declares; as ``module:attribute``; or as ``file.py:attribute``, of a file relative to the current folder. Loading one
-runs its code, which is logged, and which `allowed` refuses. What was loaded is remembered with its version and a digest
-of its file, for the rows of experiments.
+package declares; as ``module:attribute``; or as ``file.py:attribute``, of a file relative to the current folder.
+Loading one runs its code, which is logged, and which `allowed` refuses. What was loaded is remembered with its version
+and a digest of its file, for the rows of experiments.
 """
 
 from __future__ import annotations

@@ -75,6 +75,11 @@ class FixedPointFormat(Format):
         """It has none."""
         return False
 
+    @property
+    def has_negative_zero(self) -> bool:
+        """Whether -0 is stored as such."""
+        return False
+
     def bits(self, read: int | None = None) -> int:
         """Bits of a stored value."""
         self.checked_read(read)

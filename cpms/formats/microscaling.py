@@ -83,6 +83,11 @@ class MicroscalingFormat(Format):
         """It has NaN alone."""
         return False
 
+    @property
+    def has_negative_zero(self) -> bool:
+        """Whether -0 is stored as such."""
+        return bool(self.element.has_negative_zero)
+
     def bits(self, read: int | None = None) -> int:
         """Bits of an element, its share of the scale left out."""
         self.checked_read(read)

@@ -105,6 +105,11 @@ class MiniFloatFormat(Format):
         """Whether it has infinities."""
         return self.special == "ieee"
 
+    @property
+    def has_negative_zero(self) -> bool:
+        """Whether -0 is stored as such."""
+        return self.special != "fnuz"
+
     def bits(self, read: int | None = None) -> int:
         """Bits of a stored value."""
         self.checked_read(read)

@@ -114,6 +114,11 @@ class Format:
         """Whether infinities are stored as such."""
         return True
 
+    @property
+    def has_negative_zero(self) -> bool:
+        """Whether -0 is stored as such."""
+        return True
+
     def bits(self, read: int | None = None) -> int:
         """Return the bits of a stored number, of which a read of the first ``read`` levels knows so many."""
         raise NotImplementedError

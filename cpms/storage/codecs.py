@@ -48,6 +48,8 @@ def encode_values(values: Floats, format: Format, memory: npt.NDArray[np.uint8],
     """
     if not format.has_nan and np.isnan(values).any():
         raise InputError(f"{shortened(format.name)} has no NaN, and value {int(np.argmax(np.isnan(values)))} is one")
+    if format.group > 1 and not format.has_nan and np.isinf(values).any():
+        raise InputError(f"{shortened(format.name)} has no infinity; all values must be finite")
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):  # Infinities and NaN are values like others.
         scaled = np.ldexp(values, exponent) if exponent else values
     given, codes = _grouped(scaled, format), _codes(memory, format)
