@@ -38,6 +38,7 @@ _HOMES = {
     "SegmentedArray": "storage.array",
     "convert_inplace": "storage.array",
     "encode": "storage.array",
+    "load_array": "storage.array_file",
     "encode_counted": "storage.quantize",
     "quantize": "storage.quantize",
     "AtMost": "precision.controllers",
@@ -113,6 +114,7 @@ if TYPE_CHECKING:
     from cpms.storage.array import SegmentedArray as SegmentedArray
     from cpms.storage.array import convert_inplace as convert_inplace
     from cpms.storage.array import encode as encode
+    from cpms.storage.array_file import load_array as load_array
     from cpms.storage.quantize import encode_counted as encode_counted
     from cpms.storage.quantize import quantize as quantize
 
