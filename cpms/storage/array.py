@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from cpms.base.real_arrays import Floats, rounded_to_odd, vector
 from cpms.base.text.html_table import html_table
 from cpms.base.validation import described, require_real, shortened, whole
 from cpms.formats.formats import DOUBLE_BITS, DOUBLE_HEAD_BITS, FloatFormat, Format, SegmentFormat, format_of
+from cpms.storage.array_header import write_file
 from cpms.storage.codecs import decode_values, encode_values
 from cpms.storage.device import codec, on_device
 from cpms.storage.exponents import array_exponent as array_exponent
@@ -150,8 +150,9 @@ class SegmentedArray:
         return segment_view(self.units, self.format, self.length, k)
 
     def save(self, path: str | Path) -> None:
-        """Write the array to a file; see `cpms.storage.array_file`, whose ``load_array`` reads it."""
-        import_module("cpms.storage.array_file").save_array(path, self)
+        """Write the array to a file, as `cpms.storage.array_header` describes; `cpms.load_array` reads it."""
+        header = {"format": self.format.name, "length": self.length, "shape": self.shape, "exponent": self.exponent}
+        write_file(path, header, self.memory)
 
     @property
     def nbytes(self) -> int:

@@ -36,7 +36,9 @@ def test_shapes_slices_and_equality(name):
 
 
 @settings(max_examples=40, deadline=None)
-@given(float_arrays(min_size=1, max_size=150), st.sampled_from(["cpms4", "cpms4-planes", "cpms2", "seg16-16-32", "fp16"]))
+@given(
+    float_arrays(min_size=1, max_size=150), st.sampled_from(["cpms4", "cpms4-planes", "cpms2", "seg16-16-32", "fp16"])
+)
 def test_segments_are_those_of_the_bits(values, name):
     stored = cpms.encode(values, name)
     if isinstance(stored.format, cpms.FloatFormat):
